@@ -1,0 +1,100 @@
+"""cuda_configure: the repository @cuda, made from the CUDA toolkit of this machine, if it has one.
+
+Looks in $CUDA_PATH, then /usr/local/cuda; ZG_CUDA=off (--config=cpu) means "as if there were none".
+
+    load("@cuda//:cuda.bzl", "CUDA_AVAILABLE", "if_cuda")
+
+    cc_library(
+        name = "nccl_communicator",
+        srcs = if_cuda(["nccl_communicator.cc"], ["no_nccl_communicator.cc"]),
+        deps = if_cuda(["@cuda//:nccl", "@cuda//:cudart"]),
+    )
+
+Without a toolkit @cuda has no libraries, only cuda.bzl.
+"""
+
+_CUDA_BZL = """\
+# Whether this machine has a CUDA toolkit.
+CUDA_AVAILABLE = {available}
+
+# Where the toolkit is; "" without one.
+CUDA_PATH = "{path}"
+
+def if_cuda(yes, no = []):
+    \"\"\"`yes` where a CUDA toolkit is installed, `no` elsewhere.\"\"\"
+    return yes if CUDA_AVAILABLE else no
+"""
+
+_LIBRARY = """
+cc_library(
+    name = "{name}",
+    linkopts = [
+        "-L{lib_dir}",
+        "-Wl,-rpath,{lib_dir}",
+        "-l{link}",
+    ],
+    deps = [":headers"],
+)
+"""
+
+_BUILD = """\
+load("@rules_cc//cc:defs.bzl", "cc_library")
+
+package(default_visibility = ["//visibility:public"])
+
+cc_library(
+    name = "headers",
+    hdrs = glob(["toolkit/include/**"]),
+    includes = [
+        "toolkit/include",
+        "toolkit/include/cccl",
+    ],
+)
+"""
+
+# Target name to library name; a target exists where the library does.
+_LIBRARIES = {
+    "cublaslt": "cublasLt",
+    "cudart": "cudart",
+    "nccl": "nccl",
+}
+
+def _find_toolkit(ctx):
+    """The toolkit's directory, or None. A CUDA_PATH that is set and wrong is an error."""
+    if ctx.os.environ.get("ZG_CUDA", "") == "off":
+        return None
+    requested = ctx.os.environ.get("CUDA_PATH", "")
+    toolkit = ctx.path(requested or "/usr/local/cuda")
+    if toolkit.get_child("bin").get_child("nvcc").exists:
+        return toolkit
+    if requested:
+        fail("CUDA_PATH is %s, but %s/bin/nvcc does not exist; unset it to build without CUDA" %
+             (requested, requested))
+    return None
+
+def _find_library_dir(toolkit, library):
+    for name in ["lib64", "lib"]:
+        directory = toolkit.get_child(name)
+        if directory.get_child("lib%s.so" % library).exists:
+            return directory
+    return None
+
+def _cuda_configure_impl(ctx):
+    toolkit = _find_toolkit(ctx)
+    ctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % ctx.name)
+    ctx.file("cuda.bzl", _CUDA_BZL.format(available = toolkit != None, path = toolkit or ""))
+    build = ""
+    if toolkit:
+        ctx.symlink(toolkit, "toolkit")
+        build = _BUILD
+        for name, library in _LIBRARIES.items():
+            lib_dir = _find_library_dir(toolkit, library)
+            if lib_dir:
+                build += _LIBRARY.format(name = name, link = library, lib_dir = lib_dir)
+    ctx.file("BUILD.bazel", build)
+
+cuda_configure = repository_rule(
+    implementation = _cuda_configure_impl,
+    environ = ["CUDA_PATH", "ZG_CUDA"],
+    local = True,
+)
