@@ -1,0 +1,32 @@
+#include "framework/ir/attribute.h"
+
+#include <fmt/format.h>
+
+#include "framework/base/check.h"
+
+namespace zg {
+namespace {
+
+struct Printer {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const {
+    std::string text = fmt::format("{}", value);  // shortest form that reads back equal
+    if (text.find_first_of(".en") == std::string::npos) text += ".0";
+    return text;
+  }
+  std::string operator()(const std::string& value) const { return fmt::format("\"{}\"", value); }
+  std::string operator()(const std::vector<int64_t>& value) const { return fmt::format("[{}]", fmt::join(value, ",")); }
+};
+
+}  // namespace
+
+std::string ToString(const Attribute& attribute) { return std::visit(Printer(), attribute); }
+
+const Attribute& Attributes::Find(std::string_view name) const {
+  const auto found = items_.find(name);
+  ZG_CHECK(found != items_.end(), "no attribute '{}'", name);
+  return found->second;
+}
+
+}  // namespace zg

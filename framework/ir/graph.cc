@@ -1,0 +1,226 @@
+#include "framework/ir/graph.h"
+
+#include <algorithm>
+
+#include "framework/base/check.h"
+#include "framework/ir/op_registry.h"
+
+namespace zg {
+namespace {
+
+constexpr std::string_view kCategoryNames[kNumMemoryCategories] = {"parameters",  "gradients",     "optimizer_state",
+                                                                   "activations", "communication", "workspace"};
+
+Status CheckAttributes(const OpDef& op, Attributes* attributes) {
+  for (const auto& [name, value] : attributes->items()) {
+    const auto def = std::find_if(op.attributes.begin(), op.attributes.end(),
+                                  [&](const AttributeDef& candidate) { return candidate.name == name; });
+    if (def == op.attributes.end()) return InvalidArgument("{}: unknown attribute '{}'", op.name, name);
+    if (def->example.index() != value.index()) {
+      return InvalidArgument("{}: attribute '{}': got {}, expected the type of {}", op.name, name, ToString(value),
+                             ToString(def->example));
+    }
+  }
+  for (const AttributeDef& def : op.attributes) {
+    if (attributes->Has(def.name)) continue;
+    if (def.required) return InvalidArgument("{}: attribute '{}' is missing", op.name, def.name);
+    attributes->Set(def.name, def.example);
+  }
+  return Status::Ok();
+}
+
+template <typename T>
+void RemoveOne(std::vector<T>* items, const T& item) {
+  const auto found = std::find(items->begin(), items->end(), item);
+  ZG_CHECK(found != items->end(), "graph links are inconsistent");
+  items->erase(found);
+}
+
+}  // namespace
+
+std::string_view MemoryCategoryName(MemoryCategory category) { return kCategoryNames[static_cast<int>(category)]; }
+
+StatusOr<MemoryCategory> ParseMemoryCategory(std::string_view name) {
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    if (kCategoryNames[i] == name) return static_cast<MemoryCategory>(i);
+  }
+  return InvalidArgument("unknown memory category '{}'", name);
+}
+
+std::string_view SectionKindName(SectionKind kind) {
+  constexpr std::string_view kNames[] = {"variables", "forward", "backward", "update", "eval"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::string Initializer::ToString() const {
+  switch (kind) {
+    case Kind::kZeros:
+      return "zeros";
+    case Kind::kOnes:
+      return "ones";
+    case Kind::kNormal:
+      return fmt::format("normal({})", scale);
+    case Kind::kUniform:
+      return fmt::format("uniform({})", scale);
+  }
+  return "?";
+}
+
+OpCall Node::Call() const {
+  OpCall call{op, {}, attributes};
+  for (const Value* input : inputs) call.inputs.push_back(input->type);
+  return call;
+}
+
+OpCall Node::LocalCall(const Mesh& mesh) const {
+  OpCall call{op, {}, attributes};
+  for (const Value* input : inputs) {
+    call.inputs.push_back({input->type.dtype, LocalShape(input->type.shape, input->sbp, mesh)});
+  }
+  return call;
+}
+
+Graph::Graph(std::string name, Mesh mesh, int64_t micro_batches)
+    : name_(std::move(name)), mesh_(std::move(mesh)), micro_batches_(micro_batches) {
+  for (SectionKind kind :
+       {SectionKind::kVariables, SectionKind::kForward, SectionKind::kBackward, SectionKind::kUpdate}) {
+    sections_.push_back(std::make_unique<Section>(Section{kind, "", {}}));
+  }
+}
+
+Section* Graph::section(SectionKind kind) const {
+  ZG_CHECK(kind != SectionKind::kEval, "eval sections are found by name");
+  return sections_[static_cast<int>(kind)].get();
+}
+
+Section* Graph::AddEvalSection(std::string name) {
+  sections_.push_back(std::make_unique<Section>(Section{SectionKind::kEval, std::move(name), {}}));
+  return sections_.back().get();
+}
+
+StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
+  const OpDef* op = OpRegistry::Global().Find(spec.op);
+  if (op == nullptr) return InvalidArgument("unknown op '{}'", spec.op);
+  const int num_inputs = static_cast<int>(spec.inputs.size());
+  if (num_inputs < op->min_inputs || (op->max_inputs >= 0 && num_inputs > op->max_inputs)) {
+    return InvalidArgument("{}: got {} inputs, expected {}{}", op->name, num_inputs, op->min_inputs,
+                           op->max_inputs == op->min_inputs ? ""
+                           : op->max_inputs < 0             ? " or more"
+                                                            : fmt::format(" to {}", op->max_inputs));
+  }
+  ZG_RETURN_IF_ERROR(CheckAttributes(*op, &spec.attributes));
+  auto node = std::make_unique<Node>();
+  node->op = op;
+  node->inputs = std::move(spec.inputs);
+  node->attributes = std::move(spec.attributes);
+  node->scope = std::move(spec.scope);
+  node->section = section;
+  ZG_ASSIGN_OR_RETURN(std::vector<TensorType> types, op->infer_shape(node->Call()));
+  ZG_CHECK(static_cast<int>(types.size()) == op->num_outputs, "{}: shape rule gave {} outputs", op->name, types.size());
+  for (Value* input : node->inputs) input->users.push_back(node.get());
+  const std::string hint = spec.name.empty() ? op->name : spec.name;
+  for (int i = 0; i < op->num_outputs; ++i) {
+    auto value = std::make_unique<Value>();
+    value->name = UniqueName(i == 0 ? hint : fmt::format("{}.{}", hint, i));
+    value->type = types[i];
+    value->producer = node.get();
+    value->output_index = i;
+    values_by_name_[value->name] = value.get();
+    node->outputs.push_back(value.get());
+    values_.push_back(std::move(value));
+  }
+  auto position = section->nodes.end();
+  if (before != nullptr) {
+    ZG_CHECK(before->section == section, "the position is in another section");
+    position = std::find(section->nodes.begin(), section->nodes.end(), before);
+  }
+  section->nodes.insert(position, node.get());
+  nodes_.push_back(std::move(node));
+  return nodes_.back().get();
+}
+
+void Graph::ReplaceInput(Node* node, int index, Value* value) {
+  RemoveOne(&node->inputs[index]->users, node);
+  node->inputs[index] = value;
+  value->users.push_back(node);
+}
+
+void Graph::ReplaceAllUses(Value* from, Value* to) {
+  const std::vector<Node*> users = from->users;
+  for (Node* user : users) {
+    for (size_t i = 0; i < user->inputs.size(); ++i) {
+      if (user->inputs[i] == from) ReplaceInput(user, static_cast<int>(i), to);
+    }
+  }
+}
+
+void Graph::Erase(Node* node) {
+  for (Value* output : node->outputs) {
+    ZG_CHECK(output->users.empty(), "%{} is erased but still used", output->name);
+    values_by_name_.erase(output->name);
+  }
+  for (Value* input : node->inputs) RemoveOne(&input->users, node);
+  RemoveOne(&node->section->nodes, node);
+  const auto erase_owned = [](auto* owners, const void* item) {
+    owners->erase(std::find_if(owners->begin(), owners->end(), [&](const auto& owned) { return owned.get() == item; }));
+  };
+  for (Value* output : node->outputs) erase_owned(&values_, output);
+  erase_owned(&nodes_, node);
+}
+
+void Graph::MoveBefore(Node* node, Node* before) {
+  ZG_CHECK(before != nullptr && node != before, "a node moves before another node");
+  RemoveOne(&node->section->nodes, node);
+  node->section = before->section;
+  std::vector<Node*>& nodes = before->section->nodes;
+  nodes.insert(std::find(nodes.begin(), nodes.end(), before), node);
+}
+
+void Graph::Rename(Value* value, std::string name) {
+  values_by_name_.erase(value->name);
+  value->name = UniqueName(name);
+  values_by_name_[value->name] = value;
+}
+
+int Graph::IndexOf(const Node* node) const {
+  const std::vector<Node*>& nodes = node->section->nodes;
+  return static_cast<int>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+}
+
+Value* Graph::FindValue(std::string_view name) const {
+  const auto found = values_by_name_.find(std::string(name));
+  return found == values_by_name_.end() ? nullptr : found->second;
+}
+
+std::vector<Node*> Graph::AllNodes() const {
+  std::vector<Node*> all;
+  for (const auto& section : sections_) all.insert(all.end(), section->nodes.begin(), section->nodes.end());
+  return all;
+}
+
+std::vector<Node*> Graph::NodesOf(std::string_view op) const {
+  std::vector<Node*> found;
+  for (Node* node : AllNodes()) {
+    if (node->op->name == op) found.push_back(node);
+  }
+  return found;
+}
+
+StoredTensor* Graph::FindTensor(std::string_view name) {
+  for (StoredTensor& tensor : tensors_) {
+    if (tensor.name == name) return &tensor;
+  }
+  return nullptr;
+}
+
+TensorType Graph::LocalType(const Value& value) const {
+  return {value.type.dtype, LocalShape(value.type.shape, value.sbp, mesh_)};
+}
+
+std::string Graph::UniqueName(const std::string& hint) {
+  std::string name = hint;
+  while (values_by_name_.count(name) != 0) name = fmt::format("{}_{}", hint, ++name_counts_[hint]);
+  return name;
+}
+
+}  // namespace zg

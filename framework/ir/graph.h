@@ -1,0 +1,153 @@
+// Graph: the program of one job, the same on every rank. Values are in single-assignment form; nodes stand in
+// sections, and inside a section in execution order.
+//
+// What runs when:
+//   variables       never: parameters, optimizer state and accumulators, alive from start to end
+//   forward         once per local micro-batch
+//   backward        once per local micro-batch, right after forward
+//   update          once per step, after the last micro-batch
+//   eval "<name>"   on request, between steps; shares the variables and nothing else
+//
+// A step consists of `micro_batches` micro-batches over all ranks; rank r of n computes those with index j*n + r.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/attribute.h"
+#include "framework/ir/mesh.h"
+#include "framework/ir/op_def.h"
+#include "framework/ir/sbp.h"
+
+namespace zg {
+
+struct Node;
+struct Section;
+
+// What a value's bytes are counted as.
+enum class MemoryCategory { kParameters, kGradients, kOptimizerState, kActivations, kCommunication, kWorkspace };
+inline constexpr int kNumMemoryCategories = 6;
+std::string_view MemoryCategoryName(MemoryCategory category);  // "parameters", ..., as in reports
+StatusOr<MemoryCategory> ParseMemoryCategory(std::string_view name);
+
+struct Value {
+  std::string name;  // unique in the graph; printed with a leading %
+  TensorType type;   // of the logical value, over all ranks
+  NdSbp sbp;         // empty until infer-sbp
+  MemoryCategory category = MemoryCategory::kActivations;
+  Node* producer = nullptr;
+  int output_index = 0;       // among the producer's outputs
+  std::vector<Node*> users;   // one entry per use, in no particular order; kept by Graph
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<Value*> inputs;
+  std::vector<Value*> outputs;
+  Attributes attributes;
+  std::string scope;  // the module path that made it, "blocks.3.attention"
+  Section* section = nullptr;
+
+  OpCall Call() const;                       // with logical types
+  OpCall LocalCall(const Mesh& mesh) const;  // with the types that one rank sees
+};
+
+enum class SectionKind { kVariables, kForward, kBackward, kUpdate, kEval };
+std::string_view SectionKindName(SectionKind kind);
+
+struct Section {
+  SectionKind kind;
+  std::string name;  // of an eval section
+  std::vector<Node*> nodes;
+};
+
+// How a variable's elements get their first values; random ones are keyed by (seed, tensor name, element index).
+struct Initializer {
+  enum class Kind { kZeros, kOnes, kNormal, kUniform };
+  Kind kind = Kind::kZeros;
+  double scale = 0.0;  // kNormal: standard deviation, mean 0; kUniform: values in [-scale, scale)
+
+  static Initializer Zeros() { return {}; }
+  static Initializer Ones() { return {Kind::kOnes, 0.0}; }
+  static Initializer Normal(double standard_deviation) { return {Kind::kNormal, standard_deviation}; }
+  static Initializer Uniform(double bound) { return {Kind::kUniform, bound}; }
+  std::string ToString() const;  // "zeros", "normal(0.02)"
+  friend bool operator==(const Initializer& a, const Initializer& b) { return a.kind == b.kind && a.scale == b.scale; }
+};
+
+// A named logical tensor that outlives a step, and where it is stored: elements [offset, offset + size) of the flat
+// logical value of a `variable` node. Bucketing moves tensors; names and shapes never change.
+struct StoredTensor {
+  std::string name;  // "blocks.3.attention.qkv.weight", "blocks.3.attention.qkv.weight.exp_avg"
+  TensorType type;
+  Initializer initializer;
+  Value* storage = nullptr;
+  int64_t offset_elements = 0;
+};
+
+class Graph {
+ public:
+  explicit Graph(std::string name = "graph", Mesh mesh = Mesh::DataParallel(1), int64_t micro_batches = 1);
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+
+  const std::string& name() const { return name_; }
+  const Mesh& mesh() const { return mesh_; }
+  void set_mesh(Mesh mesh) { mesh_ = std::move(mesh); }
+  int64_t micro_batches() const { return micro_batches_; }  // per step, over all ranks
+  void set_micro_batches(int64_t count) { micro_batches_ = count; }
+
+  // Sections in execution order; the first four always exist.
+  const std::vector<std::unique_ptr<Section>>& sections() const { return sections_; }
+  Section* section(SectionKind kind) const;  // not for kEval
+  Section* AddEvalSection(std::string name);
+
+  // Makes a node at position `before` of its section, or at the section's end when `before` is null. Missing
+  // attributes get their defaults; output types come from the op's shape rule. `name` is a hint for outputs. Errors:
+  // unknown op, wrong number of inputs, unknown or missing attribute, whatever the shape rule rejects.
+  struct NodeSpec {
+    std::string op;
+    std::vector<Value*> inputs;
+    Attributes attributes;
+    std::string scope;
+    std::string name;
+  };
+  StatusOr<Node*> AddNode(Section* section, NodeSpec spec, Node* before = nullptr);
+
+  void ReplaceInput(Node* node, int index, Value* value);
+  void ReplaceAllUses(Value* from, Value* to);
+  void Erase(Node* node);             // its outputs must have no users
+  void MoveBefore(Node* node, Node* before);  // inside one section or across; null `before`: not allowed
+  void Rename(Value* value, std::string name);  // made unique
+  int IndexOf(const Node* node) const;  // position in its section
+
+  Value* FindValue(std::string_view name) const;  // null when there is none
+  std::vector<Node*> AllNodes() const;            // section by section
+  std::vector<Node*> NodesOf(std::string_view op) const;
+
+  std::vector<StoredTensor>& tensors() { return tensors_; }
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  StoredTensor* FindTensor(std::string_view name);
+
+  TensorType LocalType(const Value& value) const;  // the part that one rank holds
+
+ private:
+  std::string UniqueName(const std::string& hint);
+
+  std::string name_;
+  Mesh mesh_;
+  int64_t micro_batches_ = 1;
+  std::vector<std::unique_ptr<Section>> sections_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<Value>> values_;
+  std::unordered_map<std::string, Value*> values_by_name_;
+  std::unordered_map<std::string, int> name_counts_;
+  std::vector<StoredTensor> tensors_;
+};
+
+}  // namespace zg

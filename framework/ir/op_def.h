@@ -1,0 +1,90 @@
+// OpDef: the whole definition of one operation, except its kernels: shape rule, placements, gradient, aliases, flops.
+// One value of this type per op, defined in framework/ops/<family>.cc and registered by name (op_registry.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/attribute.h"
+#include "framework/ir/sbp.h"
+#include "framework/tensor/dtype.h"
+#include "framework/tensor/shape.h"
+
+namespace zg {
+
+class Builder;
+class GradientContext;
+struct OpDef;
+
+struct TensorType {
+  DType dtype = DType::kF32;
+  Shape shape;
+  int64_t bytes() const { return shape.num_elements() * SizeOf(dtype); }
+  std::string ToString() const;  // "f32[20,2000]"
+  friend bool operator==(const TensorType& a, const TensorType& b) { return a.dtype == b.dtype && a.shape == b.shape; }
+  friend bool operator!=(const TensorType& a, const TensorType& b) { return !(a == b); }
+};
+
+// One application of an op to inputs of given types; shape rules, placements and flops are functions of it. The
+// types are logical ones at build time and local ones when a rank's kernel is made.
+struct OpCall {
+  const OpDef* op = nullptr;
+  std::vector<TensorType> inputs;
+  Attributes attributes;
+};
+
+// A legal combination of placements of inputs and outputs along one mesh axis. All-broadcast is always legal for a
+// pure op and need not be listed.
+struct SbpSignature {
+  std::vector<Sbp> inputs;
+  std::vector<Sbp> outputs;
+};
+
+struct AttributeDef {
+  std::string name;
+  Attribute example;  // fixes the type; also the default when `required` is false
+  bool required = false;
+};
+
+// Two operands of a node that share memory.
+struct AliasRule {
+  enum class Kind {
+    kOutputInsideInput,  // must: the output is the part of the input that begins at offset_elements (views, updates)
+    kInputInsideOutput,  // wanted: the input is produced directly at offset_elements of the output (packing)
+    kInPlace,            // may: the output reuses the input's memory when nobody reads the input afterwards
+  };
+  Kind kind = Kind::kInPlace;
+  int input = 0;
+  int output = 0;
+  int64_t offset_elements = 0;
+  bool at_rank_slice = false;  // plus rank * (elements of the smaller operand): the rank's own part
+};
+
+struct OpDef {
+  std::string name;
+  std::string doc;  // one or two sentences with the formula
+  int min_inputs = 1;
+  int max_inputs = 1;  // -1: any number
+  int num_outputs = 1;
+  std::vector<AttributeDef> attributes;
+  bool has_side_effect = false;  // kept even if no output is used (assign, output, accumulate)
+  bool is_elementwise = false;   // every output element depends on the same element of every input only
+
+  // Output types, or an error that names the shapes. The number of inputs and the attributes' presence and types
+  // are already checked.
+  std::function<StatusOr<std::vector<TensorType>>(const OpCall&)> infer_shape;
+  // Legal placements along one mesh axis of `num_ranks` ranks, best first. Null: all-broadcast only.
+  std::function<std::vector<SbpSignature>(const OpCall&)> sbp_signatures;
+  // Appends the nodes that compute the gradients of the inputs. Null: see not_differentiable.
+  std::function<Status(GradientContext&)> gradient;
+  std::string not_differentiable;  // the reason, for an op without gradient
+  std::function<std::vector<AliasRule>(const OpCall&)> aliases;
+  // Floating-point operations of one execution; null counts as 0.
+  std::function<int64_t(const OpCall&)> flops;
+};
+
+}  // namespace zg

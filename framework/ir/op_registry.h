@@ -1,0 +1,25 @@
+// OpRegistry: all ops of the process by name. Filled once by RegisterAllOps() (framework/ops/register_all_ops.h).
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/ir/op_def.h"
+
+namespace zg {
+
+class OpRegistry {
+ public:
+  static OpRegistry& Global();
+
+  void Register(OpDef op);                          // a second op of that name is a CHECK failure
+  const OpDef* Find(std::string_view name) const;   // null when there is none
+  std::vector<const OpDef*> All() const;            // in name order
+
+ private:
+  std::map<std::string, OpDef, std::less<>> ops_;
+};
+
+}  // namespace zg

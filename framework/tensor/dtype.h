@@ -1,0 +1,18 @@
+// Element types of tensors and their text names (`f32`, `bf16`, `f16`, `i64`, `i32`, `u8`).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+enum class DType { kF32, kBF16, kF16, kI64, kI32, kU8 };
+
+int64_t SizeOf(DType dtype);  // bytes of one element
+std::string_view DTypeName(DType dtype);
+StatusOr<DType> ParseDType(std::string_view name);
+bool IsFloat(DType dtype);
+
+}  // namespace zg

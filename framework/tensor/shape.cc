@@ -1,0 +1,30 @@
+#include "framework/tensor/shape.h"
+
+#include <fmt/format.h>
+
+#include "framework/base/check.h"
+
+namespace zg {
+namespace {
+
+int Resolve(int i, int num_dims) {
+  const int resolved = i < 0 ? i + num_dims : i;
+  ZG_CHECK(resolved >= 0 && resolved < num_dims, "dim {} of a shape with {} dims", i, num_dims);
+  return resolved;
+}
+
+}  // namespace
+
+int64_t Shape::dim(int i) const { return dims_[Resolve(i, num_dims())]; }
+
+void Shape::set_dim(int i, int64_t size) { dims_[Resolve(i, num_dims())] = size; }
+
+int64_t Shape::num_elements() const {
+  int64_t product = 1;
+  for (int64_t dim : dims_) product *= dim;
+  return product;
+}
+
+std::string Shape::ToString() const { return fmt::format("[{}]", fmt::join(dims_, ",")); }
+
+}  // namespace zg

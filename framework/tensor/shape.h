@@ -1,0 +1,31 @@
+// Shape: the dims of a tensor, outermost first; row-major layout everywhere. A scalar has no dims and one element.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace zg {
+
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
+  explicit Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
+
+  int num_dims() const { return static_cast<int>(dims_.size()); }
+  int64_t dim(int i) const;  // negative i counts from the end
+  void set_dim(int i, int64_t size);
+  const std::vector<int64_t>& dims() const { return dims_; }
+  int64_t num_elements() const;
+  std::string ToString() const;  // "[20,2000]"
+
+  friend bool operator==(const Shape& a, const Shape& b) { return a.dims_ == b.dims_; }
+  friend bool operator!=(const Shape& a, const Shape& b) { return a.dims_ != b.dims_; }
+
+ private:
+  std::vector<int64_t> dims_;
+};
+
+}  // namespace zg
