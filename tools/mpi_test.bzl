@@ -57,7 +57,7 @@ def mpi_test(
             size = size,
             srcs = ["//tools:mpi_test.sh"],
             args = [str(ranks), "$(rootpath :%s_program)" % name] + args,
-            data = [":%s_program" % name, "//tools:lsan.supp"],
+            data = [":%s_program" % name],
             # The ranks wait by polling: give them the processors they ask for.
             tags = tags + ["mpi", "cpu:%d" % ranks],
         )
