@@ -1,0 +1,221 @@
+#include "framework/ops/structure.h"
+
+#include "framework/ir/op_registry.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+
+StatusOr<Types> TypeFromAttributes(const OpCall& call) {
+  ZG_ASSIGN_OR_RETURN(DType dtype, ParseDType(call.attributes.String("dtype")));
+  const std::vector<int64_t>& dims = call.attributes.Ints("shape");
+  for (int64_t dim : dims) {
+    if (dim < 0) return InvalidArgument("{}: got shape {}, expected dims >= 0", call.op->name, Shape(dims).ToString());
+  }
+  return Types{{dtype, Shape(dims)}};
+}
+
+// Whatever placement the operands have, as long as it is the same for all of them.
+std::vector<SbpSignature> SamePlacement(const OpCall& call) {
+  std::vector<SbpSignature> signatures;
+  const auto add = [&](Sbp sbp) {
+    signatures.push_back(
+        {std::vector<Sbp>(call.inputs.size(), sbp), std::vector<Sbp>(call.op->num_outputs, sbp)});
+  };
+  for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) add(Sbp::S(dim));
+  return signatures;
+}
+
+OpDef Variable() {
+  OpDef op;
+  op.name = "variable";
+  op.doc = "Storage that outlives a step: parameters, optimizer state, accumulators.";
+  op.min_inputs = op.max_inputs = 0;
+  op.attributes = {{"dtype", std::string("f32"), true}, {"shape", std::vector<int64_t>{}, true}};
+  op.infer_shape = TypeFromAttributes;
+  op.not_differentiable = "a source has no inputs";
+  return op;
+}
+
+OpDef Input() {
+  OpDef op;
+  op.name = "input";
+  op.doc = "Data that the user feeds before each run; `placement` says how it lies on every mesh axis named data.";
+  op.min_inputs = op.max_inputs = 0;
+  op.attributes = {{"name", std::string(), true},
+                   {"dtype", std::string("f32"), true},
+                   {"shape", std::vector<int64_t>{}, true},
+                   {"placement", std::string("S(0)")}};
+  op.infer_shape = TypeFromAttributes;
+  op.not_differentiable = "a source has no inputs";
+  return op;
+}
+
+OpDef Output() {
+  OpDef op;
+  op.name = "output";
+  op.doc = "Hands a value to the user under a name; whole on every rank.";
+  op.num_outputs = 0;
+  op.has_side_effect = true;
+  op.attributes = {{"name", std::string(), true}};
+  op.infer_shape = [](const OpCall&) -> StatusOr<Types> { return Types{}; };
+  op.not_differentiable = "nothing comes out";
+  return op;
+}
+
+OpDef Constant() {
+  OpDef op;
+  op.name = "constant";
+  op.doc = "The scalar `value`.";
+  op.min_inputs = op.max_inputs = 0;
+  op.attributes = {{"value", 0.0, true}};
+  op.infer_shape = [](const OpCall&) -> StatusOr<Types> { return Types{{DType::kF32, Shape{}}}; };
+  op.not_differentiable = "a source has no inputs";
+  return op;
+}
+
+OpDef Assign() {
+  OpDef op;
+  op.name = "assign";
+  op.doc = "The variable (input 0) holds the value (input 1) from here on.";
+  op.min_inputs = op.max_inputs = 2;
+  op.num_outputs = 0;
+  op.has_side_effect = true;
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    if (call.inputs[0] != call.inputs[1]) {
+      return InvalidArgument("assign: got a value of type {}, expected the variable's type {}",
+                             call.inputs[1].ToString(), call.inputs[0].ToString());
+    }
+    return Types{};
+  };
+  op.sbp_signatures = SamePlacement;
+  op.not_differentiable = "nothing comes out";
+  return op;
+}
+
+OpDef ParameterGradient() {
+  OpDef op;
+  op.name = "parameter_gradient";
+  op.doc = "Says that input 1 is the gradient of the loss for the parameter in input 0; consumed by append-update.";
+  op.min_inputs = op.max_inputs = 2;
+  op.num_outputs = 0;
+  op.has_side_effect = true;
+  op.infer_shape = [](const OpCall&) -> StatusOr<Types> { return Types{}; };
+  op.not_differentiable = "nothing comes out";
+  return op;
+}
+
+OpDef BucketView() {
+  OpDef op;
+  op.name = "bucket_view";
+  op.doc = "The tensor of `shape` that lies at element `offset` of a flat bucket; shares its memory.";
+  op.attributes = {{"offset", int64_t{0}, true}, {"shape", std::vector<int64_t>{}, true}};
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    const TensorType& bucket = call.inputs[0];
+    const Shape shape(call.attributes.Ints("shape"));
+    const int64_t offset = call.attributes.Int("offset");
+    if (bucket.shape.num_dims() != 1 || offset < 0 || offset + shape.num_elements() > bucket.shape.num_elements()) {
+      return InvalidArgument("bucket_view: shape {} at offset {} does not lie inside the bucket {}", shape.ToString(),
+                             offset, bucket.ToString());
+    }
+    return Types{{bucket.dtype, shape}};
+  };
+  op.not_differentiable = "buckets are made after backward is built";
+  op.aliases = [](const OpCall& call) {
+    AliasRule rule;
+    rule.kind = AliasRule::Kind::kOutputInsideInput;
+    rule.offset_elements = call.attributes.Int("offset");
+    return std::vector<AliasRule>{rule};
+  };
+  return op;
+}
+
+OpDef BucketPack() {
+  OpDef op;
+  op.name = "bucket_pack";
+  op.doc =
+      "A flat bucket of `size` elements with input i at offsets[i] and zeros elsewhere. Its inputs are produced in place "
+      "where the memory plan can do so.";
+  op.max_inputs = -1;
+  op.attributes = {{"offsets", std::vector<int64_t>{}, true}, {"size", int64_t{0}, true}};
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    const std::vector<int64_t>& offsets = call.attributes.Ints("offsets");
+    if (offsets.size() != call.inputs.size()) {
+      return InvalidArgument("bucket_pack: got {} offsets for {} inputs", offsets.size(), call.inputs.size());
+    }
+    int64_t end = 0;
+    for (size_t i = 0; i < offsets.size(); ++i) {
+      if (offsets[i] < end) return InvalidArgument("bucket_pack: input {} overlaps the one before it", i);
+      end = offsets[i] + call.inputs[i].shape.num_elements();
+    }
+    if (end > call.attributes.Int("size")) {
+      return InvalidArgument("bucket_pack: inputs end at element {}, the bucket at {}", end, call.attributes.Int("size"));
+    }
+    return Types{{call.inputs[0].dtype, Shape{call.attributes.Int("size")}}};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    return std::vector<SbpSignature>{{std::vector<Sbp>(call.inputs.size(), Sbp::P()), {Sbp::P()}}};
+  };
+  op.not_differentiable = "buckets are made after backward is built";
+  op.aliases = [](const OpCall& call) {
+    std::vector<AliasRule> rules;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      AliasRule rule;
+      rule.kind = AliasRule::Kind::kInputInsideOutput;
+      rule.input = static_cast<int>(i);
+      rule.offset_elements = call.attributes.Ints("offsets")[i];
+      rules.push_back(rule);
+    }
+    return rules;
+  };
+  return op;
+}
+
+OpDef Accumulate() {
+  OpDef op;
+  op.name = "accumulate";
+  op.doc =
+      "Adds input 1 to the accumulator in input 0; on a step's first micro-batch overwrites it. With a partial input 1 "
+      "the terms of all ranks are folded in, in rank order.";
+  op.min_inputs = op.max_inputs = 2;
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    if (call.inputs[0] != call.inputs[1]) {
+      return InvalidArgument("accumulate: got a value of type {}, expected the accumulator's type {}",
+                             call.inputs[1].ToString(), call.inputs[0].ToString());
+    }
+    return Types{call.inputs[0]};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    std::vector<SbpSignature> signatures = SamePlacement(call);
+    for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
+      signatures.push_back({{Sbp::S(dim), Sbp::P()}, {Sbp::S(dim)}});
+    }
+    signatures.push_back({{Sbp::B(), Sbp::P()}, {Sbp::B()}});
+    return signatures;
+  };
+  op.not_differentiable = "accumulators are made after backward is built";
+  op.aliases = [](const OpCall&) {
+    AliasRule rule;
+    rule.kind = AliasRule::Kind::kOutputInsideInput;
+    return std::vector<AliasRule>{rule};
+  };
+  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  return op;
+}
+
+}  // namespace
+
+void RegisterStructureOps(OpRegistry& registry) {
+  registry.Register(Variable());
+  registry.Register(Input());
+  registry.Register(Output());
+  registry.Register(Constant());
+  registry.Register(Assign());
+  registry.Register(ParameterGradient());
+  registry.Register(BucketView());
+  registry.Register(BucketPack());
+  registry.Register(Accumulate());
+}
+
+}  // namespace zg
