@@ -1,0 +1,59 @@
+#include "framework/ops/dropout.h"
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+OpDef Masked(std::string name, std::string doc, InputNames names) {
+  OpDef op;
+  op.name = std::move(name);
+  op.doc = std::move(doc);
+  op.attributes = {{"probability", 0.5, true}, {"stream", int64_t{0}, true}};
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<std::vector<TensorType>> {
+    ZG_RETURN_IF_ERROR(CheckRange(call, "probability", 1.0));
+    return LikeInputs(call, names);
+  };
+  // A rank's part along dim 0 is a micro-batch, with a mask of its own; other cuts would change the
+  // element index.
+  op.sbp_signatures = [](const OpCall& call) {
+    std::vector<SbpSignature> signatures;
+    if (call.inputs[0].shape.num_dims() > 0) signatures.push_back({{Sbp::S(0)}, {Sbp::S(0)}});
+    return signatures;
+  };
+  op.aliases = [](const OpCall&) { return InPlaceOf({0}); };
+  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  return op;
+}
+
+OpDef Dropout() {
+  OpDef op =
+      Masked("dropout",
+             "y = mask x / (1 - probability), where mask is 0 with that probability and else 1. "
+             "Nodes with different `stream`s draw different masks.",
+             {"x"});
+  op.gradient = [](GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    context.set_input_gradient(0, context.builder().Op("dropout_grad", {context.output_gradient()},
+                                                       context.node().attributes));
+    return Status::Ok();
+  };
+  return op;
+}
+
+OpDef DropoutGrad() {
+  OpDef op =
+      Masked("dropout_grad", "dx = mask dy / (1 - probability), with dropout's mask.", {"dy"});
+  op.not_differentiable = kNoSecondDerivative;
+  return op;
+}
+
+}  // namespace
+
+void RegisterDropoutOps(OpRegistry& registry) {
+  registry.Register(Dropout());
+  registry.Register(DropoutGrad());
+}
+
+}  // namespace zg

@@ -1,0 +1,11 @@
+// Dropout and its gradient. The mask is a function of (seed, step, micro-batch, stream, element
+// index), so it is never stored: the gradient draws it again, and so does recomputation.
+#pragma once
+
+namespace zg {
+
+class OpRegistry;
+
+void RegisterDropoutOps(OpRegistry& registry);
+
+}  // namespace zg

@@ -1,0 +1,105 @@
+#include "framework/ops/layer_norm.h"
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+using Signatures = std::vector<SbpSignature>;
+
+const Sbp B = Sbp::B();
+const Sbp P = Sbp::P();
+
+OpDef LayerNorm() {
+  const InputNames names = {"x", "gamma", "beta"};
+  OpDef op;
+  op.name = "layer_norm";
+  op.doc =
+      "y = (x - mean) rstd gamma + beta with mean and rstd = 1 / sqrt(variance + epsilon) of each "
+      "row, which are outputs 1 and 2; the variance is the biased one.";
+  op.min_inputs = op.max_inputs = 3;
+  op.num_outputs = 3;
+  op.attributes = {{"epsilon", 1e-5}};
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    const TensorType& x = call.inputs[0];
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+    if (x.shape.num_dims() < 1) return Rejected(call, names, "x has no dims");
+    const Shape channels = {x.shape.dim(-1)};
+    if (call.inputs[1].shape != channels || call.inputs[2].shape != channels) {
+      return Rejected(call, names, "gamma and beta do not fit the last dim of x");
+    }
+    ZG_RETURN_IF_ERROR(CheckRange(call, "epsilon"));
+    const TensorType row = {DType::kF32, WithoutLastDim(x.shape)};
+    return Types{x, row, row};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    Signatures signatures;
+    for (int dim = 0; dim < call.inputs[0].shape.num_dims() - 1; ++dim) {
+      signatures.push_back({{Sbp::S(dim), B, B}, {Sbp::S(dim), Sbp::S(dim), Sbp::S(dim)}});
+    }
+    return signatures;
+  };
+  op.gradient = [](GradientContext& context) {
+    ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
+    if (!context.needs(0) && !context.needs(1) && !context.needs(2)) return Status::Ok();
+    const std::vector<Value*> gradients = context.builder().Ops(
+        "layer_norm_grad", {context.output_gradient(), context.input(0), context.input(1),
+                            context.output(1), context.output(2)});
+    for (int i = 0; i < 3; ++i) {
+      if (context.needs(i)) context.set_input_gradient(i, gradients[i]);
+    }
+    return Status::Ok();
+  };
+  op.flops = [](const OpCall& call) { return 8 * call.inputs[0].shape.num_elements(); };
+  return op;
+}
+
+OpDef LayerNormGrad() {
+  const InputNames names = {"dy", "x", "gamma", "mean", "rstd"};
+  OpDef op;
+  op.name = "layer_norm_grad";
+  op.doc =
+      "With n = (x - mean) rstd and e = dy gamma: dx = rstd (e - average(e) - n average(e n)), "
+      "averages over the row; dgamma = sum over rows of dy n; dbeta = sum over rows of dy.";
+  op.min_inputs = op.max_inputs = 5;
+  op.num_outputs = 3;
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    const TensorType& dy = call.inputs[0];
+    const TensorType& gamma = call.inputs[2];
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"dy", "x", "gamma"}));
+    if (dy.shape.num_dims() < 1 || dy != call.inputs[1]) {
+      return Rejected(call, names, "dy and x are not alike");
+    }
+    if (gamma.shape != Shape{dy.shape.dim(-1)}) {
+      return Rejected(call, names, "gamma does not fit the last dim of x");
+    }
+    const TensorType row = {DType::kF32, WithoutLastDim(dy.shape)};
+    if (call.inputs[3] != row || call.inputs[4] != row) {
+      return Rejected(call, names, "mean and rstd are not one f32 per row of x");
+    }
+    return Types{dy, gamma, gamma};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    Signatures signatures;
+    for (int dim = 0; dim < call.inputs[0].shape.num_dims() - 1; ++dim) {
+      const Sbp split = Sbp::S(dim);
+      signatures.push_back({{split, split, B, split, split}, {split, P, P}});
+    }
+    signatures.push_back({{P, B, B, B, B}, {P, P, P}});
+    return signatures;
+  };
+  op.not_differentiable = kNoSecondDerivative;
+  op.flops = [](const OpCall& call) { return 15 * call.inputs[0].shape.num_elements(); };
+  return op;
+}
+
+}  // namespace
+
+void RegisterLayerNormOps(OpRegistry& registry) {
+  registry.Register(LayerNorm());
+  registry.Register(LayerNormGrad());
+}
+
+}  // namespace zg

@@ -1,0 +1,175 @@
+#include "framework/ops/linear.h"
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+using Signatures = std::vector<SbpSignature>;
+
+const Sbp B = Sbp::B();
+const Sbp P = Sbp::P();
+
+// Rows of `rows` (a tensor with leading dims) times a matrix of `columns` columns.
+int64_t ProductFlops(const TensorType& rows, int64_t columns) {
+  return 2 * rows.shape.num_elements() * columns;
+}
+
+OpDef Linear() {
+  const InputNames names = {"x", "weight", "bias"};
+  OpDef op;
+  op.name = "linear";
+  op.doc = "y[..,n] = sum_k x[..,k] weight[n,k] + bias[n]; bias is optional.";
+  op.min_inputs = 2;
+  op.max_inputs = 3;
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    const Shape& x = call.inputs[0].shape;
+    const Shape& weight = call.inputs[1].shape;
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+    if (x.num_dims() < 1) return Rejected(call, names, "x has no dims");
+    if (weight.num_dims() != 2) return Rejected(call, names, "weight is not a matrix");
+    if (x.dim(-1) != weight.dim(1)) return Rejected(call, names, "inner dims differ");
+    if (call.inputs.size() == 3 && call.inputs[2].shape != Shape{weight.dim(0)}) {
+      return Rejected(call, names, "bias does not fit the rows of weight");
+    }
+    return Types{{call.inputs[0].dtype, WithLastDim(x, weight.dim(0))}};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    const int last = call.inputs[0].shape.num_dims() - 1;
+    Signatures signatures;
+    const auto add = [&](Sbp x, Sbp weight, Sbp bias, Sbp y) {
+      signatures.push_back({{x, weight}, {y}});
+      if (call.inputs.size() == 3) signatures.back().inputs.push_back(bias);
+    };
+    for (int dim = 0; dim < last; ++dim) add(Sbp::S(dim), B, B, Sbp::S(dim));
+    add(B, Sbp::S(0), Sbp::S(0), Sbp::S(last));
+    add(Sbp::S(last), Sbp::S(1), P, P);
+    add(P, B, P, P);
+    add(B, P, P, P);
+    return signatures;
+  };
+  op.gradient = [](GradientContext& context) {
+    Builder& builder = context.builder();
+    Value* dy = context.output_gradient();
+    Value* x = context.input(0);
+    Value* weight = context.input(1);
+    if (context.needs(0)) {
+      context.set_input_gradient(0, builder.Op("linear_grad_input", {dy, weight}));
+    }
+    if (context.needs(1)) {
+      context.set_input_gradient(1, builder.Op("linear_grad_weight", {dy, x}));
+    }
+    if (context.num_inputs() == 3 && context.needs(2)) {
+      context.set_input_gradient(2, builder.Op("linear_grad_bias", {dy}));
+    }
+    return Status::Ok();
+  };
+  op.flops = [](const OpCall& call) {
+    const int64_t columns = call.inputs[1].shape.dim(0);
+    const int64_t bias = call.inputs.size() == 3 ? Rows(call.inputs[0].shape) * columns : 0;
+    return ProductFlops(call.inputs[0], columns) + bias;
+  };
+  return op;
+}
+
+OpDef LinearGradInput() {
+  const InputNames names = {"dy", "weight"};
+  OpDef op;
+  op.name = "linear_grad_input";
+  op.doc = "dx[..,k] = sum_n dy[..,n] weight[n,k].";
+  op.min_inputs = op.max_inputs = 2;
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    const Shape& dy = call.inputs[0].shape;
+    const Shape& weight = call.inputs[1].shape;
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+    if (dy.num_dims() < 1) return Rejected(call, names, "dy has no dims");
+    if (weight.num_dims() != 2) return Rejected(call, names, "weight is not a matrix");
+    if (dy.dim(-1) != weight.dim(0)) return Rejected(call, names, "outer dims differ");
+    return Types{{call.inputs[0].dtype, WithLastDim(dy, weight.dim(1))}};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    const int last = call.inputs[0].shape.num_dims() - 1;
+    Signatures signatures;
+    for (int dim = 0; dim < last; ++dim) signatures.push_back({{Sbp::S(dim), B}, {Sbp::S(dim)}});
+    signatures.push_back({{Sbp::S(last), Sbp::S(0)}, {P}});
+    signatures.push_back({{B, Sbp::S(1)}, {Sbp::S(last)}});
+    signatures.push_back({{P, B}, {P}});
+    signatures.push_back({{B, P}, {P}});
+    return signatures;
+  };
+  op.not_differentiable = kNoSecondDerivative;
+  op.flops = [](const OpCall& call) {
+    return ProductFlops(call.inputs[0], call.inputs[1].shape.dim(1));
+  };
+  return op;
+}
+
+OpDef LinearGradWeight() {
+  const InputNames names = {"dy", "x"};
+  OpDef op;
+  op.name = "linear_grad_weight";
+  op.doc = "dw[n,k] = sum over rows of dy[..,n] x[..,k].";
+  op.min_inputs = op.max_inputs = 2;
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    const Shape& dy = call.inputs[0].shape;
+    const Shape& x = call.inputs[1].shape;
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+    if (dy.num_dims() < 1 || x.num_dims() < 1) return Rejected(call, names, "an input has no dims");
+    if (WithoutLastDim(dy) != WithoutLastDim(x)) {
+      return Rejected(call, names, "leading dims differ");
+    }
+    return Types{{call.inputs[0].dtype, Shape{dy.dim(-1), x.dim(-1)}}};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    const int last = call.inputs[0].shape.num_dims() - 1;
+    Signatures signatures;
+    for (int dim = 0; dim < last; ++dim) signatures.push_back({{Sbp::S(dim), Sbp::S(dim)}, {P}});
+    signatures.push_back({{Sbp::S(last), B}, {Sbp::S(0)}});
+    signatures.push_back({{B, Sbp::S(last)}, {Sbp::S(1)}});
+    signatures.push_back({{P, B}, {P}});
+    signatures.push_back({{B, P}, {P}});
+    return signatures;
+  };
+  op.not_differentiable = kNoSecondDerivative;
+  op.flops = [](const OpCall& call) {
+    return ProductFlops(call.inputs[0], call.inputs[1].shape.dim(-1));
+  };
+  return op;
+}
+
+OpDef LinearGradBias() {
+  const InputNames names = {"dy"};
+  OpDef op;
+  op.name = "linear_grad_bias";
+  op.doc = "db[n] = sum over rows of dy[..,n].";
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+    const Shape& dy = call.inputs[0].shape;
+    if (dy.num_dims() < 1) return Rejected(call, names, "dy has no dims");
+    return Types{{call.inputs[0].dtype, Shape{dy.dim(-1)}}};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    const int last = call.inputs[0].shape.num_dims() - 1;
+    Signatures signatures;
+    for (int dim = 0; dim < last; ++dim) signatures.push_back({{Sbp::S(dim)}, {P}});
+    signatures.push_back({{Sbp::S(last)}, {Sbp::S(0)}});
+    signatures.push_back({{P}, {P}});
+    return signatures;
+  };
+  op.not_differentiable = kNoSecondDerivative;
+  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  return op;
+}
+
+}  // namespace
+
+void RegisterLinearOps(OpRegistry& registry) {
+  registry.Register(Linear());
+  registry.Register(LinearGradInput());
+  registry.Register(LinearGradWeight());
+  registry.Register(LinearGradBias());
+}
+
+}  // namespace zg

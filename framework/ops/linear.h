@@ -1,0 +1,11 @@
+// Matrix products: y = x weight^T + bias and its three gradients.
+// Shapes: x (..., K), weight (N, K), bias (N), y (..., N); the leading dims count as rows.
+#pragma once
+
+namespace zg {
+
+class OpRegistry;
+
+void RegisterLinearOps(OpRegistry& registry);
+
+}  // namespace zg

@@ -1,0 +1,172 @@
+#include "framework/ops/losses.h"
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+using Signatures = std::vector<SbpSignature>;
+
+const Sbp B = Sbp::B();
+const Sbp P = Sbp::P();
+
+TensorType Scalar() { return {DType::kF32, Shape{}}; }
+
+Status CheckDivisor(const OpCall& call) {
+  const int64_t divisor = call.attributes.Int("divisor");
+  if (divisor >= 1) return Status::Ok();
+  return InvalidArgument("{}: divisor is {}, expected divisor >= 1", call.op->name, divisor);
+}
+
+OpDef MseLoss() {
+  const InputNames names = {"prediction", "target"};
+  OpDef op;
+  op.name = "mse_loss";
+  op.doc = "loss = sum of (prediction - target)^2 / divisor.";
+  op.min_inputs = op.max_inputs = 2;
+  op.attributes = {{"divisor", int64_t{1}, true}};
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckAllAlike(call, names));
+    ZG_RETURN_IF_ERROR(CheckDivisor(call));
+    return Types{Scalar()};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    Signatures signatures;
+    for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
+      signatures.push_back({{Sbp::S(dim), Sbp::S(dim)}, {P}});
+    }
+    return signatures;
+  };
+  op.gradient = [](GradientContext& context) {
+    if (!context.needs(0) && !context.needs(1)) return Status::Ok();
+    Builder& builder = context.builder();
+    Value* gradient =
+        builder.Op("mse_loss_grad", {context.output_gradient(), context.input(0), context.input(1)},
+                   context.node().attributes);
+    if (context.needs(0)) context.set_input_gradient(0, gradient);
+    if (context.needs(1) && gradient != nullptr) {
+      context.set_input_gradient(1, builder.Op("scale", {gradient}, {{"factor", -1.0}}));
+    }
+    return Status::Ok();
+  };
+  op.flops = [](const OpCall& call) { return 3 * call.inputs[0].shape.num_elements(); };
+  return op;
+}
+
+OpDef MseLossGrad() {
+  const InputNames names = {"dloss", "prediction", "target"};
+  OpDef op;
+  op.name = "mse_loss_grad";
+  op.doc = "dprediction = dloss 2 (prediction - target) / divisor.";
+  op.min_inputs = op.max_inputs = 3;
+  op.attributes = {{"divisor", int64_t{1}, true}};
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"prediction", "target"}));
+    if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
+    if (call.inputs[1].shape != call.inputs[2].shape) {
+      return Rejected(call, names, "shapes of prediction and target differ");
+    }
+    ZG_RETURN_IF_ERROR(CheckDivisor(call));
+    return Types{call.inputs[1]};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    Signatures signatures;
+    for (int dim = 0; dim < call.inputs[1].shape.num_dims(); ++dim) {
+      signatures.push_back({{B, Sbp::S(dim), Sbp::S(dim)}, {Sbp::S(dim)}});
+    }
+    signatures.push_back({{P, B, B}, {P}});
+    return signatures;
+  };
+  op.not_differentiable = kNoSecondDerivative;
+  op.flops = [](const OpCall& call) { return 2 * call.inputs[1].shape.num_elements(); };
+  return op;
+}
+
+// Targets are class indices, one for each row of logits.
+Status CheckTargets(const OpCall& call, const InputNames& names, const TensorType& logits,
+                    const TensorType& targets) {
+  if (logits.shape.num_dims() < 1) return Rejected(call, names, "logits have no dims");
+  if (targets.dtype != DType::kI64) return Rejected(call, names, "targets are not i64");
+  if (targets.shape != WithoutLastDim(logits.shape)) {
+    return Rejected(call, names, "targets are not one index per row of logits");
+  }
+  return CheckDivisor(call);
+}
+
+OpDef SoftmaxCrossEntropy() {
+  const InputNames names = {"logits", "targets"};
+  OpDef op;
+  op.name = "softmax_cross_entropy";
+  op.doc =
+      "loss = sum over rows of (log_sum_exp - logits[..,target]) / divisor, with log_sum_exp = "
+      "log(sum_v exp(logits[..,v])), output 1. A target outside [0, V) ends the job.";
+  op.min_inputs = op.max_inputs = 2;
+  op.num_outputs = 2;
+  op.attributes = {{"divisor", int64_t{1}, true}};
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));
+    ZG_RETURN_IF_ERROR(CheckTargets(call, names, call.inputs[0], call.inputs[1]));
+    return Types{Scalar(), {DType::kF32, call.inputs[1].shape}};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    Signatures signatures;
+    for (int dim = 0; dim < call.inputs[1].shape.num_dims(); ++dim) {
+      signatures.push_back({{Sbp::S(dim), Sbp::S(dim)}, {P, Sbp::S(dim)}});
+    }
+    return signatures;
+  };
+  op.gradient = [](GradientContext& context) {
+    ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
+    if (!context.needs(0)) return Status::Ok();
+    context.set_input_gradient(0, context.builder().Op("softmax_cross_entropy_grad",
+                                                       {context.output_gradient(), context.input(0),
+                                                        context.input(1), context.output(1)},
+                                                       context.node().attributes));
+    return Status::Ok();
+  };
+  op.flops = [](const OpCall& call) { return 4 * call.inputs[0].shape.num_elements(); };
+  return op;
+}
+
+OpDef SoftmaxCrossEntropyGrad() {
+  const InputNames names = {"dloss", "logits", "targets", "log_sum_exp"};
+  OpDef op;
+  op.name = "softmax_cross_entropy_grad";
+  op.doc = "dlogits[..,v] = dloss (exp(logits[..,v] - log_sum_exp) - [v = target]) / divisor.";
+  op.min_inputs = op.max_inputs = 4;
+  op.attributes = {{"divisor", int64_t{1}, true}};
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));
+    if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
+    ZG_RETURN_IF_ERROR(CheckTargets(call, names, call.inputs[1], call.inputs[2]));
+    if (call.inputs[3] != TensorType{DType::kF32, call.inputs[2].shape}) {
+      return Rejected(call, names, "log_sum_exp is not one f32 per row of logits");
+    }
+    return Types{call.inputs[1]};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    Signatures signatures;
+    for (int dim = 0; dim < call.inputs[2].shape.num_dims(); ++dim) {
+      const Sbp split = Sbp::S(dim);
+      signatures.push_back({{B, split, split, split}, {split}});
+    }
+    signatures.push_back({{P, B, B, B}, {P}});
+    return signatures;
+  };
+  op.not_differentiable = kNoSecondDerivative;
+  op.flops = [](const OpCall& call) { return 4 * call.inputs[1].shape.num_elements(); };
+  return op;
+}
+
+}  // namespace
+
+void RegisterLossOps(OpRegistry& registry) {
+  registry.Register(MseLoss());
+  registry.Register(MseLossGrad());
+  registry.Register(SoftmaxCrossEntropy());
+  registry.Register(SoftmaxCrossEntropyGrad());
+}
+
+}  // namespace zg

@@ -1,0 +1,99 @@
+#include "framework/ops/op_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/base/check.h"
+
+namespace zg {
+
+Status Rejected(const OpCall& call, const InputNames& names, std::string_view problem) {
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    inputs.push_back(fmt::format("{} {}", names[i], call.inputs[i].ToString()));
+  }
+  return InvalidArgument("{}: {}: {}", call.op->name, problem, fmt::join(inputs, ", "));
+}
+
+Status CheckOneFloatDType(const OpCall& call, const InputNames& names, const InputNames& floats) {
+  const TensorType* first = nullptr;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const bool listed = std::find(floats.begin(), floats.end(), names[i]) != floats.end();
+    if (!floats.empty() && !listed) continue;
+    const TensorType& input = call.inputs[i];
+    if (!IsFloat(input.dtype)) {
+      return Rejected(call, names, fmt::format("{} is not floating-point", names[i]));
+    }
+    if (first == nullptr) first = &input;
+    if (input.dtype != first->dtype) return Rejected(call, names, "dtypes differ");
+  }
+  return Status::Ok();
+}
+
+Status CheckAllAlike(const OpCall& call, const InputNames& names) {
+  ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+  for (const TensorType& input : call.inputs) {
+    if (input.shape != call.inputs[0].shape) return Rejected(call, names, "shapes differ");
+  }
+  return Status::Ok();
+}
+
+Status CheckRange(const OpCall& call, std::string_view name, double end) {
+  const double value = call.attributes.Float(name);
+  if (value >= 0.0 && value < end) return Status::Ok();
+  const std::string upper =
+      end == std::numeric_limits<double>::infinity() ? "" : fmt::format(" < {}", end);
+  return InvalidArgument("{}: {} is {}, expected 0 <= {}{}", call.op->name, name, value, name,
+                         upper);
+}
+
+Shape WithLastDim(const Shape& shape, int64_t size) {
+  Shape result = shape;
+  result.set_dim(-1, size);
+  return result;
+}
+
+Shape WithoutLastDim(const Shape& shape) {
+  ZG_CHECK(shape.num_dims() > 0, "a scalar has no last dim");
+  return Shape(std::vector<int64_t>(shape.dims().begin(), shape.dims().end() - 1));
+}
+
+int64_t Rows(const Shape& shape) { return WithoutLastDim(shape).num_elements(); }
+
+StatusOr<std::vector<TensorType>> LikeInputs(const OpCall& call, const InputNames& names) {
+  ZG_RETURN_IF_ERROR(CheckAllAlike(call, names));
+  return std::vector<TensorType>{call.inputs[0]};
+}
+
+std::vector<SbpSignature> SplitAnyDim(const OpCall& call) {
+  std::vector<SbpSignature> signatures;
+  for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
+    signatures.push_back({std::vector<Sbp>(call.inputs.size(), Sbp::S(dim)),
+                          std::vector<Sbp>(call.op->num_outputs, Sbp::S(dim))});
+  }
+  return signatures;
+}
+
+std::vector<AliasRule> InPlaceOf(std::initializer_list<int> inputs) {
+  std::vector<AliasRule> rules;
+  for (int input : inputs) {
+    AliasRule rule;
+    rule.kind = AliasRule::Kind::kInPlace;
+    rule.input = input;
+    rules.push_back(rule);
+  }
+  return rules;
+}
+
+Status CheckOnlyFirstOutputUsed(const GradientContext& context) {
+  const Node& node = context.node();
+  for (int i = 1; i < node.op->num_outputs; ++i) {
+    if (context.output_gradient(i) == nullptr) continue;
+    return InvalidArgument("{} %{}: the loss depends on output {}, which has no gradient",
+                           node.op->name, node.outputs[0]->name, i);
+  }
+  return Status::Ok();
+}
+
+}  // namespace zg

@@ -1,0 +1,51 @@
+// What many op definitions share: checks with the usual messages, shape arithmetic, and the
+// placements and aliases of elementwise ops.
+#pragma once
+
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/builder.h"
+#include "framework/ir/op_def.h"
+
+namespace zg {
+
+// The reason of every *_grad op for having no gradient of its own.
+inline constexpr char kNoSecondDerivative[] = "second derivatives are not supported";
+
+// How messages call an op's inputs, in their order.
+using InputNames = std::vector<std::string_view>;
+
+// `linear: inner dims differ: x f32[8,16], weight f32[32,64]`.
+Status Rejected(const OpCall& call, const InputNames& names, std::string_view problem);
+
+// Error unless the inputs named `floats` (all of them by default) have one floating-point dtype.
+Status CheckOneFloatDType(const OpCall& call, const InputNames& names,
+                          const InputNames& floats = {});
+
+// Error unless all inputs have one floating-point dtype and one shape.
+Status CheckAllAlike(const OpCall& call, const InputNames& names);
+
+// Error unless attribute `name` (a double) lies in [0, end); NaN does not.
+Status CheckRange(const OpCall& call, std::string_view name,
+                  double end = std::numeric_limits<double>::infinity());
+
+Shape WithLastDim(const Shape& shape, int64_t size);  // [20,2000], 5 -> [20,5]
+Shape WithoutLastDim(const Shape& shape);             // [20,2000] -> [20]
+int64_t Rows(const Shape& shape);                     // elements of all dims but the last
+
+// Shape rule of ops that map inputs of one type to one output of that type.
+StatusOr<std::vector<TensorType>> LikeInputs(const OpCall& call, const InputNames& names);
+
+// Every operand in the same place: S(i) for each dim i of the first input.
+std::vector<SbpSignature> SplitAnyDim(const OpCall& call);
+
+// kInPlace: the output may take the memory of any one of these inputs.
+std::vector<AliasRule> InPlaceOf(std::initializer_list<int> inputs);
+
+// Error when the loss depends on outputs 1, 2, ..., which only help the gradient along.
+Status CheckOnlyFirstOutputUsed(const GradientContext& context);
+
+}  // namespace zg

@@ -1,0 +1,99 @@
+#include "framework/ops/optimizer.h"
+
+#include <limits>
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+
+// Of a double attribute: 0 <= value < end.
+struct Limit {
+  const char* name;
+  double end;
+};
+
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+
+// `names` are p, g and the states; the outputs are the new p and states, each in the memory of the
+// old one.
+OpDef Update(std::string name, std::string doc, InputNames names, std::vector<Limit> limits,
+             int64_t flops_per_element) {
+  OpDef op;
+  op.name = std::move(name);
+  op.doc = std::move(doc);
+  op.min_inputs = op.max_inputs = static_cast<int>(names.size());
+  op.num_outputs = op.min_inputs - 1;
+  op.is_update = true;
+  for (const Limit& limit : limits) op.attributes.push_back({limit.name, 0.0, true});
+  op.infer_shape = [names, limits](const OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckAllAlike(call, names));
+    for (const Limit& limit : limits) {
+      ZG_RETURN_IF_ERROR(CheckRange(call, limit.name, limit.end));
+    }
+    return Types(call.op->num_outputs, call.inputs[0]);
+  };
+  op.sbp_signatures = SplitAnyDim;
+  op.not_differentiable = "an update ends the step";
+  op.aliases = [](const OpCall& call) {
+    std::vector<AliasRule> rules;
+    for (int output = 0; output < call.op->num_outputs; ++output) {
+      AliasRule rule;
+      rule.kind = AliasRule::Kind::kOutputInsideInput;
+      rule.input = output == 0 ? 0 : output + 1;  // input 1 is the gradient
+      rule.output = output;
+      rules.push_back(rule);
+    }
+    return rules;
+  };
+  op.flops = [flops_per_element](const OpCall& call) {
+    return flops_per_element * call.inputs[0].shape.num_elements();
+  };
+  return op;
+}
+
+OpDef SgdUpdate() {
+  return Update("sgd_update", "p -= lr (g + weight_decay p).", {"p", "g"},
+                {{"lr", kUnbounded}, {"weight_decay", kUnbounded}}, 4);
+}
+
+OpDef SgdMomentumUpdate() {
+  OpDef op =
+      Update("sgd_momentum_update",
+             "h = g + weight_decay p; m = momentum m + h; p -= lr m, or lr (h + momentum m) "
+             "with `nesterov`. m starts as zeros.",
+             {"p", "g", "m"},
+             {{"lr", kUnbounded}, {"momentum", kUnbounded}, {"weight_decay", kUnbounded}}, 6);
+  op.attributes.push_back({"nesterov", false});
+  return op;
+}
+
+OpDef AdamUpdate() {
+  OpDef op = Update(
+      "adam_update",
+      "Adam (arXiv 1412.6980, algorithm 1) at step t: m = beta1 m + (1 - beta1) g; v = beta2 v + "
+      "(1 - beta2) g^2; p -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon). Before "
+      "that, weight_decay p is added to g, or with `decoupled` lr weight_decay p is taken from p.",
+      {"p", "g", "m", "v"},
+      {{"lr", kUnbounded},
+       {"beta1", 1.0},
+       {"beta2", 1.0},
+       {"epsilon", kUnbounded},
+       {"weight_decay", kUnbounded}},
+      14);
+  op.attributes.push_back({"decoupled", false, true});
+  return op;
+}
+
+}  // namespace
+
+void RegisterOptimizerOps(OpRegistry& registry) {
+  registry.Register(SgdUpdate());
+  registry.Register(SgdMomentumUpdate());
+  registry.Register(AdamUpdate());
+}
+
+}  // namespace zg
