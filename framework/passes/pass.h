@@ -1,0 +1,23 @@
+// Pass: one rewrite of the graph. Passes have no state between runs; options go to the constructor.
+// They are run, timed, verified and dumped by PassManager (pass_manager.h).
+#pragma once
+
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/ir/graph.h"
+
+namespace zg {
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+
+  // A verb phrase, "shard-gradients"; the file is shard_gradients.{h,cc}.
+  virtual std::string_view name() const = 0;
+
+  // Whether the graph's text changed, or what in the user's model or configuration does not work.
+  virtual StatusOr<bool> Run(Graph& graph) const = 0;
+};
+
+}  // namespace zg
