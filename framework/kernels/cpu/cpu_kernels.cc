@@ -1,0 +1,25 @@
+#include "framework/kernels/cpu/cpu_kernels.h"
+
+#include "framework/kernels/cpu/families.h"
+
+namespace zg {
+
+const KernelRegistry& CpuKernels() {
+  static const KernelRegistry* const registry = [] {
+    auto* kernels = new KernelRegistry;
+    RegisterActivationKernels(*kernels);
+    RegisterBroadcastKernels(*kernels);
+    RegisterDropoutKernels(*kernels);
+    RegisterElementwiseKernels(*kernels);
+    RegisterEmbeddingKernels(*kernels);
+    RegisterFusedElementwiseKernels(*kernels);
+    RegisterLayerNormKernels(*kernels);
+    RegisterLossKernels(*kernels);
+    RegisterOptimizerKernels(*kernels);
+    RegisterStructureKernels(*kernels);
+    return kernels;
+  }();
+  return *registry;
+}
+
+}  // namespace zg

@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/base/random.h"
+#include "framework/kernels/cpu/families.h"
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/multiversion.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kBlock = 2048;  // elements whose random bits stay in the first-level cache
+
+// An element is kept if the upper 24 of its random bits are at least the threshold.
+ZG_MULTIVERSION void KeepBlock(const float* x, const uint32_t* bits, uint32_t threshold,
+                               float scale, int64_t count, float* y) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) y[i] = (bits[i] >> 8) >= threshold ? x[i] * scale : 0.0f;
+}
+
+// Both dropout and its gradient: the mask is a function of (seed, step, micro-batch, stream,
+// element) and need not be kept in between.
+class Dropout : public Kernel {
+ public:
+  explicit Dropout(const KernelSpec& spec)
+      : stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))),
+        num_elements_(spec.outputs[0].shape.num_elements()) {
+    const double probability = spec.call.attributes.Float("probability");
+    threshold_ = static_cast<uint32_t>(probability * 0x1p24);
+    scale_ = static_cast<float>(1.0 / (1.0 - probability));
+  }
+
+  int64_t workspace_bytes() const override { return kBlock * sizeof(uint32_t); }
+
+  Status Run(const KernelArguments& arguments) override {
+    const StepContext& step = *arguments.step;
+    RandomKey key{step.seed};
+    key = FoldIn(key, static_cast<uint64_t>(step.step));
+    key = FoldIn(key, static_cast<uint64_t>(step.micro_batch));
+    key = FoldIn(key, stream_);
+    const float* const x = arguments.input<float>(0);
+    float* const y = arguments.output<float>(0);
+    uint32_t* const bits = static_cast<uint32_t*>(arguments.workspace);
+    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
+      const int64_t count = std::min(kBlock, num_elements_ - begin);
+      FillBits(key, begin, begin + count, bits);
+      KeepBlock(x + begin, bits, threshold_, scale_, count, y + begin);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const uint64_t stream_;
+  const int64_t num_elements_;
+  uint32_t threshold_;
+  float scale_;
+};
+
+}  // namespace
+
+void RegisterDropoutKernels(KernelRegistry& registry) {
+  registry.Register("dropout", MakeKernel<Dropout>);
+  registry.Register("dropout_grad", MakeKernel<Dropout>);
+}
+
+}  // namespace zg

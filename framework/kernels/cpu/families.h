@@ -1,0 +1,22 @@
+// One line per op family: puts its CPU kernels into the registry. The file of a family has the same
+// name here and in framework/ops.
+#pragma once
+
+#include "framework/kernels/kernel.h"
+
+namespace zg {
+
+void RegisterActivationKernels(KernelRegistry& registry);
+void RegisterAttentionKernels(KernelRegistry& registry);
+void RegisterBroadcastKernels(KernelRegistry& registry);
+void RegisterDropoutKernels(KernelRegistry& registry);
+void RegisterElementwiseKernels(KernelRegistry& registry);
+void RegisterEmbeddingKernels(KernelRegistry& registry);
+void RegisterFusedElementwiseKernels(KernelRegistry& registry);
+void RegisterLayerNormKernels(KernelRegistry& registry);
+void RegisterLinearKernels(KernelRegistry& registry);
+void RegisterLossKernels(KernelRegistry& registry);
+void RegisterOptimizerKernels(KernelRegistry& registry);
+void RegisterStructureKernels(KernelRegistry& registry);
+
+}  // namespace zg

@@ -1,0 +1,33 @@
+#include "framework/kernels/cpu/kernel_util.h"
+
+#include <string>
+#include <vector>
+
+namespace zg {
+namespace {
+
+Status CheckTypes(const std::string& op, const std::vector<TensorType>& types, const char* role) {
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i].dtype == DType::kF32 || types[i].dtype == DType::kI64) continue;
+    return InvalidArgument("{}: {} {} is {}, the CPU kernel computes in f32", op, role, i,
+                           types[i].ToString());
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status CheckCpuTypes(const KernelSpec& spec) {
+  const std::string& op = spec.call.op->name;
+  ZG_RETURN_IF_ERROR(CheckTypes(op, spec.call.inputs, "input"));
+  return CheckTypes(op, spec.outputs, "output");
+}
+
+MatrixShape AsMatrix(const Shape& shape) {
+  if (shape.num_dims() == 0) return {1, 1};
+  MatrixShape matrix{1, shape.dim(-1)};
+  for (int i = 0; i + 1 < shape.num_dims(); ++i) matrix.rows *= shape.dim(i);
+  return matrix;
+}
+
+}  // namespace zg
