@@ -1,4 +1,5 @@
-// ZG_CHECK: an invariant of the framework itself. A failure is our bug: it prints where and why, then aborts.
+// ZG_CHECK: an invariant of the framework itself. A failure is our bug: it prints where and why,
+// then aborts.
 //
 //   ZG_CHECK(index < size, "index {} of {}", index, size);
 #pragma once
@@ -9,7 +10,8 @@
 
 namespace zg::internal {
 
-[[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const std::string& message);
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
+                              const std::string& message);
 
 inline std::string CheckMessage() { return ""; }
 template <typename... Args>
@@ -19,10 +21,10 @@ std::string CheckMessage(fmt::format_string<Args...> format, Args&&... args) {
 
 }  // namespace zg::internal
 
-#define ZG_CHECK(condition, ...)                                                      \
-  do {                                                                                \
-    if (__builtin_expect(!(condition), 0)) {                                          \
-      ::zg::internal::CheckFailed(__FILE__, __LINE__, #condition,                     \
-                                  ::zg::internal::CheckMessage(__VA_ARGS__));         \
-    }                                                                                 \
+#define ZG_CHECK(condition, ...)                                              \
+  do {                                                                        \
+    if (__builtin_expect(!(condition), 0)) {                                  \
+      ::zg::internal::CheckFailed(__FILE__, __LINE__, #condition,             \
+                                  ::zg::internal::CheckMessage(__VA_ARGS__)); \
+    }                                                                         \
   } while (false)

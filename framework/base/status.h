@@ -6,8 +6,8 @@
 //     return Status::Ok();
 //   }
 //
-// A message names who, what was got, what was expected, and a hint. Broken invariants of the framework itself
-// are not statuses but ZG_CHECK (check.h).
+// A message names who, what was got, what was expected, and a hint. Broken invariants of the
+// framework itself are not statuses but ZG_CHECK (check.h).
 #pragma once
 
 #include <fmt/core.h>
@@ -81,7 +81,8 @@ Status Aborted(fmt::format_string<Args...> format, Args&&... args) {
 template <typename T>
 class [[nodiscard]] StatusOr {
  public:
-  StatusOr(T value) : value_(std::move(value)) {}  // NOLINT: implicit, so that `return value;` works
+  StatusOr(T value)
+      : value_(std::move(value)) {}  // NOLINT: implicit, so that `return value;` works
   StatusOr(Status status) : status_(std::move(status)) {  // NOLINT: implicit, likewise
     ZG_CHECK(!status_.ok(), "a StatusOr without a value needs an error");
   }
@@ -117,8 +118,8 @@ class [[nodiscard]] StatusOr {
 #define ZG_CONCAT_INNER(a, b) a##b
 #define ZG_CONCAT(a, b) ZG_CONCAT_INNER(a, b)
 
-#define ZG_RETURN_IF_ERROR(expression)                        \
-  do {                                                        \
+#define ZG_RETURN_IF_ERROR(expression)                                            \
+  do {                                                                            \
     if (::zg::Status zg_status = (expression); !zg_status.ok()) return zg_status; \
   } while (false)
 

@@ -16,7 +16,9 @@ struct Printer {
     return text;
   }
   std::string operator()(const std::string& value) const { return fmt::format("\"{}\"", value); }
-  std::string operator()(const std::vector<int64_t>& value) const { return fmt::format("[{}]", fmt::join(value, ",")); }
+  std::string operator()(const std::vector<int64_t>& value) const {
+    return fmt::format("[{}]", fmt::join(value, ","));
+  }
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Attributes: the compile-time arguments of a node, by name. Text form: `(epsilon=1e-05, shape=[4,8], causal=true)`.
+// Attributes: the compile-time arguments of a node, by name. Text form: `(epsilon=1e-05,
+// shape=[4,8], causal=true)`.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,28 @@ namespace zg {
 
 using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
-// Prints so that the text parses back to the same value and type: doubles always show a point or an exponent.
+// Prints so that the text parses back to the same value and type: doubles always show a point or an
+// exponent.
 std::string ToString(const Attribute& attribute);
 
 class Attributes {
  public:
   Attributes() = default;
-  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items) : items_(items) {}
+  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> items)
+      : items_(items) {}
 
   bool Has(std::string_view name) const { return items_.find(name) != items_.end(); }
   void Set(std::string name, Attribute value) { items_[std::move(name)] = std::move(value); }
 
-  // The attribute must exist with that type; a node made through the graph has all attributes of its op.
+  // The attribute must exist with that type; a node made through the graph has all attributes of
+  // its op.
   bool Bool(std::string_view name) const { return Get<bool>(name); }
   int64_t Int(std::string_view name) const { return Get<int64_t>(name); }
   double Float(std::string_view name) const { return Get<double>(name); }
   const std::string& String(std::string_view name) const { return Get<std::string>(name); }
-  const std::vector<int64_t>& Ints(std::string_view name) const { return Get<std::vector<int64_t>>(name); }
+  const std::vector<int64_t>& Ints(std::string_view name) const {
+    return Get<std::vector<int64_t>>(name);
+  }
 
   const std::map<std::string, Attribute, std::less<>>& items() const { return items_; }
   friend bool operator==(const Attributes& a, const Attributes& b) { return a.items_ == b.items_; }

@@ -10,19 +10,22 @@ void Builder::InsertBefore(Node* node) {
   if (node != nullptr) section_ = node->section;
 }
 
-Value* Builder::Op(const std::string& op, std::vector<Value*> inputs, Attributes attributes, std::string name) {
-  const std::vector<Value*> outputs = Ops(op, std::move(inputs), std::move(attributes), std::move(name));
+Value* Builder::Op(const std::string& op, std::vector<Value*> inputs, Attributes attributes,
+                   std::string name) {
+  const std::vector<Value*> outputs =
+      Ops(op, std::move(inputs), std::move(attributes), std::move(name));
   return outputs.empty() ? nullptr : outputs[0];
 }
 
-std::vector<Value*> Builder::Ops(const std::string& op, std::vector<Value*> inputs, Attributes attributes,
-                                 std::string name) {
+std::vector<Value*> Builder::Ops(const std::string& op, std::vector<Value*> inputs,
+                                 Attributes attributes, std::string name) {
   const OpDef* def = OpRegistry::Global().Find(op);
   const std::vector<Value*> none(def == nullptr ? 1 : def->num_outputs, nullptr);
   if (!status_.ok()) return none;
-  for (const Value* input : inputs) ZG_CHECK(input != nullptr, "{}: a null input without an earlier error", op);
-  StatusOr<Node*> node =
-      graph_->AddNode(section_, {op, std::move(inputs), std::move(attributes), scope_, std::move(name)}, before_);
+  for (const Value* input : inputs)
+    ZG_CHECK(input != nullptr, "{}: a null input without an earlier error", op);
+  StatusOr<Node*> node = graph_->AddNode(
+      section_, {op, std::move(inputs), std::move(attributes), scope_, std::move(name)}, before_);
   if (!node.ok()) {
     Fail(node.status());
     return none;
@@ -34,15 +37,17 @@ Value* Builder::Variable(const std::string& name, const TensorType& type, Initia
                          MemoryCategory category) {
   if (!status_.ok()) return nullptr;
   if (graph_->FindTensor(name) != nullptr) {
-    Fail(InvalidArgument("two variables are named '{}'; give one of the modules another name", name));
+    Fail(InvalidArgument("two variables are named '{}'; give one of the modules another name",
+                         name));
     return nullptr;
   }
-  StatusOr<Node*> node = graph_->AddNode(graph_->section(SectionKind::kVariables),
-                                         {"variable",
-                                          {},
-                                          {{"dtype", std::string(DTypeName(type.dtype))}, {"shape", type.shape.dims()}},
-                                          scope_,
-                                          name});
+  StatusOr<Node*> node = graph_->AddNode(
+      graph_->section(SectionKind::kVariables),
+      {"variable",
+       {},
+       {{"dtype", std::string(DTypeName(type.dtype))}, {"shape", type.shape.dims()}},
+       scope_,
+       name});
   if (!node.ok()) {
     Fail(node.status());
     return nullptr;

@@ -1,6 +1,6 @@
-// Builder: appends nodes to one section of a graph. nn modules, gradient rules, optimizers and passes write nodes
-// through it. The first error is kept, with the module path, and every later call returns null: callers check
-// status() once, at the end.
+// Builder: appends nodes to one section of a graph. nn modules, gradient rules, optimizers and
+// passes write nodes through it. The first error is kept, with the module path, and every later
+// call returns null: callers check status() once, at the end.
 #pragma once
 
 #include <string>
@@ -14,16 +14,19 @@ class Builder {
  public:
   Builder(Graph* graph, Section* section) : graph_(graph), section_(section) {}
 
-  // New nodes go before `node` (in its section) from now on; null: to the end of the current section.
+  // New nodes go before `node` (in its section) from now on; null: to the end of the current
+  // section.
   void InsertBefore(Node* node);
 
-  Value* Op(const std::string& op, std::vector<Value*> inputs, Attributes attributes = {}, std::string name = "");
+  Value* Op(const std::string& op, std::vector<Value*> inputs, Attributes attributes = {},
+            std::string name = "");
   // As Op, for ops with several outputs.
-  std::vector<Value*> Ops(const std::string& op, std::vector<Value*> inputs, Attributes attributes = {},
-                          std::string name = "");
+  std::vector<Value*> Ops(const std::string& op, std::vector<Value*> inputs,
+                          Attributes attributes = {}, std::string name = "");
 
   // A `variable` node of the variables section that holds exactly one named tensor.
-  Value* Variable(const std::string& name, const TensorType& type, Initializer initializer, MemoryCategory category);
+  Value* Variable(const std::string& name, const TensorType& type, Initializer initializer,
+                  MemoryCategory category);
 
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   const std::string& scope() const { return scope_; }
@@ -40,10 +43,12 @@ class Builder {
   Status status_;
 };
 
-// What a gradient rule sees: the node, the gradients of its outputs, and a place for those of its inputs.
+// What a gradient rule sees: the node, the gradients of its outputs, and a place for those of its
+// inputs.
 class GradientContext {
  public:
-  GradientContext(const Node& node, Builder* builder, std::vector<Value*> output_gradients, std::vector<bool> needed)
+  GradientContext(const Node& node, Builder* builder, std::vector<Value*> output_gradients,
+                  std::vector<bool> needed)
       : node_(node),
         builder_(builder),
         output_gradients_(std::move(output_gradients)),
@@ -55,7 +60,9 @@ class GradientContext {
   Value* input(int i) const { return node_.inputs[i]; }
   Value* output(int i) const { return node_.outputs[i]; }
   int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
-  Value* output_gradient(int i = 0) const { return output_gradients_[i]; }  // null: the output is not used by the loss
+  Value* output_gradient(int i = 0) const {
+    return output_gradients_[i];
+  }                                               // null: the output is not used by the loss
   bool needs(int i) const { return needed_[i]; }  // whether anyone asks for the gradient of input i
   void set_input_gradient(int i, Value* gradient) { input_gradients_[i] = gradient; }
   const std::vector<Value*>& input_gradients() const { return input_gradients_; }

@@ -8,17 +8,19 @@
 namespace zg {
 namespace {
 
-constexpr std::string_view kCategoryNames[kNumMemoryCategories] = {"parameters",  "gradients",     "optimizer_state",
-                                                                   "activations", "communication", "workspace"};
+constexpr std::string_view kCategoryNames[kNumMemoryCategories] = {
+    "parameters", "gradients", "optimizer_state", "activations", "communication", "workspace"};
 
 Status CheckAttributes(const OpDef& op, Attributes* attributes) {
   for (const auto& [name, value] : attributes->items()) {
-    const auto def = std::find_if(op.attributes.begin(), op.attributes.end(),
-                                  [&](const AttributeDef& candidate) { return candidate.name == name; });
-    if (def == op.attributes.end()) return InvalidArgument("{}: unknown attribute '{}'", op.name, name);
+    const auto def =
+        std::find_if(op.attributes.begin(), op.attributes.end(),
+                     [&](const AttributeDef& candidate) { return candidate.name == name; });
+    if (def == op.attributes.end())
+      return InvalidArgument("{}: unknown attribute '{}'", op.name, name);
     if (def->example.index() != value.index()) {
-      return InvalidArgument("{}: attribute '{}': got {}, expected the type of {}", op.name, name, ToString(value),
-                             ToString(def->example));
+      return InvalidArgument("{}: attribute '{}': got {}, expected the type of {}", op.name, name,
+                             ToString(value), ToString(def->example));
     }
   }
   for (const AttributeDef& def : op.attributes) {
@@ -38,7 +40,9 @@ void RemoveOne(std::vector<T>* items, const T& item) {
 
 }  // namespace
 
-std::string_view MemoryCategoryName(MemoryCategory category) { return kCategoryNames[static_cast<int>(category)]; }
+std::string_view MemoryCategoryName(MemoryCategory category) {
+  return kCategoryNames[static_cast<int>(category)];
+}
 
 StatusOr<MemoryCategory> ParseMemoryCategory(std::string_view name) {
   for (int i = 0; i < kNumMemoryCategories; ++i) {
@@ -82,8 +86,8 @@ OpCall Node::LocalCall(const Mesh& mesh) const {
 
 Graph::Graph(std::string name, Mesh mesh, int64_t micro_batches)
     : name_(std::move(name)), mesh_(std::move(mesh)), micro_batches_(micro_batches) {
-  for (SectionKind kind :
-       {SectionKind::kVariables, SectionKind::kForward, SectionKind::kBackward, SectionKind::kUpdate}) {
+  for (SectionKind kind : {SectionKind::kVariables, SectionKind::kForward, SectionKind::kBackward,
+                           SectionKind::kUpdate}) {
     sections_.push_back(std::make_unique<Section>(Section{kind, "", {}}));
   }
 }
@@ -106,7 +110,7 @@ StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
     return InvalidArgument("{}: got {} inputs, expected {}{}", op->name, num_inputs, op->min_inputs,
                            op->max_inputs == op->min_inputs ? ""
                            : op->max_inputs < 0             ? " or more"
-                                                            : fmt::format(" to {}", op->max_inputs));
+                                                : fmt::format(" to {}", op->max_inputs));
   }
   ZG_RETURN_IF_ERROR(CheckAttributes(*op, &spec.attributes));
   auto node = std::make_unique<Node>();
@@ -116,7 +120,8 @@ StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
   node->scope = std::move(spec.scope);
   node->section = section;
   ZG_ASSIGN_OR_RETURN(std::vector<TensorType> types, op->infer_shape(node->Call()));
-  ZG_CHECK(static_cast<int>(types.size()) == op->num_outputs, "{}: shape rule gave {} outputs", op->name, types.size());
+  ZG_CHECK(static_cast<int>(types.size()) == op->num_outputs, "{}: shape rule gave {} outputs",
+           op->name, types.size());
   for (Value* input : node->inputs) input->users.push_back(node.get());
   const std::string hint = spec.name.empty() ? op->name : spec.name;
   for (int i = 0; i < op->num_outputs; ++i) {
@@ -162,7 +167,8 @@ void Graph::Erase(Node* node) {
   for (Value* input : node->inputs) RemoveOne(&input->users, node);
   RemoveOne(&node->section->nodes, node);
   const auto erase_owned = [](auto* owners, const void* item) {
-    owners->erase(std::find_if(owners->begin(), owners->end(), [&](const auto& owned) { return owned.get() == item; }));
+    owners->erase(std::find_if(owners->begin(), owners->end(),
+                               [&](const auto& owned) { return owned.get() == item; }));
   };
   for (Value* output : node->outputs) erase_owned(&values_, output);
   erase_owned(&nodes_, node);
@@ -174,6 +180,19 @@ void Graph::MoveBefore(Node* node, Node* before) {
   node->section = before->section;
   std::vector<Node*>& nodes = before->section->nodes;
   nodes.insert(std::find(nodes.begin(), nodes.end(), before), node);
+}
+
+void Graph::MoveAfter(Node* node, Node* after) {
+  ZG_CHECK(node != after, "a node moves after another node");
+  RemoveOne(&node->section->nodes, node);
+  node->section = after->section;
+  std::vector<Node*>& nodes = after->section->nodes;
+  nodes.insert(std::find(nodes.begin(), nodes.end(), after) + 1, node);
+}
+
+Node* Graph::NextOf(const Node* node) const {
+  const size_t next = IndexOf(node) + 1;
+  return next < node->section->nodes.size() ? node->section->nodes[next] : nullptr;
 }
 
 void Graph::Rename(Value* value, std::string name) {
@@ -194,7 +213,8 @@ Value* Graph::FindValue(std::string_view name) const {
 
 std::vector<Node*> Graph::AllNodes() const {
   std::vector<Node*> all;
-  for (const auto& section : sections_) all.insert(all.end(), section->nodes.begin(), section->nodes.end());
+  for (const auto& section : sections_)
+    all.insert(all.end(), section->nodes.begin(), section->nodes.end());
   return all;
 }
 

@@ -1,5 +1,5 @@
-// Graph: the program of one job, the same on every rank. Values are in single-assignment form; nodes stand in
-// sections, and inside a section in execution order.
+// Graph: the program of one job, the same on every rank. Values are in single-assignment form;
+// nodes stand in sections, and inside a section in execution order.
 //
 // What runs when:
 //   variables       never: parameters, optimizer state and accumulators, alive from start to end
@@ -8,7 +8,8 @@
 //   update          once per step, after the last micro-batch
 //   eval "<name>"   on request, between steps; shares the variables and nothing else
 //
-// A step consists of `micro_batches` micro-batches over all ranks; rank r of n computes those with index j*n + r.
+// A step consists of `micro_batches` micro-batches over all ranks; rank r of n computes those with
+// index j*n + r.
 #pragma once
 
 #include <memory>
@@ -30,7 +31,14 @@ struct Node;
 struct Section;
 
 // What a value's bytes are counted as.
-enum class MemoryCategory { kParameters, kGradients, kOptimizerState, kActivations, kCommunication, kWorkspace };
+enum class MemoryCategory {
+  kParameters,
+  kGradients,
+  kOptimizerState,
+  kActivations,
+  kCommunication,
+  kWorkspace
+};
 inline constexpr int kNumMemoryCategories = 6;
 std::string_view MemoryCategoryName(MemoryCategory category);  // "parameters", ..., as in reports
 StatusOr<MemoryCategory> ParseMemoryCategory(std::string_view name);
@@ -41,8 +49,8 @@ struct Value {
   NdSbp sbp;         // empty until infer-sbp
   MemoryCategory category = MemoryCategory::kActivations;
   Node* producer = nullptr;
-  int output_index = 0;       // among the producer's outputs
-  std::vector<Node*> users;   // one entry per use, in no particular order; kept by Graph
+  int output_index = 0;      // among the producer's outputs
+  std::vector<Node*> users;  // one entry per use, in no particular order; kept by Graph
 };
 
 struct Node {
@@ -66,7 +74,8 @@ struct Section {
   std::vector<Node*> nodes;
 };
 
-// How a variable's elements get their first values; random ones are keyed by (seed, tensor name, element index).
+// How a variable's elements get their first values; random ones are keyed by (seed, tensor name,
+// element index).
 struct Initializer {
   enum class Kind { kZeros, kOnes, kNormal, kUniform };
   Kind kind = Kind::kZeros;
@@ -74,14 +83,19 @@ struct Initializer {
 
   static Initializer Zeros() { return {}; }
   static Initializer Ones() { return {Kind::kOnes, 0.0}; }
-  static Initializer Normal(double standard_deviation) { return {Kind::kNormal, standard_deviation}; }
+  static Initializer Normal(double standard_deviation) {
+    return {Kind::kNormal, standard_deviation};
+  }
   static Initializer Uniform(double bound) { return {Kind::kUniform, bound}; }
   std::string ToString() const;  // "zeros", "normal(0.02)"
-  friend bool operator==(const Initializer& a, const Initializer& b) { return a.kind == b.kind && a.scale == b.scale; }
+  friend bool operator==(const Initializer& a, const Initializer& b) {
+    return a.kind == b.kind && a.scale == b.scale;
+  }
 };
 
-// A named logical tensor that outlives a step, and where it is stored: elements [offset, offset + size) of the flat
-// logical value of a `variable` node. Bucketing moves tensors; names and shapes never change.
+// A named logical tensor that outlives a step, and where it is stored: elements [offset, offset +
+// size) of the flat logical value of a `variable` node. Bucketing moves tensors; names and shapes
+// never change.
 struct StoredTensor {
   std::string name;  // "blocks.3.attention.qkv.weight", "blocks.3.attention.qkv.weight.exp_avg"
   TensorType type;
@@ -92,7 +106,8 @@ struct StoredTensor {
 
 class Graph {
  public:
-  explicit Graph(std::string name = "graph", Mesh mesh = Mesh::DataParallel(1), int64_t micro_batches = 1);
+  explicit Graph(std::string name = "graph", Mesh mesh = Mesh::DataParallel(1),
+                 int64_t micro_batches = 1);
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
 
@@ -107,9 +122,10 @@ class Graph {
   Section* section(SectionKind kind) const;  // not for kEval
   Section* AddEvalSection(std::string name);
 
-  // Makes a node at position `before` of its section, or at the section's end when `before` is null. Missing
-  // attributes get their defaults; output types come from the op's shape rule. `name` is a hint for outputs. Errors:
-  // unknown op, wrong number of inputs, unknown or missing attribute, whatever the shape rule rejects.
+  // Makes a node at position `before` of its section, or at the section's end when `before` is
+  // null. Missing attributes get their defaults; output types come from the op's shape rule. `name`
+  // is a hint for outputs. Errors: unknown op, wrong number of inputs, unknown or missing
+  // attribute, whatever the shape rule rejects.
   struct NodeSpec {
     std::string op;
     std::vector<Value*> inputs;
@@ -121,10 +137,12 @@ class Graph {
 
   void ReplaceInput(Node* node, int index, Value* value);
   void ReplaceAllUses(Value* from, Value* to);
-  void Erase(Node* node);             // its outputs must have no users
-  void MoveBefore(Node* node, Node* before);  // inside one section or across; null `before`: not allowed
+  void Erase(Node* node);                       // its outputs must have no users
+  void MoveBefore(Node* node, Node* before);    // inside one section or across
+  void MoveAfter(Node* node, Node* after);      // likewise
+  Node* NextOf(const Node* node) const;         // in its section; null for the last
   void Rename(Value* value, std::string name);  // made unique
-  int IndexOf(const Node* node) const;  // position in its section
+  int IndexOf(const Node* node) const;          // position in its section
 
   Value* FindValue(std::string_view name) const;  // null when there is none
   std::vector<Node*> AllNodes() const;            // section by section

@@ -38,7 +38,8 @@ Shape LocalShape(const Shape& logical, const NdSbp& sbp, const Mesh& mesh) {
     if (!sbp[axis].is_split()) continue;
     const int64_t size = mesh.axes()[axis].size;
     const int64_t dim = local.dim(sbp[axis].dim());
-    ZG_CHECK(dim % size == 0, "dim {} of {} does not divide by {} ranks", sbp[axis].dim(), logical.ToString(), size);
+    ZG_CHECK(dim % size == 0, "dim {} of {} does not divide by {} ranks", sbp[axis].dim(),
+             logical.ToString(), size);
     local.set_dim(sbp[axis].dim(), dim / size);
   }
   return local;

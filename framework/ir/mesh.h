@@ -1,4 +1,5 @@
-// Mesh: the ranks of a job as a grid with named axes, `data=4` or `data=2,tensor=2`; the last axis varies fastest.
+// Mesh: the ranks of a job as a grid with named axes, `data=4` or `data=2,tensor=2`; the last axis
+// varies fastest.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,9 @@ class Mesh {
   const std::vector<MeshAxis>& axes() const { return axes_; }
   int num_axes() const { return static_cast<int>(axes_.size()); }
   int num_ranks() const;
-  int Coordinate(int rank, int axis) const;  // of `rank` along `axis`
+  int Coordinate(int rank, int axis) const;     // of `rank` along `axis`
   int FindAxis(const std::string& name) const;  // -1 when there is none
-  std::string ToString() const;              // "data=2,tensor=2"
+  std::string ToString() const;                 // "data=2,tensor=2"
 
  private:
   std::vector<MeshAxis> axes_;
@@ -34,8 +35,9 @@ class Mesh {
 
 NdSbp AllBroadcast(const Mesh& mesh);
 
-// The part of a value of shape `logical` that one rank holds. Split dims must divide evenly (verified by the
-// verifier); an empty `sbp` means that placement is not inferred yet, and gives `logical`.
+// The part of a value of shape `logical` that one rank holds. Split dims must divide evenly
+// (verified by the verifier); an empty `sbp` means that placement is not inferred yet, and gives
+// `logical`.
 Shape LocalShape(const Shape& logical, const NdSbp& sbp, const Mesh& mesh);
 
 }  // namespace zg

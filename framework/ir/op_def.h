@@ -1,5 +1,6 @@
-// OpDef: the whole definition of one operation, except its kernels: shape rule, placements, gradient, aliases, flops.
-// One value of this type per op, defined in framework/ops/<family>.cc and registered by name (op_registry.h).
+// OpDef: the whole definition of one operation, except its kernels: shape rule, placements,
+// gradient, aliases, flops. One value of this type per op, defined in framework/ops/<family>.cc and
+// registered by name (op_registry.h).
 #pragma once
 
 #include <cstdint>
@@ -25,20 +26,23 @@ struct TensorType {
   Shape shape;
   int64_t bytes() const { return shape.num_elements() * SizeOf(dtype); }
   std::string ToString() const;  // "f32[20,2000]"
-  friend bool operator==(const TensorType& a, const TensorType& b) { return a.dtype == b.dtype && a.shape == b.shape; }
+  friend bool operator==(const TensorType& a, const TensorType& b) {
+    return a.dtype == b.dtype && a.shape == b.shape;
+  }
   friend bool operator!=(const TensorType& a, const TensorType& b) { return !(a == b); }
 };
 
-// One application of an op to inputs of given types; shape rules, placements and flops are functions of it. The
-// types are logical ones at build time and local ones when a rank's kernel is made.
+// One application of an op to inputs of given types; shape rules, placements and flops are
+// functions of it. The types are logical ones at build time and local ones when a rank's kernel is
+// made.
 struct OpCall {
   const OpDef* op = nullptr;
   std::vector<TensorType> inputs;
   Attributes attributes;
 };
 
-// A legal combination of placements of inputs and outputs along one mesh axis. All-broadcast is always legal for a
-// pure op and need not be listed.
+// A legal combination of placements of inputs and outputs along one mesh axis. All-broadcast is
+// always legal for a pure op and need not be listed.
 struct SbpSignature {
   std::vector<Sbp> inputs;
   std::vector<Sbp> outputs;
@@ -53,9 +57,11 @@ struct AttributeDef {
 // Two operands of a node that share memory.
 struct AliasRule {
   enum class Kind {
-    kOutputInsideInput,  // must: the output is the part of the input that begins at offset_elements (views, updates)
-    kInputInsideOutput,  // wanted: the input is produced directly at offset_elements of the output (packing)
-    kInPlace,            // may: the output reuses the input's memory when nobody reads the input afterwards
+    kOutputInsideInput,  // must: the output is the part of the input that begins at offset_elements
+                         // (views, updates)
+    kInputInsideOutput,  // wanted: the input is produced directly at offset_elements of the output
+                         // (packing)
+    kInPlace,  // may: the output reuses the input's memory when nobody reads the input afterwards
   };
   Kind kind = Kind::kInPlace;
   int input = 0;
@@ -72,12 +78,16 @@ struct OpDef {
   int num_outputs = 1;
   std::vector<AttributeDef> attributes;
   bool has_side_effect = false;  // kept even if no output is used (assign, output, accumulate)
-  bool is_elementwise = false;   // every output element depends on the same element of every input only
+  bool is_update = false;  // an optimizer's update: inputs parameter, gradient, state...; outputs
+                           // parameter, state...
+  bool is_elementwise =
+      false;  // every output element depends on the same element of every input only
 
-  // Output types, or an error that names the shapes. The number of inputs and the attributes' presence and types
-  // are already checked.
+  // Output types, or an error that names the shapes. The number of inputs and the attributes'
+  // presence and types are already checked.
   std::function<StatusOr<std::vector<TensorType>>(const OpCall&)> infer_shape;
-  // Legal placements along one mesh axis of `num_ranks` ranks, best first. Null: all-broadcast only.
+  // Legal placements along one mesh axis of `num_ranks` ranks, best first. Null: all-broadcast
+  // only.
   std::function<std::vector<SbpSignature>(const OpCall&)> sbp_signatures;
   // Appends the nodes that compute the gradients of the inputs. Null: see not_differentiable.
   std::function<Status(GradientContext&)> gradient;

@@ -6,7 +6,9 @@
 
 namespace zg {
 
-std::string TensorType::ToString() const { return fmt::format("{}{}", DTypeName(dtype), shape.ToString()); }
+std::string TensorType::ToString() const {
+  return fmt::format("{}{}", DTypeName(dtype), shape.ToString());
+}
 
 OpRegistry& OpRegistry::Global() {
   static OpRegistry registry;

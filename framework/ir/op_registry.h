@@ -1,4 +1,5 @@
-// OpRegistry: all ops of the process by name. Filled once by RegisterAllOps() (framework/ops/register_all_ops.h).
+// OpRegistry: all ops of the process by name. Filled once by RegisterAllOps()
+// (framework/ops/register_all_ops.h).
 #pragma once
 
 #include <map>
@@ -14,9 +15,9 @@ class OpRegistry {
  public:
   static OpRegistry& Global();
 
-  void Register(OpDef op);                          // a second op of that name is a CHECK failure
-  const OpDef* Find(std::string_view name) const;   // null when there is none
-  std::vector<const OpDef*> All() const;            // in name order
+  void Register(OpDef op);                         // a second op of that name is a CHECK failure
+  const OpDef* Find(std::string_view name) const;  // null when there is none
+  std::vector<const OpDef*> All() const;           // in name order
 
  private:
   std::map<std::string, OpDef, std::less<>> ops_;

@@ -26,8 +26,9 @@ std::string ToString(const NdSbp& sbp) {
 
 StatusOr<NdSbp> ParseNdSbp(std::string_view text) {
   const auto bad = [&] {
-    return InvalidArgument("placement '{}': expected one of B, P, S(dim) per mesh axis in braces, as in {{S(0),B}}",
-                           text);
+    return InvalidArgument(
+        "placement '{}': expected one of B, P, S(dim) per mesh axis in braces, as in {{S(0),B}}",
+        text);
   };
   if (text.size() < 2 || text.front() != '{' || text.back() != '}') return bad();
   NdSbp result;

@@ -1,7 +1,9 @@
-// SBP: how one value lies on the ranks along one mesh axis (the vocabulary of OneFlow, arXiv 2110.15032).
+// SBP: how one value lies on the ranks along one mesh axis (the vocabulary of OneFlow, arXiv
+// 2110.15032).
 //   B     broadcast: every rank holds the whole value
 //   S(i)  split: rank r holds the r-th of equal parts along dim i
-//   P     partial: every rank holds a whole-shaped term; the value is their sum, taken in rank order
+//   P     partial: every rank holds a whole-shaped term; the value is their sum, taken in rank
+//   order
 // An NdSbp has one Sbp per mesh axis; text form `{S(0)}`, `{S(0),B}`.
 #pragma once
 
@@ -38,7 +40,7 @@ class Sbp {
 
 using NdSbp = std::vector<Sbp>;
 
-std::string ToString(const NdSbp& sbp);               // "{S(0),B}"
-StatusOr<NdSbp> ParseNdSbp(std::string_view text);    // the inverse
+std::string ToString(const NdSbp& sbp);             // "{S(0),B}"
+StatusOr<NdSbp> ParseNdSbp(std::string_view text);  // the inverse
 
 }  // namespace zg

@@ -9,13 +9,15 @@ using Types = std::vector<TensorType>;
 
 StatusOr<Types> SameType(const OpCall& call) {
   if (call.inputs.size() == 2 && call.inputs[0] != call.inputs[1]) {
-    return InvalidArgument("{}: got an accumulator of type {}, expected {}", call.op->name, call.inputs[1].ToString(),
-                           call.inputs[0].ToString());
+    return InvalidArgument("{}: got an accumulator of type {}, expected {}", call.op->name,
+                           call.inputs[1].ToString(), call.inputs[0].ToString());
   }
   return Types{call.inputs[0]};
 }
 
-Sbp SplitOf(const OpCall& call, const char* attribute) { return Sbp::S(static_cast<int>(call.attributes.Int(attribute))); }
+Sbp SplitOf(const OpCall& call, const char* attribute) {
+  return Sbp::S(static_cast<int>(call.attributes.Int(attribute)));
+}
 
 // Every boxing op works along one mesh axis; every rank of the mesh runs it, in the same order.
 OpDef Boxing(std::string name, std::string doc) {
@@ -42,7 +44,9 @@ std::vector<AliasRule> IntoAccumulator() {
 }
 
 OpDef Place() {
-  OpDef op = Boxing("place", "A request: the value with placement `sbp`. Insert-collectives turns it into boxing ops.");
+  OpDef op = Boxing(
+      "place",
+      "A request: the value with placement `sbp`. Insert-collectives turns it into boxing ops.");
   op.attributes = {{"sbp", std::string("{B}"), true}};
   op.not_differentiable = "placements are chosen after backward is built";
   return op;
@@ -50,7 +54,8 @@ OpDef Place() {
 
 OpDef AllReduce() {
   OpDef op = Boxing("all_reduce",
-                    "P -> B: every rank receives the sum of all ranks' terms, added in rank order, onto the accumulator "
+                    "P -> B: every rank receives the sum of all ranks' terms, added in rank order, "
+                    "onto the accumulator "
                     "(input 1, overwritten on the first micro-batch) if there is one.");
   op.max_inputs = 2;
   op.sbp_signatures = [](const OpCall& call) -> std::vector<SbpSignature> {
@@ -67,8 +72,10 @@ OpDef AllReduce() {
 
 OpDef ReduceScatter() {
   OpDef op = Boxing("reduce_scatter",
-                    "P -> S(dim): rank r receives the r-th part of the sum, added in rank order, onto the accumulator "
-                    "(input 1, overwritten on the first micro-batch) if there is one. `in_place`: the part stays inside "
+                    "P -> S(dim): rank r receives the r-th part of the sum, added in rank order, "
+                    "onto the accumulator "
+                    "(input 1, overwritten on the first micro-batch) if there is one. `in_place`: "
+                    "the part stays inside "
                     "the input's memory.");
   op.max_inputs = 2;
   op.attributes.push_back({"dim", int64_t{0}});
@@ -102,7 +109,8 @@ OpDef AllGather() {
 }
 
 OpDef AllToAll() {
-  OpDef op = Boxing("all_to_all", "S(from) -> S(to): every rank sends each other rank the part that it needs.");
+  OpDef op = Boxing("all_to_all",
+                    "S(from) -> S(to): every rank sends each other rank the part that it needs.");
   op.attributes.push_back({"from", int64_t{0}, true});
   op.attributes.push_back({"to", int64_t{0}, true});
   op.sbp_signatures = [](const OpCall& call) -> std::vector<SbpSignature> {
@@ -128,7 +136,8 @@ OpDef LocalSlice() {
 
 OpDef LocalTerm() {
   OpDef op = Boxing("local_term",
-                    "B -> P (dim = -1): rank 0 keeps the value, the others hold zeros. S(dim) -> P: every rank pads its "
+                    "B -> P (dim = -1): rank 0 keeps the value, the others hold zeros. S(dim) -> "
+                    "P: every rank pads its "
                     "part with zeros. Nothing is sent.");
   op.attributes.push_back({"dim", int64_t{-1}});
   op.sbp_signatures = [](const OpCall& call) -> std::vector<SbpSignature> {

@@ -91,6 +91,7 @@ OpDef LayerNormGrad() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
+  op.aliases = [](const OpCall&) { return InPlaceOf({0, 1}); };
   op.flops = [](const OpCall& call) { return 15 * call.inputs[0].shape.num_elements(); };
   return op;
 }

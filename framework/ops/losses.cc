@@ -15,9 +15,9 @@ const Sbp P = Sbp::P();
 TensorType Scalar() { return {DType::kF32, Shape{}}; }
 
 Status CheckDivisor(const OpCall& call) {
-  const int64_t divisor = call.attributes.Int("divisor");
-  if (divisor >= 1) return Status::Ok();
-  return InvalidArgument("{}: divisor is {}, expected divisor >= 1", call.op->name, divisor);
+  const double divisor = call.attributes.Float("divisor");
+  if (divisor > 0.0) return Status::Ok();
+  return InvalidArgument("{}: divisor is {}, expected divisor > 0", call.op->name, divisor);
 }
 
 OpDef MseLoss() {
@@ -26,7 +26,7 @@ OpDef MseLoss() {
   op.name = "mse_loss";
   op.doc = "loss = sum of (prediction - target)^2 / divisor.";
   op.min_inputs = op.max_inputs = 2;
-  op.attributes = {{"divisor", int64_t{1}, true}};
+  op.attributes = {{"divisor", 1.0, true}};
   op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckAllAlike(call, names));
     ZG_RETURN_IF_ERROR(CheckDivisor(call));
@@ -61,7 +61,7 @@ OpDef MseLossGrad() {
   op.name = "mse_loss_grad";
   op.doc = "dprediction = dloss 2 (prediction - target) / divisor.";
   op.min_inputs = op.max_inputs = 3;
-  op.attributes = {{"divisor", int64_t{1}, true}};
+  op.attributes = {{"divisor", 1.0, true}};
   op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"prediction", "target"}));
     if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
@@ -80,6 +80,7 @@ OpDef MseLossGrad() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
+  op.aliases = [](const OpCall&) { return InPlaceOf({1, 2}); };
   op.flops = [](const OpCall& call) { return 2 * call.inputs[1].shape.num_elements(); };
   return op;
 }
@@ -104,7 +105,7 @@ OpDef SoftmaxCrossEntropy() {
       "log(sum_v exp(logits[..,v])), output 1. A target outside [0, V) ends the job.";
   op.min_inputs = op.max_inputs = 2;
   op.num_outputs = 2;
-  op.attributes = {{"divisor", int64_t{1}, true}};
+  op.attributes = {{"divisor", 1.0, true}};
   op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));
     ZG_RETURN_IF_ERROR(CheckTargets(call, names, call.inputs[0], call.inputs[1]));
@@ -136,7 +137,7 @@ OpDef SoftmaxCrossEntropyGrad() {
   op.name = "softmax_cross_entropy_grad";
   op.doc = "dlogits[..,v] = dloss (exp(logits[..,v] - log_sum_exp) - [v = target]) / divisor.";
   op.min_inputs = op.max_inputs = 4;
-  op.attributes = {{"divisor", int64_t{1}, true}};
+  op.attributes = {{"divisor", 1.0, true}};
   op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));
     if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
@@ -156,6 +157,7 @@ OpDef SoftmaxCrossEntropyGrad() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
+  op.aliases = [](const OpCall&) { return InPlaceOf({1}); };
   op.flops = [](const OpCall& call) { return 4 * call.inputs[1].shape.num_elements(); };
   return op;
 }

@@ -42,7 +42,7 @@ StatusOr<std::vector<TensorType>> LikeInputs(const OpCall& call, const InputName
 // Every operand in the same place: S(i) for each dim i of the first input.
 std::vector<SbpSignature> SplitAnyDim(const OpCall& call);
 
-// kInPlace: the output may take the memory of any one of these inputs.
+// kInPlace: output 0 may take the memory of any one of these inputs.
 std::vector<AliasRule> InPlaceOf(std::initializer_list<int> inputs);
 
 // Error when the loss depends on outputs 1, 2, ..., which only help the gradient along.

@@ -9,6 +9,7 @@
 #include "framework/ops/dropout.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/embedding.h"
+#include "framework/ops/fused_elementwise.h"
 #include "framework/ops/layer_norm.h"
 #include "framework/ops/linear.h"
 #include "framework/ops/losses.h"
@@ -24,6 +25,7 @@ void RegisterComputeOps(OpRegistry& registry) {
   RegisterDropoutOps(registry);
   RegisterElementwiseOps(registry);
   RegisterEmbeddingOps(registry);
+  RegisterFusedElementwiseOp(registry);
   RegisterLayerNormOps(registry);
   RegisterLinearOps(registry);
   RegisterLossOps(registry);

@@ -11,7 +11,9 @@ StatusOr<Types> TypeFromAttributes(const OpCall& call) {
   ZG_ASSIGN_OR_RETURN(DType dtype, ParseDType(call.attributes.String("dtype")));
   const std::vector<int64_t>& dims = call.attributes.Ints("shape");
   for (int64_t dim : dims) {
-    if (dim < 0) return InvalidArgument("{}: got shape {}, expected dims >= 0", call.op->name, Shape(dims).ToString());
+    if (dim < 0)
+      return InvalidArgument("{}: got shape {}, expected dims >= 0", call.op->name,
+                             Shape(dims).ToString());
   }
   return Types{{dtype, Shape(dims)}};
 }
@@ -32,7 +34,9 @@ OpDef Variable() {
   op.name = "variable";
   op.doc = "Storage that outlives a step: parameters, optimizer state, accumulators.";
   op.min_inputs = op.max_inputs = 0;
-  op.attributes = {{"dtype", std::string("f32"), true}, {"shape", std::vector<int64_t>{}, true}};
+  op.attributes = {{"dtype", std::string("f32"), true},
+                   {"shape", std::vector<int64_t>{}, true},
+                   {"replicated", false}};  // the ZeRO passes leave it whole on every rank
   op.infer_shape = TypeFromAttributes;
   op.not_differentiable = "a source has no inputs";
   return op;
@@ -41,7 +45,9 @@ OpDef Variable() {
 OpDef Input() {
   OpDef op;
   op.name = "input";
-  op.doc = "Data that the user feeds before each run; `placement` says how it lies on every mesh axis named data.";
+  op.doc =
+      "Data that the user feeds before each run; `placement` says how it lies on every mesh axis "
+      "named data.";
   op.min_inputs = op.max_inputs = 0;
   op.attributes = {{"name", std::string(), true},
                    {"dtype", std::string("f32"), true},
@@ -97,7 +103,9 @@ OpDef Assign() {
 OpDef ParameterGradient() {
   OpDef op;
   op.name = "parameter_gradient";
-  op.doc = "Says that input 1 is the gradient of the loss for the parameter in input 0; consumed by append-update.";
+  op.doc =
+      "Says that input 1 is the gradient of the loss for the parameter in input 0; consumed by "
+      "append-update.";
   op.min_inputs = op.max_inputs = 2;
   op.num_outputs = 0;
   op.has_side_effect = true;
@@ -109,15 +117,17 @@ OpDef ParameterGradient() {
 OpDef BucketView() {
   OpDef op;
   op.name = "bucket_view";
-  op.doc = "The tensor of `shape` that lies at element `offset` of a flat bucket; shares its memory.";
+  op.doc =
+      "The tensor of `shape` that lies at element `offset` of a flat bucket; shares its memory.";
   op.attributes = {{"offset", int64_t{0}, true}, {"shape", std::vector<int64_t>{}, true}};
   op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
     const TensorType& bucket = call.inputs[0];
     const Shape shape(call.attributes.Ints("shape"));
     const int64_t offset = call.attributes.Int("offset");
-    if (bucket.shape.num_dims() != 1 || offset < 0 || offset + shape.num_elements() > bucket.shape.num_elements()) {
-      return InvalidArgument("bucket_view: shape {} at offset {} does not lie inside the bucket {}", shape.ToString(),
-                             offset, bucket.ToString());
+    if (bucket.shape.num_dims() != 1 || offset < 0 ||
+        offset + shape.num_elements() > bucket.shape.num_elements()) {
+      return InvalidArgument("bucket_view: shape {} at offset {} does not lie inside the bucket {}",
+                             shape.ToString(), offset, bucket.ToString());
     }
     return Types{{bucket.dtype, shape}};
   };
@@ -135,22 +145,26 @@ OpDef BucketPack() {
   OpDef op;
   op.name = "bucket_pack";
   op.doc =
-      "A flat bucket of `size` elements with input i at offsets[i] and zeros elsewhere. Its inputs are produced in place "
+      "A flat bucket of `size` elements with input i at offsets[i] and zeros elsewhere. Its inputs "
+      "are produced in place "
       "where the memory plan can do so.";
   op.max_inputs = -1;
   op.attributes = {{"offsets", std::vector<int64_t>{}, true}, {"size", int64_t{0}, true}};
   op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
     const std::vector<int64_t>& offsets = call.attributes.Ints("offsets");
     if (offsets.size() != call.inputs.size()) {
-      return InvalidArgument("bucket_pack: got {} offsets for {} inputs", offsets.size(), call.inputs.size());
+      return InvalidArgument("bucket_pack: got {} offsets for {} inputs", offsets.size(),
+                             call.inputs.size());
     }
     int64_t end = 0;
     for (size_t i = 0; i < offsets.size(); ++i) {
-      if (offsets[i] < end) return InvalidArgument("bucket_pack: input {} overlaps the one before it", i);
+      if (offsets[i] < end)
+        return InvalidArgument("bucket_pack: input {} overlaps the one before it", i);
       end = offsets[i] + call.inputs[i].shape.num_elements();
     }
     if (end > call.attributes.Int("size")) {
-      return InvalidArgument("bucket_pack: inputs end at element {}, the bucket at {}", end, call.attributes.Int("size"));
+      return InvalidArgument("bucket_pack: inputs end at element {}, the bucket at {}", end,
+                             call.attributes.Int("size"));
     }
     return Types{{call.inputs[0].dtype, Shape{call.attributes.Int("size")}}};
   };
@@ -176,13 +190,15 @@ OpDef Accumulate() {
   OpDef op;
   op.name = "accumulate";
   op.doc =
-      "Adds input 1 to the accumulator in input 0; on a step's first micro-batch overwrites it. With a partial input 1 "
+      "Adds input 1 to the accumulator in input 0; on a step's first micro-batch overwrites it. "
+      "With a partial input 1 "
       "the terms of all ranks are folded in, in rank order.";
   op.min_inputs = op.max_inputs = 2;
   op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
     if (call.inputs[0] != call.inputs[1]) {
-      return InvalidArgument("accumulate: got a value of type {}, expected the accumulator's type {}",
-                             call.inputs[1].ToString(), call.inputs[0].ToString());
+      return InvalidArgument(
+          "accumulate: got a value of type {}, expected the accumulator's type {}",
+          call.inputs[1].ToString(), call.inputs[0].ToString());
     }
     return Types{call.inputs[0]};
   };

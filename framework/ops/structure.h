@@ -1,4 +1,5 @@
-// Ops that give a graph its frame rather than compute: where values come from, where they go, how they lie in buckets.
+// Ops that give a graph its frame rather than compute: where values come from, where they go, how
+// they lie in buckets.
 #pragma once
 
 namespace zg {

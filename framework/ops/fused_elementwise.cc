@@ -1,0 +1,43 @@
+#include "framework/ops/fused_elementwise.h"
+
+#include <algorithm>
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+
+void RegisterFusedElementwiseOp(OpRegistry& registry) {
+  OpDef op;
+  op.name = "fused_elementwise";
+  op.doc =
+      "The elementwise ops of `program` one after the other on each element, as in "
+      "\"t0=add(i0,i1);t1=gelu(t0)\": iN is input N, tN the result of statement N, the last one is "
+      "the output. "
+      "Same bits as the separate ops.";
+  op.max_inputs = -1;
+  op.attributes = {{"program", std::string(), true}};
+  op.infer_shape = [](const OpCall& call) -> StatusOr<std::vector<TensorType>> {
+    for (const TensorType& input : call.inputs) {
+      if (input == call.inputs[0]) continue;
+      return InvalidArgument("fused_elementwise: input types differ: {}, {}",
+                             call.inputs[0].ToString(), input.ToString());
+    }
+    return std::vector<TensorType>{call.inputs[0]};
+  };
+  op.sbp_signatures = SplitAnyDim;
+  op.not_differentiable = "fusing comes after backward is built";
+  op.aliases = [](const OpCall& call) {
+    std::vector<AliasRule> rules(call.inputs.size());
+    for (size_t i = 0; i < rules.size(); ++i) rules[i].input = static_cast<int>(i);
+    return rules;
+  };
+  op.flops = [](const OpCall& call) -> int64_t {
+    const std::string& program = call.attributes.String("program");
+    return (std::count(program.begin(), program.end(), ';') + 1) *
+           call.inputs[0].shape.num_elements();
+  };
+  registry.Register(std::move(op));
+}
+
+}  // namespace zg

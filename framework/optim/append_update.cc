@@ -1,0 +1,31 @@
+#include "framework/optim/append_update.h"
+
+#include "framework/ir/builder.h"
+
+namespace zg::optim {
+
+StatusOr<bool> AppendUpdate::Run(Graph& graph) const {
+  const std::vector<Node*> gradients = graph.NodesOf("parameter_gradient");
+  Builder builder(&graph, graph.section(SectionKind::kUpdate));
+  for (Node* node : gradients) {
+    Value* parameter = node->inputs[0];
+    builder.set_scope(node->scope);
+    std::vector<Value*> inputs = {parameter, node->inputs[1]};
+    for (const std::string& state : rule_.state_names) {
+      Value* variable = builder.Variable(parameter->name + "." + state, parameter->type,
+                                         Initializer::Zeros(), MemoryCategory::kOptimizerState);
+      inputs.push_back(variable);
+    }
+    graph.Erase(node);
+    ZG_RETURN_IF_ERROR(builder.status());
+    const std::vector<Value*> updated =
+        builder.Ops(rule_.op, inputs, rule_.attributes, parameter->name + ".next");
+    ZG_RETURN_IF_ERROR(builder.status());
+    builder.Ops("assign", {parameter, updated[0]});
+    for (size_t i = 1; i < updated.size(); ++i) builder.Ops("assign", {inputs[i + 1], updated[i]});
+  }
+  ZG_RETURN_IF_ERROR(builder.status());
+  return !gradients.empty();
+}
+
+}  // namespace zg::optim

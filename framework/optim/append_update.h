@@ -1,0 +1,35 @@
+// append-update: turns every `parameter_gradient` into the optimizer's update of that parameter.
+//
+// Requires: build-backward has run.
+// Ensures: no `parameter_gradient` is left; the update section has one update node per parameter,
+// reading the
+//   parameter, its gradient and its state, and assigning the new values to the same variables.
+//   State tensors are named after the parameter: "w.exp_avg", "w.exp_avg_sq" (Adam),
+//   "w.momentum_buffer" (SGD).
+//
+//   backward:                                     update:
+//     parameter_gradient %w, %w.grad        ->      %w_1, %m_1 = sgd_momentum_update %w, %w.grad,
+//     %m (lr=0.1, ...)
+//                                                   assign %w, %w_1
+//                                                   assign %m, %m_1
+//
+// No-op on a graph without `parameter_gradient`.
+#pragma once
+
+#include "framework/optim/optimizer.h"
+#include "framework/passes/pass.h"
+
+namespace zg::optim {
+
+class AppendUpdate : public Pass {
+ public:
+  explicit AppendUpdate(UpdateRule rule) : rule_(std::move(rule)) {}
+
+  std::string_view name() const override { return "append-update"; }
+  StatusOr<bool> Run(Graph& graph) const override;
+
+ private:
+  UpdateRule rule_;
+};
+
+}  // namespace zg::optim

@@ -1,0 +1,68 @@
+#include "framework/passes/infer_sbp.h"
+
+#include "framework/passes/placement.h"
+
+namespace zg {
+namespace {
+
+// A data input becomes its logical value: the parts of all ranks of the axis "data" side by side.
+Status PlaceInput(Graph& graph, Node* node) {
+  Value* value = node->outputs[0];
+  value->sbp = AllBroadcast(graph.mesh());
+  const std::string& text = node->attributes.String("placement");
+  const auto with_context = [&](const Status& status) {
+    return status.WithContext(
+        fmt::format("input \"{}\" {}", node->attributes.String("name"), value->type.ToString()));
+  };
+  StatusOr<NdSbp> parsed = ParseNdSbp("{" + text + "}");
+  if (!parsed.ok()) return with_context(parsed.status());
+  if (parsed->size() != 1 || (*parsed)[0].is_partial()) {
+    return with_context(InvalidArgument("got placement '{}', expected B or S(dim)", text));
+  }
+  const Sbp sbp = (*parsed)[0];
+  const int axis = graph.mesh().FindAxis("data");
+  if (sbp.is_broadcast() || axis < 0) return Status::Ok();
+  if (sbp.dim() >= value->type.shape.num_dims()) {
+    return with_context(
+        InvalidArgument("it has no dim {} to split, as its placement {} asks", sbp.dim(), text));
+  }
+  const int num_ranks = graph.mesh().axes()[axis].size;
+  if (num_ranks == 1) return Status::Ok();
+  value->sbp[axis] = sbp;
+  value->type.shape.set_dim(sbp.dim(), value->type.shape.dim(sbp.dim()) * num_ranks);
+  node->attributes.Set("shape", value->type.shape.dims());
+  return Status::Ok();
+}
+
+Status PlaceOutputs(Graph& graph, Node* node) {
+  for (Value* output : node->outputs) output->sbp.clear();
+  for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
+    const std::vector<Sbp> outputs =
+        ChooseSignature(*node, axis, graph.mesh().axes()[axis].size).outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) node->outputs[i]->sbp.push_back(outputs[i]);
+  }
+  StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
+  if (!types.ok()) return types.status().WithContext(node->scope);
+  for (size_t i = 0; i < types->size(); ++i) node->outputs[i]->type = (*types)[i];
+  return Status::Ok();
+}
+
+}  // namespace
+
+StatusOr<bool> InferSbp::Run(Graph& graph) const {
+  bool changed = false;
+  for (Node* node : graph.AllNodes()) {
+    if (!node->outputs.empty() && !node->outputs[0]->sbp.empty()) continue;
+    changed = changed || !node->outputs.empty();
+    if (node->op->name == "input") {
+      ZG_RETURN_IF_ERROR(PlaceInput(graph, node));
+    } else if (node->inputs.empty()) {
+      for (Value* output : node->outputs) output->sbp = AllBroadcast(graph.mesh());
+    } else {
+      ZG_RETURN_IF_ERROR(PlaceOutputs(graph, node));
+    }
+  }
+  return changed;
+}
+
+}  // namespace zg

@@ -1,0 +1,123 @@
+#include "framework/passes/plan_memory.h"
+
+#include <algorithm>
+#include <map>
+
+#include "framework/base/check.h"
+#include "framework/passes/assign_offsets.h"
+
+namespace zg {
+namespace {
+
+struct Moment {
+  int timeline = 0;
+  int position = 0;
+};
+
+// Training sections follow each other on timeline 0; every eval section has its own.
+std::unordered_map<const Node*, Moment> Moments(const Graph& graph) {
+  std::unordered_map<const Node*, Moment> moments;
+  int timeline = 0;
+  int position = 0;
+  for (const auto& section : graph.sections()) {
+    if (section->kind == SectionKind::kVariables) continue;
+    if (section->kind == SectionKind::kEval) {
+      ++timeline;
+      position = 0;
+    }
+    for (const Node* node : section->nodes) moments[node] = {timeline, position++};
+  }
+  return moments;
+}
+
+PlannedBuffer LifetimeOf(const Buffer& buffer,
+                         const std::unordered_map<const Node*, Moment>& moments) {
+  PlannedBuffer planned;
+  if (buffer.members.empty()) return planned;
+  planned.name = buffer.root->name;
+  planned.category = buffer.root->category;
+  planned.bytes = buffer.bytes;
+  if (buffer.root->producer->op->name == "variable") {
+    planned.timeline = Lifetime::kAllTimelines;
+    return planned;
+  }
+  const Moment birth = moments.at(buffer.root->producer);
+  planned.timeline = birth.timeline;
+  planned.first = planned.last = birth.position;
+  for (const Value* member : buffer.members) {
+    planned.first = std::min(planned.first, moments.at(member->producer).position);
+    planned.last = std::max(planned.last, moments.at(member->producer).position);
+    for (const Node* user : member->users)
+      planned.last = std::max(planned.last, moments.at(user).position);
+  }
+  return planned;
+}
+
+int AddBuffer(MemoryPlan* plan, PlannedBuffer buffer) {
+  plan->buffers.push_back(std::move(buffer));
+  return static_cast<int>(plan->buffers.size()) - 1;
+}
+
+}  // namespace
+
+int64_t MemoryPlan::BaseOffset(const Value* value) const {
+  const Location& location = storage.Of(value);
+  return buffers[location.buffer].offset + location.offset_bytes;
+}
+
+CategoryBytes PeakByCategory(const std::vector<PlannedBuffer>& buffers) {
+  CategoryBytes always = {};
+  std::map<std::pair<int, int>, CategoryBytes> changes;  // (timeline, moment)
+  for (const PlannedBuffer& buffer : buffers) {
+    const int category = static_cast<int>(buffer.category);
+    if (buffer.timeline == Lifetime::kAllTimelines) {
+      always[category] += buffer.bytes;
+    } else {
+      changes[{buffer.timeline, buffer.first}][category] += buffer.bytes;
+      changes[{buffer.timeline, buffer.last + 1}][category] -= buffer.bytes;
+    }
+  }
+  CategoryBytes alive = {};
+  CategoryBytes peak = {};
+  for (const auto& [moment, change] : changes) {
+    for (int i = 0; i < kNumMemoryCategories; ++i)
+      peak[i] = std::max(peak[i], alive[i] += change[i]);
+  }
+  for (int i = 0; i < kNumMemoryCategories; ++i) peak[i] += always[i];
+  return peak;
+}
+
+MemoryPlan PlanMemory(const Graph& graph, const PlanMemoryOptions& options) {
+  const std::unordered_map<const Node*, Moment> moments = Moments(graph);
+  MemoryPlan plan;
+  plan.storage = AssignStorage(graph);
+  for (const Buffer& buffer : plan.storage.buffers)
+    plan.buffers.push_back(LifetimeOf(buffer, moments));
+  for (const auto& section : graph.sections()) {
+    for (const Node* node : section->nodes) {
+      const int64_t bytes = options.workspace_bytes == nullptr ? 0 : options.workspace_bytes(*node);
+      if (bytes == 0) continue;
+      const Moment moment = moments.at(node);
+      plan.workspaces[node] =
+          AddBuffer(&plan, {node->op->name, MemoryCategory::kWorkspace, bytes, 0, moment.timeline,
+                            moment.position, moment.position});
+    }
+  }
+  if (options.communicator_workspace_bytes > 0) {
+    plan.communicator_workspace =
+        AddBuffer(&plan, {"communicator", MemoryCategory::kWorkspace,
+                          options.communicator_workspace_bytes, 0, Lifetime::kAllTimelines});
+  }
+  std::vector<Lifetime> lifetimes;
+  for (const PlannedBuffer& buffer : plan.buffers) {
+    lifetimes.push_back({buffer.bytes, buffer.timeline, buffer.first, buffer.last});
+  }
+  const OffsetPlan offsets = AssignOffsets(lifetimes);
+  for (size_t i = 0; i < plan.buffers.size(); ++i) plan.buffers[i].offset = offsets.offsets[i];
+  plan.arena_bytes = offsets.arena_bytes;
+  plan.lower_bound_bytes = offsets.lower_bound_bytes;
+  plan.category_bytes = PeakByCategory(plan.buffers);
+  return plan;
+}
+
+}  // namespace zg

@@ -1,0 +1,57 @@
+// PlanMemory: the last step of compilation. Decides where every value of a scheduled graph lies in
+// one arena per rank, and predicts the bytes of every category. The plan is the same on all ranks;
+// the executor only adds addresses.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/ir/graph.h"
+#include "framework/passes/storage.h"
+
+namespace zg {
+
+using CategoryBytes = std::array<int64_t, kNumMemoryCategories>;
+
+struct PlannedBuffer {
+  std::string name;
+  MemoryCategory category = MemoryCategory::kActivations;
+  int64_t bytes = 0;
+  int64_t offset = 0;  // in the arena
+  int timeline =
+      0;          // 0: training; 1, 2, ...: the eval sections; Lifetime::kAllTimelines: variables
+  int first = 0;  // moments are positions of nodes on the timeline
+  int last = 0;
+};
+
+struct MemoryPlan {
+  Storage storage;                                  // buffer ids index `buffers`
+  std::vector<PlannedBuffer> buffers;               // merged-away buffers have 0 bytes
+  std::unordered_map<const Node*, int> workspaces;  // node -> its workspace's buffer
+  int communicator_workspace = -1;                  // its buffer, -1 when none is needed
+
+  int64_t arena_bytes = 0;  // the predicted peak
+  int64_t lower_bound_bytes = 0;
+  CategoryBytes category_bytes = {};  // the most that is alive at one moment, per category
+
+  // The arena offset of a value on `rank`: base + rank * stride.
+  int64_t BaseOffset(const Value* value) const;
+  int64_t RankStride(const Value* value) const { return storage.Of(value).rank_stride_bytes; }
+};
+
+struct PlanMemoryOptions {
+  std::function<int64_t(const Node&)>
+      workspace_bytes;  // what the node's kernel needs; null: nothing
+  int64_t communicator_workspace_bytes = 0;
+};
+
+MemoryPlan PlanMemory(const Graph& graph, const PlanMemoryOptions& options);
+
+// The most bytes of each category alive at one moment of any timeline.
+CategoryBytes PeakByCategory(const std::vector<PlannedBuffer>& buffers);
+
+}  // namespace zg

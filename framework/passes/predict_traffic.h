@@ -1,0 +1,25 @@
+// PredictTraffic: the collectives of a compiled graph, with the bytes that one rank sends, before
+// anything runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "framework/ir/graph.h"
+
+namespace zg {
+
+struct PredictedTraffic {
+  int64_t count = 0;
+  int64_t bytes = 0;  // sent by one rank
+};
+
+// Of one training step, by op name. Bytes follow the boxing table (boxing.h) with T/n rounded up to
+// whole elements; forward and backward count once per local micro-batch.
+std::map<std::string, PredictedTraffic> PredictTraffic(const Graph& graph);
+
+// Floating-point operations of one rank in one training step.
+int64_t PredictFlops(const Graph& graph);
+
+}  // namespace zg

@@ -1,0 +1,133 @@
+#include "framework/passes/storage.h"
+
+#include <algorithm>
+
+#include "framework/base/check.h"
+
+namespace zg {
+namespace {
+
+class StorageAssigner {
+ public:
+  explicit StorageAssigner(const Graph& graph) : graph_(graph) {
+    int position = 0;
+    for (const Node* node : graph.AllNodes()) {
+      position_[node] = position++;
+      for (const Value* output : node->outputs) {
+        storage_.locations[output] = {static_cast<int>(storage_.buffers.size()), 0, 0};
+        storage_.buffers.push_back({output, graph.LocalType(*output).bytes(), {output}});
+      }
+    }
+  }
+
+  Storage Run() {
+    for (const Node* node : graph_.AllNodes()) {
+      if (node->op->name == "assign") {
+        ProduceInVariable(*node);
+      } else if (node->op->aliases != nullptr) {
+        for (const AliasRule& rule : node->op->aliases(node->LocalCall(graph_.mesh())))
+          Apply(*node, rule);
+      }
+    }
+    return std::move(storage_);
+  }
+
+ private:
+  void Apply(const Node& node, const AliasRule& rule) {
+    const Value* input = node.inputs[rule.input];
+    const Value* output = node.outputs[rule.output];
+    switch (rule.kind) {
+      case AliasRule::Kind::kOutputInsideInput:
+        return Merge(output, Inside(input, rule, output));
+      case AliasRule::Kind::kInputInsideOutput:
+        if (SpansFreeBuffer(input) && input->users.size() == 1 &&
+            BufferOf(input) != BufferOf(output)) {
+          Merge(input, Inside(output, rule, input));
+        }
+        return;
+      case AliasRule::Kind::kInPlace:
+        if (SpansFreeBuffer(output) && CanOverwrite(node, input, output))
+          Merge(output, storage_.Of(input));
+        return;
+    }
+  }
+
+  // Where `part` lies when it is put inside `whole` by the rule.
+  Location Inside(const Value* whole, const AliasRule& rule, const Value* part) const {
+    Location location = storage_.Of(whole);
+    location.offset_bytes += rule.offset_elements * SizeOf(whole->type.dtype);
+    if (rule.at_rank_slice) location.rank_stride_bytes += graph_.LocalType(*part).bytes();
+    return location;
+  }
+
+  void ProduceInVariable(const Node& assign) {
+    const Value* variable = assign.inputs[0];
+    const Value* value = assign.inputs[1];
+    if (BufferOf(variable) == BufferOf(value) || !SpansFreeBuffer(value)) return;
+    // The old contents must be dead once the value's producer runs; what the producer itself reads,
+    // it may overwrite only where its op says so, and collectives into a variable do (all_gather:
+    // the input is the rank's own part).
+    for (const Value* member : storage_.buffers[BufferOf(variable)].members) {
+      for (const Node* user : member->users) {
+        if (user == &assign) continue;
+        if (user->section == assign.section && position_.at(user) > position_.at(value->producer))
+          return;
+        if (user == value->producer && user->op->name != "all_gather") return;
+      }
+    }
+    Merge(value, storage_.Of(variable));
+  }
+
+  int BufferOf(const Value* value) const { return storage_.Of(value).buffer; }
+
+  bool IsVariable(const Value* value) const {
+    return storage_.buffers[BufferOf(value)].root->producer->op->name == "variable";
+  }
+
+  // The value is exactly its buffer, and the buffer may move.
+  bool SpansFreeBuffer(const Value* value) const {
+    const Location& location = storage_.Of(value);
+    return !IsVariable(value) && location.offset_bytes == 0 && location.rank_stride_bytes == 0 &&
+           storage_.buffers[location.buffer].bytes == graph_.LocalType(*value).bytes();
+  }
+
+  // `node` is the last reader of the memory of `input`, which is as large as `output` and not a
+  // variable's.
+  bool CanOverwrite(const Node& node, const Value* input, const Value* output) const {
+    if (IsVariable(input) || graph_.LocalType(*input).bytes() != graph_.LocalType(*output).bytes())
+      return false;
+    for (const Value* member : storage_.buffers[BufferOf(input)].members) {
+      for (const Node* user : member->users) {
+        if (user != &node && position_.at(user) > position_.at(&node)) return false;
+      }
+    }
+    return std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
+  }
+
+  // Moves the whole buffer of `value` so that `value` lies at `target`.
+  void Merge(const Value* value, const Location& target) {
+    const Location from = storage_.Of(value);
+    if (from.buffer == target.buffer) return;
+    Buffer& source = storage_.buffers[from.buffer];
+    ZG_CHECK(from.offset_bytes == 0 && from.rank_stride_bytes == 0, "%{} does not begin its buffer",
+             value->name);
+    for (const Value* member : source.members) {
+      Location& location = storage_.locations[member];
+      location.buffer = target.buffer;
+      location.offset_bytes += target.offset_bytes;
+      location.rank_stride_bytes += target.rank_stride_bytes;
+      storage_.buffers[target.buffer].members.push_back(member);
+    }
+    source.members.clear();
+  }
+
+  const Graph& graph_;
+  Storage storage_;
+  std::unordered_map<const Node*, int> position_;
+};
+
+}  // namespace
+
+Storage AssignStorage(const Graph& graph) { return StorageAssigner(graph).Run(); }
+
+}  // namespace zg

@@ -1,0 +1,43 @@
+// Storage: which values share memory. Every value lies somewhere inside a buffer; views, in-place
+// updates, gradients produced inside their bucket and gathers into a parameter are placements
+// inside another value's buffer instead of copies.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/ir/graph.h"
+
+namespace zg {
+
+// Bytes [offset_bytes + rank * rank_stride_bytes, ...) of a buffer, on rank `rank`.
+struct Location {
+  int buffer = -1;
+  int64_t offset_bytes = 0;
+  int64_t rank_stride_bytes = 0;
+};
+
+struct Buffer {
+  const Value* root = nullptr;  // the value that spans it; gives its name and category
+  int64_t bytes = 0;            // on one rank
+  std::vector<const Value*> members;
+};
+
+struct Storage {
+  std::vector<Buffer> buffers;  // those merged into another have no members
+  std::unordered_map<const Value*, Location> locations;
+
+  const Location& Of(const Value* value) const { return locations.at(value); }
+};
+
+// Applies the alias rules of all ops, in execution order:
+//   kOutputInsideInput   always
+//   kInputInsideOutput   when the input spans its buffer, has no other reader, and is not a
+//   variable's kInPlace             when nobody reads the input's memory afterwards and it is not a
+//   variable's assign               the new value is produced in the variable's memory when nobody
+//   reads the old one afterwards
+// Where a wish is not granted, the node copies when it runs.
+Storage AssignStorage(const Graph& graph);
+
+}  // namespace zg

@@ -1,0 +1,229 @@
+#include "framework/runtime/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/base/check.h"
+#include "framework/runtime/boxing_kernels.h"
+#include "framework/runtime/check_same_program.h"
+
+namespace zg {
+namespace {
+
+// Nodes that only name memory, or that the executor runs itself.
+bool HasKernel(const Node& node) {
+  const std::string& op = node.op->name;
+  return op != "variable" && op != "bucket_view" && op != "input" && op != "output" &&
+         op != "assign";
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
+                                                     const KernelRegistry& kernels,
+                                                     Communicator* communicator,
+                                                     ExecutorOptions options) {
+  if (communicator->size() != graph->mesh().num_ranks()) {
+    return FailedPrecondition("graph {}: it is compiled for {} ranks, the job has {}",
+                              graph->name(), graph->mesh().num_ranks(), communicator->size());
+  }
+  ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, *communicator));
+  std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
+  ZG_RETURN_IF_ERROR(executor->MakeKernels(kernels));
+  PlanMemoryOptions plan_options;
+  plan_options.communicator_workspace_bytes = communicator->workspace_bytes();
+  plan_options.workspace_bytes = [&](const Node& node) {
+    if (IsBoxing(node)) return BoxingWorkspaceBytes(*graph, node);
+    const auto kernel = executor->kernels_.find(&node);
+    return kernel == executor->kernels_.end() ? 0 : kernel->second->workspace_bytes();
+  };
+  executor->plan_ = PlanMemory(*graph, plan_options);
+  executor->meter_ = std::make_unique<MemoryMeter>(executor->plan_.buffers);
+  ZG_RETURN_IF_ERROR(executor->Resolve());
+  return executor;
+}
+
+Status Executor::MakeKernels(const KernelRegistry& kernels) {
+  for (const auto& section : graph_->sections()) {
+    for (const Node* node : section->nodes) {
+      if (!HasKernel(*node) || IsBoxing(*node)) continue;
+      KernelSpec spec{node->LocalCall(graph_->mesh()), {}};
+      for (const Value* output : node->outputs) spec.outputs.push_back(graph_->LocalType(*output));
+      StatusOr<std::unique_ptr<Kernel>> kernel = kernels.Make(spec);
+      if (!kernel.ok())
+        return kernel.status().WithContext(node->scope.empty() ? graph_->name() : node->scope);
+      kernels_[node] = std::move(kernel).value();
+    }
+  }
+  return Status::Ok();
+}
+
+Status Executor::Resolve() {
+  const int workspace = plan_.communicator_workspace;
+  ZG_ASSIGN_OR_RETURN(
+      arena_, communicator_->AllocateArena(plan_.arena_bytes,
+                                           workspace < 0 ? 0 : plan_.buffers[workspace].offset));
+  int timeline = 0;
+  int position = 0;
+  for (const auto& section : graph_->sections()) {
+    std::vector<Instruction>* program = &micro_batch_;
+    if (section->kind == SectionKind::kUpdate) program = &update_;
+    if (section->kind == SectionKind::kEval) {
+      program = &evals_[section->name];
+      ++timeline;
+      position = 0;
+    }
+    if (section->kind == SectionKind::kVariables) continue;
+    for (const Node* node : section->nodes) ResolveNode(*node, timeline, position++, program);
+  }
+  return Status::Ok();
+}
+
+void Executor::ResolveNode(const Node& node, int timeline, int position,
+                           std::vector<Instruction>* program) {
+  Instruction instruction;
+  instruction.node = &node;
+  instruction.timeline = timeline;
+  instruction.position = position;
+  for (const Value* input : node.inputs) {
+    instruction.operands.push_back(OperandOf(input));
+    instruction.inputs.push_back(arena_ + instruction.operands.back().begin);
+  }
+  for (const Value* output : node.outputs) {
+    instruction.operands.push_back(OperandOf(output));
+    instruction.outputs.push_back(arena_ + instruction.operands.back().begin);
+  }
+  if (node.op->name == "input") {
+    instruction.slot = static_cast<int>(inputs_.size());
+    inputs_.push_back(
+        {node.attributes.String("name"), graph_->LocalType(*node.outputs[0]).bytes()});
+  } else if (node.op->name == "output") {
+    instruction.slot = static_cast<int>(outputs_.size());
+    outputs_.push_back(
+        {node.attributes.String("name"), std::vector<std::byte>(node.inputs[0]->type.bytes())});
+  } else if (node.op->name == "assign") {
+    if (instruction.inputs[0] == instruction.inputs[1]) return;  // produced in place
+  } else if (IsBoxing(node)) {
+    instruction.kernel = MakeBoxingKernel(*graph_, node, plan_, communicator_);
+  } else {
+    const auto kernel = kernels_.find(&node);
+    if (kernel == kernels_.end()) return;  // a view
+    instruction.kernel = std::move(kernel->second);
+  }
+  const auto workspace = plan_.workspaces.find(&node);
+  if (workspace != plan_.workspaces.end()) {
+    const PlannedBuffer& buffer = plan_.buffers[workspace->second];
+    instruction.workspace = arena_ + buffer.offset;
+    instruction.operands.push_back(
+        {workspace->second, buffer.offset, buffer.offset + buffer.bytes});
+  }
+  program->push_back(std::move(instruction));
+}
+
+Executor::Operand Executor::OperandOf(const Value* value) const {
+  const int64_t begin = plan_.BaseOffset(value) + communicator_->rank() * plan_.RankStride(value);
+  return {plan_.storage.Of(value).buffer, begin, begin + graph_->LocalType(*value).bytes()};
+}
+
+Status Executor::SetInput(std::string_view name, const void* data, int64_t bytes) {
+  bool found = false;
+  for (InputSlot& slot : inputs_) {
+    if (slot.name != name) continue;
+    if (slot.bytes != bytes) {
+      return InvalidArgument("input \"{}\": got {} bytes, expected {}", name, bytes, slot.bytes);
+    }
+    slot.data = data;
+    found = true;
+  }
+  if (!found) return InvalidArgument("graph {}: it has no input \"{}\"", graph_->name(), name);
+  return Status::Ok();
+}
+
+Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
+  StepContext context;
+  context.seed = options_.seed;
+  context.step = step;
+  context.lr_factor = lr_factor;
+  const int num_ranks = communicator_->size();
+  const int64_t micro_steps = graph_->micro_batches() / num_ranks;
+  for (int64_t j = 0; j < micro_steps; ++j) {
+    ZG_RETURN_IF_ERROR(feed(j));
+    context.micro_batch = j * num_ranks + communicator_->rank();
+    context.first_micro_step = j == 0;
+    ZG_RETURN_IF_ERROR(Run(micro_batch_, context));
+  }
+  return Run(update_, context);
+}
+
+Status Executor::RunEval(std::string_view section) {
+  const auto program = evals_.find(section);
+  if (program == evals_.end())
+    return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), section);
+  StepContext context;
+  context.seed = options_.seed;
+  return Run(program->second, context);
+}
+
+Status Executor::Run(std::vector<Instruction>& program, const StepContext& context) {
+  for (Instruction& instruction : program) {
+    Status status = RunOne(instruction, context);
+    if (!status.ok()) {
+      const std::string& scope = instruction.node->scope;
+      return status.WithContext(fmt::format("step {}, {}{}{}", context.step,
+                                            instruction.node->op->name, scope.empty() ? "" : " of ",
+                                            scope));
+    }
+    if (!options_.measure_memory) continue;
+    for (const Operand& operand : instruction.operands) {
+      meter_->Touch(operand.buffer, instruction.timeline, instruction.position, operand.begin,
+                    operand.end);
+    }
+  }
+  return Status::Ok();
+}
+
+Status Executor::RunOne(Instruction& instruction, const StepContext& context) {
+  if (instruction.kernel != nullptr) {
+    return instruction.kernel->Run(
+        {instruction.inputs.data(), instruction.outputs.data(), instruction.workspace, &context});
+  }
+  if (!instruction.outputs.empty()) {  // input
+    const InputSlot& slot = inputs_[instruction.slot];
+    if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
+    std::memcpy(instruction.outputs[0], slot.data, slot.bytes);
+  } else if (instruction.slot >= 0) {  // output
+    std::vector<std::byte>& data = outputs_[instruction.slot].data;
+    std::memcpy(data.data(), instruction.inputs[0], data.size());
+  } else {  // assign
+    std::memcpy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
+                instruction.operands[0].end - instruction.operands[0].begin);
+  }
+  return Status::Ok();
+}
+
+StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view name) const {
+  for (const OutputSlot& slot : outputs_) {
+    if (slot.name == name) return &slot.data;
+  }
+  return InvalidArgument("graph {}: it has no output \"{}\"", graph_->name(), name);
+}
+
+Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {
+  // Storage is flat when it is split, so a shard is a range of elements.
+  const int64_t storage_elements = tensor.storage->type.shape.num_elements();
+  const int64_t local_elements = graph_->LocalType(*tensor.storage).shape.num_elements();
+  const int64_t shard_begin =
+      local_elements == storage_elements ? 0 : communicator_->rank() * local_elements;
+  const int64_t begin = std::max(shard_begin, tensor.offset_elements);
+  const int64_t end = std::min(shard_begin + local_elements,
+                               tensor.offset_elements + tensor.type.shape.num_elements());
+  LocalPart part;
+  if (end <= begin) return part;
+  part.begin = begin - tensor.offset_elements;
+  part.count = end - begin;
+  part.data =
+      reinterpret_cast<float*>(arena_ + OperandOf(tensor.storage).begin) + (begin - shard_begin);
+  return part;
+}
+
+}  // namespace zg

@@ -1,0 +1,40 @@
+// MemoryMeter: measures what a run really touches, to hold it against the plan. The executor
+// reports every operand of every instruction it executes; a buffer counts from its first touch to
+// its last.
+#pragma once
+
+#include <vector>
+
+#include "framework/passes/plan_memory.h"
+
+namespace zg {
+
+class MemoryMeter {
+ public:
+  explicit MemoryMeter(const std::vector<PlannedBuffer>& plan)
+      : plan_(plan), touched_(plan.size()) {}
+
+  // The instruction at `position` of `timeline` touched bytes [begin, end) of the arena, which
+  // belong to `buffer`.
+  void Touch(int buffer, int timeline, int position, int64_t begin, int64_t end);
+
+  CategoryBytes category_bytes()
+      const;  // the most in use at one moment, of what was touched so far
+  int64_t peak_bytes()
+      const;  // the end of the highest byte touched, rounded up to the buffer alignment
+
+ private:
+  struct Touched {
+    bool any = false;
+    int timeline = 0;
+    int first = 0;
+    int last = 0;
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+
+  const std::vector<PlannedBuffer>& plan_;
+  std::vector<Touched> touched_;
+};
+
+}  // namespace zg

@@ -1,0 +1,40 @@
+#include "zero/accumulate_gradients.h"
+
+#include "framework/ir/builder.h"
+#include "zero/update_nodes.h"
+
+namespace zg::zero {
+
+StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
+  const int axis = ShardAxis(graph);
+  const int num_ranks = axis < 0 ? 1 : graph.mesh().axes()[axis].size;
+  if (graph.micro_batches() == num_ranks) return false;
+  bool changed = false;
+  for (Node* update : UpdateNodes(graph)) {
+    Value* gradient = update->inputs[1];
+    if (gradient->producer->op->name == "variable") continue;
+    ZG_ASSIGN_OR_RETURN(Node * variable,
+                        graph.AddNode(graph.section(SectionKind::kVariables),
+                                      {"variable",
+                                       {},
+                                       {{"dtype", std::string(DTypeName(gradient->type.dtype))},
+                                        {"shape", gradient->type.shape.dims()}},
+                                       "",
+                                       gradient->name + ".sum"}));
+    Value* sum = variable->outputs[0];
+    sum->category = MemoryCategory::kGradients;
+    sum->sbp = axis < 0 || IsReplicated(*update) ? AllBroadcast(graph.mesh()) : ShardedSbp(graph);
+    Builder backward(&graph, graph.section(SectionKind::kBackward));
+    if (axis < 0) backward.InsertBefore(graph.NextOf(gradient->producer));
+    Value* next = backward.Op("accumulate", {sum, gradient}, {}, sum->name);
+    backward.Ops("assign", {sum, next});
+    ZG_RETURN_IF_ERROR(backward.status());
+    next->sbp = sum->sbp;
+    next->category = sum->category;
+    graph.ReplaceInput(update, 1, sum);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace zg::zero

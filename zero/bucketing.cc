@@ -1,0 +1,225 @@
+#include "zero/bucketing.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "framework/ir/builder.h"
+#include "zero/update_nodes.h"
+
+namespace zg::zero {
+namespace {
+
+constexpr int64_t kAlignmentBytes = 64;  // a cache line, and the widest vector
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Update nodes whose tensors share a bucket.
+struct Bucket {
+  std::vector<Node*> updates;
+  std::vector<int64_t> offsets;  // in elements
+  int64_t elements = 0;
+  bool replicated = false;
+};
+
+int64_t ElementsOf(const Node& update) { return update.inputs[0]->type.shape.num_elements(); }
+DType DTypeOf(const Node& update) { return update.inputs[0]->type.dtype; }
+
+class BucketFiller {
+ public:
+  BucketFiller(const BucketingOptions& options, int num_ranks)
+      : options_(options), num_ranks_(num_ranks) {}
+
+  void Add(Node* update) {
+    const int64_t alignment = kAlignmentBytes / SizeOf(DTypeOf(*update));
+    const bool replicated = ElementsOf(*update) < options_.shard_min_elements;
+    Bucket& bucket = OpenBucketFor(*update, replicated);
+    bucket.updates.push_back(update);
+    bucket.offsets.push_back(bucket.elements);
+    bucket.elements = RoundUp(bucket.elements + ElementsOf(*update), alignment);
+  }
+
+  std::vector<Bucket> Finish() {
+    for (Bucket& bucket : buckets_) {
+      const int64_t alignment = kAlignmentBytes / SizeOf(DTypeOf(*bucket.updates[0]));
+      bucket.elements = RoundUp(bucket.elements, alignment * num_ranks_);
+    }
+    return std::move(buckets_);
+  }
+
+ private:
+  // The newest bucket of the same kind with room for the tensor, or a new one.
+  Bucket& OpenBucketFor(const Node& update, bool replicated) {
+    for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
+      const Node& first = *bucket->updates[0];
+      if (first.op != update.op || !(first.attributes == update.attributes) ||
+          DTypeOf(first) != DTypeOf(update) || bucket->replicated != replicated) {
+        continue;
+      }
+      if ((bucket->elements + ElementsOf(update)) * SizeOf(DTypeOf(update)) <=
+          options_.bucket_bytes)
+        return *bucket;
+      break;  // older ones are full
+    }
+    buckets_.emplace_back();
+    buckets_.back().replicated = replicated;
+    return buckets_.back();
+  }
+
+  BucketingOptions options_;
+  int num_ranks_;
+  std::vector<Bucket> buckets_;
+};
+
+// The update nodes in the order in which backward completes their gradients.
+std::vector<Node*> InGradientOrder(const Graph& graph) {
+  std::unordered_map<const Node*, int> position;
+  for (Node* node : graph.section(SectionKind::kBackward)->nodes)
+    position.emplace(node, position.size());
+  std::vector<Node*> updates = UpdateNodes(graph);
+  std::stable_sort(updates.begin(), updates.end(), [&](const Node* a, const Node* b) {
+    return position[a->inputs[1]->producer] < position[b->inputs[1]->producer];
+  });
+  return updates;
+}
+
+// Replaces the variables of one bucket's updates by flat ones.
+class BucketMaker {
+ public:
+  BucketMaker(Graph* graph, const Bucket& bucket, std::string name)
+      : graph_(*graph), bucket_(bucket), name_(std::move(name)) {}
+
+  Status Run() {
+    Node* first = bucket_.updates[0];
+    Builder update(&graph_, graph_.section(SectionKind::kUpdate));
+    update.InsertBefore(first);
+    ZG_ASSIGN_OR_RETURN(Value * parameters, FlatVariable(0, name_));
+    ZG_ASSIGN_OR_RETURN(Value * gradients, Pack());
+    std::vector<Value*> inputs = {parameters, gradients};
+    for (size_t slot = 2; slot < first->inputs.size(); ++slot) {
+      const std::string& old_name = first->inputs[slot]->name;
+      const std::string suffix = old_name.substr(first->inputs[0]->name.size());
+      ZG_ASSIGN_OR_RETURN(Value * state, FlatVariable(static_cast<int>(slot), name_ + suffix));
+      inputs.push_back(state);
+    }
+    const std::vector<Value*> updated =
+        update.Ops(first->op->name, inputs, first->attributes, name_ + ".next");
+    update.Ops("assign", {inputs[0], updated[0]});
+    for (size_t i = 1; i < updated.size(); ++i) update.Ops("assign", {inputs[i + 1], updated[i]});
+    ZG_RETURN_IF_ERROR(update.status());
+    return RemoveOld(parameters);
+  }
+
+ private:
+  StatusOr<Value*> FlatVariable(int slot, const std::string& name) {
+    const Value& model = *bucket_.updates[0]->inputs[slot];
+    ZG_ASSIGN_OR_RETURN(Node * node,
+                        graph_.AddNode(graph_.section(SectionKind::kVariables),
+                                       {"variable",
+                                        {},
+                                        {{"dtype", std::string(DTypeName(model.type.dtype))},
+                                         {"shape", std::vector<int64_t>{bucket_.elements}},
+                                         {"replicated", bucket_.replicated}},
+                                        "",
+                                        name}));
+    Value* flat = node->outputs[0];
+    flat->category = model.category;
+    for (size_t i = 0; i < bucket_.updates.size(); ++i) {
+      for (StoredTensor& tensor : graph_.tensors()) {
+        if (tensor.storage != bucket_.updates[i]->inputs[slot]) continue;
+        tensor.storage = flat;
+        tensor.offset_elements = bucket_.offsets[i];
+      }
+    }
+    return flat;
+  }
+
+  // Right after the last gradient of the bucket exists.
+  StatusOr<Value*> Pack() {
+    std::vector<Value*> gradients;
+    Node* last = nullptr;
+    for (Node* update : bucket_.updates) {
+      gradients.push_back(update->inputs[1]);
+      Node* producer = update->inputs[1]->producer;
+      if (last == nullptr || graph_.IndexOf(producer) > graph_.IndexOf(last)) last = producer;
+    }
+    Builder backward(&graph_, last->section);
+    backward.InsertBefore(graph_.NextOf(last));
+    Value* packed =
+        backward.Op("bucket_pack", gradients,
+                    {{"offsets", bucket_.offsets}, {"size", bucket_.elements}}, name_ + ".grad");
+    ZG_RETURN_IF_ERROR(backward.status());
+    packed->category = MemoryCategory::kGradients;
+    return packed;
+  }
+
+  Status RemoveOld(Value* parameters) {
+    for (size_t i = 0; i < bucket_.updates.size(); ++i) {
+      Node* update = bucket_.updates[i];
+      const std::vector<Value*> old_variables = VariablesOf(*update);
+      for (Value* output : update->outputs) {
+        for (Node* assign : std::vector<Node*>(output->users)) graph_.Erase(assign);
+      }
+      graph_.Erase(update);
+      ZG_RETURN_IF_ERROR(ReadThroughViews(old_variables[0], parameters, bucket_.offsets[i]));
+      for (Value* old : old_variables) graph_.Erase(old->producer);
+    }
+    return Status::Ok();
+  }
+
+  static std::vector<Value*> VariablesOf(const Node& update) {
+    std::vector<Value*> variables = {update.inputs[0]};
+    variables.insert(variables.end(), update.inputs.begin() + 2, update.inputs.end());
+    return variables;
+  }
+
+  // Every section that uses the parameter gets a view of its own, right before the first use.
+  Status ReadThroughViews(Value* parameter, Value* bucket, int64_t offset) {
+    const std::string name = parameter->name;
+    graph_.Rename(parameter, name + ".unbucketed");
+    for (const auto& section : graph_.sections()) {
+      Value* view = nullptr;
+      for (Node* node : std::vector<Node*>(section->nodes)) {
+        for (size_t i = 0; i < node->inputs.size(); ++i) {
+          if (node->inputs[i] != parameter) continue;
+          if (view == nullptr) {
+            Builder builder(&graph_, section.get());
+            builder.InsertBefore(node);
+            builder.set_scope(parameter->producer->scope);
+            view = builder.Op("bucket_view", {bucket},
+                              {{"offset", offset}, {"shape", parameter->type.shape.dims()}}, name);
+            ZG_RETURN_IF_ERROR(builder.status());
+            view->category = parameter->category;
+          }
+          graph_.ReplaceInput(node, static_cast<int>(i), view);
+        }
+      }
+    }
+    return Status::Ok();
+  }
+
+  Graph& graph_;
+  const Bucket& bucket_;
+  std::string name_;
+};
+
+}  // namespace
+
+StatusOr<bool> Bucketing::Run(Graph& graph) const {
+  BucketFiller filler(options_, graph.mesh().num_ranks());
+  bool any = false;
+  for (Node* update : InGradientOrder(graph)) {
+    if (update->inputs[1]->producer->op->name == "bucket_pack") continue;
+    filler.Add(update);
+    any = true;
+  }
+  const std::vector<Bucket> buckets = filler.Finish();
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    BucketMaker maker(&graph, buckets[i], fmt::format("bucket{}", i));
+    ZG_RETURN_IF_ERROR(maker.Run());
+  }
+  return any;
+}
+
+}  // namespace zg::zero

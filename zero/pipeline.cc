@@ -1,0 +1,46 @@
+#include "zero/pipeline.h"
+
+#include "framework/optim/append_update.h"
+#include "framework/passes/build_backward.h"
+#include "framework/passes/eliminate_dead_nodes.h"
+#include "framework/passes/fuse_elementwise.h"
+#include "framework/passes/infer_sbp.h"
+#include "framework/passes/insert_collectives.h"
+#include "framework/passes/schedule.h"
+#include "zero/accumulate_gradients.h"
+#include "zero/shard_gradients.h"
+#include "zero/shard_optimizer_state.h"
+#include "zero/shard_parameters.h"
+
+namespace zg::zero {
+namespace {
+
+template <typename T, typename... Args>
+void Add(std::vector<std::unique_ptr<Pass>>* passes, Args&&... args) {
+  passes->push_back(std::make_unique<T>(std::forward<Args>(args)...));
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) {
+  std::vector<std::unique_ptr<Pass>> passes;
+  if (options.train) {
+    Add<BuildBackward>(&passes);
+    Add<optim::AppendUpdate>(&passes, options.update);
+  }
+  Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
+  if (options.train) Add<Bucketing>(&passes, options.bucketing);
+  Add<InferSbp>(&passes);  // buckets have placements like any value
+  if (options.train) {
+    Add<AccumulateGradients>(&passes);  // before the stages: they move its nodes
+    if (options.stage >= 1) Add<ShardOptimizerState>(&passes);
+    if (options.stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
+    if (options.stage >= 3) Add<ShardParameters>(&passes);
+  }
+  Add<InsertCollectives>(&passes);  // placements are final
+  Add<FuseElementwise>(&passes);    // chains do not grow across collectives
+  Add<Schedule>(&passes);
+  return passes;
+}
+
+}  // namespace zg::zero

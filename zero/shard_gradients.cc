@@ -1,0 +1,39 @@
+#include "zero/shard_gradients.h"
+
+#include "zero/update_nodes.h"
+
+namespace zg::zero {
+namespace {
+
+// The node that takes the full-size gradient: its `place`, or the `accumulate` into the variable
+// that the update reads.
+Node* ReductionOf(const Node& update) {
+  Value* gradient = update.inputs[1];
+  if (gradient->producer->op->name == "place") return gradient->producer;
+  for (Node* user : gradient->users) {
+    if (user->op->name == "accumulate") return user;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+StatusOr<bool> ShardGradients::Run(Graph& graph) const {
+  if (ShardAxis(graph) < 0) return false;
+  bool changed = false;
+  for (Node* update : UpdateNodes(graph)) {
+    Node* reduction = IsReplicated(*update) ? nullptr : ReductionOf(*update);
+    if (reduction == nullptr) continue;
+    Value* whole = reduction->inputs.back();
+    if (whole->category == MemoryCategory::kCommunication) continue;
+    whole->category = MemoryCategory::kCommunication;
+    reduction->outputs[0]->category = MemoryCategory::kGradients;
+    graph.MoveAfter(reduction, whole->producer);
+    if (reduction->op->name == "accumulate")
+      graph.MoveAfter(reduction->outputs[0]->users[0], reduction);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace zg::zero

@@ -1,0 +1,31 @@
+// shard-gradients: ZeRO stage 2 (arXiv 1910.02054, section 5.2). A gradient bucket is reduced to
+// its owner as soon as backward completes it; the full-size bucket lives only until then.
+//
+// Requires: shard-optimizer-state has run.
+// Ensures: the placement of every gradient bucket to S(0), or its accumulation, stands right after
+// the bucket is
+//   packed; the shard counts as gradients, the full-size bucket as communication.
+//
+//   backward:                                        backward:
+//     %g: f32[64] {P} @gradients = bucket_pack ...     %g: f32[64] {P} @communication = bucket_pack
+//     ...
+//     ...                                     ->       %g.shard: f32[64] {S(0)} @gradients = place
+//     %g (sbp="{S(0)}")
+//   update:                                            ...
+//     %g.shard: f32[64] {S(0)} = place %g (...)      update:
+//     %n = sgd_update %p.shard, %g.shard               %n = sgd_update %p.shard, %g.shard
+//
+// No-op on one rank, and for buckets marked replicated.
+#pragma once
+
+#include "framework/passes/pass.h"
+
+namespace zg::zero {
+
+class ShardGradients : public Pass {
+ public:
+  std::string_view name() const override { return "shard-gradients"; }
+  StatusOr<bool> Run(Graph& graph) const override;
+};
+
+}  // namespace zg::zero

@@ -1,0 +1,63 @@
+#include "zero/shard_parameters.h"
+
+#include "framework/ir/builder.h"
+#include "zero/update_nodes.h"
+
+namespace zg::zero {
+namespace {
+
+// Reads `node`'s input instead of `node`, and drops it.
+void Bypass(Graph& graph, Node* node) {
+  graph.ReplaceAllUses(node->outputs[0], node->inputs[0]);
+  graph.Erase(node);
+}
+
+// Every section that views the bucket gathers it once, right before its first view.
+Status GatherPerSection(Graph& graph, Value* bucket) {
+  for (const auto& section : graph.sections()) {
+    Value* whole = nullptr;
+    for (Node* node : std::vector<Node*>(section->nodes)) {
+      if (node->op->name != "bucket_view" || node->inputs[0] != bucket) continue;
+      if (whole == nullptr) {
+        Builder builder(&graph, section.get());
+        builder.InsertBefore(node);
+        const NdSbp broadcast = AllBroadcast(graph.mesh());
+        whole =
+            builder.Op("place", {bucket}, {{"sbp", ToString(broadcast)}}, bucket->name + ".whole");
+        ZG_RETURN_IF_ERROR(builder.status());
+        whole->sbp = broadcast;
+        whole->category = MemoryCategory::kCommunication;
+      }
+      graph.ReplaceInput(node, 0, whole);
+      node->outputs[0]->category = MemoryCategory::kCommunication;
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+StatusOr<bool> ShardParameters::Run(Graph& graph) const {
+  if (ShardAxis(graph) < 0) return false;
+  bool changed = false;
+  for (Node* update : UpdateNodes(graph)) {
+    if (IsReplicated(*update)) continue;
+    Value* bucket = VariableOf(update->inputs[0]);
+    if (bucket->sbp == ShardedSbp(graph)) continue;
+    Node* shard = update->inputs[0]->producer;
+    Node* whole = update->outputs[0]->users[0];
+    if (shard->op->name != "place" || whole->op->name != "place") {
+      return InvalidArgument(
+          "shard-parameters: the update of %{} is not sharded; run shard-optimizer-state first",
+          bucket->name);
+    }
+    bucket->sbp = ShardedSbp(graph);
+    Bypass(graph, shard);
+    Bypass(graph, whole);
+    ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket));
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace zg::zero

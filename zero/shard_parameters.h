@@ -1,0 +1,32 @@
+// shard-parameters: ZeRO stage 3 (arXiv 1910.02054, section 5.3). Parameters stay split; every
+// section gathers a bucket when it first needs it and drops it after the last use.
+//
+// Requires: shard-gradients has run.
+// Ensures: parameter buckets are S(0). Each use window (forward, backward, every eval section)
+// reads a bucket through a
+//   `place` of its own, counted as communication. The updated shard is assigned as it is.
+//
+//   %p: f32[64] {B} = variable                %p: f32[64] {S(0)} = variable
+//   forward:                                  forward:
+//     %w = bucket_view %p (...)                 %p.whole: f32[64] {B} @communication = place %p
+//     (sbp="{B}")
+//   update:                            ->       %w = bucket_view %p.whole (...)
+//     %p.shard: {S(0)} = place %p             update:
+//     %n: {S(0)} = sgd_update %p.shard, %g      %n: {S(0)} = sgd_update %p, %g
+//     %n.whole: {B} = place %n                  assign %p, %n
+//     assign %p, %n.whole
+//
+// No-op on one rank, and for buckets marked replicated.
+#pragma once
+
+#include "framework/passes/pass.h"
+
+namespace zg::zero {
+
+class ShardParameters : public Pass {
+ public:
+  std::string_view name() const override { return "shard-parameters"; }
+  StatusOr<bool> Run(Graph& graph) const override;
+};
+
+}  // namespace zg::zero

@@ -1,0 +1,35 @@
+#include "zero/update_nodes.h"
+
+namespace zg::zero {
+
+std::vector<Node*> UpdateNodes(const Graph& graph) {
+  std::vector<Node*> updates;
+  for (Node* node : graph.section(SectionKind::kUpdate)->nodes) {
+    if (node->op->is_update) updates.push_back(node);
+  }
+  return updates;
+}
+
+int ShardAxis(const Graph& graph) {
+  const int axis = graph.mesh().FindAxis("data");
+  return axis >= 0 && graph.mesh().axes()[axis].size > 1 ? axis : -1;
+}
+
+NdSbp ShardedSbp(const Graph& graph) {
+  NdSbp sbp = AllBroadcast(graph.mesh());
+  sbp[ShardAxis(graph)] = Sbp::S(0);
+  return sbp;
+}
+
+bool IsReplicated(const Node& update) {
+  return VariableOf(update.inputs[0])->producer->attributes.Bool("replicated");
+}
+
+Value* VariableOf(Value* value) {
+  while (value->producer->op->name == "place" || value->producer->op->name == "bucket_view") {
+    value = value->producer->inputs[0];
+  }
+  return value;
+}
+
+}  // namespace zg::zero

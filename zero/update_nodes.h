@@ -1,0 +1,28 @@
+// Finding what the ZeRO passes work on: the optimizer's update nodes, and the mesh axis they shard
+// over.
+#pragma once
+
+#include <vector>
+
+#include "framework/ir/graph.h"
+
+namespace zg::zero {
+
+// The update nodes in execution order: inputs are parameter, gradient, state...; outputs parameter,
+// state....
+std::vector<Node*> UpdateNodes(const Graph& graph);
+
+// The axis along which ZeRO shards: "data". -1 when the mesh has none or it has one rank: nothing
+// to shard.
+int ShardAxis(const Graph& graph);
+
+// B on every axis, S(0) on the shard axis.
+NdSbp ShardedSbp(const Graph& graph);
+
+// True for a bucket that the user's shard_min_elements keeps whole.
+bool IsReplicated(const Node& update);
+
+// The variable that a value is, or is a place or view of.
+Value* VariableOf(Value* value);
+
+}  // namespace zg::zero
