@@ -9,7 +9,7 @@ packages=(
   g++ git python3 clang-format
   # Libraries
   libbenchmark-dev libcli11-dev libdnnl-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev
-  libopenmpi-dev libspdlog-dev nlohmann-json3-dev openmpi-bin
+  libopenmpi-dev libspdlog-dev libssl-dev nlohmann-json3-dev openmpi-bin
 )
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

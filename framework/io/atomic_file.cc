@@ -1,0 +1,75 @@
+#include "framework/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace zg {
+
+StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+  // The process id keeps writers on one host apart, O_EXCL those of several hosts and left-over
+  // files.
+  std::string temporary_path;
+  int file = -1;
+  for (int attempt = 0; file < 0; ++attempt) {
+    temporary_path = fmt::format("{}.tmp-{}-{}", path, getpid(), attempt);
+    file = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && (errno != EEXIST || attempt == 1000)) {
+      return FailedPrecondition("{}: cannot be created: {}", temporary_path, std::strerror(errno));
+    }
+  }
+  return AtomicFile(path, std::move(temporary_path), file);
+}
+
+AtomicFile::AtomicFile(std::string path, std::string temporary_path, int file)
+    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), file_(file) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_path_(std::move(other.temporary_path_)),
+      file_(std::exchange(other.file_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (file_ < 0) return;
+  close(file_);
+  unlink(temporary_path_.c_str());
+}
+
+Status AtomicFile::CannotWrite(int error) const {
+  return FailedPrecondition("{}: cannot be written: {}", path_, std::strerror(error));
+}
+
+Status AtomicFile::Write(const void* data, size_t size_bytes) {
+  const char* rest = static_cast<const char*>(data);
+  while (size_bytes > 0) {
+    const ssize_t written = write(file_, rest, size_bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return CannotWrite(errno);
+    rest += written;
+    size_bytes -= static_cast<size_t>(written);
+  }
+  return Status::Ok();
+}
+
+Status AtomicFile::Commit() {
+  if (fsync(file_) != 0) return CannotWrite(errno);
+  if (rename(temporary_path_.c_str(), path_.c_str()) != 0) return CannotWrite(errno);
+  // From here on the new file is in place; what is left is to make its name durable.
+  const int close_error = close(std::exchange(file_, -1)) == 0 ? 0 : errno;
+  if (close_error != 0) return CannotWrite(close_error);
+  std::string directory = std::filesystem::path(path_).parent_path().string();
+  if (directory.empty()) directory = ".";
+  const int directory_file = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory_file < 0) return CannotWrite(errno);
+  // EINVAL: a file system that does not sync directories.
+  const int sync_error = fsync(directory_file) == 0 || errno == EINVAL ? 0 : errno;
+  close(directory_file);
+  return sync_error == 0 ? Status::Ok() : CannotWrite(sync_error);
+}
+
+}  // namespace zg

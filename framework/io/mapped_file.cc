@@ -1,0 +1,68 @@
+#include "framework/io/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace zg {
+namespace {
+
+Status CannotRead(const std::string& path, int error) {
+  if (error == ENOENT) return NotFound("{}: no such file", path);
+  return FailedPrecondition("{}: cannot be read: {}", path, std::strerror(error));
+}
+
+}  // namespace
+
+StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return CannotRead(path, errno);
+  struct stat info;
+  if (fstat(file, &info) != 0) {
+    const int error = errno;
+    close(file);
+    return CannotRead(path, error);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    close(file);
+    return InvalidArgument("{}: got a {}, expected a regular file", path,
+                           S_ISDIR(info.st_mode) ? "directory" : "device or pipe");
+  }
+  const uint64_t size = static_cast<uint64_t>(info.st_size);
+  if (size == 0) {
+    close(file);
+    return MappedFile(path, nullptr, 0);
+  }
+  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  const int error = errno;
+  close(file);
+  if (data == MAP_FAILED) return CannotRead(path, error);
+  return MappedFile(path, static_cast<const uint8_t*>(data), size);
+}
+
+MappedFile::MappedFile(std::string path, const uint8_t* data, uint64_t size)
+    : path_(std::move(path)), data_(data), size_(size) {}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
+}
+
+}  // namespace zg

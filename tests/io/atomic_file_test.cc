@@ -1,0 +1,114 @@
+#include "framework/io/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "tests/io/test_file.h"
+
+namespace zg {
+namespace {
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directory(directory_);
+  }
+
+  std::string target() const { return directory_ + "/target"; }
+
+  size_t NumFiles() const {
+    const std::filesystem::directory_iterator files(directory_);
+    return static_cast<size_t>(std::distance(begin(files), end(files)));
+  }
+
+  std::string directory_ = TestPath("atomic");
+};
+
+TEST_F(AtomicFileTest, AppearsAtCommit) {
+  StatusOr<AtomicFile> file = AtomicFile::Create(target());
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->Write("hello ", 6).ok());
+  ASSERT_TRUE(file->Write("world", 5).ok());
+  EXPECT_FALSE(std::filesystem::exists(target()));
+  ASSERT_TRUE(file->Commit().ok());
+  EXPECT_EQ(ReadTestFile(target()), "hello world");
+  EXPECT_EQ(NumFiles(), 1u);
+}
+
+TEST_F(AtomicFileTest, ReplacesAnOlderFileWhole) {
+  for (const char* text : {"long text", "short"}) {
+    StatusOr<AtomicFile> file = AtomicFile::Create(target());
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->Write(text, std::string(text).size()).ok());
+    ASSERT_TRUE(file->Commit().ok());
+    EXPECT_EQ(ReadTestFile(target()), text);
+  }
+}
+
+TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
+  {
+    StatusOr<AtomicFile> file = AtomicFile::Create(target());
+    ASSERT_TRUE(file.ok());
+    AtomicFile moved = std::move(file).value();
+    ASSERT_TRUE(moved.Write("x", 1).ok());
+    EXPECT_EQ(NumFiles(), 1u);
+  }
+  EXPECT_EQ(NumFiles(), 0u);
+}
+
+TEST_F(AtomicFileTest, TwoWritersDoNotMix) {
+  StatusOr<AtomicFile> first = AtomicFile::Create(target());
+  StatusOr<AtomicFile> second = AtomicFile::Create(target());
+  ASSERT_TRUE(first.ok() && second.ok());
+  ASSERT_TRUE(first->Write("first", 5).ok());
+  ASSERT_TRUE(second->Write("second", 6).ok());
+  ASSERT_TRUE(first->Commit().ok());
+  EXPECT_EQ(ReadTestFile(target()), "first");
+  ASSERT_TRUE(second->Commit().ok());
+  EXPECT_EQ(ReadTestFile(target()), "second");
+}
+
+TEST_F(AtomicFileTest, AMissingDirectoryIsAnError) {
+  const Status status = AtomicFile::Create(directory_ + "/none/target").status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(status.message().find("/none/target"), std::string::npos);
+  EXPECT_NE(status.message().find("No such file or directory"), std::string::npos);
+}
+
+TEST_F(AtomicFileTest, AFailedWriteKeepsTheOlderFileAndLeavesNothing) {
+  WriteTestFile("atomic/target", "old");
+  struct rlimit old_limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit limit = {1000, old_limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  Status status;
+  {
+    StatusOr<AtomicFile> file = AtomicFile::Create(target());
+    if (file.ok()) status = file->Write(std::string(4000, 'x').data(), 4000);
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(status.message(), target() + ": cannot be written: File too large");
+  EXPECT_EQ(ReadTestFile(target()), "old");
+  EXPECT_EQ(NumFiles(), 1u);
+}
+
+TEST_F(AtomicFileTest, ATargetThatIsADirectoryIsAnError) {
+  std::filesystem::create_directory(target());
+  {
+    StatusOr<AtomicFile> file = AtomicFile::Create(target());
+    ASSERT_TRUE(file.ok());
+    EXPECT_EQ(file->Commit().message(), target() + ": cannot be written: Is a directory");
+  }
+  EXPECT_EQ(NumFiles(), 1u);
+}
+
+}  // namespace
+}  // namespace zg
