@@ -1,9 +1,11 @@
-// Communicator: the collectives of one rank. All of them work on the arena, one block of memory per rank with the
-// same layout everywhere, so that an operand is an offset and a peer's operand is found without asking.
+// Communicator: the collectives of one rank. All of them work on the arena, one block of memory per
+// rank with the same layout everywhere, so that an operand is an offset and a peer's operand is
+// found without asking.
 //
-// Sums over ranks are left folds in rank order, ((g0 + g1) + g2) + ..., whatever the transport and the arrival order:
-// same bits on every path. Every rank must call the same collectives in the same order; a rank that does not come
-// before the deadline is an error that names the collective and the rank.
+// Sums over ranks are left folds in rank order, ((g0 + g1) + g2) + ..., whatever the transport and
+// the arrival order: same bits on every path. Every rank must call the same collectives in the same
+// order; other calls, or a rank that does not come before the deadline, are an error that names the
+// collective and the ranks. After an error of a collective the communicator is of no further use.
 #pragma once
 
 #include <array>
@@ -28,15 +30,17 @@ enum class CollectiveKind { kAllReduce, kReduceScatter, kAllGather, kAllToAll };
 inline constexpr int kNumCollectiveKinds = 4;
 std::string_view CollectiveName(CollectiveKind kind);  // "all_reduce", ...
 
-// Calls since construction and the bytes that this rank sent (its part of what crosses between ranks).
+// Calls since construction and the bytes that this rank sent (its part of what crosses between
+// ranks).
 struct Traffic {
   int64_t count = 0;
   int64_t bytes = 0;
 };
 using TrafficCounters = std::array<Traffic, kNumCollectiveKinds>;
 
-// The bytes that one of `num_ranks` ranks sends: T (n-1)/n for reduce-scatter, all-gather and all-to-all of T bytes
-// in total, twice that for all-reduce (the chunk T/n is rounded up to whole elements).
+// The bytes that one of `num_ranks` ranks sends: T (n-1)/n for reduce-scatter, all-gather and
+// all-to-all of T bytes in total, twice that for all-reduce (the chunk T/n is rounded up to whole
+// elements).
 int64_t BytesSent(CollectiveKind kind, int64_t elements, int64_t element_bytes, int num_ranks);
 
 class Communicator {
@@ -46,47 +50,63 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Scratch memory that this transport needs inside the arena (0 when peers' memory is read in place).
+  // Scratch memory that this transport needs inside the arena (0 when peers' memory is read in
+  // place).
   virtual int64_t workspace_bytes() const = 0;
 
-  // Allocates the arena of every rank: `bytes` zeroed bytes, 4096-byte aligned, of which workspace_bytes() at
-  // workspace_offset are the communicator's. Collective; may be called again, which replaces the arena. Errors: not enough memory (with the bytes required and
-  // available), peers' memory that cannot be mapped.
+  // Allocates the arena of every rank: `bytes` zeroed bytes, 4096-byte aligned, of which
+  // workspace_bytes() at workspace_offset (a multiple of 64) are the communicator's. Collective;
+  // may be called again, which replaces the arena. Errors: not enough memory (with the bytes
+  // required and available), peers' memory that cannot be mapped. An error on one rank is an error
+  // on all.
   virtual StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) = 0;
 
-  // f32. `input` holds `elements` (a multiple of size()) on every rank; rank r receives the sum of every rank's r-th
-  // part in `output`. With `accumulate` the fold starts from what `output` holds. `output` may be the rank's own
-  // part of `input` (in place) or not overlap it.
-  virtual Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
-                               bool accumulate) = 0;
+  // f32. `input` holds `elements` (a multiple of size()) on every rank; rank r receives the sum of
+  // every rank's r-th part in `output`. With `accumulate` the fold starts from what `output` holds.
+  // `output` may be the rank's own part of `input` (in place, without `accumulate`) or not overlap
+  // it.
+  virtual Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
+                               int64_t elements, bool accumulate) = 0;
 
-  // Every rank receives all ranks' `input` parts, `part_bytes` each, side by side in rank order in `output`. `input` may be the
-  // rank's own part of `output` (in place) or not overlap it.
-  virtual Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t part_bytes) = 0;
+  // Every rank receives all ranks' `input` parts, `part_bytes` each, side by side in rank order in
+  // `output`. `input` may be the rank's own part of `output` (in place) or not overlap it.
+  virtual Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
+                           int64_t part_bytes) = 0;
 
-  // f32. Every rank receives the sum of `input` in `output` (any number of elements). In place or not overlapping.
-  // With `accumulate` the fold starts from what `output` holds (equal on all ranks); then not in place.
-  virtual Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
-                           bool accumulate) = 0;
+  // f32. Every rank receives the sum of `input` in `output` (any number of elements). In place or
+  // not overlapping. With `accumulate` the fold starts from what `output` holds (equal on all
+  // ranks); then not in place.
+  virtual Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output,
+                           int64_t elements, bool accumulate) = 0;
 
-  // Part p of rank r's `input` becomes part r of rank p's `output`; `part_bytes` each. Not overlapping.
-  virtual Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t part_bytes) = 0;
+  // Part p of rank r's `input` becomes part r of rank p's `output`; `part_bytes` each. Not
+  // overlapping.
+  virtual Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
+                          int64_t part_bytes) = 0;
 
   // Control plane: small host data, not on the step's path, not counted as traffic.
   virtual Status Barrier(std::string_view name) = 0;
-  virtual StatusOr<std::vector<std::string>> Exchange(std::string_view name, const std::string& mine) = 0;  // by rank
+  virtual StatusOr<std::vector<std::string>> Exchange(std::string_view name,
+                                                      const std::string& mine) = 0;  // by rank
 
   // Ends the job for every rank with this error; does not return in a multi-process job.
   virtual void Abort(const Status& status) = 0;
 
-  // Bytes of other ranks' arenas that are mapped into this process and resident: not this rank's memory, though the
-  // operating system counts them in its resident set.
+  // Bytes of other ranks' arenas that are mapped into this process and resident: not this rank's
+  // memory, though the operating system counts them in its resident set.
   virtual int64_t peer_resident_bytes() const { return 0; }
 
   const TrafficCounters& traffic() const { return traffic_; }
 
  protected:
+  // To be called once per collective of `elements` elements in total.
+  void CountTraffic(CollectiveKind kind, int64_t elements, int64_t element_bytes);
+
   TrafficCounters traffic_ = {};
 };
+
+// What happened on all ranks: this rank's error if it has one, else the first other rank's, as
+// Aborted. Every rank must call this, in the same order.
+Status ExchangeStatus(Communicator& communicator, std::string_view name, const Status& mine);
 
 }  // namespace zg

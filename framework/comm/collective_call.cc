@@ -1,0 +1,141 @@
+#include "framework/comm/collective_call.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace zg {
+namespace {
+
+uint64_t Mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 32);
+}
+
+uint64_t Mix(uint64_t hash, std::string_view text) {
+  hash = Mix(hash, text.size());
+  for (; text.size() >= sizeof(uint64_t); text.remove_prefix(sizeof(uint64_t))) {
+    uint64_t word;
+    std::memcpy(&word, text.data(), sizeof(word));
+    hash = Mix(hash, word);
+  }
+  uint64_t word = 0;
+  std::memcpy(&word, text.data(), text.size());
+  return Mix(hash, word);
+}
+
+template <size_t kSize>
+void CopyText(std::string_view text, char (&to)[kSize]) {
+  const size_t size = std::min(text.size(), kSize - 1);
+  std::memcpy(to, text.data(), size);
+  to[size] = '\0';
+}
+
+template <size_t kSize>
+std::string_view Text(const char (&text)[kSize]) {
+  return std::string_view(text, strnlen(text, kSize));
+}
+
+struct Range {
+  int64_t begin = 0;
+  int64_t bytes = 0;
+  int64_t end() const { return begin + bytes; }
+  bool IsIn(int64_t arena_bytes) const {
+    return begin >= 0 && bytes >= 0 && bytes <= arena_bytes && begin <= arena_bytes - bytes;
+  }
+  bool Overlaps(const Range& other) const {
+    return bytes > 0 && other.bytes > 0 && begin < other.end() && other.begin < end();
+  }
+};
+
+}  // namespace
+
+CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
+  CallRecord record;
+  uint64_t hash = Mix(Mix(0, call.operation), call.name);
+  for (int64_t word : {call.count, call.input.offset, call.input.rank_stride, call.output.offset,
+                       call.output.rank_stride, int64_t{call.accumulate}}) {
+    hash = Mix(hash, static_cast<uint64_t>(word));
+  }
+  record.hash = hash;
+  record.sequence = sequence;
+  record.count = call.count;
+  record.input = call.input;
+  record.output = call.output;
+  record.accumulate = call.accumulate;
+  CopyText(call.operation, record.operation);
+  CopyText(call.name, record.name);
+  return record;
+}
+
+std::string Describe(const CallRecord& record) {
+  return fmt::format("{} '{}' (call {})", Text(record.operation), Text(record.name),
+                     record.sequence);
+}
+
+std::string DescribeInFull(const CallRecord& record) {
+  const auto operand = [](const ArenaOperand& operand) {
+    if (operand.rank_stride == 0) return fmt::format("{}", operand.offset);
+    return fmt::format("{} + rank * {}", operand.offset, operand.rank_stride);
+  };
+  return fmt::format("{} '{}' (call {}; count {}, input at {}, output at {}{})",
+                     Text(record.operation), Text(record.name), record.sequence, record.count,
+                     operand(record.input), operand(record.output),
+                     record.accumulate != 0 ? ", accumulate" : "");
+}
+
+Status CallMismatch(int rank, const CallRecord& call, int other_rank, const CallRecord& other) {
+  return Aborted(
+      "the ranks disagree: rank {} calls {}, but rank {} calls {}; every rank must make the same "
+      "calls in the same order",
+      rank, DescribeInFull(call), other_rank, DescribeInFull(other));
+}
+
+Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, int num_ranks,
+                     int64_t arena_bytes) {
+  const auto error = [&](const std::string& what) {
+    return InvalidArgument("{} '{}' on rank {}: {}", call.operation, call.name, rank, what);
+  };
+  // Anything this large cannot be in an arena; the limit keeps the products below from overflowing.
+  if (call.count < 0 || call.count > (int64_t{1} << 48)) {
+    return error(fmt::format("bad count {}", call.count));
+  }
+  const bool is_reduction =
+      kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
+  const int64_t total_bytes = is_reduction ? call.count * 4 : call.count * num_ranks;
+  if (kind == CollectiveKind::kReduceScatter && call.count % num_ranks != 0) {
+    return error(fmt::format("{} elements do not divide by {} ranks", call.count, num_ranks));
+  }
+  const int64_t part_bytes = total_bytes / num_ranks;
+
+  Range input{call.input.OffsetOn(rank), total_bytes};
+  Range output{call.output.OffsetOn(rank), total_bytes};
+  bool in_place = false;
+  if (kind == CollectiveKind::kReduceScatter) {
+    output.bytes = part_bytes;
+    in_place = output.begin == input.begin + rank * part_bytes;
+  } else if (kind == CollectiveKind::kAllGather) {
+    input.bytes = part_bytes;
+    in_place = input.begin == output.begin + rank * part_bytes;
+  } else if (kind == CollectiveKind::kAllReduce) {
+    in_place = output.begin == input.begin;
+  }
+
+  for (const auto& [what, range] : {std::pair("input", input), std::pair("output", output)}) {
+    if (!range.IsIn(arena_bytes)) {
+      return error(fmt::format("{} [{}, {}) is not in the arena of {} bytes", what, range.begin,
+                               range.end(), arena_bytes));
+    }
+    if (is_reduction && range.begin % 4 != 0) {
+      return error(fmt::format("{} at {} is not aligned for f32", what, range.begin));
+    }
+  }
+  if (input.Overlaps(output) && !(in_place && !call.accumulate)) {
+    return error(fmt::format(
+        "input [{}, {}) overlaps output [{}, {}){}", input.begin, input.end(), output.begin,
+        output.end(),
+        in_place ? ", and an accumulating call cannot be in place" : " but is not in place"));
+  }
+  return Status::Ok();
+}
+
+}  // namespace zg

@@ -1,0 +1,49 @@
+// CollectiveCall: what one rank asks for when it calls a collective. The ranks compare their calls
+// before they touch any data (CallRecord travels), and each checks its own operands.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+
+namespace zg {
+
+struct CollectiveCall {
+  std::string_view operation;  // "all_reduce", ..., "barrier"
+  std::string_view name;
+  int64_t count = 0;  // elements of a reduction, bytes per part of the others
+  ArenaOperand input;
+  ArenaOperand output;
+  bool accumulate = false;
+};
+
+// A call in a form that other ranks can read: a hash to compare and the rest to print.
+struct CallRecord {
+  uint64_t hash = 0;     // of everything but the sequence number
+  int64_t sequence = 0;  // how many calls this rank has made, this one included
+  int64_t count = 0;
+  ArenaOperand input;
+  ArenaOperand output;
+  int64_t accumulate = 0;
+  char operation[16] = {};
+  char name[112] = {};  // longer names are cut short
+};
+static_assert(sizeof(CallRecord) == 3 * 64);
+
+CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence);
+
+// "all_gather 'gpt.block3' (call 17)", and with the sizes and offsets too.
+std::string Describe(const CallRecord& record);
+std::string DescribeInFull(const CallRecord& record);
+
+// The error when two ranks' calls have different hashes.
+Status CallMismatch(int rank, const CallRecord& call, int other_rank, const CallRecord& other);
+
+// Whether the operands of this rank lie in the arena and overlap only where that is allowed.
+Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, int num_ranks,
+                     int64_t arena_bytes);
+
+}  // namespace zg

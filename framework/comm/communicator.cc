@@ -1,0 +1,42 @@
+#include "framework/comm/communicator.h"
+
+namespace zg {
+
+std::string_view CollectiveName(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kAllToAll:
+      return "all_to_all";
+  }
+  return "?";
+}
+
+int64_t BytesSent(CollectiveKind kind, int64_t elements, int64_t element_bytes, int num_ranks) {
+  const int64_t chunk_elements = (elements + num_ranks - 1) / num_ranks;
+  const int64_t once = chunk_elements * element_bytes * (num_ranks - 1);
+  return kind == CollectiveKind::kAllReduce ? 2 * once : once;
+}
+
+void Communicator::CountTraffic(CollectiveKind kind, int64_t elements, int64_t element_bytes) {
+  Traffic& traffic = traffic_[static_cast<int>(kind)];
+  ++traffic.count;
+  traffic.bytes += BytesSent(kind, elements, element_bytes, size());
+}
+
+Status ExchangeStatus(Communicator& communicator, std::string_view name, const Status& mine) {
+  const auto messages = communicator.Exchange(name, mine.ok() ? "" : mine.ToString());
+  if (!mine.ok()) return mine;
+  ZG_RETURN_IF_ERROR(messages.status());
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    const std::string& message = (*messages)[rank];
+    if (!message.empty()) return Aborted("{}: rank {} failed: {}", name, rank, message);
+  }
+  return Status::Ok();
+}
+
+}  // namespace zg

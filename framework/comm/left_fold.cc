@@ -1,0 +1,106 @@
+#include "framework/comm/left_fold.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/base/check.h"
+
+// Highway compiles the part up to HWY_AFTER_NAMESPACE once per instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "framework/comm/left_fold.cc"  // NOLINT
+#include <hwy/foreach_target.h>
+// foreach_target.h has to come first.
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace zg::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Folds kNum inputs in one pass. Ordinary stores: non-temporal ones were slower here, in place and
+// out of place, from 1 MB to 320 MB. Prefetching gains 5 to 20 % once the inputs do not fit in a
+// cache.
+template <int kNum>
+void FoldFixed(const float* const* inputs, int64_t elements, float* output) {
+  constexpr int64_t kPrefetchElements = 512;
+  const hn::ScalableTag<float> floats;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(floats));
+  const float* in[kNum];
+  std::copy(inputs, inputs + kNum, in);
+  int64_t i = 0;
+  for (; i + lanes <= elements; i += lanes) {
+    for (int k = 0; k < kNum; ++k) hwy::Prefetch(in[k] + i + kPrefetchElements);
+    auto sum = hn::LoadU(floats, in[0] + i);
+    for (int k = 1; k < kNum; ++k) sum = hn::Add(sum, hn::LoadU(floats, in[k] + i));
+    hn::StoreU(sum, floats, output + i);
+  }
+  for (; i < elements; ++i) {
+    float sum = in[0][i];
+    for (int k = 1; k < kNum; ++k) sum += in[k][i];
+    output[i] = sum;
+  }
+}
+
+void FoldUpToEight(const float* const* inputs, int num_inputs, int64_t elements, float* output) {
+  switch (num_inputs) {
+    case 1:
+      std::memmove(output, inputs[0], elements * sizeof(float));
+      return;
+    case 2:
+      return FoldFixed<2>(inputs, elements, output);
+    case 3:
+      return FoldFixed<3>(inputs, elements, output);
+    case 4:
+      return FoldFixed<4>(inputs, elements, output);
+    case 5:
+      return FoldFixed<5>(inputs, elements, output);
+    case 6:
+      return FoldFixed<6>(inputs, elements, output);
+    case 7:
+      return FoldFixed<7>(inputs, elements, output);
+    default:
+      return FoldFixed<8>(inputs, elements, output);
+  }
+}
+
+// Many inputs: block by block, with the running sum of a block in the L1 cache.
+void FoldMany(const float* const* inputs, int num_inputs, int64_t elements, float* output) {
+  constexpr int64_t kBlockElements = 2048;
+  constexpr int kGroup = 8;
+  alignas(64) float sum[kBlockElements];
+  for (int64_t begin = 0; begin < elements; begin += kBlockElements) {
+    const int64_t count = std::min(kBlockElements, elements - begin);
+    const float* group[kGroup];
+    int num_in_group = 0;
+    for (int next = 0; next < num_inputs;) {
+      while (num_in_group < kGroup && next < num_inputs) {
+        group[num_in_group++] = inputs[next++] + begin;
+      }
+      FoldUpToEight(group, num_in_group, count, next < num_inputs ? sum : output + begin);
+      group[0] = sum;
+      num_in_group = 1;
+    }
+  }
+}
+
+void LeftFoldImpl(const float* const* inputs, int num_inputs, int64_t elements, float* output) {
+  if (num_inputs <= 8) return FoldUpToEight(inputs, num_inputs, elements, output);
+  FoldMany(inputs, num_inputs, elements, output);
+}
+
+}  // namespace zg::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace zg {
+
+HWY_EXPORT(LeftFoldImpl);
+
+void LeftFold(const float* const* inputs, int num_inputs, int64_t elements, float* output) {
+  ZG_CHECK(num_inputs >= 1 && elements >= 0, "{} inputs, {} elements", num_inputs, elements);
+  HWY_DYNAMIC_DISPATCH(LeftFoldImpl)(inputs, num_inputs, elements, output);
+}
+
+}  // namespace zg
+#endif  // HWY_ONCE

@@ -1,0 +1,142 @@
+#include "framework/comm/peer_memory_collectives.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/comm/left_fold.h"
+
+namespace zg {
+namespace {
+
+// Below this every rank folds the whole of an all-reduce: it reads more, but waits once less.
+constexpr int64_t kSmallAllReduceBytes = 64 << 10;
+// ... as long as that is not too much to read, from many ranks.
+constexpr int64_t kSmallAllReduceReadBytes = 512 << 10;
+
+int64_t MaxSmallElements(int num_ranks) {
+  return (std::min(kSmallAllReduceBytes, kSmallAllReduceReadBytes / num_ranks) - 1) /
+         static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+PeerMemoryCollectives::PeerMemoryCollectives(ControlBlock* control_block, int rank, int num_ranks,
+                                             double timeout_s)
+    : rendezvous_(control_block, rank, num_ranks, timeout_s),
+      rank_(rank),
+      num_ranks_(num_ranks),
+      small_sum_(new float[MaxSmallElements(num_ranks)]) {
+  fold_inputs_.reserve(num_ranks + 1);
+}
+
+void PeerMemoryCollectives::SetArenas(std::byte* own_arena, std::vector<const std::byte*> arenas,
+                                      int64_t arena_bytes) {
+  own_arena_ = own_arena;
+  arenas_ = std::move(arenas);
+  arena_bytes_ = arena_bytes;
+}
+
+const std::byte* PeerMemoryCollectives::Peer(ArenaOperand operand, int rank) const {
+  return arenas_[rank] + operand.OffsetOn(rank);
+}
+
+std::byte* PeerMemoryCollectives::Own(ArenaOperand operand) const {
+  return own_arena_ + operand.OffsetOn(rank_);
+}
+
+Status PeerMemoryCollectives::Start(CollectiveKind kind, const CollectiveCall& call) {
+  if (own_arena_ == nullptr) {
+    return FailedPrecondition("{} '{}' on rank {}: there is no arena; call AllocateArena first",
+                              call.operation, call.name, rank_);
+  }
+  ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank_, num_ranks_, arena_bytes_));
+  const bool is_reduction =
+      kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
+  CountTraffic(kind, is_reduction ? call.count : call.count * num_ranks_,
+               is_reduction ? sizeof(float) : 1);
+  return rendezvous_.Enter(call);
+}
+
+void PeerMemoryCollectives::Fold(ArenaOperand input, int64_t begin, int64_t count, bool accumulate,
+                                 float* output) {
+  fold_inputs_.clear();
+  if (accumulate) fold_inputs_.push_back(output);
+  for (int rank = 0; rank < num_ranks_; ++rank) {
+    fold_inputs_.push_back(reinterpret_cast<const float*>(Peer(input, rank)) + begin);
+  }
+  LeftFold(fold_inputs_.data(), static_cast<int>(fold_inputs_.size()), count, output);
+}
+
+Status PeerMemoryCollectives::ReduceScatter(std::string_view name, ArenaOperand input,
+                                            ArenaOperand output, int64_t elements,
+                                            bool accumulate) {
+  ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter,
+                           {"reduce_scatter", name, elements, input, output, accumulate}));
+  const int64_t part = elements / num_ranks_;
+  Fold(input, rank_ * part, part, accumulate, reinterpret_cast<float*>(Own(output)));
+  return rendezvous_.MeetAgain();
+}
+
+Status PeerMemoryCollectives::AllGather(std::string_view name, ArenaOperand input,
+                                        ArenaOperand output, int64_t part_bytes) {
+  ZG_RETURN_IF_ERROR(
+      Start(CollectiveKind::kAllGather, {"all_gather", name, part_bytes, input, output}));
+  for (int i = 0; i < num_ranks_; ++i) {
+    const int peer = (rank_ + i) % num_ranks_;  // each starts elsewhere
+    std::byte* const part = Own(output) + peer * part_bytes;
+    // For memory as large as this memcpy itself uses non-temporal stores.
+    if (part != Peer(input, peer)) std::memcpy(part, Peer(input, peer), part_bytes);
+  }
+  return rendezvous_.MeetAgain();
+}
+
+Status PeerMemoryCollectives::AllReduce(std::string_view name, ArenaOperand input,
+                                        ArenaOperand output, int64_t elements, bool accumulate) {
+  const CollectiveCall call = {"all_reduce", name, elements, input, output, accumulate};
+  ZG_RETURN_IF_ERROR(Start(CollectiveKind::kAllReduce, call));
+  if (elements <= MaxSmallElements(num_ranks_)) return SmallAllReduce(call);
+  return LargeAllReduce(call);
+}
+
+Status PeerMemoryCollectives::SmallAllReduce(const CollectiveCall& call) {
+  auto* const output = reinterpret_cast<float*>(Own(call.output));
+  const bool in_place = Own(call.input) == Own(call.output);
+  Fold(call.input, 0, call.count, call.accumulate, in_place ? small_sum_.get() : output);
+  ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());
+  if (in_place) std::memcpy(output, small_sum_.get(), call.count * sizeof(float));
+  return Status::Ok();
+}
+
+Status PeerMemoryCollectives::LargeAllReduce(const CollectiveCall& call) {
+  const int64_t chunk = (call.count + num_ranks_ - 1) / num_ranks_;
+  const auto begin_of = [&](int rank) { return std::min(rank * chunk, call.count); };
+  const auto count_of = [&](int rank) { return begin_of(rank + 1) - begin_of(rank); };
+
+  auto* const output = reinterpret_cast<float*>(Own(call.output));
+  Fold(call.input, begin_of(rank_), count_of(rank_), call.accumulate, output + begin_of(rank_));
+  ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());
+  for (int i = 1; i < num_ranks_; ++i) {
+    const int peer = (rank_ + i) % num_ranks_;
+    const auto* const sums = reinterpret_cast<const float*>(Peer(call.output, peer));
+    std::memcpy(output + begin_of(peer), sums + begin_of(peer), count_of(peer) * sizeof(float));
+  }
+  return rendezvous_.MeetAgain();
+}
+
+Status PeerMemoryCollectives::AllToAll(std::string_view name, ArenaOperand input,
+                                       ArenaOperand output, int64_t part_bytes) {
+  ZG_RETURN_IF_ERROR(
+      Start(CollectiveKind::kAllToAll, {"all_to_all", name, part_bytes, input, output}));
+  for (int i = 0; i < num_ranks_; ++i) {
+    const int peer = (rank_ + i) % num_ranks_;
+    std::memcpy(Own(output) + peer * part_bytes, Peer(input, peer) + rank_ * part_bytes,
+                part_bytes);
+  }
+  return rendezvous_.MeetAgain();
+}
+
+Status PeerMemoryCollectives::Barrier(std::string_view name) {
+  return rendezvous_.Enter({"barrier", name, 0, {}, {}, false});
+}
+
+}  // namespace zg

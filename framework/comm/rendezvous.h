@@ -1,0 +1,98 @@
+// Rendezvous: where ranks that share memory meet before and after they touch each other's arenas. A
+// barrier that compares what the ranks are about to do, gives up at a deadline, and ends early when
+// a rank has failed. The shared part, the ControlBlock, lies in memory that all ranks map; a
+// Rendezvous is one rank's end of it.
+//
+//   ZG_RETURN_IF_ERROR(rendezvous.Enter(call));  // peers' inputs are ready
+//   ... read from the peers' arenas ...
+//   return rendezvous.MeetAgain();               // peers have read mine
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "framework/base/status.h"
+#include "framework/comm/collective_call.h"
+
+namespace zg {
+
+// Only the Rendezvous looks inside. All words are lock-free atomics, which work across processes.
+class ControlBlock {
+ public:
+  static int64_t BytesFor(int num_ranks);
+  // Makes a control block in BytesFor(num_ranks) zeroed bytes, aligned to a cache line.
+  static ControlBlock* Create(void* memory);
+
+ private:
+  friend class Rendezvous;
+
+  static constexpr int kRecordWords = sizeof(CallRecord) / 8;
+  static constexpr int kFailureWords = 128;
+  using AtomicWord = std::atomic<uint64_t>;
+  static_assert(AtomicWord::is_always_lock_free);
+
+  // What one rank publishes. A record is rewritten two calls later, when nobody can be reading it.
+  struct alignas(64) RankSlot {
+    AtomicWord num_barriers;  // barriers that the rank has arrived at
+    AtomicWord num_calls;     // calls that the rank has entered
+    alignas(64) std::array<std::array<AtomicWord, kRecordWords>, 2> records;
+  };
+
+  ControlBlock() = default;
+  RankSlot& slot(int rank) { return reinterpret_cast<RankSlot*>(this + 1)[rank]; }
+
+  // Of all ranks and all barriers: the last to arrive at barrier k finds k * num_ranks - 1.
+  alignas(64) AtomicWord num_arrivals{0};
+  // The number of the last complete barrier, modulo 2^32; ranks sleep on it (futex).
+  alignas(64) std::atomic<uint32_t> completed{0};
+  std::atomic<uint32_t> num_sleepers{0};
+  // The first rank to fail, plus 1; its message is there once `failure_is_written`.
+  alignas(64) std::atomic<uint32_t> failed_rank_plus_1{0};
+  std::atomic<uint32_t> failure_is_written{0};
+  std::array<AtomicWord, kFailureWords> failure_message{};
+};
+
+class Rendezvous {
+ public:
+  Rendezvous(ControlBlock* block, int rank, int num_ranks, double timeout_s);
+
+  // Waits until every rank has come. Errors: a rank calls something else, does not come before the
+  // deadline, or has failed. After an error the block is of no further use to any rank.
+  Status Enter(const CollectiveCall& call);
+
+  // Waits for every rank again, within the call that was entered last.
+  Status MeetAgain();
+
+  // Makes waiting ranks return Aborted with this message. Only the first failure of all ranks
+  // counts.
+  void Fail(const Status& status);
+
+  // The first rank that failed, or -1.
+  int failed_rank() const;
+
+ private:
+  Status Arrive(bool compare_calls);
+  Status Wait();
+  bool IsComplete() const;
+  void Sleep(double limit_s);
+
+  CallRecord ReadRecord(int rank, int64_t sequence) const;
+  Status CompareCalls() const;
+  Status OtherRankFailed() const;
+  Status DeadlinePassed() const;
+
+  ControlBlock* const block_;
+  const int rank_;
+  const int num_ranks_;
+  const double timeout_s_;
+  // How to wait: a core for every rank means that the others are running now.
+  int num_spins_;
+  double yield_s_;
+
+  uint64_t num_barriers_ = 0;  // that this rank has arrived at
+  CallRecord call_;            // the one entered last
+};
+
+}  // namespace zg

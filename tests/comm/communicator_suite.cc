@@ -1,0 +1,435 @@
+#include "tests/comm/communicator_suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+namespace zg {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Elements per rank's part: odd ones, ones below and above the limits of small all-reduces (64 KiB)
+// and of the chunks in which messages travel (256 KiB).
+const int64_t kPartElements[] = {0, 1, 3, 17, 1000, 4099, 65536, 200003};
+
+uint64_t HashOf(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9E3779B97F4A7C15u + b + 1;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+// Signs and magnitudes from 2^-20 to 2^20 are mixed, so that another order of addition shows.
+float ContributionOf(int rank, int64_t element) {
+  const uint64_t hash = HashOf(rank, element);
+  const auto sign_and_mantissa = static_cast<uint32_t>(hash) & 0x807FFFFF;
+  const auto exponent = static_cast<uint32_t>(127 - 20 + (hash >> 32) % 41);
+  const uint32_t bits = sign_and_mantissa | exponent << 23;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+float LeftFoldOf(int num_ranks, int64_t element) {
+  float sum = ContributionOf(0, element);
+  for (int rank = 1; rank < num_ranks; ++rank) sum += ContributionOf(rank, element);
+  return sum;
+}
+
+// What accumulating calls start from; the same on all ranks.
+float StartOf(int64_t element) { return ContributionOf(1000, element); }
+
+float AccumulatedOf(int num_ranks, int64_t element) {
+  float sum = StartOf(element);
+  for (int rank = 0; rank < num_ranks; ++rank) sum += ContributionOf(rank, element);
+  return sum;
+}
+
+// One rank's arena and what it should look like: every byte outside the outputs counts too. The
+// workspace is at the end.
+class ArenaUnderTest {
+ public:
+  static StatusOr<ArenaUnderTest> Allocate(Communicator& communicator, int64_t num_floats) {
+    const int64_t bytes = (num_floats * 4 + 4095) / 4096 * 4096;
+    ZG_ASSIGN_OR_RETURN(std::byte* const arena,
+                        communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes));
+    if (reinterpret_cast<uintptr_t>(arena) % 4096 != 0) {
+      return InvalidArgument("the arena is not aligned");
+    }
+    if (bytes > 0 && (arena[0] != std::byte{0} || arena[bytes - 1] != std::byte{0})) {
+      return InvalidArgument("the arena is not zeroed");
+    }
+    std::fill_n(arena, static_cast<size_t>(bytes), std::byte{0x5A});
+    return ArenaUnderTest(reinterpret_cast<float*>(arena), bytes / 4);
+  }
+
+  // Writes a value now, and expects it to stay.
+  void Write(int64_t index, float value) { floats_[index] = expected_[index] = value; }
+  // Expects a value after the collective.
+  void Expect(int64_t index, float value) { expected_[index] = value; }
+
+  Status Check(std::string_view what) const {
+    if (std::memcmp(floats_, expected_.data(), expected_.size() * 4) == 0) return Status::Ok();
+    size_t i = 0;
+    while (std::memcmp(&floats_[i], &expected_[i], 4) == 0) ++i;
+    return InvalidArgument("{}: element {} is {}, expected {}", what, i, floats_[i], expected_[i]);
+  }
+
+ private:
+  ArenaUnderTest(float* floats, int64_t num_floats)
+      : floats_(floats), expected_(floats, floats + num_floats) {}
+
+  float* floats_;
+  std::vector<float> expected_;
+};
+
+std::string CaseName(const Communicator& communicator, int64_t elements, bool in_place,
+                     bool accumulate) {
+  return fmt::format("rank {} of {}, {} elements a part{}{}", communicator.rank(),
+                     communicator.size(), elements, in_place ? ", in place" : "",
+                     accumulate ? ", accumulate" : "");
+}
+
+Status TestReduceScatter(Communicator& communicator, int64_t part, bool in_place, bool accumulate) {
+  const int n = communicator.size();
+  const int rank = communicator.rank();
+  const int64_t elements = part * n;
+  // input, gap, output: from element 1, so that nothing is aligned to a vector.
+  ZG_ASSIGN_OR_RETURN(ArenaUnderTest arena,
+                      ArenaUnderTest::Allocate(communicator, elements + part + 16));
+  const int64_t input = 1;
+  const int64_t output = in_place ? input + rank * part : input + elements + 3;
+  for (int64_t i = 0; i < elements; ++i) arena.Write(input + i, ContributionOf(rank, i));
+  for (int64_t i = 0; i < part; ++i) {
+    const int64_t element = rank * part + i;
+    if (accumulate) arena.Write(output + i, StartOf(element));
+    arena.Expect(output + i, accumulate ? AccumulatedOf(n, element) : LeftFoldOf(n, element));
+  }
+  const ArenaOperand output_operand =
+      in_place ? ArenaOperand{input * 4, part * 4} : ArenaOperand{output * 4, 0};
+  ZG_RETURN_IF_ERROR(communicator.ReduceScatter("reduce-scatter test", {input * 4, 0},
+                                                output_operand, elements, accumulate));
+  return arena.Check(CaseName(communicator, part, in_place, accumulate));
+}
+
+Status TestAllReduce(Communicator& communicator, int64_t elements, bool in_place, bool accumulate) {
+  const int n = communicator.size();
+  ZG_ASSIGN_OR_RETURN(ArenaUnderTest arena,
+                      ArenaUnderTest::Allocate(communicator, 2 * elements + 16));
+  const int64_t input = 1;
+  const int64_t output = in_place ? input : input + elements + 2;
+  for (int64_t i = 0; i < elements; ++i) {
+    arena.Write(input + i, ContributionOf(communicator.rank(), i));
+    if (accumulate) arena.Write(output + i, StartOf(i));
+    arena.Expect(output + i, accumulate ? AccumulatedOf(n, i) : LeftFoldOf(n, i));
+  }
+  ZG_RETURN_IF_ERROR(communicator.AllReduce("all-reduce test", {input * 4, 0}, {output * 4, 0},
+                                            elements, accumulate));
+  return arena.Check(CaseName(communicator, elements, in_place, accumulate));
+}
+
+Status TestAllGather(Communicator& communicator, int64_t part, bool in_place) {
+  const int n = communicator.size();
+  const int rank = communicator.rank();
+  ZG_ASSIGN_OR_RETURN(ArenaUnderTest arena,
+                      ArenaUnderTest::Allocate(communicator, part * (n + 1) + 16));
+  const int64_t output = 1;
+  const int64_t input = in_place ? output + rank * part : output + part * n + 3;
+  for (int64_t i = 0; i < part; ++i) {
+    arena.Write(input + i, ContributionOf(rank, i));
+    for (int peer = 0; peer < n; ++peer) {
+      arena.Expect(output + peer * part + i, ContributionOf(peer, i));
+    }
+  }
+  const ArenaOperand input_operand =
+      in_place ? ArenaOperand{output * 4, part * 4} : ArenaOperand{input * 4, 0};
+  ZG_RETURN_IF_ERROR(
+      communicator.AllGather("all-gather test", input_operand, {output * 4, 0}, part * 4));
+  return arena.Check(CaseName(communicator, part, in_place, false));
+}
+
+Status TestAllToAll(Communicator& communicator, int64_t part) {
+  const int n = communicator.size();
+  const int rank = communicator.rank();
+  ZG_ASSIGN_OR_RETURN(ArenaUnderTest arena,
+                      ArenaUnderTest::Allocate(communicator, 2 * part * n + 16));
+  const int64_t input = 1;
+  const int64_t output = input + part * n + 2;
+  for (int64_t i = 0; i < part; ++i) {
+    for (int peer = 0; peer < n; ++peer) {
+      arena.Write(input + peer * part + i, ContributionOf(rank * n + peer, i));
+      arena.Expect(output + peer * part + i, ContributionOf(peer * n + rank, i));
+    }
+  }
+  ZG_RETURN_IF_ERROR(
+      communicator.AllToAll("all-to-all test", {input * 4, 0}, {output * 4, 0}, part * 4));
+  return arena.Check(CaseName(communicator, part, false, false));
+}
+
+Status ExpectFailure(const Status& got, StatusCode code, const std::vector<std::string>& texts) {
+  bool is_as_expected = got.code() == code;
+  for (const std::string& text : texts) {
+    is_as_expected &= got.message().find(text) != std::string::npos;
+  }
+  if (is_as_expected) return Status::Ok();
+  return InvalidArgument("got {}, expected {} with '{}'", got.ToString(), StatusCodeName(code),
+                         fmt::join(texts, "', '"));
+}
+
+}  // namespace
+
+void CommunicatorSuite::Run(const RankMain& rank_main, double timeout_s) const {
+  const Status status = GetParam().run(timeout_s, rank_main);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+}
+
+std::string TransportName(const testing::TestParamInfo<TransportUnderTest>& info) {
+  return info.param.name;
+}
+
+TEST_P(CommunicatorSuite, KnowsRankAndSize) {
+  Run([this](Communicator& communicator) -> Status {
+    if (communicator.size() != num_ranks()) return InvalidArgument("size {}", communicator.size());
+    if (communicator.rank() < 0 || communicator.rank() >= num_ranks()) {
+      return InvalidArgument("rank {}", communicator.rank());
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, ReduceScatterIsTheLeftFold) {
+  Run([](Communicator& communicator) -> Status {
+    for (int64_t part : kPartElements) {
+      ZG_RETURN_IF_ERROR(TestReduceScatter(communicator, part, false, false));
+      ZG_RETURN_IF_ERROR(TestReduceScatter(communicator, part, false, true));
+      ZG_RETURN_IF_ERROR(TestReduceScatter(communicator, part, true, false));
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, AllReduceIsTheLeftFold) {
+  Run([](Communicator& communicator) -> Status {
+    std::vector<int64_t> sizes(std::begin(kPartElements), std::end(kPartElements));
+    // Around the limit of the small ones, and sizes that no number of ranks divides.
+    sizes.insert(sizes.end(), {16383, 16384, 16385, 400009});
+    for (int64_t elements : sizes) {
+      ZG_RETURN_IF_ERROR(TestAllReduce(communicator, elements, false, false));
+      ZG_RETURN_IF_ERROR(TestAllReduce(communicator, elements, false, true));
+      ZG_RETURN_IF_ERROR(TestAllReduce(communicator, elements, true, false));
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, AllGatherHasEveryPart) {
+  Run([](Communicator& communicator) -> Status {
+    for (int64_t part : kPartElements) {
+      ZG_RETURN_IF_ERROR(TestAllGather(communicator, part, false));
+      ZG_RETURN_IF_ERROR(TestAllGather(communicator, part, true));
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, AllToAllTransposesTheParts) {
+  Run([](Communicator& communicator) -> Status {
+    for (int64_t part : kPartElements) ZG_RETURN_IF_ERROR(TestAllToAll(communicator, part));
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, ManyCallsInARowDoNotMixUp) {
+  Run([](Communicator& communicator) -> Status {
+    ZG_ASSIGN_OR_RETURN(std::byte* const arena,
+                        communicator.AllocateArena(4096 + communicator.workspace_bytes(), 4096));
+    auto* const floats = reinterpret_cast<float*>(arena);
+    const int n = communicator.size();
+    for (int i = 0; i < 500; ++i) {
+      floats[0] = static_cast<float>(i + communicator.rank());
+      ZG_RETURN_IF_ERROR(communicator.AllReduce("sum", {0, 0}, {0, 0}, 1, false));
+      const auto expected = static_cast<float>(i * n + n * (n - 1) / 2);
+      if (floats[0] != expected) return InvalidArgument("{}: {}", i, floats[0]);
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, CountsWhatTheFormulaSays) {
+  Run([](Communicator& communicator) -> Status {
+    const int n = communicator.size();
+    ZG_RETURN_IF_ERROR(
+        communicator.AllocateArena((4 << 20) + communicator.workspace_bytes(), 4 << 20).status());
+    const ArenaOperand low{0, 0};
+    const ArenaOperand high{2 << 20, 0};
+    ZG_RETURN_IF_ERROR(communicator.ReduceScatter("a", low, high, 1001 * n, false));
+    ZG_RETURN_IF_ERROR(communicator.AllReduce("b", low, high, 10, false));
+    ZG_RETURN_IF_ERROR(communicator.AllReduce("c", low, low, 100001, false));
+    ZG_RETURN_IF_ERROR(communicator.AllGather("d", low, high, 123));
+    ZG_RETURN_IF_ERROR(communicator.AllToAll("e", low, high, 77));
+    ZG_RETURN_IF_ERROR(communicator.Barrier("f"));
+    const auto expect = [&](CollectiveKind kind, int64_t count, int64_t bytes) -> Status {
+      const Traffic& traffic = communicator.traffic()[static_cast<int>(kind)];
+      if (traffic.count == count && traffic.bytes == bytes) return Status::Ok();
+      return InvalidArgument("{}: {} calls and {} bytes, expected {} and {}", CollectiveName(kind),
+                             traffic.count, traffic.bytes, count, bytes);
+    };
+    using Kind = CollectiveKind;
+    ZG_RETURN_IF_ERROR(expect(Kind::kReduceScatter, 1, 1001 * 4 * (n - 1)));
+    ZG_RETURN_IF_ERROR(
+        expect(Kind::kAllReduce, 2,
+               BytesSent(Kind::kAllReduce, 10, 4, n) + BytesSent(Kind::kAllReduce, 100001, 4, n)));
+    ZG_RETURN_IF_ERROR(expect(Kind::kAllGather, 1, 123 * (n - 1)));
+    return expect(Kind::kAllToAll, 1, 77 * (n - 1));
+  });
+}
+
+TEST_P(CommunicatorSuite, ExchangesStringsOfAnySize) {
+  Run([](Communicator& communicator) -> Status {
+    const auto text_of = [](int rank) { return std::string(rank * 70001, 'a' + rank); };
+    for (int i = 0; i < 3; ++i) {
+      ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                          communicator.Exchange("texts", text_of(communicator.rank())));
+      if (static_cast<int>(all.size()) != communicator.size()) return InvalidArgument("size");
+      for (int rank = 0; rank < communicator.size(); ++rank) {
+        if (all[rank] != text_of(rank)) return InvalidArgument("the text of rank {}", rank);
+      }
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, ExchangeStatusTellsEveryRankOfAnError) {
+  Run([](Communicator& communicator) -> Status {
+    ZG_RETURN_IF_ERROR(ExchangeStatus(communicator, "good", Status::Ok()));
+    const int last = communicator.size() - 1;
+    if (communicator.rank() == last) {
+      return ExpectFailure(ExchangeStatus(communicator, "load", NotFound("no such file")),
+                           StatusCode::kNotFound, {"no such file"});
+    }
+    return ExpectFailure(ExchangeStatus(communicator, "load", Status::Ok()), StatusCode::kAborted,
+                         {fmt::format("load: rank {} failed: ", last), "no such file"});
+  });
+}
+
+TEST_P(CommunicatorSuite, ArenaCanBeReplaced) {
+  Run([](Communicator& communicator) -> Status {
+    for (int64_t part : {1000, 200003, 10}) {
+      ZG_RETURN_IF_ERROR(TestAllGather(communicator, part, true));
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, TooLargeAnArenaIsAnErrorOnEveryRank) {
+  Run([this](Communicator& communicator) -> Status {
+    const int64_t bytes = int64_t{1} << 50;
+    const Status status = communicator.AllocateArena(bytes, 0).status();
+    ZG_RETURN_IF_ERROR(
+        ExpectFailure(status, StatusCode::kFailedPrecondition,
+                      {fmt::format("({} bytes)", bytes * num_ranks()), "available"}));
+    return TestAllGather(communicator, 10, true);  // still usable
+  });
+}
+
+TEST_P(CommunicatorSuite, BadOperandsAreErrors) {
+  Run([](Communicator& communicator) -> Status {
+    const int n = communicator.size();
+    ZG_RETURN_IF_ERROR(ExpectFailure(communicator.AllGather("early", {0, 0}, {0, 0}, 4),
+                                     StatusCode::kFailedPrecondition,
+                                     {"all_gather 'early'", "call AllocateArena first"}));
+    const int64_t bytes = 1 << 16;
+    ZG_RETURN_IF_ERROR(
+        communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes).status());
+    const auto bad = [](const Status& status, const std::string& text) {
+      return ExpectFailure(status, StatusCode::kInvalidArgument, {text});
+    };
+    const int64_t end = bytes + communicator.workspace_bytes();
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.AllReduce("x", {end - 4, 0}, {0, 0}, 2, false), "is not in the arena"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {-4, 0}, {0, 0}, 2, false),
+                           "input [-4, 4) is not in the arena"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.AllReduce("x", {2, 0}, {64, 0}, 2, false), "is not aligned for f32"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {4, 0}, 2, false),
+                           "input [0, 8) overlaps output [4, 12) but is not in place"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {0, 0}, 2, true),
+                           "an accumulating call cannot be in place"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllToAll("x", {0, 0}, {0, 0}, 8), "overlaps output"));
+    if (n > 1) {
+      ZG_RETURN_IF_ERROR(bad(communicator.ReduceScatter("x", {0, 0}, {1024, 0}, n + 1, false),
+                             fmt::format("{} elements do not divide by {} ranks", n + 1, n)));
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, DifferentCallsAreAnErrorOnEveryRank) {
+  if (num_ranks() == 1) return;  // Nobody to disagree with.
+  struct Case {
+    std::string first, others;  // in the description of rank 0's call and of the others'
+    std::function<Status(Communicator&, bool is_first)> call;
+  };
+  const Case cases[] = {
+      {"all_gather 'w'", "all_reduce 'w'",
+       [](Communicator& communicator, bool is_first) {
+         if (is_first) return communicator.AllGather("w", {0, 0}, {1024, 0}, 64);
+         return communicator.AllReduce("w", {0, 0}, {1024, 0}, 64, false);
+       }},
+      {"all_reduce 'layer0'", "all_reduce 'layer1'",
+       [](Communicator& communicator, bool is_first) {
+         const std::string name = is_first ? "layer0" : "layer1";
+         return communicator.AllReduce(name, {0, 0}, {0, 0}, 64, false);
+       }},
+      {"count 840", "count 1680",
+       [](Communicator& communicator, bool is_first) {
+         return communicator.ReduceScatter("g", {0, 0}, {16384, 0}, is_first ? 840 : 1680, false);
+       }},
+      {"barrier 'end'", "exchange 'end'",
+       [](Communicator& communicator, bool is_first) {
+         if (is_first) return communicator.Barrier("end");
+         return communicator.Exchange("end", "text").status();
+       }},
+  };
+  for (const Case& test_case : cases) {
+    Run([&](Communicator& communicator) -> Status {
+      const int64_t bytes = 1 << 16;
+      const Status allocated =
+          communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes).status();
+      ZG_RETURN_IF_ERROR(allocated);
+      return ExpectFailure(test_case.call(communicator, communicator.rank() == 0),
+                           StatusCode::kAborted, {test_case.first, test_case.others});
+    });
+  }
+}
+
+TEST_P(CommunicatorSuite, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  if (num_ranks() == 1) return;  // Nobody to wait for.
+  const double timeout_s = 1;
+  Run(
+      [&](Communicator& communicator) -> Status {
+        const int last = communicator.size() - 1;
+        ZG_RETURN_IF_ERROR(communicator.Barrier("start"));
+        if (communicator.rank() == last) return Status::Ok();
+        const Clock::time_point start = Clock::now();
+        const Status status = communicator.Barrier("after step 7");
+        const double waited_s = std::chrono::duration<double>(Clock::now() - start).count();
+        // The first to notice says so, and may tell the others before they notice themselves.
+        const StatusCode code = status.code() == StatusCode::kAborted
+                                    ? StatusCode::kAborted
+                                    : StatusCode::kDeadlineExceeded;
+        ZG_RETURN_IF_ERROR(ExpectFailure(
+            status, code,
+            {"barrier 'after step 7' (call ", fmt::format("on rank {}: ", communicator.rank()),
+             fmt::format("no sign of rank {} within 1 s", last), "ZG_COLLECTIVE_TIMEOUT_S"}));
+        if (waited_s < timeout_s * 0.9) return InvalidArgument("waited only {} s", waited_s);
+        return Status::Ok();
+      },
+      timeout_s);
+}
+
+}  // namespace zg

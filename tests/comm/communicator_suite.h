@@ -1,0 +1,35 @@
+// The tests that every transport must pass. A transport's test program instantiates the suite:
+//
+//   INSTANTIATE_TEST_SUITE_P(InProcess, CommunicatorSuite, testing::Values(...), TransportName);
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+
+namespace zg {
+
+using RankMain = std::function<Status(Communicator&)>;
+
+struct TransportUnderTest {
+  std::string name;  // letters, digits, underscores
+  int num_ranks = 0;
+  // Runs the function on a new communicator for each rank that lives in this process, and returns
+  // the first error.
+  std::function<Status(double timeout_s, const RankMain&)> run;
+};
+
+class CommunicatorSuite : public testing::TestWithParam<TransportUnderTest> {
+ protected:
+  int num_ranks() const { return GetParam().num_ranks; }
+  // Expects success on every rank.
+  void Run(const RankMain& rank_main, double timeout_s = 120) const;
+};
+
+std::string TransportName(const testing::TestParamInfo<TransportUnderTest>& info);
+
+}  // namespace zg
