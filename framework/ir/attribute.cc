@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/base/check.h"
+#include "framework/ir/quote.h"
 
 namespace zg {
 namespace {
@@ -15,7 +16,7 @@ struct Printer {
     if (text.find_first_of(".en") == std::string::npos) text += ".0";
     return text;
   }
-  std::string operator()(const std::string& value) const { return fmt::format("\"{}\"", value); }
+  std::string operator()(const std::string& value) const { return Quote(value); }
   std::string operator()(const std::vector<int64_t>& value) const {
     return fmt::format("[{}]", fmt::join(value, ","));
   }

@@ -1,0 +1,335 @@
+#include "framework/ir/parser.h"
+
+#include <limits>
+#include <optional>
+
+#include "framework/ir/attribute_parser.h"
+#include "framework/ir/op_registry.h"
+#include "framework/ir/text_cursor.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kMaxElements = int64_t{1} << 56;  // bytes of a tensor still fit an int64_t
+constexpr int64_t kMaxRanks = 1 << 20;
+
+// `%name: f32[4,8] {S(0)} @gradients`, left of the equals sign.
+struct DeclaredOutput {
+  std::string name;
+  TensorType type;
+  NdSbp sbp;
+  MemoryCategory category = MemoryCategory::kActivations;
+  size_t name_position = 0;
+  size_t type_position = 0;
+};
+
+StatusOr<TensorType> ParseType(TextCursor* cursor) {
+  constexpr std::string_view kWhat = "a type like f32[4,8]";
+  const size_t position = cursor->position();
+  ZG_ASSIGN_OR_RETURN(const std::string name, cursor->Word(kWhat));
+  StatusOr<DType> dtype = ParseDType(name);
+  if (!dtype.ok()) return cursor->ErrorAt(position, dtype.status());
+  if (!cursor->LooksAt("[")) return cursor->Unexpected(kWhat);
+  ZG_ASSIGN_OR_RETURN(std::vector<int64_t> dims, ParseIntegers(cursor));
+  int64_t num_elements = 1;
+  for (int64_t dim : dims) {
+    if (dim < 0 || __builtin_mul_overflow(num_elements, dim, &num_elements) ||
+        num_elements > kMaxElements) {
+      return cursor->ErrorAt(position,
+                             InvalidArgument("got {}{}, expected dims >= 0 with fewer than 2^56 "
+                                             "elements",
+                                             name, Shape(dims).ToString()));
+    }
+  }
+  return TensorType{*dtype, Shape(std::move(dims))};
+}
+
+StatusOr<NdSbp> ParsePlacement(TextCursor* cursor) {
+  const size_t position = cursor->position();
+  if (!cursor->Consume("{")) return NdSbp();
+  StatusOr<NdSbp> sbp = ParseNdSbp(fmt::format("{{{}}}", cursor->ReadUntil('}')));
+  if (sbp.ok() && !sbp->empty()) return sbp;
+  if (!sbp.ok()) return cursor->ErrorAt(position, sbp.status());
+  return cursor->ErrorAt(position, InvalidArgument("got {{}}, expected a placement like {{S(0)}}"));
+}
+
+StatusOr<DeclaredOutput> ParseOutput(TextCursor* cursor) {
+  DeclaredOutput output;
+  output.name_position = cursor->position();
+  ZG_RETURN_IF_ERROR(cursor->Expect("%"));
+  ZG_ASSIGN_OR_RETURN(output.name, cursor->Name("the name of a value"));
+  ZG_RETURN_IF_ERROR(cursor->Expect(":"));
+  output.type_position = cursor->position();
+  ZG_ASSIGN_OR_RETURN(output.type, ParseType(cursor));
+  ZG_ASSIGN_OR_RETURN(output.sbp, ParsePlacement(cursor));
+  if (cursor->Consume("@")) {
+    const size_t position = cursor->position();
+    ZG_ASSIGN_OR_RETURN(const std::string name, cursor->Word("a memory category"));
+    StatusOr<MemoryCategory> category = ParseMemoryCategory(name);
+    if (!category.ok()) return cursor->ErrorAt(position, category.status());
+    output.category = *category;
+  }
+  return output;
+}
+
+StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
+  const size_t position = cursor->position();
+  ZG_ASSIGN_OR_RETURN(const std::string kind, cursor->Word("an initializer"));
+  if (kind == "zeros") return Initializer::Zeros();
+  if (kind == "ones") return Initializer::Ones();
+  if (kind != "normal" && kind != "uniform") {
+    return cursor->ErrorAt(position, InvalidArgument("got '{}', expected zeros, ones, "
+                                                     "normal(deviation) or uniform(bound)",
+                                                     kind));
+  }
+  ZG_RETURN_IF_ERROR(cursor->Expect("("));
+  ZG_ASSIGN_OR_RETURN(const double scale, cursor->Number("a number"));
+  ZG_RETURN_IF_ERROR(cursor->Expect(")"));
+  return kind == "normal" ? Initializer::Normal(scale) : Initializer::Uniform(scale);
+}
+
+// The comment that may end a line, without its slashes.
+StatusOr<std::string> ParseComment(TextCursor* cursor) {
+  if (cursor->Consume("//")) return std::string(cursor->Rest());
+  ZG_RETURN_IF_ERROR(cursor->ExpectEnd());
+  return std::string();
+}
+
+class GraphParser {
+ public:
+  Status ParseLine(TextCursor* cursor) {
+    if (cursor->AtEnd() || cursor->LooksAt("//")) return Status::Ok();
+    if (!graph_.has_value()) return ParseHeader(cursor);
+    if (cursor->LooksAt("%")) return ParseNodeWithOutputs(cursor);
+    const size_t position = cursor->position();
+    ZG_ASSIGN_OR_RETURN(const std::string word, cursor->Word("a section or a node"));
+    if (word == "tensor" && cursor->LooksAt("\"")) return ParseTensor(position, cursor);
+    if (cursor->LooksAt(":") || (word == "eval" && cursor->LooksAt("\""))) {
+      return ParseSection(word, position, cursor);
+    }
+    return ParseNode({}, word, position, cursor);
+  }
+
+  bool has_graph() const { return graph_.has_value(); }
+  Graph Take() { return std::move(*graph_); }
+
+ private:
+  // graph "mlp" mesh(data=2) micro_batches=4
+  Status ParseHeader(TextCursor* cursor) {
+    if (!cursor->Consume("graph")) {
+      return cursor->Unexpected(
+          "the first line, like: graph \"name\" mesh(data=2) micro_batches=4");
+    }
+    ZG_ASSIGN_OR_RETURN(std::string name, cursor->QuotedString("the graph's name in quotes"));
+    ZG_RETURN_IF_ERROR(cursor->Expect("mesh"));
+    ZG_ASSIGN_OR_RETURN(Mesh mesh, ParseMesh(cursor));
+    ZG_RETURN_IF_ERROR(cursor->Expect("micro_batches"));
+    ZG_RETURN_IF_ERROR(cursor->Expect("="));
+    const size_t position = cursor->position();
+    ZG_ASSIGN_OR_RETURN(const int64_t micro_batches, cursor->Integer("a number"));
+    if (micro_batches < 1) {
+      return cursor->ErrorAt(
+          position, InvalidArgument("got {} micro-batches, expected at least 1", micro_batches));
+    }
+    ZG_RETURN_IF_ERROR(ParseComment(cursor).status());
+    graph_.emplace(std::move(name), std::move(mesh), micro_batches);
+    return Status::Ok();
+  }
+
+  StatusOr<Mesh> ParseMesh(TextCursor* cursor) {
+    ZG_RETURN_IF_ERROR(cursor->Expect("("));
+    std::vector<MeshAxis> axes;
+    int64_t num_ranks = 1;
+    while (!cursor->LooksAt(")")) {
+      if (!axes.empty()) ZG_RETURN_IF_ERROR(cursor->Expect(","));
+      size_t position = cursor->position();
+      ZG_ASSIGN_OR_RETURN(std::string name, cursor->Name("a mesh axis or ')'"));
+      if (Mesh(axes).FindAxis(name) >= 0) {
+        return cursor->ErrorAt(position, InvalidArgument("two mesh axes are named '{}'", name));
+      }
+      ZG_RETURN_IF_ERROR(cursor->Expect("="));
+      position = cursor->position();
+      ZG_ASSIGN_OR_RETURN(const int64_t size, cursor->Integer("a number of ranks"));
+      if (size < 1 || size > kMaxRanks || (num_ranks *= size) > kMaxRanks) {
+        return cursor->ErrorAt(
+            position,
+            InvalidArgument("got an axis of {} ranks, expected 1 or more and at most {} in all",
+                            size, kMaxRanks));
+      }
+      axes.push_back({std::move(name), static_cast<int>(size)});
+    }
+    ZG_RETURN_IF_ERROR(cursor->Expect(")"));
+    return Mesh(std::move(axes));
+  }
+
+  // forward:        eval "predict":
+  Status ParseSection(const std::string& word, size_t position, TextCursor* cursor) {
+    std::string name;
+    if (word == "eval") {
+      ZG_ASSIGN_OR_RETURN(name, cursor->QuotedString("the section's name in quotes"));
+    }
+    ZG_RETURN_IF_ERROR(cursor->Expect(":"));
+    ZG_RETURN_IF_ERROR(ParseComment(cursor).status());
+    int kind = 0;
+    while (kind <= static_cast<int>(SectionKind::kEval) &&
+           SectionKindName(static_cast<SectionKind>(kind)) != word) {
+      ++kind;
+    }
+    const bool is_eval = kind == static_cast<int>(SectionKind::kEval);
+    if (kind > static_cast<int>(SectionKind::kEval)) {
+      return cursor->ErrorAt(position,
+                             InvalidArgument("got section '{}', expected variables, forward, "
+                                             "backward, update or eval \"name\"",
+                                             word));
+    }
+    if (kind < last_section_kind_ || (kind == last_section_kind_ && !is_eval)) {
+      return cursor->ErrorAt(position, InvalidArgument("section '{}' does not come after section "
+                                                       "'{}', expected the order variables, "
+                                                       "forward, backward, update, eval",
+                                                       word, SectionKindName(section_->kind)));
+    }
+    if (is_eval) {
+      for (const auto& section : graph_->sections()) {
+        if (section->kind != SectionKind::kEval || section->name != name) continue;
+        return cursor->ErrorAt(position,
+                               InvalidArgument("two eval sections are named \"{}\"", name));
+      }
+    }
+    last_section_kind_ = kind;
+    section_ = is_eval ? graph_->AddEvalSection(std::move(name))
+                       : graph_->section(static_cast<SectionKind>(kind));
+    return Status::Ok();
+  }
+
+  // tensor "hidden.weight" f32[128,256] at 0 init normal(0.02)
+  Status ParseTensor(size_t position, TextCursor* cursor) {
+    if (section_ == nullptr || section_->nodes.empty() || section_->nodes.back()->outputs.empty()) {
+      return cursor->ErrorAt(position, InvalidArgument("a tensor without storage, expected the "
+                                                       "line of its variable before it"));
+    }
+    StoredTensor tensor;
+    tensor.storage = section_->nodes.back()->outputs[0];
+    ZG_ASSIGN_OR_RETURN(tensor.name, cursor->QuotedString("the tensor's name in quotes"));
+    ZG_ASSIGN_OR_RETURN(tensor.type, ParseType(cursor));
+    ZG_RETURN_IF_ERROR(cursor->Expect("at"));
+    ZG_ASSIGN_OR_RETURN(tensor.offset_elements, cursor->Integer("an offset in elements"));
+    ZG_RETURN_IF_ERROR(cursor->Expect("init"));
+    ZG_ASSIGN_OR_RETURN(tensor.initializer, ParseInitializer(cursor));
+    ZG_RETURN_IF_ERROR(ParseComment(cursor).status());
+    graph_->tensors().push_back(std::move(tensor));
+    return Status::Ok();
+  }
+
+  Status ParseNodeWithOutputs(TextCursor* cursor) {
+    std::vector<DeclaredOutput> outputs;
+    do {
+      ZG_ASSIGN_OR_RETURN(DeclaredOutput output, ParseOutput(cursor));
+      outputs.push_back(std::move(output));
+    } while (cursor->Consume(","));
+    ZG_RETURN_IF_ERROR(cursor->Expect("="));
+    const size_t position = cursor->position();
+    ZG_ASSIGN_OR_RETURN(const std::string op, cursor->Word("an op"));
+    return ParseNode(outputs, op, position, cursor);
+  }
+
+  // The rest of a node, right of its op.
+  Status ParseNode(const std::vector<DeclaredOutput>& outputs, const std::string& op,
+                   size_t op_position, TextCursor* cursor) {
+    const OpDef* def = OpRegistry::Global().Find(op);
+    const auto error_at_op = [&](const Status& status) {
+      return cursor->ErrorAt(op_position, status);
+    };
+    if (section_ == nullptr) {
+      return error_at_op(
+          InvalidArgument("{}: a node outside sections, expected 'variables:', "
+                          "'forward:', ... before it",
+                          op));
+    }
+    if (def == nullptr) return error_at_op(InvalidArgument("unknown op '{}'", op));
+    Graph::NodeSpec spec;
+    spec.op = op;
+    ZG_ASSIGN_OR_RETURN(spec.inputs, ParseInputs(cursor));
+    ZG_ASSIGN_OR_RETURN(spec.attributes, ParseAttributes(cursor));
+    ZG_ASSIGN_OR_RETURN(spec.scope, ParseComment(cursor));
+    if (static_cast<int>(outputs.size()) != def->num_outputs) {
+      return error_at_op(
+          InvalidArgument("{}: got {} outputs, expected {}", op, outputs.size(), def->num_outputs));
+    }
+    ZG_RETURN_IF_ERROR(CheckNamesAreNew(outputs, *cursor));
+    StatusOr<Node*> node = graph_->AddNode(section_, std::move(spec));
+    if (!node.ok()) return error_at_op(node.status());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i].type == (*node)->outputs[i]->type) continue;
+      return cursor->ErrorAt(
+          outputs[i].type_position,
+          InvalidArgument("%{}: got type {}, expected {}, which {} gives", outputs[i].name,
+                          outputs[i].type.ToString(), (*node)->outputs[i]->type.ToString(), op));
+    }
+    // Names that no text has come first: an output may have the name that AddNode gave another.
+    for (Value* output : (*node)->outputs) graph_->Rename(output, "\n");
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Value* value = (*node)->outputs[i];
+      graph_->Rename(value, outputs[i].name);
+      value->sbp = outputs[i].sbp;
+      value->category = outputs[i].category;
+    }
+    return Status::Ok();
+  }
+
+  StatusOr<std::vector<Value*>> ParseInputs(TextCursor* cursor) {
+    std::vector<Value*> inputs;
+    if (!cursor->LooksAt("%")) return inputs;
+    do {
+      const size_t position = cursor->position();
+      ZG_RETURN_IF_ERROR(cursor->Expect("%"));
+      ZG_ASSIGN_OR_RETURN(const std::string name, cursor->Name("the name of a value"));
+      Value* value = graph_->FindValue(name);
+      if (value == nullptr) {
+        return cursor->ErrorAt(position, InvalidArgument("got %{}, expected a value that is "
+                                                         "defined on a line above",
+                                                         name));
+      }
+      inputs.push_back(value);
+    } while (cursor->Consume(","));
+    return inputs;
+  }
+
+  Status CheckNamesAreNew(const std::vector<DeclaredOutput>& outputs, const TextCursor& cursor) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      bool is_new = graph_->FindValue(outputs[i].name) == nullptr;
+      for (size_t j = 0; j < i; ++j) is_new = is_new && outputs[j].name != outputs[i].name;
+      if (is_new) continue;
+      return cursor.ErrorAt(outputs[i].name_position,
+                            InvalidArgument("two values are named %{}", outputs[i].name));
+    }
+    return Status::Ok();
+  }
+
+  std::optional<Graph> graph_;
+  Section* section_ = nullptr;
+  int last_section_kind_ = -1;
+};
+
+}  // namespace
+
+StatusOr<Graph> Parse(std::string_view text, TextSource source) {
+  GraphParser parser;
+  int line_number = source.first_line;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    TextCursor cursor(text.substr(begin, end - begin),
+                      fmt::format("{}:{}", source.name, line_number++));
+    ZG_RETURN_IF_ERROR(parser.ParseLine(&cursor));
+    begin = end + 1;
+  }
+  if (!parser.has_graph()) {
+    return InvalidArgument(
+        "{}: got no graph, expected a line like: graph \"name\" mesh(data=2) "
+        "micro_batches=4",
+        source.name);
+  }
+  return parser.Take();
+}
+
+}  // namespace zg

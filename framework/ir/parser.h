@@ -1,0 +1,25 @@
+// Reads the text form of a graph (printer.h): Print(Parse(text)) == text for every text that Print
+// made. Spaces, blank lines and lines that begin with `//` do not matter; a comment at the end of
+// a node's line is its scope.
+//
+// Nodes are made by Graph::AddNode: ops, numbers of inputs, attributes and declared types are
+// checked. What only the whole graph shows (placements, overlapping tensors, the order between
+// sections) is left to Verify (verifier.h). Any text at all gives a graph or an error.
+#pragma once
+
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/ir/graph.h"
+
+namespace zg {
+
+// Where the text comes from: errors begin with `name:line:column: `.
+struct TextSource {
+  std::string_view name = "graph";
+  int first_line = 1;
+};
+
+StatusOr<Graph> Parse(std::string_view text, TextSource source = {});
+
+}  // namespace zg

@@ -1,0 +1,33 @@
+// The text form of a graph: deterministic, complete (equal text means equal graphs), and read back
+// by Parse (parser.h). One node per line, in sections:
+//
+//   graph "mlp" mesh(data=2) micro_batches=4
+//   variables:
+//     %w: f32[3,4] {B} @parameters = variable (dtype="f32", shape=[3,4])  // hidden
+//       tensor "hidden.weight" f32[3,4] at 0 init normal(0.02)
+//   forward:
+//     %x: f32[16,4] {S(0)} = input (dtype="f32", name="x", shape=[16,4])
+//     %y: f32[16,3] {S(0)} = linear %x, %w  // hidden
+//     %n: f32[16,3] {S(0)}, %n.1: f32[16] {S(0)}, %n.2: f32[16] {S(0)} = layer_norm %y, %g, %b
+//   eval "predict":
+//
+// An output shows its logical type, its placement once it has one, and its memory category unless
+// that is activations. Attributes stand in name order, without those that have their default. The
+// comment is the node's scope. Empty sections are left out, but for eval sections.
+#pragma once
+
+#include <string>
+
+#include "framework/ir/graph.h"
+
+namespace zg {
+
+std::string Print(const Graph& graph);
+
+// The node's line, without indentation and without the end of line.
+std::string PrintNode(const Node& node);
+
+// `forward: linear %y`, `update: assign %w, %next`: how messages name a node.
+std::string NodeLabel(const Node& node);
+
+}  // namespace zg

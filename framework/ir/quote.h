@@ -1,0 +1,16 @@
+// Quoted strings of the text form: `"layer \"a\""`.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace zg {
+
+// In double quotes; quotes, backslashes and control characters are escaped (\", \\, \n, \t, \x1b).
+std::string Quote(std::string_view text);
+
+// Letters, digits, `_` and `.`: what a name may consist of to stand without quotes.
+bool IsNameCharacter(char c);
+bool IsPlainName(std::string_view text);  // and at least one of them
+
+}  // namespace zg

@@ -1,0 +1,318 @@
+#include "framework/ir/verifier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "framework/ir/printer.h"
+
+namespace zg {
+namespace {
+
+template <typename... Args>
+Status NodeError(const Node& node, fmt::format_string<Args...> format, Args&&... args) {
+  return InvalidArgument(format, std::forward<Args>(args)...).WithContext(NodeLabel(node));
+}
+
+// Boxing ops work along the mesh axis in their attribute `axis`; no other op has one.
+bool IsBoxing(const OpDef& op) {
+  return std::any_of(op.attributes.begin(), op.attributes.end(),
+                     [](const AttributeDef& def) { return def.name == "axis"; });
+}
+
+std::string ToString(const SbpSignature& signature) {
+  const auto join = [](const std::vector<Sbp>& sbp) {
+    std::vector<std::string> parts;
+    for (Sbp one : sbp) parts.push_back(one.ToString());
+    return fmt::format("({})", fmt::join(parts, ", "));
+  };
+  return fmt::format("{} -> {}", join(signature.inputs), join(signature.outputs));
+}
+
+class Verifier {
+ public:
+  Verifier(const Graph& graph, VerifyOptions options) : graph_(graph), options_(options) {}
+
+  Status Run() {
+    ZG_RETURN_IF_ERROR(CheckLinksAndOrder());
+    ZG_RETURN_IF_ERROR(CheckUsers());
+    for (const Node* node : graph_.AllNodes()) {
+      ZG_RETURN_IF_ERROR(CheckPlaceInSections(*node));
+      ZG_RETURN_IF_ERROR(CheckAttributes(*node));
+      ZG_RETURN_IF_ERROR(CheckTypes(*node));
+      for (const Value* output : node->outputs) ZG_RETURN_IF_ERROR(CheckPlacement(*output));
+    }
+    ZG_RETURN_IF_ERROR(CheckTensors());
+    if (!options_.collectives_inserted) return Status::Ok();
+    for (const Node* node : graph_.AllNodes()) ZG_RETURN_IF_ERROR(CheckSignature(*node));
+    return Status::Ok();
+  }
+
+ private:
+  // Walks the nodes in execution order; also fills `values_`.
+  Status CheckLinksAndOrder() {
+    std::unordered_set<std::string_view> names;
+    for (const auto& section : graph_.sections()) {
+      for (const Node* node : section->nodes) {
+        if (node->section != section.get()) {
+          return NodeError(*node, "its section is not the one that lists it");
+        }
+        for (const Value* input : node->inputs) ZG_RETURN_IF_ERROR(CheckInput(*node, input));
+        for (size_t i = 0; i < node->outputs.size(); ++i) {
+          const Value* output = node->outputs[i];
+          if (output->producer != node || output->output_index != static_cast<int>(i)) {
+            return NodeError(*node, "%{}: its producer is not the node that lists it as output {}",
+                             output->name, i);
+          }
+          if (!names.insert(output->name).second) {
+            return NodeError(*node, "two values are named %{}, expected a name of its own",
+                             output->name);
+          }
+          if (graph_.FindValue(output->name) != output) {
+            return NodeError(*node, "%{} is not found by its name", output->name);
+          }
+          section_of_[output] = section.get();
+          values_.push_back(output);
+        }
+      }
+    }
+    return Status::Ok();
+  }
+
+  Status CheckInput(const Node& node, const Value* input) {
+    if (input == nullptr) return NodeError(node, "an input is null");
+    const auto found = section_of_.find(input);
+    if (found == section_of_.end()) {
+      return NodeError(node, "it reads %{}, expected a value of an earlier node", input->name);
+    }
+    const Section& from = *found->second;
+    if (&from == node.section || from.kind == SectionKind::kVariables) return Status::Ok();
+    if (node.section->kind == SectionKind::kEval) {
+      return NodeError(node,
+                       "it reads %{} of section {}, expected a variable or a value of its "
+                       "own section",
+                       input->name, SectionKindName(from.kind));
+    }
+    // Sections are walked in the order in which they run, so `from` runs before.
+    return Status::Ok();
+  }
+
+  Status CheckUsers() {
+    std::unordered_map<const Value*, std::vector<const Node*>> users;
+    for (const Node* node : graph_.AllNodes()) {
+      for (const Value* input : node->inputs) users[input].push_back(node);
+    }
+    for (const Value* value : values_) {
+      std::vector<const Node*>& expected = users[value];
+      if (!std::is_permutation(expected.begin(), expected.end(), value->users.begin(),
+                               value->users.end())) {
+        return NodeError(*value->producer, "%{} lists {} users, expected the {} nodes that read it",
+                         value->name, value->users.size(), expected.size());
+      }
+    }
+    return Status::Ok();
+  }
+
+  Status CheckPlaceInSections(const Node& node) {
+    const bool is_variable = node.op->name == "variable";
+    const bool in_variables = node.section->kind == SectionKind::kVariables;
+    if (is_variable == in_variables) return Status::Ok();
+    return is_variable ? NodeError(node, "expected every variable in section variables")
+                       : NodeError(node, "expected nothing but variables in section variables");
+  }
+
+  Status CheckAttributes(const Node& node) {
+    const std::vector<AttributeDef>& defs = node.op->attributes;
+    for (const AttributeDef& def : defs) {
+      const auto found = node.attributes.items().find(def.name);
+      if (found == node.attributes.items().end()) {
+        return NodeError(node, "attribute '{}' is missing", def.name);
+      }
+      if (found->second.index() != def.example.index()) {
+        return NodeError(node, "attribute '{}': got {}, expected the type of {}", def.name,
+                         zg::ToString(found->second), zg::ToString(def.example));
+      }
+    }
+    for (const auto& [name, value] : node.attributes.items()) {
+      if (std::none_of(defs.begin(), defs.end(),
+                       [&name = name](const AttributeDef& def) { return def.name == name; })) {
+        return NodeError(node, "unknown attribute '{}'", name);
+      }
+    }
+    return Status::Ok();
+  }
+
+  Status CheckTypes(const Node& node) {
+    StatusOr<std::vector<TensorType>> types = node.op->infer_shape(node.Call());
+    if (!types.ok()) return types.status().WithContext(NodeLabel(node));
+    if (types->size() != node.outputs.size()) {
+      return NodeError(node, "got {} outputs, expected {}", node.outputs.size(), types->size());
+    }
+    for (size_t i = 0; i < types->size(); ++i) {
+      const Value& output = *node.outputs[i];
+      if (output.type == (*types)[i]) continue;
+      return NodeError(node, "%{}: got type {}, expected {}", output.name, output.type.ToString(),
+                       (*types)[i].ToString());
+    }
+    return Status::Ok();
+  }
+
+  Status CheckPlacement(const Value& value) {
+    const Mesh& mesh = graph_.mesh();
+    const Node& node = *value.producer;
+    const bool placed = !values_[0]->sbp.empty();
+    if (value.sbp.empty() != !placed) {
+      return NodeError(node, "%{} has {} placement but %{} has {}, expected all or none",
+                       value.name, placed ? "no" : "a", values_[0]->name, placed ? "one" : "none");
+    }
+    if (!placed) return Status::Ok();
+    if (static_cast<int>(value.sbp.size()) != mesh.num_axes()) {
+      return NodeError(node, "%{}: got placement {}, expected one entry per axis of mesh({})",
+                       value.name, zg::ToString(value.sbp), mesh.ToString());
+    }
+    Shape local = value.type.shape;
+    for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+      if (!value.sbp[axis].is_split()) continue;
+      const int dim = value.sbp[axis].dim();
+      const int num_ranks = mesh.axes()[axis].size;
+      if (dim < 0 || dim >= local.num_dims()) {
+        return NodeError(node, "%{}: got placement {} of {}, expected a dim that it has",
+                         value.name, zg::ToString(value.sbp), value.type.ToString());
+      }
+      if (local.dim(dim) % num_ranks != 0) {
+        return NodeError(node,
+                         "%{}: got placement {} of {}, expected a dim that divides by the {} ranks "
+                         "of axis {}",
+                         value.name, zg::ToString(value.sbp), value.type.ToString(), num_ranks,
+                         mesh.axes()[axis].name);
+      }
+      local.set_dim(dim, local.dim(dim) / num_ranks);
+    }
+    return Status::Ok();
+  }
+
+  Status CheckTensors() {
+    std::unordered_set<std::string_view> names;
+    std::unordered_map<const Value*, std::vector<const StoredTensor*>> by_storage;
+    for (const StoredTensor& tensor : graph_.tensors()) {
+      const auto error = [&](const Status& status) {
+        return status.WithContext(fmt::format("tensor \"{}\"", tensor.name));
+      };
+      if (!names.insert(tensor.name).second) {
+        return error(InvalidArgument("two tensors have this name"));
+      }
+      const Value* storage = tensor.storage;
+      if (section_of_.count(storage) == 0 || storage->producer->op->name != "variable") {
+        return error(InvalidArgument(
+            "its storage is {}, expected a variable of the graph",
+            section_of_.count(storage) == 0 ? "not in the graph" : "%" + storage->name));
+      }
+      const int64_t num_elements = tensor.type.shape.num_elements();
+      const int64_t storage_elements = storage->type.shape.num_elements();
+      if (tensor.type.dtype != storage->type.dtype || tensor.offset_elements < 0 ||
+          tensor.offset_elements > storage_elements - num_elements) {
+        return error(InvalidArgument("{} at {} does not lie inside its storage %{}: {}",
+                                     tensor.type.ToString(), tensor.offset_elements, storage->name,
+                                     storage->type.ToString()));
+      }
+      by_storage[storage].push_back(&tensor);
+    }
+    for (const Value* value : values_) {
+      if (by_storage.count(value) != 0) ZG_RETURN_IF_ERROR(CheckNoOverlap(by_storage[value]));
+    }
+    return Status::Ok();
+  }
+
+  Status CheckNoOverlap(std::vector<const StoredTensor*> tensors) {
+    std::sort(tensors.begin(), tensors.end(), [](const StoredTensor* a, const StoredTensor* b) {
+      return a->offset_elements < b->offset_elements;
+    });
+    const StoredTensor* last = nullptr;  // of those with elements
+    for (const StoredTensor* tensor : tensors) {
+      if (tensor->type.shape.num_elements() == 0) continue;
+      if (last != nullptr &&
+          last->offset_elements + last->type.shape.num_elements() > tensor->offset_elements) {
+        return InvalidArgument("tensor \"{}\" at {} overlaps tensor \"{}\" {} at {} in %{}",
+                               tensor->name, tensor->offset_elements, last->name,
+                               last->type.ToString(), last->offset_elements, tensor->storage->name);
+      }
+      last = tensor;
+    }
+    return Status::Ok();
+  }
+
+  Status CheckSignature(const Node& node) {
+    if (node.op->name == "place") {
+      return NodeError(node, "expected no place after the collectives are inserted");
+    }
+    if (node.inputs.empty()) return Status::Ok();  // a source lies as it was decided
+    const Mesh& mesh = graph_.mesh();
+    int boxing_axis = -1;
+    if (IsBoxing(*node.op)) {
+      const int64_t axis = node.attributes.Int("axis");
+      if (axis < 0 || axis >= mesh.num_axes()) {
+        return NodeError(node, "got axis {}, expected one of the {} of mesh({})", axis,
+                         mesh.num_axes(), mesh.ToString());
+      }
+      boxing_axis = static_cast<int>(axis);
+    }
+    for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+      ZG_RETURN_IF_ERROR(boxing_axis >= 0 && axis != boxing_axis ? CheckSamePlacement(node, axis)
+                                                                 : CheckAxis(node, axis));
+    }
+    return Status::Ok();
+  }
+
+  SbpSignature PlacementsAlong(const Node& node, int axis) const {
+    SbpSignature placements;
+    for (const Value* input : node.inputs) {
+      placements.inputs.push_back(input->sbp.empty() ? Sbp::B() : input->sbp[axis]);
+    }
+    for (const Value* output : node.outputs) {
+      placements.outputs.push_back(output->sbp.empty() ? Sbp::B() : output->sbp[axis]);
+    }
+    return placements;
+  }
+
+  // A boxing op leaves the axes alone that it does not work along.
+  Status CheckSamePlacement(const Node& node, int axis) {
+    const SbpSignature got = PlacementsAlong(node, axis);
+    const auto differs = [&](Sbp sbp) { return sbp != got.inputs[0]; };
+    if (std::none_of(got.inputs.begin(), got.inputs.end(), differs) &&
+        std::none_of(got.outputs.begin(), got.outputs.end(), differs)) {
+      return Status::Ok();
+    }
+    return NodeError(node, "along axis {}: got {}, expected the same placement everywhere",
+                     graph_.mesh().axes()[axis].name, ToString(got));
+  }
+
+  Status CheckAxis(const Node& node, int axis) {
+    const SbpSignature got = PlacementsAlong(node, axis);
+    std::vector<SbpSignature> legal;
+    if (node.op->sbp_signatures != nullptr) legal = node.op->sbp_signatures(node.Call());
+    if (!IsBoxing(*node.op)) {
+      legal.push_back({std::vector<Sbp>(got.inputs.size(), Sbp::B()),
+                       std::vector<Sbp>(got.outputs.size(), Sbp::B())});
+    }
+    std::vector<std::string> expected;
+    for (const SbpSignature& signature : legal) {
+      if (signature.inputs == got.inputs && signature.outputs == got.outputs) return Status::Ok();
+      expected.push_back(ToString(signature));
+    }
+    return NodeError(node, "along axis {}: got {}, expected {}", graph_.mesh().axes()[axis].name,
+                     ToString(got), fmt::join(expected, " or "));
+  }
+
+  const Graph& graph_;
+  const VerifyOptions options_;
+  std::vector<const Value*> values_;  // in execution order
+  std::unordered_map<const Value*, const Section*> section_of_;
+};
+
+}  // namespace
+
+Status Verify(const Graph& graph, VerifyOptions options) { return Verifier(graph, options).Run(); }
+
+}  // namespace zg
