@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/base/check.h"
 #include "framework/ir/quote.h"
 
@@ -30,6 +32,25 @@ const Attribute& Attributes::Find(std::string_view name) const {
   const auto found = items_.find(name);
   ZG_CHECK(found != items_.end(), "no attribute '{}'", name);
   return found->second;
+}
+
+Status CompleteAttributes(const std::vector<AttributeDef>& defs, Attributes* attributes) {
+  for (const auto& [name, value] : attributes->items()) {
+    const auto def = std::find_if(
+        defs.begin(), defs.end(),
+        [&name = name](const AttributeDef& candidate) { return candidate.name == name; });
+    if (def == defs.end()) return InvalidArgument("unknown attribute '{}'", name);
+    if (def->example.index() != value.index()) {
+      return InvalidArgument("attribute '{}': got {}, expected the type of {}", name,
+                             ToString(value), ToString(def->example));
+    }
+  }
+  for (const AttributeDef& def : defs) {
+    if (attributes->Has(def.name)) continue;
+    if (def.required) return InvalidArgument("attribute '{}' is missing", def.name);
+    attributes->Set(def.name, def.example);
+  }
+  return Status::Ok();
 }
 
 }  // namespace zg

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "framework/base/status.h"
+
 namespace zg {
 
 using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
@@ -48,5 +50,16 @@ class Attributes {
 
   std::map<std::string, Attribute, std::less<>> items_;
 };
+
+// What an op or a pass accepts.
+struct AttributeDef {
+  std::string name;
+  Attribute example;  // fixes the type; also the default when `required` is false
+  bool required = false;
+};
+
+// Sets what is missing to its default. Errors: an attribute that no def names, one of another type
+// than the def's example, a missing one that is required.
+Status CompleteAttributes(const std::vector<AttributeDef>& defs, Attributes* attributes);
 
 }  // namespace zg

@@ -11,26 +11,6 @@ namespace {
 constexpr std::string_view kCategoryNames[kNumMemoryCategories] = {
     "parameters", "gradients", "optimizer_state", "activations", "communication", "workspace"};
 
-Status CheckAttributes(const OpDef& op, Attributes* attributes) {
-  for (const auto& [name, value] : attributes->items()) {
-    const auto def =
-        std::find_if(op.attributes.begin(), op.attributes.end(),
-                     [&](const AttributeDef& candidate) { return candidate.name == name; });
-    if (def == op.attributes.end())
-      return InvalidArgument("{}: unknown attribute '{}'", op.name, name);
-    if (def->example.index() != value.index()) {
-      return InvalidArgument("{}: attribute '{}': got {}, expected the type of {}", op.name, name,
-                             ToString(value), ToString(def->example));
-    }
-  }
-  for (const AttributeDef& def : op.attributes) {
-    if (attributes->Has(def.name)) continue;
-    if (def.required) return InvalidArgument("{}: attribute '{}' is missing", op.name, def.name);
-    attributes->Set(def.name, def.example);
-  }
-  return Status::Ok();
-}
-
 template <typename T>
 void RemoveOne(std::vector<T>* items, const T& item) {
   const auto found = std::find(items->begin(), items->end(), item);
@@ -112,7 +92,7 @@ StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
                            : op->max_inputs < 0             ? " or more"
                                                 : fmt::format(" to {}", op->max_inputs));
   }
-  ZG_RETURN_IF_ERROR(CheckAttributes(*op, &spec.attributes));
+  ZG_RETURN_IF_ERROR(CompleteAttributes(op->attributes, &spec.attributes).WithContext(op->name));
   auto node = std::make_unique<Node>();
   node->op = op;
   node->inputs = std::move(spec.inputs);

@@ -48,12 +48,6 @@ struct SbpSignature {
   std::vector<Sbp> outputs;
 };
 
-struct AttributeDef {
-  std::string name;
-  Attribute example;  // fixes the type; also the default when `required` is false
-  bool required = false;
-};
-
 // Two operands of a node that share memory.
 struct AliasRule {
   enum class Kind {

@@ -124,22 +124,11 @@ class Verifier {
   }
 
   Status CheckAttributes(const Node& node) {
-    const std::vector<AttributeDef>& defs = node.op->attributes;
-    for (const AttributeDef& def : defs) {
-      const auto found = node.attributes.items().find(def.name);
-      if (found == node.attributes.items().end()) {
-        return NodeError(node, "attribute '{}' is missing", def.name);
-      }
-      if (found->second.index() != def.example.index()) {
-        return NodeError(node, "attribute '{}': got {}, expected the type of {}", def.name,
-                         zg::ToString(found->second), zg::ToString(def.example));
-      }
-    }
-    for (const auto& [name, value] : node.attributes.items()) {
-      if (std::none_of(defs.begin(), defs.end(),
-                       [&name = name](const AttributeDef& def) { return def.name == name; })) {
-        return NodeError(node, "unknown attribute '{}'", name);
-      }
+    Attributes completed = node.attributes;
+    ZG_RETURN_IF_ERROR(
+        CompleteAttributes(node.op->attributes, &completed).WithContext(NodeLabel(node)));
+    for (const auto& [name, value] : completed.items()) {
+      if (!node.attributes.Has(name)) return NodeError(node, "attribute '{}' is missing", name);
     }
     return Status::Ok();
   }
