@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+"""The PyTorch program our demos are measured against: same models, same work, on CPU ranks over gloo.
+
+Run, on Debian 12 with python3-torch:
+
+    /usr/bin/python3 tools/bench/torch_peer.py --model recipe --mode ddp --ranks 2 --json /tmp/peer.json
+    /usr/bin/python3 tools/bench/torch_peer.py --model gpt --mode zero --batch 8 --steps 10
+
+--mode ddp   DistributedDataParallel and Adam on every rank: the peer of our stage 0
+--mode zero  the same with ZeroRedundancyOptimizer: the peer of our stages 1 and up (gradients and parameters
+             stay whole here; this version of PyTorch has no more on a CPU)
+
+It starts its own ranks, one thread each, on 127.0.0.1. Settings are the fastest found: gradients as bucket views,
+zero_grad(set_to_none), huge pages for malloc (10-20 % on the recipe); --foreach and other bucket sizes were slower
+or no faster. The JSON has the keys of our own `--report` where both
+have them: speed.ms_per_step_median, speed.tokens_per_s (rows per second for the recipe), memory.rss_peak,
+memory.per_rank_rss_peak.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+RECIPE_DEPTH, RECIPE_WIDTH = 20, 2000
+DEFAULT_BATCH = {"recipe": 20, "gpt": 8}
+DEFAULT_LR = {"recipe": 0.01, "gpt": 3e-4}
+RANK_ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+NUM_BATCHES = 4  # made before the clock starts, then used in turn
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="PyTorch baseline on CPU ranks.")
+    parser.add_argument("--model", choices=["recipe", "gpt"], required=True)
+    parser.add_argument("--mode", choices=["ddp", "zero"], default="ddp")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--batch", type=int, help="per rank; default 20 for recipe, 8 for gpt")
+    parser.add_argument("--steps", type=int, default=10, help="measured steps")
+    parser.add_argument("--warmup", type=int, default=3, help="steps before the clock starts")
+    parser.add_argument("--lr", type=float, help="default 0.01 for recipe, 3e-4 for gpt")
+    parser.add_argument("--layers", type=int, default=6, help="gpt only, like the next four")
+    parser.add_argument("--heads", type=int, default=6)
+    parser.add_argument("--embd", type=int, default=384)
+    parser.add_argument("--context", type=int, default=256)
+    parser.add_argument("--vocabulary", type=int, default=256)
+    parser.add_argument("--bucket-mb", type=int, default=25, help="DDP's bucket_cap_mb")
+    parser.add_argument("--foreach", action="store_true", help="Adam(foreach=True)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", metavar="FILE", help="also write the result here")
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--store", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.batch = args.batch or DEFAULT_BATCH[args.model]
+    args.lr = DEFAULT_LR[args.model] if args.lr is None else args.lr
+    return args
+
+
+# ---- the parent: starts the ranks, ends them together
+
+
+def start_ranks(num_ranks: int) -> int:
+    """Runs this program once per rank; the exit code of the first that fails, or 0."""
+    environment = {**RANK_ENVIRONMENT, **os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory(prefix="torch_peer.") as folder:
+        command = [sys.executable, *sys.argv, "--store", f"{folder}/store", "--rank"]
+        ranks = [subprocess.Popen(command + [str(rank)], env=environment) for rank in range(num_ranks)]
+        try:
+            return wait_for_all(ranks)
+        finally:
+            for process in ranks:
+                process.kill()
+                process.wait()
+
+
+def wait_for_all(ranks: List["subprocess.Popen[bytes]"]) -> int:
+    while True:
+        codes = [process.poll() for process in ranks]
+        failed = [code for code in codes if code]
+        if failed:
+            return failed[0] if failed[0] > 0 else 1
+        if all(code == 0 for code in codes):
+            return 0
+        time.sleep(0.05)
+
+
+# ---- a rank
+
+
+def run_rank(args: argparse.Namespace) -> None:
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=args.ranks)
+    steps = train(args)
+    peaks: List[Optional[int]] = [None] * args.ranks
+    dist.all_gather_object(peaks, peak_rss_bytes())
+    if args.rank == 0:
+        report(args, steps, peaks, torch.__version__)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def train(args: argparse.Namespace) -> List[Dict[str, float]]:
+    """Loss, milliseconds and this rank's processor milliseconds (all its threads) of every measured step."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    model, batches = make_recipe(args) if args.model == "recipe" else make_gpt(args)
+    model = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False,
+                                    bucket_cap_mb=args.bucket_mb)
+    optimizer = make_optimizer(args, model)
+    steps = []
+    for step in range(args.warmup + args.steps):
+        start, cpu_start = time.perf_counter(), time.process_time()
+        optimizer.zero_grad(set_to_none=True)
+        loss = model(*batches[step % NUM_BATCHES])
+        loss.backward()
+        optimizer.step()
+        steps.append({
+            "step": step - args.warmup + 1,
+            "loss": loss.item(),
+            "ms": 1000 * (time.perf_counter() - start),
+            "cpu_ms": 1000 * (time.process_time() - cpu_start),
+        })
+    return steps[args.warmup:]
+
+
+def make_recipe(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
+    import torch
+    from torch_models import LinearStack
+
+    torch.manual_seed(args.seed)
+    model = LinearStack(RECIPE_DEPTH, RECIPE_WIDTH)
+    torch.manual_seed(args.seed + 1 + args.rank)
+    shape = (args.batch, RECIPE_WIDTH)
+    return model, [(torch.randn(shape), torch.randn(shape)) for _ in range(NUM_BATCHES)]
+
+
+def make_gpt(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
+    import torch
+    from torch_models import Gpt
+
+    torch.manual_seed(args.seed)
+    model = Gpt(args.layers, args.heads, args.embd, args.context, args.vocabulary)
+    for param in model.parameters():
+        if param.dim() == 2:
+            torch.nn.init.normal_(param, std=0.02)
+    torch.manual_seed(args.seed + 1 + args.rank)
+    tokens = torch.randint(args.vocabulary, (NUM_BATCHES, args.batch, args.context + 1))
+    return model, [(t[:, :-1].contiguous(), t[:, 1:].contiguous()) for t in tokens]
+
+
+def make_optimizer(args: argparse.Namespace, model: Any) -> Any:
+    import torch
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    options = {"lr": args.lr, "foreach": args.foreach}
+    if args.mode == "zero":
+        return ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.Adam,
+                                       parameters_as_bucket_view=True, **options)
+    return torch.optim.Adam(model.parameters(), **options)
+
+
+def peak_rss_bytes() -> int:
+    """The most memory this process has had resident (VmHWM)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("/proc/self/status has no VmHWM")
+
+
+def report(args: argparse.Namespace, steps: List[Dict[str, float]], peaks: List[int], version: str) -> None:
+    ms = statistics.median(step["ms"] for step in steps)
+    fastest = min(step["ms"] for step in steps)
+    cpu_ms = statistics.median(step["cpu_ms"] for step in steps)
+    rows = args.ranks * args.batch
+    tokens_per_s = 1000 / ms * rows * (args.context if args.model == "gpt" else 1)
+    config = {key: value for key, value in vars(args).items() if key not in ("json", "rank", "store")}
+    result = {
+        "model": args.model,
+        "config": {**config, "torch": version},
+        "steps": steps,
+        "memory": {"rss_peak": max(peaks), "per_rank_rss_peak": peaks},
+        "speed": {"ms_per_step_median": ms, "ms_per_step_min": fastest, "cpu_ms_per_step_median": cpu_ms,
+                  "tokens_per_s": tokens_per_s},
+    }
+    print(f"torch {args.model} {args.mode}, {args.ranks} ranks: {ms:.1f} ms per step (fastest {fastest:.1f}, "
+          f"processor {cpu_ms:.1f} per rank), {tokens_per_s:.0f} {'tokens' if args.model == 'gpt' else 'rows'}/s, "
+          f"peak memory per rank {max(peaks) / 1e6:.0f} MB, last loss {steps[-1]['loss']:.5g}")
+    if args.json:
+        Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments()
+    if arguments.rank is None:
+        sys.exit(start_ranks(arguments.ranks))
+    run_rank(arguments)
