@@ -1,0 +1,168 @@
+#include "framework/nn/graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "framework/nn/micro_batch_values.h"
+#include "framework/ops/register_all_ops.h"
+
+namespace zg::nn {
+namespace {
+
+const TensorType kScalar = {DType::kF32, Shape{}};
+
+template <typename Items, typename NameOf>
+std::string Listed(const Items& items, NameOf name_of) {
+  std::vector<std::string> names;
+  for (const auto& item : items) names.push_back(fmt::format("'{}'", name_of(item)));
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Graph::Graph(const std::string& name, int num_ranks)
+    : ir_(name, Mesh::DataParallel(std::max(num_ranks, 1))), num_ranks_(num_ranks) {
+  RegisterAllOps();
+  if (num_ranks < 1) {
+    status_ = InvalidArgument("graph {}: got {} ranks, expected at least 1", name, num_ranks);
+  }
+}
+
+void Graph::Run(const std::string& program, const std::function<Status()>& trace) {
+  if (!status_.ok()) return;
+  const auto with_context = [&](const Status& status) {
+    return status.WithContext(fmt::format("graph {}, {}", ir_.name(), program));
+  };
+  if (is_finished_) {
+    status_ = with_context(InvalidArgument("the graph is compiled already; call it before that"));
+    return;
+  }
+  if (!running_.empty()) {
+    status_ = with_context(
+        InvalidArgument("called inside the function of {}; call it after that", running_));
+    return;
+  }
+  running_ = program;
+  const Status status = trace();
+  running_.clear();
+  if (status_.ok() && !status.ok()) status_ = with_context(status);
+}
+
+void Graph::train(const optim::Optimizer& optimizer, const std::function<Var(Inputs&)>& build) {
+  Run("train", [&] { return TraceTrain(optimizer, build); });
+}
+
+Status Graph::TraceTrain(const optim::Optimizer& optimizer,
+                         const std::function<Var(Inputs&)>& build) {
+  if (optimizer_.has_value()) return InvalidArgument("called twice; a graph has one training loss");
+  ZG_RETURN_IF_ERROR(optim::MakeUpdateRule(optimizer).status());
+  if (!build) return InvalidArgument("got an empty function");
+  optimizer_ = optimizer;
+  Trace trace(&ir_, ir_.section(SectionKind::kForward), &variables_);
+  Inputs inputs(&trace);
+  const Var loss = build(inputs);
+  ZG_RETURN_IF_ERROR(trace.status());
+  if (loss.empty()) {
+    return InvalidArgument("the function returned no loss; return one, such as cross_entropy(...)");
+  }
+  ZG_RETURN_IF_ERROR(trace.CheckUsable(loss).WithContext("loss"));
+  const TensorType& type = loss.value()->type;
+  if (type != kScalar) {
+    return InvalidArgument(
+        "the loss %{} is {}, expected the scalar {}; take the mean with mse_loss or cross_entropy",
+        loss.value()->name, type.ToString(), kScalar.ToString());
+  }
+  ZG_ASSIGN_OR_RETURN(const auto values, MicroBatchValues(*trace.builder().section()));
+  if (values.count(loss.value()) == 0) {
+    return InvalidArgument(
+        "the loss %{} does not depend on an input with placement S(dim), so that all ranks would "
+        "compute the same",
+        loss.value()->name);
+  }
+  trace.Append("output", {loss}, {{"name", std::string("loss")}});
+  return trace.status();
+}
+
+void Graph::eval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {
+  Run(fmt::format("eval '{}'", name), [&] { return TraceEval(name, build); });
+}
+
+Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {
+  ZG_RETURN_IF_ERROR(CheckName("eval", name));
+  if (std::any_of(evals_.begin(), evals_.end(), [&](const Eval& e) { return e.name == name; })) {
+    return InvalidArgument("the graph has an eval of that name already; give this one another");
+  }
+  if (!build) return InvalidArgument("got an empty function");
+  Trace trace(&ir_, ir_.AddEvalSection(name), &variables_);
+  Inputs inputs(&trace);
+  const Outputs outputs = build(inputs);
+  ZG_RETURN_IF_ERROR(trace.status());
+  if (outputs.items().empty()) return InvalidArgument("the function returned no result");
+  ZG_ASSIGN_OR_RETURN(const auto values, MicroBatchValues(*trace.builder().section()));
+  Eval eval{name, {}};
+  std::set<std::string> names;
+  for (const NamedVar& item : outputs.items()) {
+    ZG_RETURN_IF_ERROR(CheckName("result", item.name));
+    if (!names.insert(item.name).second) {
+      return InvalidArgument("two results are named '{}'", item.name);
+    }
+    ZG_RETURN_IF_ERROR(
+        trace.CheckUsable(item.var).WithContext(fmt::format("result '{}'", item.name)));
+    Var result = item.var;
+    eval.results.push_back({item.name, result.value()->type});
+    // The ranks' terms are summed.
+    if (result.value()->type == kScalar && values.count(result.value()) != 0 && num_ranks_ > 1) {
+      result = trace.Append("scale", {result}, {{"factor", 1.0 / num_ranks_}});
+    }
+    trace.Append("output", {result}, {{"name", item.name}});
+  }
+  evals_.push_back(std::move(eval));
+  return trace.status();
+}
+
+std::vector<NamedParameter> Graph::NamedParameters() const {
+  std::vector<NamedParameter> parameters;
+  for (const StoredTensor& tensor : ir_.tensors()) {
+    if (tensor.storage->category != MemoryCategory::kParameters) continue;
+    parameters.push_back({tensor.name, tensor.type.shape});
+  }
+  return parameters;
+}
+
+int64_t Graph::num_parameters() const {
+  int64_t count = 0;
+  for (const NamedParameter& parameter : NamedParameters()) {
+    count += parameter.shape.num_elements();
+  }
+  return count;
+}
+
+StatusOr<TensorType> Graph::ResultType(std::string_view eval, std::string_view result) const {
+  const auto found = std::find_if(evals_.begin(), evals_.end(),
+                                  [&](const Eval& candidate) { return candidate.name == eval; });
+  if (found == evals_.end()) {
+    return NotFound("graph {}: no eval '{}'; it has {}", ir_.name(), eval,
+                    Listed(evals_, [](const Eval& one) { return one.name; }));
+  }
+  for (const auto& [name, type] : found->results) {
+    if (name == result) return type;
+  }
+  return NotFound("graph {}, eval '{}': no result '{}'; it has {}", ir_.name(), eval, result,
+                  Listed(found->results, [](const auto& one) { return one.first; }));
+}
+
+StatusOr<ResolvedConfig> Graph::Finish() {
+  ZG_RETURN_IF_ERROR(status_);
+  if (!optimizer_.has_value() && evals_.empty()) {
+    return InvalidArgument("graph {}: neither train() nor eval() was called", ir_.name());
+  }
+  StatusOr<ResolvedConfig> resolved = config_.Resolve(num_ranks_);
+  if (!resolved.ok()) return resolved.status().WithContext("graph " + ir_.name());
+  ir_.set_micro_batches(resolved->micro_batches);
+  is_finished_ = true;
+  return resolved;
+}
+
+}  // namespace zg::nn

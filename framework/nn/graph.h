@@ -1,0 +1,96 @@
+// nn::Graph: a model's programs over one set of parameters: how it trains, and any number of ways
+// to evaluate it. Nothing in it knows ranks, collectives or ZeRO stages.
+//
+//   Classifier model;
+//   zg::nn::Graph graph("classifier", num_ranks);
+//   graph.train(zg::optim::Sgd{.lr = 1e-3}, [&](zg::Inputs& in) {
+//     Var x = in.f32("x", {128, 256}), y = in.i64("y", {128});
+//     return zg::cross_entropy(model(x), y);
+//   });
+//   graph.eval("predict", [&](zg::Inputs& in) { return model(in.f32("x", {128, 256})); });
+//   graph.config().enable_zero({.stage = 2});
+//
+// The functions run once, inside train() and eval(), and are traced: what they compute with Vars
+// becomes nodes of the graph. An error in them does not throw: the graph keeps the first one, and
+// calls after it do nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/ir/graph.h"
+#include "framework/nn/graph_config.h"
+#include "framework/nn/inputs.h"
+#include "framework/nn/outputs.h"
+#include "framework/nn/trace.h"
+#include "framework/nn/var.h"
+#include "framework/optim/optimizer.h"
+
+namespace zg::nn {
+
+struct NamedParameter {
+  std::string name;
+  Shape shape;
+};
+
+class Graph {
+ public:
+  explicit Graph(const std::string& name, int num_ranks = 1);
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  // The training program: `build` returns the loss of one micro-batch, a f32 scalar. Once.
+  void train(const optim::Optimizer& optimizer, const std::function<Var(Inputs&)>& build);
+
+  // A program without an update, run on request. A scalar result (a loss) is the mean over the
+  // micro-batches of all ranks; other results are those of all ranks side by side.
+  void eval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
+
+  GraphConfig& config() { return config_; }
+  const GraphConfig& config() const { return config_; }
+
+  // The first error, with the path of the module in which it occurred.
+  const Status& status() const { return status_; }
+
+  // What train() and eval() used so far, in the order of the first use.
+  std::vector<NamedParameter> NamedParameters() const;
+  int64_t num_parameters() const;  // elements of them all
+
+  // The type of an eval's result for one micro-batch. Errors: no such eval or result.
+  StatusOr<TensorType> ResultType(std::string_view eval, std::string_view result) const;
+
+  // For the compiler: ends tracing and resolves the configuration, from which ir() gets its number
+  // of micro-batches. Errors: status(), those of GraphConfig::Resolve, a graph without programs.
+  StatusOr<ResolvedConfig> Finish();
+  zg::Graph& ir() { return ir_; }
+  const zg::Graph& ir() const { return ir_; }
+  const std::optional<optim::Optimizer>& optimizer() const { return optimizer_; }  // once train ran
+  int num_ranks() const { return num_ranks_; }
+
+ private:
+  struct Eval {
+    std::string name;
+    std::vector<std::pair<std::string, TensorType>> results;
+  };
+
+  // Runs `trace` unless there is an error already, and keeps its error.
+  void Run(const std::string& program, const std::function<Status()>& trace);
+  Status TraceTrain(const optim::Optimizer& optimizer, const std::function<Var(Inputs&)>& build);
+  Status TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
+
+  zg::Graph ir_;
+  int num_ranks_;
+  Trace::Variables variables_;
+  std::optional<optim::Optimizer> optimizer_;
+  std::vector<Eval> evals_;
+  GraphConfig config_;
+  Status status_;
+  std::string running_;  // the program being traced
+  bool is_finished_ = false;
+};
+
+}  // namespace zg::nn

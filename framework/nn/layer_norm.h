@@ -1,0 +1,30 @@
+// LayerNorm: brings each row of x (..., channels) to mean 0 and variance 1, then scales by weight
+// and adds bias, both (channels).
+#pragma once
+
+#include <string>
+
+#include "framework/nn/functions.h"
+#include "framework/nn/module.h"
+#include "framework/nn/parameter.h"
+
+namespace zg::nn {
+
+class LayerNorm : public Module {
+ public:
+  LayerNorm(const Module* parent, const std::string& name, int64_t channels, double epsilon = 1e-5)
+      : Module(parent, name),
+        weight(this, "weight", {channels}, Initializer::Ones()),
+        bias(this, "bias", {channels}, Initializer::Zeros()),
+        epsilon_(epsilon) {}
+
+  Var forward(Var x) override { return layer_norm(x, weight, bias, epsilon_); }
+
+  Parameter weight;
+  Parameter bias;
+
+ private:
+  double epsilon_;
+};
+
+}  // namespace zg::nn

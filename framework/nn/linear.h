@@ -1,0 +1,29 @@
+// Linear: y = x weight^T + bias. x (..., in), weight (out, in), bias (out), y (..., out).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "framework/nn/module.h"
+#include "framework/nn/parameter.h"
+
+namespace zg::nn {
+
+struct LinearOptions {
+  bool has_bias = true;
+  // Not given: uniform in [-1/sqrt(in), 1/sqrt(in)), as in PyTorch.
+  std::optional<Initializer> weight = std::nullopt;
+  std::optional<Initializer> bias = std::nullopt;
+};
+
+class Linear : public Module {
+ public:
+  Linear(const Module* parent, const std::string& name, int64_t in, int64_t out,
+         const LinearOptions& options = {});
+  Var forward(Var x) override;
+
+  Parameter weight;
+  std::optional<Parameter> bias;
+};
+
+}  // namespace zg::nn

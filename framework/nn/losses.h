@@ -1,0 +1,22 @@
+// Losses: f32 scalars, the mean over one micro-batch. Ranks' losses are summed and divided by the
+// number of micro-batches by the compiler, so of such a mean a model may only take sums,
+// differences and multiples.
+#pragma once
+
+#include "framework/nn/var.h"
+
+namespace zg {
+
+// The mean over all elements of (prediction - target)^2; equal shapes.
+Var mse_loss(Var prediction, Var target);
+
+// The mean over rows of -log(softmax(logits)[target]). logits (..., V), targets (...) i64 in [0,
+// V).
+Var cross_entropy(Var logits, Var targets);
+
+namespace nn {
+using zg::cross_entropy;
+using zg::mse_loss;
+}  // namespace nn
+
+}  // namespace zg

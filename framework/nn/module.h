@@ -1,0 +1,58 @@
+// Module: a part of a model with a name, parameters and a forward function.
+//
+//   struct Classifier : zg::nn::Module {
+//     zg::nn::Linear hidden{this, "hidden", 256, 128};
+//     zg::nn::Linear output{this, "output", 128, 10};
+//     zg::Var forward(zg::Var x) { return output(zg::relu(hidden(x))); }  // x (B, 256) -> (B, 10)
+//   };
+//
+// The tree of modules is that of the C++ objects: each is given its parent and its name in it. The
+// names give paths, "blocks.3.attention.qkv", that name parameters and stand in error messages.
+#pragma once
+
+#include <string>
+
+#include "framework/nn/var.h"
+
+namespace zg::nn {
+
+class Module {
+ public:
+  // Without a parent: the root of a model, whose name is usually empty.
+  explicit Module(const Module* parent = nullptr, const std::string& name = "");
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  // Runs forward; the nodes that it appends belong to this module. A module with other arguments
+  // has an operator() of its own, which begins with `Scope scope(*this);`.
+  Var operator()(Var x);
+
+  const std::string& path() const { return path_; }  // "" for a root without a name
+
+  // While it lives, new nodes belong to the module.
+  class Scope {
+   public:
+    explicit Scope(const Module& module);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    std::string previous_;
+  };
+
+ protected:
+  virtual Var forward(Var x);
+
+  // What a forward returns when it cannot go on: the graph keeps the error, with this module's
+  // path. Does nothing outside of a trace.
+  Var Fail(const Status& status) const;
+
+ private:
+  std::string path_;
+};
+
+std::string JoinPath(const std::string& parent, const std::string& name);
+
+}  // namespace zg::nn

@@ -1,0 +1,34 @@
+// Outputs: what an eval function returns: one Var, which gets the name "result", or several.
+//
+//   graph.eval("predict", [&](zg::Inputs& in) { return model(in.f32("x", {8, 256})); });
+//   graph.eval("measure", [&](zg::Inputs& in) {
+//     ...
+//     return zg::Outputs{{"logits", logits}, {"loss", loss}};
+//   });
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "framework/nn/var.h"
+
+namespace zg {
+
+struct NamedVar {
+  std::string name;
+  Var var;
+};
+
+class Outputs {
+ public:
+  Outputs(Var result) : items_({{"result", result}}) {}  // NOLINT: implicit, so that a Var will do
+  Outputs(std::initializer_list<NamedVar> items) : items_(items) {}
+
+  const std::vector<NamedVar>& items() const { return items_; }
+
+ private:
+  std::vector<NamedVar> items_;
+};
+
+}  // namespace zg

@@ -1,0 +1,58 @@
+// Trace: one run of a function given to Graph::train or Graph::eval, and the section of the graph
+// that it writes. Functions and modules find it as the thread's current one. Users of the API do
+// not need it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/ir/builder.h"
+#include "framework/nn/var.h"
+
+namespace zg::nn {
+
+class Parameter;
+
+// Letters, digits, '_' and '-', in parts joined by '.'; `what` is for the message: "input".
+Status CheckName(std::string_view what, std::string_view name);
+
+class Trace {
+ public:
+  // The `variable` node of each parameter used so far in the graph, by Parameter::id().
+  using Variables = std::unordered_map<int64_t, Value*>;
+
+  // Is the thread's current trace until its destruction.
+  Trace(zg::Graph* graph, Section* section, Variables* variables);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  static Trace* Current();  // null while nothing is traced
+
+  // One node named after scope and op; its first output. Errors: an input that is empty or of
+  // another trace, and those of the op.
+  Var Append(const std::string& op, const std::vector<Var>& inputs, Attributes attributes = {},
+             const std::string& name = "");
+  Var Read(const Parameter& parameter);  // makes the variable at the first use
+  Status CheckUsable(Var var) const;     // not empty, and of this trace
+
+  Var Fail(const Status& status);  // keeps the first, with the scope; returns an empty Var
+  const Status& status() const { return builder_.status(); }
+
+  bool training() const { return training_; }
+  int64_t NextStream();  // a random stream of its own: by scope, and order within it
+  Builder& builder() { return builder_; }
+
+ private:
+  Builder builder_;
+  bool training_;
+  Variables* variables_;
+  Trace* previous_;
+  int64_t id_;
+  std::map<std::string, uint64_t> num_streams_;  // taken so far, by scope
+};
+
+}  // namespace zg::nn
