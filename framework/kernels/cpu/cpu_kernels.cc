@@ -14,6 +14,7 @@ const KernelRegistry& CpuKernels() {
     RegisterEmbeddingKernels(*kernels);
     RegisterFusedElementwiseKernels(*kernels);
     RegisterLayerNormKernels(*kernels);
+    RegisterLinearKernels(*kernels);
     RegisterLossKernels(*kernels);
     RegisterOptimizerKernels(*kernels);
     RegisterStructureKernels(*kernels);

@@ -1,0 +1,22 @@
+// Copies pieces of matrices into the layouts of gemm_tile.h.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/kernels/cpu/gemm_tile.h"
+
+namespace zg {
+
+// A panel of B: element (k, j), k < depth, j < columns <= kPanelColumns; zeros in the other
+// columns. `b` is stored by rows: element (k, j) at k * stride + j.
+void PackPanel(const float* b, int64_t stride, int64_t depth, int64_t columns, float* panel);
+// `b` is stored by columns: element (k, j) at j * stride + k.
+void PackTransposedPanel(const float* b, int64_t stride, int64_t depth, int64_t columns,
+                         float* panel);
+
+// A piece of A. `a` is stored by rows: element (i, k) at i * stride + k. Packs rows.
+void PackTileRows(const float* a, int64_t stride, int64_t depth, int64_t rows, float* piece);
+// `a` is stored by columns: element (i, k) at k * stride + i. Packs columns; rows <= 16.
+void PackTileColumns(const float* a, int64_t stride, int64_t depth, int64_t rows, float* piece);
+
+}  // namespace zg

@@ -1,0 +1,103 @@
+#include <cstdint>
+
+#include "framework/kernels/cpu/column_sum.h"
+#include "framework/kernels/cpu/families.h"
+#include "framework/kernels/cpu/gemm.h"
+#include "framework/kernels/cpu/kernel_util.h"
+
+namespace zg {
+namespace {
+
+// y = x weight^T + bias, with x (M, K), weight (N, K).
+class Linear : public Kernel {
+ public:
+  explicit Linear(const KernelSpec& spec)
+      : x_(AsMatrix(spec.call.inputs[0].shape)),
+        columns_(spec.call.inputs[1].shape.dim(0)),
+        has_bias_(spec.call.inputs.size() == 3),
+        gemm_({x_.rows, columns_, x_.columns, false, true}) {}
+
+  int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
+
+  Status Run(const KernelArguments& arguments) override {
+    gemm_.Run({arguments.input<float>(0), x_.columns}, {arguments.input<float>(1), x_.columns},
+              has_bias_ ? arguments.input<float>(2) : nullptr, arguments.output<float>(0), columns_,
+              arguments.workspace);
+    return Status::Ok();
+  }
+
+ private:
+  const MatrixShape x_;
+  const int64_t columns_;
+  const bool has_bias_;
+  const Gemm gemm_;
+};
+
+// dx = dy weight, with dy (M, N), weight (N, K).
+class LinearGradInput : public Kernel {
+ public:
+  explicit LinearGradInput(const KernelSpec& spec)
+      : dy_(AsMatrix(spec.call.inputs[0].shape)),
+        columns_(spec.call.inputs[1].shape.dim(1)),
+        gemm_({dy_.rows, columns_, dy_.columns, false, false}) {}
+
+  int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
+
+  Status Run(const KernelArguments& arguments) override {
+    gemm_.Run({arguments.input<float>(0), dy_.columns}, {arguments.input<float>(1), columns_},
+              nullptr, arguments.output<float>(0), columns_, arguments.workspace);
+    return Status::Ok();
+  }
+
+ private:
+  const MatrixShape dy_;
+  const int64_t columns_;
+  const Gemm gemm_;
+};
+
+// dw = dy^T x, with dy (M, N), x (M, K).
+class LinearGradWeight : public Kernel {
+ public:
+  explicit LinearGradWeight(const KernelSpec& spec)
+      : dy_(AsMatrix(spec.call.inputs[0].shape)),
+        x_(AsMatrix(spec.call.inputs[1].shape)),
+        gemm_({dy_.columns, x_.columns, dy_.rows, true, false}) {}
+
+  int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
+
+  Status Run(const KernelArguments& arguments) override {
+    gemm_.Run({arguments.input<float>(0), dy_.columns}, {arguments.input<float>(1), x_.columns},
+              nullptr, arguments.output<float>(0), x_.columns, arguments.workspace);
+    return Status::Ok();
+  }
+
+ private:
+  const MatrixShape dy_;
+  const MatrixShape x_;
+  const Gemm gemm_;
+};
+
+// db = sum over rows of dy.
+class LinearGradBias : public Kernel {
+ public:
+  explicit LinearGradBias(const KernelSpec& spec) : dy_(AsMatrix(spec.call.inputs[0].shape)) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    ColumnSum(arguments.input<float>(0), dy_.rows, dy_.columns, arguments.output<float>(0));
+    return Status::Ok();
+  }
+
+ private:
+  const MatrixShape dy_;
+};
+
+}  // namespace
+
+void RegisterLinearKernels(KernelRegistry& registry) {
+  registry.Register("linear", MakeKernel<Linear>);
+  registry.Register("linear_grad_input", MakeKernel<LinearGradInput>);
+  registry.Register("linear_grad_weight", MakeKernel<LinearGradWeight>);
+  registry.Register("linear_grad_bias", MakeKernel<LinearGradBias>);
+}
+
+}  // namespace zg
