@@ -1,0 +1,28 @@
+#include "framework/passes/eliminate_dead_nodes.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace zg {
+
+StatusOr<bool> EliminateDeadNodes::Run(Graph& graph) const {
+  std::unordered_set<const Value*> holds_tensor;
+  for (const StoredTensor& tensor : graph.tensors()) holds_tensor.insert(tensor.storage);
+  const auto is_alive = [&](const Node* node) {
+    return node->op->has_side_effect ||
+           std::any_of(node->outputs.begin(), node->outputs.end(), [&](const Value* output) {
+             return !output->users.empty() || holds_tensor.count(output) != 0;
+           });
+  };
+  // Backwards, users before what they read, so that one walk is enough.
+  std::vector<Node*> nodes = graph.AllNodes();
+  bool changed = false;
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    if (is_alive(*node)) continue;
+    graph.Erase(*node);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace zg

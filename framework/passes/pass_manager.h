@@ -1,0 +1,61 @@
+// PassManager: runs passes one after the other. After each it checks the graph's rules (Verify) and
+// that the pass told the truth about having changed the graph; so the pass that breaks something is
+// the one that is named.
+//
+//   PassManagerOptions options;
+//   options.dump_directory = "/tmp/passes";
+//   PassManager manager(MakePipeline(...), options);
+//   ZG_RETURN_IF_ERROR(manager.Run(graph));
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/graph.h"
+#include "framework/passes/pass.h"
+
+namespace zg {
+
+struct PassManagerOptions {
+  // Where the graph's text goes after each pass, `02_after_infer-sbp.graph`; `00_input.graph` is
+  // what they began with. The directory is made if need be. Empty: no dumps.
+  std::string dump_directory;
+  // Names of passes to leave out. One that is not among the passes is an error.
+  std::set<std::string> disabled;
+  // From the pass of this name on, Verify also checks that placements fit.
+  std::string inserts_collectives = "insert-collectives";
+};
+
+// What became of one pass.
+struct PassRecord {
+  std::string name;
+  bool changed = false;
+  double run_ms = 0;  // of the pass itself, without the checks
+};
+
+class PassManager {
+ public:
+  explicit PassManager(std::vector<std::unique_ptr<Pass>> passes, PassManagerOptions options = {})
+      : passes_(std::move(passes)), options_(std::move(options)) {}
+
+  // Errors: those of the passes, a graph that breaks a rule, a dump that cannot be written; each
+  // says after which pass. A pass whose result says "changed" when the text is the same, or the
+  // other way round, is a CHECK failure.
+  Status Run(Graph& graph);
+
+  // Of the last run, in order; disabled passes have none.
+  const std::vector<PassRecord>& records() const { return records_; }
+
+ private:
+  Status CheckDisabled() const;
+  Status Dump(const std::string& file_name, const std::string& text) const;
+
+  const std::vector<std::unique_ptr<Pass>> passes_;
+  const PassManagerOptions options_;
+  std::vector<PassRecord> records_;
+};
+
+}  // namespace zg

@@ -1,0 +1,22 @@
+#include "framework/passes/register_passes.h"
+
+#include "framework/passes/build_backward.h"
+#include "framework/passes/eliminate_dead_nodes.h"
+#include "framework/passes/fuse_elementwise.h"
+#include "framework/passes/infer_sbp.h"
+#include "framework/passes/insert_collectives.h"
+#include "framework/passes/schedule.h"
+
+namespace zg {
+
+void RegisterPasses(PassRegistry& registry) {
+  const auto add = [&](PassDef pass) { registry.Register(std::move(pass)); };
+  add(SimplePass<BuildBackward>("Append the gradient of the loss for every parameter."));
+  add(SimplePass<EliminateDeadNodes>("Remove what nobody reads."));
+  add(SimplePass<FuseElementwise>("Make one node of a chain of elementwise ops."));
+  add(SimplePass<InferSbp>("Give every value a placement on every mesh axis."));
+  add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
+  add(SimplePass<Schedule>("Move inputs, views and gathers down to their first user."));
+}
+
+}  // namespace zg
