@@ -1,0 +1,126 @@
+#include "tests/ops/op_case.h"
+
+namespace zg::testing {
+namespace {
+
+// out[i,j] = sum over k of a(i,k) b(k,j), for any indexing of two tensors.
+template <typename A, typename B>
+std::vector<double> Product(int64_t rows, int64_t inner, int64_t columns, const A& a, const B& b) {
+  std::vector<double> out(rows * columns, 0.0);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t k = 0; k < inner; ++k) out[i * columns + j] += a(i, k) * b(k, j);
+    }
+  }
+  return out;
+}
+
+// Element (i, j) of a tensor seen as rows of its last dim.
+auto At(const ReferenceTensor& tensor) {
+  return [&tensor](int64_t i, int64_t j) { return tensor.values[i * Columns(tensor) + j]; };
+}
+auto AtTransposed(const ReferenceTensor& tensor) {
+  return [&tensor](int64_t i, int64_t j) { return tensor.values[j * Columns(tensor) + i]; };
+}
+
+ReferenceOutputs Linear(const ReferenceCall& call) {
+  const ReferenceTensor& x = call.inputs[0];
+  const ReferenceTensor& weight = call.inputs[1];
+  const int64_t columns = RowsOf(weight);
+  std::vector<double> y = Product(RowsOf(x), Columns(x), columns, At(x), AtTransposed(weight));
+  if (call.inputs.size() == 3) {
+    for (size_t i = 0; i < y.size(); ++i) y[i] += call.inputs[2].values[i % columns];
+  }
+  return {y};
+}
+
+ReferenceOutputs LinearGradInput(const ReferenceCall& call) {
+  const ReferenceTensor& dy = call.inputs[0];
+  const ReferenceTensor& weight = call.inputs[1];
+  return {Product(RowsOf(dy), Columns(dy), Columns(weight), At(dy), At(weight))};
+}
+
+ReferenceOutputs LinearGradWeight(const ReferenceCall& call) {
+  const ReferenceTensor& dy = call.inputs[0];
+  const ReferenceTensor& x = call.inputs[1];
+  return {Product(Columns(dy), RowsOf(dy), Columns(x), AtTransposed(dy), At(x))};
+}
+
+ReferenceOutputs LinearGradBias(const ReferenceCall& call) {
+  const ReferenceTensor& dy = call.inputs[0];
+  std::vector<double> sum(Columns(dy), 0.0);
+  for (size_t i = 0; i < dy.values.size(); ++i) sum[i % sum.size()] += dy.values[i];
+  return {sum};
+}
+
+// A matrix product may go another way, with other roundings, for the sizes of a part.
+OpCase Case(std::string op, std::string label, std::vector<InputSpec> inputs,
+            std::function<ReferenceOutputs(const ReferenceCall&)> reference) {
+  OpCase op_case;
+  op_case.op = std::move(op);
+  op_case.label = std::move(label);
+  op_case.inputs = std::move(inputs);
+  op_case.reference = std::move(reference);
+  op_case.exact_splits = false;
+  return op_case;
+}
+
+}  // namespace
+
+FamilyCases LinearCases() {
+  return {
+      {
+          Case("linear", "odd", {F32({5, 7}), F32({3, 7}), F32({3})}, Linear),
+          Case("linear", "vector", {F32({7}), F32({5, 7}), F32({5})}, Linear),
+          Case("linear", "one by one", {F32({1, 1}), F32({1, 1})}, Linear),
+          Case("linear", "splits", {F32({6, 6, 12}), F32({18, 12}), F32({18})}, Linear),
+          Case("linear", "splits, no bias", {F32({6, 6, 12}), F32({6, 12})}, Linear),
+          Case("linear_grad_input", "odd", {F32({5, 3}), F32({3, 7})}, LinearGradInput),
+          Case("linear_grad_input", "vector", {F32({3}), F32({3, 7})}, LinearGradInput),
+          Case("linear_grad_input", "splits", {F32({6, 12, 18}), F32({18, 6})}, LinearGradInput),
+          Case("linear_grad_weight", "odd", {F32({5, 3}), F32({5, 7})}, LinearGradWeight),
+          Case("linear_grad_weight", "vector", {F32({3}), F32({7})}, LinearGradWeight),
+          Case("linear_grad_weight", "splits", {F32({6, 12, 18}), F32({6, 12, 6})},
+               LinearGradWeight),
+          Case("linear_grad_bias", "odd", {F32({5, 3})}, LinearGradBias),
+          Case("linear_grad_bias", "many rows", {F32({301, 19})}, LinearGradBias),
+          Case("linear_grad_bias", "splits", {F32({6, 12, 18})}, LinearGradBias),
+      },
+      {
+          {"linear",
+           {F32({8, 16}), F32({32, 64})},
+           {},
+           "linear: inner dims differ: x f32[8,16], weight f32[32,64]"},
+          {"linear",
+           {F32({8, 16}), F32({32, 16}), F32({16})},
+           {},
+           "linear: bias does not fit the rows of weight: x f32[8,16], weight f32[32,16], "
+           "bias f32[16]"},
+          {"linear",
+           {F32({8, 16}), F32({16})},
+           {},
+           "linear: weight is not a matrix: x f32[8,16], weight f32[16]"},
+          {"linear",
+           {I64({8, 16}, 9), F32({32, 16})},
+           {},
+           "linear: x is not floating-point: x i64[8,16], weight f32[32,16]"},
+          {"linear",
+           {F32({}), F32({32, 16})},
+           {},
+           "linear: x has no dims: x f32[], weight f32[32,16]"},
+          {"linear_grad_input",
+           {F32({8, 16}), F32({32, 16})},
+           {},
+           "linear_grad_input: outer dims differ: dy f32[8,16], weight f32[32,16]"},
+          {"linear_grad_weight",
+           {F32({8, 16}), F32({4, 2, 16})},
+           {},
+           "linear_grad_weight: leading dims differ: dy f32[8,16], x f32[4,2,16]"},
+          {"linear_grad_bias",
+           {I64({8, 16}, 9)},
+           {},
+           "linear_grad_bias: dy is not floating-point: dy i64[8,16]"},
+      }};
+}
+
+}  // namespace zg::testing

@@ -1,0 +1,139 @@
+#include <cmath>
+
+#include "tests/ops/op_case.h"
+
+namespace zg::testing {
+namespace {
+
+ReferenceOutputs MseLoss(const ReferenceCall& call) {
+  double sum = 0.0;
+  for (size_t i = 0; i < call.inputs[0].values.size(); ++i) {
+    sum += std::pow(call.inputs[0].values[i] - call.inputs[1].values[i], 2);
+  }
+  return {{sum / call.attributes.Float("divisor")}};
+}
+
+ReferenceOutputs MseLossGrad(const ReferenceCall& call) {
+  const double scale = 2.0 * call.inputs[0].values[0] / call.attributes.Float("divisor");
+  std::vector<double> gradient = call.inputs[1].values;
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    gradient[i] = scale * (gradient[i] - call.inputs[2].values[i]);
+  }
+  return {gradient};
+}
+
+ReferenceOutputs SoftmaxCrossEntropy(const ReferenceCall& call) {
+  const ReferenceTensor& logits = call.inputs[0];
+  const int64_t columns = Columns(logits);
+  double loss = 0.0;
+  std::vector<double> log_sum_exp;
+  for (int64_t row = 0; row < RowsOf(logits); ++row) {
+    const double* const values = logits.values.data() + row * columns;
+    double sum = 0.0;
+    for (int64_t i = 0; i < columns; ++i) sum += std::exp(values[i]);
+    log_sum_exp.push_back(std::log(sum));
+    loss += std::log(sum) - values[static_cast<int64_t>(call.inputs[1].values[row])];
+  }
+  return {{loss / call.attributes.Float("divisor")}, log_sum_exp};
+}
+
+ReferenceOutputs SoftmaxCrossEntropyGrad(const ReferenceCall& call) {
+  const double scale = call.inputs[0].values[0] / call.attributes.Float("divisor");
+  const int64_t columns = Columns(call.inputs[1]);
+  std::vector<double> gradient = call.inputs[1].values;
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    const int64_t row = static_cast<int64_t>(i) / columns;
+    const bool is_target = static_cast<double>(i % columns) == call.inputs[2].values[row];
+    gradient[i] =
+        scale * (std::exp(gradient[i] - call.inputs[3].values[row]) - (is_target ? 1.0 : 0.0));
+  }
+  return {gradient};
+}
+
+// Input 3 becomes the log_sum_exp of input 1.
+void TakeLogSumExp(ReferenceCall& call) {
+  call.inputs[3].values =
+      SoftmaxCrossEntropy({{call.inputs[1], call.inputs[2]}, call.attributes, call.step})[1];
+}
+
+void AddMse(std::string label, const Shape& shape, std::vector<OpCase>* cases) {
+  const Attributes attributes = {{"divisor", 35.0}};
+  const bool small = shape.num_elements() < 1000;
+  cases->push_back({.op = "mse_loss",
+                    .label = label,
+                    .inputs = {F32(shape), F32(shape)},
+                    .attributes = attributes,
+                    .reference = MseLoss,
+                    .check_gradient = small});
+  cases->push_back({.op = "mse_loss_grad",
+                    .label = label,
+                    .inputs = {F32({}), F32(shape), F32(shape)},
+                    .attributes = attributes,
+                    .reference = MseLossGrad});
+}
+
+void AddCrossEntropy(std::string label, const Shape& rows, int64_t classes,
+                     std::vector<OpCase>* cases) {
+  std::vector<int64_t> dims = rows.dims();
+  dims.push_back(classes);
+  const Shape logits(dims);
+  const Attributes attributes = {{"divisor", 5.0}};
+  const bool small = logits.num_elements() < 1000;
+  cases->push_back({.op = "softmax_cross_entropy",
+                    .label = label,
+                    .inputs = {F32(logits, -3.0, 3.0), I64(rows, classes)},
+                    .attributes = attributes,
+                    .reference = SoftmaxCrossEntropy,
+                    .check_gradient = small});
+  cases->push_back({.op = "softmax_cross_entropy_grad",
+                    .label = label,
+                    .inputs = {F32({}), F32(logits, -3.0, 3.0), I64(rows, classes), F32(rows)},
+                    .attributes = attributes,
+                    .reference = SoftmaxCrossEntropyGrad,
+                    .prepare = TakeLogSumExp});
+}
+
+}  // namespace
+
+FamilyCases LossCases() {
+  FamilyCases family;
+  AddMse("odd", {5, 7}, &family.cases);
+  AddMse("scalar", {}, &family.cases);
+  AddMse("many elements", {3, 3001}, &family.cases);
+  AddMse("splits", {6, 6, 6}, &family.cases);
+  AddCrossEntropy("odd", {5}, 7, &family.cases);
+  AddCrossEntropy("one row", {}, 3, &family.cases);
+  AddCrossEntropy("many classes", {19}, 1003, &family.cases);
+  AddCrossEntropy("splits", {6, 6}, 5, &family.cases);
+  const Attributes divisor = {{"divisor", 5.0}};
+  family.rejections = {
+      {"mse_loss",
+       {F32({5, 7}), F32({7, 5})},
+       divisor,
+       "mse_loss: shapes differ: prediction f32[5,7], target f32[7,5]"},
+      {"mse_loss",
+       {F32({5}), F32({5})},
+       {{"divisor", 0.0}},
+       "mse_loss: divisor is 0, expected divisor > 0"},
+      {"mse_loss_grad",
+       {F32({1}), F32({5}), F32({5})},
+       divisor,
+       "mse_loss_grad: dloss is not f32[]: dloss f32[1], prediction f32[5], target f32[5]"},
+      {"softmax_cross_entropy",
+       {F32({5, 7}), I64({7}, 7)},
+       divisor,
+       "softmax_cross_entropy: targets are not one index per row of logits: logits f32[5,7], "
+       "targets i64[7]"},
+      {"softmax_cross_entropy",
+       {F32({5, 7}), F32({5})},
+       divisor,
+       "softmax_cross_entropy: targets are not i64: logits f32[5,7], targets f32[5]"},
+      {"softmax_cross_entropy_grad",
+       {F32({}), F32({5, 7}), I64({5}, 7), F32({7})},
+       divisor,
+       "softmax_cross_entropy_grad: log_sum_exp is not one f32 per row of logits: dloss f32[], "
+       "logits f32[5,7], targets i64[5], log_sum_exp f32[7]"}};
+  return family;
+}
+
+}  // namespace zg::testing

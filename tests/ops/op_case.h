@@ -1,0 +1,101 @@
+// The material of the op suite (op_suite_test.cc): each family of framework/ops has a file here
+// with cases, a plain double-precision reference for each of its ops, and inputs that its shape
+// rules must reject.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/ir/attribute.h"
+#include "framework/ir/op_def.h"
+#include "framework/kernels/kernel.h"
+
+namespace zg::testing {
+
+// A random input: uniform in [low, high), whole numbers for i64.
+struct InputSpec {
+  TensorType type;
+  double low = -1.0;
+  double high = 1.0;
+};
+
+inline InputSpec F32(Shape shape, double low = -1.0, double high = 1.0) {
+  return {{DType::kF32, std::move(shape)}, low, high};
+}
+inline InputSpec I64(Shape shape, int64_t end) {
+  return {{DType::kI64, std::move(shape)}, 0.0, static_cast<double>(end)};
+}
+
+struct ReferenceTensor {
+  Shape shape;
+  std::vector<double> values;
+};
+
+// Attributes are complete: a case need not give those that have a default.
+struct ReferenceCall {
+  std::vector<ReferenceTensor> inputs;
+  Attributes attributes;
+  StepContext step;
+};
+
+// The values of each output.
+using ReferenceOutputs = std::vector<std::vector<double>>;
+
+// Split dims of at least one case of an op must divide by 2 and by 3, so that every placement can
+// be tried.
+struct OpCase {
+  std::string op = {};
+  std::string label = {};
+  std::vector<InputSpec> inputs = {};
+  Attributes attributes = {};
+  std::function<ReferenceOutputs(const ReferenceCall&)> reference = nullptr;
+  // Replaces inputs that are functions of others, such as a forward result given to a *_grad op.
+  std::function<void(ReferenceCall&)> prepare = nullptr;
+  double tolerance = 1e-5;               // of results, relative to the largest (at least 1)
+  double gradient_tolerance = 1e-3;      // likewise, of finite differences
+  bool check_gradient = true;            // false for cases with many elements
+  bool exact_splits = true;              // parts have the bits of the whole where no sum is cut
+  bool parts_are_micro_batches = false;  // rank r computes micro-batch r: its part depends on r
+};
+
+// Input types and attributes that the op refuses, and how it says so.
+struct Rejection {
+  std::string op;
+  std::vector<InputSpec> inputs;
+  Attributes attributes;
+  std::string message;
+};
+
+struct FamilyCases {
+  std::vector<OpCase> cases;
+  std::vector<Rejection> rejections;
+};
+
+FamilyCases ActivationCases();
+FamilyCases AttentionCases();
+FamilyCases BroadcastCases();
+FamilyCases DropoutCases();
+FamilyCases ElementwiseCases();
+FamilyCases EmbeddingCases();
+FamilyCases LayerNormCases();
+FamilyCases LinearCases();
+FamilyCases LossCases();
+FamilyCases OptimizerCases();
+
+// Helpers of references.
+inline int64_t Columns(const ReferenceTensor& tensor) { return tensor.shape.dim(-1); }
+inline int64_t RowsOf(const ReferenceTensor& tensor) {
+  return static_cast<int64_t>(tensor.values.size()) / Columns(tensor);
+}
+// f of the elements at each position of the first and the last input, which may be the same one.
+template <typename F>
+ReferenceOutputs MapElements(const ReferenceCall& call, const F& f) {
+  std::vector<double> y;
+  for (size_t i = 0; i < call.inputs[0].values.size(); ++i) {
+    y.push_back(f(call.inputs[0].values[i], call.inputs.back().values[i]));
+  }
+  return {y};
+}
+
+}  // namespace zg::testing

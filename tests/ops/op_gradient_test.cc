@@ -1,0 +1,136 @@
+// For every differentiable compute op: the gradient rule's nodes, run by their kernels, agree with
+// finite differences of the forward kernel, and the rule appends only what was asked for.
+#include <numeric>
+
+#include "tests/ops/op_suite.h"
+#include "tests/testing/finite_differences.h"
+#include "tests/testing/interpreter.h"
+
+namespace zg::testing {
+namespace {
+
+constexpr double kStep = 1.0 / 16;
+
+using OpGradientTest = OpSuite;
+ZG_INSTANTIATE_OP_SUITE(OpGradientTest);
+
+// The backward graph of one node, and its values for given values of the inputs.
+class Backward {
+ public:
+  Backward(ConcreteCase* concrete, std::vector<bool> needed)
+      : builder_(&concrete->graph(), concrete->graph().section(SectionKind::kBackward)),
+        inputs_(concrete->inputs()),
+        seed_value_(builder_.Variable("seed", concrete->node().outputs[0]->type,
+                                      Initializer::Zeros(), MemoryCategory::kGradients)),
+        context_(concrete->node(), &builder_, Seeds(concrete->node()), std::move(needed)),
+        seed_(HeapTensor::FromDoubles(seed_value_->type,
+                                      RandomValues({seed_value_->type}, /*seed=*/99))) {
+    EXPECT_TRUE(concrete->node().op->gradient(context_).ok());
+    EXPECT_TRUE(builder_.status().ok()) << builder_.status().ToString();
+  }
+
+  const std::vector<Node*>& nodes() { return builder_.section()->nodes; }
+  const Value* gradient(int input) const { return context_.input_gradients()[input]; }
+  std::vector<double> seed() const { return seed_.ToDoubles(); }
+
+  // The gradient of `input`, where the loss is the dot product of output 0 and the seed.
+  HeapTensor Run(int input) {
+    Interpreter interpreter(Kernels(), SuiteStep());
+    const Node& node = context_.node();
+    for (size_t i = 0; i < inputs_.size(); ++i) interpreter.Bind(node.inputs[i], inputs_[i]);
+    interpreter.Bind(seed_value_, seed_);
+    Status status = interpreter.Run(node.section->nodes);
+    if (status.ok()) status = interpreter.Run(nodes());
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return interpreter.Get(gradient(input));
+  }
+
+ private:
+  std::vector<Value*> Seeds(const Node& node) const {
+    std::vector<Value*> seeds(node.outputs.size(), nullptr);
+    seeds[0] = seed_value_;
+    return seeds;
+  }
+
+  Builder builder_;
+  std::vector<HeapTensor> inputs_;
+  Value* seed_value_;
+  GradientContext context_;
+  HeapTensor seed_;
+};
+
+bool HasGradient(const ConcreteCase& concrete, int input) {
+  return IsFloat(concrete.node().inputs[input]->type.dtype);
+}
+
+TEST_P(OpGradientTest, MatchesFiniteDifferences) {
+  if (op().gradient == nullptr) return;
+  int num_checked = 0;
+  for (const OpCase* op_case : CasesOf(op().name)) {
+    if (!op_case->check_gradient) continue;
+    ++num_checked;
+    SCOPED_TRACE(op_case->label);
+    ConcreteCase concrete(*op_case);
+    const int num_inputs = static_cast<int>(op_case->inputs.size());
+    Backward backward(&concrete, std::vector<bool>(num_inputs, true));
+    const std::vector<double> seed = backward.seed();
+    for (int i = 0; i < num_inputs; ++i) {
+      if (!HasGradient(concrete, i)) continue;
+      SCOPED_TRACE(fmt::format("input {}", i));
+      std::vector<HeapTensor> inputs = concrete.inputs();
+      const TensorType type = inputs[i].type();
+      const auto loss = [&](const std::vector<double>& x) {
+        inputs[i] = HeapTensor::FromDoubles(type, x);
+        const std::vector<HeapTensor> outputs = concrete.Run(inputs);
+        if (outputs.empty()) return 0.0;
+        const std::vector<double> y = outputs[0].ToDoubles();
+        return std::inner_product(y.begin(), y.end(), seed.begin(), 0.0);
+      };
+      const std::vector<double> expected = NumericalGradient(loss, inputs[i].ToDoubles(), kStep);
+      ASSERT_NE(backward.gradient(i), nullptr);
+      const HeapTensor gradient = backward.Run(i);
+      EXPECT_EQ(gradient.type(), type);
+      EXPECT_TRUE(IsClose(gradient.ToDoubles(), expected, op_case->gradient_tolerance));
+    }
+  }
+  EXPECT_GT(num_checked, 0) << "no case of this op checks the gradient";
+}
+
+TEST_P(OpGradientTest, AppendsOnlyWhatIsNeeded) {
+  if (op().gradient == nullptr) return;
+  for (const OpCase* op_case : CasesOf(op().name)) {
+    SCOPED_TRACE(op_case->label);
+    const int num_inputs = static_cast<int>(op_case->inputs.size());
+    ConcreteCase for_none(*op_case);
+    Backward none(&for_none, std::vector<bool>(num_inputs, false));
+    EXPECT_TRUE(none.nodes().empty());
+    ConcreteCase for_all(*op_case);
+    Backward all(&for_all, std::vector<bool>(num_inputs, true));
+    for (int i = 0; i < num_inputs; ++i) {
+      EXPECT_EQ(all.gradient(i) != nullptr, HasGradient(for_all, i)) << "input " << i;
+      if (!HasGradient(for_all, i)) continue;
+      std::vector<bool> needed(num_inputs, false);
+      needed[i] = true;
+      ConcreteCase for_one(*op_case);
+      Backward one(&for_one, needed);
+      for (int j = 0; j < num_inputs; ++j) EXPECT_EQ(one.gradient(j) != nullptr, i == j);
+      EXPECT_TRUE(SameBits(one.Run(i), all.Run(i))) << "input " << i;
+    }
+  }
+}
+
+TEST_P(OpGradientTest, RefusesGradientsOfFurtherOutputs) {
+  if (op().gradient == nullptr || op().num_outputs == 1) return;
+  ConcreteCase concrete(*CasesOf(op().name).front());
+  Builder builder(&concrete.graph(), concrete.graph().section(SectionKind::kBackward));
+  const Node& node = concrete.node();
+  std::vector<Value*> output_gradients = node.outputs;  // of the right types
+  GradientContext context(node, &builder, output_gradients,
+                          std::vector<bool>(node.inputs.size(), true));
+  EXPECT_EQ(op().gradient(context).message(),
+            fmt::format("{} %{}: the loss depends on output 1, which has no gradient", op().name,
+                        node.outputs[0]->name));
+}
+
+}  // namespace
+}  // namespace zg::testing

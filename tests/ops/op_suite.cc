@@ -1,0 +1,142 @@
+#include "tests/ops/op_suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "framework/base/check.h"
+#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/ops/register_all_ops.h"
+#include "tests/testing/interpreter.h"
+
+namespace zg::testing {
+namespace {
+
+const std::vector<FamilyCases>& AllFamilies() {
+  static const auto& families = *new std::vector<FamilyCases>{
+      ActivationCases(), AttentionCases(), BroadcastCases(), DropoutCases(), ElementwiseCases(),
+      EmbeddingCases(),  LayerNormCases(), LinearCases(),    LossCases(),    OptimizerCases(),
+  };
+  return families;
+}
+
+}  // namespace
+
+const KernelRegistry& Kernels() { return CpuKernels(); }
+
+std::vector<const OpCase*> CasesOf(const std::string& op) {
+  std::vector<const OpCase*> found;
+  for (const FamilyCases& family : AllFamilies()) {
+    for (const OpCase& op_case : family.cases) {
+      if (op_case.op == op) found.push_back(&op_case);
+    }
+  }
+  return found;
+}
+
+std::vector<const Rejection*> RejectionsOf(const std::string& op) {
+  std::vector<const Rejection*> found;
+  for (const FamilyCases& family : AllFamilies()) {
+    for (const Rejection& rejection : family.rejections) {
+      if (rejection.op == op) found.push_back(&rejection);
+    }
+  }
+  return found;
+}
+
+StepContext SuiteStep() {
+  StepContext step;
+  step.seed = 17;
+  step.step = 3;
+  step.micro_batch = 2;
+  step.first_micro_step = false;
+  step.lr_factor = 0.5;
+  return step;
+}
+
+std::vector<double> RandomValues(const InputSpec& spec, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> distribution(spec.low, spec.high);
+  std::vector<double> values(spec.type.shape.num_elements());
+  for (double& value : values) {
+    value = distribution(random);
+    if (!IsFloat(spec.type.dtype)) value = std::floor(value);
+  }
+  // As the kernels see them.
+  return HeapTensor::FromDoubles(spec.type, values).ToDoubles();
+}
+
+ConcreteCase::ConcreteCase(const OpCase& op_case) : op_case_(op_case) {
+  Builder builder(&graph_, graph_.section(SectionKind::kForward));
+  std::vector<Value*> values;
+  unsigned seed = 1;
+  for (const InputSpec& spec : op_case.inputs) {
+    values.push_back(builder.Variable(fmt::format("input{}", seed), spec.type, Initializer::Zeros(),
+                                      MemoryCategory::kParameters));
+    reference_call_.inputs.push_back({spec.type.shape, RandomValues(spec, seed)});
+    ++seed;
+  }
+  const std::vector<Value*> outputs = builder.Ops(op_case.op, values, op_case.attributes);
+  ZG_CHECK(builder.status().ok(), "case '{}': {}", op_case.label, builder.status().ToString());
+  node_ = outputs[0]->producer;
+  reference_call_.attributes = node_->attributes;
+  reference_call_.step = SuiteStep();
+  if (op_case.prepare != nullptr) op_case.prepare(reference_call_);
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::vector<double>& input = reference_call_.inputs[i].values;
+    inputs_.push_back(HeapTensor::FromDoubles(values[i]->type, input));
+    input = inputs_.back().ToDoubles();
+  }
+}
+
+std::vector<HeapTensor> ConcreteCase::inputs() const {
+  std::vector<HeapTensor> copies;
+  for (const HeapTensor& input : inputs_) copies.push_back(input.Clone());
+  return copies;
+}
+
+std::vector<HeapTensor> ConcreteCase::Run(const std::vector<HeapTensor>& inputs) const {
+  StatusOr<std::vector<HeapTensor>> outputs = Execute(Kernels(), call(), inputs, SuiteStep());
+  if (outputs.ok()) return *outputs;
+  ADD_FAILURE() << outputs.status().ToString();
+  return {};
+}
+
+ReferenceOutputs ConcreteCase::Reference(const std::vector<HeapTensor>& inputs,
+                                         StepContext step) const {
+  ReferenceCall call = {{}, reference_call_.attributes, step};
+  for (const HeapTensor& input : inputs) {
+    call.inputs.push_back({input.type().shape, input.ToDoubles()});
+  }
+  return op_case_.reference(call);
+}
+
+::testing::AssertionResult IsClose(const std::vector<double>& got, const std::vector<double>& want,
+                                   double tolerance) {
+  if (got.size() != want.size()) {
+    return ::testing::AssertionFailure() << got.size() << " elements, expected " << want.size();
+  }
+  double largest = 1.0;
+  for (double value : want) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::abs(got[i] - want[i]) <= tolerance * largest) continue;  // false for NaN
+    return ::testing::AssertionFailure()
+           << "element " << i << " of " << got.size() << ": got " << got[i] << ", expected "
+           << want[i] << " within " << tolerance * largest;
+  }
+  return ::testing::AssertionSuccess();
+}
+
+void OpSuite::SetUp() { RegisterAllOps(); }
+
+const OpDef& OpSuite::op() const { return *OpRegistry::Global().Find(GetParam()); }
+
+std::vector<std::string> ComputeOpNames() {
+  OpRegistry registry;
+  RegisterComputeOps(registry);
+  std::vector<std::string> names;
+  for (const OpDef* op : registry.All()) names.push_back(op->name);
+  return names;
+}
+
+}  // namespace zg::testing

@@ -1,0 +1,70 @@
+// What the tests of the op suite share: all cases, a case made concrete (node, random inputs,
+// reference results), and a fixture that visits the compute ops one by one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "framework/ir/builder.h"
+#include "framework/ir/graph.h"
+#include "framework/kernels/kernel.h"
+#include "tests/ops/op_case.h"
+#include "tests/testing/heap_tensor.h"
+
+namespace zg::testing {
+
+// The kernels under test.
+const KernelRegistry& Kernels();
+
+std::vector<const OpCase*> CasesOf(const std::string& op);
+std::vector<const Rejection*> RejectionsOf(const std::string& op);
+
+// Not the first step, nor the first micro-batch, nor a trivial learning rate.
+StepContext SuiteStep();
+
+// A node in a graph of its own, whose inputs are variables, and the values of those.
+class ConcreteCase {
+ public:
+  explicit ConcreteCase(const OpCase& op_case);
+
+  Graph& graph() { return graph_; }
+  const Node& node() const { return *node_; }
+  OpCall call() const { return node_->Call(); }
+  // Copies, since updates overwrite their inputs.
+  std::vector<HeapTensor> inputs() const;
+  // Runs the kernel on `inputs`; a test failure and no outputs if it cannot.
+  std::vector<HeapTensor> Run(const std::vector<HeapTensor>& inputs) const;
+  ReferenceOutputs Reference() const { return op_case_.reference(reference_call_); }
+  // The reference for other inputs (a rank's part) and another step.
+  ReferenceOutputs Reference(const std::vector<HeapTensor>& inputs, StepContext step) const;
+
+ private:
+  const OpCase& op_case_;
+  Graph graph_;
+  Node* node_ = nullptr;
+  ReferenceCall reference_call_;
+  std::vector<HeapTensor> inputs_;
+};
+
+// Fails, with the first offender, unless |got - want| <= tolerance * max(1, largest |want|).
+::testing::AssertionResult IsClose(const std::vector<double>& got, const std::vector<double>& want,
+                                   double tolerance);
+
+std::vector<double> RandomValues(const InputSpec& spec, unsigned seed);
+
+// Parameter: the name of a compute op.
+class OpSuite : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override;
+  const OpDef& op() const;
+};
+
+std::vector<std::string> ComputeOpNames();
+
+}  // namespace zg::testing
+
+#define ZG_INSTANTIATE_OP_SUITE(fixture)                                                       \
+  INSTANTIATE_TEST_SUITE_P(Ops, fixture, ::testing::ValuesIn(::zg::testing::ComputeOpNames()), \
+                           [](const auto& info) { return info.param; })

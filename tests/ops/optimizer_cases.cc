@@ -1,0 +1,116 @@
+#include <cmath>
+
+#include "tests/ops/op_case.h"
+
+namespace zg::testing {
+namespace {
+
+ReferenceOutputs Sgd(const ReferenceCall& call) {
+  const double lr = call.attributes.Float("lr") * call.step.lr_factor;
+  std::vector<double> p = call.inputs[0].values;
+  for (size_t i = 0; i < p.size(); ++i) {
+    p[i] -= lr * (call.inputs[1].values[i] + call.attributes.Float("weight_decay") * p[i]);
+  }
+  return {p};
+}
+
+ReferenceOutputs SgdMomentum(const ReferenceCall& call) {
+  const double lr = call.attributes.Float("lr") * call.step.lr_factor;
+  const double momentum = call.attributes.Float("momentum");
+  const bool nesterov = call.attributes.Bool("nesterov");
+  std::vector<double> p = call.inputs[0].values;
+  std::vector<double> m = call.inputs[2].values;
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double g = call.inputs[1].values[i] + call.attributes.Float("weight_decay") * p[i];
+    m[i] = momentum * m[i] + g;
+    p[i] -= lr * (nesterov ? g + momentum * m[i] : m[i]);
+  }
+  return {p, m};
+}
+
+ReferenceOutputs Adam(const ReferenceCall& call) {
+  const Attributes& attributes = call.attributes;
+  const double lr = attributes.Float("lr") * call.step.lr_factor;
+  const double beta1 = attributes.Float("beta1");
+  const double beta2 = attributes.Float("beta2");
+  const double weight_decay = attributes.Float("weight_decay");
+  const double t = static_cast<double>(call.step.step);
+  std::vector<double> p = call.inputs[0].values;
+  std::vector<double> m = call.inputs[2].values;
+  std::vector<double> v = call.inputs[3].values;
+  for (size_t i = 0; i < p.size(); ++i) {
+    double g = call.inputs[1].values[i];
+    if (attributes.Bool("decoupled")) {
+      p[i] -= lr * weight_decay * p[i];
+    } else {
+      g += weight_decay * p[i];
+    }
+    m[i] = beta1 * m[i] + (1.0 - beta1) * g;
+    v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
+    const double corrected_m = m[i] / (1.0 - std::pow(beta1, t));
+    const double corrected_v = v[i] / (1.0 - std::pow(beta2, t));
+    p[i] -= lr * corrected_m / (std::sqrt(corrected_v) + attributes.Float("epsilon"));
+  }
+  return {p, m, v};
+}
+
+Attributes AdamAttributes(bool decoupled) {
+  return {{"lr", 0.1},       {"beta1", 0.9},        {"beta2", 0.99},
+          {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", decoupled}};
+}
+
+struct Rule {
+  const char* op;
+  const char* label;
+  std::vector<InputSpec> inputs;  // with the shape still to be set
+  Attributes attributes;
+  ReferenceOutputs (*reference)(const ReferenceCall&);
+};
+
+}  // namespace
+
+FamilyCases OptimizerCases() {
+  const InputSpec any = F32({});
+  const InputSpec squares = F32({}, 0.01, 1.0);
+  const Attributes sgd = {{"lr", 0.1}, {"weight_decay", 0.25}};
+  const Attributes momentum = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.25}};
+  Attributes nesterov = momentum;
+  nesterov.Set("nesterov", true);
+  const Rule rules[] = {
+      {"sgd_update", "sgd", {any, any}, sgd, Sgd},
+      {"sgd_momentum_update", "momentum", {any, any, any}, momentum, SgdMomentum},
+      {"sgd_momentum_update", "nesterov", {any, any, any}, nesterov, SgdMomentum},
+      {"adam_update", "adam", {any, any, any, squares}, AdamAttributes(false), Adam},
+      {"adam_update", "adamw", {any, any, any, squares}, AdamAttributes(true), Adam}};
+  FamilyCases family;
+  for (const Rule& rule : rules) {
+    for (const Shape& shape : {Shape{}, Shape{5, 7}, Shape{6, 6, 6}, Shape{4603}}) {
+      OpCase op_case = {.op = rule.op,
+                        .label = rule.label + shape.ToString(),
+                        .inputs = rule.inputs,
+                        .attributes = rule.attributes,
+                        .reference = rule.reference};
+      for (InputSpec& input : op_case.inputs) input.type.shape = shape;
+      family.cases.push_back(std::move(op_case));
+    }
+  }
+  Attributes beta_of_one = AdamAttributes(true);
+  beta_of_one.Set("beta2", 1.0);
+  family.rejections = {
+      {"sgd_update", {F32({5}), F32({7})}, sgd, "sgd_update: shapes differ: p f32[5], g f32[7]"},
+      {"sgd_update",
+       {F32({5}), F32({5})},
+       {{"lr", -0.1}, {"weight_decay", 0.0}},
+       "sgd_update: lr is -0.1, expected 0 <= lr"},
+      {"sgd_momentum_update",
+       {F32({5}), F32({5}), F32({7})},
+       momentum,
+       "sgd_momentum_update: shapes differ: p f32[5], g f32[5], m f32[7]"},
+      {"adam_update",
+       {F32({5}), F32({5}), F32({5}), F32({5})},
+       beta_of_one,
+       "adam_update: beta2 is 1, expected 0 <= beta2 < 1"}};
+  return family;
+}
+
+}  // namespace zg::testing

@@ -1,0 +1,56 @@
+#include "tests/testing/interpreter.h"
+
+#include "framework/base/check.h"
+
+namespace zg::testing {
+
+Status ExecuteInto(const KernelRegistry& kernels, const OpCall& call,
+                   const std::vector<HeapTensor>& inputs, const StepContext& step,
+                   const std::vector<HeapTensor>& outputs) {
+  KernelSpec spec{call, {}};
+  std::vector<const void*> input_addresses;
+  std::vector<void*> output_addresses;
+  for (const HeapTensor& input : inputs) input_addresses.push_back(input.data());
+  for (const HeapTensor& output : outputs) {
+    spec.outputs.push_back(output.type());
+    output_addresses.push_back(output.data());
+  }
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, kernels.Make(spec));
+  const HeapTensor workspace(TensorType{DType::kU8, {kernel->workspace_bytes()}});
+  return kernel->Run({input_addresses.data(), output_addresses.data(), workspace.data(), &step});
+}
+
+StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const OpCall& call,
+                                          const std::vector<HeapTensor>& inputs,
+                                          const StepContext& step) {
+  ZG_ASSIGN_OR_RETURN(const std::vector<TensorType> types, call.op->infer_shape(call));
+  std::vector<HeapTensor> outputs;
+  for (const TensorType& type : types) outputs.emplace_back(type);
+  if (call.op->aliases != nullptr) {
+    for (const AliasRule& rule : call.op->aliases(call)) {
+      if (rule.kind != AliasRule::Kind::kOutputInsideInput) continue;
+      outputs[rule.output] = inputs[rule.input].View(types[rule.output], rule.offset_elements);
+    }
+  }
+  ZG_RETURN_IF_ERROR(ExecuteInto(kernels, call, inputs, step, outputs));
+  return outputs;
+}
+
+Status Interpreter::Run(const std::vector<Node*>& nodes) {
+  for (const Node* node : nodes) {
+    std::vector<HeapTensor> inputs;
+    for (const Value* input : node->inputs) inputs.push_back(Get(input));
+    ZG_ASSIGN_OR_RETURN(const std::vector<HeapTensor> outputs,
+                        Execute(kernels_, node->Call(), inputs, step_));
+    for (size_t i = 0; i < outputs.size(); ++i) values_[node->outputs[i]] = outputs[i];
+  }
+  return Status::Ok();
+}
+
+const HeapTensor& Interpreter::Get(const Value* value) const {
+  const auto found = values_.find(value);
+  ZG_CHECK(found != values_.end(), "%{} has no contents", value->name);
+  return found->second;
+}
+
+}  // namespace zg::testing

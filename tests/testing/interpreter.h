@@ -1,0 +1,42 @@
+// Runs nodes one after the other with the kernels of one device: no plan, no streams, every value
+// on the heap. What tests compare the real executor with, and how they run a kernel alone.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/graph.h"
+#include "framework/kernels/kernel.h"
+#include "tests/testing/heap_tensor.h"
+
+namespace zg::testing {
+
+// Runs the kernel of `call` on memory of the caller's choice.
+Status ExecuteInto(const KernelRegistry& kernels, const OpCall& call,
+                   const std::vector<HeapTensor>& inputs, const StepContext& step,
+                   const std::vector<HeapTensor>& outputs);
+
+// As above, into new tensors; outputs that must lie inside an input (AliasRule::kOutputInsideInput)
+// do so and overwrite it.
+StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const OpCall& call,
+                                          const std::vector<HeapTensor>& inputs,
+                                          const StepContext& step);
+
+class Interpreter {
+ public:
+  Interpreter(const KernelRegistry& kernels, StepContext step) : kernels_(kernels), step_(step) {}
+
+  // Gives a value that no node computes, such as a variable, its contents.
+  void Bind(const Value* value, HeapTensor tensor) { values_[value] = std::move(tensor); }
+  // Every input must be bound or computed before. Nodes have their logical types: one rank.
+  Status Run(const std::vector<Node*>& nodes);
+  const HeapTensor& Get(const Value* value) const;
+
+ private:
+  const KernelRegistry& kernels_;
+  const StepContext step_;
+  std::unordered_map<const Value*, HeapTensor> values_;
+};
+
+}  // namespace zg::testing

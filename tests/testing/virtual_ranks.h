@@ -1,0 +1,24 @@
+// Cuts a logical tensor into what each of several ranks holds under a placement, and puts such
+// parts together again.
+#pragma once
+
+#include <random>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/sbp.h"
+#include "tests/testing/heap_tensor.h"
+
+namespace zg::testing {
+
+// Whether `sbp` can cut a tensor of this shape into equal parts.
+bool Divides(const Shape& shape, Sbp sbp, int num_ranks);
+
+// One tensor per rank, none sharing memory. The terms of a partial f32 value are random, and none
+// of them is small.
+std::vector<HeapTensor> Cut(const HeapTensor& whole, Sbp sbp, int num_ranks, std::mt19937* random);
+
+// The logical tensor. Error: parts of a broadcast value differ.
+StatusOr<HeapTensor> Join(const std::vector<HeapTensor>& parts, Sbp sbp);
+
+}  // namespace zg::testing
