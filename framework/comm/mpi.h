@@ -1,0 +1,43 @@
+// Ranks as processes that mpirun starts: the communicator of a training job on CPUs.
+//
+//   ZG_ASSIGN_OR_RETURN(auto session, MpiSession::Start());
+//   ZG_ASSIGN_OR_RETURN(auto communicator, MakeMpiCommunicator());
+//
+// Between ranks of one host tensors go through mapped memory (mpi_shared.h), between hosts through
+// messages (mpi_messages.h); same order of sums, same bits. ZG_COMM forces one of them.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "framework/base/env.h"
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+
+namespace zg {
+
+// MPI is initialised while this exists, unless somebody else has done so before. Only the thread
+// that starts the session may use the communicators (MPI_THREAD_FUNNELED).
+class MpiSession {
+ public:
+  static StatusOr<std::unique_ptr<MpiSession>> Start();
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+ private:
+  explicit MpiSession(bool is_owner) : is_owner_(is_owner) {}
+  const bool is_owner_;
+};
+
+struct MpiOptions {
+  std::optional<CommTransport> transport;  // default: ZG_COMM
+  std::optional<double> timeout_s;         // default: ZG_COLLECTIVE_TIMEOUT_S
+};
+
+// The communicator of this rank among all ranks of the job. Every rank must call this, with the
+// same options; an error on one rank is an error on all. Errors: the ranks do not agree on the
+// transport; it is `shared` and the ranks are on several hosts or cannot map each other's memory.
+StatusOr<std::unique_ptr<Communicator>> MakeMpiCommunicator(const MpiOptions& options = {});
+
+}  // namespace zg

@@ -1,0 +1,202 @@
+#include "framework/comm/mpi_calls.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace zg {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void SleepSeconds(double seconds) {
+  timespec time{0, static_cast<long>(seconds * 1e9)};
+  nanosleep(&time, nullptr);
+}
+
+int RankIn(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+int SizeOf(MPI_Comm comm) {
+  int size = 0;
+  MPI_Comm_size(comm, &size);
+  return size;
+}
+
+}  // namespace
+
+Status MpiStatus(int code, std::string_view function) {
+  if (code == MPI_SUCCESS) return Status::Ok();
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  function = function.substr(0, function.find('('));
+  return Aborted("{} failed: {}", function, std::string_view(text, length));
+}
+
+MpiComm::MpiComm(MpiComm&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
+
+MpiComm& MpiComm::operator=(MpiComm&& other) noexcept {
+  std::swap(comm_, other.comm_);
+  return *this;
+}
+
+MpiComm::~MpiComm() {
+  int is_finalized = 0;
+  MPI_Finalized(&is_finalized);
+  if (comm_ != MPI_COMM_NULL && is_finalized == 0) MPI_Comm_free(&comm_);
+}
+
+StatusOr<MpiComm> MpiComm::Duplicate(MPI_Comm from) {
+  MpiComm comm;
+  ZG_RETURN_IF_MPI_ERROR(MPI_Comm_dup(from, &comm.comm_));
+  ZG_RETURN_IF_MPI_ERROR(MPI_Comm_set_errhandler(comm.comm_, MPI_ERRORS_RETURN));
+  return comm;
+}
+
+StatusOr<MpiComm> MpiComm::OfThisHost(MPI_Comm from) {
+  MpiComm comm;
+  ZG_RETURN_IF_MPI_ERROR(
+      MPI_Comm_split_type(from, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm.comm_));
+  ZG_RETURN_IF_MPI_ERROR(MPI_Comm_set_errhandler(comm.comm_, MPI_ERRORS_RETURN));
+  return comm;
+}
+
+int MpiComm::rank() const { return RankIn(comm_); }
+
+int MpiComm::size() const { return SizeOf(comm_); }
+
+MPI_Request* MpiRequests::Add(int peer) {
+  peers_.push_back(peer);
+  requests_.push_back(MPI_REQUEST_NULL);
+  return &requests_.back();
+}
+
+void MpiRequests::Clear() {
+  requests_.clear();
+  peers_.clear();
+}
+
+Status MpiRequests::Wait(std::string_view what, double timeout_s) {
+  // First at full speed, then giving the core to others after each look, then asleep between looks.
+  constexpr int kPollsBeforeYield = 50;
+  constexpr double kYieldSeconds = 2e-3;
+  constexpr double kSleepSeconds = 50e-6;
+  Clock::time_point start;
+  for (int polls = 0;; ++polls) {
+    int all_complete = 0;
+    const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(),
+                                 &all_complete, MPI_STATUSES_IGNORE);
+    ZG_RETURN_IF_ERROR(MpiStatus(code, "MPI_Testall").WithContext(what));
+    if (all_complete != 0) break;
+    if (polls == 0) start = Clock::now();
+    if (polls < kPollsBeforeYield) continue;
+    const double waited_s = std::chrono::duration<double>(Clock::now() - start).count();
+    if (waited_s >= timeout_s) {
+      return GiveUp(what, timeout_s);
+    }
+    if (waited_s < kYieldSeconds) {
+      sched_yield();
+    } else {
+      SleepSeconds(kSleepSeconds);
+    }
+  }
+  Clear();
+  return Status::Ok();
+}
+
+Status MpiRequests::GiveUp(std::string_view what, double timeout_s) {
+  std::set<int> missing;
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    // MPI_Testall has not told which ones are complete.
+    int is_complete = 0;
+    MPI_Test(&requests_[i], &is_complete, MPI_STATUS_IGNORE);
+    if (is_complete != 0 || peers_[i] < 0) continue;
+    missing.insert(peers_[i]);
+    MPI_Cancel(&requests_[i]);
+    MPI_Request_free(&requests_[i]);
+  }
+  Clear();
+  std::string whom = "the other ranks";
+  if (!missing.empty()) {
+    whom = fmt::format("rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
+  }
+  return DeadlineExceeded("{}: no sign of {} within {} s (ZG_COLLECTIVE_TIMEOUT_S)", what, whom,
+                          timeout_s);
+}
+
+StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::string& mine,
+                                                 std::string_view what, double timeout_s) {
+  const int num_ranks = SizeOf(comm);
+  struct Buffers {
+    int64_t my_bytes = 0;
+    std::vector<int64_t> bytes;
+    std::string mine;
+    std::string joined;
+  };
+  // Left to MPI for good if it does not complete in time.
+  auto buffers = std::make_unique<Buffers>();
+  MpiRequests requests;
+  const auto wait = [&] {
+    const Status status = requests.Wait(what, timeout_s);
+    if (!status.ok()) static_cast<void>(buffers.release());
+    return status;
+  };
+
+  buffers->mine = mine;
+  buffers->my_bytes = static_cast<int64_t>(mine.size());
+  buffers->bytes.resize(num_ranks);
+  ZG_RETURN_IF_MPI_ERROR(MPI_Iallgather(&buffers->my_bytes, 1, MPI_INT64_T, buffers->bytes.data(),
+                                        1, MPI_INT64_T, comm, requests.Add(-1)));
+  ZG_RETURN_IF_ERROR(wait());
+
+  const int64_t total = std::accumulate(buffers->bytes.begin(), buffers->bytes.end(), int64_t{0});
+  if (total > INT_MAX) return InvalidArgument("{}: {} bytes in all are too many", what, total);
+  const std::vector<int> counts(buffers->bytes.begin(), buffers->bytes.end());
+  std::vector<int> offsets(num_ranks);
+  std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), 0);
+  buffers->joined.resize(total);
+  ZG_RETURN_IF_MPI_ERROR(MPI_Iallgatherv(buffers->mine.data(), counts[RankIn(comm)], MPI_BYTE,
+                                         buffers->joined.data(), counts.data(), offsets.data(),
+                                         MPI_BYTE, comm, requests.Add(-1)));
+  ZG_RETURN_IF_ERROR(wait());
+
+  std::vector<std::string> strings;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    strings.push_back(buffers->joined.substr(offsets[rank], counts[rank]));
+  }
+  return strings;
+}
+
+Status GatherStatus(MPI_Comm comm, const Status& mine, std::string_view what, double timeout_s) {
+  const auto messages = GatherStrings(comm, mine.ok() ? "" : mine.ToString(), what, timeout_s);
+  if (!mine.ok()) return mine;
+  ZG_RETURN_IF_ERROR(messages.status());
+  for (size_t rank = 0; rank < messages->size(); ++rank) {
+    const std::string& message = (*messages)[rank];
+    if (!message.empty()) return Aborted("{}: rank {} failed: {}", what, rank, message);
+  }
+  return Status::Ok();
+}
+
+void PrintAndAbort(const Status& status, int rank) {
+  const std::string text = fmt::format("rank {}: {}\n", rank, status.ToString());
+  // One write, so that the lines of several ranks do not mix.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
+}
+
+}  // namespace zg

@@ -1,0 +1,70 @@
+// What the MPI communicators have in common: errors as Status, waiting with a deadline, and strings
+// from every rank.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+// The error code of an MPI function as a Status; `function` is its name.
+Status MpiStatus(int code, std::string_view function);
+
+#define ZG_RETURN_IF_MPI_ERROR(call) ZG_RETURN_IF_ERROR(::zg::MpiStatus(call, #call))
+
+// A communicator of our own, whose errors are returned. Freed with the object.
+class MpiComm {
+ public:
+  MpiComm() = default;
+  MpiComm(MpiComm&& other) noexcept;
+  MpiComm& operator=(MpiComm&& other) noexcept;
+  ~MpiComm();
+
+  // Collective over `from`.
+  static StatusOr<MpiComm> Duplicate(MPI_Comm from);
+  // The ranks of `from` on this host. Collective over `from`.
+  static StatusOr<MpiComm> OfThisHost(MPI_Comm from);
+
+  MPI_Comm get() const { return comm_; }
+  int rank() const;
+  int size() const;
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+// Requests that are waited for together, each with the rank at its other end (-1: a collective).
+class MpiRequests {
+ public:
+  // The place for one more request, to be given to MPI_Isend and the like.
+  MPI_Request* Add(int peer);
+  void Clear();
+
+  // Polls until all are complete, and clears the list. `what` begins the error at the deadline,
+  // which names the ranks of the open requests. Those are then given up, but MPI may still write to
+  // their buffers: leave the buffers alone after an error.
+  Status Wait(std::string_view what, double timeout_s);
+
+ private:
+  Status GiveUp(std::string_view what, double timeout_s);
+
+  std::vector<MPI_Request> requests_;
+  std::vector<int> peers_;
+};
+
+// The strings of all ranks, by rank. Collective.
+StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::string& mine,
+                                                 std::string_view what, double timeout_s);
+
+// This rank's error if it has one, else the first other rank's, as Aborted. Collective.
+Status GatherStatus(MPI_Comm comm, const Status& mine, std::string_view what, double timeout_s);
+
+// Prints the error on standard error in one piece, then ends all ranks.
+[[noreturn]] void PrintAndAbort(const Status& status, int rank);
+
+}  // namespace zg

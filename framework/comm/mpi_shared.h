@@ -1,0 +1,17 @@
+// The ranks of one host as processes that map each other's arenas: peer_memory_collectives.h over
+// shared_memory.h. MPI itself only carries what is needed to find the memory, and the control
+// plane.
+#pragma once
+
+#include <memory>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/comm/mpi_calls.h"
+
+namespace zg {
+
+// Collective over `comm`, whose ranks are all on this host.
+StatusOr<std::unique_ptr<Communicator>> MakeMpiSharedCommunicator(MpiComm comm, double timeout_s);
+
+}  // namespace zg

@@ -1,0 +1,47 @@
+// A job whose last rank misbehaves; mpi_failure_test.sh runs it and looks at what it says.
+
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "framework/comm/mpi.h"
+
+namespace zg {
+namespace {
+
+Status RunJob(const std::string& what, Communicator& communicator) {
+  ZG_RETURN_IF_ERROR(
+      communicator.AllocateArena(4096 + communicator.workspace_bytes(), 4096).status());
+  ZG_RETURN_IF_ERROR(communicator.AllReduce("step 1", {0, 0}, {0, 0}, 64, false));
+  if (communicator.rank() == communicator.size() - 1) {
+    if (what == "error") return DataLoss("train.bin: truncated at byte 1000");
+    if (what == "late") std::this_thread::sleep_for(std::chrono::seconds(60));
+    if (what == "crash") __builtin_trap();
+    if (what == "other") {
+      return communicator.AllGather("step 2 weights", {0, 64}, {0, 0}, 64);
+    }
+  }
+  return communicator.AllReduce("step 2", {0, 0}, {0, 0}, 64, false);
+}
+
+int Main(const std::string& what) {
+  const auto session = MpiSession::Start();
+  if (!session.ok()) {
+    std::fprintf(stderr, "%s\n", session.status().ToString().c_str());
+    return 2;
+  }
+  const auto communicator = MakeMpiCommunicator();
+  if (!communicator.ok()) {
+    std::fprintf(stderr, "%s\n", communicator.status().ToString().c_str());
+    return 2;
+  }
+  const Status status = RunJob(what, **communicator);
+  if (!status.ok()) (*communicator)->Abort(status);
+  std::printf("rank %d is done\n", (*communicator)->rank());
+  return 0;
+}
+
+}  // namespace
+}  // namespace zg
+
+int main(int argc, char** argv) { return zg::Main(argc > 1 ? argv[1] : "nothing"); }

@@ -1,0 +1,84 @@
+#include "framework/comm/left_fold.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace zg {
+namespace {
+
+using Buffers = std::vector<std::vector<float>>;
+
+Buffers RandomInputs(int num_inputs, int64_t elements) {
+  std::mt19937 random(17);
+  std::normal_distribution<float> normal;
+  std::uniform_int_distribution<int> exponent(-20, 20);
+  Buffers inputs(num_inputs, std::vector<float>(elements));
+  for (auto& input : inputs) {
+    for (float& value : input) value = std::ldexp(normal(random), exponent(random));
+  }
+  return inputs;
+}
+
+std::vector<float> Expected(const Buffers& inputs) {
+  std::vector<float> sums = inputs[0];
+  for (size_t k = 1; k < inputs.size(); ++k) {
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] + inputs[k][i];
+  }
+  return sums;
+}
+
+std::vector<const float*> Pointers(const Buffers& inputs) {
+  std::vector<const float*> pointers;
+  for (const auto& input : inputs) pointers.push_back(input.data());
+  return pointers;
+}
+
+void ExpectSameBits(const std::vector<float>& got, const std::vector<float>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);
+}
+
+// Every instruction set that this processor has.
+class LeftFoldTest : public testing::TestWithParam<int64_t> {
+ protected:
+  LeftFoldTest() { hwy::SetSupportedTargetsForTest(GetParam()); }
+  ~LeftFoldTest() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+TEST_P(LeftFoldTest, AddsInOrder) {
+  for (int num_inputs : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 100}) {
+    for (int64_t elements : {0, 1, 3, 16, 31, 1000, 2048, 5001}) {
+      SCOPED_TRACE(testing::Message() << num_inputs << " inputs of " << elements);
+      const Buffers inputs = RandomInputs(num_inputs, elements);
+      std::vector<float> output(elements, -1);
+      LeftFold(Pointers(inputs).data(), num_inputs, elements, output.data());
+      ExpectSameBits(output, Expected(inputs));
+    }
+  }
+}
+
+TEST_P(LeftFoldTest, OutputMayBeAnyOfTheInputs) {
+  for (int num_inputs : {1, 2, 4, 9, 20}) {
+    for (int own = 0; own < num_inputs; ++own) {
+      SCOPED_TRACE(testing::Message() << "input " << own << " of " << num_inputs);
+      Buffers inputs = RandomInputs(num_inputs, 5001);
+      const std::vector<float> expected = Expected(inputs);
+      LeftFold(Pointers(inputs).data(), num_inputs, 5001, inputs[own].data());
+      ExpectSameBits(inputs[own], expected);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, LeftFoldTest,
+                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const testing::TestParamInfo<int64_t>& info) {
+                           return std::string(hwy::TargetName(info.param));
+                         });
+
+}  // namespace
+}  // namespace zg

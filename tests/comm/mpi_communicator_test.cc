@@ -1,0 +1,109 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/comm/mpi.h"
+#include "tests/comm/communicator_suite.h"
+
+namespace zg {
+namespace {
+
+using ::testing::HasSubstr;
+
+int NumRanks() {
+  const char* ranks = std::getenv("ZG_EXPECTED_RANKS");  // MPI is not initialised yet.
+  return ranks == nullptr ? 1 : std::atoi(ranks);
+}
+
+TransportUnderTest MpiRanks(CommTransport transport) {
+  return {std::string(CommTransportName(transport)), NumRanks(),
+          [transport](double timeout_s, const RankMain& rank_main) -> Status {
+            ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
+                                MakeMpiCommunicator({transport, timeout_s}));
+            const Status status = rank_main(*communicator);
+            // In a deadline test ranks may come to their end long before others.
+            MPI_Barrier(MPI_COMM_WORLD);
+            return status;
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorSuite,
+                         testing::Values(MpiRanks(CommTransport::kShared),
+                                         MpiRanks(CommTransport::kMessages)),
+                         TransportName);
+
+class MpiCommunicatorTest : public testing::Test {
+ protected:
+  MpiCommunicatorTest() { MPI_Comm_rank(MPI_COMM_WORLD, &rank_); }
+  ~MpiCommunicatorTest() override { unsetenv("ZG_COMM"); }
+  int rank_ = 0;
+};
+
+TEST_F(MpiCommunicatorTest, OnOneHostThereIsNoWorkspace) {
+  const auto communicator = MakeMpiCommunicator();
+  ASSERT_TRUE(communicator.ok()) << communicator.status().ToString();
+  EXPECT_EQ((*communicator)->workspace_bytes(), 0);
+}
+
+TEST_F(MpiCommunicatorTest, MessagesNeedAFewChunksPerPeer) {
+  setenv("ZG_COMM", "messages", 1);
+  const auto communicator = MakeMpiCommunicator();
+  ASSERT_TRUE(communicator.ok()) << communicator.status().ToString();
+  EXPECT_EQ((*communicator)->workspace_bytes(), (NumRanks() - 1) * (512 << 10));
+  EXPECT_THAT((*communicator)->AllocateArena(4096, 4096).status().ToString(),
+              NumRanks() == 1 ? HasSubstr("ok") : HasSubstr("is not in the arena of 4096 bytes"));
+}
+
+TEST_F(MpiCommunicatorTest, ABadVariableOnOneRankIsAnErrorOnAll) {
+  const int last = NumRanks() - 1;
+  if (rank_ == last) setenv("ZG_COMM", "carrier pigeon", 1);
+  const auto communicator = MakeMpiCommunicator();
+  ASSERT_FALSE(communicator.ok());
+  EXPECT_THAT(communicator.status().message(),
+              HasSubstr("environment variable ZG_COMM is 'carrier pigeon'"));
+  if (rank_ != last) {
+    EXPECT_THAT(communicator.status().message(), HasSubstr(fmt::format("rank {} failed", last)));
+  }
+}
+
+TEST_F(MpiCommunicatorTest, DifferentTransportsAreAnErrorOnAll) {
+  if (NumRanks() == 1) return;  // Nobody to disagree with.
+  setenv("ZG_COMM", rank_ == 1 ? "messages" : "auto", 1);
+  const auto communicator = MakeMpiCommunicator();
+  ASSERT_FALSE(communicator.ok());
+  EXPECT_THAT(communicator.status().message(),
+              HasSubstr("the ranks disagree on the transport: auto on rank 0, messages on rank 1"));
+}
+
+TEST_F(MpiCommunicatorTest, PeersArenasAreCountedWhereTheyAreRead) {
+  const auto communicator = MakeMpiCommunicator({CommTransport::kShared, 120});
+  ASSERT_TRUE(communicator.ok()) << communicator.status().ToString();
+  Communicator& comm = **communicator;
+  const int64_t part = 1 << 20;
+  const int64_t bytes = part * comm.size();
+  ASSERT_TRUE(comm.AllocateArena(bytes, 0).ok());
+  const int64_t before = comm.peer_resident_bytes();
+  EXPECT_LE(before, (comm.size() - 1) * (int64_t{64} << 10));  // what holds the token
+  ASSERT_TRUE(comm.AllGather("parameters", {0, part}, {0, 0}, part).ok());
+  const int64_t after = comm.peer_resident_bytes();
+  EXPECT_GE(after, (comm.size() - 1) * part);
+  EXPECT_LE(after, (comm.size() - 1) * (bytes + 4096));
+}
+
+TEST_F(MpiCommunicatorTest, AnMpiSessionLeavesTheMpiOfOthersAlone) {
+  {
+    const auto session = MpiSession::Start();
+    ASSERT_TRUE(session.ok()) << session.status().ToString();
+  }
+  int is_finalized = 0;
+  MPI_Finalized(&is_finalized);
+  EXPECT_EQ(is_finalized, 0);
+}
+
+}  // namespace
+}  // namespace zg
