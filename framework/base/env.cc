@@ -34,6 +34,8 @@ const std::vector<EnvironmentVariable>& EnvironmentVariables() {
       {kComm, "auto | shared | messages (auto)",
        "how the ranks of an MPI job exchange tensors: through mapped memory or by messages"},
       {"ZG_CUDA", "off", "when building: leave an installed CUDA toolkit alone"},
+      {"ZG_LAUNCHER_COLUMNS", "columns, or 0",
+       "set by --ranks for the ranks it starts: the width of the terminal they write to"},
       {"ZG_EXPECTED_RANKS", "ranks", "in tests: the number of ranks that mpirun was asked for"},
   };
   return *variables;
