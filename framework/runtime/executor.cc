@@ -95,12 +95,12 @@ void Executor::ResolveNode(const Node& node, int timeline, int position,
   }
   if (node.op->name == "input") {
     instruction.slot = static_cast<int>(inputs_.size());
-    inputs_.push_back(
-        {node.attributes.String("name"), graph_->LocalType(*node.outputs[0]).bytes()});
+    inputs_.push_back({node.section->name, node.attributes.String("name"),
+                       graph_->LocalType(*node.outputs[0]).bytes(), nullptr});
   } else if (node.op->name == "output") {
     instruction.slot = static_cast<int>(outputs_.size());
-    outputs_.push_back(
-        {node.attributes.String("name"), std::vector<std::byte>(node.inputs[0]->type.bytes())});
+    outputs_.push_back({node.section->name, node.attributes.String("name"),
+                        std::vector<std::byte>(node.inputs[0]->type.bytes())});
   } else if (node.op->name == "assign") {
     if (instruction.inputs[0] == instruction.inputs[1]) return;  // produced in place
   } else if (IsBoxing(node)) {
@@ -125,18 +125,18 @@ Executor::Operand Executor::OperandOf(const Value* value) const {
   return {plan_.storage.Of(value).buffer, begin, begin + graph_->LocalType(*value).bytes()};
 }
 
-Status Executor::SetInput(std::string_view name, const void* data, int64_t bytes) {
-  bool found = false;
+Status Executor::SetInput(std::string_view eval, std::string_view name, const void* data,
+                          int64_t bytes) {
   for (InputSlot& slot : inputs_) {
-    if (slot.name != name) continue;
+    if (slot.eval != eval || slot.name != name) continue;
     if (slot.bytes != bytes) {
       return InvalidArgument("input \"{}\": got {} bytes, expected {}", name, bytes, slot.bytes);
     }
     slot.data = data;
-    found = true;
+    return Status::Ok();
   }
-  if (!found) return InvalidArgument("graph {}: it has no input \"{}\"", graph_->name(), name);
-  return Status::Ok();
+  return InvalidArgument("graph {}{}{}: it has no input \"{}\"", graph_->name(),
+                         eval.empty() ? "" : ", eval ", eval, name);
 }
 
 Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
@@ -155,10 +155,10 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   return Run(update_, context);
 }
 
-Status Executor::RunEval(std::string_view section) {
-  const auto program = evals_.find(section);
+Status Executor::RunEval(std::string_view eval) {
+  const auto program = evals_.find(eval);
   if (program == evals_.end())
-    return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), section);
+    return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
   StepContext context;
   context.seed = options_.seed;
   return Run(program->second, context);
@@ -201,11 +201,13 @@ Status Executor::RunOne(Instruction& instruction, const StepContext& context) {
   return Status::Ok();
 }
 
-StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view name) const {
+StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,
+                                                         std::string_view name) const {
   for (const OutputSlot& slot : outputs_) {
-    if (slot.name == name) return &slot.data;
+    if (slot.eval == eval && slot.name == name) return &slot.data;
   }
-  return InvalidArgument("graph {}: it has no output \"{}\"", graph_->name(), name);
+  return InvalidArgument("graph {}{}{}: it has no output \"{}\"", graph_->name(),
+                         eval.empty() ? "" : ", eval ", eval, name);
 }
 
 Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {

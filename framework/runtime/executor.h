@@ -4,7 +4,8 @@
 //
 //   ZG_ASSIGN_OR_RETURN(auto executor, Executor::Create(&graph, CpuKernels(), &communicator, {.seed
 //   = 1})); ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_step) { return
-//   executor->SetInput("x", data, bytes); })); float loss = executor->OutputAs<float>("loss")[0];
+//   executor->SetInput("", "x", data, bytes); })); float loss =
+//   executor->OutputAs<float>("loss")[0];
 //
 // Every rank of the mesh creates it from the same graph and calls it in the same order.
 #pragma once
@@ -41,18 +42,20 @@ class Executor {
                                                     Communicator* communicator,
                                                     ExecutorOptions options);
 
-  // What the next run reads for the input of that name in its section: this rank's part, whole and
-  // contiguous; must stay valid during the run. Error: no such input, or another size.
-  Status SetInput(std::string_view name, const void* data, int64_t bytes);
+  // What the next runs of a program read for its input of that name: this rank's part, whole and
+  // contiguous; must stay valid while they run. `eval` names an eval section, "" is training.
+  // Error: no such input, or another size.
+  Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
 
-  // One training step. `feed(j)` sets the inputs of local micro-batch j, which has index j * ranks
-  // + rank in the step.
+  // One training step. `feed(j)` sets the inputs of local micro-batch j, which has index
+  // j * ranks + rank in the step.
   using Feed = std::function<Status(int64_t micro_step)>;
   Status RunStep(int64_t step, double lr_factor, const Feed& feed);
-  Status RunEval(std::string_view section);
+  Status RunEval(std::string_view eval);
 
-  // What the last run handed out under that name; whole on every rank.
-  StatusOr<const std::vector<std::byte>*> Output(std::string_view name) const;
+  // What the last run of a program handed out under that name; whole on every rank.
+  StatusOr<const std::vector<std::byte>*> Output(std::string_view eval,
+                                                 std::string_view name) const;
 
   // Reads or writes the logical elements [begin, begin + count) of a stored f32 tensor that lie on
   // this rank.
@@ -86,11 +89,13 @@ class Executor {
     std::vector<Operand> operands;  // for the meter
   };
   struct InputSlot {
+    std::string eval;
     std::string name;
     int64_t bytes = 0;
     const void* data = nullptr;
   };
   struct OutputSlot {
+    std::string eval;
     std::string name;
     std::vector<std::byte> data;
   };

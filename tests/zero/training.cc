@@ -1,0 +1,180 @@
+#include "tests/zero/training.h"
+
+#include <memory>
+#include <random>
+
+#include "framework/comm/in_process.h"
+#include "framework/ir/printer.h"
+#include "framework/nn/nn.h"
+#include "framework/ops/register_all_ops.h"
+#include "models/classifier/model.h"
+#include "models/gpt/model.h"
+#include "models/recipe/model.h"
+#include "zero/trainer.h"
+
+namespace zg::testing {
+namespace {
+
+constexpr uint64_t kSeed = 7;
+
+std::mt19937 Generator(int64_t step, int64_t micro_batch) {
+  return std::mt19937(static_cast<unsigned>(1000 * step + micro_batch));
+}
+
+void FillNormal(std::mt19937& generator, std::vector<float>* values) {
+  std::normal_distribution<float> normal;
+  for (float& value : *values) value = normal(generator);
+}
+
+void FillBelow(std::mt19937& generator, int64_t bound, std::vector<int64_t>* values) {
+  std::uniform_int_distribution<int64_t> uniform(0, bound - 1);
+  for (int64_t& value : *values) value = uniform(generator);
+}
+
+// A model with its graph, and data that depend on the step and the micro-batch only.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual void Build(nn::Graph& graph) = 0;
+  virtual void Fill(int64_t step, int64_t micro_batch) = 0;
+  virtual Status Feed(zero::Trainer& trainer) = 0;
+  virtual Status Eval(zero::Trainer& trainer) = 0;
+};
+
+class MlpWorkload : public Workload {
+ public:
+  void Build(nn::Graph& graph) override {
+    graph.train(optim::Adam{.lr = 0.01}, [&](Inputs& in) { return Loss(in); });
+    graph.eval("validate", [&](Inputs& in) { return Loss(in); });
+  }
+  void Fill(int64_t step, int64_t micro_batch) override {
+    std::mt19937 generator = Generator(step, micro_batch);
+    FillNormal(generator, &x_);
+    FillNormal(generator, &y_);
+  }
+  Status Feed(zero::Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Eval(zero::Trainer& trainer) override {
+    return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
+  }
+
+ private:
+  Var Loss(Inputs& in) { return mse_loss(model_(in.f32("x", {6, 19})), in.f32("y", {6, 19})); }
+  models::Recipe model_{4, 19};
+  std::vector<float> x_ = std::vector<float>(6 * 19);
+  std::vector<float> y_ = std::vector<float>(6 * 19);
+};
+
+class ClassifierWorkload : public Workload {
+ public:
+  void Build(nn::Graph& graph) override {
+    graph.train(optim::Sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01},
+                [&](Inputs& in) { return Loss(in); });
+    graph.eval("validate", [&](Inputs& in) { return Loss(in); });
+  }
+  void Fill(int64_t step, int64_t micro_batch) override {
+    std::mt19937 generator = Generator(step, micro_batch);
+    FillNormal(generator, &x_);
+    FillBelow(generator, 5, &y_);
+  }
+  Status Feed(zero::Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Eval(zero::Trainer& trainer) override {
+    return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
+  }
+
+ private:
+  Var Loss(Inputs& in) { return cross_entropy(model_(in.f32("x", {4, 23})), in.i64("y", {4})); }
+  models::Classifier model_{{23, 17, 5}};
+  std::vector<float> x_ = std::vector<float>(4 * 23);
+  std::vector<int64_t> y_ = std::vector<int64_t>(4);
+};
+
+class GptWorkload : public Workload {
+ public:
+  void Build(nn::Graph& graph) override {
+    graph.train(optim::AdamW{.lr = 0.003}, [&](Inputs& in) { return Loss(in); });
+    graph.eval("validate", [&](Inputs& in) { return Loss(in); });
+  }
+  void Fill(int64_t step, int64_t micro_batch) override {
+    std::mt19937 generator = Generator(step, micro_batch);
+    FillBelow(generator, 29, &x_);
+    FillBelow(generator, 29, &y_);
+  }
+  Status Feed(zero::Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Eval(zero::Trainer& trainer) override {
+    return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
+  }
+
+ private:
+  Var Loss(Inputs& in) { return cross_entropy(model_(in.i64("x", {2, 12})), in.i64("y", {2, 12})); }
+  models::Gpt model_{
+      {.layers = 2, .heads = 2, .channels = 24, .context = 12, .vocabulary = 29, .dropout = 0.1}};
+  std::vector<int64_t> x_ = std::vector<int64_t>(2 * 12);
+  std::vector<int64_t> y_ = std::vector<int64_t>(2 * 12);
+};
+
+std::unique_ptr<Workload> MakeWorkload(TestModel model) {
+  switch (model) {
+    case TestModel::kMlp:
+      return std::make_unique<MlpWorkload>();
+    case TestModel::kClassifier:
+      return std::make_unique<ClassifierWorkload>();
+    case TestModel::kGpt:
+      return std::make_unique<GptWorkload>();
+  }
+  return nullptr;
+}
+
+Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResult* result) {
+  std::unique_ptr<Workload> workload = MakeWorkload(config.model);
+  nn::Graph graph("test", config.ranks);
+  workload->Build(graph);
+  graph.config().enable_zero({.stage = config.stage,
+                              .bucket_bytes = config.bucket_bytes,
+                              .shard_min_elements = config.shard_min_elements});
+  graph.config().set_micro_batches(config.micro_batches);
+  zero::TrainerOptions options;
+  options.seed = kSeed;
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
+                      zero::Trainer::Compile(graph, communicator, options));
+  for (int step = 1; step <= config.steps; ++step) {
+    ZG_ASSIGN_OR_RETURN(const float loss, trainer->Step([&](int64_t micro_batch) {
+      workload->Fill(step, micro_batch);
+      return workload->Feed(*trainer);
+    }));
+    result->losses.push_back(loss);
+  }
+  result->measured_traffic = communicator.traffic();
+  workload->Fill(0, communicator.rank());
+  ZG_RETURN_IF_ERROR(workload->Eval(*trainer));
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> eval_loss, trainer->Result("validate"));
+  result->eval_loss = eval_loss[0];
+  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer->DigestParameters());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer->DigestOptimizerState());
+  result->param_sha256 = parameters.sha256;
+  result->param_sum = parameters.sum;
+  result->optimizer_sha256 = state.sha256;
+  const Executor& executor = trainer->executor();
+  result->predicted = executor.plan().category_bytes;
+  result->predicted_peak = executor.plan().arena_bytes;
+  result->measured = executor.meter().category_bytes();
+  result->measured_peak = executor.meter().peak_bytes();
+  result->predicted_traffic = PredictTraffic(executor.graph());
+  result->ir = Print(executor.graph());
+  return Status::Ok();
+}
+
+}  // namespace
+
+StatusOr<RunResult> Train(const RunConfig& config) {
+  RegisterAllOps();
+  std::vector<RunResult> results(config.ranks);
+  ZG_RETURN_IF_ERROR(RunRanks(config.ranks, [&](Communicator& communicator) {
+    return TrainOnRank(config, communicator, &results[communicator.rank()]);
+  }));
+  for (const RunResult& result : results) {
+    ZG_CHECK(result.losses == results[0].losses, "ranks report different losses");
+  }
+  return results[0];
+}
+
+}  // namespace zg::testing

@@ -1,0 +1,90 @@
+#include "zero/trainer.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/passes/pass_manager.h"
+#include "zero/pipeline.h"
+
+namespace zg::zero {
+
+StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& dump_directory) {
+  ZG_ASSIGN_OR_RETURN(const nn::ResolvedConfig config, graph.Finish());
+  PipelineOptions options;
+  options.train = graph.optimizer().has_value();
+  options.stage = config.zero.stage;
+  options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
+  if (options.train) {
+    ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));
+  }
+  PassManagerOptions manager_options;
+  manager_options.dump_directory = dump_directory;
+  PassManager manager(MakePipeline(options), manager_options);
+  ZG_RETURN_IF_ERROR(manager.Run(graph.ir()));
+  return config;
+}
+
+StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicator& communicator,
+                                                    const TrainerOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Trainer> trainer(new Trainer());
+  // One rank's dumps are enough: the program is the same everywhere.
+  ZG_ASSIGN_OR_RETURN(trainer->config_,
+                      CompileGraph(graph, communicator.rank() == 0 ? options.dump_directory : ""));
+  ExecutorOptions executor_options;
+  executor_options.seed = options.seed;
+  executor_options.measure_memory = options.measure_memory;
+  ZG_ASSIGN_OR_RETURN(trainer->executor_,
+                      Executor::Create(&graph.ir(), CpuKernels(), &communicator, executor_options));
+  InitializeTensors(*trainer->executor_, options.seed);
+  if (!options.init_path.empty()) {
+    ZG_RETURN_IF_ERROR(LoadParameters(*trainer->executor_, options.init_path));
+  }
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - start;
+  trainer->compile_ms_ = elapsed.count();
+  return trainer;
+}
+
+StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& feed) {
+  const Communicator& communicator = executor_->communicator();
+  ++step_;
+  ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
+    return feed(micro_step * communicator.size() + communicator.rank());
+  }));
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output("", "loss"));
+  float loss = 0;
+  std::memcpy(&loss, bytes->data(), sizeof(loss));
+  return loss;
+}
+
+StatusOr<float> Trainer::Step(std::initializer_list<NamedData> data) {
+  if (config_.micro_batches != executor_->communicator().size()) {
+    return InvalidArgument(
+        "a step has {} micro-batches per rank: give Step a function that feeds each of them",
+        config_.micro_batches / executor_->communicator().size());
+  }
+  return Step([&](int64_t) { return Feed(data); });
+}
+
+Status Trainer::Feed(std::initializer_list<NamedData> data) {
+  for (const NamedData& item : data)
+    ZG_RETURN_IF_ERROR(executor_->SetInput("", item.name, item.data, item.bytes));
+  return Status::Ok();
+}
+
+Status Trainer::Eval(std::string_view name, std::initializer_list<NamedData> data) {
+  for (const NamedData& item : data)
+    ZG_RETURN_IF_ERROR(executor_->SetInput(name, item.name, item.data, item.bytes));
+  return executor_->RunEval(name);
+}
+
+StatusOr<std::vector<float>> Trainer::Result(std::string_view eval, std::string_view result) const {
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output(eval, result));
+  std::vector<float> values(bytes->size() / sizeof(float));
+  std::memcpy(values.data(), bytes->data(), bytes->size());
+  return values;
+}
+
+}  // namespace zg::zero

@@ -1,0 +1,100 @@
+// Trainer: a compiled graph ready to train. Compile() runs the passes, plans memory, allocates the
+// arena and gives the parameters their first values; after that Step() trains and Eval() evaluates
+// with the same parameters, whatever the ZeRO stage.
+//
+//   ZG_ASSIGN_OR_RETURN(auto trainer, zero::Trainer::Compile(graph, communicator, {.seed = 1}));
+//   ZG_ASSIGN_OR_RETURN(float loss, trainer->Step([&](int64_t micro_batch) {
+//     FillBatch(step, micro_batch, &x, &y);
+//     return trainer->Feed({{"x", x}, {"y", y}});
+//   }));
+//
+// Every rank calls it in the same order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/nn/graph.h"
+#include "framework/passes/predict_traffic.h"
+#include "framework/runtime/executor.h"
+#include "framework/runtime/tensor_state.h"
+
+namespace zg::zero {
+
+// The data of one input for one micro-batch; a view of the caller's memory.
+struct NamedData {
+  NamedData(std::string_view input, const std::vector<float>& values)
+      : name(input), data(values.data()), bytes(values.size() * sizeof(float)) {}
+  NamedData(std::string_view input, const std::vector<int64_t>& values)
+      : name(input), data(values.data()), bytes(values.size() * sizeof(int64_t)) {}
+
+  std::string_view name;
+  const void* data;
+  int64_t bytes;
+};
+
+struct TrainerOptions {
+  uint64_t seed = 1;  // of initial values and dropout
+  std::string
+      init_path;  // safetensors file with the parameters' first values; empty: their initializers
+  std::string dump_directory;  // where the IR goes after every pass; empty: nowhere
+  bool measure_memory = true;
+};
+
+class Trainer {
+ public:
+  // The graph must outlive the trainer. Errors: those of building the model and of its
+  // configuration, a number of ranks other than the graph's, too little memory, an init file that
+  // does not fit.
+  static StatusOr<std::unique_ptr<Trainer>> Compile(nn::Graph& graph, Communicator& communicator,
+                                                    const TrainerOptions& options);
+
+  // One step: calls `feed` with the index, within the step over all ranks, of each micro-batch that
+  // this rank computes. Returns the mean loss of the step's micro-batches.
+  StatusOr<float> Step(const std::function<Status(int64_t micro_batch)>& feed);
+  // The same when this rank computes one micro-batch per step.
+  StatusOr<float> Step(std::initializer_list<NamedData> data);
+  Status Feed(std::initializer_list<NamedData>
+                  data);  // for training; the data must stay valid until the step ends
+
+  // Runs an eval program on this rank's micro-batch; Result hands out what it returned, from all
+  // ranks.
+  Status Eval(std::string_view name, std::initializer_list<NamedData> data);
+  StatusOr<std::vector<float>> Result(std::string_view eval,
+                                      std::string_view result = "result") const;
+
+  void set_lr_factor(double factor) { lr_factor_ = factor; }
+  int64_t step() const { return step_; }  // steps done
+
+  StatusOr<TensorDigest> DigestParameters() {
+    return DigestTensors(*executor_, MemoryCategory::kParameters);
+  }
+  StatusOr<TensorDigest> DigestOptimizerState() {
+    return DigestTensors(*executor_, MemoryCategory::kOptimizerState);
+  }
+  Executor& executor() { return *executor_; }
+  const nn::ResolvedConfig& config() const { return config_; }
+  double compile_ms() const { return compile_ms_; }
+
+ private:
+  Trainer() = default;
+
+  nn::ResolvedConfig config_;
+  std::unique_ptr<Executor> executor_;
+  int64_t step_ = 0;
+  double lr_factor_ = 1.0;
+  double compile_ms_ = 0;
+};
+
+// Compiles the graph's IR in place: the pipeline of pipeline.h. Trainer::Compile does this; tools
+// that only look at the IR call it alone.
+StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& dump_directory);
+
+}  // namespace zg::zero
