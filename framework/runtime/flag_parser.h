@@ -1,0 +1,114 @@
+// FlagParser: the command line of a program. A program adds its own flags; Job adds the common ones
+// (job_options.h). Nothing is guessed: a flag that is unknown, given twice or has a value outside
+// its range is an error that names the flag, what was got and what was expected.
+//
+//   double learning_rate = 1e-3;
+//   zg::FlagParser flags("Trains a classifier of handwritten digits.");
+//   flags.Section("Model");
+//   flags.AddDouble("lr", &learning_rate, zg::Above(0), "learning rate");
+//   zg::Job job = zg::Job::Start(argc, argv, flags);
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+// The numbers that a flag accepts.
+struct NumberRange {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool without_min = false;  // `min` itself is not accepted
+
+  bool Contains(double value) const;
+  std::string ToString() const;  // ">= 1", "> 0", "from 0 to 3"; "" for all numbers
+};
+inline NumberRange AtLeast(double min) { return {min}; }
+inline NumberRange Above(double min) {
+  return {min, std::numeric_limits<double>::infinity(), /*without_min=*/true};
+}
+inline NumberRange Between(double min, double max) { return {min, max}; }
+
+using FlagValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+std::string FormatFlagValue(const FlagValue& value);
+
+// A flag after parsing, given or not.
+struct ResolvedFlag {
+  std::string name;  // without the dashes
+  FlagValue value;
+};
+
+// One "name = value" per line: equal texts mean equal flags.
+std::string FlagsAsText(const std::vector<ResolvedFlag>& flags);
+
+class FlagParser {
+ public:
+  // `description` is the first line of the help.
+  explicit FlagParser(std::string description) : description_(std::move(description)) {}
+
+  // The help lists the flags added from here on under this title.
+  void Section(std::string title) { section_ = std::move(title); }
+
+  // In all of these: `name` has no dashes; `value` holds the default, receives what is given and
+  // must live as long as the parser; `placeholder` stands for the value in the help.
+  void AddInt(std::string name, int* value, NumberRange range, std::string help,
+              std::string placeholder = "N");
+  void AddInt(std::string name, int64_t* value, NumberRange range, std::string help,
+              std::string placeholder = "N");
+  void AddDouble(std::string name, double* value, NumberRange range, std::string help,
+                 std::string placeholder = "X");
+  void AddString(std::string name, std::string* value, std::string help,
+                 std::string placeholder = "TEXT");
+  // One of `choices`.
+  void AddChoice(std::string name, std::string* value, std::vector<std::string> choices,
+                 std::string help);
+  // --name A B --name C: any number of values; those given replace the default.
+  void AddStrings(std::string name, std::vector<std::string>* value, std::string help,
+                  std::string placeholder = "TEXT");
+  // --name and --no-name.
+  void AddBool(std::string name, bool* value, std::string help);
+
+  // Whether help was asked for; if so, no flag has been set. Does not print or exit.
+  StatusOr<bool> Parse(int argc, const char* const* argv);
+
+  // Whether the flag was on the command line that was parsed.
+  bool IsGiven(std::string_view name) const;
+
+  std::string Help(std::string_view program) const;
+
+  // All flags in the order of the help, with their values of now.
+  std::vector<ResolvedFlag> Resolved() const;
+
+ private:
+  enum class Kind { kSingle, kList, kSwitch };
+  struct Flag {
+    std::string name;
+    Kind kind = Kind::kSingle;
+    std::string placeholder;
+    std::string help;
+    std::string section;
+    std::function<Status(const std::vector<std::string>& texts)> assign;
+    std::function<FlagValue()> value;
+    bool is_given = false;
+  };
+
+  void Add(Flag flag);
+  template <typename Integer>
+  void AddInteger(std::string name, Integer* value, NumberRange range, std::string help,
+                  std::string placeholder);
+  Status Assign(Flag& flag, const std::vector<std::string>& texts);
+  Status Unexpected(const std::string& argument) const;
+
+  std::string description_;
+  std::string section_ = "Flags";
+  std::vector<Flag> flags_;
+};
+
+}  // namespace zg

@@ -1,0 +1,120 @@
+#include "framework/runtime/job_options.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "framework/runtime/report.h"
+
+namespace zg {
+namespace {
+
+constexpr int kMaxRanks = 1024;
+constexpr double kMaxBucketMb = 1 << 20;
+constexpr double kMaxTimeoutSeconds = 7 * 24 * 3600;
+
+}  // namespace
+
+void AddJobFlags(FlagParser* flags, JobOptions* options) {
+  flags->Section("Job");
+  flags->AddInt("ranks", &options->ranks, Between(1, kMaxRanks),
+                "processes; for more than one the program starts mpirun");
+  flags->AddInt("zero", &options->zero_stage, Between(0, 3),
+                "ZeRO stage: what is sharded. 0 nothing, 1 optimizer state, 2 and gradients, 3 and "
+                "parameters",
+                "STAGE");
+  flags->AddChoice("device", &options->device, {"cpu", "cuda"}, "where the ranks compute");
+  flags->AddInt("threads", &options->threads, AtLeast(1), "threads per rank");
+  flags->AddDouble("timeout", &options->timeout_s, {0, kMaxTimeoutSeconds, /*without_min=*/true},
+                   "how long a rank waits for the others in a collective", "SECONDS");
+
+  flags->Section("Training");
+  flags->AddInt("steps", &options->steps, AtLeast(1), "training steps");
+  flags->AddInt("batch", &options->batch, AtLeast(1), "samples per micro-batch");
+  flags->AddInt("micro-batches", &options->micro_batches, AtLeast(0),
+                "micro-batches per step over all ranks; 0 for one per rank");
+  flags->AddChoice("dtype", &options->dtype, {"f32", "bf16", "f16"}, "what is computed in");
+  flags->AddInt("seed", &options->seed, AtLeast(0), "of initial values, data order and dropout");
+
+  flags->Section("ZeRO");
+  flags->AddDouble("bucket-mb", &options->bucket_mb, {0, kMaxBucketMb, /*without_min=*/true},
+                   "parameters per collective, in units of 2^20 bytes", "MB");
+  flags->AddInt("shard-min-elements", &options->shard_min_elements, AtLeast(0),
+                "smaller parameters stay whole on every rank");
+
+  flags->Section("Files");
+  flags->AddString("init", &options->init, "initial parameters, a .safetensors file", "FILE");
+  flags->AddString("save", &options->save, "write checkpoints here", "DIR");
+  flags->AddString("resume", &options->resume, "continue from the checkpoint here", "DIR");
+  flags->AddString("report", &options->report, "write a JSON report of the run", "FILE");
+  flags->AddString("print-ir", &options->print_ir, "write the graph after every compiler pass",
+                   "DIR");
+}
+
+Status CheckSupported(const JobOptions& options) {
+  if (options.device != "cpu") {
+    return InvalidArgument("--device: got '{}', but this build has CPU kernels only; use cpu",
+                           options.device);
+  }
+  if (options.dtype != "f32") {
+    return InvalidArgument("--dtype: got '{}', but this build computes in f32 only; use f32",
+                           options.dtype);
+  }
+  if (options.threads != 1) {
+    return InvalidArgument(
+        "--threads: got {}, but the kernels of this build use one thread per rank; use 1, and "
+        "--ranks for more processors",
+        options.threads);
+  }
+  for (const auto& [flag, path] :
+       {std::pair<std::string_view, const std::string&>("save", options.save),
+        {"resume", options.resume}}) {
+    if (path.empty()) continue;
+    return InvalidArgument("--{}: got '{}', but this build has no checkpoints yet; leave it out",
+                           flag, path);
+  }
+  return Status::Ok();
+}
+
+Status ResolveForRanks(int num_ranks, JobOptions* options) {
+  options->ranks = num_ranks;
+  if (options->micro_batches == 0) options->micro_batches = num_ranks;
+  if (options->micro_batches % num_ranks != 0) {
+    return InvalidArgument(
+        "--micro-batches: got {}, expected a multiple of the {} ranks: every rank computes the "
+        "same number per step",
+        options->micro_batches, num_ranks);
+  }
+  return Status::Ok();
+}
+
+Status CheckPaths(const JobOptions& options) {
+  if (!options.init.empty()) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(options.init, error)) {
+      return InvalidArgument("--init: {}: {}", options.init,
+                             error ? error.message() : "is not a file");
+    }
+    if (access(options.init.c_str(), R_OK) != 0) {
+      return InvalidArgument("--init: {}: {}", options.init, std::strerror(errno));
+    }
+  }
+  if (!options.print_ir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.print_ir, error);
+    if (error || access(options.print_ir.c_str(), W_OK | X_OK) != 0) {
+      return InvalidArgument("--print-ir: {}: {}; expected a directory that can be written",
+                             options.print_ir, error ? error.message() : std::strerror(errno));
+    }
+  }
+  if (!options.report.empty()) {
+    ZG_RETURN_IF_ERROR(CheckWritable(options.report).WithContext("--report"));
+  }
+  return Status::Ok();
+}
+
+}  // namespace zg

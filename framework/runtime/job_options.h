@@ -1,0 +1,51 @@
+// JobOptions: what every program that trains accepts on its command line, apart from flags of its
+// own. The defaults are the program's to choose.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "framework/base/env.h"
+#include "framework/base/status.h"
+#include "framework/runtime/flag_parser.h"
+
+namespace zg {
+
+struct JobOptions {
+  int ranks = 1;
+  int zero_stage = 0;
+  std::string device = "cpu";
+  std::string dtype = "f32";
+  int64_t steps = 100;
+  int64_t batch = 8;          // samples per micro-batch
+  int64_t micro_batches = 0;  // per step, over all ranks; 0: one per rank
+  int64_t seed = 1;
+  int threads = 1;  // per rank
+  double bucket_mb = 16;
+  int64_t shard_min_elements = 0;
+  double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
+
+  // Paths; "" when not given.
+  std::string init;
+  std::string save;
+  std::string resume;
+  std::string report;
+  std::string print_ir;
+
+  int64_t bucket_bytes() const { return static_cast<int64_t>(bucket_mb * (1 << 20)); }
+};
+
+// `options` holds the defaults and receives the flags.
+void AddJobFlags(FlagParser* flags, JobOptions* options);
+
+// Whether this build can do what the flags ask for. Errors name the flag.
+Status CheckSupported(const JobOptions& options);
+
+// Fills in what depends on the number of ranks. Error: the micro-batches of a step do not divide.
+Status ResolveForRanks(int num_ranks, JobOptions* options);
+
+// Whether the files that the flags name can be read or written, asked before any work is done.
+// Creates the directory of --print-ir. Nothing is left behind by the question.
+Status CheckPaths(const JobOptions& options);
+
+}  // namespace zg

@@ -1,0 +1,96 @@
+#include "framework/runtime/mpirun_messages.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace zg {
+namespace {
+
+const std::string& Edge() {
+  static const auto* const edge = new std::string(std::string(74, '-') + "\n");
+  return *edge;
+}
+
+constexpr size_t kMaxBoxBytes = 8192;
+
+// The digits after `before`, or "".
+std::string NumberAfter(const std::string& text, std::string_view before) {
+  const size_t found = text.find(before);
+  if (found == std::string::npos) return "";
+  const size_t begin = found + before.size();
+  const size_t end = text.find_first_not_of("0123456789", begin);
+  return text.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+bool Has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+std::string RewriteMpirunBox(const std::string& box) {
+  // The rank has said why it calls abort; the other box only leads up to the next.
+  if (Has(box, "MPI_ABORT was invoked") || Has(box, "Primary job  terminated normally")) return "";
+  if (Has(box, "exited with non-zero status")) {
+    const size_t name = box.find("Process name: [[");
+    const std::string rank =
+        name == std::string::npos ? "" : NumberAfter(box.substr(name + 16), "],");
+    const std::string code = NumberAfter(box, "Exit code:    ");
+    if (rank.empty() || code.empty()) return box;
+    return fmt::format("rank {} ended with exit code {}; the job was ended\n", rank, code);
+  }
+  const std::string rank = NumberAfter(box, "process rank ");
+  if (rank.empty()) return box;
+  if (const size_t found = box.find("exited on signal "); found != std::string::npos) {
+    std::string signal = box.substr(found + 17, box.find(".\n", found) - found - 17);
+    return fmt::format("rank {} was ended by signal {}; the job was ended\n", rank, signal);
+  }
+  if (Has(box, "exiting improperly")) {
+    return fmt::format("rank {} left the job before its end, without an error; the job was ended\n",
+                       rank);
+  }
+  return box;
+}
+
+std::string MpirunMessages::Filter(std::string_view bytes) {
+  std::string shown;
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const bool is_whole = end != std::string_view::npos;
+    const std::string_view piece = bytes.substr(0, is_whole ? end + 1 : bytes.size());
+    bytes.remove_prefix(piece.size());
+
+    if (is_in_line_) {  // the rest of a line that is no edge
+      shown += piece;
+      is_in_line_ = !is_whole;
+      continue;
+    }
+    line_ += piece;
+    const bool may_be_edge = Edge().compare(0, line_.size(), line_) == 0;
+    if (!is_whole && (may_be_edge || !box_.empty())) continue;
+    shown += TakeLine(std::exchange(line_, ""));
+    is_in_line_ = !is_whole;
+  }
+  return shown;
+}
+
+std::string MpirunMessages::TakeLine(std::string_view line) {
+  const bool is_edge = line == Edge();
+  if (box_.empty()) {
+    if (!is_edge) return std::string(line);
+    box_ = line;
+    return "";
+  }
+  box_ += line;
+  if (is_edge) return RewriteMpirunBox(std::exchange(box_, ""));
+  if (box_.size() > kMaxBoxBytes) return std::exchange(box_, "");  // no box after all
+  return "";
+}
+
+std::string MpirunMessages::Finish() {
+  is_in_line_ = false;
+  return std::exchange(box_, "") + std::exchange(line_, "");
+}
+
+}  // namespace zg

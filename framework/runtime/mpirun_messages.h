@@ -1,0 +1,31 @@
+// MpirunMessages: what mpirun writes to standard error, made fit for people. The ranks' own output
+// passes at once and unchanged. mpirun's boxes of explanation, which would bury the message of the
+// rank that failed, become one line that names the rank, or nothing where that rank has spoken.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace zg {
+
+class MpirunMessages {
+ public:
+  // The next bytes in, what to show out. Holds back only what may be part of a box.
+  std::string Filter(std::string_view bytes);
+
+  // What is still held back, at the end.
+  std::string Finish();
+
+ private:
+  // The next whole line, or a line without its end if no box can begin so.
+  std::string TakeLine(std::string_view line);
+
+  std::string line_;  // the beginning of a line that may be a box's edge
+  std::string box_;   // an open box, from its first edge
+  bool is_in_line_ = false;
+};
+
+// What to show for a box, given with its edges. Unknown boxes stay as they are.
+std::string RewriteMpirunBox(const std::string& box);
+
+}  // namespace zg
