@@ -39,7 +39,7 @@ FamilyCases BroadcastCases() {
               Add("odd", {5, 7}, {7}),
               Add("three dims on two", {3, 5, 7}, {5, 7}),
               Add("a scalar", {5, 7}, {}),
-              Add("equal shapes", {5, 7}, {5, 7}),
+              Add("equal shapes", {6, 12}, {6, 12}),
               Add("splits", {6, 6, 6}, {6}),
               Add("splits of both", {6, 6, 6}, {6, 6}),
               Sum("odd", {5, 7}, {7}),

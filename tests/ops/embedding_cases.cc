@@ -25,57 +25,52 @@ ReferenceOutputs EmbeddingGrad(const ReferenceCall& call) {
   return {sum};
 }
 
+const Attributes& FiveRows() {
+  static const auto& attributes = *new Attributes{{"rows", int64_t{5}}};
+  return attributes;
+}
+
+// Both ops on ids of one shape and rows of `columns` elements.
+void AddCases(const std::string& label, const Shape& ids, int64_t columns,
+              std::vector<OpCase>* cases) {
+  std::vector<int64_t> dims = ids.dims();
+  dims.push_back(columns);
+  cases->push_back({.op = "embedding",
+                    .label = label,
+                    .inputs = {F32({5, columns}), I64(ids, 5)},
+                    .reference = Embedding});
+  cases->push_back({.op = "embedding_grad",
+                    .label = label,
+                    .inputs = {F32(Shape(dims)), I64(ids, 5)},
+                    .attributes = FiveRows(),
+                    .reference = EmbeddingGrad});
+}
+
 }  // namespace
 
 FamilyCases EmbeddingCases() {
-  const Attributes five_rows = {{"rows", int64_t{5}}};
-  return {{
-              {.op = "embedding",
-               .label = "odd",
-               .inputs = {F32({5, 7}), I64({3}, 5)},
-               .reference = Embedding},
-              {.op = "embedding",
-               .label = "one id",
-               .inputs = {F32({5, 7}), I64({}, 5)},
-               .reference = Embedding},
-              {.op = "embedding",
-               .label = "splits",
-               .inputs = {F32({5, 6}), I64({6, 12}, 5)},
-               .reference = Embedding},
-              {.op = "embedding_grad",
-               .label = "odd",
-               .inputs = {F32({9, 7}), I64({9}, 5)},
-               .attributes = five_rows,
-               .reference = EmbeddingGrad},
-              {.op = "embedding_grad",
-               .label = "one id",
-               .inputs = {F32({7}), I64({}, 5)},
-               .attributes = five_rows,
-               .reference = EmbeddingGrad},
-              {.op = "embedding_grad",
-               .label = "splits",
-               .inputs = {F32({6, 12, 18}), I64({6, 12}, 5)},
-               .attributes = five_rows,
-               .reference = EmbeddingGrad},
-          },
-          {
-              {"embedding",
-               {F32({5, 7}), F32({3})},
-               {},
-               "embedding: ids are not i64: table f32[5,7], ids f32[3]"},
-              {"embedding",
-               {F32({5}), I64({3}, 5)},
-               {},
-               "embedding: table is not a matrix: table f32[5], ids i64[3]"},
-              {"embedding_grad",
-               {F32({4, 7}), I64({3}, 5)},
-               five_rows,
-               "embedding_grad: leading dims differ: dy f32[4,7], ids i64[3]"},
-              {"embedding_grad",
-               {F32({3, 7}), I64({3}, 5)},
-               {{"rows", int64_t{0}}},
-               "embedding_grad: rows is 0, expected rows >= 1"},
-          }};
+  FamilyCases family;
+  AddCases("odd", {9}, 7, &family.cases);
+  AddCases("one id", {}, 6, &family.cases);
+  AddCases("one dim", {6}, 12, &family.cases);
+  AddCases("two dims", {6, 12}, 18, &family.cases);
+  family.rejections = {{"embedding",
+                        {F32({5, 7}), F32({3})},
+                        {},
+                        "embedding: ids are not i64: table f32[5,7], ids f32[3]"},
+                       {"embedding",
+                        {F32({5}), I64({3}, 5)},
+                        {},
+                        "embedding: table is not a matrix: table f32[5], ids i64[3]"},
+                       {"embedding_grad",
+                        {F32({4, 7}), I64({3}, 5)},
+                        FiveRows(),
+                        "embedding_grad: leading dims differ: dy f32[4,7], ids i64[3]"},
+                       {"embedding_grad",
+                        {F32({3, 7}), I64({3}, 5)},
+                        {{"rows", int64_t{0}}},
+                        "embedding_grad: rows is 0, expected rows >= 1"}};
+  return family;
 }
 
 }  // namespace zg::testing

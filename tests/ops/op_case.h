@@ -42,8 +42,8 @@ struct ReferenceCall {
 // The values of each output.
 using ReferenceOutputs = std::vector<std::vector<double>>;
 
-// Split dims of at least one case of an op must divide by 2 and by 3, so that every placement can
-// be tried.
+// Every placement that an op declares for one of its cases must be possible on 2 and on 3 ranks in
+// some case: for each number of dims there is one whose split dims divide by 6.
 struct OpCase {
   std::string op = {};
   std::string label = {};
@@ -78,6 +78,7 @@ FamilyCases BroadcastCases();
 FamilyCases DropoutCases();
 FamilyCases ElementwiseCases();
 FamilyCases EmbeddingCases();
+FamilyCases FusedElementwiseCases();
 FamilyCases LayerNormCases();
 FamilyCases LinearCases();
 FamilyCases LossCases();

@@ -34,14 +34,13 @@ class Backward {
   std::vector<double> seed() const { return seed_.ToDoubles(); }
 
   // The gradient of `input`, where the loss is the dot product of output 0 and the seed.
-  HeapTensor Run(int input) {
+  StatusOr<HeapTensor> Run(int input) {
     Interpreter interpreter(Kernels(), SuiteStep());
     const Node& node = context_.node();
     for (size_t i = 0; i < inputs_.size(); ++i) interpreter.Bind(node.inputs[i], inputs_[i]);
     interpreter.Bind(seed_value_, seed_);
-    Status status = interpreter.Run(node.section->nodes);
-    if (status.ok()) status = interpreter.Run(nodes());
-    EXPECT_TRUE(status.ok()) << status.ToString();
+    ZG_RETURN_IF_ERROR(interpreter.Run(node.section->nodes));
+    ZG_RETURN_IF_ERROR(interpreter.Run(nodes()));
     return interpreter.Get(gradient(input));
   }
 
@@ -88,9 +87,10 @@ TEST_P(OpGradientTest, MatchesFiniteDifferences) {
       };
       const std::vector<double> expected = NumericalGradient(loss, inputs[i].ToDoubles(), kStep);
       ASSERT_NE(backward.gradient(i), nullptr);
-      const HeapTensor gradient = backward.Run(i);
-      EXPECT_EQ(gradient.type(), type);
-      EXPECT_TRUE(IsClose(gradient.ToDoubles(), expected, op_case->gradient_tolerance));
+      const StatusOr<HeapTensor> gradient = backward.Run(i);
+      ASSERT_TRUE(gradient.ok()) << gradient.status().ToString();
+      EXPECT_EQ(gradient->type(), type);
+      EXPECT_TRUE(IsClose(gradient->ToDoubles(), expected, op_case->gradient_tolerance));
     }
   }
   EXPECT_GT(num_checked, 0) << "no case of this op checks the gradient";
@@ -114,7 +114,11 @@ TEST_P(OpGradientTest, AppendsOnlyWhatIsNeeded) {
       ConcreteCase for_one(*op_case);
       Backward one(&for_one, needed);
       for (int j = 0; j < num_inputs; ++j) EXPECT_EQ(one.gradient(j) != nullptr, i == j);
-      EXPECT_TRUE(SameBits(one.Run(i), all.Run(i))) << "input " << i;
+      const StatusOr<HeapTensor> gradient_of_one = one.Run(i);
+      const StatusOr<HeapTensor> gradient_of_all = all.Run(i);
+      ASSERT_TRUE(gradient_of_one.ok()) << gradient_of_one.status().ToString();
+      ASSERT_TRUE(gradient_of_all.ok()) << gradient_of_all.status().ToString();
+      EXPECT_TRUE(SameBits(*gradient_of_one, *gradient_of_all)) << "input " << i;
     }
   }
 }

@@ -14,8 +14,9 @@ namespace {
 
 const std::vector<FamilyCases>& AllFamilies() {
   static const auto& families = *new std::vector<FamilyCases>{
-      ActivationCases(), AttentionCases(), BroadcastCases(), DropoutCases(), ElementwiseCases(),
-      EmbeddingCases(),  LayerNormCases(), LinearCases(),    LossCases(),    OptimizerCases(),
+      ActivationCases(),  AttentionCases(), BroadcastCases(),        DropoutCases(),
+      ElementwiseCases(), EmbeddingCases(), FusedElementwiseCases(), LayerNormCases(),
+      LinearCases(),      LossCases(),      OptimizerCases(),
   };
   return families;
 }
