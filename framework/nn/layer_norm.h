@@ -18,7 +18,10 @@ class LayerNorm : public Module {
         bias(this, "bias", {channels}, Initializer::Zeros()),
         epsilon_(epsilon) {}
 
-  Var forward(Var x) override { return layer_norm(x, weight, bias, epsilon_); }
+  Var forward(Var x) override {
+    const Var gamma = weight;  // before bias: C++ leaves the order of arguments open
+    return layer_norm(x, gamma, bias, epsilon_);
+  }
 
   Parameter weight;
   Parameter bias;

@@ -23,7 +23,8 @@ Linear::Linear(const Module* parent, const std::string& name, int64_t in, int64_
 }
 
 Var Linear::forward(Var x) {
-  return bias.has_value() ? linear(x, weight, *bias) : linear(x, weight);
+  const Var w = weight;  // C++ leaves the order of arguments open; that of the variables is ours
+  return bias.has_value() ? linear(x, w, *bias) : linear(x, w);
 }
 
 }  // namespace zg::nn

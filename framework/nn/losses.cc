@@ -9,7 +9,8 @@ namespace {
 Var Mean(const char* op, std::vector<Var> inputs, Var counted) {
   nn::Trace* trace = nn::Trace::Current();
   if (trace == nullptr) return Var();
-  return trace->Append(op, inputs, {{"divisor", static_cast<double>(counted.shape().num_elements())}});
+  return trace->Append(op, inputs,
+                       {{"divisor", static_cast<double>(counted.shape().num_elements())}});
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ Status CheckMeans(const Node& node, const Values& found) {
   if ((op == "add" || op == "subtract") && num_means == 2) return Status::Ok();
   if (op == "multiply" && num_means == 1) return Status::Ok();
   return InvalidArgument(
-      "{}: %{} is a mean over one micro-batch, of which only sums and differences with other such "
-      "means and multiples are the same for every number of ranks",
+      "{}: %{} is a mean over one micro-batch; such means can only be scaled, and added to or "
+      "subtracted from each other, else the result would depend on the number of ranks",
       op, (*first)->name);
 }
 

@@ -1,9 +1,9 @@
 #include "framework/nn/trace.h"
 
 #include <atomic>
-#include <cctype>
 
 #include "framework/base/random.h"
+#include "framework/ir/quote.h"
 #include "framework/nn/parameter.h"
 
 namespace zg::nn {
@@ -22,13 +22,12 @@ Status CheckName(std::string_view what, std::string_view name) {
   char last = '.';
   bool legal = true;
   for (const char c : name) {
-    const bool in_word = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
-    legal = legal && (in_word || (c == '.' && last != '.'));
+    legal = legal && IsNameCharacter(c) && (c != '.' || last != '.');
     last = c;
   }
   if (legal && last != '.') return Status::Ok();
-  return InvalidArgument(
-      "{} name '{}': expected letters, digits, '_' and '-', in parts joined by '.'", what, name);
+  return InvalidArgument("{} name '{}': expected letters, digits and '_', in parts joined by '.'",
+                         what, name);
 }
 
 Trace::Trace(zg::Graph* graph, Section* section, Variables* variables)

@@ -16,7 +16,7 @@ namespace zg::nn {
 
 class Parameter;
 
-// Letters, digits, '_' and '-', in parts joined by '.'; `what` is for the message: "input".
+// Error unless letters, digits and '_' in parts joined by '.'. `what` is for the message: "input".
 Status CheckName(std::string_view what, std::string_view name);
 
 class Trace {

@@ -90,10 +90,11 @@ struct Gpt : nn::Module {
       return Fail(InvalidArgument("got tokens i64{}, expected (B, {}): the context",
                                   tokens.shape().ToString(), context));
     }
-    Var x = add_broadcast(token_embedding(tokens), position_embedding.weight);
-    x = embedding_dropout(x);
+    Var x = token_embedding(tokens);
+    x = embedding_dropout(add_broadcast(x, position_embedding.weight));
     for (GptBlock& block : blocks) x = block(x);
-    return linear(final_norm(x), token_embedding.weight);
+    x = final_norm(x);
+    return linear(x, token_embedding.weight);
   }
 };
 

@@ -1,0 +1,278 @@
+// Trains a GPT-2 on text, byte by byte, or on a token file; prints its loss beside that of a bigram
+// model and a text that it writes.
+//   bazel run -c opt //models/gpt -- --ranks 2 --zero 2
+//   bazel run -c opt //models/gpt -- --preset mini --data book.txt
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/io/bigram.h"
+#include "framework/io/token_dataset.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/optim/schedule.h"
+#include "framework/runtime/console.h"
+#include "framework/runtime/summary.h"
+#include "models/gpt/model.h"
+#include "models/gpt/sampler.h"
+#include "zero/training_run.h"
+
+namespace zg {
+namespace {
+
+struct Flags {
+  std::string preset;
+  int64_t layers = 4;
+  int64_t heads = 4;
+  int64_t channels = 128;
+  int64_t context = 128;
+  double dropout = 0.0;
+  std::vector<std::string> data;
+  double validation_fraction = 0.1;
+  double lr = 2e-3;
+  double weight_decay = 0.1;
+  int64_t warmup_steps = 20;
+  double final_lr_factor = 0.1;
+  int64_t eval_every = 100;
+  int64_t eval_windows = 128;
+  int64_t sample_tokens = 400;
+  double temperature = 0.7;
+};
+
+void AddFlags(FlagParser* parser, Flags* flags) {
+  parser->Section("Model");
+  parser->AddChoice(
+      "preset", &flags->preset, {"mini", "gpt2"},
+      "sizes of a known model: mini 6/6/384/256, gpt2 12/12/768/1024 (layers/heads/embd/context)");
+  parser->AddInt("layers", &flags->layers, AtLeast(1), "transformer blocks");
+  parser->AddInt("heads", &flags->heads, AtLeast(1), "attention heads; must divide --embd");
+  parser->AddInt("embd", &flags->channels, AtLeast(1), "channels");
+  parser->AddInt("context", &flags->context, AtLeast(1), "tokens that a prediction sees");
+  parser->AddDouble("dropout", &flags->dropout, Between(0, 0.99), "dropout probability");
+  parser->Section("Data");
+  parser->AddStrings(
+      "data", &flags->data,
+      "text files, whose bytes are the tokens, or one .bin file of u16 tokens (nanoGPT, llm.c); "
+      "default: this project's own sources and documents",
+      "FILE");
+  parser->AddDouble("validation-fraction", &flags->validation_fraction, Between(0, 1),
+                    "share of the data, at its end");
+  parser->Section("Training");
+  parser->AddDouble("lr", &flags->lr, AtLeast(0), "AdamW's learning rate, after warm-up");
+  parser->AddDouble("weight-decay", &flags->weight_decay, AtLeast(0), "AdamW's weight decay");
+  parser->AddInt("warmup-steps", &flags->warmup_steps, AtLeast(0),
+                 "steps over which the learning rate rises");
+  parser->AddDouble("final-lr-factor", &flags->final_lr_factor, Between(0, 1),
+                    "of the learning rate, at the last step");
+  parser->AddInt("eval-every", &flags->eval_every, AtLeast(1), "steps between validations");
+  parser->AddInt("eval-windows", &flags->eval_windows, AtLeast(1),
+                 "contexts of validation data per validation");
+  parser->Section("Sample");
+  parser->AddInt("sample-tokens", &flags->sample_tokens, AtLeast(0),
+                 "tokens written at the end; 0: none");
+  parser->AddDouble("temperature", &flags->temperature, AtLeast(0),
+                    "0: always the likeliest token");
+}
+
+Status ApplyPreset(const FlagParser& parser, Flags* flags) {
+  if (flags->preset.empty()) return Status::Ok();
+  for (const char* name : {"layers", "heads", "embd", "context"}) {
+    if (parser.IsGiven(name))
+      return InvalidArgument("--{}: --preset {} sets it already; give one of them", name,
+                             flags->preset);
+  }
+  const bool mini = flags->preset == "mini";
+  flags->layers = flags->heads = mini ? 6 : 12;
+  flags->channels = mini ? 384 : 768;
+  flags->context = mini ? 256 : 1024;
+  return Status::Ok();
+}
+
+// The corpus that the build makes of the project's own files lies beside the program.
+std::string DefaultCorpus() {
+  std::error_code error;
+  return (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "corpus.txt")
+      .string();
+}
+
+class GptRun {
+ public:
+  GptRun(Job* job, const Flags& flags) : job_(*job), flags_(flags) {}
+
+  Status Run() {
+    zero::TrainingRun run;
+    ZG_RETURN_IF_ERROR(OpenData());
+    ZG_ASSIGN_OR_RETURN(run.rss_before_graph_bytes, zero::ResidentBytesNow());
+    models::GptConfig config;
+    config.layers = flags_.layers;
+    config.heads = flags_.heads;
+    config.channels = flags_.channels;
+    config.context = flags_.context;
+    config.vocabulary = data_->train.vocabulary_size();
+    config.dropout = flags_.dropout;
+    models::Gpt model(config);
+    nn::Graph graph("gpt", job_.size());
+    const Shape shape = {job_.options().batch, flags_.context};
+    const auto loss = [&](Inputs& in) {
+      return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+    };
+    graph.train(optim::AdamW{.lr = flags_.lr, .beta2 = 0.99, .weight_decay = flags_.weight_decay},
+                loss);
+    graph.eval("validate", loss);
+    graph.eval("continue", [&](Inputs& in) {
+      return model(in.i64("x", {1, flags_.context}, Sbp::B()));
+    });
+    zero::Configure(job_, graph.config());
+    ZG_ASSIGN_OR_RETURN(
+        std::unique_ptr<zero::Trainer> trainer,
+        zero::Trainer::Compile(graph, job_.communicator(), zero::TrainerOptionsOf(job_)));
+    Print(fmt::format("\n{} parameters, {} training and {} validation tokens\n",
+                      graph.num_parameters(), data_->train.size(), data_->validation.size()));
+
+    run.model = "gpt";
+    run.steps = job_.options().steps;
+    run.lr = flags_.lr;
+    run.tokens_per_step = job_.options().micro_batches * shape.num_elements();
+    run.feed = [&](zero::Trainer& t, int64_t step, int64_t micro_batch) {
+      return Feed(t, step, micro_batch);
+    };
+    run.lr_factor = [&](int64_t step) {
+      return optim::WarmupCosine(step, flags_.warmup_steps, run.steps, flags_.final_lr_factor);
+    };
+    run.after_step = [&](zero::Trainer& t, int64_t step) -> Status {
+      if (step % flags_.eval_every != 0 || step == run.steps) return Status::Ok();
+      ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(t));
+      Print(fmt::format("step {}: validation loss {:.4f}\n", step, validation));
+      return Status::Ok();
+    };
+    ZG_ASSIGN_OR_RETURN(const Report report, zero::RunTraining(job_, *trainer, run));
+    return Finish(*trainer, report);
+  }
+
+ private:
+  Status OpenData() {
+    if (flags_.channels % flags_.heads != 0) {
+      return InvalidArgument("--heads: got {}, expected a divisor of --embd {}", flags_.heads,
+                             flags_.channels);
+    }
+    if (flags_.data.empty()) flags_.data = {DefaultCorpus()};
+    ZG_ASSIGN_OR_RETURN(const TokenDataset all, TokenDataset::Open(flags_.data));
+    ZG_ASSIGN_OR_RETURN(data_, all.Split(flags_.validation_fraction));
+    ZG_RETURN_IF_ERROR(data_->train.CheckContext(static_cast<int>(flags_.context)));
+    ZG_RETURN_IF_ERROR(data_->validation.CheckContext(static_cast<int>(flags_.context)));
+    const int64_t needed = job_.options().batch * job_.size();
+    const int64_t windows = data_->validation.num_windows(static_cast<int>(flags_.context));
+    if (windows < needed) {
+      return InvalidArgument(
+          "{}: {} validation contexts, expected at least {} (--batch times the ranks); give more "
+          "data, a smaller "
+          "--batch or a larger --validation-fraction",
+          data_->validation.name(), windows, needed);
+    }
+    x_.resize(job_.options().batch * flags_.context);
+    y_.resize(x_.size());
+    return Status::Ok();
+  }
+
+  Status Feed(zero::Trainer& trainer, int64_t step, int64_t micro_batch) {
+    const uint64_t index = (step - 1) * job_.options().micro_batches + micro_batch;
+    ZG_RETURN_IF_ERROR(
+        data_->train.FillBatch(job_.options().seed, index, static_cast<int>(job_.options().batch),
+                               static_cast<int>(flags_.context), x_.data(), y_.data()));
+    return trainer.Feed({{"x", x_}, {"y", y_}});
+  }
+
+  // The mean over the first --eval-windows contexts of the validation data, as far as they fill
+  // whole rounds.
+  StatusOr<double> ValidationLoss(zero::Trainer& trainer) {
+    const int64_t batch = job_.options().batch;
+    const int64_t per_round = batch * job_.size();
+    const int64_t windows = std::min<int64_t>(
+        flags_.eval_windows, data_->validation.num_windows(static_cast<int>(flags_.context)));
+    const int64_t rounds = std::max<int64_t>(1, windows / per_round);
+    double sum = 0;
+    for (int64_t round = 0; round < rounds; ++round) {
+      ZG_RETURN_IF_ERROR(data_->validation.FillWindows(
+          round * per_round + job_.rank() * batch, static_cast<int>(batch),
+          static_cast<int>(flags_.context), x_.data(), y_.data()));
+      ZG_RETURN_IF_ERROR(trainer.Eval("validate", {{"x", x_}, {"y", y_}}));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.Result("validate"));
+      sum += loss[0];
+    }
+    return sum / static_cast<double>(rounds);
+  }
+
+  // Continues the beginning of the validation data.
+  StatusOr<std::vector<int64_t>> Sample(zero::Trainer& trainer) {
+    const models::Sampler sampler({flags_.temperature, static_cast<uint64_t>(job_.options().seed)});
+    const int64_t vocabulary = data_->train.vocabulary_size();
+    std::vector<int64_t> text;
+    const uint64_t prompt = std::min<uint64_t>(flags_.context / 2 + 1, data_->validation.size());
+    for (uint64_t i = 0; i < prompt; ++i) text.push_back(data_->validation[i]);
+    for (int64_t i = 0; i < flags_.sample_tokens; ++i) {
+      const models::ContextWindow window = models::LastTokens(text, flags_.context);
+      ZG_RETURN_IF_ERROR(trainer.Eval("continue", {{"x", window.tokens}}));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.Result("continue"));
+      text.push_back(sampler.Draw(logits.data() + window.last * vocabulary, vocabulary, i));
+    }
+    return std::vector<int64_t>(text.begin() + static_cast<int64_t>(prompt), text.end());
+  }
+
+  Status Finish(zero::Trainer& trainer, const Report& report) {
+    ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
+    Print("\n" + Summary(report));
+    const double bigram =
+        job_.is_main() ? BigramModel::Fit(data_->train).MeanNegativeLogLikelihood(data_->validation)
+                       : 0;
+    Print(
+        fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits); a bigram model of the "
+                    "same text has {:.4f}\n",
+                    validation, validation / std::log(2.0), bigram));
+    if (flags_.sample_tokens > 0) {
+      ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample, Sample(trainer));
+      if (data_->train.vocabulary_size() <= 256) {
+        Print(fmt::format("\nIt continues the validation text with:\n{}\n",
+                          models::PrintableText(sample)));
+      } else {
+        Print(fmt::format("\nIt continues the validation tokens with:\n{}\n",
+                          fmt::join(sample, " ")));
+      }
+    }
+    if (!job_.is_main() || job_.options().report.empty()) return Status::Ok();
+    return WriteReport(job_.options().report, report);
+  }
+
+  void Print(const std::string& text) const {
+    if (job_.is_main()) PrintOut(text);
+  }
+
+  Job& job_;
+  Flags flags_;
+  std::optional<TokenSplit> data_;
+  std::vector<int64_t> x_;
+  std::vector<int64_t> y_;
+};
+
+int Main(int argc, char** argv) {
+  RegisterAllOps();
+  Flags flags;
+  FlagParser parser("Trains a GPT-2 on text and lets it write.");
+  AddFlags(&parser, &flags);
+  JobOptions defaults;
+  defaults.steps = 1000;
+  defaults.batch = 8;
+  Job job = Job::Start(argc, argv, parser, defaults);
+  job.CheckOnAllRanks(ApplyPreset(parser, &flags));
+  if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
+  GptRun run(&job, flags);
+  job.CheckOnAllRanks(run.Run());
+  return 0;
+}
+
+}  // namespace
+}  // namespace zg
+
+int main(int argc, char** argv) { return zg::Main(argc, argv); }

@@ -1,0 +1,131 @@
+// Trains the model of PyTorch's recipe for its ZeroRedundancyOptimizer: 20 x Linear(2000, 2000),
+// Adam, random data.
+//   bazel run -c opt //models/recipe -- --ranks 2 --zero 2
+//   bazel run -c opt //models/recipe -- --ranks 2 --compare      stages 0 to 3 in one table
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "framework/base/random.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/runtime/console.h"
+#include "framework/runtime/format.h"
+#include "framework/runtime/summary.h"
+#include "models/recipe/model.h"
+#include "zero/training_run.h"
+
+namespace zg {
+namespace {
+
+struct Flags {
+  int64_t layers = 20;
+  int64_t width = 2000;
+  double lr = 0.01;
+  bool compare = false;
+};
+
+// Inputs and targets: standard normal, a function of (seed, step, micro-batch).
+class RandomData {
+ public:
+  RandomData(int64_t elements, uint64_t seed) : seed_(seed), x_(elements), y_(elements) {}
+
+  Status Feed(zero::Trainer& trainer, int64_t step, int64_t micro_batch) {
+    const RandomKey key = FoldIn(FoldIn(RandomKey{seed_}, step), micro_batch);
+    FillNormal(FoldIn(key, "x"), 0, x_.size(), 0.0f, 1.0f, x_.data());
+    FillNormal(FoldIn(key, "y"), 0, y_.size(), 0.0f, 1.0f, y_.data());
+    return trainer.Feed({{"x", x_}, {"y", y_}});
+  }
+
+ private:
+  uint64_t seed_;
+  std::vector<float> x_;
+  std::vector<float> y_;
+};
+
+StatusOr<Report> Train(Job& job, const Flags& flags, int stage) {
+  zero::TrainingRun run;
+  ZG_ASSIGN_OR_RETURN(run.rss_before_graph_bytes, zero::ResidentBytesNow());
+  models::Recipe model(flags.layers, flags.width);
+  nn::Graph graph("recipe", job.size());
+  const Shape shape = {job.options().batch, flags.width};
+  graph.train(optim::Adam{.lr = flags.lr},
+              [&](Inputs& in) { return mse_loss(model(in.f32("x", shape)), in.f32("y", shape)); });
+  zero::Configure(job, graph.config());
+  graph.config().enable_zero({.stage = stage,
+                              .bucket_bytes = job.options().bucket_bytes(),
+                              .shard_min_elements = job.options().shard_min_elements});
+  ZG_ASSIGN_OR_RETURN(
+      std::unique_ptr<zero::Trainer> trainer,
+      zero::Trainer::Compile(graph, job.communicator(), zero::TrainerOptionsOf(job)));
+  RandomData data(shape.num_elements(), job.options().seed);
+  run.model = "recipe";
+  run.steps = job.options().steps;
+  run.lr = flags.lr;
+  run.feed = [&](zero::Trainer& t, int64_t step, int64_t micro_batch) {
+    return data.Feed(t, step, micro_batch);
+  };
+  return zero::RunTraining(job, *trainer, run);
+}
+
+std::string CompareTable(const std::vector<Report>& reports) {
+  std::vector<std::vector<std::string>> rows = {{"stage"}};
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    rows[0].emplace_back(MemoryCategoryName(static_cast<MemoryCategory>(i)));
+  }
+  for (const char* title :
+       {"peak", "sent per step", "ms per step", "parameter sum", "parameter sha256"}) {
+    rows[0].emplace_back(title);
+  }
+  for (size_t stage = 0; stage < reports.size(); ++stage) {
+    const Report& report = reports[stage];
+    std::vector<std::string> row = {fmt::format("{}", stage)};
+    for (int64_t bytes : report.measured_memory.category_bytes) row.push_back(FormatBytes(bytes));
+    row.push_back(FormatBytes(report.measured_memory.peak_bytes));
+    int64_t sent = 0;
+    for (const Traffic& traffic : report.measured_traffic) sent += traffic.bytes;
+    row.push_back(FormatBytes(sent));
+    row.push_back(fmt::format("{:.1f}", report.speed.ms_per_step_median));
+    row.push_back(fmt::format("{:.9g}", report.final_state.param_sum));
+    row.push_back(report.final_state.param_sha256.substr(0, 12));
+    rows.push_back(std::move(row));
+  }
+  return FormatTable(rows);
+}
+
+int Main(int argc, char** argv) {
+  RegisterAllOps();
+  Flags flags;
+  FlagParser parser(
+      "Trains a stack of equal Linear layers on random data, as PyTorch's ZeRO recipe does.");
+  parser.Section("Model");
+  parser.AddInt("layers", &flags.layers, AtLeast(1), "linear layers");
+  parser.AddInt("width", &flags.width, AtLeast(1), "inputs and outputs of each");
+  parser.AddDouble("lr", &flags.lr, AtLeast(0), "Adam's learning rate");
+  parser.AddBool("compare", &flags.compare,
+                 "train at stages 0, 1, 2 and 3 one after another and print one table");
+  JobOptions defaults;
+  defaults.steps = 10;
+  defaults.batch = 20;
+  Job job = Job::Start(argc, argv, parser, defaults);
+  if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
+  std::vector<Report> reports;
+  const int first = flags.compare ? 0 : job.options().zero_stage;
+  const int last = flags.compare ? 3 : job.options().zero_stage;
+  for (int stage = first; stage <= last; ++stage) {
+    reports.push_back(job.ValueOnAllRanks(Train(job, flags, stage)));
+    if (job.is_main()) PrintOut(fmt::format("\nstage {}\n{}", stage, Summary(reports.back())));
+  }
+  if (!job.is_main()) return 0;
+  if (flags.compare) PrintOut("\n" + CompareTable(reports));
+  if (!job.options().report.empty()) {
+    const Status written = WriteReport(job.options().report, reports.back());
+    if (!written.ok()) job.Fail(written);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace zg
+
+int main(int argc, char** argv) { return zg::Main(argc, argv); }

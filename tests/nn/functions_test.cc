@@ -1,0 +1,152 @@
+#include "framework/nn/functions.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/nn/nn.h"
+#include "tests/nn/traced_text.h"
+
+namespace zg::nn {
+namespace {
+
+using Build = std::function<Var(Inputs&)>;
+
+// The line of the last node before the output.
+std::string LastNode(const Build& build) {
+  const std::string text = TracedText([&](Inputs& in) -> Outputs { return build(in); });
+  const size_t output = text.rfind("output ");
+  if (output == std::string::npos) return text;
+  const size_t end = output - 1;
+  const size_t begin = text.rfind('\n', end - 1);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin + 1));
+}
+
+TEST(FunctionsTest, ArithmeticOnEqualShapes) {
+  const auto with = [](const std::function<Var(Var, Var)>& function) {
+    return LastNode([&](Inputs& in) { return function(in.f32("a", {2, 3}), in.f32("b", {2, 3})); });
+  };
+  EXPECT_EQ(with([](Var a, Var b) { return a + b; }), "%add: f32[2,3] = add %a, %b");
+  EXPECT_EQ(with([](Var a, Var b) { return a - b; }), "%subtract: f32[2,3] = subtract %a, %b");
+  EXPECT_EQ(with([](Var a, Var b) { return a * b; }), "%multiply: f32[2,3] = multiply %a, %b");
+  EXPECT_EQ(with([](Var a, Var) { return a * 2.0; }), "%scale: f32[2,3] = scale %a (factor=2.0)");
+  EXPECT_EQ(with([](Var a, Var) { return 0.5 * a; }), "%scale: f32[2,3] = scale %a (factor=0.5)");
+}
+
+TEST(FunctionsTest, Layers) {
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return relu(in.f32("x", {2, 3}));
+            }),
+            "%relu: f32[2,3] = relu %x");
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return gelu(in.f32("x", {2, 3}));
+            }),
+            "%gelu: f32[2,3] = gelu %x");
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return add_broadcast(in.f32("x", {2, 3}), in.f32("r", {3}, Sbp::B()));
+            }),
+            "%add_broadcast: f32[2,3] = add_broadcast %x, %r");
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return linear(in.f32("x", {2, 3}), in.f32("w", {4, 3}, Sbp::B()));
+            }),
+            "%linear: f32[2,4] = linear %x, %w");
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return linear(in.f32("x", {2, 3}), in.f32("w", {4, 3}, Sbp::B()),
+                            in.f32("b", {4}, Sbp::B()));
+            }),
+            "%linear: f32[2,4] = linear %x, %w, %b");
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return embedding(in.i64("ids", {2}), in.f32("table", {7, 3}, Sbp::B()));
+            }),
+            "%embedding: f32[2,3] = embedding %table, %ids");
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return attention(in.f32("qkv", {2, 4, 12}), 2);
+            }),
+            "%attention: f32[2,4,4], %attention.1: f32[2,2,4] = attention %qkv (heads=2)");
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return attention(in.f32("qkv", {2, 4, 12}), 1, false);
+            }),
+            "%attention: f32[2,4,4], %attention.1: f32[2,1,4] = attention %qkv (causal=false, "
+            "heads=1)");
+  EXPECT_EQ(
+      LastNode([](Inputs& in) {
+        return layer_norm(in.f32("x", {2, 3}), in.f32("g", {3}, Sbp::B()),
+                          in.f32("b", {3}, Sbp::B()), 1e-6);
+      }),
+      "%layer_norm: f32[2,3], %layer_norm.1: f32[2], %layer_norm.2: f32[2] = layer_norm %x, %g, %b "
+      "(epsilon=1e-06)");
+}
+
+TEST(FunctionsTest, LossesAreMeansOverTheMicroBatch) {
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return mse_loss(in.f32("prediction", {2, 3}), in.f32("target", {2, 3}));
+            }),
+            "%mse_loss: f32[] = mse_loss %prediction, %target (divisor=6.0)");
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return nn::cross_entropy(in.f32("logits", {2, 4, 10}), in.i64("targets", {2, 4}));
+            }),
+            "%softmax_cross_entropy: f32[], %softmax_cross_entropy.1: f32[2,4] = "
+            "softmax_cross_entropy %logits, %targets (divisor=8.0)");
+}
+
+TEST(FunctionsTest, VarsKnowTheirTypes) {
+  TracedText([](Inputs& in) {
+    const Var ids = in.i64("ids", {2, 5});
+    EXPECT_FALSE(ids.empty());
+    EXPECT_EQ(ids.shape(), (Shape{2, 5}));
+    EXPECT_EQ(ids.dtype(), DType::kI64);
+    EXPECT_EQ(ids.dim(0), 2);
+    EXPECT_EQ(ids.dim(-1), 5);
+    EXPECT_EQ(ids.value()->name, "ids");
+    return ids;
+  });
+}
+
+TEST(FunctionsTest, DoNothingOutsideOfATrace) {
+  EXPECT_TRUE(relu(Var()).empty());
+  EXPECT_TRUE((Var() + Var()).empty());
+  EXPECT_TRUE(dropout(Var(), 0.5).empty());
+  EXPECT_TRUE(mse_loss(Var(), Var()).empty());
+  EXPECT_EQ(Var().dim(0), 1);
+  EXPECT_EQ(Var().shape(), Shape());
+  EXPECT_EQ(Var().dtype(), DType::kF32);
+}
+
+TEST(FunctionsTest, DoNothingAfterAnError) {
+  const std::string text = TracedText([](Inputs& in) {
+    const Var x = in.f32("x", {2, 3});
+    const Var bad = x + in.f32("y", {2, 4});
+    EXPECT_TRUE(bad.empty());
+    EXPECT_TRUE(relu(x).empty()) << "even of a good Var";
+    EXPECT_TRUE(cross_entropy(bad, bad).empty());
+    EXPECT_TRUE(in.f32("z", {2}).empty());
+    EXPECT_EQ(bad.dim(5), 1);
+    return bad;
+  });
+  EXPECT_EQ(text, "graph test, eval 'run': add: shapes differ: a f32[2,3], b f32[2,4]");
+}
+
+TEST(FunctionsTest, ReportADimThatDoesNotExist) {
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              const Var x = in.f32("x", {2, 3});
+              EXPECT_EQ(x.dim(2), 1);
+              return x;
+            }),
+            "graph test, eval 'run': %x is f32[2,3], it has no dim 2");
+}
+
+TEST(FunctionsTest, ReportAnEmptyVar) {
+  EXPECT_EQ(LastNode([](Inputs& in) { return in.f32("x", {2}) + Var(); }),
+            "graph test, eval 'run': add: input 1: the Var is empty; it was never given a value");
+}
+
+TEST(FunctionsTest, ReportADropoutOutOfRange) {
+  for (const double probability : {-0.5, 1.0}) {
+    EXPECT_EQ(
+        LastNode([&](Inputs& in) { return dropout(in.f32("x", {2}), probability); }),
+        fmt::format("graph test, eval 'run': dropout: probability is {}, expected 0 <= probability "
+                    "< 1",
+                    probability));
+  }
+}
+
+}  // namespace
+}  // namespace zg::nn

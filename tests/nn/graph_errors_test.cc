@@ -1,0 +1,195 @@
+#include <gtest/gtest.h>
+
+#include "framework/nn/nn.h"
+
+namespace zg::nn {
+namespace {
+
+// What a graph of 2 ranks says about a training function of x (2, 3).
+std::string TrainError(const std::function<Var(Inputs&, Var)>& build,
+                       const optim::Optimizer& optimizer = optim::Sgd{}) {
+  Graph graph("test", 2);
+  graph.train(optimizer, [&](Inputs& in) { return build(in, in.f32("x", {2, 3})); });
+  return graph.status().message();
+}
+
+std::string EvalError(const std::function<Outputs(Inputs&)>& build) {
+  Graph graph("test", 2);
+  graph.eval("run", build);
+  return graph.status().message();
+}
+
+TEST(GraphErrorsTest, Loss) {
+  EXPECT_EQ(TrainError([](Inputs&, Var) { return Var(); }),
+            "graph test, train: the function returned no loss; return one, such as "
+            "cross_entropy(...)");
+  EXPECT_EQ(TrainError([](Inputs&, Var x) { return x; }),
+            "graph test, train: the loss %x is f32[2,3], expected the scalar f32[]; take the mean "
+            "with mse_loss or cross_entropy");
+  EXPECT_EQ(TrainError([](Inputs& in, Var) {
+              const Var same = in.f32("same", {2, 3}, Sbp::B());
+              return mse_loss(same, same);
+            }),
+            "graph test, train: the loss %mse_loss does not depend on an input with placement "
+            "S(dim), so that all ranks would compute the same");
+}
+
+TEST(GraphErrorsTest, WhatMeansDoNotAllow) {
+  const std::string rest =
+      " is a mean over one micro-batch; such means can only be scaled, and added to or subtracted "
+      "from each other, else the result would depend on the number of ranks";
+  EXPECT_EQ(TrainError([](Inputs&, Var x) { return relu(mse_loss(x, x)); }),
+            "graph test, train: relu: %mse_loss" + rest);
+  EXPECT_EQ(TrainError([](Inputs&, Var x) {
+              const Var loss = mse_loss(x, x);
+              return loss * loss;
+            }),
+            "graph test, train: multiply: %mse_loss" + rest);
+  Parameter penalty(nullptr, "penalty", {4}, Initializer::Ones());
+  EXPECT_EQ(TrainError([&](Inputs&, Var x) {
+              const Var loss = mse_loss(x, x);
+              return loss + mse_loss(penalty, penalty);
+            }),
+            "graph test, train: add: %mse_loss" + rest);
+  struct Squash : Module {
+    using Module::Module;
+    Var forward(Var x) override { return gelu(x); }
+  } squash(nullptr, "squash");
+  EXPECT_EQ(EvalError([&](Inputs& in) {
+              const Var x = in.f32("x", {2, 3});
+              return squash(mse_loss(x, x));
+            }),
+            "graph test, eval 'run': squash: gelu: %mse_loss" + rest);
+}
+
+TEST(GraphErrorsTest, Optimizer) {
+  EXPECT_EQ(TrainError([](Inputs&, Var x) { return mse_loss(x, x); }, optim::Sgd{.lr = -1.0}),
+            "graph test, train: Sgd: lr is -1, expected a finite number >= 0");
+}
+
+TEST(GraphErrorsTest, Inputs) {
+  EXPECT_EQ(TrainError([](Inputs& in, Var) { return in.i64("x", {2}); }),
+            "graph test, train: two inputs are named 'x'");
+  EXPECT_EQ(TrainError([](Inputs& in, Var) { return in.f32("", {2}); }),
+            "graph test, train: input name '': expected letters, digits and '_', in parts joined "
+            "by '.'");
+  EXPECT_EQ(TrainError([](Inputs& in, Var) {
+              return in.f32("y", {2, 0});
+            }),
+            "graph test, train: input 'y': got shape [2,0], expected dims >= 1");
+  EXPECT_EQ(TrainError([](Inputs& in, Var) { return in.f32("y", {}); }),
+            "graph test, train: input 'y': got placement S(0) for f32[], expected B, or S(dim) "
+            "with one of its dims");
+  EXPECT_EQ(TrainError([](Inputs& in, Var) { return in.f32("y", {2}, Sbp::S(1)); }),
+            "graph test, train: input 'y': got placement S(1) for f32[2], expected B, or S(dim) "
+            "with one of its dims");
+  EXPECT_EQ(TrainError([](Inputs& in, Var) { return in.f32("y", {2}, Sbp::P()); }),
+            "graph test, train: input 'y': got placement P for f32[2], expected B, or S(dim) with "
+            "one of its dims");
+}
+
+TEST(GraphErrorsTest, Results) {
+  EXPECT_EQ(EvalError([](Inputs&) { return Var(); }),
+            "graph test, eval 'run': result 'result': the Var is empty; it was never given a "
+            "value");
+  EXPECT_EQ(EvalError([](Inputs&) { return Outputs{}; }),
+            "graph test, eval 'run': the function returned no result");
+  EXPECT_EQ(EvalError([](Inputs& in) {
+              const Var x = in.f32("x", {2});
+              return Outputs{{"a", x}, {"a", x}};
+            }),
+            "graph test, eval 'run': two results are named 'a'");
+  EXPECT_EQ(EvalError([](Inputs& in) {
+              return Outputs{{"a b", in.f32("x", {2})}};
+            }),
+            "graph test, eval 'run': result name 'a b': expected letters, digits and '_', in parts "
+            "joined by '.'");
+}
+
+TEST(GraphErrorsTest, VarsOfAnotherFunction) {
+  Graph graph("test", 2);
+  Var kept;
+  graph.eval("first", [&](Inputs& in) { return kept = in.f32("x", {2}); });
+  graph.eval("second", [&](Inputs&) { return relu(kept); });
+  EXPECT_EQ(graph.status().message(),
+            "graph test, eval 'second': relu: input 0: the Var comes from another train or eval "
+            "function; each of them makes its own");
+
+  Graph other("other", 2);
+  other.eval("run", [&](Inputs&) { return kept; });
+  EXPECT_EQ(other.status().message(),
+            "graph other, eval 'run': result 'result': the Var comes from another train or eval "
+            "function; each of them makes its own");
+}
+
+TEST(GraphErrorsTest, CallsThatDoNotFit) {
+  const auto identity = [](Inputs& in) { return in.f32("x", {2}); };
+  const auto loss = [](Inputs& in) {
+    const Var x = in.f32("x", {2});
+    return mse_loss(x, x);
+  };
+  Graph twice("twice");
+  twice.train(optim::Sgd{}, loss);
+  twice.train(optim::Sgd{}, loss);
+  EXPECT_EQ(twice.status().message(),
+            "graph twice, train: called twice; a graph has one training loss");
+
+  Graph same("same");
+  same.eval("run", identity);
+  same.eval("run", identity);
+  EXPECT_EQ(same.status().message(),
+            "graph same, eval 'run': the graph has an eval of that name already; give this one "
+            "another");
+
+  Graph nameless("nameless");
+  nameless.eval("", identity);
+  EXPECT_EQ(nameless.status().message(),
+            "graph nameless, eval '': eval name '': expected letters, digits and '_', in parts "
+            "joined by '.'");
+
+  Graph nested("nested");
+  nested.eval("outer", [&](Inputs& in) {
+    nested.eval("inner", identity);
+    return in.f32("x", {2});
+  });
+  EXPECT_EQ(nested.status().message(),
+            "graph nested, eval 'inner': called inside the function of eval 'outer'; call it after "
+            "that");
+
+  Graph empty("empty");
+  empty.eval("run", std::function<Outputs(Inputs&)>());
+  EXPECT_EQ(empty.status().message(), "graph empty, eval 'run': got an empty function");
+}
+
+TEST(GraphErrorsTest, OnlyTheFirstIsKept) {
+  Graph graph("test");
+  graph.train(optim::Sgd{}, [](Inputs& in) { return in.f32("x", {0}); });
+  const std::string first = graph.status().message();
+  bool called = false;
+  graph.eval("run", [&](Inputs&) {
+    called = true;
+    return Var();
+  });
+  EXPECT_FALSE(called);
+  EXPECT_EQ(graph.status().message(), first);
+  EXPECT_EQ(graph.Finish().status().message(), first);
+}
+
+TEST(GraphErrorsTest, Finish) {
+  Graph empty("empty");
+  EXPECT_EQ(empty.Finish().status().message(),
+            "graph empty: neither train() nor eval() was called");
+
+  Graph uneven("uneven", 2);
+  uneven.eval("run", [](Inputs& in) { return in.f32("x", {2}); });
+  uneven.config().set_micro_batches(3);
+  EXPECT_EQ(uneven.Finish().status().message(),
+            "graph uneven: set_micro_batches: 3 micro-batches per step do not divide among 2 "
+            "ranks; use a multiple of 2, such as 4");
+
+  Graph none("none", 0);
+  EXPECT_EQ(none.status().message(), "graph none: got 0 ranks, expected at least 1");
+}
+
+}  // namespace
+}  // namespace zg::nn

@@ -1,0 +1,160 @@
+// The models against the parameters that the PyTorch models of tests/reference have.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "framework/io/safetensors.h"
+#include "framework/optim/append_update.h"
+#include "framework/passes/build_backward.h"
+#include "framework/passes/infer_sbp.h"
+#include "models/classifier/model.h"
+#include "models/gpt/model.h"
+#include "models/recipe/model.h"
+
+namespace zg::models {
+namespace {
+
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+Shapes ReferenceShapes(const std::string& name) {
+  const auto file = SafetensorsFile::Open("tests/reference/" + name + ".safetensors");
+  EXPECT_TRUE(file.ok()) << file.status().message();
+  Shapes shapes;
+  if (!file.ok()) return shapes;
+  for (const SafetensorsEntry& entry : file->entries()) {
+    if (entry.name.rfind("data.", 0) != 0) shapes[entry.name] = entry.shape;
+  }
+  return shapes;
+}
+
+Shapes ShapesOf(const nn::Graph& graph) {
+  Shapes shapes;
+  for (const nn::NamedParameter& parameter : graph.NamedParameters()) {
+    shapes[parameter.name] = parameter.shape.dims();
+  }
+  return shapes;
+}
+
+void TraceRecipe(nn::Graph* graph, int64_t depth, int64_t width) {
+  Recipe model(depth, width);
+  graph->train(optim::Adam{}, [&](Inputs& in) {
+    const Var x = in.f32("x", {8, width});
+    return mse_loss(model(x), in.f32("y", {8, width}));
+  });
+}
+
+void TraceClassifier(nn::Graph* graph, const ClassifierConfig& config) {
+  Classifier model(config);
+  graph->train(optim::Sgd{}, [&](Inputs& in) {
+    const Var x = in.f32("x", {16, config.inputs});
+    return cross_entropy(model(x), in.i64("y", {16}));
+  });
+}
+
+void TraceGpt(nn::Graph* graph, const GptConfig& config, int64_t time) {
+  Gpt model(config);
+  graph->train(optim::AdamW{}, [&](Inputs& in) {
+    const Var x = in.i64("x", {2, time});
+    return cross_entropy(model(x), in.i64("y", {2, time}));
+  });
+}
+
+constexpr GptConfig kReferenceGpt = {2, 2, 32, 16, 61};
+
+TEST(ModelsTest, RecipeHasTheParametersOfTheReference) {
+  nn::Graph graph("mlp");
+  TraceRecipe(&graph, 4, 32);
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(ShapesOf(graph), ReferenceShapes("mlp"));
+}
+
+TEST(ModelsTest, ClassifierHasTheParametersOfTheReference) {
+  nn::Graph graph("classifier");
+  TraceClassifier(&graph, {128, 64, 10});
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(ShapesOf(graph), ReferenceShapes("classifier"));
+}
+
+TEST(ModelsTest, GptHasTheParametersOfTheReference) {
+  nn::Graph graph("gpt");
+  TraceGpt(&graph, kReferenceGpt, 16);
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(ShapesOf(graph), ReferenceShapes("gpt"));
+}
+
+TEST(ModelsTest, NumbersOfParameters) {
+  nn::Graph recipe("recipe");
+  TraceRecipe(&recipe, 20, 2000);
+  EXPECT_EQ(recipe.num_parameters(), 20 * (2000 * 2000 + 2000));
+  nn::Graph classifier("classifier");
+  TraceClassifier(&classifier, {});
+  EXPECT_EQ(classifier.num_parameters(), 256 * 128 + 128 + 128 * 10 + 10);
+  nn::Graph gpt("gpt");
+  TraceGpt(&gpt, {}, 256);
+  EXPECT_EQ(gpt.num_parameters(), 10'844'160);
+}
+
+TEST(ModelsTest, GptInitializers) {
+  nn::Graph graph("gpt");
+  TraceGpt(&graph, {8, 2, 32, 16, 61}, 16);
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  const auto initializer_of = [&](const std::string& name) {
+    const StoredTensor* tensor = graph.ir().FindTensor(name);
+    return tensor == nullptr ? "none" : tensor->initializer.ToString();
+  };
+  EXPECT_EQ(initializer_of("token_embedding.weight"), "normal(0.02)");
+  EXPECT_EQ(initializer_of("position_embedding.weight"), "normal(0.02)");
+  EXPECT_EQ(initializer_of("blocks.7.attention.qkv.weight"), "normal(0.02)");
+  EXPECT_EQ(initializer_of("blocks.7.attention.qkv.bias"), "zeros");
+  EXPECT_EQ(initializer_of("blocks.7.attention.projection.weight"), "normal(0.005)");
+  EXPECT_EQ(initializer_of("blocks.7.mlp.expand.weight"), "normal(0.02)");
+  EXPECT_EQ(initializer_of("blocks.7.mlp.contract.weight"), "normal(0.005)");
+  EXPECT_EQ(initializer_of("blocks.7.mlp.contract.bias"), "zeros");
+  EXPECT_EQ(initializer_of("final_norm.weight"), "ones");
+}
+
+TEST(ModelsTest, GptDropoutIsAfterEmbeddingsAndSublayers) {
+  GptConfig config = kReferenceGpt;
+  config.dropout = 0.1;
+  nn::Graph graph("gpt");
+  TraceGpt(&graph, config, 16);
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  std::vector<std::string> scopes;
+  for (const Node* node : graph.ir().NodesOf("dropout")) scopes.push_back(node->scope);
+  EXPECT_EQ(scopes, (std::vector<std::string>{"embedding_dropout", "blocks.0.attention_dropout",
+                                              "blocks.0.mlp_dropout", "blocks.1.attention_dropout",
+                                              "blocks.1.mlp_dropout"}));
+}
+
+TEST(ModelsTest, GptNeedsAWholeContext) {
+  nn::Graph graph("gpt");
+  TraceGpt(&graph, kReferenceGpt, 8);
+  EXPECT_EQ(graph.status().message(),
+            "graph gpt, train: got tokens i64[2,8], expected (B, 16): the context");
+}
+
+// What the compiler does first works on every model, with its batch over 3 ranks.
+TEST(ModelsTest, CanBeTrained) {
+  nn::Graph recipe("recipe", 3);
+  TraceRecipe(&recipe, 4, 32);
+  nn::Graph classifier("classifier", 3);
+  TraceClassifier(&classifier, {});
+  nn::Graph gpt("gpt", 3);
+  TraceGpt(&gpt, kReferenceGpt, 16);
+  for (nn::Graph* graph : {&recipe, &classifier, &gpt}) {
+    ASSERT_TRUE(graph->Finish().ok());
+    const auto rule = optim::MakeUpdateRule(*graph->optimizer());
+    ASSERT_TRUE(rule.ok());
+    const size_t num_parameters = graph->NamedParameters().size();
+    const auto backward = BuildBackward().Run(graph->ir());
+    ASSERT_TRUE(backward.ok()) << backward.status().message();
+    EXPECT_EQ(graph->ir().NodesOf("parameter_gradient").size(), num_parameters);
+    const auto update = optim::AppendUpdate(*rule).Run(graph->ir());
+    ASSERT_TRUE(update.ok()) << update.status().message();
+    const auto placed = InferSbp().Run(graph->ir());
+    ASSERT_TRUE(placed.ok()) << placed.status().message();
+  }
+}
+
+}  // namespace
+}  // namespace zg::models

@@ -1,0 +1,206 @@
+#include "framework/nn/module.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/nn/nn.h"
+#include "tests/nn/traced_text.h"
+
+namespace zg::nn {
+namespace {
+
+std::vector<std::string> NamesOf(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const NamedParameter& parameter : graph.NamedParameters()) names.push_back(parameter.name);
+  return names;
+}
+
+struct Shift : Module {
+  Parameter value{this, "value", {3}, Initializer::Zeros()};
+  using Module::Module;
+  Var forward(Var x) override { return add_broadcast(x, value); }
+};
+
+struct Net : Module {
+  Linear hidden{this, "hidden", 3, 3};
+  ModuleList<Shift> shifts{this, "shifts", 2};
+  Sequential tail{this, "tail"};
+
+  explicit Net(const std::string& name = "") : Module(nullptr, name) {
+    tail.add<ReLU>();
+    tail.add<Linear>(3, 1, LinearOptions{.has_bias = false});
+  }
+  Var forward(Var x) {
+    x = hidden(x);
+    for (Shift& shift : shifts) x = shift(x);
+    return tail(x);
+  }
+};
+
+TEST(ModuleTest, PathsComeFromTheTree) {
+  Net net;
+  EXPECT_EQ(net.path(), "");
+  EXPECT_EQ(net.hidden.path(), "hidden");
+  EXPECT_EQ(net.hidden.weight.path(), "hidden.weight");
+  EXPECT_EQ(net.shifts.size(), 2);
+  EXPECT_EQ(net.shifts[1].value.path(), "shifts.1.value");
+  Net named("critic");
+  EXPECT_EQ(named.shifts[0].value.path(), "critic.shifts.0.value");
+}
+
+TEST(ModuleTest, NodesBelongToTheModuleThatMadeThem) {
+  Net net;
+  const std::string text = TracedText([&](Inputs& in) {
+    return scale(net(in.f32("x", {2, 3})), 2.0);
+  });
+  EXPECT_EQ(text,
+            "%x: f32[2,3] = input (dtype=\"f32\", name=\"x\", shape=[2,3])\n"
+            "%hidden.linear: f32[2,3] = linear %x, %hidden.weight, %hidden.bias  // hidden\n"
+            "%shifts.0.add_broadcast: f32[2,3] = add_broadcast %hidden.linear, %shifts.0.value  // "
+            "shifts.0\n"
+            "%shifts.1.add_broadcast: f32[2,3] = add_broadcast %shifts.0.add_broadcast, "
+            "%shifts.1.value  // shifts.1\n"
+            "%tail.0.relu: f32[2,3] = relu %shifts.1.add_broadcast  // tail.0\n"
+            "%tail.1.linear: f32[2,1] = linear %tail.0.relu, %tail.1.weight  // tail.1\n"
+            "%scale: f32[2,1] = scale %tail.1.linear (factor=2.0)\n"
+            "output %scale (name=\"result\")\n");
+}
+
+TEST(ModuleTest, ParametersBecomeVariablesAtTheirFirstUse) {
+  Net net;
+  Graph graph("test");
+  graph.eval("run", [&](Inputs& in) { return net(in.f32("x", {2, 3})); });
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(NamesOf(graph),
+            (std::vector<std::string>{"hidden.weight", "hidden.bias", "shifts.0.value",
+                                      "shifts.1.value", "tail.1.weight"}));
+  EXPECT_EQ(graph.num_parameters(), 9 + 3 + 3 + 3 + 3);
+}
+
+TEST(ModuleTest, AModuleUsedTwiceHasOneSetOfParameters) {
+  Linear square(nullptr, "square", 3, 3);
+  Graph graph("test");
+  graph.eval("run", [&](Inputs& in) { return square(square(in.f32("x", {2, 3}))); });
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(NamesOf(graph), (std::vector<std::string>{"square.weight", "square.bias"}));
+}
+
+TEST(ModuleTest, OneModuleServesSeveralGraphs) {
+  Linear layer(nullptr, "layer", 3, 3);
+  Graph first("first");
+  Graph second("second");
+  for (Graph* graph : {&first, &second}) {
+    graph->eval("run", [&](Inputs& in) { return layer(in.f32("x", {2, 3})); });
+    ASSERT_TRUE(graph->status().ok()) << graph->status().message();
+    EXPECT_EQ(graph->NamedParameters().size(), 2u);
+  }
+}
+
+TEST(ModuleTest, TwoModelsInOneGraphNeedNames) {
+  Net generator("generator");
+  Net critic("critic");
+  Graph graph("test");
+  graph.eval("run", [&](Inputs& in) {
+    const Var x = in.f32("x", {2, 3});
+    return generator(x) + critic(x);
+  });
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(graph.NamedParameters().size(), 10u);
+
+  Net one;
+  Net other;
+  EXPECT_EQ(TracedText([&](Inputs& in) {
+              const Var x = in.f32("x", {2, 3});
+              return one(x) + other(x);
+            }),
+            "graph test, eval 'run': hidden: two variables are named 'hidden.weight'; give one of "
+            "the modules another name");
+}
+
+TEST(ModuleTest, ParametersKeepTheirNamesWhenAValueHasIt) {
+  Parameter scale_parameter(nullptr, "scale", {3}, Initializer::Ones());
+  Graph graph("test");
+  graph.eval("run", [&](Inputs& in) {
+    return add_broadcast(in.f32("x", {2, 3}) * 2.0, scale_parameter);
+  });
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(graph.ir().FindValue("scale")->producer->op->name, "variable");
+}
+
+TEST(ModuleTest, ErrorsNameTheModule) {
+  struct Inner : Module {
+    using Module::Module;
+    Linear wide{this, "wide", 4, 4};
+    Var forward(Var x) override { return wide(x); }
+  };
+  struct Model : Module {
+    ModuleList<Inner> blocks{this, "blocks", 2};
+    Var forward(Var x) override { return blocks[1](x); }
+  } model;
+  EXPECT_EQ(TracedText([&](Inputs& in) {
+              return model(in.f32("x", {2, 3}));
+            }),
+            "graph test, eval 'run': blocks.1.wide: linear: inner dims differ: x f32[2,3], weight "
+            "f32[4,4], bias f32[4]");
+}
+
+TEST(ModuleTest, AForwardCanFail) {
+  struct Picky : Module {
+    using Module::Module;
+    Var forward(Var x) override {
+      if (x.dim(0) != 8) return Fail(InvalidArgument("got a batch of {}, expected 8", x.dim(0)));
+      return x;
+    }
+  } picky(nullptr, "picky");
+  EXPECT_EQ(TracedText([&](Inputs& in) {
+              return picky(in.f32("x", {2, 3}));
+            }),
+            "graph test, eval 'run': picky: got a batch of 2, expected 8");
+}
+
+TEST(ModuleTest, AModuleWithoutForwardCannotBeCalled) {
+  Module module(nullptr, "empty");
+  EXPECT_EQ(TracedText([&](Inputs& in) {
+              return module(in.f32("x", {2, 3}));
+            }),
+            "graph test, eval 'run': empty: the module has no `Var forward(Var)`, so it cannot be "
+            "called");
+}
+
+TEST(ModuleTest, SeveralArgumentsTakeAnOperatorOfOnesOwn) {
+  struct Mix : Module {
+    using Module::Module;
+    Var operator()(Var a, Var b) {
+      Scope scope(*this);
+      return a + b;
+    }
+  } mix(nullptr, "mix");
+  EXPECT_EQ(TracedText([&](Inputs& in) {
+              const Var a = in.f32("a", {2}), b = in.f32("b", {2});
+              return mix(a, b);
+            }),
+            "%a: f32[2] = input (dtype=\"f32\", name=\"a\", shape=[2])\n"
+            "%b: f32[2] = input (dtype=\"f32\", name=\"b\", shape=[2])\n"
+            "%mix.add: f32[2] = add %a, %b  // mix\n"
+            "output %mix.add (name=\"result\")\n");
+}
+
+TEST(ModuleTest, NamesAreChecked) {
+  for (const std::string name : {"", "a b", "a..b", ".a", "a.", "ä"}) {
+    Parameter parameter(nullptr, name, {3}, Initializer::Ones());
+    EXPECT_EQ(TracedText([&](Inputs& in) { return add_broadcast(in.f32("x", {3}), parameter); }),
+              "graph test, eval 'run': parameter name '" + name +
+                  "': expected letters, digits and '_', in parts joined by '.'");
+  }
+}
+
+TEST(ModuleTest, ParameterShapesAreChecked) {
+  Linear linear(nullptr, "narrow", 0, 3);
+  EXPECT_EQ(TracedText([&](Inputs& in) {
+              return linear(in.f32("x", {2, 3}));
+            }),
+            "graph test, eval 'run': narrow: parameter 'narrow.weight': got shape [3,0], expected "
+            "dims >= 1");
+}
+
+}  // namespace
+}  // namespace zg::nn
