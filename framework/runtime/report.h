@@ -38,7 +38,7 @@ struct MemoryUse {
 struct Speed {
   double ms_per_step_median = 0.0;
   double tokens_per_s = 0.0;
-  double flops_per_step = 0.0;
+  double flops_per_step = 0.0;  // of one rank
   double compile_ms = 0.0;
 };
 
@@ -50,7 +50,8 @@ struct Report {
 
   MemoryUse predicted_memory;
   MemoryUse measured_memory;
-  int64_t rss_peak_bytes = 0;                // of rank 0's process
+  int64_t rss_peak_bytes = 0;                // of rank 0's process, without its peers' memory
+  int64_t rss_before_graph_bytes = 0;        // of rank 0's process, before the model was built
   std::vector<int64_t> per_rank_peak_bytes;  // measured, by rank
 
   // Of one step, sent by one rank.

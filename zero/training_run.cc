@@ -1,0 +1,144 @@
+#include "zero/training_run.h"
+
+#include <chrono>
+
+#include "framework/runtime/console.h"
+#include "framework/runtime/process_memory.h"
+#include "framework/runtime/progress.h"
+
+namespace zg::zero {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+void AddDifference(const TrafficCounters& before, const TrafficCounters& after,
+                   TrafficCounters* sum) {
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    (*sum)[i].count += after[i].count - before[i].count;
+    (*sum)[i].bytes += after[i].bytes - before[i].bytes;
+  }
+}
+
+TrafficCounters PerStep(TrafficCounters sum, int64_t steps) {
+  for (Traffic& traffic : sum) {
+    traffic.count /= steps;
+    traffic.bytes /= steps;
+  }
+  return sum;
+}
+
+TrafficCounters Predicted(const Graph& graph) {
+  TrafficCounters counters = {};
+  const std::map<std::string, PredictedTraffic> traffic = PredictTraffic(graph);
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    const auto found = traffic.find(std::string(CollectiveName(static_cast<CollectiveKind>(i))));
+    if (found != traffic.end()) counters[i] = {found->second.count, found->second.bytes};
+  }
+  return counters;
+}
+
+StatusOr<std::vector<int64_t>> PeakOfEveryRank(const Executor& executor) {
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                      executor.communicator().Exchange(
+                          "peak memory", std::to_string(executor.meter().peak_bytes())));
+  std::vector<int64_t> peaks;
+  for (const std::string& text : texts) peaks.push_back(std::stoll(text));
+  return peaks;
+}
+
+Status FillMemory(const TrainingRun& run, const Executor& executor, Report* report) {
+  report->predicted_memory = {executor.plan().category_bytes, executor.plan().arena_bytes};
+  report->measured_memory = {executor.meter().category_bytes(), executor.meter().peak_bytes()};
+  ZG_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory());
+  // Peers' memory that is mapped here counts for the operating system, but it is theirs.
+  report->rss_peak_bytes =
+      memory.peak_resident_bytes - executor.communicator().peer_resident_bytes();
+  report->rss_before_graph_bytes = run.rss_before_graph_bytes;
+  ZG_ASSIGN_OR_RETURN(report->per_rank_peak_bytes, PeakOfEveryRank(executor));
+  return Status::Ok();
+}
+
+Status FillFinalState(Trainer& trainer, Report* report) {
+  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
+  report->final_state = {parameters.sum, parameters.sha256, state.sha256};
+  return Status::Ok();
+}
+
+}  // namespace
+
+StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run) {
+  const Executor& executor = trainer.executor();
+  const Communicator& communicator = executor.communicator();
+  Report report;
+  report.model = run.model;
+  report.config = job.config();
+  report.predicted_traffic = Predicted(executor.graph());
+  report.speed.compile_ms = trainer.compile_ms();
+  report.speed.flops_per_step = static_cast<double>(PredictFlops(executor.graph()));
+
+  ProgressOptions progress_options;
+  progress_options.total_steps = run.steps;
+  progress_options.tokens_per_step = run.tokens_per_step;
+  progress_options.flops_per_step = report.speed.flops_per_step * job.size();
+  progress_options.peak_memory_bytes = executor.plan().arena_bytes;
+  progress_options.terminal_columns = TerminalColumns();
+  Progress progress(progress_options);
+
+  TrafficCounters measured = {};
+  for (int64_t step = 1; step <= run.steps; ++step) {
+    const double factor = run.lr_factor == nullptr ? 1.0 : run.lr_factor(step);
+    trainer.set_lr_factor(factor);
+    const TrafficCounters before = communicator.traffic();
+    const Clock::time_point start = Clock::now();
+    ZG_ASSIGN_OR_RETURN(const float loss, trainer.Step([&](int64_t micro_batch) {
+      return run.feed(trainer, step, micro_batch);
+    }));
+    StepRecord record;
+    record.step = step;
+    record.loss = loss;
+    record.lr = run.lr * factor;
+    record.ms = MillisecondsSince(start);
+    AddDifference(before, communicator.traffic(), &measured);
+    report.steps.push_back(record);
+    if (job.is_main()) progress.Step(record);
+    if (run.after_step != nullptr) ZG_RETURN_IF_ERROR(run.after_step(trainer, step));
+  }
+  progress.Finish();
+  if (run.steps > 0) report.measured_traffic = PerStep(measured, run.steps);
+  report.speed.ms_per_step_median = MedianStepMs(report.steps);
+  if (report.speed.ms_per_step_median > 0) {
+    report.speed.tokens_per_s =
+        1e3 * static_cast<double>(run.tokens_per_step) / report.speed.ms_per_step_median;
+  }
+  ZG_RETURN_IF_ERROR(FillMemory(run, executor, &report));
+  ZG_RETURN_IF_ERROR(FillFinalState(trainer, &report));
+  return report;
+}
+
+TrainerOptions TrainerOptionsOf(const Job& job) {
+  TrainerOptions options;
+  options.seed = static_cast<uint64_t>(job.options().seed);
+  options.init_path = job.options().init;
+  options.dump_directory = job.options().print_ir;
+  return options;
+}
+
+void Configure(const Job& job, nn::GraphConfig& config) {
+  const JobOptions& options = job.options();
+  config.enable_zero({.stage = options.zero_stage,
+                      .bucket_bytes = options.bucket_bytes(),
+                      .shard_min_elements = options.shard_min_elements});
+  config.set_micro_batches(options.micro_batches);
+}
+
+StatusOr<int64_t> ResidentBytesNow() {
+  ZG_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory());
+  return memory.resident_bytes;
+}
+
+}  // namespace zg::zero
