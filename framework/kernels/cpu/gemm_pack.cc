@@ -9,19 +9,18 @@
 namespace zg {
 namespace {
 
-static_assert(kPanelColumns == 2 * kLanes && kPackedColumnStride == kLanes);
+static_assert(kPanelUnit == kLanes && kTileRows == kLanes / 2);
 
-// Swaps element (i, j) of sixteen rows with (j, i): four rounds, each of which exchanges the
-// off-diagonal quarters of all squares of one size.
-template <int kHalf>
-ZG_INLINE void ExchangeQuarters(Lanes (&rows)[kLanes]) {
+// Exchanges the off-diagonal quarters of all squares of 2 * kHalf rows and columns.
+template <int kHalf, int kRows>
+ZG_INLINE void ExchangeQuarters(Lanes (&rows)[kRows]) {
   SignedLanes low;
   SignedLanes high;
   for (int i = 0; i < kLanes; ++i) {
     low[i] = (i & kHalf) == 0 ? i : i - kHalf + kLanes;
     high[i] = (i & kHalf) == 0 ? i + kHalf : i + kLanes;
   }
-  for (int i = 0; i < kLanes; ++i) {
+  for (int i = 0; i < kRows; ++i) {
     if ((i & kHalf) != 0) continue;
     const Lanes upper = rows[i];
     const Lanes lower = rows[i + kHalf];
@@ -30,78 +29,106 @@ ZG_INLINE void ExchangeQuarters(Lanes (&rows)[kLanes]) {
   }
 }
 
-ZG_INLINE void Transpose(Lanes (&rows)[kLanes]) {
-  ExchangeQuarters<8>(rows);
-  ExchangeQuarters<4>(rows);
-  ExchangeQuarters<2>(rows);
-  ExchangeQuarters<1>(rows);
-}
-
 // Sixteen columns of a panel, from sixteen columns of b.
-ZG_MULTIVERSION void TransposeStrip(const float* b, int64_t stride, int64_t depth, float* strip) {
+ZG_MULTIVERSION void TransposeStrip(const float* b, int64_t stride, int64_t depth, int64_t width,
+                                    float* strip) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     Lanes rows[kLanes];
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i) rows[i] = LoadLanes(b + i * stride + k);
-    Transpose(rows);
+    ExchangeQuarters<8>(rows);
+    ExchangeQuarters<4>(rows);
+    ExchangeQuarters<2>(rows);
+    ExchangeQuarters<1>(rows);
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) StoreLanes(rows[i], strip + (k + i) * kPanelColumns);
+    for (int i = 0; i < kLanes; ++i) StoreLanes(rows[i], strip + (k + i) * width);
   }
   for (; k < depth; ++k) {
-    for (int i = 0; i < kLanes; ++i) strip[k * kPanelColumns + i] = b[i * stride + k];
+    for (int i = 0; i < kLanes; ++i) strip[k * width + i] = b[i * stride + k];
   }
 }
 
-ZG_MULTIVERSION void CopyWholePanel(const float* b, int64_t stride, int64_t depth, float* panel) {
-  for (int64_t k = 0; k < depth; ++k) {
-    StoreLanes(LoadLanes(b + k * stride), panel + k * kPanelColumns);
-    StoreLanes(LoadLanes(b + k * stride + kLanes), panel + k * kPanelColumns + kLanes);
+ZG_MULTIVERSION void CopyStrip(const float* b, int64_t stride, int64_t depth, int64_t width,
+                               float* strip) {
+  for (int64_t k = 0; k < depth; ++k) StoreLanes(LoadLanes(b + k * stride), strip + k * width);
+}
+
+// Eight rows of a; two k fill one vector.
+ZG_MULTIVERSION void TransposeEightRows(const float* a, int64_t stride, int64_t depth,
+                                        float* piece) {
+  // After the exchanges vector i holds the eight elements of k = i, then those of k = i + 8.
+  int64_t k = 0;
+  for (; k + kLanes <= depth; k += kLanes) {
+    Lanes rows[kTileRows];
+#pragma GCC unroll 8
+    for (int i = 0; i < kTileRows; ++i) rows[i] = LoadLanes(a + i * stride + k);
+    ExchangeQuarters<4>(rows);
+    ExchangeQuarters<2>(rows);
+    ExchangeQuarters<1>(rows);
+#pragma GCC unroll 8
+    for (int i = 0; i < kTileRows; ++i) {
+      std::memcpy(piece + (k + i) * kTileRows, &rows[i], kTileRows * sizeof(float));
+      std::memcpy(piece + (k + i + kTileRows) * kTileRows,
+                  reinterpret_cast<const char*>(&rows[i]) + kTileRows * sizeof(float),
+                  kTileRows * sizeof(float));
+    }
+  }
+  for (; k < depth; ++k) {
+    for (int64_t i = 0; i < kTileRows; ++i) piece[k * kTileRows + i] = a[i * stride + k];
   }
 }
 
-ZG_MULTIVERSION void CopyLanes(const float* a, int64_t stride, int64_t depth, float* piece) {
+ZG_MULTIVERSION void CopyEightColumns(const float* a, int64_t stride, int64_t depth, float* piece) {
   for (int64_t k = 0; k < depth; ++k) {
-    StoreLanes(LoadLanes(a + k * stride), piece + k * kPackedColumnStride);
+    std::memcpy(piece + k * kTileRows, a + k * stride, kTileRows * sizeof(float));
   }
 }
 
 }  // namespace
 
-void PackPanel(const float* b, int64_t stride, int64_t depth, int64_t columns, float* panel) {
-  if (columns == kPanelColumns) return CopyWholePanel(b, stride, depth, panel);
-  for (int64_t k = 0; k < depth; ++k) {
-    float* const row = panel + k * kPanelColumns;
-    std::copy_n(b + k * stride, columns, row);
-    std::fill(row + columns, row + kPanelColumns, 0.0f);
-  }
-}
-
-void PackTransposedPanel(const float* b, int64_t stride, int64_t depth, int64_t columns,
-                         float* panel) {
-  for (int64_t begin = 0; begin < kPanelColumns; begin += kLanes) {
-    if (columns - begin >= kLanes) {
-      TransposeStrip(b + begin * stride, stride, depth, panel + begin);
+void PackPanel(const float* b, int64_t stride, int64_t depth, int64_t columns, int64_t width,
+               float* panel) {
+  for (int64_t begin = 0; begin < width; begin += kPanelUnit) {
+    if (columns - begin >= kPanelUnit) {
+      CopyStrip(b + begin, stride, depth, width, panel + begin);
       continue;
     }
     for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t j = begin; j < begin + kLanes; ++j) {
-        panel[k * kPanelColumns + j] = j < columns ? b[j * stride + k] : 0.0f;
+      for (int64_t j = begin; j < begin + kPanelUnit; ++j) {
+        panel[k * width + j] = j < columns ? b[k * stride + j] : 0.0f;
       }
     }
   }
 }
 
-void PackTileRows(const float* a, int64_t stride, int64_t depth, int64_t rows, float* piece) {
-  for (int64_t i = 0; i < rows; ++i) {
-    std::memcpy(piece + i * kPackedRowStride, a + i * stride, depth * sizeof(float));
+void PackTransposedPanel(const float* b, int64_t stride, int64_t depth, int64_t columns,
+                         int64_t width, float* panel) {
+  for (int64_t begin = 0; begin < width; begin += kPanelUnit) {
+    if (columns - begin >= kPanelUnit) {
+      TransposeStrip(b + begin * stride, stride, depth, width, panel + begin);
+      continue;
+    }
+    for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t j = begin; j < begin + kPanelUnit; ++j) {
+        panel[k * width + j] = j < columns ? b[j * stride + k] : 0.0f;
+      }
+    }
   }
 }
 
-void PackTileColumns(const float* a, int64_t stride, int64_t depth, int64_t rows, float* piece) {
-  if (rows == kPackedColumnStride) return CopyLanes(a, stride, depth, piece);
+void PackPiece(const float* a, int64_t stride, int64_t depth, int64_t rows, float* piece) {
+  if (rows == kTileRows) return TransposeEightRows(a, stride, depth, piece);
   for (int64_t k = 0; k < depth; ++k) {
-    std::copy_n(a + k * stride, rows, piece + k * kPackedColumnStride);
+    for (int64_t i = 0; i < rows; ++i) piece[k * kTileRows + i] = a[i * stride + k];
+  }
+}
+
+void PackTransposedPiece(const float* a, int64_t stride, int64_t depth, int64_t rows,
+                         float* piece) {
+  if (rows == kTileRows) return CopyEightColumns(a, stride, depth, piece);
+  for (int64_t k = 0; k < depth; ++k) {
+    std::copy_n(a + k * stride, rows, piece + k * kTileRows);
   }
 }
 

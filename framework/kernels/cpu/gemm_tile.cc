@@ -1,13 +1,11 @@
 #include "framework/kernels/cpu/gemm_tile.h"
 
-#include <cstddef>
-
-#include "framework/base/check.h"
+#include <algorithm>
 
 // Highway compiles the part up to HWY_AFTER_NAMESPACE once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/kernels/cpu/gemm_tile.cc"  // NOLINT
-// Targets that would do nothing better than the one below them.
+// Targets that would do nothing better here than the next one.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #include <hwy/foreach_target.h>
 // foreach_target.h has to come first.
@@ -18,119 +16,119 @@ HWY_BEFORE_NAMESPACE();
 namespace zg::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using Floats = hn::CappedTag<float, kPanelColumns>;
+using Floats = hn::CappedTag<float, kPanelUnit>;
 using FloatVector = hn::Vec<Floats>;
 
-// As many accumulators as the registers hold beside a row of B and an element of A.
 constexpr int kLanesPerVector = static_cast<int>(hn::MaxLanes(Floats()));
-constexpr int kVectors = static_cast<int>(kPanelColumns) / kLanesPerVector;
-constexpr int kRegisters = kLanesPerVector == 16 ? 32 : 16;
-constexpr int kRows = kVectors >= 8 ? 1
-                      : (kRegisters - kVectors) / kVectors > 14
-                          ? 14
-                          : (kRegisters - kVectors) / kVectors;
+constexpr int64_t kFloatsPerLine = 16;
+constexpr int64_t kPrefetchDepth = 16;  // how many k ahead B is fetched into the first-level cache
 
-template <int kTileRows, int64_t kRowStride, int64_t kDepthStride>
-void Tile(const GemmTile& tile) {
+// The part of a tile that fits the registers.
+template <int kRows, int kVectors>
+HWY_INLINE void Block(const GemmTile& tile) {
+  constexpr int64_t kWidth = kVectors * kLanesPerVector;
   const Floats floats;
-  const int64_t depth = tile.depth;
-  const float* HWY_RESTRICT a = tile.a;
-  const float* HWY_RESTRICT b = tile.b;
-  HWY_ALIGN float partial[kTileRows * kPanelColumns];
+  HWY_ALIGN static constexpr float kZeros[kMaxPanelWidth] = {};
+  HWY_ALIGN float partial[kRows * kMaxPanelWidth];
   float* c = tile.c;
   int64_t c_stride = tile.c_stride;
-  const bool whole = tile.columns == kPanelColumns;
+  const bool whole = tile.columns == kWidth;
   if (!whole) {
-    if (tile.continues) {
-      for (int i = 0; i < kTileRows; ++i) {
-        for (int64_t j = 0; j < kPanelColumns; ++j) {
-          partial[i * kPanelColumns + j] = j < tile.columns ? c[i * c_stride + j] : 0.0f;
-        }
-      }
+    for (int i = 0; tile.continues && i < kRows; ++i) {
+      std::copy_n(c + i * c_stride, tile.columns, partial + i * kWidth);
+      std::fill_n(partial + i * kWidth + tile.columns, kWidth - tile.columns, 0.0f);
     }
     c = partial;
-    c_stride = kPanelColumns;
+    c_stride = kWidth;
   }
 
-  FloatVector sums[kTileRows][kVectors];
+  const float* start = kZeros;
+  int64_t start_stride = 0;
   if (tile.start != nullptr) {
-    for (int v = 0; v < kVectors; ++v) {
-      const FloatVector start = hn::LoadU(floats, tile.start + v * kLanesPerVector);
-      for (int i = 0; i < kTileRows; ++i) sums[i][v] = start;
-    }
+    start = tile.start;
   } else if (tile.continues) {
-    for (int i = 0; i < kTileRows; ++i) {
-      for (int v = 0; v < kVectors; ++v) {
-        sums[i][v] = hn::LoadU(floats, c + i * c_stride + v * kLanesPerVector);
-      }
-    }
-  } else {
-    for (int i = 0; i < kTileRows; ++i) {
-      for (int v = 0; v < kVectors; ++v) sums[i][v] = hn::Zero(floats);
-      // They are stored at the end; fetch them meanwhile.
-      hwy::Prefetch(c + i * c_stride);
-      hwy::Prefetch(c + i * c_stride + kPanelColumns / 2);
+    start = c;
+    start_stride = c_stride;
+  }
+  FloatVector sums[kRows][kVectors];
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      sums[i][v] = hn::LoadU(floats, start + i * start_stride + v * kLanesPerVector);
     }
   }
 
-  for (int64_t k = 0; k < depth; ++k) {
-    FloatVector row[kVectors];
-    for (int v = 0; v < kVectors; ++v) row[v] = hn::Load(floats, b + v * kLanesPerVector);
-    for (int i = 0; i < kTileRows; ++i) {
-      const FloatVector element = hn::Set(floats, a[i * kRowStride]);
-      for (int v = 0; v < kVectors; ++v) {
-        sums[i][v] = hn::MulAdd(element, row[v], sums[i][v]);
-      }
+  const float* HWY_RESTRICT a = tile.a;
+  const float* HWY_RESTRICT b = tile.b;
+  const float* next_b = tile.next_b;
+  int64_t k = 0;
+  for (int section = 0; section < kRows; ++section) {
+    for (int64_t j = 0; j < kWidth; j += kFloatsPerLine) {
+      hwy::Prefetch(tile.next_c + section * tile.c_stride + j);
     }
-    a += kDepthStride;
-    b += kPanelColumns;
+    for (int64_t line = 0; line < tile.next_b_lines; ++line) {
+      hwy::Prefetch(next_b);
+      next_b += kFloatsPerLine;
+    }
+    const int64_t end = tile.depth * (section + 1) / kRows;
+    for (; k < end; ++k) {
+      FloatVector row[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        row[v] = hn::Load(floats, b + v * kLanesPerVector);
+      }
+      for (int64_t j = 0; j < kWidth; j += kFloatsPerLine) {
+        hwy::Prefetch(b + kPrefetchDepth * kWidth + j);
+      }
+      for (int i = 0; i < kRows; ++i) {
+        const FloatVector element = hn::Set(floats, a[i]);
+        for (int v = 0; v < kVectors; ++v) {
+          sums[i][v] = hn::MulAdd(element, row[v], sums[i][v]);
+        }
+      }
+      a += kTileRows;
+      b += kWidth;
+    }
   }
 
-  for (int i = 0; i < kTileRows; ++i) {
+  for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) {
       hn::StoreU(sums[i][v], floats, c + i * c_stride + v * kLanesPerVector);
     }
   }
   if (!whole) {
-    for (int i = 0; i < kTileRows; ++i) {
-      for (int64_t j = 0; j < tile.columns; ++j) {
-        tile.c[i * tile.c_stride + j] = partial[i * kPanelColumns + j];
-      }
+    for (int i = 0; i < kRows; ++i) {
+      std::copy_n(partial + i * kWidth, tile.columns, tile.c + i * tile.c_stride);
     }
   }
 }
 
-int64_t MaxTileRowsImpl() { return kRows; }
+using TileFunction = void (*)(const GemmTile& tile);
 
-template <int64_t kRowStride, int64_t kDepthStride>
-GemmTileFunction TileOfRows(int64_t rows) {
-  static constexpr GemmTileFunction kTiles[] = {
-    Tile<1, kRowStride, kDepthStride>,
-#if HWY_TARGET != HWY_SSE2 && HWY_TARGET != HWY_SCALAR
-    Tile<2, kRowStride, kDepthStride>,
-    Tile<3, kRowStride, kDepthStride>,
-#endif
-#if HWY_TARGET == HWY_AVX3
-    Tile<4, kRowStride, kDepthStride>,
-    Tile<5, kRowStride, kDepthStride>,
-    Tile<6, kRowStride, kDepthStride>,
-    Tile<7, kRowStride, kDepthStride>,
-    Tile<8, kRowStride, kDepthStride>,
-    Tile<9, kRowStride, kDepthStride>,
-    Tile<10, kRowStride, kDepthStride>,
-    Tile<11, kRowStride, kDepthStride>,
-    Tile<12, kRowStride, kDepthStride>,
-    Tile<13, kRowStride, kDepthStride>,
-    Tile<14, kRowStride, kDepthStride>,
-#endif
-  };
-  static_assert(sizeof(kTiles) / sizeof(kTiles[0]) == kRows);
-  return kTiles[rows - 1];
+// All rows at once where there are 32 wide registers; else in blocks of as many as fit.
+template <int kRows, int kUnits>
+void Tile(const GemmTile& tile) {
+  constexpr int kVectors = kUnits * static_cast<int>(kPanelUnit) / kLanesPerVector;
+  constexpr int kBlockRows =
+      kLanesPerVector == 16 ? kRows : std::min(kRows, std::max(1, 12 / kVectors));
+  GemmTile block = tile;
+  for (int row = 0; row + kBlockRows <= kRows; row += kBlockRows) {
+    Block<kBlockRows, kVectors>(block);
+    block.a += kBlockRows;
+    block.c += kBlockRows * tile.c_stride;
+    block.next_c += kBlockRows * tile.c_stride;
+    block.next_b += kBlockRows * tile.next_b_lines * kFloatsPerLine;
+  }
+  constexpr int kRest = kRows % kBlockRows;
+  if constexpr (kRest > 0) Block<kRest, kVectors>(block);
 }
 
-GemmTileFunction FindGemmTileImpl(ALayout layout, int64_t rows) {
-  return layout == ALayout::kRows ? TileOfRows<kPackedRowStride, 1>(rows)
-                                  : TileOfRows<1, kPackedColumnStride>(rows);
+template <int kUnits>
+constexpr TileFunction kTiles[kTileRows] = {Tile<1, kUnits>, Tile<2, kUnits>, Tile<3, kUnits>,
+                                            Tile<4, kUnits>, Tile<5, kUnits>, Tile<6, kUnits>,
+                                            Tile<7, kUnits>, Tile<8, kUnits>};
+
+void ComputeTileImpl(const GemmTile& tile, int64_t rows, int64_t width) {
+  static constexpr const TileFunction* kByUnits[] = {kTiles<1>, kTiles<2>, kTiles<3>};
+  kByUnits[width / kPanelUnit - 1][rows - 1](tile);
 }
 
 }  // namespace zg::HWY_NAMESPACE
@@ -139,14 +137,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace zg {
 
-HWY_EXPORT(MaxTileRowsImpl);
-HWY_EXPORT(FindGemmTileImpl);
+HWY_EXPORT(ComputeTileImpl);
 
-int64_t MaxTileRows() { return HWY_DYNAMIC_DISPATCH(MaxTileRowsImpl)(); }
-
-GemmTileFunction FindGemmTile(ALayout layout, int64_t rows) {
-  ZG_CHECK(rows >= 1 && rows <= MaxTileRows(), "a tile of {} rows", rows);
-  return HWY_DYNAMIC_DISPATCH(FindGemmTileImpl)(layout, rows);
+void ComputeTile(const GemmTile& tile, int64_t rows, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(ComputeTileImpl)(tile, rows, width);
 }
 
 }  // namespace zg
