@@ -31,7 +31,7 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PEER = Path(__file__).resolve().parent / "torch_peer.py"
@@ -98,15 +98,16 @@ def parse_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     args.models = args.models.split(",")
     args.stages = args.stages.split(",")
-    for flag, values, allowed in [("--models", args.models, ["recipe", "gpt"]), ("--stages", args.stages, list("0123"))]:
+    known = [("--models", args.models, ["recipe", "gpt"]), ("--stages", args.stages, list("0123"))]
+    for flag, values, allowed in known:
         wrong = [value for value in values if value not in allowed]
         if wrong:
-            parser.error(f"{flag}: got {wrong[0]!r}, expected some of {','.join(allowed)}")
+            parser.error(f"{flag}: got {wrong[0]!r}, expected some of {', '.join(allowed)}")
     return args
 
 
 def contenders(args: argparse.Namespace) -> List[Contender]:
-    return [contender for model in args.models for contender in torch_contenders(args, model) + our_contenders(args, model)]
+    return [c for model in args.models for c in torch_contenders(args, model) + our_contenders(args, model)]
 
 
 def torch_contenders(args: argparse.Namespace, model: str) -> List[Contender]:
@@ -119,8 +120,8 @@ def our_contenders(args: argparse.Namespace, model: str) -> List[Contender]:
     if args.torch_only:
         return []
     common = [*shlex.split(getattr(args, model)), *sizes(args, model), "--micro-batches", str(args.ranks)]
-    return [Contender(model, f"ours stage {stage}", [*common, "--zero", stage], "--report", f"torch {rival_mode(stage)}")
-            for stage in args.stages]
+    return [Contender(model, f"ours stage {stage}", [*common, "--zero", stage], "--report",
+                      rival=f"torch {rival_mode(stage)}") for stage in args.stages]
 
 
 def rival_mode(stage: str) -> str:
@@ -222,14 +223,20 @@ def measure_all(todo: List[Contender], args: argparse.Namespace) -> None:
 
 def different_work(todo: List[Contender]) -> List[str]:
     """One line for each of our contenders whose steps hold other numbers of tokens than its rival's."""
-    tokens = {(c.model, c.name): c.runs[0].ms_per_step * (c.runs[0].tokens_per_s or 0) / 1000 for c in todo}
+    tokens = {(c.model, c.name): tokens_per_step(c.runs[0]) for c in todo}
     lines = []
     for contender in todo:
-        ours, theirs = tokens[contender.model, contender.name], tokens.get((contender.model, contender.rival), 0)
-        if contender.model == "gpt" and ours and theirs and abs(ours / theirs - 1) > 0.05:
+        if contender.model != "gpt" or contender.rival is None:
+            continue
+        ours, theirs = tokens[contender.model, contender.name], tokens[contender.model, contender.rival]
+        if ours and theirs and abs(ours / theirs - 1) > 0.05:
             lines.append(f"gpt {contender.name} does {ours:.0f} tokens per step but {contender.rival} {theirs:.0f}: "
                          "not the same work")
     return lines
+
+
+def tokens_per_step(run: Run) -> float:
+    return run.ms_per_step * (run.tokens_per_s or 0) / 1000
 
 
 def summary(todo: List[Contender]) -> List[Dict[str, Any]]:
@@ -260,7 +267,8 @@ def median_or_none(values: List[Optional[float]]) -> Optional[float]:
 
 
 def print_table(rows: List[Dict[str, Any]]) -> None:
-    print(f"\n{'model':<8}{'who':<15}{'ms/step':>10}{'min..max':>20}{'tokens/s':>10}{'peak MB':>9}{'runs':>6}  against PyTorch")
+    print(f"\n{'model':<8}{'who':<15}{'ms/step':>10}{'min..max':>20}{'tokens/s':>10}{'peak MB':>9}{'runs':>6}"
+          "  against PyTorch")
     for row in rows:
         spread = f"{row['ms_per_step_min']:.1f}..{row['ms_per_step_max']:.1f}"
         tokens = "-" if row["tokens_per_s"] is None else f"{row['tokens_per_s']:.0f}"
@@ -274,7 +282,8 @@ def print_table(rows: List[Dict[str, Any]]) -> None:
 
 
 def write_json(path: str, args: argparse.Namespace, todo: List[Contender], rows: List[Dict[str, Any]]) -> None:
-    runs = [{"model": c.model, "name": c.name, "command": c.command, "runs": [asdict(run) for run in c.runs]} for c in todo]
+    runs = [{"model": c.model, "name": c.name, "command": c.command, "runs": [asdict(run) for run in c.runs]}
+            for c in todo]
     machine = {"processor": processor_name(), "cores": os.cpu_count()}
     result = {"config": vars(args), "machine": machine, "summary": rows, "contenders": runs}
     Path(path).write_text(json.dumps(result, indent=1) + "\n")

@@ -20,13 +20,14 @@ memory.per_rank_rss_peak.
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 RECIPE_DEPTH, RECIPE_WIDTH = 20, 2000
 DEFAULT_BATCH = {"recipe": 20, "gpt": 8}
@@ -81,9 +82,11 @@ def start_ranks(num_ranks: int) -> int:
 def wait_for_all(ranks: List["subprocess.Popen[bytes]"]) -> int:
     while True:
         codes = [process.poll() for process in ranks]
-        failed = [code for code in codes if code]
-        if failed:
-            return failed[0] if failed[0] > 0 else 1
+        for rank, code in enumerate(codes):
+            if code:
+                reason = f"exit code {code}" if code > 0 else f"killed by {signal.Signals(-code).name}"
+                print(f"torch_peer: rank {rank}: {reason}", file=sys.stderr)
+                return code if code > 0 else 1
         if all(code == 0 for code in codes):
             return 0
         time.sleep(0.05)
@@ -99,7 +102,7 @@ def run_rank(args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{args.store}", rank=args.rank, world_size=args.ranks)
     steps = train(args)
-    peaks: List[Optional[int]] = [None] * args.ranks
+    peaks: List[Any] = [None] * args.ranks
     dist.all_gather_object(peaks, peak_rss_bytes())
     if args.rank == 0:
         report(args, steps, peaks, torch.__version__)
