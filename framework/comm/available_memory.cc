@@ -101,6 +101,7 @@ StatusOr<AvailableMemory> ReadAvailableMemory(const std::string& root) {
 }
 
 Status CheckMemoryFor(int64_t arena_bytes, int num_ranks, const AvailableMemory& available) {
+  if (arena_bytes < 0) return InvalidArgument("an arena of {} bytes", arena_bytes);
   if (arena_bytes <= available.bytes / num_ranks) return Status::Ok();
   const int64_t max = std::numeric_limits<int64_t>::max();
   const int64_t required = arena_bytes > max / num_ranks ? max : arena_bytes * num_ranks;

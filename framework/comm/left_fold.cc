@@ -99,6 +99,7 @@ HWY_EXPORT(LeftFoldImpl);
 
 void LeftFold(const float* const* inputs, int num_inputs, int64_t elements, float* output) {
   ZG_CHECK(num_inputs >= 1 && elements >= 0, "{} inputs, {} elements", num_inputs, elements);
+  if (elements == 0) return;  // Empty buffers may be null.
   HWY_DYNAMIC_DISPATCH(LeftFoldImpl)(inputs, num_inputs, elements, output);
 }
 

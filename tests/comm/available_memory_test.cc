@@ -77,6 +77,10 @@ TEST(CheckMemoryForTest, SaysWhatIsRequiredAndWhatIsAvailable) {
       "higher ZeRO stage, smaller micro-batches or fewer ranks per host");
 }
 
+TEST(CheckMemoryForTest, RejectsANegativeSize) {
+  EXPECT_EQ(CheckMemoryFor(-1, 2, {1000, "a test"}).message(), "an arena of -1 bytes");
+}
+
 TEST(CheckMemoryForTest, DoesNotOverflow) {
   EXPECT_FALSE(CheckMemoryFor(int64_t{1} << 62, 1000, {int64_t{1} << 40, "a test"}).ok());
 }

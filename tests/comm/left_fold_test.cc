@@ -40,6 +40,7 @@ std::vector<const float*> Pointers(const Buffers& inputs) {
 
 void ExpectSameBits(const std::vector<float>& got, const std::vector<float>& expected) {
   ASSERT_EQ(got.size(), expected.size());
+  if (got.empty()) return;
   EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);
 }
 
@@ -51,8 +52,8 @@ class LeftFoldTest : public testing::TestWithParam<int64_t> {
 };
 
 TEST_P(LeftFoldTest, AddsInOrder) {
-  for (int num_inputs : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 100}) {
-    for (int64_t elements : {0, 1, 3, 16, 31, 1000, 2048, 5001}) {
+  for (int num_inputs : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 33}) {
+    for (int64_t elements : {0, 1, 3, 16, 31, 1000, 2048, 4097}) {
       SCOPED_TRACE(testing::Message() << num_inputs << " inputs of " << elements);
       const Buffers inputs = RandomInputs(num_inputs, elements);
       std::vector<float> output(elements, -1);
@@ -66,9 +67,9 @@ TEST_P(LeftFoldTest, OutputMayBeAnyOfTheInputs) {
   for (int num_inputs : {1, 2, 4, 9, 20}) {
     for (int own = 0; own < num_inputs; ++own) {
       SCOPED_TRACE(testing::Message() << "input " << own << " of " << num_inputs);
-      Buffers inputs = RandomInputs(num_inputs, 5001);
+      Buffers inputs = RandomInputs(num_inputs, 4097);
       const std::vector<float> expected = Expected(inputs);
-      LeftFold(Pointers(inputs).data(), num_inputs, 5001, inputs[own].data());
+      LeftFold(Pointers(inputs).data(), num_inputs, 4097, inputs[own].data());
       ExpectSameBits(inputs[own], expected);
     }
   }
