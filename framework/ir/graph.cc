@@ -102,6 +102,11 @@ StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
   ZG_ASSIGN_OR_RETURN(std::vector<TensorType> types, op->infer_shape(node->Call()));
   ZG_CHECK(static_cast<int>(types.size()) == op->num_outputs, "{}: shape rule gave {} outputs",
            op->name, types.size());
+  for (const TensorType& type : types) {
+    if (type.shape.IsValid()) continue;
+    return InvalidArgument("{}: got output type {}, expected dims >= 0 with at most 2^56 elements",
+                           op->name, type.ToString());
+  }
   for (Value* input : node->inputs) input->users.push_back(node.get());
   const std::string hint = spec.name.empty() ? op->name : spec.name;
   for (int i = 0; i < op->num_outputs; ++i) {

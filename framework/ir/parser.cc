@@ -10,7 +10,6 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 56;  // bytes of a tensor still fit an int64_t
 constexpr int64_t kMaxRanks = 1 << 20;
 
 // `%name: f32[4,8] {S(0)} @gradients`, left of the equals sign.
@@ -31,17 +30,11 @@ StatusOr<TensorType> ParseType(TextCursor* cursor) {
   if (!dtype.ok()) return cursor->ErrorAt(position, dtype.status());
   if (!cursor->LooksAt("[")) return cursor->Unexpected(kWhat);
   ZG_ASSIGN_OR_RETURN(std::vector<int64_t> dims, ParseIntegers(cursor));
-  int64_t num_elements = 1;
-  for (int64_t dim : dims) {
-    if (dim < 0 || __builtin_mul_overflow(num_elements, dim, &num_elements) ||
-        num_elements > kMaxElements) {
-      return cursor->ErrorAt(position,
-                             InvalidArgument("got {}{}, expected dims >= 0 with fewer than 2^56 "
-                                             "elements",
-                                             name, Shape(dims).ToString()));
-    }
-  }
-  return TensorType{*dtype, Shape(std::move(dims))};
+  const TensorType type = {*dtype, Shape(std::move(dims))};
+  if (type.shape.IsValid()) return type;
+  return cursor->ErrorAt(
+      position,
+      InvalidArgument("got {}, expected dims >= 0 with at most 2^56 elements", type.ToString()));
 }
 
 StatusOr<NdSbp> ParsePlacement(TextCursor* cursor) {

@@ -9,13 +9,7 @@ using Types = std::vector<TensorType>;
 
 StatusOr<Types> TypeFromAttributes(const OpCall& call) {
   ZG_ASSIGN_OR_RETURN(DType dtype, ParseDType(call.attributes.String("dtype")));
-  const std::vector<int64_t>& dims = call.attributes.Ints("shape");
-  for (int64_t dim : dims) {
-    if (dim < 0)
-      return InvalidArgument("{}: got shape {}, expected dims >= 0", call.op->name,
-                             Shape(dims).ToString());
-  }
-  return Types{{dtype, Shape(dims)}};
+  return Types{{dtype, Shape(call.attributes.Ints("shape"))}};
 }
 
 // Whatever placement the operands have, as long as it is the same for all of them.
@@ -124,8 +118,8 @@ OpDef BucketView() {
     const TensorType& bucket = call.inputs[0];
     const Shape shape(call.attributes.Ints("shape"));
     const int64_t offset = call.attributes.Int("offset");
-    if (bucket.shape.num_dims() != 1 || offset < 0 ||
-        offset + shape.num_elements() > bucket.shape.num_elements()) {
+    if (bucket.shape.num_dims() != 1 || !shape.IsValid() || offset < 0 ||
+        offset > bucket.shape.num_elements() - shape.num_elements()) {
       return InvalidArgument("bucket_view: shape {} at offset {} does not lie inside the bucket {}",
                              shape.ToString(), offset, bucket.ToString());
     }
@@ -156,17 +150,21 @@ OpDef BucketPack() {
       return InvalidArgument("bucket_pack: got {} offsets for {} inputs", offsets.size(),
                              call.inputs.size());
     }
+    const TensorType bucket = {call.inputs[0].dtype, Shape{call.attributes.Int("size")}};
     int64_t end = 0;
     for (size_t i = 0; i < offsets.size(); ++i) {
-      if (offsets[i] < end)
+      const TensorType& input = call.inputs[i];
+      if (offsets[i] < end) {
         return InvalidArgument("bucket_pack: input {} overlaps the one before it", i);
-      end = offsets[i] + call.inputs[i].shape.num_elements();
+      }
+      if (!bucket.shape.IsValid() ||
+          offsets[i] > bucket.shape.num_elements() - input.shape.num_elements()) {
+        return InvalidArgument("bucket_pack: input {}, {} at {}, does not lie inside the bucket {}",
+                               i, input.ToString(), offsets[i], bucket.ToString());
+      }
+      end = offsets[i] + input.shape.num_elements();
     }
-    if (end > call.attributes.Int("size")) {
-      return InvalidArgument("bucket_pack: inputs end at element {}, the bucket at {}", end,
-                             call.attributes.Int("size"));
-    }
-    return Types{{call.inputs[0].dtype, Shape{call.attributes.Int("size")}}};
+    return Types{bucket};
   };
   op.sbp_signatures = [](const OpCall& call) {
     return std::vector<SbpSignature>{{std::vector<Sbp>(call.inputs.size(), Sbp::P()), {Sbp::P()}}};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/base/check.h"
 
 namespace zg {
@@ -23,6 +25,19 @@ int64_t Shape::num_elements() const {
   int64_t product = 1;
   for (int64_t dim : dims_) product *= dim;
   return product;
+}
+
+bool Shape::IsValid() const {
+  int64_t product = 1;
+  for (int64_t dim : dims_) {
+    if (dim < 0) return false;
+    // As if no dim were 0, so that no order of the dims overflows.
+    if (__builtin_mul_overflow(product, std::max<int64_t>(dim, 1), &product) ||
+        product > kMaxElements) {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::string Shape::ToString() const { return fmt::format("[{}]", fmt::join(dims_, ",")); }

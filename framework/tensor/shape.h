@@ -1,4 +1,5 @@
-// Shape: the dims of a tensor, outermost first; row-major layout everywhere. A scalar has no dims and one element.
+// Shape: the dims of a tensor, outermost first; row-major layout everywhere. A scalar has no dims
+// and one element.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,8 @@ namespace zg {
 
 class Shape {
  public:
+  static constexpr int64_t kMaxElements = int64_t{1} << 56;
+
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
   explicit Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
@@ -19,6 +22,7 @@ class Shape {
   void set_dim(int i, int64_t size);
   const std::vector<int64_t>& dims() const { return dims_; }
   int64_t num_elements() const;
+  bool IsValid() const;  // dims >= 0, and at most kMaxElements: sizes in bytes fit an int64_t
   std::string ToString() const;  // "[20,2000]"
 
   friend bool operator==(const Shape& a, const Shape& b) { return a.dims_ == b.dims_; }

@@ -107,9 +107,9 @@ TEST_F(ParserErrorTest, Outputs) {
   EXPECT_EQ(LineError("  %y: f32[3 4] = relu %w"), "graph:5:13: got '4', expected ',' or ']'");
   EXPECT_EQ(LineError("  %y: f32[3,] = relu %w"), "graph:5:13: got ']', expected an integer");
   EXPECT_EQ(LineError("  %y: f32[3,-4] = relu %w"),
-            "graph:5:7: got f32[3,-4], expected dims >= 0 with fewer than 2^56 elements");
+            "graph:5:7: got f32[3,-4], expected dims >= 0 with at most 2^56 elements");
   EXPECT_EQ(LineError("  %y: f32[4294967296,4294967296] = relu %w"),
-            "graph:5:7: got f32[4294967296,4294967296], expected dims >= 0 with fewer than 2^56 "
+            "graph:5:7: got f32[4294967296,4294967296], expected dims >= 0 with at most 2^56 "
             "elements");
   EXPECT_EQ(LineError("  %y: f32[3,4] {S(0} = relu %w"),
             "graph:5:16: placement '{S(0}': expected one of B, P, S(dim) per mesh axis in braces, "
@@ -180,6 +180,10 @@ TEST_F(ParserErrorTest, Attributes) {
   EXPECT_EQ(LineError(start + "(size=1)"), "graph:5:16: test_options: unknown attribute 'size'");
   EXPECT_EQ(LineError(start + "(rate=1)"),
             "graph:5:16: test_options: attribute 'rate': got 1, expected the type of 0.5");
+  EXPECT_EQ(
+      LineError("  %v: f32[4] = input (dtype=\"f32\", name=\"v\", shape=[4294967296,4294967296])"),
+      "graph:5:16: input: got output type f32[4294967296,4294967296], expected dims >= 0 with "
+      "at most 2^56 elements");
   EXPECT_EQ(LineError("  %c: f32[] = constant"),
             "graph:5:15: constant: attribute 'value' is missing");
 }
