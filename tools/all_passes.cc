@@ -1,0 +1,80 @@
+#include "tools/all_passes.h"
+
+#include "framework/optim/append_update.h"
+#include "framework/passes/register_passes.h"
+#include "zero/accumulate_gradients.h"
+#include "zero/bucketing.h"
+#include "zero/shard_gradients.h"
+#include "zero/shard_optimizer_state.h"
+#include "zero/shard_parameters.h"
+
+namespace zg {
+namespace {
+
+PassDef AppendUpdate() {
+  PassDef def;
+  def.name = "append-update";
+  def.doc = "Append the optimizer's update of every parameter; optimizer: sgd, adam or adamw.";
+  def.options = {
+      {"optimizer", std::string("sgd")}, {"lr", 1e-3}, {"momentum", 0.0}, {"weight_decay", 0.0}};
+  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    const double lr = options.Float("lr");
+    const double momentum = options.Float("momentum");
+    const double weight_decay = options.Float("weight_decay");
+    const std::string& name = options.String("optimizer");
+    optim::Optimizer optimizer;
+    if (name == "sgd") {
+      optimizer = optim::Sgd{lr, momentum, weight_decay};
+    } else if (name == "adam") {
+      optim::Adam adam;
+      adam.lr = lr;
+      adam.weight_decay = weight_decay;
+      optimizer = adam;
+    } else if (name == "adamw") {
+      optim::AdamW adamw;
+      adamw.lr = lr;
+      adamw.weight_decay = weight_decay;
+      optimizer = adamw;
+    } else {
+      return InvalidArgument("got optimizer '{}', expected sgd, adam or adamw", name);
+    }
+    if (momentum != 0.0 && name != "sgd") {
+      return InvalidArgument("got momentum {} for {}, expected sgd", momentum, name);
+    }
+    ZG_ASSIGN_OR_RETURN(optim::UpdateRule rule, optim::MakeUpdateRule(optimizer));
+    return std::unique_ptr<Pass>(std::make_unique<optim::AppendUpdate>(std::move(rule)));
+  };
+  return def;
+}
+
+PassDef Bucketing() {
+  PassDef def;
+  def.name = "bucketing";
+  def.doc = "Lay parameters, gradients and optimizer state end to end in flat buckets.";
+  const zero::BucketingOptions defaults;
+  def.options = {{"bucket_bytes", defaults.bucket_bytes},
+                 {"shard_min_elements", defaults.shard_min_elements}};
+  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    zero::BucketingOptions bucketing;
+    bucketing.bucket_bytes = options.Int("bucket_bytes");
+    bucketing.shard_min_elements = options.Int("shard_min_elements");
+    return std::unique_ptr<Pass>(std::make_unique<zero::Bucketing>(bucketing));
+  };
+  return def;
+}
+
+}  // namespace
+
+void RegisterAllPasses(PassRegistry& registry) {
+  RegisterPasses(registry);
+  const auto add = [&](PassDef pass) { registry.Register(std::move(pass)); };
+  add(AppendUpdate());
+  add(Bucketing());
+  add(SimplePass<zero::AccumulateGradients>(
+      "Sum the gradients of a step's micro-batches on their owner."));
+  add(SimplePass<zero::ShardOptimizerState>("ZeRO stage 1: each rank updates its part."));
+  add(SimplePass<zero::ShardGradients>("ZeRO stage 2: reduce a gradient bucket once complete."));
+  add(SimplePass<zero::ShardParameters>("ZeRO stage 3: gather parameters only while in use."));
+}
+
+}  // namespace zg
