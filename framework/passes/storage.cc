@@ -46,8 +46,7 @@ class StorageAssigner {
         }
         return;
       case AliasRule::Kind::kInPlace:
-        if (SpansFreeBuffer(output) && CanOverwrite(node, input, output))
-          Merge(output, storage_.Of(input));
+        if (IsAlone(output) && CanOverwrite(node, input, output)) Merge(output, storage_.Of(input));
         return;
     }
   }
@@ -63,7 +62,7 @@ class StorageAssigner {
   void ProduceInVariable(const Node& assign) {
     const Value* variable = assign.inputs[0];
     const Value* value = assign.inputs[1];
-    if (BufferOf(variable) == BufferOf(value) || !SpansFreeBuffer(value)) return;
+    if (BufferOf(variable) == BufferOf(value) || IsVariable(value) || !IsAlone(value)) return;
     // The old contents must be dead once the value's producer runs; what the producer itself reads,
     // it may overwrite only where its op says so, and collectives into a variable do (all_gather:
     // the input is the rank's own part).
@@ -89,6 +88,12 @@ class StorageAssigner {
     const Location& location = storage_.Of(value);
     return !IsVariable(value) && location.offset_bytes == 0 && location.rank_stride_bytes == 0 &&
            storage_.buffers[location.buffer].bytes == graph_.LocalType(*value).bytes();
+  }
+
+  // Nothing else lies in the value's buffer; moving it cannot overwrite anything before its
+  // producer runs.
+  bool IsAlone(const Value* value) const {
+    return storage_.buffers[BufferOf(value)].members.size() == 1;
   }
 
   // `node` is the last reader of the memory of `input`, which is as large as `output` and not a
