@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -53,24 +54,6 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   }
   return row[b.size()];
 }
-
-// CLI11 parses the command line into texts; what they mean is decided here.
-class CommandLine {
- public:
-  explicit CommandLine(const std::string& description) : app_(description) {
-    app_.allow_extras();
-    app_.set_help_flag();
-    help_ = app_.add_flag("-h,--help", "print this help and exit")->group("Other");
-    app_.get_formatter()->column_width(32);
-  }
-
-  CLI::App& app() { return app_; }
-  bool help_requested() const { return help_->count() > 0; }
-
- private:
-  CLI::App app_;
-  CLI::Option* help_;
-};
 
 }  // namespace
 
@@ -214,64 +197,100 @@ void FlagParser::AddBool(std::string name, bool* value, std::string help) {
 
 namespace {
 
-template <typename Flag>
-void AddTo(CLI::App& app, const Flag& flag, bool is_switch, bool is_list) {
+// Shows a switch as --name,--no-name; CLI11 adds {false} to the second.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    if (const size_t at = name.find("{false}"); at != std::string::npos) name.erase(at, 7);
+    return name;
+  }
+};
+
+}  // namespace
+
+// CLI11 parses the command line into texts; what they mean is decided here.
+struct FlagParser::CommandLine {
+  explicit CommandLine(const FlagParser& parser);
+  void Add(const Flag& flag);
+
+  CLI::App app;
+  CLI::Option* help;
+};
+
+FlagParser::CommandLine::CommandLine(const FlagParser& parser) : app(parser.description_) {
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.allow_extras();
+  app.get_formatter()->column_width(30);
+  app.get_formatter()->label("OPTIONS", "flags");
+  app.set_help_flag();
+  for (const Flag& flag : parser.flags_) Add(flag);
+  help = app.add_flag("-h,--help", "print this help and exit")->group("Other");
+}
+
+void FlagParser::CommandLine::Add(const Flag& flag) {
   const std::string default_text = FormatFlagValue(flag.value());
   CLI::Option* option = nullptr;
-  std::string help = flag.help;
-  if (is_switch) {
+  std::string help_text = flag.help;
+  if (flag.kind == Kind::kSwitch) {
     option = app.add_flag(fmt::format("--{0},!--no-{0}", flag.name));
-    help += fmt::format(" [{}]", default_text == "true" ? "on" : "off");
+    help_text += fmt::format(" [{}]", default_text == "true" ? "on" : "off");
   } else {
+    const bool is_list = flag.kind == Kind::kList;
     option = app.add_option("--" + flag.name);
     option->type_name(flag.placeholder);
     option->expected(1, is_list ? CLI::detail::expected_max_vector_size : 1);
     option->allow_extra_args(is_list);
-    if (!default_text.empty()) help += fmt::format(" [{}]", default_text);
+    if (!default_text.empty()) help_text += fmt::format(" [{}]", default_text);
   }
   // All texts are wanted, so that a flag given twice is seen.
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  option->description(help);
+  option->description(help_text);
   option->group(flag.section);
 }
 
-}  // namespace
-
 std::string FlagParser::Help(std::string_view program) const {
-  CommandLine command_line(description_);
-  for (const Flag& flag : flags_) {
-    AddTo(command_line.app(), flag, flag.kind == Kind::kSwitch, flag.kind == Kind::kList);
-  }
-  command_line.app().name(std::string(program));
-  return command_line.app().help();
+  CommandLine command_line(*this);
+  command_line.app.name(std::string(program));
+  std::string help = command_line.app.help();
+  // CLI11 puts two empty lines between groups, and one at the end.
+  for (size_t at; (at = help.find("\n\n\n")) != std::string::npos;) help.erase(at, 1);
+  help.erase(help.find_last_not_of('\n') + 1);
+  return help + "\n";
 }
 
 StatusOr<bool> FlagParser::Parse(int argc, const char* const* argv) {
-  CommandLine command_line(description_);
-  CLI::App& app = command_line.app();
-  for (const Flag& flag : flags_) {
-    AddTo(app, flag, flag.kind == Kind::kSwitch, flag.kind == Kind::kList);
-  }
-
   for (int i = 1; i < argc; ++i) {
     // CLI11 would take the next argument for the value.
     const std::string_view argument(argv[i]);
     if (argument.size() > 3 && argument.substr(0, 2) == "--" && argument.back() == '=') {
-      return InvalidArgument("{}: got no value, expected one after '='", argument);
+      return InvalidArgument("{}: got no value, expected one after '='",
+                             argument.substr(0, argument.size() - 1));
     }
   }
+  CommandLine command_line(*this);
   try {
-    app.parse(argc, argv);
+    command_line.app.parse(argc, argv);
   } catch (const CLI::Error& error) {
     return InvalidArgument("{}", error.what());
   }
-  if (command_line.help_requested()) return true;
-  if (!app.remaining().empty()) return Unexpected(app.remaining().front());
-
+  if (command_line.help->count() > 0) return true;
+  const std::vector<std::string> remaining = command_line.app.remaining();
+  for (const std::string& argument : remaining) {
+    if (argument.substr(0, 1) == "-") return UnknownFlag(argument);
+  }
   for (Flag& flag : flags_) {
-    const std::vector<std::string>& texts = app.get_option("--" + flag.name)->results();
+    const std::vector<std::string>& texts =
+        command_line.app.get_option("--" + flag.name)->results();
     flag.is_given = !texts.empty();
     if (flag.is_given) ZG_RETURN_IF_ERROR(Assign(flag, texts));
+  }
+  // Last, because a flag that misses its value takes the next flag and leaves that one's value
+  // over.
+  if (!remaining.empty()) {
+    return InvalidArgument(
+        "unexpected argument '{}': every argument is a --flag or the value of one",
+        remaining.front());
   }
   return false;
 }
@@ -291,11 +310,7 @@ Status FlagParser::Assign(Flag& flag, const std::vector<std::string>& texts) {
   return flag.assign(texts);
 }
 
-Status FlagParser::Unexpected(const std::string& argument) const {
-  if (argument.empty() || argument[0] != '-') {
-    return InvalidArgument(
-        "unexpected argument '{}': every argument is a --flag or the value of one", argument);
-  }
+Status FlagParser::UnknownFlag(const std::string& argument) const {
   const std::string given = argument.substr(0, argument.find('='));
   const std::string bare = given.substr(std::min(given.find_first_not_of('-'), given.size()));
   std::string closest;

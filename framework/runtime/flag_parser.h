@@ -99,12 +99,14 @@ class FlagParser {
     bool is_given = false;
   };
 
+  struct CommandLine;
+
   void Add(Flag flag);
   template <typename Integer>
   void AddInteger(std::string name, Integer* value, NumberRange range, std::string help,
                   std::string placeholder);
   Status Assign(Flag& flag, const std::vector<std::string>& texts);
-  Status Unexpected(const std::string& argument) const;
+  Status UnknownFlag(const std::string& argument) const;
 
   std::string description_;
   std::string section_ = "Flags";

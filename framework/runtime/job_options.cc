@@ -24,13 +24,12 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddInt("ranks", &options->ranks, Between(1, kMaxRanks),
                 "processes; for more than one the program starts mpirun");
   flags->AddInt("zero", &options->zero_stage, Between(0, 3),
-                "ZeRO stage: what is sharded. 0 nothing, 1 optimizer state, 2 and gradients, 3 and "
-                "parameters",
+                "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
                 "STAGE");
   flags->AddChoice("device", &options->device, {"cpu", "cuda"}, "where the ranks compute");
   flags->AddInt("threads", &options->threads, AtLeast(1), "threads per rank");
   flags->AddDouble("timeout", &options->timeout_s, {0, kMaxTimeoutSeconds, /*without_min=*/true},
-                   "how long a rank waits for the others in a collective", "SECONDS");
+                   "how long a rank waits for the others", "SECONDS");
 
   flags->Section("Training");
   flags->AddInt("steps", &options->steps, AtLeast(1), "training steps");

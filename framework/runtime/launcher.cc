@@ -70,7 +70,10 @@ class File {
  public:
   explicit File(int descriptor = -1) : descriptor_(descriptor) {}
   File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  File& operator=(File&&) = delete;
+  File& operator=(File&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
   ~File() { Close(); }
   void Close() {
     if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
@@ -79,6 +82,22 @@ class File {
 
  private:
   int descriptor_;
+};
+
+// What mpirun writes comes through the launcher, because mpirun ends the job when it cannot write.
+struct Pipe {
+  static StatusOr<Pipe> Create() {
+    int ends[2] = {-1, -1};
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+      return FailedPrecondition("--ranks: a pipe to mpirun cannot be made: {}",
+                                std::strerror(errno));
+    }
+    Pipe pipe{File(ends[0]), File(ends[1])};
+    fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
+    return pipe;
+  }
+  File read_end;
+  File write_end;
 };
 
 sigset_t HandledSignals() {
@@ -90,9 +109,8 @@ sigset_t HandledSignals() {
   return signals;
 }
 
-std::vector<std::string> MpirunCommand(const std::string& mpirun, int num_ranks,
-                                       const std::string& private_directory, int argc,
-                                       const char* const* argv) {
+std::vector<std::string> MpirunArguments(int num_ranks, const std::string& private_directory,
+                                         int argc, const char* const* argv) {
   // Inside Bazel's runfiles a program finds its files by argv[0]; a bare name came from PATH.
   std::string program = argv[0];
   if (program.find('/') == std::string::npos) program = "/proc/self/exe";
@@ -101,8 +119,8 @@ std::vector<std::string> MpirunCommand(const std::string& mpirun, int num_ranks,
     const std::filesystem::path resolved = std::filesystem::read_symlink(program, error);
     if (!error) program = resolved.string();
   }
-  std::vector<std::string> command = {
-      mpirun,
+  std::vector<std::string> arguments = {
+      "mpirun",  // without its path, which would be an installation prefix to it
       "-n",
       std::to_string(num_ranks),
       // This host alone, also inside an allocation of several, and as many ranks as asked for.
@@ -124,11 +142,11 @@ std::vector<std::string> MpirunCommand(const std::string& mpirun, int num_ranks,
            {"btl_vader_backing_directory", private_directory},
            {"osc_sm_backing_directory", private_directory},
            {"mpi_yield_when_idle", "1"}}) {
-    command.insert(command.end(), {"--mca", name, value});
+    arguments.insert(arguments.end(), {"--mca", name, value});
   }
-  command.push_back(program);
-  command.insert(command.end(), argv + 1, argv + argc);
-  return command;
+  arguments.push_back(program);
+  arguments.insert(arguments.end(), argv + 1, argv + argc);
+  return arguments;
 }
 
 void SetLauncherEnvironment(const std::string& private_directory) {
@@ -142,8 +160,9 @@ void SetLauncherEnvironment(const std::string& private_directory) {
 }
 
 // The child's side of the fork.
-[[noreturn]] void BecomeMpirun(const std::vector<std::string>& command, const sigset_t& old_mask,
-                               int standard_error, pid_t launcher) {
+[[noreturn]] void BecomeMpirun(const std::string& mpirun, std::vector<std::string> arguments,
+                               const sigset_t& old_mask, const Pipe& output, const Pipe& errors,
+                               pid_t launcher) {
   // A group of its own: the terminal's Ctrl-C reaches the launcher alone, which passes it on once.
   setpgid(0, 0);
   // mpirun ends the ranks when the launcher is killed.
@@ -153,41 +172,47 @@ void SetLauncherEnvironment(const std::string& private_directory) {
   sigprocmask(SIG_SETMASK, &old_mask, nullptr);
   // mpirun would hand standard input to rank 0, and stop for it when in the background.
   if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
-  dup2(standard_error, STDERR_FILENO);
-  std::vector<char*> arguments;
-  for (const std::string& argument : command) {
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  }
-  arguments.push_back(nullptr);
-  execv(arguments[0], arguments.data());
-  PrintError(fmt::format("error: {}: {}\n", command[0], std::strerror(errno)));
+  dup2(output.write_end.get(), STDOUT_FILENO);
+  dup2(errors.write_end.get(), STDERR_FILENO);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(mpirun.c_str(), pointers.data());
+  PrintError(fmt::format("error: {}: {}\n", mpirun, std::strerror(errno)));
   _exit(kCannotExecute);
 }
 
-// Shows what comes from mpirun's standard error until there is no more for now. False at its end.
-bool ShowMessages(int pipe, MpirunMessages& messages) {
+// Gives what there is in the pipe to `show`, and closes the pipe at its end.
+template <typename Show>
+void ReadAll(File* pipe, const Show& show) {
   char buffer[4096];
-  while (true) {
-    const ssize_t count = read(pipe, buffer, sizeof(buffer));
+  while (pipe->get() >= 0) {
+    const ssize_t count = read(pipe->get(), buffer, sizeof(buffer));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return true;
-    if (count <= 0) return false;
-    PrintError(messages.Filter(std::string_view(buffer, static_cast<size_t>(count))));
+    if (count < 0 && errno == EAGAIN) return;
+    if (count <= 0) return pipe->Close();
+    show(std::string_view(buffer, static_cast<size_t>(count)));
   }
 }
 
-// Passes signals on until the child has ended; returns its status from waitpid.
-int WaitFor(pid_t child, int signals, int standard_error) {
+// Shows what the child writes and passes signals on to it until it has ended; returns its status
+// from waitpid.
+int WaitFor(pid_t child, const File& signals, File* output, File* errors) {
   MpirunMessages messages;
-  bool is_open = true;
+  const auto show_all = [&] {
+    ReadAll(output, PrintOut);
+    ReadAll(errors, [&](std::string_view bytes) { PrintError(messages.Filter(bytes)); });
+  };
   int status = 0;
   while (true) {
-    pollfd waited_for[] = {{signals, POLLIN, 0}, {is_open ? standard_error : -1, POLLIN, 0}};
+    // A negative descriptor is left out by poll.
+    pollfd waited_for[] = {
+        {signals.get(), POLLIN, 0}, {output->get(), POLLIN, 0}, {errors->get(), POLLIN, 0}};
     if (poll(waited_for, std::size(waited_for), -1) < 0) continue;
-    if (waited_for[1].revents != 0) is_open = ShowMessages(standard_error, messages);
+    show_all();
     if (waited_for[0].revents == 0) continue;
     signalfd_siginfo info;
-    if (read(signals, &info, sizeof(info)) != sizeof(info)) continue;
+    if (read(signals.get(), &info, sizeof(info)) != sizeof(info)) continue;
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) {
       if (waitpid(child, &status, WNOHANG) == child) break;
@@ -195,7 +220,7 @@ int WaitFor(pid_t child, int signals, int standard_error) {
       kill(child, signal == SIGHUP || signal == SIGQUIT ? SIGTERM : signal);
     }
   }
-  if (is_open) ShowMessages(standard_error, messages);
+  show_all();
   PrintError(messages.Finish());
   return status;
 }
@@ -241,13 +266,8 @@ StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
     }
   }
   ZG_ASSIGN_OR_RETURN(const PrivateDirectory directory, PrivateDirectory::Create());
-  int pipe_ends[2] = {-1, -1};
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0) {
-    return FailedPrecondition("--ranks: no pipe: {}", std::strerror(errno));
-  }
-  const File read_end(pipe_ends[0]);
-  File write_end(pipe_ends[1]);
-  fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
+  ZG_ASSIGN_OR_RETURN(Pipe output, Pipe::Create());
+  ZG_ASSIGN_OR_RETURN(Pipe errors, Pipe::Create());
 
   const sigset_t handled = HandledSignals();
   sigset_t old_mask;
@@ -256,14 +276,14 @@ StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
   const pid_t launcher = getpid();
   const pid_t child = signals.get() < 0 ? -1 : fork();
   if (child == 0) {
-    const std::vector<std::string> command =
-        MpirunCommand(mpirun, num_ranks, directory.path(), argc, argv);
     SetLauncherEnvironment(directory.path());
-    BecomeMpirun(command, old_mask, write_end.get(), launcher);
+    BecomeMpirun(mpirun, MpirunArguments(num_ranks, directory.path(), argc, argv), old_mask, output,
+                 errors, launcher);
   }
   const int fork_error = errno;
-  write_end.Close();
-  const int status = child < 0 ? 0 : WaitFor(child, signals.get(), read_end.get());
+  output.write_end.Close();
+  errors.write_end.Close();
+  const int status = child < 0 ? 0 : WaitFor(child, signals, &output.read_end, &errors.read_end);
   sigprocmask(SIG_SETMASK, &old_mask, nullptr);
   if (child < 0) {
     return FailedPrecondition("--ranks: mpirun cannot be started: {}", std::strerror(fork_error));

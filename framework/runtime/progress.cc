@@ -14,6 +14,7 @@ namespace zg {
 namespace {
 
 constexpr double kSecondsBetweenRedraws = 0.1;
+constexpr int kMinBarCells = 5;
 constexpr int kMaxBarCells = 30;
 
 double Now() {
@@ -54,22 +55,16 @@ void Progress::Finish() {
   bar_is_open_ = false;
 }
 
-std::string Progress::Rates() const {
-  std::string text;
-  const bool has_rate = average_.has_value() && average_.ms() > 0;
-  const double per_second = has_rate ? 1000 / average_.ms() : 0;
-  if (options_.tokens_per_step > 0) {
-    text += fmt::format(
-        "  {} tokens/s",
-        has_rate ? FormatCount(static_cast<double>(options_.tokens_per_step) * per_second) : "-");
-  }
-  if (has_rate && options_.peak_flops > 0) {
-    text += fmt::format("  MFU {}",
-                        FormatPercent(options_.flops_per_step * per_second / options_.peak_flops));
-  } else {
-    text += "  MFU n/a";
-  }
-  return text;
+std::string Progress::TokenRate() const {
+  const double ms = average_.has_value() ? average_.ms() : 0;
+  if (ms <= 0) return "-";
+  return FormatCount(static_cast<double>(options_.tokens_per_step) * 1000 / ms);
+}
+
+std::string Progress::Utilization() const {
+  const double ms = average_.has_value() ? average_.ms() : 0;
+  if (ms <= 0 || options_.peak_flops <= 0) return "n/a";
+  return FormatPercent(options_.flops_per_step * 1000 / ms / options_.peak_flops);
 }
 
 std::string Progress::Line(const StepRecord& record) const {
@@ -77,7 +72,9 @@ std::string Progress::Line(const StepRecord& record) const {
   std::string line =
       fmt::format("step {:>{}}/{}  loss {:.6f}", record.step, total.size(), total, record.loss);
   if (record.grad_norm) line += fmt::format("  grad norm {:.4g}", *record.grad_norm);
-  line += fmt::format("  lr {:.3e}  {:.1f} ms", record.lr, record.ms) + Rates();
+  line += fmt::format("  lr {:.3e}  {:.1f} ms", record.lr, record.ms);
+  if (options_.tokens_per_step > 0) line += fmt::format("  {} tokens/s", TokenRate());
+  line += fmt::format("  MFU {}", Utilization());
   if (options_.peak_memory_bytes > 0) {
     line += fmt::format("  peak {}", FormatBytes(options_.peak_memory_bytes));
   }
@@ -88,25 +85,23 @@ std::string Progress::Line(const StepRecord& record) const {
 // left must be covered.
 std::string Progress::Bar(const StepRecord& record) const {
   const std::string head = fmt::format("step {}/{}", record.step, options_.total_steps);
-  std::string tail = fmt::format("loss {:.4f}  lr {:.1e}  {:.1f} ms", record.loss, record.lr,
-                                 average_.has_value() ? average_.ms() : record.ms);
-  if (average_.has_value()) {
-    tail += Rates();
-    const double rest_s =
-        average_.ms() / 1000 * static_cast<double>(options_.total_steps - record.step);
-    tail += fmt::format("  {} left", FormatDuration(rest_s));
-  }
-  const size_t width = static_cast<size_t>(std::max(options_.terminal_columns - 1, 1));
-  const int free_cells =
-      static_cast<int>(width) - static_cast<int>(head.size() + tail.size()) - 6;  // " [", "]  "
+  const double ms = average_.has_value() ? average_.ms() : record.ms;
+  std::string tail = fmt::format("loss {:.4f} lr {:.3g} {:.1f} ms", record.loss, record.lr, ms);
+  if (options_.tokens_per_step > 0) tail += fmt::format(" {} tokens/s", TokenRate());
+  if (options_.peak_flops > 0) tail += fmt::format(" MFU {}", Utilization());
+  const int64_t num_left = options_.total_steps - record.step;
+  tail += fmt::format(" {} left", FormatDuration(ms / 1000 * static_cast<double>(num_left)));
+
+  const int width = std::max(options_.terminal_columns - 1, 1);
+  const int free_cells = width - static_cast<int>(head.size() + tail.size()) - 4;  // " [", "] "
   std::string bar;
-  if (const int cells = std::min(free_cells, kMaxBarCells); cells >= 5) {
+  if (const int cells = std::min(free_cells, kMaxBarCells); cells >= kMinBarCells) {
     const double done = static_cast<double>(record.step) /
                         static_cast<double>(std::max<int64_t>(options_.total_steps, 1));
     const int filled = static_cast<int>(std::floor(std::clamp(done, 0.0, 1.0) * cells));
-    bar = "  [" + std::string(filled, '#') + std::string(cells - filled, '.') + "]";
+    bar = " [" + std::string(filled, '#') + std::string(cells - filled, '.') + "]";
   }
-  std::string line = head + bar + "  " + tail;
+  std::string line = head + bar + " " + tail;
   line.resize(width, ' ');
   return line;
 }

@@ -51,7 +51,8 @@ class Progress {
   std::string Bar(const StepRecord& record) const;
 
  private:
-  std::string Rates() const;
+  std::string TokenRate() const;
+  std::string Utilization() const;
 
   ProgressOptions options_;
   MovingAverage average_;

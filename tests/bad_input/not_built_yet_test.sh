@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# not_built_yet_test.sh EXPECT_ERROR PROGRAM: a flag whose feature this build lacks is an error, never ignored.
+set -uo pipefail
+expect_error=$1
+program=$2
+[[ $program == */* ]] || program=./$program
+
+failed=0
+reject() {
+  local text=$1
+  shift
+  "$expect_error" "$program" 2 "$text" -- "$@" || failed=1
+}
+
+reject "--device: got 'cuda', but this build has CPU kernels only" --device cuda
+reject "--dtype: got 'bf16', but this build computes in f32 only" --dtype bf16
+reject "--dtype: got 'f16', but this build computes in f32 only" --dtype f16
+reject "--threads: got 2, but the kernels of this build use one thread per rank" --threads 2
+reject "--save: got '/tmp', but this build has no checkpoints yet" --save /tmp
+reject "--resume: got '/tmp', but this build has no checkpoints yet" --resume /tmp
+exit $failed

@@ -1,0 +1,103 @@
+#include "framework/runtime/job_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <vector>
+
+namespace zg {
+namespace {
+
+using ::testing::HasSubstr;
+
+JobOptions Parse(std::vector<const char*> arguments) {
+  JobOptions options;
+  FlagParser flags("");
+  AddJobFlags(&flags, &options);
+  arguments.insert(arguments.begin(), "program");
+  const StatusOr<bool> help = flags.Parse(static_cast<int>(arguments.size()), arguments.data());
+  EXPECT_TRUE(help.ok()) << help.status().message();
+  return options;
+}
+
+TEST(JobOptions, EveryFlagReachesItsField) {
+  const JobOptions options =
+      Parse({"--ranks=2", "--zero=3", "--device=cuda", "--dtype=bf16", "--steps=7", "--batch=5",
+             "--micro-batches=6", "--seed=9", "--threads=4", "--bucket-mb=0.5",
+             "--shard-min-elements=100", "--timeout=2.5", "--init=i", "--save=s", "--resume=r",
+             "--report=p", "--print-ir=d"});
+  EXPECT_EQ(options.ranks, 2);
+  EXPECT_EQ(options.zero_stage, 3);
+  EXPECT_EQ(options.device, "cuda");
+  EXPECT_EQ(options.dtype, "bf16");
+  EXPECT_EQ(options.steps, 7);
+  EXPECT_EQ(options.batch, 5);
+  EXPECT_EQ(options.micro_batches, 6);
+  EXPECT_EQ(options.seed, 9);
+  EXPECT_EQ(options.threads, 4);
+  EXPECT_EQ(options.bucket_bytes(), 1 << 19);
+  EXPECT_EQ(options.shard_min_elements, 100);
+  EXPECT_EQ(options.timeout_s, 2.5);
+  EXPECT_EQ(options.init, "i");
+  EXPECT_EQ(options.save, "s");
+  EXPECT_EQ(options.resume, "r");
+  EXPECT_EQ(options.report, "p");
+  EXPECT_EQ(options.print_ir, "d");
+}
+
+TEST(JobOptions, WhatIsNotBuiltIsAnError) {
+  EXPECT_TRUE(CheckSupported(Parse({})).ok());
+  EXPECT_EQ(CheckSupported(Parse({"--device=cuda"})).message(),
+            "--device: got 'cuda', but this build has CPU kernels only; use cpu");
+  EXPECT_EQ(CheckSupported(Parse({"--dtype=f16"})).message(),
+            "--dtype: got 'f16', but this build computes in f32 only; use f32");
+  EXPECT_THAT(CheckSupported(Parse({"--threads=2"})).message(),
+              HasSubstr("--threads: got 2, but the kernels of this build use one thread"));
+  EXPECT_THAT(CheckSupported(Parse({"--save=x"})).message(), HasSubstr("--save: got 'x', but"));
+  EXPECT_THAT(CheckSupported(Parse({"--resume=x"})).message(),
+              HasSubstr("--resume: got 'x', but this build has no checkpoints yet"));
+}
+
+TEST(JobOptions, MicroBatchesAreSpreadOverTheRanks) {
+  JobOptions options = Parse({});
+  EXPECT_TRUE(ResolveForRanks(3, &options).ok());
+  EXPECT_EQ(options.ranks, 3);
+  EXPECT_EQ(options.micro_batches, 3);
+
+  options = Parse({"--micro-batches=12"});
+  EXPECT_TRUE(ResolveForRanks(4, &options).ok());
+  EXPECT_EQ(options.micro_batches, 12);
+  EXPECT_EQ(ResolveForRanks(5, &options).message(),
+            "--micro-batches: got 12, expected a multiple of the 5 ranks: every rank computes the "
+            "same number per step");
+}
+
+TEST(JobOptions, PathsAreCheckedAndNothingIsLeftBehind) {
+  const std::string directory = testing::TempDir() + "/job_options_test";
+  std::filesystem::create_directories(directory);
+  JobOptions options;
+  EXPECT_TRUE(CheckPaths(options).ok());
+  options.report = directory + "/report.json";
+  EXPECT_TRUE(CheckPaths(options).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  options.report = directory + "/none/report.json";
+  EXPECT_THAT(CheckPaths(options).message(), HasSubstr("--report: "));
+  EXPECT_THAT(CheckPaths(options).message(), HasSubstr("does not exist; create it first"));
+
+  options = JobOptions();
+  options.init = directory + "/none.safetensors";
+  EXPECT_THAT(CheckPaths(options).message(), HasSubstr("--init: "));
+  options.init = directory;
+  EXPECT_THAT(CheckPaths(options).message(), HasSubstr("is not a file"));
+
+  options = JobOptions();
+  options.print_ir = directory + "/a/b";
+  EXPECT_TRUE(CheckPaths(options).ok());
+  EXPECT_TRUE(std::filesystem::is_directory(options.print_ir));
+  options.print_ir = "/proc/none";
+  EXPECT_THAT(CheckPaths(options).message(), HasSubstr("--print-ir: /proc/none: "));
+}
+
+}  // namespace
+}  // namespace zg
