@@ -10,6 +10,7 @@
 #include "models/classifier/model.h"
 #include "models/gpt/model.h"
 #include "models/recipe/model.h"
+#include "tests/testing/clobber_check.h"
 #include "zero/trainer.h"
 
 namespace zg::testing {
@@ -154,6 +155,8 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   result->param_sum = parameters.sum;
   result->optimizer_sha256 = state.sha256;
   const Executor& executor = trainer->executor();
+  ZG_RETURN_IF_ERROR(
+      CheckNothingIsClobbered(executor.graph(), executor.plan(), communicator.rank()));
   result->predicted = executor.plan().category_bytes;
   result->predicted_peak = executor.plan().arena_bytes;
   result->measured = executor.meter().category_bytes();

@@ -8,6 +8,7 @@ const KernelRegistry& CpuKernels() {
   static const KernelRegistry* const registry = [] {
     auto* kernels = new KernelRegistry;
     RegisterActivationKernels(*kernels);
+    RegisterAttentionKernels(*kernels);
     RegisterBroadcastKernels(*kernels);
     RegisterDropoutKernels(*kernels);
     RegisterElementwiseKernels(*kernels);

@@ -1,0 +1,92 @@
+#include "tests/testing/clobber_check.h"
+
+#include <algorithm>
+#include <set>
+
+namespace zg::testing {
+namespace {
+
+constexpr int64_t kWordBytes = 4;
+
+class Walk {
+ public:
+  Walk(const Graph& graph, const MemoryPlan& plan, int rank)
+      : graph_(graph), plan_(plan), rank_(rank), words_(plan.arena_bytes / kWordBytes) {}
+
+  Status Run() {
+    for (const auto& section : graph_.sections()) {
+      for (const Node* node : section->nodes) ZG_RETURN_IF_ERROR(Execute(*node));
+    }
+    return Status::Ok();
+  }
+
+ private:
+  using Words = std::vector<std::set<const Value*>>;
+
+  std::pair<int64_t, int64_t> RangeOf(const Value* value) const {
+    const int64_t begin = plan_.BaseOffset(value) + rank_ * plan_.RankStride(value);
+    return {begin / kWordBytes, (begin + graph_.LocalType(*value).bytes()) / kWordBytes};
+  }
+
+  Status Execute(const Node& node) {
+    if (node.op->name == "assign") {  // from here on the variable holds the new value
+      ZG_RETURN_IF_ERROR(CheckHolds(node, node.inputs[1]));
+      Write(node.inputs[0]);
+      return Status::Ok();
+    }
+    for (const Value* input : node.inputs) ZG_RETURN_IF_ERROR(CheckHolds(node, input));
+    for (const Value* output : node.outputs) {
+      // What the op leaves as it was: the parts of a pack or gather, and what a view is a part of.
+      const std::string& op = node.op->name;
+      const bool is_view = op == "bucket_view" || op == "local_slice";
+      if (is_view || op == "bucket_pack" || op == "all_gather") {
+        Keep(output, node.inputs, is_view);
+      } else {
+        Write(output);
+      }
+    }
+    return Status::Ok();
+  }
+
+  Status CheckHolds(const Node& node, const Value* value) const {
+    const auto [begin, end] = RangeOf(value);
+    for (int64_t word = begin; word < end; ++word) {
+      if (words_[word].count(value) != 0) continue;
+      return InvalidArgument("{} of %{} reads %{}, but its memory holds %{}", node.op->name,
+                             node.outputs.empty() ? "" : node.outputs[0]->name, value->name,
+                             words_[word].empty() ? "nothing" : (*words_[word].begin())->name);
+    }
+    return Status::Ok();
+  }
+
+  void Write(const Value* value) {
+    const auto [begin, end] = RangeOf(value);
+    std::fill(words_.begin() + begin, words_.begin() + end, std::set<const Value*>{value});
+  }
+
+  // The output's words hold it, and go on to hold what an input had put there.
+  void Keep(const Value* output, const std::vector<Value*>& inputs, bool is_view) {
+    const auto [begin, end] = RangeOf(output);
+    for (int64_t word = begin; word < end; ++word) {
+      std::set<const Value*> holds = {output};
+      if (is_view) holds.insert(words_[word].begin(), words_[word].end());
+      for (const Value* input : inputs) {
+        if (words_[word].count(input) != 0) holds.insert(input);
+      }
+      words_[word] = std::move(holds);
+    }
+  }
+
+  const Graph& graph_;
+  const MemoryPlan& plan_;
+  int rank_;
+  Words words_;
+};
+
+}  // namespace
+
+Status CheckNothingIsClobbered(const Graph& graph, const MemoryPlan& plan, int rank) {
+  return Walk(graph, plan, rank).Run();
+}
+
+}  // namespace zg::testing

@@ -1,0 +1,16 @@
+// CheckNothingIsClobbered: walks a planned program the way the executor does and follows what every
+// word of the arena holds, so that a value that is read after something else was written over it is
+// found, whatever the plan says about lifetimes.
+#pragma once
+
+#include "framework/base/status.h"
+#include "framework/ir/graph.h"
+#include "framework/passes/plan_memory.h"
+
+namespace zg::testing {
+
+// For small graphs: keeps a set of values per 4 bytes. Error: node, input, and the value found in
+// its place.
+Status CheckNothingIsClobbered(const Graph& graph, const MemoryPlan& plan, int rank);
+
+}  // namespace zg::testing
