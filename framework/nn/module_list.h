@@ -1,7 +1,7 @@
 // ModuleList: modules of one type, named by their index ("blocks.0", "blocks.1", ...).
 //
-//   ModuleList<Block> blocks{this, "blocks", 12, channels, heads};  // 12 x Block(list, i,
-//   channels, heads) for (Block& block : blocks) x = block(x);
+//   ModuleList<Block> blocks{this, "blocks", 12, channels, heads};  // 12 x Block
+//   for (Block& block : blocks) x = block(x);
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@ namespace zg::nn {
 template <typename T>
 class ModuleList : public Module {
  public:
-  // `count` modules, all made with the same `args` after parent and name.
+  // `count` modules T(this, index, args...).
   template <typename... Args>
   ModuleList(const Module* parent, const std::string& name, int64_t count, const Args&... args)
       : Module(parent, name) {
