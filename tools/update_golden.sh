@@ -13,5 +13,5 @@ if ((${#files[@]} == 0)); then
   echo "update_golden.sh: there are no golden files under tests/" >&2
   exit 1
 fi
-exec bazel run --noshow_progress --ui_event_filters=-info -- \
+exec bazel run --noshow_progress --ui_event_filters=-info --show_result=0 -- \
   //tests/testing:golden_runner --update "${files[@]}"

@@ -98,7 +98,11 @@ int Main(int argc, char** argv) {
   app.add_flag("--times", options.times, "Print each pass's time to standard error");
   app.add_flag("--dot", options.dot, "Print a picture for Graphviz instead of text");
   app.add_flag("--list", options.list, "List the passes and their options");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 1;
+  }
   options.manager.disabled = {disabled.begin(), disabled.end()};
   const Status status = Run(options);
   if (status.ok()) return 0;
