@@ -82,9 +82,11 @@ void CompareJoined(const OpCase& op_case, const std::vector<RankResult>& ranks,
   }
 }
 
-// For ops whose result depends on the micro-batch: each part against the reference for it.
+// For ops whose result depends on the micro-batch: each part against the reference for it. The only
+// cut that gives ranks whole micro-batches is along dim 0.
 void CompareEachPart(const OpCase& op_case, const ConcreteCase& concrete,
-                     const std::vector<RankResult>& ranks) {
+                     const SbpSignature& signature, const std::vector<RankResult>& ranks) {
+  EXPECT_EQ(Text(signature), "{S(0)} -> {S(0)}");
   for (const RankResult& rank : ranks) {
     const ReferenceOutputs expected = concrete.Reference(rank.inputs, rank.step);
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -111,7 +113,7 @@ TEST_P(OpPlacementTest, PartsMakeTheWhole) {
         const std::vector<RankResult> ranks = RunRanks(concrete, signature, num_ranks);
         if (ranks.empty()) continue;
         if (op_case->parts_are_micro_batches) {
-          CompareEachPart(*op_case, concrete, ranks);
+          CompareEachPart(*op_case, concrete, signature, ranks);
         } else {
           CompareJoined(*op_case, ranks, signature, whole);
         }
