@@ -1,10 +1,7 @@
 #include "framework/runtime/launcher.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/runtime/child_process.h"
 #include "framework/runtime/console.h"
 #include "framework/runtime/mpirun_messages.h"
 
@@ -48,7 +46,7 @@ class PrivateDirectory {
   static StatusOr<PrivateDirectory> Create() {
     std::string path = "/tmp/zg.XXXXXX";
     if (mkdtemp(path.data()) == nullptr) {
-      return FailedPrecondition("--ranks: a directory in /tmp cannot be made: {}; mpirun needs one",
+      return FailedPrecondition("a directory in /tmp cannot be made: {}; mpirun needs one",
                                 std::strerror(errno));
     }
     return PrivateDirectory(std::move(path));
@@ -65,49 +63,6 @@ class PrivateDirectory {
   explicit PrivateDirectory(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
-
-class File {
- public:
-  explicit File(int descriptor = -1) : descriptor_(descriptor) {}
-  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  File& operator=(File&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~File() { Close(); }
-  void Close() {
-    if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
-  }
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-// What mpirun writes comes through the launcher, because mpirun ends the job when it cannot write.
-struct Pipe {
-  static StatusOr<Pipe> Create() {
-    int ends[2] = {-1, -1};
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-      return FailedPrecondition("--ranks: a pipe to mpirun cannot be made: {}",
-                                std::strerror(errno));
-    }
-    Pipe pipe{File(ends[0]), File(ends[1])};
-    fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
-    return pipe;
-  }
-  File read_end;
-  File write_end;
-};
-
-sigset_t HandledSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD}) {
-    sigaddset(&signals, signal);
-  }
-  return signals;
-}
 
 std::vector<std::string> MpirunArguments(int num_ranks, const std::string& private_directory,
                                          int argc, const char* const* argv) {
@@ -149,7 +104,7 @@ std::vector<std::string> MpirunArguments(int num_ranks, const std::string& priva
   return arguments;
 }
 
-void SetLauncherEnvironment(const std::string& private_directory) {
+void SetRankEnvironment(const std::string& private_directory) {
   setenv("TMPDIR", private_directory.c_str(), 1);
   setenv("OMP_NUM_THREADS", "1", 1);
   setenv(kLauncherColumns, std::to_string(TerminalColumns()).c_str(), 1);
@@ -159,17 +114,18 @@ void SetLauncherEnvironment(const std::string& private_directory) {
   }
 }
 
-// The child's side of the fork.
-[[noreturn]] void BecomeMpirun(const std::string& mpirun, std::vector<std::string> arguments,
-                               const sigset_t& old_mask, const Pipe& output, const Pipe& errors,
-                               pid_t launcher) {
-  // A group of its own: the terminal's Ctrl-C reaches the launcher alone, which passes it on once.
+// What a child does first: it ends when its parent is killed, and gets no signals from the
+// terminal, which reach the launcher and are passed on from there, once.
+void FollowParent(pid_t parent) {
   setpgid(0, 0);
-  // mpirun ends the ranks when the launcher is killed.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != launcher) _exit(kCannotExecute);
+  if (getppid() != parent) _exit(kCannotExecute);
+}
+
+[[noreturn]] void BecomeMpirun(const std::string& mpirun, std::vector<std::string> arguments,
+                               const SignalQueue& signals, const Pipe& output, const Pipe& errors) {
+  signals.RestoreMask();
   signal(SIGPIPE, SIG_DFL);
-  sigprocmask(SIG_SETMASK, &old_mask, nullptr);
   // mpirun would hand standard input to rank 0, and stop for it when in the background.
   if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
   dup2(output.write_end.get(), STDOUT_FILENO);
@@ -182,47 +138,31 @@ void SetLauncherEnvironment(const std::string& private_directory) {
   _exit(kCannotExecute);
 }
 
-// Gives what there is in the pipe to `show`, and closes the pipe at its end.
-template <typename Show>
-void ReadAll(File* pipe, const Show& show) {
-  char buffer[4096];
-  while (pipe->get() >= 0) {
-    const ssize_t count = read(pipe->get(), buffer, sizeof(buffer));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return;
-    if (count <= 0) return pipe->Close();
-    show(std::string_view(buffer, static_cast<size_t>(count)));
+// Runs mpirun in a private directory and removes that. Its output comes through here, because
+// mpirun ends the job when it cannot write.
+StatusOr<int> Supervise(const std::string& mpirun, int num_ranks, int argc,
+                        const char* const* argv) {
+  ZG_ASSIGN_OR_RETURN(const SignalQueue signals, SignalQueue::Create());
+  ZG_ASSIGN_OR_RETURN(const PrivateDirectory directory, PrivateDirectory::Create());
+  ZG_ASSIGN_OR_RETURN(Pipe output, Pipe::Create());
+  ZG_ASSIGN_OR_RETURN(Pipe errors, Pipe::Create());
+  const pid_t supervisor = getpid();
+  const pid_t child = fork();
+  if (child < 0) return FailedPrecondition("fork: {}", std::strerror(errno));
+  if (child == 0) {
+    FollowParent(supervisor);
+    SetRankEnvironment(directory.path());
+    BecomeMpirun(mpirun, MpirunArguments(num_ranks, directory.path(), argc, argv), signals, output,
+                 errors);
   }
-}
-
-// Shows what the child writes and passes signals on to it until it has ended; returns its status
-// from waitpid.
-int WaitFor(pid_t child, const File& signals, File* output, File* errors) {
+  output.write_end.Close();
+  errors.write_end.Close();
   MpirunMessages messages;
-  const auto show_all = [&] {
-    ReadAll(output, PrintOut);
-    ReadAll(errors, [&](std::string_view bytes) { PrintError(messages.Filter(bytes)); });
-  };
-  int status = 0;
-  while (true) {
-    // A negative descriptor is left out by poll.
-    pollfd waited_for[] = {
-        {signals.get(), POLLIN, 0}, {output->get(), POLLIN, 0}, {errors->get(), POLLIN, 0}};
-    if (poll(waited_for, std::size(waited_for), -1) < 0) continue;
-    show_all();
-    if (waited_for[0].revents == 0) continue;
-    signalfd_siginfo info;
-    if (read(signals.get(), &info, sizeof(info)) != sizeof(info)) continue;
-    const int signal = static_cast<int>(info.ssi_signo);
-    if (signal == SIGCHLD) {
-      if (waitpid(child, &status, WNOHANG) == child) break;
-    } else {
-      kill(child, signal == SIGHUP || signal == SIGQUIT ? SIGTERM : signal);
-    }
-  }
-  show_all();
+  const int code = WaitForChild(
+      child, signals, {&output.read_end, PrintOut},
+      {&errors.read_end, [&](std::string_view bytes) { PrintError(messages.Filter(bytes)); }});
   PrintError(messages.Finish());
-  return status;
+  return code;
 }
 
 }  // namespace
@@ -265,30 +205,19 @@ StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
       return InvalidArgument("':' as an argument of its own means something to mpirun");
     }
   }
-  ZG_ASSIGN_OR_RETURN(const PrivateDirectory directory, PrivateDirectory::Create());
-  ZG_ASSIGN_OR_RETURN(Pipe output, Pipe::Create());
-  ZG_ASSIGN_OR_RETURN(Pipe errors, Pipe::Create());
-
-  const sigset_t handled = HandledSignals();
-  sigset_t old_mask;
-  sigprocmask(SIG_BLOCK, &handled, &old_mask);
-  const File signals(signalfd(-1, &handled, SFD_CLOEXEC));
+  ZG_ASSIGN_OR_RETURN(const SignalQueue signals, SignalQueue::Create());
   const pid_t launcher = getpid();
-  const pid_t child = signals.get() < 0 ? -1 : fork();
-  if (child == 0) {
-    SetLauncherEnvironment(directory.path());
-    BecomeMpirun(mpirun, MpirunArguments(num_ranks, directory.path(), argc, argv), old_mask, output,
-                 errors, launcher);
+  const pid_t supervisor = fork();
+  if (supervisor < 0) return FailedPrecondition("--ranks: fork: {}", std::strerror(errno));
+  if (supervisor == 0) {
+    // A process of its own, so that somebody cleans up when the launcher is killed.
+    FollowParent(launcher);
+    signals.RestoreMask();
+    const StatusOr<int> code = Supervise(mpirun, num_ranks, argc, argv);
+    if (!code.ok()) PrintError(fmt::format("error: --ranks: {}\n", code.status().message()));
+    _exit(code.ok() ? *code : 1);
   }
-  const int fork_error = errno;
-  output.write_end.Close();
-  errors.write_end.Close();
-  const int status = child < 0 ? 0 : WaitFor(child, signals, &output.read_end, &errors.read_end);
-  sigprocmask(SIG_SETMASK, &old_mask, nullptr);
-  if (child < 0) {
-    return FailedPrecondition("--ranks: mpirun cannot be started: {}", std::strerror(fork_error));
-  }
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return WaitForChild(supervisor, signals);
 }
 
 }  // namespace zg

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -30,11 +31,13 @@ void Train(zg::Job& job, double lr, double step_ms) {
     options.tokens_per_step = 1000;
     options.terminal_columns = zg::TerminalColumns();
     zg::Progress progress(options);
-    for (int64_t step = 1; step <= job.options().steps && got_usr1 == 0; ++step) {
+    bool is_stopped = false;
+    for (int64_t step = 1; step <= job.options().steps && !is_stopped; ++step) {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(step_ms));
-      if (const zg::Status status = job.communicator().Barrier("step"); !status.ok()) {
-        job.Fail(status.WithContext(fmt::format("step {}", step)));
-      }
+      // The ranks get the signal at different steps, and stop at the same.
+      const auto stops = job.communicator().Exchange("step", got_usr1 == 0 ? "" : "stop");
+      if (!stops.ok()) job.Fail(stops.status().WithContext(fmt::format("step {}", step)));
+      is_stopped = std::count(stops->begin(), stops->end(), "stop") > 0;
       report.steps.push_back({step, 1.0 / static_cast<double>(step), std::nullopt, lr, step_ms});
       if (job.is_main()) progress.Step(report.steps.back());
     }

@@ -1,0 +1,70 @@
+// What it takes to stand between a user and a child process: signals are passed on to it, what it
+// writes is shown, and its end is noticed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+// An open file descriptor, closed by the destructor; -1 for none.
+class File {
+ public:
+  explicit File(int descriptor = -1) : descriptor_(descriptor) {}
+  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~File() { Close(); }
+  int get() const { return descriptor_; }
+  void Close();
+
+ private:
+  int descriptor_;
+};
+
+// Reading does not block. Both ends are closed by exec.
+struct Pipe {
+  static StatusOr<Pipe> Create();
+  File read_end;
+  File write_end;
+};
+
+// While it exists, the signals that end or steer a job (INT, TERM, HUP, QUIT, USR1, USR2) and
+// SIGCHLD wait in a queue. Must be made before there are threads and before the child.
+class SignalQueue {
+ public:
+  static StatusOr<SignalQueue> Create();
+  SignalQueue(SignalQueue&&) noexcept = default;
+  ~SignalQueue();
+
+  int descriptor() const { return file_.get(); }
+  // For the child, before it becomes another program.
+  void RestoreMask() const;
+
+ private:
+  SignalQueue(File file, const sigset_t& old_mask) : file_(std::move(file)), old_mask_(old_mask) {}
+  File file_;
+  sigset_t old_mask_;
+};
+
+// A pipe to read until its end, and who gets what comes.
+struct ShownPipe {
+  File* pipe;
+  std::function<void(std::string_view bytes)> show;
+};
+
+// Passes signals on to the child (HUP and QUIT as TERM) and shows both pipes until it has ended.
+// Returns its exit code, 128 + the signal for one that was killed.
+int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
+                 const ShownPipe& second);
+int WaitForChild(pid_t child, const SignalQueue& signals);
+
+}  // namespace zg
