@@ -18,7 +18,7 @@ struct Sizes {
 StatusOr<Sizes> CheckQkv(const OpCall& call, const InputNames& names, const Shape& qkv) {
   const int64_t heads = call.attributes.Int("heads");
   if (qkv.num_dims() != 3) return Rejected(call, names, "qkv is not (B, T, 3C)");
-  if (heads < 1 || qkv.dim(2) % (3 * heads) != 0) {
+  if (heads < 1 || qkv.dim(2) % 3 != 0 || qkv.dim(2) / 3 % heads != 0) {
     return Rejected(call, names,
                     fmt::format("the last dim of qkv does not divide into 3 x {} heads", heads));
   }
