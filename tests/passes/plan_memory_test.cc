@@ -1,0 +1,125 @@
+// Properties of memory plans; that no value is clobbered is shown on whole models
+// (tests/zero/stages_test.cc).
+
+#include "framework/passes/plan_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "framework/ir/parser.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/passes/assign_offsets.h"
+
+namespace zg {
+namespace {
+
+bool Overlap(int64_t begin_a, int64_t size_a, int64_t begin_b, int64_t size_b) {
+  return begin_a < begin_b + size_b && begin_b < begin_a + size_a;
+}
+
+TEST(AssignOffsets, BuffersAliveTogetherDoNotOverlap) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Lifetime> buffers(1 + random() % 40);
+    for (Lifetime& buffer : buffers) {
+      buffer.bytes = random() % 1000;
+      buffer.timeline = static_cast<int>(random() % 4) - 1;  // kAllTimelines is one of them
+      buffer.first = static_cast<int>(random() % 20);
+      buffer.last = buffer.first + static_cast<int>(random() % 10);
+    }
+    const OffsetPlan plan = AssignOffsets(buffers);
+    EXPECT_GE(plan.arena_bytes, plan.lower_bound_bytes);
+    for (size_t a = 0; a < buffers.size(); ++a) {
+      EXPECT_EQ(plan.offsets[a] % kBufferAlignmentBytes, 0);
+      EXPECT_LE(plan.offsets[a] + buffers[a].bytes, plan.arena_bytes);
+      for (size_t b = 0; b < a; ++b) {
+        const bool always = buffers[a].timeline == Lifetime::kAllTimelines ||
+                            buffers[b].timeline == Lifetime::kAllTimelines;
+        const bool meet = buffers[a].timeline == buffers[b].timeline &&
+                          buffers[a].first <= buffers[b].last &&
+                          buffers[b].first <= buffers[a].last;
+        if (!always && !meet) continue;
+        EXPECT_FALSE(Overlap(plan.offsets[a], buffers[a].bytes, plan.offsets[b], buffers[b].bytes));
+      }
+    }
+  }
+}
+
+TEST(AssignOffsets, ReachesTheLowerBoundOnAStack) {
+  const std::vector<Lifetime> nested = {
+      {640, 0, 0, 9}, {640, 0, 1, 8}, {640, 0, 2, 7}, {640, 0, 3, 3}, {640, 0, 4, 4}};
+  const OffsetPlan plan = AssignOffsets(nested);
+  EXPECT_EQ(plan.lower_bound_bytes, 4 * 640);
+  EXPECT_EQ(plan.arena_bytes, plan.lower_bound_bytes);
+}
+
+Graph ParseOrDie(const std::string& text) {
+  RegisterAllOps();
+  StatusOr<Graph> graph = Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return std::move(graph).value();
+}
+
+const char kHeader[] = "graph \"g\" mesh(data=1) micro_batches=1\nforward:\n";
+
+TEST(PlanMemory, AnElementwiseOpRunsInPlaceOfItsLastInput) {
+  const Graph graph =
+      ParseOrDie(std::string(kHeader) +
+                 "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
+                 "  %a: f32[64] {B} = relu %x\n"
+                 "  output %a (name=\"a\")\n");
+  const MemoryPlan plan = PlanMemory(graph, {});
+  EXPECT_EQ(plan.arena_bytes, 256);
+  EXPECT_EQ(plan.BaseOffset(graph.FindValue("a")), plan.BaseOffset(graph.FindValue("x")));
+}
+
+TEST(PlanMemory, NotInPlaceOfWhatIsReadLater) {
+  const Graph graph =
+      ParseOrDie(std::string(kHeader) +
+                 "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
+                 "  %a: f32[64] {B} = relu %x\n"
+                 "  %b: f32[64] {B} = add %a, %x\n"
+                 "  output %b (name=\"b\")\n");
+  EXPECT_EQ(PlanMemory(graph, {}).arena_bytes, 512);
+}
+
+TEST(PlanMemory, AnOpWithTwoOperandsToOverwriteTakesOneOfThem) {
+  const Graph graph =
+      ParseOrDie(std::string(kHeader) +
+                 "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
+                 "  %y: f32[64] {B} = input (dtype=\"f32\", name=\"y\", shape=[64])\n"
+                 "  %a: f32[64] {B} = add %x, %y\n"
+                 "  output %a (name=\"a\")\n");
+  const MemoryPlan plan = PlanMemory(graph, {});
+  EXPECT_EQ(plan.arena_bytes, 512);
+  EXPECT_NE(plan.BaseOffset(graph.FindValue("x")), plan.BaseOffset(graph.FindValue("y")));
+}
+
+TEST(PlanMemory, GradientsAreProducedInsideTheirBucket) {
+  const Graph graph =
+      ParseOrDie(std::string(kHeader) +
+                 "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
+                 "  %a: f32[64] {B} = relu %x\n"
+                 "  %b: f32[64] {B} = gelu %x\n"
+                 "  %g: f32[128] {B} @gradients = bucket_pack %a, %b (offsets=[0,64], size=128)\n"
+                 "  output %g (name=\"g\")\n");
+  const MemoryPlan plan = PlanMemory(graph, {});
+  EXPECT_EQ(plan.BaseOffset(graph.FindValue("a")), plan.BaseOffset(graph.FindValue("g")));
+  EXPECT_EQ(plan.BaseOffset(graph.FindValue("b")), plan.BaseOffset(graph.FindValue("g")) + 256);
+  EXPECT_EQ(plan.category_bytes[static_cast<int>(MemoryCategory::kGradients)], 512);
+}
+
+TEST(PlanMemory, EvalSectionsShareTheArenaWithTraining) {
+  const Graph graph =
+      ParseOrDie(std::string(kHeader) +
+                 "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
+                 "  output %x (name=\"x\")\n"
+                 "eval \"e\":\n"
+                 "  %y: f32[64] {B} = input (dtype=\"f32\", name=\"y\", shape=[64])\n"
+                 "  output %y (name=\"y\")\n");
+  EXPECT_EQ(PlanMemory(graph, {}).arena_bytes, 256);
+}
+
+}  // namespace
+}  // namespace zg

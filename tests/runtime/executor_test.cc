@@ -1,0 +1,137 @@
+#include "framework/runtime/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "framework/comm/in_process.h"
+#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/nn/nn.h"
+#include "framework/ops/register_all_ops.h"
+#include "models/gpt/model.h"
+#include "zero/trainer.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int64_t> allocations{0};
+
+void* CountedAllocation(size_t size) {
+  if (counting) ++allocations;
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return CountedAllocation(size); }
+void* operator new[](size_t size) { return CountedAllocation(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+namespace zg {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kBatch = 2;
+
+// A small GPT with one of everything, on one rank of a job.
+struct SmallGpt {
+  models::Gpt model{
+      {.layers = 2, .heads = 2, .channels = 16, .context = 8, .vocabulary = 11, .dropout = 0.1}};
+  nn::Graph graph;
+  std::vector<int64_t> x = std::vector<int64_t>(kBatch * 8, 3);
+  std::vector<int64_t> y = std::vector<int64_t>(kBatch * 8, 4);
+
+  explicit SmallGpt(int ranks, int stage = 0) : graph("gpt", ranks) {
+    RegisterAllOps();
+    const Shape shape = {kBatch, 8};
+    graph.train(optim::AdamW{}, [&](Inputs& in) {
+      return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+    });
+    graph.config().enable_zero({.stage = stage, .bucket_bytes = 4096});
+  }
+};
+
+TEST(Executor, AllocatesNothingWhileStepping) {
+  for (int stage : {0, 3}) {
+    allocations = 0;
+    const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
+      SmallGpt gpt(2, stage);
+      ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
+                          zero::Trainer::Compile(gpt.graph, communicator, {}));
+      Executor& executor = trainer->executor();
+      const Executor::Feed feed = [&](int64_t) {
+        return trainer->Feed({{"x", gpt.x}, {"y", gpt.y}});
+      };
+      ZG_RETURN_IF_ERROR(executor.RunStep(1, 1.0, feed));  // threads and libraries warm up
+      ZG_RETURN_IF_ERROR(communicator.Barrier("both have stepped"));
+      counting = true;
+      ZG_RETURN_IF_ERROR(executor.RunStep(2, 1.0, feed));
+      ZG_RETURN_IF_ERROR(executor.RunStep(3, 1.0, feed));
+      ZG_RETURN_IF_ERROR(communicator.Barrier("both are done"));
+      counting = false;
+      return communicator.Barrier("nobody counts any more");
+    });
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(allocations, 0) << "stage " << stage;
+  }
+}
+
+TEST(Executor, BadTokenNamesStepOpAndModule) {
+  SmallGpt gpt(1);
+  gpt.x[5] = 11;
+  InProcessGroup group(1);
+  StatusOr<std::unique_ptr<zero::Trainer>> trainer =
+      zero::Trainer::Compile(gpt.graph, group.communicator(0), {});
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  const Status status = (*trainer)->Step({{"x", gpt.x}, {"y", gpt.y}}).status();
+  EXPECT_THAT(status.message(), HasSubstr("step 1, embedding of token_embedding"));
+  EXPECT_THAT(status.message(), HasSubstr("11"));
+}
+
+TEST(Executor, InputsOfAnotherNameOrSizeAreErrors) {
+  SmallGpt gpt(1);
+  InProcessGroup group(1);
+  StatusOr<std::unique_ptr<zero::Trainer>> trainer =
+      zero::Trainer::Compile(gpt.graph, group.communicator(0), {});
+  ASSERT_TRUE(trainer.ok()) << trainer.status().message();
+  EXPECT_EQ((*trainer)->Feed({{"z", gpt.x}}).message(), "graph gpt: it has no input \"z\"");
+  gpt.x.pop_back();
+  EXPECT_EQ((*trainer)->Feed({{"x", gpt.x}}).message(), "input \"x\": got 120 bytes, expected 128");
+  EXPECT_EQ((*trainer)->Eval("predict", {}).message(),
+            "graph gpt: it has no eval section \"predict\"");
+}
+
+TEST(Executor, AJobOfAnotherSizeIsAnError) {
+  SmallGpt gpt(2);
+  InProcessGroup group(1);
+  EXPECT_EQ(zero::Trainer::Compile(gpt.graph, group.communicator(0), {}).status().message(),
+            "graph gpt: it is compiled for 2 ranks, the job has 1");
+}
+
+TEST(Executor, RanksWithDifferentProgramsAreToldTheFirstDifferingLine) {
+  std::vector<std::string> messages(2);
+  const Status status = RunRanks(2, [&](Communicator& communicator) {
+    SmallGpt gpt(2, /*stage=*/communicator.rank() + 1);
+    const Status compiled = zero::Trainer::Compile(gpt.graph, communicator, {}).status();
+    messages[communicator.rank()] = compiled.message();
+    return Status::Ok();
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (const std::string& message : messages) {
+    EXPECT_THAT(message, HasSubstr("ranks 0 and 1 compiled different programs"));
+    EXPECT_THAT(message,
+                HasSubstr("hint: start all ranks from the same binary with the same flags"));
+  }
+}
+
+}  // namespace
+}  // namespace zg
