@@ -91,7 +91,7 @@ variables:
   RandomNodes random(20240229);
   int num_nodes = 0;
   for (const OpDef* op : OpRegistry::Global().All()) {
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 150; ++i) {
       StatusOr<Graph> graph = Parse(text);
       std::vector<Value*> values;
       for (Node* node : graph->AllNodes()) values.push_back(node->outputs[0]);
