@@ -105,6 +105,7 @@ void Executor::ResolveNode(const Node& node, int timeline, int position,
     if (instruction.inputs[0] == instruction.inputs[1]) return;  // produced in place
   } else if (IsBoxing(node)) {
     instruction.kernel = MakeBoxingKernel(*graph_, node, plan_, communicator_);
+    if (plan_.communicator_workspace >= 0) AddOperand(plan_.communicator_workspace, &instruction);
   } else {
     const auto kernel = kernels_.find(&node);
     if (kernel == kernels_.end()) return;  // a view
@@ -112,12 +113,15 @@ void Executor::ResolveNode(const Node& node, int timeline, int position,
   }
   const auto workspace = plan_.workspaces.find(&node);
   if (workspace != plan_.workspaces.end()) {
-    const PlannedBuffer& buffer = plan_.buffers[workspace->second];
-    instruction.workspace = arena_ + buffer.offset;
-    instruction.operands.push_back(
-        {workspace->second, buffer.offset, buffer.offset + buffer.bytes});
+    AddOperand(workspace->second, &instruction);
+    instruction.workspace = arena_ + instruction.operands.back().begin;
   }
   program->push_back(std::move(instruction));
+}
+
+void Executor::AddOperand(int buffer, Instruction* instruction) const {
+  const PlannedBuffer& planned = plan_.buffers[buffer];
+  instruction->operands.push_back({buffer, planned.offset, planned.offset + planned.bytes});
 }
 
 Executor::Operand Executor::OperandOf(const Value* value) const {

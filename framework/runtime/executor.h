@@ -107,6 +107,7 @@ class Executor {
   Status Resolve();
   void ResolveNode(const Node& node, int timeline, int position, std::vector<Instruction>* program);
   Operand OperandOf(const Value* value) const;
+  void AddOperand(int buffer, Instruction* instruction) const;  // the whole buffer
   Status Run(std::vector<Instruction>& program, const StepContext& context);
   Status RunOne(Instruction& instruction, const StepContext& context);
 

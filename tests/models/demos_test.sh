@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# demos_test.sh RECIPE CLASSIFIER GPT: the programs as a user starts them, on several ranks under
+# mpirun. Reports of different stages and numbers of ranks must hold the same bits, and plans must
+# equal measurements.
+set -euo pipefail
+recipe=./$1 classifier=./$2 gpt=./$3
+reports=$(mktemp -d)
+trap 'rm -rf "$reports"' EXIT
+
+for stage in 0 1 2 3; do
+  "$recipe" --ranks 2 --zero $stage --steps 3 --layers 4 --width 100 --report "$reports/recipe_2_$stage.json" >/dev/null
+done
+"$recipe" --ranks 1 --micro-batches 2 --steps 3 --layers 4 --width 100 --report "$reports/recipe_1.json" >/dev/null
+"$recipe" --ranks 2 --compare --steps 2 --layers 2 --width 50 | grep "parameter sha256" >/dev/null
+
+"$classifier" --ranks 3 --zero 3 --steps 20 --micro-batches 6 --report "$reports/classifier_3.json" | grep "new samples right" >/dev/null
+"$classifier" --ranks 1 --zero 0 --steps 20 --micro-batches 6 --report "$reports/classifier_1.json" >/dev/null
+
+gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4 --micro-batches 4
+  --sample-tokens 20 --eval-windows 8 --dropout 0.1 --bucket-mb 0.02)
+"$gpt" --ranks 2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_2.json" | grep "a bigram model of the same text has" >/dev/null
+"$gpt" --ranks 4 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_4.json" >/dev/null
+ZG_COMM=messages "$gpt" --ranks 2 --zero 1 "${gpt_flags[@]}" --report "$reports/gpt_messages.json" >/dev/null
+"$gpt" --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_1.json" >/dev/null
+
+python3 - "$reports" <<'PYTHON'
+import json
+import pathlib
+import sys
+
+reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
+assert len(reports) == 11, sorted(reports)
+bits = {}
+for name, report in sorted(reports.items()):
+    memory = report["memory"]
+    assert memory["predicted"] == memory["measured"], (name, memory)
+    assert memory["predicted"]["peak"] > 0, name
+    assert set(memory["per_rank_peak"]) == {memory["predicted"]["peak"]}, (name, memory)
+    traffic = report["communication"]
+    assert traffic["predicted"] == traffic["measured"], (name, traffic)
+    losses = [step["loss"] for step in report["steps"]]
+    assert all(loss > 0 for loss in losses), (name, losses)
+    final = report["final"]
+    found = (losses, final["param_sha256"], final["optimizer_sha256"])
+    expected = bits.setdefault(report["model"], found)
+    assert found == expected, f"{name}: other bits than another run of {report['model']}"
+assert len(bits) == 3
+PYTHON

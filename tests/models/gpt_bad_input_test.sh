@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# gpt_bad_input_test.sh EXPECT_ERROR GPT: data, sizes and initial values that cannot be.
+set -uo pipefail
+expect_error=./$1
+gpt=./$2
+files=$(mktemp -d)
+trap 'rm -rf "$files"' EXIT
+failed=0
+reject() { # CODE TEXT ARG...
+  local code=$1 text=$2
+  shift 2
+  "$expect_error" "$gpt" "$code" "$text" -- "$@" || failed=1
+}
+small=(--layers 1 --embd 8 --context 16 --steps 1)
+
+: >"$files/empty.txt"
+printf 'too short' >"$files/short.txt"
+head -c 20000 /dev/zero >"$files/zeros.txt"
+printf '\x01' >"$files/odd.bin"
+reject nonzero "$files/missing.txt" "${small[@]}" --heads 2 --data "$files/missing.txt"
+reject nonzero "$files/empty.txt" "${small[@]}" --heads 2 --data "$files/empty.txt"
+reject nonzero "short.txt" "${small[@]}" --heads 2 --data "$files/short.txt"
+reject nonzero "odd.bin" "${small[@]}" --heads 2 --data "$files/odd.bin"
+reject nonzero "validation contexts, expected at least" "${small[@]}" --heads 2 --data "$files/zeros.txt" --batch 1000
+reject 2 "--heads: got 3, expected a divisor of --embd 8" "${small[@]}" --heads 3
+reject 2 "--preset mini sets it already" --preset mini --layers 2
+reject 2 "--preset: got 'huge'" --preset huge
+# On every rank, without a hang.
+reject nonzero "missing.txt" "${small[@]}" --heads 2 --ranks 2 --data "$files/missing.txt"
+reject nonzero "micro" "${small[@]}" --heads 2 --ranks 2 --micro-batches 3 --data "$files/zeros.txt"
+
+# Initial values: truncated, a lie about sizes, a missing and a misshapen parameter.
+python3 - "$files" <<'PYTHON'
+import json
+import pathlib
+import struct
+import sys
+
+folder = pathlib.Path(sys.argv[1])
+
+
+def write(name, tensors, cut=0, claim=0):
+    offset, header = 0, {}
+    for tensor, shape in tensors.items():
+        size = 4
+        for dim in shape:
+            size *= dim
+        header[tensor] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, offset + size + claim]}
+        offset += size
+    text = json.dumps(header).encode()
+    data = struct.pack("<Q", len(text)) + text + bytes(offset)
+    (folder / name).write_bytes(data[: len(data) - cut])
+
+
+write("one.safetensors", {"token_embedding.weight": [256, 8]})
+write("misshapen.safetensors", {"token_embedding.weight": [8, 256]})
+write("truncated.safetensors", {"token_embedding.weight": [256, 8]}, cut=4)
+write("lie.safetensors", {"token_embedding.weight": [256, 8]}, claim=4)
+PYTHON
+reject nonzero "'blocks.0.attention.projection.bias' is missing" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/one.safetensors"
+reject nonzero "tensors do not fit the model" "${small[@]}" --heads 2 --ranks 2 --zero 3 --data "$files/zeros.txt" --init "$files/misshapen.safetensors"
+reject nonzero "truncated.safetensors" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/truncated.safetensors"
+reject nonzero "lie.safetensors" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/lie.safetensors"
+exit $failed
