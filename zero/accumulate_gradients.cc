@@ -9,8 +9,9 @@ StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
   const int axis = ShardAxis(graph);
   const int num_ranks = axis < 0 ? 1 : graph.mesh().axes()[axis].size;
   if (graph.micro_batches() == num_ranks) return false;
+  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
-  for (Node* update : UpdateNodes(graph)) {
+  for (Node* update : updates) {
     Value* gradient = update->inputs[1];
     if (gradient->producer->op->name == "variable") continue;
     ZG_ASSIGN_OR_RETURN(Node * variable,

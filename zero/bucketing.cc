@@ -210,6 +210,7 @@ StatusOr<bool> Bucketing::Run(Graph& graph) const {
   BucketFiller filler(options_, graph.mesh().num_ranks());
   bool any = false;
   for (Node* update : InGradientOrder(graph)) {
+    if (!update->inputs[0]->sbp.empty()) continue;  // bucketed before placements were inferred
     if (update->inputs[1]->producer->op->name == "bucket_pack") continue;
     filler.Add(update);
     any = true;

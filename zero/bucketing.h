@@ -2,26 +2,38 @@
 // and updates a bucket with one node. A bucket is the unit of every ZeRO collective.
 //
 // Requires: append-update has run; no placements yet.
-// Ensures: every updated parameter lies in a bucket, in the order in which backward completes the
-// gradients; tensors
-//   begin at multiples of 64 bytes; a bucket's size is a multiple of 64 bytes times the ranks. A
-//   bucket holds tensors of one update rule and dtype, up to `bucket_bytes` (one larger tensor has
-//   its own). Tensors below `shard_min_elements` go to buckets marked `replicated`. Users read
-//   parameters through `bucket_view`, per section.
 //
-//   variables:                                  variables:
-//     %w: f32[4,8] = variable                     %bucket0: f32[64] = variable
-//     %b: f32[4] = variable                         tensor "b" f32[4] at 0
-//   forward:                                        tensor "w" f32[4,8] at 16
-//     %y = linear %x, %w, %b             ->     forward:
-//   update:                                       %b = bucket_view %bucket0 (offset=0, shape=[4])
-//     %w_1 = sgd_update %w, %w.grad               %w = bucket_view %bucket0 (offset=16,
-//     shape=[4,8]) assign %w, %w_1                             %y = linear %x, %w, %b %b_1 =
-//     sgd_update %b, %b.grad             backward: ... assign %b, %b_1 %bucket0.grad = bucket_pack
-//     %b.grad, %w.grad (...)
-//                                               update:
-//                                                 %bucket0.next = sgd_update %bucket0,
-//                                                 %bucket0.grad assign %bucket0, %bucket0.next
+// Ensures: every updated parameter lies in a bucket, in the order in which backward completes the
+// gradients. Tensors begin at multiples of 64 bytes; a bucket's size is a multiple of 64 bytes
+// times the ranks. A bucket holds tensors of one update rule and dtype, up to `bucket_bytes` (one
+// larger tensor has its own). Tensors below `shard_min_elements` go to buckets marked `replicated`.
+// Every section reads parameters through `bucket_view`s of its own.
+//
+// Before:
+//   variables:
+//     %w: f32[4,8] = variable
+//     %b: f32[4] = variable
+//   forward:
+//     %y = linear %x, %w, %b
+//   update:
+//     %w.next = sgd_update %w, %w.grad
+//     assign %w, %w.next
+//     %b.next = sgd_update %b, %b.grad
+//     assign %b, %b.next
+// After:
+//   variables:
+//     %bucket0: f32[64] = variable
+//       tensor "b" f32[4] at 0
+//       tensor "w" f32[4,8] at 16
+//   forward:
+//     %b = bucket_view %bucket0 (offset=0, shape=[4])
+//     %w = bucket_view %bucket0 (offset=16, shape=[4,8])
+//     %y = linear %x, %w, %b
+//   backward:
+//     %bucket0.grad = bucket_pack %b.grad, %w.grad (offsets=[0,16], size=64)
+//   update:
+//     %bucket0.next = sgd_update %bucket0, %bucket0.grad
+//     assign %bucket0, %bucket0.next
 //
 // No-op on a graph without update nodes, or whose updates are bucketed already.
 #pragma once

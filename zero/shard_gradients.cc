@@ -20,8 +20,9 @@ Node* ReductionOf(const Node& update) {
 
 StatusOr<bool> ShardGradients::Run(Graph& graph) const {
   if (ShardAxis(graph) < 0) return false;
+  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
-  for (Node* update : UpdateNodes(graph)) {
+  for (Node* update : updates) {
     Node* reduction = IsReplicated(*update) ? nullptr : ReductionOf(*update);
     if (reduction == nullptr) continue;
     Value* whole = reduction->inputs.back();

@@ -2,18 +2,21 @@
 // its owner as soon as backward completes it; the full-size bucket lives only until then.
 //
 // Requires: shard-optimizer-state has run.
-// Ensures: the placement of every gradient bucket to S(0), or its accumulation, stands right after
-// the bucket is
-//   packed; the shard counts as gradients, the full-size bucket as communication.
 //
-//   backward:                                        backward:
-//     %g: f32[64] {P} @gradients = bucket_pack ...     %g: f32[64] {P} @communication = bucket_pack
-//     ...
-//     ...                                     ->       %g.shard: f32[64] {S(0)} @gradients = place
-//     %g (sbp="{S(0)}")
-//   update:                                            ...
-//     %g.shard: f32[64] {S(0)} = place %g (...)      update:
-//     %n = sgd_update %p.shard, %g.shard               %n = sgd_update %p.shard, %g.shard
+// Ensures: the placement of every gradient bucket to S(0), or its accumulation, stands right after
+// the bucket is packed; the shard counts as gradients, the full-size bucket as communication.
+//
+// Before:
+//   backward:
+//     %g: f32[64] {P} @gradients = bucket_pack ...
+//     ... (the rest of backward)
+//   update:
+//     %g.shard: f32[64] {S(0)} @gradients = place %g (sbp="{S(0)}")
+// After:
+//   backward:
+//     %g: f32[64] {P} @communication = bucket_pack ...
+//     %g.shard: f32[64] {S(0)} @gradients = place %g (sbp="{S(0)}")
+//     ... (the rest of backward)
 //
 // No-op on one rank, and for buckets marked replicated.
 #pragma once

@@ -46,8 +46,9 @@ Status Shard(Graph& graph, Node* update) {
 
 StatusOr<bool> ShardOptimizerState::Run(Graph& graph) const {
   if (ShardAxis(graph) < 0) return false;
+  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
-  for (Node* update : UpdateNodes(graph)) {
+  for (Node* update : updates) {
     if (IsReplicated(*update) || update->outputs[0]->sbp == ShardedSbp(graph)) continue;
     ZG_RETURN_IF_ERROR(Shard(graph, update));
     changed = true;

@@ -1,20 +1,26 @@
 // shard-optimizer-state: ZeRO stage 1 (arXiv 1910.02054, section 5.1). Every rank keeps and updates
 // a part of the optimizer state.
 //
-// Requires: bucketing and infer-sbp have run.
-// Ensures: state buckets are S(0) over the data axis. An update node reads the rank's part of
-// parameter and gradient
-//   and its new parameter is placed back to B.
+// Requires: bucketing and infer-sbp have run, and no collectives are inserted yet.
 //
-//   %m: f32[64] {B} = variable                    %m: f32[64] {S(0)} = variable
-//   update:                                       update:
-//     %n, %k = sgd_momentum_update %p, %g, %m       %p.shard: {S(0)} = place %p (sbp="{S(0)}")
-//     assign %p, %n                          ->     %g.shard: {S(0)} = place %g (sbp="{S(0)}")
-//     assign %m, %k                                 %n, %k: {S(0)} = sgd_momentum_update %p.shard,
-//     %g.shard, %m
-//                                                   %n.whole: {B} = place %n (sbp="{B}")
-//                                                   assign %p, %n.whole
-//                                                   assign %m, %k
+// Ensures: state buckets are S(0) over the data axis. An update node reads the rank's part of
+// parameter and gradient, and its new parameter is placed back to B.
+//
+// Before:
+//   %m: f32[64] {B} = variable
+//   update:
+//     %n, %k = sgd_momentum_update %p, %g, %m
+//     assign %p, %n
+//     assign %m, %k
+// After:
+//   %m: f32[64] {S(0)} = variable
+//   update:
+//     %p.shard: f32[64] {S(0)} = place %p (sbp="{S(0)}")
+//     %g.shard: f32[64] {S(0)} = place %g (sbp="{S(0)}")
+//     %n, %k = sgd_momentum_update %p.shard, %g.shard, %m
+//     %n.whole: f32[64] {B} = place %n (sbp="{B}")
+//     assign %p, %n.whole
+//     assign %m, %k
 //
 // No-op on one rank, and for buckets marked replicated.
 #pragma once

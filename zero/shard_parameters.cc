@@ -39,8 +39,9 @@ Status GatherPerSection(Graph& graph, Value* bucket) {
 
 StatusOr<bool> ShardParameters::Run(Graph& graph) const {
   if (ShardAxis(graph) < 0) return false;
+  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
-  for (Node* update : UpdateNodes(graph)) {
+  for (Node* update : updates) {
     if (IsReplicated(*update)) continue;
     Value* bucket = VariableOf(update->inputs[0]);
     if (bucket->sbp == ShardedSbp(graph)) continue;

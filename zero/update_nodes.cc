@@ -10,6 +10,17 @@ std::vector<Node*> UpdateNodes(const Graph& graph) {
   return updates;
 }
 
+StatusOr<std::vector<Node*>> UnboxedUpdateNodes(const Graph& graph, std::string_view pass) {
+  std::vector<Node*> updates = UpdateNodes(graph);
+  for (const Node* update : updates) {
+    if (VariableOf(update->inputs[0])->producer->op->name == "variable") continue;
+    return InvalidArgument(
+        "{}: the update of %{} reads through a collective; run the pass before insert-collectives",
+        pass, update->outputs[0]->name);
+  }
+  return updates;
+}
+
 int ShardAxis(const Graph& graph) {
   const int axis = graph.mesh().FindAxis("data");
   return axis >= 0 && graph.mesh().axes()[axis].size > 1 ? axis : -1;

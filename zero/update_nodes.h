@@ -2,8 +2,10 @@
 // over.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
+#include "framework/base/status.h"
 #include "framework/ir/graph.h"
 
 namespace zg::zero {
@@ -11,6 +13,10 @@ namespace zg::zero {
 // The update nodes in execution order: inputs are parameter, gradient, state...; outputs parameter,
 // state....
 std::vector<Node*> UpdateNodes(const Graph& graph);
+
+// The same for a pass that works on placements. Error: collectives stand between an update and its
+// variable already, so `pass` comes too late.
+StatusOr<std::vector<Node*>> UnboxedUpdateNodes(const Graph& graph, std::string_view pass);
 
 // The axis along which ZeRO shards: "data". -1 when the mesh has none or it has one rank: nothing
 // to shard.

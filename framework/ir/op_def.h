@@ -74,6 +74,7 @@ struct OpDef {
   bool has_side_effect = false;  // kept even if no output is used (assign, output, accumulate)
   bool is_update = false;  // an optimizer's update: inputs parameter, gradient, state...; outputs
                            // parameter, state...
+  bool is_random = false;  // draws by micro-batch: its values differ between ranks of the data axis
   bool is_elementwise =
       false;  // every output element depends on the same element of every input only
 

@@ -9,6 +9,7 @@ namespace {
 OpDef Masked(std::string name, std::string doc, InputNames names) {
   OpDef op;
   op.name = std::move(name);
+  op.is_random = true;
   op.doc = std::move(doc);
   op.attributes = {{"probability", 0.5, true}, {"stream", int64_t{0}, true}};
   op.infer_shape = [names](const OpCall& call) -> StatusOr<std::vector<TensorType>> {

@@ -1,17 +1,20 @@
 // append-update: turns every `parameter_gradient` into the optimizer's update of that parameter.
 //
 // Requires: build-backward has run.
-// Ensures: no `parameter_gradient` is left; the update section has one update node per parameter,
-// reading the
-//   parameter, its gradient and its state, and assigning the new values to the same variables.
-//   State tensors are named after the parameter: "w.exp_avg", "w.exp_avg_sq" (Adam),
-//   "w.momentum_buffer" (SGD).
 //
-//   backward:                                     update:
-//     parameter_gradient %w, %w.grad        ->      %w_1, %m_1 = sgd_momentum_update %w, %w.grad,
-//     %m (lr=0.1, ...)
-//                                                   assign %w, %w_1
-//                                                   assign %m, %m_1
+// Ensures: no `parameter_gradient` is left; the update section has one update node per parameter,
+// reading the parameter, its gradient and its state, and assigning the new values to the same
+// variables. State tensors are named after the parameter: "w.exp_avg" and "w.exp_avg_sq" (Adam),
+// "w.momentum_buffer" (SGD).
+//
+// Before:
+//   backward:
+//     parameter_gradient %w, %w.grad
+// After:
+//   update:
+//     %w.next, %w.next.1 = sgd_momentum_update %w, %w.grad, %w.momentum_buffer (lr=0.1, ...)
+//     assign %w, %w.next
+//     assign %w.momentum_buffer, %w.next.1
 //
 // No-op on a graph without `parameter_gradient`.
 #pragma once

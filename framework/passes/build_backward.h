@@ -2,30 +2,37 @@
 // the ops.
 //
 // Requires: the forward section has one `output (name="loss")` of a f32 scalar: the mean over one
-// micro-batch. Ensures: the backward section computes, for every variable of category parameters
-// that the loss depends on, its
-//   gradient of loss / micro_batches, marked by `parameter_gradient`. A value that is used n times
-//   gets its n gradients added in the reverse order of the uses. The loss of the step, the mean
-//   over its micro-batches, is accumulated in a variable and becomes an output of the update
-//   section.
+// micro-batch.
 //
-//   forward:                                     forward:
-//     %y = linear %x, %w                           %y = linear %x, %w
-//     %loss = mse_loss %y, %t (divisor=8)          %loss = mse_loss %y, %t (divisor=8)
-//     output %loss (name="loss")                   %loss_sum_1 = accumulate %loss_sum, %loss
-//                                        ->        assign %loss_sum, %loss_sum_1
-//                                                backward:
-//                                                  %seed = constant (value=1.0)
-//                                                  %y.grad = mse_loss_grad %seed, %y, %t
-//                                                  (divisor=8) %w.grad = linear_grad_weight
-//                                                  %y.grad, %x parameter_gradient %w, %w.grad
-//                                                update:
-//                                                  %mean_loss = scale %loss_sum (factor=1.0)
-//                                                  output %mean_loss (name="loss")
+// Ensures: the backward section computes, for every variable of category parameters that the loss
+// depends on, its gradient of loss / micro_batches, marked by `parameter_gradient`. A value that is
+// used n times gets its n gradients added in the reverse order of the uses. The loss of the step,
+// the mean over its micro-batches, is accumulated in a variable and becomes an output of the update
+// section.
+//
+// Before:
+//   forward:
+//     %y = linear %x, %w
+//     %loss = mse_loss %y, %t (divisor=8.0)
+//     output %loss (name="loss")
+// After:
+//   forward:
+//     %y = linear %x, %w
+//     %loss = mse_loss %y, %t (divisor=8.0)
+//     %loss_sum_1 = accumulate %loss_sum, %loss
+//     assign %loss_sum, %loss_sum_1
+//   backward:
+//     %loss_seed = constant (value=1.0)
+//     %y.grad = mse_loss_grad %loss_seed, %y, %t (divisor=8.0)
+//     %w.grad = linear_grad_weight %y.grad, %x
+//     parameter_gradient %w, %w.grad
+//   update:
+//     %mean_loss = scale %loss_sum (factor=1.0)
+//     output %mean_loss (name="loss")
 //
 // Errors: no loss, a loss that is not a f32 scalar, a loss that depends on no parameter, an op
-// without gradient on the way from a parameter to the loss. No-op: never (a graph without a loss
-// does not train).
+// without gradient on the way from a parameter to the loss.
+// No-op: never; a graph without a loss does not train.
 #pragma once
 
 #include "framework/passes/pass.h"

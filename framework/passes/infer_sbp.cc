@@ -41,6 +41,15 @@ Status PlaceOutputs(Graph& graph, Node* node) {
         ChooseSignature(*node, axis, graph.mesh().axes()[axis].size).outputs;
     for (size_t i = 0; i < outputs.size(); ++i) node->outputs[i]->sbp.push_back(outputs[i]);
   }
+  const int data = graph.mesh().FindAxis("data");
+  if (node->op->is_random && data >= 0 && graph.mesh().axes()[data].size > 1 &&
+      !node->outputs[0]->sbp[data].is_split()) {
+    return InvalidArgument(
+        "{}: {} of %{}, which is the same on all ranks, would draw another mask on each; apply it "
+        "to values that are "
+        "split over the axis data",
+        node->scope, node->op->name, node->inputs[0]->name);
+  }
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
   if (!types.ok()) return types.status().WithContext(node->scope);
   for (size_t i = 0; i < types->size(); ++i) node->outputs[i]->type = (*types)[i];

@@ -1,20 +1,26 @@
 // infer-sbp: gives every value a placement along every mesh axis, and turns the shapes of one
 // micro-batch into the logical shapes over all ranks.
 //
-// Requires: no value has a placement. Data inputs carry their `placement` along the axis named
-// "data". Ensures: every value has one. Variables are B. A node takes the legal signature
-// (OpDef::sbp_signatures, or all-B)
-//   that changes the placement of the fewest inputs, and of those the one that moves the fewest
-//   bytes. A split value's logical dim is the ranks' parts together. On an axis of one rank
-//   everything is B.
+// Requires: no value has a placement. Data inputs carry their `placement` along the axis "data".
 //
-//   mesh(data=2)                                   mesh(data=2)
-//     %x: f32[8,4] = input (placement="S(0)")        %x: f32[16,4] {S(0)} = input
-//     (placement="S(0)") %w: f32[3,4] = variable                 ->     %w: f32[3,4] {B} = variable
-//     %y: f32[8,3] = linear %x, %w                   %y: f32[16,3] {S(0)} = linear %x, %w
-//     %dw: f32[3,4] = linear_grad_weight %y, %x      %dw: f32[3,4] {P} = linear_grad_weight %y, %x
+// Ensures: every value has one. Variables are B. A node takes the legal signature
+// (OpDef::sbp_signatures, or all-B) that changes the placement of the fewest inputs, and of those
+// the one that moves the fewest bytes. A split value's logical dim is the ranks' parts together. On
+// an axis of one rank everything is B.
 //
-// Errors: an input placement that its shape does not have. No-op on a graph that has placements.
+// Before, on mesh(data=2):
+//   %x: f32[8,4] = input (placement="S(0)")
+//   %w: f32[3,4] = variable
+//   %y: f32[8,3] = linear %x, %w
+//   %dw: f32[3,4] = linear_grad_weight %y, %x
+// After:
+//   %x: f32[16,4] {S(0)} = input (placement="S(0)")
+//   %w: f32[3,4] {B} = variable
+//   %y: f32[16,3] {S(0)} = linear %x, %w
+//   %dw: f32[3,4] {P} = linear_grad_weight %y, %x
+//
+// Errors: an input placement that its shape does not have; a random op that would be B over "data".
+// No-op on a graph that has placements.
 #pragma once
 
 #include "framework/passes/pass.h"

@@ -1,15 +1,19 @@
 // insert-collectives: makes every change of placement explicit.
 //
 // Requires: infer-sbp has run.
-// Ensures: no `place` is left, and every node's inputs have the placements of one of its
-// signatures. Each mismatch is
-//   one op of the boxing table (boxing.h) right before the consumer; `place` becomes the same ops
-//   where it stands. An `accumulate` of a partial value becomes a collective that folds into the
-//   accumulator.
 //
-//   %p: f32[64] {P}, %w: f32[64] {B}               %s: f32[64] {S(0)} = local_slice %w (dim=0)
-//   %s: f32[64] {S(0)} = place %w (sbp="{S(0)}")    ->  %g: f32[64] {S(0)} = reduce_scatter %p
-//   (dim=0) %u: f32[64] {S(0)} = sgd_update %s, %p         %u: f32[64] {S(0)} = sgd_update %s, %g
+// Ensures: no `place` is left, and every node's inputs have the placements of one of its
+// signatures. Each mismatch is one op of the boxing table (boxing.h) right before the consumer;
+// `place` becomes the same ops where it stands. An `accumulate` of a partial value becomes a
+// collective that folds into the accumulator.
+//
+// Before, with %p: f32[64] {P} and %w: f32[64] {B}:
+//   %s: f32[64] {S(0)} = place %w (sbp="{S(0)}")
+//   %u: f32[64] {S(0)} = sgd_update %s, %p
+// After:
+//   %s: f32[64] {S(0)} = local_slice %w (dim=0)
+//   %g: f32[64] {S(0)} = reduce_scatter %p (dim=0)
+//   %u: f32[64] {S(0)} = sgd_update %s, %g
 //
 // No-op when all placements fit already, as on one rank.
 #pragma once

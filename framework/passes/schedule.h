@@ -3,13 +3,18 @@
 // their first user.
 //
 // Requires: insert-collectives has run. The order is the same on every rank, so collectives match.
-// Ensures: every `input`, `constant`, `bucket_view`, `local_slice` and `all_gather` stands right
-// before its first user
-//   in its section (behind others of its kind that have the same first user).
 //
-//   %w: f32[4] = all_gather %p              %a: f32[4] = relu %x
-//   %a: f32[4] = relu %x             ->     %w: f32[4] = all_gather %p
-//   %b: f32[4] = add %a, %w                 %b: f32[4] = add %a, %w
+// Ensures: every `input`, `constant`, `bucket_view`, `local_slice` and `all_gather` stands right
+// before its first user in its section, behind others of its kind that have the same first user.
+//
+// Before:
+//   %w: f32[4] = all_gather %p
+//   %a: f32[4] = relu %x
+//   %b: f32[4] = add %a, %w
+// After:
+//   %a: f32[4] = relu %x
+//   %w: f32[4] = all_gather %p
+//   %b: f32[4] = add %a, %w
 //
 // No-op when they stand there already.
 #pragma once
