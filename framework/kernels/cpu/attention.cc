@@ -1,287 +1,365 @@
-// Attention by blocks of queries: one block's scores against all the keys that it may see fit in
-// cache, so no (T, T) matrix reaches memory, and key blocks that the causal mask hides are skipped.
-// The backward computes the weights again from log_sum_exp.
-// Source: the recomputation of FlashAttention (arXiv 2205.14135), without its tiling of the keys.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <vector>
+#include <limits>
 
 #include "framework/kernels/cpu/families.h"
-#include "framework/kernels/cpu/gemm.h"
+#include "framework/kernels/cpu/gemm_pack.h"
+#include "framework/kernels/cpu/gemm_tile.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/vector_math.h"
 
+// One head at a time, a block of queries at a time, as in FlashAttention (Dao et al., arXiv
+// 2205.14135), but with all keys of a block of queries at once: their scores need keys x 48 floats.
+// Scores are kept transposed, a row per key and a lane per query, so that a softmax runs down the
+// rows without sums across lanes. What causality masks is skipped, in tiles of 8 keys x 16 queries.
+
 namespace zg {
 namespace {
 
-constexpr int64_t kBlockQueries = 64;
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kQueries = kMaxPanelWidth;
 
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Calls body(i, count) for every lane block [i, i + count) of `total` elements.
-template <typename Body>
-ZG_INLINE void ForLanes(int64_t total, Body body) {
-  for (int64_t i = 0; i < total; i += kLanes) body(i, std::min<int64_t>(kLanes, total - i));
-}
-
-ZG_INLINE Lanes Load(const float* data, int64_t count, float padding) {
-  return count == kLanes ? LoadLanes(data) : LoadLanes(data, count, padding);
-}
-
-ZG_INLINE void Store(Lanes lanes, float* data, int64_t count) {
-  if (count == kLanes) {
-    StoreLanes(lanes, data);
-  } else {
-    StoreLanes(lanes, data, count);
-  }
-}
-
-// Turns the first `visible` of `keys` scores into softmax weights of scale * score, the others into
-// zeros; returns the log of the denominator.
-ZG_MULTIVERSION float SoftmaxRow(float* scores, int64_t visible, int64_t keys, float scale) {
-  constexpr float kLowest = -3.4e38f;
-  Lanes maxima = Lanes{} + kLowest;
-  ForLanes(visible, [&](int64_t i, int64_t count) {
-    maxima = Maximum(maxima, Load(scores + i, count, kLowest));
-  });
-  const float maximum = MaximumOfLanes(maxima) * scale;
-  Lanes sums{};
-  ForLanes(visible, [&](int64_t i, int64_t count) {
-    const Lanes weight = Exp(Load(scores + i, count, kLowest) * scale - maximum);
-    sums += weight;
-    Store(weight, scores + i, count);
-  });
-  const float sum = SumOfLanes(sums);
-  const float inverse = 1.0f / sum;
-  ForLanes(visible, [&](int64_t i, int64_t count) {
-    Store(Load(scores + i, count, 0.0f) * inverse, scores + i, count);
-  });
-  std::fill(scores + visible, scores + keys, 0.0f);
-  return maximum + std::log(sum);
-}
-
-// weights = exp(scale score - log_sum_exp) over the scores, and, over the gradients of the weights,
-// those of the scores: weights (dweights - delta) scale. Zeros behind `visible`.
-ZG_MULTIVERSION void SoftmaxGradRow(float* scores, float* dweights, int64_t visible, int64_t keys,
-                                    float scale, float log_sum_exp, float delta) {
-  ForLanes(visible, [&](int64_t i, int64_t count) {
-    const Lanes weight = Exp(Load(scores + i, count, 0.0f) * scale - log_sum_exp);
-    Store(weight, scores + i, count);
-    Store(weight * (Load(dweights + i, count, 0.0f) - delta) * scale, dweights + i, count);
-  });
-  std::fill(scores + visible, scores + keys, 0.0f);
-  std::fill(dweights + visible, dweights + keys, 0.0f);
-}
-
-ZG_MULTIVERSION float DotRow(const float* a, const float* b, int64_t total) {
-  Lanes sums{};
-  ForLanes(total, [&](int64_t i, int64_t count) {
-    sums += Load(a + i, count, 0.0f) * Load(b + i, count, 0.0f);
-  });
-  return SumOfLanes(sums);
-}
-
-// target (rows, columns) += source, rows `target_stride` and `columns` apart.
-ZG_MULTIVERSION void AddRows(const float* source, int64_t rows, int64_t columns, float* target,
-                             int64_t target_stride) {
-  for (int64_t row = 0; row < rows; ++row) {
-    float* out = target + row * target_stride;
-    const float* in = source + row * columns;
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < columns; ++i) out[i] += in[i];
-  }
-}
-
-// B batch, T time, C channels, D channels of one head.
-struct AttentionSizes {
+struct AttentionShape {
   int64_t batch = 0;
   int64_t time = 0;
   int64_t channels = 0;
   int64_t heads = 0;
-  int64_t head_channels = 0;
-  bool causal = true;
+  int64_t head_size = 0;
+  bool causal = false;
+  float scale = 0.0f;
 
-  AttentionSizes(const Shape& qkv, const Attributes& attributes)
+  AttentionShape(const Shape& qkv, const Attributes& attributes)
       : batch(qkv.dim(0)),
         time(qkv.dim(1)),
         channels(qkv.dim(2) / 3),
         heads(attributes.Int("heads")),
-        head_channels(channels / heads),
-        causal(attributes.Bool("causal")) {}
+        head_size(channels / heads),
+        causal(attributes.Bool("causal")),
+        scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))) {}
 
-  float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_channels)); }
   int64_t qkv_stride() const { return 3 * channels; }
+  // Elements of the packed layouts of gemm_pack.h.
+  int64_t pieces_size() const { return RoundUp(time, kTileRows) * head_size; }  // (time, head_size)
+  int64_t panels_size() const { return time * RoundUp(head_size, kPanelUnit); }
+  int64_t scores_size() const { return RoundUp(time, kTileRows) * kQueries; }
 };
 
-// Queries [begin, begin + count) and the number of keys that the last of them sees.
-struct QueryBlock {
-  int64_t begin = 0;
-  int64_t count = 0;
-  int64_t keys = 0;
-};
-
-std::vector<QueryBlock> CutQueries(const AttentionSizes& sizes) {
-  std::vector<QueryBlock> blocks;
-  for (int64_t begin = 0; begin < sizes.time; begin += kBlockQueries) {
-    const int64_t count = std::min(kBlockQueries, sizes.time - begin);
-    blocks.push_back({begin, count, sizes.causal ? begin + count : sizes.time});
+// Hands out parts of the workspace, each aligned to a cache line.
+class Carver {
+ public:
+  explicit Carver(void* workspace) : next_(static_cast<float*>(workspace)) {}
+  float* Take(int64_t elements) {
+    float* const part = next_;
+    next_ += RoundUp(elements, kLanes);
+    return part;
   }
-  return blocks;
+
+ private:
+  float* next_;
+};
+
+// A block of queries [begin, begin + count) and the keys [0, keys) that they see.
+struct QueryBlock {
+  int64_t begin;
+  int64_t count;
+  int64_t keys;
+  bool causal;
+
+  QueryBlock(const AttentionShape& shape, int64_t first)
+      : begin(first),
+        count(std::min(kQueries, shape.time - first)),
+        keys(shape.causal ? first + count : shape.time),
+        causal(shape.causal) {}
+};
+
+// products[key][query] = sum over the head's channels of keys x queries, for the tiles of which
+// causality leaves something. `keys` are packed pieces, `queries` one packed panel.
+void MultiplyKeysByQueries(const AttentionShape& shape, const QueryBlock& block, const float* keys,
+                           const float* queries, float* products) {
+  const int64_t width = PanelWidth(block.count);
+  GemmTile tile;
+  tile.a_stride = kTileRows;
+  tile.b_stride = width;
+  tile.c_stride = kQueries;
+  tile.depth = shape.head_size;
+  for (int64_t key = 0; key < block.keys; key += kTileRows) {
+    // The queries before the first of these keys do not see any of them.
+    const int64_t first =
+        shape.causal ? std::max<int64_t>(0, key - block.begin) / kPanelUnit * kPanelUnit : 0;
+    tile.a = keys + key * shape.head_size;
+    tile.b = queries + first;
+    tile.c = products + key * kQueries + first;
+    tile.columns = width - first;
+    ComputeTile(ALayout::kColumns, tile, std::min(kTileRows, block.keys - key), tile.columns);
+  }
 }
 
-int64_t LargestWorkspace(const std::vector<Gemm>& gemms) {
-  int64_t bytes = 0;
-  for (const Gemm& gemm : gemms) bytes = std::max(bytes, gemm.workspace_bytes());
-  return RoundUp(bytes, kAlignment);
+// out (rows x head_size) = weights x values: row i is a query or key, k runs over keys or queries.
+struct WeightedSum {
+  ALayout layout;        // of the weights
+  const float* weights;  // stride kQueries
+  const float* values;   // packed panels of `values_depth` rows
+  int64_t values_depth;
+  int64_t values_begin;  // the first of their rows that counts
+  int64_t depth;         // number of rows that count
+  float* out;
+  int64_t out_stride;
+  bool continues;
+};
+
+void ComputeWeightedSum(const WeightedSum& sum, int64_t rows, int64_t head_size) {
+  GemmTile tile;
+  tile.a = sum.weights;
+  tile.a_stride = kQueries;
+  tile.c_stride = sum.out_stride;
+  tile.depth = sum.depth;
+  tile.continues = sum.continues;
+  for (int64_t j = 0, width; j < head_size; j += width) {
+    width = PanelWidth(head_size - j);
+    tile.b = sum.values + j * sum.values_depth + sum.values_begin * width;
+    tile.b_stride = width;
+    tile.c = sum.out + j;
+    tile.columns = std::min(width, head_size - j);
+    ComputeTile(sum.layout, tile, rows, width);
+  }
 }
 
-int64_t MatrixBytes(int64_t rows, int64_t columns) {
-  return RoundUp(rows * columns * static_cast<int64_t>(sizeof(float)), kAlignment);
+// Writes `value` wherever a query does not see a key.
+void MaskHidden(const QueryBlock& block, float value, float* scores) {
+  if (!block.causal) return;
+  for (int64_t key = block.begin; key < block.keys; ++key) {
+    std::fill_n(scores + key * kQueries, key - block.begin, value);
+  }
+}
+
+// From products to weights e^(scale * product - maximum); writes the sum of each query's weights,
+// and the logarithm of the sum before the maximum was taken out.
+ZG_MULTIVERSION void SoftmaxDown(float* scores, int64_t keys, int64_t queries, float scale,
+                                 float* sums, float* log_sum_exp) {
+  float maxima[kQueries];
+  std::fill_n(maxima, kQueries, -std::numeric_limits<float>::infinity());
+  for (int64_t key = 0; key < keys; ++key) {
+    const float* const row = scores + key * kQueries;
+    ZG_INDEPENDENT
+    for (int64_t query = 0; query < kQueries; ++query) {
+      const float score = row[query] * scale;
+      const float maximum = maxima[query];
+      maxima[query] = maximum > score ? maximum : score;
+    }
+  }
+  std::fill_n(sums, kQueries, 0.0f);
+  for (int64_t key = 0; key < keys; ++key) {
+    float* const row = scores + key * kQueries;
+    ZG_INDEPENDENT
+    for (int64_t query = 0; query < kQueries; ++query) {
+      const float weight = Exp(row[query] * scale - maxima[query]);
+      sums[query] += weight;
+      row[query] = weight;
+    }
+  }
+  ZG_INDEPENDENT
+  for (int64_t query = 0; query < queries; ++query) {
+    log_sum_exp[query] = maxima[query] + Log(sums[query]);
+  }
+}
+
+ZG_MULTIVERSION void DivideRow(float* row, int64_t count, float divisor) {
+  const float factor = 1.0f / divisor;
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) row[i] *= factor;
 }
 
 class Attention : public Kernel {
  public:
   explicit Attention(const KernelSpec& spec)
-      : sizes_(spec.call.inputs[0].shape, spec.call.attributes), blocks_(CutQueries(sizes_)) {
-    for (const QueryBlock& block : blocks_) {
-      scores_.push_back(Gemm({block.count, block.keys, sizes_.head_channels, false, true}));
-      mix_.push_back(Gemm({block.count, sizes_.head_channels, block.keys, false, false}));
-    }
-    gemm_bytes_ = std::max(LargestWorkspace(scores_), LargestWorkspace(mix_));
-  }
+      : shape_(spec.call.inputs[0].shape, spec.call.attributes) {}
 
-  // Weights of one block (queries, keys), then the products' scratch.
   int64_t workspace_bytes() const override {
-    return MatrixBytes(kBlockQueries, sizes_.time) + gemm_bytes_;
+    const int64_t elements =
+        RoundUp(shape_.pieces_size(), kLanes) + RoundUp(shape_.panels_size(), kLanes) +
+        RoundUp(shape_.head_size * kQueries, kLanes) + shape_.scores_size() + kQueries;
+    return elements * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
-    char* workspace = static_cast<char*>(arguments.workspace);
-    float* const weights = reinterpret_cast<float*>(workspace);
-    void* const gemm_workspace = workspace + MatrixBytes(kBlockQueries, sizes_.time);
-    const int64_t stride = sizes_.qkv_stride();
-    for (int64_t b = 0; b < sizes_.batch; ++b) {
-      for (int64_t h = 0; h < sizes_.heads; ++h) {
-        const int64_t head = h * sizes_.head_channels;
-        const float* q = arguments.input<float>(0) + b * sizes_.time * stride + head;
-        const float* k = q + sizes_.channels;
-        const float* v = k + sizes_.channels;
-        float* out = arguments.output<float>(0) + b * sizes_.time * sizes_.channels + head;
-        float* log_sum_exp = arguments.output<float>(1) + (b * sizes_.heads + h) * sizes_.time;
-        for (size_t i = 0; i < blocks_.size(); ++i) {
-          const QueryBlock& block = blocks_[i];
-          scores_[i].Run({q + block.begin * stride, stride}, {k, stride}, nullptr, weights,
-                         block.keys, gemm_workspace);
-          for (int64_t row = 0; row < block.count; ++row) {
-            const int64_t visible = sizes_.causal ? block.begin + row + 1 : block.keys;
-            log_sum_exp[block.begin + row] =
-                SoftmaxRow(weights + row * block.keys, visible, block.keys, sizes_.scale());
-          }
-          mix_[i].Run({weights, block.keys}, {v, stride}, nullptr,
-                      out + block.begin * sizes_.channels, sizes_.channels, gemm_workspace);
-        }
+    const float* const qkv = arguments.input<float>(0);
+    float* const out = arguments.output<float>(0);
+    float* const log_sum_exp = arguments.output<float>(1);
+    for (int64_t b = 0; b < shape_.batch; ++b) {
+      for (int64_t h = 0; h < shape_.heads; ++h) {
+        const int64_t channel = h * shape_.head_size;
+        RunHead(qkv + b * shape_.time * shape_.qkv_stride() + channel, arguments.workspace,
+                out + b * shape_.time * shape_.channels + channel,
+                log_sum_exp + (b * shape_.heads + h) * shape_.time);
       }
     }
     return Status::Ok();
   }
 
  private:
-  const AttentionSizes sizes_;
-  const std::vector<QueryBlock> blocks_;
-  std::vector<Gemm> scores_;  // q k^T of each block
-  std::vector<Gemm> mix_;     // weights v
-  int64_t gemm_bytes_ = 0;
+  void RunHead(const float* q, void* workspace, float* out, float* log_sum_exp) const {
+    const int64_t stride = shape_.qkv_stride();
+    const int64_t size = shape_.head_size;
+    Carver carver(workspace);
+    float* const keys = carver.Take(shape_.pieces_size());
+    float* const values = carver.Take(shape_.panels_size());
+    float* const queries = carver.Take(size * kQueries);
+    float* const scores = carver.Take(shape_.scores_size());
+    float* const sums = carver.Take(kQueries);
+    PackPieces(q + shape_.channels, stride, size, shape_.time, keys);
+    PackPanels(q + 2 * shape_.channels, stride, shape_.time, size, values);
+    for (int64_t begin = 0; begin < shape_.time; begin += kQueries) {
+      const QueryBlock block(shape_, begin);
+      PackTransposedPanels(q + begin * stride, stride, size, block.count, queries);
+      MultiplyKeysByQueries(shape_, block, keys, queries, scores);
+      MaskHidden(block, -std::numeric_limits<float>::infinity(), scores);
+      SoftmaxDown(scores, block.keys, block.count, shape_.scale, sums, log_sum_exp + begin);
+      for (int64_t i = 0; i < block.count; i += kTileRows) {
+        const int64_t rows = std::min(kTileRows, block.count - i);
+        const int64_t keys_seen = shape_.causal ? begin + i + rows : shape_.time;
+        float* const rows_out = out + (begin + i) * shape_.channels;
+        ComputeWeightedSum({ALayout::kColumns, scores + i, values, shape_.time, 0, keys_seen,
+                            rows_out, shape_.channels, false},
+                           rows, size);
+        for (int64_t row = 0; row < rows; ++row) {
+          DivideRow(rows_out + row * shape_.channels, size, sums[i + row]);
+        }
+      }
+    }
+  }
+
+  const AttentionShape shape_;
 };
+
+// From products to weights and their gradients. With s = scale q k, w = e^(s - log_sum_exp):
+// dproduct = w (dweight - sum over keys of w dweight) scale; that sum is dout . out.
+ZG_MULTIVERSION void SoftmaxGradDown(float* scores, float* dscores, int64_t keys, float scale,
+                                     const float* log_sum_exp, const float* dot) {
+  for (int64_t key = 0; key < keys; ++key) {
+    float* const score = scores + key * kQueries;
+    float* const dscore = dscores + key * kQueries;
+    ZG_INDEPENDENT
+    for (int64_t query = 0; query < kQueries; ++query) {
+      const float weight = Exp(score[query] * scale - log_sum_exp[query]);
+      score[query] = weight;
+      dscore[query] = weight * (dscore[query] - dot[query]) * scale;
+    }
+  }
+}
+
+ZG_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
+  return SumTerms(
+      count, [=](const auto& load)
+                 __attribute__((always_inline)) { return load(a, 0.0f) * load(b, 0.0f); });
+}
 
 class AttentionGrad : public Kernel {
  public:
   explicit AttentionGrad(const KernelSpec& spec)
-      : sizes_(spec.call.inputs[1].shape, spec.call.attributes), blocks_(CutQueries(sizes_)) {
-    const int64_t channels = sizes_.head_channels;
-    for (const QueryBlock& block : blocks_) {
-      scores_.push_back(Gemm({block.count, block.keys, channels, false, true}));
-      dq_.push_back(Gemm({block.count, channels, block.keys, false, false}));
-      dkv_.push_back(Gemm({block.keys, channels, block.count, true, false}));
-    }
-    gemm_bytes_ =
-        std::max({LargestWorkspace(scores_), LargestWorkspace(dq_), LargestWorkspace(dkv_)});
-  }
+      : shape_(spec.call.inputs[1].shape, spec.call.attributes) {}
 
-  // Weights and their gradients of one block (queries, keys), one block's part of dk or dv
-  // (keys, D), then the products' scratch.
   int64_t workspace_bytes() const override {
-    return 2 * MatrixBytes(kBlockQueries, sizes_.time) +
-           MatrixBytes(sizes_.time, sizes_.head_channels) + gemm_bytes_;
+    const int64_t per_block = RoundUp(shape_.head_size * kQueries, kLanes);
+    const int64_t per_block_panels =
+        RoundUp(kQueries * RoundUp(shape_.head_size, kPanelUnit), kLanes);
+    const int64_t elements = 2 * RoundUp(shape_.pieces_size(), kLanes) +
+                             RoundUp(shape_.panels_size(), kLanes) + 2 * per_block +
+                             2 * per_block_panels + 2 * shape_.scores_size() + 2 * kQueries;
+    return elements * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
-    char* workspace = static_cast<char*>(arguments.workspace);
-    const int64_t scores_bytes = MatrixBytes(kBlockQueries, sizes_.time);
-    float* const weights = reinterpret_cast<float*>(workspace);
-    float* const dweights = reinterpret_cast<float*>(workspace + scores_bytes);
-    float* const part = reinterpret_cast<float*>(workspace + 2 * scores_bytes);
-    void* const gemm_workspace =
-        workspace + 2 * scores_bytes + MatrixBytes(sizes_.time, sizes_.head_channels);
-    const int64_t stride = sizes_.qkv_stride();
-    const int64_t channels = sizes_.channels;
-    const int64_t width = sizes_.head_channels;
-    for (int64_t b = 0; b < sizes_.batch; ++b) {
-      for (int64_t h = 0; h < sizes_.heads; ++h) {
-        const int64_t in_qkv = b * sizes_.time * stride + h * width;
-        const int64_t in_out = b * sizes_.time * channels + h * width;
-        const float* dout = arguments.input<float>(0) + in_out;
-        const float* q = arguments.input<float>(1) + in_qkv;
-        const float* k = q + channels;
-        const float* v = k + channels;
-        const float* out = arguments.input<float>(2) + in_out;
-        const float* log_sum_exp = arguments.input<float>(3) + (b * sizes_.heads + h) * sizes_.time;
-        float* dq = arguments.output<float>(0) + in_qkv;
-        float* dk = dq + channels;
-        float* dv = dk + channels;
-        for (int64_t t = 0; t < sizes_.time; ++t) {
-          std::fill_n(dk + t * stride, width, 0.0f);
-          std::fill_n(dv + t * stride, width, 0.0f);
-        }
-        for (size_t i = 0; i < blocks_.size(); ++i) {
-          const QueryBlock& block = blocks_[i];
-          const int64_t first = block.begin;
-          scores_[i].Run({q + first * stride, stride}, {k, stride}, nullptr, weights, block.keys,
-                         gemm_workspace);
-          scores_[i].Run({dout + first * channels, channels}, {v, stride}, nullptr, dweights,
-                         block.keys, gemm_workspace);
-          for (int64_t row = 0; row < block.count; ++row) {
-            const int64_t t = first + row;
-            SoftmaxGradRow(weights + row * block.keys, dweights + row * block.keys,
-                           sizes_.causal ? t + 1 : block.keys, block.keys, sizes_.scale(),
-                           log_sum_exp[t], DotRow(dout + t * channels, out + t * channels, width));
-          }
-          dq_[i].Run({dweights, block.keys}, {k, stride}, nullptr, dq + first * stride, stride,
-                     gemm_workspace);
-          dkv_[i].Run({dweights, block.keys}, {q + first * stride, stride}, nullptr, part, width,
-                      gemm_workspace);
-          AddRows(part, block.keys, width, dk, stride);
-          dkv_[i].Run({weights, block.keys}, {dout + first * channels, channels}, nullptr, part,
-                      width, gemm_workspace);
-          AddRows(part, block.keys, width, dv, stride);
-        }
+    for (int64_t b = 0; b < shape_.batch; ++b) {
+      for (int64_t h = 0; h < shape_.heads; ++h) {
+        const int64_t channel = h * shape_.head_size;
+        const int64_t row = b * shape_.time;
+        RunHead({arguments.input<float>(0) + row * shape_.channels + channel,
+                 arguments.input<float>(1) + row * shape_.qkv_stride() + channel,
+                 arguments.input<float>(2) + row * shape_.channels + channel,
+                 arguments.input<float>(3) + (b * shape_.heads + h) * shape_.time,
+                 arguments.output<float>(0) + row * shape_.qkv_stride() + channel},
+                arguments.workspace);
       }
     }
     return Status::Ok();
   }
 
  private:
-  const AttentionSizes sizes_;
-  const std::vector<QueryBlock> blocks_;
-  std::vector<Gemm> scores_;  // q k^T, and dout v^T, of each block
-  std::vector<Gemm> dq_;      // dscores k
-  std::vector<Gemm> dkv_;     // dscores^T q, and weights^T dout
-  int64_t gemm_bytes_ = 0;
+  struct Head {
+    const float* dout;
+    const float* q;  // k and v lie `channels` and 2 * `channels` further
+    const float* out;
+    const float* log_sum_exp;
+    float* dq;  // likewise
+  };
+
+  void RunHead(const Head& head, void* workspace) const {
+    const int64_t stride = shape_.qkv_stride();
+    const int64_t channels = shape_.channels;
+    const int64_t size = shape_.head_size;
+    Carver carver(workspace);
+    float* const keys = carver.Take(shape_.pieces_size());
+    float* const values = carver.Take(shape_.pieces_size());
+    float* const key_panels = carver.Take(shape_.panels_size());
+    float* const queries = carver.Take(size * kQueries);
+    float* const dout = carver.Take(size * kQueries);
+    float* const query_panels = carver.Take(kQueries * RoundUp(size, kPanelUnit));
+    float* const dout_panels = carver.Take(kQueries * RoundUp(size, kPanelUnit));
+    float* const weights = carver.Take(shape_.scores_size());
+    float* const dscores = carver.Take(shape_.scores_size());
+    float* const dot = carver.Take(kQueries);
+    float* const log_sum_exp = carver.Take(kQueries);
+    PackPieces(head.q + channels, stride, size, shape_.time, keys);
+    PackPieces(head.q + 2 * channels, stride, size, shape_.time, values);
+    PackPanels(head.q + channels, stride, shape_.time, size, key_panels);
+    for (int64_t begin = 0; begin < shape_.time; begin += kQueries) {
+      const QueryBlock block(shape_, begin);
+      const float* const block_dout = head.dout + begin * channels;
+      PackTransposedPanels(head.q + begin * stride, stride, size, block.count, queries);
+      PackTransposedPanels(block_dout, channels, size, block.count, dout);
+      PackPanels(head.q + begin * stride, stride, block.count, size, query_panels);
+      PackPanels(block_dout, channels, block.count, size, dout_panels);
+      std::fill_n(dot, kQueries, 0.0f);
+      std::fill_n(log_sum_exp, kQueries, 0.0f);
+      std::copy_n(head.log_sum_exp + begin, block.count, log_sum_exp);
+      for (int64_t i = 0; i < block.count; ++i) {
+        dot[i] = Dot(block_dout + i * channels, head.out + (begin + i) * channels, size);
+      }
+      MultiplyKeysByQueries(shape_, block, keys, queries, weights);
+      MultiplyKeysByQueries(shape_, block, values, dout, dscores);
+      MaskHidden(block, -std::numeric_limits<float>::infinity(), weights);
+      MaskHidden(block, 0.0f, dscores);
+      SoftmaxGradDown(weights, dscores, block.keys, shape_.scale, log_sum_exp, dot);
+
+      for (int64_t i = 0; i < block.count; i += kTileRows) {
+        const int64_t rows = std::min(kTileRows, block.count - i);
+        const int64_t keys_seen = shape_.causal ? begin + i + rows : shape_.time;
+        ComputeWeightedSum({ALayout::kColumns, dscores + i, key_panels, shape_.time, 0, keys_seen,
+                            head.dq + (begin + i) * stride, stride, false},
+                           rows, size);
+      }
+      for (int64_t key = 0; key < block.keys; key += kTileRows) {
+        const int64_t rows = std::min(kTileRows, block.keys - key);
+        // The first queries of the block that see any of these keys, and the first block at all.
+        const int64_t first = shape_.causal ? std::max<int64_t>(0, key - begin) : 0;
+        const bool continues = shape_.causal ? key < begin : begin > 0;
+        const int64_t depth = block.count - first;
+        float* const dk = head.dq + key * stride + channels;
+        ComputeWeightedSum({ALayout::kRows, dscores + key * kQueries + first, query_panels,
+                            block.count, first, depth, dk, stride, continues},
+                           rows, size);
+        ComputeWeightedSum({ALayout::kRows, weights + key * kQueries + first, dout_panels,
+                            block.count, first, depth, dk + channels, stride, continues},
+                           rows, size);
+      }
+    }
+  }
+
+  const AttentionShape shape_;
 };
 
 }  // namespace

@@ -34,13 +34,9 @@ ZG_MULTIVERSION void AddRow(const float* x, int64_t count, float* sum) {
   for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
 }
 
-// One column: element i goes into lane i % 16.
 ZG_MULTIVERSION float SumVector(const float* x, int64_t count) {
-  Lanes sum{};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) sum += LoadLanes(x + i);
-  if (i < count) sum += LoadLanes(x + i, count - i, 0.0f);
-  return SumOfLanes(sum);
+  return SumTerms(
+      count, [=](const auto& load) __attribute__((always_inline)) { return load(x, 0.0f); });
 }
 
 }  // namespace

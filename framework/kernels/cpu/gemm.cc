@@ -8,10 +8,17 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kMaxBlockRows = 256;      // of A
-constexpr int64_t kMaxBlockColumns = 1536;  // of B
-constexpr int64_t kMaxBlockDepth = 384;
 constexpr int64_t kFloatsPerLine = 16;
+// A block of A and two panels of B fill half of a second-level cache of 1 MB.
+constexpr int64_t kMaxBlockRows = 256;
+constexpr int64_t kMaxBlockColumns = 1536;
+constexpr int64_t kMaxBlockDepth = 384;
+
+// With so few rows, B passes by once and decides the speed: it is packed in small blocks that are
+// contiguous in memory, the next one being fetched while this one is multiplied.
+constexpr int64_t kFewRows = 48;
+constexpr int64_t kFewRowsDepth = 48;              // of B stored by rows
+constexpr int64_t kFewRowsTransposedDepth = 2560;  // of B stored by columns
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -21,40 +28,78 @@ int64_t EvenBlock(int64_t total, int64_t largest, int64_t unit) {
   return std::max(unit, CeilDiv(CeilDiv(total, parts), unit) * unit);
 }
 
-// `total` cut into parts of nearly equal size, none larger than `largest` units.
-class EvenParts {
- public:
-  EvenParts(int64_t total, int64_t unit, int64_t largest)
-      : total_(total),
-        unit_(unit),
-        num_units_(CeilDiv(total, unit)),
-        num_parts_(CeilDiv(num_units_, largest)) {}
-
-  int64_t num_parts() const { return num_parts_; }
-  int64_t begin(int64_t part) const { return num_units_ * part / num_parts_ * unit_; }
-  // Of the last part only, less than its width.
-  int64_t size(int64_t part) const { return std::min(begin(part + 1), total_) - begin(part); }
-  int64_t width(int64_t part) const { return begin(part + 1) - begin(part); }
-
- private:
-  int64_t total_;
-  int64_t unit_;
-  int64_t num_units_;
-  int64_t num_parts_;
+// Rows of A and columns of B that are packed, and the place of their product in C.
+struct Block {
+  const float* a;
+  const float* b;
+  int64_t rows;
+  int64_t columns;
+  int64_t depth;
+  const float* bias;  // of these columns, or null
+  float* c;
+  int64_t c_stride;
+  bool continues;
+  // What to fetch meanwhile: null for the next panel of this block.
+  const float* next_b;
+  int64_t next_b_lines;
 };
+
+// Panel by panel: the panel stays near, A passes by.
+void Multiply(const Block& block, float* bias_panel) {
+  const float* next_b = block.next_b;
+  for (int64_t j = 0, width; j < block.columns; j += width) {
+    width = PanelWidth(block.columns - j);
+    GemmTile tile;
+    tile.a_stride = kTileRows;
+    tile.b = block.b + j * block.depth;
+    tile.b_stride = width;
+    tile.c_stride = block.c_stride;
+    tile.depth = block.depth;
+    tile.columns = std::min(width, block.columns - j);
+    tile.continues = block.continues;
+    if (block.bias != nullptr) {
+      std::copy_n(block.bias + j, tile.columns, bias_panel);
+      tile.start = bias_panel;
+    }
+    if (next_b == nullptr) {
+      tile.next_b = tile.b + width * block.depth;
+      tile.next_b_lines = CeilDiv(width * block.depth, kFloatsPerLine * block.rows);
+    } else {
+      tile.next_b = next_b;
+      tile.next_b_lines = CeilDiv(block.next_b_lines * width, block.columns * block.rows);
+    }
+    for (int64_t i = 0; i < block.rows; i += kTileRows) {
+      const int64_t rows = std::min(kTileRows, block.rows - i);
+      tile.a = block.a + i * block.depth;
+      tile.c = block.c + i * block.c_stride + j;
+      tile.next_c =
+          i + kTileRows < block.rows ? tile.c + kTileRows * block.c_stride : block.c + j + width;
+      ComputeTile(ALayout::kColumns, tile, rows, width);
+      tile.next_b += rows * tile.next_b_lines * kFloatsPerLine;
+    }
+    if (next_b != nullptr) next_b = tile.next_b;
+  }
+}
 
 }  // namespace
 
-Gemm::Gemm(const GemmSizes& sizes)
-    : sizes_(sizes),
-      block_m_(EvenBlock(sizes.m, kMaxBlockRows, kTileRows)),
-      block_n_(EvenBlock(sizes.n, kMaxBlockColumns, kPanelUnit)),
-      block_k_(EvenBlock(sizes.k, kMaxBlockDepth, 1)) {}
+Gemm::Gemm(const GemmSizes& sizes) : sizes_(sizes) {
+  block_m_ = EvenBlock(sizes.m, kMaxBlockRows, kTileRows);
+  if (sizes.m > kFewRows) {
+    block_n_ = EvenBlock(sizes.n, kMaxBlockColumns, kMaxPanelWidth);
+    block_k_ = EvenBlock(sizes.k, kMaxBlockDepth, 1);
+  } else if (sizes.transpose_b) {
+    block_n_ = kMaxPanelWidth;
+    block_k_ = EvenBlock(sizes.k, kFewRowsTransposedDepth, 1);
+  } else {
+    block_n_ = EvenBlock(sizes.n, 4096, kMaxPanelWidth);
+    block_k_ = EvenBlock(sizes.k, kFewRowsDepth, 1);
+  }
+}
 
 int64_t Gemm::workspace_bytes() const {
-  const int64_t a = CeilDiv(block_m_, kTileRows) * kTileRows * block_k_;
-  const int64_t b = block_n_ * block_k_;
-  return (kMaxPanelWidth + CeilDiv(b, kFloatsPerLine) * kFloatsPerLine + a) *
+  return (kMaxPanelWidth + CeilDiv(block_n_ * block_k_, kFloatsPerLine) * kFloatsPerLine +
+          block_m_ * block_k_) *
          static_cast<int64_t>(sizeof(float));
 }
 
@@ -63,61 +108,42 @@ void Gemm::Run(GemmOperand a, GemmOperand b, const float* bias, float* c, int64_
   float* const bias_panel = static_cast<float*>(workspace);
   float* const packed_b = bias_panel + kMaxPanelWidth;
   float* const packed_a = packed_b + CeilDiv(block_n_ * block_k_, kFloatsPerLine) * kFloatsPerLine;
+  const bool a_stays = sizes_.m <= block_m_ && sizes_.k <= block_k_;
 
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
-    const EvenParts panels(std::min(block_n_, sizes_.n - column), kPanelUnit,
-                           kMaxPanelWidth / kPanelUnit);
-    // Once also if k is 0: C is then the bias.
+    // Once also if sizes_.k is 0: C is then the bias.
     for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
-      const int64_t depth = std::min(block_k_, sizes_.k - k);
-      for (int64_t p = 0; p < panels.num_parts(); ++p) {
-        float* const panel = packed_b + panels.begin(p) * depth;
-        const int64_t first = column + panels.begin(p);
-        if (sizes_.transpose_b) {
-          PackTransposedPanel(b.data + first * b.stride + k, b.stride, depth, panels.size(p),
-                              panels.width(p), panel);
-        } else {
-          PackPanel(b.data + k * b.stride + first, b.stride, depth, panels.size(p), panels.width(p),
-                    panel);
-        }
+      Block block;
+      block.b = packed_b;
+      block.columns = std::min(block_n_, sizes_.n - column);
+      block.depth = std::min(block_k_, sizes_.k - k);
+      block.bias = bias == nullptr || k > 0 ? nullptr : bias + column;
+      block.c_stride = c_stride;
+      block.continues = k > 0;
+      block.next_b = nullptr;
+      if (sizes_.transpose_b) {
+        const float* const first = b.data + column * b.stride + k;
+        PackTransposedPanels(first, b.stride, block.depth, block.columns, packed_b);
+        if (sizes_.m <= kFewRows) block.next_b = first + block.columns * b.stride;
+      } else {
+        const float* const first = b.data + k * b.stride + column;
+        PackPanels(first, b.stride, block.depth, block.columns, packed_b);
+        if (sizes_.m <= kFewRows) block.next_b = first + block.depth * b.stride;
       }
+      block.next_b_lines = block.columns * block.depth / kFloatsPerLine;
       for (int64_t row = 0; row < sizes_.m; row += block_m_) {
-        const EvenParts pieces(std::min(block_m_, sizes_.m - row), 1, kTileRows);
-        for (int64_t i = 0; i < pieces.num_parts(); ++i) {
-          float* const piece = packed_a + i * depth * kTileRows;
-          const int64_t first = row + pieces.begin(i);
+        block.a = packed_a;
+        block.rows = std::min(block_m_, sizes_.m - row);
+        block.c = c + row * c_stride + column;
+        if (!a_stays || column == 0) {
           if (sizes_.transpose_a) {
-            PackTransposedPiece(a.data + k * a.stride + first, a.stride, depth, pieces.size(i),
-                                piece);
+            PackTransposedPieces(a.data + k * a.stride + row, a.stride, block.depth, block.rows,
+                                 packed_a);
           } else {
-            PackPiece(a.data + first * a.stride + k, a.stride, depth, pieces.size(i), piece);
+            PackPieces(a.data + row * a.stride + k, a.stride, block.depth, block.rows, packed_a);
           }
         }
-        for (int64_t p = 0; p < panels.num_parts(); ++p) {
-          const int64_t width = panels.width(p);
-          float* const c_panel = c + row * c_stride + column + panels.begin(p);
-          GemmTile tile;
-          tile.b = packed_b + panels.begin(p) * depth;
-          tile.c_stride = c_stride;
-          tile.depth = depth;
-          tile.columns = panels.size(p);
-          tile.continues = k > 0;
-          if (bias != nullptr && k == 0) {
-            std::copy_n(bias + column + panels.begin(p), tile.columns, bias_panel);
-            tile.start = bias_panel;
-          }
-          tile.next_b = tile.b + width * depth;
-          tile.next_b_lines =
-              CeilDiv(width * depth, kFloatsPerLine * std::min(block_m_, sizes_.m - row));
-          for (int64_t i = 0; i < pieces.num_parts(); ++i) {
-            const int64_t rows = pieces.size(i);
-            tile.a = packed_a + i * depth * kTileRows;
-            tile.c = c_panel + pieces.begin(i) * c_stride;
-            tile.next_c = i + 1 < pieces.num_parts() ? tile.c + rows * c_stride : c_panel + width;
-            ComputeTile(tile, rows, width);
-            tile.next_b += rows * tile.next_b_lines * kFloatsPerLine;
-          }
-        }
+        Multiply(block, bias_panel);
       }
     }
   }

@@ -35,11 +35,12 @@ class Gemm {
            void* workspace) const;
 
  private:
-  GemmSizes sizes_;
-  // A block of B (block_k_ x block_n_) is packed and used by all of A, in blocks of block_m_ rows.
+  // How the product is cut: a block of B (block_k_ x block_n_) is packed and meets all of A, in
+  // packed blocks of block_m_ rows.
   int64_t block_m_;
   int64_t block_n_;
   int64_t block_k_;
+  GemmSizes sizes_;
 };
 
 }  // namespace zg

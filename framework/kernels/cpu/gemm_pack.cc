@@ -14,8 +14,8 @@ static_assert(kPanelUnit == kLanes && kTileRows == kLanes / 2);
 // Exchanges the off-diagonal quarters of all squares of 2 * kHalf rows and columns.
 template <int kHalf, int kRows>
 ZG_INLINE void ExchangeQuarters(Lanes (&rows)[kRows]) {
-  SignedLanes low;
-  SignedLanes high;
+  LaneIndices low;
+  LaneIndices high;
   for (int i = 0; i < kLanes; ++i) {
     low[i] = (i & kHalf) == 0 ? i : i - kHalf + kLanes;
     high[i] = (i & kHalf) == 0 ? i + kHalf : i + kLanes;
@@ -29,14 +29,17 @@ ZG_INLINE void ExchangeQuarters(Lanes (&rows)[kRows]) {
   }
 }
 
-// Sixteen columns of a panel, from sixteen columns of b.
+// Sixteen columns of a panel from sixteen columns of b; fetches the next sixteen meanwhile.
 ZG_MULTIVERSION void TransposeStrip(const float* b, int64_t stride, int64_t depth, int64_t width,
                                     float* strip) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     Lanes rows[kLanes];
 #pragma GCC unroll 16
-    for (int i = 0; i < kLanes; ++i) rows[i] = LoadLanes(b + i * stride + k);
+    for (int i = 0; i < kLanes; ++i) {
+      __builtin_prefetch(b + (i + kLanes) * stride + k);
+      rows[i] = LoadLanes(b + i * stride + k);
+    }
     ExchangeQuarters<8>(rows);
     ExchangeQuarters<4>(rows);
     ExchangeQuarters<2>(rows);
@@ -49,28 +52,40 @@ ZG_MULTIVERSION void TransposeStrip(const float* b, int64_t stride, int64_t dept
   }
 }
 
-ZG_MULTIVERSION void CopyStrip(const float* b, int64_t stride, int64_t depth, int64_t width,
-                               float* strip) {
-  for (int64_t k = 0; k < depth; ++k) StoreLanes(LoadLanes(b + k * stride), strip + k * width);
+// Row k of a block of B, all of its whole units.
+ZG_MULTIVERSION void SpreadRow(const float* row, int64_t columns, int64_t depth, int64_t k,
+                               float* panels) {
+  for (int64_t begin = 0; begin < columns;) {
+    const int64_t width = PanelWidth(columns - begin);
+    float* const out = panels + begin * depth + k * width;
+    const int64_t end = std::min(begin + width, columns);
+    for (int64_t j = begin; j + kLanes <= end; j += kLanes) {
+      StoreLanes(LoadLanes(row + j), out + (j - begin));
+    }
+    begin += width;
+  }
 }
 
-// Eight rows of a; two k fill one vector.
-ZG_MULTIVERSION void TransposeEightRows(const float* a, int64_t stride, int64_t depth,
-                                        float* piece) {
-  // After the exchanges vector i holds the eight elements of k = i, then those of k = i + 8.
+// Eight rows of a; fetches the next eight meanwhile.
+ZG_MULTIVERSION void TransposePiece(const float* a, int64_t stride, int64_t depth, float* piece) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     Lanes rows[kTileRows];
 #pragma GCC unroll 8
-    for (int i = 0; i < kTileRows; ++i) rows[i] = LoadLanes(a + i * stride + k);
+    for (int i = 0; i < kTileRows; ++i) {
+      __builtin_prefetch(a + (i + kTileRows) * stride + k);
+      rows[i] = LoadLanes(a + i * stride + k);
+    }
     ExchangeQuarters<4>(rows);
     ExchangeQuarters<2>(rows);
     ExchangeQuarters<1>(rows);
+    // Vector i now holds the eight elements of k + i, then those of k + i + 8.
 #pragma GCC unroll 8
     for (int i = 0; i < kTileRows; ++i) {
-      std::memcpy(piece + (k + i) * kTileRows, &rows[i], kTileRows * sizeof(float));
-      std::memcpy(piece + (k + i + kTileRows) * kTileRows,
-                  reinterpret_cast<const char*>(&rows[i]) + kTileRows * sizeof(float),
+      float both[kLanes];
+      StoreLanes(rows[i], both);
+      std::memcpy(piece + (k + i) * kTileRows, both, kTileRows * sizeof(float));
+      std::memcpy(piece + (k + i + kTileRows) * kTileRows, both + kTileRows,
                   kTileRows * sizeof(float));
     }
   }
@@ -79,56 +94,79 @@ ZG_MULTIVERSION void TransposeEightRows(const float* a, int64_t stride, int64_t 
   }
 }
 
-ZG_MULTIVERSION void CopyEightColumns(const float* a, int64_t stride, int64_t depth, float* piece) {
+// Thirty-two columns of a, two cache lines of each row, into four pieces.
+constexpr int64_t kColumnGroup = 4 * kTileRows;
+ZG_MULTIVERSION void CopyFourPieces(const float* a, int64_t stride, int64_t depth, float* pieces) {
+  constexpr int64_t kAhead = 8;
   for (int64_t k = 0; k < depth; ++k) {
-    std::memcpy(piece + k * kTileRows, a + k * stride, kTileRows * sizeof(float));
+    const float* const row = a + k * stride;
+    __builtin_prefetch(row + kAhead * stride);
+    __builtin_prefetch(row + kAhead * stride + kLanes);
+    for (int64_t i = 0; i < kColumnGroup; i += kTileRows) {
+      std::memcpy(pieces + i * depth + k * kTileRows, row + i, kTileRows * sizeof(float));
+    }
   }
 }
 
 }  // namespace
 
-void PackPanel(const float* b, int64_t stride, int64_t depth, int64_t columns, int64_t width,
-               float* panel) {
-  for (int64_t begin = 0; begin < width; begin += kPanelUnit) {
-    if (columns - begin >= kPanelUnit) {
-      CopyStrip(b + begin, stride, depth, width, panel + begin);
-      continue;
+void PackPanels(const float* b, int64_t stride, int64_t depth, int64_t columns, float* panels) {
+  for (int64_t k = 0; k < depth; ++k) SpreadRow(b + k * stride, columns, depth, k, panels);
+  const int64_t whole = columns / kPanelUnit * kPanelUnit;
+  if (whole == columns) return;
+  int64_t last = 0;
+  while (last + PanelWidth(columns - last) < columns) last += PanelWidth(columns - last);
+  const int64_t width = PanelWidth(columns - last);
+  for (int64_t k = 0; k < depth; ++k) {
+    float* const row = panels + last * depth + k * width;
+    for (int64_t j = whole; j < last + width; ++j) {
+      row[j - last] = j < columns ? b[k * stride + j] : 0.0f;
     }
-    for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t j = begin; j < begin + kPanelUnit; ++j) {
-        panel[k * width + j] = j < columns ? b[k * stride + j] : 0.0f;
+  }
+}
+
+void PackTransposedPanels(const float* b, int64_t stride, int64_t depth, int64_t columns,
+                          float* panels) {
+  for (int64_t first = 0, width; first < columns; first += width) {
+    width = PanelWidth(columns - first);
+    for (int64_t j = first; j < first + width; j += kPanelUnit) {
+      float* const strip = panels + first * depth + (j - first);
+      if (columns - j >= kPanelUnit) {
+        TransposeStrip(b + j * stride, stride, depth, width, strip);
+        continue;
+      }
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t i = 0; i < kPanelUnit; ++i) {
+          strip[k * width + i] = j + i < columns ? b[(j + i) * stride + k] : 0.0f;
+        }
       }
     }
   }
 }
 
-void PackTransposedPanel(const float* b, int64_t stride, int64_t depth, int64_t columns,
-                         int64_t width, float* panel) {
-  for (int64_t begin = 0; begin < width; begin += kPanelUnit) {
-    if (columns - begin >= kPanelUnit) {
-      TransposeStrip(b + begin * stride, stride, depth, width, panel + begin);
-      continue;
+void PackPieces(const float* a, int64_t stride, int64_t depth, int64_t rows, float* pieces) {
+  int64_t row = 0;
+  for (; row + kTileRows <= rows; row += kTileRows) {
+    TransposePiece(a + row * stride, stride, depth, pieces + row * depth);
+  }
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t i = row; i < rows; ++i) {
+      pieces[row * depth + k * kTileRows + (i - row)] = a[i * stride + k];
     }
+  }
+}
+
+void PackTransposedPieces(const float* a, int64_t stride, int64_t depth, int64_t rows,
+                          float* pieces) {
+  int64_t row = 0;
+  for (; row + kColumnGroup <= rows; row += kColumnGroup) {
+    CopyFourPieces(a + row, stride, depth, pieces + row * depth);
+  }
+  for (; row < rows; row += kTileRows) {
+    const int64_t count = std::min(kTileRows, rows - row);
     for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t j = begin; j < begin + kPanelUnit; ++j) {
-        panel[k * width + j] = j < columns ? b[j * stride + k] : 0.0f;
-      }
+      std::copy_n(a + k * stride + row, count, pieces + row * depth + k * kTileRows);
     }
-  }
-}
-
-void PackPiece(const float* a, int64_t stride, int64_t depth, int64_t rows, float* piece) {
-  if (rows == kTileRows) return TransposeEightRows(a, stride, depth, piece);
-  for (int64_t k = 0; k < depth; ++k) {
-    for (int64_t i = 0; i < rows; ++i) piece[k * kTileRows + i] = a[i * stride + k];
-  }
-}
-
-void PackTransposedPiece(const float* a, int64_t stride, int64_t depth, int64_t rows,
-                         float* piece) {
-  if (rows == kTileRows) return CopyEightColumns(a, stride, depth, piece);
-  for (int64_t k = 0; k < depth; ++k) {
-    std::copy_n(a + k * stride, rows, piece + k * kTileRows);
   }
 }
 

@@ -1,4 +1,4 @@
-// Copies pieces of matrices into the layouts of gemm_tile.h.
+// Copies blocks of matrices into the layouts of gemm_tile.h.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,27 @@
 
 namespace zg {
 
-// A panel of B of `width` columns, of which `columns` exist; the others become zeros.
-// `b` is stored by rows: element (k, j) at k * stride + j.
-void PackPanel(const float* b, int64_t stride, int64_t depth, int64_t columns, int64_t width,
-               float* panel);
-// `b` is stored by columns: element (k, j) at j * stride + k.
-void PackTransposedPanel(const float* b, int64_t stride, int64_t depth, int64_t columns,
-                         int64_t width, float* panel);
+// How wide the first of the panels of `columns` columns is: 48 as long as no panel of 16 is left
+// over, whose tiles would be too small to keep the processor busy.
+constexpr int64_t PanelWidth(int64_t columns) {
+  const int64_t units = (columns + kPanelUnit - 1) / kPanelUnit;
+  return (units == 4 ? 2 : units < 3 ? units : 3) * kPanelUnit;
+}
 
-// A piece of A of `rows` <= kTileRows rows. `a` is stored by rows: element (i, k) at
-// i * stride + k.
-void PackPiece(const float* a, int64_t stride, int64_t depth, int64_t rows, float* piece);
+// A block of B, panel after panel; zeros in the columns that fill up the last panel. The panel of
+// column j begins at j * depth, and `panels` is aligned to 64 bytes.
+// `b` is stored by rows: element (k, j) at k * stride + j.
+void PackPanels(const float* b, int64_t stride, int64_t depth, int64_t columns, float* panels);
+// `b` is stored by columns: element (k, j) at j * stride + k.
+void PackTransposedPanels(const float* b, int64_t stride, int64_t depth, int64_t columns,
+                          float* panels);
+
+// A block of A, piece after piece of kTileRows rows; the piece of row i begins at i * depth. What
+// fills up the last piece is undefined.
+// `a` is stored by rows: element (i, k) at i * stride + k.
+void PackPieces(const float* a, int64_t stride, int64_t depth, int64_t rows, float* pieces);
 // `a` is stored by columns: element (i, k) at k * stride + i.
-void PackTransposedPiece(const float* a, int64_t stride, int64_t depth, int64_t rows, float* piece);
+void PackTransposedPieces(const float* a, int64_t stride, int64_t depth, int64_t rows,
+                          float* pieces);
 
 }  // namespace zg

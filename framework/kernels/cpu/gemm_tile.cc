@@ -24,7 +24,7 @@ constexpr int64_t kFloatsPerLine = 16;
 constexpr int64_t kPrefetchDepth = 16;  // how many k ahead B is fetched into the first-level cache
 
 // The part of a tile that fits the registers.
-template <int kRows, int kVectors>
+template <ALayout kLayout, int kRows, int kVectors>
 HWY_INLINE void Block(const GemmTile& tile) {
   constexpr int64_t kWidth = kVectors * kLanesPerVector;
   const Floats floats;
@@ -57,13 +57,17 @@ HWY_INLINE void Block(const GemmTile& tile) {
     }
   }
 
-  const float* HWY_RESTRICT a = tile.a;
+  const float* HWY_RESTRICT a[kLayout == ALayout::kRows ? kRows : 1];
+  for (int i = 0; i < kRows; ++i) {
+    if (kLayout == ALayout::kRows || i == 0) a[i] = tile.a + i * tile.a_stride;
+  }
   const float* HWY_RESTRICT b = tile.b;
-  const float* next_b = tile.next_b;
+  const float* const next_c = tile.next_c != nullptr ? tile.next_c : tile.c;
+  const float* next_b = tile.next_b != nullptr ? tile.next_b : tile.b;
   int64_t k = 0;
   for (int section = 0; section < kRows; ++section) {
     for (int64_t j = 0; j < kWidth; j += kFloatsPerLine) {
-      hwy::Prefetch(tile.next_c + section * tile.c_stride + j);
+      hwy::Prefetch(next_c + section * tile.c_stride + j);
     }
     for (int64_t line = 0; line < tile.next_b_lines; ++line) {
       hwy::Prefetch(next_b);
@@ -73,19 +77,19 @@ HWY_INLINE void Block(const GemmTile& tile) {
     for (; k < end; ++k) {
       FloatVector row[kVectors];
       for (int v = 0; v < kVectors; ++v) {
-        row[v] = hn::Load(floats, b + v * kLanesPerVector);
+        row[v] = hn::LoadU(floats, b + v * kLanesPerVector);
       }
       for (int64_t j = 0; j < kWidth; j += kFloatsPerLine) {
-        hwy::Prefetch(b + kPrefetchDepth * kWidth + j);
+        hwy::Prefetch(b + kPrefetchDepth * tile.b_stride + j);
       }
       for (int i = 0; i < kRows; ++i) {
-        const FloatVector element = hn::Set(floats, a[i]);
+        const FloatVector element = hn::Set(floats, kLayout == ALayout::kRows ? a[i][k] : a[0][i]);
         for (int v = 0; v < kVectors; ++v) {
           sums[i][v] = hn::MulAdd(element, row[v], sums[i][v]);
         }
       }
-      a += kTileRows;
-      b += kWidth;
+      if (kLayout == ALayout::kColumns) a[0] += tile.a_stride;
+      b += tile.b_stride;
     }
   }
 
@@ -104,31 +108,38 @@ HWY_INLINE void Block(const GemmTile& tile) {
 using TileFunction = void (*)(const GemmTile& tile);
 
 // All rows at once where there are 32 wide registers; else in blocks of as many as fit.
-template <int kRows, int kUnits>
+template <ALayout kLayout, int kRows, int kUnits>
 void Tile(const GemmTile& tile) {
   constexpr int kVectors = kUnits * static_cast<int>(kPanelUnit) / kLanesPerVector;
   constexpr int kBlockRows =
       kLanesPerVector == 16 ? kRows : std::min(kRows, std::max(1, 12 / kVectors));
   GemmTile block = tile;
   for (int row = 0; row + kBlockRows <= kRows; row += kBlockRows) {
-    Block<kBlockRows, kVectors>(block);
-    block.a += kBlockRows;
+    Block<kLayout, kBlockRows, kVectors>(block);
+    block.a += kBlockRows * (kLayout == ALayout::kRows ? tile.a_stride : 1);
     block.c += kBlockRows * tile.c_stride;
-    block.next_c += kBlockRows * tile.c_stride;
-    block.next_b += kBlockRows * tile.next_b_lines * kFloatsPerLine;
+    if (tile.next_c != nullptr) block.next_c += kBlockRows * tile.c_stride;
+    if (tile.next_b != nullptr) {
+      block.next_b += kBlockRows * tile.next_b_lines * kFloatsPerLine;
+    }
   }
   constexpr int kRest = kRows % kBlockRows;
-  if constexpr (kRest > 0) Block<kRest, kVectors>(block);
+  if constexpr (kRest > 0) Block<kLayout, kRest, kVectors>(block);
 }
 
-template <int kUnits>
-constexpr TileFunction kTiles[kTileRows] = {Tile<1, kUnits>, Tile<2, kUnits>, Tile<3, kUnits>,
-                                            Tile<4, kUnits>, Tile<5, kUnits>, Tile<6, kUnits>,
-                                            Tile<7, kUnits>, Tile<8, kUnits>};
+template <ALayout kLayout, int kUnits>
+constexpr TileFunction kTiles[kTileRows] = {Tile<kLayout, 1, kUnits>, Tile<kLayout, 2, kUnits>,
+                                            Tile<kLayout, 3, kUnits>, Tile<kLayout, 4, kUnits>,
+                                            Tile<kLayout, 5, kUnits>, Tile<kLayout, 6, kUnits>,
+                                            Tile<kLayout, 7, kUnits>, Tile<kLayout, 8, kUnits>};
 
-void ComputeTileImpl(const GemmTile& tile, int64_t rows, int64_t width) {
-  static constexpr const TileFunction* kByUnits[] = {kTiles<1>, kTiles<2>, kTiles<3>};
-  kByUnits[width / kPanelUnit - 1][rows - 1](tile);
+void ComputeTileImpl(ALayout layout, const GemmTile& tile, int64_t rows, int64_t width) {
+  static constexpr const TileFunction* kColumns[] = {
+      kTiles<ALayout::kColumns, 1>, kTiles<ALayout::kColumns, 2>, kTiles<ALayout::kColumns, 3>};
+  static constexpr const TileFunction* kRows[] = {
+      kTiles<ALayout::kRows, 1>, kTiles<ALayout::kRows, 2>, kTiles<ALayout::kRows, 3>};
+  const TileFunction* const* const tiles = layout == ALayout::kColumns ? kColumns : kRows;
+  tiles[width / kPanelUnit - 1][rows - 1](tile);
 }
 
 }  // namespace zg::HWY_NAMESPACE
@@ -139,8 +150,8 @@ namespace zg {
 
 HWY_EXPORT(ComputeTileImpl);
 
-void ComputeTile(const GemmTile& tile, int64_t rows, int64_t width) {
-  HWY_DYNAMIC_DISPATCH(ComputeTileImpl)(tile, rows, width);
+void ComputeTile(ALayout layout, const GemmTile& tile, int64_t rows, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(ComputeTileImpl)(layout, tile, rows, width);
 }
 
 }  // namespace zg

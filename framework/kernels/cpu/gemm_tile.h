@@ -1,4 +1,4 @@
-// The inner kernel of matrix products on the CPU: one tile of C from packed pieces of A and B.
+// The inner kernel of matrix products on the CPU: one tile of C from pieces of A and B.
 //
 // Every element of C is one chain of fused multiply-adds over ascending k, in every tile size and
 // instruction set that has them, so that its bits depend on its row of A and column of B alone, not
@@ -9,29 +9,36 @@
 
 namespace zg {
 
-// A is packed in pieces of at most this many rows: element (i, k) at k * kTileRows + i.
-inline constexpr int64_t kTileRows = 8;
-// B is packed in panels of 16, 32 or 48 columns: element (k, j) at k * width + j.
+inline constexpr int64_t kTileRows = 8;  // at most
+// A tile is 16, 32 or 48 columns wide.
 inline constexpr int64_t kPanelUnit = 16;
 inline constexpr int64_t kMaxPanelWidth = 48;
 
+// Where element (i, k) of A lies.
+enum class ALayout {
+  kColumns,  // k * a_stride + i
+  kRows,     // i * a_stride + k
+};
+
 struct GemmTile {
   const float* a = nullptr;
-  const float* b = nullptr;  // 64-byte aligned
+  int64_t a_stride = 0;
+  const float* b = nullptr;  // element (k, j) at k * b_stride + j, for all columns of the tile
+  int64_t b_stride = 0;
   float* c = nullptr;
   int64_t c_stride = 0;
   int64_t depth = 0;             // number of k
-  int64_t columns = 0;           // of c that are written, at most the panel's width
-  const float* start = nullptr;  // as many values as the panel is wide, where the chains start, or
+  int64_t columns = 0;           // of c that are written, at most the tile's width
+  const float* start = nullptr;  // as many values as the tile is wide, where the chains start, or
   bool continues = false;        // they start at c's values; else at zero
-  // What comes next is fetched meanwhile, a little at a time: a tile of C, and for each row of this
-  // tile `next_b_lines` cache lines of B.
+  // What comes next, if not null, is fetched meanwhile, a little at a time: a tile of C, and for
+  // each row of this tile `next_b_lines` cache lines of B.
   const float* next_c = nullptr;
   const float* next_b = nullptr;
   int64_t next_b_lines = 0;
 };
 
-// Computes a tile of `rows` rows, 1 <= rows <= kTileRows, from a panel of `width` columns.
-void ComputeTile(const GemmTile& tile, int64_t rows, int64_t width);
+// Computes a tile of `rows` rows, 1 <= rows <= kTileRows, and `width` columns.
+void ComputeTile(ALayout layout, const GemmTile& tile, int64_t rows, int64_t width);
 
 }  // namespace zg

@@ -1,6 +1,9 @@
-// Lanes: sixteen floats that the compiler keeps in one, two or four vector registers. Reductions
-// add element i into lane i % 16 and fold the lanes in one fixed order, so that a sum depends on
-// neither the alignment nor the instruction set.
+// Lanes: sixteen floats that the compiler keeps in one, two or four vector registers. A sum over a
+// row adds element i into lane i % 64 of four of them and folds the lanes in one fixed order, so
+// that it depends on neither the alignment nor the instruction set.
+//
+// For arithmetic only: GCC 12 takes comparisons of such vectors apart, lane by lane. Loops with
+// selections are written over floats and vectorised by the compiler.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +15,7 @@ namespace zg {
 
 inline constexpr int kLanes = 16;
 using Lanes = float __attribute__((vector_size(64)));
-using SignedLanes = int32_t __attribute__((vector_size(64)));
-using UnsignedLanes = uint32_t __attribute__((vector_size(64)));
+using LaneIndices = int32_t __attribute__((vector_size(64)));
 
 ZG_INLINE Lanes LoadLanes(const float* data) {
   Lanes lanes;
@@ -31,14 +33,6 @@ ZG_INLINE Lanes LoadLanes(const float* data, int64_t count, float padding) {
 
 ZG_INLINE void StoreLanes(Lanes lanes, float* data) { std::memcpy(data, &lanes, sizeof(lanes)); }
 
-ZG_INLINE void StoreLanes(Lanes lanes, float* data, int64_t count) {
-  float all[kLanes];
-  StoreLanes(lanes, all);
-  for (int64_t i = 0; i < count; ++i) data[i] = all[i];
-}
-
-ZG_INLINE Lanes Maximum(Lanes a, Lanes b) { return a > b ? a : b; }
-
 // ((l0 + l8) + (l4 + l12)) + ..., halving the number of lanes each time.
 ZG_INLINE float SumOfLanes(Lanes lanes) {
   float values[kLanes];
@@ -49,15 +43,51 @@ ZG_INLINE float SumOfLanes(Lanes lanes) {
   return values[0];
 }
 
-ZG_INLINE float MaximumOfLanes(Lanes lanes) {
-  float values[kLanes];
-  StoreLanes(lanes, values);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) {
-      values[i] = values[i] > values[i + half] ? values[i] : values[i + half];
+// The sum over i < count of term(load): `load` reads sixteen elements, or what is left of them and
+// its second argument in their place, at the index of i.
+//
+//   SumTerms(count, [&](const auto& load) { return load(a, 0.0f) * load(b, 0.0f); });
+template <typename Term>
+ZG_INLINE float SumTerms(int64_t count, const Term& term) {
+  constexpr int kSums = 4;  // enough to hide the latency of an addition
+  Lanes sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
+    for (int s = 0; s < kSums; ++s) {
+      const int64_t at = i + s * kLanes;
+      sums[s] += term([at](const float* data, float)
+                          __attribute__((always_inline)) { return LoadLanes(data + at); });
     }
   }
-  return values[0];
+  for (int s = 0; i < count; ++s, i += kLanes) {
+    const int64_t left = count - i;
+    sums[s] += term([ i, left ](const float* data, float padding) __attribute__((always_inline)) {
+      return left >= kLanes ? LoadLanes(data + i) : LoadLanes(data + i, left, padding);
+    });
+  }
+  return SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+// The largest of the elements, -infinity if there are none; a NaN counts only if it comes last.
+ZG_INLINE float MaximumOf(const float* data, int64_t count) {
+  constexpr int64_t kWidth = 4 * kLanes;
+  float lanes[kWidth];
+  for (float& lane : lanes) lane = -__builtin_inff();
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    for (int64_t l = 0; l < kWidth; ++l) {
+      const float value = data[i + l];
+      lanes[l] = lanes[l] > value ? lanes[l] : value;
+    }
+  }
+  for (int64_t l = 0; i < count; ++i, ++l) lanes[l] = lanes[l] > data[i] ? lanes[l] : data[i];
+  for (int64_t half = kWidth / 2; half > 0; half /= 2) {
+    for (int64_t l = 0; l < half; ++l) {
+      const float value = lanes[l + half];
+      lanes[l] = lanes[l] > value ? lanes[l] : value;
+    }
+  }
+  return lanes[0];
 }
 
 }  // namespace zg

@@ -10,14 +10,6 @@
 namespace zg {
 namespace {
 
-// Running sums of a row: enough of them to hide the latency of an addition.
-constexpr int kSums = 4;
-constexpr int64_t kStep = kSums * kLanes;
-
-ZG_INLINE float Fold(const Lanes (&sums)[kSums]) {
-  return SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
-}
-
 struct Normalization {
   const float* gamma;
   const float* beta;
@@ -27,28 +19,18 @@ struct Normalization {
 // One row; the variance is that of the differences from the mean (two passes, no cancellation).
 ZG_MULTIVERSION void NormalizeRow(const float* x, int64_t columns, const Normalization& parameters,
                                   float* y, float* mean_out, float* rstd_out) {
-  Lanes sums[kSums] = {};
-  int64_t i = 0;
-  for (; i + kStep <= columns; i += kStep) {
-    for (int s = 0; s < kSums; ++s) sums[s] += LoadLanes(x + i + s * kLanes);
-  }
-  for (; i < columns; i += kLanes) {
-    sums[0] += LoadLanes(x + i, std::min<int64_t>(columns - i, kLanes), 0.0f);
-  }
-  const float mean = Fold(sums) / static_cast<float>(columns);
-
-  for (Lanes& sum : sums) sum = Lanes{};
-  for (i = 0; i + kStep <= columns; i += kStep) {
-    for (int s = 0; s < kSums; ++s) {
-      const Lanes difference = LoadLanes(x + i + s * kLanes) - mean;
-      sums[s] += difference * difference;
-    }
-  }
-  for (; i < columns; i += kLanes) {
-    const Lanes difference = LoadLanes(x + i, std::min<int64_t>(columns - i, kLanes), mean) - mean;
-    sums[0] += difference * difference;
-  }
-  const float variance = Fold(sums) / static_cast<float>(columns);
+  const float size = static_cast<float>(columns);
+  const float mean =
+      SumTerms(
+          columns, [=](const auto& load) __attribute__((always_inline)) { return load(x, 0.0f); }) /
+      size;
+  const float variance = SumTerms(
+                             columns,
+                             [=](const auto& load) __attribute__((always_inline)) {
+                               const Lanes difference = load(x, mean) - mean;
+                               return difference * difference;
+                             }) /
+                         size;
   const float rstd = 1.0f / std::sqrt(variance + parameters.epsilon);
 
   const float* const gamma = parameters.gamma;
@@ -97,38 +79,25 @@ struct GradRow {
 ZG_MULTIVERSION void NormalizeGradRow(const GradRow& row, const float* gamma, int64_t columns,
                                       float* dgamma, float* dbeta) {
   const GradRow r = row;
-  Lanes sums[2][2] = {};
-  int64_t i = 0;
-  const auto add = [&](int s, Lanes dy, Lanes x, Lanes scale, Lanes gamma_sum, Lanes beta_sum)
-      __attribute__((always_inline)) {
-    const Lanes n = (x - r.mean) * r.rstd;
-    const Lanes d = dy * scale;
-    sums[0][s] += d;
-    sums[1][s] += d * n;
-    struct Sums {
-      Lanes gamma, beta;
-    };
-    return Sums{gamma_sum + dy * n, beta_sum + dy};
-  };
-  for (; i + 2 * kLanes <= columns; i += 2 * kLanes) {
-    for (int s = 0; s < 2; ++s) {
-      const int64_t j = i + s * kLanes;
-      const auto sum = add(s, LoadLanes(r.dy + j), LoadLanes(r.x + j), LoadLanes(gamma + j),
-                           LoadLanes(dgamma + j), LoadLanes(dbeta + j));
-      StoreLanes(sum.gamma, dgamma + j);
-      StoreLanes(sum.beta, dbeta + j);
-    }
+  const float size = static_cast<float>(columns);
+  const float mean_d =
+      SumTerms(
+          columns, [=](const auto& load) __attribute__((
+                       always_inline)) { return load(r.dy, 0.0f) * load(gamma, 0.0f); }) /
+      size;
+  const float mean_dn = SumTerms(
+                            columns,
+                            [=](const auto& load) __attribute__((always_inline)) {
+                              const Lanes n = (load(r.x, r.mean) - r.mean) * r.rstd;
+                              return load(r.dy, 0.0f) * load(gamma, 0.0f) * n;
+                            }) /
+                        size;
+  ZG_INDEPENDENT
+  for (int64_t j = 0; j < columns; ++j) {
+    const float n = (r.x[j] - r.mean) * r.rstd;
+    dgamma[j] += r.dy[j] * n;
+    dbeta[j] += r.dy[j];
   }
-  for (; i < columns; i += kLanes) {
-    const int64_t rest = std::min<int64_t>(columns - i, kLanes);
-    const auto sum = add(0, LoadLanes(r.dy + i, rest, 0.0f), LoadLanes(r.x + i, rest, 0.0f),
-                         LoadLanes(gamma + i, rest, 0.0f), LoadLanes(dgamma + i, rest, 0.0f),
-                         LoadLanes(dbeta + i, rest, 0.0f));
-    StoreLanes(sum.gamma, dgamma + i, rest);
-    StoreLanes(sum.beta, dbeta + i, rest);
-  }
-  const float mean_d = SumOfLanes(sums[0][0] + sums[0][1]) / static_cast<float>(columns);
-  const float mean_dn = SumOfLanes(sums[1][0] + sums[1][1]) / static_cast<float>(columns);
   ZG_INDEPENDENT
   for (int64_t j = 0; j < columns; ++j) {
     const float n = (r.x[j] - r.mean) * r.rstd;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
@@ -15,21 +14,11 @@ namespace {
 constexpr int64_t kBlock = 4096;
 
 ZG_MULTIVERSION float SquaredErrorBlock(const float* a, const float* b, int64_t count) {
-  constexpr int kSums = 4;
-  Lanes sums[kSums] = {};
-  int64_t i = 0;
-  for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
-    for (int s = 0; s < kSums; ++s) {
-      const Lanes difference = LoadLanes(a + i + s * kLanes) - LoadLanes(b + i + s * kLanes);
-      sums[s] += difference * difference;
-    }
-  }
-  for (; i < count; i += kLanes) {
-    const int64_t rest = std::min<int64_t>(count - i, kLanes);
-    const Lanes difference = LoadLanes(a + i, rest, 0.0f) - LoadLanes(b + i, rest, 0.0f);
-    sums[0] += difference * difference;
-  }
-  return SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return SumTerms(
+      count, [=](const auto& load) __attribute__((always_inline)) {
+        const Lanes difference = load(a, 0.0f) - load(b, 0.0f);
+        return difference * difference;
+      });
 }
 
 ZG_MULTIVERSION void ScaledDifference(const float* a, const float* b, float scale, int64_t count,
@@ -82,25 +71,18 @@ class MseLossGrad : public Kernel {
   const int64_t num_elements_;
 };
 
-// ln(sum of e^x over the row), stabilised by the row's maximum, for up to 16 rows.
-ZG_MULTIVERSION void LogSumExpRows(const float* x, int64_t rows, int64_t columns, float* result) {
-  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-  float maxima[kLanes] = {};
-  float sums[kLanes];
-  std::fill_n(sums, kLanes, 1.0f);
-  const int64_t body = columns / kLanes * kLanes;
-  const int64_t rest = columns - body;
+// ln(sum of e^x) of every row, stabilised by the row's maximum.
+ZG_MULTIVERSION void LogSumExpRows(const float* x, int64_t rows, int64_t columns, float* terms,
+                                   float* result) {
   for (int64_t row = 0; row < rows; ++row, x += columns) {
-    Lanes maximum = Lanes{} + kMinusInfinity;
-    for (int64_t i = 0; i < body; i += kLanes) maximum = Maximum(maximum, LoadLanes(x + i));
-    if (rest > 0) maximum = Maximum(maximum, LoadLanes(x + body, rest, kMinusInfinity));
-    maxima[row] = MaximumOfLanes(maximum);
-    Lanes sum{};
-    for (int64_t i = 0; i < body; i += kLanes) sum += Exp(LoadLanes(x + i) - maxima[row]);
-    if (rest > 0) sum += Exp(LoadLanes(x + body, rest, kMinusInfinity) - maxima[row]);
-    sums[row] = SumOfLanes(sum);
+    const float maximum = MaximumOf(x, columns);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < columns; ++i) terms[i] = Exp(x[i] - maximum);
+    const float sum = SumTerms(
+        columns, [=](const auto& load)
+                     __attribute__((always_inline)) { return load(terms, 0.0f); });
+    result[row] = maximum + Log(sum);
   }
-  StoreLanes(LoadLanes(maxima) + Log(LoadLanes(sums)), result, rows);
 }
 
 // (softmax(x) - onehot(target)) * scale, for one row. `out` may be `x`.
@@ -125,20 +107,21 @@ class SoftmaxCrossEntropy : public Kernel {
       : logits_(AsMatrix(spec.call.inputs[0].shape)),
         divisor_(spec.call.attributes.Float("divisor")) {}
 
+  // The exponentials of one row.
+  int64_t workspace_bytes() const override {
+    return logits_.columns * static_cast<int64_t>(sizeof(float));
+  }
+
   Status Run(const KernelArguments& arguments) override {
     const float* const logits = arguments.input<float>(0);
     const int64_t* const targets = arguments.input<int64_t>(1);
     float* const log_sum_exp = arguments.output<float>(1);
+    LogSumExpRows(logits, logits_.rows, logits_.columns, static_cast<float*>(arguments.workspace),
+                  log_sum_exp);
     double sum = 0.0;
-    for (int64_t begin = 0; begin < logits_.rows; begin += kLanes) {
-      const int64_t end = std::min(begin + kLanes, logits_.rows);
-      LogSumExpRows(logits + begin * logits_.columns, end - begin, logits_.columns,
-                    log_sum_exp + begin);
-      for (int64_t row = begin; row < end; ++row) {
-        ZG_RETURN_IF_ERROR(
-            CheckTarget("softmax_cross_entropy", row, targets[row], logits_.columns));
-        sum += static_cast<double>(log_sum_exp[row]) - logits[row * logits_.columns + targets[row]];
-      }
+    for (int64_t row = 0; row < logits_.rows; ++row) {
+      ZG_RETURN_IF_ERROR(CheckTarget("softmax_cross_entropy", row, targets[row], logits_.columns));
+      sum += static_cast<double>(log_sum_exp[row]) - logits[row * logits_.columns + targets[row]];
     }
     arguments.output<float>(0)[0] = static_cast<float>(sum / divisor_);
     return Status::Ok();
