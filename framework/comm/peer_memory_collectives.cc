@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/comm/left_fold.h"
+#include "framework/comm/peer_copy.h"
 
 namespace zg {
 namespace {
@@ -84,8 +85,7 @@ Status PeerMemoryCollectives::AllGather(std::string_view name, ArenaOperand inpu
   for (int i = 0; i < num_ranks_; ++i) {
     const int peer = (rank_ + i) % num_ranks_;  // each starts elsewhere
     std::byte* const part = Own(output) + peer * part_bytes;
-    // For memory as large as this memcpy itself uses non-temporal stores.
-    if (part != Peer(input, peer)) std::memcpy(part, Peer(input, peer), part_bytes);
+    if (part != Peer(input, peer)) CopyFromPeer(Peer(input, peer), part_bytes, part);
   }
   return rendezvous_.MeetAgain();
 }
@@ -117,8 +117,9 @@ Status PeerMemoryCollectives::LargeAllReduce(const CollectiveCall& call) {
   ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());
   for (int i = 1; i < num_ranks_; ++i) {
     const int peer = (rank_ + i) % num_ranks_;
-    const auto* const sums = reinterpret_cast<const float*>(Peer(call.output, peer));
-    std::memcpy(output + begin_of(peer), sums + begin_of(peer), count_of(peer) * sizeof(float));
+    const int64_t begin_bytes = begin_of(peer) * sizeof(float);
+    CopyFromPeer(Peer(call.output, peer) + begin_bytes, count_of(peer) * sizeof(float),
+                 Own(call.output) + begin_bytes);
   }
   return rendezvous_.MeetAgain();
 }
@@ -129,8 +130,8 @@ Status PeerMemoryCollectives::AllToAll(std::string_view name, ArenaOperand input
       Start(CollectiveKind::kAllToAll, {"all_to_all", name, part_bytes, input, output}));
   for (int i = 0; i < num_ranks_; ++i) {
     const int peer = (rank_ + i) % num_ranks_;
-    std::memcpy(Own(output) + peer * part_bytes, Peer(input, peer) + rank_ * part_bytes,
-                part_bytes);
+    CopyFromPeer(Peer(input, peer) + rank_ * part_bytes, part_bytes,
+                 Own(output) + peer * part_bytes);
   }
   return rendezvous_.MeetAgain();
 }
