@@ -1,0 +1,21 @@
+// Counts the heap allocations of the calling thread, to show that a kernel makes none.
+//
+//   AllocationCounter counter;
+//   ...
+//   EXPECT_EQ(counter.count(), 0);
+#pragma once
+
+#include <cstdint>
+
+namespace zg::testing {
+
+class AllocationCounter {
+ public:
+  AllocationCounter();
+  int64_t count() const;  // since the construction
+
+ private:
+  int64_t start_;
+};
+
+}  // namespace zg::testing

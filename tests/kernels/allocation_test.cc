@@ -1,0 +1,96 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/kernels/allocation_counter.h"
+#include "tests/kernels/kernel_runner.h"
+
+namespace zg::testing {
+namespace {
+
+TEST(AllocationCounter, Counts) {
+  const AllocationCounter counter;
+  auto* volatile value = new int(1);
+  delete value;
+  EXPECT_GE(counter.count(), 1);
+}
+
+struct Case {
+  std::string op;
+  std::vector<TensorType> inputs;
+  std::vector<TensorType> outputs;
+  Attributes attributes;
+};
+
+std::vector<Case> Cases() {
+  const TensorType matrix = F32({40, 96}), vector = F32({96}), rows = F32({40}), scalar = F32({});
+  const TensorType ids = I64({40}), wide = F32({40, 70}), weight = F32({70, 96});
+  const TensorType qkv = F32({2, 100, 96}), out = F32({2, 100, 32}), per_query = F32({2, 2, 100});
+  const Attributes divisor = {{"divisor", 40.0}};
+  const Attributes dropout = {{"probability", 0.1}, {"stream", int64_t{1}}};
+  const Attributes heads = {{"heads", int64_t{2}}, {"causal", true}};
+  const Attributes momentum = {
+      {"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", true}};
+  const Attributes adam = {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
+                           {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", true}};
+  return {
+      {"add", {matrix, matrix}, {matrix}, {}},
+      {"subtract", {matrix, matrix}, {matrix}, {}},
+      {"multiply", {matrix, matrix}, {matrix}, {}},
+      {"scale", {matrix}, {matrix}, {{"factor", 2.0}}},
+      {"relu", {matrix}, {matrix}, {}},
+      {"relu_grad", {matrix, matrix}, {matrix}, {}},
+      {"gelu", {matrix}, {matrix}, {}},
+      {"gelu_grad", {matrix, matrix}, {matrix}, {}},
+      {"fused_elementwise", {matrix}, {matrix}, {{"program", std::string("t0=relu(i0)")}}},
+      {"add_broadcast", {matrix, vector}, {matrix}, {}},
+      {"sum_leading", {matrix}, {vector}, {{"shape", std::vector<int64_t>{96}}}},
+      {"dropout", {matrix}, {matrix}, dropout},
+      {"dropout_grad", {matrix}, {matrix}, dropout},
+      {"embedding", {weight, ids}, {matrix}, {}},
+      {"embedding_grad", {matrix, ids}, {weight}, {{"rows", int64_t{70}}}},
+      {"layer_norm", {matrix, vector, vector}, {matrix, rows, rows}, {{"epsilon", 1e-5}}},
+      {"layer_norm_grad", {matrix, matrix, vector, rows, rows}, {matrix, vector, vector}, {}},
+      {"linear", {matrix, weight, F32({70})}, {wide}, {}},
+      {"linear_grad_input", {wide, weight}, {matrix}, {}},
+      {"linear_grad_weight", {wide, matrix}, {weight}, {}},
+      {"linear_grad_bias", {wide}, {F32({70})}, {}},
+      {"attention", {qkv}, {out, per_query}, heads},
+      {"attention_grad", {out, qkv, out, per_query}, {qkv}, heads},
+      {"mse_loss", {matrix, matrix}, {scalar}, divisor},
+      {"mse_loss_grad", {scalar, matrix, matrix}, {matrix}, divisor},
+      {"softmax_cross_entropy", {matrix, ids}, {scalar, rows}, divisor},
+      {"softmax_cross_entropy_grad", {scalar, matrix, ids, rows}, {matrix}, divisor},
+      {"sgd_update", {matrix, matrix}, {matrix}, {{"lr", 0.1}, {"weight_decay", 0.1}}},
+      {"sgd_momentum_update", {matrix, matrix, matrix}, {matrix, matrix}, momentum},
+      {"adam_update", {matrix, matrix, matrix, matrix}, {matrix, matrix, matrix}, adam},
+      {"constant", {}, {scalar}, {{"value", 1.0}}},
+      {"bucket_pack",
+       {vector},
+       {F32({128})},
+       {{"offsets", std::vector<int64_t>{8}}, {"size", int64_t{128}}}},
+      {"accumulate", {matrix, matrix}, {matrix}, {}},
+  };
+}
+
+TEST(Kernels, AllocateNothingWhileTheyRun) {
+  for (const Case& test : Cases()) {
+    KernelRunner runner(test.op, test.inputs, test.outputs, test.attributes);
+    for (size_t i = 0; i < test.inputs.size(); ++i) {
+      const int64_t count = test.inputs[i].shape.num_elements();
+      if (test.inputs[i].dtype == DType::kI64) {
+        runner.SetInput(static_cast<int>(i), RandomIds(count, 70));
+      } else {
+        runner.SetInput(static_cast<int>(i), Random(count, i));
+      }
+    }
+    const AllocationCounter counter;
+    const Status status = runner.RunKernelAlone();
+    EXPECT_EQ(counter.count(), 0) << test.op;
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+}  // namespace
+}  // namespace zg::testing

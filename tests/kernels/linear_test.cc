@@ -1,0 +1,42 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/kernels/kernel_runner.h"
+
+namespace zg::testing {
+namespace {
+
+TEST(Linear, WithLeadingDimsAndBias) {
+  const TensorType x = F32({2, 3, 5}), weight = F32({4, 5}), y = F32({2, 3, 4});
+  const std::vector<float> x_values = Random(30, 1), w = Random(20, 2), b = Random(4, 3);
+  const std::vector<float> dy = Random(24, 4);
+  std::vector<double> y_want, dx(30), dw(20), db(4);
+  for (int64_t m = 0; m < 6; ++m) {
+    for (int64_t n = 0; n < 4; ++n) {
+      double sum = b[n];
+      for (int64_t k = 0; k < 5; ++k) {
+        sum += static_cast<double>(x_values[m * 5 + k]) * w[n * 5 + k];
+        dx[m * 5 + k] += static_cast<double>(dy[m * 4 + n]) * w[n * 5 + k];
+        dw[n * 5 + k] += static_cast<double>(dy[m * 4 + n]) * x_values[m * 5 + k];
+      }
+      y_want.push_back(sum);
+      db[n] += dy[m * 4 + n];
+    }
+  }
+  const auto run = [](const std::string& op, const std::vector<TensorType>& types,
+                      const std::vector<std::vector<float>>& values, const TensorType& output) {
+    KernelRunner runner(op, types, {output}, {});
+    for (size_t i = 0; i < values.size(); ++i) runner.SetInput(static_cast<int>(i), values[i]);
+    EXPECT_TRUE(runner.Run().ok());
+    return runner.output(0);
+  };
+  ExpectNear(run("linear", {x, weight, F32({4})}, {x_values, w, b}, y), y_want, 1e-6, 1e-6);
+  ExpectNear(run("linear_grad_input", {y, weight}, {dy, w}, x), dx, 1e-6, 1e-6);
+  ExpectNear(run("linear_grad_weight", {y, x}, {dy, x_values}, weight), dw, 1e-6, 1e-6);
+  ExpectNear(run("linear_grad_bias", {y}, {dy}, F32({4})), db, 1e-6, 1e-6);
+}
+
+}  // namespace
+}  // namespace zg::testing

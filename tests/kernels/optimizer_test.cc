@@ -1,0 +1,144 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/kernel_runner.h"
+
+namespace zg::testing {
+namespace {
+
+// Three steps of an update of `state` (parameter, then momenta) with a new gradient each, in place.
+std::vector<std::vector<float>> Train(const std::string& op, const Attributes& attributes,
+                                      std::vector<std::vector<float>> state,
+                                      const std::vector<std::vector<float>>& gradients,
+                                      int64_t misalignment = 0) {
+  const TensorType type = F32({static_cast<int64_t>(gradients[0].size())});
+  KernelRunner runner(op, std::vector<TensorType>(state.size() + 1, type),
+                      std::vector<TensorType>(state.size(), type), attributes, misalignment);
+  for (size_t i = 0; i < state.size(); ++i) {
+    const int input = i == 0 ? 0 : static_cast<int>(i) + 1;
+    runner.SetInput(input, state[i]);
+    runner.PutInPlace(static_cast<int>(i), input);
+  }
+  for (size_t step = 0; step < gradients.size(); ++step) {
+    runner.SetInput(1, gradients[step]);
+    runner.step().step = static_cast<int64_t>(step) + 1;
+    runner.step().lr_factor = 1.0 / static_cast<double>(step + 1);
+    EXPECT_TRUE(runner.Run().ok());
+  }
+  for (size_t i = 0; i < state.size(); ++i) state[i] = runner.output(static_cast<int>(i));
+  return state;
+}
+
+std::vector<std::vector<float>> Gradients(int64_t count) {
+  return {Random(count, 11), Random(count, 12), Random(count, 13)};
+}
+
+std::vector<double> AsDoubles(const std::vector<float>& values) {
+  return std::vector<double>(values.begin(), values.end());
+}
+
+TEST(Optimizer, SgdMatchesTheFormula) {
+  const int64_t count = 133;
+  const std::vector<float> start = Random(count, 1);
+  const auto gradients = Gradients(count);
+  for (const double decay : {0.0, 0.1}) {
+    std::vector<double> p = AsDoubles(start);
+    for (int step = 0; step < 3; ++step) {
+      for (int64_t i = 0; i < count; ++i) {
+        p[i] -= 0.05 / (step + 1) * (gradients[step][i] + decay * p[i]);
+      }
+    }
+    const auto got =
+        Train("sgd_update", {{"lr", 0.05}, {"weight_decay", decay}}, {start}, gradients);
+    ExpectNear(got[0], p, 1e-7, 1e-6);
+  }
+}
+
+TEST(Optimizer, SgdMomentumMatchesTheFormula) {
+  const int64_t count = 133;
+  const std::vector<float> start = Random(count, 1);
+  const auto gradients = Gradients(count);
+  for (const bool nesterov : {false, true}) {
+    std::vector<double> p = AsDoubles(start), m(count);
+    for (int step = 0; step < 3; ++step) {
+      for (int64_t i = 0; i < count; ++i) {
+        const double g = gradients[step][i] + 0.1 * p[i];
+        m[i] = 0.9 * m[i] + g;
+        p[i] -= 0.05 / (step + 1) * (nesterov ? g + 0.9 * m[i] : m[i]);
+      }
+    }
+    const auto got =
+        Train("sgd_momentum_update",
+              {{"lr", 0.05}, {"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", nesterov}},
+              {start, std::vector<float>(count)}, gradients);
+    ExpectNear(got[0], p, 1e-7, 1e-6);
+    ExpectNear(got[1], m, 1e-7, 1e-6);
+  }
+}
+
+Attributes AdamAttributes(bool decoupled) {
+  return {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
+          {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", decoupled}};
+}
+
+TEST(Optimizer, AdamMatchesTheFormula) {
+  const int64_t count = 133;
+  const std::vector<float> start = Random(count, 1);
+  const auto gradients = Gradients(count);
+  for (const bool decoupled : {false, true}) {
+    std::vector<double> p = AsDoubles(start), m(count), v(count);
+    for (int step = 1; step <= 3; ++step) {
+      const double lr = 0.01 / step;
+      for (int64_t i = 0; i < count; ++i) {
+        double g = gradients[step - 1][i];
+        if (decoupled) {
+          p[i] -= lr * 0.1 * p[i];
+        } else {
+          g += 0.1 * p[i];
+        }
+        m[i] = 0.9 * m[i] + 0.1 * g;
+        v[i] = 0.999 * v[i] + 0.001 * g * g;
+        const double m_hat = m[i] / (1.0 - std::pow(0.9, step));
+        const double v_hat = v[i] / (1.0 - std::pow(0.999, step));
+        p[i] -= lr * m_hat / (std::sqrt(v_hat) + 1e-8);
+      }
+    }
+    const auto got =
+        Train("adam_update", AdamAttributes(decoupled),
+              {start, std::vector<float>(count), std::vector<float>(count)}, gradients);
+    ExpectNear(got[0], p, 2e-7, 2e-6);
+    ExpectNear(got[1], m, 1e-7, 1e-6);
+    ExpectNear(got[2], v, 1e-9, 2e-6);
+  }
+}
+
+// A bucket is cut at different places for different numbers of ranks.
+TEST(Optimizer, AdamBitsDoNotDependOnThePlace) {
+  const int64_t count = 333;
+  const auto run = [&](int64_t begin, int64_t end) {
+    const auto cut = [&](const std::vector<float>& values) {
+      return std::vector<float>(values.begin() + begin, values.begin() + end);
+    };
+    std::vector<std::vector<float>> gradients;
+    for (const auto& gradient : Gradients(count)) gradients.push_back(cut(gradient));
+    return Train("adam_update", AdamAttributes(true),
+                 {cut(Random(count, 1)), cut(Random(count, 2, 0.0f)), cut(Random(count, 3, 0.0f))},
+                 gradients, begin % 3);
+  };
+  const auto whole = run(0, count);
+  for (const int64_t begin : {1, 16, 100, 317, 332}) {
+    for (const int64_t end : {begin + 1, std::min(begin + 40, count), count}) {
+      const auto part = run(begin, end);
+      for (int i = 0; i < 3; ++i) {
+        ExpectSameBits(part[i],
+                       std::vector<float>(whole[i].begin() + begin, whole[i].begin() + end));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zg::testing
