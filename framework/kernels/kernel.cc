@@ -6,12 +6,15 @@ namespace zg {
 
 void KernelRegistry::Register(std::string op, KernelFactory factory) {
   const std::string name = op;
-  ZG_CHECK(factories_.emplace(std::move(op), factory).second, "kernel for {} is registered twice", name);
+  ZG_CHECK(factories_.emplace(std::move(op), factory).second, "kernel for {} is registered twice",
+           name);
 }
 
 StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Make(const KernelSpec& spec) const {
   const auto found = factories_.find(spec.call.op->name);
-  if (found == factories_.end()) return InvalidArgument("{}: no kernel on this device", spec.call.op->name);
+  if (found == factories_.end()) {
+    return InvalidArgument("{}: no kernel on this device", spec.call.op->name);
+  }
   return found->second(spec);
 }
 

@@ -1,5 +1,5 @@
-// Kernel: one node made executable on one device. Made once, at compile time, for the local types of the node;
-// run every step on resolved addresses without allocating.
+// Kernel: one node made executable on one device. Made once, at compile time, for the local types
+// of the node; run every step on resolved addresses without allocating.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace zg {
 // What changes from run to run besides the data.
 struct StepContext {
   uint64_t seed = 0;
-  int64_t step = 1;             // 1-based, as in Adam's bias correction
-  int64_t micro_batch = 0;      // index within the step over all ranks: j * num_ranks + rank
-  bool first_micro_step = true; // j == 0: accumulators are overwritten, not added to
-  double lr_factor = 1.0;       // of the learning-rate schedule
+  int64_t step = 1;              // 1-based, as in Adam's bias correction
+  int64_t micro_batch = 0;       // index within the step over all ranks: j * num_ranks + rank
+  bool first_micro_step = true;  // j == 0: accumulators are overwritten, not added to
+  double lr_factor = 1.0;        // of the learning-rate schedule
 };
 
 struct KernelSpec {
@@ -31,7 +31,7 @@ struct KernelSpec {
 struct KernelArguments {
   const void* const* inputs;  // 64-byte aligned unless the graph made a view at an odd offset
   void* const* outputs;
-  void* workspace;            // workspace_bytes() bytes, 64-byte aligned, contents undefined
+  void* workspace;  // workspace_bytes() bytes, 64-byte aligned, contents undefined
   const StepContext* step;
 
   template <typename T>

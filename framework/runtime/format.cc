@@ -11,9 +11,9 @@ std::string FormatBytes(int64_t bytes) {
   constexpr std::string_view kUnits[] = {"B", "KB", "MB", "GB", "TB"};
   double amount = static_cast<double>(bytes);
   size_t unit = 0;
-  // 1023.95 would be printed as 1024.0.
-  while (std::abs(amount) >= (unit == 0 ? 1024 : 1023.95) && unit + 1 < std::size(kUnits)) {
-    amount /= 1024;
+  // 999.95 would be printed as 1000.0.
+  while (std::abs(amount) >= (unit == 0 ? 1000 : 999.95) && unit + 1 < std::size(kUnits)) {
+    amount /= 1000;
     ++unit;
   }
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", amount, kUnits[unit]);

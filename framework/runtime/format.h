@@ -8,7 +8,7 @@
 
 namespace zg {
 
-// "512 B", "1.5 KB", "640.3 MB", "2.0 GB"; 1 KB is 1024 bytes.
+// "512 B", "1.5 KB", "640.3 MB", "2.0 GB"; 1 KB is 1000 bytes.
 std::string FormatBytes(int64_t bytes);
 
 std::string FormatPercent(double fraction);  // 0.734 -> "73.4%"

@@ -8,7 +8,9 @@ namespace zg {
 namespace {
 
 StatusOr<int> Half(int value) {
-  if (value % 2 != 0) return InvalidArgument("half of {}: got an odd number, expected an even one", value);
+  if (value % 2 != 0) {
+    return InvalidArgument("half of {}: got an odd number, expected an even one", value);
+  }
   return value / 2;
 }
 

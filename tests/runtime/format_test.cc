@@ -9,14 +9,14 @@ namespace {
 
 TEST(Format, Bytes) {
   EXPECT_EQ(FormatBytes(0), "0 B");
-  EXPECT_EQ(FormatBytes(1023), "1023 B");
-  EXPECT_EQ(FormatBytes(1024), "1.0 KB");
+  EXPECT_EQ(FormatBytes(999), "999 B");
+  EXPECT_EQ(FormatBytes(1000), "1.0 KB");
   EXPECT_EQ(FormatBytes(1536), "1.5 KB");
-  EXPECT_EQ(FormatBytes((1 << 20) - 1), "1.0 MB");
-  EXPECT_EQ(FormatBytes(671403213), "640.3 MB");
-  EXPECT_EQ(FormatBytes(int64_t{3} << 40), "3.0 TB");
-  EXPECT_EQ(FormatBytes(int64_t{5} << 50), "5120.0 TB");
-  EXPECT_EQ(FormatBytes(-2048), "-2.0 KB");
+  EXPECT_EQ(FormatBytes(999'999), "1.0 MB");
+  EXPECT_EQ(FormatBytes(640'320'000), "640.3 MB");
+  EXPECT_EQ(FormatBytes(3'000'000'000'000), "3.0 TB");
+  EXPECT_EQ(FormatBytes(5'120'000'000'000'000), "5120.0 TB");
+  EXPECT_EQ(FormatBytes(-2000), "-2.0 KB");
 }
 
 TEST(Format, Percent) {

@@ -58,7 +58,7 @@ TEST(Progress, ShowsWhatElseIsKnown) {
   ProgressOptions options = Options(0);
   options.flops_per_step = 1e9;
   options.peak_flops = 1e12;
-  options.peak_memory_bytes = 3 << 20;
+  options.peak_memory_bytes = 3'000'000;
   Progress progress(options);
   testing::internal::CaptureStdout();
   progress.Step(Record(1, 10));
