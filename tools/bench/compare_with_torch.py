@@ -17,6 +17,7 @@ Exit codes: 0 measured, or skipped because PyTorch is absent; 1 a run failed; 2 
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -175,8 +176,7 @@ def run_to_end(command: List[str], timeout_s: float) -> float:
     try:
         output, _ = process.communicate(timeout=timeout_s)
     except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        end_group(process)
         if isinstance(error, subprocess.TimeoutExpired):
             raise RunFailed(f"{shlex.join(command)}: not done after {timeout_s:g} s") from error
         raise
@@ -186,6 +186,16 @@ def run_to_end(command: List[str], timeout_s: float) -> float:
     machine = machine_cpu_seconds() - machine_start
     own = children_cpu_seconds() - own_start
     return max(0.0, machine - own) / ((time.monotonic() - start) * (os.cpu_count() or 1))
+
+
+def end_group(process: "subprocess.Popen[str]") -> None:
+    """Ends the process and all it started: politely, so that they remove their temporary files, then for sure."""
+    with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=5)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def machine_cpu_seconds() -> float:

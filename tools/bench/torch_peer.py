@@ -67,6 +67,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def start_ranks(num_ranks: int) -> int:
     """Runs this program once per rank; the exit code of the first that fails, or 0."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the ranks and the folder go too
     environment = {**RANK_ENVIRONMENT, **os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory(prefix="torch_peer.") as folder:
         command = [sys.executable, *sys.argv, "--store", f"{folder}/store", "--rank"]
