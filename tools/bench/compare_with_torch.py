@@ -162,7 +162,7 @@ def measure(contender: Contender, timeout_s: float) -> Run:
         try:
             report = json.loads(report_path.read_text())
             speed = report["speed"]
-            return Run(speed["ms_per_step_median"], speed.get("tokens_per_s"),
+            return Run(speed["ms_per_step_median"], speed.get("tokens_per_s") or None,
                        report.get("memory", {}).get("rss_peak"), others_share)
         except (OSError, ValueError, KeyError) as error:
             raise RunFailed(f"{shlex.join(command)}: no usable report: {error!r}") from error
