@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# common_flags_test.sh EXPECT_ERROR PROGRAM: what every program with a Job must refuse before it does
-# any work.
+# common_flags_test.sh EXPECT_ERROR PROGRAM: what every program with a Job must refuse before it
+# does any work.
 set -uo pipefail
 expect_error=$1
 program=$2

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# not_built_yet_test.sh EXPECT_ERROR PROGRAM: a flag whose feature this build lacks is an error, never ignored.
+# not_built_yet_test.sh EXPECT_ERROR PROGRAM: a flag whose feature this build lacks is an error,
+# never ignored.
 set -uo pipefail
 expect_error=$1
 program=$2

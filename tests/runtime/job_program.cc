@@ -1,6 +1,7 @@
 // A program with a Job and nothing else, for the tests of starting, failing and being killed. With
 // --do, one rank or all of them misbehave.
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +61,10 @@ void Misbehave(zg::Job& job, const std::string& action, bool is_me) {
     job.CheckOnAllRanks(is_me ? zg::DataLoss("something is broken") : zg::Status::Ok());
   }
   if (action == "fail-everywhere") job.CheckOnAllRanks(zg::DataLoss("everything is broken"));
+  if (action == "warn") {
+    spdlog::info("all is well");
+    spdlog::warn("something is odd");
+  }
   if (action == "crash" && is_me) std::abort();
   if (action == "kill" && is_me) std::raise(SIGKILL);
   if (action == "exit-3" && is_me) std::_Exit(3);
@@ -79,7 +84,7 @@ int main(int argc, char** argv) {
   flags.Section("Test");
   flags.AddChoice("do", &action,
                   {"train", "fail", "fail-together", "fail-everywhere", "crash", "kill", "exit-3",
-                   "leave", "stop"},
+                   "leave", "stop", "warn"},
                   "what happens");
   flags.AddInt("on-rank", &on_rank, zg::AtLeast(0), "to this rank", "RANK");
   flags.AddDouble("lr", &lr, zg::Above(0), "learning rate");

@@ -24,7 +24,8 @@ fail() {
 expect_nothing_left() {
   local i directory pid
   for ((i = 0; i < 50; ++i)); do
-    directory=$(sed -n 's/^temporary directory \(\/tmp\/zg\..*\)/\1/p' "$out" | tr -d '\r' | head -1)
+    directory=$(sed -n 's/^temporary directory \(\/tmp\/zg\..*\)/\1/p' "$out" | head -1)
+    directory=${directory%$'\r'}
     [[ -z $directory || ! -d $directory ]] || { sleep 0.1; continue; }
     for pid in $(sed -n 's/^rank .* is process \([0-9]*\),.*/\1/p' "$out"); do
       # A killed launcher's ranks may stay zombies where nobody adopts them.
@@ -79,6 +80,11 @@ expect 137 "rank 1 was ended by signal 9" --ranks 2 --do kill --on-rank 1
 expect 134 "rank 0 was ended by signal 6" --ranks 2 --do crash --on-rank 0
 expect 1 "rank 1 left the job before its end" --ranks 2 --do leave --on-rank 1
 expect 1 "no sign of rank 0 within 2 s" --ranks 2 --do stop --on-rank 0 --timeout 2
+
+# Rank 0 logs everything, the others what is odd.
+run --ranks 2 --do warn || fail "--do warn: $?"
+[[ $(sort "$err") == $'info: all is well\nwarning: rank 1: something is odd\nwarning: something is odd' ]] ||
+  fail "another log"
 
 # Signals to the program that started the ranks.
 signal() { # NAME CODE

@@ -52,6 +52,21 @@ TEST_F(LauncherTest, FindsMpirunOnPath) {
   EXPECT_EQ(FindMpirun().value(), directory + "/b/mpirun");
 }
 
+TEST_F(LauncherTest, RefusesWhatCannotWork) {
+  const std::string directory = testing::TempDir() + "/launcher_test_refuses";
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/mpirun") << "#!/bin/sh\nexit 0\n";
+  ASSERT_EQ(chmod((directory + "/mpirun").c_str(), 0755), 0);
+  setenv("PATH", directory.c_str(), 1);
+  const char* const colon[] = {"program", ":"};
+  EXPECT_THAT(LaunchRanks(2, 2, colon).status().message(), HasSubstr("means something to mpirun"));
+  const char* const arguments[] = {"program"};
+  EXPECT_EQ(LaunchRanks(2, 1, arguments).value(), 0);
+  setenv("ZG_LAUNCHER_COLUMNS", "0", 1);  // as in what a foreign mpirun starts
+  EXPECT_THAT(LaunchRanks(2, 1, arguments).status().message(),
+              HasSubstr("expected the mpirun of Open MPI"));
+}
+
 TEST_F(LauncherTest, WithoutMpirunSaysWhatToInstall) {
   setenv("PATH", "", 1);
   const char* const arguments[] = {"program", "--ranks", "2"};

@@ -32,14 +32,14 @@ Report SmallReport() {
                   {2, 2.5, std::nullopt, 1e-3, 10.0},
                   {3, 2.25, std::nullopt, 5e-4, 14.0}};
   report.final_state = {-12.5, "aa11bb22cc33dd44ee55", "bb"};
-  report.predicted_memory = {{1024, 2048, 3072, 4096, 5120, 0}, 10 << 20};
-  report.measured_memory = {{1024, 2048, 3072, 4000, 5120, 0}, 10 << 20};
-  report.rss_peak_bytes = 50 << 20;
+  report.predicted_memory = {{1000, 2000, 3000, 4000, 5000, 0}, 10'000'000};
+  report.measured_memory = {{1000, 2000, 3000, 3904, 5000, 0}, 10'000'000};
+  report.rss_peak_bytes = 50'000'000;
   report.per_rank_peak_bytes = {10, 11};
-  report.predicted_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1 << 20};
-  report.measured_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1 << 20};
-  report.predicted_traffic[static_cast<int>(CollectiveKind::kAllGather)] = {20, 1 << 20};
-  report.measured_traffic[static_cast<int>(CollectiveKind::kAllGather)] = {21, 1 << 20};
+  report.predicted_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
+  report.measured_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
+  report.predicted_traffic[static_cast<int>(CollectiveKind::kAllGather)] = {20, 1'000'000};
+  report.measured_traffic[static_cast<int>(CollectiveKind::kAllGather)] = {21, 1'000'000};
   report.speed = {12.0, 42666.7, 3e9, 8.5};
   return report;
 }
@@ -70,14 +70,14 @@ TEST(Report, HasTheShapeThatScriptsRead) {
   EXPECT_EQ(json["final"], Json::parse(R"({"param_sum": -12.5,
       "param_sha256": "aa11bb22cc33dd44ee55", "optimizer_sha256": "bb"})"));
   EXPECT_EQ(json["memory"]["predicted"],
-            Json::parse(R"({"parameters": 1024, "gradients": 2048, "optimizer_state": 3072,
-      "activations": 4096, "communication": 5120, "workspace": 0, "peak": 10485760})"));
-  EXPECT_EQ(json["memory"]["measured"]["activations"], 4000);
-  EXPECT_EQ(json["memory"]["rss_peak"], 50 << 20);
+            Json::parse(R"({"parameters": 1000, "gradients": 2000, "optimizer_state": 3000,
+      "activations": 4000, "communication": 5000, "workspace": 0, "peak": 10000000})"));
+  EXPECT_EQ(json["memory"]["measured"]["activations"], 3904);
+  EXPECT_EQ(json["memory"]["rss_peak"], 50'000'000);
   EXPECT_EQ(json["memory"]["per_rank_peak"], Json::parse("[10, 11]"));
   EXPECT_EQ(json["communication"]["measured"],
-            Json::parse(R"({"reduce_scatter": {"count": 20, "bytes": 1048576},
-      "all_gather": {"count": 21, "bytes": 1048576}, "all_reduce": {"count": 0, "bytes": 0},
+            Json::parse(R"({"reduce_scatter": {"count": 20, "bytes": 1000000},
+      "all_gather": {"count": 21, "bytes": 1000000}, "all_reduce": {"count": 0, "bytes": 0},
       "all_to_all": {"count": 0, "bytes": 0}})"));
   EXPECT_EQ(json["speed"], Json::parse(R"({"ms_per_step_median": 12.0, "tokens_per_s": 42666.7,
       "flops_per_step": 3e9, "compile_ms": 8.5})"));
