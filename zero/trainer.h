@@ -42,9 +42,9 @@ struct NamedData {
 
 struct TrainerOptions {
   uint64_t seed = 1;  // of initial values and dropout
-  std::string
-      init_path;  // safetensors file with the parameters' first values; empty: their initializers
-  std::string dump_directory;  // where the IR goes after every pass; empty: nowhere
+  // Safetensors file with the parameters' first values; empty: their initializers.
+  std::string init_path{};
+  std::string dump_directory{};  // where the IR goes after every pass; empty: nowhere
   bool measure_memory = true;
 };
 
