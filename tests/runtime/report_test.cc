@@ -153,17 +153,17 @@ TEST(Summary, ShowsPredictedNextToMeasured) {
   memory per rank  predicted  measured
   parameters          1.0 KB    1.0 KB      =
   gradients           2.0 KB    2.0 KB      =
-  optimizer_state     3.1 KB    3.1 KB      =
-  activations         4.1 KB    4.0 KB  -96 B
-  communication       5.1 KB    5.1 KB      =
+  optimizer_state     3.0 KB    3.0 KB      =
+  activations         4.0 KB    3.9 KB  -96 B
+  communication       5.0 KB    5.0 KB      =
   workspace              0 B       0 B      =
-  peak               10.5 MB   10.5 MB      =
+  peak               10.0 MB   10.0 MB      =
 
   sent per rank and step  calls  predicted  calls  measured
   reduce_scatter             20     1.0 MB     20    1.0 MB         =
   all_gather                 20     1.0 MB     21    1.0 MB  +1 calls
 
-  process of rank 0: 52.4 MB resident at most
+  process of rank 0: 50.0 MB resident at most
 )");
 }
 
