@@ -14,136 +14,210 @@ constexpr int64_t kMaxBlockRows = 256;
 constexpr int64_t kMaxBlockColumns = 1536;
 constexpr int64_t kMaxBlockDepth = 384;
 
-// With so few rows, B passes by once and decides the speed: it is packed in small blocks that are
-// contiguous in memory, the next one being fetched while this one is multiplied.
-constexpr int64_t kFewRows = 48;
-constexpr int64_t kFewRowsDepth = 48;              // of B stored by rows
-constexpr int64_t kFewRowsTransposedDepth = 2560;  // of B stored by columns
+constexpr int64_t kFewRows = kMaxPanelWidth;
+constexpr int64_t kFewRowsDepth = 48;
+constexpr int64_t kFewRowsTransposedDepth = 2560;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t RoundUp(int64_t value, int64_t unit) { return CeilDiv(value, unit) * unit; }
 
 // The size of equal parts of `total`, none larger than `largest`, in multiples of `unit`.
 int64_t EvenBlock(int64_t total, int64_t largest, int64_t unit) {
   const int64_t parts = std::max<int64_t>(1, CeilDiv(total, largest));
-  return std::max(unit, CeilDiv(CeilDiv(total, parts), unit) * unit);
+  return std::max(unit, RoundUp(CeilDiv(total, parts), unit));
 }
 
-// Rows of A and columns of B that are packed, and the place of their product in C.
-struct Block {
-  const float* a;
-  const float* b;
+// Tiles of one panel: the panel stays near, the pieces of A pass by.
+struct PanelProduct {
+  const float* pieces;  // packed, of `rows` rows
   int64_t rows;
-  int64_t columns;
-  int64_t depth;
-  const float* bias;  // of these columns, or null
-  float* c;
-  int64_t c_stride;
-  bool continues;
-  // What to fetch meanwhile: null for the next panel of this block.
-  const float* next_b;
-  int64_t next_b_lines;
+  int64_t width;
+  const float* next_c;  // the panel after this one
+  GemmTile tile;        // as for the first rows
 };
 
-// Panel by panel: the panel stays near, A passes by.
-void Multiply(const Block& block, float* bias_panel) {
-  const float* next_b = block.next_b;
-  for (int64_t j = 0, width; j < block.columns; j += width) {
-    width = PanelWidth(block.columns - j);
-    GemmTile tile;
-    tile.a_stride = kTileRows;
-    tile.b = block.b + j * block.depth;
-    tile.b_stride = width;
-    tile.c_stride = block.c_stride;
-    tile.depth = block.depth;
-    tile.columns = std::min(width, block.columns - j);
-    tile.continues = block.continues;
-    if (block.bias != nullptr) {
-      std::copy_n(block.bias + j, tile.columns, bias_panel);
-      tile.start = bias_panel;
-    }
-    if (next_b == nullptr) {
-      tile.next_b = tile.b + width * block.depth;
-      tile.next_b_lines = CeilDiv(width * block.depth, kFloatsPerLine * block.rows);
-    } else {
-      tile.next_b = next_b;
-      tile.next_b_lines = CeilDiv(block.next_b_lines * width, block.columns * block.rows);
-    }
-    for (int64_t i = 0; i < block.rows; i += kTileRows) {
-      const int64_t rows = std::min(kTileRows, block.rows - i);
-      tile.a = block.a + i * block.depth;
-      tile.c = block.c + i * block.c_stride + j;
-      tile.next_c =
-          i + kTileRows < block.rows ? tile.c + kTileRows * block.c_stride : block.c + j + width;
-      ComputeTile(ALayout::kColumns, tile, rows, width);
-      tile.next_b += rows * tile.next_b_lines * kFloatsPerLine;
-    }
-    if (next_b != nullptr) next_b = tile.next_b;
+void Multiply(const PanelProduct& product) {
+  GemmTile tile = product.tile;
+  for (int64_t i = 0; i < product.rows; i += kTileRows) {
+    const int64_t rows = std::min(kTileRows, product.rows - i);
+    tile.a = product.pieces + i * tile.depth;
+    tile.c = product.tile.c + i * tile.c_stride;
+    tile.next_c = i + rows < product.rows ? tile.c + rows * tile.c_stride : product.next_c;
+    ComputeTile(ALayout::kColumns, tile, rows, product.width);
+    tile.next_b += rows * tile.next_b_lines * kFloatsPerLine;
   }
 }
 
 }  // namespace
 
 Gemm::Gemm(const GemmSizes& sizes) : sizes_(sizes) {
-  block_m_ = EvenBlock(sizes.m, kMaxBlockRows, kTileRows);
   if (sizes.m > kFewRows) {
+    block_m_ = EvenBlock(sizes.m, kMaxBlockRows, kTileRows);
     block_n_ = EvenBlock(sizes.n, kMaxBlockColumns, kMaxPanelWidth);
     block_k_ = EvenBlock(sizes.k, kMaxBlockDepth, 1);
-  } else if (sizes.transpose_b) {
-    block_n_ = kMaxPanelWidth;
-    block_k_ = EvenBlock(sizes.k, kFewRowsTransposedDepth, 1);
   } else {
-    block_n_ = EvenBlock(sizes.n, 4096, kMaxPanelWidth);
-    block_k_ = EvenBlock(sizes.k, kFewRowsDepth, 1);
+    block_m_ = RoundUp(sizes.m, kTileRows);
+    block_n_ = kMaxPanelWidth;
+    block_k_ = EvenBlock(sizes.k, sizes.transpose_b ? kFewRowsTransposedDepth : kFewRowsDepth, 1);
   }
 }
 
 int64_t Gemm::workspace_bytes() const {
-  return (kMaxPanelWidth + CeilDiv(block_n_ * block_k_, kFloatsPerLine) * kFloatsPerLine +
-          block_m_ * block_k_) *
-         static_cast<int64_t>(sizeof(float));
+  int64_t elements = kMaxPanelWidth;
+  if (sizes_.m > kFewRows || !sizes_.transpose_b) {
+    elements += RoundUp(block_n_ * block_k_, kFloatsPerLine) + block_m_ * block_k_;
+  } else {
+    elements += (block_k_ + RoundUp(sizes_.n, kTileRows)) * kMaxPanelWidth;
+  }
+  return elements * static_cast<int64_t>(sizeof(float));
 }
 
 void Gemm::Run(GemmOperand a, GemmOperand b, const float* bias, float* c, int64_t c_stride,
                void* workspace) const {
-  float* const bias_panel = static_cast<float*>(workspace);
-  float* const packed_b = bias_panel + kMaxPanelWidth;
-  float* const packed_a = packed_b + CeilDiv(block_n_ * block_k_, kFloatsPerLine) * kFloatsPerLine;
-  const bool a_stays = sizes_.m <= block_m_ && sizes_.k <= block_k_;
+  const Operands operands = {a, b, bias, c, c_stride};
+  if (sizes_.m > kFewRows) {
+    RunBlocks(operands, static_cast<float*>(workspace));
+  } else if (sizes_.transpose_b) {
+    RunFewRowsTransposed(operands, static_cast<float*>(workspace));
+  } else {
+    RunFewRows(operands, static_cast<float*>(workspace));
+  }
+}
 
+void Gemm::PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int64_t depth,
+                 float* pieces) const {
+  if (sizes_.transpose_a) {
+    PackTransposedPieces(a.data + k * a.stride + row, a.stride, depth, rows, pieces);
+  } else {
+    PackPieces(a.data + row * a.stride + k, a.stride, depth, rows, pieces);
+  }
+}
+
+void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
+  const GemmOperand& b = operands.b;
+  const int64_t c_stride = operands.c_stride;
+  float* const start = workspace;
+  float* const panels = start + kMaxPanelWidth;
+  float* const pieces = panels + RoundUp(block_n_ * block_k_, kFloatsPerLine);
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
+    const int64_t columns = std::min(block_n_, sizes_.n - column);
     // Once also if sizes_.k is 0: C is then the bias.
     for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
-      Block block;
-      block.b = packed_b;
-      block.columns = std::min(block_n_, sizes_.n - column);
-      block.depth = std::min(block_k_, sizes_.k - k);
-      block.bias = bias == nullptr || k > 0 ? nullptr : bias + column;
-      block.c_stride = c_stride;
-      block.continues = k > 0;
-      block.next_b = nullptr;
+      const int64_t depth = std::min(block_k_, sizes_.k - k);
       if (sizes_.transpose_b) {
-        const float* const first = b.data + column * b.stride + k;
-        PackTransposedPanels(first, b.stride, block.depth, block.columns, packed_b);
-        if (sizes_.m <= kFewRows) block.next_b = first + block.columns * b.stride;
+        PackTransposedPanels(b.data + column * b.stride + k, b.stride, depth, columns, panels);
       } else {
-        const float* const first = b.data + k * b.stride + column;
-        PackPanels(first, b.stride, block.depth, block.columns, packed_b);
-        if (sizes_.m <= kFewRows) block.next_b = first + block.depth * b.stride;
+        PackPanels(b.data + k * b.stride + column, b.stride, depth, columns, panels);
       }
-      block.next_b_lines = block.columns * block.depth / kFloatsPerLine;
       for (int64_t row = 0; row < sizes_.m; row += block_m_) {
-        block.a = packed_a;
-        block.rows = std::min(block_m_, sizes_.m - row);
-        block.c = c + row * c_stride + column;
-        if (!a_stays || column == 0) {
-          if (sizes_.transpose_a) {
-            PackTransposedPieces(a.data + k * a.stride + row, a.stride, block.depth, block.rows,
-                                 packed_a);
-          } else {
-            PackPieces(a.data + row * a.stride + k, a.stride, block.depth, block.rows, packed_a);
+        PanelProduct product;
+        product.pieces = pieces;
+        product.rows = std::min(block_m_, sizes_.m - row);
+        PackA(operands.a, row, product.rows, k, depth, pieces);
+        for (int64_t j = 0; j < columns; j += product.width) {
+          product.width = PanelWidth(columns - j);
+          GemmTile& tile = product.tile;
+          tile = {};
+          tile.a_stride = kTileRows;
+          tile.b = panels + j * depth;
+          tile.b_stride = product.width;
+          tile.c = operands.c + row * c_stride + column + j;
+          tile.c_stride = c_stride;
+          tile.depth = depth;
+          tile.columns = std::min(product.width, columns - j);
+          tile.continues = k > 0;
+          if (operands.bias != nullptr && k == 0) {
+            std::copy_n(operands.bias + column + j, tile.columns, start);
+            tile.start = start;
           }
+          tile.next_b = tile.b + product.width * depth;
+          tile.next_b_lines = CeilDiv(product.width * depth, kFloatsPerLine * product.rows);
+          product.next_c = tile.c + product.width;
+          Multiply(product);
         }
-        Multiply(block, bias_panel);
+      }
+    }
+  }
+}
+
+void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
+  const GemmOperand& b = operands.b;
+  float* const start = workspace;
+  float* const last_panel = start + kMaxPanelWidth;
+  float* const pieces = last_panel + RoundUp(block_n_ * block_k_, kFloatsPerLine);
+  for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
+    const int64_t depth = std::min(block_k_, sizes_.k - k);
+    PanelProduct product;
+    product.pieces = pieces;
+    product.rows = sizes_.m;
+    PackA(operands.a, 0, sizes_.m, k, depth, pieces);
+    const float* next_b = b.data + (k + depth) * b.stride;
+    for (int64_t j = 0; j < sizes_.n; j += product.width) {
+      product.width = PanelWidth(sizes_.n - j);
+      GemmTile& tile = product.tile;
+      tile = {};
+      tile.a_stride = kTileRows;
+      tile.b = b.data + k * b.stride + j;
+      tile.b_stride = b.stride;
+      tile.c = operands.c + j;
+      tile.c_stride = operands.c_stride;
+      tile.depth = depth;
+      tile.columns = std::min(product.width, sizes_.n - j);
+      tile.continues = k > 0;
+      if (tile.columns < product.width) {  // its rows are too short to be read as they are
+        PackPanels(tile.b, b.stride, depth, tile.columns, last_panel);
+        tile.b = last_panel;
+        tile.b_stride = product.width;
+      }
+      if (operands.bias != nullptr && k == 0) {
+        std::copy_n(operands.bias + j, tile.columns, start);
+        tile.start = start;
+      }
+      tile.next_b = next_b;
+      tile.next_b_lines = CeilDiv(product.width * depth, kFloatsPerLine * sizes_.m);
+      product.next_c = tile.c + product.width;
+      Multiply(product);
+      next_b += product.width * depth;
+    }
+  }
+}
+
+void Gemm::RunFewRowsTransposed(const Operands& operands, float* workspace) const {
+  const GemmOperand& a = operands.a;
+  const GemmOperand& b = operands.b;
+  const int64_t width = PanelWidth(sizes_.m);
+  float* const panel = workspace;  // A transposed
+  float* const product = panel + kMaxPanelWidth * block_k_;
+  for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
+    const int64_t depth = std::min(block_k_, sizes_.k - k);
+    if (sizes_.transpose_a) {
+      PackPanels(a.data + k * a.stride, a.stride, depth, sizes_.m, panel);
+    } else {
+      PackTransposedPanels(a.data + k, a.stride, depth, sizes_.m, panel);
+    }
+    GemmTile tile;
+    tile.a_stride = b.stride;
+    tile.b = panel;
+    tile.b_stride = width;
+    tile.c_stride = width;
+    tile.depth = depth;
+    tile.columns = width;
+    tile.continues = true;
+    for (int64_t column = 0; column < sizes_.n; column += kTileRows) {
+      const int64_t columns = std::min(kTileRows, sizes_.n - column);
+      tile.a = b.data + column * b.stride + k;
+      tile.c = product + column * width;
+      if (k == 0) {
+        for (int64_t j = 0; j < columns; ++j) {
+          const float start = operands.bias != nullptr ? operands.bias[column + j] : 0.0f;
+          std::fill_n(tile.c + j * width, width, start);
+        }
+      }
+      ComputeTile(ALayout::kRows, tile, columns, width);
+      if (k + depth < sizes_.k) continue;
+      for (int64_t i = 0; i < sizes_.m; ++i) {
+        float* const row = operands.c + i * operands.c_stride + column;
+        for (int64_t j = 0; j < columns; ++j) row[j] = tile.c[j * width + i];
       }
     }
   }

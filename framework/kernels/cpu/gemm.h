@@ -2,8 +2,10 @@
 // allocates nothing; its scratch is the caller's.
 //
 //   const Gemm gemm({.m = rows, .n = columns, .k = depth, .transpose_b = true});
-//   gemm.Run({a, lda}, {b, ldb}, bias, c, ldc, workspace);  // gemm.workspace_bytes(), aligned to
-//   64
+//   gemm.Run({a, lda}, {b, ldb}, bias, c, ldc, workspace);  // 64-byte aligned scratch
+//
+// The bits of an element depend on its row of A, its column of B and its bias alone (gemm_tile.h).
+// oneDNN can promise neither: each of its paths allocates while it runs, dnnl_sgemm megabytes.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +37,30 @@ class Gemm {
            void* workspace) const;
 
  private:
-  // How the product is cut: a block of B (block_k_ x block_n_) is packed and meets all of A, in
-  // packed blocks of block_m_ rows.
-  int64_t block_m_;
-  int64_t block_n_;
-  int64_t block_k_;
+  struct Operands {
+    GemmOperand a;
+    GemmOperand b;
+    const float* bias;
+    float* c;
+    int64_t c_stride;
+  };
+
+  // Packs a block of B (block_k_ x block_n_), which then meets all of A, in packed blocks of
+  // block_m_ rows.
+  void RunBlocks(const Operands& operands, float* workspace) const;
+  // With few rows, every element of B is used a few times only, and its way from memory decides.
+  // B stored by rows is read where it lies, a few rows at a time;
+  void RunFewRows(const Operands& operands, float* workspace) const;
+  // B stored by columns likewise, in the product (n x k) (k x m), which is C transposed.
+  void RunFewRowsTransposed(const Operands& operands, float* workspace) const;
+
+  void PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int64_t depth,
+             float* pieces) const;
+
   GemmSizes sizes_;
+  int64_t block_m_ = 0;
+  int64_t block_n_ = 0;
+  int64_t block_k_ = 0;
 };
 
 }  // namespace zg
