@@ -6,6 +6,8 @@
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
+#include "framework/passes/master_weights.h"
+#include "framework/passes/mixed_precision.h"
 #include "framework/passes/schedule.h"
 #include "zero/accumulate_gradients.h"
 #include "zero/shard_gradients.h"
@@ -24,9 +26,12 @@ void Add(std::vector<std::unique_ptr<Pass>>* passes, Args&&... args) {
 
 std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) {
   std::vector<std::unique_ptr<Pass>> passes;
+  const bool is_mixed = options.dtype != DType::kF32;
+  if (is_mixed) Add<MixedPrecision>(&passes, options.dtype);  // gradients follow the types
   if (options.train) {
     Add<BuildBackward>(&passes);
     Add<optim::AppendUpdate>(&passes, options.update);
+    if (is_mixed) Add<MasterWeights>(&passes);
   }
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
   if (options.train) Add<Bucketing>(&passes, options.bucketing);

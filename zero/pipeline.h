@@ -6,13 +6,15 @@
 
 #include "framework/optim/optimizer.h"
 #include "framework/passes/pass.h"
+#include "framework/tensor/dtype.h"
 #include "zero/bucketing.h"
 
 namespace zg::zero {
 
 struct PipelineOptions {
-  bool train = true;  // false: the graph has eval sections only
-  int stage = 0;      // 0..3
+  bool train = true;          // false: the graph has eval sections only
+  int stage = 0;              // 0..3
+  DType dtype = DType::kF32;  // of what the model computes
   BucketingOptions bucketing;
   optim::UpdateRule update;
 };

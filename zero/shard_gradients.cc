@@ -10,6 +10,7 @@ namespace {
 Node* ReductionOf(const Node& update) {
   Value* gradient = update.inputs[1];
   if (gradient->producer->op->name == "place") return gradient->producer;
+  if (gradient->producer->op->name == "cast") gradient = gradient->producer->inputs[0];
   for (Node* user : gradient->users) {
     if (user->op->name == "accumulate") return user;
   }

@@ -43,17 +43,18 @@ StatusOr<bool> ShardParameters::Run(Graph& graph) const {
   bool changed = false;
   for (Node* update : updates) {
     if (IsReplicated(*update)) continue;
-    Value* bucket = VariableOf(update->inputs[0]);
+    Node* assign = ParameterAssign(*update);
+    Value* bucket = assign->inputs[0];
     if (bucket->sbp == ShardedSbp(graph)) continue;
-    Node* shard = update->inputs[0]->producer;
-    Node* whole = update->outputs[0]->users[0];
-    if (shard->op->name != "place" || whole->op->name != "place") {
+    Node* shard = update->inputs[0]->producer;  // of a master there is none: it is sharded itself
+    Node* whole = assign->inputs[1]->producer;
+    if (whole->op->name != "place") {
       return InvalidArgument(
           "shard-parameters: the update of %{} is not sharded; run shard-optimizer-state first",
           bucket->name);
     }
     bucket->sbp = ShardedSbp(graph);
-    Bypass(graph, shard);
+    if (shard->op->name == "place") Bypass(graph, shard);
     Bypass(graph, whole);
     ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket));
     changed = true;

@@ -14,6 +14,7 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
   PipelineOptions options;
   options.train = graph.optimizer().has_value();
   options.stage = config.zero.stage;
+  options.dtype = config.dtype;
   options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
   if (options.train) {
     ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));

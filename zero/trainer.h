@@ -74,10 +74,10 @@ class Trainer {
   int64_t step() const { return step_; }  // steps done
 
   StatusOr<TensorDigest> DigestParameters() {
-    return DigestTensors(*executor_, MemoryCategory::kParameters);
+    return DigestTensors(*executor_, TensorRole::kParameter);
   }
   StatusOr<TensorDigest> DigestOptimizerState() {
-    return DigestTensors(*executor_, MemoryCategory::kOptimizerState);
+    return DigestTensors(*executor_, TensorRole::kOptimizerState);
   }
   Executor& executor() { return *executor_; }
   const nn::ResolvedConfig& config() const { return config_; }

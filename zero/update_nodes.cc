@@ -1,5 +1,7 @@
 #include "zero/update_nodes.h"
 
+#include "framework/base/check.h"
+
 namespace zg::zero {
 
 std::vector<Node*> UpdateNodes(const Graph& graph) {
@@ -41,6 +43,26 @@ Value* VariableOf(Value* value) {
     value = value->producer->inputs[0];
   }
   return value;
+}
+
+Node* ParameterAssign(const Node& update) {
+  Node* assign = nullptr;
+  std::vector<Value*> values = {update.outputs[0]};
+  while (!values.empty()) {
+    const Value* value = values.back();
+    values.pop_back();
+    for (Node* user : value->users) {
+      if (user->op->name == "assign") {
+        if (assign == nullptr || user->inputs[0]->category == MemoryCategory::kParameters) {
+          assign = user;
+        }
+      } else if (user->op->name == "cast" || user->op->name == "place") {
+        values.push_back(user->outputs[0]);
+      }
+    }
+  }
+  ZG_CHECK(assign != nullptr, "%{} is not assigned", update.outputs[0]->name);
+  return assign;
 }
 
 }  // namespace zg::zero

@@ -107,6 +107,10 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
   if (num_ranks < 1) return InvalidArgument("got {} ranks, expected at least 1", num_ranks);
   ResolvedConfig resolved;
   ZG_ASSIGN_OR_RETURN(resolved.zero, ResolveZero(num_ranks));
+  if (!IsFloat(dtype_)) {
+    return InvalidArgument("set_dtype: got {}, expected f32, bf16 or f16", DTypeName(dtype_));
+  }
+  resolved.dtype = dtype_;
   resolved.micro_batches = micro_batches_.value_or(num_ranks);
   if (resolved.micro_batches < 1) {
     return InvalidArgument("set_micro_batches: got {}, expected at least 1",

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "framework/base/status.h"
+#include "framework/tensor/dtype.h"
 
 namespace zg::nn {
 
@@ -26,6 +27,7 @@ struct ZeroConfig {
 struct ResolvedConfig {
   ZeroConfig zero;
   int64_t micro_batches = 1;  // per step, over all ranks; a multiple of their number
+  DType dtype = DType::kF32;  // of what the model computes
 };
 
 class GraphConfig {
@@ -34,6 +36,10 @@ class GraphConfig {
 
   // How many micro-batches a step consists of, over all ranks. Default: one per rank.
   void set_micro_batches(int64_t count) { micro_batches_ = count; }
+
+  // f32 (the default), or mixed precision with bf16 or f16: the model computes in 16 bits, losses,
+  // statistics and sums over ranks are in f32, and the optimizer updates f32 masters.
+  void set_dtype(DType dtype) { dtype_ = dtype; }
 
   // OneFlow's form, with its meaning and defaults: stage 1 to 3 when `mode` is true, else 0; a
   // parameter stays whole when its shards would have fewer than `shard_min_size` elements.
@@ -70,6 +76,7 @@ class GraphConfig {
   std::optional<Enabled> enabled_;    // these two
   std::optional<Switches> switches_;  // once any of them is set
   std::optional<int64_t> micro_batches_;
+  DType dtype_ = DType::kF32;
 };
 
 }  // namespace zg::nn

@@ -18,6 +18,14 @@ struct Limit {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
+// All of one shape; the gradient may be in 16 bits where the rest is f32.
+Status CheckTypes(const OpCall& call, const InputNames& names) {
+  OpCall widened = call;
+  if (IsFloat(call.inputs[1].dtype)) widened.inputs[1].dtype = call.inputs[0].dtype;
+  const bool is_mixed = call.inputs[0].dtype == DType::kF32;
+  return CheckAllAlike(is_mixed ? widened : call, names);
+}
+
 // `names` are p, g and the states; the outputs are the new p and states, each in the memory of the
 // old one.
 OpDef Update(std::string name, std::string doc, InputNames names, std::vector<Limit> limits,
@@ -30,7 +38,7 @@ OpDef Update(std::string name, std::string doc, InputNames names, std::vector<Li
   op.is_update = true;
   for (const Limit& limit : limits) op.attributes.push_back({limit.name, 0.0, true});
   op.infer_shape = [names, limits](const OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckAllAlike(call, names));
+    ZG_RETURN_IF_ERROR(CheckTypes(call, names));
     for (const Limit& limit : limits) {
       ZG_RETURN_IF_ERROR(CheckRange(call, limit.name, limit.end));
     }

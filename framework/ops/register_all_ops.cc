@@ -5,6 +5,7 @@
 #include "framework/ops/activation.h"
 #include "framework/ops/attention.h"
 #include "framework/ops/broadcast.h"
+#include "framework/ops/cast.h"
 #include "framework/ops/collectives.h"
 #include "framework/ops/dropout.h"
 #include "framework/ops/elementwise.h"
@@ -22,6 +23,7 @@ void RegisterComputeOps(OpRegistry& registry) {
   RegisterActivationOps(registry);
   RegisterAttentionOps(registry);
   RegisterBroadcastOps(registry);
+  RegisterCastOp(registry);
   RegisterDropoutOps(registry);
   RegisterElementwiseOps(registry);
   RegisterEmbeddingOps(registry);

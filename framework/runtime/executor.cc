@@ -228,7 +228,7 @@ Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {
   part.begin = begin - tensor.offset_elements;
   part.count = end - begin;
   part.data =
-      reinterpret_cast<float*>(arena_ + OperandOf(tensor.storage).begin) + (begin - shard_begin);
+      arena_ + OperandOf(tensor.storage).begin + (begin - shard_begin) * SizeOf(tensor.type.dtype);
   return part;
 }
 

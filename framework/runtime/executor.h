@@ -57,12 +57,12 @@ class Executor {
   StatusOr<const std::vector<std::byte>*> Output(std::string_view eval,
                                                  std::string_view name) const;
 
-  // Reads or writes the logical elements [begin, begin + count) of a stored f32 tensor that lie on
-  // this rank.
+  // Reads or writes the logical elements [begin, begin + count) of a stored tensor that lie on this
+  // rank.
   struct LocalPart {
     int64_t begin = 0;  // element of the tensor
     int64_t count = 0;
-    float* data = nullptr;
+    std::byte* data = nullptr;
   };
   LocalPart LocalPartOf(const StoredTensor& tensor) const;
 

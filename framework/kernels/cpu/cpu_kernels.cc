@@ -10,6 +10,7 @@ const KernelRegistry& CpuKernels() {
     RegisterActivationKernels(*kernels);
     RegisterAttentionKernels(*kernels);
     RegisterBroadcastKernels(*kernels);
+    RegisterCastKernels(*kernels);
     RegisterDropoutKernels(*kernels);
     RegisterElementwiseKernels(*kernels);
     RegisterEmbeddingKernels(*kernels);

@@ -9,6 +9,7 @@ namespace zg {
 void RegisterActivationKernels(KernelRegistry& registry);
 void RegisterAttentionKernels(KernelRegistry& registry);
 void RegisterBroadcastKernels(KernelRegistry& registry);
+void RegisterCastKernels(KernelRegistry& registry);
 void RegisterDropoutKernels(KernelRegistry& registry);
 void RegisterElementwiseKernels(KernelRegistry& registry);
 void RegisterEmbeddingKernels(KernelRegistry& registry);

@@ -94,6 +94,7 @@ class FusedElementwise : public Kernel {
 
 StatusOr<std::unique_ptr<Kernel>> MakeFusedElementwise(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  if (HasHalfOperand(spec)) return MakeWidenedKernel(spec, MakeFusedElementwise);
   ZG_ASSIGN_OR_RETURN(std::vector<ElementwiseStatement> program,
                       ParseElementwiseProgram(spec.call.attributes.String("program"),
                                               static_cast<int>(spec.call.inputs.size())));
