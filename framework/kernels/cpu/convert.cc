@@ -29,6 +29,18 @@ ZG_MULTIVERSION void Round(const float* source, Float16* target, int64_t count) 
   for (int64_t i = 0; i < count; ++i) target[i] = FromF32<Float16>(source[i]);
 }
 
+template <typename T>
+ZG_INLINE void RoundInPlace(float* values, int64_t count) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) values[i] = ToF32(FromF32<T>(values[i]));
+}
+ZG_MULTIVERSION void RoundToBFloat16(float* values, int64_t count) {
+  RoundInPlace<BFloat16>(values, count);
+}
+ZG_MULTIVERSION void RoundToFloat16(float* values, int64_t count) {
+  RoundInPlace<Float16>(values, count);
+}
+
 void WidenAny(DType from, const void* source, float* target, int64_t count) {
   if (from == DType::kBF16) {
     Widen(static_cast<const BFloat16*>(source), target, count);
@@ -63,6 +75,11 @@ void ConvertFloats(DType from, const void* source, DType to, void* target, int64
       RoundAny(block, to, static_cast<char*>(target) + begin * SizeOf(to), part);
     }
   }
+}
+
+void RoundFloats(DType dtype, float* values, int64_t count) {
+  if (dtype == DType::kBF16) RoundToBFloat16(values, count);
+  if (dtype == DType::kF16) RoundToFloat16(values, count);
 }
 
 }  // namespace zg

@@ -11,4 +11,7 @@ namespace zg {
 // do not overlap.
 void ConvertFloats(DType from, const void* source, DType to, void* target, int64_t count);
 
+// Gives every element the value that it would have after a conversion to `dtype` and back.
+void RoundFloats(DType dtype, float* values, int64_t count);
+
 }  // namespace zg
