@@ -105,8 +105,6 @@ class BucketMaker {
     }
     const std::vector<Value*> updated =
         update.Ops(first->op->name, inputs, first->attributes, name_ + ".next");
-    update.Ops("assign", {inputs[0], updated[0]});
-    for (size_t i = 1; i < updated.size(); ++i) update.Ops("assign", {inputs[i + 1], updated[i]});
     ZG_RETURN_IF_ERROR(update.status());
     const std::vector<Value*> read = ReadByModel();
     Value* flat_read = parameters;
@@ -115,8 +113,10 @@ class BucketMaker {
       const std::string dtype(DTypeName(flat_read->type.dtype));
       Value* copy = update.Op("cast", {updated[0]}, {{"dtype", dtype}}, flat_read->name + ".next");
       update.Ops("assign", {flat_read, copy});
-      ZG_RETURN_IF_ERROR(update.status());
     }
+    update.Ops("assign", {inputs[0], updated[0]});
+    for (size_t i = 1; i < updated.size(); ++i) update.Ops("assign", {inputs[i + 1], updated[i]});
+    ZG_RETURN_IF_ERROR(update.status());
     return RemoveOld(read, flat_read);
   }
 

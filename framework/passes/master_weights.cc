@@ -37,7 +37,7 @@ Status KeepCopy(Graph& graph, Node* update, const std::vector<Node*>& casts) {
   }
 
   master->category = MemoryCategory::kOptimizerState;
-  builder.InsertBefore(graph.NextOf(update->outputs[0]->users[0]));
+  builder.InsertBefore(graph.NextOf(update));  // before the new master counts as the old one
   Value* next = builder.Op("cast", {update->outputs[0]}, {{"dtype", dtype}}, copy->name + ".next");
   builder.Ops("assign", {copy, next});
   ZG_RETURN_IF_ERROR(builder.status());

@@ -30,9 +30,9 @@
 //     %w.bf16.grad = linear_grad_weight %y.grad, %x
 //   update:
 //     %w.next, ... = adam_update %w, %w.bf16.grad, ...
-//     assign %w, %w.next
 //     %w.bf16.next = cast %w.next (dtype="bf16")
 //     assign %w.bf16, %w.bf16.next
+//     assign %w, %w.next
 //
 // No-op on a graph in f32.
 #pragma once

@@ -9,6 +9,7 @@
 #include "framework/comm/communicator.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
+#include "framework/tensor/dtype.h"
 
 namespace zg::testing {
 
@@ -22,6 +23,7 @@ struct RunConfig {
   int steps = 3;
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
+  DType dtype = DType::kF32;
 };
 
 // What a run ends with, on rank 0 unless it says otherwise.
