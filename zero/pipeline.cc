@@ -6,8 +6,8 @@
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
+#include "framework/passes/recompute.h"
 #include "framework/passes/schedule.h"
-#include "zero/accumulate_gradients.h"
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
@@ -26,13 +26,15 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) 
   std::vector<std::unique_ptr<Pass>> passes;
   if (options.train) {
     Add<BuildBackward>(&passes);
+    Add<Recompute>(&passes, options.recompute);  // before bucketing: views serve copies as well
     Add<optim::AppendUpdate>(&passes, options.update);
   }
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
   if (options.train) Add<Bucketing>(&passes, options.bucketing);
   Add<InferSbp>(&passes);  // buckets have placements like any value
   if (options.train) {
-    Add<AccumulateGradients>(&passes);  // before the stages: they move its nodes
+    Add<AccumulateGradients>(&passes,
+                             options.accumulation);  // before the stages: they move its nodes
     if (options.stage >= 1) Add<ShardOptimizerState>(&passes);
     if (options.stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
     if (options.stage >= 3) Add<ShardParameters>(&passes);

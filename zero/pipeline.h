@@ -4,16 +4,20 @@
 #include <memory>
 #include <vector>
 
+#include "framework/ir/scope_pattern.h"
 #include "framework/optim/optimizer.h"
 #include "framework/passes/pass.h"
+#include "zero/accumulate_gradients.h"
 #include "zero/bucketing.h"
 
 namespace zg::zero {
 
 struct PipelineOptions {
-  bool train = true;  // false: the graph has eval sections only
-  int stage = 0;      // 0..3
+  bool train = true;                    // false: the graph has eval sections only
+  int stage = 0;                        // 0..3
+  std::vector<ScopePattern> recompute;  // modules
   BucketingOptions bucketing;
+  AccumulateGradientsOptions accumulation;
   optim::UpdateRule update;
 };
 

@@ -134,6 +134,9 @@ void Configure(const Job& job, nn::GraphConfig& config) {
                       .bucket_bytes = options.bucket_bytes(),
                       .shard_min_elements = options.shard_min_elements});
   config.set_micro_batches(options.micro_batches);
+  config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
+                                                         : nn::ReduceEvery::kMicroBatch);
+  for (const std::string& modules : options.recompute) config.recompute(modules);
 }
 
 StatusOr<int64_t> ResidentBytesNow() {
