@@ -26,6 +26,7 @@ StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
   const int num_ranks = axis < 0 ? 1 : graph.mesh().axes()[axis].size;
   if (graph.micro_batches() == num_ranks) return false;
   ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
+  const bool own_only = options_.reduce_once_per_step && axis >= 0;
   bool changed = false;
   for (Node* update : updates) {
     Value* gradient = update->inputs[1];
@@ -40,15 +41,19 @@ StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
                        gradient->name + ".sum"}));
     Value* sum = variable->outputs[0];
     sum->category = MemoryCategory::kGradients;
-    sum->sbp = axis < 0 || IsReplicated(*update) ? AllBroadcast(graph.mesh()) : ShardedSbp(graph);
+    if (own_only) {
+      sum->sbp = gradient->sbp;
+    } else {
+      sum->sbp = axis < 0 || IsReplicated(*update) ? AllBroadcast(graph.mesh()) : ShardedSbp(graph);
+    }
     Builder backward(&graph, graph.section(SectionKind::kBackward));
-    if (axis < 0) backward.InsertBefore(graph.NextOf(gradient->producer));
+    if (axis < 0 || own_only) backward.InsertBefore(graph.NextOf(gradient->producer));
     Value* next = backward.Op("accumulate", {sum, gradient}, {}, sum->name);
     backward.Ops("assign", {sum, next});
     ZG_RETURN_IF_ERROR(backward.status());
     next->sbp = sum->sbp;
     next->category = sum->category;
-    if (gradient->type.dtype != sum->type.dtype) {
+    if (gradient->type.dtype != sum->type.dtype && !own_only) {
       ZG_ASSIGN_OR_RETURN(sum, RoundedSum(graph, update, sum, gradient->type.dtype));
     }
     graph.ReplaceInput(update, 1, sum);

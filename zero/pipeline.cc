@@ -8,8 +8,8 @@
 #include "framework/passes/insert_collectives.h"
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
+#include "framework/passes/recompute.h"
 #include "framework/passes/schedule.h"
-#include "zero/accumulate_gradients.h"
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
@@ -30,6 +30,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) 
   if (is_mixed) Add<MixedPrecision>(&passes, options.dtype);  // gradients follow the types
   if (options.train) {
     Add<BuildBackward>(&passes);
+    Add<Recompute>(&passes, options.recompute);  // before bucketing: views serve copies as well
     Add<optim::AppendUpdate>(&passes, options.update);
     if (is_mixed) Add<MasterWeights>(&passes);
   }
@@ -37,7 +38,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) 
   if (options.train) Add<Bucketing>(&passes, options.bucketing);
   Add<InferSbp>(&passes);  // buckets have placements like any value
   if (options.train) {
-    Add<AccumulateGradients>(&passes);  // before the stages: they move its nodes
+    Add<AccumulateGradients>(&passes,
+                             options.accumulation);  // before the stages: they move its nodes
     if (options.stage >= 1) Add<ShardOptimizerState>(&passes);
     if (options.stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
     if (options.stage >= 3) Add<ShardParameters>(&passes);

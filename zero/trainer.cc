@@ -15,7 +15,9 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
   options.train = graph.optimizer().has_value();
   options.stage = config.zero.stage;
   options.dtype = config.dtype;
+  options.recompute = config.recompute;
   options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
+  options.accumulation = {config.reduce_every == nn::ReduceEvery::kStep};
   if (options.train) {
     ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));
   }

@@ -123,6 +123,12 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
         resolved.micro_batches, num_ranks, num_ranks,
         (resolved.micro_batches / num_ranks + 1) * num_ranks);
   }
+  resolved.reduce_every = reduce_every_;
+  for (const std::string& modules : recompute_) {
+    StatusOr<std::vector<ScopePattern>> patterns = ParseScopePatterns(modules);
+    if (!patterns.ok()) return patterns.status().WithContext("recompute");
+    resolved.recompute.insert(resolved.recompute.end(), patterns->begin(), patterns->end());
+  }
   return resolved;
 }
 

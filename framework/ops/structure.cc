@@ -20,6 +20,7 @@ std::vector<SbpSignature> SamePlacement(const OpCall& call) {
         {std::vector<Sbp>(call.inputs.size(), sbp), std::vector<Sbp>(call.op->num_outputs, sbp)});
   };
   for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) add(Sbp::S(dim));
+  add(Sbp::P());
   return signatures;
 }
 

@@ -5,9 +5,26 @@
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
+#include "framework/passes/recompute.h"
 #include "framework/passes/schedule.h"
 
 namespace zg {
+namespace {
+
+PassDef RecomputeDef() {
+  PassDef def;
+  def.name = "recompute";
+  def.doc = "Compute activations of some modules again in backward; modules: patterns, by commas.";
+  def.options = {{"modules", std::string(), true}};
+  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    ZG_ASSIGN_OR_RETURN(std::vector<ScopePattern> modules,
+                        ParseScopePatterns(options.String("modules")));
+    return std::unique_ptr<Pass>(std::make_unique<Recompute>(std::move(modules)));
+  };
+  return def;
+}
+
+}  // namespace
 
 void RegisterPasses(PassRegistry& registry) {
   const auto add = [&](PassDef pass) { registry.Register(std::move(pass)); };
@@ -16,6 +33,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<FuseElementwise>("Make one node of a chain of elementwise ops."));
   add(SimplePass<InferSbp>("Give every value a placement on every mesh axis."));
   add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
+  add(RecomputeDef());
   add(SimplePass<Schedule>("Move inputs, views and gathers down to their first user."));
 }
 

@@ -22,11 +22,27 @@ JobOptions Parse(std::vector<const char*> arguments) {
 }
 
 TEST(JobOptions, EveryFlagReachesItsField) {
-  const JobOptions options =
-      Parse({"--ranks=2", "--zero=3", "--device=cuda", "--dtype=bf16", "--steps=7", "--batch=5",
-             "--micro-batches=6", "--seed=9", "--threads=4", "--bucket-mb=0.5",
-             "--shard-min-elements=100", "--timeout=2.5", "--init=i", "--save=s", "--resume=r",
-             "--report=p", "--print-ir=d"});
+  const JobOptions options = Parse({"--ranks=2",
+                                    "--zero=3",
+                                    "--device=cuda",
+                                    "--dtype=bf16",
+                                    "--steps=7",
+                                    "--batch=5",
+                                    "--micro-batches=6",
+                                    "--seed=9",
+                                    "--threads=4",
+                                    "--bucket-mb=0.5",
+                                    "--shard-min-elements=100",
+                                    "--timeout=2.5",
+                                    "--reduce-every=step",
+                                    "--recompute",
+                                    "a.*",
+                                    "b,c",
+                                    "--init=i",
+                                    "--save=s",
+                                    "--resume=r",
+                                    "--report=p",
+                                    "--print-ir=d"});
   EXPECT_EQ(options.ranks, 2);
   EXPECT_EQ(options.zero_stage, 3);
   EXPECT_EQ(options.device, "cuda");
@@ -39,6 +55,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.bucket_bytes(), 1 << 19);
   EXPECT_EQ(options.shard_min_elements, 100);
   EXPECT_EQ(options.timeout_s, 2.5);
+  EXPECT_EQ(options.reduce_every, "step");
+  EXPECT_EQ(options.recompute, (std::vector<std::string>{"a.*", "b,c"}));
   EXPECT_EQ(options.init, "i");
   EXPECT_EQ(options.save, "s");
   EXPECT_EQ(options.resume, "r");

@@ -134,6 +134,8 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
                               .shard_min_elements = config.shard_min_elements});
   graph.config().set_micro_batches(config.micro_batches);
   graph.config().set_dtype(config.dtype);
+  graph.config().set_reduce_every(config.reduce_every);
+  if (!config.recompute.empty()) graph.config().recompute(config.recompute);
   zero::TrainerOptions options;
   options.seed = kSeed;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,

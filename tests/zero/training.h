@@ -7,6 +7,7 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
+#include "framework/nn/graph_config.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/tensor/dtype.h"
@@ -24,6 +25,8 @@ struct RunConfig {
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
   DType dtype = DType::kF32;
+  nn::ReduceEvery reduce_every = nn::ReduceEvery::kMicroBatch;
+  std::string recompute = {};  // patterns of modules
 };
 
 // What a run ends with, on rank 0 unless it says otherwise.
