@@ -1,5 +1,7 @@
 #include "zero/update_nodes.h"
 
+#include <map>
+
 namespace zg::zero {
 
 std::vector<Node*> UpdateNodes(const Graph& graph) {
@@ -41,6 +43,16 @@ Value* VariableOf(Value* value) {
     value = value->producer->inputs[0];
   }
   return value;
+}
+
+std::vector<Node*> UsersIn(const Graph& graph, const Section& section, const Value& value) {
+  std::map<int, Node*> users;
+  for (Node* user : value.users) {
+    if (user->section == &section) users[graph.IndexOf(user)] = user;
+  }
+  std::vector<Node*> ordered;
+  for (const auto& [position, user] : users) ordered.push_back(user);
+  return ordered;
 }
 
 }  // namespace zg::zero

@@ -31,4 +31,7 @@ bool IsReplicated(const Node& update);
 // The variable that a value is, or is a place or view of.
 Value* VariableOf(Value* value);
 
+// The nodes of the section that read the value, each once, in execution order.
+std::vector<Node*> UsersIn(const Graph& graph, const Section& section, const Value& value);
+
 }  // namespace zg::zero

@@ -94,10 +94,11 @@ class TimelinePlanner {
   // Larger keys go first.
   template <typename Key>
   std::vector<int> OrderBy(Key key) const {
+    std::vector<decltype(key(items_[0]))> keys;
+    for (const Item& item : items_) keys.push_back(key(item));
     std::vector<int> order(items_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return key(items_[a]) > key(items_[b]); });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return keys[a] > keys[b]; });
     return order;
   }
 
