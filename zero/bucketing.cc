@@ -205,20 +205,19 @@ class BucketMaker {
     const std::string name = parameter->name;
     graph_.Rename(parameter, name + ".unbucketed");
     for (const auto& section : graph_.sections()) {
-      Value* view = nullptr;
-      for (Node* node : std::vector<Node*>(section->nodes)) {
-        for (size_t i = 0; i < node->inputs.size(); ++i) {
-          if (node->inputs[i] != parameter) continue;
-          if (view == nullptr) {
-            Builder builder(&graph_, section.get());
-            builder.InsertBefore(node);
-            builder.set_scope(parameter->producer->scope);
-            view = builder.Op("bucket_view", {bucket},
-                              {{"offset", offset}, {"shape", parameter->type.shape.dims()}}, name);
-            ZG_RETURN_IF_ERROR(builder.status());
-            view->category = parameter->category;
-          }
-          graph_.ReplaceInput(node, static_cast<int>(i), view);
+      const std::vector<Node*> readers = UsersIn(graph_, *section, *parameter);
+      if (readers.empty()) continue;
+      Builder builder(&graph_, section.get());
+      builder.InsertBefore(readers.front());
+      builder.set_scope(parameter->producer->scope);
+      Value* view = builder.Op("bucket_view", {bucket},
+                               {{"offset", offset}, {"shape", parameter->type.shape.dims()}}, name);
+      ZG_RETURN_IF_ERROR(builder.status());
+      view->category = parameter->category;
+      for (Node* reader : readers) {
+        for (size_t i = 0; i < reader->inputs.size(); ++i) {
+          if (reader->inputs[i] == parameter)
+            graph_.ReplaceInput(reader, static_cast<int>(i), view);
         }
       }
     }

@@ -1,5 +1,7 @@
 #include "zero/shard_parameters.h"
 
+#include <algorithm>
+
 #include "framework/ir/builder.h"
 #include "zero/update_nodes.h"
 
@@ -15,21 +17,22 @@ void Bypass(Graph& graph, Node* node) {
 // Every section that views the bucket gathers it once, right before its first view.
 Status GatherPerSection(Graph& graph, Value* bucket) {
   for (const auto& section : graph.sections()) {
-    Value* whole = nullptr;
-    for (Node* node : std::vector<Node*>(section->nodes)) {
-      if (node->op->name != "bucket_view" || node->inputs[0] != bucket) continue;
-      if (whole == nullptr) {
-        Builder builder(&graph, section.get());
-        builder.InsertBefore(node);
-        const NdSbp broadcast = AllBroadcast(graph.mesh());
-        whole =
-            builder.Op("place", {bucket}, {{"sbp", ToString(broadcast)}}, bucket->name + ".whole");
-        ZG_RETURN_IF_ERROR(builder.status());
-        whole->sbp = broadcast;
-        whole->category = MemoryCategory::kCommunication;
-      }
-      graph.ReplaceInput(node, 0, whole);
-      node->outputs[0]->category = MemoryCategory::kCommunication;
+    std::vector<Node*> views = UsersIn(graph, *section, *bucket);
+    views.erase(std::remove_if(views.begin(), views.end(),
+                               [](const Node* node) { return node->op->name != "bucket_view"; }),
+                views.end());
+    if (views.empty()) continue;
+    Builder builder(&graph, section.get());
+    builder.InsertBefore(views.front());
+    const NdSbp broadcast = AllBroadcast(graph.mesh());
+    Value* whole =
+        builder.Op("place", {bucket}, {{"sbp", ToString(broadcast)}}, bucket->name + ".whole");
+    ZG_RETURN_IF_ERROR(builder.status());
+    whole->sbp = broadcast;
+    whole->category = MemoryCategory::kCommunication;
+    for (Node* view : views) {
+      graph.ReplaceInput(view, 0, whole);
+      view->outputs[0]->category = MemoryCategory::kCommunication;
     }
   }
   return Status::Ok();

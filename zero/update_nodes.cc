@@ -1,5 +1,7 @@
 #include "zero/update_nodes.h"
 
+#include <map>
+
 #include "framework/base/check.h"
 
 namespace zg::zero {
@@ -63,6 +65,16 @@ Node* ParameterAssign(const Node& update) {
   }
   ZG_CHECK(assign != nullptr, "%{} is not assigned", update.outputs[0]->name);
   return assign;
+}
+
+std::vector<Node*> UsersIn(const Graph& graph, const Section& section, const Value& value) {
+  std::map<int, Node*> users;
+  for (Node* user : value.users) {
+    if (user->section == &section) users[graph.IndexOf(user)] = user;
+  }
+  std::vector<Node*> ordered;
+  for (const auto& [position, user] : users) ordered.push_back(user);
+  return ordered;
 }
 
 }  // namespace zg::zero

@@ -35,4 +35,7 @@ Value* VariableOf(Value* value);
 // the updated one itself, or its 16-bit copy where that is a master (master-weights).
 Node* ParameterAssign(const Node& update);
 
+// The nodes of the section that read the value, each once, in execution order.
+std::vector<Node*> UsersIn(const Graph& graph, const Section& section, const Value& value);
+
 }  // namespace zg::zero
