@@ -52,8 +52,9 @@ struct Range {
 CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
   CallRecord record;
   uint64_t hash = Mix(Mix(0, call.operation), call.name);
-  for (int64_t word : {call.count, call.input.offset, call.input.rank_stride, call.output.offset,
-                       call.output.rank_stride, int64_t{call.accumulate}}) {
+  for (int64_t word :
+       {call.count, call.input.offset, call.input.rank_stride, call.output.offset,
+        call.output.rank_stride, static_cast<int64_t>(call.dtype), int64_t{call.accumulate}}) {
     hash = Mix(hash, static_cast<uint64_t>(word));
   }
   record.hash = hash;
@@ -61,6 +62,7 @@ CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
   record.count = call.count;
   record.input = call.input;
   record.output = call.output;
+  record.dtype = call.dtype;
   record.accumulate = call.accumulate;
   CopyText(call.operation, record.operation);
   CopyText(call.name, record.name);
@@ -77,10 +79,10 @@ std::string DescribeInFull(const CallRecord& record) {
     if (operand.rank_stride == 0) return fmt::format("{}", operand.offset);
     return fmt::format("{} + rank * {}", operand.offset, operand.rank_stride);
   };
-  return fmt::format("{} '{}' (call {}; count {}, input at {}, output at {}{})",
+  return fmt::format("{} '{}' (call {}; count {} of {}, input at {}, output at {}{})",
                      Text(record.operation), Text(record.name), record.sequence, record.count,
-                     operand(record.input), operand(record.output),
-                     record.accumulate != 0 ? ", accumulate" : "");
+                     DTypeName(record.dtype), operand(record.input), operand(record.output),
+                     record.accumulate ? ", accumulate" : "");
 }
 
 Status CallMismatch(int rank, const CallRecord& call, int other_rank, const CallRecord& other) {
@@ -101,7 +103,8 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
   }
   const bool is_reduction =
       kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-  const int64_t total_bytes = is_reduction ? call.count * 4 : call.count * num_ranks;
+  const int64_t element_bytes = SizeOf(call.dtype);
+  const int64_t total_bytes = call.count * (is_reduction ? element_bytes : num_ranks);
   if (kind == CollectiveKind::kReduceScatter && call.count % num_ranks != 0) {
     return error(fmt::format("{} elements do not divide by {} ranks", call.count, num_ranks));
   }
@@ -125,8 +128,9 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
       return error(fmt::format("{} [{}, {}) is not in the arena of {} bytes", what, range.begin,
                                range.end(), arena_bytes));
     }
-    if (is_reduction && range.begin % 4 != 0) {
-      return error(fmt::format("{} at {} is not aligned for f32", what, range.begin));
+    if (is_reduction && range.begin % element_bytes != 0) {
+      return error(
+          fmt::format("{} at {} is not aligned for {}", what, range.begin, DTypeName(call.dtype)));
     }
   }
   if (input.Overlaps(output) && !(in_place && !call.accumulate)) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/tensor/dtype.h"
 
 namespace zg {
 
@@ -61,23 +62,24 @@ class Communicator {
   // on all.
   virtual StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) = 0;
 
-  // f32. `input` holds `elements` (a multiple of size()) on every rank; rank r receives the sum of
-  // every rank's r-th part in `output`. With `accumulate` the fold starts from what `output` holds.
+  // f32 or i64. `input` holds `elements` (a multiple of size()) on every rank; rank r receives the
+  // sum of every rank's r-th part in `output`. With `accumulate` the fold starts from what `output`
+  // holds.
   // `output` may be the rank's own part of `input` (in place, without `accumulate`) or not overlap
   // it.
   virtual Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
-                               int64_t elements, bool accumulate) = 0;
+                               int64_t elements, DType dtype, bool accumulate) = 0;
 
   // Every rank receives all ranks' `input` parts, `part_bytes` each, side by side in rank order in
   // `output`. `input` may be the rank's own part of `output` (in place) or not overlap it.
   virtual Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
                            int64_t part_bytes) = 0;
 
-  // f32. Every rank receives the sum of `input` in `output` (any number of elements). In place or
-  // not overlapping. With `accumulate` the fold starts from what `output` holds (equal on all
-  // ranks); then not in place.
+  // f32 or i64. Every rank receives the sum of `input` in `output` (any number of elements). In
+  // place or not overlapping. With `accumulate` the fold starts from what `output` holds (equal on
+  // all ranks); then not in place.
   virtual Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output,
-                           int64_t elements, bool accumulate) = 0;
+                           int64_t elements, DType dtype, bool accumulate) = 0;
 
   // Part p of rank r's `input` becomes part r of rank p's `output`; `part_bytes` each. Not
   // overlapping.

@@ -74,7 +74,7 @@ class BoxingKernel : public Kernel {
     const int64_t part_bytes = logical_.bytes() / num_ranks_;
     if (op_ == "all_reduce") {
       return communicator_.AllReduce(name_, input_, output_, logical_.shape.num_elements(),
-                                     accumulate);
+                                     logical_.dtype, accumulate);
     }
     if (op_ == "reduce_scatter") {
       ArenaOperand source = input_;
@@ -86,7 +86,7 @@ class BoxingKernel : public Kernel {
         source = workspace_;
       }
       return communicator_.ReduceScatter(name_, source, output_, logical_.shape.num_elements(),
-                                         accumulate);
+                                         logical_.dtype, accumulate);
     }
     if (op_ == "all_gather") {
       if (dim_ == 0) return communicator_.AllGather(name_, input_, output_, part_bytes);
