@@ -14,6 +14,7 @@ struct PipelineOptions {
   bool train = true;  // false: the graph has eval sections only
   int stage = 0;      // 0..3
   BucketingOptions bucketing;
+  double max_grad_norm = 0;  // 0: gradients are not clipped
   optim::UpdateRule update;
 };
 

@@ -26,6 +26,7 @@ struct ZeroConfig {
 struct ResolvedConfig {
   ZeroConfig zero;
   int64_t micro_batches = 1;  // per step, over all ranks; a multiple of their number
+  double max_grad_norm = 0;   // 0: gradients are not clipped
 };
 
 class GraphConfig {
@@ -34,6 +35,10 @@ class GraphConfig {
 
   // How many micro-batches a step consists of, over all ranks. Default: one per rank.
   void set_micro_batches(int64_t count) { micro_batches_ = count; }
+
+  // Scales the gradients of a step so that the norm of all of them together is at most `max_norm`,
+  // as torch.nn.utils.clip_grad_norm_ does.
+  void clip_gradients(double max_norm) { max_grad_norm_ = max_norm; }
 
   // OneFlow's form, with its meaning and defaults: stage 1 to 3 when `mode` is true, else 0; a
   // parameter stays whole when its shards would have fewer than `shard_min_size` elements.
@@ -70,6 +75,7 @@ class GraphConfig {
   std::optional<Enabled> enabled_;    // these two
   std::optional<Switches> switches_;  // once any of them is set
   std::optional<int64_t> micro_batches_;
+  std::optional<double> max_grad_norm_;
 };
 
 }  // namespace zg::nn

@@ -22,11 +22,13 @@ struct RunConfig {
   int steps = 3;
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
+  double max_grad_norm = 0;  // 0: gradients are not clipped
 };
 
 // What a run ends with, on rank 0 unless it says otherwise.
 struct RunResult {
   std::vector<float> losses;
+  std::vector<float> grad_norms;  // when gradients are clipped
   std::string param_sha256;
   std::string optimizer_sha256;
   double param_sum = 0;
