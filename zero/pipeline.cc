@@ -10,6 +10,8 @@
 #include "framework/passes/mixed_precision.h"
 #include "framework/passes/recompute.h"
 #include "framework/passes/schedule.h"
+#include "zero/accumulate_gradients.h"
+#include "zero/clip_gradients.h"
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
@@ -43,6 +45,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) 
     if (options.stage >= 1) Add<ShardOptimizerState>(&passes);
     if (options.stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
     if (options.stage >= 3) Add<ShardParameters>(&passes);
+    // Where gradients lie is settled, and how they get there is not.
+    if (options.max_grad_norm > 0) Add<ClipGradients>(&passes, options.max_grad_norm);
   }
   Add<InsertCollectives>(&passes);  // placements are final
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives

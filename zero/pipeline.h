@@ -20,6 +20,7 @@ struct PipelineOptions {
   std::vector<ScopePattern> recompute;  // modules
   BucketingOptions bucketing;
   AccumulateGradientsOptions accumulation;
+  double max_grad_norm = 0;  // 0: gradients are not clipped
   optim::UpdateRule update;
 };
 

@@ -101,6 +101,7 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
     StepRecord record;
     record.step = step;
     record.loss = loss;
+    record.grad_norm = trainer.grad_norm();
     record.lr = run.lr * factor;
     record.ms = MillisecondsSince(start);
     AddDifference(before, communicator.traffic(), &measured);

@@ -1,5 +1,6 @@
 #include "framework/nn/graph_config.h"
 
+#include <cmath>
 #include <limits>
 
 namespace zg::nn {
@@ -128,6 +129,13 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
     StatusOr<std::vector<ScopePattern>> patterns = ParseScopePatterns(modules);
     if (!patterns.ok()) return patterns.status().WithContext("recompute");
     resolved.recompute.insert(resolved.recompute.end(), patterns->begin(), patterns->end());
+  }
+  if (max_grad_norm_.has_value()) {
+    if (!(*max_grad_norm_ > 0 && std::isfinite(*max_grad_norm_))) {
+      return InvalidArgument("clip_gradients: max_norm is {}, expected a finite number > 0",
+                             *max_grad_norm_);
+    }
+    resolved.max_grad_norm = *max_grad_norm_;
   }
   return resolved;
 }

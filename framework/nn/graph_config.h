@@ -43,6 +43,7 @@ struct ResolvedConfig {
   DType dtype = DType::kF32;  // of what the model computes
   ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
   std::vector<ScopePattern> recompute;
+  double max_grad_norm = 0;  // 0: gradients are not clipped
 };
 
 class GraphConfig {
@@ -55,12 +56,16 @@ class GraphConfig {
   // f32 (the default), or mixed precision with bf16 or f16: the model computes in 16 bits, losses,
   // statistics and sums over ranks are in f32, and the optimizer updates f32 masters.
   void set_dtype(DType dtype) { dtype_ = dtype; }
+
   // Activation checkpointing: what these modules compute in forward and need in backward is
   // computed again there, instead of being kept. "blocks.*" makes a segment of each block
   // (ir/scope_pattern.h); several patterns are joined by commas or given by several calls.
   void recompute(const std::string& modules) { recompute_.push_back(modules); }
 
   void set_reduce_every(ReduceEvery reduce_every) { reduce_every_ = reduce_every; }
+  // Scales the gradients of a step so that the norm of all of them together is at most `max_norm`,
+  // as torch.nn.utils.clip_grad_norm_ does.
+  void clip_gradients(double max_norm) { max_grad_norm_ = max_norm; }
 
   // OneFlow's form, with its meaning and defaults: stage 1 to 3 when `mode` is true, else 0; a
   // parameter stays whole when its shards would have fewer than `shard_min_size` elements.
@@ -101,6 +106,7 @@ class GraphConfig {
   DType dtype_ = DType::kF32;
   ReduceEvery reduce_every_ = ReduceEvery::kMicroBatch;
   std::vector<std::string> recompute_;
+  std::optional<double> max_grad_norm_;
 };
 
 }  // namespace zg::nn

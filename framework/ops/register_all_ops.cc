@@ -11,6 +11,7 @@
 #include "framework/ops/elementwise.h"
 #include "framework/ops/embedding.h"
 #include "framework/ops/fused_elementwise.h"
+#include "framework/ops/gradient_norm.h"
 #include "framework/ops/layer_norm.h"
 #include "framework/ops/linear.h"
 #include "framework/ops/losses.h"
@@ -28,6 +29,7 @@ void RegisterComputeOps(OpRegistry& registry) {
   RegisterElementwiseOps(registry);
   RegisterEmbeddingOps(registry);
   RegisterFusedElementwiseOp(registry);
+  RegisterGradientNormOps(registry);
   RegisterLayerNormOps(registry);
   RegisterLinearOps(registry);
   RegisterLossOps(registry);

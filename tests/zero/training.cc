@@ -136,6 +136,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   graph.config().set_dtype(config.dtype);
   graph.config().set_reduce_every(config.reduce_every);
   if (!config.recompute.empty()) graph.config().recompute(config.recompute);
+  if (config.max_grad_norm > 0) graph.config().clip_gradients(config.max_grad_norm);
   zero::TrainerOptions options;
   options.seed = kSeed;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
@@ -146,6 +147,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
       return workload->Feed(*trainer);
     }));
     result->losses.push_back(loss);
+    if (trainer->grad_norm()) result->grad_norms.push_back(*trainer->grad_norm());
   }
   result->measured_traffic = communicator.traffic();
   workload->Fill(0, communicator.rank());
@@ -179,6 +181,7 @@ StatusOr<RunResult> Train(const RunConfig& config) {
   }));
   for (const RunResult& result : results) {
     ZG_CHECK(result.losses == results[0].losses, "ranks report different losses");
+    ZG_CHECK(result.grad_norms == results[0].grad_norms, "ranks report different norms");
   }
   return results[0];
 }

@@ -27,11 +27,13 @@ struct RunConfig {
   DType dtype = DType::kF32;
   nn::ReduceEvery reduce_every = nn::ReduceEvery::kMicroBatch;
   std::string recompute = {};  // patterns of modules
+  double max_grad_norm = 0;    // 0: gradients are not clipped
 };
 
 // What a run ends with, on rank 0 unless it says otherwise.
 struct RunResult {
   std::vector<float> losses;
+  std::vector<float> grad_norms;  // when gradients are clipped
   std::string param_sha256;
   std::string optimizer_sha256;
   double param_sum = 0;

@@ -15,6 +15,7 @@ const KernelRegistry& CpuKernels() {
     RegisterElementwiseKernels(*kernels);
     RegisterEmbeddingKernels(*kernels);
     RegisterFusedElementwiseKernels(*kernels);
+    RegisterGradientNormKernels(*kernels);
     RegisterLayerNormKernels(*kernels);
     RegisterLinearKernels(*kernels);
     RegisterLossKernels(*kernels);

@@ -14,6 +14,7 @@ void RegisterDropoutKernels(KernelRegistry& registry);
 void RegisterElementwiseKernels(KernelRegistry& registry);
 void RegisterEmbeddingKernels(KernelRegistry& registry);
 void RegisterFusedElementwiseKernels(KernelRegistry& registry);
+void RegisterGradientNormKernels(KernelRegistry& registry);
 void RegisterLayerNormKernels(KernelRegistry& registry);
 void RegisterLinearKernels(KernelRegistry& registry);
 void RegisterLossKernels(KernelRegistry& registry);
