@@ -14,6 +14,7 @@
 #include "framework/ops/gradient_norm.h"
 #include "framework/ops/layer_norm.h"
 #include "framework/ops/linear.h"
+#include "framework/ops/loss_scaling.h"
 #include "framework/ops/losses.h"
 #include "framework/ops/optimizer.h"
 #include "framework/ops/structure.h"
@@ -33,6 +34,7 @@ void RegisterComputeOps(OpRegistry& registry) {
   RegisterLayerNormOps(registry);
   RegisterLinearOps(registry);
   RegisterLossOps(registry);
+  RegisterLossScalingOps(registry);
   RegisterOptimizerOps(registry);
 }
 

@@ -26,7 +26,7 @@ class StagesTest : public ::testing::TestWithParam<std::tuple<TestModel, DType>>
 INSTANTIATE_TEST_SUITE_P(
     Models, StagesTest,
     ::testing::Combine(::testing::Values(TestModel::kMlp, TestModel::kClassifier, TestModel::kGpt),
-                       ::testing::Values(DType::kF32, DType::kBF16)),
+                       ::testing::Values(DType::kF32, DType::kBF16, DType::kF16)),
     [](const auto& info) {
       return fmt::format("{}_{}", kModelNames[static_cast<int>(std::get<0>(info.param))],
                          DTypeName(std::get<1>(info.param)));

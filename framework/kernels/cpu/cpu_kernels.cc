@@ -19,6 +19,7 @@ const KernelRegistry& CpuKernels() {
     RegisterLayerNormKernels(*kernels);
     RegisterLinearKernels(*kernels);
     RegisterLossKernels(*kernels);
+    RegisterLossScalingKernels(*kernels);
     RegisterOptimizerKernels(*kernels);
     RegisterStructureKernels(*kernels);
     return kernels;

@@ -18,6 +18,7 @@ void RegisterGradientNormKernels(KernelRegistry& registry);
 void RegisterLayerNormKernels(KernelRegistry& registry);
 void RegisterLinearKernels(KernelRegistry& registry);
 void RegisterLossKernels(KernelRegistry& registry);
+void RegisterLossScalingKernels(KernelRegistry& registry);
 void RegisterOptimizerKernels(KernelRegistry& registry);
 void RegisterStructureKernels(KernelRegistry& registry);
 
