@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/gemm_pack.h"
 #include "framework/kernels/cpu/gemm_tile.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
@@ -13,6 +15,8 @@ constexpr int64_t kFloatsPerLine = 16;
 constexpr int64_t kMaxBlockRows = 256;
 constexpr int64_t kMaxBlockColumns = 1536;
 constexpr int64_t kMaxBlockDepth = 384;
+// A 16-bit C is summed in f32, for all rows of a block of columns, before it is rounded.
+constexpr int64_t kMaxHalfBlockColumns = 384;
 
 constexpr int64_t kFewRows = kMaxPanelWidth;
 constexpr int64_t kFewRowsDepth = 48;
@@ -51,9 +55,10 @@ void Multiply(const PanelProduct& product) {
 }  // namespace
 
 Gemm::Gemm(const GemmSizes& sizes) : sizes_(sizes) {
-  if (sizes.m > kFewRows) {
+  if (sizes.m > kFewRows || !is_f32()) {
     block_m_ = EvenBlock(sizes.m, kMaxBlockRows, kTileRows);
-    block_n_ = EvenBlock(sizes.n, kMaxBlockColumns, kMaxPanelWidth);
+    block_n_ =
+        EvenBlock(sizes.n, is_f32() ? kMaxBlockColumns : kMaxHalfBlockColumns, kMaxPanelWidth);
     block_k_ = EvenBlock(sizes.k, kMaxBlockDepth, 1);
   } else {
     block_m_ = RoundUp(sizes.m, kTileRows);
@@ -64,7 +69,8 @@ Gemm::Gemm(const GemmSizes& sizes) : sizes_(sizes) {
 
 int64_t Gemm::workspace_bytes() const {
   int64_t elements = kMaxPanelWidth;
-  if (sizes_.m > kFewRows || !sizes_.transpose_b) {
+  if (!is_f32()) elements += sizes_.m * block_n_;
+  if (sizes_.m > kFewRows || !is_f32() || !sizes_.transpose_b) {
     elements += RoundUp(block_n_ * block_k_, kFloatsPerLine) + block_m_ * block_k_;
   } else {
     elements += (block_k_ + RoundUp(sizes_.n, kTileRows)) * kMaxPanelWidth;
@@ -72,11 +78,13 @@ int64_t Gemm::workspace_bytes() const {
   return elements * static_cast<int64_t>(sizeof(float));
 }
 
-void Gemm::Run(GemmOperand a, GemmOperand b, const float* bias, float* c, int64_t c_stride,
+void Gemm::Run(GemmOperand a, GemmOperand b, const void* bias, void* c, int64_t c_stride,
                void* workspace) const {
   const Operands operands = {a, b, bias, c, c_stride};
-  if (sizes_.m > kFewRows) {
-    RunBlocks(operands, static_cast<float*>(workspace));
+  if (sizes_.m > kFewRows || !is_f32()) {
+    WithFloatType(sizes_.dtype, [&](auto zero) {
+      RunBlocks<decltype(zero)>(operands, static_cast<float*>(workspace));
+    });
   } else if (sizes_.transpose_b) {
     RunFewRowsTransposed(operands, static_cast<float*>(workspace));
   } else {
@@ -84,36 +92,43 @@ void Gemm::Run(GemmOperand a, GemmOperand b, const float* bias, float* c, int64_
   }
 }
 
+template <typename T>
 void Gemm::PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int64_t depth,
                  float* pieces) const {
+  const T* const data = static_cast<const T*>(a.data);
   if (sizes_.transpose_a) {
-    PackTransposedPieces(a.data + k * a.stride + row, a.stride, depth, rows, pieces);
+    PackTransposedPieces(data + k * a.stride + row, a.stride, depth, rows, pieces);
   } else {
-    PackPieces(a.data + row * a.stride + k, a.stride, depth, rows, pieces);
+    PackPieces(data + row * a.stride + k, a.stride, depth, rows, pieces);
   }
 }
 
+template <typename T>
 void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
-  const GemmOperand& b = operands.b;
-  const int64_t c_stride = operands.c_stride;
+  const T* const b = static_cast<const T*>(operands.b.data);
+  const T* const bias = static_cast<const T*>(operands.bias);
+  const int64_t b_stride = operands.b.stride;
   float* const start = workspace;
-  float* const panels = start + kMaxPanelWidth;
+  float* const half_sums = start + kMaxPanelWidth;
+  float* const panels = half_sums + (is_f32() ? 0 : sizes_.m * block_n_);
   float* const pieces = panels + RoundUp(block_n_ * block_k_, kFloatsPerLine);
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
     const int64_t columns = std::min(block_n_, sizes_.n - column);
+    float* const c = is_f32() ? static_cast<float*>(operands.c) + column : half_sums;
+    const int64_t c_stride = is_f32() ? operands.c_stride : block_n_;
     // Once also if sizes_.k is 0: C is then the bias.
     for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
       const int64_t depth = std::min(block_k_, sizes_.k - k);
       if (sizes_.transpose_b) {
-        PackTransposedPanels(b.data + column * b.stride + k, b.stride, depth, columns, panels);
+        PackTransposedPanels(b + column * b_stride + k, b_stride, depth, columns, panels);
       } else {
-        PackPanels(b.data + k * b.stride + column, b.stride, depth, columns, panels);
+        PackPanels(b + k * b_stride + column, b_stride, depth, columns, panels);
       }
       for (int64_t row = 0; row < sizes_.m; row += block_m_) {
         PanelProduct product;
         product.pieces = pieces;
         product.rows = std::min(block_m_, sizes_.m - row);
-        PackA(operands.a, row, product.rows, k, depth, pieces);
+        PackA<T>(operands.a, row, product.rows, k, depth, pieces);
         for (int64_t j = 0; j < columns; j += product.width) {
           product.width = PanelWidth(columns - j);
           GemmTile& tile = product.tile;
@@ -121,13 +136,13 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
           tile.a_stride = kTileRows;
           tile.b = panels + j * depth;
           tile.b_stride = product.width;
-          tile.c = operands.c + row * c_stride + column + j;
+          tile.c = c + row * c_stride + j;
           tile.c_stride = c_stride;
           tile.depth = depth;
           tile.columns = std::min(product.width, columns - j);
           tile.continues = k > 0;
-          if (operands.bias != nullptr && k == 0) {
-            std::copy_n(operands.bias + column + j, tile.columns, start);
+          if (bias != nullptr && k == 0) {
+            for (int64_t i = 0; i < tile.columns; ++i) start[i] = ToF32(bias[column + j + i]);
             tile.start = start;
           }
           tile.next_b = tile.b + product.width * depth;
@@ -137,11 +152,21 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
         }
       }
     }
+    if (is_f32()) continue;
+    char* const rounded = static_cast<char*>(operands.c);
+    for (int64_t row = 0; row < sizes_.m; ++row) {
+      const int64_t offset = row * operands.c_stride + column;
+      ConvertFloats(DType::kF32, half_sums + row * c_stride, sizes_.dtype,
+                    rounded + offset * SizeOf(sizes_.dtype), columns);
+    }
   }
 }
 
 void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
-  const GemmOperand& b = operands.b;
+  const float* const b = static_cast<const float*>(operands.b.data);
+  const float* const bias = static_cast<const float*>(operands.bias);
+  float* const c = static_cast<float*>(operands.c);
+  const int64_t b_stride = operands.b.stride;
   float* const start = workspace;
   float* const last_panel = start + kMaxPanelWidth;
   float* const pieces = last_panel + RoundUp(block_n_ * block_k_, kFloatsPerLine);
@@ -150,27 +175,27 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
     PanelProduct product;
     product.pieces = pieces;
     product.rows = sizes_.m;
-    PackA(operands.a, 0, sizes_.m, k, depth, pieces);
-    const float* next_b = b.data + (k + depth) * b.stride;
+    PackA<float>(operands.a, 0, sizes_.m, k, depth, pieces);
+    const float* next_b = b + (k + depth) * b_stride;
     for (int64_t j = 0; j < sizes_.n; j += product.width) {
       product.width = PanelWidth(sizes_.n - j);
       GemmTile& tile = product.tile;
       tile = {};
       tile.a_stride = kTileRows;
-      tile.b = b.data + k * b.stride + j;
-      tile.b_stride = b.stride;
-      tile.c = operands.c + j;
+      tile.b = b + k * b_stride + j;
+      tile.b_stride = b_stride;
+      tile.c = c + j;
       tile.c_stride = operands.c_stride;
       tile.depth = depth;
       tile.columns = std::min(product.width, sizes_.n - j);
       tile.continues = k > 0;
       if (tile.columns < product.width) {  // its rows are too short to be read as they are
-        PackPanels(tile.b, b.stride, depth, tile.columns, last_panel);
+        PackPanels(tile.b, b_stride, depth, tile.columns, last_panel);
         tile.b = last_panel;
         tile.b_stride = product.width;
       }
-      if (operands.bias != nullptr && k == 0) {
-        std::copy_n(operands.bias + j, tile.columns, start);
+      if (bias != nullptr && k == 0) {
+        std::copy_n(bias + j, tile.columns, start);
         tile.start = start;
       }
       tile.next_b = next_b;
@@ -183,20 +208,24 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
 }
 
 void Gemm::RunFewRowsTransposed(const Operands& operands, float* workspace) const {
-  const GemmOperand& a = operands.a;
-  const GemmOperand& b = operands.b;
+  const float* const a = static_cast<const float*>(operands.a.data);
+  const float* const b = static_cast<const float*>(operands.b.data);
+  const float* const bias = static_cast<const float*>(operands.bias);
+  float* const c = static_cast<float*>(operands.c);
+  const int64_t a_stride = operands.a.stride;
+  const int64_t b_stride = operands.b.stride;
   const int64_t width = PanelWidth(sizes_.m);
   float* const panel = workspace;  // A transposed
   float* const product = panel + kMaxPanelWidth * block_k_;
   for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
     const int64_t depth = std::min(block_k_, sizes_.k - k);
     if (sizes_.transpose_a) {
-      PackPanels(a.data + k * a.stride, a.stride, depth, sizes_.m, panel);
+      PackPanels(a + k * a_stride, a_stride, depth, sizes_.m, panel);
     } else {
-      PackTransposedPanels(a.data + k, a.stride, depth, sizes_.m, panel);
+      PackTransposedPanels(a + k, a_stride, depth, sizes_.m, panel);
     }
     GemmTile tile;
-    tile.a_stride = b.stride;
+    tile.a_stride = b_stride;
     tile.b = panel;
     tile.b_stride = width;
     tile.c_stride = width;
@@ -205,18 +234,18 @@ void Gemm::RunFewRowsTransposed(const Operands& operands, float* workspace) cons
     tile.continues = true;
     for (int64_t column = 0; column < sizes_.n; column += kTileRows) {
       const int64_t columns = std::min(kTileRows, sizes_.n - column);
-      tile.a = b.data + column * b.stride + k;
+      tile.a = b + column * b_stride + k;
       tile.c = product + column * width;
       if (k == 0) {
         for (int64_t j = 0; j < columns; ++j) {
-          const float start = operands.bias != nullptr ? operands.bias[column + j] : 0.0f;
+          const float start = bias != nullptr ? bias[column + j] : 0.0f;
           std::fill_n(tile.c + j * width, width, start);
         }
       }
       ComputeTile(ALayout::kRows, tile, columns, width);
       if (k + depth < sizes_.k) continue;
       for (int64_t i = 0; i < sizes_.m; ++i) {
-        float* const row = operands.c + i * operands.c_stride + column;
+        float* const row = c + i * operands.c_stride + column;
         for (int64_t j = 0; j < columns; ++j) row[j] = tile.c[j * width + i];
       }
     }

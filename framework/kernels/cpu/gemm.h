@@ -1,5 +1,6 @@
-// Gemm: C = A B + bias in f32 on one thread, made once for given sizes and run on raw pointers. It
-// allocates nothing; its scratch is the caller's.
+// Gemm: C = A B + bias on one thread, made once for given sizes and run on raw pointers. It
+// allocates nothing; its scratch is the caller's. Operands in bf16 or f16 are widened on their way
+// into the scratch; sums are in f32 and rounded once.
 //
 //   const Gemm gemm({.m = rows, .n = columns, .k = depth, .transpose_b = true});
 //   gemm.Run({a, lda}, {b, ldb}, bias, c, ldc, workspace);  // 64-byte aligned scratch
@@ -10,19 +11,22 @@
 
 #include <cstdint>
 
+#include "framework/tensor/dtype.h"
+
 namespace zg {
 
 struct GemmSizes {
   int64_t m = 0;  // rows of C
   int64_t n = 0;  // columns of C
   int64_t k = 0;
-  bool transpose_a = false;  // A is stored as (k, m), else as (m, k)
-  bool transpose_b = false;  // B is stored as (n, k), else as (k, n)
+  bool transpose_a = false;   // A is stored as (k, m), else as (m, k)
+  bool transpose_b = false;   // B is stored as (n, k), else as (k, n)
+  DType dtype = DType::kF32;  // of A, B, C and bias: f32, bf16 or f16
 };
 
 // A matrix as stored, rows `stride` elements apart.
 struct GemmOperand {
-  const float* data = nullptr;
+  const void* data = nullptr;
   int64_t stride = 0;
 };
 
@@ -33,27 +37,31 @@ class Gemm {
   int64_t workspace_bytes() const;
 
   // `bias` has n elements, or is null. C does not overlap the rest.
-  void Run(GemmOperand a, GemmOperand b, const float* bias, float* c, int64_t c_stride,
+  void Run(GemmOperand a, GemmOperand b, const void* bias, void* c, int64_t c_stride,
            void* workspace) const;
 
  private:
   struct Operands {
     GemmOperand a;
     GemmOperand b;
-    const float* bias;
-    float* c;
+    const void* bias;
+    void* c;
     int64_t c_stride;
   };
 
+  bool is_f32() const { return sizes_.dtype == DType::kF32; }
+
   // Packs a block of B (block_k_ x block_n_), which then meets all of A, in packed blocks of
   // block_m_ rows.
+  template <typename T>
   void RunBlocks(const Operands& operands, float* workspace) const;
-  // With few rows, every element of B is used a few times only, and its way from memory decides.
-  // B stored by rows is read where it lies, a few rows at a time;
+  // With few rows in f32, every element of B is used a few times only, and its way from memory
+  // decides. B stored by rows is read where it lies, a few rows at a time;
   void RunFewRows(const Operands& operands, float* workspace) const;
   // B stored by columns likewise, in the product (n x k) (k x m), which is C transposed.
   void RunFewRowsTransposed(const Operands& operands, float* workspace) const;
 
+  template <typename T>
   void PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int64_t depth,
              float* pieces) const;
 

@@ -5,6 +5,7 @@
 
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
@@ -30,8 +31,9 @@ ZG_INLINE void ExchangeQuarters(Lanes (&rows)[kRows]) {
 }
 
 // Sixteen columns of a panel from sixteen columns of b; fetches the next sixteen meanwhile.
-ZG_MULTIVERSION void TransposeStrip(const float* b, int64_t stride, int64_t depth, int64_t width,
-                                    float* strip) {
+template <typename T>
+ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t depth, int64_t width,
+                                float* strip) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     Lanes rows[kLanes];
@@ -48,13 +50,25 @@ ZG_MULTIVERSION void TransposeStrip(const float* b, int64_t stride, int64_t dept
     for (int i = 0; i < kLanes; ++i) StoreLanes(rows[i], strip + (k + i) * width);
   }
   for (; k < depth; ++k) {
-    for (int i = 0; i < kLanes; ++i) strip[k * width + i] = b[i * stride + k];
+    for (int i = 0; i < kLanes; ++i) strip[k * width + i] = ToF32(b[i * stride + k]);
   }
+}
+ZG_MULTIVERSION void TransposeStrip(const float* b, int64_t stride, int64_t depth, int64_t width,
+                                    float* strip) {
+  TransposeStripOf(b, stride, depth, width, strip);
+}
+ZG_MULTIVERSION void TransposeStrip(const BFloat16* b, int64_t stride, int64_t depth, int64_t width,
+                                    float* strip) {
+  TransposeStripOf(b, stride, depth, width, strip);
+}
+ZG_MULTIVERSION void TransposeStrip(const Float16* b, int64_t stride, int64_t depth, int64_t width,
+                                    float* strip) {
+  TransposeStripOf(b, stride, depth, width, strip);
 }
 
 // Row k of a block of B, all of its whole units.
-ZG_MULTIVERSION void SpreadRow(const float* row, int64_t columns, int64_t depth, int64_t k,
-                               float* panels) {
+template <typename T>
+ZG_INLINE void SpreadRowOf(const T* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
   for (int64_t begin = 0; begin < columns;) {
     const int64_t width = PanelWidth(columns - begin);
     float* const out = panels + begin * depth + k * width;
@@ -65,9 +79,22 @@ ZG_MULTIVERSION void SpreadRow(const float* row, int64_t columns, int64_t depth,
     begin += width;
   }
 }
+ZG_MULTIVERSION void SpreadRow(const float* row, int64_t columns, int64_t depth, int64_t k,
+                               float* panels) {
+  SpreadRowOf(row, columns, depth, k, panels);
+}
+ZG_MULTIVERSION void SpreadRow(const BFloat16* row, int64_t columns, int64_t depth, int64_t k,
+                               float* panels) {
+  SpreadRowOf(row, columns, depth, k, panels);
+}
+ZG_MULTIVERSION void SpreadRow(const Float16* row, int64_t columns, int64_t depth, int64_t k,
+                               float* panels) {
+  SpreadRowOf(row, columns, depth, k, panels);
+}
 
 // Eight rows of a; fetches the next eight meanwhile.
-ZG_MULTIVERSION void TransposePiece(const float* a, int64_t stride, int64_t depth, float* piece) {
+template <typename T>
+ZG_INLINE void TransposePieceOf(const T* a, int64_t stride, int64_t depth, float* piece) {
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     Lanes rows[kTileRows];
@@ -90,27 +117,54 @@ ZG_MULTIVERSION void TransposePiece(const float* a, int64_t stride, int64_t dept
     }
   }
   for (; k < depth; ++k) {
-    for (int64_t i = 0; i < kTileRows; ++i) piece[k * kTileRows + i] = a[i * stride + k];
+    for (int64_t i = 0; i < kTileRows; ++i) piece[k * kTileRows + i] = ToF32(a[i * stride + k]);
   }
+}
+ZG_MULTIVERSION void TransposePiece(const float* a, int64_t stride, int64_t depth, float* piece) {
+  TransposePieceOf(a, stride, depth, piece);
+}
+ZG_MULTIVERSION void TransposePiece(const BFloat16* a, int64_t stride, int64_t depth,
+                                    float* piece) {
+  TransposePieceOf(a, stride, depth, piece);
+}
+ZG_MULTIVERSION void TransposePiece(const Float16* a, int64_t stride, int64_t depth, float* piece) {
+  TransposePieceOf(a, stride, depth, piece);
 }
 
 // Thirty-two columns of a, two cache lines of each row, into four pieces.
 constexpr int64_t kColumnGroup = 4 * kTileRows;
-ZG_MULTIVERSION void CopyFourPieces(const float* a, int64_t stride, int64_t depth, float* pieces) {
+template <typename T>
+ZG_INLINE void CopyFourPiecesOf(const T* a, int64_t stride, int64_t depth, float* pieces) {
   constexpr int64_t kAhead = 8;
   for (int64_t k = 0; k < depth; ++k) {
-    const float* const row = a + k * stride;
+    const T* const row = a + k * stride;
     __builtin_prefetch(row + kAhead * stride);
     __builtin_prefetch(row + kAhead * stride + kLanes);
-    for (int64_t i = 0; i < kColumnGroup; i += kTileRows) {
-      std::memcpy(pieces + i * depth + k * kTileRows, row + i, kTileRows * sizeof(float));
+    for (int64_t i = 0; i < kColumnGroup; i += kLanes) {  // two pieces
+      float both[kLanes];
+      StoreLanes(LoadLanes(row + i), both);
+      float* const target = pieces + i * depth + k * kTileRows;
+      std::memcpy(target, both, kTileRows * sizeof(float));
+      std::memcpy(target + kTileRows * depth, both + kTileRows, kTileRows * sizeof(float));
     }
   }
+}
+ZG_MULTIVERSION void CopyFourPieces(const float* a, int64_t stride, int64_t depth, float* pieces) {
+  CopyFourPiecesOf(a, stride, depth, pieces);
+}
+ZG_MULTIVERSION void CopyFourPieces(const BFloat16* a, int64_t stride, int64_t depth,
+                                    float* pieces) {
+  CopyFourPiecesOf(a, stride, depth, pieces);
+}
+ZG_MULTIVERSION void CopyFourPieces(const Float16* a, int64_t stride, int64_t depth,
+                                    float* pieces) {
+  CopyFourPiecesOf(a, stride, depth, pieces);
 }
 
 }  // namespace
 
-void PackPanels(const float* b, int64_t stride, int64_t depth, int64_t columns, float* panels) {
+template <typename T>
+void PackPanels(const T* b, int64_t stride, int64_t depth, int64_t columns, float* panels) {
   for (int64_t k = 0; k < depth; ++k) SpreadRow(b + k * stride, columns, depth, k, panels);
   const int64_t whole = columns / kPanelUnit * kPanelUnit;
   if (whole == columns) return;
@@ -120,12 +174,13 @@ void PackPanels(const float* b, int64_t stride, int64_t depth, int64_t columns, 
   for (int64_t k = 0; k < depth; ++k) {
     float* const row = panels + last * depth + k * width;
     for (int64_t j = whole; j < last + width; ++j) {
-      row[j - last] = j < columns ? b[k * stride + j] : 0.0f;
+      row[j - last] = j < columns ? ToF32(b[k * stride + j]) : 0.0f;
     }
   }
 }
 
-void PackTransposedPanels(const float* b, int64_t stride, int64_t depth, int64_t columns,
+template <typename T>
+void PackTransposedPanels(const T* b, int64_t stride, int64_t depth, int64_t columns,
                           float* panels) {
   for (int64_t first = 0, width; first < columns; first += width) {
     width = PanelWidth(columns - first);
@@ -137,27 +192,28 @@ void PackTransposedPanels(const float* b, int64_t stride, int64_t depth, int64_t
       }
       for (int64_t k = 0; k < depth; ++k) {
         for (int64_t i = 0; i < kPanelUnit; ++i) {
-          strip[k * width + i] = j + i < columns ? b[(j + i) * stride + k] : 0.0f;
+          strip[k * width + i] = j + i < columns ? ToF32(b[(j + i) * stride + k]) : 0.0f;
         }
       }
     }
   }
 }
 
-void PackPieces(const float* a, int64_t stride, int64_t depth, int64_t rows, float* pieces) {
+template <typename T>
+void PackPieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* pieces) {
   int64_t row = 0;
   for (; row + kTileRows <= rows; row += kTileRows) {
     TransposePiece(a + row * stride, stride, depth, pieces + row * depth);
   }
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t i = row; i < rows; ++i) {
-      pieces[row * depth + k * kTileRows + (i - row)] = a[i * stride + k];
+      pieces[row * depth + k * kTileRows + (i - row)] = ToF32(a[i * stride + k]);
     }
   }
 }
 
-void PackTransposedPieces(const float* a, int64_t stride, int64_t depth, int64_t rows,
-                          float* pieces) {
+template <typename T>
+void PackTransposedPieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* pieces) {
   int64_t row = 0;
   for (; row + kColumnGroup <= rows; row += kColumnGroup) {
     CopyFourPieces(a + row, stride, depth, pieces + row * depth);
@@ -165,9 +221,23 @@ void PackTransposedPieces(const float* a, int64_t stride, int64_t depth, int64_t
   for (; row < rows; row += kTileRows) {
     const int64_t count = std::min(kTileRows, rows - row);
     for (int64_t k = 0; k < depth; ++k) {
-      std::copy_n(a + k * stride + row, count, pieces + row * depth + k * kTileRows);
+      float* const piece = pieces + row * depth + k * kTileRows;
+      for (int64_t i = 0; i < count; ++i) piece[i] = ToF32(a[k * stride + row + i]);
     }
   }
 }
+
+template void PackPanels(const float*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPanels(const float*, int64_t, int64_t, int64_t, float*);
+template void PackPieces(const float*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPieces(const float*, int64_t, int64_t, int64_t, float*);
+template void PackPanels(const BFloat16*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPanels(const BFloat16*, int64_t, int64_t, int64_t, float*);
+template void PackPieces(const BFloat16*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPieces(const BFloat16*, int64_t, int64_t, int64_t, float*);
+template void PackPanels(const Float16*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPanels(const Float16*, int64_t, int64_t, int64_t, float*);
+template void PackPieces(const Float16*, int64_t, int64_t, int64_t, float*);
+template void PackTransposedPieces(const Float16*, int64_t, int64_t, int64_t, float*);
 
 }  // namespace zg

@@ -1,4 +1,4 @@
-// Copies blocks of matrices into the layouts of gemm_tile.h.
+// Copies blocks of matrices into the layouts of gemm_tile.h, in f32 whatever the matrix is in.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,25 @@ constexpr int64_t PanelWidth(int64_t columns) {
   return (units == 4 ? 2 : units < 3 ? units : 3) * kPanelUnit;
 }
 
+// T is float, BFloat16 or Float16.
+
 // A block of B, panel after panel; zeros in the columns that fill up the last panel. The panel of
 // column j begins at j * depth, and `panels` is aligned to 64 bytes.
 // `b` is stored by rows: element (k, j) at k * stride + j.
-void PackPanels(const float* b, int64_t stride, int64_t depth, int64_t columns, float* panels);
+template <typename T>
+void PackPanels(const T* b, int64_t stride, int64_t depth, int64_t columns, float* panels);
 // `b` is stored by columns: element (k, j) at j * stride + k.
-void PackTransposedPanels(const float* b, int64_t stride, int64_t depth, int64_t columns,
+template <typename T>
+void PackTransposedPanels(const T* b, int64_t stride, int64_t depth, int64_t columns,
                           float* panels);
 
 // A block of A, piece after piece of kTileRows rows; the piece of row i begins at i * depth. What
 // fills up the last piece is undefined.
 // `a` is stored by rows: element (i, k) at i * stride + k.
-void PackPieces(const float* a, int64_t stride, int64_t depth, int64_t rows, float* pieces);
+template <typename T>
+void PackPieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* pieces);
 // `a` is stored by columns: element (i, k) at k * stride + i.
-void PackTransposedPieces(const float* a, int64_t stride, int64_t depth, int64_t rows,
-                          float* pieces);
+template <typename T>
+void PackTransposedPieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* pieces);
 
 }  // namespace zg

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 
@@ -20,6 +21,40 @@ using LaneIndices = int32_t __attribute__((vector_size(64)));
 ZG_INLINE Lanes LoadLanes(const float* data) {
   Lanes lanes;
   std::memcpy(&lanes, data, sizeof(lanes));
+  return lanes;
+}
+
+// Sixteen 16-bit numbers in f32, as ToF32 of tensor/half.h has them.
+using HalfLanes = uint16_t __attribute__((vector_size(32)));
+using LaneBits = uint32_t __attribute__((vector_size(64)));
+
+ZG_INLINE LaneBits LoadHalfBits(const void* data) {
+  HalfLanes half;
+  std::memcpy(&half, data, sizeof(half));
+  return __builtin_convertvector(half, LaneBits);
+}
+
+ZG_INLINE Lanes LoadLanes(const BFloat16* data) {
+  const LaneBits bits = LoadHalfBits(data) << 16;
+  Lanes lanes;
+  std::memcpy(&lanes, &bits, sizeof(lanes));
+  return lanes;
+}
+
+ZG_INLINE Lanes LoadLanes(const Float16* data) {
+  const LaneBits half = LoadHalfBits(data);
+  const LaneBits magnitude = (half & 0x7fff) << 13;
+  Lanes finite;
+  std::memcpy(&finite, &magnitude, sizeof(finite));
+  finite *= 0x1p112f;
+  LaneBits bits;
+  std::memcpy(&bits, &finite, sizeof(bits));
+  // All ones where the number is infinite or NaN: there the exponent's bits carry into bit 15.
+  const LaneBits not_finite = -((((half & 0x7c00) + 0x0400) >> 15) & 1);
+  bits = (bits & ~not_finite) | ((magnitude | 0x7f800000) & not_finite);
+  bits |= (half & 0x8000) << 16;
+  Lanes lanes;
+  std::memcpy(&lanes, &bits, sizeof(lanes));
   return lanes;
 }
 

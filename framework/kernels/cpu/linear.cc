@@ -15,13 +15,13 @@ class Linear : public Kernel {
       : x_(AsMatrix(spec.call.inputs[0].shape)),
         columns_(spec.call.inputs[1].shape.dim(0)),
         has_bias_(spec.call.inputs.size() == 3),
-        gemm_({x_.rows, columns_, x_.columns, false, true}) {}
+        gemm_({x_.rows, columns_, x_.columns, false, true, spec.outputs[0].dtype}) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
-    gemm_.Run({arguments.input<float>(0), x_.columns}, {arguments.input<float>(1), x_.columns},
-              has_bias_ ? arguments.input<float>(2) : nullptr, arguments.output<float>(0), columns_,
+    gemm_.Run({arguments.inputs[0], x_.columns}, {arguments.inputs[1], x_.columns},
+              has_bias_ ? arguments.inputs[2] : nullptr, arguments.outputs[0], columns_,
               arguments.workspace);
     return Status::Ok();
   }
@@ -39,13 +39,13 @@ class LinearGradInput : public Kernel {
   explicit LinearGradInput(const KernelSpec& spec)
       : dy_(AsMatrix(spec.call.inputs[0].shape)),
         columns_(spec.call.inputs[1].shape.dim(1)),
-        gemm_({dy_.rows, columns_, dy_.columns, false, false}) {}
+        gemm_({dy_.rows, columns_, dy_.columns, false, false, spec.outputs[0].dtype}) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
-    gemm_.Run({arguments.input<float>(0), dy_.columns}, {arguments.input<float>(1), columns_},
-              nullptr, arguments.output<float>(0), columns_, arguments.workspace);
+    gemm_.Run({arguments.inputs[0], dy_.columns}, {arguments.inputs[1], columns_}, nullptr,
+              arguments.outputs[0], columns_, arguments.workspace);
     return Status::Ok();
   }
 
@@ -61,13 +61,13 @@ class LinearGradWeight : public Kernel {
   explicit LinearGradWeight(const KernelSpec& spec)
       : dy_(AsMatrix(spec.call.inputs[0].shape)),
         x_(AsMatrix(spec.call.inputs[1].shape)),
-        gemm_({dy_.columns, x_.columns, dy_.rows, true, false}) {}
+        gemm_({dy_.columns, x_.columns, dy_.rows, true, false, spec.outputs[0].dtype}) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
-    gemm_.Run({arguments.input<float>(0), dy_.columns}, {arguments.input<float>(1), x_.columns},
-              nullptr, arguments.output<float>(0), x_.columns, arguments.workspace);
+    gemm_.Run({arguments.inputs[0], dy_.columns}, {arguments.inputs[1], x_.columns}, nullptr,
+              arguments.outputs[0], x_.columns, arguments.workspace);
     return Status::Ok();
   }
 
@@ -94,9 +94,9 @@ class LinearGradBias : public Kernel {
 }  // namespace
 
 void RegisterLinearKernels(KernelRegistry& registry) {
-  registry.Register("linear", MakeKernel<Linear>);
-  registry.Register("linear_grad_input", MakeKernel<LinearGradInput>);
-  registry.Register("linear_grad_weight", MakeKernel<LinearGradWeight>);
+  registry.Register("linear", MakeAnyFloatKernel<Linear>);
+  registry.Register("linear_grad_input", MakeAnyFloatKernel<LinearGradInput>);
+  registry.Register("linear_grad_weight", MakeAnyFloatKernel<LinearGradWeight>);
   registry.Register("linear_grad_bias", MakeKernel<LinearGradBias>);
 }
 
