@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/gemm_pack.h"
 #include "framework/kernels/cpu/gemm_tile.h"
@@ -31,17 +32,27 @@ struct AttentionShape {
   int64_t head_size = 0;
   bool causal = false;
   float scale = 0.0f;
+  DType dtype = DType::kF32;
 
-  AttentionShape(const Shape& qkv, const Attributes& attributes)
-      : batch(qkv.dim(0)),
-        time(qkv.dim(1)),
-        channels(qkv.dim(2) / 3),
+  AttentionShape(const TensorType& qkv, const Attributes& attributes)
+      : batch(qkv.shape.dim(0)),
+        time(qkv.shape.dim(1)),
+        channels(qkv.shape.dim(2) / 3),
         heads(attributes.Int("heads")),
         head_size(channels / heads),
         causal(attributes.Bool("causal")),
-        scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))) {}
+        scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))),
+        dtype(qkv.dtype) {}
 
-  int64_t qkv_stride() const { return 3 * channels; }
+  bool is_half() const { return dtype != DType::kF32; }
+  // How one head lies where the arithmetic finds it: in 16 bits it is widened into the workspace,
+  // alone. Rows of q, of which k and v lie `part` and 2 `part` elements further, and of the output.
+  int64_t qkv_stride() const { return is_half() ? 3 * head_size : 3 * channels; }
+  int64_t part() const { return is_half() ? head_size : channels; }
+  int64_t out_stride() const { return is_half() ? head_size : channels; }
+  // Elements of a widened head.
+  int64_t wide_qkv_size() const { return is_half() ? 3 * time * head_size : 0; }
+  int64_t wide_out_size() const { return is_half() ? time * head_size : 0; }
   // Elements of the packed layouts of gemm_pack.h.
   int64_t pieces_size() const { return RoundUp(time, kTileRows) * head_size; }  // (time, head_size)
   int64_t panels_size() const { return time * RoundUp(head_size, kPanelUnit); }
@@ -60,6 +71,38 @@ class Carver {
 
  private:
   float* next_;
+};
+
+// One head of `parts` tensors side by side (3 for qkv, 1 for an output) that lie in rows of
+// parts * channels 16-bit elements, from or to rows of parts * head_size in f32.
+struct HeadCopy {
+  int64_t parts;
+  int64_t batch;
+  int64_t head;
+
+  // Calls copy(offset of a run in the tensor, offset of the run in the widened head).
+  template <typename Copy>
+  void ForEachRun(const AttentionShape& shape, const Copy& copy) const {
+    for (int64_t t = 0; t < shape.time; ++t) {
+      const int64_t row = (batch * shape.time + t) * parts * shape.channels;
+      for (int64_t part = 0; part < parts; ++part) {
+        copy(row + part * shape.channels + head * shape.head_size,
+             (t * parts + part) * shape.head_size);
+      }
+    }
+  }
+  void Widen(const AttentionShape& shape, const void* tensor, float* wide) const {
+    ForEachRun(shape, [&](int64_t from, int64_t to) {
+      ConvertFloats(shape.dtype, static_cast<const char*>(tensor) + from * SizeOf(shape.dtype),
+                    DType::kF32, wide + to, shape.head_size);
+    });
+  }
+  void Round(const AttentionShape& shape, const float* wide, void* tensor) const {
+    ForEachRun(shape, [&](int64_t to, int64_t from) {
+      ConvertFloats(DType::kF32, wide + from, shape.dtype,
+                    static_cast<char*>(tensor) + to * SizeOf(shape.dtype), shape.head_size);
+    });
+  }
 };
 
 // A block of queries [begin, begin + count) and the keys [0, keys) that they see.
@@ -175,43 +218,52 @@ ZG_MULTIVERSION void DivideRow(float* row, int64_t count, float divisor) {
 
 class Attention : public Kernel {
  public:
-  explicit Attention(const KernelSpec& spec)
-      : shape_(spec.call.inputs[0].shape, spec.call.attributes) {}
+  explicit Attention(const KernelSpec& spec) : shape_(spec.call.inputs[0], spec.call.attributes) {}
 
   int64_t workspace_bytes() const override {
     const int64_t elements =
         RoundUp(shape_.pieces_size(), kLanes) + RoundUp(shape_.panels_size(), kLanes) +
-        RoundUp(shape_.head_size * kQueries, kLanes) + shape_.scores_size() + kQueries;
+        RoundUp(shape_.head_size * kQueries, kLanes) + shape_.scores_size() + kQueries +
+        RoundUp(shape_.wide_qkv_size(), kLanes) + RoundUp(shape_.wide_out_size(), kLanes);
     return elements * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
-    const float* const qkv = arguments.input<float>(0);
-    float* const out = arguments.output<float>(0);
     float* const log_sum_exp = arguments.output<float>(1);
     for (int64_t b = 0; b < shape_.batch; ++b) {
       for (int64_t h = 0; h < shape_.heads; ++h) {
-        const int64_t channel = h * shape_.head_size;
-        RunHead(qkv + b * shape_.time * shape_.qkv_stride() + channel, arguments.workspace,
-                out + b * shape_.time * shape_.channels + channel,
-                log_sum_exp + (b * shape_.heads + h) * shape_.time);
+        Carver carver(arguments.workspace);
+        float* const head_log_sum_exp = log_sum_exp + (b * shape_.heads + h) * shape_.time;
+        if (shape_.is_half()) {
+          float* const qkv = carver.Take(shape_.wide_qkv_size());
+          float* const out = carver.Take(shape_.wide_out_size());
+          HeadCopy{3, b, h}.Widen(shape_, arguments.inputs[0], qkv);
+          RunHead(qkv, carver, out, head_log_sum_exp);
+          HeadCopy{1, b, h}.Round(shape_, out, arguments.outputs[0]);
+        } else {
+          const int64_t row = b * shape_.time;
+          const int64_t channel = h * shape_.head_size;
+          RunHead(arguments.input<float>(0) + row * shape_.qkv_stride() + channel, carver,
+                  arguments.output<float>(0) + row * shape_.out_stride() + channel,
+                  head_log_sum_exp);
+        }
       }
     }
     return Status::Ok();
   }
 
  private:
-  void RunHead(const float* q, void* workspace, float* out, float* log_sum_exp) const {
+  void RunHead(const float* q, Carver carver, float* out, float* log_sum_exp) const {
     const int64_t stride = shape_.qkv_stride();
+    const int64_t out_stride = shape_.out_stride();
     const int64_t size = shape_.head_size;
-    Carver carver(workspace);
     float* const keys = carver.Take(shape_.pieces_size());
     float* const values = carver.Take(shape_.panels_size());
     float* const queries = carver.Take(size * kQueries);
     float* const scores = carver.Take(shape_.scores_size());
     float* const sums = carver.Take(kQueries);
-    PackPieces(q + shape_.channels, stride, size, shape_.time, keys);
-    PackPanels(q + 2 * shape_.channels, stride, shape_.time, size, values);
+    PackPieces(q + shape_.part(), stride, size, shape_.time, keys);
+    PackPanels(q + 2 * shape_.part(), stride, shape_.time, size, values);
     for (int64_t begin = 0; begin < shape_.time; begin += kQueries) {
       const QueryBlock block(shape_, begin);
       PackTransposedPanels(q + begin * stride, stride, size, block.count, queries);
@@ -221,12 +273,12 @@ class Attention : public Kernel {
       for (int64_t i = 0; i < block.count; i += kTileRows) {
         const int64_t rows = std::min(kTileRows, block.count - i);
         const int64_t keys_seen = shape_.causal ? begin + i + rows : shape_.time;
-        float* const rows_out = out + (begin + i) * shape_.channels;
+        float* const rows_out = out + (begin + i) * out_stride;
         ComputeWeightedSum({ALayout::kColumns, scores + i, values, shape_.time, 0, keys_seen,
-                            rows_out, shape_.channels, false},
+                            rows_out, out_stride, false},
                            rows, size);
         for (int64_t row = 0; row < rows; ++row) {
-          DivideRow(rows_out + row * shape_.channels, size, sums[i + row]);
+          DivideRow(rows_out + row * out_stride, size, sums[i + row]);
         }
       }
     }
@@ -260,29 +312,44 @@ ZG_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
 class AttentionGrad : public Kernel {
  public:
   explicit AttentionGrad(const KernelSpec& spec)
-      : shape_(spec.call.inputs[1].shape, spec.call.attributes) {}
+      : shape_(spec.call.inputs[1], spec.call.attributes) {}
 
   int64_t workspace_bytes() const override {
     const int64_t per_block = RoundUp(shape_.head_size * kQueries, kLanes);
     const int64_t per_block_panels =
         RoundUp(kQueries * RoundUp(shape_.head_size, kPanelUnit), kLanes);
-    const int64_t elements = 2 * RoundUp(shape_.pieces_size(), kLanes) +
-                             RoundUp(shape_.panels_size(), kLanes) + 2 * per_block +
-                             2 * per_block_panels + 2 * shape_.scores_size() + 2 * kQueries;
+    const int64_t elements =
+        2 * RoundUp(shape_.pieces_size(), kLanes) + RoundUp(shape_.panels_size(), kLanes) +
+        2 * per_block + 2 * per_block_panels + 2 * shape_.scores_size() + 2 * kQueries +
+        2 * RoundUp(shape_.wide_qkv_size(), kLanes) + 2 * RoundUp(shape_.wide_out_size(), kLanes);
     return elements * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
     for (int64_t b = 0; b < shape_.batch; ++b) {
       for (int64_t h = 0; h < shape_.heads; ++h) {
-        const int64_t channel = h * shape_.head_size;
-        const int64_t row = b * shape_.time;
-        RunHead({arguments.input<float>(0) + row * shape_.channels + channel,
-                 arguments.input<float>(1) + row * shape_.qkv_stride() + channel,
-                 arguments.input<float>(2) + row * shape_.channels + channel,
-                 arguments.input<float>(3) + (b * shape_.heads + h) * shape_.time,
-                 arguments.output<float>(0) + row * shape_.qkv_stride() + channel},
-                arguments.workspace);
+        Carver carver(arguments.workspace);
+        const float* const log_sum_exp =
+            arguments.input<float>(3) + (b * shape_.heads + h) * shape_.time;
+        if (shape_.is_half()) {
+          float* const dout = carver.Take(shape_.wide_out_size());
+          float* const qkv = carver.Take(shape_.wide_qkv_size());
+          float* const out = carver.Take(shape_.wide_out_size());
+          float* const dqkv = carver.Take(shape_.wide_qkv_size());
+          HeadCopy{1, b, h}.Widen(shape_, arguments.inputs[0], dout);
+          HeadCopy{3, b, h}.Widen(shape_, arguments.inputs[1], qkv);
+          HeadCopy{1, b, h}.Widen(shape_, arguments.inputs[2], out);
+          RunHead({dout, qkv, out, log_sum_exp, dqkv}, carver);
+          HeadCopy{3, b, h}.Round(shape_, dqkv, arguments.outputs[0]);
+        } else {
+          const int64_t channel = h * shape_.head_size;
+          const int64_t row = b * shape_.time;
+          RunHead({arguments.input<float>(0) + row * shape_.out_stride() + channel,
+                   arguments.input<float>(1) + row * shape_.qkv_stride() + channel,
+                   arguments.input<float>(2) + row * shape_.out_stride() + channel, log_sum_exp,
+                   arguments.output<float>(0) + row * shape_.qkv_stride() + channel},
+                  carver);
+        }
       }
     }
     return Status::Ok();
@@ -291,17 +358,17 @@ class AttentionGrad : public Kernel {
  private:
   struct Head {
     const float* dout;
-    const float* q;  // k and v lie `channels` and 2 * `channels` further
+    const float* q;  // k and v lie `part` and 2 * `part` further
     const float* out;
     const float* log_sum_exp;
     float* dq;  // likewise
   };
 
-  void RunHead(const Head& head, void* workspace) const {
+  void RunHead(const Head& head, Carver carver) const {
     const int64_t stride = shape_.qkv_stride();
-    const int64_t channels = shape_.channels;
+    const int64_t part = shape_.part();
+    const int64_t out_stride = shape_.out_stride();
     const int64_t size = shape_.head_size;
-    Carver carver(workspace);
     float* const keys = carver.Take(shape_.pieces_size());
     float* const values = carver.Take(shape_.pieces_size());
     float* const key_panels = carver.Take(shape_.panels_size());
@@ -313,21 +380,21 @@ class AttentionGrad : public Kernel {
     float* const dscores = carver.Take(shape_.scores_size());
     float* const dot = carver.Take(kQueries);
     float* const log_sum_exp = carver.Take(kQueries);
-    PackPieces(head.q + channels, stride, size, shape_.time, keys);
-    PackPieces(head.q + 2 * channels, stride, size, shape_.time, values);
-    PackPanels(head.q + channels, stride, shape_.time, size, key_panels);
+    PackPieces(head.q + part, stride, size, shape_.time, keys);
+    PackPieces(head.q + 2 * part, stride, size, shape_.time, values);
+    PackPanels(head.q + part, stride, shape_.time, size, key_panels);
     for (int64_t begin = 0; begin < shape_.time; begin += kQueries) {
       const QueryBlock block(shape_, begin);
-      const float* const block_dout = head.dout + begin * channels;
+      const float* const block_dout = head.dout + begin * out_stride;
       PackTransposedPanels(head.q + begin * stride, stride, size, block.count, queries);
-      PackTransposedPanels(block_dout, channels, size, block.count, dout);
+      PackTransposedPanels(block_dout, out_stride, size, block.count, dout);
       PackPanels(head.q + begin * stride, stride, block.count, size, query_panels);
-      PackPanels(block_dout, channels, block.count, size, dout_panels);
+      PackPanels(block_dout, out_stride, block.count, size, dout_panels);
       std::fill_n(dot, kQueries, 0.0f);
       std::fill_n(log_sum_exp, kQueries, 0.0f);
       std::copy_n(head.log_sum_exp + begin, block.count, log_sum_exp);
       for (int64_t i = 0; i < block.count; ++i) {
-        dot[i] = Dot(block_dout + i * channels, head.out + (begin + i) * channels, size);
+        dot[i] = Dot(block_dout + i * out_stride, head.out + (begin + i) * out_stride, size);
       }
       MultiplyKeysByQueries(shape_, block, keys, queries, weights);
       MultiplyKeysByQueries(shape_, block, values, dout, dscores);
@@ -348,12 +415,12 @@ class AttentionGrad : public Kernel {
         const int64_t first = shape_.causal ? std::max<int64_t>(0, key - begin) : 0;
         const bool continues = shape_.causal ? key < begin : begin > 0;
         const int64_t depth = block.count - first;
-        float* const dk = head.dq + key * stride + channels;
+        float* const dk = head.dq + key * stride + part;
         ComputeWeightedSum({ALayout::kRows, dscores + key * kQueries + first, query_panels,
                             block.count, first, depth, dk, stride, continues},
                            rows, size);
         ComputeWeightedSum({ALayout::kRows, weights + key * kQueries + first, dout_panels,
-                            block.count, first, depth, dk + channels, stride, continues},
+                            block.count, first, depth, dk + part, stride, continues},
                            rows, size);
       }
     }
@@ -365,8 +432,8 @@ class AttentionGrad : public Kernel {
 }  // namespace
 
 void RegisterAttentionKernels(KernelRegistry& registry) {
-  registry.Register("attention", MakeKernel<Attention>);
-  registry.Register("attention_grad", MakeKernel<AttentionGrad>);
+  registry.Register("attention", MakeAnyFloatKernel<Attention>);
+  registry.Register("attention_grad", MakeAnyFloatKernel<AttentionGrad>);
 }
 
 }  // namespace zg

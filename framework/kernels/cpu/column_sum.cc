@@ -1,9 +1,12 @@
 #include "framework/kernels/cpu/column_sum.h"
 
 #include <algorithm>
+#include <type_traits>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
@@ -14,21 +17,36 @@ constexpr int64_t kRows = 8;
 // Columns whose running sums stay in the first-level cache.
 constexpr int64_t kColumns = 2048;
 
-ZG_MULTIVERSION void AddEightRows(const float* x, int64_t stride, int64_t count, float* sum) {
-  const float* const x0 = x;
-  const float* const x1 = x + stride;
-  const float* const x2 = x + 2 * stride;
-  const float* const x3 = x + 3 * stride;
-  const float* const x4 = x + 4 * stride;
-  const float* const x5 = x + 5 * stride;
-  const float* const x6 = x + 6 * stride;
-  const float* const x7 = x + 7 * stride;
+template <typename T>
+ZG_INLINE void AddEightRowsOf(const T* x, int64_t stride, int64_t count, float* sum) {
+  const T* const x0 = x;
+  const T* const x1 = x + stride;
+  const T* const x2 = x + 2 * stride;
+  const T* const x3 = x + 3 * stride;
+  const T* const x4 = x + 4 * stride;
+  const T* const x5 = x + 5 * stride;
+  const T* const x6 = x + 6 * stride;
+  const T* const x7 = x + 7 * stride;
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    sum[i] += ((x0[i] + x1[i]) + (x2[i] + x3[i])) + ((x4[i] + x5[i]) + (x6[i] + x7[i]));
+    sum[i] += ((ToF32(x0[i]) + ToF32(x1[i])) + (ToF32(x2[i]) + ToF32(x3[i]))) +
+              ((ToF32(x4[i]) + ToF32(x5[i])) + (ToF32(x6[i]) + ToF32(x7[i])));
   }
 }
+ZG_MULTIVERSION void AddEightRows(const float* x, int64_t stride, int64_t count, float* sum) {
+  AddEightRowsOf(x, stride, count, sum);
+}
+ZG_MULTIVERSION void AddEightRows(const BFloat16* x, int64_t stride, int64_t count, float* sum) {
+  AddEightRowsOf(x, stride, count, sum);
+}
+ZG_MULTIVERSION void AddEightRows(const Float16* x, int64_t stride, int64_t count, float* sum) {
+  AddEightRowsOf(x, stride, count, sum);
+}
 
+template <typename T>
+void AddRow(const T* x, int64_t count, float* sum) {
+  for (int64_t i = 0; i < count; ++i) sum[i] += ToF32(x[i]);
+}
 ZG_MULTIVERSION void AddRow(const float* x, int64_t count, float* sum) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
@@ -39,23 +57,66 @@ ZG_MULTIVERSION float SumVector(const float* x, int64_t count) {
       count, [=](const auto& load) __attribute__((always_inline)) { return load(x, 0.0f); });
 }
 
-}  // namespace
+// Into `sum` in f32, which is that of the columns [begin, begin + count).
+template <typename T>
+void SumColumns(const T* x, int64_t rows, int64_t columns, int64_t begin, int64_t count,
+                float* sum) {
+  std::fill_n(sum, count, 0.0f);
+  int64_t row = 0;
+  for (; row + kRows <= rows; row += kRows) {
+    AddEightRows(x + row * columns + begin, columns, count, sum);
+  }
+  for (; row < rows; ++row) AddRow(x + row * columns + begin, count, sum);
+}
 
-void ColumnSum(const float* x, int64_t rows, int64_t columns, float* sum) {
+// A column of 16-bit numbers, widened a block at a time, is added up as one in f32 would be.
+template <typename T>
+void SumOneColumn(const T* x, int64_t rows, T* sum) {
+  constexpr int64_t kBlock = 2048;
+  static_assert(kBlock % (4 * kLanes) == 0);
+  Lanes sums[4] = {};
+  float block[kBlock];
+  for (int64_t begin = 0; begin < rows; begin += kBlock) {
+    const int64_t count = std::min(kBlock, rows - begin);
+    for (int64_t i = 0; i < count; ++i) block[i] = ToF32(x[begin + i]);
+    std::fill_n(block + count, kBlock - count, 0.0f);
+    for (int64_t i = 0; i < kBlock; i += kLanes) sums[i / kLanes % 4] += LoadLanes(block + i);
+  }
+  *sum = FromF32<T>(SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3])));
+}
+
+void ColumnSumF32(const float* x, int64_t rows, int64_t columns, float* sum) {
   if (columns == 1) {
     sum[0] = SumVector(x, rows);
     return;
   }
   for (int64_t begin = 0; begin < columns; begin += kColumns) {
-    const int64_t count = std::min(kColumns, columns - begin);
-    float* const part = sum + begin;
-    std::fill_n(part, count, 0.0f);
-    int64_t row = 0;
-    for (; row + kRows <= rows; row += kRows) {
-      AddEightRows(x + row * columns + begin, columns, count, part);
-    }
-    for (; row < rows; ++row) AddRow(x + row * columns + begin, count, part);
+    SumColumns(x, rows, columns, begin, std::min(kColumns, columns - begin), sum + begin);
   }
+}
+
+template <typename T>
+void ColumnSumHalf(DType dtype, const T* x, int64_t rows, int64_t columns, T* sum) {
+  if (columns == 1) return SumOneColumn(x, rows, sum);
+  float wide[kColumns];
+  for (int64_t begin = 0; begin < columns; begin += kColumns) {
+    const int64_t count = std::min(kColumns, columns - begin);
+    SumColumns(x, rows, columns, begin, count, wide);
+    ConvertFloats(DType::kF32, wide, dtype, sum + begin, count);
+  }
+}
+
+}  // namespace
+
+void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum) {
+  WithFloatType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, float>) {
+      ColumnSumF32(static_cast<const float*>(x), rows, columns, static_cast<float*>(sum));
+    } else {
+      ColumnSumHalf(dtype, static_cast<const T*>(x), rows, columns, static_cast<T*>(sum));
+    }
+  });
 }
 
 }  // namespace zg

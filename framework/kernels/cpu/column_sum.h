@@ -3,9 +3,11 @@
 
 #include <cstdint>
 
+#include "framework/tensor/dtype.h"
+
 namespace zg {
 
-// sum[c] = sum over r of x[r * columns + c].
-void ColumnSum(const float* x, int64_t rows, int64_t columns, float* sum);
+// sum[c] = sum over r of x[r * columns + c], both of `dtype`; added up in f32.
+void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum);
 
 }  // namespace zg

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "framework/base/random.h"
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -23,14 +24,18 @@ ZG_MULTIVERSION void KeepBlock(const float* x, const uint32_t* bits, uint32_t th
 class Dropout : public Kernel {
  public:
   explicit Dropout(const KernelSpec& spec)
-      : stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))),
+      : dtype_(spec.outputs[0].dtype),
+        stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))),
         num_elements_(spec.outputs[0].shape.num_elements()) {
     const double probability = spec.call.attributes.Float("probability");
     threshold_ = static_cast<uint32_t>(probability * 0x1p24);
     scale_ = static_cast<float>(1.0 / (1.0 - probability));
   }
 
-  int64_t workspace_bytes() const override { return kBlock * sizeof(uint32_t); }
+  // The random bits of a block, and in 16 bits its values in f32.
+  int64_t workspace_bytes() const override {
+    return kBlock * static_cast<int64_t>(sizeof(uint32_t) + (is_half() ? sizeof(float) : 0));
+  }
 
   Status Run(const KernelArguments& arguments) override {
     const StepContext& step = *arguments.step;
@@ -38,18 +43,30 @@ class Dropout : public Kernel {
     key = FoldIn(key, static_cast<uint64_t>(step.step));
     key = FoldIn(key, static_cast<uint64_t>(step.micro_batch));
     key = FoldIn(key, stream_);
-    const float* const x = arguments.input<float>(0);
-    float* const y = arguments.output<float>(0);
+    const char* const x = arguments.input<char>(0);
+    char* const y = arguments.output<char>(0);
     uint32_t* const bits = static_cast<uint32_t*>(arguments.workspace);
+    float* const values = reinterpret_cast<float*>(bits + kBlock);
     for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
       const int64_t count = std::min(kBlock, num_elements_ - begin);
       FillBits(key, begin, begin + count, bits);
-      KeepBlock(x + begin, bits, threshold_, scale_, count, y + begin);
+      const int64_t begin_bytes = begin * SizeOf(dtype_);
+      if (is_half()) {
+        ConvertFloats(dtype_, x + begin_bytes, DType::kF32, values, count);
+        KeepBlock(values, bits, threshold_, scale_, count, values);
+        ConvertFloats(DType::kF32, values, dtype_, y + begin_bytes, count);
+      } else {
+        KeepBlock(reinterpret_cast<const float*>(x + begin_bytes), bits, threshold_, scale_, count,
+                  reinterpret_cast<float*>(y + begin_bytes));
+      }
     }
     return Status::Ok();
   }
 
  private:
+  bool is_half() const { return dtype_ != DType::kF32; }
+
+  const DType dtype_;
   const uint64_t stream_;
   const int64_t num_elements_;
   uint32_t threshold_;
@@ -59,8 +76,8 @@ class Dropout : public Kernel {
 }  // namespace
 
 void RegisterDropoutKernels(KernelRegistry& registry) {
-  registry.Register("dropout", MakeKernel<Dropout>);
-  registry.Register("dropout_grad", MakeKernel<Dropout>);
+  registry.Register("dropout", MakeAnyFloatKernel<Dropout>);
+  registry.Register("dropout_grad", MakeAnyFloatKernel<Dropout>);
 }
 
 }  // namespace zg

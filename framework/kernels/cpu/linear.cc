@@ -80,14 +80,16 @@ class LinearGradWeight : public Kernel {
 // db = sum over rows of dy.
 class LinearGradBias : public Kernel {
  public:
-  explicit LinearGradBias(const KernelSpec& spec) : dy_(AsMatrix(spec.call.inputs[0].shape)) {}
+  explicit LinearGradBias(const KernelSpec& spec)
+      : dtype_(spec.outputs[0].dtype), dy_(AsMatrix(spec.call.inputs[0].shape)) {}
 
   Status Run(const KernelArguments& arguments) override {
-    ColumnSum(arguments.input<float>(0), dy_.rows, dy_.columns, arguments.output<float>(0));
+    ColumnSum(dtype_, arguments.inputs[0], dy_.rows, dy_.columns, arguments.outputs[0]);
     return Status::Ok();
   }
 
  private:
+  const DType dtype_;
   const MatrixShape dy_;
 };
 
@@ -97,7 +99,7 @@ void RegisterLinearKernels(KernelRegistry& registry) {
   registry.Register("linear", MakeAnyFloatKernel<Linear>);
   registry.Register("linear_grad_input", MakeAnyFloatKernel<LinearGradInput>);
   registry.Register("linear_grad_weight", MakeAnyFloatKernel<LinearGradWeight>);
-  registry.Register("linear_grad_bias", MakeKernel<LinearGradBias>);
+  registry.Register("linear_grad_bias", MakeAnyFloatKernel<LinearGradBias>);
 }
 
 }  // namespace zg

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
@@ -27,26 +28,60 @@ ZG_MULTIVERSION void ScaledDifference(const float* a, const float* b, float scal
   for (int64_t i = 0; i < count; ++i) out[i] = (a[i] - b[i]) * scale;
 }
 
+// Blocks of a prediction and a target in f32; those of 16 bits are widened in the workspace.
+class PairReader {
+ public:
+  PairReader(DType prediction, DType target) : dtypes_{prediction, target} {}
+
+  int64_t workspace_bytes() const {
+    const bool any = dtypes_[0] != DType::kF32 || dtypes_[1] != DType::kF32;
+    return any ? 2 * kBlock * static_cast<int64_t>(sizeof(float)) : 0;
+  }
+  const float* prediction(const void* data, int64_t begin, int64_t count, void* workspace) const {
+    return Read(dtypes_[0], data, begin, count, static_cast<float*>(workspace));
+  }
+  const float* target(const void* data, int64_t begin, int64_t count, void* workspace) const {
+    return Read(dtypes_[1], data, begin, count, static_cast<float*>(workspace) + kBlock);
+  }
+
+ private:
+  static const float* Read(DType dtype, const void* data, int64_t begin, int64_t count,
+                           float* block) {
+    if (dtype == DType::kF32) return static_cast<const float*>(data) + begin;
+    ConvertFloats(dtype, static_cast<const char*>(data) + begin * SizeOf(dtype), DType::kF32, block,
+                  count);
+    return block;
+  }
+
+  DType dtypes_[2];
+};
+
 // sum (prediction - target)^2 / divisor.
 class MseLoss : public Kernel {
  public:
+  int64_t workspace_bytes() const override { return reader_.workspace_bytes(); }
+
   explicit MseLoss(const KernelSpec& spec)
-      : divisor_(spec.call.attributes.Float("divisor")),
+      : reader_(spec.call.inputs[0].dtype, spec.call.inputs[1].dtype),
+        divisor_(spec.call.attributes.Float("divisor")),
         num_elements_(spec.call.inputs[0].shape.num_elements()) {}
 
   Status Run(const KernelArguments& arguments) override {
-    const float* const prediction = arguments.input<float>(0);
-    const float* const target = arguments.input<float>(1);
     double sum = 0.0;
     for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
       const int64_t count = std::min(kBlock, num_elements_ - begin);
-      sum += SquaredErrorBlock(prediction + begin, target + begin, count);
+      const float* const prediction =
+          reader_.prediction(arguments.inputs[0], begin, count, arguments.workspace);
+      const float* const target =
+          reader_.target(arguments.inputs[1], begin, count, arguments.workspace);
+      sum += SquaredErrorBlock(prediction, target, count);
     }
     arguments.output<float>(0)[0] = static_cast<float>(sum / divisor_);
     return Status::Ok();
   }
 
  private:
+  const PairReader reader_;
   const double divisor_;
   const int64_t num_elements_;
 };
@@ -54,35 +89,59 @@ class MseLoss : public Kernel {
 // dprediction = (prediction - target) * 2 dloss / divisor.
 class MseLossGrad : public Kernel {
  public:
+  int64_t workspace_bytes() const override { return reader_.workspace_bytes(); }
+
   explicit MseLossGrad(const KernelSpec& spec)
-      : divisor_(spec.call.attributes.Float("divisor")),
+      : dtype_(spec.outputs[0].dtype),
+        reader_(spec.call.inputs[1].dtype, spec.call.inputs[2].dtype),
+        divisor_(spec.call.attributes.Float("divisor")),
         num_elements_(spec.outputs[0].shape.num_elements()) {}
 
   Status Run(const KernelArguments& arguments) override {
     const double dloss = arguments.input<float>(0)[0];
-    ScaledDifference(arguments.input<float>(1), arguments.input<float>(2),
-                     static_cast<float>(2.0 * dloss / divisor_), num_elements_,
-                     arguments.output<float>(0));
+    const float scale = static_cast<float>(2.0 * dloss / divisor_);
+    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
+      const int64_t count = std::min(kBlock, num_elements_ - begin);
+      const float* const prediction =
+          reader_.prediction(arguments.inputs[1], begin, count, arguments.workspace);
+      const float* const target =
+          reader_.target(arguments.inputs[2], begin, count, arguments.workspace);
+      if (dtype_ == DType::kF32) {
+        ScaledDifference(prediction, target, scale, count, arguments.output<float>(0) + begin);
+        continue;
+      }
+      float* const block = static_cast<float*>(arguments.workspace);  // the prediction's
+      ScaledDifference(prediction, target, scale, count, block);
+      ConvertFloats(DType::kF32, block, dtype_, arguments.output<char>(0) + begin * SizeOf(dtype_),
+                    count);
+    }
     return Status::Ok();
   }
 
  private:
+  const DType dtype_;
+  const PairReader reader_;
   const double divisor_;
   const int64_t num_elements_;
 };
 
-// ln(sum of e^x) of every row, stabilised by the row's maximum.
-ZG_MULTIVERSION void LogSumExpRows(const float* x, int64_t rows, int64_t columns, float* terms,
-                                   float* result) {
-  for (int64_t row = 0; row < rows; ++row, x += columns) {
-    const float maximum = MaximumOf(x, columns);
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < columns; ++i) terms[i] = Exp(x[i] - maximum);
-    const float sum = SumTerms(
-        columns, [=](const auto& load)
-                     __attribute__((always_inline)) { return load(terms, 0.0f); });
-    result[row] = maximum + Log(sum);
-  }
+// ln(sum of e^x) of a row, stabilised by its maximum.
+ZG_MULTIVERSION void LogSumExpRow(const float* x, int64_t columns, float* terms, float* result) {
+  const float maximum = MaximumOf(x, columns);
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < columns; ++i) terms[i] = Exp(x[i] - maximum);
+  const float sum = SumTerms(
+      columns, [=](const auto& load) __attribute__((always_inline)) { return load(terms, 0.0f); });
+  *result = maximum + Log(sum);
+}
+
+// A row of a matrix, widened into `row_in_f32` if it is of 16 bits.
+const float* RowInF32(DType dtype, const void* matrix, int64_t row, int64_t columns,
+                      float* row_in_f32) {
+  if (dtype == DType::kF32) return static_cast<const float*>(matrix) + row * columns;
+  ConvertFloats(dtype, static_cast<const char*>(matrix) + row * columns * SizeOf(dtype),
+                DType::kF32, row_in_f32, columns);
+  return row_in_f32;
 }
 
 // (softmax(x) - onehot(target)) * scale, for one row. `out` may be `x`.
@@ -104,30 +163,34 @@ Status CheckTarget(const char* op, int64_t row, int64_t target, int64_t columns)
 class SoftmaxCrossEntropy : public Kernel {
  public:
   explicit SoftmaxCrossEntropy(const KernelSpec& spec)
-      : logits_(AsMatrix(spec.call.inputs[0].shape)),
+      : dtype_(spec.call.inputs[0].dtype),
+        logits_(AsMatrix(spec.call.inputs[0].shape)),
         divisor_(spec.call.attributes.Float("divisor")) {}
 
-  // The exponentials of one row.
+  // The exponentials of one row, and in 16 bits the row in f32.
   int64_t workspace_bytes() const override {
-    return logits_.columns * static_cast<int64_t>(sizeof(float));
+    const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
+    return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
-    const float* const logits = arguments.input<float>(0);
     const int64_t* const targets = arguments.input<int64_t>(1);
     float* const log_sum_exp = arguments.output<float>(1);
-    LogSumExpRows(logits, logits_.rows, logits_.columns, static_cast<float*>(arguments.workspace),
-                  log_sum_exp);
+    float* const terms = static_cast<float*>(arguments.workspace);
     double sum = 0.0;
     for (int64_t row = 0; row < logits_.rows; ++row) {
       ZG_RETURN_IF_ERROR(CheckTarget("softmax_cross_entropy", row, targets[row], logits_.columns));
-      sum += static_cast<double>(log_sum_exp[row]) - logits[row * logits_.columns + targets[row]];
+      const float* const logits =
+          RowInF32(dtype_, arguments.inputs[0], row, logits_.columns, terms + logits_.columns);
+      LogSumExpRow(logits, logits_.columns, terms, log_sum_exp + row);
+      sum += static_cast<double>(log_sum_exp[row]) - logits[targets[row]];
     }
     arguments.output<float>(0)[0] = static_cast<float>(sum / divisor_);
     return Status::Ok();
   }
 
  private:
+  const DType dtype_;
   const MatrixShape logits_;
   const double divisor_;
 };
@@ -135,25 +198,38 @@ class SoftmaxCrossEntropy : public Kernel {
 class SoftmaxCrossEntropyGrad : public Kernel {
  public:
   explicit SoftmaxCrossEntropyGrad(const KernelSpec& spec)
-      : logits_(AsMatrix(spec.call.inputs[1].shape)),
+      : dtype_(spec.call.inputs[1].dtype),
+        logits_(AsMatrix(spec.call.inputs[1].shape)),
         divisor_(spec.call.attributes.Float("divisor")) {}
+
+  // In 16 bits a row in f32.
+  int64_t workspace_bytes() const override {
+    if (dtype_ == DType::kF32) return 0;
+    return logits_.columns * static_cast<int64_t>(sizeof(float));
+  }
 
   Status Run(const KernelArguments& arguments) override {
     const float scale = static_cast<float>(arguments.input<float>(0)[0] / divisor_);
-    const float* const logits = arguments.input<float>(1);
     const int64_t* const targets = arguments.input<int64_t>(2);
     const float* const log_sum_exp = arguments.input<float>(3);
-    float* const dlogits = arguments.output<float>(0);
+    char* const dlogits = arguments.output<char>(0);
+    const int64_t row_bytes = logits_.columns * SizeOf(dtype_);
+    float* const wide = static_cast<float*>(arguments.workspace);
     for (int64_t row = 0; row < logits_.rows; ++row) {
       ZG_RETURN_IF_ERROR(
           CheckTarget("softmax_cross_entropy_grad", row, targets[row], logits_.columns));
-      SoftmaxMinusOneHot(logits + row * logits_.columns, logits_.columns, log_sum_exp[row],
-                         targets[row], scale, dlogits + row * logits_.columns);
+      const float* const logits = RowInF32(dtype_, arguments.inputs[1], row, logits_.columns, wide);
+      char* const out = dlogits + row * row_bytes;
+      const bool is_f32 = dtype_ == DType::kF32;
+      SoftmaxMinusOneHot(logits, logits_.columns, log_sum_exp[row], targets[row], scale,
+                         is_f32 ? reinterpret_cast<float*>(out) : wide);
+      if (!is_f32) ConvertFloats(DType::kF32, wide, dtype_, out, logits_.columns);
     }
     return Status::Ok();
   }
 
  private:
+  const DType dtype_;
   const MatrixShape logits_;
   const double divisor_;
 };
@@ -161,10 +237,10 @@ class SoftmaxCrossEntropyGrad : public Kernel {
 }  // namespace
 
 void RegisterLossKernels(KernelRegistry& registry) {
-  registry.Register("mse_loss", MakeKernel<MseLoss>);
-  registry.Register("mse_loss_grad", MakeKernel<MseLossGrad>);
-  registry.Register("softmax_cross_entropy", MakeKernel<SoftmaxCrossEntropy>);
-  registry.Register("softmax_cross_entropy_grad", MakeKernel<SoftmaxCrossEntropyGrad>);
+  registry.Register("mse_loss", MakeAnyFloatKernel<MseLoss>);
+  registry.Register("mse_loss_grad", MakeAnyFloatKernel<MseLossGrad>);
+  registry.Register("softmax_cross_entropy", MakeAnyFloatKernel<SoftmaxCrossEntropy>);
+  registry.Register("softmax_cross_entropy_grad", MakeAnyFloatKernel<SoftmaxCrossEntropyGrad>);
 }
 
 }  // namespace zg

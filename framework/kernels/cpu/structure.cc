@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
@@ -61,12 +62,20 @@ class BucketPack : public Kernel {
   std::vector<Part> parts_;  // in the order of their offsets, as the op's shape rule demands
 };
 
+// 16-bit terms are widened a block at a time.
 class Accumulate : public Kernel {
  public:
   explicit Accumulate(const KernelSpec& spec)
-      : num_elements_(spec.outputs[0].shape.num_elements()) {}
+      : term_dtype_(spec.call.inputs[1].dtype),
+        num_elements_(spec.outputs[0].shape.num_elements()) {}
+
+  int64_t workspace_bytes() const override {
+    if (term_dtype_ == DType::kF32) return 0;
+    return kElementwiseBlock * static_cast<int64_t>(sizeof(float));
+  }
 
   Status Run(const KernelArguments& arguments) override {
+    if (term_dtype_ != DType::kF32) return RunHalf(arguments);
     const float* const accumulator = arguments.input<float>(0);
     const float* const gradient = arguments.input<float>(1);
     float* const out = arguments.output<float>(0);
@@ -80,7 +89,24 @@ class Accumulate : public Kernel {
   }
 
  private:
+  Status RunHalf(const KernelArguments& arguments) {
+    const char* const terms = arguments.input<char>(1);
+    float* const out = arguments.output<float>(0);
+    float* const block = static_cast<float*>(arguments.workspace);
+    const bool is_first = arguments.step->first_micro_step;
+    for (int64_t begin = 0; begin < num_elements_; begin += kElementwiseBlock) {
+      const int64_t count = std::min(kElementwiseBlock, num_elements_ - begin);
+      ConvertFloats(term_dtype_, terms + begin * SizeOf(term_dtype_), DType::kF32,
+                    is_first ? out + begin : block, count);
+      if (is_first) continue;
+      const float* const inputs[] = {arguments.input<float>(0) + begin, block};
+      add_->run(inputs, 0.0f, count, out + begin);
+    }
+    return Status::Ok();
+  }
+
   const ElementwiseOp* const add_ = FindElementwiseOp("add");
+  const DType term_dtype_;
   const int64_t num_elements_;
 };
 
@@ -91,7 +117,7 @@ void RegisterStructureKernels(KernelRegistry& registry) {
   registry.Register("bucket_pack", [](const KernelSpec& spec) -> StatusOr<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(std::make_unique<BucketPack>(spec));
   });
-  registry.Register("accumulate", MakeKernel<Accumulate>);
+  registry.Register("accumulate", MakeAnyFloatKernel<Accumulate>);
 }
 
 }  // namespace zg
