@@ -99,6 +99,24 @@ class SquareSum : public Kernel {
   const int64_t num_elements_;
 };
 
+class AddSquareSums : public Kernel {
+ public:
+  explicit AddSquareSums(const KernelSpec& spec)
+      : num_inputs_(static_cast<int>(spec.call.inputs.size())) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    ExactSum sum;
+    for (int i = 0; i < num_inputs_; ++i) sum.AddWords(arguments.input<int64_t>(i));
+    sum.Carry();
+    std::fill_n(arguments.output<int64_t>(0), kExactSumWords, 0);
+    sum.AddTo(arguments.output<int64_t>(0));
+    return Status::Ok();
+  }
+
+ private:
+  const int num_inputs_;
+};
+
 class UpdateControl : public Kernel {
  public:
   explicit UpdateControl(const KernelSpec& spec)
@@ -133,6 +151,7 @@ class UpdateControl : public Kernel {
 
 void RegisterGradientNormKernels(KernelRegistry& registry) {
   registry.Register("square_sum", MakeKernel<SquareSum>);
+  registry.Register("add_square_sums", MakeKernel<AddSquareSums>);
   registry.Register("update_control", MakeKernel<UpdateControl>);
 }
 
