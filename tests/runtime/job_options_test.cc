@@ -118,6 +118,7 @@ TEST(JobOptions, MicroBatchesAreSpreadOverTheRanks) {
 
 TEST(JobOptions, PathsAreCheckedAndNothingIsLeftBehind) {
   const std::string directory = testing::TempDir() + "/job_options_test";
+  std::filesystem::remove_all(directory);
   std::filesystem::create_directories(directory);
   JobOptions options;
   EXPECT_TRUE(CheckPaths(options).ok());
