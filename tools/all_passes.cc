@@ -64,6 +64,22 @@ PassDef Bucketing() {
   return def;
 }
 
+PassDef AccumulateGradients() {
+  PassDef def;
+  def.name = "accumulate-gradients";
+  def.doc = "Sum the gradients of a step's micro-batches; reduce_every: micro-batch or step.";
+  def.options = {{"reduce_every", std::string("micro-batch")}};
+  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    const std::string& every = options.String("reduce_every");
+    if (every != "micro-batch" && every != "step") {
+      return InvalidArgument("got reduce_every '{}', expected micro-batch or step", every);
+    }
+    return std::unique_ptr<Pass>(std::make_unique<zero::AccumulateGradients>(
+        zero::AccumulateGradientsOptions{every == "step"}));
+  };
+  return def;
+}
+
 PassDef ClipGradients() {
   PassDef def;
   def.name = "clip-gradients";
@@ -84,8 +100,7 @@ void RegisterAllPasses(PassRegistry& registry) {
   const auto add = [&](PassDef pass) { registry.Register(std::move(pass)); };
   add(AppendUpdate());
   add(Bucketing());
-  add(SimplePass<zero::AccumulateGradients>(
-      "Sum the gradients of a step's micro-batches on their owner."));
+  add(AccumulateGradients());
   add(SimplePass<zero::ShardOptimizerState>("ZeRO stage 1: each rank updates its part."));
   add(SimplePass<zero::ShardGradients>("ZeRO stage 2: reduce a gradient bucket once complete."));
   add(SimplePass<zero::ShardParameters>("ZeRO stage 3: gather parameters only while in use."));

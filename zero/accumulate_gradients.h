@@ -1,12 +1,16 @@
-// accumulate-gradients: sums the gradients of a step's micro-batches on the rank that owns them.
+// accumulate-gradients: sums the gradients of a step's micro-batches.
 //
 // Requires: bucketing and infer-sbp have run, and no collectives are inserted yet.
 //
 // Ensures: when a rank computes more than one micro-batch per step, every gradient bucket is folded
-// into an accumulator, sharded whatever the stage, in micro-batch order: ((g0 + g1) + g2) + ....
-// The fold does not know how many ranks there are, so the same micro-batches give the same bits on
-// any number of them. On several ranks it stands at the end of backward, where the full-size
-// gradients are still whole; on one rank right after the gradient.
+// into an accumulator on its owner, sharded whatever the stage, in micro-batch order:
+// ((g0 + g1) + g2) + .... The fold does not know how many ranks there are, so the same
+// micro-batches give the same bits on any number of them. On several ranks it stands at the end of
+// backward, where the full-size gradients are still whole; on one rank right after the gradient.
+// Sums are in f32; the update reads a 16-bit gradient's sum rounded, as a reduction alone gives it.
+// With reduce_once_per_step every rank folds its own gradients, right after they are packed, into
+// an accumulator of full size with placement P; the update reads that, so that the sum over the
+// ranks happens there. The bits do not depend on the stage, but on the number of ranks.
 //
 // Before:
 //   update:
@@ -20,6 +24,16 @@
 //   update:
 //     %n = sgd_update %bucket0, %bucket0.grad.sum
 //
+// After, reduce_once_per_step:
+//   variables:
+//     %bucket0.grad.sum: f32[64] {P} @gradients = variable
+//   backward:
+//     %bucket0.grad: f32[64] {P} @gradients = bucket_pack ...
+//     %a: f32[64] {P} @gradients = accumulate %bucket0.grad.sum, %bucket0.grad
+//     assign %bucket0.grad.sum, %a
+//   update:
+//     %n = sgd_update %bucket0, %bucket0.grad.sum
+//
 // No-op when every rank computes one micro-batch per step.
 #pragma once
 
@@ -27,10 +41,18 @@
 
 namespace zg::zero {
 
+struct AccumulateGradientsOptions {
+  bool reduce_once_per_step = false;
+};
+
 class AccumulateGradients : public Pass {
  public:
+  explicit AccumulateGradients(AccumulateGradientsOptions options = {}) : options_(options) {}
   std::string_view name() const override { return "accumulate-gradients"; }
   StatusOr<bool> Run(Graph& graph) const override;
+
+ private:
+  AccumulateGradientsOptions options_;
 };
 
 }  // namespace zg::zero

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/ir/builder.h"
+#include "framework/passes/scale_loss.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
@@ -62,9 +63,13 @@ class NormBuilder {
   }
 
   StatusOr<Value*> Control(const std::vector<Value*>& all_sums, double max_norm) {
-    ZG_ASSIGN_OR_RETURN(const std::vector<Value*> sums, Combine(all_sums));
+    ZG_ASSIGN_OR_RETURN(std::vector<Value*> sums, Combine(all_sums));
+    const StoredTensor* scaler = graph_.FindTensor(kLossScaler);
+    if (scaler != nullptr) sums.push_back(scaler->storage);
     const std::vector<Value*> outputs =
-        builder_.Ops("update_control", sums, {{"max_norm", max_norm}}, "control");
+        builder_.Ops(scaler == nullptr ? "update_control" : "scaled_update_control", sums,
+                     {{"max_norm", max_norm}}, "control");
+    if (scaler != nullptr) builder_.Ops("assign", {scaler->storage, outputs[2]});
     ZG_RETURN_IF_ERROR(builder_.status());
     for (Value* output : outputs) {
       if (!sums[0]->sbp.empty()) output->sbp = AllBroadcast(graph_.mesh());

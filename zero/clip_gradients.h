@@ -9,7 +9,9 @@
 // once. Partial sums are added up before they cross between ranks. One update_control makes of them
 // a control that every update node reads, and the norm, which is an output of the program. Square
 // sums are exact whole numbers, so neither the stage nor the number of ranks nor the buckets' size
-// changes a bit. A gradient that is a pending sum gets a `place` that both readers share.
+// changes a bit. A gradient that is a pending sum gets a `place` that both readers share. With a
+// loss scaler (scale-loss), a scaled_update_control takes the scale out of the gradients, leaves out
+// steps whose norm is not finite and gives the next state.
 //
 // Before:
 //   update:
@@ -35,6 +37,7 @@ namespace zg::zero {
 
 class ClipGradients : public Pass {
  public:
+  // max_norm 0: for the loss scaler alone.
   explicit ClipGradients(double max_norm) : max_norm_(max_norm) {}
   std::string_view name() const override { return "clip-gradients"; }
   StatusOr<bool> Run(Graph& graph) const override;

@@ -6,10 +6,14 @@ namespace zg::zero {
 namespace {
 
 // The node that takes the full-size gradient: its `place`, or the `accumulate` into the variable
-// that the update reads.
+// that the update reads. Null for an accumulator of full size, which stays until the update.
 Node* ReductionOf(const Node& update) {
   Value* gradient = update.inputs[1];
-  if (gradient->producer->op->name == "place") return gradient->producer;
+  if (gradient->producer->op->name == "place") {
+    const bool is_accumulated = VariableOf(gradient)->producer->op->name == "variable";
+    return is_accumulated ? nullptr : gradient->producer;
+  }
+  if (gradient->producer->op->name == "cast") gradient = gradient->producer->inputs[0];
   for (Node* user : gradient->users) {
     if (user->op->name == "accumulate") return user;
   }

@@ -18,7 +18,8 @@
 //     %g.shard: f32[64] {S(0)} @gradients = place %g (sbp="{S(0)}")
 //     ... (the rest of backward)
 //
-// No-op on one rank, and for buckets marked replicated.
+// No-op on one rank, for buckets marked replicated, and where accumulate-gradients reduces once per
+// step: accumulators of full size stay.
 #pragma once
 
 #include "framework/passes/pass.h"

@@ -14,7 +14,10 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
   PipelineOptions options;
   options.train = graph.optimizer().has_value();
   options.stage = config.zero.stage;
+  options.dtype = config.dtype;
+  options.recompute = config.recompute;
   options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
+  options.accumulation = {config.reduce_every == nn::ReduceEvery::kStep};
   options.max_grad_norm = config.max_grad_norm;
   if (options.train) {
     ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));
@@ -61,7 +64,7 @@ StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& 
   ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
     return feed(micro_step * communicator.size() + communicator.rank());
   }));
-  if (config_.max_grad_norm > 0) {
+  if (config_.max_grad_norm > 0 || config_.dtype == DType::kF16) {  // f16 needs it for its scale
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
   }
   return Scalar("loss");

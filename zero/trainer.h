@@ -78,10 +78,10 @@ class Trainer {
   std::optional<float> grad_norm() const { return grad_norm_; }
 
   StatusOr<TensorDigest> DigestParameters() {
-    return DigestTensors(*executor_, MemoryCategory::kParameters);
+    return DigestTensors(*executor_, TensorRole::kParameter);
   }
   StatusOr<TensorDigest> DigestOptimizerState() {
-    return DigestTensors(*executor_, MemoryCategory::kOptimizerState);
+    return DigestTensors(*executor_, TensorRole::kOptimizerState);
   }
   Executor& executor() { return *executor_; }
   const nn::ResolvedConfig& config() const { return config_; }

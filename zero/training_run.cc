@@ -147,6 +147,10 @@ void Configure(const Job& job, nn::GraphConfig& config) {
                       .shard_min_elements = options.shard_min_elements});
   config.set_micro_batches(options.micro_batches);
   if (options.clip_norm > 0) config.clip_gradients(options.clip_norm);
+  config.set_dtype(ParseDType(options.dtype).value());  // one of the flag's choices
+  config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
+                                                         : nn::ReduceEvery::kMicroBatch);
+  for (const std::string& modules : options.recompute) config.recompute(modules);
 }
 
 StatusOr<int64_t> ResidentBytesNow() {

@@ -52,9 +52,9 @@ struct Range {
 CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
   CallRecord record;
   uint64_t hash = Mix(Mix(0, call.operation), call.name);
-  for (int64_t word :
-       {call.count, call.input.offset, call.input.rank_stride, call.output.offset,
-        call.output.rank_stride, static_cast<int64_t>(call.dtype), int64_t{call.accumulate}}) {
+  for (int64_t word : {call.count, call.input.offset, call.input.rank_stride, call.output.offset,
+                       call.output.rank_stride, static_cast<int64_t>(call.types.terms),
+                       static_cast<int64_t>(call.types.sum), int64_t{call.accumulate}}) {
     hash = Mix(hash, static_cast<uint64_t>(word));
   }
   record.hash = hash;
@@ -62,7 +62,7 @@ CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
   record.count = call.count;
   record.input = call.input;
   record.output = call.output;
-  record.dtype = call.dtype;
+  record.types = call.types;
   record.accumulate = call.accumulate;
   CopyText(call.operation, record.operation);
   CopyText(call.name, record.name);
@@ -81,7 +81,7 @@ std::string DescribeInFull(const CallRecord& record) {
   };
   return fmt::format("{} '{}' (call {}; count {} of {}, input at {}, output at {}{})",
                      Text(record.operation), Text(record.name), record.sequence, record.count,
-                     DTypeName(record.dtype), operand(record.input), operand(record.output),
+                     DTypeName(record.types.terms), operand(record.input), operand(record.output),
                      record.accumulate ? ", accumulate" : "");
 }
 
@@ -103,18 +103,17 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
   }
   const bool is_reduction =
       kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-  const int64_t element_bytes = SizeOf(call.dtype);
-  const int64_t total_bytes = call.count * (is_reduction ? element_bytes : num_ranks);
+  const int64_t term_bytes = is_reduction ? SizeOf(call.types.terms) : num_ranks;
+  const int64_t sum_bytes = is_reduction ? SizeOf(call.types.sum) : num_ranks;
   if (kind == CollectiveKind::kReduceScatter && call.count % num_ranks != 0) {
     return error(fmt::format("{} elements do not divide by {} ranks", call.count, num_ranks));
   }
-  const int64_t part_bytes = total_bytes / num_ranks;
-
-  Range input{call.input.OffsetOn(rank), total_bytes};
-  Range output{call.output.OffsetOn(rank), total_bytes};
+  Range input{call.input.OffsetOn(rank), call.count * term_bytes};
+  Range output{call.output.OffsetOn(rank), call.count * sum_bytes};
+  const int64_t part_bytes = input.bytes / num_ranks;
   bool in_place = false;
   if (kind == CollectiveKind::kReduceScatter) {
-    output.bytes = part_bytes;
+    output.bytes /= num_ranks;
     in_place = output.begin == input.begin + rank * part_bytes;
   } else if (kind == CollectiveKind::kAllGather) {
     input.bytes = part_bytes;
@@ -123,14 +122,21 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
     in_place = output.begin == input.begin;
   }
 
-  for (const auto& [what, range] : {std::pair("input", input), std::pair("output", output)}) {
+  struct Operand {
+    const char* what;
+    Range range;
+    DType dtype;
+  };
+  for (const Operand& operand :
+       {Operand{"input", input, call.types.terms}, Operand{"output", output, call.types.sum}}) {
+    const Range& range = operand.range;
     if (!range.IsIn(arena_bytes)) {
-      return error(fmt::format("{} [{}, {}) is not in the arena of {} bytes", what, range.begin,
-                               range.end(), arena_bytes));
+      return error(fmt::format("{} [{}, {}) is not in the arena of {} bytes", operand.what,
+                               range.begin, range.end(), arena_bytes));
     }
-    if (is_reduction && range.begin % element_bytes != 0) {
-      return error(
-          fmt::format("{} at {} is not aligned for {}", what, range.begin, DTypeName(call.dtype)));
+    if (is_reduction && range.begin % SizeOf(operand.dtype) != 0) {
+      return error(fmt::format("{} at {} is not aligned for {}", operand.what, range.begin,
+                               DTypeName(operand.dtype)));
     }
   }
   if (input.Overlaps(output) && !(in_place && !call.accumulate)) {

@@ -18,7 +18,7 @@ struct CollectiveCall {
   int64_t count = 0;  // elements of a reduction, bytes per part of the others
   ArenaOperand input;
   ArenaOperand output;
-  DType dtype = DType::kU8;  // of a reduction
+  ReductionTypes types = DType::kU8;  // of a reduction
   bool accumulate = false;
 };
 
@@ -29,10 +29,10 @@ struct CallRecord {
   int64_t count = 0;
   ArenaOperand input;
   ArenaOperand output;
-  DType dtype = DType::kU8;
+  ReductionTypes types = DType::kU8;
   bool accumulate = false;
   char operation[16] = {};
-  char name[115] = {};  // longer names are cut short
+  char name[111] = {};  // longer names are cut short
 };
 static_assert(sizeof(CallRecord) == 3 * 64);
 

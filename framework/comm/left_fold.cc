@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/base/check.h"
+#include "framework/tensor/half.h"
 
 // Highway compiles the part up to HWY_AFTER_NAMESPACE once per instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -96,15 +97,47 @@ void Fold(const void* const* untyped_inputs, int num_inputs, int64_t elements, v
   FoldMany(inputs, num_inputs, elements, static_cast<T*>(output));
 }
 
-void LeftFoldImpl(DType dtype, const void* const* inputs, int num_inputs, int64_t elements,
-                  void* output) {
-  switch (dtype) {
+// 16-bit terms: block by block, with the running sum of a block in f32 in the L1 cache.
+template <typename Term, typename Sum>
+void FoldHalf(bool continues, const void* const* inputs, int num_inputs, int64_t elements,
+              void* output) {
+  constexpr int64_t kBlockElements = 2048;
+  alignas(64) float sum[kBlockElements];
+  for (int64_t begin = 0; begin < elements; begin += kBlockElements) {
+    const int64_t count = std::min(kBlockElements, elements - begin);
+    if (continues) {
+      const Sum* const start = static_cast<const Sum*>(inputs[0]) + begin;
+      for (int64_t i = 0; i < count; ++i) sum[i] = ToF32(start[i]);
+    } else {
+      const Term* const first = static_cast<const Term*>(inputs[0]) + begin;
+      for (int64_t i = 0; i < count; ++i) sum[i] = ToF32(first[i]);
+    }
+    for (int k = 1; k < num_inputs; ++k) {
+      const Term* const term = static_cast<const Term*>(inputs[k]) + begin;
+      for (int64_t i = 0; i < count; ++i) sum[i] += ToF32(term[i]);
+    }
+    Sum* const out = static_cast<Sum*>(output) + begin;
+    for (int64_t i = 0; i < count; ++i) out[i] = FromF32<Sum>(sum[i]);
+  }
+}
+
+void LeftFoldImpl(ReductionTypes types, bool continues, const void* const* inputs, int num_inputs,
+                  int64_t elements, void* output) {
+  switch (types.terms) {
     case DType::kF32:
       return Fold<float>(inputs, num_inputs, elements, output);
     case DType::kI64:
       return Fold<int64_t>(inputs, num_inputs, elements, output);
+    case DType::kBF16:
+      return types.sum == DType::kF32
+                 ? FoldHalf<BFloat16, float>(continues, inputs, num_inputs, elements, output)
+                 : FoldHalf<BFloat16, BFloat16>(continues, inputs, num_inputs, elements, output);
+    case DType::kF16:
+      return types.sum == DType::kF32
+                 ? FoldHalf<Float16, float>(continues, inputs, num_inputs, elements, output)
+                 : FoldHalf<Float16, Float16>(continues, inputs, num_inputs, elements, output);
     default:
-      ZG_CHECK(false, "no sum over ranks in {}", DTypeName(dtype));
+      ZG_CHECK(false, "no sum over ranks in {}", DTypeName(types.terms));
   }
 }
 
@@ -116,11 +149,11 @@ namespace zg {
 
 HWY_EXPORT(LeftFoldImpl);
 
-void LeftFold(DType dtype, const void* const* inputs, int num_inputs, int64_t elements,
-              void* output) {
+void LeftFold(ReductionTypes types, bool continues, const void* const* inputs, int num_inputs,
+              int64_t elements, void* output) {
   ZG_CHECK(num_inputs >= 1 && elements >= 0, "{} inputs, {} elements", num_inputs, elements);
   if (elements == 0) return;  // Empty buffers may be null.
-  HWY_DYNAMIC_DISPATCH(LeftFoldImpl)(dtype, inputs, num_inputs, elements, output);
+  HWY_DYNAMIC_DISPATCH(LeftFoldImpl)(types, continues, inputs, num_inputs, elements, output);
 }
 
 }  // namespace zg

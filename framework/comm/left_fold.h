@@ -5,13 +5,14 @@
 
 #include <cstdint>
 
-#include "framework/tensor/dtype.h"
+#include "framework/comm/reduction_types.h"
 
 namespace zg {
 
-// output[i] = ((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + ... for i < elements, in f32 or i64.
-// Needs at least one input; `output` may be one of them and overlaps no other.
-void LeftFold(DType dtype, const void* const* inputs, int num_inputs, int64_t elements,
-              void* output);
+// output[i] = ((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + ... for i < elements. With
+// `continues`, inputs[0] is a sum to go on from, of the sum's type; the others are terms. Needs at
+// least one input; `output` may be one of them, if of the same type, and overlaps no other.
+void LeftFold(ReductionTypes types, bool continues, const void* const* inputs, int num_inputs,
+              int64_t elements, void* output);
 
 }  // namespace zg

@@ -64,11 +64,11 @@ class MpiMessageCommunicator : public Communicator {
 
   StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) override;
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
-                       int64_t elements, DType dtype, bool accumulate) override;
+                       int64_t elements, ReductionTypes types, bool accumulate) override;
   Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
                    int64_t part_bytes) override;
   Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
-                   DType dtype, bool accumulate) override;
+                   ReductionTypes types, bool accumulate) override;
   Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
                   int64_t part_bytes) override;
   Status Barrier(std::string_view name) override;
@@ -88,8 +88,8 @@ class MpiMessageCommunicator : public Communicator {
   Status SendPart(const std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
   Status ReceivePart(std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
 
-  Status FoldParts(const std::byte* input, const Parts& parts, DType dtype, bool accumulate,
-                   std::byte* output);
+  Status FoldParts(const std::byte* input, const Parts& parts, ReductionTypes types,
+                   bool accumulate, std::byte* output);
   Status GatherParts(const std::byte* own, const Parts& parts, std::byte* output);
 
   std::byte* At(ArenaOperand operand) const { return arena_.data() + operand.OffsetOn(rank_); }
@@ -144,8 +144,8 @@ Status MpiMessageCommunicator::Start(CollectiveKind kind, const CollectiveCall& 
   ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank_, num_ranks_, arena_bytes_));
   const bool is_reduction =
       kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-  CountTraffic(kind, is_reduction ? call.count : call.count * num_ranks_,
-               is_reduction ? SizeOf(call.dtype) : 1);
+  CountTraffic(kind, is_reduction ? BytesSent(kind, call.count, call.types, num_ranks_)
+                                  : BytesSent(kind, call.count * num_ranks_, 1, num_ranks_));
   return Enter(call);
 }
 
@@ -205,9 +205,10 @@ Status MpiMessageCommunicator::ReceivePart(std::byte* data, int64_t bytes, int p
   return Status::Ok();
 }
 
-// Part p of `input` goes to rank p; this rank's part of every rank is folded into `output`.
-Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& parts, DType dtype,
-                                         bool accumulate, std::byte* output) {
+// Part p of `input` goes to rank p; this rank's part of every rank is folded into `output`. `parts`
+// are those of the terms.
+Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& parts,
+                                         ReductionTypes types, bool accumulate, std::byte* output) {
   const int64_t chunk = chunk_bytes_;
   std::byte* const workspace = arena_.data() + workspace_offset_;
   const auto received = [&](int slot, int peer) {
@@ -244,15 +245,16 @@ Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& pa
     const int slot = static_cast<int>(step % kDepth);
     ZG_RETURN_IF_ERROR(Finish(requests[slot]));
     if (const int64_t count = chunk_count(rank_, step); count > 0) {
-      std::byte* const sums = output + step * chunk;
+      const int64_t elements = count / SizeOf(types.terms);
+      std::byte* const sums = output + step * (chunk / SizeOf(types.terms)) * SizeOf(types.sum);
       fold_inputs_.clear();
       if (accumulate) fold_inputs_.push_back(sums);
       for (int rank = 0; rank < num_ranks_; ++rank) {
         fold_inputs_.push_back(rank == rank_ ? input + parts.begin(rank_) + step * chunk
                                              : received(slot, rank));
       }
-      LeftFold(dtype, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
-               count / SizeOf(dtype), sums);
+      LeftFold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
+               elements, sums);
     }
     if (step + kDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kDepth));
   }
@@ -275,12 +277,12 @@ Status MpiMessageCommunicator::GatherParts(const std::byte* own, const Parts& pa
 }
 
 Status MpiMessageCommunicator::ReduceScatter(std::string_view name, ArenaOperand input,
-                                             ArenaOperand output, int64_t elements, DType dtype,
-                                             bool accumulate) {
+                                             ArenaOperand output, int64_t elements,
+                                             ReductionTypes types, bool accumulate) {
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter,
-                           {"reduce_scatter", name, elements, input, output, dtype, accumulate}));
-  const int64_t bytes = elements * SizeOf(dtype);
-  return FoldParts(At(input), {bytes, bytes / num_ranks_}, dtype, accumulate, At(output));
+                           {"reduce_scatter", name, elements, input, output, types, accumulate}));
+  const int64_t bytes = elements * SizeOf(types.terms);
+  return FoldParts(At(input), {bytes, bytes / num_ranks_}, types, accumulate, At(output));
 }
 
 Status MpiMessageCommunicator::AllGather(std::string_view name, ArenaOperand input,
@@ -291,15 +293,16 @@ Status MpiMessageCommunicator::AllGather(std::string_view name, ArenaOperand inp
 }
 
 Status MpiMessageCommunicator::AllReduce(std::string_view name, ArenaOperand input,
-                                         ArenaOperand output, int64_t elements, DType dtype,
-                                         bool accumulate) {
+                                         ArenaOperand output, int64_t elements,
+                                         ReductionTypes types, bool accumulate) {
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kAllReduce,
-                           {"all_reduce", name, elements, input, output, dtype, accumulate}));
+                           {"all_reduce", name, elements, input, output, types, accumulate}));
   const int64_t part = (elements + num_ranks_ - 1) / num_ranks_;
-  const Parts parts{elements * SizeOf(dtype), part * SizeOf(dtype)};
-  std::byte* const own_part = At(output) + parts.begin(rank_);
-  ZG_RETURN_IF_ERROR(FoldParts(At(input), parts, dtype, accumulate, own_part));
-  return GatherParts(own_part, parts, At(output));
+  const Parts terms{elements * SizeOf(types.terms), part * SizeOf(types.terms)};
+  const Parts sums{elements * SizeOf(types.sum), part * SizeOf(types.sum)};
+  std::byte* const own_part = At(output) + sums.begin(rank_);
+  ZG_RETURN_IF_ERROR(FoldParts(At(input), terms, types, accumulate, own_part));
+  return GatherParts(own_part, sums, At(output));
 }
 
 Status MpiMessageCommunicator::AllToAll(std::string_view name, ArenaOperand input,

@@ -52,8 +52,8 @@ Status PeerMemoryCollectives::Start(CollectiveKind kind, const CollectiveCall& c
   ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank_, num_ranks_, arena_bytes_));
   const bool is_reduction =
       kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-  CountTraffic(kind, is_reduction ? call.count : call.count * num_ranks_,
-               is_reduction ? SizeOf(call.dtype) : 1);
+  CountTraffic(kind, is_reduction ? BytesSent(kind, call.count, call.types, num_ranks_)
+                                  : BytesSent(kind, call.count * num_ranks_, 1, num_ranks_));
   return rendezvous_.Enter(call);
 }
 
@@ -62,15 +62,16 @@ void PeerMemoryCollectives::Fold(const CollectiveCall& call, int64_t begin, int6
   fold_inputs_.clear();
   if (call.accumulate) fold_inputs_.push_back(output);
   for (int rank = 0; rank < num_ranks_; ++rank) {
-    fold_inputs_.push_back(Peer(call.input, rank) + begin * SizeOf(call.dtype));
+    fold_inputs_.push_back(Peer(call.input, rank) + begin * SizeOf(call.types.terms));
   }
-  LeftFold(call.dtype, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()), count, output);
+  LeftFold(call.types, call.accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
+           count, output);
 }
 
 Status PeerMemoryCollectives::ReduceScatter(std::string_view name, ArenaOperand input,
-                                            ArenaOperand output, int64_t elements, DType dtype,
-                                            bool accumulate) {
-  const CollectiveCall call = {"reduce_scatter", name, elements, input, output, dtype, accumulate};
+                                            ArenaOperand output, int64_t elements,
+                                            ReductionTypes types, bool accumulate) {
+  const CollectiveCall call = {"reduce_scatter", name, elements, input, output, types, accumulate};
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter, call));
   const int64_t part = elements / num_ranks_;
   Fold(call, rank_ * part, part, Own(output));
@@ -90,11 +91,11 @@ Status PeerMemoryCollectives::AllGather(std::string_view name, ArenaOperand inpu
 }
 
 Status PeerMemoryCollectives::AllReduce(std::string_view name, ArenaOperand input,
-                                        ArenaOperand output, int64_t elements, DType dtype,
+                                        ArenaOperand output, int64_t elements, ReductionTypes types,
                                         bool accumulate) {
-  const CollectiveCall call = {"all_reduce", name, elements, input, output, dtype, accumulate};
+  const CollectiveCall call = {"all_reduce", name, elements, input, output, types, accumulate};
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kAllReduce, call));
-  if (elements * SizeOf(dtype) <= MaxSmallBytes(num_ranks_)) return SmallAllReduce(call);
+  if (elements * SizeOf(types.sum) <= MaxSmallBytes(num_ranks_)) return SmallAllReduce(call);
   return LargeAllReduce(call);
 }
 
@@ -103,7 +104,7 @@ Status PeerMemoryCollectives::SmallAllReduce(const CollectiveCall& call) {
   const bool in_place = Own(call.input) == output;
   Fold(call, 0, call.count, in_place ? small_sum_.get() : output);
   ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());
-  if (in_place) std::memcpy(output, small_sum_.get(), call.count * SizeOf(call.dtype));
+  if (in_place) std::memcpy(output, small_sum_.get(), call.count * SizeOf(call.types.sum));
   return Status::Ok();
 }
 
@@ -112,7 +113,7 @@ Status PeerMemoryCollectives::LargeAllReduce(const CollectiveCall& call) {
   const auto begin_of = [&](int rank) { return std::min(rank * chunk, call.count); };
   const auto count_of = [&](int rank) { return begin_of(rank + 1) - begin_of(rank); };
 
-  const int64_t element_bytes = SizeOf(call.dtype);
+  const int64_t element_bytes = SizeOf(call.types.sum);
   std::byte* const output = Own(call.output);
   Fold(call, begin_of(rank_), count_of(rank_), output + begin_of(rank_) * element_bytes);
   ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());

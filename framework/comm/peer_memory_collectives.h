@@ -23,11 +23,11 @@ class PeerMemoryCollectives : public Communicator {
   int64_t workspace_bytes() const final { return 0; }
 
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
-                       int64_t elements, DType dtype, bool accumulate) final;
+                       int64_t elements, ReductionTypes types, bool accumulate) final;
   Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
                    int64_t part_bytes) final;
   Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
-                   DType dtype, bool accumulate) final;
+                   ReductionTypes types, bool accumulate) final;
   Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
                   int64_t part_bytes) final;
   Status Barrier(std::string_view name) final;

@@ -160,6 +160,10 @@ StatusOr<ResolvedConfig> Graph::Finish() {
   }
   StatusOr<ResolvedConfig> resolved = config_.Resolve(num_ranks_);
   if (!resolved.ok()) return resolved.status().WithContext("graph " + ir_.name());
+  if (!optimizer_.has_value() && !resolved->recompute.empty()) {
+    return InvalidArgument("graph {}: recompute('{}') is for training, but train() was not called",
+                           ir_.name(), resolved->recompute[0].text());
+  }
   ir_.set_micro_batches(resolved->micro_batches);
   is_finished_ = true;
   return resolved;

@@ -7,8 +7,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/base/status.h"
+#include "framework/ir/scope_pattern.h"
+#include "framework/tensor/dtype.h"
 
 namespace zg::nn {
 
@@ -23,10 +26,24 @@ struct ZeroConfig {
   int64_t shard_min_elements = 0;
 };
 
+// When the gradients of a step's micro-batches are summed over the ranks. The two differ where a
+// rank computes several micro-batches per step.
+enum class ReduceEvery {
+  // After every micro-batch, into an accumulator that lies split over the ranks. The sum is a left
+  // fold over the micro-batches, so the bits do not depend on the number of ranks.
+  kMicroBatch,
+  // Once per step: every rank sums its own micro-batches in an accumulator of full size. Fewer
+  // bytes are sent; the bits depend on the number of ranks, but not on the stage.
+  kStep,
+};
+
 struct ResolvedConfig {
   ZeroConfig zero;
   int64_t micro_batches = 1;  // per step, over all ranks; a multiple of their number
-  double max_grad_norm = 0;   // 0: gradients are not clipped
+  DType dtype = DType::kF32;  // of what the model computes
+  ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
+  std::vector<ScopePattern> recompute;
+  double max_grad_norm = 0;  // 0: gradients are not clipped
 };
 
 class GraphConfig {
@@ -36,6 +53,16 @@ class GraphConfig {
   // How many micro-batches a step consists of, over all ranks. Default: one per rank.
   void set_micro_batches(int64_t count) { micro_batches_ = count; }
 
+  // f32 (the default), or mixed precision with bf16 or f16: the model computes in 16 bits, losses,
+  // statistics and sums over ranks are in f32, and the optimizer updates f32 masters.
+  void set_dtype(DType dtype) { dtype_ = dtype; }
+
+  // Activation checkpointing: what these modules compute in forward and need in backward is
+  // computed again there, instead of being kept. "blocks.*" makes a segment of each block
+  // (ir/scope_pattern.h); several patterns are joined by commas or given by several calls.
+  void recompute(const std::string& modules) { recompute_.push_back(modules); }
+
+  void set_reduce_every(ReduceEvery reduce_every) { reduce_every_ = reduce_every; }
   // Scales the gradients of a step so that the norm of all of them together is at most `max_norm`,
   // as torch.nn.utils.clip_grad_norm_ does.
   void clip_gradients(double max_norm) { max_grad_norm_ = max_norm; }
@@ -52,7 +79,8 @@ class GraphConfig {
   void disable_group_boxing_by_dst_parallel(bool disabled = true);
 
   // Errors: a value out of its range; a switch without those before it; enable_zero and the
-  // switches asking for different stages; micro-batches that ranks cannot share evenly.
+  // switches asking for different stages; micro-batches that ranks cannot share evenly; a malformed
+  // pattern of modules.
   StatusOr<ResolvedConfig> Resolve(int num_ranks) const;
 
  private:
@@ -75,6 +103,9 @@ class GraphConfig {
   std::optional<Enabled> enabled_;    // these two
   std::optional<Switches> switches_;  // once any of them is set
   std::optional<int64_t> micro_batches_;
+  DType dtype_ = DType::kF32;
+  ReduceEvery reduce_every_ = ReduceEvery::kMicroBatch;
+  std::vector<std::string> recompute_;
   std::optional<double> max_grad_norm_;
 };
 

@@ -18,13 +18,13 @@ OpDef SquareSum() {
   OpDef op;
   op.name = "square_sum";
   op.doc =
-      "The sum of g^2 over a flat f32 gradient, exact in the form of ExactSum. Its terms are sums "
+      "The sum of g^2 over a flat gradient, exact in the form of ExactSum. Its terms are sums "
       "of 16 consecutive squares, added in a fixed order, so that it is the same for every way of "
       "cutting g at multiples of 16 elements.";
   op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
     const TensorType& g = call.inputs[0];
-    if (g.dtype != DType::kF32 || g.shape.num_dims() != 1) {
-      return Rejected(call, names, "g is not a flat f32 value");
+    if (!IsFloat(g.dtype) || g.shape.num_dims() != 1) {
+      return Rejected(call, names, "g is not a flat floating-point value");
     }
     if (g.shape.num_elements() > kBlockElements * kExactSumMaxTerms) {
       return Rejected(call, names, "g has more than 2^35 elements");

@@ -5,6 +5,7 @@
 #include "framework/ops/activation.h"
 #include "framework/ops/attention.h"
 #include "framework/ops/broadcast.h"
+#include "framework/ops/cast.h"
 #include "framework/ops/collectives.h"
 #include "framework/ops/dropout.h"
 #include "framework/ops/elementwise.h"
@@ -13,6 +14,7 @@
 #include "framework/ops/gradient_norm.h"
 #include "framework/ops/layer_norm.h"
 #include "framework/ops/linear.h"
+#include "framework/ops/loss_scaling.h"
 #include "framework/ops/losses.h"
 #include "framework/ops/optimizer.h"
 #include "framework/ops/structure.h"
@@ -23,6 +25,7 @@ void RegisterComputeOps(OpRegistry& registry) {
   RegisterActivationOps(registry);
   RegisterAttentionOps(registry);
   RegisterBroadcastOps(registry);
+  RegisterCastOp(registry);
   RegisterDropoutOps(registry);
   RegisterElementwiseOps(registry);
   RegisterEmbeddingOps(registry);
@@ -31,6 +34,7 @@ void RegisterComputeOps(OpRegistry& registry) {
   RegisterLayerNormOps(registry);
   RegisterLinearOps(registry);
   RegisterLossOps(registry);
+  RegisterLossScalingOps(registry);
   RegisterOptimizerOps(registry);
 }
 

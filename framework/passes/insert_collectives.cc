@@ -55,7 +55,7 @@ StatusOr<bool> LowerAccumulate(Graph& graph, Node* node) {
   Value* accumulator = node->inputs[0];
   Value* term = node->inputs[1];
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
-    if (!term->sbp[axis].is_partial()) continue;
+    if (!term->sbp[axis].is_partial() || accumulator->sbp[axis].is_partial()) continue;
     Builder builder = BuilderBefore(graph, node);
     Attributes attributes = {{"axis", int64_t{axis}}};
     const bool split = accumulator->sbp[axis].is_split();

@@ -5,7 +5,7 @@
 // Ensures: no `place` is left, and every node's inputs have the placements of one of its
 // signatures. Each mismatch is one op of the boxing table (boxing.h) right before the consumer;
 // `place` becomes the same ops where it stands. An `accumulate` of a partial value becomes a
-// collective that folds into the accumulator.
+// collective that folds into the accumulator, unless that is partial as well.
 //
 // Before, with %p: f32[64] {P} and %w: f32[64] {B}:
 //   %s: f32[64] {S(0)} = place %w (sbp="{S(0)}")

@@ -36,6 +36,12 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddInt("batch", &options->batch, AtLeast(1), "samples per micro-batch");
   flags->AddInt("micro-batches", &options->micro_batches, AtLeast(0),
                 "micro-batches per step over all ranks; 0 for one per rank");
+  flags->AddChoice("reduce-every", &options->reduce_every, {"micro-batch", "step"},
+                   "when gradients are summed over the ranks");
+  flags->AddStrings("recompute", &options->recompute,
+                    "modules whose activations are computed again in backward instead of kept, "
+                    "such as 'blocks.*'",
+                    "PATTERN");
   flags->AddChoice("dtype", &options->dtype, {"f32", "bf16", "f16"}, "what is computed in");
   flags->AddInt("seed", &options->seed, AtLeast(0), "of initial values, data order and dropout");
   flags->AddDouble("clip-norm", &options->clip_norm, AtLeast(0),
@@ -82,10 +88,6 @@ Status CheckSupported(const JobOptions& options) {
   if (options.device != "cpu") {
     return InvalidArgument("--device: got '{}', but this build has CPU kernels only; use cpu",
                            options.device);
-  }
-  if (options.dtype != "f32") {
-    return InvalidArgument("--dtype: got '{}', but this build computes in f32 only; use f32",
-                           options.dtype);
   }
   if (options.threads != 1) {
     return InvalidArgument(

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "framework/base/env.h"
 #include "framework/base/status.h"
@@ -27,6 +28,8 @@ struct JobOptions {
   int threads = 1;  // per rank
   double bucket_mb = 16;
   int64_t shard_min_elements = 0;
+  std::string reduce_every = "micro-batch";
+  std::vector<std::string> recompute;                   // patterns of modules
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.

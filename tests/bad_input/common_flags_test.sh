@@ -57,6 +57,7 @@ reject "--ranks: got '1025', expected a whole number from 1 to 1024" --ranks 102
 reject "--micro-batches: got 3, expected a multiple of the 2 ranks" --ranks 2 --micro-batches 3
 
 reject "--device: got 'tpu', expected cpu or cuda" --device tpu
+reject "--reduce-every: got 'epoch', expected micro-batch or step" --reduce-every epoch
 reject "--dtype: got 'f64', expected f32, bf16 or f16" --dtype f64
 
 reject "--init: /no/such/file: " --init /no/such/file

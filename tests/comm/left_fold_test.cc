@@ -57,7 +57,7 @@ TEST_P(LeftFoldTest, AddsInOrder) {
       SCOPED_TRACE(testing::Message() << num_inputs << " inputs of " << elements);
       const Buffers inputs = RandomInputs(num_inputs, elements);
       std::vector<float> output(elements, -1);
-      LeftFold(DType::kF32, Pointers(inputs).data(), num_inputs, elements, output.data());
+      LeftFold(DType::kF32, false, Pointers(inputs).data(), num_inputs, elements, output.data());
       ExpectSameBits(output, Expected(inputs));
     }
   }
@@ -69,7 +69,7 @@ TEST_P(LeftFoldTest, OutputMayBeAnyOfTheInputs) {
       SCOPED_TRACE(testing::Message() << "input " << own << " of " << num_inputs);
       Buffers inputs = RandomInputs(num_inputs, 4097);
       const std::vector<float> expected = Expected(inputs);
-      LeftFold(DType::kF32, Pointers(inputs).data(), num_inputs, 4097, inputs[own].data());
+      LeftFold(DType::kF32, false, Pointers(inputs).data(), num_inputs, 4097, inputs[own].data());
       ExpectSameBits(inputs[own], expected);
     }
   }
@@ -90,7 +90,7 @@ TEST_P(LeftFoldTest, AddsWholeNumbers) {
         }
         pointers.push_back(input.data());
       }
-      LeftFold(DType::kI64, pointers.data(), num_inputs, elements, inputs[0].data());
+      LeftFold(DType::kI64, false, pointers.data(), num_inputs, elements, inputs[0].data());
       EXPECT_EQ(inputs[0], expected);
     }
   }

@@ -28,13 +28,23 @@ TEST(GraphConfigTest, DefaultsToStage0AndOneMicroBatchPerRank) {
   EXPECT_EQ(resolved.zero.bucket_bytes, 16 * 1024 * 1024);
   EXPECT_EQ(resolved.zero.shard_min_elements, 0);
   EXPECT_EQ(resolved.micro_batches, 4);
+  EXPECT_EQ(resolved.reduce_every, ReduceEvery::kMicroBatch);
+  EXPECT_TRUE(resolved.recompute.empty());
 }
 
 TEST(GraphConfigTest, KeepsWhatIsSet) {
   const ResolvedConfig resolved = Resolved([](GraphConfig& config) {
     config.enable_zero({.stage = 2, .bucket_bytes = 4096, .shard_min_elements = 7});
     config.set_micro_batches(12);
+    config.set_reduce_every(ReduceEvery::kStep);
+    config.recompute("blocks.*,head");
+    config.recompute("tail");
   });
+  EXPECT_EQ(resolved.reduce_every, ReduceEvery::kStep);
+  ASSERT_EQ(resolved.recompute.size(), 3u);
+  EXPECT_EQ(resolved.recompute[0].text(), "blocks.*");
+  EXPECT_EQ(resolved.recompute[1].text(), "head");
+  EXPECT_EQ(resolved.recompute[2].text(), "tail");
   EXPECT_EQ(resolved.zero.stage, 2);
   EXPECT_EQ(resolved.zero.bucket_bytes, 4096);
   EXPECT_EQ(resolved.zero.shard_min_elements, 7);
@@ -157,6 +167,12 @@ TEST(GraphConfigTest, RejectsNormsThatCannotBe) {
               config.clip_gradients(std::numeric_limits<double>::quiet_NaN());
             }),
             "clip_gradients: max_norm is nan, expected a finite number > 0");
+}
+
+TEST(GraphConfigTest, RejectsPatternsThatNoModuleHas) {
+  EXPECT_EQ(ErrorOf([](GraphConfig& config) { config.recompute("blocks."); }),
+            "recompute: got 'blocks.', expected the path of a module: letters, digits, '_' and '*' "
+            "in parts joined by '.', such as blocks.*");
 }
 
 TEST(GraphConfigTest, RejectsMicroBatchesThatRanksCannotShare) {

@@ -187,6 +187,12 @@ TEST(GraphErrorsTest, Finish) {
             "graph uneven: set_micro_batches: 3 micro-batches per step do not divide among 2 "
             "ranks; use a multiple of 2, such as 4");
 
+  Graph nothing_to_train("nothing");
+  nothing_to_train.eval("run", [](Inputs& in) { return in.f32("x", {2}); });
+  nothing_to_train.config().recompute("blocks.*");
+  EXPECT_EQ(nothing_to_train.Finish().status().message(),
+            "graph nothing: recompute('blocks.*') is for training, but train() was not called");
+
   Graph none("none", 0);
   EXPECT_EQ(none.status().message(), "graph none: got 0 ranks, expected at least 1");
 }

@@ -34,6 +34,10 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--bucket-mb=0.5",
                                     "--shard-min-elements=100",
                                     "--timeout=2.5",
+                                    "--reduce-every=step",
+                                    "--recompute",
+                                    "a.*",
+                                    "b,c",
                                     "--init=i",
                                     "--save=s",
                                     "--resume=r",
@@ -55,6 +59,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.bucket_bytes(), 1 << 19);
   EXPECT_EQ(options.shard_min_elements, 100);
   EXPECT_EQ(options.timeout_s, 2.5);
+  EXPECT_EQ(options.reduce_every, "step");
+  EXPECT_EQ(options.recompute, (std::vector<std::string>{"a.*", "b,c"}));
   EXPECT_EQ(options.init, "i");
   EXPECT_EQ(options.save, "s");
   EXPECT_EQ(options.resume, "r");

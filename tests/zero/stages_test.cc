@@ -4,6 +4,9 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
+#include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
 namespace zg::testing {
@@ -11,45 +14,26 @@ namespace {
 
 constexpr const char* kModelNames[] = {"mlp", "classifier", "gpt"};
 
-RunResult TrainOrDie(const RunConfig& config) {
-  StatusOr<RunResult> result = Train(config);
-  EXPECT_TRUE(result.ok()) << result.status().message();
-  return result.ok() ? *result : RunResult();
-}
-
-void ExpectSameBits(const RunResult& a, const RunResult& b) {
-  EXPECT_EQ(a.losses, b.losses);
-  EXPECT_EQ(a.param_sha256, b.param_sha256);
-  EXPECT_EQ(a.optimizer_sha256, b.optimizer_sha256);
-}
-
-void ExpectPlanIsMeasured(const RunResult& result, int steps) {
-  for (int i = 0; i < kNumMemoryCategories; ++i) {
-    EXPECT_EQ(result.predicted[i], result.measured[i])
-        << MemoryCategoryName(static_cast<MemoryCategory>(i));
+class StagesTest : public ::testing::TestWithParam<std::tuple<TestModel, DType>> {
+ protected:
+  static RunConfig Config() {
+    RunConfig config;
+    std::tie(config.model, config.dtype) = GetParam();
+    return config;
   }
-  EXPECT_EQ(result.predicted_peak, result.measured_peak);
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
-    const auto predicted =
-        result.predicted_traffic.find(std::string(CollectiveName(static_cast<CollectiveKind>(i))));
-    const PredictedTraffic expected =
-        predicted == result.predicted_traffic.end() ? PredictedTraffic() : predicted->second;
-    EXPECT_EQ(expected.count * steps, result.measured_traffic[i].count)
-        << CollectiveName(static_cast<CollectiveKind>(i));
-    EXPECT_EQ(expected.bytes * steps, result.measured_traffic[i].bytes)
-        << CollectiveName(static_cast<CollectiveKind>(i));
-  }
-}
-
-class StagesTest : public ::testing::TestWithParam<TestModel> {};
+};
 
 INSTANTIATE_TEST_SUITE_P(
-    Models, StagesTest, ::testing::Values(TestModel::kMlp, TestModel::kClassifier, TestModel::kGpt),
-    [](const auto& info) { return kModelNames[static_cast<int>(info.param)]; });
+    Models, StagesTest,
+    ::testing::Combine(::testing::Values(TestModel::kMlp, TestModel::kClassifier, TestModel::kGpt),
+                       ::testing::Values(DType::kF32, DType::kBF16, DType::kF16)),
+    [](const auto& info) {
+      return fmt::format("{}_{}", kModelNames[static_cast<int>(std::get<0>(info.param))],
+                         DTypeName(std::get<1>(info.param)));
+    });
 
 TEST_P(StagesTest, SameBitsAtEveryStageAndNumberOfRanks) {
-  RunConfig config;
-  config.model = GetParam();
+  RunConfig config = Config();
   config.micro_batches = 12;
   const RunResult expected = TrainOrDie(config);
   ASSERT_EQ(expected.losses.size(), static_cast<size_t>(config.steps));
@@ -67,8 +51,7 @@ TEST_P(StagesTest, SameBitsAtEveryStageAndNumberOfRanks) {
 
 TEST_P(StagesTest, OneMicroBatchPerRank) {
   for (int ranks : {2, 3}) {
-    RunConfig config;
-    config.model = GetParam();
+    RunConfig config = Config();
     config.micro_batches = ranks;
     const RunResult expected = TrainOrDie(config);
     config.ranks = ranks;
@@ -86,8 +69,7 @@ TEST_P(StagesTest, OneMicroBatchPerRank) {
 }
 
 TEST_P(StagesTest, BucketSizeAndReplicatedTensorsChangeNoBit) {
-  RunConfig config;
-  config.model = GetParam();
+  RunConfig config = Config();
   config.ranks = 2;
   config.stage = 3;
   config.micro_batches = 4;

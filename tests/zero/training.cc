@@ -133,6 +133,9 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
                               .bucket_bytes = config.bucket_bytes,
                               .shard_min_elements = config.shard_min_elements});
   graph.config().set_micro_batches(config.micro_batches);
+  graph.config().set_dtype(config.dtype);
+  graph.config().set_reduce_every(config.reduce_every);
+  if (!config.recompute.empty()) graph.config().recompute(config.recompute);
   if (config.max_grad_norm > 0) graph.config().clip_gradients(config.max_grad_norm);
   zero::TrainerOptions options;
   options.seed = kSeed;

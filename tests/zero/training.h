@@ -7,8 +7,10 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
+#include "framework/nn/graph_config.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
+#include "framework/tensor/dtype.h"
 
 namespace zg::testing {
 
@@ -22,7 +24,10 @@ struct RunConfig {
   int steps = 3;
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
-  double max_grad_norm = 0;  // 0: gradients are not clipped
+  DType dtype = DType::kF32;
+  nn::ReduceEvery reduce_every = nn::ReduceEvery::kMicroBatch;
+  std::string recompute = {};  // patterns of modules
+  double max_grad_norm = 0;    // 0: gradients are not clipped
 };
 
 // What a run ends with, on rank 0 unless it says otherwise.

@@ -10,6 +10,7 @@ const KernelRegistry& CpuKernels() {
     RegisterActivationKernels(*kernels);
     RegisterAttentionKernels(*kernels);
     RegisterBroadcastKernels(*kernels);
+    RegisterCastKernels(*kernels);
     RegisterDropoutKernels(*kernels);
     RegisterElementwiseKernels(*kernels);
     RegisterEmbeddingKernels(*kernels);
@@ -18,6 +19,7 @@ const KernelRegistry& CpuKernels() {
     RegisterLayerNormKernels(*kernels);
     RegisterLinearKernels(*kernels);
     RegisterLossKernels(*kernels);
+    RegisterLossScalingKernels(*kernels);
     RegisterOptimizerKernels(*kernels);
     RegisterStructureKernels(*kernels);
     return kernels;

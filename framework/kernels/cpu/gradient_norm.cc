@@ -2,9 +2,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "framework/base/exact_sum.h"
+#include "framework/kernels/cpu/clip_factor.h"
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -62,11 +63,19 @@ ZG_MULTIVERSION void TileSums(const float* g, int64_t num_tiles, double* sums) {
 class SquareSum : public Kernel {
  public:
   explicit SquareSum(const KernelSpec& spec)
-      : num_elements_(spec.call.inputs[0].shape.num_elements()) {}
+      : dtype_(spec.call.inputs[0].dtype),
+        num_elements_(spec.call.inputs[0].shape.num_elements()) {}
 
   Status Run(const KernelArguments& arguments) override {
     constexpr int64_t kTilesAtOnce = 32;
-    const float* const g = arguments.input<float>(0);
+    float widened[kTilesAtOnce * kTileElements];
+    // Elements [begin, begin + count) of the gradient in f32.
+    const auto read = [&](int64_t begin, int64_t count) {
+      if (dtype_ == DType::kF32) return arguments.input<float>(0) + begin;
+      ConvertFloats(dtype_, arguments.input<char>(0) + begin * SizeOf(dtype_), DType::kF32, widened,
+                    count);
+      return static_cast<const float*>(widened);
+    };
     // Two, so that an addition need not wait for the one before it.
     ExactSum even;
     ExactSum odd;
@@ -80,11 +89,12 @@ class SquareSum : public Kernel {
     };
     const int64_t num_whole_tiles = num_elements_ / kTileElements;
     for (int64_t tile = 0; tile < num_whole_tiles; tile += kTilesAtOnce) {
-      add(g + tile * kTileElements, std::min(num_whole_tiles - tile, kTilesAtOnce));
+      const int64_t num_tiles = std::min(num_whole_tiles - tile, kTilesAtOnce);
+      add(read(tile * kTileElements, num_tiles * kTileElements), num_tiles);
     }
     if (const int64_t left = num_elements_ % kTileElements; left > 0) {
       float tile[kTileElements] = {};
-      std::copy_n(g + num_whole_tiles * kTileElements, left, tile);
+      std::copy_n(read(num_whole_tiles * kTileElements, left), left, tile);
       add(tile, 1);
     }
     int64_t* const words = arguments.output<int64_t>(0);
@@ -95,6 +105,7 @@ class SquareSum : public Kernel {
   }
 
  private:
+  const DType dtype_;
   const int64_t num_elements_;
 };
 
@@ -126,22 +137,13 @@ class UpdateControl : public Kernel {
     ExactSum sum;
     for (int i = 0; i < num_inputs_; ++i) sum.AddWords(arguments.input<int64_t>(i));
     const double norm = std::sqrt(sum.Value());
-    arguments.output<float>(0)[0] = Factor(norm);
+    arguments.output<float>(0)[0] = static_cast<float>(ClipFactor(norm, max_norm_));
     arguments.output<float>(0)[1] = static_cast<float>(arguments.step->step);
     arguments.output<float>(1)[0] = static_cast<float>(norm);
     return Status::Ok();
   }
 
  private:
-  // A factor of 0 would tell the update nodes to change nothing, and an infinite norm would pass
-  // unseen: it becomes NaN, and so do the parameters.
-  float Factor(double norm) const {
-    if (max_norm_ == 0.0) return 1.0f;
-    if (!std::isfinite(norm)) return std::numeric_limits<float>::quiet_NaN();
-    const double factor = std::min(1.0, max_norm_ / (norm + 1e-6));
-    return std::max(static_cast<float>(factor), std::numeric_limits<float>::min());
-  }
-
   const double max_norm_;
   const int num_inputs_;
 };
@@ -149,7 +151,7 @@ class UpdateControl : public Kernel {
 }  // namespace
 
 void RegisterGradientNormKernels(KernelRegistry& registry) {
-  registry.Register("square_sum", MakeKernel<SquareSum>);
+  registry.Register("square_sum", MakeAnyFloatKernel<SquareSum>);
   registry.Register("add_square_sums", MakeKernel<AddSquareSums>);
   registry.Register("update_control", MakeKernel<UpdateControl>);
 }

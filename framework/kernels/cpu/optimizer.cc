@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -97,7 +99,8 @@ struct Control {
 class Update : public Kernel {
  public:
   explicit Update(const KernelSpec& spec)
-      : num_elements_(spec.outputs[0].shape.num_elements()),
+      : gradient_dtype_(spec.call.inputs[1].dtype),
+        num_elements_(spec.outputs[0].shape.num_elements()),
         num_outputs_(static_cast<int>(spec.outputs.size())),
         has_control_(static_cast<int>(spec.call.inputs.size()) == num_outputs_ + 2) {}
 
@@ -105,18 +108,38 @@ class Update : public Kernel {
     const Control control = ReadControl(arguments);
     if (control.factor == 0.0f) {
       KeepEverything(arguments);
+    } else if (gradient_dtype_ == DType::kF32) {
+      Apply(arguments, control, num_elements_);
     } else {
-      Apply(arguments, control);
+      ApplyByBlocks(arguments, control);
     }
     return Status::Ok();
   }
 
  protected:
-  virtual void Apply(const KernelArguments& arguments, const Control& control) = 0;
-
-  const int64_t num_elements_;
+  // The gradient, input 1, is in f32.
+  virtual void Apply(const KernelArguments& arguments, const Control& control,
+                     int64_t num_elements) = 0;
 
  private:
+  // A 16-bit gradient is widened, a block at a time.
+  void ApplyByBlocks(const KernelArguments& arguments, const Control& control) {
+    constexpr int64_t kBlock = 2048;
+    constexpr int kMaxTensors = 4;
+    float gradient[kBlock];
+    const void* inputs[kMaxTensors];
+    void* outputs[kMaxTensors];
+    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
+      const int64_t count = std::min(kBlock, num_elements_ - begin);
+      const char* const half = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
+      ConvertFloats(gradient_dtype_, half, DType::kF32, gradient, count);
+      for (int i = 0; i <= num_outputs_; ++i) inputs[i] = arguments.input<float>(i) + begin;
+      inputs[1] = gradient;
+      for (int i = 0; i < num_outputs_; ++i) outputs[i] = arguments.output<float>(i) + begin;
+      Apply({inputs, outputs, nullptr, arguments.step}, control, count);
+    }
+  }
+
   Control ReadControl(const KernelArguments& arguments) const {
     if (!has_control_) return {1.0f, static_cast<double>(arguments.step->step)};
     const float* const control = arguments.input<float>(num_outputs_ + 1);
@@ -131,6 +154,8 @@ class Update : public Kernel {
     }
   }
 
+  const DType gradient_dtype_;
+  const int64_t num_elements_;
   const int num_outputs_;
   const bool has_control_;
 };
@@ -143,10 +168,11 @@ class SgdUpdate : public Update {
         weight_decay_(spec.call.attributes.Float("weight_decay")) {}
 
  private:
-  void Apply(const KernelArguments& arguments, const Control& control) override {
+  void Apply(const KernelArguments& arguments, const Control& control,
+             int64_t num_elements) override {
     const SgdFactors factors = {control.factor, static_cast<float>(lr_ * arguments.step->lr_factor),
                                 static_cast<float>(weight_decay_), 0.0f};
-    SgdBlock(arguments.input<float>(0), arguments.input<float>(1), factors, num_elements_,
+    SgdBlock(arguments.input<float>(0), arguments.input<float>(1), factors, num_elements,
              arguments.output<float>(0));
   }
 
@@ -164,11 +190,12 @@ class SgdMomentumUpdate : public Update {
         block_(spec.call.attributes.Bool("nesterov") ? SgdNesterovBlock : SgdMomentumBlock) {}
 
  private:
-  void Apply(const KernelArguments& arguments, const Control& control) override {
+  void Apply(const KernelArguments& arguments, const Control& control,
+             int64_t num_elements) override {
     const SgdFactors factors = {control.factor, static_cast<float>(lr_ * arguments.step->lr_factor),
                                 static_cast<float>(weight_decay_), static_cast<float>(momentum_)};
     block_(arguments.input<float>(0), arguments.input<float>(1), arguments.input<float>(2), factors,
-           num_elements_, arguments.output<float>(0), arguments.output<float>(1));
+           num_elements, arguments.output<float>(0), arguments.output<float>(1));
   }
 
   const double lr_;
@@ -189,7 +216,8 @@ class AdamUpdate : public Update {
         decoupled_(spec.call.attributes.Bool("decoupled")) {}
 
  private:
-  void Apply(const KernelArguments& arguments, const Control& control) override {
+  void Apply(const KernelArguments& arguments, const Control& control,
+             int64_t num_elements) override {
     const double lr = lr_ * arguments.step->lr_factor;
     AdamFactors factors;
     factors.gradient = control.factor;
@@ -205,7 +233,7 @@ class AdamUpdate : public Update {
     AdamBlock({arguments.input<float>(0), arguments.input<float>(1), arguments.input<float>(2),
                arguments.input<float>(3), arguments.output<float>(0), arguments.output<float>(1),
                arguments.output<float>(2)},
-              factors, num_elements_);
+              factors, num_elements);
   }
 
   const double lr_;
@@ -219,9 +247,9 @@ class AdamUpdate : public Update {
 }  // namespace
 
 void RegisterOptimizerKernels(KernelRegistry& registry) {
-  registry.Register("sgd_update", MakeKernel<SgdUpdate>);
-  registry.Register("sgd_momentum_update", MakeKernel<SgdMomentumUpdate>);
-  registry.Register("adam_update", MakeKernel<AdamUpdate>);
+  registry.Register("sgd_update", MakeAnyFloatKernel<SgdUpdate>);
+  registry.Register("sgd_momentum_update", MakeAnyFloatKernel<SgdMomentumUpdate>);
+  registry.Register("adam_update", MakeAnyFloatKernel<AdamUpdate>);
 }
 
 }  // namespace zg

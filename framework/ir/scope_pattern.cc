@@ -1,0 +1,88 @@
+#include "framework/ir/scope_pattern.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "framework/ir/quote.h"
+
+namespace zg {
+namespace {
+
+// Whether `part` is `pattern` with every `*` replaced by some characters.
+bool Matches(std::string_view pattern, std::string_view part) {
+  size_t at_pattern = 0;
+  size_t at_part = 0;
+  size_t star = std::string_view::npos;  // the last one seen, which takes more when stuck
+  size_t taken_until = 0;
+  while (at_part < part.size()) {
+    if (at_pattern < pattern.size() && pattern[at_pattern] == '*') {
+      star = at_pattern++;
+      taken_until = at_part;
+    } else if (at_pattern < pattern.size() && pattern[at_pattern] == part[at_part]) {
+      ++at_pattern;
+      ++at_part;
+    } else if (star != std::string_view::npos) {
+      at_pattern = star + 1;
+      at_part = ++taken_until;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', at_pattern) == std::string_view::npos;
+}
+
+std::vector<std::string_view> SplitAt(char separator, std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::vector<std::string_view> PartsOf(std::string_view scope) { return SplitAt('.', scope); }
+
+bool IsLegalPart(std::string_view part) {
+  return !part.empty() && std::all_of(part.begin(), part.end(),
+                                      [](char c) { return c == '*' || IsNameCharacter(c); });
+}
+
+}  // namespace
+
+StatusOr<ScopePattern> ScopePattern::Parse(const std::string& text) {
+  const std::vector<std::string_view> parts = PartsOf(text);
+  if (std::all_of(parts.begin(), parts.end(), IsLegalPart)) return ScopePattern(text);
+  return InvalidArgument(
+      "got '{}', expected the path of a module: letters, digits, '_' and '*' in parts joined by "
+      "'.', such as blocks.*",
+      text);
+}
+
+std::string_view ScopePattern::ModuleOf(std::string_view scope) const {
+  const std::vector<std::string_view> patterns = PartsOf(text_);
+  const std::vector<std::string_view> parts = PartsOf(scope);
+  if (parts.size() < patterns.size()) return {};
+  const bool matches = std::equal(patterns.begin(), patterns.end(), parts.begin(), Matches);
+  return matches ? ScopePrefix(scope, num_parts()) : std::string_view();
+}
+
+int ScopePattern::num_parts() const { return static_cast<int>(PartsOf(text_).size()); }
+
+StatusOr<std::vector<ScopePattern>> ParseScopePatterns(const std::string& text) {
+  std::vector<ScopePattern> patterns;
+  for (const std::string_view item : SplitAt(',', text)) {
+    ZG_ASSIGN_OR_RETURN(ScopePattern pattern, ScopePattern::Parse(std::string(item)));
+    patterns.push_back(std::move(pattern));
+  }
+  return patterns;
+}
+
+std::string_view ScopePrefix(std::string_view scope, int num_parts) {
+  const std::vector<std::string_view> parts = PartsOf(scope);
+  if (static_cast<int>(parts.size()) < num_parts) return {};
+  const std::string_view last = parts[num_parts - 1];
+  return scope.substr(0, last.data() + last.size() - scope.data());
+}
+
+}  // namespace zg

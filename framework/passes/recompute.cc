@@ -1,0 +1,158 @@
+#include "framework/passes/recompute.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace zg {
+namespace {
+
+constexpr size_t kMaxModulesListed = 8;
+
+// The modules of the forward pass with `num_parts` parts, in its order; all outermost ones when
+// none has so many.
+std::string ListModules(const Section& forward, int num_parts) {
+  std::vector<std::string_view> modules;
+  for (const Node* node : forward.nodes) {
+    const std::string_view module = ScopePrefix(node->scope, num_parts);
+    if (module.empty() || std::find(modules.begin(), modules.end(), module) != modules.end())
+      continue;
+    modules.push_back(module);
+  }
+  if (modules.empty()) return num_parts > 1 ? ListModules(forward, 1) : "none";
+  const size_t rest = modules.size() - std::min(modules.size(), kMaxModulesListed);
+  modules.resize(modules.size() - rest);
+  return fmt::format("{}{}", fmt::join(modules, ", "),
+                     rest > 0 ? fmt::format(" and {} more", rest) : "");
+}
+
+Status CheckMatches(const ScopePattern& pattern, const Section& forward) {
+  const bool matches =
+      std::any_of(forward.nodes.begin(), forward.nodes.end(),
+                  [&](const Node* node) { return !pattern.ModuleOf(node->scope).empty(); });
+  if (matches) return Status::Ok();
+  return InvalidArgument("the pattern '{}' matches no module; there are: {}", pattern.text(),
+                         ListModules(forward, pattern.num_parts()));
+}
+
+bool CanCopy(const Node& node) {
+  // A source has nothing to compute from; an accumulator would be added to twice.
+  return !node.op->has_side_effect && !node.inputs.empty() && node.op->name != "accumulate";
+}
+
+class Recomputation {
+ public:
+  Recomputation(Graph* graph, const std::vector<ScopePattern>& modules)
+      : graph_(*graph),
+        modules_(modules),
+        forward_(graph->section(SectionKind::kForward)),
+        backward_(graph->section(SectionKind::kBackward)) {}
+
+  StatusOr<bool> Run() {
+    FindWhatToCopy();
+    FindPlaces();
+    const std::vector<Node*> readers = backward_->nodes;
+    for (const Node* node : std::vector<Node*>(forward_->nodes)) {
+      if (copied_nodes_.count(node) != 0) ZG_RETURN_IF_ERROR(Copy(*node));
+    }
+    for (Node* reader : readers) {
+      for (size_t i = 0; i < reader->inputs.size(); ++i) {
+        const auto copy = copies_.find(reader->inputs[i]);
+        if (copy != copies_.end()) graph_.ReplaceInput(reader, static_cast<int>(i), copy->second);
+      }
+    }
+    return !copied_nodes_.empty();
+  }
+
+ private:
+  // The outermost module around the node that is computed again; empty when there is none.
+  std::string_view SegmentOf(const Node& node) const {
+    std::string_view segment;
+    for (const ScopePattern& pattern : modules_) {
+      const std::string_view module = pattern.ModuleOf(node.scope);
+      if (!module.empty() && (segment.empty() || module.size() < segment.size())) segment = module;
+    }
+    return segment;
+  }
+
+  // From the end of forward: who reads a value in backward is known once its users are.
+  void FindWhatToCopy() {
+    for (auto node = forward_->nodes.rbegin(); node != forward_->nodes.rend(); ++node) {
+      if (!CanCopy(**node) || SegmentOf(**node).empty()) continue;
+      for (const Value* output : (*node)->outputs) {
+        if (!IsReadInsideOnly(*output)) continue;
+        copied_values_.insert(output);
+        copied_nodes_.insert(*node);
+      }
+    }
+  }
+
+  // Whether the value's segment reads it after forward, and nobody else does.
+  bool IsReadInsideOnly(const Value& value) const {
+    const std::string_view segment = SegmentOf(*value.producer);
+    bool is_read = false;
+    for (const Node* user : value.users) {
+      if (user->section == forward_ && copied_nodes_.count(user) == 0) continue;
+      if (SegmentOf(*user) != segment) return false;
+      is_read = true;
+    }
+    return is_read;
+  }
+
+  // The copies of a segment go before the first of its backward nodes that needs one.
+  void FindPlaces() {
+    for (Node* reader : backward_->nodes) {
+      const bool needs_copies =
+          std::any_of(reader->inputs.begin(), reader->inputs.end(),
+                      [&](const Value* input) { return copied_values_.count(input) != 0; });
+      if (needs_copies) places_.try_emplace(SegmentOf(*reader), reader);
+    }
+  }
+
+  Status Copy(const Node& node) {
+    std::vector<Value*> inputs;
+    for (Value* input : node.inputs) {
+      const auto copy = copies_.find(input);
+      inputs.push_back(copy == copies_.end() ? input : copy->second);
+    }
+    ZG_ASSIGN_OR_RETURN(
+        Node * copy, graph_.AddNode(backward_,
+                                    {node.op->name, std::move(inputs), node.attributes, node.scope,
+                                     node.outputs[0]->name + ".again"},
+                                    places_.at(SegmentOf(node))));
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      copy->outputs[i]->category = node.outputs[i]->category;
+      if (copied_values_.count(node.outputs[i]) != 0) copies_[node.outputs[i]] = copy->outputs[i];
+    }
+    return Status::Ok();
+  }
+
+  Graph& graph_;
+  const std::vector<ScopePattern>& modules_;
+  Section* const forward_;
+  Section* const backward_;
+  std::unordered_set<const Node*> copied_nodes_;
+  std::unordered_set<const Value*> copied_values_;
+  std::unordered_map<std::string_view, Node*> places_;  // by segment
+  std::unordered_map<const Value*, Value*> copies_;
+};
+
+}  // namespace
+
+StatusOr<bool> Recompute::Run(Graph& graph) const {
+  if (modules_.empty()) return false;
+  const Section& forward = *graph.section(SectionKind::kForward);
+  for (const Node* node : forward.nodes) {
+    if (node->outputs.empty() || node->outputs[0]->sbp.empty()) continue;
+    return InvalidArgument("%{} has a placement already; run the pass before infer-sbp",
+                           node->outputs[0]->name);
+  }
+  for (const ScopePattern& pattern : modules_) ZG_RETURN_IF_ERROR(CheckMatches(pattern, forward));
+  return Recomputation(&graph, modules_).Run();
+}
+
+}  // namespace zg
