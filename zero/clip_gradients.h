@@ -10,8 +10,8 @@
 // a control that every update node reads, and the norm, which is an output of the program. Square
 // sums are exact whole numbers, so neither the stage nor the number of ranks nor the buckets' size
 // changes a bit. A gradient that is a pending sum gets a `place` that both readers share. With a
-// loss scaler (scale-loss), a scaled_update_control takes the scale out of the gradients, leaves out
-// steps whose norm is not finite and gives the next state.
+// loss scaler (scale-loss), a scaled_update_control takes the scale out of the gradients, leaves
+// out steps whose norm is not finite and gives the next state.
 //
 // Before:
 //   update:
