@@ -47,7 +47,23 @@ class NormBuilder {
     return sum;
   }
 
-  StatusOr<Value*> Control(std::vector<Value*> sums, double max_norm) {
+  // Partial sums become one, so that one collective is enough.
+  StatusOr<std::vector<Value*>> Combine(const std::vector<Value*>& sums) {
+    std::vector<Value*> combined;
+    std::vector<Value*> partial;
+    for (Value* sum : sums) (IsPartial(*sum) ? partial : combined).push_back(sum);
+    if (partial.size() > 1) {
+      Value* sum = builder_.Op("add_square_sums", partial, {}, "square_sum");
+      ZG_RETURN_IF_ERROR(builder_.status());
+      sum->sbp = partial[0]->sbp;
+      partial = {sum};
+    }
+    combined.insert(combined.end(), partial.begin(), partial.end());
+    return combined;
+  }
+
+  StatusOr<Value*> Control(const std::vector<Value*>& all_sums, double max_norm) {
+    ZG_ASSIGN_OR_RETURN(std::vector<Value*> sums, Combine(all_sums));
     const StoredTensor* scaler = graph_.FindTensor(kLossScaler);
     if (scaler != nullptr) sums.push_back(scaler->storage);
     const std::vector<Value*> outputs =

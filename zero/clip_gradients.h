@@ -6,12 +6,12 @@
 //
 // Ensures: before the first update of a step, the square sum of every gradient bucket is taken
 // where the bucket lies: on the shards, or on the whole for one that every rank holds, which counts
-// once. One update_control makes of them a control that every update node reads, and the norm,
-// which is an output of the program. Square sums are exact whole numbers, so neither the stage nor
-// the number of ranks nor the buckets' size changes a bit. A gradient that is a pending sum gets a
-// `place` that both readers share. With a loss scaler (scale-loss), a scaled_update_control takes
-// the scale out of the gradients, leaves out steps whose norm is not finite and gives the next
-// state.
+// once. Partial sums are added up before they cross between ranks. One update_control makes of them
+// a control that every update node reads, and the norm, which is an output of the program. Square
+// sums are exact whole numbers, so neither the stage nor the number of ranks nor the buckets' size
+// changes a bit. A gradient that is a pending sum gets a `place` that both readers share. With a
+// loss scaler (scale-loss), a scaled_update_control takes the scale out of the gradients, leaves
+// out steps whose norm is not finite and gives the next state.
 //
 // Before:
 //   update:

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "framework/optim/schedule.h"
 #include "framework/runtime/console.h"
 #include "framework/runtime/process_memory.h"
 #include "framework/runtime/progress.h"
@@ -69,6 +70,15 @@ Status FillFinalState(Trainer& trainer, Report* report) {
   return Status::Ok();
 }
 
+StatusOr<optim::Schedule> ScheduleOf(const JobOptions& options, int64_t steps) {
+  optim::Schedule schedule;
+  ZG_ASSIGN_OR_RETURN(schedule.decay, optim::ParseDecay(options.lr_schedule));
+  schedule.warmup_steps = options.warmup_steps;
+  schedule.total_steps = steps;
+  schedule.final_factor = options.final_lr_factor;
+  return schedule;
+}
+
 }  // namespace
 
 StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run) {
@@ -89,9 +99,10 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
   progress_options.terminal_columns = TerminalColumns();
   Progress progress(progress_options);
 
+  ZG_ASSIGN_OR_RETURN(const optim::Schedule schedule, ScheduleOf(job.options(), run.steps));
   TrafficCounters measured = {};
   for (int64_t step = 1; step <= run.steps; ++step) {
-    const double factor = run.lr_factor == nullptr ? 1.0 : run.lr_factor(step);
+    const double factor = schedule.Factor(step);
     trainer.set_lr_factor(factor);
     const TrafficCounters before = communicator.traffic();
     const Clock::time_point start = Clock::now();
@@ -135,6 +146,7 @@ void Configure(const Job& job, nn::GraphConfig& config) {
                       .bucket_bytes = options.bucket_bytes(),
                       .shard_min_elements = options.shard_min_elements});
   config.set_micro_batches(options.micro_batches);
+  if (options.clip_norm > 0) config.clip_gradients(options.clip_norm);
   config.set_dtype(ParseDType(options.dtype).value());  // one of the flag's choices
   config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
                                                          : nn::ReduceEvery::kMicroBatch);

@@ -16,13 +16,12 @@ namespace zg::zero {
 struct TrainingRun {
   std::string model;  // its name in the report
   int64_t steps = 0;
-  double lr = 0;                       // before the schedule's factor
+  double lr = 0;                       // before the factor of the schedule, which flags choose
   int64_t tokens_per_step = 0;         // over all ranks; 0: a model without tokens
   int64_t rss_before_graph_bytes = 0;  // of this process, before the model was built
 
   // Sets the inputs of micro-batch `micro_batch` (over all ranks) of step `step` (the first is 1).
   std::function<Status(Trainer& trainer, int64_t step, int64_t micro_batch)> feed;
-  std::function<double(int64_t step)> lr_factor;                     // null: constant 1
   std::function<Status(Trainer& trainer, int64_t step)> after_step;  // null: nothing
 };
 

@@ -23,12 +23,18 @@ void ExactSum::AddTo(int64_t* words) const {
   words[kWordLimbs + 1] += nans_;
 }
 
+void ExactSum::Carry() {
+  int64_t words[kExactSumWords] = {};
+  AddTo(words);
+  *this = ExactSum();
+  AddWords(words);
+}
+
 double ExactSum::Value() const {
   if (nans_ > 0) return std::numeric_limits<double>::quiet_NaN();
   if (infinities_ > 0) return std::numeric_limits<double>::infinity();
-  ExactSum carried;
-  carried.AddWords(limbs_ + 1);
-  carried.infinities_ = carried.nans_ = 0;
+  ExactSum carried = *this;
+  carried.Carry();
   double value = 0;
   for (int i = 0; i < kWordLimbs; ++i) {
     value += std::ldexp(static_cast<double>(carried.limbs_[1 + i]), 32 * i - 320);

@@ -36,11 +36,15 @@ class ExactSum {
     nans_ += exponent == 0x7ff && (bits & kMantissaMask) != 0;
   }
 
-  // Adds the words of another sum, carrying first: what they may be is not used up by many sums.
+  // Adds the words of another sum after carrying them, so that 2^31 sums have room.
   void AddWords(const int64_t* words);
 
   // Adds the terms of this sum to `words`; nothing is carried.
   void AddTo(int64_t* words) const;
+
+  // Leaves a digit below 2^32 in every word but the last limb's, so that 2^31 of such sums can be
+  // added word by word. The sum stays what it is.
+  void Carry();
 
   // Rounded to f64. NaN if any term is, else infinite if any term is.
   double Value() const;

@@ -39,6 +39,31 @@ OpDef SquareSum() {
   return op;
 }
 
+Status CheckSums(const OpCall& call) {
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.inputs[i] == SumType()) continue;
+    return InvalidArgument("{}: input {} is {}, expected a square sum, {}", call.op->name, i,
+                           call.inputs[i].ToString(), SumType().ToString());
+  }
+  return Status::Ok();
+}
+
+OpDef AddSquareSums() {
+  OpDef op;
+  op.name = "add_square_sums";
+  op.doc = "The square sum of all that the inputs are square sums of, with its digits carried.";
+  op.max_inputs = -1;
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckSums(call));
+    return Types{SumType()};
+  };
+  op.sbp_signatures = [](const OpCall& call) -> std::vector<SbpSignature> {
+    return {{std::vector<Sbp>(call.inputs.size(), Sbp::P()), {Sbp::P()}}};
+  };
+  op.not_differentiable = "gradients of gradients are not supported";
+  return op;
+}
+
 OpDef UpdateControl() {
   OpDef op;
   op.name = "update_control";
@@ -51,11 +76,7 @@ OpDef UpdateControl() {
   op.num_outputs = 2;
   op.attributes = {{"max_norm", 0.0}};
   op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
-    for (size_t i = 0; i < call.inputs.size(); ++i) {
-      if (call.inputs[i] == SumType()) continue;
-      return InvalidArgument("update_control: input {} is {}, expected a square sum, {}", i,
-                             call.inputs[i].ToString(), SumType().ToString());
-    }
+    ZG_RETURN_IF_ERROR(CheckSums(call));
     ZG_RETURN_IF_ERROR(CheckRange(call, "max_norm"));
     return Types{{DType::kF32, Shape{2}}, {DType::kF32, Shape{}}};
   };
@@ -67,6 +88,7 @@ OpDef UpdateControl() {
 
 void RegisterGradientNormOps(OpRegistry& registry) {
   registry.Register(SquareSum());
+  registry.Register(AddSquareSums());
   registry.Register(UpdateControl());
 }
 

@@ -5,13 +5,23 @@
 
 namespace zg::optim {
 
-double WarmupCosine(int64_t step, int64_t warmup_steps, int64_t total_steps, double final_factor) {
+double Schedule::Factor(int64_t step) const {
   if (step < warmup_steps) return static_cast<double>(step) / static_cast<double>(warmup_steps);
+  if (decay == Decay::kConstant) return 1.0;
   const int64_t span = std::max<int64_t>(1, total_steps - warmup_steps);
   const double progress =
       std::min(1.0, static_cast<double>(step - warmup_steps) / static_cast<double>(span));
   constexpr double kPi = 3.14159265358979323846;
-  return final_factor + (1 - final_factor) * 0.5 * (1 + std::cos(kPi * progress));
+  const double left = decay == Decay::kLinear ? 1 - progress : 0.5 * (1 + std::cos(kPi * progress));
+  return final_factor + (1 - final_factor) * left;
+}
+
+StatusOr<Schedule::Decay> ParseDecay(std::string_view name) {
+  if (name == "constant") return Schedule::Decay::kConstant;
+  if (name == "linear") return Schedule::Decay::kLinear;
+  if (name == "cosine") return Schedule::Decay::kCosine;
+  return InvalidArgument("learning-rate schedule: got '{}', expected constant, linear or cosine",
+                         name);
 }
 
 }  // namespace zg::optim

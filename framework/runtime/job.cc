@@ -111,6 +111,7 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
   if (!flags->IsGiven("timeout")) {
     ZG_ASSIGN_OR_RETURN(options.timeout_s, CollectiveTimeoutSeconds());
   }
+  ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSupported(options));
   return false;
 }

@@ -44,6 +44,14 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
                     "PATTERN");
   flags->AddChoice("dtype", &options->dtype, {"f32", "bf16", "f16"}, "what is computed in");
   flags->AddInt("seed", &options->seed, AtLeast(0), "of initial values, data order and dropout");
+  flags->AddDouble("clip-norm", &options->clip_norm, AtLeast(0),
+                   "largest norm of a step's gradients together; 0: any");
+  flags->AddChoice("lr-schedule", &options->lr_schedule, {"constant", "linear", "cosine"},
+                   "how the learning rate goes on after the warm-up");
+  flags->AddInt("warmup-steps", &options->warmup_steps, AtLeast(0),
+                "steps over which the learning rate rises from 0");
+  flags->AddDouble("final-lr-factor", &options->final_lr_factor, Between(0, 1),
+                   "of the learning rate at the last step, when it falls");
 
   flags->Section("ZeRO");
   flags->AddDouble("bucket-mb", &options->bucket_mb, {0, kMaxBucketMb, /*without_min=*/true},
@@ -58,6 +66,22 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddString("report", &options->report, "write a JSON report of the run", "FILE");
   flags->AddString("print-ir", &options->print_ir, "write the graph after every compiler pass",
                    "DIR");
+}
+
+Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {
+  if (flags.IsGiven("final-lr-factor") && options.lr_schedule == "constant") {
+    return InvalidArgument(
+        "--final-lr-factor: got {}, but --lr-schedule constant keeps the learning rate; give "
+        "linear or cosine",
+        options.final_lr_factor);
+  }
+  if (flags.IsGiven("warmup-steps") && options.warmup_steps > options.steps) {
+    return InvalidArgument(
+        "--warmup-steps: got {}, expected at most the {} --steps: the learning rate would not "
+        "reach its value",
+        options.warmup_steps, options.steps);
+  }
+  return Status::Ok();
 }
 
 Status CheckSupported(const JobOptions& options) {

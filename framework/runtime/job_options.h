@@ -21,6 +21,10 @@ struct JobOptions {
   int64_t batch = 8;          // samples per micro-batch
   int64_t micro_batches = 0;  // per step, over all ranks; 0: one per rank
   int64_t seed = 1;
+  double clip_norm = 0;  // 0: gradients are not clipped
+  std::string lr_schedule = "constant";
+  int64_t warmup_steps = 0;
+  double final_lr_factor = 0.1;
   int threads = 1;  // per rank
   double bucket_mb = 16;
   int64_t shard_min_elements = 0;
@@ -40,6 +44,9 @@ struct JobOptions {
 
 // `options` holds the defaults and receives the flags.
 void AddJobFlags(FlagParser* flags, JobOptions* options);
+
+// Whether the flags of the schedule go together. Errors: one that the others leave without effect.
+Status CheckSchedule(const FlagParser& flags, const JobOptions& options);
 
 // Whether this build can do what the flags ask for. Errors name the flag.
 Status CheckSupported(const JobOptions& options);

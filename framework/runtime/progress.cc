@@ -86,7 +86,9 @@ std::string Progress::Line(const StepRecord& record) const {
 std::string Progress::Bar(const StepRecord& record) const {
   const std::string head = fmt::format("step {}/{}", record.step, options_.total_steps);
   const double ms = average_.has_value() ? average_.ms() : record.ms;
-  std::string tail = fmt::format("loss {:.4f} lr {:.3g} {:.1f} ms", record.loss, record.lr, ms);
+  std::string tail = fmt::format("loss {:.4f}", record.loss);
+  if (record.grad_norm) tail += fmt::format(" norm {:.3g}", *record.grad_norm);
+  tail += fmt::format(" lr {:.3g} {:.1f} ms", record.lr, ms);
   if (options_.tokens_per_step > 0) tail += fmt::format(" {} tokens/s", TokenRate());
   if (options_.peak_flops > 0) tail += fmt::format(" MFU {}", Utilization());
   const int64_t num_left = options_.total_steps - record.step;

@@ -13,7 +13,6 @@
 #include "framework/io/bigram.h"
 #include "framework/io/token_dataset.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/optim/schedule.h"
 #include "framework/runtime/console.h"
 #include "framework/runtime/summary.h"
 #include "models/gpt/model.h"
@@ -34,8 +33,6 @@ struct Flags {
   double validation_fraction = 0.1;
   double lr = 2e-3;
   double weight_decay = 0.1;
-  int64_t warmup_steps = 20;
-  double final_lr_factor = 0.1;
   int64_t eval_every = 100;
   int64_t eval_windows = 128;
   int64_t sample_tokens = 400;
@@ -63,10 +60,6 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->Section("Training");
   parser->AddDouble("lr", &flags->lr, AtLeast(0), "AdamW's learning rate, after warm-up");
   parser->AddDouble("weight-decay", &flags->weight_decay, AtLeast(0), "AdamW's weight decay");
-  parser->AddInt("warmup-steps", &flags->warmup_steps, AtLeast(0),
-                 "steps over which the learning rate rises");
-  parser->AddDouble("final-lr-factor", &flags->final_lr_factor, Between(0, 1),
-                    "of the learning rate, at the last step");
   parser->AddInt("eval-every", &flags->eval_every, AtLeast(1), "steps between validations");
   parser->AddInt("eval-windows", &flags->eval_windows, AtLeast(1),
                  "contexts of validation data per validation");
@@ -138,9 +131,6 @@ class GptRun {
     run.tokens_per_step = job_.options().micro_batches * shape.num_elements();
     run.feed = [&](zero::Trainer& t, int64_t step, int64_t micro_batch) {
       return Feed(t, step, micro_batch);
-    };
-    run.lr_factor = [&](int64_t step) {
-      return optim::WarmupCosine(step, flags_.warmup_steps, run.steps, flags_.final_lr_factor);
     };
     run.after_step = [&](zero::Trainer& t, int64_t step) -> Status {
       if (step % flags_.eval_every != 0 || step == run.steps) return Status::Ok();
@@ -264,6 +254,8 @@ int Main(int argc, char** argv) {
   JobOptions defaults;
   defaults.steps = 1000;
   defaults.batch = 8;
+  defaults.lr_schedule = "cosine";
+  defaults.warmup_steps = 20;
   Job job = Job::Start(argc, argv, parser, defaults);
   job.CheckOnAllRanks(ApplyPreset(parser, &flags));
   if (job.is_main()) PrintOut(ConfigurationTable(job.config()));

@@ -37,6 +37,17 @@ done
 for flag in micro-batches seed shard-min-elements; do
   reject "--$flag: got '-1', expected a whole number >= 0" --$flag -1
 done
+for value in -1 nan inf; do
+  reject "--clip-norm: got '$value', expected a number >= 0" --clip-norm $value
+done
+for value in -0.1 1.1 nan; do
+  reject "--final-lr-factor: got '$value', expected a number from 0 to 1" --final-lr-factor $value
+done
+reject "--lr-schedule: got 'step', expected constant, linear or cosine" --lr-schedule step
+reject "--warmup-steps: got '-1', expected a whole number >= 0" --warmup-steps -1
+reject "--warmup-steps: got 6, expected at most the 5 --steps" --steps 5 --warmup-steps 6
+reject "--final-lr-factor: got 0.5, but --lr-schedule constant keeps the learning rate" \
+  --lr-schedule constant --final-lr-factor 0.5
 for flag in bucket-mb timeout; do
   for value in 0 -1 nan inf 1e999 1,5; do
     reject "--$flag: got '$value', expected a number > 0" --$flag "$value"

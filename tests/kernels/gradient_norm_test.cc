@@ -91,7 +91,7 @@ TEST(SquareSum, ShardsAddUpToTheWhole) {
   const Words expected = SquareSum(g);
   for (const int64_t cut : {0, 16, 112, 1600, 16 * 777, 16 * 1200}) {
     Words words = SquareSum({g.begin(), g.begin() + cut});
-    const Words rest = SquareSum({g.begin() + cut, g.end()}, /*misalignment=*/cut % 3);
+    const Words rest = SquareSum({g.begin() + cut, g.end()}, /*misalignment=*/cut % 3 * 2);
     for (int i = 0; i < kExactSumWords; ++i) words[i] += rest[i];
     EXPECT_EQ(words, expected) << cut;
   }
@@ -116,6 +116,32 @@ TEST(SquareSum, CountsBlocksThatAreNotFinite) {
     EXPECT_EQ(SquareSum(g)[kExactSumWords - 1], 1);
     EXPECT_TRUE(std::isnan(ValueOf(SquareSum(g))));
   }
+}
+
+Words AddSquareSums(const std::vector<Words>& sums) {
+  KernelRunner runner("add_square_sums",
+                      std::vector<TensorType>(sums.size(), I64({kExactSumWords})),
+                      {I64({kExactSumWords})}, {});
+  for (size_t i = 0; i < sums.size(); ++i) runner.SetInput(static_cast<int>(i), sums[i]);
+  EXPECT_TRUE(runner.Run().ok());
+  return runner.i64_output(0);
+}
+
+TEST(AddSquareSums, CarriesAndKeepsTheSum) {
+  const std::vector<float> g = OfAllMagnitudes(16 * 1000);
+  const Words whole = SquareSum(g);
+  const Words sum = AddSquareSums(
+      {SquareSum({g.begin(), g.begin() + 16 * 300}), SquareSum({g.begin() + 16 * 300, g.end()})});
+  EXPECT_NE(sum, whole);  // some word of a thousand terms has more than 32 bits
+  EXPECT_EQ(sum, AddSquareSums({whole}));
+  EXPECT_EQ(ValueOf(sum), ValueOf(whole));
+  for (int i = 0; i < kExactSumWords; ++i) EXPECT_LT(sum[i], int64_t{1} << 32);
+}
+
+TEST(AddSquareSums, KeepsCountsOfWhatIsNotFinite) {
+  const Words sum = AddSquareSums({SquareSum({kInfinity}), SquareSum({1.0f}), SquareSum({kNaN})});
+  EXPECT_EQ(sum[kExactSumWords - 2], 1);
+  EXPECT_EQ(sum[kExactSumWords - 1], 1);
 }
 
 struct Control {

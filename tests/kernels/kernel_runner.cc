@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -77,12 +78,12 @@ KernelRunner::KernelRunner(const std::string& op, std::vector<TensorType> inputs
 
 void KernelRunner::SetInput(int i, const std::vector<float>& values) {
   ZG_CHECK(static_cast<int64_t>(values.size()) == spec_.call.inputs[i].shape.num_elements());
-  std::memcpy(inputs_[i]->data(), values.data(), values.size() * sizeof(float));
+  std::copy(values.begin(), values.end(), static_cast<float*>(inputs_[i]->data()));
 }
 
 void KernelRunner::SetInput(int i, const std::vector<int64_t>& values) {
   ZG_CHECK(static_cast<int64_t>(values.size()) == spec_.call.inputs[i].shape.num_elements());
-  std::memcpy(inputs_[i]->data(), values.data(), values.size() * sizeof(int64_t));
+  std::copy(values.begin(), values.end(), static_cast<int64_t*>(inputs_[i]->data()));
 }
 
 void KernelRunner::PutInPlace(int output, int input) {
@@ -107,9 +108,8 @@ std::vector<float> KernelRunner::output(int i) const {
 }
 
 std::vector<int64_t> KernelRunner::i64_output(int i) const {
-  std::vector<int64_t> values(spec_.outputs[i].shape.num_elements());
-  std::memcpy(values.data(), output_pointers_[i], values.size() * sizeof(int64_t));
-  return values;
+  const auto* const values = static_cast<const int64_t*>(output_pointers_[i]);
+  return std::vector<int64_t>(values, values + spec_.outputs[i].shape.num_elements());
 }
 
 Status MakeStatus(const std::string& op, std::vector<TensorType> inputs,

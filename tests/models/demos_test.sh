@@ -13,8 +13,9 @@ done
 "$recipe" --ranks 1 --micro-batches 2 --steps 3 --layers 4 --width 100 --report "$reports/recipe_1.json" >/dev/null
 "$recipe" --ranks 2 --compare --steps 2 --layers 2 --width 50 | grep "parameter sha256" >/dev/null
 
-"$classifier" --ranks 3 --zero 3 --steps 20 --micro-batches 6 --report "$reports/classifier_3.json" | grep "new samples right" >/dev/null
-"$classifier" --ranks 1 --zero 0 --steps 20 --micro-batches 6 --report "$reports/classifier_1.json" >/dev/null
+classifier_flags=(--steps 20 --micro-batches 6 --clip-norm 0.5 --lr-schedule linear --warmup-steps 5)
+"$classifier" --ranks 3 --zero 3 "${classifier_flags[@]}" --report "$reports/classifier_3.json" | grep "new samples right" >/dev/null
+"$classifier" --ranks 1 --zero 0 "${classifier_flags[@]}" --report "$reports/classifier_1.json" >/dev/null
 
 gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4 --micro-batches 4
   --sample-tokens 20 --eval-windows 8 --dropout 0.1 --bucket-mb 0.02)
@@ -40,9 +41,17 @@ for name, report in sorted(reports.items()):
     assert traffic["predicted"] == traffic["measured"], (name, traffic)
     losses = [step["loss"] for step in report["steps"]]
     assert all(loss > 0 for loss in losses), (name, losses)
+    norms = [step["grad_norm"] for step in report["steps"]]
+    is_clipped = report["config"]["clip-norm"] > 0
+    assert all((norm is not None) == is_clipped for norm in norms), (name, norms)
+    rates = [step["lr"] for step in report["steps"]]
     final = report["final"]
-    found = (losses, final["param_sha256"], final["optimizer_sha256"])
+    found = (losses, norms, rates, final["param_sha256"], final["optimizer_sha256"])
     expected = bits.setdefault(report["model"], found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
 assert len(bits) == 3
+lr = reports["classifier_1"]["config"]["lr"]
+rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
+assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates
+assert abs(rates[-1] - 0.1 * lr) < 1e-9, rates
 PYTHON

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 namespace zg::nn {
 namespace {
@@ -150,6 +151,22 @@ TEST(GraphConfigTest, RejectsValuesOutOfRange) {
             "enable_zero(true, ...): shard_min_size is -1, expected 0 or more, as the elements of "
             "one rank's shard");
   EXPECT_EQ(ErrorOf([](GraphConfig&) {}, 0), "got 0 ranks, expected at least 1");
+}
+
+TEST(GraphConfigTest, ClipsGradientsWhenAsked) {
+  EXPECT_EQ(Resolved([](GraphConfig&) {}).max_grad_norm, 0.0);
+  EXPECT_EQ(Resolved([](GraphConfig& config) { config.clip_gradients(0.5); }).max_grad_norm, 0.5);
+}
+
+TEST(GraphConfigTest, RejectsNormsThatCannotBe) {
+  EXPECT_EQ(ErrorOf([](GraphConfig& config) { config.clip_gradients(0); }),
+            "clip_gradients: max_norm is 0, expected a finite number > 0");
+  EXPECT_EQ(ErrorOf([](GraphConfig& config) { config.clip_gradients(-1); }),
+            "clip_gradients: max_norm is -1, expected a finite number > 0");
+  EXPECT_EQ(ErrorOf([](GraphConfig& config) {
+              config.clip_gradients(std::numeric_limits<double>::quiet_NaN());
+            }),
+            "clip_gradients: max_norm is nan, expected a finite number > 0");
 }
 
 TEST(GraphConfigTest, RejectsPatternsThatNoModuleHas) {

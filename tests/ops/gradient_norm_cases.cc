@@ -30,6 +30,14 @@ ReferenceOutputs SquareSum(const ReferenceCall& call) {
   return {words};
 }
 
+ReferenceOutputs AddSquareSums(const ReferenceCall& call) {
+  std::vector<double> words(kExactSumWords);
+  for (const ReferenceTensor& input : call.inputs) {
+    for (int i = 0; i < kExactSumWords; ++i) words[i] += input.values[i];
+  }
+  return {words};
+}
+
 ReferenceOutputs UpdateControl(const ReferenceCall& call) {
   double sum = 0;
   for (const ReferenceTensor& input : call.inputs) {
@@ -75,7 +83,20 @@ FamilyCases GradientNormCases() {
                               .tolerance = 1e-6});
     }
   }
+  for (const int num_sums : {1, 4}) {
+    // Small digits: where nothing is carried, parts are comparable word by word.
+    family.cases.push_back(
+        {.op = "add_square_sums",
+         .label = fmt::format("{} sums", num_sums),
+         .inputs = std::vector<InputSpec>(num_sums, I64({kExactSumWords}, 1 << 29)),
+         .reference = AddSquareSums,
+         .tolerance = 0});
+  }
   family.rejections = {
+      {"add_square_sums",
+       {words, F32({kExactSumWords})},
+       {},
+       "add_square_sums: input 1 is f32[21], expected a square sum, i64[21]"},
       {"square_sum", {F32({4, 4})}, {}, "square_sum: g is not a flat f32 value: g f32[4,4]"},
       {"square_sum", {I64({16}, 2)}, {}, "square_sum: g is not a flat f32 value: g i64[16]"},
       {"square_sum",

@@ -14,10 +14,12 @@ always from the same initial parameters. It writes
   <case>.json         {"case", "model": {dims}, "batch", "steps", "loss", "made_with",
                        "optimizers": [{"name", "optimizer": "sgd|adam|adamw", "hyperparameters",
                                        "losses", "losses_float64",
-                                       "final_param_sums", "final_param_sums_float64"}, ...],
+                                       "final_param_sums", "final_param_sums_float64",
+                                       "max_norm", "grad_norms", "grad_norms_float64"}, ...],
                        "zero_gradient": {name: reason}}
 
-losses[i] is the loss before update i. The `_float64` twins come from the same run in double precision: the gap
+losses[i] is the loss before update i. Runs with max_norm have their gradients clipped by clip_grad_norm_, which
+returns grad_norms[i]; the others have none of the three. The `_float64` twins come from the same run in double precision: the gap
 between the two is how much float32 rounding alone moves the numbers, hence the scale for a tolerance. Parameters
 under `zero_gradient` get nothing but rounding noise as their gradient (at least in part), which Adam scales up to
 full-size updates: their sums say nothing unless weight decay is in the gradient.
@@ -61,18 +63,22 @@ class Case:
     y: Tensor
     sgd_lr: float
     adam_lr: float
+    max_norm: float = 0.0  # between the norms of the run's gradients; 0: there is no clipped run
     zero_gradient: Dict[str, str] = field(default_factory=dict)
 
-    def optimizers(self) -> List[Tuple[str, str, Dict[str, Any]]]:
-        """(name, optimizer, hyperparameters) of every run."""
+    def optimizers(self) -> List[Tuple[str, str, Dict[str, Any], float]]:
+        """(name, optimizer, hyperparameters, max_norm) of every run."""
         adam = {"lr": self.adam_lr, "betas": [0.9, 0.999], "eps": 1e-8}
         sgd = {"lr": self.sgd_lr, "momentum": 0.9, "dampening": 0.0, "nesterov": False, "weight_decay": 0.01}
-        return [
-            ("sgd", "sgd", sgd),
-            ("adam", "adam", {**adam, "weight_decay": 0.0}),
-            ("adam_decay", "adam", {**adam, "weight_decay": 0.01}),
-            ("adamw", "adamw", {**adam, "weight_decay": 0.01}),
+        runs = [
+            ("sgd", "sgd", sgd, 0.0),
+            ("adam", "adam", {**adam, "weight_decay": 0.0}, 0.0),
+            ("adam_decay", "adam", {**adam, "weight_decay": 0.01}, 0.0),
+            ("adamw", "adamw", {**adam, "weight_decay": 0.01}, 0.0),
         ]
+        if self.max_norm > 0:
+            runs.append(("sgd_clipped", "sgd", sgd, self.max_norm))
+        return runs
 
 
 def mlp_case() -> Case:
@@ -81,7 +87,7 @@ def mlp_case() -> Case:
     model = LinearStack(**dims)
     x = torch.randn(STEPS, batch, dims["width"])
     y = x @ (torch.randn(dims["width"], dims["width"]) / dims["width"] ** 0.5)
-    return Case("mlp", dims, batch, "mse", model, x, y, sgd_lr=0.1, adam_lr=0.01)
+    return Case("mlp", dims, batch, "mse", model, x, y, sgd_lr=0.1, adam_lr=0.01, max_norm=0.3)
 
 
 def classifier_case() -> Case:
@@ -104,7 +110,7 @@ def gpt_case() -> Case:
     reason = "softmax cancels the key bias (the middle third): its gradient is zero"
     zero_gradient = {f"blocks.{i}.attention.qkv.bias": reason for i in range(dims["layers"])}
     x, y = tokens[:, :, :-1].contiguous(), tokens[:, :, 1:].contiguous()
-    return Case("gpt", dims, batch, "cross_entropy", model, x, y, 0.05, 0.005, zero_gradient)
+    return Case("gpt", dims, batch, "cross_entropy", model, x, y, 0.05, 0.005, 2.0, zero_gradient)
 
 
 def spread_out(model: nn.Module) -> None:
@@ -129,22 +135,26 @@ def parameters(model: nn.Module) -> Tensors:
     return {name: param.detach().clone() for name, param in model.named_parameters()}
 
 
-def train(case: Case, initial: Tensors, optimizer: str, hyper: Dict[str, Any], dtype: torch.dtype) -> Dict[str, Any]:
-    """The losses of one run and the sum of every final parameter."""
+def train(case: Case, initial: Tensors, optimizer: str, hyper: Dict[str, Any], max_norm: float,
+          dtype: torch.dtype) -> Dict[str, Any]:
+    """The losses of one run, the sum of every final parameter, and the norms of a clipped run."""
     model = case.model.to(dtype)
     model.load_state_dict(initial)
     updater = OPTIMIZERS[optimizer](model.parameters(), **hyper)
     losses = []
+    norms = []
     for step in range(STEPS):
         x = case.x[step].to(dtype) if case.x.is_floating_point() else case.x[step]
         y = case.y[step].to(dtype) if case.y.is_floating_point() else case.y[step]
         loss = model(x, y)
         updater.zero_grad(set_to_none=True)
         loss.backward()
+        if max_norm > 0:
+            norms.append(nine_digits(nn.utils.clip_grad_norm_(model.parameters(), max_norm).item()))
         updater.step()
         losses.append(nine_digits(loss.item()))
     sums = {name: nine_digits(value.double().sum().item()) for name, value in parameters(model).items()}
-    return {"losses": losses, "final_param_sums": sums}
+    return {"losses": losses, "final_param_sums": sums, **({"grad_norms": norms} if norms else {})}
 
 
 def nine_digits(value: float) -> float:
@@ -154,10 +164,11 @@ def nine_digits(value: float) -> float:
 def reference(case: Case, initial: Tensors) -> Dict[str, Any]:
     """What goes into <case>.json."""
     runs = []
-    for name, optimizer, hyper in case.optimizers():
-        single = train(case, initial, optimizer, hyper, torch.float32)
-        double = train(case, initial, optimizer, hyper, torch.float64)
-        runs.append({"name": name, "optimizer": optimizer, "hyperparameters": hyper, **single,
+    for name, optimizer, hyper, max_norm in case.optimizers():
+        single = train(case, initial, optimizer, hyper, max_norm, torch.float32)
+        double = train(case, initial, optimizer, hyper, max_norm, torch.float64)
+        runs.append({"name": name, "optimizer": optimizer, "hyperparameters": hyper,
+                     **({"max_norm": max_norm} if max_norm > 0 else {}), **single,
                      **{key + "_float64": value for key, value in double.items()}})
     return {"case": case.name, "model": case.dims, "batch": case.batch, "steps": STEPS, "loss": case.loss,
             "made_with": f"torch {torch.__version__}", "optimizers": runs, "zero_gradient": case.zero_gradient}

@@ -42,7 +42,11 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--save=s",
                                     "--resume=r",
                                     "--report=p",
-                                    "--print-ir=d"});
+                                    "--print-ir=d",
+                                    "--clip-norm=0.5",
+                                    "--lr-schedule=linear",
+                                    "--warmup-steps=3",
+                                    "--final-lr-factor=0.25"});
   EXPECT_EQ(options.ranks, 2);
   EXPECT_EQ(options.zero_stage, 3);
   EXPECT_EQ(options.device, "cuda");
@@ -62,6 +66,33 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.resume, "r");
   EXPECT_EQ(options.report, "p");
   EXPECT_EQ(options.print_ir, "d");
+  EXPECT_EQ(options.clip_norm, 0.5);
+  EXPECT_EQ(options.lr_schedule, "linear");
+  EXPECT_EQ(options.warmup_steps, 3);
+  EXPECT_EQ(options.final_lr_factor, 0.25);
+}
+
+// Of --steps 10 and these flags.
+std::string ScheduleError(std::vector<const char*> arguments) {
+  JobOptions options;
+  FlagParser flags("");
+  AddJobFlags(&flags, &options);
+  arguments.insert(arguments.begin(), {"program", "--steps=10"});
+  const StatusOr<bool> help = flags.Parse(static_cast<int>(arguments.size()), arguments.data());
+  EXPECT_TRUE(help.ok()) << help.status().message();
+  return CheckSchedule(flags, options).message();
+}
+
+TEST(JobOptions, FlagsOfTheScheduleWithoutEffectAreErrors) {
+  EXPECT_EQ(ScheduleError({}), "");
+  EXPECT_EQ(ScheduleError({"--lr-schedule=linear", "--final-lr-factor=0", "--warmup-steps=10"}),
+            "");
+  EXPECT_EQ(ScheduleError({"--final-lr-factor=0.5"}),
+            "--final-lr-factor: got 0.5, but --lr-schedule constant keeps the learning rate; give "
+            "linear or cosine");
+  EXPECT_EQ(ScheduleError({"--warmup-steps=11"}),
+            "--warmup-steps: got 11, expected at most the 10 --steps: the learning rate would not "
+            "reach its value");
 }
 
 TEST(JobOptions, WhatIsNotBuiltIsAnError) {
@@ -93,6 +124,7 @@ TEST(JobOptions, MicroBatchesAreSpreadOverTheRanks) {
 
 TEST(JobOptions, PathsAreCheckedAndNothingIsLeftBehind) {
   const std::string directory = testing::TempDir() + "/job_options_test";
+  std::filesystem::remove_all(directory);
   std::filesystem::create_directories(directory);
   JobOptions options;
   EXPECT_TRUE(CheckPaths(options).ok());

@@ -65,10 +65,12 @@ TEST(Progress, ShowsWhatElseIsKnown) {
   progress.Step(Record(2, 10));
   testing::internal::GetCapturedStdout();
   StepRecord record = Record(3, 10);
+  EXPECT_THAT(Progress(Options(120)).Bar(record), Not(HasSubstr("norm")));
   record.grad_norm = 1.20449;
   EXPECT_EQ(progress.Line(record),
             "step   3/300  loss 2.771340  grad norm 1.204  lr 1.000e-03  10.0 ms  51.2k tokens/s  "
             "MFU 10.0%  peak 3.0 MB");
+  EXPECT_THAT(Progress(Options(120)).Bar(record), HasSubstr("loss 2.7713 norm 1.2 lr 0.001 "));
 }
 
 TEST(Progress, TheBarFitsTheTerminal) {

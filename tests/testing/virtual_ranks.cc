@@ -1,5 +1,6 @@
 #include "tests/testing/virtual_ranks.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "framework/base/check.h"
@@ -43,7 +44,9 @@ std::vector<HeapTensor> RandomTerms(const HeapTensor& whole, int num_ranks, std:
   for (int rank = 0; rank + 1 < num_ranks; ++rank) {
     std::vector<double> term(rest.size());
     for (size_t i = 0; i < rest.size(); ++i) {
-      term[i] = static_cast<float>(distribution(*random));
+      const double draw = distribution(*random);
+      term[i] = IsFloat(whole.type().dtype) ? static_cast<float>(draw)
+                                            : std::floor(rest[i] * draw / num_ranks);
       rest[i] -= term[i];
     }
     parts.push_back(HeapTensor::FromDoubles(whole.type(), term));

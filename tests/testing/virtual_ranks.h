@@ -15,7 +15,7 @@ namespace zg::testing {
 bool Divides(const Shape& shape, Sbp sbp, int num_ranks);
 
 // One tensor per rank, none sharing memory. The terms of a partial f32 value are random, and none
-// of them is small.
+// of them is small; those of whole numbers are parts of them, as of a count.
 std::vector<HeapTensor> Cut(const HeapTensor& whole, Sbp sbp, int num_ranks, std::mt19937* random);
 
 // The logical tensor. Error: parts of a broadcast value differ.

@@ -1,5 +1,5 @@
-// Twenty steps from PyTorch's initial values on PyTorch's data give PyTorch's losses
-// (tests/reference/make_reference.py made them).
+// Twenty steps from PyTorch's initial values on PyTorch's data give PyTorch's losses, and with
+// clipping its norms (tests/reference/make_reference.py made them).
 
 #include <gtest/gtest.h>
 
@@ -22,6 +22,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kRelativeTolerance = 1e-4;
+constexpr double kNormTolerance = 1e-5;  // relative
 
 struct Case {
   std::string model;
@@ -116,8 +117,9 @@ class TorchReferenceTest : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Cases, TorchReferenceTest, ::testing::ValuesIn([] {
                            std::vector<Case> cases;
                            for (const char* model : {"mlp", "classifier", "gpt"}) {
-                             for (int optimizer = 0; optimizer < 4; ++optimizer) {
-                               cases.push_back({model, optimizer});
+                             const size_t count = ReadCase(model)["optimizers"].size();
+                             for (size_t optimizer = 0; optimizer < count; ++optimizer) {
+                               cases.push_back({model, static_cast<int>(optimizer)});
                              }
                            }
                            return cases;
@@ -136,6 +138,8 @@ TEST_P(TorchReferenceTest, SameLosses) {
   const Model model = MakeModel(reference);
   nn::Graph graph(GetParam().model);
   graph.train(MakeOptimizer(run), model.loss);
+  const bool is_clipped = run.contains("max_norm");
+  if (is_clipped) graph.config().clip_gradients(run["max_norm"]);
   InProcessGroup group(1);
   StatusOr<std::unique_ptr<zero::Trainer>> trainer =
       zero::Trainer::Compile(graph, group.communicator(0), {});
@@ -154,6 +158,10 @@ TEST_P(TorchReferenceTest, SameLosses) {
     ASSERT_TRUE(loss.ok()) << loss.status().message();
     const double expected = run["losses"][step];
     EXPECT_NEAR(*loss, expected, kRelativeTolerance * expected) << "step " << step + 1;
+    ASSERT_EQ((*trainer)->grad_norm().has_value(), is_clipped);
+    if (!is_clipped) continue;
+    const double norm = run["grad_norms"][step];
+    EXPECT_NEAR(*(*trainer)->grad_norm(), norm, kNormTolerance * norm) << "step " << step + 1;
   }
 }
 

@@ -19,7 +19,6 @@ constexpr int64_t kTileElements = kTileBlocks * kBlockElements;
 
 using Floats = float __attribute__((vector_size(32)));
 using Doubles = double __attribute__((vector_size(64)));
-using Lanes = int64_t __attribute__((vector_size(64)));
 
 ZG_INLINE Doubles LoadAsDoubles(const float* data) {
   Floats floats;
@@ -30,16 +29,16 @@ ZG_INLINE Doubles LoadAsDoubles(const float* data) {
 // Lane by lane of the two operands: {a0 + a1, b0 + b1, a2 + a3, b2 + b3, ...}, and likewise for
 // pairs and quadruples of lanes.
 ZG_INLINE Doubles AddNeighbours(Doubles a, Doubles b) {
-  return __builtin_shuffle(a, b, Lanes{0, 8, 2, 10, 4, 12, 6, 14}) +
-         __builtin_shuffle(a, b, Lanes{1, 9, 3, 11, 5, 13, 7, 15});
+  return __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) +
+         __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
 }
 ZG_INLINE Doubles AddPairs(Doubles a, Doubles b) {
-  return __builtin_shuffle(a, b, Lanes{0, 1, 8, 9, 4, 5, 12, 13}) +
-         __builtin_shuffle(a, b, Lanes{2, 3, 10, 11, 6, 7, 14, 15});
+  return __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13) +
+         __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 ZG_INLINE Doubles AddHalves(Doubles a, Doubles b) {
-  return __builtin_shuffle(a, b, Lanes{0, 1, 2, 3, 8, 9, 10, 11}) +
-         __builtin_shuffle(a, b, Lanes{4, 5, 6, 7, 12, 13, 14, 15});
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+         __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 // The sum of squares of each block. Squares are exact in f64; with s[i] = g[i]^2 + g[i + 8]^2 the
@@ -110,6 +109,24 @@ class SquareSum : public Kernel {
   const int64_t num_elements_;
 };
 
+class AddSquareSums : public Kernel {
+ public:
+  explicit AddSquareSums(const KernelSpec& spec)
+      : num_inputs_(static_cast<int>(spec.call.inputs.size())) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    ExactSum sum;
+    for (int i = 0; i < num_inputs_; ++i) sum.AddWords(arguments.input<int64_t>(i));
+    sum.Carry();
+    std::fill_n(arguments.output<int64_t>(0), kExactSumWords, 0);
+    sum.AddTo(arguments.output<int64_t>(0));
+    return Status::Ok();
+  }
+
+ private:
+  const int num_inputs_;
+};
+
 class UpdateControl : public Kernel {
  public:
   explicit UpdateControl(const KernelSpec& spec)
@@ -135,6 +152,7 @@ class UpdateControl : public Kernel {
 
 void RegisterGradientNormKernels(KernelRegistry& registry) {
   registry.Register("square_sum", MakeAnyFloatKernel<SquareSum>);
+  registry.Register("add_square_sums", MakeKernel<AddSquareSums>);
   registry.Register("update_control", MakeKernel<UpdateControl>);
 }
 
