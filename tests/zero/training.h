@@ -27,7 +27,7 @@ struct RunConfig {
   std::string recompute = {};  // patterns of modules
 };
 
-// What a run ends with, on rank 0 unless it says otherwise.
+// What a run ends with on one rank; digests and the sum on rank 0 only.
 struct RunResult {
   std::vector<float> losses;
   std::string param_sha256;
@@ -43,6 +43,7 @@ struct RunResult {
   std::string ir;
 };
 
-StatusOr<RunResult> Train(const RunConfig& config);
+StatusOr<RunResult> Train(const RunConfig& config);                         // rank 0's
+StatusOr<std::vector<RunResult>> TrainOnAllRanks(const RunConfig& config);  // by rank
 
 }  // namespace zg::testing
