@@ -4,6 +4,7 @@
 #include "framework/passes/register_passes.h"
 #include "zero/accumulate_gradients.h"
 #include "zero/bucketing.h"
+#include "zero/clip_gradients.h"
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
@@ -79,6 +80,19 @@ PassDef AccumulateGradients() {
   return def;
 }
 
+PassDef ClipGradients() {
+  PassDef def;
+  def.name = "clip-gradients";
+  def.doc = "Scale gradients so that their global norm is at most max_norm.";
+  def.options = {{"max_norm", 1.0}};
+  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    const double max_norm = options.Float("max_norm");
+    if (!(max_norm > 0)) return InvalidArgument("got max_norm {}, expected max_norm > 0", max_norm);
+    return std::unique_ptr<Pass>(std::make_unique<zero::ClipGradients>(max_norm));
+  };
+  return def;
+}
+
 }  // namespace
 
 void RegisterAllPasses(PassRegistry& registry) {
@@ -90,6 +104,7 @@ void RegisterAllPasses(PassRegistry& registry) {
   add(SimplePass<zero::ShardOptimizerState>("ZeRO stage 1: each rank updates its part."));
   add(SimplePass<zero::ShardGradients>("ZeRO stage 2: reduce a gradient bucket once complete."));
   add(SimplePass<zero::ShardParameters>("ZeRO stage 3: gather parameters only while in use."));
+  add(ClipGradients());
 }
 
 }  // namespace zg

@@ -5,6 +5,22 @@
 
 namespace zg::zero {
 
+namespace {
+
+// As a reduction without accumulation rounds the sum: the number of ranks does not show.
+StatusOr<Value*> RoundedSum(Graph& graph, Node* update, Value* sum, DType dtype) {
+  Builder builder(&graph, update->section);
+  builder.InsertBefore(update);
+  const std::string name(DTypeName(dtype));
+  Value* rounded = builder.Op("cast", {sum}, {{"dtype", name}}, sum->name + "." + name);
+  ZG_RETURN_IF_ERROR(builder.status());
+  rounded->sbp = sum->sbp;
+  rounded->category = sum->category;
+  return rounded;
+}
+
+}  // namespace
+
 StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
   const int axis = ShardAxis(graph);
   const int num_ranks = axis < 0 ? 1 : graph.mesh().axes()[axis].size;
@@ -15,14 +31,14 @@ StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
   for (Node* update : updates) {
     Value* gradient = update->inputs[1];
     if (gradient->producer->op->name == "variable") continue;
-    ZG_ASSIGN_OR_RETURN(Node * variable,
-                        graph.AddNode(graph.section(SectionKind::kVariables),
-                                      {"variable",
-                                       {},
-                                       {{"dtype", std::string(DTypeName(gradient->type.dtype))},
-                                        {"shape", gradient->type.shape.dims()}},
-                                       "",
-                                       gradient->name + ".sum"}));
+    ZG_ASSIGN_OR_RETURN(
+        Node * variable,
+        graph.AddNode(graph.section(SectionKind::kVariables),
+                      {"variable",
+                       {},
+                       {{"dtype", std::string("f32")}, {"shape", gradient->type.shape.dims()}},
+                       "",
+                       gradient->name + ".sum"}));
     Value* sum = variable->outputs[0];
     sum->category = MemoryCategory::kGradients;
     if (own_only) {
@@ -37,6 +53,9 @@ StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
     ZG_RETURN_IF_ERROR(backward.status());
     next->sbp = sum->sbp;
     next->category = sum->category;
+    if (gradient->type.dtype != sum->type.dtype && !own_only) {
+      ZG_ASSIGN_OR_RETURN(sum, RoundedSum(graph, update, sum, gradient->type.dtype));
+    }
     graph.ReplaceInput(update, 1, sum);
     changed = true;
   }

@@ -7,6 +7,7 @@
 // ((g0 + g1) + g2) + .... The fold does not know how many ranks there are, so the same
 // micro-batches give the same bits on any number of them. On several ranks it stands at the end of
 // backward, where the full-size gradients are still whole; on one rank right after the gradient.
+// Sums are in f32; the update reads a 16-bit gradient's sum rounded, as a reduction alone gives it.
 // With reduce_once_per_step every rank folds its own gradients, right after they are packed, into
 // an accumulator of full size with placement P; the update reads that, so that the sum over the
 // ranks happens there. The bits do not depend on the stage, but on the number of ranks.

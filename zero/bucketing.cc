@@ -24,7 +24,9 @@ struct Bucket {
 };
 
 int64_t ElementsOf(const Node& update) { return update.inputs[0]->type.shape.num_elements(); }
-DType DTypeOf(const Node& update) { return update.inputs[0]->type.dtype; }
+
+// Of gradients and of what the model reads, which is what travels between ranks.
+DType DTypeOf(const Node& update) { return update.inputs[1]->type.dtype; }
 
 class BucketFiller {
  public:
@@ -94,26 +96,48 @@ class BucketMaker {
     Node* first = bucket_.updates[0];
     Builder update(&graph_, graph_.section(SectionKind::kUpdate));
     update.InsertBefore(first);
-    ZG_ASSIGN_OR_RETURN(Value * parameters, FlatVariable(0, name_));
+    ZG_ASSIGN_OR_RETURN(Value * parameters, Flatten(InputsAt(0)));
     ZG_ASSIGN_OR_RETURN(Value * gradients, Pack());
     std::vector<Value*> inputs = {parameters, gradients};
     for (size_t slot = 2; slot < first->inputs.size(); ++slot) {
-      const std::string& old_name = first->inputs[slot]->name;
-      const std::string suffix = old_name.substr(first->inputs[0]->name.size());
-      ZG_ASSIGN_OR_RETURN(Value * state, FlatVariable(static_cast<int>(slot), name_ + suffix));
+      ZG_ASSIGN_OR_RETURN(Value * state, Flatten(InputsAt(slot)));
       inputs.push_back(state);
     }
     const std::vector<Value*> updated =
         update.Ops(first->op->name, inputs, first->attributes, name_ + ".next");
+    ZG_RETURN_IF_ERROR(update.status());
+    const std::vector<Value*> read = ReadByModel();
+    Value* flat_read = parameters;
+    if (read[0] != first->inputs[0]) {  // 16-bit copies of the masters
+      ZG_ASSIGN_OR_RETURN(flat_read, Flatten(read));
+      const std::string dtype(DTypeName(flat_read->type.dtype));
+      Value* copy = update.Op("cast", {updated[0]}, {{"dtype", dtype}}, flat_read->name + ".next");
+      update.Ops("assign", {flat_read, copy});
+    }
     update.Ops("assign", {inputs[0], updated[0]});
     for (size_t i = 1; i < updated.size(); ++i) update.Ops("assign", {inputs[i + 1], updated[i]});
     ZG_RETURN_IF_ERROR(update.status());
-    return RemoveOld(parameters);
+    return RemoveOld(read, flat_read);
   }
 
  private:
-  StatusOr<Value*> FlatVariable(int slot, const std::string& name) {
-    const Value& model = *bucket_.updates[0]->inputs[slot];
+  // One value of each update.
+  std::vector<Value*> InputsAt(size_t slot) const {
+    std::vector<Value*> values;
+    for (const Node* update : bucket_.updates) values.push_back(update->inputs[slot]);
+    return values;
+  }
+  std::vector<Value*> ReadByModel() const {
+    std::vector<Value*> values;
+    for (const Node* update : bucket_.updates)
+      values.push_back(ParameterAssign(*update)->inputs[0]);
+    return values;
+  }
+
+  // The flat variable that takes the place of these; named after the first, as "bucket0.exp_avg".
+  StatusOr<Value*> Flatten(const std::vector<Value*>& variables) {
+    const Value& model = *variables[0];
+    const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
     ZG_ASSIGN_OR_RETURN(Node * node,
                         graph_.AddNode(graph_.section(SectionKind::kVariables),
                                        {"variable",
@@ -125,9 +149,9 @@ class BucketMaker {
                                         name}));
     Value* flat = node->outputs[0];
     flat->category = model.category;
-    for (size_t i = 0; i < bucket_.updates.size(); ++i) {
+    for (size_t i = 0; i < variables.size(); ++i) {
       for (StoredTensor& tensor : graph_.tensors()) {
-        if (tensor.storage != bucket_.updates[i]->inputs[slot]) continue;
+        if (tensor.storage != variables[i]) continue;
         tensor.storage = flat;
         tensor.offset_elements = bucket_.offsets[i];
       }
@@ -154,24 +178,26 @@ class BucketMaker {
     return packed;
   }
 
-  Status RemoveOld(Value* parameters) {
+  // `read`: what the model reads now, and through views of `flat_read` from here on.
+  Status RemoveOld(const std::vector<Value*>& read, Value* flat_read) {
     for (size_t i = 0; i < bucket_.updates.size(); ++i) {
       Node* update = bucket_.updates[i];
-      const std::vector<Value*> old_variables = VariablesOf(*update);
-      for (Value* output : update->outputs) {
-        for (Node* assign : std::vector<Node*>(output->users)) graph_.Erase(assign);
-      }
+      std::vector<Value*> variables = {update->inputs[0]};
+      variables.insert(variables.end(), update->inputs.begin() + 2, update->inputs.end());
+      if (read[i] != variables[0]) variables.push_back(read[i]);
+      for (Value* output : update->outputs) EraseUsers(output);
       graph_.Erase(update);
-      ZG_RETURN_IF_ERROR(ReadThroughViews(old_variables[0], parameters, bucket_.offsets[i]));
-      for (Value* old : old_variables) graph_.Erase(old->producer);
+      ZG_RETURN_IF_ERROR(ReadThroughViews(read[i], flat_read, bucket_.offsets[i]));
+      for (Value* old : variables) graph_.Erase(old->producer);
     }
     return Status::Ok();
   }
 
-  static std::vector<Value*> VariablesOf(const Node& update) {
-    std::vector<Value*> variables = {update.inputs[0]};
-    variables.insert(variables.end(), update.inputs.begin() + 2, update.inputs.end());
-    return variables;
+  void EraseUsers(Value* value) {
+    for (Node* user : std::vector<Node*>(value->users)) {
+      for (Value* output : user->outputs) EraseUsers(output);
+      graph_.Erase(user);
+    }
   }
 
   // Every section that uses the parameter gets a view of its own, right before the first use.
@@ -179,20 +205,19 @@ class BucketMaker {
     const std::string name = parameter->name;
     graph_.Rename(parameter, name + ".unbucketed");
     for (const auto& section : graph_.sections()) {
-      Value* view = nullptr;
-      for (Node* node : std::vector<Node*>(section->nodes)) {
-        for (size_t i = 0; i < node->inputs.size(); ++i) {
-          if (node->inputs[i] != parameter) continue;
-          if (view == nullptr) {
-            Builder builder(&graph_, section.get());
-            builder.InsertBefore(node);
-            builder.set_scope(parameter->producer->scope);
-            view = builder.Op("bucket_view", {bucket},
-                              {{"offset", offset}, {"shape", parameter->type.shape.dims()}}, name);
-            ZG_RETURN_IF_ERROR(builder.status());
-            view->category = parameter->category;
-          }
-          graph_.ReplaceInput(node, static_cast<int>(i), view);
+      const std::vector<Node*> readers = UsersIn(graph_, *section, *parameter);
+      if (readers.empty()) continue;
+      Builder builder(&graph_, section.get());
+      builder.InsertBefore(readers.front());
+      builder.set_scope(parameter->producer->scope);
+      Value* view = builder.Op("bucket_view", {bucket},
+                               {{"offset", offset}, {"shape", parameter->type.shape.dims()}}, name);
+      ZG_RETURN_IF_ERROR(builder.status());
+      view->category = parameter->category;
+      for (Node* reader : readers) {
+        for (size_t i = 0; i < reader->inputs.size(); ++i) {
+          if (reader->inputs[i] == parameter)
+            graph_.ReplaceInput(reader, static_cast<int>(i), view);
         }
       }
     }

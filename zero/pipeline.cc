@@ -6,8 +6,13 @@
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
+#include "framework/passes/master_weights.h"
+#include "framework/passes/mixed_precision.h"
 #include "framework/passes/recompute.h"
+#include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
+#include "zero/accumulate_gradients.h"
+#include "zero/clip_gradients.h"
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
@@ -24,10 +29,15 @@ void Add(std::vector<std::unique_ptr<Pass>>* passes, Args&&... args) {
 
 std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) {
   std::vector<std::unique_ptr<Pass>> passes;
+  const bool is_mixed = options.dtype != DType::kF32;
+  const bool is_scaled = options.dtype == DType::kF16;  // its gradients would vanish below 2^-24
+  if (is_mixed) Add<MixedPrecision>(&passes, options.dtype);  // gradients follow the types
   if (options.train) {
     Add<BuildBackward>(&passes);
+    if (is_scaled) Add<ScaleLoss>(&passes);
     Add<Recompute>(&passes, options.recompute);  // before bucketing: views serve copies as well
     Add<optim::AppendUpdate>(&passes, options.update);
+    if (is_mixed) Add<MasterWeights>(&passes);
   }
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
   if (options.train) Add<Bucketing>(&passes, options.bucketing);
@@ -38,6 +48,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) 
     if (options.stage >= 1) Add<ShardOptimizerState>(&passes);
     if (options.stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
     if (options.stage >= 3) Add<ShardParameters>(&passes);
+    // Where gradients lie is settled, and how they get there is not.
+    if (options.max_grad_norm > 0 || is_scaled) Add<ClipGradients>(&passes, options.max_grad_norm);
   }
   Add<InsertCollectives>(&passes);  // placements are final
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives

@@ -7,6 +7,7 @@
 #include "framework/ir/scope_pattern.h"
 #include "framework/optim/optimizer.h"
 #include "framework/passes/pass.h"
+#include "framework/tensor/dtype.h"
 #include "zero/accumulate_gradients.h"
 #include "zero/bucketing.h"
 
@@ -15,9 +16,11 @@ namespace zg::zero {
 struct PipelineOptions {
   bool train = true;                    // false: the graph has eval sections only
   int stage = 0;                        // 0..3
+  DType dtype = DType::kF32;            // of what the model computes
   std::vector<ScopePattern> recompute;  // modules
   BucketingOptions bucketing;
   AccumulateGradientsOptions accumulation;
+  double max_grad_norm = 0;  // 0: gradients are not clipped
   optim::UpdateRule update;
 };
 

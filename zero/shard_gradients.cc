@@ -13,6 +13,7 @@ Node* ReductionOf(const Node& update) {
     const bool is_accumulated = VariableOf(gradient)->producer->op->name == "variable";
     return is_accumulated ? nullptr : gradient->producer;
   }
+  if (gradient->producer->op->name == "cast") gradient = gradient->producer->inputs[0];
   for (Node* user : gradient->users) {
     if (user->op->name == "accumulate") return user;
   }

@@ -18,27 +18,24 @@ Status Shard(Graph& graph, Node* update) {
   const NdSbp sharded = ShardedSbp(graph);
   Builder before(&graph, update->section);
   before.InsertBefore(update);
-  for (int i = 0; i < 2; ++i) {  // parameter and gradient; an accumulator is sharded already
+  for (size_t i = 0; i < update->inputs.size(); ++i) {
     Value* input = update->inputs[i];
-    if (input->sbp == sharded) continue;
+    if (input->category == MemoryCategory::kOptimizerState) input->sbp = sharded;
+    if (input->sbp == sharded) continue;  // or a sharded accumulator
     Value* shard = Place(&before, input, sharded, input->name + ".shard");
     ZG_RETURN_IF_ERROR(before.status());
-    graph.ReplaceInput(update, i, shard);
+    graph.ReplaceInput(update, static_cast<int>(i), shard);
   }
-  for (size_t i = 2; i < update->inputs.size(); ++i) update->inputs[i]->sbp = sharded;
   for (Value* output : update->outputs) output->sbp = sharded;
 
-  Value* parameter = update->outputs[0];
-  const std::vector<Node*> users = parameter->users;
+  Node* assign = ParameterAssign(*update);
+  Value* parameters = assign->inputs[1];  // an output of the update, or a cast of it
+  parameters->sbp = sharded;
   Builder after(&graph, update->section);
-  after.InsertBefore(graph.NextOf(update));
-  Value* whole = Place(&after, parameter, AllBroadcast(graph.mesh()), parameter->name + ".whole");
+  after.InsertBefore(graph.NextOf(parameters->producer));
+  Value* whole = Place(&after, parameters, AllBroadcast(graph.mesh()), parameters->name + ".whole");
   ZG_RETURN_IF_ERROR(after.status());
-  for (Node* user : users) {
-    for (size_t i = 0; i < user->inputs.size(); ++i) {
-      if (user->inputs[i] == parameter) graph.ReplaceInput(user, static_cast<int>(i), whole);
-    }
-  }
+  graph.ReplaceInput(assign, 1, whole);
   return Status::Ok();
 }
 

@@ -1,5 +1,7 @@
 #include "zero/shard_parameters.h"
 
+#include <algorithm>
+
 #include "framework/ir/builder.h"
 #include "zero/update_nodes.h"
 
@@ -15,21 +17,22 @@ void Bypass(Graph& graph, Node* node) {
 // Every section that views the bucket gathers it once, right before its first view.
 Status GatherPerSection(Graph& graph, Value* bucket) {
   for (const auto& section : graph.sections()) {
-    Value* whole = nullptr;
-    for (Node* node : std::vector<Node*>(section->nodes)) {
-      if (node->op->name != "bucket_view" || node->inputs[0] != bucket) continue;
-      if (whole == nullptr) {
-        Builder builder(&graph, section.get());
-        builder.InsertBefore(node);
-        const NdSbp broadcast = AllBroadcast(graph.mesh());
-        whole =
-            builder.Op("place", {bucket}, {{"sbp", ToString(broadcast)}}, bucket->name + ".whole");
-        ZG_RETURN_IF_ERROR(builder.status());
-        whole->sbp = broadcast;
-        whole->category = MemoryCategory::kCommunication;
-      }
-      graph.ReplaceInput(node, 0, whole);
-      node->outputs[0]->category = MemoryCategory::kCommunication;
+    std::vector<Node*> views = UsersIn(graph, *section, *bucket);
+    views.erase(std::remove_if(views.begin(), views.end(),
+                               [](const Node* node) { return node->op->name != "bucket_view"; }),
+                views.end());
+    if (views.empty()) continue;
+    Builder builder(&graph, section.get());
+    builder.InsertBefore(views.front());
+    const NdSbp broadcast = AllBroadcast(graph.mesh());
+    Value* whole =
+        builder.Op("place", {bucket}, {{"sbp", ToString(broadcast)}}, bucket->name + ".whole");
+    ZG_RETURN_IF_ERROR(builder.status());
+    whole->sbp = broadcast;
+    whole->category = MemoryCategory::kCommunication;
+    for (Node* view : views) {
+      graph.ReplaceInput(view, 0, whole);
+      view->outputs[0]->category = MemoryCategory::kCommunication;
     }
   }
   return Status::Ok();
@@ -43,17 +46,18 @@ StatusOr<bool> ShardParameters::Run(Graph& graph) const {
   bool changed = false;
   for (Node* update : updates) {
     if (IsReplicated(*update)) continue;
-    Value* bucket = VariableOf(update->inputs[0]);
+    Node* assign = ParameterAssign(*update);
+    Value* bucket = assign->inputs[0];
     if (bucket->sbp == ShardedSbp(graph)) continue;
-    Node* shard = update->inputs[0]->producer;
-    Node* whole = update->outputs[0]->users[0];
-    if (shard->op->name != "place" || whole->op->name != "place") {
+    Node* shard = update->inputs[0]->producer;  // of a master there is none: it is sharded itself
+    Node* whole = assign->inputs[1]->producer;
+    if (whole->op->name != "place") {
       return InvalidArgument(
           "shard-parameters: the update of %{} is not sharded; run shard-optimizer-state first",
           bucket->name);
     }
     bucket->sbp = ShardedSbp(graph);
-    Bypass(graph, shard);
+    if (shard->op->name == "place") Bypass(graph, shard);
     Bypass(graph, whole);
     ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket));
     changed = true;

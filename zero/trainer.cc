@@ -14,9 +14,11 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
   PipelineOptions options;
   options.train = graph.optimizer().has_value();
   options.stage = config.zero.stage;
+  options.dtype = config.dtype;
   options.recompute = config.recompute;
   options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
   options.accumulation = {config.reduce_every == nn::ReduceEvery::kStep};
+  options.max_grad_norm = config.max_grad_norm;
   if (options.train) {
     ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));
   }
@@ -49,16 +51,23 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicat
   return trainer;
 }
 
+StatusOr<float> Trainer::Scalar(std::string_view name) const {
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output("", name));
+  float value = 0;
+  std::memcpy(&value, bytes->data(), sizeof(value));
+  return value;
+}
+
 StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& feed) {
   const Communicator& communicator = executor_->communicator();
   ++step_;
   ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
     return feed(micro_step * communicator.size() + communicator.rank());
   }));
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output("", "loss"));
-  float loss = 0;
-  std::memcpy(&loss, bytes->data(), sizeof(loss));
-  return loss;
+  if (config_.max_grad_norm > 0 || config_.dtype == DType::kF16) {  // f16 needs it for its scale
+    ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
+  }
+  return Scalar("loss");
 }
 
 StatusOr<float> Trainer::Step(std::initializer_list<NamedData> data) {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,14 +71,17 @@ class Trainer {
   StatusOr<std::vector<float>> Result(std::string_view eval,
                                       std::string_view result = "result") const;
 
+  // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   int64_t step() const { return step_; }  // steps done
+  // Of the last step, before clipping; none when gradients are not clipped.
+  std::optional<float> grad_norm() const { return grad_norm_; }
 
   StatusOr<TensorDigest> DigestParameters() {
-    return DigestTensors(*executor_, MemoryCategory::kParameters);
+    return DigestTensors(*executor_, TensorRole::kParameter);
   }
   StatusOr<TensorDigest> DigestOptimizerState() {
-    return DigestTensors(*executor_, MemoryCategory::kOptimizerState);
+    return DigestTensors(*executor_, TensorRole::kOptimizerState);
   }
   Executor& executor() { return *executor_; }
   const nn::ResolvedConfig& config() const { return config_; }
@@ -85,11 +89,13 @@ class Trainer {
 
  private:
   Trainer() = default;
+  StatusOr<float> Scalar(std::string_view name) const;  // an output of training
 
   nn::ResolvedConfig config_;
   std::unique_ptr<Executor> executor_;
   int64_t step_ = 0;
   double lr_factor_ = 1.0;
+  std::optional<float> grad_norm_;
   double compile_ms_ = 0;
 };
 

@@ -101,6 +101,7 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
     StepRecord record;
     record.step = step;
     record.loss = loss;
+    record.grad_norm = trainer.grad_norm();
     record.lr = run.lr * factor;
     record.ms = MillisecondsSince(start);
     AddDifference(before, communicator.traffic(), &measured);
@@ -134,6 +135,7 @@ void Configure(const Job& job, nn::GraphConfig& config) {
                       .bucket_bytes = options.bucket_bytes(),
                       .shard_min_elements = options.shard_min_elements});
   config.set_micro_batches(options.micro_batches);
+  config.set_dtype(ParseDType(options.dtype).value());  // one of the flag's choices
   config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
                                                          : nn::ReduceEvery::kMicroBatch);
   for (const std::string& modules : options.recompute) config.recompute(modules);

@@ -1,5 +1,9 @@
 #include "zero/update_nodes.h"
 
+#include <map>
+
+#include "framework/base/check.h"
+
 namespace zg::zero {
 
 std::vector<Node*> UpdateNodes(const Graph& graph) {
@@ -41,6 +45,36 @@ Value* VariableOf(Value* value) {
     value = value->producer->inputs[0];
   }
   return value;
+}
+
+Node* ParameterAssign(const Node& update) {
+  Node* assign = nullptr;
+  std::vector<Value*> values = {update.outputs[0]};
+  while (!values.empty()) {
+    const Value* value = values.back();
+    values.pop_back();
+    for (Node* user : value->users) {
+      if (user->op->name == "assign") {
+        if (assign == nullptr || user->inputs[0]->category == MemoryCategory::kParameters) {
+          assign = user;
+        }
+      } else if (user->op->name == "cast" || user->op->name == "place") {
+        values.push_back(user->outputs[0]);
+      }
+    }
+  }
+  ZG_CHECK(assign != nullptr, "%{} is not assigned", update.outputs[0]->name);
+  return assign;
+}
+
+std::vector<Node*> UsersIn(const Graph& graph, const Section& section, const Value& value) {
+  std::map<int, Node*> users;
+  for (Node* user : value.users) {
+    if (user->section == &section) users[graph.IndexOf(user)] = user;
+  }
+  std::vector<Node*> ordered;
+  for (const auto& [position, user] : users) ordered.push_back(user);
+  return ordered;
 }
 
 }  // namespace zg::zero

@@ -31,4 +31,11 @@ bool IsReplicated(const Node& update);
 // The variable that a value is, or is a place or view of.
 Value* VariableOf(Value* value);
 
+// The `assign` through which an update's new parameters reach the variable that the model reads:
+// the updated one itself, or its 16-bit copy where that is a master (master-weights).
+Node* ParameterAssign(const Node& update);
+
+// The nodes of the section that read the value, each once, in execution order.
+std::vector<Node*> UsersIn(const Graph& graph, const Section& section, const Value& value);
+
 }  // namespace zg::zero

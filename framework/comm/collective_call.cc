@@ -53,7 +53,8 @@ CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
   CallRecord record;
   uint64_t hash = Mix(Mix(0, call.operation), call.name);
   for (int64_t word : {call.count, call.input.offset, call.input.rank_stride, call.output.offset,
-                       call.output.rank_stride, int64_t{call.accumulate}}) {
+                       call.output.rank_stride, static_cast<int64_t>(call.types.terms),
+                       static_cast<int64_t>(call.types.sum), int64_t{call.accumulate}}) {
     hash = Mix(hash, static_cast<uint64_t>(word));
   }
   record.hash = hash;
@@ -61,6 +62,7 @@ CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
   record.count = call.count;
   record.input = call.input;
   record.output = call.output;
+  record.types = call.types;
   record.accumulate = call.accumulate;
   CopyText(call.operation, record.operation);
   CopyText(call.name, record.name);
@@ -77,10 +79,10 @@ std::string DescribeInFull(const CallRecord& record) {
     if (operand.rank_stride == 0) return fmt::format("{}", operand.offset);
     return fmt::format("{} + rank * {}", operand.offset, operand.rank_stride);
   };
-  return fmt::format("{} '{}' (call {}; count {}, input at {}, output at {}{})",
+  return fmt::format("{} '{}' (call {}; count {} of {}, input at {}, output at {}{})",
                      Text(record.operation), Text(record.name), record.sequence, record.count,
-                     operand(record.input), operand(record.output),
-                     record.accumulate != 0 ? ", accumulate" : "");
+                     DTypeName(record.types.terms), operand(record.input), operand(record.output),
+                     record.accumulate ? ", accumulate" : "");
 }
 
 Status CallMismatch(int rank, const CallRecord& call, int other_rank, const CallRecord& other) {
@@ -101,17 +103,17 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
   }
   const bool is_reduction =
       kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-  const int64_t total_bytes = is_reduction ? call.count * 4 : call.count * num_ranks;
+  const int64_t term_bytes = is_reduction ? SizeOf(call.types.terms) : num_ranks;
+  const int64_t sum_bytes = is_reduction ? SizeOf(call.types.sum) : num_ranks;
   if (kind == CollectiveKind::kReduceScatter && call.count % num_ranks != 0) {
     return error(fmt::format("{} elements do not divide by {} ranks", call.count, num_ranks));
   }
-  const int64_t part_bytes = total_bytes / num_ranks;
-
-  Range input{call.input.OffsetOn(rank), total_bytes};
-  Range output{call.output.OffsetOn(rank), total_bytes};
+  Range input{call.input.OffsetOn(rank), call.count * term_bytes};
+  Range output{call.output.OffsetOn(rank), call.count * sum_bytes};
+  const int64_t part_bytes = input.bytes / num_ranks;
   bool in_place = false;
   if (kind == CollectiveKind::kReduceScatter) {
-    output.bytes = part_bytes;
+    output.bytes /= num_ranks;
     in_place = output.begin == input.begin + rank * part_bytes;
   } else if (kind == CollectiveKind::kAllGather) {
     input.bytes = part_bytes;
@@ -120,13 +122,21 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
     in_place = output.begin == input.begin;
   }
 
-  for (const auto& [what, range] : {std::pair("input", input), std::pair("output", output)}) {
+  struct Operand {
+    const char* what;
+    Range range;
+    DType dtype;
+  };
+  for (const Operand& operand :
+       {Operand{"input", input, call.types.terms}, Operand{"output", output, call.types.sum}}) {
+    const Range& range = operand.range;
     if (!range.IsIn(arena_bytes)) {
-      return error(fmt::format("{} [{}, {}) is not in the arena of {} bytes", what, range.begin,
-                               range.end(), arena_bytes));
+      return error(fmt::format("{} [{}, {}) is not in the arena of {} bytes", operand.what,
+                               range.begin, range.end(), arena_bytes));
     }
-    if (is_reduction && range.begin % 4 != 0) {
-      return error(fmt::format("{} at {} is not aligned for f32", what, range.begin));
+    if (is_reduction && range.begin % SizeOf(operand.dtype) != 0) {
+      return error(fmt::format("{} at {} is not aligned for {}", operand.what, range.begin,
+                               DTypeName(operand.dtype)));
     }
   }
   if (input.Overlaps(output) && !(in_place && !call.accumulate)) {

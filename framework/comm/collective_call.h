@@ -8,6 +8,7 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
+#include "framework/tensor/dtype.h"
 
 namespace zg {
 
@@ -17,6 +18,7 @@ struct CollectiveCall {
   int64_t count = 0;  // elements of a reduction, bytes per part of the others
   ArenaOperand input;
   ArenaOperand output;
+  ReductionTypes types = DType::kU8;  // of a reduction
   bool accumulate = false;
 };
 
@@ -27,9 +29,10 @@ struct CallRecord {
   int64_t count = 0;
   ArenaOperand input;
   ArenaOperand output;
-  int64_t accumulate = 0;
+  ReductionTypes types = DType::kU8;
+  bool accumulate = false;
   char operation[16] = {};
-  char name[112] = {};  // longer names are cut short
+  char name[111] = {};  // longer names are cut short
 };
 static_assert(sizeof(CallRecord) == 3 * 64);
 

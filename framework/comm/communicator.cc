@@ -22,10 +22,17 @@ int64_t BytesSent(CollectiveKind kind, int64_t elements, int64_t element_bytes, 
   return kind == CollectiveKind::kAllReduce ? 2 * once : once;
 }
 
-void Communicator::CountTraffic(CollectiveKind kind, int64_t elements, int64_t element_bytes) {
+int64_t BytesSent(CollectiveKind kind, int64_t elements, ReductionTypes types, int num_ranks) {
+  const int64_t term_bytes = SizeOf(types.terms);
+  if (kind != CollectiveKind::kAllReduce) return BytesSent(kind, elements, term_bytes, num_ranks);
+  return BytesSent(CollectiveKind::kReduceScatter, elements, term_bytes, num_ranks) +
+         BytesSent(CollectiveKind::kAllGather, elements, SizeOf(types.sum), num_ranks);
+}
+
+void Communicator::CountTraffic(CollectiveKind kind, int64_t bytes_sent) {
   Traffic& traffic = traffic_[static_cast<int>(kind)];
   ++traffic.count;
-  traffic.bytes += BytesSent(kind, elements, element_bytes, size());
+  traffic.bytes += bytes_sent;
 }
 
 Status ExchangeStatus(Communicator& communicator, std::string_view name, const Status& mine) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/comm/reduction_types.h"
 
 namespace zg {
 
@@ -42,6 +43,7 @@ using TrafficCounters = std::array<Traffic, kNumCollectiveKinds>;
 // all-to-all of T bytes in total, twice that for all-reduce (the chunk T/n is rounded up to whole
 // elements).
 int64_t BytesSent(CollectiveKind kind, int64_t elements, int64_t element_bytes, int num_ranks);
+int64_t BytesSent(CollectiveKind kind, int64_t elements, ReductionTypes types, int num_ranks);
 
 class Communicator {
  public:
@@ -61,23 +63,23 @@ class Communicator {
   // on all.
   virtual StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) = 0;
 
-  // f32. `input` holds `elements` (a multiple of size()) on every rank; rank r receives the sum of
-  // every rank's r-th part in `output`. With `accumulate` the fold starts from what `output` holds.
-  // `output` may be the rank's own part of `input` (in place, without `accumulate`) or not overlap
-  // it.
+  // `input` holds `elements` (a multiple of size()) on every rank; rank r receives the
+  // sum of every rank's r-th part in `output`. With `accumulate` the fold starts from what `output`
+  // holds (not with a 16-bit sum). `output` may be the rank's own part of `input` (in place,
+  // without `accumulate`) or not overlap it.
   virtual Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
-                               int64_t elements, bool accumulate) = 0;
+                               int64_t elements, ReductionTypes types, bool accumulate) = 0;
 
   // Every rank receives all ranks' `input` parts, `part_bytes` each, side by side in rank order in
   // `output`. `input` may be the rank's own part of `output` (in place) or not overlap it.
   virtual Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
                            int64_t part_bytes) = 0;
 
-  // f32. Every rank receives the sum of `input` in `output` (any number of elements). In place or
-  // not overlapping. With `accumulate` the fold starts from what `output` holds (equal on all
-  // ranks); then not in place.
+  // Every rank receives the sum of `input` in `output` (any number of elements). In
+  // place or not overlapping. With `accumulate` the fold starts from what `output` holds (equal on
+  // all ranks); then not in place.
   virtual Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output,
-                           int64_t elements, bool accumulate) = 0;
+                           int64_t elements, ReductionTypes types, bool accumulate) = 0;
 
   // Part p of rank r's `input` becomes part r of rank p's `output`; `part_bytes` each. Not
   // overlapping.
@@ -99,8 +101,8 @@ class Communicator {
   const TrafficCounters& traffic() const { return traffic_; }
 
  protected:
-  // To be called once per collective of `elements` elements in total.
-  void CountTraffic(CollectiveKind kind, int64_t elements, int64_t element_bytes);
+  // To be called once per collective, with what BytesSent says.
+  void CountTraffic(CollectiveKind kind, int64_t bytes_sent);
 
   TrafficCounters traffic_ = {};
 };

@@ -54,7 +54,7 @@ class InProcessGroup::InProcessCommunicator : public PeerMemoryCollectives {
   StatusOr<std::vector<std::string>> Exchange(std::string_view name,
                                               const std::string& mine) override {
     shared_.exchanged[rank()] = mine;
-    ZG_RETURN_IF_ERROR(rendezvous_.Enter({"exchange", name, 0, {}, {}, false}));
+    ZG_RETURN_IF_ERROR(rendezvous_.Enter({"exchange", name, 0, {}, {}}));
     std::vector<std::string> all = shared_.exchanged;
     ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());
     return all;

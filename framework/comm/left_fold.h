@@ -1,14 +1,18 @@
 // LeftFold: the one way in which contributions of several ranks become a sum. Each element is added
-// up in the order of the inputs, one f32 addition at a time, so that the bits do not depend on the
+// up in the order of the inputs, one addition at a time, so that the bits do not depend on the
 // instruction set, on how a buffer is cut into parts, or on which rank does the work.
 #pragma once
 
 #include <cstdint>
 
+#include "framework/comm/reduction_types.h"
+
 namespace zg {
 
-// output[i] = ((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + ... for i < elements. Needs at least
-// one input; `output` may be one of them and overlaps no other.
-void LeftFold(const float* const* inputs, int num_inputs, int64_t elements, float* output);
+// output[i] = ((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + ... for i < elements. With
+// `continues`, inputs[0] is a sum to go on from, of the sum's type; the others are terms. Needs at
+// least one input; `output` may be one of them, if of the same type, and overlaps no other.
+void LeftFold(ReductionTypes types, bool continues, const void* const* inputs, int num_inputs,
+              int64_t elements, void* output);
 
 }  // namespace zg

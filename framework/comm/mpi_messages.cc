@@ -34,7 +34,7 @@ int64_t ChunkBytesFor(int num_ranks) {
   return std::clamp(share / 4096 * 4096, kMinChunkBytes, kMaxChunkBytes);
 }
 
-// Parts [begin(r), begin(r + 1)) of `total` elements, `part` each except for the last ones.
+// Parts [begin(r), begin(r + 1)) of `total` bytes, `part` each except for the last ones.
 struct Parts {
   int64_t total = 0;
   int64_t part = 0;
@@ -64,11 +64,11 @@ class MpiMessageCommunicator : public Communicator {
 
   StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) override;
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
-                       int64_t elements, bool accumulate) override;
+                       int64_t elements, ReductionTypes types, bool accumulate) override;
   Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
                    int64_t part_bytes) override;
   Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
-                   bool accumulate) override;
+                   ReductionTypes types, bool accumulate) override;
   Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
                   int64_t part_bytes) override;
   Status Barrier(std::string_view name) override;
@@ -88,11 +88,11 @@ class MpiMessageCommunicator : public Communicator {
   Status SendPart(const std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
   Status ReceivePart(std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
 
-  Status FoldParts(const float* input, const Parts& parts, bool accumulate, float* output);
+  Status FoldParts(const std::byte* input, const Parts& parts, ReductionTypes types,
+                   bool accumulate, std::byte* output);
   Status GatherParts(const std::byte* own, const Parts& parts, std::byte* output);
 
   std::byte* At(ArenaOperand operand) const { return arena_.data() + operand.OffsetOn(rank_); }
-  float* FloatsAt(ArenaOperand operand) const { return reinterpret_cast<float*>(At(operand)); }
 
   const MpiComm comm_;
   const int rank_;
@@ -106,7 +106,7 @@ class MpiMessageCommunicator : public Communicator {
   int64_t workspace_offset_ = 0;
   CallRecord call_;  // the one entered last
   std::vector<CallRecord> peer_records_;
-  std::vector<const float*> fold_inputs_;
+  std::vector<const void*> fold_inputs_;
   bool has_failed_ = false;
 };
 
@@ -144,8 +144,8 @@ Status MpiMessageCommunicator::Start(CollectiveKind kind, const CollectiveCall& 
   ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank_, num_ranks_, arena_bytes_));
   const bool is_reduction =
       kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-  CountTraffic(kind, is_reduction ? call.count : call.count * num_ranks_,
-               is_reduction ? sizeof(float) : 1);
+  CountTraffic(kind, is_reduction ? BytesSent(kind, call.count, call.types, num_ranks_)
+                                  : BytesSent(kind, call.count * num_ranks_, 1, num_ranks_));
   return Enter(call);
 }
 
@@ -205,11 +205,12 @@ Status MpiMessageCommunicator::ReceivePart(std::byte* data, int64_t bytes, int p
   return Status::Ok();
 }
 
-// Part p of `input` goes to rank p; this rank's part of every rank is folded into `output`.
-Status MpiMessageCommunicator::FoldParts(const float* input, const Parts& parts, bool accumulate,
-                                         float* output) {
-  const int64_t chunk = chunk_bytes_ / static_cast<int64_t>(sizeof(float));
-  auto* const workspace = reinterpret_cast<float*>(arena_.data() + workspace_offset_);
+// Part p of `input` goes to rank p; this rank's part of every rank is folded into `output`. `parts`
+// are those of the terms.
+Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& parts,
+                                         ReductionTypes types, bool accumulate, std::byte* output) {
+  const int64_t chunk = chunk_bytes_;
+  std::byte* const workspace = arena_.data() + workspace_offset_;
   const auto received = [&](int slot, int peer) {
     const int place = peer < rank_ ? peer : peer - 1;
     return workspace + (slot * (num_ranks_ - 1) + place) * chunk;
@@ -227,12 +228,11 @@ Status MpiMessageCommunicator::FoldParts(const float* input, const Parts& parts,
       const int to = (rank_ + i) % num_ranks_;
       const int from = (rank_ + num_ranks_ - i) % num_ranks_;
       if (const int64_t count = chunk_count(rank_, step); count > 0) {
-        ZG_RETURN_IF_ERROR(
-            Receive(received(slot, from), count * 4, from, kTagChunk, requests[slot]));
+        ZG_RETURN_IF_ERROR(Receive(received(slot, from), count, from, kTagChunk, requests[slot]));
       }
       if (const int64_t count = chunk_count(to, step); count > 0) {
         ZG_RETURN_IF_ERROR(
-            Send(input + parts.begin(to) + step * chunk, count * 4, to, kTagChunk, requests[slot]));
+            Send(input + parts.begin(to) + step * chunk, count, to, kTagChunk, requests[slot]));
       }
     }
     return Status::Ok();
@@ -245,21 +245,23 @@ Status MpiMessageCommunicator::FoldParts(const float* input, const Parts& parts,
     const int slot = static_cast<int>(step % kDepth);
     ZG_RETURN_IF_ERROR(Finish(requests[slot]));
     if (const int64_t count = chunk_count(rank_, step); count > 0) {
-      float* const sums = output + step * chunk;
+      const int64_t elements = count / SizeOf(types.terms);
+      std::byte* const sums = output + step * (chunk / SizeOf(types.terms)) * SizeOf(types.sum);
       fold_inputs_.clear();
       if (accumulate) fold_inputs_.push_back(sums);
       for (int rank = 0; rank < num_ranks_; ++rank) {
         fold_inputs_.push_back(rank == rank_ ? input + parts.begin(rank_) + step * chunk
                                              : received(slot, rank));
       }
-      LeftFold(fold_inputs_.data(), static_cast<int>(fold_inputs_.size()), count, sums);
+      LeftFold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
+               elements, sums);
     }
     if (step + kDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kDepth));
   }
   return Status::Ok();
 }
 
-// `own` goes to every rank, and into its place in `output`; `parts` are in bytes.
+// `own` goes to every rank, and into its place in `output`.
 Status MpiMessageCommunicator::GatherParts(const std::byte* own, const Parts& parts,
                                            std::byte* output) {
   MpiRequests requests;
@@ -276,11 +278,11 @@ Status MpiMessageCommunicator::GatherParts(const std::byte* own, const Parts& pa
 
 Status MpiMessageCommunicator::ReduceScatter(std::string_view name, ArenaOperand input,
                                              ArenaOperand output, int64_t elements,
-                                             bool accumulate) {
+                                             ReductionTypes types, bool accumulate) {
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter,
-                           {"reduce_scatter", name, elements, input, output, accumulate}));
-  return FoldParts(FloatsAt(input), {elements, elements / num_ranks_}, accumulate,
-                   FloatsAt(output));
+                           {"reduce_scatter", name, elements, input, output, types, accumulate}));
+  const int64_t bytes = elements * SizeOf(types.terms);
+  return FoldParts(At(input), {bytes, bytes / num_ranks_}, types, accumulate, At(output));
 }
 
 Status MpiMessageCommunicator::AllGather(std::string_view name, ArenaOperand input,
@@ -291,15 +293,16 @@ Status MpiMessageCommunicator::AllGather(std::string_view name, ArenaOperand inp
 }
 
 Status MpiMessageCommunicator::AllReduce(std::string_view name, ArenaOperand input,
-                                         ArenaOperand output, int64_t elements, bool accumulate) {
-  ZG_RETURN_IF_ERROR(
-      Start(CollectiveKind::kAllReduce, {"all_reduce", name, elements, input, output, accumulate}));
+                                         ArenaOperand output, int64_t elements,
+                                         ReductionTypes types, bool accumulate) {
+  ZG_RETURN_IF_ERROR(Start(CollectiveKind::kAllReduce,
+                           {"all_reduce", name, elements, input, output, types, accumulate}));
   const int64_t part = (elements + num_ranks_ - 1) / num_ranks_;
-  const Parts parts{elements, part};
-  ZG_RETURN_IF_ERROR(
-      FoldParts(FloatsAt(input), parts, accumulate, FloatsAt(output) + parts.begin(rank_)));
-  const Parts byte_parts{elements * 4, part * 4};
-  return GatherParts(At(output) + byte_parts.begin(rank_), byte_parts, At(output));
+  const Parts terms{elements * SizeOf(types.terms), part * SizeOf(types.terms)};
+  const Parts sums{elements * SizeOf(types.sum), part * SizeOf(types.sum)};
+  std::byte* const own_part = At(output) + sums.begin(rank_);
+  ZG_RETURN_IF_ERROR(FoldParts(At(input), terms, types, accumulate, own_part));
+  return GatherParts(own_part, sums, At(output));
 }
 
 Status MpiMessageCommunicator::AllToAll(std::string_view name, ArenaOperand input,

@@ -14,9 +14,8 @@ constexpr int64_t kSmallAllReduceBytes = 64 << 10;
 // ... as long as that is not too much to read, from many ranks.
 constexpr int64_t kSmallAllReduceReadBytes = 512 << 10;
 
-int64_t MaxSmallElements(int num_ranks) {
-  return (std::min(kSmallAllReduceBytes, kSmallAllReduceReadBytes / num_ranks) - 1) /
-         static_cast<int64_t>(sizeof(float));
+int64_t MaxSmallBytes(int num_ranks) {
+  return std::min(kSmallAllReduceBytes, kSmallAllReduceReadBytes / num_ranks) - 1;
 }
 
 }  // namespace
@@ -26,7 +25,7 @@ PeerMemoryCollectives::PeerMemoryCollectives(ControlBlock* control_block, int ra
     : rendezvous_(control_block, rank, num_ranks, timeout_s),
       rank_(rank),
       num_ranks_(num_ranks),
-      small_sum_(new float[MaxSmallElements(num_ranks)]) {
+      small_sum_(new std::byte[MaxSmallBytes(num_ranks)]) {
   fold_inputs_.reserve(num_ranks + 1);
 }
 
@@ -53,28 +52,29 @@ Status PeerMemoryCollectives::Start(CollectiveKind kind, const CollectiveCall& c
   ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank_, num_ranks_, arena_bytes_));
   const bool is_reduction =
       kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-  CountTraffic(kind, is_reduction ? call.count : call.count * num_ranks_,
-               is_reduction ? sizeof(float) : 1);
+  CountTraffic(kind, is_reduction ? BytesSent(kind, call.count, call.types, num_ranks_)
+                                  : BytesSent(kind, call.count * num_ranks_, 1, num_ranks_));
   return rendezvous_.Enter(call);
 }
 
-void PeerMemoryCollectives::Fold(ArenaOperand input, int64_t begin, int64_t count, bool accumulate,
-                                 float* output) {
+void PeerMemoryCollectives::Fold(const CollectiveCall& call, int64_t begin, int64_t count,
+                                 std::byte* output) {
   fold_inputs_.clear();
-  if (accumulate) fold_inputs_.push_back(output);
+  if (call.accumulate) fold_inputs_.push_back(output);
   for (int rank = 0; rank < num_ranks_; ++rank) {
-    fold_inputs_.push_back(reinterpret_cast<const float*>(Peer(input, rank)) + begin);
+    fold_inputs_.push_back(Peer(call.input, rank) + begin * SizeOf(call.types.terms));
   }
-  LeftFold(fold_inputs_.data(), static_cast<int>(fold_inputs_.size()), count, output);
+  LeftFold(call.types, call.accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
+           count, output);
 }
 
 Status PeerMemoryCollectives::ReduceScatter(std::string_view name, ArenaOperand input,
                                             ArenaOperand output, int64_t elements,
-                                            bool accumulate) {
-  ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter,
-                           {"reduce_scatter", name, elements, input, output, accumulate}));
+                                            ReductionTypes types, bool accumulate) {
+  const CollectiveCall call = {"reduce_scatter", name, elements, input, output, types, accumulate};
+  ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter, call));
   const int64_t part = elements / num_ranks_;
-  Fold(input, rank_ * part, part, accumulate, reinterpret_cast<float*>(Own(output)));
+  Fold(call, rank_ * part, part, Own(output));
   return rendezvous_.MeetAgain();
 }
 
@@ -91,19 +91,20 @@ Status PeerMemoryCollectives::AllGather(std::string_view name, ArenaOperand inpu
 }
 
 Status PeerMemoryCollectives::AllReduce(std::string_view name, ArenaOperand input,
-                                        ArenaOperand output, int64_t elements, bool accumulate) {
-  const CollectiveCall call = {"all_reduce", name, elements, input, output, accumulate};
+                                        ArenaOperand output, int64_t elements, ReductionTypes types,
+                                        bool accumulate) {
+  const CollectiveCall call = {"all_reduce", name, elements, input, output, types, accumulate};
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kAllReduce, call));
-  if (elements <= MaxSmallElements(num_ranks_)) return SmallAllReduce(call);
+  if (elements * SizeOf(types.sum) <= MaxSmallBytes(num_ranks_)) return SmallAllReduce(call);
   return LargeAllReduce(call);
 }
 
 Status PeerMemoryCollectives::SmallAllReduce(const CollectiveCall& call) {
-  auto* const output = reinterpret_cast<float*>(Own(call.output));
-  const bool in_place = Own(call.input) == Own(call.output);
-  Fold(call.input, 0, call.count, call.accumulate, in_place ? small_sum_.get() : output);
+  std::byte* const output = Own(call.output);
+  const bool in_place = Own(call.input) == output;
+  Fold(call, 0, call.count, in_place ? small_sum_.get() : output);
   ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());
-  if (in_place) std::memcpy(output, small_sum_.get(), call.count * sizeof(float));
+  if (in_place) std::memcpy(output, small_sum_.get(), call.count * SizeOf(call.types.sum));
   return Status::Ok();
 }
 
@@ -112,14 +113,15 @@ Status PeerMemoryCollectives::LargeAllReduce(const CollectiveCall& call) {
   const auto begin_of = [&](int rank) { return std::min(rank * chunk, call.count); };
   const auto count_of = [&](int rank) { return begin_of(rank + 1) - begin_of(rank); };
 
-  auto* const output = reinterpret_cast<float*>(Own(call.output));
-  Fold(call.input, begin_of(rank_), count_of(rank_), call.accumulate, output + begin_of(rank_));
+  const int64_t element_bytes = SizeOf(call.types.sum);
+  std::byte* const output = Own(call.output);
+  Fold(call, begin_of(rank_), count_of(rank_), output + begin_of(rank_) * element_bytes);
   ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());
   for (int i = 1; i < num_ranks_; ++i) {
     const int peer = (rank_ + i) % num_ranks_;
-    const int64_t begin_bytes = begin_of(peer) * sizeof(float);
-    CopyFromPeer(Peer(call.output, peer) + begin_bytes, count_of(peer) * sizeof(float),
-                 Own(call.output) + begin_bytes);
+    const int64_t begin_bytes = begin_of(peer) * element_bytes;
+    CopyFromPeer(Peer(call.output, peer) + begin_bytes, count_of(peer) * element_bytes,
+                 output + begin_bytes);
   }
   return rendezvous_.MeetAgain();
 }
@@ -137,7 +139,7 @@ Status PeerMemoryCollectives::AllToAll(std::string_view name, ArenaOperand input
 }
 
 Status PeerMemoryCollectives::Barrier(std::string_view name) {
-  return rendezvous_.Enter({"barrier", name, 0, {}, {}, false});
+  return rendezvous_.Enter({"barrier", name, 0, {}, {}});
 }
 
 }  // namespace zg

@@ -23,11 +23,11 @@ class PeerMemoryCollectives : public Communicator {
   int64_t workspace_bytes() const final { return 0; }
 
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
-                       int64_t elements, bool accumulate) final;
+                       int64_t elements, ReductionTypes types, bool accumulate) final;
   Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
                    int64_t part_bytes) final;
   Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
-                   bool accumulate) final;
+                   ReductionTypes types, bool accumulate) final;
   Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
                   int64_t part_bytes) final;
   Status Barrier(std::string_view name) final;
@@ -46,8 +46,8 @@ class PeerMemoryCollectives : public Communicator {
   const std::byte* Peer(ArenaOperand operand, int rank) const;
   std::byte* Own(ArenaOperand operand) const;
 
-  // Folds elements [begin, begin + count) of every rank's `input` into `output`.
-  void Fold(ArenaOperand input, int64_t begin, int64_t count, bool accumulate, float* output);
+  // Folds elements [begin, begin + count) of every rank's input into `output`.
+  void Fold(const CollectiveCall& call, int64_t begin, int64_t count, std::byte* output);
   Status SmallAllReduce(const CollectiveCall& call);
   Status LargeAllReduce(const CollectiveCall& call);
 
@@ -56,8 +56,8 @@ class PeerMemoryCollectives : public Communicator {
   std::byte* own_arena_ = nullptr;
   std::vector<const std::byte*> arenas_;
   int64_t arena_bytes_ = 0;
-  std::vector<const float*> fold_inputs_;
-  std::unique_ptr<float[]> small_sum_;  // of a small all-reduce that is in place
+  std::vector<const void*> fold_inputs_;
+  std::unique_ptr<std::byte[]> small_sum_;  // of a small all-reduce that is in place
 };
 
 }  // namespace zg

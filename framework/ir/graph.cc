@@ -1,6 +1,7 @@
 #include "framework/ir/graph.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/base/check.h"
 #include "framework/ir/op_registry.h"
@@ -212,7 +213,11 @@ std::vector<Node*> Graph::NodesOf(std::string_view op) const {
 }
 
 StoredTensor* Graph::FindTensor(std::string_view name) {
-  for (StoredTensor& tensor : tensors_) {
+  return const_cast<StoredTensor*>(std::as_const(*this).FindTensor(name));
+}
+
+const StoredTensor* Graph::FindTensor(std::string_view name) const {
+  for (const StoredTensor& tensor : tensors_) {
     if (tensor.name == name) return &tensor;
   }
   return nullptr;

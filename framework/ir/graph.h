@@ -102,6 +102,7 @@ struct StoredTensor {
   Initializer initializer;
   Value* storage = nullptr;
   int64_t offset_elements = 0;
+  std::string copy_of{};  // not empty: holds that tensor's values, rounded to another dtype
 };
 
 class Graph {
@@ -150,7 +151,8 @@ class Graph {
 
   std::vector<StoredTensor>& tensors() { return tensors_; }
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  StoredTensor* FindTensor(std::string_view name);
+  StoredTensor* FindTensor(std::string_view name);  // null when there is none
+  const StoredTensor* FindTensor(std::string_view name) const;
 
   TensorType LocalType(const Value& value) const;  // the part that one rank holds
 

@@ -76,7 +76,8 @@ struct OpDef {
                            // parameter, state...
   bool is_random = false;  // draws by micro-batch: its values differ between ranks of the data axis
   bool is_elementwise =
-      false;  // every output element depends on the same element of every input only
+      false;             // every output element depends on the same element of every input only
+  bool is_loss = false;  // reduces input 0, of any floating-point dtype, to a f32 scalar
 
   // Output types, or an error that names the shapes. The number of inputs and the attributes'
   // presence and types are already checked.

@@ -208,6 +208,9 @@ class GraphParser {
     ZG_ASSIGN_OR_RETURN(tensor.offset_elements, cursor->Integer("an offset in elements"));
     ZG_RETURN_IF_ERROR(cursor->Expect("init"));
     ZG_ASSIGN_OR_RETURN(tensor.initializer, ParseInitializer(cursor));
+    if (cursor->Consume("copy_of")) {
+      ZG_ASSIGN_OR_RETURN(tensor.copy_of, cursor->QuotedString("a tensor's name in quotes"));
+    }
     ZG_RETURN_IF_ERROR(ParseComment(cursor).status());
     graph_->tensors().push_back(std::move(tensor));
     return Status::Ok();

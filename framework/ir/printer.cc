@@ -60,8 +60,9 @@ std::string PrintInputs(const Node& node) {
 }
 
 std::string PrintTensor(const StoredTensor& tensor) {
-  return fmt::format("tensor {} {} at {} init {}", Quote(tensor.name), tensor.type.ToString(),
-                     tensor.offset_elements, tensor.initializer.ToString());
+  return fmt::format("tensor {} {} at {} init {}{}", Quote(tensor.name), tensor.type.ToString(),
+                     tensor.offset_elements, tensor.initializer.ToString(),
+                     tensor.copy_of.empty() ? "" : " copy_of " + Quote(tensor.copy_of));
 }
 
 std::string PrintMesh(const Mesh& mesh) {

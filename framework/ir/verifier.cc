@@ -192,6 +192,10 @@ class Verifier {
       if (!names.insert(tensor.name).second) {
         return error(InvalidArgument("two tensors have this name"));
       }
+      if (!tensor.copy_of.empty() && graph_.FindTensor(tensor.copy_of) == nullptr) {
+        return error(
+            InvalidArgument("it is a copy of \"{}\", which does not exist", tensor.copy_of));
+      }
       const Value* storage = tensor.storage;
       if (section_of_.count(storage) == 0 || storage->producer->op->name != "variable") {
         return error(InvalidArgument(

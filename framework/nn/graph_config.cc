@@ -1,5 +1,6 @@
 #include "framework/nn/graph_config.h"
 
+#include <cmath>
 #include <limits>
 
 namespace zg::nn {
@@ -107,6 +108,10 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
   if (num_ranks < 1) return InvalidArgument("got {} ranks, expected at least 1", num_ranks);
   ResolvedConfig resolved;
   ZG_ASSIGN_OR_RETURN(resolved.zero, ResolveZero(num_ranks));
+  if (!IsFloat(dtype_)) {
+    return InvalidArgument("set_dtype: got {}, expected f32, bf16 or f16", DTypeName(dtype_));
+  }
+  resolved.dtype = dtype_;
   resolved.micro_batches = micro_batches_.value_or(num_ranks);
   if (resolved.micro_batches < 1) {
     return InvalidArgument("set_micro_batches: got {}, expected at least 1",
@@ -124,6 +129,13 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
     StatusOr<std::vector<ScopePattern>> patterns = ParseScopePatterns(modules);
     if (!patterns.ok()) return patterns.status().WithContext("recompute");
     resolved.recompute.insert(resolved.recompute.end(), patterns->begin(), patterns->end());
+  }
+  if (max_grad_norm_.has_value()) {
+    if (!(*max_grad_norm_ > 0 && std::isfinite(*max_grad_norm_))) {
+      return InvalidArgument("clip_gradients: max_norm is {}, expected a finite number > 0",
+                             *max_grad_norm_);
+    }
+    resolved.max_grad_norm = *max_grad_norm_;
   }
   return resolved;
 }

@@ -11,6 +11,7 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/scope_pattern.h"
+#include "framework/tensor/dtype.h"
 
 namespace zg::nn {
 
@@ -39,8 +40,10 @@ enum class ReduceEvery {
 struct ResolvedConfig {
   ZeroConfig zero;
   int64_t micro_batches = 1;  // per step, over all ranks; a multiple of their number
+  DType dtype = DType::kF32;  // of what the model computes
   ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
   std::vector<ScopePattern> recompute;
+  double max_grad_norm = 0;  // 0: gradients are not clipped
 };
 
 class GraphConfig {
@@ -50,12 +53,19 @@ class GraphConfig {
   // How many micro-batches a step consists of, over all ranks. Default: one per rank.
   void set_micro_batches(int64_t count) { micro_batches_ = count; }
 
+  // f32 (the default), or mixed precision with bf16 or f16: the model computes in 16 bits, losses,
+  // statistics and sums over ranks are in f32, and the optimizer updates f32 masters.
+  void set_dtype(DType dtype) { dtype_ = dtype; }
+
   // Activation checkpointing: what these modules compute in forward and need in backward is
   // computed again there, instead of being kept. "blocks.*" makes a segment of each block
   // (ir/scope_pattern.h); several patterns are joined by commas or given by several calls.
   void recompute(const std::string& modules) { recompute_.push_back(modules); }
 
   void set_reduce_every(ReduceEvery reduce_every) { reduce_every_ = reduce_every; }
+  // Scales the gradients of a step so that the norm of all of them together is at most `max_norm`,
+  // as torch.nn.utils.clip_grad_norm_ does.
+  void clip_gradients(double max_norm) { max_grad_norm_ = max_norm; }
 
   // OneFlow's form, with its meaning and defaults: stage 1 to 3 when `mode` is true, else 0; a
   // parameter stays whole when its shards would have fewer than `shard_min_size` elements.
@@ -93,8 +103,10 @@ class GraphConfig {
   std::optional<Enabled> enabled_;    // these two
   std::optional<Switches> switches_;  // once any of them is set
   std::optional<int64_t> micro_batches_;
+  DType dtype_ = DType::kF32;
   ReduceEvery reduce_every_ = ReduceEvery::kMicroBatch;
   std::vector<std::string> recompute_;
+  std::optional<double> max_grad_norm_;
 };
 
 }  // namespace zg::nn

@@ -7,12 +7,16 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-StatusOr<Types> SameType(const OpCall& call) {
-  if (call.inputs.size() == 2 && call.inputs[0] != call.inputs[1]) {
+// The type of the value, or of the accumulator, which may be f32 for 16-bit terms.
+StatusOr<Types> TypeOfResult(const OpCall& call) {
+  const TensorType& term = call.inputs[0];
+  const TensorType& result = call.inputs.back();
+  const bool widens = result.dtype == DType::kF32 && IsFloat(term.dtype);
+  if (term.shape != result.shape || (term.dtype != result.dtype && !widens)) {
     return InvalidArgument("{}: got an accumulator of type {}, expected {}", call.op->name,
-                           call.inputs[1].ToString(), call.inputs[0].ToString());
+                           result.ToString(), term.ToString());
   }
-  return Types{call.inputs[0]};
+  return Types{result};
 }
 
 Sbp SplitOf(const OpCall& call, const char* attribute) {
@@ -25,7 +29,7 @@ OpDef Boxing(std::string name, std::string doc) {
   op.name = std::move(name);
   op.doc = std::move(doc);
   op.attributes = {{"axis", int64_t{0}}};
-  op.infer_shape = SameType;
+  op.infer_shape = TypeOfResult;
   return op;
 }
 

@@ -20,6 +20,19 @@ Status CheckDivisor(const OpCall& call) {
   return InvalidArgument("{}: divisor is {}, expected divisor > 0", call.op->name, divisor);
 }
 
+// A 16-bit prediction may have a target in f32.
+Status CheckPair(const OpCall& call, const InputNames& names, const TensorType& prediction,
+                 const TensorType& target) {
+  if (target.dtype != DType::kF32) {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"prediction", "target"}));
+  }
+  ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"prediction"}));
+  if (prediction.shape != target.shape) {
+    return Rejected(call, names, "shapes of prediction and target differ");
+  }
+  return Status::Ok();
+}
+
 OpDef MseLoss() {
   const InputNames names = {"prediction", "target"};
   OpDef op;
@@ -27,8 +40,9 @@ OpDef MseLoss() {
   op.doc = "loss = sum of (prediction - target)^2 / divisor.";
   op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"divisor", 1.0, true}};
+  op.is_loss = true;
   op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckAllAlike(call, names));
+    ZG_RETURN_IF_ERROR(CheckPair(call, names, call.inputs[0], call.inputs[1]));
     ZG_RETURN_IF_ERROR(CheckDivisor(call));
     return Types{Scalar()};
   };
@@ -63,11 +77,8 @@ OpDef MseLossGrad() {
   op.min_inputs = op.max_inputs = 3;
   op.attributes = {{"divisor", 1.0, true}};
   op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"prediction", "target"}));
     if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
-    if (call.inputs[1].shape != call.inputs[2].shape) {
-      return Rejected(call, names, "shapes of prediction and target differ");
-    }
+    ZG_RETURN_IF_ERROR(CheckPair(call, names, call.inputs[1], call.inputs[2]));
     ZG_RETURN_IF_ERROR(CheckDivisor(call));
     return Types{call.inputs[1]};
   };
@@ -105,6 +116,7 @@ OpDef SoftmaxCrossEntropy() {
       "log(sum_v exp(logits[..,v])), output 1. A target outside [0, V) ends the job.";
   op.min_inputs = op.max_inputs = 2;
   op.num_outputs = 2;
+  op.is_loss = true;
   op.attributes = {{"divisor", 1.0, true}};
   op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));

@@ -18,6 +18,22 @@ struct Limit {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
+// p, g and the states are of one shape and dtype, but the gradient may be in 16 bits where the rest
+// is f32; behind them comes the control if there is one.
+Status CheckInputs(const OpCall& call, const InputNames& names) {
+  OpCall tensors = call;
+  tensors.inputs.resize(names.size());
+  const bool has_half_gradient =
+      tensors.inputs[0].dtype == DType::kF32 && IsFloat(tensors.inputs[1].dtype);
+  if (has_half_gradient) tensors.inputs[1].dtype = DType::kF32;
+  ZG_RETURN_IF_ERROR(CheckAllAlike(tensors, names));
+  if (call.inputs.size() == names.size() || call.inputs.back() == TensorType{DType::kF32, {2}}) {
+    return Status::Ok();
+  }
+  return InvalidArgument("{}: control is {}, expected f32[2]", call.op->name,
+                         call.inputs.back().ToString());
+}
+
 // `names` are p, g and the states; the outputs are the new p and states, each in the memory of the
 // old one.
 OpDef Update(std::string name, std::string doc, InputNames names, std::vector<Limit> limits,
@@ -25,18 +41,26 @@ OpDef Update(std::string name, std::string doc, InputNames names, std::vector<Li
   OpDef op;
   op.name = std::move(name);
   op.doc = std::move(doc);
-  op.min_inputs = op.max_inputs = static_cast<int>(names.size());
+  op.min_inputs = static_cast<int>(names.size());
+  op.max_inputs = op.min_inputs + 1;
   op.num_outputs = op.min_inputs - 1;
   op.is_update = true;
   for (const Limit& limit : limits) op.attributes.push_back({limit.name, 0.0, true});
   op.infer_shape = [names, limits](const OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckAllAlike(call, names));
+    ZG_RETURN_IF_ERROR(CheckInputs(call, names));
     for (const Limit& limit : limits) {
       ZG_RETURN_IF_ERROR(CheckRange(call, limit.name, limit.end));
     }
     return Types(call.op->num_outputs, call.inputs[0]);
   };
-  op.sbp_signatures = SplitAnyDim;
+  op.sbp_signatures = [](const OpCall& call) {
+    std::vector<SbpSignature> signatures = SplitAnyDim(call);
+    const bool has_control = static_cast<int>(call.inputs.size()) > call.op->min_inputs;
+    for (SbpSignature& signature : signatures) {
+      if (has_control) signature.inputs.back() = Sbp::B();
+    }
+    return signatures;
+  };
   op.not_differentiable = "an update ends the step";
   op.aliases = [](const OpCall& call) {
     std::vector<AliasRule> rules;

@@ -5,13 +5,16 @@
 #include "framework/ops/activation.h"
 #include "framework/ops/attention.h"
 #include "framework/ops/broadcast.h"
+#include "framework/ops/cast.h"
 #include "framework/ops/collectives.h"
 #include "framework/ops/dropout.h"
 #include "framework/ops/elementwise.h"
 #include "framework/ops/embedding.h"
 #include "framework/ops/fused_elementwise.h"
+#include "framework/ops/gradient_norm.h"
 #include "framework/ops/layer_norm.h"
 #include "framework/ops/linear.h"
+#include "framework/ops/loss_scaling.h"
 #include "framework/ops/losses.h"
 #include "framework/ops/optimizer.h"
 #include "framework/ops/structure.h"
@@ -22,13 +25,16 @@ void RegisterComputeOps(OpRegistry& registry) {
   RegisterActivationOps(registry);
   RegisterAttentionOps(registry);
   RegisterBroadcastOps(registry);
+  RegisterCastOp(registry);
   RegisterDropoutOps(registry);
   RegisterElementwiseOps(registry);
   RegisterEmbeddingOps(registry);
   RegisterFusedElementwiseOp(registry);
+  RegisterGradientNormOps(registry);
   RegisterLayerNormOps(registry);
   RegisterLinearOps(registry);
   RegisterLossOps(registry);
+  RegisterLossScalingOps(registry);
   RegisterOptimizerOps(registry);
 }
 

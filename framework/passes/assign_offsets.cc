@@ -1,97 +1,216 @@
 #include "framework/passes/assign_offsets.h"
 
 #include <algorithm>
-#include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace zg {
 namespace {
 
+// How long the search goes on without reaching the bound. A round places all buffers once and
+// compares them with one another.
+constexpr int64_t kMaxRounds = 200;
+constexpr int64_t kMaxComparisons = 100'000'000;
+
 int64_t Aligned(int64_t bytes) {
   return (bytes + kBufferAlignmentBytes - 1) / kBufferAlignmentBytes * kBufferAlignmentBytes;
 }
 
-bool AliveTogether(const Lifetime& a, const Lifetime& b) {
-  if (a.timeline == Lifetime::kAllTimelines || b.timeline == Lifetime::kAllTimelines) return true;
-  return a.timeline == b.timeline && a.first <= b.last && b.first <= a.last;
-}
+// A buffer of one timeline.
+struct Item {
+  int index = 0;  // among all buffers
+  int64_t bytes = 0;
+  int first = 0;
+  int last = 0;
+  int64_t duration() const { return int64_t{last} - first + 1; }
+};
 
-int64_t Duration(const Lifetime& buffer) { return buffer.last - buffer.first + 1; }
+enum class Fit { kLowest, kTightest };
 
-// The largest sum of bytes alive at one moment.
-int64_t LowerBound(const std::vector<Lifetime>& buffers) {
-  int64_t always = 0;
-  std::map<std::pair<int, int>, int64_t>
-      changes;  // (timeline, moment) -> bytes born minus bytes gone
-  for (const Lifetime& buffer : buffers) {
-    if (buffer.timeline == Lifetime::kAllTimelines) {
-      always += Aligned(buffer.bytes);
-    } else {
-      changes[{buffer.timeline, buffer.first}] += Aligned(buffer.bytes);
-      changes[{buffer.timeline, buffer.last + 1}] -= Aligned(buffer.bytes);
+// The items of one timeline, where a round put them.
+struct Placement {
+  std::vector<int64_t> offsets;  // by item
+  int64_t top = 0;
+};
+
+class TimelinePlanner {
+ public:
+  explicit TimelinePlanner(std::vector<Item> items) : items_(std::move(items)) {}
+
+  // The largest sum of bytes alive at one moment.
+  int64_t LowerBound() const {
+    int64_t largest = 0;
+    for (const int64_t alive : AliveBytes()) largest = std::max(largest, alive);
+    return largest;
+  }
+
+  // The smallest arena found; the search ends at `enough` bytes.
+  Placement Run(int64_t enough) {
+    Placement best;
+    best.top = std::numeric_limits<int64_t>::max();
+    std::vector<int> best_order;
+    Fit best_fit = Fit::kLowest;
+    for (const std::vector<int>& order : Orders()) {
+      for (const Fit fit : {Fit::kLowest, Fit::kTightest}) {
+        Placement placement = Place(order, fit);
+        if (placement.top < best.top) {
+          best = std::move(placement);
+          best_order = order;
+          best_fit = fit;
+        }
+        if (best.top <= enough) return best;
+      }
+    }
+    Improve(best_order, best_fit, enough, &best);
+    return best;
+  }
+
+  const std::vector<Item>& items() const { return items_; }
+
+ private:
+  struct Placed {
+    int first;
+    int last;
+    int64_t begin;
+    int64_t end;
+  };
+
+  // By moment.
+  std::vector<int64_t> AliveBytes() const {
+    int end = 0;
+    for (const Item& item : items_) end = std::max(end, item.last + 1);
+    std::vector<int64_t> alive(end + 1);
+    for (const Item& item : items_) {
+      alive[item.first] += item.bytes;
+      alive[item.last + 1] -= item.bytes;
+    }
+    std::partial_sum(alive.begin(), alive.end(), alive.begin());
+    return alive;
+  }
+
+  // Larger keys go first.
+  template <typename Key>
+  std::vector<int> OrderBy(Key key) const {
+    std::vector<decltype(key(items_[0]))> keys;
+    for (const Item& item : items_) keys.push_back(key(item));
+    std::vector<int> order(items_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return keys[a] > keys[b]; });
+    return order;
+  }
+
+  std::vector<std::vector<int>> Orders() const {
+    const std::vector<int64_t> alive = AliveBytes();
+    const auto busiest = [&](const Item& i) {
+      return *std::max_element(alive.begin() + i.first, alive.begin() + i.last + 1);
+    };
+    return {
+        OrderBy([](const Item& i) { return std::tuple(i.bytes, i.duration()); }),
+        OrderBy([](const Item& i) {
+          return std::tuple(static_cast<double>(i.bytes) * static_cast<double>(i.duration()));
+        }),
+        OrderBy([](const Item& i) { return std::tuple(i.duration(), i.bytes); }),
+        OrderBy([&](const Item& i) { return std::tuple(busiest(i), i.bytes); }),
+        OrderBy([](const Item& i) { return std::tuple(-i.first, i.bytes); }),
+        OrderBy([](const Item& i) { return std::tuple(i.last, i.bytes); }),
+    };
+  }
+
+  // Puts the items, in the given order, into the lowest or the tightest gap where they fit.
+  Placement Place(const std::vector<int>& order, Fit fit) const {
+    Placement placement;
+    placement.offsets.resize(items_.size());
+    std::vector<Placed> placed;  // by begin
+    placed.reserve(items_.size());
+    for (const int index : order) {
+      const Item& item = items_[index];
+      const int64_t begin = FindGap(placed, item, fit);
+      placement.offsets[index] = begin;
+      placement.top = std::max(placement.top, begin + item.bytes);
+      const auto position = std::upper_bound(
+          placed.begin(), placed.end(), begin,
+          [](int64_t offset, const Placed& other) { return offset < other.begin; });
+      placed.insert(position, {item.first, item.last, begin, begin + item.bytes});
+    }
+    return placement;
+  }
+
+  static int64_t FindGap(const std::vector<Placed>& placed, const Item& item, Fit fit) {
+    int64_t end = 0;  // of what is alive together with the item, so far
+    int64_t tightest = std::numeric_limits<int64_t>::max();
+    int64_t begin = -1;
+    for (const Placed& other : placed) {
+      if (other.first > item.last || other.last < item.first) continue;
+      const int64_t gap = other.begin - end;
+      if (gap >= item.bytes) {
+        if (fit == Fit::kLowest) return end;
+        if (gap < tightest) {
+          tightest = gap;
+          begin = end;
+        }
+      }
+      end = std::max(end, other.end);
+    }
+    return begin < 0 ? end : begin;
+  }
+
+  // The item that ends at the top of the arena came too late: it goes to the front, and all are
+  // placed again.
+  void Improve(std::vector<int> order, Fit fit, int64_t enough, Placement* best) const {
+    const int64_t num_items = static_cast<int64_t>(items_.size());
+    const int64_t rounds = std::min(kMaxRounds, kMaxComparisons / (num_items * num_items));
+    Placement current = *best;
+    for (int64_t round = 0; round < rounds && best->top > enough; ++round) {
+      const auto is_top = [&](int i) {
+        return current.offsets[i] + items_[i].bytes == current.top;
+      };
+      std::stable_partition(order.begin(), order.end(), is_top);
+      current = Place(order, fit);
+      if (current.top < best->top) *best = current;
     }
   }
-  int64_t alive = 0;
-  int64_t largest = 0;
-  for (const auto& [moment, change] : changes) largest = std::max(largest, alive += change);
-  return always + largest;
-}
 
-// Puts the buffers, in the given order, at the lowest offset where they fit.
-std::pair<std::vector<int64_t>, int64_t> Place(const std::vector<Lifetime>& buffers,
-                                               const std::vector<int>& order) {
-  std::vector<int64_t> offsets(buffers.size(), 0);
-  std::vector<int> placed;  // by offset
-  int64_t arena_bytes = 0;
-  for (int index : order) {
-    const int64_t bytes = Aligned(buffers[index].bytes);
-    int64_t offset = 0;
-    for (int other : placed) {
-      if (!AliveTogether(buffers[index], buffers[other])) continue;
-      if (offset + bytes <= offsets[other]) break;
-      offset = std::max(offset, offsets[other] + Aligned(buffers[other].bytes));
-    }
-    offsets[index] = offset;
-    arena_bytes = std::max(arena_bytes, offset + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
-                                   [&](int a, int b) { return offsets[a] < offsets[b]; }),
-                  index);
-  }
-  return {std::move(offsets), arena_bytes};
-}
+  std::vector<Item> items_;
+};
 
 }  // namespace
 
 OffsetPlan AssignOffsets(const std::vector<Lifetime>& buffers) {
-  using Key = std::function<std::pair<int64_t, int64_t>(const Lifetime&)>;  // larger goes first
-  const Key orders[] = {
-      [](const Lifetime& b) { return std::pair(b.bytes, Duration(b)); },
-      [](const Lifetime& b) { return std::pair(b.bytes * Duration(b), b.bytes); },
-      [](const Lifetime& b) { return std::pair(Duration(b), b.bytes); },
-      [](const Lifetime& b) { return std::pair(int64_t{-b.first}, b.bytes); },
-      [](const Lifetime& b) { return std::pair(int64_t{b.last}, b.bytes); },
-  };
-  OffsetPlan best;
-  best.lower_bound_bytes = LowerBound(buffers);
-  for (const Key& key : orders) {
-    std::vector<int> order(buffers.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      const bool a_always = buffers[a].timeline == Lifetime::kAllTimelines;
-      const bool b_always = buffers[b].timeline == Lifetime::kAllTimelines;
-      if (a_always != b_always) return a_always;
-      return key(buffers[a]) > key(buffers[b]);
-    });
-    auto [offsets, arena_bytes] = Place(buffers, order);
-    if (best.offsets.empty() || arena_bytes < best.arena_bytes) {
-      best.offsets = std::move(offsets);
-      best.arena_bytes = arena_bytes;
+  OffsetPlan plan;
+  plan.offsets.resize(buffers.size());
+  // What is always alive lies at the bottom; every timeline has the room above to itself.
+  int64_t always_bytes = 0;
+  std::map<int, std::vector<Item>> items;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Lifetime& buffer = buffers[i];
+    const int64_t bytes = Aligned(buffer.bytes);
+    if (buffer.timeline == Lifetime::kAllTimelines) {
+      plan.offsets[i] = always_bytes;
+      always_bytes += bytes;
+    } else if (bytes > 0) {
+      items[buffer.timeline].push_back({static_cast<int>(i), bytes, buffer.first, buffer.last});
     }
-    if (best.arena_bytes == best.lower_bound_bytes) break;
   }
-  return best;
+  std::vector<TimelinePlanner> planners;
+  int64_t enough = 0;
+  for (auto& [timeline, timeline_items] : items) {
+    planners.emplace_back(std::move(timeline_items));
+    enough = std::max(enough, planners.back().LowerBound());
+  }
+  int64_t top = 0;
+  for (TimelinePlanner& planner : planners) {
+    const Placement placement = planner.Run(std::max(enough, top));
+    top = std::max(top, placement.top);
+    for (size_t i = 0; i < planner.items().size(); ++i) {
+      plan.offsets[planner.items()[i].index] = always_bytes + placement.offsets[i];
+    }
+  }
+  plan.arena_bytes = always_bytes + top;
+  plan.lower_bound_bytes = always_bytes + enough;
+  return plan;
 }
 
 }  // namespace zg

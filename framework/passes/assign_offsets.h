@@ -1,5 +1,6 @@
 // AssignOffsets: where in one arena every buffer goes, so that buffers that are alive at the same
-// time do not overlap and the arena is small. (Dynamic storage allocation; NP-hard, greedy here.)
+// time do not overlap and the arena is small. (Dynamic storage allocation, which is NP-hard: here
+// several greedy orders, then local improvement of the best.)
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@ namespace zg {
 // A buffer is alive at the moments [first, last] of one timeline, or always.
 struct Lifetime {
   int64_t bytes = 0;
-  int timeline =
-      0;  // buffers of different timelines are never alive together; kAllTimelines: always alive
+  // Buffers of different timelines are never alive together; kAllTimelines: always alive.
+  int timeline = 0;
   int first = 0;
   int last = 0;
   static constexpr int kAllTimelines = -1;
@@ -20,13 +21,14 @@ struct Lifetime {
 struct OffsetPlan {
   std::vector<int64_t> offsets;  // of each buffer, multiples of 64 bytes
   int64_t arena_bytes = 0;
-  int64_t lower_bound_bytes =
-      0;  // the largest sum of bytes alive at one moment; no plan can be smaller
+  // The largest sum of bytes alive at one moment; no plan can be smaller.
+  int64_t lower_bound_bytes = 0;
 };
 
 inline constexpr int64_t kBufferAlignmentBytes = 64;
 
-// Tries several greedy orders and keeps the smallest arena; deterministic.
+// Deterministic; moments must not be negative. What is always alive lies at the bottom. Ends as
+// soon as the arena is as small as the lower bound, or after a fixed number of comparisons.
 OffsetPlan AssignOffsets(const std::vector<Lifetime>& buffers);
 
 }  // namespace zg

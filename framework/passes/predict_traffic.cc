@@ -18,11 +18,14 @@ int64_t RunsPerStep(const Graph& graph, const Section& section) {
   return 0;
 }
 
-// Parts of the value that one rank sends to the others, each T/n.
-int64_t PartsSent(const std::string& op, int64_t num_ranks) {
-  if (op == "all_reduce") return 2 * (num_ranks - 1);
-  if (op == "reduce_scatter" || op == "all_gather") return num_ranks - 1;
-  return 0;
+// Bytes that one rank sends for one element of a part, T/n, that goes to each of the others: terms
+// on their way to a sum, and sums or other values on their way to everyone. 0: nothing is sent.
+int64_t BytesPerElement(const Node& node) {
+  const std::string& op = node.op->name;
+  const bool reduces = op == "all_reduce" || op == "reduce_scatter";
+  const bool gathers = op == "all_reduce" || op == "all_gather" || op == "all_to_all";
+  return (reduces ? SizeOf(node.inputs[0]->type.dtype) : 0) +
+         (gathers ? SizeOf(node.outputs[0]->type.dtype) : 0);
 }
 
 }  // namespace
@@ -33,16 +36,14 @@ std::map<std::string, PredictedTraffic> PredictTraffic(const Graph& graph) {
     const int64_t runs = RunsPerStep(graph, *section);
     if (runs == 0) continue;
     for (const Node* node : section->nodes) {
+      const int64_t element_bytes = BytesPerElement(*node);
+      if (element_bytes == 0) continue;
       const std::string& op = node->op->name;
-      const bool all_to_all = op == "all_to_all";
-      if (!all_to_all && PartsSent(op, 2) == 0) continue;
-      const TensorType& type = node->outputs[0]->type;
       const int64_t num_ranks = graph.mesh().axes()[node->attributes.Int("axis")].size;
-      const int64_t part = (type.shape.num_elements() + num_ranks - 1) / num_ranks;
-      const int64_t sent =
-          all_to_all ? part / num_ranks * (num_ranks - 1) : part * PartsSent(op, num_ranks);
+      int64_t part = (node->outputs[0]->type.shape.num_elements() + num_ranks - 1) / num_ranks;
+      if (op == "all_to_all") part /= num_ranks;
       traffic[op].count += runs;
-      traffic[op].bytes += runs * sent * SizeOf(type.dtype);
+      traffic[op].bytes += runs * part * (num_ranks - 1) * element_bytes;
     }
   }
   return traffic;

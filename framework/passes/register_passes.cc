@@ -5,7 +5,10 @@
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
+#include "framework/passes/master_weights.h"
+#include "framework/passes/mixed_precision.h"
 #include "framework/passes/recompute.h"
+#include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
 
 namespace zg {
@@ -24,6 +27,22 @@ PassDef RecomputeDef() {
   return def;
 }
 
+PassDef MixedPrecisionDef() {
+  PassDef def;
+  def.name = "mixed-precision";
+  def.doc = "Let the model compute in 16 bits; dtype: bf16 or f16.";
+  def.options = {{"dtype", std::string("bf16")}};
+  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    const std::string& name = options.String("dtype");
+    if (name != "bf16" && name != "f16") {
+      return InvalidArgument("got dtype '{}', expected bf16 or f16", name);
+    }
+    return std::unique_ptr<Pass>(
+        std::make_unique<MixedPrecision>(name == "bf16" ? DType::kBF16 : DType::kF16));
+  };
+  return def;
+}
+
 }  // namespace
 
 void RegisterPasses(PassRegistry& registry) {
@@ -33,7 +52,10 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<FuseElementwise>("Make one node of a chain of elementwise ops."));
   add(SimplePass<InferSbp>("Give every value a placement on every mesh axis."));
   add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
+  add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
+  add(MixedPrecisionDef());
   add(RecomputeDef());
+  add(SimplePass<ScaleLoss>("Begin backward with a dynamic loss scale, for f16."));
   add(SimplePass<Schedule>("Move inputs, views and gathers down to their first user."));
 }
 

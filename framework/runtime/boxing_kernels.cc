@@ -72,21 +72,23 @@ class BoxingKernel : public Kernel {
     auto* workspace = static_cast<std::byte*>(arguments.workspace);
     const bool accumulate = has_accumulator_ && !arguments.step->first_micro_step;
     const int64_t part_bytes = logical_.bytes() / num_ranks_;
+    const ReductionTypes types = {local_input_.dtype, local_output_.dtype};
     if (op_ == "all_reduce") {
-      return communicator_.AllReduce(name_, input_, output_, logical_.shape.num_elements(),
+      return communicator_.AllReduce(name_, input_, output_, logical_.shape.num_elements(), types,
                                      accumulate);
     }
     if (op_ == "reduce_scatter") {
       ArenaOperand source = input_;
       if (dim_ != 0) {
-        const DimView view = ViewDim(logical_, dim_);
+        const DimView view = ViewDim(local_input_, dim_);  // whole: a term of the sum
+        const int64_t term_bytes = local_input_.bytes() / num_ranks_;
         for (int part = 0; part < num_ranks_; ++part) {
-          CopyPart(view, num_ranks_, part, input, workspace + part * part_bytes, Direction::kTake);
+          CopyPart(view, num_ranks_, part, input, workspace + part * term_bytes, Direction::kTake);
         }
         source = workspace_;
       }
       return communicator_.ReduceScatter(name_, source, output_, logical_.shape.num_elements(),
-                                         accumulate);
+                                         types, accumulate);
     }
     if (op_ == "all_gather") {
       if (dim_ == 0) return communicator_.AllGather(name_, input_, output_, part_bytes);
@@ -168,8 +170,10 @@ bool IsBoxing(const Node& node) {
 
 int64_t BoxingWorkspaceBytes(const Graph& graph, const Node& node) {
   if (node.op->name == "all_to_all") return 2 * graph.LocalType(*node.inputs[0]).bytes();
-  const bool gathers = node.op->name == "reduce_scatter" || node.op->name == "all_gather";
-  return gathers && node.attributes.Int("dim") != 0 ? node.outputs[0]->type.bytes() : 0;
+  const bool gathers = node.op->name == "all_gather";
+  if (!gathers && node.op->name != "reduce_scatter") return 0;
+  if (node.attributes.Int("dim") == 0) return 0;
+  return gathers ? node.outputs[0]->type.bytes() : node.inputs[0]->type.bytes();
 }
 
 std::unique_ptr<Kernel> MakeBoxingKernel(const Graph& graph, const Node& node,

@@ -6,18 +6,9 @@
 #include "framework/base/check.h"
 #include "framework/runtime/boxing_kernels.h"
 #include "framework/runtime/check_same_program.h"
+#include "framework/runtime/plan_program.h"
 
 namespace zg {
-namespace {
-
-// Nodes that only name memory, or that the executor runs itself.
-bool HasKernel(const Node& node) {
-  const std::string& op = node.op->name;
-  return op != "variable" && op != "bucket_view" && op != "input" && op != "output" &&
-         op != "assign";
-}
-
-}  // namespace
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
                                                      const KernelRegistry& kernels,
@@ -29,33 +20,13 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
   }
   ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, *communicator));
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
-  ZG_RETURN_IF_ERROR(executor->MakeKernels(kernels));
-  PlanMemoryOptions plan_options;
-  plan_options.communicator_workspace_bytes = communicator->workspace_bytes();
-  plan_options.workspace_bytes = [&](const Node& node) {
-    if (IsBoxing(node)) return BoxingWorkspaceBytes(*graph, node);
-    const auto kernel = executor->kernels_.find(&node);
-    return kernel == executor->kernels_.end() ? 0 : kernel->second->workspace_bytes();
-  };
-  executor->plan_ = PlanMemory(*graph, plan_options);
+  ZG_ASSIGN_OR_RETURN(ProgramPlan program,
+                      PlanProgram(*graph, kernels, communicator->workspace_bytes()));
+  executor->kernels_ = std::move(program.kernels);
+  executor->plan_ = std::move(program.memory);
   executor->meter_ = std::make_unique<MemoryMeter>(executor->plan_.buffers);
   ZG_RETURN_IF_ERROR(executor->Resolve());
   return executor;
-}
-
-Status Executor::MakeKernels(const KernelRegistry& kernels) {
-  for (const auto& section : graph_->sections()) {
-    for (const Node* node : section->nodes) {
-      if (!HasKernel(*node) || IsBoxing(*node)) continue;
-      KernelSpec spec{node->LocalCall(graph_->mesh()), {}};
-      for (const Value* output : node->outputs) spec.outputs.push_back(graph_->LocalType(*output));
-      StatusOr<std::unique_ptr<Kernel>> kernel = kernels.Make(spec);
-      if (!kernel.ok())
-        return kernel.status().WithContext(node->scope.empty() ? graph_->name() : node->scope);
-      kernels_[node] = std::move(kernel).value();
-    }
-  }
-  return Status::Ok();
 }
 
 Status Executor::Resolve() {
@@ -228,7 +199,7 @@ Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {
   part.begin = begin - tensor.offset_elements;
   part.count = end - begin;
   part.data =
-      reinterpret_cast<float*>(arena_ + OperandOf(tensor.storage).begin) + (begin - shard_begin);
+      arena_ + OperandOf(tensor.storage).begin + (begin - shard_begin) * SizeOf(tensor.type.dtype);
   return part;
 }
 

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -57,12 +58,12 @@ class Executor {
   StatusOr<const std::vector<std::byte>*> Output(std::string_view eval,
                                                  std::string_view name) const;
 
-  // Reads or writes the logical elements [begin, begin + count) of a stored f32 tensor that lie on
-  // this rank.
+  // Reads or writes the logical elements [begin, begin + count) of a stored tensor that lie on this
+  // rank.
   struct LocalPart {
     int64_t begin = 0;  // element of the tensor
     int64_t count = 0;
-    float* data = nullptr;
+    std::byte* data = nullptr;
   };
   LocalPart LocalPartOf(const StoredTensor& tensor) const;
 
@@ -103,7 +104,6 @@ class Executor {
   Executor(const Graph* graph, Communicator* communicator, ExecutorOptions options)
       : graph_(graph), communicator_(communicator), options_(options) {}
 
-  Status MakeKernels(const KernelRegistry& kernels);
   Status Resolve();
   void ResolveNode(const Node& node, int timeline, int position, std::vector<Instruction>* program);
   Operand OperandOf(const Value* value) const;
@@ -117,8 +117,8 @@ class Executor {
   MemoryPlan plan_;
   std::byte* arena_ = nullptr;
   std::unique_ptr<MemoryMeter> meter_;
-  std::map<const Node*, std::unique_ptr<Kernel>> kernels_;  // empty after Resolve
-  std::vector<Instruction> micro_batch_;                    // forward and backward
+  std::unordered_map<const Node*, std::unique_ptr<Kernel>> kernels_;  // empty after Resolve
+  std::vector<Instruction> micro_batch_;                              // forward and backward
   std::vector<Instruction> update_;
   std::map<std::string, std::vector<Instruction>, std::less<>> evals_;
   std::vector<InputSlot> inputs_;

@@ -67,10 +67,6 @@ Status CheckSupported(const JobOptions& options) {
     return InvalidArgument("--device: got '{}', but this build has CPU kernels only; use cpu",
                            options.device);
   }
-  if (options.dtype != "f32") {
-    return InvalidArgument("--dtype: got '{}', but this build computes in f32 only; use f32",
-                           options.dtype);
-  }
   if (options.threads != 1) {
     return InvalidArgument(
         "--threads: got {}, but the kernels of this build use one thread per rank; use 1, and "

@@ -7,40 +7,67 @@
 #include "framework/base/random.h"
 #include "framework/io/safetensors.h"
 #include "framework/io/sha256.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
 
 constexpr int64_t kDigestChunkElements = int64_t{1} << 20;
 
-std::vector<const StoredTensor*> TensorsByName(const Graph& graph, MemoryCategory category) {
+constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
+
+std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole role) {
+  std::set<std::string_view> copied;
+  for (const StoredTensor& tensor : graph.tensors()) copied.insert(tensor.copy_of);
   std::vector<const StoredTensor*> tensors;
   for (const StoredTensor& tensor : graph.tensors()) {
-    if (tensor.storage->category == category) tensors.push_back(&tensor);
+    if (!tensor.copy_of.empty()) continue;
+    const bool is_parameter = tensor.storage->category == MemoryCategory::kParameters ||
+                              copied.count(tensor.name) != 0;  // the master of a 16-bit copy
+    if (is_parameter == (role == TensorRole::kParameter)) tensors.push_back(&tensor);
   }
   std::sort(tensors.begin(), tensors.end(),
             [](const StoredTensor* a, const StoredTensor* b) { return a->name < b->name; });
   return tensors;
 }
 
-void Initialize(const StoredTensor& tensor, const Executor::LocalPart& part, uint64_t seed) {
-  const RandomKey key = FoldIn(RandomKey{seed}, tensor.name);
-  const uint64_t begin = part.begin;
-  const uint64_t end = begin + part.count;
-  const float scale = static_cast<float>(tensor.initializer.scale);
-  switch (tensor.initializer.kind) {
+// Elements [begin, end) of the initializer's values.
+void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, uint64_t end,
+                 float* data) {
+  const float scale = static_cast<float>(initializer.scale);
+  switch (initializer.kind) {
     case Initializer::Kind::kZeros:
-      std::fill_n(part.data, part.count, 0.0f);
+      std::fill_n(data, end - begin, 0.0f);
       return;
     case Initializer::Kind::kOnes:
-      std::fill_n(part.data, part.count, 1.0f);
+      std::fill_n(data, end - begin, 1.0f);
       return;
     case Initializer::Kind::kNormal:
-      FillNormal(key, begin, end, 0.0f, scale, part.data);
+      FillNormal(key, begin, end, 0.0f, scale, data);
       return;
     case Initializer::Kind::kUniform:
-      FillUniform(key, begin, end, -scale, scale, part.data);
+      FillUniform(key, begin, end, -scale, scale, data);
       return;
+  }
+}
+
+// Writes elements of the rank's part: `fill(begin, end, data)` gives their f32 values. Rounds them
+// to the tensor's dtype, a chunk at a time.
+template <typename Fill>
+void WritePart(const StoredTensor& tensor, const Executor::LocalPart& part, const Fill& fill) {
+  if (tensor.type.dtype == DType::kF32) {
+    fill(part.begin, part.begin + part.count, reinterpret_cast<float*>(part.data));
+    return;
+  }
+  std::vector<float> chunk(std::min(part.count, kRoundedChunkElements));
+  for (int64_t begin = 0; begin < part.count; begin += kRoundedChunkElements) {
+    const int64_t end = std::min(begin + kRoundedChunkElements, part.count);
+    fill(part.begin + begin, part.begin + end, chunk.data());
+    WithFloatType(tensor.type.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      auto* const data = reinterpret_cast<T*>(part.data);
+      for (int64_t i = begin; i < end; ++i) data[i] = FromF32<T>(chunk[i - begin]);
+    });
   }
 }
 
@@ -62,7 +89,8 @@ StatusOr<std::vector<float>> GatherRange(Executor& executor, const StoredTensor&
   const int64_t local_end = std::min(end, part.begin + part.count);
   std::string mine;
   if (local_end > local_begin) {
-    mine.assign(reinterpret_cast<const char*>(part.data + (local_begin - part.begin)),
+    mine.assign(reinterpret_cast<const char*>(part.data) +
+                    (local_begin - part.begin) * static_cast<int64_t>(sizeof(float)),
                 (local_end - local_begin) * sizeof(float));
   }
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
@@ -83,7 +111,12 @@ StatusOr<std::vector<float>> GatherRange(Executor& executor, const StoredTensor&
 void InitializeTensors(Executor& executor, uint64_t seed) {
   for (const StoredTensor& tensor : executor.graph().tensors()) {
     const Executor::LocalPart part = executor.LocalPartOf(tensor);
-    if (part.count > 0) Initialize(tensor, part, seed);
+    if (part.count == 0) continue;
+    const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
+    const RandomKey key = FoldIn(RandomKey{seed}, name);
+    WritePart(tensor, part, [&](int64_t begin, int64_t end, float* data) {
+      FillInitial(tensor.initializer, key, begin, end, data);
+    });
   }
 }
 
@@ -91,7 +124,7 @@ Status LoadParameters(Executor& executor, const std::string& path) {
   ZG_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
   std::vector<std::string> problems;
   std::set<std::string> known;
-  for (const StoredTensor* tensor : TensorsByName(executor.graph(), MemoryCategory::kParameters)) {
+  for (const StoredTensor* tensor : TensorsByName(executor.graph(), TensorRole::kParameter)) {
     known.insert(tensor->name);
     const std::string problem = Mismatch(*tensor, file.Find(tensor->name));
     if (!problem.empty()) problems.push_back(problem);
@@ -110,26 +143,29 @@ Status LoadParameters(Executor& executor, const std::string& path) {
         "{}: {} tensors do not fit the model:{}\n  hint: write the file from a model of this size",
         path, problems.size(), text);
   }
-  for (const StoredTensor* tensor : TensorsByName(executor.graph(), MemoryCategory::kParameters)) {
-    const Executor::LocalPart part = executor.LocalPartOf(*tensor);
-    if (part.count == 0) continue;
-    const uint8_t* data = file.Data(*file.Find(tensor->name));
-    std::memcpy(part.data, data + part.begin * sizeof(float), part.count * sizeof(float));
+  for (const StoredTensor& tensor : executor.graph().tensors()) {
+    const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
+    const Executor::LocalPart part = executor.LocalPartOf(tensor);
+    if (known.count(name) == 0 || part.count == 0) continue;
+    const uint8_t* values = file.Data(*file.Find(name));
+    WritePart(tensor, part, [&](int64_t begin, int64_t end, float* data) {
+      std::memcpy(data, values + begin * sizeof(float), (end - begin) * sizeof(float));
+    });
   }
   return Status::Ok();
 }
 
-StatusOr<TensorDigest> DigestTensors(Executor& executor, MemoryCategory category) {
+StatusOr<TensorDigest> DigestTensors(Executor& executor, TensorRole role) {
   Sha256 sha256;
   TensorDigest digest;
-  for (const StoredTensor* tensor : TensorsByName(executor.graph(), category)) {
+  for (const StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     const int64_t elements = tensor->type.shape.num_elements();
     const Executor::LocalPart part = executor.LocalPartOf(*tensor);
     const bool whole = executor.graph().LocalType(*tensor->storage) == tensor->storage->type;
     for (int64_t begin = 0; begin < elements; begin += kDigestChunkElements) {
       const int64_t end = std::min(elements, begin + kDigestChunkElements);
       std::vector<float> gathered;
-      const float* values = part.data + begin;
+      const float* values = reinterpret_cast<const float*>(part.data) + begin;
       if (!whole) {
         ZG_ASSIGN_OR_RETURN(gathered, GatherRange(executor, *tensor, begin, end));
         values = gathered.data();

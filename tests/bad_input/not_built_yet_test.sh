@@ -14,8 +14,6 @@ reject() {
 }
 
 reject "--device: got 'cuda', but this build has CPU kernels only" --device cuda
-reject "--dtype: got 'bf16', but this build computes in f32 only" --dtype bf16
-reject "--dtype: got 'f16', but this build computes in f32 only" --dtype f16
 reject "--threads: got 2, but the kernels of this build use one thread per rank" --threads 2
 reject "--save: got '/tmp', but this build has no checkpoints yet" --save /tmp
 reject "--resume: got '/tmp', but this build has no checkpoints yet" --resume /tmp

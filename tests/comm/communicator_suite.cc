@@ -112,7 +112,7 @@ Status TestReduceScatter(Communicator& communicator, int64_t part, bool in_place
   const ArenaOperand output_operand =
       in_place ? ArenaOperand{input * 4, part * 4} : ArenaOperand{output * 4, 0};
   ZG_RETURN_IF_ERROR(communicator.ReduceScatter("reduce-scatter test", {input * 4, 0},
-                                                output_operand, elements, accumulate));
+                                                output_operand, elements, DType::kF32, accumulate));
   return arena.Check(CaseName(communicator, part, in_place, accumulate));
 }
 
@@ -128,8 +128,46 @@ Status TestAllReduce(Communicator& communicator, int64_t elements, bool in_place
     arena.Expect(output + i, accumulate ? AccumulatedOf(n, i) : LeftFoldOf(n, i));
   }
   ZG_RETURN_IF_ERROR(communicator.AllReduce("all-reduce test", {input * 4, 0}, {output * 4, 0},
-                                            elements, accumulate));
+                                            elements, DType::kF32, accumulate));
   return arena.Check(CaseName(communicator, elements, in_place, accumulate));
+}
+
+// Beyond 2^53, so that a detour through f64 shows; sums of up to 1024 ranks fit.
+int64_t WholeNumberOf(int rank, int64_t element) {
+  return static_cast<int64_t>(HashOf(rank, element)) >> 10;
+}
+
+// A reduce-scatter into an output and an all-reduce in place, of i64.
+Status TestWholeNumbers(Communicator& communicator, int64_t part, bool accumulate) {
+  const int n = communicator.size();
+  const int64_t elements = part * n;
+  const int64_t input_bytes = (elements * 8 + 63) / 64 * 64;
+  const int64_t bytes = (input_bytes + part * 8 + 4095) / 4096 * 4096;
+  ZG_ASSIGN_OR_RETURN(std::byte* const arena,
+                      communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes));
+  auto* const input = reinterpret_cast<int64_t*>(arena);
+  auto* const output = reinterpret_cast<int64_t*>(arena + input_bytes);
+  for (int64_t i = 0; i < elements; ++i) input[i] = WholeNumberOf(communicator.rank(), i);
+  std::fill_n(output, part, accumulate ? 7 : -1);
+  const auto sum_of = [n](int64_t element) {
+    int64_t sum = 0;
+    for (int rank = 0; rank < n; ++rank) sum += WholeNumberOf(rank, element);
+    return sum;
+  };
+  ZG_RETURN_IF_ERROR(communicator.ReduceScatter("sum of parts", {0, 0}, {input_bytes, 0}, elements,
+                                                DType::kI64, accumulate));
+  for (int64_t i = 0; i < part; ++i) {
+    const int64_t expected = sum_of(communicator.rank() * part + i) + (accumulate ? 7 : 0);
+    if (output[i] == expected) continue;
+    return InvalidArgument("reduce-scatter, {}: {}, expected {}", i, output[i], expected);
+  }
+  ZG_RETURN_IF_ERROR(
+      communicator.AllReduce("sum of all", {0, 0}, {0, 0}, elements, DType::kI64, false));
+  for (int64_t i = 0; i < elements; ++i) {
+    if (input[i] == sum_of(i)) continue;
+    return InvalidArgument("all-reduce, {}: {}, expected {}", i, input[i], sum_of(i));
+  }
+  return Status::Ok();
 }
 
 Status TestAllGather(Communicator& communicator, int64_t part, bool in_place) {
@@ -226,6 +264,17 @@ TEST_P(CommunicatorSuite, AllReduceIsTheLeftFold) {
   });
 }
 
+TEST_P(CommunicatorSuite, WholeNumbersAreAddedExactly) {
+  Run([](Communicator& communicator) -> Status {
+    // Small ones, and beyond the limits of small all-reduces and of the chunks of messages.
+    for (int64_t part : {1, 21, 4099, 70001}) {
+      ZG_RETURN_IF_ERROR(TestWholeNumbers(communicator, part, false));
+      ZG_RETURN_IF_ERROR(TestWholeNumbers(communicator, part, true));
+    }
+    return Status::Ok();
+  });
+}
+
 TEST_P(CommunicatorSuite, AllGatherHasEveryPart) {
   Run([](Communicator& communicator) -> Status {
     for (int64_t part : kPartElements) {
@@ -251,7 +300,7 @@ TEST_P(CommunicatorSuite, ManyCallsInARowDoNotMixUp) {
     const int n = communicator.size();
     for (int i = 0; i < 500; ++i) {
       floats[0] = static_cast<float>(i + communicator.rank());
-      ZG_RETURN_IF_ERROR(communicator.AllReduce("sum", {0, 0}, {0, 0}, 1, false));
+      ZG_RETURN_IF_ERROR(communicator.AllReduce("sum", {0, 0}, {0, 0}, 1, DType::kF32, false));
       const auto expected = static_cast<float>(i * n + n * (n - 1) / 2);
       if (floats[0] != expected) return InvalidArgument("{}: {}", i, floats[0]);
     }
@@ -266,9 +315,9 @@ TEST_P(CommunicatorSuite, CountsWhatTheFormulaSays) {
         communicator.AllocateArena((4 << 20) + communicator.workspace_bytes(), 4 << 20).status());
     const ArenaOperand low{0, 0};
     const ArenaOperand high{2 << 20, 0};
-    ZG_RETURN_IF_ERROR(communicator.ReduceScatter("a", low, high, 1001 * n, false));
-    ZG_RETURN_IF_ERROR(communicator.AllReduce("b", low, high, 10, false));
-    ZG_RETURN_IF_ERROR(communicator.AllReduce("c", low, low, 100001, false));
+    ZG_RETURN_IF_ERROR(communicator.ReduceScatter("a", low, high, 1001 * n, DType::kF32, false));
+    ZG_RETURN_IF_ERROR(communicator.AllReduce("b", low, high, 10, DType::kF32, false));
+    ZG_RETURN_IF_ERROR(communicator.AllReduce("c", low, low, 100001, DType::kF32, false));
     ZG_RETURN_IF_ERROR(communicator.AllGather("d", low, high, 123));
     ZG_RETURN_IF_ERROR(communicator.AllToAll("e", low, high, 77));
     ZG_RETURN_IF_ERROR(communicator.Barrier("f"));
@@ -349,20 +398,23 @@ TEST_P(CommunicatorSuite, BadOperandsAreErrors) {
       return ExpectFailure(status, StatusCode::kInvalidArgument, {text});
     };
     const int64_t end = bytes + communicator.workspace_bytes();
-    ZG_RETURN_IF_ERROR(
-        bad(communicator.AllReduce("x", {end - 4, 0}, {0, 0}, 2, false), "is not in the arena"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {-4, 0}, {0, 0}, 2, false),
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {end - 4, 0}, {0, 0}, 2, DType::kF32, false),
+                           "is not in the arena"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {-4, 0}, {0, 0}, 2, DType::kF32, false),
                            "input [-4, 4) is not in the arena"));
-    ZG_RETURN_IF_ERROR(
-        bad(communicator.AllReduce("x", {2, 0}, {64, 0}, 2, false), "is not aligned for f32"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {4, 0}, 2, false),
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {2, 0}, {64, 0}, 2, DType::kF32, false),
+                           "is not aligned for f32"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {4, 0}, {64, 0}, 2, DType::kI64, false),
+                           "input at 4 is not aligned for i64"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {4, 0}, 2, DType::kF32, false),
                            "input [0, 8) overlaps output [4, 12) but is not in place"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {0, 0}, 2, true),
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {0, 0}, 2, DType::kF32, true),
                            "an accumulating call cannot be in place"));
     ZG_RETURN_IF_ERROR(bad(communicator.AllToAll("x", {0, 0}, {0, 0}, 8), "overlaps output"));
     if (n > 1) {
-      ZG_RETURN_IF_ERROR(bad(communicator.ReduceScatter("x", {0, 0}, {1024, 0}, n + 1, false),
-                             fmt::format("{} elements do not divide by {} ranks", n + 1, n)));
+      ZG_RETURN_IF_ERROR(
+          bad(communicator.ReduceScatter("x", {0, 0}, {1024, 0}, n + 1, DType::kF32, false),
+              fmt::format("{} elements do not divide by {} ranks", n + 1, n)));
     }
     return Status::Ok();
   });
@@ -378,16 +430,22 @@ TEST_P(CommunicatorSuite, DifferentCallsAreAnErrorOnEveryRank) {
       {"all_gather 'w'", "all_reduce 'w'",
        [](Communicator& communicator, bool is_first) {
          if (is_first) return communicator.AllGather("w", {0, 0}, {1024, 0}, 64);
-         return communicator.AllReduce("w", {0, 0}, {1024, 0}, 64, false);
+         return communicator.AllReduce("w", {0, 0}, {1024, 0}, 64, DType::kF32, false);
        }},
       {"all_reduce 'layer0'", "all_reduce 'layer1'",
        [](Communicator& communicator, bool is_first) {
          const std::string name = is_first ? "layer0" : "layer1";
-         return communicator.AllReduce(name, {0, 0}, {0, 0}, 64, false);
+         return communicator.AllReduce(name, {0, 0}, {0, 0}, 64, DType::kF32, false);
        }},
       {"count 840", "count 1680",
        [](Communicator& communicator, bool is_first) {
-         return communicator.ReduceScatter("g", {0, 0}, {16384, 0}, is_first ? 840 : 1680, false);
+         return communicator.ReduceScatter("g", {0, 0}, {16384, 0}, is_first ? 840 : 1680,
+                                           DType::kF32, false);
+       }},
+      {"64 of f32", "64 of i64",
+       [](Communicator& communicator, bool is_first) {
+         const DType dtype = is_first ? DType::kF32 : DType::kI64;
+         return communicator.AllReduce("h", {0, 0}, {0, 0}, 64, dtype, false);
        }},
       {"barrier 'end'", "exchange 'end'",
        [](Communicator& communicator, bool is_first) {

@@ -79,8 +79,8 @@ TEST(RunRanksTest, HundredsOfRanks) {
     auto* const floats = reinterpret_cast<float*>(arena);
     for (int step = 0; step < 10; ++step) {
       for (int64_t i = 0; i < elements; ++i) floats[i] = static_cast<float>(communicator.rank());
-      ZG_RETURN_IF_ERROR(
-          communicator.ReduceScatter("gradients", {0, 0}, {0, part * 4}, elements, false));
+      ZG_RETURN_IF_ERROR(communicator.ReduceScatter("gradients", {0, 0}, {0, part * 4}, elements,
+                                                    DType::kF32, false));
       ZG_RETURN_IF_ERROR(communicator.AllGather("parameters", {0, part * 4}, {0, 0}, part * 4));
       for (int64_t i = 0; i < elements; ++i) {
         if (floats[i] != 199 * 200 / 2) return InvalidArgument("element {}: {}", i, floats[i]);

@@ -32,8 +32,8 @@ std::vector<float> Expected(const Buffers& inputs) {
   return sums;
 }
 
-std::vector<const float*> Pointers(const Buffers& inputs) {
-  std::vector<const float*> pointers;
+std::vector<const void*> Pointers(const Buffers& inputs) {
+  std::vector<const void*> pointers;
   for (const auto& input : inputs) pointers.push_back(input.data());
   return pointers;
 }
@@ -57,7 +57,7 @@ TEST_P(LeftFoldTest, AddsInOrder) {
       SCOPED_TRACE(testing::Message() << num_inputs << " inputs of " << elements);
       const Buffers inputs = RandomInputs(num_inputs, elements);
       std::vector<float> output(elements, -1);
-      LeftFold(Pointers(inputs).data(), num_inputs, elements, output.data());
+      LeftFold(DType::kF32, false, Pointers(inputs).data(), num_inputs, elements, output.data());
       ExpectSameBits(output, Expected(inputs));
     }
   }
@@ -69,8 +69,29 @@ TEST_P(LeftFoldTest, OutputMayBeAnyOfTheInputs) {
       SCOPED_TRACE(testing::Message() << "input " << own << " of " << num_inputs);
       Buffers inputs = RandomInputs(num_inputs, 4097);
       const std::vector<float> expected = Expected(inputs);
-      LeftFold(Pointers(inputs).data(), num_inputs, 4097, inputs[own].data());
+      LeftFold(DType::kF32, false, Pointers(inputs).data(), num_inputs, 4097, inputs[own].data());
       ExpectSameBits(inputs[own], expected);
+    }
+  }
+}
+
+TEST_P(LeftFoldTest, AddsWholeNumbers) {
+  for (int num_inputs : {1, 2, 8, 9, 33}) {
+    for (int64_t elements : {0, 1, 21, 1000, 2049}) {
+      SCOPED_TRACE(testing::Message() << num_inputs << " inputs of " << elements);
+      std::vector<std::vector<int64_t>> inputs(num_inputs, std::vector<int64_t>(elements));
+      std::vector<int64_t> expected(elements);
+      std::vector<const void*> pointers;
+      std::mt19937_64 random(17);
+      for (auto& input : inputs) {
+        for (int64_t i = 0; i < elements; ++i) {
+          input[i] = static_cast<int64_t>(random()) >> 8;
+          expected[i] += input[i];
+        }
+        pointers.push_back(input.data());
+      }
+      LeftFold(DType::kI64, false, pointers.data(), num_inputs, elements, inputs[0].data());
+      EXPECT_EQ(inputs[0], expected);
     }
   }
 }

@@ -106,6 +106,12 @@ std::vector<float> KernelRunner::output(int i) const {
   return values;
 }
 
+std::vector<int64_t> KernelRunner::i64_output(int i) const {
+  std::vector<int64_t> values(spec_.outputs[i].shape.num_elements());
+  std::memcpy(values.data(), output_pointers_[i], values.size() * sizeof(int64_t));
+  return values;
+}
+
 Status MakeStatus(const std::string& op, std::vector<TensorType> inputs,
                   std::vector<TensorType> outputs, Attributes attributes) {
   OpDef def;

@@ -56,6 +56,7 @@ class KernelRunner {
   Status RunKernelAlone() { return kernel_->Run(arguments_); }
 
   std::vector<float> output(int i) const;
+  std::vector<int64_t> i64_output(int i) const;
   const Kernel& kernel() const { return *kernel_; }
   float* input_data(int i) { return static_cast<float*>(inputs_[i]->data()); }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,89 @@ TEST(Optimizer, AdamMatchesTheFormula) {
     ExpectNear(got[1], m, 1e-7, 1e-6);
     ExpectNear(got[2], v, 1e-9, 2e-6);
   }
+}
+
+struct ControlledCase {
+  std::string op;
+  Attributes attributes;
+  size_t num_states;
+};
+
+std::vector<ControlledCase> ControlledCases() {
+  const Attributes sgd = {{"lr", 0.05}, {"weight_decay", 0.1}};
+  Attributes momentum = sgd;
+  momentum.Set("momentum", 0.9);
+  momentum.Set("nesterov", false);
+  Attributes nesterov = momentum;
+  nesterov.Set("nesterov", true);
+  return {{"sgd_update", sgd, 0},
+          {"sgd_momentum_update", momentum, 1},
+          {"sgd_momentum_update", nesterov, 1},
+          {"adam_update", AdamAttributes(false), 2},
+          {"adam_update", AdamAttributes(true), 2}};
+}
+
+// One update of random values: parameter and states. Without a control when `control` is empty.
+std::vector<std::vector<float>> UpdateOnce(const ControlledCase& c, const std::vector<float>& g,
+                                           const std::vector<float>& control, bool in_place) {
+  const int64_t count = static_cast<int64_t>(g.size());
+  std::vector<TensorType> inputs(2 + c.num_states, F32({count}));
+  if (!control.empty()) inputs.push_back(F32({2}));
+  const std::vector<TensorType> outputs(1 + c.num_states, F32({count}));
+  KernelRunner runner(c.op, inputs, outputs, c.attributes);
+  runner.step().step = 5;
+  runner.SetInput(0, Random(count, 1));
+  runner.SetInput(1, g);
+  for (size_t i = 0; i < c.num_states; ++i) {
+    runner.SetInput(static_cast<int>(i) + 2, Random(count, 20 + i, 0.0f));
+  }
+  if (!control.empty()) runner.SetInput(static_cast<int>(inputs.size()) - 1, control);
+  for (size_t i = 0; in_place && i < outputs.size(); ++i) {
+    runner.PutInPlace(static_cast<int>(i), i == 0 ? 0 : static_cast<int>(i) + 1);
+  }
+  EXPECT_TRUE(runner.Run().ok());
+  std::vector<std::vector<float>> results;
+  for (size_t i = 0; i < outputs.size(); ++i) results.push_back(runner.output(static_cast<int>(i)));
+  return results;
+}
+
+TEST(Optimizer, AFactorCountsAsOnTheGradient) {
+  const std::vector<float> g = Random(133, 11);
+  for (const float factor : {1.0f, 0.3f, 1e-20f}) {
+    std::vector<float> scaled = g;
+    for (float& value : scaled) value *= factor;
+    for (const ControlledCase& c : ControlledCases()) {
+      SCOPED_TRACE(c.op);
+      const auto expected = UpdateOnce(c, scaled, {}, true);
+      const auto got = UpdateOnce(c, g, {factor, 5.0f}, true);
+      for (size_t i = 0; i < expected.size(); ++i) ExpectSameBits(got[i], expected[i]);
+    }
+  }
+}
+
+TEST(Optimizer, AFactorOfZeroChangesNothing) {
+  std::vector<float> g = Random(133, 11);
+  g[7] = std::numeric_limits<float>::quiet_NaN();
+  g[100] = std::numeric_limits<float>::infinity();
+  for (const ControlledCase& c : ControlledCases()) {
+    for (const bool in_place : {false, true}) {
+      SCOPED_TRACE(c.op);
+      const auto got = UpdateOnce(c, g, {0.0f, 5.0f}, in_place);
+      ExpectSameBits(got[0], Random(133, 1));
+      for (size_t i = 0; i < c.num_states; ++i)
+        ExpectSameBits(got[i + 1], Random(133, 20 + i, 0.0f));
+    }
+  }
+}
+
+TEST(Optimizer, AdamCountsUpdatesAsTheControlSays) {
+  const std::vector<float> g = Random(133, 11);
+  const ControlledCase adam = {"adam_update", AdamAttributes(true), 2};
+  const auto plain = UpdateOnce(adam, g, {}, true);  // step 5
+  ExpectSameBits(UpdateOnce(adam, g, {1.0f, 5.0f}, true)[0], plain[0]);
+  const auto other = UpdateOnce(adam, g, {1.0f, 3.0f}, true);
+  EXPECT_NE(other[0], plain[0]);
+  ExpectSameBits(other[1], plain[1]);
 }
 
 // A bucket is cut at different places for different numbers of ranks.

@@ -79,6 +79,7 @@ FamilyCases DropoutCases();
 FamilyCases ElementwiseCases();
 FamilyCases EmbeddingCases();
 FamilyCases FusedElementwiseCases();
+FamilyCases GradientNormCases();
 FamilyCases LayerNormCases();
 FamilyCases LinearCases();
 FamilyCases LossCases();

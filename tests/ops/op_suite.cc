@@ -14,9 +14,10 @@ namespace {
 
 const std::vector<FamilyCases>& AllFamilies() {
   static const auto& families = *new std::vector<FamilyCases>{
-      ActivationCases(),  AttentionCases(), BroadcastCases(),        DropoutCases(),
-      ElementwiseCases(), EmbeddingCases(), FusedElementwiseCases(), LayerNormCases(),
-      LinearCases(),      LossCases(),      OptimizerCases(),
+      ActivationCases(),       AttentionCases(),    BroadcastCases(),
+      DropoutCases(),          ElementwiseCases(),  EmbeddingCases(),
+      FusedElementwiseCases(), GradientNormCases(), LayerNormCases(),
+      LinearCases(),           LossCases(),         OptimizerCases(),
   };
   return families;
 }

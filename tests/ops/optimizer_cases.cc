@@ -1,9 +1,28 @@
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "tests/ops/op_case.h"
 
 namespace zg::testing {
 namespace {
+
+using Reference = ReferenceOutputs (*)(const ReferenceCall&);
+
+// What `reference` gives when there is a control behind the `num_states` states.
+ReferenceOutputs Controlled(Reference reference, int num_states, const ReferenceCall& call) {
+  ReferenceCall plain = call;
+  const std::vector<double> control = call.inputs.back().values;
+  plain.inputs.pop_back();
+  if (control[0] == 0.0) {
+    ReferenceOutputs kept = {plain.inputs[0].values};
+    for (int i = 0; i < num_states; ++i) kept.push_back(plain.inputs[2 + i].values);
+    return kept;
+  }
+  for (double& g : plain.inputs[1].values) g *= control[0];
+  plain.step.step = static_cast<int64_t>(control[1]);
+  return reference(plain);
+}
 
 ReferenceOutputs Sgd(const ReferenceCall& call) {
   const double lr = call.attributes.Float("lr") * call.step.lr_factor;
@@ -64,7 +83,7 @@ struct Rule {
   const char* label;
   std::vector<InputSpec> inputs;  // with the shape still to be set
   Attributes attributes;
-  ReferenceOutputs (*reference)(const ReferenceCall&);
+  Reference reference;
 };
 
 }  // namespace
@@ -91,7 +110,19 @@ FamilyCases OptimizerCases() {
                         .attributes = rule.attributes,
                         .reference = rule.reference};
       for (InputSpec& input : op_case.inputs) input.type.shape = shape;
-      family.cases.push_back(std::move(op_case));
+      family.cases.push_back(op_case);
+      for (const double factor : {0.75, 0.0}) {
+        OpCase controlled = op_case;
+        controlled.label += fmt::format(", factor {}", factor);
+        controlled.inputs.push_back(F32({2}));
+        controlled.reference =
+            [reference = rule.reference, num_states = static_cast<int>(rule.inputs.size()) - 2](
+                const ReferenceCall& call) { return Controlled(reference, num_states, call); };
+        controlled.prepare = [factor](ReferenceCall& call) {
+          call.inputs.back().values = {factor, 7.0};  // not the number of the suite's step
+        };
+        family.cases.push_back(std::move(controlled));
+      }
     }
   }
   Attributes beta_of_one = AdamAttributes(true);
@@ -106,6 +137,10 @@ FamilyCases OptimizerCases() {
        {F32({5}), F32({5}), F32({7})},
        momentum,
        "sgd_momentum_update: shapes differ: p f32[5], g f32[5], m f32[7]"},
+      {"sgd_update",
+       {F32({5}), F32({5}), F32({5})},
+       sgd,
+       "sgd_update: control is f32[5], expected f32[2]"},
       {"adam_update",
        {F32({5}), F32({5}), F32({5}), F32({5})},
        beta_of_one,

@@ -72,7 +72,9 @@ TEST_P(ReduceEveryTest, StepReducesOnce) {
     // The price is an accumulator of full size at every stage, where the other's is a rank's part
     // and the gradients of one micro-batch have no place to stay from stage 2 on.
     EXPECT_EQ(once.measured[kGradients], gradient_bytes);
-    if (stage >= 2) EXPECT_GE(once.measured[kGradients], 2 * often.measured[kGradients]);
+    if (stage >= 2) {
+      EXPECT_GE(once.measured[kGradients], 2 * often.measured[kGradients]);
+    }
     if (stage == 0) continue;  // whose reduction is one with the gathering of the sum
     constexpr int kReduceScatter = static_cast<int>(CollectiveKind::kReduceScatter);
     EXPECT_EQ(4 * once.measured_traffic[kReduceScatter].count,

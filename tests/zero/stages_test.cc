@@ -4,6 +4,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
@@ -12,15 +14,26 @@ namespace {
 
 constexpr const char* kModelNames[] = {"mlp", "classifier", "gpt"};
 
-class StagesTest : public ::testing::TestWithParam<TestModel> {};
+class StagesTest : public ::testing::TestWithParam<std::tuple<TestModel, DType>> {
+ protected:
+  static RunConfig Config() {
+    RunConfig config;
+    std::tie(config.model, config.dtype) = GetParam();
+    return config;
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(
-    Models, StagesTest, ::testing::Values(TestModel::kMlp, TestModel::kClassifier, TestModel::kGpt),
-    [](const auto& info) { return kModelNames[static_cast<int>(info.param)]; });
+    Models, StagesTest,
+    ::testing::Combine(::testing::Values(TestModel::kMlp, TestModel::kClassifier, TestModel::kGpt),
+                       ::testing::Values(DType::kF32, DType::kBF16, DType::kF16)),
+    [](const auto& info) {
+      return fmt::format("{}_{}", kModelNames[static_cast<int>(std::get<0>(info.param))],
+                         DTypeName(std::get<1>(info.param)));
+    });
 
 TEST_P(StagesTest, SameBitsAtEveryStageAndNumberOfRanks) {
-  RunConfig config;
-  config.model = GetParam();
+  RunConfig config = Config();
   config.micro_batches = 12;
   const RunResult expected = TrainOrDie(config);
   ASSERT_EQ(expected.losses.size(), static_cast<size_t>(config.steps));
@@ -38,8 +51,7 @@ TEST_P(StagesTest, SameBitsAtEveryStageAndNumberOfRanks) {
 
 TEST_P(StagesTest, OneMicroBatchPerRank) {
   for (int ranks : {2, 3}) {
-    RunConfig config;
-    config.model = GetParam();
+    RunConfig config = Config();
     config.micro_batches = ranks;
     const RunResult expected = TrainOrDie(config);
     config.ranks = ranks;
@@ -57,8 +69,7 @@ TEST_P(StagesTest, OneMicroBatchPerRank) {
 }
 
 TEST_P(StagesTest, BucketSizeAndReplicatedTensorsChangeNoBit) {
-  RunConfig config;
-  config.model = GetParam();
+  RunConfig config = Config();
   config.ranks = 2;
   config.stage = 3;
   config.micro_batches = 4;

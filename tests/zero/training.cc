@@ -136,8 +136,10 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
                               .bucket_bytes = config.bucket_bytes,
                               .shard_min_elements = config.shard_min_elements});
   graph.config().set_micro_batches(config.micro_batches);
+  graph.config().set_dtype(config.dtype);
   graph.config().set_reduce_every(config.reduce_every);
   if (!config.recompute.empty()) graph.config().recompute(config.recompute);
+  if (config.max_grad_norm > 0) graph.config().clip_gradients(config.max_grad_norm);
   zero::TrainerOptions options;
   options.seed = kSeed;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
@@ -148,6 +150,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
       return workload->Feed(*trainer);
     }));
     result->losses.push_back(loss);
+    if (trainer->grad_norm()) result->grad_norms.push_back(*trainer->grad_norm());
   }
   result->measured_traffic = communicator.traffic();
   workload->Fill(0, communicator.rank());
@@ -183,6 +186,7 @@ StatusOr<std::vector<RunResult>> TrainOnAllRanks(const RunConfig& config) {
   }));
   for (const RunResult& result : results) {
     ZG_CHECK(result.losses == results[0].losses, "ranks report different losses");
+    ZG_CHECK(result.grad_norms == results[0].grad_norms, "ranks report different norms");
   }
   return results;
 }

@@ -10,6 +10,7 @@
 #include "framework/nn/graph_config.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
+#include "framework/tensor/dtype.h"
 
 namespace zg::testing {
 
@@ -23,13 +24,16 @@ struct RunConfig {
   int steps = 3;
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
+  DType dtype = DType::kF32;
   nn::ReduceEvery reduce_every = nn::ReduceEvery::kMicroBatch;
   std::string recompute = {};  // patterns of modules
+  double max_grad_norm = 0;    // 0: gradients are not clipped
 };
 
 // What a run ends with on one rank; digests and the sum on rank 0 only.
 struct RunResult {
   std::vector<float> losses;
+  std::vector<float> grad_norms;  // when gradients are clipped
   std::string param_sha256;
   std::string optimizer_sha256;
   double param_sum = 0;

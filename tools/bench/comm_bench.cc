@@ -42,16 +42,16 @@ class Bench {
 
     ZG_RETURN_IF_ERROR(Measure("barrier", 0, [&] { return communicator_.Barrier("barrier"); }));
     ZG_RETURN_IF_ERROR(Measure("reduce-scatter in place", bytes, [&] {
-      return communicator_.ReduceScatter("rs", input, own_part, elements, false);
+      return communicator_.ReduceScatter("rs", input, own_part, elements, DType::kF32, false);
     }));
     ZG_RETURN_IF_ERROR(Measure("reduce-scatter accumulate", bytes, [&] {
-      return communicator_.ReduceScatter("rs", input, output, elements, true);
+      return communicator_.ReduceScatter("rs", input, output, elements, DType::kF32, true);
     }));
     ZG_RETURN_IF_ERROR(Measure("all-gather in place", bytes, [&] {
       return communicator_.AllGather("ag", own_part, input, part_bytes);
     }));
     ZG_RETURN_IF_ERROR(Measure("all-reduce in place", bytes, [&] {
-      return communicator_.AllReduce("ar", input, input, elements, false);
+      return communicator_.AllReduce("ar", input, input, elements, DType::kF32, false);
     }));
     return Measure("all-to-all", bytes,
                    [&] { return communicator_.AllToAll("a2a", input, output, part_bytes); });

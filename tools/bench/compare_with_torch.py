@@ -13,7 +13,8 @@ Our stage 0 is compared with DDP, stages 1 to 3 with ZeroRedundancyOptimizer. Ev
 every other round in reverse order. A run during which other processes took more than 5 % of the machine's
 processors counts as disturbed: it is left out of the medians as long as its contender has an undisturbed run.
 
-Exit codes: 0 measured, or skipped because PyTorch is absent; 1 a run failed; 2 a wrong flag or a missing program.
+Exit codes: 0 measured, or skipped because PyTorch is absent; 1 a run failed; 2 a wrong flag, a missing program, or a
+PyTorch without a fast BLAS.
 """
 
 import argparse
@@ -149,6 +150,13 @@ def has_torch(python: str) -> bool:
         return subprocess.run([python, "-c", "import torch.distributed"], capture_output=True).returncode == 0
     except OSError:
         return False
+
+
+def uses_reference_blas(python: str) -> bool:
+    """Debian's python3-torch takes whichever BLAS is there; the reference one is several times slower than others."""
+    probe = "import torch; torch.ones(64, 64) @ torch.ones(64, 64); print(open('/proc/self/maps').read())"
+    maps = subprocess.run([python, "-c", probe], capture_output=True, text=True, check=True).stdout
+    return "/blas/libblas.so" in maps
 
 
 # ---- running
@@ -306,10 +314,15 @@ def processor_name() -> str:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the run in progress too
     args = parse_arguments()
     if not has_torch(args.python):
         print(f"SKIPPED: {args.python} cannot import torch (Debian: apt-get install python3-torch)")
         return 0
+    if uses_reference_blas(args.python):
+        print("compare_with_torch: PyTorch multiplies with the reference BLAS here, which is no fair rival\n"
+              "  hint: apt-get install libopenblas0-pthread", file=sys.stderr)
+        return 2
     missing = missing_programs(args)
     if missing:
         print("\n".join(f"compare_with_torch: {line}" for line in missing), file=sys.stderr)

@@ -10,13 +10,16 @@ const KernelRegistry& CpuKernels() {
     RegisterActivationKernels(*kernels);
     RegisterAttentionKernels(*kernels);
     RegisterBroadcastKernels(*kernels);
+    RegisterCastKernels(*kernels);
     RegisterDropoutKernels(*kernels);
     RegisterElementwiseKernels(*kernels);
     RegisterEmbeddingKernels(*kernels);
     RegisterFusedElementwiseKernels(*kernels);
+    RegisterGradientNormKernels(*kernels);
     RegisterLayerNormKernels(*kernels);
     RegisterLinearKernels(*kernels);
     RegisterLossKernels(*kernels);
+    RegisterLossScalingKernels(*kernels);
     RegisterOptimizerKernels(*kernels);
     RegisterStructureKernels(*kernels);
     return kernels;

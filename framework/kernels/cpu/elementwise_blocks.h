@@ -7,6 +7,9 @@
 
 namespace zg {
 
+// Elements: a handful of blocks in f32 fit the first-level cache.
+inline constexpr int64_t kElementwiseBlock = 2048;
+
 // A block's sources: block[i][k] is element k of input i.
 using BlockInputs = const float* const*;
 

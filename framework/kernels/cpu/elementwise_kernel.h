@@ -11,10 +11,14 @@ namespace zg {
 class ElementwiseKernel : public Kernel {
  public:
   explicit ElementwiseKernel(const KernelSpec& spec);
+  int64_t workspace_bytes() const override;
   Status Run(const KernelArguments& arguments) override;
 
  private:
+  Status RunHalf(const KernelArguments& arguments);
+
   const ElementwiseOp* op_;
+  DType dtype_;
   float scalar_ = 0.0f;
   int64_t num_elements_;
 };

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
@@ -20,37 +21,47 @@ class Embedding : public Kernel {
  public:
   explicit Embedding(const KernelSpec& spec)
       : rows_(spec.call.inputs[0].shape.dim(0)),
-        columns_(spec.call.inputs[0].shape.dim(1)),
+        row_bytes_(spec.call.inputs[0].shape.dim(1) * SizeOf(spec.call.inputs[0].dtype)),
         num_ids_(spec.call.inputs[1].shape.num_elements()) {}
 
   Status Run(const KernelArguments& arguments) override {
-    const float* const table = arguments.input<float>(0);
+    const char* const table = arguments.input<char>(0);
     const int64_t* const ids = arguments.input<int64_t>(1);
-    float* const y = arguments.output<float>(0);
+    char* const y = arguments.output<char>(0);
     for (int64_t i = 0; i < num_ids_; ++i) {
       if (ids[i] < 0 || ids[i] >= rows_) return IdOutOfRange("embedding", i, ids[i], rows_);
-      std::memcpy(y + i * columns_, table + ids[i] * columns_, columns_ * sizeof(float));
+      std::memcpy(y + i * row_bytes_, table + ids[i] * row_bytes_, row_bytes_);
     }
     return Status::Ok();
   }
 
  private:
   const int64_t rows_;
-  const int64_t columns_;
+  const int64_t row_bytes_;
   const int64_t num_ids_;
 };
 
-// dtable[v, :] = sum of dy[i, :] over the positions i with ids[i] = v, in ascending order.
+// dtable[v, :] = sum of dy[i, :] over the positions i with ids[i] = v, in ascending order. In 16
+// bits a row's sum is in f32: the workspace holds, for each row of the table, its positions as a
+// list, then the sum and one term.
 class EmbeddingGrad : public Kernel {
  public:
   explicit EmbeddingGrad(const KernelSpec& spec)
-      : rows_(spec.outputs[0].shape.dim(0)),
+      : dtype_(spec.outputs[0].dtype),
+        rows_(spec.outputs[0].shape.dim(0)),
         columns_(spec.outputs[0].shape.dim(1)),
         num_ids_(spec.call.inputs[1].shape.num_elements()) {}
 
+  int64_t workspace_bytes() const override {
+    if (dtype_ == DType::kF32) return 0;
+    return (rows_ + num_ids_) * static_cast<int64_t>(sizeof(int64_t)) +
+           2 * columns_ * static_cast<int64_t>(sizeof(float));
+  }
+
   Status Run(const KernelArguments& arguments) override {
-    const float* const dy = arguments.input<float>(0);
     const int64_t* const ids = arguments.input<int64_t>(1);
+    if (dtype_ != DType::kF32) return RunHalf(arguments, ids);
+    const float* const dy = arguments.input<float>(0);
     float* const dtable = arguments.output<float>(0);
     std::fill_n(dtable, rows_ * columns_, 0.0f);
     for (int64_t i = 0; i < num_ids_; ++i) {
@@ -63,7 +74,34 @@ class EmbeddingGrad : public Kernel {
   }
 
  private:
+  Status RunHalf(const KernelArguments& arguments, const int64_t* ids) {
+    const char* const dy = arguments.input<char>(0);
+    char* const dtable = arguments.output<char>(0);
+    auto* const first = static_cast<int64_t*>(arguments.workspace);  // by row; -1: none
+    int64_t* const next = first + rows_;                             // by position
+    auto* const sum = reinterpret_cast<float*>(next + num_ids_);
+    float* const term = sum + columns_;
+    std::fill_n(first, rows_, -1);
+    for (int64_t i = num_ids_ - 1; i >= 0; --i) {
+      if (ids[i] < 0 || ids[i] >= rows_) return IdOutOfRange("embedding_grad", i, ids[i], rows_);
+      next[i] = first[ids[i]];
+      first[ids[i]] = i;
+    }
+    const int64_t row_bytes = columns_ * SizeOf(dtype_);
+    for (int64_t row = 0; row < rows_; ++row) {
+      std::fill_n(sum, columns_, 0.0f);
+      for (int64_t i = first[row]; i >= 0; i = next[i]) {
+        ConvertFloats(dtype_, dy + i * row_bytes, DType::kF32, term, columns_);
+        const float* const inputs[] = {sum, term};
+        add_->run(inputs, 0.0f, columns_, sum);
+      }
+      ConvertFloats(DType::kF32, sum, dtype_, dtable + row * row_bytes, columns_);
+    }
+    return Status::Ok();
+  }
+
   const ElementwiseOp* const add_ = FindElementwiseOp("add");
+  const DType dtype_;
   const int64_t rows_;
   const int64_t columns_;
   const int64_t num_ids_;
@@ -72,8 +110,8 @@ class EmbeddingGrad : public Kernel {
 }  // namespace
 
 void RegisterEmbeddingKernels(KernelRegistry& registry) {
-  registry.Register("embedding", MakeKernel<Embedding>);
-  registry.Register("embedding_grad", MakeKernel<EmbeddingGrad>);
+  registry.Register("embedding", MakeAnyFloatKernel<Embedding>);
+  registry.Register("embedding_grad", MakeAnyFloatKernel<EmbeddingGrad>);
 }
 
 }  // namespace zg

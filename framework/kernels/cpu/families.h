@@ -9,13 +9,16 @@ namespace zg {
 void RegisterActivationKernels(KernelRegistry& registry);
 void RegisterAttentionKernels(KernelRegistry& registry);
 void RegisterBroadcastKernels(KernelRegistry& registry);
+void RegisterCastKernels(KernelRegistry& registry);
 void RegisterDropoutKernels(KernelRegistry& registry);
 void RegisterElementwiseKernels(KernelRegistry& registry);
 void RegisterEmbeddingKernels(KernelRegistry& registry);
 void RegisterFusedElementwiseKernels(KernelRegistry& registry);
+void RegisterGradientNormKernels(KernelRegistry& registry);
 void RegisterLayerNormKernels(KernelRegistry& registry);
 void RegisterLinearKernels(KernelRegistry& registry);
 void RegisterLossKernels(KernelRegistry& registry);
+void RegisterLossScalingKernels(KernelRegistry& registry);
 void RegisterOptimizerKernels(KernelRegistry& registry);
 void RegisterStructureKernels(KernelRegistry& registry);
 

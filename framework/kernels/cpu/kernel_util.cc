@@ -8,9 +8,9 @@ namespace {
 
 Status CheckTypes(const std::string& op, const std::vector<TensorType>& types, const char* role) {
   for (size_t i = 0; i < types.size(); ++i) {
-    if (types[i].dtype == DType::kF32 || types[i].dtype == DType::kI64) continue;
-    return InvalidArgument("{}: {} {} is {}, the CPU kernel computes in f32", op, role, i,
-                           types[i].ToString());
+    if (IsFloat(types[i].dtype) || types[i].dtype == DType::kI64) continue;
+    return InvalidArgument("{}: {} {} is {}, the CPU kernel takes f32, bf16, f16 and i64", op, role,
+                           i, types[i].ToString());
   }
   return Status::Ok();
 }

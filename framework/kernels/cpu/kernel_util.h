@@ -5,11 +5,13 @@
 #include <memory>
 
 #include "framework/base/status.h"
+#include "framework/kernels/cpu/widened_kernel.h"
 #include "framework/kernels/kernel.h"
 
 namespace zg {
 
-// Error if an operand is neither f32 nor i64, which is all that these kernels read and write.
+// Error if an operand is neither floating-point nor i64, which is all that these kernels read and
+// write.
 Status CheckCpuTypes(const KernelSpec& spec);
 
 // A tensor as rows of its last dim.
@@ -19,9 +21,18 @@ struct MatrixShape {
 };
 MatrixShape AsMatrix(const Shape& shape);
 
-// The factory of a kernel that can be made for every spec of its op.
+// The factory of a kernel in f32 that can be made for every spec of its op; on 16-bit operands it
+// runs on copies in f32.
 template <typename KernelType>
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  if (HasHalfOperand(spec)) return MakeWidenedKernel(spec, MakeKernel<KernelType>);
+  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec));
+}
+
+// The factory of a kernel that takes any mixture of floating-point types as it is.
+template <typename KernelType>
+StatusOr<std::unique_ptr<Kernel>> MakeAnyFloatKernel(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
   return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec));
 }

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -8,9 +11,11 @@
 namespace zg {
 namespace {
 
-// Every update is what torch.optim computes, in one pass over memory. Outputs may be the inputs.
+// Every update is what torch.optim computes, in one pass over memory. Outputs may be the inputs. A
+// gradient counts `factor` times; a factor of 1, as without a control, changes no bit of it.
 
 struct SgdFactors {
+  float gradient;
   float lr;
   float weight_decay;
   float momentum;
@@ -20,7 +25,7 @@ ZG_MULTIVERSION void SgdBlock(const float* p, const float* g, SgdFactors f, int6
                               float* p_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    p_out[i] = p[i] - f.lr * (g[i] + f.weight_decay * p[i]);
+    p_out[i] = p[i] - f.lr * (f.gradient * g[i] + f.weight_decay * p[i]);
   }
 }
 
@@ -28,7 +33,7 @@ ZG_MULTIVERSION void SgdMomentumBlock(const float* p, const float* g, const floa
                                       int64_t count, float* p_out, float* m_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const float momentum = f.momentum * m[i] + (g[i] + f.weight_decay * p[i]);
+    const float momentum = f.momentum * m[i] + (f.gradient * g[i] + f.weight_decay * p[i]);
     p_out[i] = p[i] - f.lr * momentum;
     m_out[i] = momentum;
   }
@@ -38,7 +43,7 @@ ZG_MULTIVERSION void SgdNesterovBlock(const float* p, const float* g, const floa
                                       int64_t count, float* p_out, float* m_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const float gradient = g[i] + f.weight_decay * p[i];
+    const float gradient = f.gradient * g[i] + f.weight_decay * p[i];
     const float momentum = f.momentum * m[i] + gradient;
     p_out[i] = p[i] - f.lr * (gradient + f.momentum * momentum);
     m_out[i] = momentum;
@@ -46,6 +51,7 @@ ZG_MULTIVERSION void SgdNesterovBlock(const float* p, const float* g, const floa
 }
 
 struct AdamFactors {
+  float gradient;
   float decay;         // of the parameter itself: 1 - lr * weight_decay if decoupled, else 1
   float weight_decay;  // added to the gradient: 0 if decoupled
   float beta2;
@@ -73,7 +79,7 @@ ZG_MULTIVERSION void AdamBlock(const AdamArrays& arrays, const AdamFactors& fact
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     const float p = a.p[i] * f.decay;
-    const float g = a.g[i] + f.weight_decay * p;
+    const float g = f.gradient * a.g[i] + f.weight_decay * p;
     const float m = a.m[i] + f.one_minus_beta1 * (g - a.m[i]);
     const float v = f.beta2 * a.v[i] + f.one_minus_beta2 * g * g;
     const float denominator = __builtin_sqrtf(v) * f.inverse_correction2 + f.epsilon;
@@ -83,98 +89,167 @@ ZG_MULTIVERSION void AdamBlock(const AdamArrays& arrays, const AdamFactors& fact
   }
 }
 
-class SgdUpdate : public Kernel {
- public:
-  explicit SgdUpdate(const KernelSpec& spec)
-      : lr_(spec.call.attributes.Float("lr")),
-        weight_decay_(spec.call.attributes.Float("weight_decay")),
-        num_elements_(spec.outputs[0].shape.num_elements()) {}
-
-  Status Run(const KernelArguments& arguments) override {
-    const SgdFactors factors = {static_cast<float>(lr_ * arguments.step->lr_factor),
-                                static_cast<float>(weight_decay_), 0.0f};
-    SgdBlock(arguments.input<float>(0), arguments.input<float>(1), factors, num_elements_,
-             arguments.output<float>(0));
-    return Status::Ok();
-  }
-
- private:
-  const double lr_;
-  const double weight_decay_;
-  const int64_t num_elements_;
+// What the control input says, or its absence.
+struct Control {
+  float factor = 1.0f;
+  double step = 0;  // the number of this update
 };
 
-class SgdMomentumUpdate : public Kernel {
+// What the updates share: p, g, the states, of which there are as many as outputs, and the control.
+class Update : public Kernel {
  public:
-  explicit SgdMomentumUpdate(const KernelSpec& spec)
-      : lr_(spec.call.attributes.Float("lr")),
-        momentum_(spec.call.attributes.Float("momentum")),
-        weight_decay_(spec.call.attributes.Float("weight_decay")),
-        block_(spec.call.attributes.Bool("nesterov") ? SgdNesterovBlock : SgdMomentumBlock),
-        num_elements_(spec.outputs[0].shape.num_elements()) {}
+  explicit Update(const KernelSpec& spec)
+      : gradient_dtype_(spec.call.inputs[1].dtype),
+        num_elements_(spec.outputs[0].shape.num_elements()),
+        num_outputs_(static_cast<int>(spec.outputs.size())),
+        has_control_(static_cast<int>(spec.call.inputs.size()) == num_outputs_ + 2) {}
 
-  Status Run(const KernelArguments& arguments) override {
-    const SgdFactors factors = {static_cast<float>(lr_ * arguments.step->lr_factor),
-                                static_cast<float>(weight_decay_), static_cast<float>(momentum_)};
-    block_(arguments.input<float>(0), arguments.input<float>(1), arguments.input<float>(2), factors,
-           num_elements_, arguments.output<float>(0), arguments.output<float>(1));
+  Status Run(const KernelArguments& arguments) final {
+    const Control control = ReadControl(arguments);
+    if (control.factor == 0.0f) {
+      KeepEverything(arguments);
+    } else if (gradient_dtype_ == DType::kF32) {
+      Apply(arguments, control, num_elements_);
+    } else {
+      ApplyByBlocks(arguments, control);
+    }
     return Status::Ok();
   }
 
+ protected:
+  // The gradient, input 1, is in f32.
+  virtual void Apply(const KernelArguments& arguments, const Control& control,
+                     int64_t num_elements) = 0;
+
  private:
+  // A 16-bit gradient is widened, a block at a time.
+  void ApplyByBlocks(const KernelArguments& arguments, const Control& control) {
+    constexpr int64_t kBlock = 2048;
+    constexpr int kMaxTensors = 4;
+    float gradient[kBlock];
+    const void* inputs[kMaxTensors];
+    void* outputs[kMaxTensors];
+    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
+      const int64_t count = std::min(kBlock, num_elements_ - begin);
+      const char* const half = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
+      ConvertFloats(gradient_dtype_, half, DType::kF32, gradient, count);
+      for (int i = 0; i <= num_outputs_; ++i) inputs[i] = arguments.input<float>(i) + begin;
+      inputs[1] = gradient;
+      for (int i = 0; i < num_outputs_; ++i) outputs[i] = arguments.output<float>(i) + begin;
+      Apply({inputs, outputs, nullptr, arguments.step}, control, count);
+    }
+  }
+
+  Control ReadControl(const KernelArguments& arguments) const {
+    if (!has_control_) return {1.0f, static_cast<double>(arguments.step->step)};
+    const float* const control = arguments.input<float>(num_outputs_ + 1);
+    return {control[0], control[1]};
+  }
+
+  void KeepEverything(const KernelArguments& arguments) const {
+    for (int i = 0; i < num_outputs_; ++i) {
+      const float* const old_values = arguments.input<float>(i == 0 ? 0 : i + 1);
+      float* const out = arguments.output<float>(i);
+      if (out != old_values) std::memcpy(out, old_values, num_elements_ * sizeof(float));
+    }
+  }
+
+  const DType gradient_dtype_;
+  const int64_t num_elements_;
+  const int num_outputs_;
+  const bool has_control_;
+};
+
+class SgdUpdate : public Update {
+ public:
+  explicit SgdUpdate(const KernelSpec& spec)
+      : Update(spec),
+        lr_(spec.call.attributes.Float("lr")),
+        weight_decay_(spec.call.attributes.Float("weight_decay")) {}
+
+ private:
+  void Apply(const KernelArguments& arguments, const Control& control,
+             int64_t num_elements) override {
+    const SgdFactors factors = {control.factor, static_cast<float>(lr_ * arguments.step->lr_factor),
+                                static_cast<float>(weight_decay_), 0.0f};
+    SgdBlock(arguments.input<float>(0), arguments.input<float>(1), factors, num_elements,
+             arguments.output<float>(0));
+  }
+
+  const double lr_;
+  const double weight_decay_;
+};
+
+class SgdMomentumUpdate : public Update {
+ public:
+  explicit SgdMomentumUpdate(const KernelSpec& spec)
+      : Update(spec),
+        lr_(spec.call.attributes.Float("lr")),
+        momentum_(spec.call.attributes.Float("momentum")),
+        weight_decay_(spec.call.attributes.Float("weight_decay")),
+        block_(spec.call.attributes.Bool("nesterov") ? SgdNesterovBlock : SgdMomentumBlock) {}
+
+ private:
+  void Apply(const KernelArguments& arguments, const Control& control,
+             int64_t num_elements) override {
+    const SgdFactors factors = {control.factor, static_cast<float>(lr_ * arguments.step->lr_factor),
+                                static_cast<float>(weight_decay_), static_cast<float>(momentum_)};
+    block_(arguments.input<float>(0), arguments.input<float>(1), arguments.input<float>(2), factors,
+           num_elements, arguments.output<float>(0), arguments.output<float>(1));
+  }
+
   const double lr_;
   const double momentum_;
   const double weight_decay_;
   decltype(&SgdMomentumBlock) const block_;
-  const int64_t num_elements_;
 };
 
-class AdamUpdate : public Kernel {
+class AdamUpdate : public Update {
  public:
   explicit AdamUpdate(const KernelSpec& spec)
-      : lr_(spec.call.attributes.Float("lr")),
+      : Update(spec),
+        lr_(spec.call.attributes.Float("lr")),
         beta1_(spec.call.attributes.Float("beta1")),
         beta2_(spec.call.attributes.Float("beta2")),
         epsilon_(spec.call.attributes.Float("epsilon")),
         weight_decay_(spec.call.attributes.Float("weight_decay")),
-        decoupled_(spec.call.attributes.Bool("decoupled")),
-        num_elements_(spec.outputs[0].shape.num_elements()) {}
+        decoupled_(spec.call.attributes.Bool("decoupled")) {}
 
-  Status Run(const KernelArguments& arguments) override {
-    const double step = static_cast<double>(arguments.step->step);
+ private:
+  void Apply(const KernelArguments& arguments, const Control& control,
+             int64_t num_elements) override {
     const double lr = lr_ * arguments.step->lr_factor;
     AdamFactors factors;
+    factors.gradient = control.factor;
     factors.decay = static_cast<float>(decoupled_ ? 1.0 - lr * weight_decay_ : 1.0);
     factors.weight_decay = static_cast<float>(decoupled_ ? 0.0 : weight_decay_);
     factors.beta2 = static_cast<float>(beta2_);
     factors.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
     factors.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
     factors.epsilon = static_cast<float>(epsilon_);
-    factors.inverse_correction2 = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2_, step)));
-    factors.step_size = static_cast<float>(lr / (1.0 - std::pow(beta1_, step)));
+    factors.inverse_correction2 =
+        static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2_, control.step)));
+    factors.step_size = static_cast<float>(lr / (1.0 - std::pow(beta1_, control.step)));
     AdamBlock({arguments.input<float>(0), arguments.input<float>(1), arguments.input<float>(2),
                arguments.input<float>(3), arguments.output<float>(0), arguments.output<float>(1),
                arguments.output<float>(2)},
-              factors, num_elements_);
-    return Status::Ok();
+              factors, num_elements);
   }
 
- private:
   const double lr_;
   const double beta1_;
   const double beta2_;
   const double epsilon_;
   const double weight_decay_;
   const bool decoupled_;
-  const int64_t num_elements_;
 };
 
 }  // namespace
 
 void RegisterOptimizerKernels(KernelRegistry& registry) {
-  registry.Register("sgd_update", MakeKernel<SgdUpdate>);
-  registry.Register("sgd_momentum_update", MakeKernel<SgdMomentumUpdate>);
-  registry.Register("adam_update", MakeKernel<AdamUpdate>);
+  registry.Register("sgd_update", MakeAnyFloatKernel<SgdUpdate>);
+  registry.Register("sgd_momentum_update", MakeAnyFloatKernel<SgdMomentumUpdate>);
+  registry.Register("adam_update", MakeAnyFloatKernel<AdamUpdate>);
 }
 
 }  // namespace zg

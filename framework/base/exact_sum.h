@@ -1,0 +1,59 @@
+// ExactSum: a sum of non-negative f64 terms as one long whole number (a Kulisch accumulator), which
+// depends neither on the order of the additions nor on how the terms are spread over ranks. Made
+// for sums of squares of f32 numbers, which are multiples of 2^-298 below 2^256.
+//
+// On its way between nodes and ranks it is kExactSumWords words: word i < 19 counts multiples of
+// 2^(32 i - 320), the last two count the terms that are infinite and that are NaN. Adding a term
+// carries nothing, so the words of several sums add up to those of the sum of all their terms, as
+// long as these are fewer than 2^31: no word reaches 2^63.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+namespace zg {
+
+inline constexpr int kExactSumWords = 21;
+inline constexpr int64_t kExactSumMaxTerms = int64_t{1} << 31;
+
+class ExactSum {
+ public:
+  // A multiple of 2^-320 below 2^260, an infinity, or NaN.
+  void Add(double term) {
+    uint64_t bits;
+    std::memcpy(&bits, &term, sizeof(bits));
+    const int64_t exponent = static_cast<int64_t>(bits >> 52 & 0x7ff);
+    const uint64_t mantissa = (bits & kMantissaMask) | uint64_t{exponent != 0} << 52;
+    const int64_t shift = std::max<int64_t>(exponent - kLowestExponent, 0);
+    const int64_t within = shift % 32;
+    const uint64_t low = mantissa << within;
+    int64_t* const limbs = limbs_ + shift / 32;
+    limbs[0] += static_cast<int64_t>(low & 0xffffffff);
+    limbs[1] += static_cast<int64_t>(low >> 32);
+    limbs[2] += static_cast<int64_t>(mantissa >> 1 >> (63 - within));
+    infinities_ += exponent == 0x7ff && (bits & kMantissaMask) == 0;
+    nans_ += exponent == 0x7ff && (bits & kMantissaMask) != 0;
+  }
+
+  // Adds the words of another sum, carrying first: what they may be is not used up by many sums.
+  void AddWords(const int64_t* words);
+
+  // Adds the terms of this sum to `words`; nothing is carried.
+  void AddTo(int64_t* words) const;
+
+  // Rounded to f64. NaN if any term is, else infinite if any term is.
+  double Value() const;
+
+ private:
+  static constexpr uint64_t kMantissaMask = (uint64_t{1} << 52) - 1;
+  // Limb i counts multiples of 2^(32 i - 352): a term's lowest bits, which are zeros, may lie in
+  // the first, and what is not finite falls into the last ones, so that Add needs no branch.
+  static constexpr int64_t kLowestExponent = 1075 - 352;
+  static constexpr int kWordLimbs = kExactSumWords - 2;
+  int64_t limbs_[(0x7ff - kLowestExponent) / 32 + 3] = {};
+  int64_t infinities_ = 0;
+  int64_t nans_ = 0;
+};
+
+}  // namespace zg

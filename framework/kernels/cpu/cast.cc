@@ -1,0 +1,33 @@
+#include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/families.h"
+
+namespace zg {
+namespace {
+
+class Cast : public Kernel {
+ public:
+  explicit Cast(const KernelSpec& spec)
+      : from_(spec.call.inputs[0].dtype),
+        to_(spec.outputs[0].dtype),
+        num_elements_(spec.outputs[0].shape.num_elements()) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    ConvertFloats(from_, arguments.inputs[0], to_, arguments.outputs[0], num_elements_);
+    return Status::Ok();
+  }
+
+ private:
+  const DType from_;
+  const DType to_;
+  const int64_t num_elements_;
+};
+
+}  // namespace
+
+void RegisterCastKernels(KernelRegistry& registry) {
+  registry.Register("cast", [](const KernelSpec& spec) -> StatusOr<std::unique_ptr<Kernel>> {
+    return std::unique_ptr<Kernel>(std::make_unique<Cast>(spec));
+  });
+}
+
+}  // namespace zg

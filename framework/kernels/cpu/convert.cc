@@ -1,0 +1,85 @@
+#include "framework/kernels/cpu/convert.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/kernels/cpu/multiversion.h"
+#include "framework/tensor/half.h"
+
+namespace zg {
+namespace {
+
+ZG_MULTIVERSION void Widen(const BFloat16* source, float* target, int64_t count) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
+}
+
+ZG_MULTIVERSION void Widen(const Float16* source, float* target, int64_t count) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
+}
+
+ZG_MULTIVERSION void Round(const float* source, BFloat16* target, int64_t count) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) target[i] = FromF32<BFloat16>(source[i]);
+}
+
+ZG_MULTIVERSION void Round(const float* source, Float16* target, int64_t count) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) target[i] = FromF32<Float16>(source[i]);
+}
+
+template <typename T>
+ZG_INLINE void RoundInPlace(float* values, int64_t count) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) values[i] = ToF32(FromF32<T>(values[i]));
+}
+ZG_MULTIVERSION void RoundToBFloat16(float* values, int64_t count) {
+  RoundInPlace<BFloat16>(values, count);
+}
+ZG_MULTIVERSION void RoundToFloat16(float* values, int64_t count) {
+  RoundInPlace<Float16>(values, count);
+}
+
+void WidenAny(DType from, const void* source, float* target, int64_t count) {
+  if (from == DType::kBF16) {
+    Widen(static_cast<const BFloat16*>(source), target, count);
+  } else {
+    Widen(static_cast<const Float16*>(source), target, count);
+  }
+}
+
+void RoundAny(const float* source, DType to, void* target, int64_t count) {
+  if (to == DType::kBF16) {
+    Round(source, static_cast<BFloat16*>(target), count);
+  } else {
+    Round(source, static_cast<Float16*>(target), count);
+  }
+}
+
+}  // namespace
+
+void ConvertFloats(DType from, const void* source, DType to, void* target, int64_t count) {
+  if (from == to) {
+    std::memcpy(target, source, count * SizeOf(from));
+  } else if (to == DType::kF32) {
+    WidenAny(from, source, static_cast<float*>(target), count);
+  } else if (from == DType::kF32) {
+    RoundAny(static_cast<const float*>(source), to, target, count);
+  } else {
+    constexpr int64_t kBlock = 1024;
+    float block[kBlock];
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t part = std::min(kBlock, count - begin);
+      WidenAny(from, static_cast<const char*>(source) + begin * SizeOf(from), block, part);
+      RoundAny(block, to, static_cast<char*>(target) + begin * SizeOf(to), part);
+    }
+  }
+}
+
+void RoundFloats(DType dtype, float* values, int64_t count) {
+  if (dtype == DType::kBF16) RoundToBFloat16(values, count);
+  if (dtype == DType::kF16) RoundToFloat16(values, count);
+}
+
+}  // namespace zg

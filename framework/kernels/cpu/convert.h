@@ -1,0 +1,17 @@
+// Arrays of floating-point numbers from one dtype to another.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/tensor/dtype.h"
+
+namespace zg {
+
+// Between any two of f32, bf16 and f16; to 16 bits rounds to the nearest, ties to even. The arrays
+// do not overlap.
+void ConvertFloats(DType from, const void* source, DType to, void* target, int64_t count);
+
+// Gives every element the value that it would have after a conversion to `dtype` and back.
+void RoundFloats(DType dtype, float* values, int64_t count);
+
+}  // namespace zg

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "framework/base/exact_sum.h"
+#include "framework/kernels/cpu/clip_factor.h"
+#include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/families.h"
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/multiversion.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kBlockElements = 16;
+constexpr int64_t kTileBlocks = 8;
+constexpr int64_t kTileElements = kTileBlocks * kBlockElements;
+
+using Floats = float __attribute__((vector_size(32)));
+using Doubles = double __attribute__((vector_size(64)));
+using Lanes = int64_t __attribute__((vector_size(64)));
+
+ZG_INLINE Doubles LoadAsDoubles(const float* data) {
+  Floats floats;
+  std::memcpy(&floats, data, sizeof(floats));
+  return __builtin_convertvector(floats, Doubles);
+}
+
+// Lane by lane of the two operands: {a0 + a1, b0 + b1, a2 + a3, b2 + b3, ...}, and likewise for
+// pairs and quadruples of lanes.
+ZG_INLINE Doubles AddNeighbours(Doubles a, Doubles b) {
+  return __builtin_shuffle(a, b, Lanes{0, 8, 2, 10, 4, 12, 6, 14}) +
+         __builtin_shuffle(a, b, Lanes{1, 9, 3, 11, 5, 13, 7, 15});
+}
+ZG_INLINE Doubles AddPairs(Doubles a, Doubles b) {
+  return __builtin_shuffle(a, b, Lanes{0, 1, 8, 9, 4, 5, 12, 13}) +
+         __builtin_shuffle(a, b, Lanes{2, 3, 10, 11, 6, 7, 14, 15});
+}
+ZG_INLINE Doubles AddHalves(Doubles a, Doubles b) {
+  return __builtin_shuffle(a, b, Lanes{0, 1, 2, 3, 8, 9, 10, 11}) +
+         __builtin_shuffle(a, b, Lanes{4, 5, 6, 7, 12, 13, 14, 15});
+}
+
+// The sum of squares of each block. Squares are exact in f64; with s[i] = g[i]^2 + g[i + 8]^2 the
+// sum is ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)).
+ZG_MULTIVERSION void TileSums(const float* g, int64_t num_tiles, double* sums) {
+  for (int64_t tile = 0; tile < num_tiles; ++tile) {
+    Doubles s[kTileBlocks];
+    for (int64_t block = 0; block < kTileBlocks; ++block) {
+      const Doubles low = LoadAsDoubles(g + block * kBlockElements);
+      const Doubles high = LoadAsDoubles(g + block * kBlockElements + 8);
+      s[block] = low * low + high * high;
+    }
+    const Doubles first = AddPairs(AddNeighbours(s[0], s[1]), AddNeighbours(s[2], s[3]));
+    const Doubles second = AddPairs(AddNeighbours(s[4], s[5]), AddNeighbours(s[6], s[7]));
+    const Doubles all = AddHalves(first, second);
+    std::memcpy(sums, &all, sizeof(all));
+    g += kTileElements;
+    sums += kTileBlocks;
+  }
+}
+
+class SquareSum : public Kernel {
+ public:
+  explicit SquareSum(const KernelSpec& spec)
+      : dtype_(spec.call.inputs[0].dtype),
+        num_elements_(spec.call.inputs[0].shape.num_elements()) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    constexpr int64_t kTilesAtOnce = 32;
+    float widened[kTilesAtOnce * kTileElements];
+    // Elements [begin, begin + count) of the gradient in f32.
+    const auto read = [&](int64_t begin, int64_t count) {
+      if (dtype_ == DType::kF32) return arguments.input<float>(0) + begin;
+      ConvertFloats(dtype_, arguments.input<char>(0) + begin * SizeOf(dtype_), DType::kF32, widened,
+                    count);
+      return static_cast<const float*>(widened);
+    };
+    // Two, so that an addition need not wait for the one before it.
+    ExactSum even;
+    ExactSum odd;
+    double sums[kTilesAtOnce * kTileBlocks];
+    const auto add = [&](const float* tiles, int64_t num_tiles) {
+      TileSums(tiles, num_tiles, sums);
+      for (int64_t i = 0; i < num_tiles * kTileBlocks; i += 2) {
+        even.Add(sums[i]);
+        odd.Add(sums[i + 1]);
+      }
+    };
+    const int64_t num_whole_tiles = num_elements_ / kTileElements;
+    for (int64_t tile = 0; tile < num_whole_tiles; tile += kTilesAtOnce) {
+      const int64_t num_tiles = std::min(num_whole_tiles - tile, kTilesAtOnce);
+      add(read(tile * kTileElements, num_tiles * kTileElements), num_tiles);
+    }
+    if (const int64_t left = num_elements_ % kTileElements; left > 0) {
+      float tile[kTileElements] = {};
+      std::copy_n(read(num_whole_tiles * kTileElements, left), left, tile);
+      add(tile, 1);
+    }
+    int64_t* const words = arguments.output<int64_t>(0);
+    std::fill_n(words, kExactSumWords, 0);
+    even.AddTo(words);
+    odd.AddTo(words);
+    return Status::Ok();
+  }
+
+ private:
+  const DType dtype_;
+  const int64_t num_elements_;
+};
+
+class UpdateControl : public Kernel {
+ public:
+  explicit UpdateControl(const KernelSpec& spec)
+      : max_norm_(spec.call.attributes.Float("max_norm")),
+        num_inputs_(static_cast<int>(spec.call.inputs.size())) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    ExactSum sum;
+    for (int i = 0; i < num_inputs_; ++i) sum.AddWords(arguments.input<int64_t>(i));
+    const double norm = std::sqrt(sum.Value());
+    arguments.output<float>(0)[0] = static_cast<float>(ClipFactor(norm, max_norm_));
+    arguments.output<float>(0)[1] = static_cast<float>(arguments.step->step);
+    arguments.output<float>(1)[0] = static_cast<float>(norm);
+    return Status::Ok();
+  }
+
+ private:
+  const double max_norm_;
+  const int num_inputs_;
+};
+
+}  // namespace
+
+void RegisterGradientNormKernels(KernelRegistry& registry) {
+  registry.Register("square_sum", MakeAnyFloatKernel<SquareSum>);
+  registry.Register("update_control", MakeKernel<UpdateControl>);
+}
+
+}  // namespace zg

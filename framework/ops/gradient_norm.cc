@@ -1,0 +1,73 @@
+#include "framework/ops/gradient_norm.h"
+
+#include "framework/base/exact_sum.h"
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+
+constexpr int64_t kBlockElements = 16;
+
+TensorType SumType() { return {DType::kI64, Shape{kExactSumWords}}; }
+
+OpDef SquareSum() {
+  const InputNames names = {"g"};
+  OpDef op;
+  op.name = "square_sum";
+  op.doc =
+      "The sum of g^2 over a flat gradient, exact in the form of ExactSum. Its terms are sums "
+      "of 16 consecutive squares, added in a fixed order, so that it is the same for every way of "
+      "cutting g at multiples of 16 elements.";
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    const TensorType& g = call.inputs[0];
+    if (!IsFloat(g.dtype) || g.shape.num_dims() != 1) {
+      return Rejected(call, names, "g is not a flat floating-point value");
+    }
+    if (g.shape.num_elements() > kBlockElements * kExactSumMaxTerms) {
+      return Rejected(call, names, "g has more than 2^35 elements");
+    }
+    return Types{SumType()};
+  };
+  op.sbp_signatures = [](const OpCall&) -> std::vector<SbpSignature> {
+    return {{{Sbp::S(0)}, {Sbp::P()}}};
+  };
+  op.not_differentiable = "gradients of gradients are not supported";
+  op.flops = [](const OpCall& call) { return 2 * call.inputs[0].shape.num_elements(); };
+  return op;
+}
+
+OpDef UpdateControl() {
+  OpDef op;
+  op.name = "update_control";
+  op.doc =
+      "From the square sums of all gradients: norm, output 1, is the square root of their sum, and "
+      "control, output 0, is {factor on the gradient, number of the update, the first is 1}. "
+      "factor = min(1, max_norm / (norm + 1e-6)), never 0; 1 when max_norm is 0; NaN when max_norm "
+      "is not 0 and norm is not finite.";
+  op.max_inputs = -1;
+  op.num_outputs = 2;
+  op.attributes = {{"max_norm", 0.0}};
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      if (call.inputs[i] == SumType()) continue;
+      return InvalidArgument("update_control: input {} is {}, expected a square sum, {}", i,
+                             call.inputs[i].ToString(), SumType().ToString());
+    }
+    ZG_RETURN_IF_ERROR(CheckRange(call, "max_norm"));
+    return Types{{DType::kF32, Shape{2}}, {DType::kF32, Shape{}}};
+  };
+  op.not_differentiable = "an update ends the step";
+  return op;
+}
+
+}  // namespace
+
+void RegisterGradientNormOps(OpRegistry& registry) {
+  registry.Register(SquareSum());
+  registry.Register(UpdateControl());
+}
+
+}  // namespace zg

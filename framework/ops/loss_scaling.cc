@@ -1,0 +1,69 @@
+#include "framework/ops/loss_scaling.h"
+
+#include "framework/base/exact_sum.h"
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+
+const AttributeDef kInitialExponent = {"initial_exponent", int64_t{16}};
+const TensorType kState = {DType::kF32, Shape{4}};
+const TensorType kSquareSum = {DType::kI64, Shape{kExactSumWords}};
+
+OpDef LossSeed() {
+  const InputNames names = {"state"};
+  OpDef op;
+  op.name = "loss_seed";
+  op.doc = "value 2^k, where backward begins; k is the loss scaler's.";
+  op.attributes = {{"value", 1.0, true}, kInitialExponent};
+  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+    if (call.inputs[0] != kState) return Rejected(call, names, "state is not f32[4]");
+    return Types{{DType::kF32, Shape{}}};
+  };
+  op.not_differentiable = "backward begins here";
+  return op;
+}
+
+OpDef ScaledUpdateControl() {
+  OpDef op;
+  op.name = "scaled_update_control";
+  op.doc =
+      "update_control for gradients that count 2^k times: the inputs are the square sums and, "
+      "last, "
+      "the loss scaler's state; output 2 is its next state. When a gradient is infinite or NaN, "
+      "the "
+      "factor is 0, which changes no parameter, and k falls by 1; it rises by 1 after "
+      "growth_interval updates in a row. More than max_skipped steps left out in a row end the "
+      "job.";
+  op.min_inputs = 2;
+  op.max_inputs = -1;
+  op.num_outputs = 3;
+  op.attributes = {{"max_norm", 0.0},
+                   {"growth_interval", int64_t{2000}},
+                   {"max_skipped", int64_t{24}},
+                   kInitialExponent};
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const TensorType& expected = i + 1 < call.inputs.size() ? kSquareSum : kState;
+      if (call.inputs[i] == expected) continue;
+      return InvalidArgument("scaled_update_control: input {} is {}, expected {}", i,
+                             call.inputs[i].ToString(), expected.ToString());
+    }
+    ZG_RETURN_IF_ERROR(CheckRange(call, "max_norm"));
+    return Types{{DType::kF32, Shape{2}}, {DType::kF32, Shape{}}, kState};
+  };
+  op.not_differentiable = "an update ends the step";
+  return op;
+}
+
+}  // namespace
+
+void RegisterLossScalingOps(OpRegistry& registry) {
+  registry.Register(LossSeed());
+  registry.Register(ScaledUpdateControl());
+}
+
+}  // namespace zg

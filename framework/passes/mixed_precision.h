@@ -1,0 +1,41 @@
+// mixed-precision: lets the model compute in bf16 or f16. Parameters and inputs are cast once per
+// section, and every op that sees one of them computes in 16 bits (its kernel sums, normalises and
+// takes exponentials in f32); losses are f32 numbers of 16-bit values.
+//
+// Requires: forward and eval sections as traced; before build-backward, so that gradients have the
+// type of what they are gradients of.
+//
+// Ensures: variables and inputs are as they were; every op reads floating-point operands of one
+// type, but for the f32 targets of losses; outputs are f32. Types of values are inferred again.
+//
+// Before:
+//   forward:
+//     %y = linear %x, %w
+//     %loss = mse_loss %y, %t (divisor=8.0)
+// After (bf16):
+//   forward:
+//     %x.bf16 = cast %x (dtype="bf16")
+//     %w.bf16 = cast %w (dtype="bf16")
+//     %y = linear %x.bf16, %w.bf16
+//     %loss = mse_loss %y, %t (divisor=8.0)
+//
+// No-op when it ran already.
+#pragma once
+
+#include "framework/passes/pass.h"
+#include "framework/tensor/dtype.h"
+
+namespace zg {
+
+class MixedPrecision : public Pass {
+ public:
+  explicit MixedPrecision(DType dtype) : dtype_(dtype) {}  // bf16 or f16
+
+  std::string_view name() const override { return "mixed-precision"; }
+  StatusOr<bool> Run(Graph& graph) const override;
+
+ private:
+  DType dtype_;
+};
+
+}  // namespace zg

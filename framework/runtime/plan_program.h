@@ -1,0 +1,27 @@
+// PlanProgram: what a rank needs to run a compiled graph, without its memory: the kernels, and the
+// plan of the arena with the workspaces that they ask for. The executor allocates and runs it;
+// tools/plan only looks at it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "framework/base/status.h"
+#include "framework/ir/graph.h"
+#include "framework/kernels/kernel.h"
+#include "framework/passes/plan_memory.h"
+
+namespace zg {
+
+struct ProgramPlan {
+  // Boxing nodes have none here: theirs need the plan (boxing_kernels.h).
+  std::unordered_map<const Node*, std::unique_ptr<Kernel>> kernels;
+  MemoryPlan memory;
+};
+
+// The graph must be compiled (no `place` left). Error: the device has no kernel for a node.
+StatusOr<ProgramPlan> PlanProgram(const Graph& graph, const KernelRegistry& kernels,
+                                  int64_t communicator_workspace_bytes);
+
+}  // namespace zg

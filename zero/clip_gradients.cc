@@ -1,0 +1,124 @@
+#include "zero/clip_gradients.h"
+
+#include <algorithm>
+
+#include "framework/ir/builder.h"
+#include "framework/passes/scale_loss.h"
+#include "zero/update_nodes.h"
+
+namespace zg::zero {
+namespace {
+
+constexpr int64_t kBlockElements = 16;  // of square_sum
+
+bool HasControl(const Node& update) { return update.inputs.size() == update.outputs.size() + 2; }
+
+bool IsPartial(const Value& value) {
+  return std::any_of(value.sbp.begin(), value.sbp.end(), [](Sbp sbp) { return sbp.is_partial(); });
+}
+
+// Takes square sums in front of `first`, the first update node.
+class NormBuilder {
+ public:
+  NormBuilder(Graph* graph, Node* first)
+      : graph_(*graph), first_(first), builder_(graph, first->section) {
+    builder_.InsertBefore(first);
+  }
+
+  // The square sum of what `update` reads as its gradient.
+  StatusOr<Value*> SquareSumOf(Node* update) {
+    if (IsPartial(*update->inputs[1])) ZG_RETURN_IF_ERROR(PlaceWhole(update));
+    Value* gradient = update->inputs[1];
+    Node* producer = gradient->producer;
+    // A request for a placement may stand between updates; what it reads comes from backward.
+    if (producer->section == first_->section && graph_.IndexOf(producer) > graph_.IndexOf(first_)) {
+      graph_.MoveBefore(producer, first_);
+    }
+    const bool is_split = graph_.LocalType(*gradient).shape != gradient->type.shape;
+    if (is_split && graph_.LocalType(*gradient).shape.num_elements() % kBlockElements != 0) {
+      return InvalidArgument(
+          "clip-gradients: a rank's part of %{} is {}, expected a multiple of {} elements; make "
+          "buckets with the pass bucketing",
+          gradient->name, graph_.LocalType(*gradient).ToString(), kBlockElements);
+    }
+    Value* sum = builder_.Op("square_sum", {gradient}, {}, gradient->name + ".square_sum");
+    ZG_RETURN_IF_ERROR(builder_.status());
+    for (Sbp sbp : gradient->sbp) sum->sbp.push_back(sbp.is_split() ? Sbp::P() : sbp);
+    return sum;
+  }
+
+  StatusOr<Value*> Control(std::vector<Value*> sums, double max_norm) {
+    const StoredTensor* scaler = graph_.FindTensor(kLossScaler);
+    if (scaler != nullptr) sums.push_back(scaler->storage);
+    const std::vector<Value*> outputs =
+        builder_.Ops(scaler == nullptr ? "update_control" : "scaled_update_control", sums,
+                     {{"max_norm", max_norm}}, "control");
+    if (scaler != nullptr) builder_.Ops("assign", {scaler->storage, outputs[2]});
+    ZG_RETURN_IF_ERROR(builder_.status());
+    for (Value* output : outputs) {
+      if (!sums[0]->sbp.empty()) output->sbp = AllBroadcast(graph_.mesh());
+    }
+    graph_.Rename(outputs[1], "grad_norm");
+    builder_.Ops("output", {outputs[1]}, {{"name", std::string("grad_norm")}});
+    ZG_RETURN_IF_ERROR(builder_.status());
+    return outputs[0];
+  }
+
+ private:
+  // Insert-collectives would sum it for each of its readers.
+  Status PlaceWhole(Node* update) {
+    Value* gradient = update->inputs[1];
+    const NdSbp broadcast = AllBroadcast(graph_.mesh());
+    Value* whole =
+        builder_.Op("place", {gradient}, {{"sbp", ToString(broadcast)}}, gradient->name + ".whole");
+    ZG_RETURN_IF_ERROR(builder_.status());
+    whole->sbp = broadcast;
+    whole->category = gradient->category;
+    graph_.ReplaceInput(update, 1, whole);
+    return Status::Ok();
+  }
+
+  Graph& graph_;
+  Node* first_;
+  Builder builder_;
+};
+
+// Nodes do not grow inputs: `update` is replaced by one that reads the control as well.
+Status GiveControl(Graph& graph, Node* update, Value* control) {
+  std::vector<Value*> inputs = update->inputs;
+  inputs.push_back(control);
+  ZG_ASSIGN_OR_RETURN(
+      Node * controlled,
+      graph.AddNode(update->section,
+                    {update->op->name, inputs, update->attributes, update->scope, "updated"},
+                    update));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < update->outputs.size(); ++i) {
+    Value* old_value = update->outputs[i];
+    names.push_back(old_value->name);
+    controlled->outputs[i]->sbp = old_value->sbp;
+    controlled->outputs[i]->category = old_value->category;
+    graph.ReplaceAllUses(old_value, controlled->outputs[i]);
+  }
+  graph.Erase(update);
+  for (size_t i = 0; i < names.size(); ++i) graph.Rename(controlled->outputs[i], names[i]);
+  return Status::Ok();
+}
+
+}  // namespace
+
+StatusOr<bool> ClipGradients::Run(Graph& graph) const {
+  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
+  if (updates.empty() || HasControl(*updates[0])) return false;
+  NormBuilder norm(&graph, updates[0]);
+  std::vector<Value*> sums;
+  for (Node* update : updates) {
+    ZG_ASSIGN_OR_RETURN(Value * sum, norm.SquareSumOf(update));
+    sums.push_back(sum);
+  }
+  ZG_ASSIGN_OR_RETURN(Value * control, norm.Control(sums, max_norm_));
+  for (Node* update : updates) ZG_RETURN_IF_ERROR(GiveControl(graph, update, control));
+  return true;
+}
+
+}  // namespace zg::zero

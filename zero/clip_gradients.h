@@ -1,0 +1,49 @@
+// clip-gradients: scales all gradients so that their global norm is at most max_norm, as
+// torch.nn.utils.clip_grad_norm_ does.
+//
+// Requires: bucketing and infer-sbp have run, and the shard passes of the stage; no collectives are
+// inserted yet.
+//
+// Ensures: before the first update of a step, the square sum of every gradient bucket is taken
+// where the bucket lies: on the shards, or on the whole for one that every rank holds, which counts
+// once. One update_control makes of them a control that every update node reads, and the norm,
+// which is an output of the program. Square sums are exact whole numbers, so neither the stage nor
+// the number of ranks nor the buckets' size changes a bit. A gradient that is a pending sum gets a
+// `place` that both readers share. With a loss scaler (scale-loss), a scaled_update_control takes
+// the scale out of the gradients, leaves out steps whose norm is not finite and gives the next
+// state.
+//
+// Before:
+//   update:
+//     %p.shard: f32[64] {S(0)} = place %p (sbp="{S(0)}")
+//     %g.shard: f32[64] {S(0)} = place %g (sbp="{S(0)}")
+//     %n: f32[64] {S(0)} = sgd_update %p.shard, %g.shard
+// After:
+//   update:
+//     %p.shard: f32[64] {S(0)} = place %p (sbp="{S(0)}")
+//     %g.shard: f32[64] {S(0)} = place %g (sbp="{S(0)}")
+//     %g.square_sum: i64[21] {P} = square_sum %g.shard
+//     %control: f32[2] {B}, %grad_norm: f32[] {B} = update_control %g.square_sum (max_norm=1.0)
+//     output %grad_norm (name="grad_norm")
+//     %n: f32[64] {S(0)} = sgd_update %p.shard, %g.shard, %control
+//
+// Errors: shards that cut a block of 16 elements, which bucketing never makes.
+// No-op on a graph without update nodes, or whose updates have a control.
+#pragma once
+
+#include "framework/passes/pass.h"
+
+namespace zg::zero {
+
+class ClipGradients : public Pass {
+ public:
+  // max_norm 0: for the loss scaler alone.
+  explicit ClipGradients(double max_norm) : max_norm_(max_norm) {}
+  std::string_view name() const override { return "clip-gradients"; }
+  StatusOr<bool> Run(Graph& graph) const override;
+
+ private:
+  double max_norm_;
+};
+
+}  // namespace zg::zero
