@@ -89,8 +89,7 @@ TEST_P(StagesTest, BucketSizeAndReplicatedTensorsChangeNoBit) {
 
 // As many ranks as make the sums over them long.
 TEST_P(StagesTest, SixteenRanks) {
-  RunConfig config;
-  config.model = GetParam();
+  RunConfig config = Config();
   config.micro_batches = 32;
   const RunResult expected = TrainOrDie(config);
   config.ranks = 16;
