@@ -1,11 +1,14 @@
 #include "framework/runtime/job.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +28,12 @@ namespace {
 constexpr size_t kMaxErrorsShown = 4;
 
 int ExitCode(StatusCode code) { return code == StatusCode::kInvalidArgument ? 2 : 1; }
+
+// The first virtual rank to end the process has the last word; the others wait here for that.
+void TakeTheLastWord() {
+  static std::mutex last_word;
+  last_word.lock();
+}
 
 // A status as one string, and back. The first character is the code.
 std::string Pack(const Status& status) {
@@ -79,12 +88,25 @@ struct Job::Impl {
   FlagParser* flags = nullptr;
   JobOptions options;
   bool is_started = false;
+  bool is_virtual_rank = false;
 
   // One of the two, and the communicator that is used.
   std::unique_ptr<InProcessGroup> single;
   std::unique_ptr<MpiSession> session;
   std::unique_ptr<Communicator> mpi_communicator;  // destroyed before its session
   Communicator* communicator = nullptr;
+
+  std::unique_ptr<Impl> OfVirtualRank(Communicator* rank_communicator) const;
+  void RunVirtualRanks(const std::function<Status(Job&)>& body);
+
+  // What belongs to a rank, when the process holds several.
+  void CheckIsRank() {
+    if (is_virtual_rank || options.ranks_in_process == 1) return;
+    ExitWithError(InvalidArgument(
+        "--ranks-in-process: got {}, but this program has no virtual ranks: what it does on a rank "
+        "must be inside Job::Run",
+        options.ranks_in_process));
+  }
 
   void PrintHint(StatusCode code) const {
     if (code != StatusCode::kInvalidArgument || is_started) return;
@@ -117,6 +139,10 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
 }
 
 void Job::Impl::Exit(int code) {
+  if (is_virtual_rank) {  // the other threads go on running: nothing is destroyed under them
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
   communicator = nullptr;
   mpi_communicator.reset();
   session.reset();
@@ -124,7 +150,9 @@ void Job::Impl::Exit(int code) {
 }
 
 void Job::Impl::ExitWithError(const Status& status) {
-  PrintError(fmt::format("error: {}\n", status.message()));
+  if (is_virtual_rank) TakeTheLastWord();
+  const std::string where = is_virtual_rank ? " on " + FormatRanks({communicator->rank()}) : "";
+  PrintError(fmt::format("error{}: {}\n", where, status.message()));
   PrintHint(status.code());
   Exit(ExitCode(status.code()));
 }
@@ -174,6 +202,8 @@ void Job::Impl::CheckOnAllRanks(const Status& mine) {
   if (communicator->rank() == 0) {
     PrintError(FormatErrors(by_rank));
     PrintHint(first_error->code());
+  } else if (is_virtual_rank) {
+    while (true) pause();  // rank 0 ends the process
   }
   Exit(ExitCode(first_error->code()));
 }
@@ -196,7 +226,7 @@ void Job::Impl::AgreeWithOtherRanks(const StatusOr<bool>& wants_help) {
                                         "start the program without mpirun",
                                         options.ranks, size)
                       : Status::Ok());
-  CheckOnAllRanks(ResolveForRanks(size, &options));
+  CheckOnAllRanks(ResolveForProcesses(size, &options));
   CheckOnAllRanks(CheckSameOptions(*communicator, FlagsAsText(flags->Resolved())));
 }
 
@@ -215,18 +245,18 @@ void Job::Impl::Start(int argc, char** argv) {
       PrintOut(flags->Help(program));
       Exit(0);
     }
-    const int num_ranks = mpi_job ? 1 : options.ranks;
-    if (num_ranks != options.ranks && flags->IsGiven("ranks")) {
+    const int num_processes = mpi_job ? 1 : options.ranks;
+    if (num_processes != options.ranks && flags->IsGiven("ranks")) {
       ExitWithError(
           InvalidArgument("--ranks: got {}, but mpirun started 1; leave it out or start "
                           "the program without mpirun",
                           options.ranks));
     }
-    if (const Status status = ResolveForRanks(num_ranks, &options); !status.ok()) {
+    if (const Status status = ResolveForProcesses(num_processes, &options); !status.ok()) {
       ExitWithError(status);
     }
     if (const Status status = CheckPaths(options); !status.ok()) ExitWithError(status);
-    if (num_ranks > 1) Launch(argc, argv);
+    if (num_processes > 1) Launch(argc, argv);
     ConnectSingle();
   } else {
     ConnectMpi(*mpi_job);
@@ -240,6 +270,39 @@ void Job::Impl::Start(int argc, char** argv) {
   omp_set_num_threads(options.threads);
   StartLogging(communicator->rank(), communicator->size());
   is_started = true;
+}
+
+std::unique_ptr<Job::Impl> Job::Impl::OfVirtualRank(Communicator* rank_communicator) const {
+  auto impl = std::make_unique<Impl>();
+  impl->program = program;
+  impl->flags = flags;
+  impl->options = options;
+  impl->is_started = true;
+  impl->is_virtual_rank = true;
+  impl->communicator = rank_communicator;
+  return impl;
+}
+
+void Job::Impl::RunVirtualRanks(const std::function<Status(Job&)>& body) {
+  std::vector<Status> by_rank(options.ranks_in_process);
+  const Status first = RunRanks(options.ranks_in_process, options.timeout_s,
+                                [&](Communicator& rank_communicator) -> Status {
+                                  omp_set_num_threads(options.threads);  // a setting of each thread
+                                  Job job(OfVirtualRank(&rank_communicator));
+                                  return by_rank[rank_communicator.rank()] = body(job);
+                                });
+  if (first.ok()) return;
+  // Ranks that gave up because another had failed have nothing to say.
+  if (first.code() != StatusCode::kAborted) {
+    for (Status& status : by_rank) {
+      if (status.code() == StatusCode::kAborted) status = Status::Ok();
+    }
+  }
+  const bool is_a_ranks = std::any_of(by_rank.begin(), by_rank.end(),
+                                      [](const Status& status) { return !status.ok(); });
+  if (!is_a_ranks) ExitWithError(first);
+  PrintError(FormatErrors(by_rank));
+  Exit(ExitCode(first.code()));
 }
 
 Job::Job(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -261,9 +324,23 @@ Job Job::Start(int argc, char** argv) {
   return Job(std::move(impl));
 }
 
+void Job::Run(const std::function<Status(Job&)>& body) {
+  if (impl_->options.ranks_in_process > 1) {
+    impl_->RunVirtualRanks(body);
+  } else {
+    impl_->CheckOnAllRanks(body(*this));
+  }
+}
+
 int Job::rank() const { return impl_->communicator->rank(); }
-int Job::size() const { return impl_->communicator->size(); }
-Communicator& Job::communicator() const { return *impl_->communicator; }
+int Job::size() const {
+  impl_->CheckIsRank();
+  return impl_->communicator->size();
+}
+Communicator& Job::communicator() const {
+  impl_->CheckIsRank();
+  return *impl_->communicator;
+}
 const JobOptions& Job::options() const { return impl_->options; }
 std::vector<ResolvedFlag> Job::config() const { return impl_->flags->Resolved(); }
 void Job::CheckOnAllRanks(const Status& mine) { impl_->CheckOnAllRanks(mine); }

@@ -4,14 +4,17 @@
 //   int main(int argc, char** argv) {
 //     zg::FlagParser flags("Trains a classifier.");  // plus flags of its own
 //     zg::Job job = zg::Job::Start(argc, argv, flags);
-//     job.CheckOnAllRanks(model.Load(path));
-//     ... job.options().steps, job.communicator() ...
+//     job.Run([&](zg::Job& rank) -> zg::Status {
+//       ZG_RETURN_IF_ERROR(model.Load(path));
+//       ... rank.options().steps, rank.communicator() ...
+//     });
 //   }
 //
 // Exit codes: 0; 2 when the command line is wrong (kInvalidArgument); 1 for every other error; what
 // mpirun says when a rank was killed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,11 +28,17 @@ namespace zg {
 
 class Job {
  public:
-  // Returns once per rank. Does not return for --help, for an error, and in the process that
+  // Returns once per process. Does not return for --help, for an error, and in the process that
   // started mpirun, which becomes the job's exit code. `flags` must outlive the job; the job's own
   // are added with `defaults`. Call it before anything else, threads above all.
   static Job Start(int argc, char** argv, FlagParser& flags, const JobOptions& defaults = {});
   static Job Start(int argc, char** argv);
+
+  // Runs `body` on every rank of this process: here, or with --ranks-in-process N in N threads,
+  // each with a Job of its own. Returns when all are ok; an error of any rank ends the job, printed
+  // as by CheckOnAllRanks. Every process must call it. A program that works without it cannot have
+  // virtual ranks: its size() and communicator() then end the job with an error that says so.
+  void Run(const std::function<Status(Job&)>& body);
 
   Job(Job&&) noexcept;
   ~Job();

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -23,6 +24,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->Section("Job");
   flags->AddInt("ranks", &options->ranks, Between(1, kMaxRanks),
                 "processes; for more than one the program starts mpirun");
+  flags->AddInt("ranks-in-process", &options->ranks_in_process, Between(1, kMaxRanks),
+                "virtual ranks, the threads of one process, instead of processes: a simulation");
   flags->AddInt("zero", &options->zero_stage, Between(0, 3),
                 "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
                 "STAGE");
@@ -39,8 +42,7 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddChoice("reduce-every", &options->reduce_every, {"micro-batch", "step"},
                    "when gradients are summed over the ranks");
   flags->AddStrings("recompute", &options->recompute,
-                    "modules whose activations are computed again in backward instead of kept, "
-                    "such as 'blocks.*'",
+                    "modules that compute their activations again in backward, as 'blocks.*'",
                     "PATTERN");
   flags->AddChoice("dtype", &options->dtype, {"f32", "bf16", "f16"}, "what is computed in");
   flags->AddInt("seed", &options->seed, AtLeast(0), "of initial values, data order and dropout");
@@ -105,8 +107,15 @@ Status CheckSupported(const JobOptions& options) {
   return Status::Ok();
 }
 
-Status ResolveForRanks(int num_ranks, JobOptions* options) {
-  options->ranks = num_ranks;
+Status ResolveForProcesses(int num_processes, JobOptions* options) {
+  options->ranks = num_processes;
+  if (num_processes > 1 && options->ranks_in_process > 1) {
+    return InvalidArgument(
+        "--ranks-in-process: got {}, but there are {} processes; ranks are processes or the "
+        "threads of one, so give either --ranks or --ranks-in-process",
+        options->ranks_in_process, num_processes);
+  }
+  const int num_ranks = std::max(num_processes, options->ranks_in_process);
   if (options->micro_batches == 0) options->micro_batches = num_ranks;
   if (options->micro_batches % num_ranks != 0) {
     return InvalidArgument(

@@ -13,7 +13,8 @@
 namespace zg {
 
 struct JobOptions {
-  int ranks = 1;
+  int ranks = 1;             // processes
+  int ranks_in_process = 1;  // virtual ranks, instead of processes
   int zero_stage = 0;
   std::string device = "cpu";
   std::string dtype = "f32";
@@ -51,8 +52,9 @@ Status CheckSchedule(const FlagParser& flags, const JobOptions& options);
 // Whether this build can do what the flags ask for. Errors name the flag.
 Status CheckSupported(const JobOptions& options);
 
-// Fills in what depends on the number of ranks. Error: the micro-batches of a step do not divide.
-Status ResolveForRanks(int num_ranks, JobOptions* options);
+// Fills in what depends on the number of ranks. Errors: virtual ranks in several processes; the
+// micro-batches of a step do not divide.
+Status ResolveForProcesses(int num_processes, JobOptions* options);
 
 // Whether the files that the flags name can be read or written, asked before any work is done.
 // Creates the directory of --print-ir. Nothing is left behind by the question.

@@ -108,7 +108,7 @@ int Main(int argc, char** argv) {
   defaults.batch = 128;
   Job job = Job::Start(argc, argv, parser, defaults);
   if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
-  job.CheckOnAllRanks(TrainAndPredict(job, lr));
+  job.Run([&](Job& rank) { return TrainAndPredict(rank, lr); });
   return 0;
 }
 

@@ -259,8 +259,7 @@ int Main(int argc, char** argv) {
   Job job = Job::Start(argc, argv, parser, defaults);
   job.CheckOnAllRanks(ApplyPreset(parser, &flags));
   if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
-  GptRun run(&job, flags);
-  job.CheckOnAllRanks(run.Run());
+  job.Run([&](Job& rank) { return GptRun(&rank, flags).Run(); });
   return 0;
 }
 

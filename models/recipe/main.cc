@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
 #include "framework/base/random.h"
@@ -93,6 +94,21 @@ std::string CompareTable(const std::vector<Report>& reports) {
   return FormatTable(rows);
 }
 
+Status TrainAtStages(Job& job, const Flags& flags) {
+  std::vector<Report> reports;
+  const int first = flags.compare ? 0 : job.options().zero_stage;
+  const int last = flags.compare ? 3 : job.options().zero_stage;
+  for (int stage = first; stage <= last; ++stage) {
+    ZG_ASSIGN_OR_RETURN(Report report, Train(job, flags, stage));
+    reports.push_back(std::move(report));
+    if (job.is_main()) PrintOut(fmt::format("\nstage {}\n{}", stage, Summary(reports.back())));
+  }
+  if (!job.is_main()) return Status::Ok();
+  if (flags.compare) PrintOut("\n" + CompareTable(reports));
+  return job.options().report.empty() ? Status::Ok()
+                                      : WriteReport(job.options().report, reports.back());
+}
+
 int Main(int argc, char** argv) {
   RegisterAllOps();
   Flags flags;
@@ -109,19 +125,7 @@ int Main(int argc, char** argv) {
   defaults.batch = 20;
   Job job = Job::Start(argc, argv, parser, defaults);
   if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
-  std::vector<Report> reports;
-  const int first = flags.compare ? 0 : job.options().zero_stage;
-  const int last = flags.compare ? 3 : job.options().zero_stage;
-  for (int stage = first; stage <= last; ++stage) {
-    reports.push_back(job.ValueOnAllRanks(Train(job, flags, stage)));
-    if (job.is_main()) PrintOut(fmt::format("\nstage {}\n{}", stage, Summary(reports.back())));
-  }
-  if (!job.is_main()) return 0;
-  if (flags.compare) PrintOut("\n" + CompareTable(reports));
-  if (!job.options().report.empty()) {
-    const Status written = WriteReport(job.options().report, reports.back());
-    if (!written.ok()) job.Fail(written);
-  }
+  job.Run([&](Job& rank) { return TrainAtStages(rank, flags); });
   return 0;
 }
 

@@ -29,7 +29,7 @@ reject "--zero: got it 2 times" --zero 1 --zero 1
 reject "--steps: got no value, expected N before --zero" --steps --zero 2
 reject "--seed" --zero 1 --seed
 
-for flag in ranks steps batch threads; do
+for flag in ranks ranks-in-process steps batch threads; do
   reject "--$flag: got '0', expected a whole number" --$flag 0
   reject "--$flag: got '-1', expected a whole number" --$flag -1
   reject "--$flag: got '1e3', expected a whole number" --$flag 1e3
@@ -55,6 +55,9 @@ for flag in bucket-mb timeout; do
 done
 reject "--ranks: got '1025', expected a whole number from 1 to 1024" --ranks 1025
 reject "--micro-batches: got 3, expected a multiple of the 2 ranks" --ranks 2 --micro-batches 3
+reject "--ranks-in-process: got 4, but there are 2 processes" --ranks 2 --ranks-in-process 4
+reject "--micro-batches: got 3, expected a multiple of the 2 ranks" --ranks-in-process 2 \
+  --micro-batches 3
 
 reject "--device: got 'tpu', expected cpu or cuda" --device tpu
 reject "--reduce-every: got 'epoch', expected micro-batch or step" --reduce-every epoch

@@ -23,6 +23,15 @@ gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4 --mic
 "$gpt" --ranks 4 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_4.json" >/dev/null
 ZG_COMM=messages "$gpt" --ranks 2 --zero 1 "${gpt_flags[@]}" --report "$reports/gpt_messages.json" >/dev/null
 "$gpt" --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_1.json" >/dev/null
+# Virtual ranks are ranks too, and recomputation changes no bit.
+"$classifier" --ranks-in-process 3 --zero 2 "${classifier_flags[@]}" --report "$reports/classifier_virtual_3.json" >/dev/null
+"$recipe" --ranks-in-process 2 --compare --steps 3 --layers 4 --width 100 --report "$reports/recipe_virtual_2.json" >"$reports/out"
+(($(grep -c "^  parameters  sum" "$reports/out") == 4)) # one summary per stage: only rank 0 prints
+"$gpt" --ranks-in-process 4 --zero 3 --recompute 'blocks.*' "${gpt_flags[@]}" --report "$reports/gpt_virtual_4.json" >/dev/null
+"$gpt" --ranks 2 --zero 2 --recompute 'blocks.*.mlp,blocks.*.attention' "${gpt_flags[@]}" --report "$reports/gpt_recompute_2.json" >/dev/null
+for stage in 0 1 2 3; do
+  "$gpt" --ranks 2 --zero $stage --reduce-every step "${gpt_flags[@]}" --report "$reports/gpt_step_$stage.json" >/dev/null
+done
 
 python3 - "$reports" <<'PYTHON'
 import json
@@ -30,7 +39,7 @@ import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 11, sorted(reports)
+assert len(reports) == 19, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -47,9 +56,9 @@ for name, report in sorted(reports.items()):
     rates = [step["lr"] for step in report["steps"]]
     final = report["final"]
     found = (losses, norms, rates, final["param_sha256"], final["optimizer_sha256"])
-    expected = bits.setdefault(report["model"], found)
+    expected = bits.setdefault((report["model"], report["config"]["reduce-every"]), found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 3
+assert len(bits) == 4
 lr = reports["classifier_1"]["config"]["lr"]
 rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
 assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates

@@ -25,6 +25,9 @@ reject nonzero "validation contexts, expected at least" "${small[@]}" --heads 2 
 reject 2 "--heads: got 3, expected a divisor of --embd 8" "${small[@]}" --heads 3
 reject 2 "--preset mini sets it already" --preset mini --layers 2
 reject 2 "--preset: got 'huge'" --preset huge
+reject 2 "the pattern 'layers.*' matches no module; there are: blocks.0" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute 'layers.*'
+reject 2 "recompute: got 'blocks.', expected the path of a module" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute blocks.
+reject 2 "the pattern 'layers.*' matches no module" "${small[@]}" --heads 2 --ranks-in-process 3 --data "$files/zeros.txt" --recompute 'layers.*'
 # On every rank, without a hang.
 reject nonzero "missing.txt" "${small[@]}" --heads 2 --ranks 2 --data "$files/missing.txt"
 reject nonzero "micro" "${small[@]}" --heads 2 --ranks 2 --micro-batches 3 --data "$files/zeros.txt"

@@ -110,16 +110,31 @@ TEST(JobOptions, WhatIsNotBuiltIsAnError) {
 
 TEST(JobOptions, MicroBatchesAreSpreadOverTheRanks) {
   JobOptions options = Parse({});
-  EXPECT_TRUE(ResolveForRanks(3, &options).ok());
+  EXPECT_TRUE(ResolveForProcesses(3, &options).ok());
   EXPECT_EQ(options.ranks, 3);
   EXPECT_EQ(options.micro_batches, 3);
 
   options = Parse({"--micro-batches=12"});
-  EXPECT_TRUE(ResolveForRanks(4, &options).ok());
+  EXPECT_TRUE(ResolveForProcesses(4, &options).ok());
   EXPECT_EQ(options.micro_batches, 12);
-  EXPECT_EQ(ResolveForRanks(5, &options).message(),
+  EXPECT_EQ(ResolveForProcesses(5, &options).message(),
             "--micro-batches: got 12, expected a multiple of the 5 ranks: every rank computes the "
             "same number per step");
+}
+
+TEST(JobOptions, VirtualRanksAreRanksOfOneProcess) {
+  JobOptions options = Parse({"--ranks-in-process=1000"});
+  EXPECT_TRUE(ResolveForProcesses(1, &options).ok());
+  EXPECT_EQ(options.ranks, 1);
+  EXPECT_EQ(options.ranks_in_process, 1000);
+  EXPECT_EQ(options.micro_batches, 1000);
+
+  options = Parse({"--ranks-in-process=4", "--micro-batches=6"});
+  EXPECT_THAT(ResolveForProcesses(1, &options).message(),
+              HasSubstr("--micro-batches: got 6, expected a multiple of the 4 ranks"));
+  EXPECT_EQ(ResolveForProcesses(2, &options).message(),
+            "--ranks-in-process: got 4, but there are 2 processes; ranks are processes or the "
+            "threads of one, so give either --ranks or --ranks-in-process");
 }
 
 TEST(JobOptions, PathsAreCheckedAndNothingIsLeftBehind) {

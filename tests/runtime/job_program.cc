@@ -83,8 +83,8 @@ int main(int argc, char** argv) {
   zg::FlagParser flags("Does nothing, on any number of ranks.");
   flags.Section("Test");
   flags.AddChoice("do", &action,
-                  {"train", "fail", "fail-together", "fail-everywhere", "crash", "kill", "exit-3",
-                   "leave", "stop", "warn"},
+                  {"train", "fail", "fail-together", "fail-everywhere", "return-error", "crash",
+                   "kill", "exit-3", "leave", "stop", "warn", "no-run"},
                   "what happens");
   flags.AddInt("on-rank", &on_rank, zg::AtLeast(0), "to this rank", "RANK");
   flags.AddDouble("lr", &lr, zg::Above(0), "learning rate");
@@ -96,12 +96,18 @@ int main(int argc, char** argv) {
 
   std::signal(SIGUSR1, [](int) { got_usr1 = 1; });
   for (const std::string& word : words) zg::PrintOut(fmt::format("[{}]\n", word));
-  zg::PrintOut(fmt::format("rank {} of {} is process {}, micro-batches {}\n", job.rank(),
-                           job.size(), getpid(), job.options().micro_batches));
-  if (const char* directory = std::getenv("TMPDIR"); directory != nullptr && job.is_main()) {
-    zg::PrintOut(fmt::format("temporary directory {}\n", directory));
-  }
-  Misbehave(job, action, job.rank() == on_rank);
-  Train(job, lr, step_ms);
+  if (action == "no-run") return job.size();
+  job.Run([&](zg::Job& rank) {
+    zg::PrintOut(fmt::format("rank {} of {} is process {}, micro-batches {}\n", rank.rank(),
+                             rank.size(), getpid(), rank.options().micro_batches));
+    if (const char* directory = std::getenv("TMPDIR"); directory != nullptr && rank.is_main()) {
+      zg::PrintOut(fmt::format("temporary directory {}\n", directory));
+    }
+    const bool is_me = rank.rank() == on_rank;
+    Misbehave(rank, action, is_me);
+    if (action == "return-error" && is_me) return zg::DataLoss("something is broken");
+    Train(rank, lr, step_ms);
+    return zg::Status::Ok();
+  });
   return 0;
 }

@@ -47,6 +47,15 @@ for ranks in 1 2 3; do
   expect_nothing_left "--ranks $ranks"
 done
 
+# Virtual ranks: threads of one process, of which the first prints.
+run --ranks-in-process 3 || fail "--ranks-in-process 3 ended with $?"
+(($(grep -c "^rank . of 3 is process" "$out") == 3)) || fail "3 virtual ranks did not start"
+(($(sed -n 's/^rank . of 3 is process \([0-9]*\),.*/\1/p' "$out" | sort -u | wc -l) == 1)) ||
+  fail "virtual ranks are not in one process"
+grep -q "micro-batches 3" "$out" || fail "--ranks-in-process 3: not one micro-batch per rank"
+(($(grep -c '^step' "$out") == 3)) || fail "--ranks-in-process 3: not one line per step"
+[[ ! -s $err ]] || fail "--ranks-in-process 3: standard error is not empty"
+
 # Arguments arrive unchanged.
 run --ranks 2 --words 'a b' '$HOME "*"' -- || run --ranks 2 --words 'a b' '$HOME "*"'
 (($(tr -d '\r' <"$out" | grep -cxF -e '[a b]' -e '[$HOME "*"]') == 4)) || fail "arguments changed"
@@ -72,9 +81,19 @@ for ranks in 1 3; do
   expect 1 "error: everything is broken" --ranks $ranks --do fail-everywhere
   (($(grep -c broken "$err") == 1)) || fail "fail-everywhere: not said once"
 done
+for ranks in "--ranks 3" "--ranks-in-process 3"; do
+  expect 1 "error on rank 1: something is broken" $ranks --do fail-together --on-rank 1
+done
+for action in fail return-error; do
+  expect 1 "something is broken" --ranks-in-process 3 --do $action --on-rank 2
+  (($(grep -c "rank 2.*something is broken" "$err") == 1 && $(wc -l <"$err") == 1)) ||
+    fail "$action on a virtual rank: not said once with the rank"
+done
+expect 1 "error: everything is broken" --ranks-in-process 3 --do fail-everywhere
+(($(grep -c broken "$err") == 1)) || fail "fail-everywhere on virtual ranks: not said once"
+expect 2 "what it does on a rank must be inside Job::Run" --ranks-in-process 3 --do no-run
 expect 1 "rank 2: data loss: something is broken" --ranks 3 --do fail --on-rank 2
 head -n 1 "$err" | grep -q "rank 2" || fail "the rank's message is not the first"
-expect 1 "error on rank 1: something is broken" --ranks 3 --do fail-together --on-rank 1
 expect 3 "rank 1 ended with exit code 3" --ranks 2 --do exit-3 --on-rank 1
 expect 137 "rank 1 was ended by signal 9" --ranks 2 --do kill --on-rank 1
 expect 134 "rank 0 was ended by signal 6" --ranks 2 --do crash --on-rank 0
@@ -145,6 +164,7 @@ reject "error: unknown flag --sed" -n 2 "$program" --sed 1
 reject "--help on some ranks" -n 1 "$program" : -n 1 "$program" --help
 reject "--ranks: got 3, but mpirun started 2" -n 2 "$program" --ranks 3
 reject "--ranks: got 3, but mpirun started 1" -n 1 "$program" --ranks 3
+reject "--ranks-in-process: got 3, but there are 2 processes" -n 2 "$program" --ranks-in-process 3
 reject "--micro-batches: got 3, expected a multiple of the 2 ranks" -n 2 "$program" \
   --micro-batches 3
 reject "error on rank 0: --report: /no/such/r.json" -n 2 "$program" --report /no/such/r.json

@@ -87,5 +87,20 @@ TEST_P(StagesTest, BucketSizeAndReplicatedTensorsChangeNoBit) {
   }
 }
 
+// As many ranks as make the sums over them long.
+TEST_P(StagesTest, SixteenRanks) {
+  RunConfig config = Config();
+  config.micro_batches = 32;
+  const RunResult expected = TrainOrDie(config);
+  config.ranks = 16;
+  for (int stage : {0, 3}) {
+    SCOPED_TRACE(stage);
+    config.stage = stage;
+    const RunResult result = TrainOrDie(config);
+    ExpectSameBits(expected, result);
+    ExpectPlanIsMeasured(result, config.steps);
+  }
+}
+
 }  // namespace
 }  // namespace zg::testing

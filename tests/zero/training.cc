@@ -18,6 +18,9 @@ namespace {
 
 constexpr uint64_t kSeed = 7;
 
+// Ranks whose program is walked word by word: what a thousand of them would show, a few do.
+constexpr int kMaxRanksWalked = 4;
+
 std::mt19937 Generator(int64_t step, int64_t micro_batch) {
   return std::mt19937(static_cast<unsigned>(1000 * step + micro_batch));
 }
@@ -160,8 +163,10 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   result->param_sum = parameters.sum;
   result->optimizer_sha256 = state.sha256;
   const Executor& executor = trainer->executor();
-  ZG_RETURN_IF_ERROR(
-      CheckNothingIsClobbered(executor.graph(), executor.plan(), communicator.rank()));
+  if (communicator.rank() < kMaxRanksWalked) {
+    ZG_RETURN_IF_ERROR(
+        CheckNothingIsClobbered(executor.graph(), executor.plan(), communicator.rank()));
+  }
   result->predicted = executor.plan().category_bytes;
   result->predicted_peak = executor.plan().arena_bytes;
   result->measured = executor.meter().category_bytes();
@@ -173,7 +178,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
 
 }  // namespace
 
-StatusOr<RunResult> Train(const RunConfig& config) {
+StatusOr<std::vector<RunResult>> TrainOnAllRanks(const RunConfig& config) {
   RegisterAllOps();
   std::vector<RunResult> results(config.ranks);
   ZG_RETURN_IF_ERROR(RunRanks(config.ranks, [&](Communicator& communicator) {
@@ -183,7 +188,12 @@ StatusOr<RunResult> Train(const RunConfig& config) {
     ZG_CHECK(result.losses == results[0].losses, "ranks report different losses");
     ZG_CHECK(result.grad_norms == results[0].grad_norms, "ranks report different norms");
   }
-  return results[0];
+  return results;
+}
+
+StatusOr<RunResult> Train(const RunConfig& config) {
+  ZG_ASSIGN_OR_RETURN(std::vector<RunResult> results, TrainOnAllRanks(config));
+  return std::move(results[0]);
 }
 
 }  // namespace zg::testing

@@ -30,7 +30,7 @@ struct RunConfig {
   double max_grad_norm = 0;    // 0: gradients are not clipped
 };
 
-// What a run ends with, on rank 0 unless it says otherwise.
+// What a run ends with on one rank; digests and the sum on rank 0 only.
 struct RunResult {
   std::vector<float> losses;
   std::vector<float> grad_norms;  // when gradients are clipped
@@ -47,6 +47,7 @@ struct RunResult {
   std::string ir;
 };
 
-StatusOr<RunResult> Train(const RunConfig& config);
+StatusOr<RunResult> Train(const RunConfig& config);                         // rank 0's
+StatusOr<std::vector<RunResult>> TrainOnAllRanks(const RunConfig& config);  // by rank
 
 }  // namespace zg::testing
