@@ -136,6 +136,16 @@ TEST(JobPlan, ThePeakIsTheSumOfWhatIsAliveThen) {
   EXPECT_EQ(most, plan.category_bytes);
 }
 
+TEST(JobPlan, MessagesNeedABuffer) {
+  PlanOptions options = OnRanks(TinyGpt(), 3, 0);
+  const int64_t shared = PlanOrDie(options).peak_bytes;
+  options.comm = "messages";
+  EXPECT_EQ(PlanOrDie(options).peak_bytes - shared, 2 * 2 * (256 << 10));
+  options = OnRanks(TinyGpt(), 1, 0);
+  options.comm = "messages";
+  EXPECT_EQ(PlanOrDie(options).peak_bytes, PlanOrDie(TinyGpt()).peak_bytes);
+}
+
 TEST(JobPlan, TheScheduleIsTheStep) {
   const JobPlan plan = PlanOrDie(TinyGpt());
   std::vector<std::string> sections;

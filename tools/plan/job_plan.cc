@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "framework/comm/message_chunks.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/runtime/plan_program.h"
 #include "tools/plan/model_graph.h"
@@ -38,8 +39,10 @@ StatusOr<JobPlan> PlanJob(const PlanOptions& options) {
   plan.description = DescribeModel(options);
   plan.num_parameters = graph.num_parameters();
   ZG_RETURN_IF_ERROR(zero::CompileGraph(graph, /*dump_directory=*/"").status());
+  const int64_t communicator_bytes =
+      options.comm == "messages" ? MessageWorkspaceBytes(options.ranks) : 0;
   ZG_ASSIGN_OR_RETURN(const ProgramPlan program,
-                      PlanProgram(graph.ir(), CpuKernels(), /*communicator_workspace_bytes=*/0));
+                      PlanProgram(graph.ir(), CpuKernels(), communicator_bytes));
   plan.category_bytes = program.memory.category_bytes;
   plan.peak_bytes = program.memory.arena_bytes;
   plan.lower_bound_bytes = program.memory.lower_bound_bytes;

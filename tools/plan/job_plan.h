@@ -1,6 +1,5 @@
 // PlanJob: everything that the compiler knows about a job before it runs: what one rank holds when,
-// what it sends and computes, and what was not sharded. No weights are allocated. The memory of a
-// communicator's messages between hosts is not in it; ranks on one host need none.
+// what it sends and computes, and what was not sharded. No weights are allocated.
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,7 @@ Status CheckFiles(const PlanOptions& options) {
 Status CheckParamsMode(const FlagParser& flags) {
   for (const char* name :
        {"model", "preset", "layers", "heads", "embd", "context", "vocab", "dropout", "width",
-        "batch", "micro-batches", "bucket-mb", "shard-min-elements", "fit", "html"}) {
+        "batch", "micro-batches", "bucket-mb", "shard-min-elements", "comm", "fit", "html"}) {
     if (!flags.IsGiven(name)) continue;
     return InvalidArgument(
         "--{}: --params asks for the paper's formulas, which know no model; give one of them",
@@ -112,6 +112,9 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
                    "parameters per collective, in units of 2^20 bytes", "MB");
   flags->AddInt("shard-min-elements", &options->shard_min_elements, AtLeast(0),
                 "smaller parameters stay whole on every rank");
+  flags->AddChoice(
+      "comm", &options->comm, {"shared", "messages"},
+      "how ranks talk: memory of one host, or messages between hosts, which take room");
 
   flags->Section("Machine");
   flags->AddDouble("bandwidth-gb-s", &options->bandwidth_gb_s, Above(0),

@@ -30,6 +30,8 @@ struct PlanOptions {
   double bucket_mb = 16;
   int64_t shard_min_elements = 0;
 
+  std::string comm = "shared";  // how ranks talk: by shared memory or by messages
+
   // The machine.
   double bandwidth_gb_s = 10;  // of one rank's link
   double latency_us = 10;      // of one message
