@@ -51,7 +51,7 @@ StatusOr<JobPlan> PlanJob(const PlanOptions& options) {
   FillSchedule(graph.ir(), program.memory, &plan);
   plan.traffic = PredictTraffic(graph.ir());
   for (const auto& [op, traffic] : plan.traffic) plan.sent_bytes += traffic.bytes;
-  plan.flops = static_cast<double>(PredictFlops(graph.ir()));
+  plan.flops = PredictFlops(graph.ir());
   plan.time = EstimateTime(plan.traffic, plan.flops, options);
   plan.replicated = ListReplicated(graph.ir(), options);
   return plan;
