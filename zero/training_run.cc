@@ -89,7 +89,7 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
   report.config = job.config();
   report.predicted_traffic = Predicted(executor.graph());
   report.speed.compile_ms = trainer.compile_ms();
-  report.speed.flops_per_step = static_cast<double>(PredictFlops(executor.graph()));
+  report.speed.flops_per_step = PredictFlops(executor.graph());
 
   ProgressOptions progress_options;
   progress_options.total_steps = run.steps;

@@ -12,6 +12,7 @@
 #include "framework/comm/collective_call.h"
 #include "framework/comm/left_fold.h"
 #include "framework/comm/mapped_memory.h"
+#include "framework/comm/message_chunks.h"
 
 namespace zg {
 namespace {
@@ -22,17 +23,6 @@ constexpr int kTagChunk = 3;
 
 // A count of MPI is an int.
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
-
-// While one chunk of every peer is folded, the next is on its way.
-constexpr int kDepth = 2;
-
-int64_t ChunkBytesFor(int num_ranks) {
-  // 256 KiB were fastest here; with many ranks the workspace is kept at about 16 MiB.
-  constexpr int64_t kMaxChunkBytes = 256 << 10;
-  constexpr int64_t kMinChunkBytes = 16 << 10;
-  const int64_t share = (int64_t{16} << 20) / (kDepth * std::max(1, num_ranks - 1));
-  return std::clamp(share / 4096 * 4096, kMinChunkBytes, kMaxChunkBytes);
-}
 
 // Parts [begin(r), begin(r + 1)) of `total` bytes, `part` each except for the last ones.
 struct Parts {
@@ -50,7 +40,7 @@ class MpiMessageCommunicator : public Communicator {
         num_ranks_(comm_.size()),
         num_local_ranks_(num_local_ranks),
         timeout_s_(timeout_s),
-        chunk_bytes_(ChunkBytesFor(num_ranks_)),
+        chunk_bytes_(MessageChunkBytes(num_ranks_)),
         peer_records_(num_ranks_) {}
 
   ~MpiMessageCommunicator() override {
@@ -60,7 +50,7 @@ class MpiMessageCommunicator : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return num_ranks_; }
-  int64_t workspace_bytes() const override { return kDepth * (num_ranks_ - 1) * chunk_bytes_; }
+  int64_t workspace_bytes() const override { return MessageWorkspaceBytes(num_ranks_); }
 
   StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) override;
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
@@ -220,10 +210,11 @@ Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& pa
   };
   const int64_t num_steps = (parts.part + chunk - 1) / chunk;
 
-  // Each rank is at most kDepth steps ahead of any other, so that no message has to be buffered.
-  std::array<MpiRequests, kDepth> requests;
+  // Each rank is at most kMessageDepth steps ahead of any other, so that no message has to be
+  // buffered.
+  std::array<MpiRequests, kMessageDepth> requests;
   const auto post = [&](int64_t step) -> Status {
-    const int slot = static_cast<int>(step % kDepth);
+    const int slot = static_cast<int>(step % kMessageDepth);
     for (int i = 1; i < num_ranks_; ++i) {
       const int to = (rank_ + i) % num_ranks_;
       const int from = (rank_ + num_ranks_ - i) % num_ranks_;
@@ -238,11 +229,11 @@ Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& pa
     return Status::Ok();
   };
 
-  for (int64_t step = 0; step < std::min<int64_t>(kDepth, num_steps); ++step) {
+  for (int64_t step = 0; step < std::min<int64_t>(kMessageDepth, num_steps); ++step) {
     ZG_RETURN_IF_ERROR(post(step));
   }
   for (int64_t step = 0; step < num_steps; ++step) {
-    const int slot = static_cast<int>(step % kDepth);
+    const int slot = static_cast<int>(step % kMessageDepth);
     ZG_RETURN_IF_ERROR(Finish(requests[slot]));
     if (const int64_t count = chunk_count(rank_, step); count > 0) {
       const int64_t elements = count / SizeOf(types.terms);
@@ -256,7 +247,7 @@ Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& pa
       LeftFold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
                elements, sums);
     }
-    if (step + kDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kDepth));
+    if (step + kMessageDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kMessageDepth));
   }
   return Status::Ok();
 }

@@ -49,14 +49,15 @@ std::map<std::string, PredictedTraffic> PredictTraffic(const Graph& graph) {
   return traffic;
 }
 
-int64_t PredictFlops(const Graph& graph) {
-  int64_t flops = 0;
+double PredictFlops(const Graph& graph) {
+  double flops = 0;
   for (const auto& section : graph.sections()) {
     const int64_t runs = RunsPerStep(graph, *section);
     if (runs == 0) continue;
     for (const Node* node : section->nodes) {
-      if (node->op->flops != nullptr)
-        flops += runs * node->op->flops(node->LocalCall(graph.mesh()));
+      if (node->op->flops == nullptr) continue;
+      flops += static_cast<double>(runs) *
+               static_cast<double>(node->op->flops(node->LocalCall(graph.mesh())));
     }
   }
   return flops;

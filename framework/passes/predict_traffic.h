@@ -19,7 +19,8 @@ struct PredictedTraffic {
 // whole elements; forward and backward count once per local micro-batch.
 std::map<std::string, PredictedTraffic> PredictTraffic(const Graph& graph);
 
-// Floating-point operations of one rank in one training step.
-int64_t PredictFlops(const Graph& graph);
+// Floating-point operations of one rank in one training step; large jobs have more than an int64_t
+// holds.
+double PredictFlops(const Graph& graph);
 
 }  // namespace zg

@@ -16,6 +16,7 @@
 #include "framework/runtime/console.h"
 #include "framework/runtime/summary.h"
 #include "models/gpt/model.h"
+#include "models/gpt/presets.h"
 #include "models/gpt/sampler.h"
 #include "zero/training_run.h"
 
@@ -77,10 +78,11 @@ Status ApplyPreset(const FlagParser& parser, Flags* flags) {
       return InvalidArgument("--{}: --preset {} sets it already; give one of them", name,
                              flags->preset);
   }
-  const bool mini = flags->preset == "mini";
-  flags->layers = flags->heads = mini ? 6 : 12;
-  flags->channels = mini ? 384 : 768;
-  flags->context = mini ? 256 : 1024;
+  const models::GptConfig& config = models::FindGptPreset(flags->preset)->config;
+  flags->layers = config.layers;
+  flags->heads = config.heads;
+  flags->channels = config.channels;
+  flags->context = config.context;
   return Status::Ok();
 }
 

@@ -1,0 +1,19 @@
+#include "framework/comm/message_chunks.h"
+
+#include <algorithm>
+
+namespace zg {
+
+int64_t MessageChunkBytes(int num_ranks) {
+  // 256 KiB were fastest here; with many ranks the workspace is kept at about 16 MiB.
+  constexpr int64_t kMaxChunkBytes = 256 << 10;
+  constexpr int64_t kMinChunkBytes = 16 << 10;
+  const int64_t share = (int64_t{16} << 20) / (kMessageDepth * std::max(1, num_ranks - 1));
+  return std::clamp(share / 4096 * 4096, kMinChunkBytes, kMaxChunkBytes);
+}
+
+int64_t MessageWorkspaceBytes(int num_ranks) {
+  return kMessageDepth * (num_ranks - 1) * MessageChunkBytes(num_ranks);
+}
+
+}  // namespace zg

@@ -1,0 +1,58 @@
+#include "framework/runtime/plan_program.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/ir/parser.h"
+#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/ops/register_all_ops.h"
+
+namespace zg {
+namespace {
+
+Graph ParseOrDie(const std::string& text) {
+  RegisterAllOps();
+  StatusOr<Graph> graph = Parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return std::move(graph).value();
+}
+
+Graph DropoutGraph() {
+  return ParseOrDie(
+      "graph \"g\" mesh(data=1) micro_batches=1\n"
+      "variables:\n"
+      "  %w: f32[16] {B} @parameters = variable (dtype=\"f32\", shape=[16])\n"
+      "forward:\n"
+      "  %x: f32[8,16] {B} = input (dtype=\"f32\", name=\"x\", shape=[8,16])\n"
+      "  %y: f32[8,16] {B} = dropout %x (probability=0.5, stream=7)  // encoder.drop\n"
+      "  output %y (name=\"y\")\n");
+}
+
+TEST(PlanProgram, AsksTheKernelsForTheirWorkspaces) {
+  const Graph graph = DropoutGraph();
+  const StatusOr<ProgramPlan> plan = PlanProgram(graph, CpuKernels(), 0);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const Node* dropout = graph.FindValue("y")->producer;
+  ASSERT_EQ(plan->kernels.size(), 1u);  // variables, inputs and outputs have none
+  const int64_t workspace_bytes = plan->kernels.at(dropout)->workspace_bytes();
+  ASSERT_GT(workspace_bytes, 0);
+  const int buffer = plan->memory.workspaces.at(dropout);
+  EXPECT_EQ(plan->memory.buffers[buffer].bytes, workspace_bytes);
+  EXPECT_EQ(plan->memory.communicator_workspace, -1);
+}
+
+TEST(PlanProgram, TheCommunicatorsWorkspaceIsAlwaysThere) {
+  const Graph graph = DropoutGraph();
+  const StatusOr<ProgramPlan> without = PlanProgram(graph, CpuKernels(), 0);
+  const StatusOr<ProgramPlan> with = PlanProgram(graph, CpuKernels(), 1000);
+  ASSERT_TRUE(without.ok() && with.ok());
+  EXPECT_EQ(with->memory.arena_bytes, without->memory.arena_bytes + 1024);
+}
+
+TEST(PlanProgram, AMissingKernelIsAnErrorWithTheModule) {
+  const StatusOr<ProgramPlan> plan = PlanProgram(DropoutGraph(), KernelRegistry(), 0);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.status().message().find("encoder.drop: "), 0u) << plan.status().message();
+}
+
+}  // namespace
+}  // namespace zg

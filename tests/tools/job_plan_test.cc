@@ -1,0 +1,335 @@
+// What tools/plan says about a job, held against running it.
+
+#include "tools/plan/job_plan.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "framework/comm/in_process.h"
+#include "framework/passes/assign_offsets.h"
+#include "models/gpt/presets.h"
+#include "tools/plan/fit.h"
+#include "tools/plan/model_graph.h"
+#include "tools/plan/stage_comparison.h"
+#include "zero/memory_model.h"
+#include "zero/trainer.h"
+
+namespace zg::plan {
+namespace {
+
+PlanOptions TinyGpt() {
+  PlanOptions options;
+  options.layers = 2;
+  options.heads = 2;
+  options.channels = 24;
+  options.context = 12;
+  options.vocabulary = 29;
+  options.batch = 2;
+  options.micro_batches = 1;
+  options.bucket_mb = 0.004;  // several buckets
+  return options;
+}
+
+PlanOptions Preset(std::string_view name) {
+  const models::GptConfig& config = models::FindGptPreset(name)->config;
+  PlanOptions options;
+  options.layers = config.layers;
+  options.heads = config.heads;
+  options.channels = config.channels;
+  options.context = config.context;
+  options.vocabulary = config.vocabulary;
+  options.batch = 1;
+  options.micro_batches = 1;
+  return options;
+}
+
+PlanOptions OnRanks(PlanOptions options, int ranks, int stage) {
+  options.ranks = ranks;
+  options.zero_stage = stage;
+  options.micro_batches = ranks;
+  return options;
+}
+
+JobPlan PlanOrDie(const PlanOptions& options) {
+  StatusOr<JobPlan> plan = PlanJob(options);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  return plan.ok() ? std::move(plan).value() : JobPlan();
+}
+
+// One step of the job on in-process ranks; `measured` holds rank 0's bytes.
+struct Measured {
+  CategoryBytes category_bytes = {};
+  int64_t peak_bytes = 0;
+  TrafficCounters traffic = {};
+};
+
+Status RunOnRank(const PlanOptions& options, Communicator& communicator, Measured* measured) {
+  nn::Graph graph(options.model, options.ranks);
+  ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
+  ZG_ASSIGN_OR_RETURN(const auto trainer, zero::Trainer::Compile(graph, communicator, {}));
+  const std::vector<int64_t> tokens(options.batch * options.context, 3);
+  ZG_RETURN_IF_ERROR(
+      trainer->Step([&](int64_t) {
+               return trainer->Feed({{"x", tokens}, {"y", tokens}});
+             })
+          .status());
+  if (communicator.rank() != 0) return Status::Ok();
+  measured->category_bytes = trainer->executor().meter().category_bytes();
+  measured->peak_bytes = trainer->executor().meter().peak_bytes();
+  measured->traffic = communicator.traffic();
+  return Status::Ok();
+}
+
+TEST(JobPlan, IsWhatARunMeasures) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      for (const int64_t shard_min_elements : {0, 100}) {
+        SCOPED_TRACE(fmt::format("{} ranks, stage {}, {}", ranks, stage, shard_min_elements));
+        PlanOptions options = OnRanks(TinyGpt(), ranks, stage);
+        options.micro_batches = 2 * ranks;
+        options.shard_min_elements = shard_min_elements;
+        const JobPlan plan = PlanOrDie(options);
+        Measured measured;
+        const Status status = RunRanks(ranks, [&](Communicator& communicator) {
+          return RunOnRank(options, communicator, &measured);
+        });
+        ASSERT_TRUE(status.ok()) << status.message();
+        EXPECT_EQ(plan.category_bytes, measured.category_bytes);
+        EXPECT_EQ(plan.peak_bytes, measured.peak_bytes);
+        for (int i = 0; i < kNumCollectiveKinds; ++i) {
+          const std::string name(CollectiveName(static_cast<CollectiveKind>(i)));
+          const auto found = plan.traffic.find(name);
+          const PredictedTraffic expected =
+              found == plan.traffic.end() ? PredictedTraffic() : found->second;
+          EXPECT_EQ(expected.count, measured.traffic[i].count) << name;
+          EXPECT_EQ(expected.bytes, measured.traffic[i].bytes) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST(JobPlan, ThePeakIsTheSumOfWhatIsAliveThen) {
+  const JobPlan plan = PlanOrDie(OnRanks(TinyGpt(), 2, 3));
+  ASSERT_GE(plan.peak, 0);
+  const ScheduledNode& node = plan.schedule[plan.peak];
+  int64_t sum = 0;
+  for (const PlannedBuffer& buffer : plan.peak_alive) sum += buffer.bytes;
+  EXPECT_EQ(sum, node.alive_bytes);
+  EXPECT_TRUE(std::is_sorted(
+      plan.peak_alive.begin(), plan.peak_alive.end(),
+      [](const PlannedBuffer& a, const PlannedBuffer& b) { return a.bytes > b.bytes; }));
+  for (const ScheduledNode& other : plan.schedule) {
+    EXPECT_LE(other.alive_bytes, node.alive_bytes);
+  }
+  // Apart from alignment, no plan can be smaller.
+  EXPECT_GE(plan.lower_bound_bytes, sum);
+  EXPECT_LE(plan.lower_bound_bytes,
+            sum + static_cast<int64_t>(plan.peak_alive.size()) * kBufferAlignmentBytes);
+  CategoryBytes most = {};
+  for (const ScheduledNode& other : plan.schedule) {
+    for (int i = 0; i < kNumMemoryCategories; ++i) most[i] = std::max(most[i], other.alive[i]);
+  }
+  EXPECT_EQ(most, plan.category_bytes);
+}
+
+TEST(JobPlan, MessagesNeedABuffer) {
+  PlanOptions options = OnRanks(TinyGpt(), 3, 0);
+  const int64_t shared = PlanOrDie(options).peak_bytes;
+  options.comm = "messages";
+  EXPECT_EQ(PlanOrDie(options).peak_bytes - shared, 2 * 2 * (256 << 10));
+  options = OnRanks(TinyGpt(), 1, 0);
+  options.comm = "messages";
+  EXPECT_EQ(PlanOrDie(options).peak_bytes, PlanOrDie(TinyGpt()).peak_bytes);
+}
+
+TEST(JobPlan, TheScheduleIsTheStep) {
+  const JobPlan plan = PlanOrDie(TinyGpt());
+  std::vector<std::string> sections;
+  for (const ScheduledNode& node : plan.schedule) {
+    if (sections.empty() || sections.back() != node.section) sections.push_back(node.section);
+  }
+  EXPECT_EQ(sections, (std::vector<std::string>{"forward", "backward", "update"}));
+  EXPECT_TRUE(std::any_of(plan.schedule.begin(), plan.schedule.end(), [](const auto& node) {
+    return node.scope == "blocks.1.attention.qkv" && node.op == "linear";
+  }));
+}
+
+TEST(JobPlan, WhatStaysWholeAndWhy) {
+  EXPECT_TRUE(PlanOrDie(TinyGpt()).replicated.empty());  // one rank
+  EXPECT_TRUE(PlanOrDie(OnRanks(TinyGpt(), 2, 3)).replicated.empty());
+
+  const JobPlan stage1 = PlanOrDie(OnRanks(TinyGpt(), 2, 1));
+  ASSERT_EQ(stage1.replicated.size(), 2u);
+  EXPECT_EQ(stage1.replicated[0].category, MemoryCategory::kParameters);
+  EXPECT_EQ(stage1.replicated[0].reason, "--zero 1 keeps them whole; --zero 3 shards them");
+  EXPECT_EQ(stage1.replicated[0].bytes,
+            stage1.category_bytes[static_cast<int>(MemoryCategory::kParameters)]);
+  EXPECT_EQ(stage1.replicated[1].category, MemoryCategory::kGradients);
+  EXPECT_EQ(stage1.replicated[1].reason, "--zero 1 keeps them whole; --zero 2 shards them");
+
+  PlanOptions options = OnRanks(TinyGpt(), 2, 3);
+  options.shard_min_elements = 25;
+  const JobPlan stage3 = PlanOrDie(options);
+  ASSERT_EQ(stage3.replicated.size(), 3u);
+  EXPECT_EQ(stage3.replicated[0].reason, "fewer than 25 elements (--shard-min-elements)");
+  // Norms, and the biases of what has 24 outputs.
+  EXPECT_EQ(stage3.replicated[0].tensors.size(), 2u * (4 + 2) + 2);
+  EXPECT_EQ(stage3.replicated[0].tensors.front(), "blocks.0.norm1.weight");
+  EXPECT_EQ(stage3.replicated[2].category, MemoryCategory::kOptimizerState);
+  EXPECT_EQ(stage3.replicated[2].tensors.size(), 2 * stage3.replicated[0].tensors.size());
+}
+
+TEST(JobPlan, ErrorsOfTheModelArePassedOn) {
+  PlanOptions options = TinyGpt();
+  options.heads = 5;
+  EXPECT_FALSE(PlanJob(options).ok());
+  options = TinyGpt();
+  options.model = "resnet";
+  EXPECT_EQ(PlanJob(options).status().message(),
+            "--model: got 'resnet', expected gpt, recipe or classifier");
+}
+
+TEST(JobPlan, OtherModels) {
+  PlanOptions options;
+  options.model = "recipe";
+  options.layers = 20;
+  options.width = 2000;
+  options.batch = 20;
+  options = OnRanks(options, 2, 2);
+  const JobPlan recipe = PlanOrDie(options);
+  EXPECT_EQ(recipe.num_parameters, 20 * (2000 * 2000 + 2000));
+  const int64_t gradients = recipe.category_bytes[static_cast<int>(MemoryCategory::kGradients)];
+  EXPECT_GE(gradients, recipe.num_parameters * 4 / 2);
+  EXPECT_LE(gradients, recipe.num_parameters * 4 / 2 + 20 * 2 * 64);  // padding
+  options.model = "classifier";
+  EXPECT_EQ(PlanOrDie(options).num_parameters, 256 * 128 + 128 + 128 * 10 + 10);
+}
+
+TEST(EstimateTime, AlphaBeta) {
+  PlanOptions options;
+  options.ranks = 4;
+  options.gflops = 50;
+  options.bandwidth_gb_s = 2;
+  options.latency_us = 100;
+  const TimeEstimate time =
+      EstimateTime({{"all_gather", {5, 4'000'000}}, {"all_reduce", {1, 2'000'000}}}, 1e9, options);
+  EXPECT_DOUBLE_EQ(time.compute_ms, 20);
+  EXPECT_DOUBLE_EQ(time.transfer_ms, 3);
+  EXPECT_DOUBLE_EQ(time.latency_ms, (5 + 2) * 3 * 0.1);
+  EXPECT_DOUBLE_EQ(time.step_ms(), 20 + 3 + 2.1);
+}
+
+TEST(CompareStages, WarnsWhereABucketInFlightOutweighsWhatIsSaved) {
+  PlanOptions options;
+  options.model = "recipe";
+  options.layers = 4;
+  options.width = 256;
+  options = OnRanks(options, 2, 2);
+  const StatusOr<StageComparison> stages = CompareStages(PlanOrDie(options));
+  ASSERT_TRUE(stages.ok()) << stages.status().message();
+  ASSERT_EQ(stages->plans.size(), 4u);
+  for (int stage = 0; stage <= 3; ++stage) {
+    EXPECT_EQ(stages->plans[stage].options.zero_stage, stage);
+  }
+  ASSERT_GT(stages->plans[2].peak_bytes, stages->plans[1].peak_bytes);
+  ASSERT_EQ(stages->warnings.size(), 2u);
+  EXPECT_EQ(stages->warnings[1],
+            "stage 3 needs 526.3 KB more than stage 1: its peak holds %bucket0.all_gather_1 "
+            "(communication, 1.1 MB), which that of stage 1 does not; a smaller --bucket-mb may "
+            "help");
+
+  options.bucket_mb = 0.25;  // four buckets
+  const StatusOr<StageComparison> small = CompareStages(PlanOrDie(options));
+  ASSERT_TRUE(small.ok());
+  EXPECT_TRUE(small->warnings.empty());
+}
+
+TEST(FindFit, KeepsTheMicroBatchAndTakesTheSmallestStage) {
+  PlanOptions options = OnRanks(Preset("mini"), 4, 0);
+  options.batch = 4;
+  const int64_t stage1 = PlanOrDie(OnRanks(options, 4, 1)).peak_bytes;
+  const StatusOr<JobPlan> fit = FindFit(options, stage1);
+  ASSERT_TRUE(fit.ok()) << fit.status().message();
+  EXPECT_EQ(fit->options.zero_stage, 1);
+  EXPECT_EQ(fit->options.batch, 4);
+  EXPECT_EQ(fit->peak_bytes, stage1);
+}
+
+TEST(FindFit, ASmallerMicroBatchKeepsTheSamplesOfAStep) {
+  PlanOptions options = OnRanks(Preset("mini"), 4, 0);
+  options.batch = 6;
+  int64_t budget = PlanOrDie(OnRanks(options, 4, 3)).peak_bytes;
+  for (int stage = 0; stage < 3; ++stage) {
+    budget = std::min(budget, PlanOrDie(OnRanks(options, 4, stage)).peak_bytes);
+  }
+  const StatusOr<JobPlan> fit = FindFit(options, budget - 1);
+  ASSERT_TRUE(fit.ok()) << fit.status().message();
+  EXPECT_EQ(fit->options.batch, 3);
+  EXPECT_EQ(fit->options.micro_batches, 8);
+  EXPECT_LT(fit->peak_bytes, budget);
+}
+
+TEST(FindFit, SaysByHowMuchAndWhatWouldFit) {
+  PlanOptions options = OnRanks(TinyGpt(), 2, 0);
+  const StatusOr<JobPlan> none = FindFit(options, 100'000);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.status().code(), StatusCode::kInvalidArgument);
+  const std::string& message = none.status().message();
+  EXPECT_NE(message.find("--fit: nothing fits into 100.0 KB: the least is "), std::string::npos)
+      << message;
+  EXPECT_NE(message.find(" too much; --fit 1M would do, or --ranks "), std::string::npos)
+      << message;
+  const StatusOr<JobPlan> never = FindFit(options, 1000);
+  ASSERT_FALSE(never.ok());
+  EXPECT_NE(never.status().message().find("; up to 1024 ranks do not help"), std::string::npos)
+      << never.status().message();
+}
+
+TEST(GptPresets, HaveTheParametersThatTheirNamesSay) {
+  const auto count = [](std::string_view name) {
+    return static_cast<double>(models::NumGptParameters(models::FindGptPreset(name)->config));
+  };
+  EXPECT_EQ(count("gpt2"), 124439808);
+  EXPECT_EQ(count("gpt2-xl"), 1557611200);
+  EXPECT_NEAR(count("7.5b") / 7.5e9, 1, 0.005);
+  EXPECT_NEAR(count("128b") / 128e9, 1, 0.005);
+  EXPECT_NEAR(count("1t") / 1e12, 1, 0.005);
+  EXPECT_EQ(models::FindGptPreset("8b"), nullptr);
+}
+
+TEST(GptPresets, TheFormulaCountsWhatTheModelHas) {
+  for (const char* name : {"mini", "7.5b"}) {
+    const PlanOptions options = Preset(name);
+    nn::Graph graph("gpt", 1);
+    ASSERT_TRUE(TraceModel(options, &graph).ok());
+    EXPECT_EQ(graph.num_parameters(),
+              models::NumGptParameters(models::FindGptPreset(name)->config));
+  }
+}
+
+// In f32, so 4 + 4 + 8 bytes instead of the paper's 2 + 2 + 12.
+TEST(GptPresets, TheGraphNeedsWhatThePapersFormulasSay) {
+  const double num_parameters =
+      static_cast<double>(models::NumGptParameters(models::FindGptPreset("7.5b")->config));
+  for (const int stage : {0, 1, 2, 3}) {
+    SCOPED_TRACE(fmt::format("stage {}", stage));
+    const JobPlan plan = PlanOrDie(OnRanks(Preset("7.5b"), 64, stage));
+    const StatusOr<zero::ModelStateBytes> expected =
+        zero::PredictModelStates({num_parameters, 64, stage, {4, 4, 8}});
+    ASSERT_TRUE(expected.ok());
+    const auto planned = [&](MemoryCategory category) {
+      return static_cast<double>(plan.category_bytes[static_cast<int>(category)]);
+    };
+    // Padding of the buckets is all that is between them.
+    EXPECT_NEAR(planned(MemoryCategory::kParameters) / expected->parameters, 1, 1e-4);
+    EXPECT_NEAR(planned(MemoryCategory::kGradients) / expected->gradients, 1, 1e-4);
+    EXPECT_NEAR(planned(MemoryCategory::kOptimizerState) / expected->optimizer_state, 1, 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace zg::plan

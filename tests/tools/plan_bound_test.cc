@@ -1,0 +1,51 @@
+// How near the arena of real graphs is to what no plan can be below.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "tools/plan/job_plan.h"
+
+namespace zg::plan {
+namespace {
+
+struct Sizes {
+  const char* name;
+  int64_t layers, heads, channels, context, vocabulary, batch;
+};
+
+class PlanBoundTest : public ::testing::TestWithParam<Sizes> {};
+
+INSTANTIATE_TEST_SUITE_P(Gpt, PlanBoundTest,
+                         ::testing::Values(Sizes{"mini", 6, 6, 384, 256, 256, 8},
+                                           Sizes{"gpt2", 12, 12, 768, 1024, 50257, 2},
+                                           Sizes{"gpt2_xl", 48, 25, 1600, 1024, 50257, 1}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(PlanBoundTest, AtEveryStageAndNumberOfRanks) {
+  const Sizes& sizes = GetParam();
+  PlanOptions options;
+  options.layers = sizes.layers;
+  options.heads = sizes.heads;
+  options.channels = sizes.channels;
+  options.context = sizes.context;
+  options.vocabulary = sizes.vocabulary;
+  options.batch = sizes.batch;
+  for (const int ranks : {1, 2, 3, 4, 64}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      if (ranks == 1 && stage > 0) continue;  // nothing to shard
+      for (const int64_t micro_steps : {1, 4}) {
+        SCOPED_TRACE(fmt::format("{} ranks, stage {}, {} micro-steps", ranks, stage, micro_steps));
+        options.ranks = ranks;
+        options.zero_stage = stage;
+        options.micro_batches = micro_steps * ranks;
+        const StatusOr<JobPlan> plan = PlanJob(options);
+        ASSERT_TRUE(plan.ok()) << plan.status().message();
+        EXPECT_LE(plan->ratio(), 1.02);
+        EXPECT_GE(plan->ratio(), 1.0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zg::plan

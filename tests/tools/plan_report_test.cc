@@ -1,0 +1,214 @@
+// What tools/plan reads and writes: flags, sizes, and the formats of its answer.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/plan/byte_size.h"
+#include "tools/plan/html_report.h"
+#include "tools/plan/json_report.h"
+#include "tools/plan/paper_table.h"
+#include "tools/plan/text_report.h"
+
+namespace zg::plan {
+namespace {
+
+using Json = nlohmann::json;
+
+// The options of a command line, or the message of the error.
+StatusOr<PlanOptions> Read(std::vector<const char*> arguments) {
+  PlanOptions options;
+  FlagParser flags("Test.");
+  AddPlanFlags(&flags, &options);
+  arguments.insert(arguments.begin(), "plan");
+  ZG_RETURN_IF_ERROR(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).status());
+  ZG_RETURN_IF_ERROR(ResolvePlanOptions(flags, &options));
+  return options;
+}
+
+PlanOptions ReadOrDie(const std::vector<const char*>& arguments) {
+  const StatusOr<PlanOptions> options = Read(arguments);
+  EXPECT_TRUE(options.ok()) << options.status().message();
+  return options.ok() ? *options : PlanOptions();
+}
+
+std::string ErrorOf(const std::vector<const char*>& arguments) {
+  return Read(arguments).status().message();
+}
+
+TEST(PlanOptions, PresetsGiveWhatFlagsDoNot) {
+  const PlanOptions mini = ReadOrDie({});
+  EXPECT_EQ(mini.layers, 6);
+  EXPECT_EQ(mini.vocabulary, 256);
+  EXPECT_EQ(mini.micro_batches, 1);
+  const PlanOptions options =
+      ReadOrDie({"--preset", "gpt2", "--layers", "3", "--ranks", "1024", "--zero", "3"});
+  EXPECT_EQ(options.layers, 3);
+  EXPECT_EQ(options.heads, 12);
+  EXPECT_EQ(options.channels, 768);
+  EXPECT_EQ(options.context, 1024);
+  EXPECT_EQ(options.micro_batches, 1024);
+  const PlanOptions recipe = ReadOrDie({"--model", "recipe", "--layers", "2"});
+  EXPECT_EQ(recipe.layers, 2);
+  EXPECT_EQ(recipe.width, 2000);
+}
+
+TEST(PlanOptions, Errors) {
+  EXPECT_EQ(ErrorOf({"--model", "resnet"}),
+            "--model: got 'resnet', expected gpt, recipe or classifier");
+  EXPECT_EQ(ErrorOf({"--ranks", "0"}),
+            "--ranks: got '0', expected a whole number from 1 to 1048576");
+  EXPECT_EQ(ErrorOf({"--ranks", "-4"}),
+            "--ranks: got '-4', expected a whole number from 1 to 1048576");
+  EXPECT_EQ(ErrorOf({"--zero", "4"}), "--zero: got '4', expected a whole number from 0 to 3");
+  EXPECT_EQ(ErrorOf({"--fit", "8 G"}), "--fit: got '8 G', expected bytes such as 500M, 8G or 8GiB");
+  EXPECT_EQ(ErrorOf({"--heads", "5"}), "--heads: got 5, expected a divisor of --embd 384");
+  EXPECT_EQ(ErrorOf({"--model", "recipe", "--heads", "5"}),
+            "--heads: --model recipe has no such size; leave it out");
+  EXPECT_EQ(ErrorOf({"--ranks", "2", "--micro-batches", "3"}),
+            "--micro-batches: got 3, expected a multiple of the 2 ranks: every rank computes the "
+            "same number per step");
+  EXPECT_EQ(ErrorOf({"--params", "1e9", "--batch", "2"}),
+            "--batch: --params asks for the paper's formulas, which know no model; give one of "
+            "them");
+  EXPECT_EQ(ErrorOf({"--params", "-1"}), "--params: got '-1', expected a number > 0");
+  EXPECT_EQ(ErrorOf({"--json", "/no/such/directory/p.json"}),
+            "--json: /no/such/directory/p.json: directory /no/such/directory does not exist; "
+            "create it first");
+  EXPECT_EQ(ErrorOf({"--html", "/"}), "--html: /: is a directory, expected the name of a file");
+}
+
+TEST(ByteSize, AsPeopleTypeThem) {
+  const auto bytes = [](std::string_view text) {
+    const StatusOr<int64_t> parsed = ParseByteSize("--fit", text);
+    return parsed.ok() ? *parsed : -1;
+  };
+  EXPECT_EQ(bytes("4096"), 4096);
+  EXPECT_EQ(bytes("12B"), 12);
+  EXPECT_EQ(bytes("500M"), 500'000'000);
+  EXPECT_EQ(bytes("8G"), 8'000'000'000);
+  EXPECT_EQ(bytes("8GB"), 8'000'000'000);
+  EXPECT_EQ(bytes("8GiB"), int64_t{8} << 30);
+  EXPECT_EQ(bytes("1.5K"), 1500);
+  EXPECT_EQ(bytes("2T"), 2'000'000'000'000);
+  for (const char* bad : {"", "G", "abc", "8X", "8Gi", "8GBB", "-8G", "0", "0.1", "nan", "inf",
+                          "8 G", "1e30", "99999999T"}) {
+    EXPECT_EQ(bytes(bad), -1) << bad;
+  }
+}
+
+PlanReport MakeReport(const std::vector<const char*>& arguments) {
+  PlanReport report;
+  const StatusOr<JobPlan> plan = PlanJob(ReadOrDie(arguments));
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  report.plan = *plan;
+  report.config = {{"zero", int64_t{3}}};
+  const StatusOr<StageComparison> stages = CompareStages(report.plan);
+  EXPECT_TRUE(stages.ok()) << stages.status().message();
+  report.stages = *stages;
+  return report;
+}
+
+const std::vector<const char*> kSmallJob = {"--layers",
+                                            "2",
+                                            "--embd",
+                                            "24",
+                                            "--context",
+                                            "12",
+                                            "--ranks",
+                                            "2",
+                                            "--zero",
+                                            "3",
+                                            "--batch",
+                                            "2",
+                                            "--shard-min-elements",
+                                            "50"};
+
+TEST(JsonReport, HasEverything) {
+  const PlanReport report = MakeReport(kSmallJob);
+  const JobPlan& plan = report.plan;
+  const Json json = Json::parse(JsonReport(report));
+  EXPECT_EQ(json["model"], "gpt");
+  EXPECT_EQ(json["config"]["zero"], 3);
+  EXPECT_EQ(json["parameters"], plan.num_parameters);
+  const Json& memory = json["memory"];
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    const std::string name(MemoryCategoryName(static_cast<MemoryCategory>(i)));
+    EXPECT_EQ(memory["predicted"][name], plan.category_bytes[i]);
+  }
+  EXPECT_EQ(memory["predicted"]["peak"], plan.peak_bytes);
+  EXPECT_EQ(memory["lower_bound"], plan.lower_bound_bytes);
+  EXPECT_GE(memory["ratio"], 1.0);
+  const Json& peak = json["peak"];
+  EXPECT_EQ(peak["op"], plan.schedule[plan.peak].op);
+  EXPECT_EQ(peak["buffers"].size(), plan.peak_alive.size());
+  EXPECT_EQ(peak["buffers"][0]["bytes"], plan.peak_alive[0].bytes);
+  EXPECT_GT(json["communication"]["predicted"]["all_gather"]["bytes"], 0);
+  EXPECT_GT(json["communication"]["predicted"]["reduce_scatter"]["count"], 0);
+  EXPECT_EQ(json["communication"]["predicted"]["all_to_all"]["count"], 0);
+  EXPECT_GT(json["time"]["flops_per_step"], 0);
+  EXPECT_GT(json["time"]["step_ms"], 0);
+  EXPECT_EQ(json["whole"].size(), 3u);
+  EXPECT_EQ(json["whole"][0]["reason"], "fewer than 50 elements (--shard-min-elements)");
+  ASSERT_EQ(json["stages"].size(), 4u);
+  EXPECT_EQ(json["stages"][3]["memory"]["predicted"], memory["predicted"]);
+  EXPECT_TRUE(json["warnings"].is_array());
+  EXPECT_FALSE(json.contains("fit"));
+}
+
+TEST(TextReport, HasEverything) {
+  PlanReport report = MakeReport(kSmallJob);
+  report.fit_bytes = 1'000'000;
+  const std::string text = TextReport(report);
+  for (const char* part :
+       {"gpt: 2 layers, 6 heads, 24 channels, context 12, vocabulary 256; ",
+        "fits into 1.0 MB: --zero 3 --batch 2 --micro-batches 2\n",
+        "2 ranks, ZeRO stage 3, 2 micro-batches of 2 samples per step\n", "memory per rank",
+        "optimizer_state", "lower bound", "most bytes are alive, ", "sent per rank and step",
+        "all_gather", "computing at 100 GFLOP/s", "whole on every rank:",
+        "fewer than 50 elements (--shard-min-elements)", "  stage  parameters", "compiled in "}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
+  }
+}
+
+TEST(HtmlReport, IsOneFileWithTheData) {
+  PlanReport report = MakeReport(kSmallJob);
+  report.plan.schedule[0].scope = "</script>";  // no name may end the data
+  const std::string page = HtmlReport(report);
+  const std::string begin = "<script type=\"application/json\" id=\"data\">";
+  const size_t from = page.find(begin) + begin.size();
+  const Json data = Json::parse(page.substr(from, page.find("</script>", from) - from));
+  EXPECT_EQ(data["nodes"].size(), report.plan.schedule.size());
+  EXPECT_EQ(data["nodes"][0][3], "</script>");
+  EXPECT_EQ(data["buffers"].size(), report.plan.buffers.size());
+  EXPECT_EQ(data["peak_node"], report.plan.peak);
+  // The buffers that are alive at the peak, as the page finds them.
+  int64_t alive_bytes = 0;
+  for (const Json& buffer : data["buffers"]) {
+    if (buffer[3] <= report.plan.peak && report.plan.peak <= buffer[4]) {
+      alive_bytes += buffer[2].get<int64_t>();
+    }
+  }
+  EXPECT_EQ(alive_bytes, report.plan.schedule[report.plan.peak].alive_bytes);
+  for (const char* external : {"src=", "href=", "@import", "url("}) {
+    EXPECT_EQ(page.find(external), std::string::npos) << external;
+  }
+}
+
+TEST(PaperTable, Figure1) {
+  const PlanOptions options = ReadOrDie({"--params", "7.5e9", "--ranks", "64", "--zero", "2"});
+  const StatusOr<std::string> table = PaperTable(options);
+  ASSERT_TRUE(table.ok());
+  for (const char* part : {"  0              15         15               90          120",
+                           "31.4062", "> 2 ", "16.6406", "1.875"}) {
+    EXPECT_NE(table->find(part), std::string::npos) << part << " is not in\n" << *table;
+  }
+  const StatusOr<std::string> text = PaperJson(options);
+  ASSERT_TRUE(text.ok());
+  const Json json = Json::parse(*text);
+  EXPECT_EQ(json["stages"][1]["total"], 31.40625e9);
+  EXPECT_EQ(json["stages"][3]["elements_sent"], 22.5e9);
+}
+
+}  // namespace
+}  // namespace zg::plan

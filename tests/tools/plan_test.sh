@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# plan_test.sh EXPECT_ERROR PLAN: the program plan: its files, its exit codes, what it refuses.
+set -uo pipefail
+expect_error=./$1
+plan=./$2
+files=$(mktemp -d)
+trap 'rm -rf "$files"' EXIT
+failed=0
+
+accept() { # TEXT ARG...: exit code 0 and TEXT on standard output
+  local text=$1 output
+  shift
+  if ! output=$("$plan" "$@" 2>&1) || [[ $output != *"$text"* ]]; then
+    echo "FAILED: plan $*: expected exit code 0 and: $text"
+    echo "got: $output"
+    failed=1
+  fi
+}
+reject() { # TEXT ARG...: exit code 2 and TEXT on standard error
+  local text=$1
+  shift
+  "$expect_error" "$plan" 2 "$text" -- "$@" || failed=1
+}
+
+small=(--layers 2 --embd 24 --context 12 --batch 2)
+accept "4 ranks, ZeRO stage 2, 4 micro-batches of 2 samples" "${small[@]}" --ranks 4 --zero 2 \
+  --json "$files/plan.json" --html "$files/plan.html"
+for part in '"predicted"' '"reduce_scatter"' '"stages"' '"warnings"'; do
+  grep -qF "$part" "$files/plan.json" || { echo "FAILED: no $part in the JSON"; failed=1; }
+done
+grep -q '</html>' "$files/plan.html" || { echo "FAILED: the page is not whole"; failed=1; }
+accept "fits into 1.0 GB: --zero 0 --batch 2 --micro-batches 1" "${small[@]}" --fit 1G
+accept "1.95G parameters on 8 ranks" --params 1.95e9 --ranks 8 --json "$files/paper.json"
+grep -qF '"elements_sent"' "$files/paper.json" || { echo "FAILED: the paper's JSON"; failed=1; }
+accept "80.0M parameters" --model recipe --ranks 1024 --zero 3 --no-compare-stages
+accept "34.2k parameters" --model classifier
+accept "--shard-min-elements" --help
+if (($("$plan" --help | wc -L) > 120)); then
+  echo "FAILED: --help has lines of more than 120 characters"
+  failed=1
+fi
+
+reject "--model: got 'resnet', expected gpt, recipe or classifier" --model resnet
+reject "--preset: got 'huge', expected mini, gpt2, gpt2-xl, 7.5b, 128b or 1t" --preset huge
+for value in 0 -1 1.5 many; do
+  reject "--ranks: got '$value', expected a whole number from 1 to 1048576" --ranks "$value"
+done
+for value in abc 8X -1G; do
+  reject "--fit: got '$value', expected bytes such as 500M, 8G or 8GiB" --fit "$value"
+done
+reject "too much; --fit 1M would do" "${small[@]}" --fit 1K
+reject "unknown flag --rank; did you mean --ranks?" --rank 3
+reject "hint: plan --help lists all flags" --bananas
+reject "--json: /no/such/directory/p.json: directory /no/such/directory does not exist" \
+  --json /no/such/directory/p.json
+exit $failed

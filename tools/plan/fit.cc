@@ -1,0 +1,61 @@
+#include "tools/plan/fit.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "framework/runtime/format.h"
+
+namespace zg::plan {
+namespace {
+
+constexpr int kMaxRanksTried = 1024;
+
+PlanOptions With(PlanOptions options, int stage, int64_t batch) {
+  options.zero_stage = stage;
+  options.micro_batches *= options.batch / batch;
+  options.batch = batch;
+  return options;
+}
+
+// The fewest ranks, doubling those of `options`, with which its micro-batch fits at stage 3.
+StatusOr<std::optional<int>> RanksThatFit(PlanOptions options, int64_t budget_bytes) {
+  options.zero_stage = 3;
+  while (options.ranks * 2 <= kMaxRanksTried) {
+    options.ranks *= 2;
+    options.micro_batches *= 2;
+    ZG_ASSIGN_OR_RETURN(const JobPlan plan, PlanJob(options));
+    if (plan.peak_bytes <= budget_bytes) return std::optional<int>(options.ranks);
+  }
+  return std::optional<int>();
+}
+
+// A size that --fit accepts and that is no less: whole megabytes.
+std::string AsFlag(int64_t bytes) { return fmt::format("{}M", (bytes + 999'999) / 1'000'000); }
+
+}  // namespace
+
+StatusOr<JobPlan> FindFit(const PlanOptions& options, int64_t budget_bytes) {
+  std::optional<JobPlan> least;
+  for (int64_t batch = options.batch; batch >= 1; --batch) {
+    if (options.batch % batch != 0) continue;
+    for (int stage = 0; stage <= (options.ranks == 1 ? 0 : 3); ++stage) {
+      ZG_ASSIGN_OR_RETURN(JobPlan plan, PlanJob(With(options, stage, batch)));
+      if (plan.peak_bytes <= budget_bytes) return plan;
+      if (!least.has_value() || plan.peak_bytes < least->peak_bytes) least = std::move(plan);
+    }
+  }
+  ZG_ASSIGN_OR_RETURN(const std::optional<int> ranks, RanksThatFit(least->options, budget_bytes));
+  const std::string more_ranks =
+      ranks.has_value()
+          ? fmt::format(", or --ranks {} --zero 3 --batch {}", *ranks, least->options.batch)
+          : fmt::format("; up to {} ranks do not help", kMaxRanksTried);
+  return InvalidArgument(
+      "--fit: nothing fits into {}: the least is {} per rank, with --ranks {} --zero {} --batch "
+      "{}, "
+      "{} too much; --fit {} would do{}",
+      FormatBytes(budget_bytes), FormatBytes(least->peak_bytes), options.ranks,
+      least->options.zero_stage, least->options.batch,
+      FormatBytes(least->peak_bytes - budget_bytes), AsFlag(least->peak_bytes), more_ranks);
+}
+
+}  // namespace zg::plan

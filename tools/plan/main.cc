@@ -1,0 +1,83 @@
+// Says what a job will hold, send and compute, without running it or allocating its weights.
+//   bazel run -c opt //tools:plan -- --preset gpt2 --ranks 4 --zero 2
+//   bazel run -c opt //tools:plan -- --preset gpt2-xl --ranks 64 --fit 16G --html plan.html
+//   bazel run -c opt //tools:plan -- --params 7.5e9 --ranks 64 --zero 2
+
+#include "framework/io/atomic_file.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/runtime/console.h"
+#include "tools/plan/byte_size.h"
+#include "tools/plan/fit.h"
+#include "tools/plan/html_report.h"
+#include "tools/plan/json_report.h"
+#include "tools/plan/paper_table.h"
+#include "tools/plan/text_report.h"
+
+namespace zg::plan {
+namespace {
+
+Status WriteFile(const std::string& path, const std::string& text) {
+  ZG_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  ZG_RETURN_IF_ERROR(file.Write(text.data(), text.size()));
+  return file.Commit();
+}
+
+Status AnswerFromPaper(const PlanOptions& options) {
+  ZG_ASSIGN_OR_RETURN(const std::string table, PaperTable(options));
+  PrintOut(table);
+  if (options.json.empty()) return Status::Ok();
+  ZG_ASSIGN_OR_RETURN(const std::string json, PaperJson(options));
+  return WriteFile(options.json, json);
+}
+
+StatusOr<PlanReport> MakeReport(const PlanOptions& options, const FlagParser& flags) {
+  PlanReport report;
+  report.config = flags.Resolved();
+  if (options.fit.empty()) {
+    ZG_ASSIGN_OR_RETURN(report.plan, PlanJob(options));
+  } else {
+    ZG_ASSIGN_OR_RETURN(report.fit_bytes, ParseByteSize("--fit", options.fit));
+    ZG_ASSIGN_OR_RETURN(report.plan, FindFit(options, *report.fit_bytes));
+  }
+  if (options.compare_stages && options.ranks > 1) {
+    ZG_ASSIGN_OR_RETURN(report.stages, CompareStages(report.plan));
+  }
+  return report;
+}
+
+Status Answer(const PlanOptions& options, const FlagParser& flags) {
+  if (flags.IsGiven("params")) return AnswerFromPaper(options);
+  ZG_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(options, flags));
+  PrintOut(TextReport(report));
+  if (!options.json.empty()) ZG_RETURN_IF_ERROR(WriteFile(options.json, JsonReport(report)));
+  if (!options.html.empty()) ZG_RETURN_IF_ERROR(WriteFile(options.html, HtmlReport(report)));
+  return Status::Ok();
+}
+
+int Fail(const Status& status) {
+  const bool is_users = status.code() == StatusCode::kInvalidArgument;
+  PrintError(fmt::format("error: {}\n{}", status.message(),
+                         is_users ? "hint: plan --help lists all flags\n" : ""));
+  return is_users ? 2 : 1;
+}
+
+int Main(int argc, char** argv) {
+  RegisterAllOps();
+  PlanOptions options;
+  FlagParser flags("Says what a training job will hold, send and compute, without running it.");
+  AddPlanFlags(&flags, &options);
+  const StatusOr<bool> wants_help = flags.Parse(argc, argv);
+  if (!wants_help.ok()) return Fail(wants_help.status());
+  if (*wants_help) {
+    PrintOut(flags.Help("plan"));
+    return 0;
+  }
+  Status status = ResolvePlanOptions(flags, &options);
+  if (status.ok()) status = Answer(options, flags);
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace
+}  // namespace zg::plan
+
+int main(int argc, char** argv) { return zg::plan::Main(argc, argv); }

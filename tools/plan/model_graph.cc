@@ -1,0 +1,74 @@
+#include "tools/plan/model_graph.h"
+
+#include "framework/nn/nn.h"
+#include "models/classifier/model.h"
+#include "models/gpt/model.h"
+#include "models/recipe/model.h"
+
+namespace zg::plan {
+namespace {
+
+void TraceGpt(const PlanOptions& options, nn::Graph* graph) {
+  models::GptConfig config;
+  config.layers = options.layers;
+  config.heads = options.heads;
+  config.channels = options.channels;
+  config.context = options.context;
+  config.vocabulary = options.vocabulary;
+  config.dropout = options.dropout;
+  models::Gpt model(config);
+  const Shape shape = {options.batch, options.context};
+  graph->train(optim::AdamW{}, [&](Inputs& in) {
+    return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+  });
+}
+
+void TraceRecipe(const PlanOptions& options, nn::Graph* graph) {
+  models::Recipe model(options.layers, options.width);
+  const Shape shape = {options.batch, options.width};
+  graph->train(optim::Adam{},
+               [&](Inputs& in) { return mse_loss(model(in.f32("x", shape)), in.f32("y", shape)); });
+}
+
+void TraceClassifier(const PlanOptions& options, nn::Graph* graph) {
+  const models::ClassifierConfig config;
+  models::Classifier model(config);
+  graph->train(optim::Sgd{}, [&](Inputs& in) {
+    return cross_entropy(model(in.f32("x", {options.batch, config.inputs})),
+                         in.i64("y", {options.batch}));
+  });
+}
+
+}  // namespace
+
+Status TraceModel(const PlanOptions& options, nn::Graph* graph) {
+  if (options.model == "gpt") {
+    TraceGpt(options, graph);
+  } else if (options.model == "recipe") {
+    TraceRecipe(options, graph);
+  } else if (options.model == "classifier") {
+    TraceClassifier(options, graph);
+  } else {
+    return InvalidArgument("--model: got '{}', expected gpt, recipe or classifier", options.model);
+  }
+  graph->config().enable_zero({.stage = options.zero_stage,
+                               .bucket_bytes = options.bucket_bytes(),
+                               .shard_min_elements = options.shard_min_elements});
+  graph->config().set_micro_batches(options.micro_batches);
+  return graph->status();
+}
+
+std::string DescribeModel(const PlanOptions& options) {
+  if (options.model == "gpt") {
+    return fmt::format("gpt: {} layers, {} heads, {} channels, context {}, vocabulary {}",
+                       options.layers, options.heads, options.channels, options.context,
+                       options.vocabulary);
+  }
+  if (options.model == "recipe") {
+    return fmt::format("recipe: {} layers of {} x {}", options.layers, options.width,
+                       options.width);
+  }
+  return options.model;
+}
+
+}  // namespace zg::plan

@@ -1,0 +1,161 @@
+#include "tools/plan/plan_options.h"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/runtime/report.h"
+#include "models/gpt/presets.h"
+#include "tools/plan/byte_size.h"
+
+namespace zg::plan {
+namespace {
+
+constexpr int kMaxRanks = 1 << 20;
+constexpr double kMaxBucketMb = 1 << 20;
+
+// Flags that only one model has.
+struct SizeFlag {
+  std::string_view name;
+  std::vector<std::string_view> models;
+};
+const std::vector<SizeFlag>& SizeFlags() {
+  static const std::vector<SizeFlag> flags = {
+      {"preset", {"gpt"}},  {"layers", {"gpt", "recipe"}}, {"heads", {"gpt"}},
+      {"embd", {"gpt"}},    {"context", {"gpt"}},          {"vocab", {"gpt"}},
+      {"dropout", {"gpt"}}, {"width", {"recipe"}},
+  };
+  return flags;
+}
+
+Status CheckSizesBelongTo(const std::string& model, const FlagParser& flags) {
+  for (const SizeFlag& flag : SizeFlags()) {
+    if (!flags.IsGiven(flag.name)) continue;
+    bool belongs = false;
+    for (std::string_view other : flag.models) belongs = belongs || other == model;
+    if (!belongs) {
+      return InvalidArgument("--{}: --model {} has no such size; leave it out", flag.name, model);
+    }
+  }
+  return Status::Ok();
+}
+
+Status ResolveGpt(PlanOptions* options) {
+  const models::GptConfig& preset = models::FindGptPreset(options->preset)->config;
+  for (const auto& [size, preset_size] : {std::pair(&options->layers, preset.layers),
+                                          {&options->heads, preset.heads},
+                                          {&options->channels, preset.channels},
+                                          {&options->context, preset.context},
+                                          {&options->vocabulary, preset.vocabulary}}) {
+    if (*size == 0) *size = preset_size;
+  }
+  if (options->channels % options->heads != 0) {
+    return InvalidArgument("--heads: got {}, expected a divisor of --embd {}", options->heads,
+                           options->channels);
+  }
+  return Status::Ok();
+}
+
+Status CheckFiles(const PlanOptions& options) {
+  for (const auto& [flag, path] :
+       {std::pair<std::string_view, const std::string&>("json", options.json),
+        {"html", options.html}}) {
+    if (path.empty()) continue;
+    ZG_RETURN_IF_ERROR(CheckWritable(path).WithContext(fmt::format("--{}", flag)));
+  }
+  return Status::Ok();
+}
+
+// The formulas know a number of parameters, ranks and a stage.
+Status CheckParamsMode(const FlagParser& flags) {
+  for (const char* name :
+       {"model", "preset", "layers", "heads", "embd", "context", "vocab", "dropout", "width",
+        "batch", "micro-batches", "bucket-mb", "shard-min-elements", "comm", "fit", "html"}) {
+    if (!flags.IsGiven(name)) continue;
+    return InvalidArgument(
+        "--{}: --params asks for the paper's formulas, which know no model; give one of them",
+        name);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
+  std::vector<std::string> presets;
+  for (const models::GptPreset& preset : models::GptPresets()) presets.emplace_back(preset.name);
+  flags->Section("Model");
+  flags->AddChoice("model", &options->model, {"gpt", "recipe", "classifier"},
+                   "what is trained, as in //models");
+  flags->AddChoice("preset", &options->preset, presets,
+                   "sizes of a known gpt; the flags below change them");
+  const NumberRange size = AtLeast(0);  // 0: the preset's, or the demo's default
+  flags->AddInt(
+      "layers", &options->layers, size,
+      "transformer blocks or linear layers; 0: as in the preset or demo, as in all sizes");
+  flags->AddInt("heads", &options->heads, size, "attention heads; must divide --embd");
+  flags->AddInt("embd", &options->channels, size, "channels");
+  flags->AddInt("context", &options->context, size, "tokens that a prediction sees");
+  flags->AddInt("vocab", &options->vocabulary, size, "different tokens");
+  flags->AddInt("width", &options->width, size, "inputs and outputs of a linear layer");
+  flags->AddDouble("dropout", &options->dropout, Between(0, 0.99), "dropout probability");
+
+  flags->Section("Training");
+  flags->AddInt("ranks", &options->ranks, Between(1, kMaxRanks), "processes");
+  flags->AddInt("zero", &options->zero_stage, Between(0, 3),
+                "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
+                "STAGE");
+  flags->AddInt("batch", &options->batch, AtLeast(1), "samples per micro-batch");
+  flags->AddInt("micro-batches", &options->micro_batches, AtLeast(0),
+                "micro-batches per step over all ranks; 0 for one per rank");
+  flags->AddDouble("bucket-mb", &options->bucket_mb, {0, kMaxBucketMb, /*without_min=*/true},
+                   "parameters per collective, in units of 2^20 bytes", "MB");
+  flags->AddInt("shard-min-elements", &options->shard_min_elements, AtLeast(0),
+                "smaller parameters stay whole on every rank");
+  flags->AddChoice(
+      "comm", &options->comm, {"shared", "messages"},
+      "how ranks talk: memory of one host, or messages between hosts, which take room");
+
+  flags->Section("Machine");
+  flags->AddDouble("bandwidth-gb-s", &options->bandwidth_gb_s, Above(0),
+                   "what one rank sends per second, in units of 10^9 bytes", "GB");
+  flags->AddDouble("latency-us", &options->latency_us, AtLeast(0), "of one message", "US");
+  flags->AddDouble("gflops", &options->gflops, Above(0),
+                   "what one rank computes per second, in units of 10^9 operations");
+
+  flags->Section("Questions");
+  flags->AddBool("compare-stages", &options->compare_stages,
+                 "plan every stage, and warn where a higher one needs more");
+  flags->AddString("fit", &options->fit,
+                   "find the smallest stage and largest micro-batch that need no more", "BYTES");
+  flags->AddDouble("params", &options->num_parameters, Above(0),
+                   "no model but the ZeRO paper's formulas for so many parameters", "COUNT");
+
+  flags->Section("Files");
+  flags->AddString("json", &options->json, "write the plan as one JSON object", "FILE");
+  flags->AddString("html", &options->html,
+                   "write a page with memory over time and the schedule; needs no other file",
+                   "FILE");
+}
+
+Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
+  ZG_RETURN_IF_ERROR(CheckFiles(*options));
+  if (flags.IsGiven("params")) return CheckParamsMode(flags);
+  ZG_RETURN_IF_ERROR(CheckSizesBelongTo(options->model, flags));
+  if (options->model == "gpt") ZG_RETURN_IF_ERROR(ResolveGpt(options));
+  if (options->model == "recipe") {
+    if (options->layers == 0) options->layers = 20;
+    if (options->width == 0) options->width = 2000;
+  }
+  if (options->micro_batches == 0) options->micro_batches = options->ranks;
+  if (options->micro_batches % options->ranks != 0) {
+    return InvalidArgument(
+        "--micro-batches: got {}, expected a multiple of the {} ranks: every rank computes the "
+        "same number per step",
+        options->micro_batches, options->ranks);
+  }
+  if (!options->fit.empty()) ZG_RETURN_IF_ERROR(ParseByteSize("--fit", options->fit).status());
+  return Status::Ok();
+}
+
+}  // namespace zg::plan

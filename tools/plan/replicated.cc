@@ -1,0 +1,68 @@
+#include "tools/plan/replicated.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace zg::plan {
+namespace {
+
+// The first stage that shards the category; 4: none does.
+int FirstStageOf(MemoryCategory category) {
+  switch (category) {
+    case MemoryCategory::kOptimizerState:
+      return 1;
+    case MemoryCategory::kGradients:
+      return 2;
+    case MemoryCategory::kParameters:
+      return 3;
+    default:
+      return 4;
+  }
+}
+
+std::string Reason(MemoryCategory category, const PlanOptions& options) {
+  const int first = FirstStageOf(category);
+  if (options.zero_stage < first) {
+    return fmt::format("--zero {} keeps them whole; --zero {} shards them", options.zero_stage,
+                       first);
+  }
+  return fmt::format("fewer than {} elements (--shard-min-elements)", options.shard_min_elements);
+}
+
+bool IsWhole(const Value& value) {
+  return std::none_of(value.sbp.begin(), value.sbp.end(), [](Sbp sbp) { return sbp.is_split(); });
+}
+
+}  // namespace
+
+std::vector<Replicated> ListReplicated(const Graph& graph, const PlanOptions& options) {
+  if (options.ranks == 1) return {};
+  std::map<MemoryCategory, Replicated> by_category;
+  std::map<const Value*, std::vector<std::string>> tensors;  // by storage
+  for (const StoredTensor& tensor : graph.tensors()) {
+    tensors[tensor.storage].push_back(tensor.name);
+  }
+  for (const Node* node : graph.AllNodes()) {
+    const bool is_pack = node->op->name == "bucket_pack";
+    if (node->op->name != "variable" && !is_pack) continue;
+    const Value& value = *node->outputs[0];
+    if (FirstStageOf(value.category) > 3 || !IsWhole(value)) continue;
+    Replicated& replicated = by_category[value.category];
+    replicated.category = value.category;
+    replicated.reason = Reason(value.category, options);
+    replicated.bytes += graph.LocalType(value).bytes();
+    if (is_pack) {
+      for (const Value* gradient : node->inputs) replicated.tensors.push_back(gradient->name);
+    } else {
+      const std::vector<std::string>& stored = tensors[&value];
+      replicated.tensors.insert(replicated.tensors.end(), stored.begin(), stored.end());
+    }
+  }
+  std::vector<Replicated> all;
+  for (auto& [category, replicated] : by_category) all.push_back(std::move(replicated));
+  return all;
+}
+
+}  // namespace zg::plan

@@ -1,0 +1,139 @@
+#include "tools/plan/text_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/runtime/format.h"
+
+namespace zg::plan {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr size_t kBuffersShown = 12;
+constexpr size_t kTensorsShown = 3;
+
+std::string Milliseconds(double ms) {
+  return ms < 1000 ? fmt::format("{:.1f} ms", ms) : fmt::format("{:.2f} s", ms / 1000);
+}
+
+std::string Header(const PlanReport& report) {
+  const JobPlan& plan = report.plan;
+  const PlanOptions& options = plan.options;
+  std::string text = fmt::format("{}; {} parameters\n", plan.description,
+                                 FormatCount(static_cast<double>(plan.num_parameters)));
+  if (report.fit_bytes.has_value()) {
+    text += fmt::format("fits into {}: --zero {} --batch {} --micro-batches {}\n",
+                        FormatBytes(*report.fit_bytes), options.zero_stage, options.batch,
+                        options.micro_batches);
+  }
+  return text + fmt::format("{} ranks, ZeRO stage {}, {} micro-batches of {} samples per step\n",
+                            options.ranks, options.zero_stage, options.micro_batches,
+                            options.batch);
+}
+
+std::string Memory(const JobPlan& plan) {
+  Rows rows = {{"  memory per rank", "at most"}};
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    rows.push_back({fmt::format("  {}", MemoryCategoryName(static_cast<MemoryCategory>(i))),
+                    FormatBytes(plan.category_bytes[i])});
+  }
+  rows.push_back({"  peak", FormatBytes(plan.peak_bytes)});
+  rows.push_back({"  lower bound", FormatBytes(plan.lower_bound_bytes)});
+  return FormatTable(rows) + fmt::format("  peak / lower bound = {:.4f}\n", plan.ratio());
+}
+
+std::string Peak(const JobPlan& plan) {
+  const ScheduledNode& node = plan.schedule[plan.peak];
+  std::string text =
+      fmt::format("  most bytes are alive, {}, in {} (node {} of {}): {} %{}{}\n",
+                  FormatBytes(node.alive_bytes), node.section, plan.peak + 1, plan.schedule.size(),
+                  node.op, node.value, node.scope.empty() ? "" : " of " + node.scope);
+  Rows rows = {{"  alive then", "category", "bytes"}};
+  for (size_t i = 0; i < std::min(plan.peak_alive.size(), kBuffersShown); ++i) {
+    const PlannedBuffer& buffer = plan.peak_alive[i];
+    rows.push_back({fmt::format("  %{}", buffer.name),
+                    std::string(MemoryCategoryName(buffer.category)), FormatBytes(buffer.bytes)});
+  }
+  if (plan.peak_alive.size() > kBuffersShown) {
+    int64_t rest = 0;
+    for (size_t i = kBuffersShown; i < plan.peak_alive.size(); ++i) {
+      rest += plan.peak_alive[i].bytes;
+    }
+    rows.push_back({fmt::format("  and {} smaller ones", plan.peak_alive.size() - kBuffersShown),
+                    "", FormatBytes(rest)});
+  }
+  return text + FormatTable(rows);
+}
+
+std::string TrafficAndTime(const JobPlan& plan) {
+  std::string text;
+  if (plan.traffic.empty()) {
+    text = "  nothing is sent between ranks\n";
+  } else {
+    Rows rows = {{"  sent per rank and step", "calls", "bytes"}};
+    for (const auto& [op, traffic] : plan.traffic) {
+      rows.push_back(
+          {fmt::format("  {}", op), fmt::format("{}", traffic.count), FormatBytes(traffic.bytes)});
+    }
+    text = FormatTable(rows);
+  }
+  const PlanOptions& options = plan.options;
+  return text + fmt::format(
+                    "\n  {}FLOP per rank and step; about {} per step:\n  {} computing at {} "
+                    "GFLOP/s, {} sending at {} GB/s, {} in latencies of {} us\n",
+                    FormatCount(plan.flops), Milliseconds(plan.time.step_ms()),
+                    Milliseconds(plan.time.compute_ms), options.gflops,
+                    Milliseconds(plan.time.transfer_ms), options.bandwidth_gb_s,
+                    Milliseconds(plan.time.latency_ms), options.latency_us);
+}
+
+std::string Whole(const JobPlan& plan) {
+  if (plan.options.ranks == 1) return "  one rank: there is nothing to shard\n";
+  if (plan.replicated.empty()) return "  nothing is whole on every rank\n";
+  std::string text = "  whole on every rank:\n";
+  for (const Replicated& replicated : plan.replicated) {
+    std::string tensors;
+    for (size_t i = 0; i < std::min(replicated.tensors.size(), kTensorsShown); ++i) {
+      tensors += (i == 0 ? "" : ", ") + replicated.tensors[i];
+    }
+    if (replicated.tensors.size() > kTensorsShown) {
+      tensors += fmt::format(" and {} more", replicated.tensors.size() - kTensorsShown);
+    }
+    text += fmt::format("  {}, {}: {}\n    {}\n", MemoryCategoryName(replicated.category),
+                        FormatBytes(replicated.bytes), replicated.reason, tensors);
+  }
+  return text;
+}
+
+std::string Stages(const StageComparison& stages) {
+  Rows rows = {{"  stage"}};
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    rows[0].emplace_back(MemoryCategoryName(static_cast<MemoryCategory>(i)));
+  }
+  for (const char* title : {"peak", "sent per step", "time"}) rows[0].emplace_back(title);
+  for (const JobPlan& plan : stages.plans) {
+    std::vector<std::string> row = {fmt::format("  {}", plan.options.zero_stage)};
+    for (const int64_t bytes : plan.category_bytes) row.push_back(FormatBytes(bytes));
+    row.push_back(FormatBytes(plan.peak_bytes));
+    row.push_back(FormatBytes(plan.sent_bytes));
+    row.push_back(Milliseconds(plan.time.step_ms()));
+    rows.push_back(std::move(row));
+  }
+  std::string text = FormatTable(rows);
+  for (const std::string& warning : stages.warnings) text += "  warning: " + warning + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string TextReport(const PlanReport& report) {
+  const JobPlan& plan = report.plan;
+  std::string text = Header(report) + "\n" + Memory(plan) + "\n" + Peak(plan) + "\n" +
+                     TrafficAndTime(plan) + "\n" + Whole(plan);
+  if (report.stages.has_value()) text += "\n" + Stages(*report.stages);
+  return text + fmt::format("\n  compiled in {}\n", Milliseconds(plan.compile_ms));
+}
+
+}  // namespace zg::plan
