@@ -1,9 +1,11 @@
 // What tools/plan reads and writes: flags, sizes, and the formats of its answer.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "tools/plan/buffer_groups.h"
 #include "tools/plan/byte_size.h"
 #include "tools/plan/html_report.h"
 #include "tools/plan/json_report.h"
@@ -95,6 +97,32 @@ TEST(ByteSize, AsPeopleTypeThem) {
                           "8 G", "1e30", "99999999T"}) {
     EXPECT_EQ(bytes(bad), -1) << bad;
   }
+}
+
+TEST(GroupBuffers, LeavesTheNumbersOfBlocksAndBucketsOut) {
+  const auto buffer = [](const char* name, MemoryCategory category, int64_t bytes) {
+    PlannedBuffer made;
+    made.name = name;
+    made.category = category;
+    made.bytes = bytes;
+    return made;
+  };
+  const MemoryCategory activations = MemoryCategory::kActivations;
+  const std::vector<BufferGroup> groups = GroupBuffers(
+      {buffer("logits", activations, 30), buffer("blocks.0.norm1", activations, 20),
+       buffer("blocks.11.norm1", activations, 20), buffer("blocks.0.norm2", activations, 5),
+       buffer("bucket7.grad", MemoryCategory::kGradients, 50),
+       buffer("bucket8.grad", MemoryCategory::kCommunication, 1),
+       buffer("bucket.grad_1", MemoryCategory::kGradients, 2)});
+  std::vector<std::string> lines;
+  for (const BufferGroup& group : groups) {
+    lines.push_back(fmt::format("{} {} {} {}", group.name, MemoryCategoryName(group.category),
+                                group.count, group.bytes));
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "bucket7.grad gradients 1 50", "blocks.*.norm1 activations 2 40",
+                       "logits activations 1 30", "blocks.0.norm2 activations 1 5",
+                       "bucket.grad_1 gradients 1 2", "bucket8.grad communication 1 1"}));
 }
 
 PlanReport MakeReport(const std::vector<const char*>& arguments) {

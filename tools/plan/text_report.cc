@@ -5,13 +5,14 @@
 #include <algorithm>
 
 #include "framework/runtime/format.h"
+#include "tools/plan/buffer_groups.h"
 
 namespace zg::plan {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-constexpr size_t kBuffersShown = 12;
+constexpr size_t kGroupsShown = 12;
 constexpr size_t kTensorsShown = 3;
 
 std::string Milliseconds(double ms) {
@@ -50,19 +51,23 @@ std::string Peak(const JobPlan& plan) {
       fmt::format("  most bytes are alive, {}, in {} (node {} of {}): {} %{}{}\n",
                   FormatBytes(node.alive_bytes), node.section, plan.peak + 1, plan.schedule.size(),
                   node.op, node.value, node.scope.empty() ? "" : " of " + node.scope);
-  Rows rows = {{"  alive then", "category", "bytes"}};
-  for (size_t i = 0; i < std::min(plan.peak_alive.size(), kBuffersShown); ++i) {
-    const PlannedBuffer& buffer = plan.peak_alive[i];
-    rows.push_back({fmt::format("  %{}", buffer.name),
-                    std::string(MemoryCategoryName(buffer.category)), FormatBytes(buffer.bytes)});
-  }
-  if (plan.peak_alive.size() > kBuffersShown) {
-    int64_t rest = 0;
-    for (size_t i = kBuffersShown; i < plan.peak_alive.size(); ++i) {
-      rest += plan.peak_alive[i].bytes;
+  Rows rows = {{"  alive then", "category", "buffers", "bytes"}};
+  const std::vector<BufferGroup> groups = GroupBuffers(plan.peak_alive);
+  BufferGroup rest;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const BufferGroup& group = groups[i];
+    if (i >= kGroupsShown) {
+      rest.count += group.count;
+      rest.bytes += group.bytes;
+      continue;
     }
-    rows.push_back({fmt::format("  and {} smaller ones", plan.peak_alive.size() - kBuffersShown),
-                    "", FormatBytes(rest)});
+    rows.push_back({fmt::format("  %{}", group.name),
+                    std::string(MemoryCategoryName(group.category)), fmt::format("{}", group.count),
+                    FormatBytes(group.bytes)});
+  }
+  if (rest.count > 0) {
+    rows.push_back(
+        {"  and smaller ones", "", fmt::format("{}", rest.count), FormatBytes(rest.bytes)});
   }
   return text + FormatTable(rows);
 }

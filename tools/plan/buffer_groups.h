@@ -1,0 +1,24 @@
+// GroupBuffers: buffers of the same kind as one line. A model of 48 equal blocks has 48 buffers of
+// every activation; what people want to know is what all of them take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/passes/plan_memory.h"
+
+namespace zg::plan {
+
+struct BufferGroup {
+  std::string name;  // of its only buffer, or what all have in common: "blocks.*.mlp.gelu"
+  MemoryCategory category = MemoryCategory::kActivations;
+  int64_t count = 0;
+  int64_t bytes = 0;  // of all
+};
+
+// One group per category and name without the numbers of blocks and buckets; largest first, then
+// in the order of the buffers.
+std::vector<BufferGroup> GroupBuffers(const std::vector<PlannedBuffer>& buffers);
+
+}  // namespace zg::plan
