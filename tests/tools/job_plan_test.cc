@@ -259,13 +259,32 @@ TEST(FindFit, KeepsTheMicroBatchAndTakesTheSmallestStage) {
   EXPECT_EQ(fit->peak_bytes, stage1);
 }
 
+// The least that any stage needs.
+int64_t LeastOfStages(const PlanOptions& options) {
+  int64_t least = PlanOrDie(OnRanks(options, 4, 0)).peak_bytes;
+  for (int stage = 1; stage <= 3; ++stage) {
+    least = std::min(least, PlanOrDie(OnRanks(options, 4, stage)).peak_bytes);
+  }
+  return least;
+}
+
+TEST(FindFit, RecomputesBeforeItCutsTheMicroBatch) {
+  PlanOptions options = OnRanks(Preset("mini"), 4, 0);
+  options.batch = 6;
+  const int64_t budget = LeastOfStages(options);
+  const StatusOr<JobPlan> fit = FindFit(options, budget - 1);
+  ASSERT_TRUE(fit.ok()) << fit.status().message();
+  EXPECT_EQ(fit->options.batch, 6);
+  EXPECT_EQ(fit->options.recompute, std::vector<std::string>{"blocks.*"});
+  EXPECT_NE(ChoicesAsFlags(fit->options).find("--recompute 'blocks.*'"), std::string::npos);
+  EXPECT_LT(fit->peak_bytes, budget);
+}
+
 TEST(FindFit, ASmallerMicroBatchKeepsTheSamplesOfAStep) {
   PlanOptions options = OnRanks(Preset("mini"), 4, 0);
   options.batch = 6;
-  int64_t budget = PlanOrDie(OnRanks(options, 4, 3)).peak_bytes;
-  for (int stage = 0; stage < 3; ++stage) {
-    budget = std::min(budget, PlanOrDie(OnRanks(options, 4, stage)).peak_bytes);
-  }
+  options.recompute = {"blocks.*"};
+  const int64_t budget = LeastOfStages(options);
   const StatusOr<JobPlan> fit = FindFit(options, budget - 1);
   ASSERT_TRUE(fit.ok()) << fit.status().message();
   EXPECT_EQ(fit->options.batch, 3);

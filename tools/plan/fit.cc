@@ -10,7 +10,31 @@ namespace {
 
 constexpr int kMaxRanksTried = 1024;
 
-PlanOptions With(PlanOptions options, int stage, int64_t batch) {
+// What is tried, from what costs least time.
+struct Choice {
+  int64_t batch;
+  bool recompute;
+  int stage;
+};
+
+std::vector<Choice> Choices(const PlanOptions& options) {
+  const bool can_recompute = options.model == "gpt" && options.recompute.empty();
+  std::vector<Choice> choices;
+  for (int64_t batch = options.batch; batch >= 1; --batch) {
+    if (options.batch % batch != 0) continue;
+    for (const bool recompute : {false, true}) {
+      if (recompute && !can_recompute) continue;
+      for (int stage = 0; stage <= (options.ranks == 1 ? 0 : 3); ++stage) {
+        choices.push_back({batch, recompute, stage});
+      }
+    }
+  }
+  return choices;
+}
+
+PlanOptions With(PlanOptions options, const Choice& choice) {
+  const auto [batch, recompute, stage] = choice;
+  if (recompute) options.recompute = {"blocks.*"};
   options.zero_stage = stage;
   options.micro_batches *= options.batch / batch;
   options.batch = batch;
@@ -36,13 +60,10 @@ std::string AsFlag(int64_t bytes) { return fmt::format("{}M", (bytes + 999'999) 
 
 StatusOr<JobPlan> FindFit(const PlanOptions& options, int64_t budget_bytes) {
   std::optional<JobPlan> least;
-  for (int64_t batch = options.batch; batch >= 1; --batch) {
-    if (options.batch % batch != 0) continue;
-    for (int stage = 0; stage <= (options.ranks == 1 ? 0 : 3); ++stage) {
-      ZG_ASSIGN_OR_RETURN(JobPlan plan, PlanJob(With(options, stage, batch)));
-      if (plan.peak_bytes <= budget_bytes) return plan;
-      if (!least.has_value() || plan.peak_bytes < least->peak_bytes) least = std::move(plan);
-    }
+  for (const Choice& choice : Choices(options)) {
+    ZG_ASSIGN_OR_RETURN(JobPlan plan, PlanJob(With(options, choice)));
+    if (plan.peak_bytes <= budget_bytes) return plan;
+    if (!least.has_value() || plan.peak_bytes < least->peak_bytes) least = std::move(plan);
   }
   ZG_ASSIGN_OR_RETURN(const std::optional<int> ranks, RanksThatFit(least->options, budget_bytes));
   const std::string more_ranks =
@@ -50,12 +71,11 @@ StatusOr<JobPlan> FindFit(const PlanOptions& options, int64_t budget_bytes) {
           ? fmt::format(", or --ranks {} --zero 3 --batch {}", *ranks, least->options.batch)
           : fmt::format("; up to {} ranks do not help", kMaxRanksTried);
   return InvalidArgument(
-      "--fit: nothing fits into {}: the least is {} per rank, with --ranks {} --zero {} --batch "
-      "{}, "
-      "{} too much; --fit {} would do{}",
+      "--fit: nothing fits into {}: the least is {} per rank, with --ranks {} {}, {} too much; "
+      "--fit {} would do{}",
       FormatBytes(budget_bytes), FormatBytes(least->peak_bytes), options.ranks,
-      least->options.zero_stage, least->options.batch,
-      FormatBytes(least->peak_bytes - budget_bytes), AsFlag(least->peak_bytes), more_ranks);
+      ChoicesAsFlags(least->options), FormatBytes(least->peak_bytes - budget_bytes),
+      AsFlag(least->peak_bytes), more_ranks);
 }
 
 }  // namespace zg::plan

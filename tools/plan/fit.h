@@ -1,5 +1,5 @@
-// FindFit: with which stage and micro-batch a job fits into the memory of a rank. Samples per step
-// stay as they are: a micro-batch half as large means twice as many.
+// FindFit: with which stage, recomputation and micro-batch a job fits into the memory of a rank.
+// Samples per step stay as they are: a micro-batch half as large means twice as many.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace zg::plan {
 
-// The plan of the first that fits: the largest divisor of options.batch first, and for each the
-// smallest stage first. Error: nothing fits; says what needs the least, by how much it is too
-// much, and what would fit.
+// The plan of the first that fits: the largest divisor of options.batch first, for each first
+// without recomputing a gpt's blocks, and for each of these the smallest stage first. Error:
+// nothing fits; says what needs the least, by how much it is too much, and what would fit.
 StatusOr<JobPlan> FindFit(const PlanOptions& options, int64_t budget_bytes);
 
 }  // namespace zg::plan

@@ -54,7 +54,14 @@ Status TraceModel(const PlanOptions& options, nn::Graph* graph) {
   graph->config().enable_zero({.stage = options.zero_stage,
                                .bucket_bytes = options.bucket_bytes(),
                                .shard_min_elements = options.shard_min_elements});
-  graph->config().set_micro_batches(options.micro_batches);
+  nn::GraphConfig& config = graph->config();
+  config.set_micro_batches(options.micro_batches);
+  ZG_ASSIGN_OR_RETURN(const DType dtype, ParseDType(options.dtype));
+  config.set_dtype(dtype);
+  for (const std::string& modules : options.recompute) config.recompute(modules);
+  config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
+                                                         : nn::ReduceEvery::kMicroBatch);
+  if (options.clip_norm > 0) config.clip_gradients(options.clip_norm);
   return graph->status();
 }
 

@@ -68,9 +68,26 @@ Status CheckFiles(const PlanOptions& options) {
 
 // The formulas know a number of parameters, ranks and a stage.
 Status CheckParamsMode(const FlagParser& flags) {
-  for (const char* name :
-       {"model", "preset", "layers", "heads", "embd", "context", "vocab", "dropout", "width",
-        "batch", "micro-batches", "bucket-mb", "shard-min-elements", "comm", "fit", "html"}) {
+  for (const char* name : {"model",
+                           "preset",
+                           "layers",
+                           "heads",
+                           "embd",
+                           "context",
+                           "vocab",
+                           "dropout",
+                           "width",
+                           "batch",
+                           "micro-batches",
+                           "bucket-mb",
+                           "shard-min-elements",
+                           "dtype",
+                           "recompute",
+                           "reduce-every",
+                           "clip-norm",
+                           "comm",
+                           "fit",
+                           "html"}) {
     if (!flags.IsGiven(name)) continue;
     return InvalidArgument(
         "--{}: --params asks for the paper's formulas, which know no model; give one of them",
@@ -80,6 +97,15 @@ Status CheckParamsMode(const FlagParser& flags) {
 }
 
 }  // namespace
+
+std::string ChoicesAsFlags(const PlanOptions& options) {
+  std::string flags = fmt::format("--zero {} --batch {} --micro-batches {}", options.zero_stage,
+                                  options.batch, options.micro_batches);
+  for (const std::string& modules : options.recompute) {
+    flags += fmt::format(" --recompute '{}'", modules);
+  }
+  return flags;
+}
 
 void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   std::vector<std::string> presets;
@@ -112,6 +138,14 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
                    "parameters per collective, in units of 2^20 bytes", "MB");
   flags->AddInt("shard-min-elements", &options->shard_min_elements, AtLeast(0),
                 "smaller parameters stay whole on every rank");
+  flags->AddChoice("dtype", &options->dtype, {"f32", "bf16", "f16"}, "what is computed in");
+  flags->AddStrings("recompute", &options->recompute,
+                    "modules whose activations are computed again in backward, as in blocks.*",
+                    "PATTERN");
+  flags->AddChoice("reduce-every", &options->reduce_every, {"micro-batch", "step"},
+                   "when gradients are summed over the ranks");
+  flags->AddDouble("clip-norm", &options->clip_norm, AtLeast(0),
+                   "limit of the gradients' norm; 0: none");
   flags->AddChoice(
       "comm", &options->comm, {"shared", "messages"},
       "how ranks talk: memory of one host, or messages between hosts, which take room");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "framework/base/status.h"
 #include "framework/runtime/flag_parser.h"
@@ -29,6 +30,10 @@ struct PlanOptions {
   int64_t micro_batches = 0;  // per step, over all ranks; 0: one per rank
   double bucket_mb = 16;
   int64_t shard_min_elements = 0;
+  std::string dtype = "f32";                 // f32, bf16 or f16
+  std::vector<std::string> recompute;        // patterns of modules
+  std::string reduce_every = "micro-batch";  // or step
+  double clip_norm = 0;                      // 0: gradients are not clipped
 
   std::string comm = "shared";  // how ranks talk: by shared memory or by messages
 
@@ -48,6 +53,10 @@ struct PlanOptions {
 
   int64_t bucket_bytes() const { return static_cast<int64_t>(bucket_mb * (1 << 20)); }
 };
+
+// The choices that FindFit makes, as flags: "--zero 2 --batch 4 --micro-batches 16", and
+// "--recompute 'blocks.*'" if there is a pattern.
+std::string ChoicesAsFlags(const PlanOptions& options);
 
 // `options` holds the defaults and receives the flags.
 void AddPlanFlags(FlagParser* flags, PlanOptions* options);

@@ -25,13 +25,13 @@ std::string Header(const PlanReport& report) {
   std::string text = fmt::format("{}; {} parameters\n", plan.description,
                                  FormatCount(static_cast<double>(plan.num_parameters)));
   if (report.fit_bytes.has_value()) {
-    text += fmt::format("fits into {}: --zero {} --batch {} --micro-batches {}\n",
-                        FormatBytes(*report.fit_bytes), options.zero_stage, options.batch,
-                        options.micro_batches);
+    text +=
+        fmt::format("fits into {}: {}\n", FormatBytes(*report.fit_bytes), ChoicesAsFlags(options));
   }
-  return text + fmt::format("{} ranks, ZeRO stage {}, {} micro-batches of {} samples per step\n",
-                            options.ranks, options.zero_stage, options.micro_batches,
-                            options.batch);
+  return text +
+         fmt::format("{} ranks, ZeRO stage {}, {} micro-batches of {} samples per step, {}\n",
+                     options.ranks, options.zero_stage, options.micro_batches, options.batch,
+                     options.dtype);
 }
 
 std::string Memory(const JobPlan& plan) {
