@@ -29,7 +29,9 @@ for part in '"predicted"' '"reduce_scatter"' '"stages"' '"warnings"'; do
   grep -qF "$part" "$files/plan.json" || { echo "FAILED: no $part in the JSON"; failed=1; }
 done
 grep -q '</html>' "$files/plan.html" || { echo "FAILED: the page is not whole"; failed=1; }
-accept "fits into 1.0 GB: --zero 0 --batch 2 --micro-batches 1" "${small[@]}" --fit 1G
+accept "fits into 1.0 GB: --zero 0 --batch 2 --micro-batches 1" "${small[@]}" --fit 1G \
+  --json "$files/fit.json"
+grep -qF '"fit": 1000000000' "$files/fit.json" || { echo "FAILED: no fit in the JSON"; failed=1; }
 accept "1.95G parameters on 8 ranks" --params 1.95e9 --ranks 8 --json "$files/paper.json"
 grep -qF '"elements_sent"' "$files/paper.json" || { echo "FAILED: the paper's JSON"; failed=1; }
 accept "80.0M parameters" --model recipe --ranks 1024 --zero 3 --no-compare-stages

@@ -1,3 +1,5 @@
+// The page of html_report.h: style, places for the data, and the script that draws them.
+
 #include "tools/plan/html_report.h"
 
 namespace zg::plan {
