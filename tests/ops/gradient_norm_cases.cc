@@ -75,21 +75,26 @@ FamilyCases GradientNormCases() {
                               .tolerance = 1e-6});
     }
   }
-  family.rejections = {
-      {"square_sum", {F32({4, 4})}, {}, "square_sum: g is not a flat f32 value: g f32[4,4]"},
-      {"square_sum", {I64({16}, 2)}, {}, "square_sum: g is not a flat f32 value: g i64[16]"},
-      {"square_sum",
-       {F32({(int64_t{1} << 35) + 16})},
-       {},
-       "square_sum: g has more than 2^35 elements: g f32[34359738384]"},
-      {"update_control",
-       {words, I64({7}, 2)},
-       {},
-       "update_control: input 1 is i64[7], expected a square sum, i64[21]"},
-      {"update_control",
-       {words},
-       {{"max_norm", -1.0}},
-       "update_control: max_norm is -1, expected 0 <= max_norm"}};
+  family.rejections = {{"square_sum",
+                        {F32({4, 4})},
+                        {},
+                        "square_sum: g is not a flat floating-point value: g f32[4,4]"},
+                       {"square_sum",
+                        {I64({16}, 2)},
+                        {},
+                        "square_sum: g is not a flat floating-point value: g i64[16]"},
+                       {"square_sum",
+                        {F32({(int64_t{1} << 35) + 16})},
+                        {},
+                        "square_sum: g has more than 2^35 elements: g f32[34359738384]"},
+                       {"update_control",
+                        {words, I64({7}, 2)},
+                        {},
+                        "update_control: input 1 is i64[7], expected a square sum, i64[21]"},
+                       {"update_control",
+                        {words},
+                        {{"max_norm", -1.0}},
+                        "update_control: max_norm is -1, expected 0 <= max_norm"}};
   return family;
 }
 
