@@ -35,6 +35,20 @@ std::string_view Text(const char (&text)[kSize]) {
   return std::string_view(text, strnlen(text, kSize));
 }
 
+// What is wrong with the types of a reduction; empty if nothing is.
+std::string TypeProblem(const CollectiveCall& call) {
+  const auto [terms, sum] = call.types;
+  const bool are_half = terms == DType::kBF16 || terms == DType::kF16;
+  if (terms != sum && !(are_half && sum == DType::kF32)) {
+    return fmt::format("terms in {} have no sum in {}", DTypeName(terms), DTypeName(sum));
+  }
+  if (call.accumulate && are_half && sum == terms) {
+    return fmt::format("accumulating in {} would round every time; the sum must be f32",
+                       DTypeName(sum));
+  }
+  return "";
+}
+
 struct Range {
   int64_t begin = 0;
   int64_t bytes = 0;
@@ -79,9 +93,13 @@ std::string DescribeInFull(const CallRecord& record) {
     if (operand.rank_stride == 0) return fmt::format("{}", operand.offset);
     return fmt::format("{} + rank * {}", operand.offset, operand.rank_stride);
   };
+  std::string types(DTypeName(record.types.terms));
+  if (record.types.sum != record.types.terms) {
+    types += fmt::format(" into {}", DTypeName(record.types.sum));
+  }
   return fmt::format("{} '{}' (call {}; count {} of {}, input at {}, output at {}{})",
                      Text(record.operation), Text(record.name), record.sequence, record.count,
-                     DTypeName(record.types.terms), operand(record.input), operand(record.output),
+                     types, operand(record.input), operand(record.output),
                      record.accumulate ? ", accumulate" : "");
 }
 
@@ -103,6 +121,10 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
   }
   const bool is_reduction =
       kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
+  const bool same_types = call.types.terms == call.types.sum;
+  if (const std::string problem = is_reduction ? TypeProblem(call) : ""; !problem.empty()) {
+    return error(problem);
+  }
   const int64_t term_bytes = is_reduction ? SizeOf(call.types.terms) : num_ranks;
   const int64_t sum_bytes = is_reduction ? SizeOf(call.types.sum) : num_ranks;
   if (kind == CollectiveKind::kReduceScatter && call.count % num_ranks != 0) {
@@ -114,12 +136,12 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
   bool in_place = false;
   if (kind == CollectiveKind::kReduceScatter) {
     output.bytes /= num_ranks;
-    in_place = output.begin == input.begin + rank * part_bytes;
+    in_place = same_types && output.begin == input.begin + rank * part_bytes;
   } else if (kind == CollectiveKind::kAllGather) {
     input.bytes = part_bytes;
     in_place = input.begin == output.begin + rank * part_bytes;
   } else if (kind == CollectiveKind::kAllReduce) {
-    in_place = output.begin == input.begin;
+    in_place = same_types && output.begin == input.begin;
   }
 
   struct Operand {

@@ -61,7 +61,12 @@ OpDef MseLoss() {
                    context.node().attributes);
     if (context.needs(0)) context.set_input_gradient(0, gradient);
     if (context.needs(1) && gradient != nullptr) {
-      context.set_input_gradient(1, builder.Op("scale", {gradient}, {{"factor", -1.0}}));
+      Value* of_target = builder.Op("scale", {gradient}, {{"factor", -1.0}});
+      const DType dtype = context.input(1)->type.dtype;
+      if (of_target != nullptr && of_target->type.dtype != dtype) {
+        of_target = builder.Op("cast", {of_target}, {{"dtype", std::string(DTypeName(dtype))}});
+      }
+      context.set_input_gradient(1, of_target);
     }
     return Status::Ok();
   };

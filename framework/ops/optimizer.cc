@@ -18,14 +18,13 @@ struct Limit {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-// p, g and the states are of one shape and dtype, but the gradient may be in 16 bits where the rest
-// is f32; behind them comes the control if there is one.
+// p, g and the states are of one shape and f32, but the gradient may be in 16 bits; behind them
+// comes the control if there is one.
 Status CheckInputs(const OpCall& call, const InputNames& names) {
   OpCall tensors = call;
   tensors.inputs.resize(names.size());
-  const bool has_half_gradient =
-      tensors.inputs[0].dtype == DType::kF32 && IsFloat(tensors.inputs[1].dtype);
-  if (has_half_gradient) tensors.inputs[1].dtype = DType::kF32;
+  if (tensors.inputs[0].dtype != DType::kF32) return Rejected(tensors, names, "p is not f32");
+  if (IsFloat(tensors.inputs[1].dtype)) tensors.inputs[1].dtype = DType::kF32;
   ZG_RETURN_IF_ERROR(CheckAllAlike(tensors, names));
   if (call.inputs.size() == names.size() || call.inputs.back() == TensorType{DType::kF32, {2}}) {
     return Status::Ok();

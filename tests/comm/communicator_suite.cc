@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "framework/tensor/half.h"
+
 namespace zg {
 namespace {
 
@@ -170,6 +172,87 @@ Status TestWholeNumbers(Communicator& communicator, int64_t part, bool accumulat
   return Status::Ok();
 }
 
+enum class Output { kSeparate, kInPlace, kAccumulates };
+
+// A reduction of 16-bit terms, all bytes of the arena compared, and its traffic.
+template <typename Term, typename Sum>
+Status TestHalves(Communicator& communicator, CollectiveKind kind, ReductionTypes types,
+                  int64_t part, Output mode) {
+  const int n = communicator.size();
+  const int rank = communicator.rank();
+  const bool scatters = kind == CollectiveKind::kReduceScatter;
+  const int64_t elements = scatters ? part * n : part;
+  const int64_t num_sums = scatters ? part : elements;
+  const int64_t first = scatters ? rank * part : 0;  // element of which a sum is the rank's first
+  // From the second element on, so that nothing is aligned to a vector.
+  const int64_t input = sizeof(Term);
+  const int64_t behind_input = (input + elements * sizeof(Term) + 63) / 64 * 64 + sizeof(Sum);
+  const int64_t output = mode == Output::kInPlace ? input + first * sizeof(Term) : behind_input;
+  const int64_t bytes = (behind_input + num_sums * sizeof(Sum) + 64 + 4095) / 4096 * 4096;
+  ZG_ASSIGN_OR_RETURN(std::byte* const arena,
+                      communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes));
+
+  const auto term_of = [](int of_rank, int64_t element) {
+    return FromF32<Term>(ContributionOf(of_rank, element) / 64);  // f16 has no larger ones
+  };
+  for (int64_t i = 0; i < elements; ++i) {
+    const Term term = term_of(rank, i);
+    std::memcpy(arena + input + i * sizeof(Term), &term, sizeof(Term));
+  }
+  std::vector<Sum> sums(num_sums);
+  for (int64_t i = 0; i < num_sums; ++i) {
+    const bool continues = mode == Output::kAccumulates;
+    float sum = continues ? StartOf(first + i) : ToF32(term_of(0, first + i));
+    const Sum start = FromF32<Sum>(sum);
+    if (continues) std::memcpy(arena + output + i * sizeof(Sum), &start, sizeof(Sum));
+    for (int r = continues ? 0 : 1; r < n; ++r) sum += ToF32(term_of(r, first + i));
+    sums[i] = FromF32<Sum>(sum);
+  }
+  std::vector<std::byte> expected(arena, arena + bytes);
+  std::copy_n(reinterpret_cast<const std::byte*>(sums.data()), num_sums * sizeof(Sum),
+              expected.data() + output);
+
+  const Traffic before = communicator.traffic()[static_cast<int>(kind)];
+  const ArenaOperand output_operand = mode == Output::kInPlace && scatters
+                                          ? ArenaOperand{input, part * int64_t{sizeof(Term)}}
+                                          : ArenaOperand{output, 0};
+  const bool accumulate = mode == Output::kAccumulates;
+  ZG_RETURN_IF_ERROR(scatters
+                         ? communicator.ReduceScatter("sum of parts", {input, 0}, output_operand,
+                                                      elements, types, accumulate)
+                         : communicator.AllReduce("sum of all", {input, 0}, output_operand,
+                                                  elements, types, accumulate));
+  const std::string what = fmt::format(
+      "{} of {} {} into {}, {}", CollectiveName(kind), elements, DTypeName(types.terms),
+      DTypeName(types.sum), CaseName(communicator, part, mode == Output::kInPlace, accumulate));
+  const auto differs = std::mismatch(expected.begin(), expected.end(), arena).first;
+  if (differs != expected.end()) {
+    return InvalidArgument("{}: byte {} differs", what, differs - expected.begin());
+  }
+  const Traffic after = communicator.traffic()[static_cast<int>(kind)];
+  const int64_t chunk = (elements + n - 1) / n;
+  const int64_t element_bytes = sizeof(Term) + (scatters ? 0 : sizeof(Sum));
+  if (after.count == before.count + 1 &&
+      after.bytes == before.bytes + chunk * element_bytes * (n - 1)) {
+    return Status::Ok();
+  }
+  return InvalidArgument("{}: counted {} bytes", what, after.bytes - before.bytes);
+}
+
+template <typename Term>
+Status TestHalvesOf(Communicator& communicator, DType dtype, int64_t part) {
+  for (const auto kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce}) {
+    for (const Output mode : {Output::kSeparate, Output::kInPlace}) {
+      ZG_RETURN_IF_ERROR((TestHalves<Term, Term>(communicator, kind, dtype, part, mode)));
+    }
+    for (const Output mode : {Output::kSeparate, Output::kAccumulates}) {
+      ZG_RETURN_IF_ERROR(
+          (TestHalves<Term, float>(communicator, kind, {dtype, DType::kF32}, part, mode)));
+    }
+  }
+  return Status::Ok();
+}
+
 Status TestAllGather(Communicator& communicator, int64_t part, bool in_place) {
   const int n = communicator.size();
   const int rank = communicator.rank();
@@ -270,6 +353,17 @@ TEST_P(CommunicatorSuite, WholeNumbersAreAddedExactly) {
     for (int64_t part : {1, 21, 4099, 70001}) {
       ZG_RETURN_IF_ERROR(TestWholeNumbers(communicator, part, false));
       ZG_RETURN_IF_ERROR(TestWholeNumbers(communicator, part, true));
+    }
+    return Status::Ok();
+  });
+}
+
+TEST_P(CommunicatorSuite, HalvesAreAddedUpInF32) {
+  Run([](Communicator& communicator) -> Status {
+    // As for whole numbers; the last one takes more than one chunk of 16-bit terms.
+    for (const int64_t part : {0, 1, 17, 4099, 140001}) {
+      ZG_RETURN_IF_ERROR(TestHalvesOf<BFloat16>(communicator, DType::kBF16, part));
+      ZG_RETURN_IF_ERROR(TestHalvesOf<Float16>(communicator, DType::kF16, part));
     }
     return Status::Ok();
   });
@@ -410,6 +504,16 @@ TEST_P(CommunicatorSuite, BadOperandsAreErrors) {
                            "input [0, 8) overlaps output [4, 12) but is not in place"));
     ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {0, 0}, 2, DType::kF32, true),
                            "an accumulating call cannot be in place"));
+    const ReductionTypes widened = {DType::kBF16, DType::kF32};
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {0, 0}, 2, widened, false),
+                           "input [0, 4) overlaps output [0, 8) but is not in place"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {66, 0}, 2, widened, false),
+                           "output at 66 is not aligned for f32"));
+    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {64, 0}, 2, DType::kF16, true),
+                           "accumulating in f16 would round every time; the sum must be f32"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.AllReduce("x", {0, 0}, {64, 0}, 2, {DType::kF32, DType::kBF16}, false),
+            "terms in f32 have no sum in bf16"));
     ZG_RETURN_IF_ERROR(bad(communicator.AllToAll("x", {0, 0}, {0, 0}, 8), "overlaps output"));
     if (n > 1) {
       ZG_RETURN_IF_ERROR(
@@ -446,6 +550,11 @@ TEST_P(CommunicatorSuite, DifferentCallsAreAnErrorOnEveryRank) {
        [](Communicator& communicator, bool is_first) {
          const DType dtype = is_first ? DType::kF32 : DType::kI64;
          return communicator.AllReduce("h", {0, 0}, {0, 0}, 64, dtype, false);
+       }},
+      {"64 of bf16, ", "64 of bf16 into f32, ",
+       [](Communicator& communicator, bool is_first) {
+         const ReductionTypes types = {DType::kBF16, is_first ? DType::kBF16 : DType::kF32};
+         return communicator.AllReduce("h", {0, 0}, {1024, 0}, 64, types, false);
        }},
       {"barrier 'end'", "exchange 'end'",
        [](Communicator& communicator, bool is_first) {

@@ -18,6 +18,15 @@ TEST(BytesSentTest, RoundsTheChunkUpToWholeElements) {
   EXPECT_EQ(BytesSent(CollectiveKind::kAllReduce, 1, 4, 3), 2 * 2 * 4);
 }
 
+TEST(BytesSentTest, TermsAndSumsMayDifferInSize) {
+  const ReductionTypes rounded = DType::kBF16;
+  const ReductionTypes widened = {DType::kF16, DType::kF32};
+  EXPECT_EQ(BytesSent(CollectiveKind::kReduceScatter, 1200, rounded, 4), 3 * 300 * 2);
+  EXPECT_EQ(BytesSent(CollectiveKind::kReduceScatter, 1200, widened, 4), 3 * 300 * 2);
+  EXPECT_EQ(BytesSent(CollectiveKind::kAllReduce, 10, rounded, 4), 3 * 3 * (2 + 2));
+  EXPECT_EQ(BytesSent(CollectiveKind::kAllReduce, 10, widened, 4), 3 * 3 * (2 + 4));
+}
+
 TEST(BytesSentTest, OneRankSendsNothing) {
   for (auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
                     CollectiveKind::kAllGather, CollectiveKind::kAllToAll}) {

@@ -6,7 +6,10 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <type_traits>
 #include <vector>
+
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
@@ -94,6 +97,62 @@ TEST_P(LeftFoldTest, AddsWholeNumbers) {
       EXPECT_EQ(inputs[0], expected);
     }
   }
+}
+
+// 16-bit terms: what one addition after the other in f32 gives, rounded at the end if the sum is in
+// 16 bits. With `continues` the first input is of the sum's type.
+template <typename Term, typename Sum>
+void TestHalves(ReductionTypes types) {
+  for (const bool continues : {false, true}) {
+    for (const int num_inputs : {1, 2, 3, 8, 9, 33}) {
+      for (const int64_t elements : {0, 1, 3, 31, 2048, 2049, 4097}) {
+        SCOPED_TRACE(testing::Message() << num_inputs << " inputs of " << elements
+                                        << (continues ? ", continues" : ""));
+        const Buffers numbers = RandomInputs(num_inputs, elements);
+        std::vector<Sum> start(elements);
+        std::vector<std::vector<Term>> terms(num_inputs, std::vector<Term>(elements));
+        std::vector<Sum> expected(elements);
+        for (int64_t i = 0; i < elements; ++i) {
+          float sum = 0;
+          for (int k = 0; k < num_inputs; ++k) {
+            const float number = numbers[k][i] * 0x1p-8f;  // f16 has no larger ones
+            terms[k][i] = FromF32<Term>(number);
+            start[i] = k == 0 ? FromF32<Sum>(number) : start[i];
+            const float term = continues && k == 0 ? ToF32(start[i]) : ToF32(terms[k][i]);
+            sum = k == 0 ? term : sum + term;
+          }
+          expected[i] = FromF32<Sum>(sum);
+        }
+        std::vector<const void*> pointers;
+        for (const std::vector<Term>& term : terms) pointers.push_back(term.data());
+        if (continues) pointers[0] = start.data();
+        const auto expect_same_bits = [&](const void* got) {
+          EXPECT_TRUE(elements == 0 ||
+                      std::memcmp(got, expected.data(), elements * sizeof(Sum)) == 0);
+        };
+        std::vector<Sum> output(elements);
+        LeftFold(types, continues, pointers.data(), num_inputs, elements, output.data());
+        expect_same_bits(output.data());
+        // In place, in an input of the sum's type.
+        void* own = nullptr;
+        if (continues) own = start.data();
+        if (!continues && std::is_same_v<Term, Sum>) own = terms.back().data();
+        if (own == nullptr) continue;
+        LeftFold(types, continues, pointers.data(), num_inputs, elements, own);
+        expect_same_bits(own);
+      }
+    }
+  }
+}
+
+TEST_P(LeftFoldTest, AddsUpHalvesInF32) {
+  TestHalves<BFloat16, float>({DType::kBF16, DType::kF32});
+  TestHalves<Float16, float>({DType::kF16, DType::kF32});
+}
+
+TEST_P(LeftFoldTest, RoundsASumInHalvesOnce) {
+  TestHalves<BFloat16, BFloat16>(DType::kBF16);
+  TestHalves<Float16, Float16>(DType::kF16);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, LeftFoldTest,

@@ -132,7 +132,8 @@ void AddCases(std::string label, Sizes sizes, bool causal, std::vector<OpCase>* 
                     .inputs = {F32(out), F32(qkv, -2.0, 2.0), F32(out), F32(rows)},
                     .attributes = attributes,
                     .reference = AttentionGrad,
-                    .prepare = TakeForward});
+                    .prepare = TakeForward,
+                    .f32_inputs = {3}});
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ OpCase Case(const char* label, const Shape& shape, int num_inputs, std::string p
           .label = label,
           .inputs = std::vector<InputSpec>(num_inputs, F32(shape)),
           .attributes = {{"program", std::move(program)}},
-          .reference = reference};
+          .reference = reference,
+          .rounds_within = true};
 }
 
 }  // namespace

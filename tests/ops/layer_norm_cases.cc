@@ -68,7 +68,8 @@ OpCase Grad(std::string label, const Shape& x, const Shape& rows) {
           .label = std::move(label),
           .inputs = {F32(x), F32(x), F32(channels), F32(rows), F32(rows)},
           .reference = LayerNormGrad,
-          .prepare = TakeStatistics};
+          .prepare = TakeStatistics,
+          .f32_inputs = {3, 4}};
 }
 
 }  // namespace

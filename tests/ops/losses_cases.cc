@@ -56,7 +56,10 @@ void TakeLogSumExp(ReferenceCall& call) {
       SoftmaxCrossEntropy({{call.inputs[1], call.inputs[2]}, call.attributes, call.step})[1];
 }
 
-void AddMse(std::string label, const Shape& shape, std::vector<OpCase>* cases) {
+enum class Target { kAsPrediction, kF32 };
+
+void AddMse(std::string label, const Shape& shape, Target target, std::vector<OpCase>* cases) {
+  const bool is_f32 = target == Target::kF32;
   const Attributes attributes = {{"divisor", 35.0}};
   const bool small = shape.num_elements() < 1000;
   cases->push_back({.op = "mse_loss",
@@ -64,12 +67,14 @@ void AddMse(std::string label, const Shape& shape, std::vector<OpCase>* cases) {
                     .inputs = {F32(shape), F32(shape)},
                     .attributes = attributes,
                     .reference = MseLoss,
-                    .check_gradient = small});
+                    .check_gradient = small,
+                    .f32_inputs = is_f32 ? std::vector<int>{1} : std::vector<int>{}});
   cases->push_back({.op = "mse_loss_grad",
                     .label = label,
                     .inputs = {F32({}), F32(shape), F32(shape)},
                     .attributes = attributes,
-                    .reference = MseLossGrad});
+                    .reference = MseLossGrad,
+                    .f32_inputs = is_f32 ? std::vector<int>{0, 2} : std::vector<int>{0}});
 }
 
 void AddCrossEntropy(std::string label, const Shape& rows, int64_t classes,
@@ -90,17 +95,18 @@ void AddCrossEntropy(std::string label, const Shape& rows, int64_t classes,
                     .inputs = {F32({}), F32(logits, -3.0, 3.0), I64(rows, classes), F32(rows)},
                     .attributes = attributes,
                     .reference = SoftmaxCrossEntropyGrad,
-                    .prepare = TakeLogSumExp});
+                    .prepare = TakeLogSumExp,
+                    .f32_inputs = {0, 3}});
 }
 
 }  // namespace
 
 FamilyCases LossCases() {
   FamilyCases family;
-  AddMse("odd", {5, 7}, &family.cases);
-  AddMse("scalar", {}, &family.cases);
-  AddMse("many elements", {3, 3001}, &family.cases);
-  AddMse("splits", {6, 6, 6}, &family.cases);
+  AddMse("odd", {5, 7}, Target::kF32, &family.cases);
+  AddMse("scalar", {}, Target::kAsPrediction, &family.cases);
+  AddMse("many elements", {3, 3001}, Target::kF32, &family.cases);
+  AddMse("splits", {6, 6, 6}, Target::kAsPrediction, &family.cases);
   AddCrossEntropy("odd", {5}, 7, &family.cases);
   AddCrossEntropy("one row", {}, 3, &family.cases);
   AddCrossEntropy("many classes", {19}, 1003, &family.cases);
@@ -110,7 +116,11 @@ FamilyCases LossCases() {
       {"mse_loss",
        {F32({5, 7}), F32({7, 5})},
        divisor,
-       "mse_loss: shapes differ: prediction f32[5,7], target f32[7,5]"},
+       "mse_loss: shapes of prediction and target differ: prediction f32[5,7], target f32[7,5]"},
+      {"mse_loss",
+       {F32({5}), {{DType::kBF16, {5}}}},
+       divisor,
+       "mse_loss: dtypes differ: prediction f32[5], target bf16[5]"},
       {"mse_loss",
        {F32({5}), F32({5})},
        {{"divisor", 0.0}},

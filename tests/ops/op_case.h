@@ -57,6 +57,10 @@ struct OpCase {
   bool check_gradient = true;            // false for cases with many elements
   bool exact_splits = true;              // parts have the bits of the whole where no sum is cut
   bool parts_are_micro_batches = false;  // rank r computes micro-batch r: its part depends on r
+  // For runs in 16 bits: floating-point inputs that stay f32, such as statistics and states; and
+  // whether a kernel rounds results that it passes on within, too.
+  std::vector<int> f32_inputs = {};
+  bool rounds_within = false;
 };
 
 // Input types and attributes that the op refuses, and how it says so.
@@ -75,6 +79,7 @@ struct FamilyCases {
 FamilyCases ActivationCases();
 FamilyCases AttentionCases();
 FamilyCases BroadcastCases();
+FamilyCases CastCases();
 FamilyCases DropoutCases();
 FamilyCases ElementwiseCases();
 FamilyCases EmbeddingCases();
@@ -83,6 +88,7 @@ FamilyCases GradientNormCases();
 FamilyCases LayerNormCases();
 FamilyCases LinearCases();
 FamilyCases LossCases();
+FamilyCases LossScalingCases();
 FamilyCases OptimizerCases();
 
 // Helpers of references.

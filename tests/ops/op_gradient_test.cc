@@ -123,6 +123,25 @@ TEST_P(OpGradientTest, AppendsOnlyWhatIsNeeded) {
   }
 }
 
+TEST_P(OpGradientTest, GradientsHaveTheTypesOfInputsIn16Bits) {
+  if (op().gradient == nullptr) return;
+  for (const OpCase* op_case : CasesOf(op().name)) {
+    for (const DType dtype : {DType::kBF16, DType::kF16}) {
+      SCOPED_TRACE(fmt::format("{}, {}", op_case->label, DTypeName(dtype)));
+      const OpCase half = InHalf(*op_case, dtype);
+      ConcreteCase concrete(half);
+      Backward backward(&concrete, std::vector<bool>(half.inputs.size(), true));
+      for (size_t i = 0; i < half.inputs.size(); ++i) {
+        if (!HasGradient(concrete, static_cast<int>(i))) continue;
+        ASSERT_NE(backward.gradient(static_cast<int>(i)), nullptr);
+        EXPECT_EQ(backward.gradient(static_cast<int>(i))->type.ToString(),
+                  half.inputs[i].type.ToString())
+            << "input " << i;
+      }
+    }
+  }
+}
+
 TEST_P(OpGradientTest, RefusesGradientsOfFurtherOutputs) {
   if (op().gradient == nullptr || op().num_outputs == 1) return;
   ConcreteCase concrete(*CasesOf(op().name).front());

@@ -48,7 +48,15 @@ class ConcreteCase {
   std::vector<HeapTensor> inputs_;
 };
 
-// Fails, with the first offender, unless |got - want| <= tolerance * max(1, largest |want|).
+// The case with floating-point inputs of `dtype`, but for its f32_inputs.
+OpCase InHalf(const OpCase& op_case, DType dtype);
+
+// Runs the kernel with outputs in the memory of inputs, as the op's alias rules allow, and expects
+// the bits that it gives elsewhere.
+void ExpectSameBitsInPlace(const ConcreteCase& concrete);
+
+// Fails, with the first offender, unless |got - want| <= tolerance * max(1, largest finite |want|),
+// or both are the same infinity, or NaN.
 ::testing::AssertionResult IsClose(const std::vector<double>& got, const std::vector<double>& want,
                                    double tolerance);
 

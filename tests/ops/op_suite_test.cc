@@ -67,22 +67,7 @@ TEST_P(OpTest, InPlaceGivesTheSameBits) {
   if (op().aliases == nullptr) return;
   for (const OpCase* op_case : CasesOf(op().name)) {
     SCOPED_TRACE(op_case->label);
-    const ConcreteCase concrete(*op_case);
-    const std::vector<HeapTensor> expected = concrete.Run(concrete.inputs());
-    for (const AliasRule& rule : op().aliases(concrete.call())) {
-      if (rule.kind != AliasRule::Kind::kInPlace) continue;
-      SCOPED_TRACE(fmt::format("output {} over input {}", rule.output, rule.input));
-      const std::vector<HeapTensor> inputs = concrete.inputs();
-      ASSERT_EQ(inputs[rule.input].type().bytes(), expected[rule.output].type().bytes());
-      std::vector<HeapTensor> outputs;
-      for (const HeapTensor& output : expected) outputs.emplace_back(output.type());
-      outputs[rule.output] = inputs[rule.input].View(outputs[rule.output].type(), 0);
-      const Status status = ExecuteInto(Kernels(), concrete.call(), inputs, SuiteStep(), outputs);
-      ASSERT_TRUE(status.ok()) << status.ToString();
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        EXPECT_TRUE(SameBits(outputs[i], expected[i])) << "output " << i;
-      }
-    }
+    ExpectSameBitsInPlace(ConcreteCase(*op_case));
   }
 }
 

@@ -108,13 +108,15 @@ FamilyCases OptimizerCases() {
                         .label = rule.label + shape.ToString(),
                         .inputs = rule.inputs,
                         .attributes = rule.attributes,
-                        .reference = rule.reference};
+                        .reference = rule.reference,
+                        .f32_inputs = {0, 2, 3}};  // all but the gradient
       for (InputSpec& input : op_case.inputs) input.type.shape = shape;
       family.cases.push_back(op_case);
       for (const double factor : {0.75, 0.0}) {
         OpCase controlled = op_case;
         controlled.label += fmt::format(", factor {}", factor);
         controlled.inputs.push_back(F32({2}));
+        controlled.f32_inputs.push_back(static_cast<int>(rule.inputs.size()));
         controlled.reference =
             [reference = rule.reference, num_states = static_cast<int>(rule.inputs.size()) - 2](
                 const ReferenceCall& call) { return Controlled(reference, num_states, call); };
@@ -125,6 +127,7 @@ FamilyCases OptimizerCases() {
       }
     }
   }
+  const InputSpec half = {{DType::kBF16, {5}}};
   Attributes beta_of_one = AdamAttributes(true);
   beta_of_one.Set("beta2", 1.0);
   family.rejections = {
@@ -141,6 +144,11 @@ FamilyCases OptimizerCases() {
        {F32({5}), F32({5}), F32({5})},
        sgd,
        "sgd_update: control is f32[5], expected f32[2]"},
+      {"sgd_update", {half, half}, sgd, "sgd_update: p is not f32: p bf16[5], g bf16[5]"},
+      {"sgd_momentum_update",
+       {F32({5}), half, half},
+       momentum,
+       "sgd_momentum_update: dtypes differ: p f32[5], g f32[5], m bf16[5]"},
       {"adam_update",
        {F32({5}), F32({5}), F32({5}), F32({5})},
        beta_of_one,

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "framework/base/check.h"
+#include "framework/tensor/half.h"
 
 namespace zg::testing {
 namespace {
@@ -17,18 +18,6 @@ std::shared_ptr<char> Allocate(int64_t bytes) {
   return std::shared_ptr<char>(static_cast<char*>(memory), std::free);
 }
 
-template <typename T>
-void CopyFrom(const std::vector<double>& values, void* data) {
-  std::transform(values.begin(), values.end(), static_cast<T*>(data),
-                 [](double value) { return static_cast<T>(value); });
-}
-
-template <typename T>
-std::vector<double> CopyTo(const void* data, int64_t num_elements) {
-  const T* const elements = static_cast<const T*>(data);
-  return std::vector<double>(elements, elements + num_elements);
-}
-
 }  // namespace
 
 HeapTensor::HeapTensor(TensorType type) : type_(std::move(type)), data_(Allocate(type_.bytes())) {
@@ -39,19 +28,34 @@ HeapTensor HeapTensor::FromDoubles(const TensorType& type, const std::vector<dou
   ZG_CHECK(static_cast<int64_t>(values.size()) == type.shape.num_elements(), "{} values for {}",
            values.size(), type.ToString());
   HeapTensor tensor(type);
-  if (type.dtype == DType::kF32) {
-    CopyFrom<float>(values, tensor.data());
-  } else {
+  if (!IsFloat(type.dtype)) {
     ZG_CHECK(type.dtype == DType::kI64, "{} is not supported here", type.ToString());
-    CopyFrom<int64_t>(values, tensor.data());
+    std::transform(values.begin(), values.end(), static_cast<int64_t*>(tensor.data()),
+                   [](double value) { return static_cast<int64_t>(value); });
+    return tensor;
   }
+  WithFloatType(type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    std::transform(values.begin(), values.end(), static_cast<T*>(tensor.data()),
+                   [](double value) { return FromF32<T>(static_cast<float>(value)); });
+  });
   return tensor;
 }
 
 std::vector<double> HeapTensor::ToDoubles() const {
-  if (type_.dtype == DType::kF32) return CopyTo<float>(data(), type_.shape.num_elements());
-  ZG_CHECK(type_.dtype == DType::kI64, "{} is not supported here", type_.ToString());
-  return CopyTo<int64_t>(data(), type_.shape.num_elements());
+  const int64_t num_elements = type_.shape.num_elements();
+  if (!IsFloat(type_.dtype)) {
+    ZG_CHECK(type_.dtype == DType::kI64, "{} is not supported here", type_.ToString());
+    const auto* const elements = static_cast<const int64_t*>(data());
+    return std::vector<double>(elements, elements + num_elements);
+  }
+  return WithFloatType(type_.dtype, [&](auto zero) {
+    const auto* const elements = static_cast<const decltype(zero)*>(data());
+    std::vector<double> values(num_elements);
+    std::transform(elements, elements + num_elements, values.begin(),
+                   [](auto element) { return double{ToF32(element)}; });
+    return values;
+  });
 }
 
 HeapTensor HeapTensor::Clone() const {

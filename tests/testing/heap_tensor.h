@@ -15,7 +15,7 @@ class HeapTensor {
   // All bytes are 0xFF, a NaN in every float type: a result that nobody wrote does not pass for
   // one.
   explicit HeapTensor(TensorType type);
-  // f32 and i64 only.
+  // Floating-point types, to which values are rounded (by way of f32), and i64.
   static HeapTensor FromDoubles(const TensorType& type, const std::vector<double>& values);
 
   const TensorType& type() const { return type_; }

@@ -1,0 +1,127 @@
+// For every compute op in bf16 and f16: the kernel computes what the one in f32 does on the same
+// numbers, rounded once; in place as well, and close to the plain reference.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/ir/op_registry.h"
+#include "framework/kernels/cpu/elementwise_program.h"
+#include "tests/ops/op_suite.h"
+#include "tests/testing/interpreter.h"
+
+namespace zg::testing {
+namespace {
+
+using OpHalfTest = OpSuite;
+ZG_INSTANTIATE_OP_SUITE(OpHalfTest);
+
+bool IsHalf(const HeapTensor& tensor) {
+  return IsFloat(tensor.type().dtype) && tensor.type().dtype != DType::kF32;
+}
+
+HeapTensor InF32(const HeapTensor& tensor) {
+  TensorType type = tensor.type();
+  if (IsFloat(type.dtype)) type.dtype = DType::kF32;
+  return HeapTensor::FromDoubles(type, tensor.ToDoubles());
+}
+
+// What the f32 kernel gives for the case's inputs, in the types of `outputs`.
+std::vector<HeapTensor> RoundedF32Results(const ConcreteCase& concrete,
+                                          const std::vector<HeapTensor>& outputs) {
+  OpCall call = concrete.call();
+  std::vector<HeapTensor> inputs;
+  for (const HeapTensor& input : concrete.inputs()) inputs.push_back(InF32(input));
+  for (size_t i = 0; i < inputs.size(); ++i) call.inputs[i] = inputs[i].type();
+  StatusOr<std::vector<HeapTensor>> results = Execute(Kernels(), call, inputs, SuiteStep());
+  if (!results.ok() || results->size() != outputs.size()) {
+    ADD_FAILURE() << results.status().ToString();
+    return {};
+  }
+  std::vector<HeapTensor> rounded;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    rounded.push_back(HeapTensor::FromDoubles(outputs[i].type(), (*results)[i].ToDoubles()));
+  }
+  return rounded;
+}
+
+// The statements of a fused_elementwise node as separate ops, one after the other.
+std::vector<HeapTensor> SeparateResults(const ConcreteCase& concrete) {
+  const StatusOr<std::vector<ElementwiseStatement>> program =
+      ParseElementwiseProgram(concrete.call().attributes.String("program"),
+                              static_cast<int>(concrete.call().inputs.size()));
+  EXPECT_TRUE(program.ok()) << program.status().ToString();
+  const std::vector<HeapTensor> inputs = concrete.inputs();
+  std::vector<HeapTensor> results;
+  for (const ElementwiseStatement& statement : *program) {
+    OpCall call;
+    call.op = OpRegistry::Global().Find(std::string(statement.op->name));
+    std::vector<HeapTensor> operands;
+    for (const ElementwiseStatement::Operand& operand : statement.operands) {
+      operands.push_back(operand.is_input ? inputs[operand.index] : results[operand.index]);
+      call.inputs.push_back(operands.back().type());
+    }
+    if (!statement.op->scalar_attribute.empty()) {
+      call.attributes.Set(std::string(statement.op->scalar_attribute), double{statement.scalar});
+    }
+    StatusOr<std::vector<HeapTensor>> outputs = Execute(Kernels(), call, operands, SuiteStep());
+    EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+    results.push_back((*outputs)[0]);
+  }
+  return {results.back()};
+}
+
+// Half of the distance between numbers around 1.
+double RoundingError(DType dtype) { return dtype == DType::kBF16 ? 0x1p-8 : 0x1p-11; }
+
+// Calls check(op_case, concrete) for each case of the op in both 16-bit types.
+template <typename Check>
+void ForEachHalfCase(const std::string& op, const Check& check) {
+  for (const OpCase* op_case : CasesOf(op)) {
+    for (const DType dtype : {DType::kBF16, DType::kF16}) {
+      SCOPED_TRACE(fmt::format("{}, {}", op_case->label, DTypeName(dtype)));
+      const OpCase half = InHalf(*op_case, dtype);
+      const ConcreteCase concrete(half);
+      const std::vector<HeapTensor> inputs = concrete.inputs();
+      if (std::any_of(inputs.begin(), inputs.end(), IsHalf)) check(half, concrete);
+    }
+  }
+}
+
+TEST_P(OpHalfTest, KernelRoundsWhatItComputesInF32) {
+  ForEachHalfCase(op().name, [](const OpCase& op_case, const ConcreteCase& concrete) {
+    const std::vector<HeapTensor> outputs = concrete.Run(concrete.inputs());
+    const std::vector<HeapTensor> expected =
+        op_case.rounds_within ? SeparateResults(concrete) : RoundedF32Results(concrete, outputs);
+    ASSERT_EQ(outputs.size(), expected.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_TRUE(SameBits(outputs[i], expected[i])) << "output " << i;
+    }
+  });
+}
+
+TEST_P(OpHalfTest, KernelMatchesReference) {
+  constexpr int kRoundingsWithin = 4;
+  ForEachHalfCase(op().name, [](const OpCase& op_case, const ConcreteCase& concrete) {
+    const std::vector<HeapTensor> outputs = concrete.Run(concrete.inputs());
+    const ReferenceOutputs expected = concrete.Reference();
+    ASSERT_EQ(outputs.size(), expected.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      double tolerance = op_case.tolerance;
+      if (IsHalf(outputs[i])) {
+        tolerance +=
+            RoundingError(outputs[i].type().dtype) * (op_case.rounds_within ? kRoundingsWithin : 1);
+      }
+      EXPECT_TRUE(IsClose(outputs[i].ToDoubles(), expected[i], tolerance)) << "output " << i;
+    }
+  });
+}
+
+TEST_P(OpHalfTest, InPlaceGivesTheSameBits) {
+  if (op().aliases == nullptr) return;
+  ForEachHalfCase(op().name, [](const OpCase&, const ConcreteCase& concrete) {
+    ExpectSameBitsInPlace(concrete);
+  });
+}
+
+}  // namespace
+}  // namespace zg::testing
