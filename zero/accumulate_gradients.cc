@@ -4,7 +4,6 @@
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
-
 namespace {
 
 // As a reduction without accumulation rounds the sum: the number of ranks does not show.
@@ -19,6 +18,13 @@ StatusOr<Value*> RoundedSum(Graph& graph, Node* update, Value* sum, DType dtype)
   return rounded;
 }
 
+// What an earlier run left: an accumulator, or its rounded value.
+bool IsSum(const Value& gradient) {
+  const Node& producer = *gradient.producer;
+  const Value& sum = producer.op->name == "cast" ? *producer.inputs[0] : gradient;
+  return sum.producer->op->name == "variable";
+}
+
 }  // namespace
 
 StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
@@ -30,7 +36,7 @@ StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
   bool changed = false;
   for (Node* update : updates) {
     Value* gradient = update->inputs[1];
-    if (gradient->producer->op->name == "variable") continue;
+    if (IsSum(*gradient)) continue;
     ZG_ASSIGN_OR_RETURN(
         Node * variable,
         graph.AddNode(graph.section(SectionKind::kVariables),

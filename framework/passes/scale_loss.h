@@ -13,7 +13,7 @@
 //   variables:
 //     %loss_scaler: f32[4] @optimizer_state = variable
 //   backward:
-//     %loss_seed = loss_seed %loss_scaler (value=0.5)
+//     %scaled_loss_seed = loss_seed %loss_scaler (value=0.5)
 //
 // No-op on a graph without backward, or when it ran already.
 #pragma once
