@@ -6,7 +6,7 @@ namespace zg {
 
 void RegisterActivationKernels(KernelRegistry& registry) {
   for (const char* op : {"gelu", "gelu_grad", "relu", "relu_grad"}) {
-    registry.Register(op, MakeAnyFloatKernel<ElementwiseKernel>);
+    registry.Register(op, MakeKernel<ElementwiseKernel>);
   }
 }
 

@@ -432,8 +432,8 @@ class AttentionGrad : public Kernel {
 }  // namespace
 
 void RegisterAttentionKernels(KernelRegistry& registry) {
-  registry.Register("attention", MakeAnyFloatKernel<Attention>);
-  registry.Register("attention_grad", MakeAnyFloatKernel<AttentionGrad>);
+  registry.Register("attention", MakeKernel<Attention>);
+  registry.Register("attention_grad", MakeKernel<AttentionGrad>);
 }
 
 }  // namespace zg

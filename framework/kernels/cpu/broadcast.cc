@@ -79,8 +79,8 @@ class SumLeading : public Kernel {
 }  // namespace
 
 void RegisterBroadcastKernels(KernelRegistry& registry) {
-  registry.Register("add_broadcast", MakeAnyFloatKernel<AddBroadcast>);
-  registry.Register("sum_leading", MakeAnyFloatKernel<SumLeading>);
+  registry.Register("add_broadcast", MakeKernel<AddBroadcast>);
+  registry.Register("sum_leading", MakeKernel<SumLeading>);
 }
 
 }  // namespace zg

@@ -76,8 +76,8 @@ class Dropout : public Kernel {
 }  // namespace
 
 void RegisterDropoutKernels(KernelRegistry& registry) {
-  registry.Register("dropout", MakeAnyFloatKernel<Dropout>);
-  registry.Register("dropout_grad", MakeAnyFloatKernel<Dropout>);
+  registry.Register("dropout", MakeKernel<Dropout>);
+  registry.Register("dropout_grad", MakeKernel<Dropout>);
 }
 
 }  // namespace zg

@@ -6,7 +6,7 @@ namespace zg {
 
 void RegisterElementwiseKernels(KernelRegistry& registry) {
   for (const char* op : {"add", "multiply", "scale", "subtract"}) {
-    registry.Register(op, MakeAnyFloatKernel<ElementwiseKernel>);
+    registry.Register(op, MakeKernel<ElementwiseKernel>);
   }
 }
 

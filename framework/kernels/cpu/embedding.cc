@@ -110,8 +110,8 @@ class EmbeddingGrad : public Kernel {
 }  // namespace
 
 void RegisterEmbeddingKernels(KernelRegistry& registry) {
-  registry.Register("embedding", MakeAnyFloatKernel<Embedding>);
-  registry.Register("embedding_grad", MakeAnyFloatKernel<EmbeddingGrad>);
+  registry.Register("embedding", MakeKernel<Embedding>);
+  registry.Register("embedding_grad", MakeKernel<EmbeddingGrad>);
 }
 
 }  // namespace zg

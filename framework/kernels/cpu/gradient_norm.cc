@@ -151,7 +151,7 @@ class UpdateControl : public Kernel {
 }  // namespace
 
 void RegisterGradientNormKernels(KernelRegistry& registry) {
-  registry.Register("square_sum", MakeAnyFloatKernel<SquareSum>);
+  registry.Register("square_sum", MakeKernel<SquareSum>);
   registry.Register("add_square_sums", MakeKernel<AddSquareSums>);
   registry.Register("update_control", MakeKernel<UpdateControl>);
 }

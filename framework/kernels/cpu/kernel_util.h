@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "framework/base/status.h"
-#include "framework/kernels/cpu/widened_kernel.h"
 #include "framework/kernels/kernel.h"
 
 namespace zg {
@@ -21,18 +20,9 @@ struct MatrixShape {
 };
 MatrixShape AsMatrix(const Shape& shape);
 
-// The factory of a kernel in f32 that can be made for every spec of its op; on 16-bit operands it
-// runs on copies in f32.
+// The factory of a kernel that can be made for every spec of its op.
 template <typename KernelType>
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec) {
-  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
-  if (HasHalfOperand(spec)) return MakeWidenedKernel(spec, MakeKernel<KernelType>);
-  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec));
-}
-
-// The factory of a kernel that takes any mixture of floating-point types as it is.
-template <typename KernelType>
-StatusOr<std::unique_ptr<Kernel>> MakeAnyFloatKernel(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
   return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec));
 }

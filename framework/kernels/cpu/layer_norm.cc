@@ -220,8 +220,8 @@ class LayerNormGrad : public Kernel {
 }  // namespace
 
 void RegisterLayerNormKernels(KernelRegistry& registry) {
-  registry.Register("layer_norm", MakeAnyFloatKernel<LayerNorm>);
-  registry.Register("layer_norm_grad", MakeAnyFloatKernel<LayerNormGrad>);
+  registry.Register("layer_norm", MakeKernel<LayerNorm>);
+  registry.Register("layer_norm_grad", MakeKernel<LayerNormGrad>);
 }
 
 }  // namespace zg

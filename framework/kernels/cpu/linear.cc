@@ -96,10 +96,10 @@ class LinearGradBias : public Kernel {
 }  // namespace
 
 void RegisterLinearKernels(KernelRegistry& registry) {
-  registry.Register("linear", MakeAnyFloatKernel<Linear>);
-  registry.Register("linear_grad_input", MakeAnyFloatKernel<LinearGradInput>);
-  registry.Register("linear_grad_weight", MakeAnyFloatKernel<LinearGradWeight>);
-  registry.Register("linear_grad_bias", MakeAnyFloatKernel<LinearGradBias>);
+  registry.Register("linear", MakeKernel<Linear>);
+  registry.Register("linear_grad_input", MakeKernel<LinearGradInput>);
+  registry.Register("linear_grad_weight", MakeKernel<LinearGradWeight>);
+  registry.Register("linear_grad_bias", MakeKernel<LinearGradBias>);
 }
 
 }  // namespace zg

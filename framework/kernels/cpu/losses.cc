@@ -237,10 +237,10 @@ class SoftmaxCrossEntropyGrad : public Kernel {
 }  // namespace
 
 void RegisterLossKernels(KernelRegistry& registry) {
-  registry.Register("mse_loss", MakeAnyFloatKernel<MseLoss>);
-  registry.Register("mse_loss_grad", MakeAnyFloatKernel<MseLossGrad>);
-  registry.Register("softmax_cross_entropy", MakeAnyFloatKernel<SoftmaxCrossEntropy>);
-  registry.Register("softmax_cross_entropy_grad", MakeAnyFloatKernel<SoftmaxCrossEntropyGrad>);
+  registry.Register("mse_loss", MakeKernel<MseLoss>);
+  registry.Register("mse_loss_grad", MakeKernel<MseLossGrad>);
+  registry.Register("softmax_cross_entropy", MakeKernel<SoftmaxCrossEntropy>);
+  registry.Register("softmax_cross_entropy_grad", MakeKernel<SoftmaxCrossEntropyGrad>);
 }
 
 }  // namespace zg

@@ -247,9 +247,9 @@ class AdamUpdate : public Update {
 }  // namespace
 
 void RegisterOptimizerKernels(KernelRegistry& registry) {
-  registry.Register("sgd_update", MakeAnyFloatKernel<SgdUpdate>);
-  registry.Register("sgd_momentum_update", MakeAnyFloatKernel<SgdMomentumUpdate>);
-  registry.Register("adam_update", MakeAnyFloatKernel<AdamUpdate>);
+  registry.Register("sgd_update", MakeKernel<SgdUpdate>);
+  registry.Register("sgd_momentum_update", MakeKernel<SgdMomentumUpdate>);
+  registry.Register("adam_update", MakeKernel<AdamUpdate>);
 }
 
 }  // namespace zg

@@ -117,7 +117,7 @@ void RegisterStructureKernels(KernelRegistry& registry) {
   registry.Register("bucket_pack", [](const KernelSpec& spec) -> StatusOr<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(std::make_unique<BucketPack>(spec));
   });
-  registry.Register("accumulate", MakeAnyFloatKernel<Accumulate>);
+  registry.Register("accumulate", MakeKernel<Accumulate>);
 }
 
 }  // namespace zg
