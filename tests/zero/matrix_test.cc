@@ -56,7 +56,6 @@ class MatrixTest : public ::testing::TestWithParam<Setting> {
   static void ExpectTheSame(const RunResult& expected, const RunConfig& config) {
     const RunResult result = TrainOrDie(config);
     ExpectSameBits(expected, result);
-    EXPECT_EQ(expected.grad_norms, result.grad_norms);
     ExpectPlanIsMeasured(result, config.steps);
   }
 };
