@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kMaxRanks = 1 << 20;
 constexpr double kMaxBucketMb = 1 << 20;
+constexpr double kMaxCount = 1e9;  // of samples or micro-batches
+constexpr double kMaxParameters = 1e18;
 
 // Flags that only one model has.
 struct SizeFlag {
@@ -105,8 +107,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   flags->AddInt("zero", &options->zero_stage, Between(0, 3),
                 "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
                 "STAGE");
-  flags->AddInt("batch", &options->batch, AtLeast(1), "samples per micro-batch");
-  flags->AddInt("micro-batches", &options->micro_batches, AtLeast(0),
+  flags->AddInt("batch", &options->batch, Between(1, kMaxCount), "samples per micro-batch");
+  flags->AddInt("micro-batches", &options->micro_batches, Between(0, kMaxCount),
                 "micro-batches per step over all ranks; 0 for one per rank");
   flags->AddDouble("bucket-mb", &options->bucket_mb, {0, kMaxBucketMb, /*without_min=*/true},
                    "parameters per collective, in units of 2^20 bytes", "MB");
@@ -128,7 +130,7 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
                  "plan every stage, and warn where a higher one needs more");
   flags->AddString("fit", &options->fit,
                    "find the smallest stage and largest micro-batch that need no more", "BYTES");
-  flags->AddDouble("params", &options->num_parameters, Above(0),
+  flags->AddDouble("params", &options->num_parameters, {0, kMaxParameters, /*without_min=*/true},
                    "no model but the ZeRO paper's formulas for so many parameters", "COUNT");
 
   flags->Section("Files");
