@@ -7,6 +7,7 @@
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
+#include "zero/update_early.h"
 
 namespace zg {
 namespace {
@@ -75,6 +76,7 @@ void RegisterAllPasses(PassRegistry& registry) {
   add(SimplePass<zero::ShardOptimizerState>("ZeRO stage 1: each rank updates its part."));
   add(SimplePass<zero::ShardGradients>("ZeRO stage 2: reduce a gradient bucket once complete."));
   add(SimplePass<zero::ShardParameters>("ZeRO stage 3: gather parameters only while in use."));
+  add(SimplePass<zero::UpdateEarly>("Update a bucket as soon as its gradient is complete."));
 }
 
 }  // namespace zg

@@ -14,6 +14,7 @@ struct PipelineOptions {
   bool train = true;  // false: the graph has eval sections only
   int stage = 0;      // 0..3
   BucketingOptions bucketing;
+  bool update_early = false;
   optim::UpdateRule update;
 };
 

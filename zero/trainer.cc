@@ -15,6 +15,7 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
   options.train = graph.optimizer().has_value();
   options.stage = config.zero.stage;
   options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
+  options.update_early = config.update_early;
   if (options.train) {
     ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));
   }

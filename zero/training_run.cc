@@ -134,6 +134,7 @@ void Configure(const Job& job, nn::GraphConfig& config) {
                       .bucket_bytes = options.bucket_bytes(),
                       .shard_min_elements = options.shard_min_elements});
   config.set_micro_batches(options.micro_batches);
+  config.set_update_early(options.update_early);
 }
 
 StatusOr<int64_t> ResidentBytesNow() {

@@ -119,6 +119,13 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
         resolved.micro_batches, num_ranks, num_ranks,
         (resolved.micro_batches / num_ranks + 1) * num_ranks);
   }
+  resolved.update_early = update_early_;
+  if (resolved.update_early && resolved.micro_batches != num_ranks) {
+    return InvalidArgument(
+        "set_update_early: every rank computes {} micro-batches per step, and gradients are "
+        "complete after the last only; use one per rank or updates at the step's end",
+        resolved.micro_batches / num_ranks);
+  }
   return resolved;
 }
 

@@ -26,6 +26,7 @@ struct ZeroConfig {
 struct ResolvedConfig {
   ZeroConfig zero;
   int64_t micro_batches = 1;  // per step, over all ranks; a multiple of their number
+  bool update_early = false;
 };
 
 class GraphConfig {
@@ -34,6 +35,10 @@ class GraphConfig {
 
   // How many micro-batches a step consists of, over all ranks. Default: one per rank.
   void set_micro_batches(int64_t count) { micro_batches_ = count; }
+
+  // Updates a bucket of parameters as soon as its gradient is complete, so that gradients need not
+  // all be alive together. Same bits. For one micro-batch per rank and step.
+  void set_update_early(bool enabled = true) { update_early_ = enabled; }
 
   // OneFlow's form, with its meaning and defaults: stage 1 to 3 when `mode` is true, else 0; a
   // parameter stays whole when its shards would have fewer than `shard_min_size` elements.
@@ -47,7 +52,8 @@ class GraphConfig {
   void disable_group_boxing_by_dst_parallel(bool disabled = true);
 
   // Errors: a value out of its range; a switch without those before it; enable_zero and the
-  // switches asking for different stages; micro-batches that ranks cannot share evenly.
+  // switches asking for different stages; micro-batches that ranks cannot share evenly; early
+  // updates with several micro-batches per rank.
   StatusOr<ResolvedConfig> Resolve(int num_ranks) const;
 
  private:
@@ -70,6 +76,7 @@ class GraphConfig {
   std::optional<Enabled> enabled_;    // these two
   std::optional<Switches> switches_;  // once any of them is set
   std::optional<int64_t> micro_batches_;
+  bool update_early_ = false;
 };
 
 }  // namespace zg::nn

@@ -23,6 +23,7 @@ struct JobOptions {
   int threads = 1;  // per rank
   double bucket_mb = 16;
   int64_t shard_min_elements = 0;
+  bool update_early = false;
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.

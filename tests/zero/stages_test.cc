@@ -105,5 +105,29 @@ TEST_P(StagesTest, BucketSizeAndReplicatedTensorsChangeNoBit) {
   }
 }
 
+TEST_P(StagesTest, EarlyUpdatesChangeNoBitAndFreeGradients) {
+  for (int ranks : {1, 3}) {
+    RunConfig config;
+    config.model = GetParam();
+    config.ranks = ranks;
+    config.micro_batches = ranks;
+    config.bucket_bytes = 700;
+    for (int stage : {0, 1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{} ranks, stage {}", ranks, stage));
+      config.stage = stage;
+      config.update_early = false;
+      const RunResult late = TrainOrDie(config);
+      config.update_early = true;
+      const RunResult early = TrainOrDie(config);
+      ExpectSameBits(late, early);
+      ExpectPlanIsMeasured(early, config.steps);
+      EXPECT_EQ(late.eval_loss, early.eval_loss);
+      constexpr int kGradients = static_cast<int>(MemoryCategory::kGradients);
+      EXPECT_LT(early.predicted[kGradients], late.predicted[kGradients]);
+      EXPECT_LE(early.predicted_peak, late.predicted_peak);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zg::testing

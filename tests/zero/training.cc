@@ -133,6 +133,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
                               .bucket_bytes = config.bucket_bytes,
                               .shard_min_elements = config.shard_min_elements});
   graph.config().set_micro_batches(config.micro_batches);
+  graph.config().set_update_early(config.update_early);
   zero::TrainerOptions options;
   options.seed = kSeed;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,

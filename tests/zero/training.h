@@ -22,6 +22,7 @@ struct RunConfig {
   int steps = 3;
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
+  bool update_early = false;
 };
 
 // What a run ends with, on rank 0 unless it says otherwise.

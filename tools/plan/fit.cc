@@ -38,6 +38,8 @@ StatusOr<JobPlan> FindFit(const PlanOptions& options, int64_t budget_bytes) {
   std::optional<JobPlan> least;
   for (int64_t batch = options.batch; batch >= 1; --batch) {
     if (options.batch % batch != 0) continue;
+    // Early updates need one micro-batch per rank, so a smaller one cannot be made up for.
+    if (options.update_early && batch != options.batch) break;
     for (int stage = 0; stage <= (options.ranks == 1 ? 0 : 3); ++stage) {
       ZG_ASSIGN_OR_RETURN(JobPlan plan, PlanJob(With(options, stage, batch)));
       if (plan.peak_bytes <= budget_bytes) return plan;

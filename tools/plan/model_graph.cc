@@ -55,6 +55,7 @@ Status TraceModel(const PlanOptions& options, nn::Graph* graph) {
                                .bucket_bytes = options.bucket_bytes(),
                                .shard_min_elements = options.shard_min_elements});
   graph->config().set_micro_batches(options.micro_batches);
+  graph->config().set_update_early(options.update_early);
   return graph->status();
 }
 

@@ -70,9 +70,9 @@ Status CheckFiles(const PlanOptions& options) {
 
 // The formulas know a number of parameters, ranks and a stage.
 Status CheckParamsMode(const FlagParser& flags) {
-  for (const char* name :
-       {"model", "preset", "layers", "heads", "embd", "context", "vocab", "dropout", "width",
-        "batch", "micro-batches", "bucket-mb", "shard-min-elements", "comm", "fit", "html"}) {
+  for (const char* name : {"model", "preset", "layers", "heads", "embd", "context", "vocab",
+                           "dropout", "width", "batch", "micro-batches", "bucket-mb",
+                           "shard-min-elements", "update-early", "comm", "fit", "html"}) {
     if (!flags.IsGiven(name)) continue;
     return InvalidArgument(
         "--{}: --params asks for the paper's formulas, which know no model; give one of them",
@@ -114,6 +114,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
                    "parameters per collective, in units of 2^20 bytes", "MB");
   flags->AddInt("shard-min-elements", &options->shard_min_elements, AtLeast(0),
                 "smaller parameters stay whole on every rank");
+  flags->AddBool("update-early", &options->update_early,
+                 "update parameters during backward, when their gradients are complete");
   flags->AddChoice(
       "comm", &options->comm, {"shared", "messages"},
       "how ranks talk: memory of one host, or messages between hosts, which take room");

@@ -29,6 +29,7 @@ struct PlanOptions {
   int64_t micro_batches = 0;  // per step, over all ranks; 0: one per rank
   double bucket_mb = 16;
   int64_t shard_min_elements = 0;
+  bool update_early = false;
 
   std::string comm = "shared";  // how ranks talk: by shared memory or by messages
 
