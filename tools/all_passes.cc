@@ -8,6 +8,7 @@
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
+#include "zero/update_early.h"
 
 namespace zg {
 namespace {
@@ -105,6 +106,7 @@ void RegisterAllPasses(PassRegistry& registry) {
   add(SimplePass<zero::ShardGradients>("ZeRO stage 2: reduce a gradient bucket once complete."));
   add(SimplePass<zero::ShardParameters>("ZeRO stage 3: gather parameters only while in use."));
   add(ClipGradients());
+  add(SimplePass<zero::UpdateEarly>("Update a bucket as soon as its gradient is complete."));
 }
 
 }  // namespace zg

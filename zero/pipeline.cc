@@ -16,6 +16,7 @@
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
+#include "zero/update_early.h"
 
 namespace zg::zero {
 namespace {
@@ -53,6 +54,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) 
   }
   Add<InsertCollectives>(&passes);  // placements are final
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives
+  if (options.train && options.update_early) Add<UpdateEarly>(&passes);
   Add<Schedule>(&passes);
   return passes;
 }

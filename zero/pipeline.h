@@ -21,6 +21,7 @@ struct PipelineOptions {
   BucketingOptions bucketing;
   AccumulateGradientsOptions accumulation;
   double max_grad_norm = 0;  // 0: gradients are not clipped
+  bool update_early = false;
   optim::UpdateRule update;
 };
 

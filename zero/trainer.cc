@@ -19,6 +19,7 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
   options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
   options.accumulation = {config.reduce_every == nn::ReduceEvery::kStep};
   options.max_grad_norm = config.max_grad_norm;
+  options.update_early = config.update_early;
   if (options.train) {
     ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));
   }

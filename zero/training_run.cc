@@ -151,6 +151,7 @@ void Configure(const Job& job, nn::GraphConfig& config) {
   config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
                                                          : nn::ReduceEvery::kMicroBatch);
   for (const std::string& modules : options.recompute) config.recompute(modules);
+  config.set_update_early(options.update_early);
 }
 
 StatusOr<int64_t> ResidentBytesNow() {

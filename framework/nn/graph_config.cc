@@ -104,6 +104,22 @@ StatusOr<ZeroConfig> GraphConfig::ResolveZero(int num_ranks) const {
   return zero;
 }
 
+Status GraphConfig::CheckUpdateEarly(int num_ranks, const ResolvedConfig& resolved) {
+  if (resolved.micro_batches != num_ranks) {
+    return InvalidArgument(
+        "set_update_early: every rank computes {} micro-batches per step, and gradients are "
+        "complete after the last only; use one per rank or updates at the step's end",
+        resolved.micro_batches / num_ranks);
+  }
+  if (resolved.max_grad_norm > 0 || resolved.dtype == DType::kF16) {
+    return InvalidArgument(
+        "set_update_early: {} needs all gradients before the first update; leave one of the two "
+        "out",
+        resolved.max_grad_norm > 0 ? "clip_gradients" : "the loss scaling of f16");
+  }
+  return Status::Ok();
+}
+
 StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
   if (num_ranks < 1) return InvalidArgument("got {} ranks, expected at least 1", num_ranks);
   ResolvedConfig resolved;
@@ -136,6 +152,10 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
                              *max_grad_norm_);
     }
     resolved.max_grad_norm = *max_grad_norm_;
+  }
+  if (update_early_) {
+    ZG_RETURN_IF_ERROR(CheckUpdateEarly(num_ranks, resolved));
+    resolved.update_early = true;
   }
   return resolved;
 }

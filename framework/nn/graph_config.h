@@ -44,6 +44,7 @@ struct ResolvedConfig {
   ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
   std::vector<ScopePattern> recompute;
   double max_grad_norm = 0;  // 0: gradients are not clipped
+  bool update_early = false;
 };
 
 class GraphConfig {
@@ -63,9 +64,15 @@ class GraphConfig {
   void recompute(const std::string& modules) { recompute_.push_back(modules); }
 
   void set_reduce_every(ReduceEvery reduce_every) { reduce_every_ = reduce_every; }
+
   // Scales the gradients of a step so that the norm of all of them together is at most `max_norm`,
   // as torch.nn.utils.clip_grad_norm_ does.
   void clip_gradients(double max_norm) { max_grad_norm_ = max_norm; }
+
+  // Updates a bucket of parameters as soon as its gradient is complete, so that gradients need not
+  // all be alive together. Same bits. For one micro-batch per rank and step, and
+  // neither clipping nor f16, whose loss scaling looks at all gradients first.
+  void set_update_early(bool enabled = true) { update_early_ = enabled; }
 
   // OneFlow's form, with its meaning and defaults: stage 1 to 3 when `mode` is true, else 0; a
   // parameter stays whole when its shards would have fewer than `shard_min_size` elements.
@@ -80,7 +87,7 @@ class GraphConfig {
 
   // Errors: a value out of its range; a switch without those before it; enable_zero and the
   // switches asking for different stages; micro-batches that ranks cannot share evenly; a malformed
-  // pattern of modules.
+  // pattern of modules; early updates with what needs all gradients first.
   StatusOr<ResolvedConfig> Resolve(int num_ranks) const;
 
  private:
@@ -98,6 +105,7 @@ class GraphConfig {
 
   static StatusOr<int> StageOf(const Switches& switches);
   StatusOr<ZeroConfig> ResolveZero(int num_ranks) const;
+  static Status CheckUpdateEarly(int num_ranks, const ResolvedConfig& resolved);
 
   std::optional<ZeroConfig> zero_;    // at most one of
   std::optional<Enabled> enabled_;    // these two
@@ -107,6 +115,7 @@ class GraphConfig {
   ReduceEvery reduce_every_ = ReduceEvery::kMicroBatch;
   std::vector<std::string> recompute_;
   std::optional<double> max_grad_norm_;
+  bool update_early_ = false;
 };
 
 }  // namespace zg::nn

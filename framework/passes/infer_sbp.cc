@@ -5,6 +5,12 @@
 namespace zg {
 namespace {
 
+Status TooLarge(int num_ranks) {
+  return InvalidArgument(
+      "the parts of {} ranks have more than 2^56 elements together; use a smaller batch",
+      num_ranks);
+}
+
 // A data input becomes its logical value: the parts of all ranks of the axis "data" side by side.
 Status PlaceInput(Graph& graph, Node* node) {
   Value* value = node->outputs[0];
@@ -29,7 +35,10 @@ Status PlaceInput(Graph& graph, Node* node) {
   const int num_ranks = graph.mesh().axes()[axis].size;
   if (num_ranks == 1) return Status::Ok();
   value->sbp[axis] = sbp;
-  value->type.shape.set_dim(sbp.dim(), value->type.shape.dim(sbp.dim()) * num_ranks);
+  const int64_t local_size = value->type.shape.dim(sbp.dim());
+  if (local_size > Shape::kMaxElements / num_ranks) return with_context(TooLarge(num_ranks));
+  value->type.shape.set_dim(sbp.dim(), local_size * num_ranks);
+  if (!value->type.shape.IsValid()) return with_context(TooLarge(num_ranks));
   node->attributes.Set("shape", value->type.shape.dims());
   return Status::Ok();
 }
@@ -52,7 +61,12 @@ Status PlaceOutputs(Graph& graph, Node* node) {
   }
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
   if (!types.ok()) return types.status().WithContext(node->scope);
-  for (size_t i = 0; i < types->size(); ++i) node->outputs[i]->type = (*types)[i];
+  for (size_t i = 0; i < types->size(); ++i) {
+    if (!(*types)[i].shape.IsValid()) {
+      return TooLarge(graph.mesh().num_ranks()).WithContext("%" + node->outputs[i]->name);
+    }
+    node->outputs[i]->type = (*types)[i];
+  }
   return Status::Ok();
 }
 

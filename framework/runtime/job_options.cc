@@ -60,6 +60,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
                    "parameters per collective, in units of 2^20 bytes", "MB");
   flags->AddInt("shard-min-elements", &options->shard_min_elements, AtLeast(0),
                 "smaller parameters stay whole on every rank");
+  flags->AddBool("update-early", &options->update_early,
+                 "update parameters during backward, when their gradients are complete");
 
   flags->Section("Files");
   flags->AddString("init", &options->init, "initial parameters, a .safetensors file", "FILE");

@@ -30,7 +30,8 @@ struct JobOptions {
   double bucket_mb = 16;
   int64_t shard_min_elements = 0;
   std::string reduce_every = "micro-batch";
-  std::vector<std::string> recompute;                   // patterns of modules
+  std::vector<std::string> recompute;  // patterns of modules
+  bool update_early = false;
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.

@@ -176,6 +176,12 @@ TEST(GraphConfigTest, RejectsPatternsThatNoModuleHas) {
 }
 
 TEST(GraphConfigTest, RejectsMicroBatchesThatRanksCannotShare) {
+  EXPECT_EQ(ErrorOf([](GraphConfig& config) {
+              config.set_micro_batches(8);
+              config.set_update_early();
+            }),
+            "set_update_early: every rank computes 2 micro-batches per step, and gradients are "
+            "complete after the last only; use one per rank or updates at the step's end");
   EXPECT_EQ(ErrorOf([](GraphConfig& config) { config.set_micro_batches(0); }),
             "set_micro_batches: got 0, expected at least 1");
   EXPECT_EQ(ErrorOf([](GraphConfig& config) { config.set_micro_batches(6); }),

@@ -146,6 +146,22 @@ TEST(JobPlan, MessagesNeedABuffer) {
   EXPECT_EQ(PlanOrDie(options).peak_bytes, PlanOrDie(TinyGpt()).peak_bytes);
 }
 
+TEST(JobPlan, EarlyUpdatesFreeGradients) {
+  PlanOptions options;
+  options.model = "recipe";
+  options.layers = 8;
+  options.width = 256;
+  options.bucket_mb = 0.25;
+  options = OnRanks(options, 2, 1);
+  const JobPlan late = PlanOrDie(options);
+  options.update_early = true;
+  const JobPlan early = PlanOrDie(options);
+  const int gradients = static_cast<int>(MemoryCategory::kGradients);
+  EXPECT_LT(4 * early.category_bytes[gradients], late.category_bytes[gradients]);
+  EXPECT_LT(early.peak_bytes, late.peak_bytes);
+  EXPECT_EQ(early.sent_bytes, late.sent_bytes);
+}
+
 TEST(JobPlan, TheScheduleIsTheStep) {
   const JobPlan plan = PlanOrDie(TinyGpt());
   std::vector<std::string> sections;
@@ -290,6 +306,15 @@ TEST(FindFit, ASmallerMicroBatchKeepsTheSamplesOfAStep) {
   EXPECT_EQ(fit->options.batch, 3);
   EXPECT_EQ(fit->options.micro_batches, 8);
   EXPECT_LT(fit->peak_bytes, budget);
+}
+
+TEST(FindFit, EarlyUpdatesKeepTheMicroBatch) {
+  PlanOptions options = OnRanks(TinyGpt(), 2, 0);
+  options.update_early = true;
+  const StatusOr<JobPlan> none = FindFit(options, 100'000);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.status().message().find(" --batch 2, "), std::string::npos)
+      << none.status().message();
 }
 
 TEST(FindFit, SaysByHowMuchAndWhatWouldFit) {

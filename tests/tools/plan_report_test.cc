@@ -73,7 +73,9 @@ TEST(PlanOptions, Errors) {
   EXPECT_EQ(ErrorOf({"--params", "1e9", "--batch", "2"}),
             "--batch: --params asks for the paper's formulas, which know no model; give one of "
             "them");
-  EXPECT_EQ(ErrorOf({"--params", "-1"}), "--params: got '-1', expected a number > 0");
+  EXPECT_EQ(ErrorOf({"--params", "-1"}), "--params: got '-1', expected a number > 0 and <= 1e+18");
+  EXPECT_EQ(ErrorOf({"--batch", "2000000000"}),
+            "--batch: got '2000000000', expected a whole number from 1 to 1000000000");
   EXPECT_EQ(ErrorOf({"--json", "/no/such/directory/p.json"}),
             "--json: /no/such/directory/p.json: directory /no/such/directory does not exist; "
             "create it first");

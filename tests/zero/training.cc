@@ -140,6 +140,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   graph.config().set_reduce_every(config.reduce_every);
   if (!config.recompute.empty()) graph.config().recompute(config.recompute);
   if (config.max_grad_norm > 0) graph.config().clip_gradients(config.max_grad_norm);
+  graph.config().set_update_early(config.update_early);
   zero::TrainerOptions options;
   options.seed = kSeed;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,

@@ -28,6 +28,7 @@ struct RunConfig {
   nn::ReduceEvery reduce_every = nn::ReduceEvery::kMicroBatch;
   std::string recompute = {};  // patterns of modules
   double max_grad_norm = 0;    // 0: gradients are not clipped
+  bool update_early = false;
 };
 
 // What a run ends with on one rank; digests and the sum on rank 0 only.

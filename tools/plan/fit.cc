@@ -22,6 +22,8 @@ std::vector<Choice> Choices(const PlanOptions& options) {
   std::vector<Choice> choices;
   for (int64_t batch = options.batch; batch >= 1; --batch) {
     if (options.batch % batch != 0) continue;
+    // Early updates need one micro-batch per rank, so a smaller one cannot be made up for.
+    if (options.update_early && batch != options.batch) break;
     for (const bool recompute : {false, true}) {
       if (recompute && !can_recompute) continue;
       for (int stage = 0; stage <= (options.ranks == 1 ? 0 : 3); ++stage) {

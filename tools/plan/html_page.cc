@@ -33,6 +33,7 @@ const char kHtmlPage[] = R"PAGE(<!DOCTYPE html>
 <div id="legend"></div>
 <svg id="picture" role="img" aria-label="Bytes alive at each node of the step, by category"></svg>
 <p id="moment"></p>
+<p id="under">The picture names the buffer under the pointer.</p>
 <div id="columns">
   <div><b>Alive at this node</b>
     <div class="rows"><table id="alive"><thead><tr><th>buffer</th><th>category</th>
@@ -146,6 +147,25 @@ function show(index, scrolls) {
   byId("alive").tBodies[0].replaceChildren(...shown);
 }
 
+// Buffers of one category lie on one another in the order of their births.
+function bufferAt(index, bytes) {
+  const alive = plan.nodes[index][ALIVE];
+  const category = alive.findIndex((_, c) => bytes < sum(alive.slice(0, c + 1)));
+  if (bytes < 0 || category < 0) return undefined;
+  let rest = bytes - sum(alive.slice(0, category));
+  return plan.buffers
+      .filter(b => b[1] === category && b[3] <= index && index <= b[4])
+      .sort((a, b) => a[3] - b[3])
+      .find(b => (rest -= b[2]) < 0);
+}
+
+function nameUnder(index, bytes) {
+  const buffer = bufferAt(index, bytes);
+  byId("under").textContent = buffer === undefined ? "nothing is alive here" :
+      `%${buffer[0]}: ${plan.categories[buffer[1]]}, ${formatBytes(buffer[2])}, alive from node ` +
+      `${buffer[3] + 1} to ${buffer[4] + 1}`;
+}
+
 byId("title").textContent = plan.title;
 document.title = plan.title;
 byId("text").textContent = plan.text;
@@ -166,9 +186,13 @@ byId("schedule").tBodies[0].append(...scheduleRows);
 draw();
 show(plan.peak_node, true);
 picture.addEventListener("mousemove", event => {
-  const position = event.clientX - picture.getBoundingClientRect().left;
-  const index = Math.floor((position - left) / (width - left) * plan.nodes.length);
-  show(Math.min(Math.max(index, 0), plan.nodes.length - 1), true);
+  const corner = picture.getBoundingClientRect();
+  const across = (event.clientX - corner.left - left) / (width - left);
+  const up = (height - bottom - (event.clientY - corner.top)) / (height - bottom - topMargin);
+  const node = Math.floor(across * plan.nodes.length);
+  const index = Math.min(Math.max(node, 0), plan.nodes.length - 1);
+  show(index, true);
+  nameUnder(index, up * most);
 });
 window.addEventListener("resize", () => {
   const index = here;

@@ -61,6 +61,7 @@ Status TraceModel(const PlanOptions& options, nn::Graph* graph) {
   for (const std::string& modules : options.recompute) config.recompute(modules);
   config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
                                                          : nn::ReduceEvery::kMicroBatch);
+  config.set_update_early(options.update_early);
   if (options.clip_norm > 0) config.clip_gradients(options.clip_norm);
   return graph->status();
 }

@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kMaxRanks = 1 << 20;
 constexpr double kMaxBucketMb = 1 << 20;
+constexpr double kMaxCount = 1e9;  // of samples or micro-batches
+constexpr double kMaxParameters = 1e18;
 
 // Flags that only one model has.
 struct SizeFlag {
@@ -85,6 +87,7 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "recompute",
                            "reduce-every",
                            "clip-norm",
+                           "update-early",
                            "comm",
                            "fit",
                            "html"}) {
@@ -131,8 +134,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   flags->AddInt("zero", &options->zero_stage, Between(0, 3),
                 "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
                 "STAGE");
-  flags->AddInt("batch", &options->batch, AtLeast(1), "samples per micro-batch");
-  flags->AddInt("micro-batches", &options->micro_batches, AtLeast(0),
+  flags->AddInt("batch", &options->batch, Between(1, kMaxCount), "samples per micro-batch");
+  flags->AddInt("micro-batches", &options->micro_batches, Between(0, kMaxCount),
                 "micro-batches per step over all ranks; 0 for one per rank");
   flags->AddDouble("bucket-mb", &options->bucket_mb, {0, kMaxBucketMb, /*without_min=*/true},
                    "parameters per collective, in units of 2^20 bytes", "MB");
@@ -146,6 +149,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
                    "when gradients are summed over the ranks");
   flags->AddDouble("clip-norm", &options->clip_norm, AtLeast(0),
                    "limit of the gradients' norm; 0: none");
+  flags->AddBool("update-early", &options->update_early,
+                 "update parameters during backward, when their gradients are complete");
   flags->AddChoice(
       "comm", &options->comm, {"shared", "messages"},
       "how ranks talk: memory of one host, or messages between hosts, which take room");
@@ -162,7 +167,7 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
                  "plan every stage, and warn where a higher one needs more");
   flags->AddString("fit", &options->fit,
                    "find the smallest stage and largest micro-batch that need no more", "BYTES");
-  flags->AddDouble("params", &options->num_parameters, Above(0),
+  flags->AddDouble("params", &options->num_parameters, {0, kMaxParameters, /*without_min=*/true},
                    "no model but the ZeRO paper's formulas for so many parameters", "COUNT");
 
   flags->Section("Files");

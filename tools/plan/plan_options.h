@@ -34,6 +34,7 @@ struct PlanOptions {
   std::vector<std::string> recompute;        // patterns of modules
   std::string reduce_every = "micro-batch";  // or step
   double clip_norm = 0;                      // 0: gradients are not clipped
+  bool update_early = false;
 
   std::string comm = "shared";  // how ranks talk: by shared memory or by messages
 

@@ -1,0 +1,101 @@
+#include "zero/update_early.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "zero/update_nodes.h"
+
+namespace zg::zero {
+namespace {
+
+class Mover {
+ public:
+  explicit Mover(Graph* graph)
+      : graph_(*graph),
+        backward_(graph->section(SectionKind::kBackward)),
+        update_(graph->section(SectionKind::kUpdate)) {}
+
+  bool Move(Node* update) {
+    const std::unordered_set<Node*> group = GroupOf(update);
+    std::vector<Node*> ordered;
+    for (Node* node : update_->nodes) {
+      if (group.count(node) == 0) continue;
+      if (node != update && node->op->is_update) return false;  // they share something
+      ordered.push_back(node);
+    }
+    Node* after = LastBefore(ordered);
+    if (after == nullptr) return false;
+    for (Node* node : ordered) {
+      graph_.MoveAfter(node, after);
+      after = node;
+    }
+    return true;
+  }
+
+ private:
+  // What is connected with the node inside the update section.
+  std::unordered_set<Node*> GroupOf(Node* update) const {
+    std::unordered_set<Node*> group = {update};
+    std::vector<Node*> open = {update};
+    const auto add = [&](Node* node) {
+      if (node->section == update_ && group.insert(node).second) open.push_back(node);
+    };
+    while (!open.empty()) {
+      const Node* node = open.back();
+      open.pop_back();
+      for (const Value* input : node->inputs) add(input->producer);
+      for (const Value* output : node->outputs) {
+        for (Node* user : output->users) add(user);
+      }
+    }
+    return group;
+  }
+
+  // The last node of backward that makes what the group reads or reads what it overwrites.
+  Node* LastBefore(const std::vector<Node*>& group) const {
+    std::unordered_set<const Node*> before;
+    for (const Node* node : group) {
+      for (const Value* input : node->inputs) before.insert(input->producer);
+      if (node->op->name == "assign") AddReaders(*node->inputs[0], &before);
+    }
+    for (const Node* node : update_->nodes) {  // reads the old value after backward
+      const bool in_group = std::find(group.begin(), group.end(), node) != group.end();
+      if (!in_group && before.count(node) != 0) return nullptr;
+    }
+    const auto last = std::find_if(backward_->nodes.rbegin(), backward_->nodes.rend(),
+                                   [&](const Node* node) { return before.count(node) != 0; });
+    return last == backward_->nodes.rend() ? nullptr : *last;
+  }
+
+  // Those of views read the variable's memory too.
+  static void AddReaders(const Value& value, std::unordered_set<const Node*>* readers) {
+    for (const Node* user : value.users) {
+      readers->insert(user);
+      if (user->op->name == "bucket_view" || user->op->name == "local_slice") {
+        AddReaders(*user->outputs[0], readers);
+      }
+    }
+  }
+
+  Graph& graph_;
+  Section* backward_;
+  Section* update_;
+};
+
+}  // namespace
+
+StatusOr<bool> UpdateEarly::Run(Graph& graph) const {
+  const int64_t micro_steps = graph.micro_batches() / graph.mesh().num_ranks();
+  if (micro_steps != 1) {
+    return InvalidArgument(
+        "every rank computes {} micro-batches per step, and gradients are complete after the last "
+        "only; use one micro-batch per rank",
+        micro_steps);
+  }
+  Mover mover(&graph);
+  bool changed = false;
+  for (Node* update : UpdateNodes(graph)) changed = mover.Move(update) || changed;
+  return changed;
+}
+
+}  // namespace zg::zero
