@@ -313,7 +313,7 @@ TEST(FindFit, EarlyUpdatesKeepTheMicroBatch) {
   options.update_early = true;
   const StatusOr<JobPlan> none = FindFit(options, 100'000);
   ASSERT_FALSE(none.ok());
-  EXPECT_NE(none.status().message().find(" --batch 2, "), std::string::npos)
+  EXPECT_NE(none.status().message().find(" --batch 2 --micro-batches 2 "), std::string::npos)
       << none.status().message();
 }
 

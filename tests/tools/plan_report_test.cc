@@ -193,7 +193,7 @@ TEST(TextReport, HasEverything) {
   for (const char* part :
        {"gpt: 2 layers, 6 heads, 24 channels, context 12, vocabulary 256; ",
         "fits into 1.0 MB: --zero 3 --batch 2 --micro-batches 2\n",
-        "2 ranks, ZeRO stage 3, 2 micro-batches of 2 samples per step\n", "memory per rank",
+        "2 ranks, ZeRO stage 3, 2 micro-batches of 2 samples per step, f32\n", "memory per rank",
         "optimizer_state", "lower bound", "most bytes are alive, ", "sent per rank and step",
         "all_gather", "computing at 100 GFLOP/s", "whole on every rank:",
         "fewer than 50 elements (--shard-min-elements)", "  stage  parameters", "compiled in "}) {
