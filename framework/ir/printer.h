@@ -13,7 +13,8 @@
 //
 // An output shows its logical type, its placement once it has one, and its memory category unless
 // that is activations. Attributes stand in name order, without those that have their default. The
-// comment is the node's scope. Empty sections are left out, but for eval sections.
+// comment is the node's scope. A tensor that holds another one, rounded to its own dtype, ends with
+// `copy_of "hidden.weight"`. Empty sections are left out, but for eval sections.
 #pragma once
 
 #include <string>

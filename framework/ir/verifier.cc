@@ -192,9 +192,21 @@ class Verifier {
       if (!names.insert(tensor.name).second) {
         return error(InvalidArgument("two tensors have this name"));
       }
-      if (!tensor.copy_of.empty() && graph_.FindTensor(tensor.copy_of) == nullptr) {
-        return error(
-            InvalidArgument("it is a copy of \"{}\", which does not exist", tensor.copy_of));
+      if (!tensor.copy_of.empty()) {
+        const StoredTensor* original = graph_.FindTensor(tensor.copy_of);
+        if (original == nullptr) {
+          return error(
+              InvalidArgument("it is a copy of \"{}\", which does not exist", tensor.copy_of));
+        }
+        if (!original->copy_of.empty()) {
+          return error(
+              InvalidArgument("it is a copy of \"{}\", which is a copy itself", tensor.copy_of));
+        }
+        if (original->type.shape != tensor.type.shape) {
+          return error(InvalidArgument("{} is a copy of \"{}\", {}, expected the same shape",
+                                       tensor.type.ToString(), tensor.copy_of,
+                                       original->type.ToString()));
+        }
       }
       const Value* storage = tensor.storage;
       if (section_of_.count(storage) == 0 || storage->producer->op->name != "variable") {

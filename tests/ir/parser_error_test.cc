@@ -216,6 +216,12 @@ TEST_F(ParserErrorTest, Tensors) {
             "graph:6:36: got the end of the line, expected ')'");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init ones()"),
             "graph:6:32: got '(', expected the end of the line");
+  EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init ones copy_of"),
+            "graph:6:40: got the end of the line, expected a tensor's name in quotes");
+  EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init ones copy_of w"),
+            "graph:6:41: got 'w', expected a tensor's name in quotes");
+  EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init ones copy_of \"w\" x"),
+            "graph:6:45: got 'x', expected the end of the line");
 }
 
 TEST_F(ParserErrorTest, TheSourceIsNamed) {

@@ -32,6 +32,7 @@ variables:
     tensor "w.exp_avg" bf16[4,8] at 0 init zeros
     tensor "b.exp_avg" bf16[4] at 32 init uniform(0.5)
     tensor "g.exp_avg" bf16[] at 36 init ones
+    tensor "a \"b\"" bf16[3,4] at 40 init normal(0.02) copy_of "hidden.weight"
   %gamma: f32[3] {B} @parameters = variable (dtype="f32", shape=[3])
 forward:
   %x: f32[16,4] {S(0)} = input (dtype="f32", name="x", shape=[16,4])
@@ -71,6 +72,9 @@ TEST_F(TextTest, TheParsedGraphHasWhatTheTextSays) {
   EXPECT_EQ(tensor->storage, graph.FindValue("bucket0"));
   EXPECT_EQ(tensor->offset_elements, 32);
   EXPECT_EQ(tensor->initializer, Initializer::Uniform(0.5));
+  EXPECT_EQ(tensor->copy_of, "");
+  ASSERT_NE(graph.FindTensor("a \"b\""), nullptr);
+  EXPECT_EQ(graph.FindTensor("a \"b\"")->copy_of, "hidden.weight");
   EXPECT_EQ(graph.FindValue("n.2")->output_index, 2);
   EXPECT_EQ(ToString(graph.FindValue("n.2")->sbp), "{S(0)}");
 }

@@ -204,6 +204,27 @@ TEST_F(VerifierTest, TensorNamesAreUnique) {
   EXPECT_EQ(TextError(text), "tensor \"w\": two tensors have this name");
 }
 
+TEST_F(VerifierTest, TensorsAreCopiesOfOriginals) {
+  const auto error_of = [](const std::string& copies) {
+    return TextError(R"(graph "g" mesh(data=2) micro_batches=2
+variables:
+  %b: f32[64] = variable (dtype="f32", shape=[64])
+    tensor "w" f32[4,8] at 0 init zeros
+  %h: bf16[64] = variable (dtype="bf16", shape=[64])
+)" + copies);
+  };
+  const std::string good = "    tensor \"w.bf16\" bf16[4,8] at 0 init zeros copy_of \"w\"\n";
+  EXPECT_EQ(error_of(good), "no error");
+  EXPECT_EQ(error_of("    tensor \"w.bf16\" bf16[4,8] at 0 init zeros copy_of \"v\"\n"),
+            "tensor \"w.bf16\": it is a copy of \"v\", which does not exist");
+  EXPECT_EQ(error_of("    tensor \"w.bf16\" bf16[8,4] at 0 init zeros copy_of \"w\"\n"),
+            "tensor \"w.bf16\": bf16[8,4] is a copy of \"w\", f32[4,8], expected the same shape");
+  EXPECT_EQ(error_of(good + "    tensor \"again\" bf16[4,8] at 32 init zeros copy_of \"w.bf16\"\n"),
+            "tensor \"again\": it is a copy of \"w.bf16\", which is a copy itself");
+  EXPECT_EQ(error_of("    tensor \"self\" bf16[4,8] at 0 init zeros copy_of \"self\"\n"),
+            "tensor \"self\": it is a copy of \"self\", which is a copy itself");
+}
+
 TEST_F(VerifierTest, TensorsAreStoredInVariables) {
   Graph graph = MustParse(kGood);
   graph.tensors()[0].storage = graph.FindValue("x");

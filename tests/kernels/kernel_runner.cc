@@ -9,6 +9,7 @@
 
 #include "framework/base/random.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/tensor/half.h"
 
 namespace zg::testing {
 namespace {
@@ -78,7 +79,11 @@ KernelRunner::KernelRunner(const std::string& op, std::vector<TensorType> inputs
 
 void KernelRunner::SetInput(int i, const std::vector<float>& values) {
   ZG_CHECK(static_cast<int64_t>(values.size()) == spec_.call.inputs[i].shape.num_elements());
-  std::copy(values.begin(), values.end(), static_cast<float*>(inputs_[i]->data()));
+  WithFloatType(spec_.call.inputs[i].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    std::transform(values.begin(), values.end(), static_cast<T*>(inputs_[i]->data()),
+                   [](float value) { return FromF32<T>(value); });
+  });
 }
 
 void KernelRunner::SetInput(int i, const std::vector<int64_t>& values) {
@@ -103,7 +108,11 @@ Status KernelRunner::Run() {
 
 std::vector<float> KernelRunner::output(int i) const {
   std::vector<float> values(spec_.outputs[i].shape.num_elements());
-  std::memcpy(values.data(), output_pointers_[i], values.size() * sizeof(float));
+  WithFloatType(spec_.outputs[i].dtype, [&](auto zero) {
+    const auto* const elements = static_cast<const decltype(zero)*>(output_pointers_[i]);
+    std::transform(elements, elements + values.size(), values.begin(),
+                   [](auto element) { return ToF32(element); });
+  });
   return values;
 }
 

@@ -19,6 +19,7 @@
 namespace zg::testing {
 
 inline TensorType F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
+inline TensorType BF16(Shape shape) { return {DType::kBF16, std::move(shape)}; }
 inline TensorType I64(Shape shape) { return {DType::kI64, std::move(shape)}; }
 
 // Values in [low, high), the same for the same seed.
@@ -46,7 +47,7 @@ class KernelRunner {
                std::vector<TensorType> outputs, Attributes attributes, int64_t misalignment = 0);
 
   StepContext& step() { return step_; }
-  void SetInput(int i, const std::vector<float>& values);
+  void SetInput(int i, const std::vector<float>& values);  // rounded to the input's dtype
   void SetInput(int i, const std::vector<int64_t>& values);
   // From now on output `output` is the memory of input `input`.
   void PutInPlace(int output, int input);

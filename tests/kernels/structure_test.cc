@@ -22,6 +22,15 @@ TEST(BucketPack, CopiesAndZeroesTheRest) {
   EXPECT_EQ(runner.output(0), (std::vector<float>{0, 1, 2, 0, 0, 3, 4, 5, 0, 0}));
 }
 
+TEST(BucketPack, CopiesHalves) {
+  KernelRunner runner("bucket_pack", {BF16({2}), BF16({3})}, {BF16({8})},
+                      {{"offsets", std::vector<int64_t>{1, 4}}, {"size", int64_t{8}}});
+  runner.SetInput(0, std::vector<float>{1, 2});
+  runner.SetInput(1, std::vector<float>{3, 4, 5});
+  ASSERT_TRUE(runner.Run().ok());
+  EXPECT_EQ(runner.output(0), (std::vector<float>{0, 1, 2, 0, 3, 4, 5, 0}));
+}
+
 TEST(BucketPack, LeavesWhatIsInPlace) {
   KernelRunner runner("bucket_pack", {F32({2})}, {F32({2})},
                       {{"offsets", std::vector<int64_t>{0}}, {"size", int64_t{2}}});
@@ -42,6 +51,34 @@ TEST(Accumulate, OverwritesFirstThenAdds) {
   runner.step().first_micro_step = false;
   ASSERT_TRUE(runner.Run().ok());
   EXPECT_EQ(runner.output(0), (std::vector<float>{2, 4, 6}));
+}
+
+// More elements than are widened at once; sums have bits that bf16 has not.
+TEST(Accumulate, AddsHalvesInF32) {
+  for (const int64_t count : {1, 2048, 4603}) {
+    KernelRunner runner("accumulate", {F32({count}), BF16({count})}, {F32({count})}, {});
+    EXPECT_EQ(runner.kernel().workspace_bytes(), 0);
+    std::vector<float> expected(count), term(count);
+    for (int64_t i = 0; i < count; ++i) term[i] = static_cast<float>(i % 256);  // exact in bf16
+    runner.PutInPlace(0, 0);
+    runner.SetInput(1, term);
+    for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
+      runner.step().first_micro_step = micro_batch == 0;
+      ASSERT_TRUE(runner.Run().ok());
+      for (int64_t i = 0; i < count; ++i) expected[i] += term[i];
+      EXPECT_EQ(runner.output(0), expected);
+    }
+  }
+}
+
+TEST(Accumulate, AnAccumulatorInHalvesIsRounded) {
+  KernelRunner runner("accumulate", {BF16({2}), BF16({2})}, {BF16({2})}, {});
+  runner.SetInput(0, std::vector<float>{256, 2});
+  runner.SetInput(1, std::vector<float>{1, 3});
+  runner.PutInPlace(0, 0);
+  runner.step().first_micro_step = false;
+  ASSERT_TRUE(runner.Run().ok());
+  EXPECT_EQ(runner.output(0), (std::vector<float>{256, 5}));  // 257 lies between 256 and 258
 }
 
 }  // namespace

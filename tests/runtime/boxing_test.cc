@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
+#include <vector>
 
 #include "framework/comm/in_process.h"
 #include "framework/ir/parser.h"
@@ -14,6 +14,7 @@
 #include "framework/ops/register_all_ops.h"
 #include "framework/passes/insert_collectives.h"
 #include "framework/runtime/executor.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
@@ -41,46 +42,60 @@ INSTANTIATE_TEST_SUITE_P(Cells, BoxingTest, ::testing::ValuesIn([] {
                          });
 
 // On one rank everything is B, as infer-sbp has it.
-std::string Program(const Cell& cell, int ranks) {
+std::string Program(const Cell& cell, DType dtype, int ranks) {
   const std::string from = ranks == 1 ? "B" : cell.from;
   const std::string to = ranks == 1 ? "B" : cell.to;
   return fmt::format(
       "graph \"boxing\" mesh(data={0}) micro_batches={0}\n"
       "variables:\n"
-      "  %x: f32[12,24,12] {{B}} @parameters = variable (dtype=\"f32\", shape=[12,24,12])\n"
-      "    tensor \"x\" f32[12,24,12] at 0 init zeros\n"
+      "  %x: {3}[12,24,12] {{B}} @parameters = variable (dtype=\"{3}\", shape=[12,24,12])\n"
+      "    tensor \"x\" {3}[12,24,12] at 0 init zeros\n"
       "eval \"box\":\n"
-      "  %from: f32[12,24,12] {{{1}}} = place %x (sbp=\"{{{1}}}\")\n"
-      "  %to: f32[12,24,12] {{{2}}} = place %from (sbp=\"{{{2}}}\")\n"
-      "  %back: f32[12,24,12] {{B}} = place %to (sbp=\"{{B}}\")\n"
+      "  %from: {3}[12,24,12] {{{1}}} = place %x (sbp=\"{{{1}}}\")\n"
+      "  %to: {3}[12,24,12] {{{2}}} = place %from (sbp=\"{{{2}}}\")\n"
+      "  %back: {3}[12,24,12] {{B}} = place %to (sbp=\"{{B}}\")\n"
       "  output %back (name=\"y\")\n",
-      ranks, from, to);
+      ranks, from, to, DTypeName(dtype));
 }
 
-Status RunCell(const Cell& cell, Communicator& communicator) {
-  ZG_ASSIGN_OR_RETURN(Graph graph, Parse(Program(cell, communicator.size())));
+// Whole numbers, each of them another one in f32; what bf16 rounds them to differs enough.
+std::vector<std::byte> Values(DType dtype, int64_t count) {
+  std::vector<std::byte> bytes(count * SizeOf(dtype));
+  WithFloatType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < count; ++i) {
+      const T value = FromF32<T>(static_cast<float>(i + 1));
+      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+    }
+  });
+  return bytes;
+}
+
+Status RunCell(const Cell& cell, DType dtype, Communicator& communicator) {
+  ZG_ASSIGN_OR_RETURN(Graph graph, Parse(Program(cell, dtype, communicator.size())));
   ZG_RETURN_IF_ERROR(InsertCollectives().Run(graph).status());
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                       Executor::Create(&graph, CpuKernels(), &communicator, {}));
   const Executor::LocalPart x = executor->LocalPartOf(graph.tensors()[0]);
-  std::vector<float> expected(x.count);
-  std::iota(expected.begin(), expected.end(), 1.0f);
+  const std::vector<std::byte> expected = Values(dtype, x.count);
   std::copy(expected.begin(), expected.end(), x.data);
   ZG_RETURN_IF_ERROR(communicator.Barrier("values are set"));
   ZG_RETURN_IF_ERROR(executor->RunEval("box"));
   ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* output, executor->Output("box", "y"));
-  std::vector<float> got(expected.size());
-  std::memcpy(got.data(), output->data(), output->size());
-  return got == expected ? Status::Ok()
-                         : InvalidArgument("rank {} got another value", communicator.rank());
+  return *output == expected ? Status::Ok()
+                             : InvalidArgument("rank {} got another value", communicator.rank());
 }
 
 TEST_P(BoxingTest, KeepsTheValueOnOneToFourRanks) {
   RegisterAllOps();
-  for (int ranks : {1, 2, 3, 4}) {
-    const Status status = RunRanks(
-        ranks, [](Communicator& communicator) { return RunCell(GetParam(), communicator); });
-    EXPECT_TRUE(status.ok()) << ranks << " ranks: " << status.message();
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (int ranks : {1, 2, 3, 4}) {
+      const Status status = RunRanks(ranks, [dtype](Communicator& communicator) {
+        return RunCell(GetParam(), dtype, communicator);
+      });
+      EXPECT_TRUE(status.ok()) << DTypeName(dtype) << ", " << ranks
+                               << " ranks: " << status.message();
+    }
   }
 }
 

@@ -62,51 +62,43 @@ class BucketPack : public Kernel {
   std::vector<Part> parts_;  // in the order of their offsets, as the op's shape rule demands
 };
 
-// 16-bit terms are widened a block at a time.
+// The accumulator is in f32; a 16-bit gradient is widened, a block at a time.
 class Accumulate : public Kernel {
  public:
   explicit Accumulate(const KernelSpec& spec)
-      : term_dtype_(spec.call.inputs[1].dtype),
+      : gradient_dtype_(spec.call.inputs[1].dtype),
         num_elements_(spec.outputs[0].shape.num_elements()) {}
 
-  int64_t workspace_bytes() const override {
-    if (term_dtype_ == DType::kF32) return 0;
-    return kElementwiseBlock * static_cast<int64_t>(sizeof(float));
-  }
-
   Status Run(const KernelArguments& arguments) override {
-    if (term_dtype_ != DType::kF32) return RunHalf(arguments);
     const float* const accumulator = arguments.input<float>(0);
-    const float* const gradient = arguments.input<float>(1);
+    const char* const gradient = arguments.input<char>(1);
     float* const out = arguments.output<float>(0);
-    if (!arguments.step->first_micro_step) {
-      const float* const inputs[] = {accumulator, gradient};
-      add_->run(inputs, 0.0f, num_elements_, out);
-    } else if (gradient != out) {
-      std::memcpy(out, gradient, num_elements_ * sizeof(float));
+    if (arguments.step->first_micro_step) {
+      if (arguments.inputs[1] == out) return Status::Ok();
+      ConvertFloats(gradient_dtype_, gradient, DType::kF32, out, num_elements_);
+    } else if (gradient_dtype_ == DType::kF32) {
+      Add(accumulator, arguments.input<float>(1), num_elements_, out);
+    } else {
+      constexpr int64_t kBlock = 2048;
+      float widened[kBlock];
+      for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
+        const int64_t count = std::min(kBlock, num_elements_ - begin);
+        ConvertFloats(gradient_dtype_, gradient + begin * SizeOf(gradient_dtype_), DType::kF32,
+                      widened, count);
+        Add(accumulator + begin, widened, count, out + begin);
+      }
     }
     return Status::Ok();
   }
 
  private:
-  Status RunHalf(const KernelArguments& arguments) {
-    const char* const terms = arguments.input<char>(1);
-    float* const out = arguments.output<float>(0);
-    float* const block = static_cast<float*>(arguments.workspace);
-    const bool is_first = arguments.step->first_micro_step;
-    for (int64_t begin = 0; begin < num_elements_; begin += kElementwiseBlock) {
-      const int64_t count = std::min(kElementwiseBlock, num_elements_ - begin);
-      ConvertFloats(term_dtype_, terms + begin * SizeOf(term_dtype_), DType::kF32,
-                    is_first ? out + begin : block, count);
-      if (is_first) continue;
-      const float* const inputs[] = {arguments.input<float>(0) + begin, block};
-      add_->run(inputs, 0.0f, count, out + begin);
-    }
-    return Status::Ok();
+  void Add(const float* sum, const float* term, int64_t count, float* out) const {
+    const float* const inputs[] = {sum, term};
+    add_->run(inputs, 0.0f, count, out);
   }
 
   const ElementwiseOp* const add_ = FindElementwiseOp("add");
-  const DType term_dtype_;
+  const DType gradient_dtype_;
   const int64_t num_elements_;
 };
 
@@ -117,7 +109,10 @@ void RegisterStructureKernels(KernelRegistry& registry) {
   registry.Register("bucket_pack", [](const KernelSpec& spec) -> StatusOr<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(std::make_unique<BucketPack>(spec));
   });
-  registry.Register("accumulate", MakeKernel<Accumulate>);
+  registry.Register("accumulate", [](const KernelSpec& spec) {
+    const bool is_f32 = spec.outputs[0].dtype == DType::kF32;
+    return is_f32 ? MakeKernel<Accumulate>(spec) : MakeKernel<Accumulate>(spec);
+  });
 }
 
 }  // namespace zg
