@@ -12,6 +12,11 @@ StatusOr<Types> TypeOfResult(const OpCall& call) {
   const TensorType& term = call.inputs[0];
   const TensorType& result = call.inputs.back();
   const bool widens = result.dtype == DType::kF32 && IsFloat(term.dtype);
+  const bool accumulates = call.inputs.size() == 2;
+  if (accumulates && SizeOf(result.dtype) == 2) {
+    return InvalidArgument("{}: got an accumulator of type {}, expected f32", call.op->name,
+                           result.ToString());
+  }
   if (term.shape != result.shape || (term.dtype != result.dtype && !widens)) {
     return InvalidArgument("{}: got an accumulator of type {}, expected {}", call.op->name,
                            result.ToString(), term.ToString());

@@ -194,10 +194,12 @@ OpDef Accumulate() {
       "the terms of all ranks are folded in, in rank order.";
   op.min_inputs = op.max_inputs = 2;
   op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
-    // Sums of 16-bit terms are in f32.
-    const DType sum = call.inputs[0].dtype;
-    if (call.inputs[0].shape != call.inputs[1].shape ||
-        (sum != call.inputs[1].dtype && (sum != DType::kF32 || !IsFloat(call.inputs[1].dtype)))) {
+    // Sums are in f32, of 16-bit terms as well.
+    if (call.inputs[0].dtype != DType::kF32) {
+      return InvalidArgument("accumulate: got an accumulator of type {}, expected f32",
+                             call.inputs[0].ToString());
+    }
+    if (call.inputs[0].shape != call.inputs[1].shape || !IsFloat(call.inputs[1].dtype)) {
       return InvalidArgument(
           "accumulate: got a value of type {}, expected the accumulator's type {}",
           call.inputs[1].ToString(), call.inputs[0].ToString());
