@@ -6,38 +6,13 @@
 
 #include <algorithm>
 
+#include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
 namespace zg::testing {
 namespace {
 
 constexpr const char* kModelNames[] = {"mlp", "classifier", "gpt"};
-
-RunResult TrainOrDie(const RunConfig& config) {
-  StatusOr<RunResult> result = Train(config);
-  EXPECT_TRUE(result.ok()) << result.status().message();
-  return result.ok() ? *result : RunResult();
-}
-
-void ExpectSameBits(const RunResult& a, const RunResult& b) {
-  EXPECT_EQ(a.grad_norms, b.grad_norms);
-  EXPECT_EQ(a.losses, b.losses);
-  EXPECT_EQ(a.param_sha256, b.param_sha256);
-  EXPECT_EQ(a.optimizer_sha256, b.optimizer_sha256);
-}
-
-void ExpectPlanIsMeasured(const RunResult& result, int steps) {
-  EXPECT_EQ(result.predicted, result.measured);
-  EXPECT_EQ(result.predicted_peak, result.measured_peak);
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
-    const std::string name(CollectiveName(static_cast<CollectiveKind>(i)));
-    const auto predicted = result.predicted_traffic.find(name);
-    const PredictedTraffic expected =
-        predicted == result.predicted_traffic.end() ? PredictedTraffic() : predicted->second;
-    EXPECT_EQ(expected.count * steps, result.measured_traffic[i].count) << name;
-    EXPECT_EQ(expected.bytes * steps, result.measured_traffic[i].bytes) << name;
-  }
-}
 
 class ClipGradientsTest : public ::testing::TestWithParam<TestModel> {
  protected:

@@ -14,6 +14,7 @@ RunResult TrainOrDie(const RunConfig& config) {
 
 void ExpectSameBits(const RunResult& a, const RunResult& b) {
   EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.grad_norms, b.grad_norms);
   EXPECT_EQ(a.param_sha256, b.param_sha256);
   EXPECT_EQ(a.optimizer_sha256, b.optimizer_sha256);
 }
