@@ -23,13 +23,19 @@ gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4 --mic
 ZG_COMM=messages "$gpt" --ranks 2 --zero 1 "${gpt_flags[@]}" --report "$reports/gpt_messages.json" >/dev/null
 "$gpt" --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_1.json" >/dev/null
 
+for dtype in bf16 f16; do
+  "$gpt" --dtype $dtype --ranks 2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_2.json" >/dev/null
+  ZG_COMM=messages "$gpt" --dtype $dtype --ranks 4 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_4.json" >/dev/null
+  "$gpt" --dtype $dtype --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_1.json" >/dev/null
+done
+
 python3 - "$reports" <<'PYTHON'
 import json
 import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 11, sorted(reports)
+assert len(reports) == 17, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -42,7 +48,7 @@ for name, report in sorted(reports.items()):
     assert all(loss > 0 for loss in losses), (name, losses)
     final = report["final"]
     found = (losses, final["param_sha256"], final["optimizer_sha256"])
-    expected = bits.setdefault(report["model"], found)
+    expected = bits.setdefault((report["model"], report["config"]["dtype"]), found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 3
+assert len(bits) == 5
 PYTHON
