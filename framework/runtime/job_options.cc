@@ -42,7 +42,7 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddChoice("reduce-every", &options->reduce_every, {"micro-batch", "step"},
                    "when gradients are summed over the ranks");
   flags->AddStrings("recompute", &options->recompute,
-                    "modules that compute their activations again in backward, as 'blocks.*'",
+                    "modules whose activations backward computes again, such as 'blocks.*'",
                     "PATTERN");
   flags->AddChoice("dtype", &options->dtype, {"f32", "bf16", "f16"}, "what is computed in");
   flags->AddInt("seed", &options->seed, AtLeast(0), "of initial values, data order and dropout");

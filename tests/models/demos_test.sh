@@ -33,13 +33,19 @@ for stage in 0 1 2 3; do
   "$gpt" --ranks 2 --zero $stage --reduce-every step "${gpt_flags[@]}" --report "$reports/gpt_step_$stage.json" >/dev/null
 done
 
+for dtype in bf16 f16; do
+  "$gpt" --dtype $dtype --ranks 2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_2.json" >/dev/null
+  ZG_COMM=messages "$gpt" --dtype $dtype --ranks 4 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_4.json" >/dev/null
+  "$gpt" --dtype $dtype --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_1.json" >/dev/null
+done
+
 python3 - "$reports" <<'PYTHON'
 import json
 import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 19, sorted(reports)
+assert len(reports) == 25, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -51,14 +57,14 @@ for name, report in sorted(reports.items()):
     losses = [step["loss"] for step in report["steps"]]
     assert all(loss > 0 for loss in losses), (name, losses)
     norms = [step["grad_norm"] for step in report["steps"]]
-    is_clipped = report["config"]["clip-norm"] > 0
-    assert all((norm is not None) == is_clipped for norm in norms), (name, norms)
+    has_norm = report["config"]["clip-norm"] > 0 or report["config"]["dtype"] == "f16"
+    assert all((norm is not None) == has_norm for norm in norms), (name, norms)
     rates = [step["lr"] for step in report["steps"]]
     final = report["final"]
     found = (losses, norms, rates, final["param_sha256"], final["optimizer_sha256"])
-    expected = bits.setdefault((report["model"], report["config"]["reduce-every"]), found)
+    expected = bits.setdefault((report["model"], report["config"]["reduce-every"], report["config"]["dtype"]), found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 4
+assert len(bits) == 6
 lr = reports["classifier_1"]["config"]["lr"]
 rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
 assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates

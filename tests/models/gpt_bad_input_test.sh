@@ -32,6 +32,10 @@ reject 2 "the pattern 'layers.*' matches no module" "${small[@]}" --heads 2 --ra
 reject nonzero "missing.txt" "${small[@]}" --heads 2 --ranks 2 --data "$files/missing.txt"
 reject nonzero "micro" "${small[@]}" --heads 2 --ranks 2 --micro-batches 3 --data "$files/zeros.txt"
 
+# f16 that no loss scale can help: it stops after a number of steps, on every rank.
+reject nonzero "the gradients were not finite in 25 steps in a row" --layers 1 --embd 8 --heads 2 --context 16 --steps 100 \
+  --data "$files/zeros.txt" --dtype f16 --lr 1e6 --warmup-steps 0 --ranks 2 --zero 2
+
 # Initial values: truncated, a lie about sizes, a missing and a misshapen parameter.
 python3 - "$files" <<'PYTHON'
 import json

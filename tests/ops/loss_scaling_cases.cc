@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "framework/base/exact_sum.h"
@@ -51,7 +52,7 @@ OpCase Seed(const char* label, const State& state, int64_t initial_exponent) {
           .f32_inputs = {0}};
 }
 
-// Two square sums; `special` more words are not zero in the last of them.
+// Of two square sums; `special_word` of the second one counts terms that are not finite.
 OpCase Control(const char* label, const State& state, double max_norm, int special_word = -1) {
   const InputSpec words = I64({kExactSumWords}, int64_t{1} << 40);
   OpCase op_case;

@@ -33,7 +33,6 @@ void ExpectSameBitsEverywhere(RunConfig config, const RunResult& expected) {
       config.recompute = modules;
       const RunResult result = TrainOrDie(config);
       ExpectSameBits(expected, result);
-      EXPECT_EQ(result.grad_norms, expected.grad_norms);
       ExpectPlanIsMeasured(result, config.steps);
     }
   }
