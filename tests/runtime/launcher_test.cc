@@ -42,6 +42,7 @@ TEST_F(LauncherTest, FindsTheJobOfABatchSystem) {
 
 TEST_F(LauncherTest, FindsMpirunOnPath) {
   const std::string directory = testing::TempDir() + "/launcher_test";
+  std::filesystem::remove_all(directory);
   std::filesystem::create_directories(directory + "/a/mpirun");  // not a file
   std::filesystem::create_directories(directory + "/b");
   std::ofstream(directory + "/b/mpirun") << "#!/bin/sh\n";
