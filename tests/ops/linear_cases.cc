@@ -58,6 +58,7 @@ OpCase Case(std::string op, std::string label, std::vector<InputSpec> inputs,
             std::function<ReferenceOutputs(const ReferenceCall&)> reference) {
   OpCase op_case;
   op_case.op = std::move(op);
+  op_case.sums_products = true;
   op_case.label = std::move(label);
   op_case.inputs = std::move(inputs);
   op_case.reference = std::move(reference);

@@ -1,9 +1,11 @@
 #include "framework/kernels/cpu/gemm.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/gemm_pack.h"
+#include "framework/kernels/cpu/gemm_pairs.h"
 #include "framework/kernels/cpu/gemm_tile.h"
 #include "framework/tensor/half.h"
 
@@ -36,6 +38,7 @@ struct PanelProduct {
   const float* pieces;  // packed, of `rows` rows
   int64_t rows;
   int64_t width;
+  bool is_of_pairs;
   const float* next_c;  // the panel after this one
   GemmTile tile;        // as for the first rows
 };
@@ -47,19 +50,25 @@ void Multiply(const PanelProduct& product) {
     tile.a = product.pieces + i * tile.depth;
     tile.c = product.tile.c + i * tile.c_stride;
     tile.next_c = i + rows < product.rows ? tile.c + rows * tile.c_stride : product.next_c;
-    ComputeTile(ALayout::kColumns, tile, rows, product.width);
+    if (product.is_of_pairs) {
+      ComputePairTile(tile, rows, product.width);
+    } else {
+      ComputeTile(ALayout::kColumns, tile, rows, product.width);
+    }
     tile.next_b += rows * tile.next_b_lines * kFloatsPerLine;
   }
 }
 
 }  // namespace
 
-Gemm::Gemm(const GemmSizes& sizes) : sizes_(sizes) {
+Gemm::Gemm(const GemmSizes& sizes)
+    : sizes_(sizes), multiplies_pairs_(sizes.dtype == DType::kBF16 && HasPairProducts()) {
   if (sizes.m > kFewRows || !is_f32()) {
     block_m_ = EvenBlock(sizes.m, kMaxBlockRows, kTileRows);
     block_n_ =
         EvenBlock(sizes.n, is_f32() ? kMaxBlockColumns : kMaxHalfBlockColumns, kMaxPanelWidth);
-    block_k_ = EvenBlock(sizes.k, kMaxBlockDepth, 1);
+    block_k_ = multiplies_pairs_ ? EvenBlock(sizes.k, 2 * kMaxBlockDepth, 2)
+                                 : EvenBlock(sizes.k, kMaxBlockDepth, 1);
   } else {
     block_m_ = RoundUp(sizes.m, kTileRows);
     block_n_ = kMaxPanelWidth;
@@ -71,7 +80,8 @@ int64_t Gemm::workspace_bytes() const {
   int64_t elements = kMaxPanelWidth;
   if (!is_f32()) elements += sizes_.m * block_n_;
   if (sizes_.m > kFewRows || !is_f32() || !sizes_.transpose_b) {
-    elements += RoundUp(block_n_ * block_k_, kFloatsPerLine) + block_m_ * block_k_;
+    const int64_t steps = Steps(block_k_);
+    elements += RoundUp(block_n_ * steps, kFloatsPerLine) + block_m_ * steps;
   } else {
     elements += (block_k_ + RoundUp(sizes_.n, kTileRows)) * kMaxPanelWidth;
   }
@@ -96,6 +106,14 @@ template <typename T>
 void Gemm::PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int64_t depth,
                  float* pieces) const {
   const T* const data = static_cast<const T*>(a.data);
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (multiplies_pairs_) {
+      return sizes_.transpose_a
+                 ? PackTransposedPiecePairs(data + k * a.stride + row, a.stride, depth, rows,
+                                            pieces)
+                 : PackPiecePairs(data + row * a.stride + k, a.stride, depth, rows, pieces);
+    }
+  }
   if (sizes_.transpose_a) {
     PackTransposedPieces(data + k * a.stride + row, a.stride, depth, rows, pieces);
   } else {
@@ -104,14 +122,31 @@ void Gemm::PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int
 }
 
 template <typename T>
+void Gemm::PackB(const GemmOperand& b, int64_t column, int64_t columns, int64_t k, int64_t depth,
+                 float* panels) const {
+  const T* const data = static_cast<const T*>(b.data);
+  const T* const begin =
+      sizes_.transpose_b ? data + column * b.stride + k : data + k * b.stride + column;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (multiplies_pairs_) {
+      return sizes_.transpose_b ? PackTransposedPanelPairs(begin, b.stride, depth, columns, panels)
+                                : PackPanelPairs(begin, b.stride, depth, columns, panels);
+    }
+  }
+  if (sizes_.transpose_b) {
+    PackTransposedPanels(begin, b.stride, depth, columns, panels);
+  } else {
+    PackPanels(begin, b.stride, depth, columns, panels);
+  }
+}
+
+template <typename T>
 void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
-  const T* const b = static_cast<const T*>(operands.b.data);
   const T* const bias = static_cast<const T*>(operands.bias);
-  const int64_t b_stride = operands.b.stride;
   float* const start = workspace;
   float* const half_sums = start + kMaxPanelWidth;
   float* const panels = half_sums + (is_f32() ? 0 : sizes_.m * block_n_);
-  float* const pieces = panels + RoundUp(block_n_ * block_k_, kFloatsPerLine);
+  float* const pieces = panels + RoundUp(block_n_ * Steps(block_k_), kFloatsPerLine);
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
     const int64_t columns = std::min(block_n_, sizes_.n - column);
     float* const c = is_f32() ? static_cast<float*>(operands.c) + column : half_sums;
@@ -119,14 +154,12 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
     // Once also if sizes_.k is 0: C is then the bias.
     for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
       const int64_t depth = std::min(block_k_, sizes_.k - k);
-      if (sizes_.transpose_b) {
-        PackTransposedPanels(b + column * b_stride + k, b_stride, depth, columns, panels);
-      } else {
-        PackPanels(b + k * b_stride + column, b_stride, depth, columns, panels);
-      }
+      const int64_t steps = Steps(depth);
+      PackB<T>(operands.b, column, columns, k, depth, panels);
       for (int64_t row = 0; row < sizes_.m; row += block_m_) {
         PanelProduct product;
         product.pieces = pieces;
+        product.is_of_pairs = multiplies_pairs_;
         product.rows = std::min(block_m_, sizes_.m - row);
         PackA<T>(operands.a, row, product.rows, k, depth, pieces);
         for (int64_t j = 0; j < columns; j += product.width) {
@@ -134,19 +167,19 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
           GemmTile& tile = product.tile;
           tile = {};
           tile.a_stride = kTileRows;
-          tile.b = panels + j * depth;
+          tile.b = panels + j * steps;
           tile.b_stride = product.width;
           tile.c = c + row * c_stride + j;
           tile.c_stride = c_stride;
-          tile.depth = depth;
+          tile.depth = steps;
           tile.columns = std::min(product.width, columns - j);
           tile.continues = k > 0;
           if (bias != nullptr && k == 0) {
             for (int64_t i = 0; i < tile.columns; ++i) start[i] = ToF32(bias[column + j + i]);
             tile.start = start;
           }
-          tile.next_b = tile.b + product.width * depth;
-          tile.next_b_lines = CeilDiv(product.width * depth, kFloatsPerLine * product.rows);
+          tile.next_b = tile.b + product.width * steps;
+          tile.next_b_lines = CeilDiv(product.width * steps, kFloatsPerLine * product.rows);
           product.next_c = tile.c + product.width;
           Multiply(product);
         }
@@ -175,6 +208,7 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
     PanelProduct product;
     product.pieces = pieces;
     product.rows = sizes_.m;
+    product.is_of_pairs = false;
     PackA<float>(operands.a, 0, sizes_.m, k, depth, pieces);
     const float* next_b = b + (k + depth) * b_stride;
     for (int64_t j = 0; j < sizes_.n; j += product.width) {

@@ -1,6 +1,6 @@
 // Gemm: C = A B + bias on one thread, made once for given sizes and run on raw pointers. It
 // allocates nothing; its scratch is the caller's. Operands in bf16 or f16 are widened on their way
-// into the scratch; sums are in f32 and rounded once.
+// into the scratch, or multiplied in pairs (gemm_pairs.h); sums are in f32 and rounded once.
 //
 //   const Gemm gemm({.m = rows, .n = columns, .k = depth, .transpose_b = true});
 //   gemm.Run({a, lda}, {b, ldb}, bias, c, ldc, workspace);  // 64-byte aligned scratch
@@ -50,6 +50,8 @@ class Gemm {
   };
 
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
+  // How far apart columns of panels and rows of pieces of this depth begin.
+  int64_t Steps(int64_t depth) const { return multiplies_pairs_ ? (depth + 1) / 2 : depth; }
 
   // Packs a block of B (block_k_ x block_n_), which then meets all of A, in packed blocks of
   // block_m_ rows.
@@ -65,7 +67,12 @@ class Gemm {
   void PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int64_t depth,
              float* pieces) const;
 
+  template <typename T>
+  void PackB(const GemmOperand& b, int64_t column, int64_t columns, int64_t k, int64_t depth,
+             float* panels) const;
+
   GemmSizes sizes_;
+  bool multiplies_pairs_;  // of bf16 (gemm_pairs.h)
   int64_t block_m_ = 0;
   int64_t block_n_ = 0;
   int64_t block_k_ = 0;

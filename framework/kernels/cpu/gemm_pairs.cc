@@ -1,0 +1,174 @@
+#include "framework/kernels/cpu/gemm_pairs.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/kernels/cpu/gemm_pack.h"
+#include "framework/kernels/cpu/multiversion.h"
+
+namespace zg {
+namespace {
+
+uint32_t Pair(BFloat16 low, BFloat16 high) {
+  return low.bits | static_cast<uint32_t>(high.bits) << 16;
+}
+
+// out[i] = the pair of low[i] and high[i].
+ZG_MULTIVERSION void Interleave(const BFloat16* low, const BFloat16* high, int64_t count,
+                                uint32_t* out) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = low[i].bits | static_cast<uint32_t>(high[i].bits) << 16;
+  }
+}
+
+// Row `pair` of runs of pairs: elements [begin, begin + count) of the two rows of a matrix stored
+// by rows, of which the second is missing behind an odd depth.
+void InterleaveRows(const BFloat16* matrix, int64_t stride, int64_t depth, int64_t pair,
+                    int64_t begin, int64_t count, uint32_t* out) {
+  const BFloat16* const low = matrix + 2 * pair * stride + begin;
+  if (2 * pair + 1 < depth) {
+    Interleave(low, low + stride, count, out);
+  } else {
+    for (int64_t i = 0; i < count; ++i) out[i] = low[i].bits;
+  }
+}
+
+// The pair `pair` of a run of `depth` consecutive elements.
+uint32_t PairAt(const BFloat16* run, int64_t depth, int64_t pair) {
+  const BFloat16 high = 2 * pair + 1 < depth ? run[2 * pair + 1] : BFloat16{0};
+  return Pair(run[2 * pair], high);
+}
+
+// Consecutive elements are pairs already, if rows begin at whole ones: 32-bit numbers, which the
+// routines for f32 copy as they are.
+bool ArePairs(int64_t stride, int64_t depth) { return stride % 2 == 0 && depth % 2 == 0; }
+const float* AsPairs(const BFloat16* elements) { return reinterpret_cast<const float*>(elements); }
+
+constexpr int kFloatsPerVector = 16;
+
+#define ZG_PAIRS __attribute__((target("avx512f,avx512vl,avx512bw,avx512bf16")))
+
+__mmask16 ColumnsOf(const GemmTile& tile, int vector) {
+  const int64_t left = tile.columns - vector * kFloatsPerVector;
+  return static_cast<__mmask16>(left >= kFloatsPerVector ? 0xffff : left > 0 ? (1 << left) - 1 : 0);
+}
+
+template <int kRows, int kVectors>
+ZG_PAIRS void Tile(const GemmTile& tile) {
+  __m512 sums[kRows][kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    const __mmask16 columns = ColumnsOf(tile, v);
+    for (int i = 0; i < kRows; ++i) {
+      if (tile.start != nullptr) {
+        sums[i][v] = _mm512_loadu_ps(tile.start + v * kFloatsPerVector);
+      } else if (tile.continues) {
+        sums[i][v] =
+            _mm512_maskz_loadu_ps(columns, tile.c + i * tile.c_stride + v * kFloatsPerVector);
+      } else {
+        sums[i][v] = _mm512_setzero_ps();
+      }
+    }
+  }
+  const float* a = tile.a;
+  const float* b = tile.b;
+  for (int64_t pair = 0; pair < tile.depth; ++pair) {
+    __m512bh row[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      row[v] = (__m512bh)_mm512_loadu_ps(b + v * kFloatsPerVector);
+      _mm_prefetch(b + 16 * tile.b_stride + v * kFloatsPerVector, _MM_HINT_T0);
+    }
+    for (int i = 0; i < kRows; ++i) {
+      const __m512bh element = (__m512bh)_mm512_set1_ps(a[i]);
+      for (int v = 0; v < kVectors; ++v) {
+        sums[i][v] = _mm512_dpbf16_ps(sums[i][v], element, row[v]);
+      }
+    }
+    a += tile.a_stride;
+    b += tile.b_stride;
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    const __mmask16 columns = ColumnsOf(tile, v);
+    for (int i = 0; i < kRows; ++i) {
+      _mm512_mask_storeu_ps(tile.c + i * tile.c_stride + v * kFloatsPerVector, columns, sums[i][v]);
+    }
+  }
+}
+
+using TileFunction = void (*)(const GemmTile& tile);
+
+template <int kVectors>
+constexpr TileFunction kTiles[kTileRows] = {Tile<1, kVectors>, Tile<2, kVectors>, Tile<3, kVectors>,
+                                            Tile<4, kVectors>, Tile<5, kVectors>, Tile<6, kVectors>,
+                                            Tile<7, kVectors>, Tile<8, kVectors>};
+
+}  // namespace
+
+bool HasPairProducts() {
+  return __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_supports("avx512bw") != 0;
+}
+
+void PackPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
+                    float* panels) {
+  auto* const pairs = reinterpret_cast<uint32_t*>(panels);
+  for (int64_t first = 0, width; first < columns; first += width) {
+    width = PanelWidth(columns - first);
+    const int64_t count = std::min(width, columns - first);
+    for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
+      uint32_t* const row = pairs + first * NumPairs(depth) + pair * width;
+      InterleaveRows(b, stride, depth, pair, first, count, row);
+      std::fill_n(row + count, width - count, 0u);
+    }
+  }
+}
+
+void PackTransposedPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
+                              float* panels) {
+  if (ArePairs(stride, depth)) {
+    return PackTransposedPanels(AsPairs(b), stride / 2, depth / 2, columns, panels);
+  }
+  auto* const pairs = reinterpret_cast<uint32_t*>(panels);
+  for (int64_t first = 0, width; first < columns; first += width) {
+    width = PanelWidth(columns - first);
+    for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
+      uint32_t* const row = pairs + first * NumPairs(depth) + pair * width;
+      for (int64_t j = 0; j < width; ++j) {
+        row[j] = first + j < columns ? PairAt(b + (first + j) * stride, depth, pair) : 0;
+      }
+    }
+  }
+}
+
+void PackPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t rows, float* pieces) {
+  if (ArePairs(stride, depth)) {
+    return PackPieces(AsPairs(a), stride / 2, depth / 2, rows, pieces);
+  }
+  auto* const pairs = reinterpret_cast<uint32_t*>(pieces);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t piece = row / kTileRows * kTileRows;
+    for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
+      pairs[piece * NumPairs(depth) + pair * kTileRows + (row - piece)] =
+          PairAt(a + row * stride, depth, pair);
+    }
+  }
+}
+
+void PackTransposedPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t rows,
+                              float* pieces) {
+  auto* const pairs = reinterpret_cast<uint32_t*>(pieces);
+  for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
+    for (int64_t row = 0; row < rows; row += kTileRows) {
+      InterleaveRows(a, stride, depth, pair, row, std::min(kTileRows, rows - row),
+                     pairs + row * NumPairs(depth) + pair * kTileRows);
+    }
+  }
+}
+
+void ComputePairTile(const GemmTile& tile, int64_t rows, int64_t width) {
+  static constexpr const TileFunction* kByWidth[] = {kTiles<1>, kTiles<2>, kTiles<3>};
+  kByWidth[width / kPanelUnit - 1][rows - 1](tile);
+}
+
+}  // namespace zg
