@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/kernels/allocation_counter.h"
 #include "tests/kernels/kernel_runner.h"
+#include "tests/testing/allocation_counter.h"
 
 namespace zg::testing {
 namespace {

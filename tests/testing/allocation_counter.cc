@@ -1,4 +1,4 @@
-#include "tests/kernels/allocation_counter.h"
+#include "tests/testing/allocation_counter.h"
 
 #include <cerrno>
 #include <cstddef>
@@ -46,8 +46,19 @@ int posix_memalign(void** memory, size_t alignment, size_t size) noexcept {
 }
 #else
 void* operator new(size_t size) { return Counted(std::malloc(size)); }
+void* operator new[](size_t size) { return Counted(std::malloc(size)); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return Counted(std::malloc(size));
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return Counted(std::malloc(size));
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 #endif
 
 namespace zg::testing {

@@ -1,4 +1,5 @@
-// Counts the heap allocations of the calling thread, to show that a kernel makes none.
+// Counts the heap allocations of the calling thread, to show that what runs there makes
+// none. Link it into one test only: it replaces the allocation functions of the program.
 //
 //   AllocationCounter counter;
 //   ...
