@@ -42,6 +42,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicat
   executor_options.measure_memory = options.measure_memory;
   ZG_ASSIGN_OR_RETURN(trainer->executor_,
                       Executor::Create(&graph.ir(), CpuKernels(), &communicator, executor_options));
+  ZG_RETURN_IF_ERROR(trainer->FillSettings(graph, options.seed));
   InitializeTensors(*trainer->executor_, options.seed);
   if (!options.init_path.empty()) {
     ZG_RETURN_IF_ERROR(LoadParameters(*trainer->executor_, options.init_path));

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,9 +23,11 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
+#include "framework/io/checkpoint_store.h"
 #include "framework/nn/graph.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/runtime/executor.h"
+#include "framework/runtime/save_checkpoint.h"
 #include "framework/runtime/tensor_state.h"
 
 namespace zg::zero {
@@ -71,6 +74,26 @@ class Trainer {
   StatusOr<std::vector<float>> Result(std::string_view eval,
                                       std::string_view result = "result") const;
 
+  // Saves everything that further steps depend on as `directory`/step-..., for any stage and number
+  // of ranks to resume. Error, on every rank: what failed on any of them; then the checkpoints that
+  // were there still are, and training can go on.
+  Status Save(const std::string& directory, const SaveOptions& options = {});
+  // What the first Save into a directory does before anything else, so that errors come early: rank
+  // 0 creates and locks it.
+  Status PrepareSaving(const std::string& directory);
+
+  // Goes on where the checkpoint was saved; `path` is its directory, or one with `latest`. Every
+  // byte is checked first. Errors, on every rank: a damaged or newer checkpoint, other tensors than
+  // the model's, other settings than then.
+  Status Resume(const std::string& path);
+
+  // A setting of the caller's that decides the bits of further steps: Save keeps it, Resume
+  // compares it. Those that the trainer knows are there already: seed, micro-batches, optimizer,
+  // ...
+  void SetSetting(const std::string& name, std::string value) {
+    settings_[name] = std::move(value);
+  }
+
   // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   int64_t step() const { return step_; }  // steps done
@@ -90,8 +113,13 @@ class Trainer {
  private:
   Trainer() = default;
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
+  Status FillSettings(const nn::Graph& graph, uint64_t seed);
+  int64_t NumUpdates() const;  // of the parameters; valid on rank 0
 
   nn::ResolvedConfig config_;
+  std::map<std::string, std::string> settings_;  // as in TrainState
+  std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
+  std::string save_directory_;                   // that saving is prepared for
   std::unique_ptr<Executor> executor_;
   int64_t step_ = 0;
   double lr_factor_ = 1.0;

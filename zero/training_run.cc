@@ -1,5 +1,7 @@
 #include "zero/training_run.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "framework/optim/schedule.h"
@@ -79,6 +81,48 @@ StatusOr<optim::Schedule> ScheduleOf(const JobOptions& options, int64_t steps) {
   return schedule;
 }
 
+// What of the flags decides the bits of further steps; the trainer knows the rest.
+void SetSettings(const JobOptions& options, const TrainingRun& run, Trainer& trainer) {
+  for (const auto& [name, value] : run.settings) trainer.SetSetting(name, value);
+  trainer.SetSetting("batch", fmt::to_string(options.batch));
+  trainer.SetSetting("lr-schedule", options.lr_schedule);
+  trainer.SetSetting("warmup-steps", fmt::to_string(options.warmup_steps));
+  if (options.lr_schedule == "constant") return;  // more steps are no other schedule
+  trainer.SetSetting("final-lr-factor", fmt::to_string(options.final_lr_factor));
+  trainer.SetSetting("steps", fmt::to_string(run.steps));
+}
+
+Status ResumeIfAsked(const Job& job, const TrainingRun& run, Trainer& trainer) {
+  const JobOptions& options = job.options();
+  if (!options.save.empty()) {
+    ZG_RETURN_IF_ERROR(trainer.PrepareSaving(options.save).WithContext("--save"));
+  }
+  if (options.resume.empty()) return Status::Ok();
+  ZG_RETURN_IF_ERROR(trainer.Resume(options.resume).WithContext("--resume"));
+  if (trainer.step() > run.steps) {
+    return InvalidArgument("--steps: got {}, but the checkpoint in {} is of step {} already",
+                           run.steps, options.resume, trainer.step());
+  }
+  if (job.is_main()) PrintOut(fmt::format("resumed after step {}\n", trainer.step()));
+  return Status::Ok();
+}
+
+Status SaveIfDue(const Job& job, const TrainingRun& run, Trainer& trainer) {
+  const JobOptions& options = job.options();
+  const int64_t step = trainer.step();
+  const bool is_last = step == run.steps;
+  const bool is_due = is_last || (options.save_every > 0 && step % options.save_every == 0);
+  if (options.save.empty() || !is_due) return Status::Ok();
+  SaveOptions save_options;
+  save_options.keep = options.keep;
+  const Status status = trainer.Save(options.save, save_options);
+  if (status.ok() || is_last) return status.WithContext("--save");
+  if (job.is_main()) {
+    PrintError(fmt::format("warning: --save: {}\n  training goes on\n", status.message()));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run) {
@@ -100,8 +144,11 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
   Progress progress(progress_options);
 
   ZG_ASSIGN_OR_RETURN(const optim::Schedule schedule, ScheduleOf(job.options(), run.steps));
+  SetSettings(job.options(), run, trainer);
+  ZG_RETURN_IF_ERROR(ResumeIfAsked(job, run, trainer));
+  const int64_t first_step = trainer.step() + 1;
   TrafficCounters measured = {};
-  for (int64_t step = 1; step <= run.steps; ++step) {
+  for (int64_t step = first_step; step <= run.steps; ++step) {
     const double factor = schedule.Factor(step);
     trainer.set_lr_factor(factor);
     const TrafficCounters before = communicator.traffic();
@@ -119,9 +166,11 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
     report.steps.push_back(record);
     if (job.is_main()) progress.Step(record);
     if (run.after_step != nullptr) ZG_RETURN_IF_ERROR(run.after_step(trainer, step));
+    ZG_RETURN_IF_ERROR(SaveIfDue(job, run, trainer));
   }
   progress.Finish();
-  if (run.steps > 0) report.measured_traffic = PerStep(measured, run.steps);
+  const auto num_steps = static_cast<int64_t>(report.steps.size());
+  if (num_steps > 0) report.measured_traffic = PerStep(measured, num_steps);
   report.speed.ms_per_step_median = MedianStepMs(report.steps);
   if (report.speed.ms_per_step_median > 0) {
     report.speed.tokens_per_s =

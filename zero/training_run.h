@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "framework/base/status.h"
@@ -15,6 +16,8 @@ namespace zg::zero {
 
 struct TrainingRun {
   std::string model;  // its name in the report
+  // What decides the bits besides the job's flags and the optimizer, as Trainer::SetSetting.
+  std::map<std::string, std::string> settings;
   int64_t steps = 0;
   double lr = 0;                       // before the factor of the schedule, which flags choose
   int64_t tokens_per_step = 0;         // over all ranks; 0: a model without tokens
@@ -25,7 +28,8 @@ struct TrainingRun {
   std::function<Status(Trainer& trainer, int64_t step)> after_step;  // null: nothing
 };
 
-// Every rank calls it; the report is complete on rank 0. Writes nothing.
+// Every rank calls it; the report is complete on rank 0. Resumes and saves as the job's flags say;
+// a save that fails is told, and training goes on unless it was the last.
 StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run);
 
 // Options for Trainer::Compile and the graph's configuration, from the job's flags.

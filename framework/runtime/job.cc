@@ -134,6 +134,7 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
     ZG_ASSIGN_OR_RETURN(options.timeout_s, CollectiveTimeoutSeconds());
   }
   ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckSaving(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSupported(options));
   return false;
 }
@@ -234,6 +235,7 @@ void Job::Impl::Start(int argc, char** argv) {
   program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "program";
   // A closed pipe under the output is an error of write() and not the end of the training.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // likewise a limit on the size of files
   AddJobFlags(flags, &options);
   const StatusOr<bool> wants_help = ReadFlags(argc, argv);
 

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 
 #include "framework/runtime/report.h"
@@ -65,8 +64,12 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
 
   flags->Section("Files");
   flags->AddString("init", &options->init, "initial parameters, a .safetensors file", "FILE");
-  flags->AddString("save", &options->save, "write checkpoints here", "DIR");
-  flags->AddString("resume", &options->resume, "continue from the checkpoint here", "DIR");
+  flags->AddString("save", &options->save, "write checkpoints into this directory", "DIR");
+  flags->AddInt("save-every", &options->save_every, AtLeast(0),
+                "steps between checkpoints; 0: only one, at the end");
+  flags->AddInt("keep", &options->keep, AtLeast(0), "newest checkpoints to keep; 0: all");
+  flags->AddString("resume", &options->resume,
+                   "continue from the checkpoint here, or the latest one here", "DIR");
   flags->AddString("report", &options->report, "write a JSON report of the run", "FILE");
   flags->AddString("print-ir", &options->print_ir, "write the graph after every compiler pass",
                    "DIR");
@@ -88,6 +91,20 @@ Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {
   return Status::Ok();
 }
 
+Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
+  for (const char* flag : {"save-every", "keep"}) {
+    if (flags.IsGiven(flag) && options.save.empty()) {
+      return InvalidArgument("--{}: is without effect; give --save DIR as well", flag);
+    }
+  }
+  if (!options.init.empty() && !options.resume.empty()) {
+    return InvalidArgument(
+        "--init: got {}, but --resume {} brings the parameters; give one of them", options.init,
+        options.resume);
+  }
+  return Status::Ok();
+}
+
 Status CheckSupported(const JobOptions& options) {
   if (options.device != "cpu") {
     return InvalidArgument("--device: got '{}', but this build has CPU kernels only; use cpu",
@@ -98,13 +115,6 @@ Status CheckSupported(const JobOptions& options) {
         "--threads: got {}, but the kernels of this build use one thread per rank; use 1, and "
         "--ranks for more processors",
         options.threads);
-  }
-  for (const auto& [flag, path] :
-       {std::pair<std::string_view, const std::string&>("save", options.save),
-        {"resume", options.resume}}) {
-    if (path.empty()) continue;
-    return InvalidArgument("--{}: got '{}', but this build has no checkpoints yet; leave it out",
-                           flag, path);
   }
   return Status::Ok();
 }
@@ -137,6 +147,13 @@ Status CheckPaths(const JobOptions& options) {
     }
     if (access(options.init.c_str(), R_OK) != 0) {
       return InvalidArgument("--init: {}: {}", options.init, std::strerror(errno));
+    }
+  }
+  if (!options.resume.empty()) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(options.resume, error)) {
+      return InvalidArgument("--resume: {}: {}", options.resume,
+                             error ? error.message() : "is not a directory");
     }
   }
   if (!options.print_ir.empty()) {

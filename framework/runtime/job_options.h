@@ -32,6 +32,8 @@ struct JobOptions {
   std::string reduce_every = "micro-batch";
   std::vector<std::string> recompute;  // patterns of modules
   bool update_early = false;
+  int64_t save_every = 0;                               // steps; 0: a checkpoint at the end only
+  int keep = 0;                                         // checkpoints; 0: all
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.
@@ -49,6 +51,9 @@ void AddJobFlags(FlagParser* flags, JobOptions* options);
 
 // Whether the flags of the schedule go together. Errors: one that the others leave without effect.
 Status CheckSchedule(const FlagParser& flags, const JobOptions& options);
+
+// Whether the flags of saving go together. Errors: one that has no effect without --save.
+Status CheckSaving(const FlagParser& flags, const JobOptions& options);
 
 // Whether this build can do what the flags ask for. Errors name the flag.
 Status CheckSupported(const JobOptions& options);

@@ -16,21 +16,6 @@ constexpr int64_t kDigestChunkElements = int64_t{1} << 20;
 
 constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
 
-std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole role) {
-  std::set<std::string_view> copied;
-  for (const StoredTensor& tensor : graph.tensors()) copied.insert(tensor.copy_of);
-  std::vector<const StoredTensor*> tensors;
-  for (const StoredTensor& tensor : graph.tensors()) {
-    if (!tensor.copy_of.empty()) continue;
-    const bool is_parameter = tensor.storage->category == MemoryCategory::kParameters ||
-                              copied.count(tensor.name) != 0;  // the master of a 16-bit copy
-    if (is_parameter == (role == TensorRole::kParameter)) tensors.push_back(&tensor);
-  }
-  std::sort(tensors.begin(), tensors.end(),
-            [](const StoredTensor* a, const StoredTensor* b) { return a->name < b->name; });
-  return tensors;
-}
-
 // Elements [begin, end) of the initializer's values.
 void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, uint64_t end,
                  float* data) {
@@ -108,6 +93,21 @@ StatusOr<std::vector<float>> GatherRange(Executor& executor, const StoredTensor&
 
 }  // namespace
 
+std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole role) {
+  std::set<std::string_view> copied;
+  for (const StoredTensor& tensor : graph.tensors()) copied.insert(tensor.copy_of);
+  std::vector<const StoredTensor*> tensors;
+  for (const StoredTensor& tensor : graph.tensors()) {
+    if (!tensor.copy_of.empty()) continue;
+    const bool is_parameter = tensor.storage->category == MemoryCategory::kParameters ||
+                              copied.count(tensor.name) != 0;  // the master of a 16-bit copy
+    if (is_parameter == (role == TensorRole::kParameter)) tensors.push_back(&tensor);
+  }
+  std::sort(tensors.begin(), tensors.end(),
+            [](const StoredTensor* a, const StoredTensor* b) { return a->name < b->name; });
+  return tensors;
+}
+
 void InitializeTensors(Executor& executor, uint64_t seed) {
   for (const StoredTensor& tensor : executor.graph().tensors()) {
     const Executor::LocalPart part = executor.LocalPartOf(tensor);
@@ -120,18 +120,23 @@ void InitializeTensors(Executor& executor, uint64_t seed) {
   }
 }
 
-Status LoadParameters(Executor& executor, const std::string& path) {
-  ZG_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+Status LoadTensors(Executor& executor, const std::string& path,
+                   const std::vector<TensorRole>& roles, const TensorsInFile& tensors) {
   std::vector<std::string> problems;
   std::set<std::string> known;
-  for (const StoredTensor* tensor : TensorsByName(executor.graph(), TensorRole::kParameter)) {
-    known.insert(tensor->name);
-    const std::string problem = Mismatch(*tensor, file.Find(tensor->name));
-    if (!problem.empty()) problems.push_back(problem);
+  for (const TensorRole role : roles) {
+    for (const StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
+      known.insert(tensor->name);
+      const auto found = tensors.find(tensor->name);
+      const std::string problem =
+          Mismatch(*tensor, found == tensors.end() ? nullptr : found->second.entry);
+      if (!problem.empty()) problems.push_back(problem);
+    }
   }
-  for (const SafetensorsEntry& entry : file.entries()) {
-    if (known.count(entry.name) == 0) {
-      problems.push_back(fmt::format("'{}' is not a parameter of the model", entry.name));
+  for (const auto& [name, tensor] : tensors) {
+    if (known.count(name) == 0) {
+      problems.push_back(fmt::format("'{}' is not a {} of the model", name,
+                                     roles.size() == 1 ? "parameter" : "parameter or state"));
     }
   }
   if (!problems.empty()) {
@@ -147,12 +152,21 @@ Status LoadParameters(Executor& executor, const std::string& path) {
     const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
     const Executor::LocalPart part = executor.LocalPartOf(tensor);
     if (known.count(name) == 0 || part.count == 0) continue;
-    const uint8_t* values = file.Data(*file.Find(name));
+    const uint8_t* values = tensors.find(name)->second.data;
     WritePart(tensor, part, [&](int64_t begin, int64_t end, float* data) {
       std::memcpy(data, values + begin * sizeof(float), (end - begin) * sizeof(float));
     });
   }
   return Status::Ok();
+}
+
+Status LoadParameters(Executor& executor, const std::string& path) {
+  ZG_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  TensorsInFile tensors;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    tensors[entry.name] = {&entry, file.Data(entry)};
+  }
+  return LoadTensors(executor, path, {TensorRole::kParameter}, tensors);
 }
 
 StatusOr<TensorDigest> DigestTensors(Executor& executor, TensorRole role) {

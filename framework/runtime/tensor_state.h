@@ -2,9 +2,13 @@
 // file, digests.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "framework/base/status.h"
+#include "framework/io/safetensors_header.h"
 #include "framework/ir/graph.h"
 #include "framework/runtime/executor.h"
 
@@ -13,13 +17,29 @@ namespace zg {
 // What a stored tensor is to the user. Copies of parameters in another dtype are neither.
 enum class TensorRole { kParameter, kOptimizerState };
 
+// The tensors of a role in name order. They are in f32: of parameters that the model reads in 16
+// bits only, these are the masters.
+std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole role);
+
 // Gives every stored tensor the values of its initializer. Element i of a tensor depends on (seed,
 // tensor name, i) only, so every stage and number of ranks starts from the same bits.
 void InitializeTensors(Executor& executor, uint64_t seed);
 
-// Reads the parameters from a safetensors file in f32; each rank reads only its part. Errors: a
-// parameter that the file lacks or has with another dtype or shape, and tensors that the graph does
-// not know; all of them in one message.
+// A tensor in a file, by its name there.
+struct TensorInFile {
+  const SafetensorsEntry* entry = nullptr;
+  const uint8_t* data = nullptr;
+};
+using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
+
+// Sets the tensors of these roles, and their rounded copies; each rank reads only its part. Errors,
+// all of them in one message that begins with `path`: a tensor that is missing or has another dtype
+// or shape, and one that the graph does not know.
+Status LoadTensors(Executor& executor, const std::string& path,
+                   const std::vector<TensorRole>& roles, const TensorsInFile& tensors);
+
+// Reads the parameters from a safetensors file in f32; each rank reads only its part. Errors as
+// of LoadTensors.
 Status LoadParameters(Executor& executor, const std::string& path);
 
 struct TensorDigest {

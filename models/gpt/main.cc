@@ -128,6 +128,8 @@ class GptRun {
                       graph.num_parameters(), data_->train.size(), data_->validation.size()));
 
     run.model = "gpt";
+    run.settings = {{"dropout", fmt::to_string(flags_.dropout)},
+                    {"training tokens", fmt::to_string(data_->train.size())}};
     run.steps = job_.options().steps;
     run.lr = flags_.lr;
     run.tokens_per_step = job_.options().micro_batches * shape.num_elements();

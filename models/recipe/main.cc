@@ -95,6 +95,10 @@ std::string CompareTable(const std::vector<Report>& reports) {
 }
 
 Status TrainAtStages(Job& job, const Flags& flags) {
+  if (flags.compare && !job.options().save.empty()) {
+    return InvalidArgument("--save: got {}, but --compare trains four times; leave one of them out",
+                           job.options().save);
+  }
   std::vector<Report> reports;
   const int first = flags.compare ? 0 : job.options().zero_stage;
   const int last = flags.compare ? 3 : job.options().zero_stage;

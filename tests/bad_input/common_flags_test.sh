@@ -65,6 +65,13 @@ reject "--dtype: got 'f64', expected f32, bf16 or f16" --dtype f64
 
 reject "--init: /no/such/file: " --init /no/such/file
 reject "--init: /: is not a file" --init /
+reject "--resume: /no/such/directory: " --resume /no/such/directory
+reject "--resume: /dev/null: is not a directory" --resume /dev/null
+reject "--init: got /dev/null, but --resume / brings the parameters" --init /dev/null --resume /
+for flag in save-every keep; do
+  reject "--$flag: got '-1', expected a whole number >= 0" --$flag -1
+  reject "--$flag: is without effect; give --save DIR as well" --$flag 2
+done
 reject "--report: /no/such/directory/r.json: directory /no/such/directory does not exist" \
   --report /no/such/directory/r.json
 reject "--report: /: is a directory" --report /

@@ -40,6 +40,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "b,c",
                                     "--init=i",
                                     "--save=s",
+                                    "--save-every=11",
+                                    "--keep=12",
                                     "--resume=r",
                                     "--report=p",
                                     "--print-ir=d",
@@ -63,6 +65,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.recompute, (std::vector<std::string>{"a.*", "b,c"}));
   EXPECT_EQ(options.init, "i");
   EXPECT_EQ(options.save, "s");
+  EXPECT_EQ(options.save_every, 11);
+  EXPECT_EQ(options.keep, 12);
   EXPECT_EQ(options.resume, "r");
   EXPECT_EQ(options.report, "p");
   EXPECT_EQ(options.print_ir, "d");
@@ -102,9 +106,24 @@ TEST(JobOptions, WhatIsNotBuiltIsAnError) {
   EXPECT_TRUE(CheckSupported(Parse({"--dtype=f16"})).ok());
   EXPECT_THAT(CheckSupported(Parse({"--threads=2"})).message(),
               HasSubstr("--threads: got 2, but the kernels of this build use one thread"));
-  EXPECT_THAT(CheckSupported(Parse({"--save=x"})).message(), HasSubstr("--save: got 'x', but"));
-  EXPECT_THAT(CheckSupported(Parse({"--resume=x"})).message(),
-              HasSubstr("--resume: got 'x', but this build has no checkpoints yet"));
+  EXPECT_TRUE(CheckSupported(Parse({"--save=x", "--resume=x"})).ok());
+}
+
+TEST(JobOptions, FlagsOfSavingThatDoNotGoTogether) {
+  const auto check = [](std::vector<const char*> arguments) {
+    JobOptions options;
+    FlagParser flags("");
+    AddJobFlags(&flags, &options);
+    arguments.insert(arguments.begin(), "program");
+    EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+    return CheckSaving(flags, options).message();
+  };
+  EXPECT_EQ(check({}), "");
+  EXPECT_EQ(check({"--save=a", "--save-every=2", "--keep=1", "--resume=b"}), "");
+  EXPECT_EQ(check({"--save-every=2"}), "--save-every: is without effect; give --save DIR as well");
+  EXPECT_EQ(check({"--keep=2"}), "--keep: is without effect; give --save DIR as well");
+  EXPECT_EQ(check({"--init=a", "--resume=b"}),
+            "--init: got a, but --resume b brings the parameters; give one of them");
 }
 
 TEST(JobOptions, MicroBatchesAreSpreadOverTheRanks) {

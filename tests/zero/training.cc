@@ -145,13 +145,17 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   options.seed = kSeed;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
                       zero::Trainer::Compile(graph, communicator, options));
-  for (int step = 1; step <= config.steps; ++step) {
+  if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->Resume(config.resume));
+  for (int64_t step = trainer->step() + 1; step <= config.steps; ++step) {
     ZG_ASSIGN_OR_RETURN(const float loss, trainer->Step([&](int64_t micro_batch) {
       workload->Fill(step, micro_batch);
       return workload->Feed(*trainer);
     }));
     result->losses.push_back(loss);
     if (trainer->grad_norm()) result->grad_norms.push_back(*trainer->grad_norm());
+  }
+  if (!config.save.empty()) {
+    ZG_RETURN_IF_ERROR(trainer->Save(config.save, config.save_options));
   }
   result->measured_traffic = communicator.traffic();
   workload->Fill(0, communicator.rank());

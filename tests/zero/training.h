@@ -10,6 +10,7 @@
 #include "framework/nn/graph_config.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
+#include "framework/runtime/save_checkpoint.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg::testing {
@@ -29,11 +30,14 @@ struct RunConfig {
   std::string recompute = {};  // patterns of modules
   double max_grad_norm = 0;    // 0: gradients are not clipped
   bool update_early = false;
+  std::string resume = {};  // a checkpoint to go on from
+  std::string save = {};    // a directory for a checkpoint of the last step
+  SaveOptions save_options = {};
 };
 
 // What a run ends with on one rank; digests and the sum on rank 0 only.
 struct RunResult {
-  std::vector<float> losses;
+  std::vector<float> losses;      // of the steps after a resumed checkpoint's
   std::vector<float> grad_norms;  // when gradients are clipped
   std::string param_sha256;
   std::string optimizer_sha256;

@@ -1,0 +1,94 @@
+#include "framework/io/train_state.h"
+
+#include <set>
+
+#include "framework/io/safetensors_header.h"
+#include "framework/io/strict_json.h"
+
+namespace zg {
+namespace {
+
+// A number >= 0 of the object.
+StatusOr<int64_t> Count(const nlohmann::json& object, const std::string& path, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned() ||
+      found->get<uint64_t>() > uint64_t{1} << 53) {
+    return DataLoss("{}: \"{}\": expected a whole number from 0 to 2^53", path, key);
+  }
+  return static_cast<int64_t>(found->get<uint64_t>());
+}
+
+}  // namespace
+
+std::string TrainStateAsJson(const TrainState& state) {
+  nlohmann::ordered_json json;
+  json["format_version"] = kCheckpointFormatVersion;
+  json["model"] = state.model;
+  json["step"] = state.step;
+  json["updates"] = state.updates;
+  json["settings"] = state.settings;
+  // Names and values of settings need not be UTF-8.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+StatusOr<TrainState> ReadTrainState(const std::string& path) {
+  ZG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadStrictJson(path));
+  ZG_ASSIGN_OR_RETURN(const int64_t version, Count(json, path, "format_version"));
+  if (version != kCheckpointFormatVersion) {
+    return FailedPrecondition(
+        "{}: the checkpoint has format version {}, this program reads {}; use the program that "
+        "wrote it, or a newer one",
+        path, version, kCheckpointFormatVersion);
+  }
+  const std::set<std::string> known = {"format_version", "model", "step", "updates", "settings"};
+  for (const auto& [key, value] : json.items()) {
+    if (known.count(key) == 0) {
+      return DataLoss("{}: the key {} is not known", path, QuoteForMessage(key));
+    }
+  }
+  TrainState state;
+  ZG_ASSIGN_OR_RETURN(state.step, Count(json, path, "step"));
+  ZG_ASSIGN_OR_RETURN(state.updates, Count(json, path, "updates"));
+  const auto model = json.find("model");
+  if (model == json.end() || !model->is_string()) {
+    return DataLoss("{}: \"model\": expected a string", path);
+  }
+  state.model = model->get<std::string>();
+  const auto settings = json.find("settings");
+  if (settings == json.end() || !settings->is_object()) {
+    return DataLoss("{}: \"settings\": expected an object of strings", path);
+  }
+  for (const auto& [name, value] : settings->items()) {
+    if (!value.is_string()) {
+      return DataLoss("{}: setting {}: expected a string", path, QuoteForMessage(name));
+    }
+    state.settings[name] = value.get<std::string>();
+  }
+  return state;
+}
+
+Status CheckSameSettings(const std::string& path, const std::map<std::string, std::string>& then,
+                         const std::map<std::string, std::string>& now) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : then) names.insert(name);
+  for (const auto& [name, value] : now) names.insert(name);
+  std::string differences;
+  const auto value_in = [](const std::map<std::string, std::string>& settings,
+                           const std::string& name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? "nothing" : QuoteForMessage(found->second);
+  };
+  for (const std::string& name : names) {
+    const std::string before = value_in(then, name);
+    const std::string after = value_in(now, name);
+    if (before == after) continue;
+    differences += fmt::format("\n  {}: got {}, expected {}", name, after, before);
+  }
+  if (differences.empty()) return Status::Ok();
+  return InvalidArgument(
+      "{}: the run would not go on as it began; what differs from the checkpoint:{}\n"
+      "  hint: give the same as then, or start anew from parameters alone with --init",
+      path, differences);
+}
+
+}  // namespace zg

@@ -1,0 +1,72 @@
+#include "framework/io/train_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/io/test_file.h"
+
+namespace zg {
+namespace {
+
+using ::testing::HasSubstr;
+
+TrainState SomeState() { return {"gpt", 100, 98, {{"seed", "1"}, {"batch", "8"}}}; }
+
+StatusOr<TrainState> Read(const std::string& text) {
+  return ReadTrainState(WriteTestFile("train_state_test.json", text));
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t position = text.find(from);
+  EXPECT_NE(position, text.npos) << from;
+  return text.replace(position, from.size(), to);
+}
+
+TEST(TrainState, RoundTrip) {
+  const StatusOr<TrainState> state = Read(TrainStateAsJson(SomeState()));
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  EXPECT_EQ(state->model, "gpt");
+  EXPECT_EQ(state->step, 100);
+  EXPECT_EQ(state->updates, 98);
+  EXPECT_EQ(state->settings, SomeState().settings);
+}
+
+TEST(TrainState, EveryFieldIsCheckedAndNoneIsUnknown) {
+  const std::string text = TrainStateAsJson(SomeState());
+  const struct {
+    const char* from;
+    const char* to;
+    const char* error;
+  } cases[] = {
+      {"\"step\": 100", "\"step\": -1", "\"step\": expected a whole number"},
+      {"\"step\": 100", "\"step\": 1.5", "\"step\": expected a whole number"},
+      {"\"step\": 100", "\"step\": 18446744073709551615", "\"step\": expected a whole number"},
+      {"\"step\"", "\"stop\"", "the key \"stop\" is not known"},
+      {"\"updates\": 98", "\"updates\": \"98\"", "\"updates\": expected a whole number"},
+      {"\"gpt\"", "1", "\"model\": expected a string"},
+      {"\"seed\": \"1\"", "\"seed\": 1", "setting \"seed\": expected a string"},
+      {"\"format_version\": 1", "\"format_version\": 2", "format version 2, this program reads 1"},
+      {"\"format_version\": 1", "\"format_version\": 0", "format version 0, this program reads 1"},
+      {"\"model\": \"gpt\",", "\"model\": \"gpt\", \"model\": \"gpt\",", "is there twice"},
+  };
+  for (const auto& test : cases) {
+    EXPECT_THAT(Read(Replaced(text, test.from, test.to)).status().message(), HasSubstr(test.error))
+        << test.to;
+  }
+}
+
+TEST(TrainState, SettingsThatDifferAreAllNamed) {
+  const std::map<std::string, std::string> then = {{"batch", "8"}, {"seed", "1"}, {"old", "a"}};
+  EXPECT_TRUE(CheckSameSettings("dir", then, then).ok());
+  const Status status =
+      CheckSameSettings("dir", then, {{"batch", "4"}, {"seed", "1"}, {"new", "b"}});
+  EXPECT_EQ(status.message(),
+            "dir: the run would not go on as it began; what differs from the checkpoint:\n"
+            "  batch: got \"4\", expected \"8\"\n"
+            "  new: got \"b\", expected nothing\n"
+            "  old: got nothing, expected \"a\"\n"
+            "  hint: give the same as then, or start anew from parameters alone with --init");
+}
+
+}  // namespace
+}  // namespace zg

@@ -1,0 +1,415 @@
+// Saving: what stands in the directory afterwards, also when a save fails or is killed.
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/io/checkpoint_names.h"
+#include "framework/io/checkpoint_reader.h"
+#include "framework/io/checkpoint_store.h"
+#include "framework/runtime/process_memory.h"
+#include "tests/io/test_file.h"
+#include "tests/zero/small_trainer.h"
+
+namespace zg::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::set<std::string> NamesIn(const std::string& directory) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+Status OpenAndCheck(const std::string& path) {
+  ZG_ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(path));
+  return reader.CheckData();
+}
+
+SmallTrainerConfig Config(int ranks, int stage = 0) {
+  SmallTrainerConfig config;
+  config.ranks = ranks;
+  config.stage = stage;
+  return config;
+}
+
+// The digests after `steps` steps, from the start or from a checkpoint.
+std::string DigestAfter(int steps, const std::string& resume = "") {
+  std::string digest;
+  const Status status = OnSmallTrainer({}, [&](zero::Trainer& trainer) -> Status {
+    if (!resume.empty()) ZG_RETURN_IF_ERROR(trainer.Resume(resume));
+    while (trainer.step() < steps) ZG_RETURN_IF_ERROR(SmallStep(trainer));
+    ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
+    digest = parameters.sha256 + state.sha256;
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return digest;
+}
+
+class CheckpointSaveTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::signal(SIGXFSZ, SIG_IGN);  // as every program with a Job has it
+    root_ = TestPath(fmt::format("checkpoint_save_{}",
+                                 ::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    fs::remove_all(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string root_;
+};
+
+// A limit on the size of a file, which the disk's end resembles: part of a write is done, then
+// writes fail.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST_F(CheckpointSaveTest, KeepsTheNewestAndLatestNamesIt) {
+  const Status status = OnSmallTrainer({}, [&](zero::Trainer& trainer) -> Status {
+    for (int i = 0; i < 4; ++i) {
+      ZG_RETURN_IF_ERROR(SmallStep(trainer));
+      SaveOptions options;
+      options.keep = 2;
+      ZG_RETURN_IF_ERROR(trainer.Save(root_, options));
+    }
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_THAT(NamesIn(root_), ElementsAre("latest", "step-00000003", "step-00000004"));
+  EXPECT_EQ(ReadTestFile(root_ + "/latest"), "step-00000004\n");
+  EXPECT_EQ(DigestAfter(4, root_), DigestAfter(4));
+}
+
+TEST_F(CheckpointSaveTest, ReplacesACheckpointOfTheSameStepWhole) {
+  SaveSteps({}, root_, 3);
+  const std::string of_seed_1 = ReadTestFile(root_ + "/step-00000002/checksums.json");
+  const std::string stray = WriteTestFile("stray", "x");
+  fs::rename(stray, root_ + "/step-00000002/stray");
+  SmallTrainerConfig other;
+  other.seed = 2;
+  SaveSteps(other, root_, 2);
+  EXPECT_THAT(NamesIn(root_),
+              ElementsAre("latest", "step-00000001", "step-00000002", "step-00000003"));
+  EXPECT_NE(ReadTestFile(root_ + "/step-00000002/checksums.json"), of_seed_1);
+  EXPECT_FALSE(fs::exists(root_ + "/step-00000002/stray"));
+  EXPECT_EQ(ReadTestFile(root_ + "/latest"), "step-00000002\n");
+  EXPECT_TRUE(OpenAndCheck(root_).ok());
+}
+
+TEST_F(CheckpointSaveTest, RemovingOlderOnesSparesLaterStepsOfAnotherRun) {
+  SaveSteps({}, root_, 3);
+  StatusOr<CheckpointStore> store = CheckpointStore::Open(root_);
+  ASSERT_TRUE(store.ok());
+  EXPECT_TRUE(store->RemoveOlder(2, 1).ok());
+  EXPECT_THAT(NamesIn(root_), ElementsAre("latest", "step-00000002", "step-00000003"));
+}
+
+TEST_F(CheckpointSaveTest, ADirectoryBelongsToOneJob) {
+  std::optional<StatusOr<CheckpointStore>> first = CheckpointStore::Open(root_);
+  ASSERT_TRUE((*first).ok());
+  EXPECT_THAT(CheckpointStore::Open(root_).status().message(),
+              HasSubstr(root_ + ": another job saves into it"));
+  const auto statuses = OnSmallTrainers(
+      Config(2), [&](zero::Trainer& trainer) { return trainer.PrepareSaving(root_); });
+  for (const Status& status : statuses) {
+    EXPECT_THAT(status.message(), HasSubstr("another job saves into it"));
+  }
+  first.reset();
+  EXPECT_TRUE(CheckpointStore::Open(root_).ok());
+}
+
+TEST_F(CheckpointSaveTest, OpeningRemovesWhatKilledSavesLeftAndNothingElse) {
+  SaveSteps({}, root_, 1);
+  fs::create_directories(root_ + "/step-00000002.tmp/x");
+  fs::create_directories(root_ + "/mine.tmp");
+  fs::rename(WriteTestFile("left", "x"), root_ + "/latest.tmp-12-0");
+  EXPECT_TRUE(CheckpointStore::Open(root_).ok());
+  EXPECT_THAT(NamesIn(root_), ElementsAre("latest", "mine.tmp", "step-00000001"));
+}
+
+TEST_F(CheckpointSaveTest, ADirectoryThatCannotBe) {
+  const std::string file = WriteTestFile("checkpoint_save_file", "x");
+  for (const std::string& path : {std::string("/proc/none/a"), file, file + "/a"}) {
+    for (const int ranks : {1, 2}) {
+      const auto statuses = OnSmallTrainers(
+          Config(ranks), [&](zero::Trainer& trainer) { return trainer.Save(path); });
+      for (const Status& status : statuses) {
+        EXPECT_THAT(status.message(), HasSubstr(path + ": the checkpoint of step 0 was not saved"));
+        EXPECT_THAT(status.message(), HasSubstr("there is no older one in the directory"));
+      }
+    }
+  }
+  fs::remove(file);
+}
+
+TEST_F(CheckpointSaveTest, AReadOnlyDirectory) {
+  SaveSteps({}, root_, 1);
+  ASSERT_EQ(chmod(root_.c_str(), 0555), 0);
+  const uid_t user = geteuid();
+  constexpr uid_t kNobody = 65534;
+  const bool is_superuser = user == 0;  // who may write anywhere
+  ASSERT_EQ(seteuid(is_superuser ? kNobody : user), 0);
+  const Status status =
+      OnSmallTrainer({}, [&](zero::Trainer& trainer) { return trainer.Save(root_); });
+  ASSERT_EQ(seteuid(user), 0);
+  ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
+  EXPECT_THAT(status.message(), HasSubstr("Permission denied"));
+  EXPECT_TRUE(OpenAndCheck(root_).ok());
+}
+
+// After the failure the older checkpoint is whole, the temporary gone, and training and saving go
+// on.
+void ExpectFailedSaveIsHarmless(const std::string& root, int ranks, const SaveOptions& failing,
+                                const std::function<void()>& before,
+                                const std::function<void()>& after, std::vector<Status>* statuses) {
+  SaveSteps({}, root, 1);
+  *statuses = OnSmallTrainers(Config(ranks, 1), [&](zero::Trainer& trainer) -> Status {
+    Communicator& communicator = trainer.executor().communicator();
+    ZG_RETURN_IF_ERROR(trainer.Resume(root));
+    ZG_RETURN_IF_ERROR(SmallStep(trainer));
+    if (communicator.rank() == 0) before();
+    ZG_RETURN_IF_ERROR(communicator.Barrier("before"));
+    const Status failed = trainer.Save(root, failing);
+    ZG_RETURN_IF_ERROR(communicator.Barrier("after"));
+    if (communicator.rank() == 0) {
+      after();
+      EXPECT_TRUE(OpenAndCheck(root).ok()) << OpenAndCheck(root).message();
+      EXPECT_THAT(NamesIn(root), ElementsAre("latest", "step-00000001"));
+    }
+    EXPECT_THAT(failed.message(), HasSubstr(root + ": the checkpoint of step 2 was not saved: "));
+    EXPECT_THAT(failed.message(), HasSubstr("step-00000001 is whole and can be resumed"));
+    ZG_RETURN_IF_ERROR(SmallStep(trainer));
+    const Status saved = trainer.Save(root);
+    EXPECT_TRUE(saved.ok()) << saved.message();
+    return failed;
+  });
+  EXPECT_EQ(ReadTestFile(root + "/latest"), "step-00000003\n");
+  EXPECT_EQ(DigestAfter(4, root), DigestAfter(4));
+}
+
+TEST_F(CheckpointSaveTest, NoSpaceForTheShards) {
+  for (const int ranks : {1, 2}) {
+    std::optional<FileSizeLimit> limit;
+    std::vector<Status> statuses;
+    ExpectFailedSaveIsHarmless(
+        root_, ranks, {}, [&] { limit.emplace(600); }, [&] { limit.reset(); }, &statuses);
+    for (const Status& status : statuses) {
+      EXPECT_THAT(status.message(), HasSubstr("bytes cannot be reserved: File too large"));
+    }
+    fs::remove_all(root_);
+  }
+}
+
+TEST_F(CheckpointSaveTest, NoSpaceForTheSmallFiles) {
+  SaveOptions options;
+  options.max_shard_bytes = 100;  // small shards, long indexes
+  std::optional<FileSizeLimit> limit;
+  std::vector<Status> statuses;
+  ExpectFailedSaveIsHarmless(
+      root_, 2, options, [&] { limit.emplace(620); }, [&] { limit.reset(); }, &statuses);
+  EXPECT_THAT(statuses[0].message(),
+              HasSubstr("checksums.json: cannot be written: File too large"));
+  EXPECT_THAT(statuses[1].message(),
+              HasSubstr("checksums.json: cannot be written: File too large"));
+}
+
+TEST_F(CheckpointSaveTest, AnErrorOnOneRankIsAnErrorOnAll) {
+  SaveOptions options;
+  options.max_shard_bytes = 1;  // one tensor per file
+  // Rank 1 alone writes into the second shard of the model: the tensors are whole on both.
+  options.at_point = [&](std::string_view point) {
+    if (point == "created") {
+      fs::remove(root_ + "/step-00000002.tmp/model-00002-of-00004.safetensors");
+    }
+  };
+  std::vector<Status> statuses;
+  ExpectFailedSaveIsHarmless(
+      root_, 2, options, [] {}, [] {}, &statuses);
+  EXPECT_THAT(statuses[0].message(), HasSubstr("save: rank 1 failed: "));
+  for (const Status& status : statuses) {
+    EXPECT_THAT(status.message(),
+                HasSubstr("model-00002-of-00004.safetensors: cannot be opened for writing"));
+  }
+}
+
+TEST_F(CheckpointSaveTest, AFullDisk) {
+  if (geteuid() != 0) return;  // NoSpaceForTheShards shows the same without a disk of its own
+  fs::create_directories(root_);
+  if (mount("none", root_.c_str(), "tmpfs", 0, "size=96k") != 0) return;  // not in a container
+  std::vector<Status> statuses;
+  const std::string filler = root_ + "/filler";
+  ExpectFailedSaveIsHarmless(
+      root_ + "/run", 2, {},
+      [&] {
+        std::string bytes(4096, 'x');
+        FILE* file = std::fopen(filler.c_str(), "wb");
+        while (std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() &&
+               std::fflush(file) == 0) {
+        }
+        std::fclose(file);
+      },
+      [&] { fs::remove(filler); }, &statuses);
+  for (const Status& status : statuses) {
+    EXPECT_THAT(status.message(), HasSubstr("No space left on device"));
+  }
+  fs::remove_all(root_ + "/run");
+  ASSERT_EQ(umount2(root_.c_str(), MNT_DETACH), 0);
+}
+
+TEST_F(CheckpointSaveTest, NeedsHardlyAnyMemoryBeyondTheArena) {
+  constexpr int64_t kMegabyte = 1000 * 1000;
+  SmallTrainerConfig config;
+  config.hidden = 800 * 1000;  // 48 MB of parameters, and as much of momentum
+  const Status status = OnSmallTrainer(config, [&](zero::Trainer& trainer) -> Status {
+    ZG_ASSIGN_OR_RETURN(const ProcessMemory before, ReadProcessMemory());
+    int64_t most_bytes = 0;
+    SaveOptions options;
+    options.at_point = [&](std::string_view) {
+      const StatusOr<ProcessMemory> now = ReadProcessMemory();
+      ASSERT_TRUE(now.ok());
+      most_bytes = std::max(most_bytes, now->resident_bytes - before.resident_bytes);
+    };
+    ZG_RETURN_IF_ERROR(trainer.Save(root_, options));
+    EXPECT_GT(fs::file_size(root_ + "/step-00000000/model-00001-of-00001.safetensors"),
+              40 * kMegabyte);
+    EXPECT_LT(most_bytes, 4 * kMegabyte);
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// --- Killed saves
+// ---------------------------------------------------------------------------------
+
+// Runs `body` in a process of its own and returns it.
+pid_t Fork(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  return child;
+}
+
+int WaitFor(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+// Whatever has the name of a checkpoint is one.
+void ExpectOnlyWholeCheckpoints(const std::string& root) {
+  for (const std::string& name : NamesIn(root)) {
+    if (!ParseStepDirectoryName(name)) continue;
+    const Status status = OpenAndCheck(root + "/" + name);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+}
+
+TEST_F(CheckpointSaveTest, KilledAtAnyPointItIsThereWholeOrNotAtAll) {
+  const std::string expected = DigestAfter(4);
+  for (const char* point : {"created", "written", "hashed", "described", "published"}) {
+    for (const int victim : {0, 1}) {
+      SCOPED_TRACE(fmt::format("rank {} at '{}'", victim, point));
+      fs::remove_all(root_);
+      SaveSteps({}, root_, 1);
+      const pid_t child = Fork([&] {
+        OnSmallTrainers(Config(2, 3), [&](zero::Trainer& trainer) -> Status {
+          ZG_RETURN_IF_ERROR(trainer.Resume(root_));
+          ZG_RETURN_IF_ERROR(SmallStep(trainer));
+          SaveOptions options;
+          const bool is_victim = trainer.executor().communicator().rank() == victim;
+          options.at_point = [&](std::string_view now) {
+            if (is_victim && now == point) std::raise(SIGKILL);
+          };
+          return trainer.Save(root_, options);
+        });
+      });
+      const int status = WaitFor(child);
+      EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+      ExpectOnlyWholeCheckpoints(root_);
+      if (std::string(point) == "published") {
+        EXPECT_EQ(ReadTestFile(root_ + "/latest"), "step-00000002\n");
+      } else if (std::string(point) != "described") {  // then the other rank may publish
+        EXPECT_EQ(ReadTestFile(root_ + "/latest"), "step-00000001\n");
+      }
+      EXPECT_EQ(DigestAfter(4, root_), expected);
+      EXPECT_TRUE(CheckpointStore::Open(root_).ok());
+      for (const std::string& name : NamesIn(root_)) EXPECT_EQ(name.find("tmp"), name.npos);
+    }
+  }
+}
+
+TEST_F(CheckpointSaveTest, KilledAtRandomMoments) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  SaveSteps({}, root_, 1);
+  const Clock::duration one_save = Clock::now() - start;  // with a start of the ranks
+  fs::remove_all(root_);
+  std::mt19937 random(1);
+  int num_with_checkpoint = 0;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = Fork([&] {
+      OnSmallTrainers(Config(2, 1 + i % 3), [&](zero::Trainer& trainer) -> Status {
+        while (true) {
+          ZG_RETURN_IF_ERROR(SmallStep(trainer));
+          SaveOptions options;
+          options.keep = 2;
+          ZG_RETURN_IF_ERROR(trainer.Save(root_, options));
+        }
+      });
+    });
+    std::this_thread::sleep_for(one_save * (50 + random() % 350) / 100);
+    kill(child, SIGKILL);
+    const int status = WaitFor(child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    if (!fs::exists(root_)) continue;
+    ExpectOnlyWholeCheckpoints(root_);
+    const StatusOr<CheckpointReader> latest = CheckpointReader::Open(root_);
+    if (!fs::exists(root_ + "/latest")) continue;
+    ASSERT_TRUE(latest.ok()) << latest.status().message();
+    ++num_with_checkpoint;
+    const int step = static_cast<int>(latest->state().step);
+    EXPECT_EQ(DigestAfter(step, root_), DigestAfter(step));
+    if (i % 4 == 3) fs::remove_all(root_);
+  }
+  EXPECT_GT(num_with_checkpoint, 5);
+}
+
+}  // namespace
+}  // namespace zg::testing

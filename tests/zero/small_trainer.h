@@ -1,0 +1,39 @@
+// A trainer of a small model on in-process ranks, for tests of what a trainer does between steps.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "zero/trainer.h"
+
+namespace zg::testing {
+
+struct SmallTrainerConfig {
+  int ranks = 1;
+  int stage = 0;
+  int64_t micro_batches = 2;
+  int64_t hidden = 8;
+  bool has_momentum = true;  // else the optimizer has no state
+  double lr = 0.1;
+  uint64_t seed = 1;
+  DType dtype = DType::kF32;
+};
+
+// Trains one step on some fixed data.
+Status SmallStep(zero::Trainer& trainer);
+
+// Runs `body` on every rank with its trainer and returns what it returned, by rank. A rank's error
+// does not end the others.
+std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,
+                                    const std::function<Status(zero::Trainer&)>& body);
+
+// The same, of rank 0.
+Status OnSmallTrainer(const SmallTrainerConfig& config,
+                      const std::function<Status(zero::Trainer&)>& body);
+
+// Saves `steps` checkpoints, one after each step.
+void SaveSteps(const SmallTrainerConfig& config, const std::string& directory, int steps);
+
+}  // namespace zg::testing
