@@ -17,6 +17,8 @@ constexpr int64_t kFloatsPerLine = 16;
 constexpr int64_t kMaxBlockRows = 256;
 constexpr int64_t kMaxBlockColumns = 1536;
 constexpr int64_t kMaxBlockDepth = 384;
+// A product of so few k is bound by the writing of C, which should go along its rows.
+constexpr int64_t kShortDepth = 64;
 // A 16-bit C is summed in f32, for all rows of a block of columns, before it is rounded.
 constexpr int64_t kMaxHalfBlockColumns = 384;
 
@@ -64,7 +66,7 @@ void Multiply(const PanelProduct& product) {
 Gemm::Gemm(const GemmSizes& sizes)
     : sizes_(sizes), multiplies_pairs_(sizes.dtype == DType::kBF16 && HasPairProducts()) {
   if (sizes.m > kFewRows || !is_f32()) {
-    block_m_ = EvenBlock(sizes.m, kMaxBlockRows, kTileRows);
+    block_m_ = EvenBlock(sizes.m, sizes.k > kShortDepth ? kMaxBlockRows : kTileRows, kTileRows);
     block_n_ =
         EvenBlock(sizes.n, is_f32() ? kMaxBlockColumns : kMaxHalfBlockColumns, kMaxPanelWidth);
     block_k_ = multiplies_pairs_ ? EvenBlock(sizes.k, 2 * kMaxBlockDepth, 2)
