@@ -27,7 +27,7 @@ std::vector<float> Uniforms(RandomKey key, uint64_t begin, uint64_t end) {
 }
 
 bool SameBits(const float* a, const float* b, size_t count) {
-  return std::memcmp(a, b, count * sizeof(float)) == 0;
+  return count == 0 || std::memcmp(a, b, count * sizeof(float)) == 0;  // none may be null
 }
 
 uint64_t HashBits(const std::vector<float>& values) {
