@@ -60,6 +60,7 @@ void RoundAny(const float* source, DType to, void* target, int64_t count) {
 }  // namespace
 
 void ConvertFloats(DType from, const void* source, DType to, void* target, int64_t count) {
+  if (count == 0) return;  // empty arrays may be null
   if (from == to) {
     std::memcpy(target, source, count * SizeOf(from));
   } else if (to == DType::kF32) {
