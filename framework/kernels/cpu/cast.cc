@@ -1,5 +1,6 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/families.h"
+#include "framework/kernels/cpu/kernel_util.h"
 
 namespace zg {
 namespace {
@@ -24,10 +25,6 @@ class Cast : public Kernel {
 
 }  // namespace
 
-void RegisterCastKernels(KernelRegistry& registry) {
-  registry.Register("cast", [](const KernelSpec& spec) -> StatusOr<std::unique_ptr<Kernel>> {
-    return std::unique_ptr<Kernel>(std::make_unique<Cast>(spec));
-  });
-}
+void RegisterCastKernels(KernelRegistry& registry) { registry.Register("cast", MakeKernel<Cast>); }
 
 }  // namespace zg
