@@ -29,6 +29,7 @@
 #include "framework/runtime/executor.h"
 #include "framework/runtime/save_checkpoint.h"
 #include "framework/runtime/tensor_state.h"
+#include "framework/runtime/tensor_values.h"
 
 namespace zg::zero {
 
@@ -50,6 +51,13 @@ struct TrainerOptions {
   std::string init_path{};
   std::string dump_directory{};  // where the IR goes after every pass; empty: nowhere
   bool measure_memory = true;
+};
+
+// What the optimizer knows: its tensors by name, f32, such as "hidden.weight.exp_avg", and with f16
+// the loss scaler's state.
+struct OptimizerState {
+  int64_t step = 0;     // steps done
+  NamedValues tensors;  // logical shapes; whole, or a rank's parts
 };
 
 class Trainer {
@@ -86,6 +94,29 @@ class Trainer {
   // byte is checked first. Errors, on every rank: a damaged or newer checkpoint, other tensors than
   // the model's, other settings than then.
   Status Resume(const std::string& path);
+
+  // The parameters (of 16-bit ones the f32 masters), whole, on rank `to`; none on the other ranks.
+  // The same bits at every stage and on any number of ranks. Every rank must call this, in the same
+  // order. Error: no such rank.
+  StatusOr<NamedValues> ConsolidateParameters(int to = 0);
+  // Every rank takes its part of what rank `from` gives; the other ranks may give nothing. Every
+  // rank must call this, in the same order. Errors, on every rank: no such rank; all tensors that
+  // are missing, unknown, not whole or of another shape, and then nothing is changed.
+  Status ScatterParameters(const NamedValues& whole, int from = 0);
+
+  // The same for the optimizer's state: what PyTorch's ZeroRedundancyOptimizer calls
+  // consolidate_state_dict(to). `step` is set on every rank.
+  StatusOr<OptimizerState> ConsolidateOptimizerState(int to = 0);
+  // Goes on after rank `from`'s `step`.
+  Status ScatterOptimizerState(const OptimizerState& whole, int from = 0);
+
+  // A copy of the part that this rank holds. It fits this rank of a trainer with the same stage,
+  // number of ranks and buckets.
+  OptimizerState LocalOptimizerState() const;
+  // Each rank gives what LocalOptimizerState returned there, or a whole state, of the same step
+  // everywhere (load_state_dict). Every rank must call this. Errors, on every rank: as above;
+  // elements that a rank holds and was not given; ranks that give different steps.
+  Status LoadOptimizerState(const OptimizerState& state);
 
   // A setting of the caller's that decides the bits of further steps: Save keeps it, Resume
   // compares it. Those that the trainer knows are there already: seed, micro-batches, optimizer,

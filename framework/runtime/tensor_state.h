@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -25,6 +27,14 @@ std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole ro
 // tensor name, i) only, so every stage and number of ranks starts from the same bits.
 void InitializeTensors(Executor& executor, uint64_t seed);
 
+// Gives the values of a tensor's elements [begin, end).
+using FillElements = std::function<void(int64_t begin, int64_t end, float* values)>;
+
+// Sets those of the elements [begin, end) of the f32 tensor `name`, and of its rounded copies, that
+// this rank holds.
+void SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
+                 const FillElements& fill);
+
 // A tensor in a file, by its name there.
 struct TensorInFile {
   const SafetensorsEntry* entry = nullptr;
@@ -33,13 +43,13 @@ struct TensorInFile {
 using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
 
 // Sets the tensors of these roles, and their rounded copies; each rank reads only its part. Errors,
-// all of them in one message that begins with `path`: a tensor that is missing or has another dtype
-// or shape, and one that the graph does not know.
+// all of them in one message that begins with `path`: a tensor that is missing, has another shape
+// or is not of floating-point numbers, and one that the graph does not know.
 Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors);
 
-// Reads the parameters from a safetensors file in f32; each rank reads only its part. Errors as
-// of LoadTensors.
+// Reads the parameters from a safetensors file in F32, F16 or BF16, whose values f32 holds exactly;
+// each rank reads only its part. Errors as of LoadTensors.
 Status LoadParameters(Executor& executor, const std::string& path);
 
 struct TensorDigest {

@@ -25,6 +25,9 @@ reject nonzero "short.txt" "${small[@]}" --heads 2 --data "$files/short.txt"
 reject nonzero "odd.bin" "${small[@]}" --heads 2 --data "$files/odd.bin"
 reject nonzero "validation contexts, expected at least" "${small[@]}" --heads 2 --data "$files/zeros.txt" --batch 1000
 reject 2 "--heads: got 3, expected a divisor of --embd 8" "${small[@]}" --heads 3
+reject 2 "--vocab: got '-1'" "${small[@]}" --heads 2 --data "$files/zeros.txt" --vocab -1
+printf 'x%.0s' {1..5000} >"$files/letters.txt"
+reject nonzero "expected tokens below the vocabulary of 100" "${small[@]}" --heads 2 --data "$files/letters.txt" --vocab 100
 reject 2 "--preset mini sets it already" --preset mini --layers 2
 reject 2 "--preset: got 'huge'" --preset huge
 reject 2 "the pattern 'layers.*' matches no module; there are: blocks.0" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute 'layers.*'

@@ -75,12 +75,16 @@ reject() { # CODE TEXT ARG...
 }
 smaller_flags=("${gpt_flags[@]}")
 smaller_flags[1]=1 # --layers
+other_heads_flags=("${gpt_flags[@]}")
+other_heads_flags[3]=4 # --heads
 at_step_4=(--resume "$directory/gpt/step-00000004")
 for ranks in 1 2; do
   reject 2 "seed: got \"7\", expected \"1\"" --ranks $ranks --steps 6 --seed 7 "${at_step_4[@]}"
   reject 2 "steps: got \"9\", expected \"6\"" --ranks $ranks --steps 9 "${at_step_4[@]}"
   "$expect_error" "$gpt" 2 "'blocks.1.attention.qkv.bias' is not a parameter or state of the model" -- \
     "${smaller_flags[@]}" --ranks $ranks --steps 6 "${at_step_4[@]}" || failed=1
+  "$expect_error" "$gpt" 2 "heads: got \"4\", expected \"2\"" -- "${other_heads_flags[@]}" \
+    --ranks $ranks --steps 6 "${at_step_4[@]}" || failed=1
   reject 1 "there is no checkpoint" --ranks $ranks --steps 6 --resume "$directory"
   reject 1 "--save: " --ranks $ranks --steps 6 --save /proc/none
 done
