@@ -186,6 +186,7 @@ TrainerOptions TrainerOptionsOf(const Job& job) {
   options.seed = static_cast<uint64_t>(job.options().seed);
   options.init_path = job.options().init;
   options.dump_directory = job.options().print_ir;
+  options.detect_anomaly = job.options().detect_anomaly;
   return options;
 }
 
@@ -201,6 +202,8 @@ void Configure(const Job& job, nn::GraphConfig& config) {
                                                          : nn::ReduceEvery::kMicroBatch);
   for (const std::string& modules : options.recompute) config.recompute(modules);
   config.set_update_early(options.update_early);
+  if (options.on_non_finite == "skip") config.set_on_non_finite(nn::OnNonFinite::kSkip);
+  if (options.on_non_finite == "ignore") config.set_on_non_finite(nn::OnNonFinite::kIgnore);
 }
 
 StatusOr<int64_t> ResidentBytesNow() {

@@ -32,6 +32,8 @@ struct JobOptions {
   std::string reduce_every = "micro-batch";
   std::vector<std::string> recompute;  // patterns of modules
   bool update_early = false;
+  std::string on_non_finite = "stop";
+  bool detect_anomaly = false;
   int64_t save_every = 0;                               // steps; 0: a checkpoint at the end only
   int keep = 0;                                         // checkpoints; 0: all
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
