@@ -214,18 +214,24 @@ std::string Executor::ElementAt(const void* address) const {
   return "padding";
 }
 
-// Of the gradients that this rank holds.
+// Of the gradients that this rank holds, before the update.
 std::string Executor::BlamedGradient() const {
   for (const Instruction& instruction : update_) {
     const Node& node = *instruction.node;
     if (!node.op->is_update) continue;
-    const TensorType type = graph_->LocalType(*node.inputs[1]);
-    const void* const gradient = instruction.inputs[1];
-    const auto found = FirstNonFinite(type.dtype, gradient, type.shape.num_elements());
+    const Value* gradient = node.inputs[1];
+    const bool is_gathered_later = gradient->producer->op->name == "all_gather";
+    if (is_gathered_later) gradient = gradient->producer->inputs[0];
+    const TensorType type = graph_->LocalType(*gradient);
+    const void* const data = arena_ + OperandOf(gradient).begin;
+    const auto found = FirstNonFinite(type.dtype, data, type.shape.num_elements());
     if (!found) continue;
-    return fmt::format("that of {} is {}",
-                       ElementAt(static_cast<const float*>(instruction.inputs[0]) + *found),
-                       ElementText(type.dtype, gradient, *found));
+    const int64_t part_begin =
+        is_gathered_later ? communicator_->rank() * type.shape.num_elements() : 0;
+    return fmt::format(
+        "that of {} is {}",
+        ElementAt(static_cast<const float*>(instruction.inputs[0]) + part_begin + *found),
+        ElementText(type.dtype, data, *found));
   }
   return "those that this rank holds are finite";
 }
