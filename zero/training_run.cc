@@ -68,7 +68,8 @@ Status FillMemory(const TrainingRun& run, const Executor& executor, Report* repo
 Status FillFinalState(Trainer& trainer, Report* report) {
   ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
   ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
-  report->final_state = {parameters.sum, parameters.sha256, state.sha256};
+  report->final_state = {parameters.sum, parameters.sha256, state.sha256,
+                         trainer.step() - trainer.num_updates()};
   return Status::Ok();
 }
 

@@ -99,13 +99,14 @@ OpDef GuardedUpdateControl() {
   op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
     const TensorType scalar = {DType::kF32, Shape{}};
     const TensorType state = {DType::kF32, Shape{2}};
-    bool is_sum = true;  // so far
+    bool may_be_sum = true;  // until the first scalar
     for (size_t i = 0; i + 1 < call.inputs.size(); ++i) {
-      is_sum = is_sum && call.inputs[i] == SumType();
-      if (is_sum || (i > 0 && call.inputs[i] == scalar)) continue;
-      return InvalidArgument("guarded_update_control: input {} is {}, expected {}{}", i,
-                             call.inputs[i].ToString(), i == 0 ? "" : "f32[], or a square sum, ",
-                             SumType().ToString());
+      if (may_be_sum && call.inputs[i] == SumType()) continue;
+      may_be_sum = i == 0;
+      if (!may_be_sum && call.inputs[i] == scalar) continue;
+      return InvalidArgument("guarded_update_control: input {} is {}, expected {}", i,
+                             call.inputs[i].ToString(),
+                             (may_be_sum ? SumType() : scalar).ToString());
     }
     if (call.inputs.back() != state) {
       return InvalidArgument("guarded_update_control: the state is {}, expected {}",
