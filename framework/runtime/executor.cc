@@ -7,10 +7,24 @@
 #include "framework/runtime/anomaly.h"
 #include "framework/runtime/boxing_kernels.h"
 #include "framework/runtime/check_same_program.h"
+#include "framework/runtime/format.h"
 #include "framework/runtime/non_finite.h"
 #include "framework/runtime/plan_program.h"
 
 namespace zg {
+namespace {
+
+// "each rank: parameters 1.2 GB, gradients 600.0 MB, ...".
+std::string MemoryPerRank(const MemoryPlan& plan) {
+  std::string text = "each rank: ";
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    text += fmt::format("{} {}, ", MemoryCategoryName(static_cast<MemoryCategory>(i)),
+                        FormatBytes(plan.category_bytes[i]));
+  }
+  return text + fmt::format("together at most {}", FormatBytes(plan.arena_bytes));
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
                                                      const KernelRegistry& kernels,
@@ -33,9 +47,13 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
 
 Status Executor::Resolve() {
   const int workspace = plan_.communicator_workspace;
-  ZG_ASSIGN_OR_RETURN(
-      arena_, communicator_->AllocateArena(plan_.arena_bytes,
-                                           workspace < 0 ? 0 : plan_.buffers[workspace].offset));
+  const StatusOr<std::byte*> arena = communicator_->AllocateArena(
+      plan_.arena_bytes, workspace < 0 ? 0 : plan_.buffers[workspace].offset);
+  if (arena.status().code() == StatusCode::kFailedPrecondition) {
+    return Status(arena.status().code(), arena.status().message() + "\n  " + MemoryPerRank(plan_));
+  }
+  ZG_RETURN_IF_ERROR(arena.status());
+  arena_ = *arena;
   int timeline = 0;
   int position = 0;
   for (const auto& section : graph_->sections()) {
