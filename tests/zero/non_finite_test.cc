@@ -3,14 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "framework/comm/in_process.h"
+#include "framework/io/checkpoint_reader.h"
 #include "framework/io/safetensors_writer.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
@@ -35,6 +38,7 @@ enum class Data {
   kGood,
   kNanInput,   // in micro-batch 1 only: the loss and all gradients become NaN
   kHugeInput,  // while weights are zeros the loss is finite, and gradients overflow
+  kHugeRow,    // likewise, of the first row of the weight only, which one rank holds
 };
 
 struct Config {
@@ -83,9 +87,10 @@ Status FeedStep(Trainer& trainer, Data data, int64_t step, int64_t micro_batch,
   }
   for (size_t i = 0; i < y->size(); ++i) (*y)[i] = static_cast<float>(i % 5);
   if (data == Data::kNanInput && micro_batch == 1) (*x)[3] = NAN;
-  if (data == Data::kHugeInput && micro_batch == 1) {
+  if (data >= Data::kHugeInput && micro_batch == 1) {
     std::fill(x->begin(), x->end(), 1e30f);
-    std::fill(y->begin(), y->end(), 1e15f);
+    std::fill(y->begin(), y->end(), data == Data::kHugeInput ? 1e15f : 0.0f);
+    for (size_t i = 0; i < y->size(); i += kOutputs) (*y)[i] = 1e15f;
   }
   return trainer.Feed({{"x", *x}, {"y", *y}});
 }
@@ -268,7 +273,8 @@ TEST_P(NonFiniteTest, AnAnomalyOfOneRankIsNamed) {
                         "micro-batch 1, rank {}); it has no inputs",
                         owner));
   for (int rank = 0; rank < config.ranks; ++rank) {
-    if (rank != owner) EXPECT_EQ(results[rank].status.code(), StatusCode::kAborted);
+    if (rank == owner) continue;
+    EXPECT_EQ(results[rank].status.code(), StatusCode::kAborted);
   }
 }
 
@@ -279,6 +285,20 @@ INSTANTIATE_TEST_SUITE_P(StagesAndRanks, NonFiniteTest,
                            return fmt::format("Stage{}Ranks{}", std::get<0>(info.param),
                                               std::get<1>(info.param));
                          });
+
+TEST(StopTest, AStepThatOneRankEndsIsSavedByNone) {
+  Config config;
+  config.stage = 3;  // the other rank sees nothing of it before it saves
+  config.steps = {Data::kHugeRow};
+  config.save = TestPath("ended_by_one");
+  const std::vector<Result> results = TrainOnAllRanks(config);
+  EXPECT_THAT(results[0].status.message(),
+              StartsWith("step 1, adam_update: an updated parameter is not finite: 'linear.weight' "
+                         "at element 0 is nan, with a gradient of -inf"));
+  EXPECT_EQ(results[1].status.code(), StatusCode::kAborted);
+  EXPECT_EQ(results[1].losses.size(), 1u);
+  EXPECT_FALSE(FindCheckpoint(config.save).ok());
+}
 
 TEST(DetectAnomalyTest, ANodeThatOverflowsIsNamedWithFiniteInputs) {
   Config config;
