@@ -95,6 +95,14 @@ Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {
   return Status::Ok();
 }
 
+Status CheckNonFinite(const FlagParser& flags, const JobOptions& options) {
+  if (options.dtype != "f16" || !flags.IsGiven("on-non-finite")) return Status::Ok();
+  return InvalidArgument(
+      "--on-non-finite: got '{}', but with --dtype f16 the loss scaler leaves out updates that are "
+      "not finite; leave the flag out",
+      options.on_non_finite);
+}
+
 Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
   for (const char* flag : {"save-every", "keep"}) {
     if (flags.IsGiven(flag) && options.save.empty()) {
