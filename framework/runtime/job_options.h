@@ -54,7 +54,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options);
 // Whether the flags of the schedule go together. Errors: one that the others leave without effect.
 Status CheckSchedule(const FlagParser& flags, const JobOptions& options);
 
-// Error: a policy for losses and gradients that are not finite, with f16, whose loss scaler decides.
+// Error: a policy for losses and gradients that are not finite, with f16, whose loss scaler
+// decides.
 Status CheckNonFinite(const FlagParser& flags, const JobOptions& options);
 
 // Whether the flags of saving go together. Errors: one that has no effect without --save.

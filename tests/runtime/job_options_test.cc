@@ -102,9 +102,10 @@ TEST(JobOptions, APolicyThatTheLossScalerOverridesIsAnError) {
   };
   EXPECT_EQ(error({"--dtype=f16"}), "");
   EXPECT_EQ(error({"--dtype=bf16", "--on-non-finite=skip"}), "");
-  EXPECT_EQ(error({"--dtype=f16", "--on-non-finite=ignore"}),
-            "--on-non-finite: got 'ignore', but with --dtype f16 the loss scaler leaves out updates "
-            "that are not finite; leave the flag out");
+  EXPECT_EQ(
+      error({"--dtype=f16", "--on-non-finite=ignore"}),
+      "--on-non-finite: got 'ignore', but with --dtype f16 the loss scaler leaves out updates "
+      "that are not finite; leave the flag out");
 }
 
 TEST(JobOptions, FlagsOfTheScheduleWithoutEffectAreErrors) {
