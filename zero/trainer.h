@@ -51,6 +51,9 @@ struct TrainerOptions {
   std::string init_path{};
   std::string dump_directory{};  // where the IR goes after every pass; empty: nowhere
   bool measure_memory = true;
+  // Checks what every node computes, and the first values of parameters, and stops at the first
+  // infinity or NaN with an error that names the node. Slow.
+  bool detect_anomaly = false;
 };
 
 // What the optimizer knows: its tensors by name, f32, such as "hidden.weight.exp_avg", and with f16
@@ -128,7 +131,9 @@ class Trainer {
   // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   int64_t step() const { return step_; }  // steps done
-  // Of the last step, before clipping; none when gradients are not clipped.
+  // Of the parameters; less than steps where gradients were not finite. Valid on rank 0.
+  int64_t num_updates() const;
+  // Of the last step, before clipping; none when the program does not need it.
   std::optional<float> grad_norm() const { return grad_norm_; }
 
   StatusOr<TensorDigest> DigestParameters() {
@@ -145,7 +150,6 @@ class Trainer {
   Trainer() = default;
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
   Status FillSettings(const nn::Graph& graph, uint64_t seed);
-  int64_t NumUpdates() const;  // of the parameters; valid on rank 0
 
   nn::ResolvedConfig config_;
   std::map<std::string, std::string> settings_;  // as in TrainState

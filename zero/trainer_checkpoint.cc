@@ -3,16 +3,26 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <iterator>
 
 #include "framework/io/checkpoint_reader.h"
 #include "framework/passes/scale_loss.h"
+#include "zero/clip_gradients.h"
 #include "zero/trainer.h"
 
 namespace zg::zero {
 namespace {
 
-constexpr int kScalerElements = 4;
-constexpr int kScalerUpdates = 2;  // its element that counts updates (ops/loss_scaling.h)
+// A state of the program's own in which one element counts updates (ops/loss_scaling.h,
+// ops/gradient_norm.h). Which of them a program has depends on its configuration, which may be
+// another one when it resumes.
+struct CountingState {
+  const char* name;
+  int64_t elements;
+  int64_t updates;  // that element
+};
+constexpr CountingState kCountingStates[] = {{kLossScaler, 4, 2}, {kUpdateCounter, 2, 0}};
+constexpr int64_t kMaxStateElements = 4;
 
 std::string OptimizerText(const optim::UpdateRule& rule) {
   std::string text = rule.op;
@@ -48,14 +58,17 @@ Status Trainer::FillSettings(const nn::Graph& graph, uint64_t seed) {
   return Status::Ok();
 }
 
-int64_t Trainer::NumUpdates() const {
-  const StoredTensor* scaler = executor_->graph().FindTensor(kLossScaler);
-  if (scaler == nullptr) return step_;
-  const Executor::LocalPart part = executor_->LocalPartOf(*scaler);
-  if (part.count != kScalerElements) return 0;  // another rank holds it
-  float state[kScalerElements];
-  std::memcpy(state, part.data, sizeof(state));
-  return static_cast<int64_t>(state[kScalerUpdates]);
+int64_t Trainer::num_updates() const {
+  for (const CountingState& counting : kCountingStates) {
+    const StoredTensor* tensor = executor_->graph().FindTensor(counting.name);
+    if (tensor == nullptr) continue;
+    const Executor::LocalPart part = executor_->LocalPartOf(*tensor);
+    if (part.count != counting.elements) return 0;  // another rank holds it
+    float state[kMaxStateElements];
+    std::memcpy(state, part.data, counting.elements * sizeof(float));
+    return static_cast<int64_t>(state[counting.updates]);
+  }
+  return step_;
 }
 
 Status Trainer::PrepareSaving(const std::string& directory) {
@@ -77,7 +90,7 @@ Status Trainer::PrepareSaving(const std::string& directory) {
 Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
   Status status = PrepareSaving(directory);
   if (status.ok()) {
-    const TrainState state = {executor_->graph().name(), step_, NumUpdates(), settings_};
+    const TrainState state = {executor_->graph().name(), step_, num_updates(), settings_};
     status = SaveCheckpoint(*executor_, store_ ? &*store_ : nullptr, state, options);
   }
   if (status.ok()) return status;
@@ -108,15 +121,18 @@ Status Trainer::Resume(const std::string& path) {
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     tensors[name] = {tensor.entry, tensor.data};
   }
-  // The loss scaler belongs to the number type, which may be another one now.
-  SafetensorsEntry fresh_entry;
-  fresh_entry.shape = {kScalerElements};
-  float fresh_scaler[kScalerElements] = {};
-  fresh_scaler[kScalerUpdates] = static_cast<float>(state.updates);
-  if (executor_->graph().FindTensor(kLossScaler) == nullptr) {
-    tensors.erase(kLossScaler);
-  } else if (tensors.count(kLossScaler) == 0) {
-    tensors[kLossScaler] = {&fresh_entry, reinterpret_cast<const uint8_t*>(fresh_scaler)};
+  SafetensorsEntry fresh_entries[std::size(kCountingStates)];
+  float fresh_values[std::size(kCountingStates)][kMaxStateElements] = {};
+  for (size_t i = 0; i < std::size(kCountingStates); ++i) {
+    const CountingState& counting = kCountingStates[i];
+    fresh_entries[i].shape = {counting.elements};
+    fresh_values[i][counting.updates] = static_cast<float>(state.updates);
+    if (executor_->graph().FindTensor(counting.name) == nullptr) {
+      tensors.erase(counting.name);
+    } else if (tensors.count(counting.name) == 0) {
+      tensors[counting.name] = {&fresh_entries[i],
+                                reinterpret_cast<const uint8_t*>(fresh_values[i])};
+    }
   }
   ZG_RETURN_IF_ERROR(
       agree(LoadTensors(*executor_, checkpoint.directory(),

@@ -68,7 +68,8 @@ Status FillMemory(const TrainingRun& run, const Executor& executor, Report* repo
 Status FillFinalState(Trainer& trainer, Report* report) {
   ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
   ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
-  report->final_state = {parameters.sum, parameters.sha256, state.sha256};
+  report->final_state = {parameters.sum, parameters.sha256, state.sha256,
+                         trainer.step() - trainer.num_updates()};
   return Status::Ok();
 }
 
@@ -186,6 +187,7 @@ TrainerOptions TrainerOptionsOf(const Job& job) {
   options.seed = static_cast<uint64_t>(job.options().seed);
   options.init_path = job.options().init;
   options.dump_directory = job.options().print_ir;
+  options.detect_anomaly = job.options().detect_anomaly;
   return options;
 }
 
@@ -201,6 +203,8 @@ void Configure(const Job& job, nn::GraphConfig& config) {
                                                          : nn::ReduceEvery::kMicroBatch);
   for (const std::string& modules : options.recompute) config.recompute(modules);
   config.set_update_early(options.update_early);
+  if (options.on_non_finite == "skip") config.set_on_non_finite(nn::OnNonFinite::kSkip);
+  if (options.on_non_finite == "ignore") config.set_on_non_finite(nn::OnNonFinite::kIgnore);
 }
 
 StatusOr<int64_t> ResidentBytesNow() {

@@ -134,6 +134,7 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
     ZG_ASSIGN_OR_RETURN(options.timeout_s, CollectiveTimeoutSeconds());
   }
   ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckNonFinite(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSaving(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSupported(options));
   return false;

@@ -28,6 +28,7 @@ struct FinalState {
   double param_sum = 0.0;
   std::string param_sha256;
   std::string optimizer_sha256;
+  int64_t skipped_updates = 0;  // since the first step: left out as they were not finite
 };
 
 struct MemoryUse {

@@ -9,6 +9,7 @@
 #include "framework/io/safetensors.h"
 #include "framework/io/sha256.h"
 #include "framework/runtime/gather_tensor.h"
+#include "framework/runtime/non_finite.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -155,6 +156,18 @@ Status LoadParameters(Executor& executor, const std::string& path) {
     tensors[entry.name] = {&entry, file.Data(entry)};
   }
   return LoadTensors(executor, path, {TensorRole::kParameter}, tensors);
+}
+
+Status CheckFiniteTensors(const Executor& executor) {
+  for (const StoredTensor& tensor : executor.graph().tensors()) {
+    const Executor::LocalPart part = executor.LocalPartOf(tensor);
+    const auto found = FirstNonFinite(tensor.type.dtype, part.data, part.count);
+    if (!found) continue;
+    return InvalidArgument("'{}' is {} at element {} before the first step; expected finite values",
+                           tensor.name, ElementText(tensor.type.dtype, part.data, *found),
+                           part.begin + *found);
+  }
+  return Status::Ok();
 }
 
 StatusOr<TensorDigest> DigestTensors(Executor& executor, TensorRole role) {

@@ -52,6 +52,10 @@ Status LoadTensors(Executor& executor, const std::string& path,
 // each rank reads only its part. Errors as of LoadTensors.
 Status LoadParameters(Executor& executor, const std::string& path);
 
+// Whether the stored tensors, parameters and state, are finite as far as they lie on this rank. The
+// error names the first that is not.
+Status CheckFiniteTensors(const Executor& executor);
+
 struct TensorDigest {
   std::string
       sha256;        // of the bytes of all tensors of one role, in name order, shards put together

@@ -46,6 +46,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--report=p",
                                     "--print-ir=d",
                                     "--clip-norm=0.5",
+                                    "--on-non-finite=skip",
+                                    "--detect-anomaly",
                                     "--lr-schedule=linear",
                                     "--warmup-steps=3",
                                     "--final-lr-factor=0.25"});
@@ -71,6 +73,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.report, "p");
   EXPECT_EQ(options.print_ir, "d");
   EXPECT_EQ(options.clip_norm, 0.5);
+  EXPECT_EQ(options.on_non_finite, "skip");
+  EXPECT_TRUE(options.detect_anomaly);
   EXPECT_EQ(options.lr_schedule, "linear");
   EXPECT_EQ(options.warmup_steps, 3);
   EXPECT_EQ(options.final_lr_factor, 0.25);
@@ -85,6 +89,23 @@ std::string ScheduleError(std::vector<const char*> arguments) {
   const StatusOr<bool> help = flags.Parse(static_cast<int>(arguments.size()), arguments.data());
   EXPECT_TRUE(help.ok()) << help.status().message();
   return CheckSchedule(flags, options).message();
+}
+
+TEST(JobOptions, APolicyThatTheLossScalerOverridesIsAnError) {
+  const auto error = [](std::vector<const char*> arguments) {
+    JobOptions options;
+    FlagParser flags("");
+    AddJobFlags(&flags, &options);
+    arguments.insert(arguments.begin(), "program");
+    EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+    return CheckNonFinite(flags, options).message();
+  };
+  EXPECT_EQ(error({"--dtype=f16"}), "");
+  EXPECT_EQ(error({"--dtype=bf16", "--on-non-finite=skip"}), "");
+  EXPECT_EQ(
+      error({"--dtype=f16", "--on-non-finite=ignore"}),
+      "--on-non-finite: got 'ignore', but with --dtype f16 the loss scaler leaves out updates "
+      "that are not finite; leave the flag out");
 }
 
 TEST(JobOptions, FlagsOfTheScheduleWithoutEffectAreErrors) {

@@ -31,7 +31,7 @@ Report SmallReport() {
   report.steps = {{1, 2.7725887298583984, 1.5, 1e-3, 30.0},
                   {2, 2.5, std::nullopt, 1e-3, 10.0},
                   {3, 2.25, std::nullopt, 5e-4, 14.0}};
-  report.final_state = {-12.5, "aa11bb22cc33dd44ee55", "bb"};
+  report.final_state = {-12.5, "aa11bb22cc33dd44ee55", "bb", 3};
   report.predicted_memory = {{1000, 2000, 3000, 4000, 5000, 0}, 10'000'000};
   report.measured_memory = {{1000, 2000, 3000, 3904, 5000, 0}, 10'000'000};
   report.rss_peak_bytes = 50'000'000;
@@ -68,7 +68,8 @@ TEST(Report, HasTheShapeThatScriptsRead) {
                             "ms": 30.0})"));
   EXPECT_TRUE(json["steps"][1]["grad_norm"].is_null());
   EXPECT_EQ(json["final"], Json::parse(R"({"param_sum": -12.5,
-      "param_sha256": "aa11bb22cc33dd44ee55", "optimizer_sha256": "bb"})"));
+      "param_sha256": "aa11bb22cc33dd44ee55", "optimizer_sha256": "bb",
+      "skipped_updates": 3})"));
   EXPECT_EQ(json["memory"]["predicted"],
             Json::parse(R"({"parameters": 1000, "gradients": 2000, "optimizer_state": 3000,
       "activations": 4000, "communication": 5000, "workspace": 0, "peak": 10000000})"));
@@ -147,6 +148,7 @@ TEST(CheckWritable, SaysWhyNot) {
 TEST(Summary, ShowsPredictedNextToMeasured) {
   EXPECT_EQ(Summary(SmallReport()),
             R"(  loss        2.772589 -> 2.250000 in 3 steps
+  skipped     3 updates that were not finite
   speed       12.00 ms per step (median), 42.7k tokens/s, 250GFLOP/s per rank
   parameters  sum -12.5, sha256 aa11bb22cc33dd44
 
