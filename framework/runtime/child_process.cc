@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <cstring>
 
 namespace zg {
@@ -22,6 +24,10 @@ void ReadAll(const ShownPipe& shown) {
     if (count <= 0) return shown.pipe->Close();
     shown.show(std::string_view(buffer, static_cast<size_t>(count)));
   }
+}
+
+bool IsStop(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
 }  // namespace
@@ -61,9 +67,10 @@ SignalQueue::~SignalQueue() {
 
 void SignalQueue::RestoreMask() const { sigprocmask(SIG_SETMASK, &old_mask_, nullptr); }
 
-int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                 const ShownPipe& second) {
+ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
+                      const ShownPipe& second) {
   int status = 0;
+  bool was_stopped = false;
   while (true) {
     // poll leaves a negative descriptor out.
     pollfd waited_for[] = {{signals.descriptor(), POLLIN, 0},
@@ -79,18 +86,33 @@ int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first
     if (signal == SIGCHLD) {
       if (waitpid(child, &status, WNOHANG) == child) break;
     } else {
+      was_stopped |= IsStop(signal);
       kill(child, signal == SIGHUP || signal == SIGQUIT ? SIGTERM : signal);
     }
   }
   ReadAll(first);
   ReadAll(second);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), was_stopped};
 }
 
-int WaitForChild(pid_t child, const SignalQueue& signals) {
+ChildEnd WaitForChild(pid_t child, const SignalQueue& signals) {
   File none;
   const ShownPipe nothing = {&none, [](std::string_view) {}};
   return WaitForChild(child, signals, nothing, nothing);
+}
+
+bool SleepUnlessStopped(double seconds, const SignalQueue& signals) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  while (true) {
+    const double left_ms = std::chrono::duration<double, std::milli>(end - Clock::now()).count();
+    if (left_ms <= 0) return true;
+    pollfd waited_for = {signals.descriptor(), POLLIN, 0};
+    if (poll(&waited_for, 1, static_cast<int>(std::ceil(left_ms))) <= 0) continue;
+    signalfd_siginfo info;
+    if (read(signals.descriptor(), &info, sizeof(info)) != sizeof(info)) continue;
+    if (IsStop(static_cast<int>(info.ssi_signo))) return false;
+  }
 }
 
 }  // namespace zg

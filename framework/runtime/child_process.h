@@ -61,10 +61,17 @@ struct ShownPipe {
   std::function<void(std::string_view bytes)> show;
 };
 
+struct ChildEnd {
+  int code = 0;              // exit code; 128 + the signal for a child that was killed
+  bool was_stopped = false;  // INT, TERM, HUP or QUIT was passed on to it
+};
+
 // Passes signals on to the child (HUP and QUIT as TERM) and shows both pipes until it has ended.
-// Returns its exit code, 128 + the signal for one that was killed.
-int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                 const ShownPipe& second);
-int WaitForChild(pid_t child, const SignalQueue& signals);
+ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
+                      const ShownPipe& second);
+ChildEnd WaitForChild(pid_t child, const SignalQueue& signals);
+
+// Waits for so long, or until a signal asks for an end: then false. Others are dropped.
+bool SleepUnlessStopped(double seconds, const SignalQueue& signals);
 
 }  // namespace zg

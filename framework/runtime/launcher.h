@@ -1,12 +1,18 @@
 // The launcher: a program that is given --ranks N starts N of itself under mpirun, so that nobody
-// has to know how. For ranks on several hosts, call mpirun by hand; the program then finds itself
-// inside a job and does not launch.
+// has to know how. For ranks on several hosts there is //tools:launch; the program then finds
+// itself inside a job and does not launch.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "framework/base/status.h"
+#include "framework/runtime/child_process.h"
+#include "framework/runtime/mpirun_messages.h"
+#include "framework/runtime/rank_output.h"
 
 namespace zg {
 
@@ -23,7 +29,37 @@ std::optional<MpiJob> FindMpiJob();  // nothing outside a job
 // Errors: no mpirun, or one that is not Open MPI's; no temporary directory.
 StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv);
 
+// A job of tools/launch, and what LaunchRanks is made of.
+struct MpirunJob {
+  int num_ranks = 1;
+  // "a:2,b:2": with so many ranks at most, filled in this order; between hosts Open MPI's own
+  // settings hold (OMPI_MCA_...). "": this host.
+  std::string hosts;
+  std::vector<std::string> command;  // the program and its arguments
+  // The ranks' output goes through here, line by line, if given; else it is shown at once.
+  RankOutput* output = nullptr;
+};
+
+struct MpirunEnd {
+  int code = 0;
+  bool was_stopped = false;  // INT, TERM, HUP or QUIT was passed on
+  std::optional<RankEnd> first_end;
+};
+
+// Runs a job in a private directory that is then removed, and waits for it. To be called inside
+// RunSupervised. Errors: those of LaunchRanks.
+StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals);
+
+// Runs `body` in a process of its own, which outlives this one for long enough to end its job when
+// this one is killed, and returns the exit code: that of `body` or 1 after its error, which is
+// printed after `context`.
+StatusOr<int> RunSupervised(std::string_view context,
+                            const std::function<StatusOr<int>(const SignalQueue&)>& body);
+
 // The mpirun on PATH. Error: there is none, with what to install.
 StatusOr<std::string> FindMpirun();
+
+// The program of this name on PATH.
+std::optional<std::string> FindOnPath(std::string_view name);
 
 }  // namespace zg

@@ -3,10 +3,18 @@
 // rank that failed, become one line that names the rank, or nothing where that rank has spoken.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace zg {
+
+// The rank that mpirun blames for the end of a job.
+struct RankEnd {
+  int rank = 0;
+  std::string host;  // "" where the box does not say
+  std::string how;   // "was ended by signal 9 (Killed)", "ended with exit code 3", ...
+};
 
 class MpirunMessages {
  public:
@@ -16,6 +24,9 @@ class MpirunMessages {
   // What is still held back, at the end.
   std::string Finish();
 
+  // Of the first box that blames one.
+  const std::optional<RankEnd>& first_end() const { return first_end_; }
+
  private:
   // The next whole line, or a line without its end if no box can begin so.
   std::string TakeLine(std::string_view line);
@@ -23,7 +34,11 @@ class MpirunMessages {
   std::string line_;  // the beginning of a line that may be a box's edge
   std::string box_;   // an open box, from its first edge
   bool is_in_line_ = false;
+  std::optional<RankEnd> first_end_;
 };
+
+// Nothing for a box that is about something else.
+std::optional<RankEnd> ParseRankEnd(const std::string& box);
 
 // What to show for a box, given with its edges. Unknown boxes stay as they are.
 std::string RewriteMpirunBox(const std::string& box);

@@ -69,6 +69,25 @@ TEST(MpirunMessages, NamesTheRankThatEnded) {
               "rank 2 left the job before its end, without an error; the job was ended\n");
 }
 
+TEST(MpirunMessages, RemembersTheFirstRankThatEnded) {
+  MpirunMessages messages;
+  EXPECT_FALSE(messages.first_end().has_value());
+  messages.Filter(Box("Primary job  terminated normally, but 1 process returned\n"));
+  EXPECT_FALSE(messages.first_end().has_value());
+  messages.Filter(
+      Box("mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 "
+          "(Killed).\n"));
+  messages.Filter(Box("MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\n"));
+  ASSERT_TRUE(messages.first_end().has_value());
+  EXPECT_EQ(messages.first_end()->rank, 1);
+  EXPECT_EQ(messages.first_end()->host, "vm");
+  EXPECT_EQ(messages.first_end()->how, "was ended by signal 9 (Killed)");
+  MpirunMessages aborted;
+  aborted.Filter(Box("MPI_ABORT was invoked on rank 13 in communicator MPI_COMM_WORLD\n"));
+  EXPECT_EQ(aborted.first_end()->rank, 13);
+  EXPECT_EQ(aborted.first_end()->how, "ended the job with an error");
+}
+
 TEST(MpirunMessages, KeepsOtherBoxes) {
   const std::string box = Box("There are not enough slots available in the system\n");
   ExpectShown(box, box);
