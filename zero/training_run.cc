@@ -131,6 +131,7 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
   Report report;
   report.model = run.model;
   report.config = job.config();
+  report.transport = communicator.transport();
   report.predicted_traffic = Predicted(executor.graph());
   report.speed.compile_ms = trainer.compile_ms();
   report.speed.flops_per_step = PredictFlops(executor.graph());

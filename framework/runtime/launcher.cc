@@ -90,11 +90,12 @@ Settings OneHostSettings(const std::string& private_directory) {
           {"osc_sm_backing_directory", private_directory}};
 }
 
-// mpirun asks a silent host after 5 s, and takes it for lost after 3 s more.
+// mpirun asks a silent host after 6 s, and takes it for lost after 4 s more. Without this it would
+// wait for hours, even to end a job that a rank has aborted.
 Settings SeveralHostsSettings() {
-  return {{"oob_tcp_keepalive_time", "5"},
+  return {{"oob_tcp_keepalive_time", "6"},
           {"oob_tcp_keepalive_intvl", "1"},
-          {"oob_tcp_keepalive_probes", "3"}};
+          {"oob_tcp_keepalive_probes", "4"}};
 }
 
 std::vector<std::string> MpirunArguments(const MpirunJob& job,
@@ -240,7 +241,7 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals) 
     PrintError(messages.Filter(ranks->Finish(RankOutput::kErrors)));
   }
   PrintError(messages.Finish());
-  return MpirunEnd{end.code, end.was_stopped, messages.first_end()};
+  return MpirunEnd{end.code, end.was_stopped, messages.first_end(), messages.lost_host()};
 }
 
 StatusOr<int> RunSupervised(std::string_view context,

@@ -44,6 +44,7 @@ struct MpirunEnd {
   int code = 0;
   bool was_stopped = false;  // INT, TERM, HUP or QUIT was passed on
   std::optional<RankEnd> first_end;
+  std::string lost_host;  // "" if none was
 };
 
 // Runs a job in a private directory that is then removed, and waits for it. To be called inside

@@ -65,9 +65,18 @@ std::optional<RankEnd> ParseRankEnd(const std::string& box) {
   return std::nullopt;
 }
 
+std::string ParseLostHost(const std::string& box) {
+  if (!Has(box, "lost communication with a remote daemon")) return "";
+  const size_t remote = box.find("Remote daemon");
+  return remote == std::string::npos ? "" : WordAfter(box.substr(remote), "on node ");
+}
+
 std::string RewriteMpirunBox(const std::string& box) {
   // The rank has said why it calls abort; the other box only leads up to the next.
   if (Has(box, "MPI_ABORT was invoked") || Has(box, "Primary job  terminated normally")) return "";
+  if (const std::string host = ParseLostHost(box); !host.empty()) {
+    return fmt::format("the connection to host {} was lost; the job was ended\n", host);
+  }
   const std::optional<RankEnd> end = ParseRankEnd(box);
   return end ? fmt::format("rank {} {}; the job was ended\n", end->rank, end->how) : box;
 }
@@ -104,6 +113,7 @@ std::string MpirunMessages::TakeLine(std::string_view line) {
   box_ += line;
   if (is_edge) {
     if (!first_end_) first_end_ = ParseRankEnd(box_);
+    if (lost_host_.empty()) lost_host_ = ParseLostHost(box_);
     return RewriteMpirunBox(std::exchange(box_, ""));
   }
   if (box_.size() > kMaxBoxBytes) return std::exchange(box_, "");  // no box after all

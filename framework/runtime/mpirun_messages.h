@@ -26,6 +26,8 @@ class MpirunMessages {
 
   // Of the first box that blames one.
   const std::optional<RankEnd>& first_end() const { return first_end_; }
+  // The host that mpirun lost the connection to, or "".
+  const std::string& lost_host() const { return lost_host_; }
 
  private:
   // The next whole line, or a line without its end if no box can begin so.
@@ -35,10 +37,12 @@ class MpirunMessages {
   std::string box_;   // an open box, from its first edge
   bool is_in_line_ = false;
   std::optional<RankEnd> first_end_;
+  std::string lost_host_;
 };
 
-// Nothing for a box that is about something else.
+// Nothing, or "", for a box that is about something else.
 std::optional<RankEnd> ParseRankEnd(const std::string& box);
+std::string ParseLostHost(const std::string& box);
 
 // What to show for a box, given with its edges. Unknown boxes stay as they are.
 std::string RewriteMpirunBox(const std::string& box);

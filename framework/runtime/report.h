@@ -54,6 +54,7 @@ struct Report {
   int64_t rss_before_graph_bytes = 0;        // of rank 0's process, before the model was built
   std::vector<int64_t> per_rank_peak_bytes;  // measured, by rank
 
+  std::string transport;  // Communicator::transport()
   // Of one step, sent by one rank.
   TrafficCounters predicted_traffic = {};
   TrafficCounters measured_traffic = {};

@@ -88,6 +88,18 @@ TEST(MpirunMessages, RemembersTheFirstRankThatEnded) {
   EXPECT_EQ(aborted.first_end()->how, "ended the job with an error");
 }
 
+TEST(MpirunMessages, NamesTheHostThatWasLost) {
+  const std::string box =
+      Box("ORTE has lost communication with a remote daemon.\n\n"
+          "  HNP daemon   : [[3756,0],0] on node vm-a\n"
+          "  Remote daemon: [[3756,0],1] on node 10.77.0.2\n\nThis is usually due to\n");
+  ExpectShown(box, "the connection to host 10.77.0.2 was lost; the job was ended\n");
+  MpirunMessages messages;
+  EXPECT_EQ(messages.lost_host(), "");
+  messages.Filter(box);
+  EXPECT_EQ(messages.lost_host(), "10.77.0.2");
+}
+
 TEST(MpirunMessages, KeepsOtherBoxes) {
   const std::string box = Box("There are not enough slots available in the system\n");
   ExpectShown(box, box);

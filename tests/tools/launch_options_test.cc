@@ -60,6 +60,25 @@ TEST(LaunchOptions, RefusesWhatCannotWork) {
                 "--micro-batches: got 3, expected a multiple of the 2 ranks");
 }
 
+TEST(LaunchOptions, FillsTheHostsInOrder) {
+  const auto options = Parse({"--ranks", "4", "--hosts", "a:2,b,c:3", "--", "sh"});
+  ASSERT_TRUE(options.ok()) << options.status().message();
+  EXPECT_EQ(HostsFor(*options, 4), "a:2,b:1,c:3");
+  EXPECT_EQ(HostsFor(*options, 3), "a:2,b:1");
+  EXPECT_EQ(HostsFor(*options, 1), "a:2");  // no daemon where no rank is
+  EXPECT_EQ(HostOfRank(*options, 1), "a");
+  EXPECT_EQ(HostOfRank(*options, 2), "b");
+  EXPECT_EQ(HostOfRank(*options, 3), "c");
+  const auto here = Parse({"--", "sh"});
+  EXPECT_EQ(HostsFor(*here, 1), "");
+  EXPECT_EQ(HostOfRank(*here, 0), "");
+  for (const char* hosts : {"a:0", "a:x", "a:2x", ":2", "a:2,,b:2"}) {
+    ExpectRefused({"--ranks", "2", "--hosts", hosts, "--", "sh"}, "expected HOST:N with N >= 1");
+  }
+  ExpectRefused({"--ranks", "4", "--hosts", "a:2,b", "--", "sh"},
+                "--hosts: got room for 3, expected it for the 4 --ranks");
+}
+
 TEST(ProgramArguments, FindsAFlag) {
   const std::vector<std::string> arguments = {"p", "--save-every", "3", "--save", "a", "--keep=2"};
   EXPECT_EQ(FlagIn(arguments, "save"), "a");

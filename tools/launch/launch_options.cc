@@ -1,7 +1,9 @@
 #include "tools/launch/launch_options.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -27,6 +29,33 @@ StatusOr<std::string> FindProgram(const std::string& name) {
   return name;
 }
 
+// "HOST:N,HOST,...", a rank where no number is given.
+Status ReadHosts(std::string_view text, LaunchOptions* options) {
+  int num_slots = 0;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    const size_t colon = item.rfind(':');
+    HostSlots host = {std::string(item.substr(0, colon)), 1};
+    if (colon != std::string_view::npos) {
+      const std::string_view count = item.substr(colon + 1);
+      const char* const end = count.data() + count.size();
+      const auto [parsed_to, error] = std::from_chars(count.data(), end, host.slots);
+      if (error != std::errc() || parsed_to != end || host.slots < 1) host.host = "";
+    }
+    if (host.host.empty()) {
+      return InvalidArgument("--hosts: got '{}', expected HOST:N with N >= 1", item);
+    }
+    num_slots += host.slots;
+    options->hosts.push_back(std::move(host));
+  }
+  if (!options->hosts.empty() && num_slots < options->ranks) {
+    return InvalidArgument("--hosts: got room for {}, expected it for the {} --ranks", num_slots,
+                           options->ranks);
+  }
+  return Status::Ok();
+}
+
 Status ReadProgramFlags(LaunchOptions* options) {
   if (FlagIn(options->command, "ranks")) {
     return InvalidArgument("--ranks: give it before the --, and not to the program");
@@ -47,8 +76,28 @@ Status ReadProgramFlags(LaunchOptions* options) {
 
 }  // namespace
 
+std::string HostsFor(const LaunchOptions& options, int num_ranks) {
+  std::string text;
+  int num_slots = 0;
+  for (const HostSlots& host : options.hosts) {
+    if (num_slots >= num_ranks) break;
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", host.host, host.slots);
+    num_slots += host.slots;
+  }
+  return text;
+}
+
+std::string HostOfRank(const LaunchOptions& options, int rank) {
+  for (const HostSlots& host : options.hosts) {
+    if (rank < host.slots) return host.host;
+    rank -= host.slots;
+  }
+  return "";
+}
+
 StatusOr<LaunchOptions> ParseCommandLine(int argc, const char* const* argv, std::string* help) {
   LaunchOptions options;
+  std::string hosts;
   FlagParser flags(
       "Runs a program with a Job under mpirun, and again from its last checkpoint when it fails:\n"
       "  launch --ranks 2 -- bazel-bin/models/gpt/gpt --save runs/gpt --save-every 100");
@@ -58,7 +107,7 @@ StatusOr<LaunchOptions> ParseCommandLine(int argc, const char* const* argv, std:
   flags.AddInt("min-ranks", &options.min_ranks, Between(1, 1024),
                "a restart that fails before it has saved is followed by one with fewer ranks, "
                "but no fewer than these (default: --ranks)");
-  flags.AddString("hosts", &options.hosts,
+  flags.AddString("hosts", &hosts,
                   "where, with how many ranks at most, filled in this order (default: this host)",
                   "HOST:N,...");
   int own_argc = 0;
@@ -76,6 +125,7 @@ StatusOr<LaunchOptions> ParseCommandLine(int argc, const char* const* argv, std:
     return InvalidArgument("--min-ranks: got {}, expected at most the {} --ranks",
                            options.min_ranks, options.ranks);
   }
+  ZG_RETURN_IF_ERROR(ReadHosts(hosts, &options));
   ZG_RETURN_IF_ERROR(ReadProgramFlags(&options));
   return options;
 }

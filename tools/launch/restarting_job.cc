@@ -133,9 +133,9 @@ class RestartingJob {
     attempt.from = attempt.from.substr(0, attempt.from.find(':'));
     RankOutput output;
     const Clock::time_point start = Clock::now();
-    ZG_ASSIGN_OR_RETURN(
-        const MpirunEnd end,
-        RunMpirun({num_ranks, options_.hosts, Command(num_ranks), &output}, signals_));
+    ZG_ASSIGN_OR_RETURN(const MpirunEnd end, RunMpirun({num_ranks, HostsFor(options_, num_ranks),
+                                                        Command(num_ranks), &output},
+                                                       signals_));
     attempt.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     attempt.end = Describe(end);
     attempts_.push_back(attempt);
@@ -150,15 +150,18 @@ class RestartingJob {
 
   std::string Describe(const MpirunEnd& end) const {
     if (end.code == 0) return end.was_stopped ? "stopped by a signal, exit code 0" : "finished";
+    if (!end.first_end && !end.lost_host.empty()) {
+      return fmt::format("the connection to host {} was lost", end.lost_host);
+    }
     if (!end.first_end) {
       const char* const signal = end.code > 128 ? strsignal(end.code - 128) : nullptr;
       return fmt::format("the job ended with exit code {}{}", end.code,
                          signal == nullptr ? "" : fmt::format(" ({})", signal));
     }
     std::string host = end.first_end->host;
-    if (host.empty() && options_.hosts.empty()) host = HostName();
-    return fmt::format("rank {}{} {}", end.first_end->rank, host.empty() ? "" : " on host " + host,
-                       end.first_end->how);
+    if (host.empty()) host = HostOfRank(options_, end.first_end->rank);
+    if (host.empty()) host = HostName();
+    return fmt::format("rank {} on host {} {}", end.first_end->rank, host, end.first_end->how);
   }
 
   void ShowLastLines(const RankOutput& output, int rank) const {
