@@ -10,9 +10,16 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 namespace zg {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 // Shows what there is in the pipe by now, and closes the pipe at its end.
 void ReadAll(const ShownPipe& shown) {
@@ -68,17 +75,20 @@ SignalQueue::~SignalQueue() {
 void SignalQueue::RestoreMask() const { sigprocmask(SIG_SETMASK, &old_mask_, nullptr); }
 
 ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                      const ShownPipe& second) {
+                      const ShownPipe& second, const std::function<bool()>& is_over) {
   int status = 0;
   bool was_stopped = false;
+  std::optional<Clock::time_point> last_moment;
   while (true) {
     // poll leaves a negative descriptor out.
     pollfd waited_for[] = {{signals.descriptor(), POLLIN, 0},
                            {first.pipe->get(), POLLIN, 0},
                            {second.pipe->get(), POLLIN, 0}};
-    if (poll(waited_for, std::size(waited_for), -1) < 0) continue;
+    if (poll(waited_for, std::size(waited_for), last_moment ? 100 : -1) < 0) continue;
     ReadAll(first);
     ReadAll(second);
+    if (!last_moment && is_over()) last_moment = Clock::now() + Seconds(kLastSeconds);
+    if (last_moment && Clock::now() >= *last_moment) kill(child, SIGKILL);
     if (waited_for[0].revents == 0) continue;
     signalfd_siginfo info;
     if (read(signals.descriptor(), &info, sizeof(info)) != sizeof(info)) continue;
@@ -98,12 +108,11 @@ ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& 
 ChildEnd WaitForChild(pid_t child, const SignalQueue& signals) {
   File none;
   const ShownPipe nothing = {&none, [](std::string_view) {}};
-  return WaitForChild(child, signals, nothing, nothing);
+  return WaitForChild(child, signals, nothing, nothing, [] { return false; });
 }
 
 bool SleepUnlessStopped(double seconds, const SignalQueue& signals) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  const Clock::time_point end = Clock::now() + Seconds(seconds);
   while (true) {
     const double left_ms = std::chrono::duration<double, std::milli>(end - Clock::now()).count();
     if (left_ms <= 0) return true;

@@ -67,8 +67,10 @@ struct ChildEnd {
 };
 
 // Passes signals on to the child (HUP and QUIT as TERM) and shows both pipes until it has ended.
+// Once `is_over` says that it has nothing left to do, it has kLastSeconds, and is then killed.
+inline constexpr double kLastSeconds = 10;
 ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                      const ShownPipe& second);
+                      const ShownPipe& second, const std::function<bool()>& is_over);
 ChildEnd WaitForChild(pid_t child, const SignalQueue& signals);
 
 // Waits for so long, or until a signal asks for an end: then false. Others are dropped.

@@ -90,8 +90,7 @@ Settings OneHostSettings(const std::string& private_directory) {
           {"osc_sm_backing_directory", private_directory}};
 }
 
-// mpirun asks a silent host after 6 s, and takes it for lost after 4 s more. Without this it would
-// wait for hours, even to end a job that a rank has aborted.
+// mpirun asks a silent host after 6 s, and takes it for lost after 4 s more, not after hours.
 Settings SeveralHostsSettings() {
   return {{"oob_tcp_keepalive_time", "6"},
           {"oob_tcp_keepalive_intvl", "1"},
@@ -234,8 +233,10 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals) 
     PrintError(
         messages.Filter(ranks == nullptr ? bytes : ranks->Filter(RankOutput::kErrors, bytes)));
   };
+  // mpirun may wait for a lost host for ever.
+  const auto is_over = [&] { return messages.first_end() || !messages.lost_host().empty(); };
   const ChildEnd end = WaitForChild(child, signals, {&output.read_end, show_output},
-                                    {&errors.read_end, show_errors});
+                                    {&errors.read_end, show_errors}, is_over);
   if (ranks != nullptr) {
     PrintOut(ranks->Finish(RankOutput::kOutput));
     PrintError(messages.Filter(ranks->Finish(RankOutput::kErrors)));
