@@ -18,7 +18,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
     return FailedPrecondition("graph {}: it is compiled for {} ranks, the job has {}",
                               graph->name(), graph->mesh().num_ranks(), communicator->size());
   }
-  ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, *communicator));
+  ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, options.seed, *communicator));
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
                       PlanProgram(*graph, kernels, communicator->workspace_bytes()));

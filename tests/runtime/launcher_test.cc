@@ -68,6 +68,19 @@ TEST_F(LauncherTest, RefusesWhatCannotWork) {
               HasSubstr("expected the mpirun of Open MPI"));
 }
 
+TEST_F(LauncherTest, AnMpirunThatWaitsForALostHostIsKilled) {
+  const std::string directory = testing::TempDir() + "/launcher_test_waits";
+  std::filesystem::create_directories(directory);
+  const std::string edge(74, '-');
+  std::ofstream(directory + "/mpirun")
+      << "#!/bin/sh\necho '" << edge << "\nMPI_ABORT was invoked on rank 0 in communicator\n"
+      << edge << "' >&2\nexec /bin/sleep 60\n";
+  ASSERT_EQ(chmod((directory + "/mpirun").c_str(), 0755), 0);
+  setenv("PATH", directory.c_str(), 1);
+  const char* const arguments[] = {"program"};
+  EXPECT_EQ(LaunchRanks(2, 1, arguments).value(), 128 + 9);
+}
+
 TEST_F(LauncherTest, WithoutMpirunSaysWhatToInstall) {
   setenv("PATH", "", 1);
   const char* const arguments[] = {"program", "--ranks", "2"};
