@@ -120,6 +120,12 @@ void InitializeTensors(Executor& executor, uint64_t seed) {
   }
 }
 
+Status ReadLocalPart(const Executor& executor, const StoredTensor& tensor, const ByteSink& sink) {
+  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  if (part.count == 0) return Status::Ok();
+  return sink(0, part.data, part.count * SizeOf(tensor.type.dtype));
+}
+
 Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors) {
   std::vector<std::string> problems;
