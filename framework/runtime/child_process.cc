@@ -61,8 +61,8 @@ SignalQueue::~SignalQueue() {
 
 void SignalQueue::RestoreMask() const { sigprocmask(SIG_SETMASK, &old_mask_, nullptr); }
 
-int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                 const ShownPipe& second) {
+int WaitForChild(pid_t child, const SignalQueue& signals, const SignalTranslation& translate,
+                 const ShownPipe& first, const ShownPipe& second) {
   int status = 0;
   while (true) {
     // poll leaves a negative descriptor out.
@@ -79,7 +79,7 @@ int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first
     if (signal == SIGCHLD) {
       if (waitpid(child, &status, WNOHANG) == child) break;
     } else {
-      kill(child, signal == SIGHUP || signal == SIGQUIT ? SIGTERM : signal);
+      kill(child, translate(signal));
     }
   }
   ReadAll(first);
@@ -90,7 +90,8 @@ int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first
 int WaitForChild(pid_t child, const SignalQueue& signals) {
   File none;
   const ShownPipe nothing = {&none, [](std::string_view) {}};
-  return WaitForChild(child, signals, nothing, nothing);
+  const SignalTranslation as_it_came = [](int signal) { return signal; };
+  return WaitForChild(child, signals, as_it_came, nothing, nothing);
 }
 
 }  // namespace zg

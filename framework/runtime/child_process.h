@@ -61,10 +61,13 @@ struct ShownPipe {
   std::function<void(std::string_view bytes)> show;
 };
 
-// Passes signals on to the child (HUP and QUIT as TERM) and shows both pipes until it has ended.
-// Returns its exit code, 128 + the signal for one that was killed.
-int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                 const ShownPipe& second);
-int WaitForChild(pid_t child, const SignalQueue& signals);
+// What the child gets for a signal that came.
+using SignalTranslation = std::function<int(int signal)>;
+
+// Passes signals on to the child and shows both pipes until it has ended. Returns its exit code,
+// 128 + the signal for one that was killed.
+int WaitForChild(pid_t child, const SignalQueue& signals, const SignalTranslation& translate,
+                 const ShownPipe& first, const ShownPipe& second);
+int WaitForChild(pid_t child, const SignalQueue& signals);  // as they came, without pipes
 
 }  // namespace zg

@@ -138,10 +138,29 @@ void FollowParent(pid_t parent) {
   _exit(kCannotExecute);
 }
 
+// What mpirun gets for the signals of the supervisor.
+class SignalsForMpirun {
+ public:
+  SignalsForMpirun(pid_t launcher, bool saves_at_term)
+      : launcher_(launcher), saves_at_term_(saves_at_term) {}
+
+  int operator()(int signal) {
+    if (signal == SIGHUP || signal == SIGQUIT) return SIGTERM;
+    // When the launcher was killed, or at the second TERM, it is to end at once.
+    if (signal != SIGTERM || !saves_at_term_ || getppid() != launcher_) return signal;
+    saves_at_term_ = false;
+    return SIGUSR2;
+  }
+
+ private:
+  const pid_t launcher_;
+  bool saves_at_term_;
+};
+
 // Runs mpirun in a private directory and removes that. Its output comes through here, because
 // mpirun ends the job when it cannot write.
-StatusOr<int> Supervise(const std::string& mpirun, int num_ranks, int argc,
-                        const char* const* argv) {
+StatusOr<int> Supervise(const std::string& mpirun, const LaunchOptions& options, pid_t launcher,
+                        int argc, const char* const* argv) {
   ZG_ASSIGN_OR_RETURN(const SignalQueue signals, SignalQueue::Create());
   ZG_ASSIGN_OR_RETURN(const PrivateDirectory directory, PrivateDirectory::Create());
   ZG_ASSIGN_OR_RETURN(Pipe output, Pipe::Create());
@@ -152,14 +171,15 @@ StatusOr<int> Supervise(const std::string& mpirun, int num_ranks, int argc,
   if (child == 0) {
     FollowParent(supervisor);
     SetRankEnvironment(directory.path());
-    BecomeMpirun(mpirun, MpirunArguments(num_ranks, directory.path(), argc, argv), signals, output,
-                 errors);
+    BecomeMpirun(mpirun, MpirunArguments(options.num_ranks, directory.path(), argc, argv), signals,
+                 output, errors);
   }
   output.write_end.Close();
   errors.write_end.Close();
   MpirunMessages messages;
   const int code = WaitForChild(
-      child, signals, {&output.read_end, PrintOut},
+      child, signals, SignalsForMpirun(launcher, options.saves_at_term),
+      {&output.read_end, PrintOut},
       {&errors.read_end, [&](std::string_view bytes) { PrintError(messages.Filter(bytes)); }});
   PrintError(messages.Finish());
   return code;
@@ -192,7 +212,7 @@ StatusOr<std::string> FindMpirun() {
       "openmpi-bin (tools/setup.sh does), or run with --ranks 1");
 }
 
-StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
+StatusOr<int> LaunchRanks(const LaunchOptions& options, int argc, const char* const* argv) {
   ZG_ASSIGN_OR_RETURN(const std::string mpirun, FindMpirun());
   if (std::getenv(kLauncherColumns) != nullptr) {
     return FailedPrecondition(
@@ -213,7 +233,7 @@ StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
     // A process of its own, so that somebody cleans up when the launcher is killed.
     FollowParent(launcher);
     signals.RestoreMask();
-    const StatusOr<int> code = Supervise(mpirun, num_ranks, argc, argv);
+    const StatusOr<int> code = Supervise(mpirun, options, launcher, argc, argv);
     if (!code.ok()) PrintError(fmt::format("error: --ranks: {}\n", code.status().message()));
     _exit(code.ok() ? *code : 1);
   }
