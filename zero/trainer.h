@@ -143,8 +143,8 @@ class Trainer {
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // that saving is prepared for
   std::unique_ptr<Executor> executor_;
-  SaveMemory save_memory_;                       // for the copy of a save under way
-  std::unique_ptr<CheckpointSave> save_;         // that is under way
+  SaveMemory save_memory_;                // for the copy of a save under way
+  std::unique_ptr<CheckpointSave> save_;  // that is under way
   int64_t step_ = 0;
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;

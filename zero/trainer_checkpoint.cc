@@ -52,12 +52,11 @@ Status Trainer::FillSettings(const nn::Graph& graph, uint64_t seed) {
 int64_t Trainer::NumUpdates() const {
   const StoredTensor* scaler = executor_->graph().FindTensor(kLossScaler);
   if (scaler == nullptr) return step_;
-  const int rank = executor_->communicator().rank();
-  const LocalElements elements = LocalElementsOf(executor_->graph(), *scaler, rank);
-  if (elements.count != kScalerElements) return 0;  // another rank holds it
+  if (executor_->LocalPartOf(*scaler).count != kScalerElements) return 0;  // another rank holds it
   float state[kScalerElements];
-  const Status status = ReadLocalPart(
-      *executor_, *scaler, [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+  const Status status = ReadLocalElements(
+      *executor_, *scaler, 0, kScalerElements,
+      [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
         std::memcpy(reinterpret_cast<std::byte*>(state) + offset_bytes, data, size_bytes);
         return Status::Ok();
       });
@@ -107,8 +106,7 @@ Status Trainer::ReserveForSaving() {
   Communicator& communicator = executor_->communicator();
   ZG_ASSIGN_OR_RETURN(
       save_memory_,
-      AllocateSaveMemory(communicator,
-                         CheckpointBytesOf(executor_->graph(), communicator.rank())));
+      AllocateSaveMemory(communicator, CheckpointBytesOf(executor_->graph(), communicator.rank())));
   return Status::Ok();
 }
 

@@ -2,50 +2,45 @@
 
 #include <algorithm>
 
+#include "framework/runtime/local_elements.h"
+
 namespace zg {
-namespace {
-
-constexpr TensorRole kRoles[] = {TensorRole::kParameter, TensorRole::kOptimizerState};
-
-// Of the ranks [first, last), the most.
-int64_t MostBytes(const Graph& graph, int first, int last) {
-  std::vector<int64_t> bytes(last - first);
-  for (const TensorRole role : kRoles) {
-    const std::vector<const StoredTensor*> tensors = TensorsByName(graph, role);
-    for (int rank = first; rank < last; ++rank) {
-      for (const CheckpointSlice& slice : CheckpointSlicesOf(graph, tensors, rank)) {
-        bytes[rank - first] += slice.bytes();
-      }
-    }
-  }
-  return *std::max_element(bytes.begin(), bytes.end());
-}
-
-}  // namespace
 
 std::vector<CheckpointSlice> CheckpointSlicesOf(const Graph& graph,
                                                 const std::vector<const StoredTensor*>& tensors,
                                                 int rank) {
-  const size_t num_ranks = graph.mesh().num_ranks();
+  const int64_t num_ranks = graph.mesh().num_ranks();
+  int64_t whole_elements = 0;
+  for (const StoredTensor* tensor : tensors) {
+    if (IsWholeOnEveryRank(graph, *tensor)) whole_elements += tensor->type.shape.num_elements();
+  }
+  const int64_t part_elements = (whole_elements + num_ranks - 1) / num_ranks;
   std::vector<CheckpointSlice> slices;
+  int64_t whole_begin = 0;  // of the next tensor, among those that are whole
   for (size_t i = 0; i < tensors.size(); ++i) {
     const LocalElements elements = LocalElementsOf(graph, *tensors[i], rank);
-    const bool is_another_ranks_turn =
-        IsWholeOnEveryRank(graph, *tensors[i]) && i % num_ranks != static_cast<size_t>(rank);
-    if (elements.count == 0 || is_another_ranks_turn) continue;
-    slices.push_back({tensors[i], i, elements});
+    CheckpointSlice slice = {i, elements.begin, elements.count};
+    if (IsWholeOnEveryRank(graph, *tensors[i])) {
+      const int64_t begin = std::max(rank * part_elements, whole_begin);
+      whole_begin += elements.count;
+      const int64_t end = std::min((rank + 1) * part_elements, whole_begin);
+      slice.begin = begin - (whole_begin - elements.count);
+      slice.count = end - begin;
+    }
+    if (slice.count > 0) slices.push_back(slice);
   }
   return slices;
 }
 
 int64_t CheckpointBytesOf(const Graph& graph, int rank) {
-  return MostBytes(graph, rank, rank + 1);
-}
-
-int64_t MostCheckpointBytes(const Graph& graph) {
-  // Later ranks have no turn, and of what is split no more than the first.
-  const int num_tensors = static_cast<int>(graph.tensors().size());
-  return MostBytes(graph, 0, std::clamp(num_tensors, 1, graph.mesh().num_ranks()));
+  int64_t bytes = 0;
+  for (const TensorRole role : {TensorRole::kParameter, TensorRole::kOptimizerState}) {
+    for (const CheckpointSlice& slice :
+         CheckpointSlicesOf(graph, TensorsByName(graph, role), rank)) {
+      bytes += slice.bytes();
+    }
+  }
+  return bytes;
 }
 
 }  // namespace zg

@@ -1,6 +1,6 @@
 // CheckpointSlices: what each rank writes of a checkpoint. A rank writes the elements that it
-// holds; tensors that are whole on every rank take turns, so that all ranks have something to
-// write. Every element is written once.
+// holds; of tensors that are whole on every rank, laid end to end, each writes an equal part. Every
+// element is written once.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,16 @@
 #include <vector>
 
 #include "framework/ir/graph.h"
-#include "framework/runtime/local_elements.h"
 #include "framework/runtime/tensor_state.h"
 
 namespace zg {
 
 struct CheckpointSlice {
-  const StoredTensor* tensor = nullptr;
-  size_t index = 0;  // of the tensor in the list
-  LocalElements elements;
+  size_t index = 0;   // of the tensor in the list
+  int64_t begin = 0;  // element of the tensor
+  int64_t count = 0;
 
-  int64_t bytes() const { return elements.count * static_cast<int64_t>(sizeof(float)); }
+  int64_t bytes() const { return count * static_cast<int64_t>(sizeof(float)); }
 };
 
 // Those of one rank of `tensors`, which are TensorsByName of a role; none is empty.
@@ -26,10 +25,8 @@ std::vector<CheckpointSlice> CheckpointSlicesOf(const Graph& graph,
                                                 const std::vector<const StoredTensor*>& tensors,
                                                 int rank);
 
-// The bytes of a rank's slices of all roles: what a copy of them takes.
+// The bytes of a rank's slices of all roles: what a copy of them takes. No rank has more than the
+// first.
 int64_t CheckpointBytesOf(const Graph& graph, int rank);
-
-// The same of the rank that writes most.
-int64_t MostCheckpointBytes(const Graph& graph);
 
 }  // namespace zg

@@ -84,8 +84,8 @@ Status CheckpointSave::Start(std::byte* memory) {
   for (const Part& part : parts_) {
     for (const CheckpointSlice& slice : part.slices) {
       if (!status.ok()) break;
-      status = ReadLocalPart(
-          executor_, *slice.tensor,
+      status = ReadLocalElements(
+          executor_, *part.tensors[slice.index], slice.begin, slice.count,
           [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) -> Status {
             std::memcpy(memory + offset + offset_bytes, data, size_bytes);
             return Status::Ok();
@@ -213,12 +213,13 @@ Status CheckpointSave::WriteSlices() {
         shard = place.shard;
         ZG_ASSIGN_OR_RETURN(file, DurableFile::Open(PathOf(part.layout.files[shard].name)));
       }
-      const uint64_t begin = place.offset_bytes + slice.elements.begin * sizeof(float);
+      const uint64_t begin = place.offset_bytes + slice.begin * sizeof(float);
       const auto write = [&](uint64_t offset, const std::byte* data, size_t size_bytes) {
         return file->WriteAt(begin + offset, data, size_bytes);
       };
       if (copy_ == nullptr) {
-        ZG_RETURN_IF_ERROR(ReadLocalPart(executor_, *slice.tensor, write));
+        ZG_RETURN_IF_ERROR(ReadLocalElements(executor_, *part.tensors[slice.index], slice.begin,
+                                             slice.count, write));
       } else {
         ZG_RETURN_IF_ERROR(write(0, copy, slice.bytes()));
         copy += slice.bytes();

@@ -108,9 +108,9 @@ class CheckpointSave {
   std::vector<const ShardFile*> files_;  // of all parts
   std::string directory_;                // temporary
 
-  size_t phase_ = 0;            // in kPhases
-  std::future<Status> work_;    // of the phase, in its thread
-  std::string result_;          // of the phase's work, for the other ranks
+  size_t phase_ = 0;          // in kPhases
+  std::future<Status> work_;  // of the phase, in its thread
+  std::string result_;        // of the phase's work, for the other ranks
   Checksums checksums_;
 };
 

@@ -19,9 +19,8 @@ std::string HostName() {
 // Of all ranks on this rank's host.
 StatusOr<int64_t> HostBytes(Communicator& communicator, int64_t bytes) {
   const std::string host = HostName() + "\n";
-  ZG_ASSIGN_OR_RETURN(
-      const std::vector<std::string> needs,
-      communicator.Exchange("memory for saving", host + std::to_string(bytes)));
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> needs,
+                      communicator.Exchange("memory for saving", host + std::to_string(bytes)));
   int64_t sum = 0;
   for (const std::string& need : needs) {
     if (need.compare(0, host.size(), host) == 0) sum += std::stoll(need.substr(host.size()));

@@ -27,11 +27,13 @@ std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole ro
 // tensor name, i) only, so every stage and number of ranks starts from the same bits.
 void InitializeTensors(Executor& executor, uint64_t seed);
 
-// Hands the bytes of this rank's part of a tensor to `sink`, in order, in one or more pieces; each
-// is valid during its call. Ends at the first error of `sink`.
+// Hands the bytes of elements [begin, begin + count) of a tensor, which must lie on this rank, to
+// `sink`, in order, in one or more pieces; each is valid during its call. Ends at the first error
+// of `sink`.
 using ByteSink =
     std::function<Status(uint64_t offset_bytes, const std::byte* data, size_t size_bytes)>;
-Status ReadLocalPart(const Executor& executor, const StoredTensor& tensor, const ByteSink& sink);
+Status ReadLocalElements(const Executor& executor, const StoredTensor& tensor, int64_t begin,
+                         int64_t count, const ByteSink& sink);
 
 // A tensor in a file, by its name there.
 struct TensorInFile {

@@ -60,7 +60,8 @@ TEST_F(LauncherTest, RefusesWhatCannotWork) {
   ASSERT_EQ(chmod((directory + "/mpirun").c_str(), 0755), 0);
   setenv("PATH", directory.c_str(), 1);
   const char* const colon[] = {"program", ":"};
-  EXPECT_THAT(LaunchRanks({.num_ranks = 2}, 2, colon).status().message(), HasSubstr("means something to mpirun"));
+  EXPECT_THAT(LaunchRanks({.num_ranks = 2}, 2, colon).status().message(),
+              HasSubstr("means something to mpirun"));
   const char* const arguments[] = {"program"};
   EXPECT_EQ(LaunchRanks({.num_ranks = 2}, 1, arguments).value(), 0);
   setenv("ZG_LAUNCHER_COLUMNS", "0", 1);  // as in what a foreign mpirun starts

@@ -69,6 +69,12 @@ TEST(MpirunMessages, NamesTheRankThatEnded) {
               "rank 2 left the job before its end, without an error; the job was ended\n");
 }
 
+TEST(MpirunMessages, DropsThatASignalIsPassedOn) {
+  ExpectShown("a\nmpirun: Forwarding signal 10 to job\nb\nmpirun: Forwarding",
+              "a\nb\nmpirun: Forwarding");
+  ExpectShown("mpirun: killing job...\nm\n", "mpirun: killing job...\nm\n");
+}
+
 TEST(MpirunMessages, KeepsOtherBoxes) {
   const std::string box = Box("There are not enough slots available in the system\n");
   ExpectShown(box, box);
