@@ -98,7 +98,7 @@ class Trainer {
   // What the first StartSaving does before anything else: allocates the memory for the copies, once
   // for all of them. Error, on every rank: there is not enough.
   Status ReserveForSaving();
-  int64_t reserved_for_saving_bytes() const { return save_memory_.bytes; }
+  int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }  // on any rank
 
   // Goes on where the checkpoint was saved; `path` is its directory, or one with `latest`. Every
   // byte is checked first. Errors, on every rank: a damaged or newer checkpoint, other tensors than

@@ -25,8 +25,10 @@ std::vector<CheckpointSlice> CheckpointSlicesOf(const Graph& graph,
                                                 const std::vector<const StoredTensor*>& tensors,
                                                 int rank);
 
-// The bytes of a rank's slices of all roles: what a copy of them takes. No rank has more than the
-// first.
+// The bytes of a rank's slices of all roles: what a copy of them takes.
 int64_t CheckpointBytesOf(const Graph& graph, int rank);
+
+// Those of the rank that has most; also for graphs of very many ranks.
+int64_t MostCheckpointBytes(const Graph& graph);
 
 }  // namespace zg

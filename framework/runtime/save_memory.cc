@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <utility>
@@ -16,28 +17,36 @@ std::string HostName() {
   return name;
 }
 
-// Of all ranks on this rank's host.
-StatusOr<int64_t> HostBytes(Communicator& communicator, int64_t bytes) {
-  const std::string host = HostName() + "\n";
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> needs,
-                      communicator.Exchange("memory for saving", host + std::to_string(bytes)));
-  int64_t sum = 0;
-  for (const std::string& need : needs) {
-    if (need.compare(0, host.size(), host) == 0) sum += std::stoll(need.substr(host.size()));
+struct Needs {
+  int64_t host_bytes = 0;  // of all ranks on this rank's host
+  int64_t most_bytes = 0;  // of any rank
+};
+
+StatusOr<Needs> ExchangeNeeds(Communicator& communicator, int64_t bytes) {
+  const std::string host = HostName();
+  ZG_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all,
+      communicator.Exchange("memory for saving", std::to_string(bytes) + "\n" + host));
+  Needs needs;
+  for (const std::string& one : all) {
+    const int64_t of_rank = std::stoll(one);
+    if (one.substr(one.find('\n') + 1) == host) needs.host_bytes += of_rank;
+    needs.most_bytes = std::max(needs.most_bytes, of_rank);
   }
-  return sum;
+  return needs;
 }
 
 }  // namespace
 
 StatusOr<SaveMemory> AllocateSaveMemory(Communicator& communicator, int64_t bytes) {
-  ZG_ASSIGN_OR_RETURN(const int64_t host_bytes, HostBytes(communicator, bytes));
+  ZG_ASSIGN_OR_RETURN(const Needs needs, ExchangeNeeds(communicator, bytes));
   const StatusOr<AvailableMemory> available = ReadAvailableMemory();
   ZG_RETURN_IF_ERROR(ExchangeStatus(
       communicator, "check memory for saving",
-      available.ok() ? CheckSaveMemory(host_bytes, *available) : available.status()));
+      available.ok() ? CheckSaveMemory(needs.host_bytes, *available) : available.status()));
   SaveMemory memory;
   memory.bytes = bytes;
+  memory.most_bytes = needs.most_bytes;
   // Zeroed, so that its pages are there now and not first when training waits for the copy.
   memory.data.reset(new (std::nothrow) std::byte[bytes]());
   ZG_RETURN_IF_ERROR(ExchangeStatus(

@@ -15,6 +15,7 @@ namespace zg {
 struct SaveMemory {
   std::unique_ptr<std::byte[]> data;
   int64_t bytes = 0;
+  int64_t most_bytes = 0;  // of any rank
 };
 
 // Every rank must call this, each with what it needs. Error, on every rank: there is too little.

@@ -47,7 +47,7 @@ StatusOr<JobPlan> PlanJob(const PlanOptions& options) {
   plan.category_bytes = program.memory.category_bytes;
   plan.peak_bytes = program.memory.arena_bytes;
   plan.lower_bound_bytes = program.memory.lower_bound_bytes;
-  plan.saving_bytes = CheckpointBytesOf(graph.ir(), /*rank=*/0);
+  plan.saving_bytes = MostCheckpointBytes(graph.ir());
   plan.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   FillSchedule(graph.ir(), program.memory, &plan);
