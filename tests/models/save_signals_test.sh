@@ -19,11 +19,15 @@ fail() {
   exit 1
 }
 
-start() { # ARG...
+in_background() { # COMMAND...: until it has done a step
   : >"$directory/out"
-  "$recipe" "${flags[@]}" --steps 1000000 "$@" >"$directory/out" 2>"$directory/err" &
+  "$@" >"$directory/out" 2>"$directory/err" &
   program=$!
   wait_for "$directory/out" '^step'
+}
+
+start() { # ARG...
+  in_background "$recipe" "${flags[@]}" --steps 1000000 "$@"
 }
 
 wait_for() { # FILE PATTERN
@@ -82,7 +86,7 @@ for case in "--ranks 1" "--ranks 2 --zero 3" "--ranks 2 --zero 1 --save-async" "
   done
 done
 
-# A second TERM ends at once what the first cannot: here because a rank is stopped.
+# A second TERM is mpirun's to handle, and ends what waits for a rank that is stopped.
 rm -rf "$saved"
 start --ranks 2 --save "$saved"
 kill -STOP "$(pid_of_rank 1)"
@@ -90,9 +94,8 @@ kill -TERM $program
 sleep 0.5
 kill -0 $program 2>/dev/null || fail "it did not wait for its ranks"
 kill -TERM $program
-wait $program && fail "exit code 0 although nothing was saved"
+wait $program && fail "exit code 0 although it was ended from outside"
 program=
-[[ ! -e $saved/latest ]] || fail "a checkpoint without rank 1"
 
 # Without --save, USR1 is one warning, TERM ends as ever.
 for ranks in 1 2; do
@@ -136,9 +139,7 @@ diff -r "$directory/waited" "$directory/async" >"$directory/err" || fail "other 
 gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --micro-batches 4 --steps 400
   --eval-windows 8 --sample-tokens 20)
 rm -rf "$saved"
-"$gpt" "${gpt_flags[@]}" --ranks 2 --zero 2 --save "$saved" >"$directory/out" 2>"$directory/err" &
-program=$!
-wait_for "$directory/out" '^step'
+in_background "$gpt" "${gpt_flags[@]}" --ranks 2 --zero 2 --save "$saved"
 kill -TERM $program
 ends_with 0
 grep -q "^ended by a signal after step" "$directory/out" || fail "gpt was not ended"
