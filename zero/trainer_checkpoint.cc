@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "framework/base/check.h"
 #include "framework/io/checkpoint_reader.h"
 #include "framework/passes/scale_loss.h"
 #include "zero/trainer.h"
@@ -51,10 +52,15 @@ Status Trainer::FillSettings(const nn::Graph& graph, uint64_t seed) {
 int64_t Trainer::NumUpdates() const {
   const StoredTensor* scaler = executor_->graph().FindTensor(kLossScaler);
   if (scaler == nullptr) return step_;
-  const Executor::LocalPart part = executor_->LocalPartOf(*scaler);
-  if (part.count != kScalerElements) return 0;  // another rank holds it
+  if (executor_->LocalPartOf(*scaler).count != kScalerElements) return 0;  // another rank holds it
   float state[kScalerElements];
-  std::memcpy(state, part.data, sizeof(state));
+  const Status status = ReadLocalElements(
+      *executor_, *scaler, 0, kScalerElements,
+      [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+        std::memcpy(reinterpret_cast<std::byte*>(state) + offset_bytes, data, size_bytes);
+        return Status::Ok();
+      });
+  ZG_CHECK(status.ok(), "reading memory fails: {}", status.message());
   return static_cast<int64_t>(state[kScalerUpdates]);
 }
 
@@ -74,18 +80,74 @@ Status Trainer::PrepareSaving(const std::string& directory) {
   return Status::Ok();
 }
 
-Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
-  Status status = PrepareSaving(directory);
-  if (status.ok()) {
-    const TrainState state = {executor_->graph().name(), step_, NumUpdates(), settings_};
-    status = SaveCheckpoint(*executor_, store_ ? &*store_ : nullptr, state, options);
-  }
+Status Trainer::NotSaved(const std::string& directory, int64_t step, const Status& status) {
   if (status.ok()) return status;
   const std::optional<std::string> latest = LatestCheckpoint(directory);
   return Status(status.code(), fmt::format("{}: the checkpoint of step {} was not saved: {}\n  {}",
-                                           directory, step_, status.message(),
+                                           directory, step, status.message(),
                                            latest ? *latest + " is whole and can be resumed"
                                                   : "there is no older one in the directory"));
+}
+
+std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
+  const TrainState state = {executor_->graph().name(), step_, NumUpdates(), settings_};
+  return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);
+}
+
+Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
+  Status status = CheckNoneIsUnderWay();
+  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = MakeSave(options)->Run();
+  return NotSaved(directory, step_, status);
+}
+
+Status Trainer::ReserveForSaving() {
+  if (save_memory_.data != nullptr) return Status::Ok();
+  Communicator& communicator = executor_->communicator();
+  ZG_ASSIGN_OR_RETURN(
+      save_memory_,
+      AllocateSaveMemory(communicator, CheckpointBytesOf(executor_->graph(), communicator.rank())));
+  return Status::Ok();
+}
+
+Status Trainer::CheckNoneIsUnderWay() const {
+  if (save_ == nullptr) return Status::Ok();
+  return FailedPrecondition("the checkpoint of step {} is still being saved; call FinishSaving",
+                            save_->step());
+}
+
+Status Trainer::StartSaving(const std::string& directory, const SaveOptions& options) {
+  Status status = CheckNoneIsUnderWay();
+  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = ReserveForSaving();
+  if (status.ok()) {
+    save_ = MakeSave(options);
+    status = save_->Start(save_memory_.data.get());
+    if (!status.ok()) save_.reset();
+  }
+  return NotSaved(directory, step_, status);
+}
+
+StatusOr<bool> Trainer::ContinueSaving() {
+  if (save_ == nullptr) return true;
+  const StatusOr<bool> has_ended = save_->Continue();
+  const int64_t step = save_->step();
+  if (!has_ended.ok() || *has_ended) save_.reset();
+  ZG_RETURN_IF_ERROR(NotSaved(save_directory_, step, has_ended.status()));
+  return *has_ended;
+}
+
+Status Trainer::FinishSaving() {
+  if (save_ == nullptr) return Status::Ok();
+  const Status status = save_->Finish();
+  const int64_t step = save_->step();
+  save_.reset();
+  return NotSaved(save_directory_, step, status);
+}
+
+std::optional<int64_t> Trainer::saving_step() const {
+  if (save_ == nullptr) return std::nullopt;
+  return save_->step();
 }
 
 Status Trainer::Resume(const std::string& path) {

@@ -74,20 +74,20 @@ SignalQueue::~SignalQueue() {
 
 void SignalQueue::RestoreMask() const { sigprocmask(SIG_SETMASK, &old_mask_, nullptr); }
 
-ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                      const ShownPipe& second, const std::function<bool()>& is_over) {
+ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch& watch) {
+  const auto read_all = [&] {
+    for (const ShownPipe& shown : watch.pipes) ReadAll(shown);
+  };
   int status = 0;
   bool was_stopped = false;
   std::optional<Clock::time_point> last_moment;
   while (true) {
     // poll leaves a negative descriptor out.
-    pollfd waited_for[] = {{signals.descriptor(), POLLIN, 0},
-                           {first.pipe->get(), POLLIN, 0},
-                           {second.pipe->get(), POLLIN, 0}};
-    if (poll(waited_for, std::size(waited_for), last_moment ? 100 : -1) < 0) continue;
-    ReadAll(first);
-    ReadAll(second);
-    if (!last_moment && is_over()) last_moment = Clock::now() + Seconds(kLastSeconds);
+    std::vector<pollfd> waited_for = {{signals.descriptor(), POLLIN, 0}};
+    for (const ShownPipe& shown : watch.pipes) waited_for.push_back({shown.pipe->get(), POLLIN, 0});
+    if (poll(waited_for.data(), waited_for.size(), last_moment ? 100 : -1) < 0) continue;
+    read_all();
+    if (!last_moment && watch.is_over()) last_moment = Clock::now() + Seconds(kLastSeconds);
     if (last_moment && Clock::now() >= *last_moment) kill(child, SIGKILL);
     if (waited_for[0].revents == 0) continue;
     signalfd_siginfo info;
@@ -97,18 +97,11 @@ ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& 
       if (waitpid(child, &status, WNOHANG) == child) break;
     } else {
       was_stopped |= IsStop(signal);
-      kill(child, signal == SIGHUP || signal == SIGQUIT ? SIGTERM : signal);
+      kill(child, watch.translate(signal));
     }
   }
-  ReadAll(first);
-  ReadAll(second);
+  read_all();
   return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), was_stopped};
-}
-
-ChildEnd WaitForChild(pid_t child, const SignalQueue& signals) {
-  File none;
-  const ShownPipe nothing = {&none, [](std::string_view) {}};
-  return WaitForChild(child, signals, nothing, nothing, [] { return false; });
 }
 
 bool SleepUnlessStopped(double seconds, const SignalQueue& signals) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "framework/base/status.h"
 
@@ -63,15 +64,23 @@ struct ShownPipe {
 
 struct ChildEnd {
   int code = 0;              // exit code; 128 + the signal for a child that was killed
-  bool was_stopped = false;  // INT, TERM, HUP or QUIT was passed on to it
+  bool was_stopped = false;  // INT, TERM, HUP or QUIT came for it
 };
 
-// Passes signals on to the child (HUP and QUIT as TERM) and shows both pipes until it has ended.
-// Once `is_over` says that it has nothing left to do, it has kLastSeconds, and is then killed.
+// What the child gets for a signal that came.
+using SignalTranslation = std::function<int(int signal)>;
+
+// What is done for a child while it runs.
+struct ChildWatch {
+  SignalTranslation translate = [](int signal) { return signal; };
+  std::vector<ShownPipe> pipes;
+  // Once it has nothing left to do, it has kLastSeconds, and is then killed.
+  std::function<bool()> is_over = [] { return false; };
+};
 inline constexpr double kLastSeconds = 10;
-ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                      const ShownPipe& second, const std::function<bool()>& is_over);
-ChildEnd WaitForChild(pid_t child, const SignalQueue& signals);
+
+// Passes signals on to the child and shows the pipes until it has ended.
+ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch& watch = {});
 
 // Waits for so long, or until a signal asks for an end: then false. Others are dropped.
 bool SleepUnlessStopped(double seconds, const SignalQueue& signals);

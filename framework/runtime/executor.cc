@@ -6,6 +6,7 @@
 #include "framework/base/check.h"
 #include "framework/runtime/boxing_kernels.h"
 #include "framework/runtime/check_same_program.h"
+#include "framework/runtime/local_elements.h"
 #include "framework/runtime/plan_program.h"
 
 namespace zg {
@@ -186,20 +187,13 @@ StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,
 }
 
 Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {
-  // Storage is flat when it is split, so a shard is a range of elements.
-  const int64_t storage_elements = tensor.storage->type.shape.num_elements();
-  const int64_t local_elements = graph_->LocalType(*tensor.storage).shape.num_elements();
-  const int64_t shard_begin =
-      local_elements == storage_elements ? 0 : communicator_->rank() * local_elements;
-  const int64_t begin = std::max(shard_begin, tensor.offset_elements);
-  const int64_t end = std::min(shard_begin + local_elements,
-                               tensor.offset_elements + tensor.type.shape.num_elements());
+  const LocalElements elements = LocalElementsOf(*graph_, tensor, communicator_->rank());
   LocalPart part;
-  if (end <= begin) return part;
-  part.begin = begin - tensor.offset_elements;
-  part.count = end - begin;
-  part.data =
-      arena_ + OperandOf(tensor.storage).begin + (begin - shard_begin) * SizeOf(tensor.type.dtype);
+  if (elements.count == 0) return part;
+  part.begin = elements.begin;
+  part.count = elements.count;
+  part.data = arena_ + OperandOf(tensor.storage).begin +
+              elements.storage_offset * SizeOf(tensor.type.dtype);
   return part;
 }
 

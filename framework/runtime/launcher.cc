@@ -173,6 +173,25 @@ void FollowParent(pid_t parent) {
   _exit(kCannotExecute);
 }
 
+// What mpirun gets for the signals of the supervisor.
+class SignalsForMpirun {
+ public:
+  SignalsForMpirun(pid_t launcher, bool saves_at_term)
+      : launcher_(launcher), saves_at_term_(saves_at_term) {}
+
+  int operator()(int signal) {
+    if (signal == SIGHUP || signal == SIGQUIT) return SIGTERM;
+    // When the launcher was killed, or at the second TERM, it is to end at once.
+    if (signal != SIGTERM || !saves_at_term_ || getppid() != launcher_) return signal;
+    saves_at_term_ = false;
+    return SIGUSR2;
+  }
+
+ private:
+  const pid_t launcher_;
+  bool saves_at_term_;
+};
+
 }  // namespace
 
 std::optional<MpiJob> FindMpiJob() {
@@ -212,6 +231,7 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals) 
   ZG_ASSIGN_OR_RETURN(const PrivateDirectory directory, PrivateDirectory::Create());
   ZG_ASSIGN_OR_RETURN(Pipe output, Pipe::Create());
   ZG_ASSIGN_OR_RETURN(Pipe errors, Pipe::Create());
+  const pid_t launcher = getppid();
   const pid_t supervisor = getpid();
   const pid_t child = fork();
   if (child < 0) return FailedPrecondition("fork: {}", std::strerror(errno));
@@ -235,8 +255,11 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals) 
   };
   // mpirun may wait for a lost host for ever.
   const auto is_over = [&] { return messages.first_end() || !messages.lost_host().empty(); };
-  const ChildEnd end = WaitForChild(child, signals, {&output.read_end, show_output},
-                                    {&errors.read_end, show_errors}, is_over);
+  const ChildEnd end =
+      WaitForChild(child, signals,
+                   {SignalsForMpirun(launcher, job.saves_at_term),
+                    {{&output.read_end, show_output}, {&errors.read_end, show_errors}},
+                    is_over});
   if (ranks != nullptr) {
     PrintOut(ranks->Finish(RankOutput::kOutput));
     PrintError(messages.Filter(ranks->Finish(RankOutput::kErrors)));
@@ -264,7 +287,7 @@ StatusOr<int> RunSupervised(std::string_view context,
   return WaitForChild(supervisor, signals).code;
 }
 
-StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
+StatusOr<int> LaunchRanks(const LaunchOptions& options, int argc, const char* const* argv) {
   ZG_ASSIGN_OR_RETURN(const std::string mpirun, FindMpirun());
   if (std::getenv(kLauncherColumns) != nullptr) {
     return FailedPrecondition(
@@ -273,7 +296,8 @@ StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
         mpirun);
   }
   MpirunJob job;
-  job.num_ranks = num_ranks;
+  job.num_ranks = options.num_ranks;
+  job.saves_at_term = options.saves_at_term;
   job.command = {ProgramPath(argv[0])};
   job.command.insert(job.command.end(), argv + 1, argv + argc);
   ZG_RETURN_IF_ERROR(CheckCommand(job.command));

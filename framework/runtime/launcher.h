@@ -23,11 +23,19 @@ struct MpiJob {
 };
 std::optional<MpiJob> FindMpiJob();  // nothing outside a job
 
-// Runs `num_ranks` of this program on this host, with the arguments argv[1], argv[2], ...; waits
-// for them and returns the exit code of the job. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on.
+struct LaunchOptions {
+  int num_ranks = 1;
+  // The ranks save a checkpoint and end at SIGTERM. mpirun would kill them a second after it: the
+  // first TERM becomes USR2, which it passes on and which means the same to them.
+  bool saves_at_term = false;
+};
+
+// Runs ranks of this program on this host, with the arguments argv[1], argv[2], ...; waits for them
+// and returns the exit code of the job. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to mpirun
+// (HUP and QUIT as TERM), which passes USR1 and USR2 on to the ranks and ends them at the others.
 // Must be called before the process has threads.
 // Errors: no mpirun, or one that is not Open MPI's; no temporary directory.
-StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv);
+StatusOr<int> LaunchRanks(const LaunchOptions& options, int argc, const char* const* argv);
 
 // A job of tools/launch, and what LaunchRanks is made of.
 struct MpirunJob {
@@ -36,6 +44,7 @@ struct MpirunJob {
   // settings hold (OMPI_MCA_...). "": this host.
   std::string hosts;
   std::vector<std::string> command;  // the program and its arguments
+  bool saves_at_term = false;        // as in LaunchOptions
   // The ranks' output goes through here, line by line, if given; else it is shown at once.
   RankOutput* output = nullptr;
 };

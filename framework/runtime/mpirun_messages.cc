@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace zg {
@@ -13,6 +14,14 @@ const std::string& Edge() {
 }
 
 constexpr size_t kMaxBoxBytes = 8192;
+
+// How mpirun tells that it passes a signal on, which whoever sent it knows.
+constexpr std::string_view kForwarding = "mpirun: Forwarding signal ";
+
+bool MayBeForwarding(std::string_view line) {
+  const size_t compared = std::min(line.size(), kForwarding.size());
+  return line.substr(0, compared) == kForwarding.substr(0, compared);
+}
 
 // The digits after `before`, or "".
 std::string NumberAfter(const std::string& text, std::string_view before) {
@@ -95,8 +104,9 @@ std::string MpirunMessages::Filter(std::string_view bytes) {
       continue;
     }
     line_ += piece;
-    const bool may_be_edge = Edge().compare(0, line_.size(), line_) == 0;
-    if (!is_whole && (may_be_edge || !box_.empty())) continue;
+    const bool may_be_mpiruns =
+        Edge().compare(0, line_.size(), line_) == 0 || MayBeForwarding(line_);
+    if (!is_whole && (may_be_mpiruns || !box_.empty())) continue;
     shown += TakeLine(std::exchange(line_, ""));
     is_in_line_ = !is_whole;
   }
@@ -106,7 +116,7 @@ std::string MpirunMessages::Filter(std::string_view bytes) {
 std::string MpirunMessages::TakeLine(std::string_view line) {
   const bool is_edge = line == Edge();
   if (box_.empty()) {
-    if (!is_edge) return std::string(line);
+    if (!is_edge) return MayBeForwarding(line) ? "" : std::string(line);
     box_ = line;
     return "";
   }

@@ -1,6 +1,7 @@
 // MpirunMessages: what mpirun writes to standard error, made fit for people. The ranks' own output
 // passes at once and unchanged. mpirun's boxes of explanation, which would bury the message of the
-// rank that failed, become one line that names the rank, or nothing where that rank has spoken.
+// rank that failed, become one line that names the rank, or nothing where that rank has spoken;
+// that a signal is passed on is not shown.
 #pragma once
 
 #include <optional>

@@ -76,7 +76,8 @@ std::string ReportAsJson(const Report& report) {
                  {"measured", MemoryAsJson(report.measured_memory)},
                  {"rss_peak", report.rss_peak_bytes},
                  {"rss_before_graph", report.rss_before_graph_bytes},
-                 {"per_rank_peak", report.per_rank_peak_bytes}};
+                 {"per_rank_peak", report.per_rank_peak_bytes},
+                 {"saving", report.saving_bytes}};
   const Json json = {{"model", report.model},
                      {"config", ConfigAsJson(report.config)},
                      {"steps", std::move(steps)},

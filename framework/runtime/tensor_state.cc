@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "framework/base/check.h"
 #include "framework/base/random.h"
 #include "framework/io/safetensors.h"
 #include "framework/io/sha256.h"
@@ -118,6 +119,15 @@ void InitializeTensors(Executor& executor, uint64_t seed) {
       FillInitial(tensor.initializer, key, begin, end, data);
     });
   }
+}
+
+Status ReadLocalElements(const Executor& executor, const StoredTensor& tensor, int64_t begin,
+                         int64_t count, const ByteSink& sink) {
+  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  ZG_CHECK(part.begin <= begin && begin + count <= part.begin + part.count,
+           "{}: elements [{}, {}) are not on this rank", tensor.name, begin, begin + count);
+  const int64_t element_bytes = SizeOf(tensor.type.dtype);
+  return sink(0, part.data + (begin - part.begin) * element_bytes, count * element_bytes);
 }
 
 Status LoadTensors(Executor& executor, const std::string& path,

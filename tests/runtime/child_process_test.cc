@@ -9,8 +9,8 @@
 namespace zg {
 namespace {
 
-// A child that gets `signal` and then does `body`.
-ChildEnd RunChild(int signal, const std::function<int()>& body) {
+// A child that does `body` while `signal` comes for it.
+ChildEnd RunChild(int signal, const std::function<int()>& body, const ChildWatch& watch = {}) {
   const SignalQueue signals = SignalQueue::Create().value();
   const pid_t child = fork();
   if (child == 0) {
@@ -18,7 +18,7 @@ ChildEnd RunChild(int signal, const std::function<int()>& body) {
     _exit(body());
   }
   if (signal != 0) raise(signal);
-  return WaitForChild(child, signals);
+  return WaitForChild(child, signals, watch);
 }
 
 int SleepLong() {
@@ -34,19 +34,22 @@ TEST(WaitForChild, TellsHowTheChildEnded) {
 }
 
 TEST(WaitForChild, PassesSignalsOn) {
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const ChildEnd ended = RunChild(signal, SleepLong);
     EXPECT_EQ(ended.code, 128 + signal);
-    EXPECT_TRUE(ended.was_stopped);
-  }
-  for (int signal : {SIGHUP, SIGQUIT}) {
-    const ChildEnd ended = RunChild(signal, SleepLong);
-    EXPECT_EQ(ended.code, 128 + SIGTERM);
     EXPECT_TRUE(ended.was_stopped);
   }
   const ChildEnd ended = RunChild(SIGUSR1, SleepLong);
   EXPECT_EQ(ended.code, 128 + SIGUSR1);
   EXPECT_FALSE(ended.was_stopped);  // it does not ask for an end
+}
+
+TEST(WaitForChild, TranslatesSignals) {
+  ChildWatch watch;
+  watch.translate = [](int) { return SIGUSR2; };
+  const ChildEnd ended = RunChild(SIGTERM, SleepLong, watch);
+  EXPECT_EQ(ended.code, 128 + SIGUSR2);
+  EXPECT_TRUE(ended.was_stopped);
 }
 
 TEST(SleepUnlessStopped, EndsEarlyOnlyWhenStopped) {

@@ -60,11 +60,12 @@ TEST_F(LauncherTest, RefusesWhatCannotWork) {
   ASSERT_EQ(chmod((directory + "/mpirun").c_str(), 0755), 0);
   setenv("PATH", directory.c_str(), 1);
   const char* const colon[] = {"program", ":"};
-  EXPECT_THAT(LaunchRanks(2, 2, colon).status().message(), HasSubstr("means something to mpirun"));
+  EXPECT_THAT(LaunchRanks({.num_ranks = 2}, 2, colon).status().message(),
+              HasSubstr("means something to mpirun"));
   const char* const arguments[] = {"program"};
-  EXPECT_EQ(LaunchRanks(2, 1, arguments).value(), 0);
+  EXPECT_EQ(LaunchRanks({.num_ranks = 2}, 1, arguments).value(), 0);
   setenv("ZG_LAUNCHER_COLUMNS", "0", 1);  // as in what a foreign mpirun starts
-  EXPECT_THAT(LaunchRanks(2, 1, arguments).status().message(),
+  EXPECT_THAT(LaunchRanks({.num_ranks = 2}, 1, arguments).status().message(),
               HasSubstr("expected the mpirun of Open MPI"));
 }
 
@@ -78,13 +79,13 @@ TEST_F(LauncherTest, AnMpirunThatWaitsForALostHostIsKilled) {
   ASSERT_EQ(chmod((directory + "/mpirun").c_str(), 0755), 0);
   setenv("PATH", directory.c_str(), 1);
   const char* const arguments[] = {"program"};
-  EXPECT_EQ(LaunchRanks(2, 1, arguments).value(), 128 + 9);
+  EXPECT_EQ(LaunchRanks({2, false}, 1, arguments).value(), 128 + 9);
 }
 
 TEST_F(LauncherTest, WithoutMpirunSaysWhatToInstall) {
   setenv("PATH", "", 1);
   const char* const arguments[] = {"program", "--ranks", "2"};
-  const StatusOr<int> code = LaunchRanks(2, 3, arguments);
+  const StatusOr<int> code = LaunchRanks({.num_ranks = 2}, 3, arguments);
   ASSERT_FALSE(code.ok());
   EXPECT_EQ(code.status().code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(code.status().message(), HasSubstr("no mpirun on PATH"));

@@ -100,6 +100,12 @@ TEST(MpirunMessages, NamesTheHostThatWasLost) {
   EXPECT_EQ(messages.lost_host(), "10.77.0.2");
 }
 
+TEST(MpirunMessages, DropsThatASignalIsPassedOn) {
+  ExpectShown("a\nmpirun: Forwarding signal 10 to job\nb\nmpirun: Forwarding",
+              "a\nb\nmpirun: Forwarding");
+  ExpectShown("mpirun: killing job...\nm\n", "mpirun: killing job...\nm\n");
+}
+
 TEST(MpirunMessages, KeepsOtherBoxes) {
   const std::string box = Box("There are not enough slots available in the system\n");
   ExpectShown(box, box);

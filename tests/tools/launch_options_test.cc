@@ -13,14 +13,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-StatusOr<LaunchOptions> Parse(std::vector<const char*> arguments) {
+StatusOr<Options> Parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "launch");
   std::string help;
   return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data(), &help);
 }
 
 void ExpectRefused(const std::vector<const char*>& arguments, const std::string& text) {
-  const StatusOr<LaunchOptions> options = Parse(arguments);
+  const StatusOr<Options> options = Parse(arguments);
   ASSERT_FALSE(options.ok());
   EXPECT_EQ(options.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(options.status().message(), HasSubstr(text));

@@ -78,20 +78,21 @@ kill -KILL $! $$
 FLAKY
 chmod +x "$scratch/flaky"
 export RECIPE=$recipe SAVE=$scratch/saved
-flags=(--layers 3 --width 40 --batch 4 --zero 2 --steps 600)
+flags=(--layers 3 --width 40 --batch 4 --zero 2)
+steps=(--steps 600)
 saving=(--save "$SAVE" --save-every 20)
-run --ranks 2 --min-ranks 1 -- "$scratch/flaky" "${flags[@]}" "${saving[@]}" --report "$scratch/restarted.json" ||
+run --ranks 2 --min-ranks 1 -- "$scratch/flaky" "${flags[@]}" "${steps[@]}" "${saving[@]}" --report "$scratch/restarted.json" ||
   fail "the restarted job ended with $?"
 says "restart 1 of 3 in 1 s, from step-"
 says "restart 2 of 3, with 1 instead of 2 ranks because the last one saved nothing new"
 grep -q '^3 .* 1 .* step-.* finished$' "$err" || fail "the last line of the table is not the third attempt"
 resume="--resume $SAVE"
 report="--report $scratch/restarted.json"
-[[ $(cat "$scratch/attempts") == "2 ${flags[*]} ${saving[*]} $report
-2 ${flags[*]} ${saving[*]} $report $resume
-1 ${flags[*]} ${saving[*]} $report $resume --micro-batches 2" ]] ||
+[[ $(cat "$scratch/attempts") == "2 ${flags[*]} ${steps[*]} ${saving[*]} $report
+2 ${flags[*]} ${steps[*]} ${saving[*]} $report $resume
+1 ${flags[*]} ${steps[*]} ${saving[*]} $report $resume --micro-batches 2" ]] ||
   fail "other attempts: $(cat "$scratch/attempts")"
-"$recipe" "${flags[@]}" --ranks 2 --report "$scratch/whole.json" >"$out" 2>"$err" || fail "the whole run: $?"
+"$recipe" "${flags[@]}" "${steps[@]}" --ranks 2 --report "$scratch/whole.json" >"$out" 2>"$err" || fail "the whole run: $?"
 python3 - "$scratch" <<'PYTHON' || fail "other bits than those of the run that was not restarted"
 import json
 import pathlib
@@ -109,7 +110,7 @@ mkdir "${0%/*}/failed" 2>/dev/null && exit 3
 exec "$RECIPE" "$@"
 FAILS_ONCE
 chmod +x "$scratch/fails_once"
-run -- "$scratch/fails_once" "${flags[@]}" --micro-batches 2 "${saving[@]}" --report "$scratch/restarted.json" ||
+run -- "$scratch/fails_once" "${flags[@]}" "${steps[@]}" --micro-batches 2 "${saving[@]}" --report "$scratch/restarted.json" ||
   fail "in another job's directory: $?"
 says "has step-00000600 of another job, which this one does not resume"
 says "in 1 s, from the beginning"
@@ -148,4 +149,18 @@ signal INT 1
 signal TERM 1
 signal USR1 0 # job_program ends its steps at USR1
 signal KILL 137
+
+# At TERM the recipe saves and ends: that is no failure.
+rm -rf "$SAVE"
+: >"$out"
+"$launch" --ranks 2 -- "$recipe" "${flags[@]}" --steps 100000000 --save "$SAVE" >"$out" 2>"$err" &
+launcher=$!
+for ((i = 0; i < 100; ++i)); do
+  ! grep -q '^step' "$out" || break
+  sleep 0.1
+done
+kill -TERM $launcher
+wait $launcher || fail "SIGTERM with --save: exit code $?"
+[[ -e $SAVE/latest ]] || fail "SIGTERM with --save: nothing is saved"
+says_not "restart"
 exit $failed

@@ -30,7 +30,7 @@ StatusOr<std::string> FindProgram(const std::string& name) {
 }
 
 // "HOST:N,HOST,...", a rank where no number is given.
-Status ReadHosts(std::string_view text, LaunchOptions* options) {
+Status ReadHosts(std::string_view text, Options* options) {
   int num_slots = 0;
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find(','));
@@ -56,7 +56,7 @@ Status ReadHosts(std::string_view text, LaunchOptions* options) {
   return Status::Ok();
 }
 
-Status ReadProgramFlags(LaunchOptions* options) {
+Status ReadProgramFlags(Options* options) {
   if (FlagIn(options->command, "ranks")) {
     return InvalidArgument("--ranks: give it before the --, and not to the program");
   }
@@ -76,7 +76,7 @@ Status ReadProgramFlags(LaunchOptions* options) {
 
 }  // namespace
 
-std::string HostsFor(const LaunchOptions& options, int num_ranks) {
+std::string HostsFor(const Options& options, int num_ranks) {
   std::string text;
   int num_slots = 0;
   for (const HostSlots& host : options.hosts) {
@@ -87,7 +87,7 @@ std::string HostsFor(const LaunchOptions& options, int num_ranks) {
   return text;
 }
 
-std::string HostOfRank(const LaunchOptions& options, int rank) {
+std::string HostOfRank(const Options& options, int rank) {
   for (const HostSlots& host : options.hosts) {
     if (rank < host.slots) return host.host;
     rank -= host.slots;
@@ -95,8 +95,8 @@ std::string HostOfRank(const LaunchOptions& options, int rank) {
   return "";
 }
 
-StatusOr<LaunchOptions> ParseCommandLine(int argc, const char* const* argv, std::string* help) {
-  LaunchOptions options;
+StatusOr<Options> ParseCommandLine(int argc, const char* const* argv, std::string* help) {
+  Options options;
   std::string hosts;
   FlagParser flags(
       "Runs a program with a Job under mpirun, and again from its last checkpoint when it fails:\n"

@@ -14,7 +14,7 @@ struct HostSlots {
   int slots = 1;  // ranks at most
 };
 
-struct LaunchOptions {
+struct Options {
   int ranks = 1;
   int min_ranks = 0;  // 0: as many as ranks
   int max_restarts = 3;
@@ -27,12 +27,12 @@ struct LaunchOptions {
 };
 
 // "a:2,b:2": of the hosts that `num_ranks` ranks need, as mpirun wants it; "" without hosts.
-std::string HostsFor(const LaunchOptions& options, int num_ranks);
+std::string HostsFor(const Options& options, int num_ranks);
 
 // Where a rank runs; "" without hosts.
-std::string HostOfRank(const LaunchOptions& options, int rank);
+std::string HostOfRank(const Options& options, int rank);
 
 // `help` is set if help was asked for, to the text to print. Errors name the flag.
-StatusOr<LaunchOptions> ParseCommandLine(int argc, const char* const* argv, std::string* help);
+StatusOr<Options> ParseCommandLine(int argc, const char* const* argv, std::string* help);
 
 }  // namespace zg::launch

@@ -32,7 +32,7 @@ int Main(int argc, char** argv) {
   }
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe under the output is no reason to end the job
   std::string help;
-  const StatusOr<LaunchOptions> options = ParseCommandLine(argc, argv, &help);
+  const StatusOr<Options> options = ParseCommandLine(argc, argv, &help);
   if (!options.ok()) return Fail(options.status());
   if (!help.empty()) {
     PrintOut(help);

@@ -74,7 +74,7 @@ std::string Table(const std::vector<Attempt>& attempts) {
 
 class RestartingJob {
  public:
-  RestartingJob(const LaunchOptions& options, const SignalQueue& signals)
+  RestartingJob(const Options& options, const SignalQueue& signals)
       : options_(options),
         signals_(signals),
         policy_(options.ranks, {options.max_restarts, options.min_ranks, options.micro_batches}),
@@ -133,9 +133,13 @@ class RestartingJob {
     attempt.from = attempt.from.substr(0, attempt.from.find(':'));
     RankOutput output;
     const Clock::time_point start = Clock::now();
-    ZG_ASSIGN_OR_RETURN(const MpirunEnd end, RunMpirun({num_ranks, HostsFor(options_, num_ranks),
-                                                        Command(num_ranks), &output},
-                                                       signals_));
+    MpirunJob job;
+    job.num_ranks = num_ranks;
+    job.hosts = HostsFor(options_, num_ranks);
+    job.command = Command(num_ranks);
+    job.saves_at_term = !options_.save.empty();
+    job.output = &output;
+    ZG_ASSIGN_OR_RETURN(const MpirunEnd end, RunMpirun(job, signals_));
     attempt.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     attempt.end = Describe(end);
     attempts_.push_back(attempt);
@@ -171,7 +175,7 @@ class RestartingJob {
     for (const std::string& line : lines) PrintError(fmt::format("  | {}\n", line));
   }
 
-  const LaunchOptions& options_;
+  const Options& options_;
   const SignalQueue& signals_;
   RestartPolicy policy_;
   const std::optional<Saved> saved_before_;  // what is not this job's
@@ -181,7 +185,7 @@ class RestartingJob {
 
 }  // namespace
 
-StatusOr<int> RunWithRestarts(const LaunchOptions& options, const SignalQueue& signals) {
+StatusOr<int> RunWithRestarts(const Options& options, const SignalQueue& signals) {
   return RestartingJob(options, signals).Run();
 }
 
