@@ -2,7 +2,7 @@
 """random_kills_test.py LAUNCH RECIPE [--moments N] [--seed S]
 
 Kills (SIGKILL) a rank, or a process that watches over the ranks, of a job that saves all the time,
-at random moments, half of them inside a save. After each: all processes of the job have ended within
+at random moments, half of them inside a save, half while it saves in the background. After each: all processes of the job have ended within
 10 s, every checkpoint that has its name is whole, and the job that goes on from there, by itself or
 started again, ends with the bits of the run that nobody killed.
 """
@@ -57,13 +57,13 @@ def rank_of(pid):
 class Job:
     """One job of tools/launch, in a directory of its own."""
 
-    def __init__(self, launch, recipe, directory):
+    def __init__(self, launch, recipe, directory, flags=()):
         self.saved = directory / "saved"
         self.report = directory / "report.json"
         self.log = directory / "log"
         self.recipe = recipe
         self.command = [launch, "--ranks", "2", "--", recipe, *RECIPE_FLAGS, "--zero", "3", "--report", str(self.report),
-                        "--save", str(self.saved), "--save-every", "2"]
+                        "--save", str(self.saved), "--save-every", "2", *flags]
 
     def start(self):
         resume = ["--resume", str(self.saved)] if (self.saved / "latest").exists() else []
@@ -188,7 +188,8 @@ def main():
         while moment < arguments.moments:
             directory = pathlib.Path(scratch, "killed")
             directory.mkdir()
-            job = Job(launch, recipe, directory)
+            flags = ["--save-async"] if generator.random() < 0.5 else []
+            job = Job(launch, recipe, directory, flags)
             victim = VICTIMS[moment % len(VICTIMS)]
             in_save = generator.random() < 0.5
             try:
@@ -201,7 +202,7 @@ def main():
                 raise
             if outcome:
                 moment += 1
-                print(f"{moment}: {outcome}", flush=True)
+                print(f"{moment}: {outcome} {' '.join(flags)}", flush=True)
             shutil.rmtree(directory)
 
 
