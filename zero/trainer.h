@@ -28,6 +28,7 @@
 #include "framework/passes/predict_traffic.h"
 #include "framework/runtime/executor.h"
 #include "framework/runtime/save_checkpoint.h"
+#include "framework/runtime/save_memory.h"
 #include "framework/runtime/tensor_state.h"
 #include "framework/runtime/tensor_values.h"
 
@@ -93,6 +94,23 @@ class Trainer {
   // 0 creates and locks it.
   Status PrepareSaving(const std::string& directory);
 
+  // Save in two parts, with steps between them: copies what is to be saved, which a thread then
+  // writes. The files are those of Save. Error: as of Save, then nothing was started; also when
+  // another save is under way.
+  Status StartSaving(const std::string& directory, const SaveOptions& options = {});
+  // Whether that save has ended; does not wait. Call it between steps until it says so. Error, on
+  // every rank: as of Save; then the save has ended, too.
+  StatusOr<bool> ContinueSaving();
+  // Waits until it has.
+  Status FinishSaving();
+  // The step of the save that is under way.
+  std::optional<int64_t> saving_step() const;
+
+  // What the first StartSaving does before anything else: allocates the memory for the copies, once
+  // for all of them. Error, on every rank: there is not enough.
+  Status ReserveForSaving();
+  int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }  // on any rank
+
   // Goes on where the checkpoint was saved; `path` is its directory, or one with `latest`. Every
   // byte is checked first. Errors, on every rank: a damaged or newer checkpoint, other tensors than
   // the model's, other settings than then.
@@ -150,12 +168,18 @@ class Trainer {
   Trainer() = default;
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
   Status FillSettings(const nn::Graph& graph, uint64_t seed);
+  std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
+  Status CheckNoneIsUnderWay() const;
+  // An error of saving the checkpoint of a step, for the user.
+  static Status NotSaved(const std::string& directory, int64_t step, const Status& status);
 
   nn::ResolvedConfig config_;
   std::map<std::string, std::string> settings_;  // as in TrainState
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // that saving is prepared for
   std::unique_ptr<Executor> executor_;
+  SaveMemory save_memory_;                // for the copy of a save under way
+  std::unique_ptr<CheckpointSave> save_;  // that is under way
   int64_t step_ = 0;
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "framework/base/check.h"
 #include "framework/io/checkpoint_reader.h"
 #include "framework/passes/scale_loss.h"
 #include "zero/clip_gradients.h"
@@ -62,10 +63,15 @@ int64_t Trainer::num_updates() const {
   for (const CountingState& counting : kCountingStates) {
     const StoredTensor* tensor = executor_->graph().FindTensor(counting.name);
     if (tensor == nullptr) continue;
-    const Executor::LocalPart part = executor_->LocalPartOf(*tensor);
-    if (part.count != counting.elements) return 0;  // another rank holds it
+    if (executor_->LocalPartOf(*tensor).count != counting.elements) return 0;  // another rank's
     float state[kMaxStateElements];
-    std::memcpy(state, part.data, counting.elements * sizeof(float));
+    const Status status = ReadLocalElements(
+        *executor_, *tensor, 0, counting.elements,
+        [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+          std::memcpy(reinterpret_cast<std::byte*>(state) + offset_bytes, data, size_bytes);
+          return Status::Ok();
+        });
+    ZG_CHECK(status.ok(), "reading memory fails: {}", status.message());
     return static_cast<int64_t>(state[counting.updates]);
   }
   return step_;
@@ -87,18 +93,74 @@ Status Trainer::PrepareSaving(const std::string& directory) {
   return Status::Ok();
 }
 
-Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
-  Status status = PrepareSaving(directory);
-  if (status.ok()) {
-    const TrainState state = {executor_->graph().name(), step_, num_updates(), settings_};
-    status = SaveCheckpoint(*executor_, store_ ? &*store_ : nullptr, state, options);
-  }
+Status Trainer::NotSaved(const std::string& directory, int64_t step, const Status& status) {
   if (status.ok()) return status;
   const std::optional<std::string> latest = LatestCheckpoint(directory);
   return Status(status.code(), fmt::format("{}: the checkpoint of step {} was not saved: {}\n  {}",
-                                           directory, step_, status.message(),
+                                           directory, step, status.message(),
                                            latest ? *latest + " is whole and can be resumed"
                                                   : "there is no older one in the directory"));
+}
+
+std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
+  const TrainState state = {executor_->graph().name(), step_, num_updates(), settings_};
+  return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);
+}
+
+Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
+  Status status = CheckNoneIsUnderWay();
+  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = MakeSave(options)->Run();
+  return NotSaved(directory, step_, status);
+}
+
+Status Trainer::ReserveForSaving() {
+  if (save_memory_.data != nullptr) return Status::Ok();
+  Communicator& communicator = executor_->communicator();
+  ZG_ASSIGN_OR_RETURN(
+      save_memory_,
+      AllocateSaveMemory(communicator, CheckpointBytesOf(executor_->graph(), communicator.rank())));
+  return Status::Ok();
+}
+
+Status Trainer::CheckNoneIsUnderWay() const {
+  if (save_ == nullptr) return Status::Ok();
+  return FailedPrecondition("the checkpoint of step {} is still being saved; call FinishSaving",
+                            save_->step());
+}
+
+Status Trainer::StartSaving(const std::string& directory, const SaveOptions& options) {
+  Status status = CheckNoneIsUnderWay();
+  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = ReserveForSaving();
+  if (status.ok()) {
+    save_ = MakeSave(options);
+    status = save_->Start(save_memory_.data.get());
+    if (!status.ok()) save_.reset();
+  }
+  return NotSaved(directory, step_, status);
+}
+
+StatusOr<bool> Trainer::ContinueSaving() {
+  if (save_ == nullptr) return true;
+  const StatusOr<bool> has_ended = save_->Continue();
+  const int64_t step = save_->step();
+  if (!has_ended.ok() || *has_ended) save_.reset();
+  ZG_RETURN_IF_ERROR(NotSaved(save_directory_, step, has_ended.status()));
+  return *has_ended;
+}
+
+Status Trainer::FinishSaving() {
+  if (save_ == nullptr) return Status::Ok();
+  const Status status = save_->Finish();
+  const int64_t step = save_->step();
+  save_.reset();
+  return NotSaved(save_directory_, step, status);
+}
+
+std::optional<int64_t> Trainer::saving_step() const {
+  if (save_ == nullptr) return std::nullopt;
+  return save_->step();
 }
 
 Status Trainer::Resume(const std::string& path) {

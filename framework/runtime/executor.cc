@@ -9,6 +9,7 @@
 #include "framework/runtime/check_same_program.h"
 #include "framework/runtime/format.h"
 #include "framework/runtime/non_finite.h"
+#include "framework/runtime/local_elements.h"
 #include "framework/runtime/plan_program.h"
 
 namespace zg {
@@ -34,7 +35,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
     return FailedPrecondition("graph {}: it is compiled for {} ranks, the job has {}",
                               graph->name(), graph->mesh().num_ranks(), communicator->size());
   }
-  ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, *communicator));
+  ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, options.seed, *communicator));
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
                       PlanProgram(*graph, kernels, communicator->workspace_bytes()));
@@ -275,20 +276,13 @@ StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,
 }
 
 Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {
-  // Storage is flat when it is split, so a shard is a range of elements.
-  const int64_t storage_elements = tensor.storage->type.shape.num_elements();
-  const int64_t local_elements = graph_->LocalType(*tensor.storage).shape.num_elements();
-  const int64_t shard_begin =
-      local_elements == storage_elements ? 0 : communicator_->rank() * local_elements;
-  const int64_t begin = std::max(shard_begin, tensor.offset_elements);
-  const int64_t end = std::min(shard_begin + local_elements,
-                               tensor.offset_elements + tensor.type.shape.num_elements());
+  const LocalElements elements = LocalElementsOf(*graph_, tensor, communicator_->rank());
   LocalPart part;
-  if (end <= begin) return part;
-  part.begin = begin - tensor.offset_elements;
-  part.count = end - begin;
-  part.data =
-      arena_ + OperandOf(tensor.storage).begin + (begin - shard_begin) * SizeOf(tensor.type.dtype);
+  if (elements.count == 0) return part;
+  part.begin = elements.begin;
+  part.count = elements.count;
+  part.data = arena_ + OperandOf(tensor.storage).begin +
+              elements.storage_offset * SizeOf(tensor.type.dtype);
   return part;
 }
 

@@ -183,7 +183,7 @@ void Job::Impl::ConnectMpi(const MpiJob& job) {
 }
 
 void Job::Impl::Launch(int argc, char** argv) {
-  const StatusOr<int> code = LaunchRanks(options.ranks, argc, argv);
+  const StatusOr<int> code = LaunchRanks({options.ranks, !options.save.empty()}, argc, argv);
   if (!code.ok()) ExitWithError(code.status());
   std::exit(*code);
 }

@@ -72,6 +72,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddInt("save-every", &options->save_every, AtLeast(0),
                 "steps between checkpoints; 0: only one, at the end");
   flags->AddInt("keep", &options->keep, AtLeast(0), "newest checkpoints to keep; 0: all");
+  flags->AddBool("save-async", &options->save_async,
+                 "save from a copy while training goes on; takes memory for the copy");
   flags->AddString("resume", &options->resume,
                    "continue from the checkpoint here, or the latest one here", "DIR");
   flags->AddString("report", &options->report, "write a JSON report of the run", "FILE");
@@ -104,7 +106,7 @@ Status CheckNonFinite(const FlagParser& flags, const JobOptions& options) {
 }
 
 Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
-  for (const char* flag : {"save-every", "keep"}) {
+  for (const char* flag : {"save-every", "keep", "save-async"}) {
     if (flags.IsGiven(flag) && options.save.empty()) {
       return InvalidArgument("--{}: is without effect; give --save DIR as well", flag);
     }

@@ -36,6 +36,7 @@ struct JobOptions {
   bool detect_anomaly = false;
   int64_t save_every = 0;                               // steps; 0: a checkpoint at the end only
   int keep = 0;                                         // checkpoints; 0: all
+  bool save_async = false;                              // training goes on meanwhile
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.

@@ -76,7 +76,8 @@ std::string ReportAsJson(const Report& report) {
                  {"measured", MemoryAsJson(report.measured_memory)},
                  {"rss_peak", report.rss_peak_bytes},
                  {"rss_before_graph", report.rss_before_graph_bytes},
-                 {"per_rank_peak", report.per_rank_peak_bytes}};
+                 {"per_rank_peak", report.per_rank_peak_bytes},
+                 {"saving", report.saving_bytes}};
   const Json json = {{"model", report.model},
                      {"config", ConfigAsJson(report.config)},
                      {"steps", std::move(steps)},
@@ -87,7 +88,8 @@ std::string ReportAsJson(const Report& report) {
                        {"skipped_updates", report.final_state.skipped_updates}}},
                      {"memory", std::move(memory)},
                      {"communication",
-                      {{"predicted", TrafficAsJson(report.predicted_traffic)},
+                      {{"transport", report.transport},
+                       {"predicted", TrafficAsJson(report.predicted_traffic)},
                        {"measured", TrafficAsJson(report.measured_traffic)}}},
                      {"speed",
                       {{"ms_per_step_median", Number(report.speed.ms_per_step_median)},

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "framework/base/check.h"
 #include "framework/base/random.h"
 #include "framework/io/float_values.h"
 #include "framework/io/safetensors.h"
@@ -107,6 +108,15 @@ void SetElements(Executor& executor, std::string_view name, int64_t begin, int64
     WriteElements(tensor, part, std::max(begin, part.begin), std::min(end, part.begin + part.count),
                   fill);
   }
+}
+
+Status ReadLocalElements(const Executor& executor, const StoredTensor& tensor, int64_t begin,
+                         int64_t count, const ByteSink& sink) {
+  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  ZG_CHECK(part.begin <= begin && begin + count <= part.begin + part.count,
+           "{}: elements [{}, {}) are not on this rank", tensor.name, begin, begin + count);
+  const int64_t element_bytes = SizeOf(tensor.type.dtype);
+  return sink(0, part.data + (begin - part.begin) * element_bytes, count * element_bytes);
 }
 
 Status LoadTensors(Executor& executor, const std::string& path,

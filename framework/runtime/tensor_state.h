@@ -2,6 +2,7 @@
 // file, digests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -34,6 +35,13 @@ using FillElements = std::function<void(int64_t begin, int64_t end, float* value
 // this rank holds.
 void SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
                  const FillElements& fill);
+// Hands the bytes of elements [begin, begin + count) of a tensor, which must lie on this rank, to
+// `sink`, in order, in one or more pieces; each is valid during its call. Ends at the first error
+// of `sink`.
+using ByteSink =
+    std::function<Status(uint64_t offset_bytes, const std::byte* data, size_t size_bytes)>;
+Status ReadLocalElements(const Executor& executor, const StoredTensor& tensor, int64_t begin,
+                         int64_t count, const ByteSink& sink);
 
 // A tensor in a file, by its name there.
 struct TensorInFile {

@@ -225,6 +225,10 @@ class GptRun {
   }
 
   Status Finish(zero::Trainer& trainer, const Report& report) {
+    if (report.was_ended_by_signal) {  // soon: no validation, no sample
+      Print("\n" + Summary(report));
+      return WriteReportIfAsked(report);
+    }
     ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
     Print("\n" + Summary(report));
     const double bigram =
@@ -244,6 +248,10 @@ class GptRun {
                           fmt::join(sample, " ")));
       }
     }
+    return WriteReportIfAsked(report);
+  }
+
+  Status WriteReportIfAsked(const Report& report) {
     if (!job_.is_main() || job_.options().report.empty()) return Status::Ok();
     return WriteReport(job_.options().report, report);
   }

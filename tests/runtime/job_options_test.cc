@@ -42,6 +42,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--save=s",
                                     "--save-every=11",
                                     "--keep=12",
+                                    "--save-async",
                                     "--resume=r",
                                     "--report=p",
                                     "--print-ir=d",
@@ -69,6 +70,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.save, "s");
   EXPECT_EQ(options.save_every, 11);
   EXPECT_EQ(options.keep, 12);
+  EXPECT_TRUE(options.save_async);
   EXPECT_EQ(options.resume, "r");
   EXPECT_EQ(options.report, "p");
   EXPECT_EQ(options.print_ir, "d");
@@ -143,6 +145,7 @@ TEST(JobOptions, FlagsOfSavingThatDoNotGoTogether) {
   EXPECT_EQ(check({"--save=a", "--save-every=2", "--keep=1", "--resume=b"}), "");
   EXPECT_EQ(check({"--save-every=2"}), "--save-every: is without effect; give --save DIR as well");
   EXPECT_EQ(check({"--keep=2"}), "--keep: is without effect; give --save DIR as well");
+  EXPECT_EQ(check({"--save-async"}), "--save-async: is without effect; give --save DIR as well");
   EXPECT_EQ(check({"--init=a", "--resume=b"}),
             "--init: got a, but --resume b brings the parameters; give one of them");
 }

@@ -36,6 +36,8 @@ Report SmallReport() {
   report.measured_memory = {{1000, 2000, 3000, 3904, 5000, 0}, 10'000'000};
   report.rss_peak_bytes = 50'000'000;
   report.per_rank_peak_bytes = {10, 11};
+  report.transport = "messages";
+  report.saving_bytes = 2'000'000;
   report.predicted_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
   report.measured_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
   report.predicted_traffic[static_cast<int>(CollectiveKind::kAllGather)] = {20, 1'000'000};
@@ -76,6 +78,8 @@ TEST(Report, HasTheShapeThatScriptsRead) {
   EXPECT_EQ(json["memory"]["measured"]["activations"], 3904);
   EXPECT_EQ(json["memory"]["rss_peak"], 50'000'000);
   EXPECT_EQ(json["memory"]["per_rank_peak"], Json::parse("[10, 11]"));
+  EXPECT_EQ(json["communication"]["transport"], "messages");
+  EXPECT_EQ(json["memory"]["saving"], 2'000'000);
   EXPECT_EQ(json["communication"]["measured"],
             Json::parse(R"({"reduce_scatter": {"count": 20, "bytes": 1000000},
       "all_gather": {"count": 21, "bytes": 1000000}, "all_reduce": {"count": 0, "bytes": 0},
@@ -164,6 +168,8 @@ TEST(Summary, ShowsPredictedNextToMeasured) {
   sent per rank and step  calls  predicted  calls  measured
   reduce_scatter             20     1.0 MB     20    1.0 MB         =
   all_gather                 20     1.0 MB     21    1.0 MB  +1 calls
+
+  host memory for saving, beside the arena: 2.0 MB
 
   process of rank 0: 50.0 MB resident at most
 )");
