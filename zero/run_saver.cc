@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <utility>
+#include <optional>
 
+#include "framework/io/checkpoint_names.h"
 #include "framework/runtime/console.h"
 
 namespace zg::zero {

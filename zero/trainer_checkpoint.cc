@@ -66,6 +66,7 @@ int64_t Trainer::NumUpdates() const {
 
 Status Trainer::PrepareSaving(const std::string& directory) {
   if (save_directory_ == directory) return Status::Ok();
+  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());  // it holds the directory of before
   Communicator& communicator = executor_->communicator();
   Status status;
   if (communicator.rank() == 0) {

@@ -120,6 +120,7 @@ TEST_F(SaveAsyncTest, OneAtATime) {
     for (const Status& status : {trainer.StartSaving(root_), trainer.Save(root_)}) {
       EXPECT_THAT(status.message(), HasSubstr("the checkpoint of step 0 is still being saved"));
     }
+    EXPECT_THAT(trainer.PrepareSaving(root_ + "/other").message(), HasSubstr("still being saved"));
     return trainer.FinishSaving();
   }));
   EXPECT_TRUE(OpenAndCheck(root_).ok());
