@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <utility>
+#include <optional>
 
+#include "framework/io/checkpoint_names.h"
 #include "framework/runtime/console.h"
 
 namespace zg::zero {
@@ -91,7 +92,7 @@ void RunSaver::ContinueSave() {
   if (*has_ended && tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(*step)));
 }
 
-// Tells when that takes longer than nothing: then checkpoints come faster than the disk takes them.
+// Says so: checkpoints that come faster than the disk takes them are for the user to know.
 void RunSaver::FinishSave() {
   using Clock = std::chrono::steady_clock;
   const std::optional<int64_t> step = trainer_.saving_step();

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "framework/base/status.h"
-#include "framework/io/checkpoint_names.h"
 #include "framework/runtime/job.h"
 #include "framework/runtime/save_signals.h"
 #include "framework/runtime/signal_agreement.h"

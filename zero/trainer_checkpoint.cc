@@ -79,6 +79,7 @@ int64_t Trainer::num_updates() const {
 
 Status Trainer::PrepareSaving(const std::string& directory) {
   if (save_directory_ == directory) return Status::Ok();
+  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());  // it holds the directory of before
   Communicator& communicator = executor_->communicator();
   Status status;
   if (communicator.rank() == 0) {

@@ -128,7 +128,8 @@ Status CheckpointSave::Finish() {
 }
 
 void CheckpointSave::StartPhase() {
-  work_ = std::async(std::launch::async, [this] { return (this->*kPhases[phase_].work)(); });
+  const auto work = kPhases[phase_].work;
+  work_ = std::async(std::launch::async, [this, work] { return (this->*work)(); });
 }
 
 StatusOr<bool> CheckpointSave::Meet(bool is_done, const Status& status) {

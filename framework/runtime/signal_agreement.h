@@ -2,8 +2,8 @@
 // of any rank a decision of all ranks at the same step.
 //
 // The ranks ask each other between steps, but not more often than about every 50 ms: rank 0 says
-// after how many steps the next time is. One time costs an Exchange, which is tens of microseconds
-// on one host, so that it stays below a thousandth of the time.
+// after how many steps the next time is. One time costs an Exchange, measured as 65 to 90 us with 2
+// ranks on a busy host: less than two thousandths of the time.
 #pragma once
 
 #include <cstdint>

@@ -291,6 +291,32 @@ TEST_F(CheckpointSaveTest, NeedsHardlyAnyMemoryBeyondTheArena) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
+TEST_F(CheckpointSaveTest, MemoryForACopyIsAllocatedOnce) {
+  constexpr int64_t kMegabyte = 1000 * 1000;
+  SmallTrainerConfig config;
+  config.hidden = 800 * 1000;  // 48 MB of parameters, and as much of momentum
+  const Status status = OnSmallTrainer(config, [&](zero::Trainer& trainer) -> Status {
+    EXPECT_EQ(trainer.reserved_for_saving_bytes(), 0);
+    ZG_ASSIGN_OR_RETURN(const ProcessMemory at_first, ReadProcessMemory());
+    ZG_RETURN_IF_ERROR(trainer.ReserveForSaving());
+    ZG_ASSIGN_OR_RETURN(const ProcessMemory before, ReadProcessMemory());
+    const int64_t reserved = trainer.reserved_for_saving_bytes();
+    EXPECT_GT(reserved, 100 * kMegabyte);
+    EXPECT_GE(before.resident_bytes - at_first.resident_bytes, reserved - kMegabyte);
+    for (int i = 0; i < 2; ++i) {
+      ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
+      ZG_ASSIGN_OR_RETURN(const ProcessMemory during, ReadProcessMemory());
+      ZG_RETURN_IF_ERROR(trainer.FinishSaving());
+      ZG_ASSIGN_OR_RETURN(const ProcessMemory after, ReadProcessMemory());
+      EXPECT_LT(during.resident_bytes - before.resident_bytes, 4 * kMegabyte);
+      EXPECT_LT(after.resident_bytes - before.resident_bytes, 4 * kMegabyte);
+    }
+    EXPECT_EQ(trainer.reserved_for_saving_bytes(), reserved);
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
 // --- Killed saves --------------------------------------------------------------------------------
 
 TEST_F(CheckpointSaveTest, KilledAtAnyPointItIsThereWholeOrNotAtAll) {

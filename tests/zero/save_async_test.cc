@@ -1,23 +1,16 @@
-// Saving while training goes on: the bytes of the files, failures, kills, and the memory it takes.
+// Saving while training goes on: the bytes of the files, and failures.
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <functional>
 #include <optional>
-#include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "framework/io/checkpoint_reader.h"
-#include "framework/io/checkpoint_store.h"
-#include "framework/runtime/process_memory.h"
+#include "framework/runtime/save_memory.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/saved_checkpoints.h"
 #include "tests/zero/small_trainer.h"
@@ -44,16 +37,6 @@ class SaveAsyncTest : public ::testing::Test {
 
 void ExpectAllOk(const std::vector<Status>& statuses) {
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
-}
-
-// Trains steps, continuing after each, until the save has ended.
-Status StepUntilSaved(zero::Trainer& trainer) {
-  bool is_saved = false;
-  while (!is_saved) {
-    ZG_RETURN_IF_ERROR(SmallStep(trainer));
-    ZG_ASSIGN_OR_RETURN(is_saved, trainer.ContinueSaving());
-  }
-  return Status::Ok();
 }
 
 void ExpectSameFiles(const std::string& expected, const std::string& directory) {
@@ -120,6 +103,7 @@ TEST_F(SaveAsyncTest, OneAtATime) {
     for (const Status& status : {trainer.StartSaving(root_), trainer.Save(root_)}) {
       EXPECT_THAT(status.message(), HasSubstr("the checkpoint of step 0 is still being saved"));
     }
+    EXPECT_THAT(trainer.PrepareSaving(root_ + "/other").message(), HasSubstr("still being saved"));
     return trainer.FinishSaving();
   }));
   EXPECT_TRUE(OpenAndCheck(root_).ok());
@@ -199,103 +183,12 @@ TEST_F(SaveAsyncTest, NoSpace) {
   }
 }
 
-TEST_F(SaveAsyncTest, TheMemoryForItIsAllocatedOnce) {
-  constexpr int64_t kMegabyte = 1000 * 1000;
-  SmallTrainerConfig config = SmallConfig(1);
-  config.micro_batches = 1;
-  config.hidden = 800 * 1000;  // 48 MB of parameters, and as much of momentum
-  ExpectAllOk(OnSmallTrainers(config, [&](zero::Trainer& trainer) -> Status {
-    EXPECT_EQ(trainer.reserved_for_saving_bytes(), 0);
-    ZG_ASSIGN_OR_RETURN(const ProcessMemory at_first, ReadProcessMemory());
-    ZG_RETURN_IF_ERROR(trainer.ReserveForSaving());
-    ZG_ASSIGN_OR_RETURN(const ProcessMemory before, ReadProcessMemory());
-    const int64_t reserved = trainer.reserved_for_saving_bytes();
-    EXPECT_GT(reserved, 100 * kMegabyte);
-    EXPECT_GE(before.resident_bytes - at_first.resident_bytes, reserved - kMegabyte);
-    for (int i = 0; i < 2; ++i) {
-      ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
-      ZG_ASSIGN_OR_RETURN(const ProcessMemory during, ReadProcessMemory());
-      ZG_RETURN_IF_ERROR(trainer.FinishSaving());
-      ZG_ASSIGN_OR_RETURN(const ProcessMemory after, ReadProcessMemory());
-      EXPECT_LT(during.resident_bytes - before.resident_bytes, 4 * kMegabyte);
-      EXPECT_LT(after.resident_bytes - before.resident_bytes, 4 * kMegabyte);
-    }
-    EXPECT_EQ(trainer.reserved_for_saving_bytes(), reserved);
-    return Status::Ok();
-  }));
-}
-
 TEST_F(SaveAsyncTest, TooLittleMemoryForIt) {
   const AvailableMemory available = {1000, "a test"};
   EXPECT_TRUE(CheckSaveMemory(1000, available).ok());
   EXPECT_EQ(CheckSaveMemory(1001, available).message(),
             "a copy of the checkpoint takes 1001 bytes on this host, but a test leaves 1000; leave "
             "--save-async out, or use more hosts");
-}
-
-// --- Killed saves --------------------------------------------------------------------------------
-
-TEST_F(SaveAsyncTest, KilledAtAnyPointItIsThereWholeOrNotAtAll) {
-  const std::string expected = DigestAfter(4);
-  for (const char* point : {"created", "written", "hashed", "described", "published"}) {
-    for (const int victim : {0, 1}) {
-      SCOPED_TRACE(fmt::format("rank {} at '{}'", victim, point));
-      fs::remove_all(root_);
-      SaveSteps({}, root_, 1);
-      ExpectKilled(Fork([&] {
-        OnSmallTrainers(SmallConfig(2, 3), [&](zero::Trainer& trainer) -> Status {
-          ZG_RETURN_IF_ERROR(trainer.Resume(root_));
-          ZG_RETURN_IF_ERROR(SmallStep(trainer));
-          SaveOptions options;
-          const bool is_victim = trainer.executor().communicator().rank() == victim;
-          options.at_point = [&](std::string_view now) {
-            if (is_victim && now == point) std::raise(SIGKILL);
-          };
-          ZG_RETURN_IF_ERROR(trainer.StartSaving(root_, options));
-          return StepUntilSaved(trainer);
-        });
-      }));
-      ExpectOnlyWholeCheckpoints(root_);
-      if (std::string(point) == "published") {
-        EXPECT_EQ(ReadTestFile(root_ + "/latest"), "step-00000002\n");
-      } else if (std::string(point) != "described") {  // then rank 0's thread may publish
-        EXPECT_EQ(ReadTestFile(root_ + "/latest"), "step-00000001\n");
-      }
-      EXPECT_EQ(DigestAfter(4, root_), expected);
-      EXPECT_TRUE(CheckpointStore::Open(root_).ok());
-      for (const std::string& name : NamesIn(root_)) EXPECT_EQ(name.find("tmp"), name.npos);
-    }
-  }
-}
-
-TEST_F(SaveAsyncTest, KilledAtRandomMoments) {
-  std::mt19937 random(1);
-  int num_with_checkpoint = 0;
-  for (int i = 0; i < 12; ++i) {
-    const pid_t child = Fork([&] {
-      OnSmallTrainers(SmallConfig(2, 1 + i % 3), [&](zero::Trainer& trainer) -> Status {
-        SaveOptions options;
-        options.keep = 2;
-        while (true) {
-          ZG_RETURN_IF_ERROR(SmallStep(trainer));
-          ZG_RETURN_IF_ERROR(trainer.StartSaving(root_, options));
-          ZG_RETURN_IF_ERROR(StepUntilSaved(trainer));
-        }
-      });
-    });
-    std::this_thread::sleep_for(std::chrono::milliseconds(100 + random() % 400));
-    kill(child, SIGKILL);
-    ExpectKilled(child);
-    if (!fs::exists(root_ + "/latest")) continue;
-    ++num_with_checkpoint;
-    ExpectOnlyWholeCheckpoints(root_);
-    const StatusOr<CheckpointReader> latest = CheckpointReader::Open(root_);
-    ASSERT_TRUE(latest.ok()) << latest.status().message();
-    const int step = static_cast<int>(latest->state().step);
-    EXPECT_EQ(DigestAfter(step, root_), DigestAfter(step));
-    if (i % 4 == 3) fs::remove_all(root_);
-  }
-  EXPECT_GT(num_with_checkpoint, 3);
 }
 
 }  // namespace
