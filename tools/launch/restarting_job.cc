@@ -119,7 +119,10 @@ class RestartingJob {
 
   std::vector<std::string> Command(int num_ranks) const {
     std::vector<std::string> command = options_.command;
-    if (HasOwnCheckpoint()) command = WithFlag(command, "resume", options_.save);
+    // What is resumed brings its parameters, and a program refuses to be given others.
+    if (HasOwnCheckpoint()) {
+      command = WithoutFlag(WithFlag(command, "resume", options_.save), "init");
+    }
     if (num_ranks != options_.ranks) {  // the same steps on fewer ranks
       command = WithFlag(command, "micro-batches", std::to_string(options_.micro_batches));
     }
