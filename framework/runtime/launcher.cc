@@ -38,31 +38,22 @@ std::optional<int> NumberFromEnvironment(std::initializer_list<const char*> name
   return std::nullopt;
 }
 
-// Removed with everything in it by the destructor. Open MPI keeps its sockets and shared-memory
-// files there: under a name of its own two jobs never meet, and a killed rank leaves nothing
-// behind. Directly in /tmp because the name of a socket must fit in 108 bytes.
-class PrivateDirectory {
- public:
-  static StatusOr<PrivateDirectory> Create() {
-    std::string path = "/tmp/zg.XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) {
-      return FailedPrecondition("a directory in /tmp cannot be made: {}; mpirun needs one",
-                                std::strerror(errno));
-    }
-    return PrivateDirectory(std::move(path));
+// Open MPI keeps its sockets and shared-memory files there: under a name of its own two jobs never
+// meet, and a killed rank leaves nothing behind. Directly in /tmp because the name of a socket must
+// fit in 108 bytes.
+StatusOr<std::string> MakePrivateDirectory() {
+  std::string path = "/tmp/zg.XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) {
+    return FailedPrecondition("a directory in /tmp cannot be made: {}; mpirun needs one",
+                              std::strerror(errno));
   }
-  PrivateDirectory(PrivateDirectory&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  PrivateDirectory& operator=(PrivateDirectory&&) = delete;
-  ~PrivateDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
+  return path;
+}
 
- private:
-  explicit PrivateDirectory(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
+void RemoveDirectory(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
 
 // Inside Bazel's runfiles a program finds its files by argv[0]; a bare name came from PATH.
 std::string ProgramPath(const char* argv0) {
@@ -225,21 +216,21 @@ StatusOr<std::string> FindMpirun() {
 }
 
 // mpirun's output comes through here, because mpirun ends the job when it cannot write.
-StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals) {
+StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor) {
   ZG_RETURN_IF_ERROR(CheckCommand(job.command));
   ZG_ASSIGN_OR_RETURN(const std::string mpirun, FindMpirun());
-  ZG_ASSIGN_OR_RETURN(const PrivateDirectory directory, PrivateDirectory::Create());
   ZG_ASSIGN_OR_RETURN(Pipe output, Pipe::Create());
   ZG_ASSIGN_OR_RETURN(Pipe errors, Pipe::Create());
   const pid_t launcher = getppid();
-  const pid_t supervisor = getpid();
+  const pid_t self = getpid();
   const pid_t child = fork();
   if (child < 0) return FailedPrecondition("fork: {}", std::strerror(errno));
   if (child == 0) {
-    FollowParent(supervisor);
+    FollowParent(self);
     // Lines that are redrawn are not lines.
-    SetRankEnvironment(directory.path(), job.output == nullptr ? TerminalColumns() : 0);
-    BecomeMpirun(mpirun, MpirunArguments(job, directory.path()), signals, output, errors);
+    SetRankEnvironment(supervisor.directory, job.output == nullptr ? TerminalColumns() : 0);
+    BecomeMpirun(mpirun, MpirunArguments(job, supervisor.directory), supervisor.signals, output,
+                 errors);
   }
   output.write_end.Close();
   errors.write_end.Close();
@@ -256,7 +247,7 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals) 
   // mpirun may wait for a lost host for ever.
   const auto is_over = [&] { return messages.first_end() || !messages.lost_host().empty(); };
   const ChildEnd end =
-      WaitForChild(child, signals,
+      WaitForChild(child, supervisor.signals,
                    {SignalsForMpirun(launcher, job.saves_at_term),
                     {{&output.read_end, show_output}, {&errors.read_end, show_errors}},
                     is_over});
@@ -269,22 +260,30 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals) 
 }
 
 StatusOr<int> RunSupervised(std::string_view context,
-                            const std::function<StatusOr<int>(const SignalQueue&)>& body) {
+                            const std::function<StatusOr<int>(const Supervisor&)>& body) {
   ZG_ASSIGN_OR_RETURN(const SignalQueue signals, SignalQueue::Create());
+  ZG_ASSIGN_OR_RETURN(const std::string directory, MakePrivateDirectory());
   const pid_t launcher = getpid();
   const pid_t supervisor = fork();
-  if (supervisor < 0) return FailedPrecondition("fork: {}", std::strerror(errno));
+  if (supervisor < 0) {
+    const Status status = FailedPrecondition("fork: {}", std::strerror(errno));
+    RemoveDirectory(directory);
+    return status;
+  }
   if (supervisor == 0) {
     FollowParent(launcher);
     signals.RestoreMask();
     const StatusOr<int> code = [&]() -> StatusOr<int> {
-      ZG_ASSIGN_OR_RETURN(const SignalQueue own_signals, SignalQueue::Create());
-      return body(own_signals);
+      ZG_ASSIGN_OR_RETURN(SignalQueue own_signals, SignalQueue::Create());
+      return body(Supervisor{std::move(own_signals), directory});
     }();
+    RemoveDirectory(directory);
     if (!code.ok()) PrintError(fmt::format("error: {}{}\n", context, code.status().message()));
     _exit(code.ok() ? *code : 1);
   }
-  return WaitForChild(supervisor, signals).code;
+  const int code = WaitForChild(supervisor, signals).code;
+  RemoveDirectory(directory);
+  return code;
 }
 
 StatusOr<int> LaunchRanks(const LaunchOptions& options, int argc, const char* const* argv) {
@@ -301,8 +300,8 @@ StatusOr<int> LaunchRanks(const LaunchOptions& options, int argc, const char* co
   job.command = {ProgramPath(argv[0])};
   job.command.insert(job.command.end(), argv + 1, argv + argc);
   ZG_RETURN_IF_ERROR(CheckCommand(job.command));
-  return RunSupervised("--ranks: ", [&](const SignalQueue& signals) -> StatusOr<int> {
-    ZG_ASSIGN_OR_RETURN(const MpirunEnd end, RunMpirun(job, signals));
+  return RunSupervised("--ranks: ", [&](const Supervisor& supervisor) -> StatusOr<int> {
+    ZG_ASSIGN_OR_RETURN(const MpirunEnd end, RunMpirun(job, supervisor));
     return end.code;
   });
 }

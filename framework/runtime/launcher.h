@@ -56,15 +56,21 @@ struct MpirunEnd {
   std::string lost_host;  // "" if none was
 };
 
-// Runs a job in a private directory that is then removed, and waits for it. To be called inside
-// RunSupervised. Errors: those of LaunchRanks.
-StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals);
+// What a supervisor has: the signals that come for its jobs, and a directory of its own for what
+// Open MPI keeps in files.
+struct Supervisor {
+  SignalQueue signals;
+  std::string directory;
+};
 
-// Runs `body` in a process of its own, which outlives this one for long enough to end its job when
-// this one is killed, and returns the exit code: that of `body` or 1 after its error, which is
-// printed after `context`.
+// Runs a job and waits for it. Errors: those of LaunchRanks.
+StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor);
+
+// Runs `body` in a process of its own, the supervisor. Whichever of the two processes is killed,
+// the other cleans up: the supervisor ends its job, and each of them removes the directory.
+// Returns the exit code: that of `body`, or 1 after its error, which is printed after `context`.
 StatusOr<int> RunSupervised(std::string_view context,
-                            const std::function<StatusOr<int>(const SignalQueue&)>& body);
+                            const std::function<StatusOr<int>(const Supervisor&)>& body);
 
 // The mpirun on PATH. Error: there is none, with what to install.
 StatusOr<std::string> FindMpirun();

@@ -95,5 +95,11 @@ TEST(ProgramArguments, ReplacesOrAddsAFlag) {
   EXPECT_THAT(WithFlag({"p", "--x"}, "resume", "b"), ElementsAre("p", "--x", "--resume", "b"));
 }
 
+TEST(ProgramArguments, RemovesAFlag) {
+  EXPECT_THAT(WithoutFlag({"p", "--init", "a", "--x"}, "init"), ElementsAre("p", "--x"));
+  EXPECT_THAT(WithoutFlag({"p", "--init=a", "--x"}, "init"), ElementsAre("p", "--x"));
+  EXPECT_THAT(WithoutFlag({"p", "--initial", "a"}, "init"), ElementsAre("p", "--initial", "a"));
+}
+
 }  // namespace
 }  // namespace zg::launch

@@ -132,6 +132,8 @@ def kill_once(job, victim, delay_s, in_save, whole):
         return None
     before = job.pids()
     was_saving = job.is_saving()
+    temporary = {variable[7:].decode() for rank in job.ranks().values()
+                 for variable in read(f"/proc/{rank}/environ").split(b"\0") if variable.startswith(b"TMPDIR=/tmp/zg.")}
     try:
         os.kill(pid, 9)
     except ProcessLookupError:
@@ -157,6 +159,8 @@ def kill_once(job, victim, delay_s, in_save, whole):
         job.start()
         assert job.process.wait(timeout=60) == 0, "the job that was started again failed"
     assert job.check_checkpoints() > 0
+    for directory in temporary:
+        assert not os.path.exists(directory), f"{directory} is left behind"
     final = json.loads(job.report.read_text())["final"]
     assert final == whole, f"other bits: {final}, expected {whole}"
     return f"{victim} after {delay_s:.2f} s{', inside a save' if was_saving else ''}: gone in {seconds:.2f} s, {count} checkpoints whole"

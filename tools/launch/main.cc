@@ -40,7 +40,7 @@ int Main(int argc, char** argv) {
   }
   if (const StatusOr<std::string> mpirun = FindMpirun(); !mpirun.ok()) return Fail(mpirun.status());
   const StatusOr<int> code = RunSupervised(
-      "", [&](const SignalQueue& signals) { return RunWithRestarts(*options, signals); });
+      "", [&](const Supervisor& supervisor) { return RunWithRestarts(*options, supervisor); });
   return code.ok() ? *code : Fail(code.status());
 }
 

@@ -45,4 +45,18 @@ std::vector<std::string> WithFlag(std::vector<std::string> arguments, std::strin
   return arguments;
 }
 
+std::vector<std::string> WithoutFlag(std::vector<std::string> arguments, std::string_view name) {
+  const std::string prefix = Prefix(name);
+  for (auto argument = arguments.begin(); argument != arguments.end();) {
+    if (HasPrefix(*argument, prefix)) {
+      argument = arguments.erase(argument);
+    } else if (IsFlag(*argument, name) && argument + 1 != arguments.end()) {
+      argument = arguments.erase(argument, argument + 2);
+    } else {
+      ++argument;
+    }
+  }
+  return arguments;
+}
+
 }  // namespace zg::launch

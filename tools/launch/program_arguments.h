@@ -16,4 +16,6 @@ std::optional<std::string> FlagIn(const std::vector<std::string>& arguments, std
 std::vector<std::string> WithFlag(std::vector<std::string> arguments, std::string_view name,
                                   const std::string& value);
 
+std::vector<std::string> WithoutFlag(std::vector<std::string> arguments, std::string_view name);
+
 }  // namespace zg::launch

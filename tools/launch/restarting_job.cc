@@ -12,6 +12,7 @@
 
 #include "framework/io/checkpoint_names.h"
 #include "framework/io/checkpoint_store.h"
+#include "framework/runtime/child_process.h"
 #include "framework/runtime/console.h"
 #include "framework/runtime/format.h"
 #include "framework/runtime/launcher.h"
@@ -74,9 +75,9 @@ std::string Table(const std::vector<Attempt>& attempts) {
 
 class RestartingJob {
  public:
-  RestartingJob(const Options& options, const SignalQueue& signals)
+  RestartingJob(const Options& options, const Supervisor& supervisor)
       : options_(options),
-        signals_(signals),
+        supervisor_(supervisor),
         policy_(options.ranks, {options.max_restarts, options.min_ranks, options.micro_batches}),
         saved_before_(LatestSaved(options.save)),
         saved_(saved_before_) {}
@@ -94,7 +95,7 @@ class RestartingJob {
       num_ranks = policy_.Next(end);
       if (num_ranks) {
         Say(fmt::format("{} in {:g} s, from {}", policy_.why(), kPauseSeconds, WhereItBegins()));
-        if (!SleepUnlessStopped(kPauseSeconds, signals_)) {
+        if (!SleepUnlessStopped(kPauseSeconds, supervisor_.signals)) {
           Say("stopped by a signal");
           break;
         }
@@ -118,7 +119,10 @@ class RestartingJob {
 
   std::vector<std::string> Command(int num_ranks) const {
     std::vector<std::string> command = options_.command;
-    if (HasOwnCheckpoint()) command = WithFlag(command, "resume", options_.save);
+    // What is resumed brings its parameters, and a program refuses to be given others.
+    if (HasOwnCheckpoint()) {
+      command = WithoutFlag(WithFlag(command, "resume", options_.save), "init");
+    }
     if (num_ranks != options_.ranks) {  // the same steps on fewer ranks
       command = WithFlag(command, "micro-batches", std::to_string(options_.micro_batches));
     }
@@ -139,7 +143,7 @@ class RestartingJob {
     job.command = Command(num_ranks);
     job.saves_at_term = !options_.save.empty();
     job.output = &output;
-    ZG_ASSIGN_OR_RETURN(const MpirunEnd end, RunMpirun(job, signals_));
+    ZG_ASSIGN_OR_RETURN(const MpirunEnd end, RunMpirun(job, supervisor_));
     attempt.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     attempt.end = Describe(end);
     attempts_.push_back(attempt);
@@ -176,7 +180,7 @@ class RestartingJob {
   }
 
   const Options& options_;
-  const SignalQueue& signals_;
+  const Supervisor& supervisor_;
   RestartPolicy policy_;
   const std::optional<Saved> saved_before_;  // what is not this job's
   std::optional<Saved> saved_;
@@ -185,8 +189,8 @@ class RestartingJob {
 
 }  // namespace
 
-StatusOr<int> RunWithRestarts(const Options& options, const SignalQueue& signals) {
-  return RestartingJob(options, signals).Run();
+StatusOr<int> RunWithRestarts(const Options& options, const Supervisor& supervisor) {
+  return RestartingJob(options, supervisor).Run();
 }
 
 }  // namespace zg::launch

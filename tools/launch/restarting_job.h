@@ -2,7 +2,7 @@
 #pragma once
 
 #include "framework/base/status.h"
-#include "framework/runtime/child_process.h"
+#include "framework/runtime/launcher.h"
 #include "tools/launch/launch_options.h"
 
 namespace zg::launch {
@@ -11,6 +11,6 @@ namespace zg::launch {
 // A restart resumes what this job has saved; before its first checkpoint it begins as the job did.
 // Says on standard error which rank failed, how, where and with which last lines, and at the end
 // what the attempts came to. Returns the exit code of the last one.
-StatusOr<int> RunWithRestarts(const Options& options, const SignalQueue& signals);
+StatusOr<int> RunWithRestarts(const Options& options, const Supervisor& supervisor);
 
 }  // namespace zg::launch
