@@ -80,19 +80,7 @@ Status CheckpointSave::Run() {
 Status CheckpointSave::Start(std::byte* memory) {
   copy_ = memory;
   Status status = LayOut();
-  size_t offset = 0;
-  for (const Part& part : parts_) {
-    for (const CheckpointSlice& slice : part.slices) {
-      if (!status.ok()) break;
-      status = ReadLocalElements(
-          executor_, *part.tensors[slice.index], slice.begin, slice.count,
-          [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) -> Status {
-            std::memcpy(memory + offset + offset_bytes, data, size_bytes);
-            return Status::Ok();
-          });
-      offset += slice.bytes();
-    }
-  }
+  if (status.ok()) status = CopySlices(memory);
   status = ExchangeStatus(communicator_, "save", status);
   if (!status.ok()) return End(status);
   StartPhase();
@@ -180,6 +168,21 @@ Status CheckpointSave::LayOut() {
   }
   for (const Part& part : parts_) {
     for (const ShardFile& file : part.layout.files) files_.push_back(&file);
+  }
+  return Status::Ok();
+}
+
+Status CheckpointSave::CopySlices(std::byte* target) {
+  for (const Part& part : parts_) {
+    for (const CheckpointSlice& slice : part.slices) {
+      ZG_RETURN_IF_ERROR(ReadLocalElements(
+          executor_, *part.tensors[slice.index], slice.begin, slice.count,
+          [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) -> Status {
+            std::memcpy(target + offset_bytes, data, size_bytes);
+            return Status::Ok();
+          }));
+      target += slice.bytes();
+    }
   }
   return Status::Ok();
 }

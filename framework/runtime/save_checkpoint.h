@@ -82,7 +82,7 @@ class CheckpointSave {
   bool has_ended() const { return phase_ == kNumPhases; }
   std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
   Status LayOut();
-  Status CopySlices();
+  Status CopySlices(std::byte* target);
   void StartPhase();
   // Tells the others that this rank is done with the phase, and how, or that it is not yet; true
   // when all were done.
