@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/kernels/cuda/cuda_kernels.h"
 #include "framework/passes/pass_manager.h"
 #include "zero/pipeline.h"
 
@@ -40,10 +41,14 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicat
   ExecutorOptions executor_options;
   executor_options.seed = options.seed;
   executor_options.measure_memory = options.measure_memory;
+  executor_options.record = options.record;
+  const KernelRegistry* kernels = options.kernels;
+  if (kernels == nullptr)
+    kernels = communicator.device().is_host() ? &CpuKernels() : &CudaKernels();
   ZG_ASSIGN_OR_RETURN(trainer->executor_,
-                      Executor::Create(&graph.ir(), CpuKernels(), &communicator, executor_options));
+                      Executor::Create(&graph.ir(), *kernels, &communicator, executor_options));
   ZG_RETURN_IF_ERROR(trainer->FillSettings(graph, options.seed));
-  InitializeTensors(*trainer->executor_, options.seed);
+  ZG_RETURN_IF_ERROR(InitializeTensors(*trainer->executor_, options.seed));
   if (!options.init_path.empty()) {
     ZG_RETURN_IF_ERROR(LoadParameters(*trainer->executor_, options.init_path));
   }

@@ -50,6 +50,8 @@ struct TrainerOptions {
   std::string init_path{};
   std::string dump_directory{};  // where the IR goes after every pass; empty: nowhere
   bool measure_memory = true;
+  bool record = false;  // what a device is to do for a step, and replay it (CUDA graphs)
+  const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
 };
 
 class Trainer {

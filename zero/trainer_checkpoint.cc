@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "framework/base/check.h"
 #include "framework/io/checkpoint_reader.h"
 #include "framework/passes/scale_loss.h"
 #include "zero/trainer.h"
@@ -54,7 +55,12 @@ int64_t Trainer::NumUpdates() const {
   const Executor::LocalPart part = executor_->LocalPartOf(*scaler);
   if (part.count != kScalerElements) return 0;  // another rank holds it
   float state[kScalerElements];
-  std::memcpy(state, part.data, sizeof(state));
+  const Status status = ReadLocalPart(
+      *executor_, *scaler, [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+        std::memcpy(reinterpret_cast<std::byte*>(state) + offset_bytes, data, size_bytes);
+        return Status::Ok();
+      });
+  ZG_CHECK(status.ok(), "reading memory fails: {}", status.message());
   return static_cast<int64_t>(state[kScalerUpdates]);
 }
 

@@ -17,6 +17,7 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/reduction_types.h"
+#include "framework/device/device.h"
 
 namespace zg {
 
@@ -51,6 +52,15 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+
+  // Where the arena is. Collectives on another device than the host are queued behind its other
+  // work.
+  virtual Device& device() const { return CpuDevice(); }
+  // Whether queued collectives can be recorded with the rest (Device::BeginRecording).
+  virtual bool can_be_recorded() const { return false; }
+  // Waits until the device has done what was queued. Error: a collective failed, or other ranks did
+  // not come to one before the deadline.
+  virtual Status Synchronize() { return device().Synchronize(); }
 
   // Scratch memory that this transport needs inside the arena (0 when peers' memory is read in
   // place).
@@ -99,6 +109,10 @@ class Communicator {
   virtual int64_t peer_resident_bytes() const { return 0; }
 
   const TrafficCounters& traffic() const { return traffic_; }
+  // For calls that were recorded: sets the counters back and returns what had been counted since
+  // `before`, to be added at each replay.
+  TrafficCounters TakeBackTraffic(const TrafficCounters& before);
+  void AddTraffic(const TrafficCounters& traffic);
 
  protected:
   // To be called once per collective, with what BytesSent says.

@@ -1,6 +1,5 @@
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 #include "framework/device/device.h"
 
@@ -35,7 +34,7 @@ class HostDevice : public Device {
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t /*bytes*/) override {
     return DeviceBytes(host, [](std::byte*) {});
   }
-  StatusOr<int64_t> FreeBytes() override { return std::numeric_limits<int64_t>::max(); }
+  StatusOr<int64_t> LibraryBytes() override { return 0; }
 
   Status CopyIn(void* to_device, const void* from_host, int64_t bytes) override {
     return Copy(to_device, from_host, bytes);

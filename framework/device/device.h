@@ -64,8 +64,9 @@ class Device {
   virtual StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) = 0;
   // Makes memory of the host so, until the result is destroyed.
   virtual StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) = 0;
-  // What all its users together have left; the maximum on the host.
-  virtual StatusOr<int64_t> FreeBytes() = 0;
+  // Memory taken since it was opened that Allocate did not give out: by libraries, for the code of
+  // kernels, for recorded work. 0 on the host.
+  virtual StatusOr<int64_t> LibraryBytes() = 0;
 
   // Queued: the host's memory must stay as it is until the queue has come past.
   virtual Status CopyIn(void* to_device, const void* from_host, int64_t bytes) = 0;

@@ -9,6 +9,14 @@
 #include "framework/runtime/plan_program.h"
 
 namespace zg {
+namespace {
+
+// "embedding of token_embedding"
+std::string NameOf(const Node& node) {
+  return fmt::format("{}{}{}", node.op->name, node.scope.empty() ? "" : " of ", node.scope);
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
                                                      const KernelRegistry& kernels,
@@ -20,13 +28,22 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
   }
   ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, *communicator));
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
+  ZG_RETURN_IF_ERROR(executor->CheckCanRecord());
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
                       PlanProgram(*graph, kernels, communicator->workspace_bytes()));
   executor->kernels_ = std::move(program.kernels);
   executor->plan_ = std::move(program.memory);
   executor->meter_ = std::make_unique<MemoryMeter>(executor->plan_.buffers);
   ZG_RETURN_IF_ERROR(executor->Resolve());
+  if (!executor->device_.is_host()) ZG_RETURN_IF_ERROR(executor->PrepareDevice());
   return executor;
+}
+
+Status Executor::CheckCanRecord() const {
+  if (!options_.record || communicator_->can_be_recorded()) return Status::Ok();
+  return InvalidArgument(
+      "graph {}: its programs cannot be recorded: {}", graph_->name(),
+      device_.is_host() ? "the host has no queue" : "the collectives go through the host");
 }
 
 Status Executor::Resolve() {
@@ -37,7 +54,7 @@ Status Executor::Resolve() {
   int timeline = 0;
   int position = 0;
   for (const auto& section : graph_->sections()) {
-    std::vector<Instruction>* program = &micro_batch_;
+    Program* program = &micro_batch_;
     if (section->kind == SectionKind::kUpdate) program = &update_;
     if (section->kind == SectionKind::kEval) {
       program = &evals_[section->name];
@@ -50,9 +67,22 @@ Status Executor::Resolve() {
   return Status::Ok();
 }
 
-void Executor::ResolveNode(const Node& node, int timeline, int position,
-                           std::vector<Instruction>* program) {
+// What a device needs besides the arena.
+Status Executor::PrepareDevice() {
+  std::vector<int64_t> input_bytes;
+  for (const InputSlot& slot : inputs_) input_bytes.push_back(slot.bytes);
+  ZG_ASSIGN_OR_RETURN(device_inputs_, DeviceInputs::Create(&device_, input_bytes));
+  for (OutputSlot& slot : outputs_) {
+    ZG_ASSIGN_OR_RETURN(slot.pinned, device_.AllocatePinned(slot.data.size()));
+  }
+  ZG_ASSIGN_OR_RETURN(fault_, device_.Allocate(sizeof(DeviceFault)));
+  ZG_ASSIGN_OR_RETURN(pinned_fault_, device_.AllocatePinned(sizeof(DeviceFault)));
+  return device_.Synchronize();
+}
+
+void Executor::ResolveNode(const Node& node, int timeline, int position, Program* program) {
   Instruction instruction;
+  instruction.index = num_instructions_++;
   instruction.node = &node;
   instruction.timeline = timeline;
   instruction.position = position;
@@ -71,7 +101,7 @@ void Executor::ResolveNode(const Node& node, int timeline, int position,
   } else if (node.op->name == "output") {
     instruction.slot = static_cast<int>(outputs_.size());
     outputs_.push_back({node.section->name, node.attributes.String("name"),
-                        std::vector<std::byte>(node.inputs[0]->type.bytes())});
+                        std::vector<std::byte>(node.inputs[0]->type.bytes()), nullptr});
   } else if (node.op->name == "assign") {
     if (instruction.inputs[0] == instruction.inputs[1]) return;  // produced in place
   } else if (IsBoxing(node)) {
@@ -87,7 +117,7 @@ void Executor::ResolveNode(const Node& node, int timeline, int position,
     AddOperand(workspace->second, &instruction);
     instruction.workspace = arena_ + instruction.operands.back().begin;
   }
-  program->push_back(std::move(instruction));
+  program->instructions.push_back(std::move(instruction));
 }
 
 void Executor::AddOperand(int buffer, Instruction* instruction) const {
@@ -127,7 +157,8 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
     context.first_micro_step = j == 0;
     ZG_RETURN_IF_ERROR(Run(micro_batch_, context));
   }
-  return Run(update_, context);
+  ZG_RETURN_IF_ERROR(Run(update_, context));
+  return Finish("", context);
 }
 
 Status Executor::RunEval(std::string_view eval) {
@@ -136,17 +167,82 @@ Status Executor::RunEval(std::string_view eval) {
     return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
   StepContext context;
   context.seed = options_.seed;
-  return Run(program->second, context);
+  ZG_RETURN_IF_ERROR(Run(program->second, context));
+  return Finish(eval, context);
 }
 
-Status Executor::Run(std::vector<Instruction>& program, const StepContext& context) {
-  for (Instruction& instruction : program) {
+Status Executor::Run(Program& program, const StepContext& context) {
+  return device_.is_host() ? RunInstructions(program, context) : RunOnDevice(program, context);
+}
+
+Status Executor::RunOnDevice(Program& program, const StepContext& context) {
+  ZG_RETURN_IF_ERROR(device_inputs_->Begin(context));
+  for (const Instruction& instruction : program.instructions) {
+    if (!instruction.is_input()) continue;
+    const InputSlot& slot = inputs_[instruction.slot];
+    if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
+    device_inputs_->Fill(instruction.slot, slot.data);
+  }
+  const auto queue = [&]() -> Status {
+    ZG_RETURN_IF_ERROR(device_inputs_->QueueContext());
+    return RunInstructions(program, context);
+  };
+  Recorded& recorded = program.recorded[device_inputs_->set()][context.first_micro_step ? 1 : 0];
+  if (!options_.record || !program.has_run) {  // the first run loads the kernels
+    ZG_RETURN_IF_ERROR(queue());
+    program.has_run = true;
+  } else {
+    if (recorded.work == nullptr) {
+      const TrafficCounters before = communicator_->traffic();
+      ZG_RETURN_IF_ERROR(device_.BeginRecording());
+      const Status status = queue();
+      StatusOr<std::unique_ptr<RecordedWork>> work = device_.EndRecording();
+      ZG_RETURN_IF_ERROR(status);
+      ZG_RETURN_IF_ERROR(work.status());
+      recorded.work = std::move(*work);
+      recorded.traffic = communicator_->TakeBackTraffic(before);
+    }
+    ZG_RETURN_IF_ERROR(recorded.work->Replay());
+    communicator_->AddTraffic(recorded.traffic);
+  }
+  return device_inputs_->End();
+}
+
+Status Executor::Finish(std::string_view eval, const StepContext& context) {
+  if (device_.is_host()) return Status::Ok();
+  ZG_RETURN_IF_ERROR(device_.CopyOut(pinned_fault_.get(), fault_.get(), sizeof(DeviceFault)));
+  ZG_RETURN_IF_ERROR(
+      communicator_->Synchronize().WithContext(fmt::format("step {}", context.step)));
+  DeviceFault fault;
+  std::memcpy(&fault, pinned_fault_.get(), sizeof(fault));
+  if (fault.happened != 0) {
+    return FaultStatus(fault).WithContext(fmt::format("step {}", context.step));
+  }
+  for (OutputSlot& slot : outputs_) {
+    if (slot.eval == eval) std::memcpy(slot.data.data(), slot.pinned.get(), slot.data.size());
+  }
+  return Status::Ok();
+}
+
+Status Executor::FaultStatus(const DeviceFault& fault) const {
+  std::vector<const Program*> programs = {&micro_batch_, &update_};
+  for (const auto& [name, program] : evals_) programs.push_back(&program);
+  for (const Program* program : programs) {
+    for (const Instruction& instruction : program->instructions) {
+      if (instruction.index != fault.node) continue;
+      return InvalidArgument("{}", instruction.kernel->FaultText(fault))
+          .WithContext(NameOf(*instruction.node));
+    }
+  }
+  ZG_CHECK(false, "a fault of instruction {}, which there is not", fault.node);
+}
+
+Status Executor::RunInstructions(Program& program, const StepContext& context) {
+  for (Instruction& instruction : program.instructions) {
     Status status = RunOne(instruction, context);
     if (!status.ok()) {
-      const std::string& scope = instruction.node->scope;
-      return status.WithContext(fmt::format("step {}, {}{}{}", context.step,
-                                            instruction.node->op->name, scope.empty() ? "" : " of ",
-                                            scope));
+      return status.WithContext(
+          fmt::format("step {}, {}", context.step, NameOf(*instruction.node)));
     }
     if (!options_.measure_memory) continue;
     for (const Operand& operand : instruction.operands) {
@@ -159,21 +255,31 @@ Status Executor::Run(std::vector<Instruction>& program, const StepContext& conte
 
 Status Executor::RunOne(Instruction& instruction, const StepContext& context) {
   if (instruction.kernel != nullptr) {
-    return instruction.kernel->Run(
-        {instruction.inputs.data(), instruction.outputs.data(), instruction.workspace, &context});
+    KernelArguments arguments{instruction.inputs.data(), instruction.outputs.data(),
+                              instruction.workspace, &context};
+    if (device_inputs_ != nullptr) {
+      arguments.stream = device_.stream();
+      arguments.device_step = device_inputs_->device_context();
+      arguments.fault = reinterpret_cast<DeviceFault*>(fault_.get());
+      arguments.node = instruction.index;
+    }
+    return instruction.kernel->Run(arguments);
   }
-  if (!instruction.outputs.empty()) {  // input
+  if (instruction.is_input()) {
+    if (device_inputs_ != nullptr) {
+      return device_inputs_->QueueInput(instruction.slot, instruction.outputs[0]);
+    }
     const InputSlot& slot = inputs_[instruction.slot];
     if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
-    std::memcpy(instruction.outputs[0], slot.data, slot.bytes);
-  } else if (instruction.slot >= 0) {  // output
-    std::vector<std::byte>& data = outputs_[instruction.slot].data;
-    std::memcpy(data.data(), instruction.inputs[0], data.size());
-  } else {  // assign
-    std::memcpy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
-                instruction.operands[0].end - instruction.operands[0].begin);
+    return device_.CopyIn(instruction.outputs[0], slot.data, slot.bytes);
   }
-  return Status::Ok();
+  if (instruction.slot >= 0) {  // output
+    OutputSlot& slot = outputs_[instruction.slot];
+    std::byte* const to = slot.pinned != nullptr ? slot.pinned.get() : slot.data.data();
+    return device_.CopyOut(to, instruction.inputs[0], static_cast<int64_t>(slot.data.size()));
+  }
+  return device_.Copy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
+                      instruction.operands[0].end - instruction.operands[0].begin);  // assign
 }
 
 StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,

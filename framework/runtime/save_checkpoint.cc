@@ -138,8 +138,11 @@ class Save {
           shard = place.shard;
           ZG_ASSIGN_OR_RETURN(file, DurableFile::Open(PathOf(part.layout.files[shard].name)));
         }
-        ZG_RETURN_IF_ERROR(file->WriteAt(place.offset_bytes + slice.begin * sizeof(float),
-                                         slice.data, slice.count * sizeof(float)));
+        const uint64_t begin = place.offset_bytes + slice.begin * sizeof(float);
+        const auto write = [&](uint64_t offset, const std::byte* data, size_t size_bytes) {
+          return file->WriteAt(begin + offset, data, size_bytes);
+        };
+        ZG_RETURN_IF_ERROR(ReadLocalPart(executor_, *part.tensors[i], write));
       }
       if (file) ZG_RETURN_IF_ERROR(file->Sync());
     }

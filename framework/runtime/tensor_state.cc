@@ -16,6 +16,9 @@ constexpr int64_t kDigestChunkElements = int64_t{1} << 20;
 
 constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
 
+// Between a device and the host.
+constexpr int64_t kPieceElements = int64_t{1} << 20;
+
 // Elements [begin, end) of the initializer's values.
 void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, uint64_t end,
                  float* data) {
@@ -36,10 +39,10 @@ void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, 
   }
 }
 
-// Writes elements of the rank's part: `fill(begin, end, data)` gives their f32 values. Rounds them
-// to the tensor's dtype, a chunk at a time.
+// Writes elements of the rank's part, in host memory: `fill(begin, end, data)` gives their f32
+// values. Rounds them to the tensor's dtype, a chunk at a time.
 template <typename Fill>
-void WritePart(const StoredTensor& tensor, const Executor::LocalPart& part, const Fill& fill) {
+void FillPart(const StoredTensor& tensor, const Executor::LocalPart& part, const Fill& fill) {
   if (tensor.type.dtype == DType::kF32) {
     fill(part.begin, part.begin + part.count, reinterpret_cast<float*>(part.data));
     return;
@@ -54,6 +57,25 @@ void WritePart(const StoredTensor& tensor, const Executor::LocalPart& part, cons
       for (int64_t i = begin; i < end; ++i) data[i] = FromF32<T>(chunk[i - begin]);
     });
   }
+}
+
+// The same where the executor has its arena.
+template <typename Fill>
+Status WritePart(Device& device, const StoredTensor& tensor, const Executor::LocalPart& part,
+                 const Fill& fill) {
+  if (device.is_host()) {
+    FillPart(tensor, part, fill);
+    return Status::Ok();
+  }
+  const int64_t element_bytes = SizeOf(tensor.type.dtype);
+  std::vector<std::byte> host(std::min(part.count, kPieceElements) * element_bytes);
+  for (int64_t begin = 0; begin < part.count; begin += kPieceElements) {
+    const int64_t count = std::min(kPieceElements, part.count - begin);
+    FillPart(tensor, {part.begin + begin, count, host.data()}, fill);
+    ZG_RETURN_IF_ERROR(
+        device.Write(part.data + begin * element_bytes, host.data(), count * element_bytes));
+  }
+  return Status::Ok();
 }
 
 // What is wrong with the file's tensor of that name; empty when it fits.
@@ -74,9 +96,13 @@ StatusOr<std::vector<float>> GatherRange(Executor& executor, const StoredTensor&
   const int64_t local_end = std::min(end, part.begin + part.count);
   std::string mine;
   if (local_end > local_begin) {
-    mine.assign(reinterpret_cast<const char*>(part.data) +
-                    (local_begin - part.begin) * static_cast<int64_t>(sizeof(float)),
-                (local_end - local_begin) * sizeof(float));
+    constexpr int64_t kFloatBytes = sizeof(float);
+    const int64_t bytes = (local_end - local_begin) * kFloatBytes;
+    std::vector<std::byte> scratch;
+    ZG_ASSIGN_OR_RETURN(const std::byte* const values,
+                        executor.device().Read(part.data + (local_begin - part.begin) * kFloatBytes,
+                                               bytes, &scratch));
+    mine.assign(reinterpret_cast<const char*>(values), bytes);
   }
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
                       executor.communicator().Exchange("gather tensor for its digest", mine));
@@ -108,16 +134,34 @@ std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole ro
   return tensors;
 }
 
-void InitializeTensors(Executor& executor, uint64_t seed) {
+Status InitializeTensors(Executor& executor, uint64_t seed) {
   for (const StoredTensor& tensor : executor.graph().tensors()) {
     const Executor::LocalPart part = executor.LocalPartOf(tensor);
     if (part.count == 0) continue;
     const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
     const RandomKey key = FoldIn(RandomKey{seed}, name);
-    WritePart(tensor, part, [&](int64_t begin, int64_t end, float* data) {
+    const auto fill = [&](int64_t begin, int64_t end, float* data) {
       FillInitial(tensor.initializer, key, begin, end, data);
-    });
+    };
+    ZG_RETURN_IF_ERROR(WritePart(executor.device(), tensor, part, fill));
   }
+  return Status::Ok();
+}
+
+Status ReadLocalPart(const Executor& executor, const StoredTensor& tensor, const ByteSink& sink) {
+  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  if (part.count == 0) return Status::Ok();
+  const int64_t bytes = part.count * SizeOf(tensor.type.dtype);
+  if (executor.device().is_host()) return sink(0, part.data, bytes);
+  const int64_t piece_bytes = kPieceElements * SizeOf(tensor.type.dtype);
+  std::vector<std::byte> scratch;
+  for (int64_t begin = 0; begin < bytes; begin += piece_bytes) {
+    const int64_t count = std::min(piece_bytes, bytes - begin);
+    ZG_ASSIGN_OR_RETURN(const std::byte* const piece,
+                        executor.device().Read(part.data + begin, count, &scratch));
+    ZG_RETURN_IF_ERROR(sink(begin, piece, count));
+  }
+  return Status::Ok();
 }
 
 Status LoadTensors(Executor& executor, const std::string& path,
@@ -153,9 +197,10 @@ Status LoadTensors(Executor& executor, const std::string& path,
     const Executor::LocalPart part = executor.LocalPartOf(tensor);
     if (known.count(name) == 0 || part.count == 0) continue;
     const uint8_t* values = tensors.find(name)->second.data;
-    WritePart(tensor, part, [&](int64_t begin, int64_t end, float* data) {
+    const auto copy = [&](int64_t begin, int64_t end, float* data) {
       std::memcpy(data, values + begin * sizeof(float), (end - begin) * sizeof(float));
-    });
+    };
+    ZG_RETURN_IF_ERROR(WritePart(executor.device(), tensor, part, copy));
   }
   return Status::Ok();
 }
@@ -179,12 +224,20 @@ StatusOr<TensorDigest> DigestTensors(Executor& executor, TensorRole role) {
     for (int64_t begin = 0; begin < elements; begin += kDigestChunkElements) {
       const int64_t end = std::min(elements, begin + kDigestChunkElements);
       std::vector<float> gathered;
-      const float* values = reinterpret_cast<const float*>(part.data) + begin;
+      const float* values = nullptr;
       if (!whole) {
         ZG_ASSIGN_OR_RETURN(gathered, GatherRange(executor, *tensor, begin, end));
         values = gathered.data();
       }
       if (executor.communicator().rank() != 0) continue;
+      std::vector<std::byte> scratch;
+      if (whole) {
+        const int64_t float_bytes = sizeof(float);
+        ZG_ASSIGN_OR_RETURN(const std::byte* const bytes,
+                            executor.device().Read(part.data + begin * float_bytes,
+                                                   (end - begin) * float_bytes, &scratch));
+        values = reinterpret_cast<const float*>(bytes);
+      }
       sha256.Update(values, (end - begin) * sizeof(float));
       for (int64_t i = 0; i < end - begin; ++i) digest.sum += values[i];
     }

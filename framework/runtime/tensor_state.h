@@ -2,7 +2,9 @@
 // file, digests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,7 +25,13 @@ std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole ro
 
 // Gives every stored tensor the values of its initializer. Element i of a tensor depends on (seed,
 // tensor name, i) only, so every stage and number of ranks starts from the same bits.
-void InitializeTensors(Executor& executor, uint64_t seed);
+Status InitializeTensors(Executor& executor, uint64_t seed);
+
+// Hands the bytes of this rank's part of a tensor to `sink`, in order, in one or more pieces; each
+// is valid during its call. Ends at the first error of `sink`.
+using ByteSink =
+    std::function<Status(uint64_t offset_bytes, const std::byte* data, size_t size_bytes)>;
+Status ReadLocalPart(const Executor& executor, const StoredTensor& tensor, const ByteSink& sink);
 
 // A tensor in a file, by its name there.
 struct TensorInFile {

@@ -52,6 +52,8 @@ class CudaDevice : public Device {
   Status Open() {
     ZG_RETURN_IF_ERROR(Use());
     ZG_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    ZG_ASSIGN_OR_RETURN(const MemoryInfo memory_info, ReadMemoryInfo());
+    free_bytes_at_open_ = memory_info.free_bytes;
     return Status::Ok();
   }
 
@@ -60,18 +62,19 @@ class CudaDevice : public Device {
 
   StatusOr<DeviceBytes> Allocate(int64_t bytes) override {
     ZG_RETURN_IF_ERROR(Use());
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    ZG_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
+    ZG_ASSIGN_OR_RETURN(const MemoryInfo memory_info, ReadMemoryInfo());
     void* data = nullptr;
     const cudaError_t code = cudaMalloc(&data, bytes == 0 ? 1 : bytes);
     if (code == cudaErrorMemoryAllocation) {
       cudaGetLastError();  // it is reported here, and by nobody after
-      return CudaOutOfMemory(name_, bytes, static_cast<int64_t>(free_bytes),
-                             static_cast<int64_t>(total_bytes));
+      return CudaOutOfMemory(name_, bytes, memory_info.free_bytes, memory_info.total_bytes);
     }
     ZG_RETURN_IF_ERROR(CudaStatus(code, "cudaMalloc"));
-    DeviceBytes memory(static_cast<std::byte*>(data), [](std::byte* data) { cudaFree(data); });
+    allocated_bytes_ += bytes;
+    DeviceBytes memory(static_cast<std::byte*>(data), [this, bytes](std::byte* data) {
+      cudaFree(data);
+      allocated_bytes_ -= bytes;
+    });
     ZG_RETURN_IF_ERROR(Zero(data, bytes));
     return memory;
   }
@@ -89,12 +92,11 @@ class CudaDevice : public Device {
     return DeviceBytes(host, [](std::byte* host) { cudaHostUnregister(host); });
   }
 
-  StatusOr<int64_t> FreeBytes() override {
+  // Of all programs on this GPU: what others take meanwhile counts too.
+  StatusOr<int64_t> LibraryBytes() override {
     ZG_RETURN_IF_ERROR(Use());
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    ZG_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
-    return static_cast<int64_t>(free_bytes);
+    ZG_ASSIGN_OR_RETURN(const MemoryInfo now, ReadMemoryInfo());
+    return free_bytes_at_open_ - now.free_bytes - allocated_bytes_;
   }
 
   Status CopyIn(void* to_device, const void* from_host, int64_t bytes) override {
@@ -146,6 +148,17 @@ class CudaDevice : public Device {
   }
 
  private:
+  struct MemoryInfo {
+    int64_t free_bytes = 0;
+    int64_t total_bytes = 0;
+  };
+  static StatusOr<MemoryInfo> ReadMemoryInfo() {
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    ZG_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
+    return MemoryInfo{static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+  }
+
   // The device is a setting of the calling thread; ranks may be threads.
   Status Use() const { return CudaStatus(cudaSetDevice(index_), "cudaSetDevice"); }
 
@@ -158,6 +171,8 @@ class CudaDevice : public Device {
   const int index_;
   const std::string name_;
   cudaStream_t stream_ = nullptr;
+  int64_t free_bytes_at_open_ = 0;
+  int64_t allocated_bytes_ = 0;
 };
 
 }  // namespace

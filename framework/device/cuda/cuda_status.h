@@ -12,8 +12,8 @@ namespace zg {
 // `call` is what returned the code.
 inline Status CudaStatus(cudaError_t code, std::string_view call) {
   if (code == cudaSuccess) return Status::Ok();
-  return FailedPrecondition("{}: {} ({})", call.substr(0, call.find('(')),
-                            cudaGetErrorString(code), cudaGetErrorName(code));
+  return FailedPrecondition("{}: {} ({})", call.substr(0, call.find('(')), cudaGetErrorString(code),
+                            cudaGetErrorName(code));
 }
 
 #define ZG_RETURN_IF_CUDA_ERROR(call) ZG_RETURN_IF_ERROR(::zg::CudaStatus(call, #call))
