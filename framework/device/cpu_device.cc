@@ -1,12 +1,13 @@
-#include <cstdlib>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "framework/device/device.h"
 
 namespace zg {
 namespace {
-
-constexpr int64_t kAlignmentBytes = 4096;
 
 class DoneEvent : public DeviceEvent {
  public:
@@ -20,16 +21,17 @@ class HostDevice : public Device {
   std::string name() const override { return "cpu"; }
   void* stream() const override { return nullptr; }
 
-  StatusOr<DeviceBytes> Allocate(int64_t bytes) override {
-    ZG_ASSIGN_OR_RETURN(DeviceBytes memory, AllocatePinned(bytes));
-    std::memset(memory.get(), 0, bytes);
-    return memory;
-  }
+  StatusOr<DeviceBytes> Allocate(int64_t bytes) override { return AllocatePinned(bytes); }
   StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override {
-    const int64_t rounded = (bytes / kAlignmentBytes + 1) * kAlignmentBytes;
-    auto* const data = static_cast<std::byte*>(std::aligned_alloc(kAlignmentBytes, rounded));
-    if (data == nullptr) return FailedPrecondition("cannot allocate {} bytes of memory", bytes);
-    return DeviceBytes(data, [](std::byte* memory) { std::free(memory); });
+    const int64_t mapped_bytes = std::max<int64_t>(bytes, 1);
+    void* const data =
+        mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) {
+      return FailedPrecondition("cannot allocate {} bytes of memory: {}", bytes,
+                                std::strerror(errno));
+    }
+    return DeviceBytes(static_cast<std::byte*>(data),
+                       [mapped_bytes](std::byte* memory) { munmap(memory, mapped_bytes); });
   }
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t /*bytes*/) override {
     return DeviceBytes(host, [](std::byte*) {});

@@ -215,23 +215,21 @@ Status Executor::Finish(std::string_view eval, const StepContext& context) {
       communicator_->Synchronize().WithContext(fmt::format("step {}", context.step)));
   DeviceFault fault;
   std::memcpy(&fault, pinned_fault_.get(), sizeof(fault));
-  if (fault.happened != 0) {
-    return FaultStatus(fault).WithContext(fmt::format("step {}", context.step));
-  }
+  if (fault.happened != 0) return FaultStatus(fault, context.step);
   for (OutputSlot& slot : outputs_) {
     if (slot.eval == eval) std::memcpy(slot.data.data(), slot.pinned.get(), slot.data.size());
   }
   return Status::Ok();
 }
 
-Status Executor::FaultStatus(const DeviceFault& fault) const {
+Status Executor::FaultStatus(const DeviceFault& fault, int64_t step) const {
   std::vector<const Program*> programs = {&micro_batch_, &update_};
   for (const auto& [name, program] : evals_) programs.push_back(&program);
   for (const Program* program : programs) {
     for (const Instruction& instruction : program->instructions) {
       if (instruction.index != fault.node) continue;
       return InvalidArgument("{}", instruction.kernel->FaultText(fault))
-          .WithContext(NameOf(*instruction.node));
+          .WithContext(fmt::format("step {}, {}", step, NameOf(*instruction.node)));
     }
   }
   ZG_CHECK(false, "a fault of instruction {}, which there is not", fault.node);

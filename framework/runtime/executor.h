@@ -139,7 +139,7 @@ class Executor {
   Status RunOnDevice(Program& program, const StepContext& context);
   // Waits for the device and takes what it put out.
   Status Finish(std::string_view eval, const StepContext& context);
-  Status FaultStatus(const DeviceFault& fault) const;
+  Status FaultStatus(const DeviceFault& fault, int64_t step) const;
 
   const Graph* graph_;
   Communicator* communicator_;
