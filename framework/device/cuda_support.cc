@@ -1,6 +1,7 @@
 #include "framework/device/cuda_support.h"
 
 #include <algorithm>
+#include <map>
 
 namespace zg {
 namespace {
@@ -61,6 +62,19 @@ Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_by
       "smaller micro-batches or more GPUs",
       device, Gibibytes(bytes), Gibibytes(free_bytes), Gibibytes(total_bytes),
       std::max<int64_t>(0, bytes - free_bytes));
+}
+
+Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank) {
+  std::map<std::string, size_t> rank_of_gpu;
+  for (size_t rank = 0; rank < gpu_by_rank.size(); ++rank) {
+    const auto [taken, is_free] = rank_of_gpu.emplace(gpu_by_rank[rank], rank);
+    if (is_free) continue;
+    return InvalidArgument(
+        "--gpu-collectives nccl: ranks {} and {} share the GPU {}, which NCCL does not allow; "
+        "start one rank per GPU, or use --gpu-collectives host",
+        taken->second, rank, gpu_by_rank[rank]);
+  }
+  return Status::Ok();
 }
 
 int GpuOfRank(int local_rank, int num_devices) { return local_rank % num_devices; }

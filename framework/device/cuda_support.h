@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "framework/base/status.h"
 
@@ -30,6 +31,9 @@ Status CheckCudaCapability(const std::string& device, int major, int minor);
 // The error when `bytes` do not fit into what is free of `total_bytes`.
 Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_bytes,
                        int64_t total_bytes);
+
+// NCCL needs a GPU for each rank; `gpu_by_rank` names theirs.
+Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank);
 
 // The ranks of a host take its GPUs in turn.
 int GpuOfRank(int local_rank, int num_devices);

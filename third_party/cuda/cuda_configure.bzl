@@ -26,6 +26,10 @@ CUDA_ARCHS = {archs}
 def if_cuda(yes, no = []):
     \"\"\"`yes` where a CUDA toolkit is installed, `no` elsewhere.\"\"\"
     return yes if CUDA_AVAILABLE else no
+
+def if_nccl(yes, no = []):
+    \"\"\"`yes` where the toolkit has NCCL, `no` elsewhere.\"\"\"
+    return yes if {has_nccl} else no
 """
 
 _LIBRARY = """
@@ -101,6 +105,7 @@ def _cuda_configure_impl(ctx):
     ctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % ctx.name)
     ctx.file("cuda.bzl", _CUDA_BZL.format(
         available = toolkit != None,
+        has_nccl = toolkit != None and _find_library_dir(toolkit, "nccl") != None,
         path = toolkit or "",
         archs = _find_archs(ctx, toolkit) if toolkit else [],
     ))
