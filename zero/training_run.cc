@@ -186,6 +186,7 @@ TrainerOptions TrainerOptionsOf(const Job& job) {
   options.seed = static_cast<uint64_t>(job.options().seed);
   options.init_path = job.options().init;
   options.dump_directory = job.options().print_ir;
+  options.record = job.options().cuda_graph;
   return options;
 }
 

@@ -27,7 +27,7 @@ Status CheckCudaProbe(const CudaProbe& probe) {
   if (probe.driver_version / 1000 < probe.runtime_version / 1000) {
     return FailedPrecondition(
         "--device cuda: the driver supports CUDA {}, but this program was built with {}; install "
-        "a newer driver, or build with a toolkit {}.x (CUDA_PATH)",
+        "a newer driver, build with a toolkit {}.x (CUDA_PATH), or use --device cpu",
         VersionText(probe.driver_version), VersionText(probe.runtime_version),
         probe.driver_version / 1000);
   }

@@ -42,7 +42,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
 Status Executor::CheckCanRecord() const {
   if (!options_.record || communicator_->can_be_recorded()) return Status::Ok();
   return InvalidArgument(
-      "graph {}: its programs cannot be recorded: {}", graph_->name(),
+      "graph {}: its programs cannot be recorded (--cuda-graph): {}", graph_->name(),
       device_.is_host() ? "the host has no queue" : "the collectives go through the host");
 }
 

@@ -32,8 +32,11 @@ struct JobOptions {
   std::string reduce_every = "micro-batch";
   std::vector<std::string> recompute;  // patterns of modules
   bool update_early = false;
-  int64_t save_every = 0;                               // steps; 0: a checkpoint at the end only
-  int keep = 0;                                         // checkpoints; 0: all
+  int64_t save_every = 0;                // steps; 0: a checkpoint at the end only
+  int keep = 0;                          // checkpoints; 0: all
+  std::string gpu_collectives = "nccl";  // or "host"
+  bool fast_reduce = false;
+  bool cuda_graph = false;
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.
@@ -55,7 +58,11 @@ Status CheckSchedule(const FlagParser& flags, const JobOptions& options);
 // Whether the flags of saving go together. Errors: one that has no effect without --save.
 Status CheckSaving(const FlagParser& flags, const JobOptions& options);
 
-// Whether this build can do what the flags ask for. Errors name the flag.
+// Whether the flags of GPUs go together. Errors: one that has no effect on the CPU, or on how the
+// GPUs are connected.
+Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options);
+
+// Whether this build, on this machine, can do what the flags ask for. Errors name the flag.
 Status CheckSupported(const JobOptions& options);
 
 // Fills in what depends on the number of ranks. Errors: virtual ranks in several processes; the

@@ -186,10 +186,11 @@ TEST(DeviceErrors, RecordingNeedsADevice) {
   RunConfig config;
   config.record = true;
   EXPECT_EQ(Train(config).status().message(),
-            "graph test: its programs cannot be recorded: the host has no queue");
+            "graph test: its programs cannot be recorded (--cuda-graph): the host has no queue");
   config.ranks = config.micro_batches = 2;
   EXPECT_EQ(Train(OnDevice(config)).status().message(),
-            "graph test: its programs cannot be recorded: the collectives go through the host");
+            "graph test: its programs cannot be recorded (--cuda-graph): the collectives go "
+            "through the host");
 }
 
 }  // namespace
