@@ -1,7 +1,7 @@
 """cuda_library: CUDA sources, compiled by the toolkit's nvcc into a library for cc_* rules.
 
     load("@cuda//:cuda.bzl", "if_cuda")
-    load("//third_party/cuda:cuda_library.bzl", "cuda_library")
+    load("//tools:cuda.bzl", "cuda_library")
 
     cuda_library(
         name = "left_fold_cuda",
@@ -16,7 +16,8 @@
         ...
     )
 
-Without a toolkit it declares nothing: depend on it through if_cuda.
+Sources that only call CUDA may be .cc files. Without a toolkit it declares nothing: depend on it
+through if_cuda.
 
 Code is made for the architectures of --define cuda_archs=80,90a (the default; "all" is what the
 toolkit knows from sm_80 on), and as PTX of the newest of them, which later GPUs translate.
@@ -71,7 +72,7 @@ def _cuda_library_impl(ctx):
     objects = depset([
         _compile(ctx, source, deps.compilation_context)
         for source in ctx.files.srcs
-        if source.extension == "cu"
+        if source.extension in ["cu", "cc"]
     ])
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
@@ -106,7 +107,7 @@ def _cuda_library_impl(ctx):
 _cuda_library = rule(
     implementation = _cuda_library_impl,
     attrs = {
-        "srcs": attr.label_list(allow_files = [".cu", ".cuh", ".h"]),
+        "srcs": attr.label_list(allow_files = [".cu", ".cc", ".cuh", ".h"]),
         "hdrs": attr.label_list(allow_files = [".cuh", ".h"]),
         "deps": attr.label_list(providers = [CcInfo]),
         "copts": attr.string_list(doc = "for nvcc itself, such as -fmad=false"),
