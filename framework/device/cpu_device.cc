@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "framework/device/device.h"
 
@@ -36,7 +37,9 @@ class HostDevice : public Device {
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t /*bytes*/) override {
     return DeviceBytes(host, [](std::byte*) {});
   }
-  StatusOr<int64_t> LibraryBytes() override { return 0; }
+  StatusOr<DeviceMemoryUse> MemoryUse() override {
+    return DeviceMemoryUse{std::numeric_limits<int64_t>::max(), 0};
+  }
 
   Status CopyIn(void* to_device, const void* from_host, int64_t bytes) override {
     return Copy(to_device, from_host, bytes);

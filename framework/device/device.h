@@ -48,6 +48,13 @@ struct CopiedRows {
   int64_t count = 0;
 };
 
+struct DeviceMemoryUse {
+  int64_t free_bytes = 0;  // for all programs on the device together
+  // Taken since the device was opened, but not given out by Allocate: by libraries, for the code of
+  // kernels, for recorded work.
+  int64_t library_bytes = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -64,9 +71,8 @@ class Device {
   virtual StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) = 0;
   // Makes memory of the host so, until the result is destroyed.
   virtual StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) = 0;
-  // Memory taken since it was opened that Allocate did not give out: by libraries, for the code of
-  // kernels, for recorded work. 0 on the host.
-  virtual StatusOr<int64_t> LibraryBytes() = 0;
+  // On the host nothing is known: all is free.
+  virtual StatusOr<DeviceMemoryUse> MemoryUse() = 0;
 
   // Queued: the host's memory must stay as it is until the queue has come past.
   virtual Status CopyIn(void* to_device, const void* from_host, int64_t bytes) = 0;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "framework/device/device.h"
@@ -31,7 +32,9 @@ class FakeDevice : public Device {
   StatusOr<DeviceBytes> Allocate(int64_t bytes) override;
   StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override;
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) override;
-  StatusOr<int64_t> LibraryBytes() override { return 0; }
+  StatusOr<DeviceMemoryUse> MemoryUse() override { return use_; }
+  // What MemoryUse says, and more than it says is free cannot be allocated.
+  void set_memory_use(const DeviceMemoryUse& use) { use_ = use; }
   Status CopyIn(void* to_device, const void* from_host, int64_t bytes) override;
   Status CopyOut(void* to_host, const void* from_device, int64_t bytes) override;
   Status Copy(void* to, const void* from, int64_t bytes) override;
@@ -67,6 +70,7 @@ class FakeDevice : public Device {
   int64_t num_queued_ = 0;
   bool is_recording_ = false;
   std::vector<Work> recording_;
+  DeviceMemoryUse use_ = {std::numeric_limits<int64_t>::max(), 0};
   Counters counters_;
 };
 

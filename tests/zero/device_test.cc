@@ -169,6 +169,21 @@ TEST(DeviceErrors, AnInputThatWasNotSet) {
   EXPECT_EQ(gpt.trainer->Step({{"x", gpt.x}}).status().message(), "input \"y\" was not set");
 }
 
+TEST(DeviceErrors, TooLittleMemorySaysWhichStageWouldFit) {
+  RunConfig config;
+  config.ranks = config.micro_batches = 2;
+  const int64_t arena_bytes = TrainOrDie(OnDevice(config)).predicted_peak;
+  config = OnDevice(config);
+  config.connect_device = [&](Communicator& host) -> StatusOr<DeviceRank> {
+    ZG_ASSIGN_OR_RETURN(DeviceRank rank, OnFakeDevice(host));
+    static_cast<FakeDevice&>(*rank.device).set_memory_use({arena_bytes - 1, 0});
+    return rank;
+  };
+  const std::string message = Train(config).status().message();
+  EXPECT_THAT(message, ::testing::HasSubstr(fmt::format("{} bytes do not fit", arena_bytes)));
+  EXPECT_THAT(message, ::testing::HasSubstr("hint: stage 1 needs about"));
+}
+
 // One wait at the end, and one for each set of inputs that is filled.
 TEST(DeviceSteps, TheHostWaitsOnceAStep) {
   FakeGpt gpt;

@@ -93,10 +93,10 @@ class CudaDevice : public Device {
   }
 
   // Of all programs on this GPU: what others take meanwhile counts too.
-  StatusOr<int64_t> LibraryBytes() override {
+  StatusOr<DeviceMemoryUse> MemoryUse() override {
     ZG_RETURN_IF_ERROR(Use());
     ZG_ASSIGN_OR_RETURN(const MemoryInfo now, ReadMemoryInfo());
-    return free_bytes_at_open_ - now.free_bytes - allocated_bytes_;
+    return DeviceMemoryUse{now.free_bytes, free_bytes_at_open_ - now.free_bytes - allocated_bytes_};
   }
 
   Status CopyIn(void* to_device, const void* from_host, int64_t bytes) override {
