@@ -166,6 +166,7 @@ TEST(Summary, ShowsPredictedNextToMeasured) {
   all_gather                 20     1.0 MB     21    1.0 MB  +1 calls
 
   process of rank 0: 50.0 MB resident at most
+  device of rank 0: 7.0 MB of libraries and kernels beside the arena
 )");
 }
 
