@@ -72,7 +72,7 @@ add_program() {
   name=$(basename "$program")
   if [[ -d $program.runfiles ]]; then
     cp -rL "$program.runfiles" "$out/programs/$name"
-    inside=$(cd "$out/programs/$name" && find . -type f -name "$name" -perm -u+x | head -n 1)
+    inside=$(cd "$out/programs/$name" && find . -type f -name "$name" -perm -u+x -print -quit)
   else
     mkdir "$out/programs/$name"
     cp -L "$program" "$out/programs/$name/"

@@ -66,11 +66,11 @@ class Communicator {
   // place).
   virtual int64_t workspace_bytes() const = 0;
 
-  // Allocates the arena of every rank: `bytes` zeroed bytes, 4096-byte aligned, of which
-  // workspace_bytes() at workspace_offset (a multiple of 64) are the communicator's. Collective;
-  // may be called again, which replaces the arena. Errors: not enough memory (with the bytes
-  // required and available), peers' memory that cannot be mapped. An error on one rank is an error
-  // on all.
+  // Allocates the arena of every rank on its device: `bytes` zeroed bytes, aligned as by
+  // Device::Allocate, workspace_bytes() of them at workspace_offset (a multiple of 64) are the
+  // communicator's. Collective; may be called again, which replaces the arena. Errors: not enough
+  // memory (with the bytes required and available), peers' memory that cannot be mapped. An error
+  // on one rank is an error on all.
   virtual StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) = 0;
 
   // `input` holds `elements` (a multiple of size()) on every rank; rank r receives the
