@@ -3,9 +3,13 @@
 #include <chrono>
 #include <cstring>
 
+#include "framework/comm/available_memory.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/kernels/cuda/cuda_kernels.h"
 #include "framework/passes/pass_manager.h"
+#include "framework/runtime/plan_program.h"
 #include "zero/pipeline.h"
+#include "zero/stage_memory.h"
 
 namespace zg::zero {
 
@@ -31,6 +35,33 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
   return config;
 }
 
+namespace {
+
+// Adds to the error of an arena that does not fit with which stage it would, if any.
+Status WithStageThatFits(const Status& error, const Graph& graph, const KernelRegistry& kernels,
+                         const nn::ZeroConfig& zero, Communicator& communicator) {
+  const StatusOr<ProgramPlan> plan = PlanProgram(graph, kernels, communicator.workspace_bytes());
+  const StatusOr<DeviceMemoryUse> use = communicator.device().MemoryUse();
+  if (!plan.ok() || !use.ok()) return error;
+  StageMemory memory;
+  memory.stage = zero.stage;
+  memory.ranks = communicator.size();
+  memory.arena_bytes = plan->memory.arena_bytes;
+  memory.category_bytes = plan->memory.category_bytes;
+  memory.bucket_bytes = zero.bucket_bytes;
+  int64_t available_bytes = use->free_bytes;
+  if (communicator.device().is_host()) {  // as if all ranks were on this one
+    const StatusOr<AvailableMemory> available = ReadAvailableMemory();
+    if (!available.ok()) return error;
+    available_bytes = available->bytes / communicator.size();
+  }
+  const std::string hint = StageHint(memory, available_bytes);
+  if (hint.empty()) return error;
+  return Status(error.code(), error.message() + "\n  hint: " + hint);
+}
+
+}  // namespace
+
 StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicator& communicator,
                                                     const TrainerOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -45,10 +76,19 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicat
   executor_options.stop_on_non_finite = trainer->config_.dtype != DType::kF16 &&
                                         trainer->config_.on_non_finite == nn::OnNonFinite::kStop;
   executor_options.detect_anomaly = options.detect_anomaly;
-  ZG_ASSIGN_OR_RETURN(trainer->executor_,
-                      Executor::Create(&graph.ir(), CpuKernels(), &communicator, executor_options));
+  executor_options.record = options.record;
+  const KernelRegistry* kernels = options.kernels;
+  if (kernels == nullptr)
+    kernels = communicator.device().is_host() ? &CpuKernels() : &CudaKernels();
+  StatusOr<std::unique_ptr<Executor>> executor =
+      Executor::Create(&graph.ir(), *kernels, &communicator, executor_options);
+  if (!executor.ok()) {
+    return WithStageThatFits(executor.status(), graph.ir(), *kernels, trainer->config_.zero,
+                             communicator);
+  }
+  trainer->executor_ = std::move(*executor);
   ZG_RETURN_IF_ERROR(trainer->FillSettings(graph, options.seed));
-  InitializeTensors(*trainer->executor_, options.seed);
+  ZG_RETURN_IF_ERROR(InitializeTensors(*trainer->executor_, options.seed));
   if (!options.init_path.empty()) {
     ZG_RETURN_IF_ERROR(LoadParameters(*trainer->executor_, options.init_path));
   }

@@ -55,6 +55,8 @@ struct TrainerOptions {
   // Checks what every node computes, and the first values of parameters, and stops at the first
   // infinity or NaN with an error that names the node. Slow.
   bool detect_anomaly = false;
+  bool record = false;  // what a device is to do for a step, and replay it (CUDA graphs)
+  const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
 };
 
 // What the optimizer knows: its tensors by name, f32, such as "hidden.weight.exp_avg", and with f16
@@ -133,7 +135,7 @@ class Trainer {
 
   // A copy of the part that this rank holds. It fits this rank of a trainer with the same stage,
   // number of ranks and buckets.
-  OptimizerState LocalOptimizerState() const;
+  StatusOr<OptimizerState> LocalOptimizerState() const;
   // Each rank gives what LocalOptimizerState returned there, or a whole state, of the same step
   // everywhere (load_state_dict). Every rank must call this. Errors, on every rank: as above;
   // elements that a rank holds and was not given; ranks that give different steps.

@@ -32,8 +32,9 @@ Status Trainer::ScatterOptimizerState(const OptimizerState& whole, int from) {
   return Status::Ok();
 }
 
-OptimizerState Trainer::LocalOptimizerState() const {
-  return {step_, LocalTensors(*executor_, TensorRole::kOptimizerState)};
+StatusOr<OptimizerState> Trainer::LocalOptimizerState() const {
+  ZG_ASSIGN_OR_RETURN(NamedValues tensors, LocalTensors(*executor_, TensorRole::kOptimizerState));
+  return OptimizerState{step_, std::move(tensors)};
 }
 
 Status Trainer::LoadOptimizerState(const OptimizerState& state) {

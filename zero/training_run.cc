@@ -61,6 +61,8 @@ Status FillMemory(const TrainingRun& run, const Executor& executor, Report* repo
   // Peers' memory that is mapped here counts for the operating system, but it is theirs.
   report->rss_peak_bytes =
       memory.peak_resident_bytes - executor.communicator().peer_resident_bytes();
+  ZG_ASSIGN_OR_RETURN(const DeviceMemoryUse device, executor.device().MemoryUse());
+  report->device_library_bytes = device.library_bytes;
   report->rss_before_graph_bytes = run.rss_before_graph_bytes;
   ZG_ASSIGN_OR_RETURN(report->per_rank_peak_bytes, PeakOfEveryRank(executor));
   return Status::Ok();
@@ -175,6 +177,7 @@ TrainerOptions TrainerOptionsOf(const Job& job) {
   options.init_path = job.options().init;
   options.dump_directory = job.options().print_ir;
   options.detect_anomaly = job.options().detect_anomaly;
+  options.record = job.options().cuda_graph;
   return options;
 }
 

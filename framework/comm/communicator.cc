@@ -35,6 +35,22 @@ void Communicator::CountTraffic(CollectiveKind kind, int64_t bytes_sent) {
   traffic.bytes += bytes_sent;
 }
 
+TrafficCounters Communicator::TakeBackTraffic(const TrafficCounters& before) {
+  TrafficCounters taken = {};
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    taken[i] = {traffic_[i].count - before[i].count, traffic_[i].bytes - before[i].bytes};
+  }
+  traffic_ = before;
+  return taken;
+}
+
+void Communicator::AddTraffic(const TrafficCounters& traffic) {
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    traffic_[i].count += traffic[i].count;
+    traffic_[i].bytes += traffic[i].bytes;
+  }
+}
+
 Status ExchangeStatus(Communicator& communicator, std::string_view name, const Status& mine) {
   const auto messages = communicator.Exchange(name, mine.ok() ? "" : mine.ToString());
   if (!mine.ok()) return mine;

@@ -17,6 +17,7 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/reduction_types.h"
+#include "framework/device/device.h"
 
 namespace zg {
 
@@ -52,18 +53,26 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // How the ranks exchange tensors, for reports: "shared memory", "messages".
+  // How the ranks exchange tensors, for reports: "shared memory", "messages", "NCCL".
   virtual std::string_view transport() const = 0;
+  // Where the arena is. Collectives on another device than the host are queued behind its other
+  // work.
+  virtual Device& device() const { return CpuDevice(); }
+  // Whether queued collectives can be recorded with the rest (Device::BeginRecording).
+  virtual bool can_be_recorded() const { return false; }
+  // Waits until the device has done what was queued. Error: a collective failed, or other ranks did
+  // not come to one before the deadline.
+  virtual Status Synchronize() { return device().Synchronize(); }
 
   // Scratch memory that this transport needs inside the arena (0 when peers' memory is read in
   // place).
   virtual int64_t workspace_bytes() const = 0;
 
-  // Allocates the arena of every rank: `bytes` zeroed bytes, 4096-byte aligned, of which
-  // workspace_bytes() at workspace_offset (a multiple of 64) are the communicator's. Collective;
-  // may be called again, which replaces the arena. Errors: not enough memory (with the bytes
-  // required and available), peers' memory that cannot be mapped. An error on one rank is an error
-  // on all.
+  // Allocates the arena of every rank on its device: `bytes` zeroed bytes, aligned as by
+  // Device::Allocate, workspace_bytes() of them at workspace_offset (a multiple of 64) are the
+  // communicator's. Collective; may be called again, which replaces the arena. Errors: not enough
+  // memory (with the bytes required and available), peers' memory that cannot be mapped. An error
+  // on one rank is an error on all.
   virtual StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) = 0;
 
   // `input` holds `elements` (a multiple of size()) on every rank; rank r receives the
@@ -102,6 +111,10 @@ class Communicator {
   virtual int64_t peer_resident_bytes() const { return 0; }
 
   const TrafficCounters& traffic() const { return traffic_; }
+  // For calls that were recorded: sets the counters back and returns what had been counted since
+  // `before`, to be added at each replay.
+  TrafficCounters TakeBackTraffic(const TrafficCounters& before);
+  void AddTraffic(const TrafficCounters& traffic);
 
  protected:
   // To be called once per collective, with what BytesSent says.

@@ -1,6 +1,5 @@
 #include "framework/runtime/boxing_kernels.h"
 
-#include <cstring>
 #include <unordered_set>
 
 #include "framework/base/check.h"
@@ -24,20 +23,28 @@ DimView ViewDim(const TensorType& type, int dim) {
   return view;
 }
 
-// The part-th of `parts` equal parts of `whole` along the viewed dim, contiguous at `part_data`.
+// Between `whole` and the part-th of its `parts` equal parts along the viewed dim, contiguous at
+// `part_data`.
 enum class Direction { kTake, kPut };
-void CopyPart(const DimView& view, int64_t parts, int64_t part, std::byte* whole,
-              std::byte* part_data, Direction direction) {
-  const int64_t row_bytes = view.size / parts * view.inner_bytes;
-  for (int64_t outer = 0; outer < view.outer; ++outer) {
-    std::byte* in_whole = whole + (outer * parts + part) * row_bytes;
-    std::byte* in_part = part_data + outer * row_bytes;
-    if (direction == Direction::kTake) {
-      std::memcpy(in_part, in_whole, row_bytes);
-    } else {
-      std::memcpy(in_whole, in_part, row_bytes);
-    }
+Status CopyPart(Device& device, const DimView& view, int64_t parts, int64_t part, std::byte* whole,
+                std::byte* part_data, Direction direction) {
+  CopiedRows rows;
+  rows.bytes = view.size / parts * view.inner_bytes;
+  rows.count = view.outer;
+  std::byte* const in_whole = whole + part * rows.bytes;
+  const int64_t whole_stride = parts * rows.bytes;
+  if (direction == Direction::kTake) {
+    rows.to = part_data;
+    rows.to_stride = rows.bytes;
+    rows.from = in_whole;
+    rows.from_stride = whole_stride;
+  } else {
+    rows.to = in_whole;
+    rows.to_stride = whole_stride;
+    rows.from = part_data;
+    rows.from_stride = rows.bytes;
   }
+  return device.Copy(rows);
 }
 
 class BoxingKernel : public Kernel {
@@ -45,6 +52,7 @@ class BoxingKernel : public Kernel {
   BoxingKernel(const Graph& graph, const Node& node, const MemoryPlan& plan,
                Communicator* communicator)
       : communicator_(*communicator),
+        device_(communicator->device()),
         op_(node.op->name),
         name_(node.outputs[0]->name),
         logical_(node.outputs[0]->type),
@@ -83,7 +91,8 @@ class BoxingKernel : public Kernel {
         const DimView view = ViewDim(local_input_, dim_);  // whole: a term of the sum
         const int64_t term_bytes = local_input_.bytes() / num_ranks_;
         for (int part = 0; part < num_ranks_; ++part) {
-          CopyPart(view, num_ranks_, part, input, workspace + part * term_bytes, Direction::kTake);
+          ZG_RETURN_IF_ERROR(CopyPart(device_, view, num_ranks_, part, input,
+                                      workspace + part * term_bytes, Direction::kTake));
         }
         source = workspace_;
       }
@@ -95,19 +104,19 @@ class BoxingKernel : public Kernel {
       ZG_RETURN_IF_ERROR(communicator_.AllGather(name_, input_, workspace_, part_bytes));
       const DimView view = ViewDim(logical_, dim_);
       for (int part = 0; part < num_ranks_; ++part) {
-        CopyPart(view, num_ranks_, part, output, workspace + part * part_bytes, Direction::kPut);
+        ZG_RETURN_IF_ERROR(CopyPart(device_, view, num_ranks_, part, output,
+                                    workspace + part * part_bytes, Direction::kPut));
       }
       return Status::Ok();
     }
     if (op_ == "all_to_all") return AllToAll(input, output, workspace);
     if (op_ == "local_slice") {
-      if (dim_ != 0)
-        CopyPart(ViewDim(logical_, dim_), num_ranks_, rank_, input, output, Direction::kTake);
-      return Status::Ok();  // dim 0 is a view
+      if (dim_ == 0) return Status::Ok();  // a view
+      return CopyPart(device_, ViewDim(logical_, dim_), num_ranks_, rank_, input, output,
+                      Direction::kTake);
     }
     ZG_CHECK(op_ == "local_term", "{} is not a boxing op", op_);
-    LocalTerm(input, output);
-    return Status::Ok();
+    return LocalTerm(input, output);
   }
 
  private:
@@ -122,28 +131,28 @@ class BoxingKernel : public Kernel {
     const DimView cut = ViewDim(local_input_, to_);
     const DimView join = ViewDim(local_output_, from_);
     for (int part = 0; part < num_ranks_; ++part) {
-      CopyPart(cut, num_ranks_, part, input, workspace + part * part_bytes, Direction::kTake);
+      ZG_RETURN_IF_ERROR(CopyPart(device_, cut, num_ranks_, part, input,
+                                  workspace + part * part_bytes, Direction::kTake));
     }
     const ArenaOperand received = {workspace_.offset + local_bytes, 0};
     ZG_RETURN_IF_ERROR(communicator_.AllToAll(name_, workspace_, received, part_bytes));
     for (int part = 0; part < num_ranks_; ++part) {
-      CopyPart(join, num_ranks_, part, output, workspace + local_bytes + part * part_bytes,
-               Direction::kPut);
+      ZG_RETURN_IF_ERROR(CopyPart(device_, join, num_ranks_, part, output,
+                                  workspace + local_bytes + part * part_bytes, Direction::kPut));
     }
     return Status::Ok();
   }
 
-  void LocalTerm(std::byte* input, std::byte* output) {
-    if (dim_ < 0 && rank_ == 0) {
-      std::memcpy(output, input, logical_.bytes());
-      return;
-    }
-    std::memset(output, 0, logical_.bytes());
-    if (dim_ >= 0)
-      CopyPart(ViewDim(logical_, dim_), num_ranks_, rank_, output, input, Direction::kPut);
+  Status LocalTerm(std::byte* input, std::byte* output) {
+    if (dim_ < 0 && rank_ == 0) return device_.Copy(output, input, logical_.bytes());
+    ZG_RETURN_IF_ERROR(device_.Zero(output, logical_.bytes()));
+    if (dim_ < 0) return Status::Ok();
+    return CopyPart(device_, ViewDim(logical_, dim_), num_ranks_, rank_, output, input,
+                    Direction::kPut);
   }
 
   Communicator& communicator_;
+  Device& device_;
   std::string op_;
   std::string name_;
   TensorType logical_;

@@ -8,8 +8,8 @@
 #include "framework/runtime/boxing_kernels.h"
 #include "framework/runtime/check_same_program.h"
 #include "framework/runtime/format.h"
-#include "framework/runtime/non_finite.h"
 #include "framework/runtime/local_elements.h"
+#include "framework/runtime/non_finite.h"
 #include "framework/runtime/plan_program.h"
 
 namespace zg {
@@ -25,6 +25,11 @@ std::string MemoryPerRank(const MemoryPlan& plan) {
   return text + fmt::format("together at most {}", FormatBytes(plan.arena_bytes));
 }
 
+// "embedding of token_embedding"
+std::string NameOf(const Node& node) {
+  return fmt::format("{}{}{}", node.op->name, node.scope.empty() ? "" : " of ", node.scope);
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
@@ -37,13 +42,29 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
   }
   ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, options.seed, *communicator));
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
+  ZG_RETURN_IF_ERROR(executor->CheckOptions());
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
                       PlanProgram(*graph, kernels, communicator->workspace_bytes()));
   executor->kernels_ = std::move(program.kernels);
   executor->plan_ = std::move(program.memory);
   executor->meter_ = std::make_unique<MemoryMeter>(executor->plan_.buffers);
   ZG_RETURN_IF_ERROR(executor->Resolve());
+  if (!executor->device_.is_host()) ZG_RETURN_IF_ERROR(executor->PrepareDevice());
   return executor;
+}
+
+Status Executor::CheckOptions() const {
+  if (options_.detect_anomaly && !device_.is_host()) {
+    return InvalidArgument(
+        "graph {}: --detect-anomaly looks at what every node computes while it runs, which only "
+        "the "
+        "host can; run it with --device cpu",
+        graph_->name());
+  }
+  if (!options_.record || communicator_->can_be_recorded()) return Status::Ok();
+  return InvalidArgument(
+      "graph {}: its programs cannot be recorded (--cuda-graph): {}", graph_->name(),
+      device_.is_host() ? "the host has no queue" : "the collectives go through the host");
 }
 
 Status Executor::Resolve() {
@@ -58,7 +79,7 @@ Status Executor::Resolve() {
   int timeline = 0;
   int position = 0;
   for (const auto& section : graph_->sections()) {
-    std::vector<Instruction>* program = &micro_batch_;
+    Program* program = &micro_batch_;
     if (section->kind == SectionKind::kUpdate) program = &update_;
     if (section->kind == SectionKind::kEval) {
       program = &evals_[section->name];
@@ -71,9 +92,22 @@ Status Executor::Resolve() {
   return Status::Ok();
 }
 
-void Executor::ResolveNode(const Node& node, int timeline, int position,
-                           std::vector<Instruction>* program) {
+// What a device needs besides the arena.
+Status Executor::PrepareDevice() {
+  std::vector<int64_t> input_bytes;
+  for (const InputSlot& slot : inputs_) input_bytes.push_back(slot.bytes);
+  ZG_ASSIGN_OR_RETURN(device_inputs_, DeviceInputs::Create(&device_, input_bytes));
+  for (OutputSlot& slot : outputs_) {
+    ZG_ASSIGN_OR_RETURN(slot.pinned, device_.AllocatePinned(slot.data.size()));
+  }
+  ZG_ASSIGN_OR_RETURN(fault_, device_.Allocate(sizeof(DeviceFault)));
+  ZG_ASSIGN_OR_RETURN(pinned_fault_, device_.AllocatePinned(sizeof(DeviceFault)));
+  return device_.Synchronize();
+}
+
+void Executor::ResolveNode(const Node& node, int timeline, int position, Program* program) {
   Instruction instruction;
+  instruction.index = num_instructions_++;
   instruction.node = &node;
   instruction.timeline = timeline;
   instruction.position = position;
@@ -91,8 +125,9 @@ void Executor::ResolveNode(const Node& node, int timeline, int position,
                        graph_->LocalType(*node.outputs[0]).bytes(), nullptr});
   } else if (node.op->name == "output") {
     instruction.slot = static_cast<int>(outputs_.size());
-    outputs_.push_back({node.section->name, node.attributes.String("name"),
-                        std::vector<std::byte>(node.inputs[0]->type.bytes())});
+    const TensorType& type = node.inputs[0]->type;
+    outputs_.push_back({node.section->name, node.attributes.String("name"), type,
+                        std::vector<std::byte>(type.bytes()), nullptr});
   } else if (node.op->name == "assign") {
     if (instruction.inputs[0] == instruction.inputs[1]) return;  // produced in place
   } else if (IsBoxing(node)) {
@@ -108,7 +143,7 @@ void Executor::ResolveNode(const Node& node, int timeline, int position,
     AddOperand(workspace->second, &instruction);
     instruction.workspace = arena_ + instruction.operands.back().begin;
   }
-  program->push_back(std::move(instruction));
+  program->instructions.push_back(std::move(instruction));
 }
 
 void Executor::AddOperand(int buffer, Instruction* instruction) const {
@@ -149,7 +184,8 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
     context.first_micro_step = j == 0;
     ZG_RETURN_IF_ERROR(Run(micro_batch_, context));
   }
-  return Run(update_, context);
+  ZG_RETURN_IF_ERROR(Run(update_, context));
+  return Finish("", context);
 }
 
 Status Executor::RunEval(std::string_view eval) {
@@ -158,18 +194,85 @@ Status Executor::RunEval(std::string_view eval) {
     return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
   StepContext context;
   context.seed = options_.seed;
-  return Run(program->second, context);
+  ZG_RETURN_IF_ERROR(Run(program->second, context));
+  return Finish(eval, context);
 }
 
-Status Executor::Run(std::vector<Instruction>& program, const StepContext& context) {
-  for (Instruction& instruction : program) {
+Status Executor::Run(Program& program, const StepContext& context) {
+  return device_.is_host() ? RunInstructions(program, context) : RunOnDevice(program, context);
+}
+
+Status Executor::RunOnDevice(Program& program, const StepContext& context) {
+  ZG_RETURN_IF_ERROR(device_inputs_->Begin(context));
+  for (const Instruction& instruction : program.instructions) {
+    if (!instruction.is_input()) continue;
+    const InputSlot& slot = inputs_[instruction.slot];
+    if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
+    device_inputs_->Fill(instruction.slot, slot.data);
+  }
+  const auto queue = [&]() -> Status {
+    ZG_RETURN_IF_ERROR(device_inputs_->QueueContext());
+    return RunInstructions(program, context);
+  };
+  Recorded& recorded = program.recorded[device_inputs_->set()][context.first_micro_step ? 1 : 0];
+  if (!options_.record || !program.has_run) {  // the first run loads the kernels
+    ZG_RETURN_IF_ERROR(queue());
+    program.has_run = true;
+  } else {
+    if (recorded.work == nullptr) {
+      const TrafficCounters before = communicator_->traffic();
+      ZG_RETURN_IF_ERROR(device_.BeginRecording());
+      const Status status = queue();
+      StatusOr<std::unique_ptr<RecordedWork>> work = device_.EndRecording();
+      ZG_RETURN_IF_ERROR(status);
+      ZG_RETURN_IF_ERROR(work.status());
+      recorded.work = std::move(*work);
+      recorded.traffic = communicator_->TakeBackTraffic(before);
+    }
+    ZG_RETURN_IF_ERROR(recorded.work->Replay());
+    communicator_->AddTraffic(recorded.traffic);
+  }
+  return device_inputs_->End();
+}
+
+Status Executor::Finish(std::string_view eval, const StepContext& context) {
+  if (device_.is_host()) return Status::Ok();
+  ZG_RETURN_IF_ERROR(device_.CopyOut(pinned_fault_.get(), fault_.get(), sizeof(DeviceFault)));
+  ZG_RETURN_IF_ERROR(
+      communicator_->Synchronize().WithContext(fmt::format("step {}", context.step)));
+  DeviceFault fault;
+  std::memcpy(&fault, pinned_fault_.get(), sizeof(fault));
+  if (fault.happened != 0) return FaultStatus(fault, context.step);
+  for (OutputSlot& slot : outputs_) {
+    if (slot.eval != eval) continue;
+    std::memcpy(slot.data.data(), slot.pinned.get(), slot.data.size());
+    ZG_RETURN_IF_ERROR(
+        CheckOutput(slot, context).WithContext(fmt::format("step {}", context.step)));
+  }
+  return Status::Ok();
+}
+
+Status Executor::FaultStatus(const DeviceFault& fault, int64_t step) const {
+  std::vector<const Program*> programs = {&micro_batch_, &update_};
+  for (const auto& [name, program] : evals_) programs.push_back(&program);
+  for (const Program* program : programs) {
+    for (const Instruction& instruction : program->instructions) {
+      if (instruction.index != fault.node) continue;
+      return InvalidArgument("{}", instruction.kernel->FaultText(fault))
+          .WithContext(fmt::format("step {}, {}", step, NameOf(*instruction.node)));
+    }
+  }
+  ZG_CHECK(false, "a fault of instruction {}, which there is not", fault.node);
+}
+
+Status Executor::RunInstructions(Program& program, const StepContext& context) {
+  for (Instruction& instruction : program.instructions) {
     Status status =
         options_.detect_anomaly ? RunChecked(instruction, context) : RunOne(instruction, context);
     if (!status.ok()) {
       const Node& node = *instruction.node;
-      const std::string who = node.op->name == "output" ? "" : ", " + node.op->name;
-      return status.WithContext(fmt::format("step {}{}{}{}", context.step, who,
-                                            node.scope.empty() ? "" : " of ", node.scope));
+      const std::string who = node.op->name == "output" ? "" : ", " + NameOf(node);
+      return status.WithContext(fmt::format("step {}{}", context.step, who));
     }
     if (!options_.measure_memory) continue;
     for (const Operand& operand : instruction.operands) {
@@ -189,36 +292,48 @@ Status Executor::RunChecked(Instruction& instruction, const StepContext& context
 
 Status Executor::RunOne(Instruction& instruction, const StepContext& context) {
   if (instruction.kernel != nullptr) {
-    const Status status = instruction.kernel->Run(
-        {instruction.inputs.data(), instruction.outputs.data(), instruction.workspace, &context});
+    KernelArguments arguments{instruction.inputs.data(), instruction.outputs.data(),
+                              instruction.workspace, &context};
+    if (device_inputs_ != nullptr) {
+      arguments.stream = device_.stream();
+      arguments.device_step = device_inputs_->device_context();
+      arguments.fault = reinterpret_cast<DeviceFault*>(fault_.get());
+      arguments.node = instruction.index;
+    }
+    const Status status = instruction.kernel->Run(arguments);
     if (status.ok() || !instruction.node->op->is_update) return status;
     return Status(status.code(), status.message() + BlamedUpdate(instruction) + kNonFiniteHint);
   }
-  if (!instruction.outputs.empty()) {  // input
+  if (instruction.is_input()) {
+    if (device_inputs_ != nullptr) {
+      return device_inputs_->QueueInput(instruction.slot, instruction.outputs[0]);
+    }
     const InputSlot& slot = inputs_[instruction.slot];
     if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
-    std::memcpy(instruction.outputs[0], slot.data, slot.bytes);
-  } else if (instruction.slot >= 0) {  // output
-    return HandOut(instruction, context);
-  } else {  // assign
-    std::memcpy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
-                instruction.operands[0].end - instruction.operands[0].begin);
+    return device_.CopyIn(instruction.outputs[0], slot.data, slot.bytes);
   }
-  return Status::Ok();
+  if (instruction.slot >= 0) {  // output
+    OutputSlot& slot = outputs_[instruction.slot];
+    std::byte* const to = slot.pinned != nullptr ? slot.pinned.get() : slot.data.data();
+    ZG_RETURN_IF_ERROR(
+        device_.CopyOut(to, instruction.inputs[0], static_cast<int64_t>(slot.data.size())));
+    return device_.is_host() ? CheckOutput(slot, context) : Status::Ok();
+  }
+  return device_.Copy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
+                      instruction.operands[0].end - instruction.operands[0].begin);  // assign
 }
 
-Status Executor::HandOut(const Instruction& instruction, const StepContext& context) {
-  OutputSlot& slot = outputs_[instruction.slot];
-  std::memcpy(slot.data.data(), instruction.inputs[0], slot.data.size());
+Status Executor::CheckOutput(const OutputSlot& slot, const StepContext& context) const {
   if (!context.stop_on_non_finite) return Status::Ok();
-  const TensorType& type = instruction.node->inputs[0]->type;
-  const auto found = FirstNonFinite(type.dtype, slot.data.data(), type.shape.num_elements());
+  const auto found =
+      FirstNonFinite(slot.type.dtype, slot.data.data(), slot.type.shape.num_elements());
   if (!found) return Status::Ok();
-  const std::string value = ElementText(type.dtype, slot.data.data(), *found);
-  if (slot.name != "grad_norm")
+  const std::string value = ElementText(slot.type.dtype, slot.data.data(), *found);
+  if (slot.name != "grad_norm") {
     return FailedPrecondition("the {} is {}{}", slot.name, value, kNonFiniteHint);
-  return FailedPrecondition("the norm of the gradients is {}: {}{}", value, BlamedGradient(),
-                            kNonFiniteHint);
+  }
+  return FailedPrecondition("the norm of the gradients is {}{}{}", value,
+                            device_.is_host() ? ": " + BlamedGradient() : "", kNonFiniteHint);
 }
 
 std::string Executor::ElementAt(const void* address) const {
@@ -235,7 +350,7 @@ std::string Executor::ElementAt(const void* address) const {
 
 // Of the gradients that this rank holds, before the update.
 std::string Executor::BlamedGradient() const {
-  for (const Instruction& instruction : update_) {
+  for (const Instruction& instruction : update_.instructions) {
     const Node& node = *instruction.node;
     if (!node.op->is_update) continue;
     const Value* gradient = node.inputs[1];

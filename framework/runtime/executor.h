@@ -1,6 +1,7 @@
 // Executor: a compiled graph on one rank. Creating it makes the kernels, plans the arena, allocates
 // it and resolves every address; after that a step is a walk over a flat list of instructions that
-// allocates nothing.
+// allocates nothing. It runs where the communicator has its arena: on the host, or on a device,
+// which is told a whole step before the host waits for it.
 //
 //   ZG_ASSIGN_OR_RETURN(auto executor, Executor::Create(&graph, CpuKernels(), &communicator, {.seed
 //   = 1})); ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_step) { return
@@ -21,9 +22,11 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
+#include "framework/device/device.h"
 #include "framework/ir/graph.h"
 #include "framework/kernels/kernel.h"
 #include "framework/passes/plan_memory.h"
+#include "framework/runtime/device_inputs.h"
 #include "framework/runtime/memory_meter.h"
 
 namespace zg {
@@ -33,9 +36,11 @@ struct ExecutorOptions {
   bool measure_memory =
       true;  // keep a MemoryMeter on every run; costs a few comparisons per operand
   // A loss, norm of gradients or updated parameter that is infinite or NaN is an error of RunStep.
-  // Of the first two every rank sees the same, and nothing is updated yet.
+  // Of the first two every rank sees the same, and on the host nothing is updated yet.
   bool stop_on_non_finite = false;
-  bool detect_anomaly = false;  // the same for what any node computes (runtime/anomaly.h); slow
+  // The same for what any node computes (runtime/anomaly.h); slow, and for the host only.
+  bool detect_anomaly = false;
+  bool record = false;  // record what a device is to do for a program, and replay that
 };
 
 class Executor {
@@ -48,8 +53,8 @@ class Executor {
                                                     ExecutorOptions options);
 
   // What the next runs of a program read for its input of that name: this rank's part, whole and
-  // contiguous; must stay valid while they run. `eval` names an eval section, "" is training.
-  // Error: no such input, or another size.
+  // contiguous; must stay valid until the next `feed` or the end of the run. `eval` names an eval
+  // section, "" is training. Error: no such input, or another size.
   Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
 
   // One training step. `feed(j)` sets the inputs of local micro-batch j, which has index
@@ -67,7 +72,7 @@ class Executor {
   struct LocalPart {
     int64_t begin = 0;  // element of the tensor
     int64_t count = 0;
-    std::byte* data = nullptr;
+    std::byte* data = nullptr;  // memory of device(): the host's, or to be copied
   };
   LocalPart LocalPartOf(const StoredTensor& tensor) const;
 
@@ -75,6 +80,7 @@ class Executor {
   const MemoryPlan& plan() const { return plan_; }
   const MemoryMeter& meter() const { return *meter_; }
   Communicator& communicator() const { return *communicator_; }
+  Device& device() const { return device_; }
 
  private:
   struct Operand {
@@ -89,9 +95,23 @@ class Executor {
     std::vector<void*> outputs;
     void* workspace = nullptr;
     int slot = -1;  // of an input or output
+    int index = 0;  // over all programs
     int timeline = 0;
     int position = 0;
     std::vector<Operand> operands;  // for the meter
+
+    bool is_input() const { return slot >= 0 && inputs.empty(); }
+  };
+  struct Recorded {
+    std::unique_ptr<RecordedWork> work;
+    TrafficCounters traffic = {};  // of one replay
+  };
+  struct Program {
+    std::vector<Instruction> instructions;
+    bool has_run = false;
+    // By the set of inputs that it reads and by StepContext::first_micro_step, which collectives
+    // look at on the host.
+    Recorded recorded[DeviceInputs::kNumSets][2];
   };
   struct InputSlot {
     std::string eval;
@@ -102,36 +122,55 @@ class Executor {
   struct OutputSlot {
     std::string eval;
     std::string name;
+    TensorType type;
     std::vector<std::byte> data;
+    DeviceBytes pinned;  // where a device puts it; null on the host
   };
 
   Executor(const Graph* graph, Communicator* communicator, ExecutorOptions options)
-      : graph_(graph), communicator_(communicator), options_(options) {}
+      : graph_(graph),
+        communicator_(communicator),
+        device_(communicator->device()),
+        options_(options) {}
 
+  Status CheckOptions() const;
   Status Resolve();
-  void ResolveNode(const Node& node, int timeline, int position, std::vector<Instruction>* program);
+  void ResolveNode(const Node& node, int timeline, int position, Program* program);
+  Status PrepareDevice();
   Operand OperandOf(const Value* value) const;
   void AddOperand(int buffer, Instruction* instruction) const;  // the whole buffer
-  Status Run(std::vector<Instruction>& program, const StepContext& context);
+  Status Run(Program& program, const StepContext& context);
+  Status RunInstructions(Program& program, const StepContext& context);
   Status RunOne(Instruction& instruction, const StepContext& context);
   Status RunChecked(Instruction& instruction, const StepContext& context);
-  Status HandOut(const Instruction& instruction, const StepContext& context);
+  Status CheckOutput(const OutputSlot& slot, const StepContext& context) const;
   std::string ElementAt(const void* address) const;  // of which tensor; for messages
   std::string BlamedGradient() const;
   std::string BlamedUpdate(const Instruction& instruction) const;
+  Status RunOnDevice(Program& program, const StepContext& context);
+  // Waits for the device and takes what it put out.
+  Status Finish(std::string_view eval, const StepContext& context);
+  Status FaultStatus(const DeviceFault& fault, int64_t step) const;
 
   const Graph* graph_;
   Communicator* communicator_;
+  Device& device_;
   ExecutorOptions options_;
   MemoryPlan plan_;
   std::byte* arena_ = nullptr;
   std::unique_ptr<MemoryMeter> meter_;
   std::unordered_map<const Node*, std::unique_ptr<Kernel>> kernels_;  // empty after Resolve
-  std::vector<Instruction> micro_batch_;                              // forward and backward
-  std::vector<Instruction> update_;
-  std::map<std::string, std::vector<Instruction>, std::less<>> evals_;
+  Program micro_batch_;                                               // forward and backward
+  Program update_;
+  std::map<std::string, Program, std::less<>> evals_;
+  int num_instructions_ = 0;
   std::vector<InputSlot> inputs_;
   std::vector<OutputSlot> outputs_;
+
+  // On a device; null on the host.
+  std::unique_ptr<DeviceInputs> device_inputs_;
+  DeviceBytes fault_;         // a DeviceFault in its memory
+  DeviceBytes pinned_fault_;  // where it is copied to
 };
 
 }  // namespace zg

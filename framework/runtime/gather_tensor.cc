@@ -11,6 +11,7 @@ namespace zg {
 namespace {
 
 constexpr int64_t kChunkElements = int64_t{1} << 20;
+constexpr int64_t kFloatBytes = sizeof(float);
 
 // Elements [begin, end) from all ranks that hold a part of them, on every rank.
 StatusOr<std::vector<float>> GatherRange(Executor& executor, const StoredTensor& tensor,
@@ -20,9 +21,12 @@ StatusOr<std::vector<float>> GatherRange(Executor& executor, const StoredTensor&
   const int64_t local_end = std::min(end, part.begin + part.count);
   std::string mine;
   if (local_end > local_begin) {
-    mine.assign(reinterpret_cast<const char*>(part.data) +
-                    (local_begin - part.begin) * static_cast<int64_t>(sizeof(float)),
-                (local_end - local_begin) * sizeof(float));
+    const int64_t bytes = (local_end - local_begin) * kFloatBytes;
+    std::vector<std::byte> scratch;
+    ZG_ASSIGN_OR_RETURN(const std::byte* const data,
+                        executor.device().Read(part.data + (local_begin - part.begin) * kFloatBytes,
+                                               bytes, &scratch));
+    mine.assign(reinterpret_cast<const char*>(data), bytes);
   }
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
                       executor.communicator().Exchange(purpose, mine));
@@ -47,8 +51,12 @@ Status ForEachChunk(Executor& executor, const StoredTensor& tensor, std::string_
   for (int64_t begin = 0; begin < elements; begin += kChunkElements) {
     const int64_t end = std::min(elements, begin + kChunkElements);
     if (is_whole) {
-      const auto* values = reinterpret_cast<const float*>(executor.LocalPartOf(tensor).data);
-      visit(begin, values + begin, end - begin);
+      std::vector<std::byte> scratch;
+      ZG_ASSIGN_OR_RETURN(
+          const std::byte* const data,
+          executor.device().Read(executor.LocalPartOf(tensor).data + begin * kFloatBytes,
+                                 (end - begin) * kFloatBytes, &scratch));
+      visit(begin, reinterpret_cast<const float*>(data), end - begin);
       continue;
     }
     ZG_ASSIGN_OR_RETURN(const std::vector<float> values,

@@ -20,6 +20,7 @@
 #include "framework/runtime/console.h"
 #include "framework/runtime/launcher.h"
 #include "framework/runtime/logging.h"
+#include "framework/runtime/place_on_device.h"
 #include "framework/runtime/same_options.h"
 
 namespace zg {
@@ -94,6 +95,7 @@ struct Job::Impl {
   std::unique_ptr<InProcessGroup> single;
   std::unique_ptr<MpiSession> session;
   std::unique_ptr<Communicator> mpi_communicator;  // destroyed before its session
+  RankOnDevice on_device;                          // on top of one of the two
   Communicator* communicator = nullptr;
 
   std::unique_ptr<Impl> OfVirtualRank(Communicator* rank_communicator) const;
@@ -117,6 +119,7 @@ struct Job::Impl {
   StatusOr<bool> ReadFlags(int argc, char** argv);
   void ConnectSingle();
   void ConnectMpi(const MpiJob& job);
+  void GoToDevice();
   [[noreturn]] void Launch(int argc, char** argv);
   void Start(int argc, char** argv);
 
@@ -136,6 +139,7 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
   ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
   ZG_RETURN_IF_ERROR(CheckNonFinite(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSaving(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckGpuFlags(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSupported(options));
   return false;
 }
@@ -146,6 +150,8 @@ void Job::Impl::Exit(int code) {
     std::_Exit(code);
   }
   communicator = nullptr;
+  on_device.communicator.reset();
+  on_device.device.reset();
   mpi_communicator.reset();
   session.reset();
   std::exit(code);
@@ -180,6 +186,15 @@ void Job::Impl::ConnectMpi(const MpiJob& job) {
   check(connected.status());
   mpi_communicator = std::move(*connected);
   communicator = mpi_communicator.get();
+}
+
+// Virtual ranks go each for itself (RunVirtualRanks).
+void Job::Impl::GoToDevice() {
+  if (options.ranks_in_process > 1) return;
+  StatusOr<RankOnDevice> placed = PlaceOnDevice(options, communicator);
+  CheckOnAllRanks(placed.status());
+  on_device = std::move(*placed);
+  if (on_device.communicator != nullptr) communicator = on_device.communicator.get();
 }
 
 void Job::Impl::Launch(int argc, char** argv) {
@@ -269,6 +284,7 @@ void Job::Impl::Start(int argc, char** argv) {
     if (communicator->rank() != 0) mine.report = mine.print_ir = "";
     CheckOnAllRanks(CheckPaths(mine));
   }
+  GoToDevice();
   // OMP_NUM_THREADS was read when the program was loaded, before the flags were.
   omp_set_num_threads(options.threads);
   StartLogging(communicator->rank(), communicator->size());
@@ -288,12 +304,14 @@ std::unique_ptr<Job::Impl> Job::Impl::OfVirtualRank(Communicator* rank_communica
 
 void Job::Impl::RunVirtualRanks(const std::function<Status(Job&)>& body) {
   std::vector<Status> by_rank(options.ranks_in_process);
-  const Status first = RunRanks(options.ranks_in_process, options.timeout_s,
-                                [&](Communicator& rank_communicator) -> Status {
-                                  omp_set_num_threads(options.threads);  // a setting of each thread
-                                  Job job(OfVirtualRank(&rank_communicator));
-                                  return by_rank[rank_communicator.rank()] = body(job);
-                                });
+  const Status first = RunRanks(
+      options.ranks_in_process, options.timeout_s, [&](Communicator& rank_communicator) -> Status {
+        omp_set_num_threads(options.threads);  // a setting of each thread
+        ZG_ASSIGN_OR_RETURN(const RankOnDevice placed, PlaceOnDevice(options, &rank_communicator));
+        Job job(OfVirtualRank(placed.communicator != nullptr ? placed.communicator.get()
+                                                             : &rank_communicator));
+        return by_rank[rank_communicator.rank()] = body(job);
+      });
   if (first.ok()) return;
   // Ranks that gave up because another had failed have nothing to say.
   if (first.code() != StatusCode::kAborted) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "framework/device/cuda_device.h"
 #include "framework/runtime/report.h"
 
 namespace zg {
@@ -32,6 +33,14 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddInt("threads", &options->threads, AtLeast(1), "threads per rank");
   flags->AddDouble("timeout", &options->timeout_s, {0, kMaxTimeoutSeconds, /*without_min=*/true},
                    "how long a rank waits for the others", "SECONDS");
+
+  flags->Section("GPUs");
+  flags->AddChoice("gpu-collectives", &options->gpu_collectives, {"nccl", "host"},
+                   "how GPUs talk: NCCL, one rank per GPU, or through the host's memory");
+  flags->AddBool("fast-reduce", &options->fast_reduce,
+                 "NCCL's own sums over ranks: faster, other bits on other numbers of ranks");
+  flags->AddBool("cuda-graph", &options->cuda_graph,
+                 "record the work of a step once and replay it");
 
   flags->Section("Training");
   flags->AddInt("steps", &options->steps, AtLeast(1), "training steps");
@@ -119,11 +128,22 @@ Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
   return Status::Ok();
 }
 
-Status CheckSupported(const JobOptions& options) {
-  if (options.device != "cpu") {
-    return InvalidArgument("--device: got '{}', but this build has CPU kernels only; use cpu",
-                           options.device);
+Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options) {
+  for (const char* flag : {"gpu-collectives", "fast-reduce", "cuda-graph"}) {
+    if (flags.IsGiven(flag) && options.device != "cuda") {
+      return InvalidArgument("--{}: is without effect; give --device cuda as well", flag);
+    }
   }
+  if (options.fast_reduce && options.gpu_collectives != "nccl") {
+    return InvalidArgument(
+        "--fast-reduce: the sums are NCCL's, but --gpu-collectives is {}; give one of them",
+        options.gpu_collectives);
+  }
+  return Status::Ok();
+}
+
+Status CheckSupported(const JobOptions& options) {
+  if (options.device == "cuda") ZG_RETURN_IF_ERROR(NumCudaDevices().status());
   if (options.threads != 1) {
     return InvalidArgument(
         "--threads: got {}, but the kernels of this build use one thread per rank; use 1, and "

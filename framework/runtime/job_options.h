@@ -34,9 +34,12 @@ struct JobOptions {
   bool update_early = false;
   std::string on_non_finite = "stop";
   bool detect_anomaly = false;
-  int64_t save_every = 0;                               // steps; 0: a checkpoint at the end only
-  int keep = 0;                                         // checkpoints; 0: all
-  bool save_async = false;                              // training goes on meanwhile
+  int64_t save_every = 0;                // steps; 0: a checkpoint at the end only
+  int keep = 0;                          // checkpoints; 0: all
+  bool save_async = false;               // training goes on meanwhile
+  std::string gpu_collectives = "nccl";  // or "host"
+  bool fast_reduce = false;
+  bool cuda_graph = false;
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.
@@ -62,7 +65,11 @@ Status CheckNonFinite(const FlagParser& flags, const JobOptions& options);
 // Whether the flags of saving go together. Errors: one that has no effect without --save.
 Status CheckSaving(const FlagParser& flags, const JobOptions& options);
 
-// Whether this build can do what the flags ask for. Errors name the flag.
+// Whether the flags of GPUs go together. Errors: one that has no effect on the CPU, or on how the
+// GPUs are connected.
+Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options);
+
+// Whether this build, on this machine, can do what the flags ask for. Errors name the flag.
 Status CheckSupported(const JobOptions& options);
 
 // Fills in what depends on the number of ranks. Errors: virtual ranks in several processes; the

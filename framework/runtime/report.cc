@@ -75,6 +75,7 @@ std::string ReportAsJson(const Report& report) {
   Json memory = {{"predicted", MemoryAsJson(report.predicted_memory)},
                  {"measured", MemoryAsJson(report.measured_memory)},
                  {"rss_peak", report.rss_peak_bytes},
+                 {"device_libraries", report.device_library_bytes},
                  {"rss_before_graph", report.rss_before_graph_bytes},
                  {"per_rank_peak", report.per_rank_peak_bytes},
                  {"saving", report.saving_bytes}};

@@ -54,6 +54,7 @@ struct Report {
   MemoryUse measured_memory;
   int64_t rss_peak_bytes = 0;                // of rank 0's process, without its peers' memory
   int64_t rss_before_graph_bytes = 0;        // of rank 0's process, before the model was built
+  int64_t device_library_bytes = 0;          // of rank 0's device, beside the arena
   std::vector<int64_t> per_rank_peak_bytes;  // measured, by rank
   int64_t saving_bytes = 0;                  // host memory of a rank beside its arena, at most
 

@@ -91,6 +91,10 @@ std::string Summary(const Report& report) {
     text += fmt::format("\n  process of rank 0: {} resident at most\n",
                         FormatBytes(report.rss_peak_bytes));
   }
+  if (report.device_library_bytes > 0) {
+    text += fmt::format("  device of rank 0: {} of libraries and kernels beside the arena\n",
+                        FormatBytes(report.device_library_bytes));
+  }
   return text;
 }
 

@@ -18,6 +18,9 @@ namespace {
 
 constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
 
+// Between a device and the host.
+constexpr int64_t kPieceElements = int64_t{1} << 20;
+
 // Elements [begin, end) of the initializer's values.
 void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, uint64_t end,
                  float* data) {
@@ -38,25 +41,48 @@ void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, 
   }
 }
 
-// Writes the elements [begin, end) of the rank's part, rounded to the tensor's dtype a chunk at a
+// Writes the elements [begin, end) of a tensor to host memory, rounded to its dtype a chunk at a
 // time.
-void WriteElements(const StoredTensor& tensor, const Executor::LocalPart& part, int64_t begin,
-                   int64_t end, const FillElements& fill) {
-  if (begin >= end) return;
-  if (tensor.type.dtype == DType::kF32) {
-    fill(begin, end, reinterpret_cast<float*>(part.data) + (begin - part.begin));
+void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill, std::byte* data) {
+  if (dtype == DType::kF32) {
+    fill(begin, end, reinterpret_cast<float*>(data));
     return;
   }
   std::vector<float> chunk(std::min(end - begin, kRoundedChunkElements));
   for (; begin < end; begin += kRoundedChunkElements) {
     const int64_t count = std::min(kRoundedChunkElements, end - begin);
     fill(begin, begin + count, chunk.data());
-    WithFloatType(tensor.type.dtype, [&](auto zero) {
+    WithFloatType(dtype, [&](auto zero) {
       using T = decltype(zero);
-      auto* const data = reinterpret_cast<T*>(part.data) + (begin - part.begin);
-      for (int64_t i = 0; i < count; ++i) data[i] = FromF32<T>(chunk[i]);
+      for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(data)[i] = FromF32<T>(chunk[i]);
     });
+    data += count * SizeOf(dtype);
   }
+}
+
+// Writes those of the elements [begin, end) that this rank holds to where it holds them.
+Status WriteElements(Executor& executor, const StoredTensor& tensor, int64_t begin, int64_t end,
+                     const FillElements& fill) {
+  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  begin = std::max(begin, part.begin);
+  end = std::min(end, part.begin + part.count);
+  if (begin >= end) return Status::Ok();
+  const DType dtype = tensor.type.dtype;
+  std::byte* target = part.data + (begin - part.begin) * SizeOf(dtype);
+  Device& device = executor.device();
+  if (device.is_host()) {
+    FillHost(dtype, begin, end, fill, target);
+    return Status::Ok();
+  }
+  std::vector<std::byte> piece(std::min(end - begin, kPieceElements) * SizeOf(dtype));
+  for (; begin < end; begin += kPieceElements) {
+    const int64_t count = std::min(kPieceElements, end - begin);
+    const int64_t bytes = count * SizeOf(dtype);
+    FillHost(dtype, begin, begin + count, fill, piece.data());
+    ZG_RETURN_IF_ERROR(device.Write(target, piece.data(), bytes));
+    target += bytes;
+  }
+  return Status::Ok();
 }
 
 // What is wrong with the file's tensor of that name; empty when it fits.
@@ -87,27 +113,27 @@ std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole ro
   return tensors;
 }
 
-void InitializeTensors(Executor& executor, uint64_t seed) {
+Status InitializeTensors(Executor& executor, uint64_t seed) {
   for (const StoredTensor& tensor : executor.graph().tensors()) {
     const Executor::LocalPart part = executor.LocalPartOf(tensor);
     if (part.count == 0) continue;
     const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
     const RandomKey key = FoldIn(RandomKey{seed}, name);
-    WriteElements(tensor, part, part.begin, part.begin + part.count,
-                  [&](int64_t begin, int64_t end, float* data) {
-                    FillInitial(tensor.initializer, key, begin, end, data);
-                  });
+    ZG_RETURN_IF_ERROR(WriteElements(executor, tensor, 0, tensor.type.shape.num_elements(),
+                                     [&](int64_t begin, int64_t end, float* data) {
+                                       FillInitial(tensor.initializer, key, begin, end, data);
+                                     }));
   }
+  return Status::Ok();
 }
 
-void SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
-                 const FillElements& fill) {
+Status SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
+                   const FillElements& fill) {
   for (const StoredTensor& tensor : executor.graph().tensors()) {
     if (tensor.name != name && tensor.copy_of != name) continue;
-    const Executor::LocalPart part = executor.LocalPartOf(tensor);
-    WriteElements(tensor, part, std::max(begin, part.begin), std::min(end, part.begin + part.count),
-                  fill);
+    ZG_RETURN_IF_ERROR(WriteElements(executor, tensor, begin, end, fill));
   }
+  return Status::Ok();
 }
 
 Status ReadLocalElements(const Executor& executor, const StoredTensor& tensor, int64_t begin,
@@ -116,7 +142,17 @@ Status ReadLocalElements(const Executor& executor, const StoredTensor& tensor, i
   ZG_CHECK(part.begin <= begin && begin + count <= part.begin + part.count,
            "{}: elements [{}, {}) are not on this rank", tensor.name, begin, begin + count);
   const int64_t element_bytes = SizeOf(tensor.type.dtype);
-  return sink(0, part.data + (begin - part.begin) * element_bytes, count * element_bytes);
+  const std::byte* const data = part.data + (begin - part.begin) * element_bytes;
+  const int64_t bytes = count * element_bytes;
+  const int64_t piece_bytes = executor.device().is_host() ? bytes : kPieceElements * element_bytes;
+  std::vector<std::byte> scratch;
+  for (int64_t offset = 0; offset < bytes; offset += piece_bytes) {
+    const int64_t size = std::min(piece_bytes, bytes - offset);
+    ZG_ASSIGN_OR_RETURN(const std::byte* const piece,
+                        executor.device().Read(data + offset, size, &scratch));
+    ZG_RETURN_IF_ERROR(sink(offset, piece, size));
+  }
+  return Status::Ok();
 }
 
 Status LoadTensors(Executor& executor, const std::string& path,
@@ -150,11 +186,12 @@ Status LoadTensors(Executor& executor, const std::string& path,
   for (const std::string& name : known) {
     const TensorInFile& tensor = tensors.find(name)->second;
     const int64_t element_bytes = BitsOf(tensor.entry->dtype) / 8;
-    SetElements(executor, name, 0, Shape(tensor.entry->shape).num_elements(),
-                [&](int64_t begin, int64_t end, float* values) {
-                  ReadFloatValues(tensor.entry->dtype, tensor.data + begin * element_bytes,
-                                  end - begin, values);
-                });
+    ZG_RETURN_IF_ERROR(SetElements(executor, name, 0, Shape(tensor.entry->shape).num_elements(),
+                                   [&](int64_t begin, int64_t end, float* values) {
+                                     ReadFloatValues(tensor.entry->dtype,
+                                                     tensor.data + begin * element_bytes,
+                                                     end - begin, values);
+                                   }));
   }
   return Status::Ok();
 }
@@ -170,12 +207,20 @@ Status LoadParameters(Executor& executor, const std::string& path) {
 
 Status CheckFiniteTensors(const Executor& executor) {
   for (const StoredTensor& tensor : executor.graph().tensors()) {
+    const DType dtype = tensor.type.dtype;
     const Executor::LocalPart part = executor.LocalPartOf(tensor);
-    const auto found = FirstNonFinite(tensor.type.dtype, part.data, part.count);
-    if (!found) continue;
-    return InvalidArgument("'{}' is {} at element {} before the first step; expected finite values",
-                           tensor.name, ElementText(tensor.type.dtype, part.data, *found),
-                           part.begin + *found);
+    ZG_RETURN_IF_ERROR(ReadLocalElements(
+        executor, tensor, part.begin, part.count,
+        [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+          const auto found =
+              FirstNonFinite(dtype, data, static_cast<int64_t>(size_bytes) / SizeOf(dtype));
+          if (!found) return Status::Ok();
+          const int64_t element =
+              part.begin + static_cast<int64_t>(offset_bytes) / SizeOf(dtype) + *found;
+          return InvalidArgument(
+              "'{}' is {} at element {} before the first step; expected finite values", tensor.name,
+              ElementText(dtype, data, *found), element);
+        }));
   }
   return Status::Ok();
 }

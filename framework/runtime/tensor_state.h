@@ -26,15 +26,16 @@ std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole ro
 
 // Gives every stored tensor the values of its initializer. Element i of a tensor depends on (seed,
 // tensor name, i) only, so every stage and number of ranks starts from the same bits.
-void InitializeTensors(Executor& executor, uint64_t seed);
+Status InitializeTensors(Executor& executor, uint64_t seed);
 
 // Gives the values of a tensor's elements [begin, end).
 using FillElements = std::function<void(int64_t begin, int64_t end, float* values)>;
 
 // Sets those of the elements [begin, end) of the f32 tensor `name`, and of its rounded copies, that
 // this rank holds.
-void SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
-                 const FillElements& fill);
+Status SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
+                   const FillElements& fill);
+
 // Hands the bytes of elements [begin, begin + count) of a tensor, which must lie on this rank, to
 // `sink`, in order, in one or more pieces; each is valid during its call. Ends at the first error
 // of `sink`.

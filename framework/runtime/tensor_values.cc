@@ -100,25 +100,28 @@ Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& wh
       ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                           communicator.Exchange("scatter tensor", mine));
       const auto* chunk = reinterpret_cast<const uint8_t*>(all[from].data());
-      SetElements(executor, tensor->name, begin, end,
-                  [&](int64_t first, int64_t last, float* values) {
-                    std::memcpy(values, chunk + (first - begin) * sizeof(float),
-                                (last - first) * sizeof(float));
-                  });
+      ZG_RETURN_IF_ERROR(SetElements(executor, tensor->name, begin, end,
+                                     [&](int64_t first, int64_t last, float* values) {
+                                       std::memcpy(values, chunk + (first - begin) * sizeof(float),
+                                                   (last - first) * sizeof(float));
+                                     }));
     }
   }
   return Status::Ok();
 }
 
-NamedValues LocalTensors(const Executor& executor, TensorRole role) {
+StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role) {
   NamedValues local;
   for (const StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     const Executor::LocalPart part = executor.LocalPartOf(*tensor);
-    TensorValues values = {tensor->type.shape, part.begin, {}};
-    if (part.count > 0) {
-      const auto* data = reinterpret_cast<const float*>(part.data);
-      values.values.assign(data, data + part.count);
-    }
+    TensorValues values = {tensor->type.shape, part.begin, std::vector<float>(part.count)};
+    auto* const bytes = reinterpret_cast<std::byte*>(values.values.data());
+    ZG_RETURN_IF_ERROR(
+        ReadLocalElements(executor, *tensor, part.begin, part.count,
+                          [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+                            std::memcpy(bytes + offset_bytes, data, size_bytes);
+                            return Status::Ok();
+                          }));
     local[tensor->name] = std::move(values);
   }
   return local;
@@ -130,10 +133,10 @@ Status SetLocalTensors(Executor& executor, TensorRole role, const NamedValues& v
   for (const StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     const TensorValues& given = values.find(tensor->name)->second;
     const int64_t end = given.begin + static_cast<int64_t>(given.values.size());
-    SetElements(executor, tensor->name, given.begin, end,
-                [&](int64_t first, int64_t last, float* target) {
-                  std::copy_n(given.values.data() + (first - given.begin), last - first, target);
-                });
+    ZG_RETURN_IF_ERROR(SetElements(
+        executor, tensor->name, given.begin, end, [&](int64_t first, int64_t last, float* target) {
+          std::copy_n(given.values.data() + (first - given.begin), last - first, target);
+        }));
   }
   return Status::Ok();
 }

@@ -36,7 +36,7 @@ StatusOr<NamedValues> ConsolidateTensors(Executor& executor, TensorRole role, in
 Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& whole, int from);
 
 // Copies of the parts that this rank holds, without talking to others.
-NamedValues LocalTensors(const Executor& executor, TensorRole role);
+StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role);
 
 // Sets every rank's parts from whole tensors, or from parts that contain its own. Every rank must
 // call this, in the same order. Errors, on every rank, which change nothing: as of ScatterTensors;

@@ -21,6 +21,7 @@ struct TransportUnderTest {
   // Runs the function on a new communicator for each rank that lives in this process, and returns
   // the first error.
   std::function<Status(double timeout_s, const RankMain&)> run;
+  bool counts_memory_of_host = true;  // for the arenas of all its ranks, before it allocates them
 };
 
 class CommunicatorSuite : public testing::TestWithParam<TransportUnderTest> {

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 namespace zg {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 JobOptions Parse(std::vector<const char*> arguments) {
@@ -25,6 +27,9 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   const JobOptions options = Parse({"--ranks=2",
                                     "--zero=3",
                                     "--device=cuda",
+                                    "--gpu-collectives=host",
+                                    "--fast-reduce",
+                                    "--cuda-graph",
                                     "--dtype=bf16",
                                     "--steps=7",
                                     "--batch=5",
@@ -55,6 +60,9 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.ranks, 2);
   EXPECT_EQ(options.zero_stage, 3);
   EXPECT_EQ(options.device, "cuda");
+  EXPECT_EQ(options.gpu_collectives, "host");
+  EXPECT_TRUE(options.fast_reduce);
+  EXPECT_TRUE(options.cuda_graph);
   EXPECT_EQ(options.dtype, "bf16");
   EXPECT_EQ(options.steps, 7);
   EXPECT_EQ(options.batch, 5);
@@ -124,12 +132,33 @@ TEST(JobOptions, FlagsOfTheScheduleWithoutEffectAreErrors) {
 
 TEST(JobOptions, WhatIsNotBuiltIsAnError) {
   EXPECT_TRUE(CheckSupported(Parse({})).ok());
-  EXPECT_EQ(CheckSupported(Parse({"--device=cuda"})).message(),
-            "--device: got 'cuda', but this build has CPU kernels only; use cpu");
+  // No GPU, whatever this build and this machine have.
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  EXPECT_THAT(CheckSupported(Parse({"--device=cuda"})).message(),
+              AllOf(HasSubstr("--device cuda: "), HasSubstr("use --device cpu")));
   EXPECT_TRUE(CheckSupported(Parse({"--dtype=f16"})).ok());
   EXPECT_THAT(CheckSupported(Parse({"--threads=2"})).message(),
               HasSubstr("--threads: got 2, but the kernels of this build use one thread"));
   EXPECT_TRUE(CheckSupported(Parse({"--save=x", "--resume=x"})).ok());
+}
+
+TEST(JobOptions, FlagsOfGpusThatDoNotGoTogether) {
+  const auto check = [](std::vector<const char*> arguments) {
+    JobOptions options;
+    FlagParser flags("");
+    AddJobFlags(&flags, &options);
+    arguments.insert(arguments.begin(), "program");
+    EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+    return CheckGpuFlags(flags, options).message();
+  };
+  EXPECT_EQ(check({}), "");
+  EXPECT_EQ(check({"--device=cuda", "--fast-reduce", "--cuda-graph"}), "");
+  EXPECT_EQ(check({"--device=cuda", "--gpu-collectives=host", "--cuda-graph"}), "");
+  EXPECT_EQ(check({"--cuda-graph"}), "--cuda-graph: is without effect; give --device cuda as well");
+  EXPECT_EQ(check({"--gpu-collectives=nccl"}),
+            "--gpu-collectives: is without effect; give --device cuda as well");
+  EXPECT_EQ(check({"--device=cuda", "--gpu-collectives=host", "--fast-reduce"}),
+            "--fast-reduce: the sums are NCCL's, but --gpu-collectives is host; give one of them");
 }
 
 TEST(JobOptions, FlagsOfSavingThatDoNotGoTogether) {

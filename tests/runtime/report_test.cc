@@ -35,6 +35,7 @@ Report SmallReport() {
   report.predicted_memory = {{1000, 2000, 3000, 4000, 5000, 0}, 10'000'000};
   report.measured_memory = {{1000, 2000, 3000, 3904, 5000, 0}, 10'000'000};
   report.rss_peak_bytes = 50'000'000;
+  report.device_library_bytes = 7'000'000;
   report.per_rank_peak_bytes = {10, 11};
   report.transport = "messages";
   report.saving_bytes = 2'000'000;
@@ -77,6 +78,7 @@ TEST(Report, HasTheShapeThatScriptsRead) {
       "activations": 4000, "communication": 5000, "workspace": 0, "peak": 10000000})"));
   EXPECT_EQ(json["memory"]["measured"]["activations"], 3904);
   EXPECT_EQ(json["memory"]["rss_peak"], 50'000'000);
+  EXPECT_EQ(json["memory"]["device_libraries"], 7'000'000);
   EXPECT_EQ(json["memory"]["per_rank_peak"], Json::parse("[10, 11]"));
   EXPECT_EQ(json["communication"]["transport"], "messages");
   EXPECT_EQ(json["memory"]["saving"], 2'000'000);
@@ -172,6 +174,7 @@ TEST(Summary, ShowsPredictedNextToMeasured) {
   host memory for saving, beside the arena: 2.0 MB
 
   process of rank 0: 50.0 MB resident at most
+  device of rank 0: 7.0 MB of libraries and kernels beside the arena
 )");
 }
 

@@ -183,7 +183,7 @@ TEST(LocalOptimizerState, LoadsWhereItCameFromAndWhole) {
       OnTrainers(setting, [&](Trainer& trainer) -> Status {
         ZG_RETURN_IF_ERROR(TrainSteps(trainer, 1).status());
         ZG_ASSIGN_OR_RETURN(const NamedValues parameters, trainer.ConsolidateParameters());
-        OptimizerState state = trainer.LocalOptimizerState();
+        ZG_ASSIGN_OR_RETURN(OptimizerState state, trainer.LocalOptimizerState());
         int64_t held = 0;
         for (const auto& [name, tensor] : state.tensors) held += tensor.values.size();
         const int64_t all = 2 * (7 * 12 + 7 + 3 * 7 + 3);
@@ -232,7 +232,7 @@ TEST(ConsolidateErrors, NameEveryTensor) {
     EXPECT_EQ(after.sha256, before.sha256);
 
     // Another rank's part.
-    OptimizerState mine = trainer.LocalOptimizerState();
+    ZG_ASSIGN_OR_RETURN(const OptimizerState mine, trainer.LocalOptimizerState());
     ZG_ASSIGN_OR_RETURN(const TensorDigest state_before, trainer.DigestOptimizerState());
     OptimizerState none = mine;
     for (auto& [name, tensor] : none.tensors) {

@@ -143,6 +143,8 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   graph.config().set_update_early(config.update_early);
   zero::TrainerOptions options;
   options.seed = kSeed;
+  options.kernels = config.kernels;
+  options.record = config.record;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
                       zero::Trainer::Compile(graph, communicator, options));
   if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->Resume(config.resume));
@@ -186,8 +188,11 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
 StatusOr<std::vector<RunResult>> TrainOnAllRanks(const RunConfig& config) {
   RegisterAllOps();
   std::vector<RunResult> results(config.ranks);
-  ZG_RETURN_IF_ERROR(RunRanks(config.ranks, [&](Communicator& communicator) {
-    return TrainOnRank(config, communicator, &results[communicator.rank()]);
+  ZG_RETURN_IF_ERROR(RunRanks(config.ranks, [&](Communicator& communicator) -> Status {
+    RunResult* const result = &results[communicator.rank()];
+    if (config.connect_device == nullptr) return TrainOnRank(config, communicator, result);
+    ZG_ASSIGN_OR_RETURN(DeviceRank rank, config.connect_device(communicator));
+    return TrainOnRank(config, *rank.communicator, result);
   }));
   for (const RunResult& result : results) {
     ZG_CHECK(result.losses == results[0].losses, "ranks report different losses");

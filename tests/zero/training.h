@@ -1,12 +1,16 @@
 // Training small models on in-process ranks, for tests that hold runs against each other.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
+#include "framework/device/device.h"
+#include "framework/kernels/kernel.h"
 #include "framework/nn/graph_config.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
@@ -16,6 +20,13 @@
 namespace zg::testing {
 
 enum class TestModel { kMlp, kClassifier, kGpt };
+
+// A rank on a device, and how it gets there from its communicator on the host.
+struct DeviceRank {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Communicator> communicator;
+};
+using ConnectDevice = std::function<StatusOr<DeviceRank>(Communicator& host)>;
 
 struct RunConfig {
   TestModel model = TestModel::kMlp;
@@ -33,6 +44,9 @@ struct RunConfig {
   std::string resume = {};  // a checkpoint to go on from
   std::string save = {};    // a directory for a checkpoint of the last step
   SaveOptions save_options = {};
+  ConnectDevice connect_device = nullptr;   // null: the host
+  const KernelRegistry* kernels = nullptr;  // as in TrainerOptions, likewise the next
+  bool record = false;
 };
 
 // What a run ends with on one rank; digests and the sum on rank 0 only.

@@ -20,9 +20,16 @@ CUDA_AVAILABLE = {available}
 # Where the toolkit is; "" without one.
 CUDA_PATH = "{path}"
 
+# The architectures from sm_80 on that its compiler knows: "80", "90a", ...
+CUDA_ARCHS = {archs}
+
 def if_cuda(yes, no = []):
     \"\"\"`yes` where a CUDA toolkit is installed, `no` elsewhere.\"\"\"
     return yes if CUDA_AVAILABLE else no
+
+def if_nccl(yes, no = []):
+    \"\"\"`yes` where the toolkit has NCCL, `no` elsewhere.\"\"\"
+    return yes if {has_nccl} else no
 """
 
 _LIBRARY = """
@@ -41,6 +48,12 @@ _BUILD = """\
 load("@rules_cc//cc:defs.bzl", "cc_library")
 
 package(default_visibility = ["//visibility:public"])
+
+# So that another toolkit under the same path compiles everything again.
+filegroup(
+    name = "nvcc",
+    srcs = ["toolkit/bin/nvcc"],
+)
 
 cc_library(
     name = "headers",
@@ -79,10 +92,23 @@ def _find_library_dir(toolkit, library):
             return directory
     return None
 
+def _find_archs(ctx, toolkit):
+    """What nvcc can make code for, from sm_80 on."""
+    listed = ctx.execute([toolkit.get_child("bin").get_child("nvcc"), "--list-gpu-code"])
+    if listed.return_code != 0:
+        fail("%s/bin/nvcc --list-gpu-code: %s" % (toolkit, listed.stderr))
+    archs = [line[len("sm_"):] for line in listed.stdout.split() if line.startswith("sm_")]
+    return [arch for arch in archs if len(arch) > 2 or arch >= "80"]
+
 def _cuda_configure_impl(ctx):
     toolkit = _find_toolkit(ctx)
     ctx.file("WORKSPACE", "workspace(name = \"%s\")\n" % ctx.name)
-    ctx.file("cuda.bzl", _CUDA_BZL.format(available = toolkit != None, path = toolkit or ""))
+    ctx.file("cuda.bzl", _CUDA_BZL.format(
+        available = toolkit != None,
+        has_nccl = toolkit != None and _find_library_dir(toolkit, "nccl") != None,
+        path = toolkit or "",
+        archs = _find_archs(ctx, toolkit) if toolkit else [],
+    ))
     build = ""
     if toolkit:
         ctx.symlink(toolkit, "toolkit")

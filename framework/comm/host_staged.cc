@@ -1,0 +1,203 @@
+#include "framework/comm/host_staged.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/comm/collective_call.h"
+
+namespace zg {
+namespace {
+
+// Of what is read and of what is written, each.
+constexpr int64_t kStageBytes = int64_t{16} << 20;
+
+constexpr int64_t kMaxElementBytes = 8;
+
+// Where the stages lie in the host's arena.
+constexpr ArenaOperand kInputStage = {0, 0};
+constexpr ArenaOperand kOutputStage = {kStageBytes, 0};
+
+class HostStagedCommunicator : public Communicator {
+ public:
+  HostStagedCommunicator(Device* device, Communicator* host) : device_(*device), host_(*host) {}
+
+  Status Prepare() {
+    const int64_t stages_bytes = 2 * kStageBytes;
+    const int64_t bytes = stages_bytes + host_.workspace_bytes();
+    ZG_ASSIGN_OR_RETURN(std::byte* const stages, host_.AllocateArena(bytes, stages_bytes));
+    StatusOr<DeviceBytes> pinned = device_.Pin(stages, stages_bytes);
+    ZG_RETURN_IF_ERROR(ExchangeStatus(host_, "pin memory", pinned.status()));
+    stages_ = std::move(*pinned);
+    return Status::Ok();
+  }
+
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+  std::string_view transport() const override {
+    return host_.transport() == "messages" ? "host memory, messages" : "host memory, shared memory";
+  }
+  Device& device() const override { return device_; }
+  // A rank alone has no collectives in its programs.
+  bool can_be_recorded() const override { return size() == 1; }
+  int64_t workspace_bytes() const override { return 0; }
+
+  StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t /*workspace_offset*/) override {
+    ZG_RETURN_IF_ERROR(host_.Barrier(fmt::format("allocate_arena of {} bytes", bytes)));
+    arena_ = nullptr;
+    arena_bytes_ = 0;
+    StatusOr<DeviceBytes> arena = device_.Allocate(bytes);
+    ZG_RETURN_IF_ERROR(ExchangeStatus(host_, "allocate arena", arena.status()));
+    arena_ = std::move(*arena);
+    arena_bytes_ = bytes;
+    return arena_.get();
+  }
+
+  Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
+                       int64_t elements, ReductionTypes types, bool accumulate) override {
+    ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter,
+                             {"reduce_scatter", name, elements, input, output, types, accumulate}));
+    const int64_t part = elements / size();
+    return InPieces(part, size() * kMaxElementBytes, [&](int64_t begin, int64_t count) -> Status {
+      const int64_t term_bytes = SizeOf(types.terms);
+      const Range sums = {begin * SizeOf(types.sum), count * SizeOf(types.sum)};
+      ZG_RETURN_IF_ERROR(
+          FetchParts(input, part * term_bytes, {begin * term_bytes, count * term_bytes}));
+      if (accumulate) ZG_RETURN_IF_ERROR(Fetch(output, sums, kOutputStage));
+      ZG_RETURN_IF_ERROR(device_.Synchronize());
+      ZG_RETURN_IF_ERROR(
+          host_.ReduceScatter(name, kInputStage, kOutputStage, count * size(), types, accumulate));
+      return Store(sums, output);
+    });
+  }
+
+  Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
+                   int64_t part_bytes) override {
+    ZG_RETURN_IF_ERROR(
+        Start(CollectiveKind::kAllGather, {"all_gather", name, part_bytes, input, output}));
+    return InPieces(part_bytes, size(), [&](int64_t begin, int64_t bytes) -> Status {
+      ZG_RETURN_IF_ERROR(Fetch(input, {begin, bytes}, kInputStage));
+      ZG_RETURN_IF_ERROR(device_.Synchronize());
+      ZG_RETURN_IF_ERROR(host_.AllGather(name, kInputStage, kOutputStage, bytes));
+      return StoreParts({begin, bytes}, part_bytes, output);
+    });
+  }
+
+  Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
+                   ReductionTypes types, bool accumulate) override {
+    ZG_RETURN_IF_ERROR(Start(CollectiveKind::kAllReduce,
+                             {"all_reduce", name, elements, input, output, types, accumulate}));
+    return InPieces(elements, kMaxElementBytes, [&](int64_t begin, int64_t count) -> Status {
+      const int64_t term_bytes = SizeOf(types.terms);
+      const Range sums = {begin * SizeOf(types.sum), count * SizeOf(types.sum)};
+      ZG_RETURN_IF_ERROR(Fetch(input, {begin * term_bytes, count * term_bytes}, kInputStage));
+      if (accumulate) ZG_RETURN_IF_ERROR(Fetch(output, sums, kOutputStage));
+      ZG_RETURN_IF_ERROR(device_.Synchronize());
+      ZG_RETURN_IF_ERROR(
+          host_.AllReduce(name, kInputStage, kOutputStage, count, types, accumulate));
+      return Store(sums, output);
+    });
+  }
+
+  Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
+                  int64_t part_bytes) override {
+    ZG_RETURN_IF_ERROR(
+        Start(CollectiveKind::kAllToAll, {"all_to_all", name, part_bytes, input, output}));
+    return InPieces(part_bytes, size(), [&](int64_t begin, int64_t bytes) -> Status {
+      ZG_RETURN_IF_ERROR(FetchParts(input, part_bytes, {begin, bytes}));
+      ZG_RETURN_IF_ERROR(device_.Synchronize());
+      ZG_RETURN_IF_ERROR(host_.AllToAll(name, kInputStage, kOutputStage, bytes));
+      return StoreParts({begin, bytes}, part_bytes, output);
+    });
+  }
+
+  Status Barrier(std::string_view name) override { return host_.Barrier(name); }
+  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
+                                              const std::string& mine) override {
+    return host_.Exchange(name, mine);
+  }
+  void Abort(const Status& status) override { host_.Abort(status); }
+  int64_t peer_resident_bytes() const override { return host_.peer_resident_bytes(); }
+
+ private:
+  struct Range {  // of an operand
+    int64_t begin = 0;
+    int64_t bytes = 0;
+  };
+
+  Status Start(CollectiveKind kind, const CollectiveCall& call) {
+    if (arena_ == nullptr) {
+      return FailedPrecondition("{} '{}' on rank {}: there is no arena; call AllocateArena first",
+                                call.operation, call.name, rank());
+    }
+    ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank(), size(), arena_bytes_));
+    const bool is_reduction =
+        kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
+    CountTraffic(kind, is_reduction ? BytesSent(kind, call.count, call.types, size())
+                                    : BytesSent(kind, call.count * size(), 1, size()));
+    return Status::Ok();
+  }
+
+  // Calls `piece(begin, count)` for pieces of [0, total) that fit into a stage with `bytes_each`
+  // bytes for each unit; once for nothing, so that the ranks compare their calls all the same.
+  template <typename Piece>
+  static Status InPieces(int64_t total, int64_t bytes_each, const Piece& piece) {
+    const int64_t max_count = kStageBytes / bytes_each / 64 * 64;
+    int64_t begin = 0;
+    do {
+      const int64_t count = std::min(max_count, total - begin);
+      ZG_RETURN_IF_ERROR(piece(begin, count));
+      begin += count;
+    } while (begin < total);
+    return Status::Ok();
+  }
+
+  std::byte* InArena(ArenaOperand operand, int64_t offset) const {
+    return arena_.get() + operand.OffsetOn(rank()) + offset;
+  }
+  std::byte* InStage(ArenaOperand stage, int64_t offset = 0) const {
+    return stages_.get() + stage.offset + offset;
+  }
+
+  Status Fetch(ArenaOperand operand, Range range, ArenaOperand stage) {
+    return device_.CopyOut(InStage(stage), InArena(operand, range.begin), range.bytes);
+  }
+  Status Store(Range range, ArenaOperand operand) {
+    return device_.CopyIn(InArena(operand, range.begin), InStage(kOutputStage), range.bytes);
+  }
+
+  // The same range of every rank's part of an operand, side by side in the stage.
+  Status FetchParts(ArenaOperand operand, int64_t part_bytes, Range range) {
+    for (int part = 0; part < size(); ++part) {
+      ZG_RETURN_IF_ERROR(device_.CopyOut(InStage(kInputStage, part * range.bytes),
+                                         InArena(operand, part * part_bytes + range.begin),
+                                         range.bytes));
+    }
+    return Status::Ok();
+  }
+  Status StoreParts(Range range, int64_t part_bytes, ArenaOperand operand) {
+    for (int part = 0; part < size(); ++part) {
+      ZG_RETURN_IF_ERROR(device_.CopyIn(InArena(operand, part * part_bytes + range.begin),
+                                        InStage(kOutputStage, part * range.bytes), range.bytes));
+    }
+    return Status::Ok();
+  }
+
+  Device& device_;
+  Communicator& host_;
+  DeviceBytes stages_;
+  DeviceBytes arena_;
+  int64_t arena_bytes_ = 0;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Communicator>> MakeHostStagedCommunicator(Device* device,
+                                                                   Communicator* host) {
+  auto communicator = std::make_unique<HostStagedCommunicator>(device, host);
+  ZG_RETURN_IF_ERROR(communicator->Prepare());
+  return std::unique_ptr<Communicator>(std::move(communicator));
+}
+
+}  // namespace zg

@@ -1,0 +1,28 @@
+// Ranks on GPUs, one each, over NCCL. Collectives are queued with the kernels. Sums keep the order
+// of all other transports (ordered_collectives.h), unless NCCL's own are asked for.
+//
+// In a build without NCCL the function is an error that says so (no_nccl.cc).
+#pragma once
+
+#include <memory>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/device/device.h"
+
+namespace zg {
+
+struct NcclOptions {
+  double timeout_s = 0;  // without any progress of the queue
+  // NCCL's own reductions, where it has them: faster, but the bits depend on the number of ranks
+  // and on how NCCL goes about it. Sums that go on from an accumulator, and sums of 16-bit terms in
+  // f32, stay as they are.
+  bool own_sums = false;
+};
+
+// `control` carries what is not on the device; it and the device outlive the result. Every rank
+// must call this. Errors, on all ranks: two ranks on one GPU; what NCCL says.
+StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(Device* device, Communicator* control,
+                                                             const NcclOptions& options);
+
+}  // namespace zg

@@ -1,0 +1,13 @@
+#include "framework/comm/nccl.h"
+
+namespace zg {
+
+StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(Device* /*device*/,
+                                                             Communicator* /*control*/,
+                                                             const NcclOptions& /*options*/) {
+  return FailedPrecondition(
+      "--gpu-collectives nccl: this program was built without NCCL: there was no libnccl in the "
+      "CUDA toolkit; build it where there is one, or use --gpu-collectives host");
+}
+
+}  // namespace zg

@@ -1,0 +1,94 @@
+// OrderedCollectives: the collectives of ranks on devices, put together from messages on their
+// queues. A sum over ranks is an all-to-all of the parts, chunk by chunk, each folded by its owner
+// in rank order: the bits of every other transport. Needs room in the arena for a chunk of every
+// peer.
+//
+// How messages travel and how a device folds is left to the derived classes. Nothing here waits.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/comm/collective_call.h"
+#include "framework/comm/communicator.h"
+#include "framework/comm/fold_element.h"
+#include "framework/device/device.h"
+
+namespace zg {
+
+class OrderedCollectives : public Communicator {
+ public:
+  int rank() const final { return control_.rank(); }
+  int size() const final { return control_.size(); }
+  Device& device() const final { return device_; }
+  bool can_be_recorded() const override { return true; }
+  int64_t workspace_bytes() const final { return (size() - 1) * chunk_bytes_; }
+
+  StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) final;
+  Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
+                       int64_t elements, ReductionTypes types, bool accumulate) final;
+  Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
+                   int64_t part_bytes) final;
+  Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
+                   ReductionTypes types, bool accumulate) final;
+  Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
+                  int64_t part_bytes) final;
+
+  // The control plane is another communicator's.
+  Status Barrier(std::string_view name) final { return control_.Barrier(name); }
+  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
+                                              const std::string& mine) final {
+    return control_.Exchange(name, mine);
+  }
+  void Abort(const Status& status) final { control_.Abort(status); }
+
+ protected:
+  // Both outlive this. `max_chunk_bytes` is of one peer.
+  OrderedCollectives(Device* device, Communicator* control, int64_t max_chunk_bytes);
+
+  struct Message {
+    std::byte* data = nullptr;
+    int64_t bytes = 0;
+    int peer = 0;
+  };
+  // Queue: all of these together; the sum of a part; equal parts of all ranks side by side.
+  virtual Status SendAndReceive(const std::vector<Message>& sent,
+                                const std::vector<Message>& received) = 0;
+  virtual Status Fold(ReductionTypes types, const FoldInputs& inputs, int64_t elements,
+                      std::byte* output) = 0;
+  virtual Status GatherEqualParts(const std::byte* own, int64_t part_bytes, std::byte* output) = 0;
+
+  // The transport's own sums, in an order of its own, where it is asked for them and has them.
+  virtual bool HasOwnSums(ReductionTypes /*types*/, bool /*accumulate*/) const { return false; }
+  virtual Status OwnReduceScatter(const std::byte* input, std::byte* output, int64_t elements,
+                                  DType dtype);
+  virtual Status OwnAllReduce(const std::byte* input, std::byte* output, int64_t elements,
+                              DType dtype);
+
+  // The collective `name` is queued with all that belongs to it.
+  virtual Status Queued(std::string_view operation, std::string_view name) = 0;
+
+  Communicator& control() const { return control_; }
+
+ private:
+  // Parts [begin(r), begin(r + 1)) of `total` bytes, `part` each except for the last ones.
+  struct Parts;
+
+  Status Start(CollectiveKind kind, const CollectiveCall& call);
+  Status FoldParts(std::byte* input, const Parts& parts, ReductionTypes types, bool accumulate,
+                   std::byte* output);
+  Status GatherParts(std::byte* own, const Parts& parts, std::byte* output);
+  std::byte* At(ArenaOperand operand) const { return arena_.get() + operand.OffsetOn(rank()); }
+
+  Device& device_;
+  Communicator& control_;
+  const int64_t chunk_bytes_;
+  DeviceBytes arena_;
+  int64_t arena_bytes_ = 0;
+  int64_t workspace_offset_ = 0;
+  std::vector<Message> sent_;
+  std::vector<Message> received_;
+};
+
+}  // namespace zg

@@ -1,0 +1,207 @@
+#include "framework/device/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "framework/device/cuda/cuda_status.h"
+#include "framework/device/cuda_support.h"
+
+namespace zg {
+namespace {
+
+class CudaEvent : public DeviceEvent {
+ public:
+  CudaEvent(cudaEvent_t event, cudaStream_t stream) : event_(event), stream_(stream) {}
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+
+  Status Record() override { return CudaStatus(cudaEventRecord(event_, stream_), "event record"); }
+  StatusOr<bool> IsDone() override {
+    const cudaError_t code = cudaEventQuery(event_);
+    if (code == cudaErrorNotReady) return false;
+    ZG_RETURN_IF_ERROR(CudaStatus(code, "queued work"));
+    return true;
+  }
+  Status Wait() override { return CudaStatus(cudaEventSynchronize(event_), "queued work"); }
+
+ private:
+  const cudaEvent_t event_;
+  const cudaStream_t stream_;
+};
+
+class CudaGraph : public RecordedWork {
+ public:
+  CudaGraph(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream) {}
+  ~CudaGraph() override { cudaGraphExecDestroy(graph_); }
+
+  Status Replay() override { return CudaStatus(cudaGraphLaunch(graph_, stream_), "graph launch"); }
+
+ private:
+  const cudaGraphExec_t graph_;
+  const cudaStream_t stream_;
+};
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(int index, std::string name) : index_(index), name_(std::move(name)) {}
+  ~CudaDevice() override {
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+
+  Status Open() {
+    ZG_RETURN_IF_ERROR(Use());
+    ZG_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    ZG_ASSIGN_OR_RETURN(const MemoryInfo memory_info, ReadMemoryInfo());
+    free_bytes_at_open_ = memory_info.free_bytes;
+    return Status::Ok();
+  }
+
+  std::string name() const override { return name_; }
+  void* stream() const override { return stream_; }
+
+  StatusOr<DeviceBytes> Allocate(int64_t bytes) override {
+    ZG_RETURN_IF_ERROR(Use());
+    ZG_ASSIGN_OR_RETURN(const MemoryInfo memory_info, ReadMemoryInfo());
+    void* data = nullptr;
+    const cudaError_t code = cudaMalloc(&data, bytes == 0 ? 1 : bytes);
+    if (code == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // it is reported here, and by nobody after
+      return CudaOutOfMemory(name_, bytes, memory_info.free_bytes, memory_info.total_bytes);
+    }
+    ZG_RETURN_IF_ERROR(CudaStatus(code, "cudaMalloc"));
+    allocated_bytes_ += bytes;
+    DeviceBytes memory(static_cast<std::byte*>(data), [this, bytes](std::byte* data) {
+      cudaFree(data);
+      allocated_bytes_ -= bytes;
+    });
+    ZG_RETURN_IF_ERROR(Zero(data, bytes));
+    return memory;
+  }
+
+  StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override {
+    ZG_RETURN_IF_ERROR(Use());
+    void* data = nullptr;
+    ZG_RETURN_IF_CUDA_ERROR(cudaMallocHost(&data, bytes == 0 ? 1 : bytes));
+    return DeviceBytes(static_cast<std::byte*>(data), [](std::byte* data) { cudaFreeHost(data); });
+  }
+
+  StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) override {
+    ZG_RETURN_IF_ERROR(Use());
+    ZG_RETURN_IF_CUDA_ERROR(cudaHostRegister(host, bytes, cudaHostRegisterDefault));
+    return DeviceBytes(host, [](std::byte* host) { cudaHostUnregister(host); });
+  }
+
+  // Of all programs on this GPU: what others take meanwhile counts too.
+  StatusOr<DeviceMemoryUse> MemoryUse() override {
+    ZG_RETURN_IF_ERROR(Use());
+    ZG_ASSIGN_OR_RETURN(const MemoryInfo now, ReadMemoryInfo());
+    return DeviceMemoryUse{now.free_bytes, free_bytes_at_open_ - now.free_bytes - allocated_bytes_};
+  }
+
+  Status CopyIn(void* to_device, const void* from_host, int64_t bytes) override {
+    return CopyAsync(to_device, from_host, bytes, cudaMemcpyHostToDevice);
+  }
+  Status CopyOut(void* to_host, const void* from_device, int64_t bytes) override {
+    return CopyAsync(to_host, from_device, bytes, cudaMemcpyDeviceToHost);
+  }
+  Status Copy(void* to, const void* from, int64_t bytes) override {
+    return CopyAsync(to, from, bytes, cudaMemcpyDeviceToDevice);
+  }
+  Status Copy(const CopiedRows& rows) override {
+    if (rows.bytes == 0 || rows.count == 0) return Status::Ok();
+    ZG_RETURN_IF_CUDA_ERROR(cudaMemcpy2DAsync(rows.to, rows.to_stride, rows.from, rows.from_stride,
+                                              rows.bytes, rows.count, cudaMemcpyDeviceToDevice,
+                                              stream_));
+    return Status::Ok();
+  }
+  Status Zero(void* memory, int64_t bytes) override {
+    if (bytes == 0) return Status::Ok();
+    ZG_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory, 0, bytes, stream_));
+    return Status::Ok();
+  }
+
+  Status Synchronize() override {
+    return CudaStatus(cudaStreamSynchronize(stream_), "queued work").WithContext(name_);
+  }
+
+  StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent() override {
+    ZG_RETURN_IF_ERROR(Use());
+    cudaEvent_t event = nullptr;
+    ZG_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return std::unique_ptr<DeviceEvent>(new CudaEvent(event, stream_));
+  }
+
+  // Relaxed: NCCL launches from a thread of its own.
+  Status BeginRecording() override {
+    ZG_RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+    return Status::Ok();
+  }
+  StatusOr<std::unique_ptr<RecordedWork>> EndRecording() override {
+    cudaGraph_t graph = nullptr;
+    ZG_RETURN_IF_CUDA_ERROR(cudaStreamEndCapture(stream_, &graph));
+    cudaGraphExec_t executable = nullptr;
+    const cudaError_t code = cudaGraphInstantiate(&executable, graph, 0);
+    cudaGraphDestroy(graph);
+    ZG_RETURN_IF_ERROR(CudaStatus(code, "cudaGraphInstantiate"));
+    return std::unique_ptr<RecordedWork>(new CudaGraph(executable, stream_));
+  }
+
+ private:
+  struct MemoryInfo {
+    int64_t free_bytes = 0;
+    int64_t total_bytes = 0;
+  };
+  static StatusOr<MemoryInfo> ReadMemoryInfo() {
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    ZG_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
+    return MemoryInfo{static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+  }
+
+  // The device is a setting of the calling thread; ranks may be threads.
+  Status Use() const { return CudaStatus(cudaSetDevice(index_), "cudaSetDevice"); }
+
+  Status CopyAsync(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
+    if (bytes == 0) return Status::Ok();
+    ZG_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to, from, bytes, kind, stream_));
+    return Status::Ok();
+  }
+
+  const int index_;
+  const std::string name_;
+  cudaStream_t stream_ = nullptr;
+  int64_t free_bytes_at_open_ = 0;
+  int64_t allocated_bytes_ = 0;
+};
+
+}  // namespace
+
+StatusOr<int> NumCudaDevices() {
+  CudaProbe probe;
+  cudaRuntimeGetVersion(&probe.runtime_version);
+  cudaDriverGetVersion(&probe.driver_version);
+  const cudaError_t code = cudaGetDeviceCount(&probe.num_devices);
+  if (code != cudaSuccess) {
+    probe.num_devices = 0;
+    probe.error = cudaGetErrorString(code);
+  }
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible != nullptr) probe.visible_devices = visible;
+  ZG_RETURN_IF_ERROR(CheckCudaProbe(probe));
+  return probe.num_devices;
+}
+
+StatusOr<std::unique_ptr<Device>> OpenCudaDevice(int index) {
+  ZG_ASSIGN_OR_RETURN(const int num_devices, NumCudaDevices());
+  ZG_RETURN_IF_ERROR(CheckCudaIndex(index, num_devices));
+  cudaDeviceProp properties;
+  ZG_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, index));
+  std::string name = fmt::format("cuda:{} ({})", index, properties.name);
+  ZG_RETURN_IF_ERROR(CheckCudaCapability(name, properties.major, properties.minor));
+  auto device = std::make_unique<CudaDevice>(index, std::move(name));
+  ZG_RETURN_IF_ERROR(device->Open());
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+}  // namespace zg

@@ -1,0 +1,41 @@
+// What stands between a job and its GPUs, in words. Nothing here needs CUDA, so that every message
+// is tested where there is none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+// What the CUDA runtime found. Versions are as it gives them: 13000 is 13.0.
+struct CudaProbe {
+  int runtime_version = 0;
+  int driver_version = 0;  // the newest that the driver supports; 0: there is no driver
+  int num_devices = 0;
+  std::string error;              // of counting the devices; empty when that went well
+  std::string visible_devices{};  // CUDA_VISIBLE_DEVICES
+};
+
+// Ok when there is a GPU, else why there is none.
+Status CheckCudaProbe(const CudaProbe& probe);
+
+// GPU `index` must be one of `num_devices`.
+Status CheckCudaIndex(int index, int num_devices);
+
+// The kernels are made for compute capability 8.0 and up.
+Status CheckCudaCapability(const std::string& device, int major, int minor);
+
+// The error when `bytes` do not fit into what is free of `total_bytes`.
+Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_bytes,
+                       int64_t total_bytes);
+
+// NCCL needs a GPU for each rank; `gpu_by_rank` names theirs.
+Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank);
+
+// The ranks of a host take its GPUs in turn.
+int GpuOfRank(int local_rank, int num_devices);
+
+}  // namespace zg

@@ -1,0 +1,102 @@
+// Device: where a rank computes: memory that its kernels work on, and the queue in front of it.
+// Work is done in the order in which it is queued; on the host it is done when the call returns.
+//
+//   ZG_ASSIGN_OR_RETURN(DeviceBytes memory, device.Allocate(bytes));
+//   ZG_RETURN_IF_ERROR(device.CopyIn(memory.get(), values, bytes));
+//   ZG_RETURN_IF_ERROR(device.Synchronize());  // `values` may change from here on
+//
+// Used by one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+// Memory that is given back with this object.
+using DeviceBytes = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
+
+// A moment in the queue.
+class DeviceEvent {
+ public:
+  virtual ~DeviceEvent() = default;
+  virtual Status Record() = 0;          // after what is queued now
+  virtual StatusOr<bool> IsDone() = 0;  // true as well before it is recorded
+  virtual Status Wait() = 0;            // until it is done
+};
+
+// Queued work that was recorded once and can be queued again as a whole.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  virtual Status Replay() = 0;
+};
+
+// `count` rows of `bytes` each, at regular distances.
+struct CopiedRows {
+  std::byte* to = nullptr;
+  int64_t to_stride = 0;
+  const std::byte* from = nullptr;
+  int64_t from_stride = 0;
+  int64_t bytes = 0;
+  int64_t count = 0;
+};
+
+struct DeviceMemoryUse {
+  int64_t free_bytes = 0;  // for all programs on the device together
+  // Taken since the device was opened, but not given out by Allocate: by libraries, for the code of
+  // kernels, for recorded work.
+  int64_t library_bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H200)"
+  // Whether its memory is the host's and its work is done at once. Then there is no queue.
+  bool is_host() const { return stream() == nullptr; }
+  virtual void* stream() const = 0;  // KernelArguments::stream; null on the host
+
+  // Zeroed, aligned to 256 bytes (on the host to 4096). Error: too little memory, by how much.
+  virtual StatusOr<DeviceBytes> Allocate(int64_t bytes) = 0;
+  // Host memory that the device reads and writes by itself: copies from and to any other may wait
+  // for the queue. Not zeroed.
+  virtual StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) = 0;
+  // Makes memory of the host so, until the result is destroyed.
+  virtual StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) = 0;
+  // On the host nothing is known: all is free.
+  virtual StatusOr<DeviceMemoryUse> MemoryUse() = 0;
+
+  // Queued: the host's memory must stay as it is until the queue has come past.
+  virtual Status CopyIn(void* to_device, const void* from_host, int64_t bytes) = 0;
+  virtual Status CopyOut(void* to_host, const void* from_device, int64_t bytes) = 0;
+  // Queued, within the device. The ranges do not overlap.
+  virtual Status Copy(void* to, const void* from, int64_t bytes) = 0;
+  virtual Status Copy(const CopiedRows& rows) = 0;
+  virtual Status Zero(void* memory, int64_t bytes) = 0;
+
+  virtual Status Synchronize() = 0;  // waits until the queue is empty
+  virtual StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent() = 0;
+
+  // Between the two, work is recorded instead of done. Nothing may wait for the queue there.
+  virtual Status BeginRecording() = 0;
+  virtual StatusOr<std::unique_ptr<RecordedWork>> EndRecording() = 0;
+
+  // Memory of this device as the host can read it now: itself on the host, else a copy in
+  // `scratch`.
+  StatusOr<const std::byte*> Read(const std::byte* memory, int64_t bytes,
+                                  std::vector<std::byte>* scratch);
+  // Writes host memory that may change right after.
+  Status Write(void* to_device, const void* from_host, int64_t bytes);
+};
+
+Device& CpuDevice();
+
+}  // namespace zg

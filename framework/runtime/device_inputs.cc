@@ -1,0 +1,44 @@
+#include "framework/runtime/device_inputs.h"
+
+#include <cstring>
+#include <utility>
+
+namespace zg {
+
+StatusOr<std::unique_ptr<DeviceInputs>> DeviceInputs::Create(
+    Device* device, const std::vector<int64_t>& input_bytes) {
+  std::unique_ptr<DeviceInputs> inputs(new DeviceInputs(device, input_bytes));
+  ZG_ASSIGN_OR_RETURN(inputs->device_context_, device->Allocate(sizeof(StepContext)));
+  for (Set& set : inputs->sets_) {
+    ZG_ASSIGN_OR_RETURN(set.context, device->AllocatePinned(sizeof(StepContext)));
+    for (const int64_t bytes : input_bytes) {
+      ZG_ASSIGN_OR_RETURN(DeviceBytes input, device->AllocatePinned(bytes));
+      set.inputs.push_back(std::move(input));
+    }
+    ZG_ASSIGN_OR_RETURN(set.is_read, device->MakeEvent());
+  }
+  return inputs;
+}
+
+Status DeviceInputs::Begin(const StepContext& context) {
+  set_ = (set_ + 1) % kNumSets;
+  ZG_RETURN_IF_ERROR(sets_[set_].is_read->Wait());
+  std::memcpy(sets_[set_].context.get(), &context, sizeof(context));
+  return Status::Ok();
+}
+
+void DeviceInputs::Fill(int input, const void* data) {
+  std::memcpy(sets_[set_].inputs[input].get(), data, input_bytes_[input]);
+}
+
+Status DeviceInputs::QueueContext() {
+  return device_.CopyIn(device_context_.get(), sets_[set_].context.get(), sizeof(StepContext));
+}
+
+Status DeviceInputs::QueueInput(int input, void* to_device) {
+  return device_.CopyIn(to_device, sets_[set_].inputs[input].get(), input_bytes_[input]);
+}
+
+Status DeviceInputs::End() { return sets_[set_].is_read->Record(); }
+
+}  // namespace zg

@@ -1,0 +1,58 @@
+// DeviceInputs: what a device reads from the host in each run of a program: the step context and
+// the inputs, in pinned memory. There are two sets, used in turn, so that the host prepares a run
+// while the device is still busy with the one before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/device/device.h"
+#include "framework/kernels/kernel.h"
+
+namespace zg {
+
+class DeviceInputs {
+ public:
+  static constexpr int kNumSets = 2;
+
+  static StatusOr<std::unique_ptr<DeviceInputs>> Create(Device* device,
+                                                        const std::vector<int64_t>& input_bytes);
+
+  // Turns to the next set: waits until the device has done the run that used it last.
+  Status Begin(const StepContext& context);
+  void Fill(int input, const void* data);
+  int set() const { return set_; }
+
+  // Queue copies from this set into the device's memory. They may be recorded: a set stays where it
+  // is.
+  Status QueueContext();
+  Status QueueInput(int input, void* to_device);
+
+  // After the run is queued.
+  Status End();
+
+  const StepContext* device_context() const {
+    return reinterpret_cast<const StepContext*>(device_context_.get());
+  }
+
+ private:
+  struct Set {
+    DeviceBytes context;
+    std::vector<DeviceBytes> inputs;
+    std::unique_ptr<DeviceEvent> is_read;
+  };
+
+  DeviceInputs(Device* device, std::vector<int64_t> input_bytes)
+      : device_(*device), input_bytes_(std::move(input_bytes)) {}
+
+  Device& device_;
+  const std::vector<int64_t> input_bytes_;
+  DeviceBytes device_context_;
+  Set sets_[kNumSets];
+  int set_ = 0;
+};
+
+}  // namespace zg

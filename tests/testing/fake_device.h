@@ -1,0 +1,80 @@
+// FakeDevice: a device on a machine that has none, to hold what runs on it against the CPU's bits.
+// It is as unlike the host as a device can be:
+// - its addresses cannot be read or written: touching one is a crash;
+// - nothing that is queued happens before somebody waits for it;
+// - its kernels (the CPU's, FakeDeviceKernels) see the step's context only where it was copied to.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "framework/device/device.h"
+#include "framework/kernels/kernel.h"
+
+namespace zg::testing {
+
+class FakeDevice : public Device {
+ public:
+  struct Counters {
+    int64_t copies_in = 0;
+    int64_t copies_out = 0;
+    int64_t kernels = 0;
+    int64_t waits = 0;
+    int64_t recordings = 0;
+    int64_t replays = 0;
+  };
+  const Counters& counters() const { return counters_; }
+
+  std::string name() const override { return "fake"; }
+  void* stream() const override { return const_cast<FakeDevice*>(this); }
+  StatusOr<DeviceBytes> Allocate(int64_t bytes) override;
+  StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override;
+  StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) override;
+  StatusOr<DeviceMemoryUse> MemoryUse() override { return use_; }
+  // What MemoryUse says, and more than it says is free cannot be allocated.
+  void set_memory_use(const DeviceMemoryUse& use) { use_ = use; }
+  Status CopyIn(void* to_device, const void* from_host, int64_t bytes) override;
+  Status CopyOut(void* to_host, const void* from_device, int64_t bytes) override;
+  Status Copy(void* to, const void* from, int64_t bytes) override;
+  Status Copy(const CopiedRows& rows) override;
+  Status Zero(void* memory, int64_t bytes) override;
+  Status Synchronize() override;
+  StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent() override;
+  Status BeginRecording() override;
+  StatusOr<std::unique_ptr<RecordedWork>> EndRecording() override;
+
+  using Work = std::function<void()>;
+  Status QueueKernel(Work work);
+  // Where the bytes at a device address really are.
+  std::byte* Behind(const void* address) const;
+
+ private:
+  class Event;
+  class Recording;
+
+  struct Block {
+    std::byte* address = nullptr;  // of the device
+    int64_t bytes = 0;
+    std::byte* behind = nullptr;
+  };
+
+  Status Queue(Work work);
+  Status WaitUntil(int64_t num_done);
+
+  std::vector<Block> blocks_;
+  std::vector<Work> queue_;
+  size_t next_ = 0;       // of the queue
+  int64_t num_done_ = 0;  // of all that was ever queued
+  int64_t num_queued_ = 0;
+  bool is_recording_ = false;
+  std::vector<Work> recording_;
+  DeviceMemoryUse use_ = {std::numeric_limits<int64_t>::max(), 0};
+  Counters counters_;
+};
+
+// The CPU's kernels, made to run on fake devices.
+const KernelRegistry& FakeDeviceKernels();
+
+}  // namespace zg::testing

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# bundle_test.sh BUNDLE PROGRAM: a bundled program runs from another directory, in an empty
+# environment, with its own Open MPI; it is small, and leaves CUDA and the C library to the host.
+set -uo pipefail
+bundle_tool=$PWD/$1
+program=$PWD/$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+fail() {
+  echo "bundle_test: $*" >&2
+  failed=1
+}
+
+"$bundle_tool" -o "$work/bundle" "$program" >"$work/out" || fail "bundle.sh failed"
+for library in libmpi libfmt libstdc++; do
+  compgen -G "$work/bundle/lib/$library.so*" >/dev/null || fail "$library is missing"
+done
+for library in libc libcuda libcudart libcublas libcublasLt libnccl; do
+  compgen -G "$work/bundle/lib/$library.so*" >/dev/null && fail "$library belongs to the host"
+done
+megabytes=$(du -sm "$work/bundle" | cut -f 1)
+((megabytes < 100)) || fail "it has $megabytes MB"
+
+mkdir "$work/moved" "$work/elsewhere"
+mv "$work/bundle" "$work/moved/here"
+name=$(basename "$program")
+(cd "$work/elsewhere" && env -i PATH=/usr/bin:/bin HOME="$work" TMPDIR="$work" \
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0 \
+  "$work/moved/here/$name" --ranks 2 --zero 3 --steps 2 >"$work/out") || fail "it does not run: $(cat "$work/out")"
+grep -q "all_gather" "$work/out" || fail "the ranks did not talk"
+
+"$bundle_tool" -o "$work/none" "$work/no_such_program" 2>"$work/err" && fail "no program: not an error"
+grep -q "there is no program" "$work/err" || fail "no program: got $(cat "$work/err")"
+mkdir "$work/used"
+touch "$work/used/something"
+"$bundle_tool" -o "$work/used" "$program" 2>"$work/err" && fail "a used directory: not an error"
+grep -q "is no bundle; expected a new or empty directory" "$work/err" || fail "a used directory: got $(cat "$work/err")"
+[[ -e $work/used/something ]] || fail "it removed what is not its own"
+exit $failed

@@ -1,0 +1,212 @@
+// A trainer whose arena is on a device ends with the bits of one on the host: at every stage and
+// number of ranks, recorded or not, through checkpoints, and in its errors.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "framework/comm/host_staged.h"
+#include "framework/comm/in_process.h"
+#include "framework/nn/nn.h"
+#include "framework/ops/register_all_ops.h"
+#include "models/gpt/model.h"
+#include "tests/testing/fake_device.h"
+#include "tests/zero/expect_run.h"
+#include "tests/zero/training.h"
+#include "zero/trainer.h"
+
+namespace zg::testing {
+namespace {
+
+StatusOr<DeviceRank> OnFakeDevice(Communicator& host) {
+  DeviceRank rank;
+  rank.device = std::make_unique<FakeDevice>();
+  ZG_ASSIGN_OR_RETURN(rank.communicator, MakeHostStagedCommunicator(rank.device.get(), &host));
+  return rank;
+}
+
+RunConfig OnDevice(RunConfig config) {
+  config.connect_device = OnFakeDevice;
+  config.kernels = &FakeDeviceKernels();
+  return config;
+}
+
+class DeviceTest : public ::testing::TestWithParam<std::tuple<TestModel, DType>> {
+ protected:
+  static RunConfig Config() {
+    RunConfig config;
+    std::tie(config.model, config.dtype) = GetParam();
+    config.micro_batches = 12;
+    return config;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Models, DeviceTest,
+                         ::testing::Values(std::tuple(TestModel::kMlp, DType::kF32),
+                                           std::tuple(TestModel::kClassifier, DType::kF32),
+                                           std::tuple(TestModel::kGpt, DType::kF32),
+                                           std::tuple(TestModel::kGpt, DType::kBF16),
+                                           std::tuple(TestModel::kGpt, DType::kF16)));
+
+TEST_P(DeviceTest, SameBitsAsTheHostAtEveryStageAndNumberOfRanks) {
+  RunConfig config = Config();
+  const RunResult expected = TrainOrDie(config);
+  for (int ranks : {1, 2, 3, 4}) {
+    for (int stage : {0, 1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{} ranks, stage {}", ranks, stage));
+      config.ranks = ranks;
+      config.stage = stage;
+      const RunResult result = TrainOrDie(OnDevice(config));
+      ExpectSameBits(expected, result);
+      ExpectPlanIsMeasured(result, config.steps);
+    }
+  }
+}
+
+TEST_P(DeviceTest, ClippedAndSummedOncePerStep) {
+  RunConfig config = Config();
+  config.ranks = 2;
+  config.stage = 2;
+  config.max_grad_norm = 0.1;
+  config.reduce_every = nn::ReduceEvery::kStep;
+  const RunResult expected = TrainOrDie(config);
+  const RunResult result = TrainOrDie(OnDevice(config));
+  ExpectSameBits(expected, result);
+  EXPECT_EQ(expected.eval_loss, result.eval_loss);
+}
+
+TEST_P(DeviceTest, RecordedStepsAreTheSame) {
+  RunConfig config = Config();
+  config.micro_batches = 3;  // all with the sets of inputs in turn, the first and the others
+  config.steps = 6;
+  const RunResult expected = TrainOrDie(config);
+  config.record = true;
+  const RunResult result = TrainOrDie(OnDevice(config));
+  ExpectSameBits(expected, result);
+  ExpectPlanIsMeasured(result, config.steps);
+}
+
+// The bytes of every file of the only checkpoint in a directory, by name.
+std::map<std::string, std::string> FilesOf(const std::string& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    files[entry.path().filename()] = std::string(std::istreambuf_iterator<char>(file), {});
+  }
+  return files;
+}
+
+TEST_P(DeviceTest, CheckpointsGoBetweenDeviceAndHost) {
+  const std::string root = ::testing::TempDir() + "device_checkpoints";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root);
+  RunConfig config = Config();
+  const RunResult expected = TrainOrDie(config);
+
+  config.steps = 2;
+  config.ranks = 3;
+  config.stage = 3;
+  config.save = root + "/of_host";
+  TrainOrDie(config);
+  config.save = root + "/of_device";
+  TrainOrDie(OnDevice(config));
+  EXPECT_EQ(FilesOf(root + "/of_host"), FilesOf(root + "/of_device"));
+
+  config.steps = 3;
+  config.ranks = 2;
+  config.stage = 1;
+  config.save = "";
+  for (const char* saved : {"/of_host", "/of_device"}) {
+    config.resume = root + saved;
+    for (const RunResult& result : {TrainOrDie(config), TrainOrDie(OnDevice(config))}) {
+      EXPECT_EQ(result.losses.back(), expected.losses.back());
+      EXPECT_EQ(result.param_sha256, expected.param_sha256);
+      EXPECT_EQ(result.optimizer_sha256, expected.optimizer_sha256);
+    }
+  }
+}
+
+// A small GPT on one fake device.
+struct FakeGpt {
+  InProcessGroup group{1};
+  FakeDevice device;
+  std::unique_ptr<Communicator> communicator;
+  models::Gpt model{{.layers = 1, .heads = 2, .channels = 16, .context = 8, .vocabulary = 11}};
+  nn::Graph graph{"gpt", 1};
+  std::unique_ptr<zero::Trainer> trainer;
+  std::vector<int64_t> x = std::vector<int64_t>(2 * 8, 3);
+  std::vector<int64_t> y = std::vector<int64_t>(2 * 8, 4);
+
+  Status Compile() {
+    RegisterAllOps();
+    ZG_ASSIGN_OR_RETURN(communicator, MakeHostStagedCommunicator(&device, &group.communicator(0)));
+    graph.train(optim::AdamW{}, [&](Inputs& in) {
+      return cross_entropy(model(in.i64("x", {2, 8})), in.i64("y", {2, 8}));
+    });
+    zero::TrainerOptions options;
+    options.kernels = &FakeDeviceKernels();
+    ZG_ASSIGN_OR_RETURN(trainer, zero::Trainer::Compile(graph, *communicator, options));
+    return Status::Ok();
+  }
+  Status Step() { return trainer->Step({{"x", x}, {"y", y}}).status(); }
+};
+
+TEST(DeviceErrors, BadTokenNamesStepOpAndModule) {
+  FakeGpt gpt;
+  ASSERT_TRUE(gpt.Compile().ok());
+  EXPECT_TRUE(gpt.Step().ok());
+  gpt.x[5] = 11;
+  EXPECT_THAT(gpt.Step().message(), ::testing::HasSubstr("step 2, embedding of token_embedding"));
+}
+
+TEST(DeviceErrors, AnInputThatWasNotSet) {
+  FakeGpt gpt;
+  ASSERT_TRUE(gpt.Compile().ok());
+  EXPECT_EQ(gpt.trainer->Step({{"x", gpt.x}}).status().message(), "input \"y\" was not set");
+}
+
+TEST(DeviceErrors, TooLittleMemorySaysWhichStageWouldFit) {
+  RunConfig config;
+  config.ranks = config.micro_batches = 2;
+  const int64_t arena_bytes = TrainOrDie(OnDevice(config)).predicted_peak;
+  config = OnDevice(config);
+  config.connect_device = [&](Communicator& host) -> StatusOr<DeviceRank> {
+    ZG_ASSIGN_OR_RETURN(DeviceRank rank, OnFakeDevice(host));
+    static_cast<FakeDevice&>(*rank.device).set_memory_use({arena_bytes - 1, 0});
+    return rank;
+  };
+  const std::string message = Train(config).status().message();
+  EXPECT_THAT(message, ::testing::HasSubstr(fmt::format("{} bytes do not fit", arena_bytes)));
+  EXPECT_THAT(message, ::testing::HasSubstr("hint: stage 1 needs about"));
+}
+
+// One wait at the end, and one for each set of inputs that is filled.
+TEST(DeviceSteps, TheHostWaitsOnceAStep) {
+  FakeGpt gpt;
+  ASSERT_TRUE(gpt.Compile().ok());
+  ASSERT_TRUE(gpt.Step().ok());
+  const FakeDevice::Counters before = gpt.device.counters();
+  ASSERT_TRUE(gpt.Step().ok());
+  const FakeDevice::Counters& after = gpt.device.counters();
+  EXPECT_EQ(after.waits - before.waits, 3);
+  EXPECT_EQ(after.copies_in - before.copies_in, 4);    // x, y; the context of both programs
+  EXPECT_EQ(after.copies_out - before.copies_out, 2);  // the loss, the fault
+}
+
+TEST(DeviceErrors, RecordingNeedsADevice) {
+  RunConfig config;
+  config.record = true;
+  EXPECT_EQ(Train(config).status().message(),
+            "graph test: its programs cannot be recorded (--cuda-graph): the host has no queue");
+  config.ranks = config.micro_batches = 2;
+  EXPECT_EQ(Train(OnDevice(config)).status().message(),
+            "graph test: its programs cannot be recorded (--cuda-graph): the collectives go "
+            "through the host");
+}
+
+}  // namespace
+}  // namespace zg::testing

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# bundle.sh [-o DIR] TARGET...: programs that run on another machine without Bazel, packages or this
+# source tree: for GPU hosts, which have a driver, CUDA (libcudart, libcublasLt, libnccl) and a glibc
+# at least as new as the one here.
+#
+#   tools/bundle.sh -o /tmp/zerograph //models/gpt //tests/gpu:stages_gpu_test
+#   scp -r /tmp/zerograph host: && ssh host zerograph/gpt --device cuda --ranks 2 --zero 2
+#
+# A target is a Bazel label of a cc_binary or cc_test, or the path of a program. DIR (bundle/ by
+# default) then has a launcher script per target beside the programs with their data, the shared
+# libraries and Open MPI.
+set -euo pipefail
+
+out=bundle
+if [[ ${1-} == -o ]]; then
+  out=${2:?"-o: got nothing, expected a directory"}
+  shift 2
+fi
+if (($# == 0)); then
+  sed -n '2,/^set -/{/^set -/!s/^# \{0,1\}//p}' "$0" >&2
+  exit 2
+fi
+if [[ -e $out && ! -e $out/.zerograph_bundle && -n $(ls -A "$out") ]]; then
+  echo "bundle.sh: $out: it is there and is no bundle; expected a new or empty directory" >&2
+  exit 2
+fi
+rm -rf "$out"
+mkdir -p "$out/lib" "$out/bin" "$out/programs"
+out=$(cd "$out" && pwd)
+touch "$out/.zerograph_bundle"
+
+# The host's own: what is tied to its kernel's C library, and to its driver.
+is_of_host() {
+  case $1 in
+    ld-linux* | libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so*) ;;
+    libutil.so* | libcuda.so* | libcudart.so* | libcublas*.so* | libnccl.so* | libcudnn*.so*) ;;
+    libnv*.so*) ;;
+    *) return 1 ;;
+  esac
+}
+
+add_libraries_of() {
+  local name path
+  while read -r name path; do
+    is_of_host "$name" && continue
+    if [[ $path == not ]]; then
+      echo "bundle.sh: $1: $name is not found on this machine" >&2
+      exit 1
+    fi
+    [[ -e $out/lib/$name ]] || cp -L "$path" "$out/lib/$name"
+  done < <(ldd "$1" | awk '$2 == "=>" { print $1, $3 }')
+}
+
+# Bazel's name of a target's file: //models/gpt and //models/gpt:gpt are models/gpt/gpt.
+file_of_label() {
+  local label=${1#//}
+  [[ $label == *:* ]] || label=$label:${label##*/}
+  echo "$(bazel info -c opt bazel-bin 2>/dev/null)/${label/://}"
+}
+
+add_program() {
+  local target=$1 program name inside
+  program=$target
+  if [[ $target == //* ]]; then
+    bazel build -c opt "$target" >&2
+    program=$(file_of_label "$target")
+  fi
+  if [[ ! -f $program || ! -x $program ]]; then
+    echo "bundle.sh: $target: there is no program $program" >&2
+    exit 1
+  fi
+  name=$(basename "$program")
+  if [[ -d $program.runfiles ]]; then
+    cp -rL "$program.runfiles" "$out/programs/$name"
+    inside=$(cd "$out/programs/$name" && find . -type f -name "$name" -perm -u+x -print -quit)
+  else
+    mkdir "$out/programs/$name"
+    cp -L "$program" "$out/programs/$name/"
+    inside=$name
+  fi
+  add_libraries_of "$program"
+  cat >"$out/$name" <<LAUNCHER
+#!/usr/bin/env bash
+# Runs $name with the libraries and the Open MPI beside it.
+here=\$(cd "\$(dirname "\$(readlink -f "\${BASH_SOURCE[0]}")")" && pwd)
+export PATH=\$here/bin:\$PATH
+export LD_LIBRARY_PATH=\$here/lib:\${CUDA_PATH:-/usr/local/cuda}/lib64\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
+export OPAL_PREFIX=\$here PMIX_INSTALL_PREFIX=\$here/pmix2
+exec "\$here/programs/$name/${inside#./}" "\$@"
+LAUNCHER
+  chmod +x "$out/$name"
+}
+
+# Open MPI finds its plugins below OPAL_PREFIX as it was installed below /usr. Those of special
+# networks are left out: they need drivers, and the host's libraries for them.
+add_open_mpi() {
+  local mpirun plugins plugin from
+  mpirun=$(command -v mpirun) || {
+    echo "bundle.sh: there is no mpirun; tools/setup.sh installs it" >&2
+    exit 1
+  }
+  cp -L "$mpirun" "$out/bin/mpirun"
+  cp -L "$(command -v orted)" "$out/bin/orted"
+  add_libraries_of "$mpirun"
+  plugins=$(ompi_info --path pkglibdir --parsable | sed -n 's/^path:pkglibdir://p' | head -n 1)
+  mkdir -p "$out/${plugins#/usr/}"
+  for plugin in "$plugins"/*.so; do
+    case $(basename "$plugin") in
+      *_ofi.so | *_ucx.so | *_psm*.so | *_openib.so | *_usnic.so | *_cm.so) continue ;;
+      mca_atomic_* | mca_memheap_* | mca_scoll_* | mca_spml_* | mca_sshmem_*) continue ;;
+    esac
+    cp -L "$plugin" "$out/${plugins#/usr/}/"
+    add_libraries_of "$plugin"
+  done
+  mkdir -p "$out/share"
+  cp -rL /usr/share/openmpi "$out/share/"
+  from=$(dirname "$plugins")/../../pmix2
+  if [[ -d $from ]]; then
+    mkdir -p "$out/pmix2/lib"
+    cp -rL "$from/share" "$out/pmix2/"
+    cp -rL "$from/lib/pmix" "$out/pmix2/lib/"
+    for plugin in "$out"/pmix2/lib/pmix/*.so; do add_libraries_of "$plugin"; done
+  fi
+}
+
+for target in "$@"; do add_program "$target"; done
+add_open_mpi
+du -sh "$out"
