@@ -1,0 +1,115 @@
+// The functions of cuBLASLt that the kernels call, which load the library at their first call.
+// Linked as usual it would cost every process, ranks on the CPU too, 200 MB and a sixth of a second
+// at its start. A function that is missing here is an error of the linker.
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+#include <string>
+
+namespace {
+
+struct Library {
+  void* handle = nullptr;
+  std::string problem;
+};
+
+const Library& CublasLt() {
+  static const Library* const library = [] {
+    const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+    auto* opened = new Library;
+    opened->handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (opened->handle == nullptr) {
+      opened->problem = "CUBLAS_STATUS_NOT_INITIALIZED: " + std::string(dlerror());
+    }
+    return opened;
+  }();
+  return *library;
+}
+
+template <typename Function>
+Function* Find(const char* name) {
+  void* const library = CublasLt().handle;
+  return library == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(library, name));
+}
+
+template <typename Function, typename... Arguments>
+cublasStatus_t Call(Function* function, Arguments... arguments) {
+  return function == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : function(arguments...);
+}
+
+}  // namespace
+
+#define ZG_CALL(name, ...)                                  \
+  static const auto function = Find<decltype(name)>(#name); \
+  return Call(function, __VA_ARGS__)
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { ZG_CALL(cublasLtCreate, handle); }
+
+const char* cublasLtGetStatusName(cublasStatus_t status) {
+  static const auto function = Find<decltype(cublasLtGetStatusName)>("cublasLtGetStatusName");
+  return function == nullptr ? CublasLt().problem.c_str() : function(status);
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                              const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
+                              const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,
+                              const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
+  ZG_CALL(cublasLtMatmul, handle, operation, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d,
+          d_layout, algorithm, workspace, workspace_bytes, stream);
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
+                                              cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* returned) {
+  ZG_CALL(cublasLtMatmulAlgoGetHeuristic, handle, operation, a, b, c, d, preference, requested,
+          results, returned);
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation,
+                                        cublasComputeType_t compute, cudaDataType_t scale) {
+  ZG_CALL(cublasLtMatmulDescCreate, operation, compute, scale);
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) {
+  ZG_CALL(cublasLtMatmulDescDestroy, operation);
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t bytes) {
+  ZG_CALL(cublasLtMatmulDescSetAttribute, operation, attribute, value, bytes);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  ZG_CALL(cublasLtMatmulPreferenceCreate, preference);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  ZG_CALL(cublasLtMatmulPreferenceDestroy, preference);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, size_t bytes) {
+  ZG_CALL(cublasLtMatmulPreferenceSetAttribute, preference, attribute, value, bytes);
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t stride) {
+  ZG_CALL(cublasLtMatrixLayoutCreate, layout, type, rows, columns, stride);
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  ZG_CALL(cublasLtMatrixLayoutDestroy, layout);
+}
+
+}  // extern "C"
