@@ -232,7 +232,7 @@ TEST(ConsolidateErrors, NameEveryTensor) {
     EXPECT_EQ(after.sha256, before.sha256);
 
     // Another rank's part.
-    ZG_ASSIGN_OR_RETURN(const OptimizerState mine, trainer.LocalOptimizerState());
+    ZG_ASSIGN_OR_RETURN(OptimizerState mine, trainer.LocalOptimizerState());
     ZG_ASSIGN_OR_RETURN(const TensorDigest state_before, trainer.DigestOptimizerState());
     OptimizerState none = mine;
     for (auto& [name, tensor] : none.tensors) {
