@@ -1,8 +1,15 @@
 #include "framework/kernels/kernel.h"
 
+#include <fmt/format.h>
+
 #include "framework/base/check.h"
 
 namespace zg {
+
+std::string Kernel::FaultText(const DeviceFault& fault) const {
+  return fmt::format("bad data in node {}: got {}, the limit is {}", fault.node, fault.got,
+                     fault.limit);
+}
 
 void KernelRegistry::Register(std::string op, KernelFactory factory) {
   const std::string name = op;

@@ -28,11 +28,25 @@ struct KernelSpec {
   std::vector<TensorType> outputs;  // local
 };
 
+// Bad data that a kernel met on a device which cannot return an error: the first of a step is kept.
+struct DeviceFault {
+  int32_t node = 0;      // KernelArguments::node of the kernel
+  int32_t happened = 0;  // 0: nothing is wrong
+  int64_t got = 0;
+  int64_t limit = 0;
+};
+
 struct KernelArguments {
   const void* const* inputs;  // 64-byte aligned unless the graph made a view at an odd offset
   void* const* outputs;
   void* workspace;  // workspace_bytes() bytes, 64-byte aligned, contents undefined
   const StepContext* step;
+  void* stream = nullptr;  // the device's queue (a cudaStream_t); null where kernels run at once
+  // The same context in device memory, read there, so that a captured step sees what changes;
+  // null on the CPU.
+  const StepContext* device_step = nullptr;
+  DeviceFault* fault = nullptr;  // device memory; null on the CPU, where Run() returns the error
+  int32_t node = 0;              // what this kernel writes into DeviceFault::node
 
   template <typename T>
   const T* input(int i) const {
@@ -50,6 +64,8 @@ class Kernel {
   virtual int64_t workspace_bytes() const { return 0; }
   // An error means bad data (a token id beyond the vocabulary, say) and ends the job.
   virtual Status Run(const KernelArguments& arguments) = 0;
+  // The same error for a fault that this kernel recorded on its device.
+  virtual std::string FaultText(const DeviceFault& fault) const;
 };
 
 using KernelFactory = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelSpec& spec);
