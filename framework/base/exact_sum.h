@@ -9,8 +9,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+
+#include "framework/base/host_device.h"
 
 namespace zg {
 
@@ -20,7 +24,7 @@ inline constexpr int64_t kExactSumMaxTerms = int64_t{1} << 31;
 class ExactSum {
  public:
   // A multiple of 2^-320 below 2^260, an infinity, or NaN.
-  void Add(double term) {
+  ZG_HOST_DEVICE void Add(double term) {
     uint64_t bits;
     std::memcpy(&bits, &term, sizeof(bits));
     const int64_t exponent = static_cast<int64_t>(bits >> 52 & 0x7ff);
@@ -37,17 +41,17 @@ class ExactSum {
   }
 
   // Adds the words of another sum after carrying them, so that 2^31 sums have room.
-  void AddWords(const int64_t* words);
+  ZG_HOST_DEVICE void AddWords(const int64_t* words);
 
   // Adds the terms of this sum to `words`; nothing is carried.
-  void AddTo(int64_t* words) const;
+  ZG_HOST_DEVICE void AddTo(int64_t* words) const;
 
   // Leaves a digit below 2^32 in every word but the last limb's, so that 2^31 of such sums can be
   // added word by word. The sum stays what it is.
-  void Carry();
+  ZG_HOST_DEVICE void Carry();
 
   // Rounded to f64. NaN if any term is, else infinite if any term is.
-  double Value() const;
+  ZG_HOST_DEVICE double Value() const;
 
  private:
   static constexpr uint64_t kMantissaMask = (uint64_t{1} << 52) - 1;
@@ -59,5 +63,42 @@ class ExactSum {
   int64_t infinities_ = 0;
   int64_t nans_ = 0;
 };
+
+ZG_HOST_DEVICE inline void ExactSum::AddWords(const int64_t* words) {
+  uint64_t carry = 0;
+  for (int i = 0; i < kWordLimbs; ++i) {
+    const uint64_t sum = static_cast<uint64_t>(words[i]) + carry;
+    const bool is_last = i == kWordLimbs - 1;
+    limbs_[1 + i] += static_cast<int64_t>(is_last ? sum : sum & 0xffffffff);
+    carry = sum >> 32;
+  }
+  infinities_ += words[kWordLimbs];
+  nans_ += words[kWordLimbs + 1];
+}
+
+ZG_HOST_DEVICE inline void ExactSum::AddTo(int64_t* words) const {
+  for (int i = 0; i < kWordLimbs; ++i) words[i] += limbs_[1 + i];
+  words[kWordLimbs] += infinities_;
+  words[kWordLimbs + 1] += nans_;
+}
+
+ZG_HOST_DEVICE inline void ExactSum::Carry() {
+  int64_t words[kExactSumWords] = {};
+  AddTo(words);
+  *this = ExactSum();
+  AddWords(words);
+}
+
+ZG_HOST_DEVICE inline double ExactSum::Value() const {
+  if (nans_ > 0) return std::numeric_limits<double>::quiet_NaN();
+  if (infinities_ > 0) return std::numeric_limits<double>::infinity();
+  ExactSum carried = *this;
+  carried.Carry();
+  double value = 0;
+  for (int i = 0; i < kWordLimbs; ++i) {
+    value += std::ldexp(static_cast<double>(carried.limbs_[1 + i]), 32 * i - 320);
+  }
+  return value;
+}
 
 }  // namespace zg

@@ -261,12 +261,6 @@ void FillNormal(RandomKey key, uint64_t begin, uint64_t end, float mean, float s
   HWY_DYNAMIC_DISPATCH(FillNormalImpl)(key, begin, end, mean, stddev, out);
 }
 
-RandomKey FoldIn(RandomKey key, uint64_t data) {
-  // Another seed than the stream's own, so that a folded key is none of the stream's elements.
-  const RandomBlock block = RandomBits({key.seed ^ 0x6a09e667f3bcc908, key.stream}, data);
-  return {block[0] | uint64_t{block[1]} << 32, block[2] | uint64_t{block[3]} << 32};
-}
-
 RandomKey FoldIn(RandomKey key, std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;

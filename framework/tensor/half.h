@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "framework/base/host_device.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
@@ -18,25 +19,25 @@ struct Float16 {
 };
 
 namespace half_internal {
-inline __attribute__((always_inline)) uint32_t BitsOf(float value) {
+ZG_HOST_DEVICE ZG_INLINE uint32_t BitsOf(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
-inline __attribute__((always_inline)) float FromBits(uint32_t bits) {
+ZG_HOST_DEVICE ZG_INLINE float FromBits(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, sizeof(value));
   return value;
 }
 }  // namespace half_internal
 
-inline __attribute__((always_inline)) float ToF32(float value) { return value; }
+ZG_HOST_DEVICE ZG_INLINE float ToF32(float value) { return value; }
 
-inline __attribute__((always_inline)) float ToF32(BFloat16 value) {
+ZG_HOST_DEVICE ZG_INLINE float ToF32(BFloat16 value) {
   return half_internal::FromBits(static_cast<uint32_t>(value.bits) << 16);
 }
 
-inline __attribute__((always_inline)) float ToF32(Float16 value) {
+ZG_HOST_DEVICE ZG_INLINE float ToF32(Float16 value) {
   const uint32_t magnitude = static_cast<uint32_t>(value.bits & 0x7fff) << 13;
   // 2^112 moves the exponent's bias from 15 to 127, denormal numbers included.
   const uint32_t finite = half_internal::BitsOf(half_internal::FromBits(magnitude) * 0x1p112f);
@@ -46,15 +47,15 @@ inline __attribute__((always_inline)) float ToF32(Float16 value) {
 }
 
 template <typename T>
-T FromF32(float value);
+ZG_HOST_DEVICE T FromF32(float value);
 
 template <>
-inline __attribute__((always_inline)) float FromF32<float>(float value) {
+ZG_HOST_DEVICE ZG_INLINE float FromF32<float>(float value) {
   return value;
 }
 
 template <>
-inline __attribute__((always_inline)) BFloat16 FromF32<BFloat16>(float value) {
+ZG_HOST_DEVICE ZG_INLINE BFloat16 FromF32<BFloat16>(float value) {
   const uint32_t bits = half_internal::BitsOf(value);
   const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const uint32_t quiet_nan = (bits >> 16) | 0x40u;
@@ -63,7 +64,7 @@ inline __attribute__((always_inline)) BFloat16 FromF32<BFloat16>(float value) {
 }
 
 template <>
-inline __attribute__((always_inline)) Float16 FromF32<Float16>(float value) {
+ZG_HOST_DEVICE ZG_INLINE Float16 FromF32<Float16>(float value) {
   const uint32_t bits = half_internal::BitsOf(value);
   const uint32_t sign = bits & 0x80000000u;
   const uint32_t magnitude = bits ^ sign;

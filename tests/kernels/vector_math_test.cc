@@ -1,4 +1,4 @@
-#include "framework/kernels/cpu/vector_math.h"
+#include "framework/kernels/math/vector_math.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
-#include "framework/kernels/cpu/vector_math.h"
+#include "framework/kernels/math/vector_math.h"
 
 // One head at a time, a block of queries at a time, as in FlashAttention (Dao et al., arXiv
 // 2205.14135), but with all keys of a block of queries at once: their scores need keys x 48 floats.

@@ -1,7 +1,7 @@
 #include "framework/kernels/cpu/elementwise_blocks.h"
 
 #include "framework/kernels/cpu/multiversion.h"
-#include "framework/kernels/cpu/vector_math.h"
+#include "framework/kernels/math/elementwise_math.h"
 
 namespace zg {
 namespace {
@@ -36,44 +36,27 @@ ZG_MULTIVERSION void Scale(BlockInputs inputs, float factor, int64_t count, floa
 ZG_MULTIVERSION void Relu(BlockInputs inputs, float, int64_t count, float* out) {
   const float* const x = inputs[0];
   ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) out[i] = x[i] < 0.0f ? 0.0f : x[i];  // NaN stays NaN
+  for (int64_t i = 0; i < count; ++i) out[i] = elementwise::Relu(x[i]);
 }
 
 ZG_MULTIVERSION void ReluGrad(BlockInputs inputs, float, int64_t count, float* out) {
   const float* const dy = inputs[0];
   const float* const y = inputs[1];
   ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) out[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+  for (int64_t i = 0; i < count; ++i) out[i] = elementwise::ReluGrad(dy[i], y[i]);
 }
-
-// The tanh form x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3), is x / (1 + e^(-2u)), which
-// has no cancellation for negative x (Hendrycks and Gimpel, arXiv 1606.08415).
-constexpr float kMinusTwoRootTwoOverPi = -1.5957691216057308f;
-constexpr float kCubic = 0.044715f;
 
 ZG_MULTIVERSION void Gelu(BlockInputs inputs, float, int64_t count, float* out) {
   const float* const x = inputs[0];
   ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    const float v = x[i];
-    const float e = Exp((v * kMinusTwoRootTwoOverPi) * (v * v * kCubic + 1.0f));
-    out[i] = v / (1.0f + e);
-  }
+  for (int64_t i = 0; i < count; ++i) out[i] = elementwise::Gelu(x[i]);
 }
 
-// With e = e^(-2u) and s = 1 / (1 + e): d(x s)/dx = s + x s (1 - s) 2u', and s (1 - s) = e s s.
 ZG_MULTIVERSION void GeluGrad(BlockInputs inputs, float, int64_t count, float* out) {
   const float* const dy = inputs[0];
   const float* const x = inputs[1];
   ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    const float v = x[i];
-    const float square = v * v;
-    const float e = Exp((v * kMinusTwoRootTwoOverPi) * (square * kCubic + 1.0f));
-    const float s = 1.0f / (1.0f + e);
-    const float slope = square * (3.0f * kCubic * -kMinusTwoRootTwoOverPi) - kMinusTwoRootTwoOverPi;
-    out[i] = dy[i] * (s + (v * slope) * ((e * s) * s));
-  }
+  for (int64_t i = 0; i < count; ++i) out[i] = elementwise::GeluGrad(dy[i], x[i]);
 }
 
 constexpr ElementwiseOp kOps[] = {

@@ -1,35 +1,13 @@
 #include <cmath>
 
 #include "framework/base/exact_sum.h"
-#include "framework/kernels/cpu/clip_factor.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/math/clip_factor.h"
+#include "framework/kernels/math/loss_scaler.h"
 
 namespace zg {
 namespace {
-
-// As the state's elements say: small whole numbers, exact in f32.
-struct LossScaler {
-  int initial_exponent;
-  int exponent;
-  int64_t steps_unchanged;
-  int64_t updates;
-  int64_t skipped;
-
-  LossScaler(int initial, const float* state)
-      : initial_exponent(initial),
-        exponent(initial + static_cast<int>(state[0])),
-        steps_unchanged(static_cast<int64_t>(state[1])),
-        updates(static_cast<int64_t>(state[2])),
-        skipped(static_cast<int64_t>(state[3])) {}
-
-  void Store(float* state) const {
-    state[0] = static_cast<float>(exponent - initial_exponent);
-    state[1] = static_cast<float>(steps_unchanged);
-    state[2] = static_cast<float>(updates);
-    state[3] = static_cast<float>(skipped);
-  }
-};
 
 class LossSeed : public Kernel {
  public:

@@ -6,7 +6,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
-#include "framework/kernels/cpu/vector_math.h"
+#include "framework/kernels/math/vector_math.h"
 
 namespace zg {
 namespace {

@@ -8,6 +8,8 @@
 // every element goes through the same roundings in a vector of any width and in the scalar tail.
 #pragma once
 
+#include "framework/base/host_device.h"
+
 // Compiled for AVX-512, AVX2 and plain x86-64; the loader picks what the processor can run. Not
 // with the address and thread sanitizers, whose run time is not up when the loader asks.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && \
@@ -18,8 +20,8 @@
 #define ZG_MULTIVERSION
 #endif
 
-// Functions called from a ZG_MULTIVERSION one, so that they are compiled for its target.
-#define ZG_INLINE inline __attribute__((always_inline))
+// Functions called from a ZG_MULTIVERSION one are ZG_INLINE, so that they are compiled for its
+// target.
 
 // Before a loop: an iteration writes only what no other iteration reads. Unlike __restrict it
 // allows arrays that are exactly the same memory (a result that overwrites its operand).

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -7,25 +6,18 @@
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/math/optimizer_math.h"
 
 namespace zg {
 namespace {
 
-// Every update is what torch.optim computes, in one pass over memory. Outputs may be the inputs. A
-// gradient counts `factor` times; a factor of 1, as without a control, changes no bit of it.
-
-struct SgdFactors {
-  float gradient;
-  float lr;
-  float weight_decay;
-  float momentum;
-};
+// Every update is one pass over memory. Outputs may be the inputs.
 
 ZG_MULTIVERSION void SgdBlock(const float* p, const float* g, SgdFactors f, int64_t count,
                               float* p_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    p_out[i] = p[i] - f.lr * (f.gradient * g[i] + f.weight_decay * p[i]);
+    p_out[i] = SgdStep(p[i], g[i], f);
   }
 }
 
@@ -33,9 +25,9 @@ ZG_MULTIVERSION void SgdMomentumBlock(const float* p, const float* g, const floa
                                       int64_t count, float* p_out, float* m_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const float momentum = f.momentum * m[i] + (f.gradient * g[i] + f.weight_decay * p[i]);
-    p_out[i] = p[i] - f.lr * momentum;
-    m_out[i] = momentum;
+    const SgdResult result = SgdMomentumStep(p[i], g[i], m[i], f);
+    p_out[i] = result.p;
+    m_out[i] = result.m;
   }
 }
 
@@ -43,24 +35,11 @@ ZG_MULTIVERSION void SgdNesterovBlock(const float* p, const float* g, const floa
                                       int64_t count, float* p_out, float* m_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const float gradient = f.gradient * g[i] + f.weight_decay * p[i];
-    const float momentum = f.momentum * m[i] + gradient;
-    p_out[i] = p[i] - f.lr * (gradient + f.momentum * momentum);
-    m_out[i] = momentum;
+    const SgdResult result = SgdNesterovStep(p[i], g[i], m[i], f);
+    p_out[i] = result.p;
+    m_out[i] = result.m;
   }
 }
-
-struct AdamFactors {
-  float gradient;
-  float decay;         // of the parameter itself: 1 - lr * weight_decay if decoupled, else 1
-  float weight_decay;  // added to the gradient: 0 if decoupled
-  float beta2;
-  float one_minus_beta1;
-  float one_minus_beta2;
-  float epsilon;
-  float inverse_correction2;  // 1 / sqrt(1 - beta2^step)
-  float step_size;            // lr / (1 - beta1^step)
-};
 
 struct AdamArrays {
   const float* p;
@@ -78,14 +57,10 @@ ZG_MULTIVERSION void AdamBlock(const AdamArrays& arrays, const AdamFactors& fact
   const AdamFactors f = factors;
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const float p = a.p[i] * f.decay;
-    const float g = f.gradient * a.g[i] + f.weight_decay * p;
-    const float m = a.m[i] + f.one_minus_beta1 * (g - a.m[i]);
-    const float v = f.beta2 * a.v[i] + f.one_minus_beta2 * g * g;
-    const float denominator = __builtin_sqrtf(v) * f.inverse_correction2 + f.epsilon;
-    a.p_out[i] = p - f.step_size * m / denominator;
-    a.m_out[i] = m;
-    a.v_out[i] = v;
+    const AdamResult result = AdamStep({a.p[i], a.g[i], a.m[i], a.v[i]}, f);
+    a.p_out[i] = result.p;
+    a.m_out[i] = result.m;
+    a.v_out[i] = result.v;
   }
 }
 
@@ -207,41 +182,25 @@ class SgdMomentumUpdate : public Update {
 class AdamUpdate : public Update {
  public:
   explicit AdamUpdate(const KernelSpec& spec)
-      : Update(spec),
-        lr_(spec.call.attributes.Float("lr")),
-        beta1_(spec.call.attributes.Float("beta1")),
-        beta2_(spec.call.attributes.Float("beta2")),
-        epsilon_(spec.call.attributes.Float("epsilon")),
-        weight_decay_(spec.call.attributes.Float("weight_decay")),
-        decoupled_(spec.call.attributes.Bool("decoupled")) {}
+      : Update(spec), attributes_{spec.call.attributes.Float("lr"),
+                                  spec.call.attributes.Float("beta1"),
+                                  spec.call.attributes.Float("beta2"),
+                                  spec.call.attributes.Float("epsilon"),
+                                  spec.call.attributes.Float("weight_decay"),
+                                  spec.call.attributes.Bool("decoupled")} {}
 
  private:
   void Apply(const KernelArguments& arguments, const Control& control,
              int64_t num_elements) override {
-    const double lr = lr_ * arguments.step->lr_factor;
-    AdamFactors factors;
-    factors.gradient = control.factor;
-    factors.decay = static_cast<float>(decoupled_ ? 1.0 - lr * weight_decay_ : 1.0);
-    factors.weight_decay = static_cast<float>(decoupled_ ? 0.0 : weight_decay_);
-    factors.beta2 = static_cast<float>(beta2_);
-    factors.one_minus_beta1 = static_cast<float>(1.0 - beta1_);
-    factors.one_minus_beta2 = static_cast<float>(1.0 - beta2_);
-    factors.epsilon = static_cast<float>(epsilon_);
-    factors.inverse_correction2 =
-        static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2_, control.step)));
-    factors.step_size = static_cast<float>(lr / (1.0 - std::pow(beta1_, control.step)));
+    const AdamFactors factors =
+        MakeAdamFactors(attributes_, arguments.step->lr_factor, control.factor, control.step);
     AdamBlock({arguments.input<float>(0), arguments.input<float>(1), arguments.input<float>(2),
                arguments.input<float>(3), arguments.output<float>(0), arguments.output<float>(1),
                arguments.output<float>(2)},
               factors, num_elements);
   }
 
-  const double lr_;
-  const double beta1_;
-  const double beta2_;
-  const double epsilon_;
-  const double weight_decay_;
-  const bool decoupled_;
+  const AdamAttributes attributes_;
 };
 
 }  // namespace

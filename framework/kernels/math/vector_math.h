@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <cstring>
 
-#include "framework/kernels/cpu/multiversion.h"
+#include "framework/base/host_device.h"
 
 namespace zg {
 
 template <typename To, typename From>
-ZG_INLINE To BitCast(From from) {
+ZG_HOST_DEVICE ZG_INLINE To BitCast(From from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
   std::memcpy(&to, &from, sizeof(to));
@@ -22,7 +22,7 @@ ZG_INLINE To BitCast(From from) {
 
 // e^x with a relative error below 1.1e-7 (1.7 units in the last place). Below -87.33 (where results
 // would be denormal) 0, above 88.37 the result for 88.37, 2.4e38.
-ZG_INLINE float Exp(float x) {
+ZG_HOST_DEVICE ZG_INLINE float Exp(float x) {
   const float clamped = x > 88.37f ? 88.37f : x;
   // Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits.
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;
@@ -40,7 +40,7 @@ ZG_INLINE float Exp(float x) {
 }
 
 // ln(x) for normal x > 0, with a relative error below 1.2e-7.
-ZG_INLINE float Log(float x) {
+ZG_HOST_DEVICE ZG_INLINE float Log(float x) {
   // x = m * 2^exponent with m in [sqrt(1/2), sqrt(2)).
   const uint32_t bits = BitCast<uint32_t>(x);
   const uint32_t above = bits - 0x3f3504f3u;

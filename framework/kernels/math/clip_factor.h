@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/base/host_device.h"
+
 namespace zg {
 
 // min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_; 1 when max_norm is 0. A
 // factor of 0 would tell the update nodes to change nothing, and an infinite norm would pass
 // unseen: it becomes NaN, and so do the parameters.
-inline double ClipFactor(double norm, double max_norm) {
+ZG_HOST_DEVICE inline double ClipFactor(double norm, double max_norm) {
   if (max_norm == 0.0) return 1.0;
   if (!std::isfinite(norm)) return std::numeric_limits<double>::quiet_NaN();
   const double factor = std::min(1.0, max_norm / (norm + 1e-6));
