@@ -1,0 +1,15 @@
+// The kernels of NVIDIA GPUs: every op of framework/ops in f32, bf16 and f16. A kernel puts its
+// work on KernelArguments::stream and returns; what the step changes it reads on the device. Its
+// bits depend on neither the run nor the rank: every sum has one order.
+//
+//   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CudaKernels().Make(spec));
+#pragma once
+
+#include "framework/kernels/kernel.h"
+
+namespace zg {
+
+// Without a CUDA toolkit at build time: an empty registry, so that Make() is an error.
+const KernelRegistry& CudaKernels();
+
+}  // namespace zg

@@ -1,0 +1,10 @@
+#include "framework/kernels/cuda/cuda_kernels.h"
+
+namespace zg {
+
+const KernelRegistry& CudaKernels() {
+  static const KernelRegistry* const registry = new KernelRegistry;
+  return *registry;
+}
+
+}  // namespace zg
