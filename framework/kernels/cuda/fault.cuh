@@ -1,6 +1,8 @@
 // How a kernel says on the device that its data is bad.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include "framework/kernels/kernel.h"
 
 namespace zg::cuda {
