@@ -116,7 +116,7 @@ std::vector<OpCase> LargeCases() {
   add("embedding_grad", {F32({3000, 24}), I64({3000}, 7)}, {{"rows", int64_t{2000}}});
   add("embedding_grad", {F32({300, 264}), I64({300}, 1)}, {{"rows", int64_t{3}}});
   add("mse_loss", {F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}});
-  add("mse_loss_grad", {F32({}), F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}});
+  add("mse_loss_grad", {F32({}), F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}}, {0});
   add("softmax_cross_entropy", {F32({19, 5003}, -9, 9), I64({19}, 5003)}, {{"divisor", 19.0}});
   add("softmax_cross_entropy_grad",
       {F32({}), F32({19, 5003}, -9, 9), I64({19}, 5003), F32({19}, 8, 12)}, {{"divisor", 19.0}},

@@ -8,8 +8,10 @@ namespace zg::cuda {
 namespace {
 
 constexpr int64_t kMaxHeadSize = 256;
-constexpr int kTile = 32;
-constexpr int64_t kMaxTime = int64_t{65535} * kTile;
+
+// Positions of a tile: with larger heads fewer, so that every device has the memory.
+constexpr int TileOf(int size) { return size <= 128 ? 32 : 16; }
+constexpr int64_t kMaxTime = int64_t{65535} * 16;
 
 // Calls f(std::integral_constant) with the smallest padded head size.
 template <typename F>
@@ -23,11 +25,11 @@ Status WithPaddedHeadSize(int64_t head_size, const F& f) {
 // A block for each tile of positions of each head. Blocks that ask for more shared memory than any
 // device grants unasked have to say so first.
 template <typename... Parameters, typename... Arguments>
-Status LaunchTiles(void (*kernel)(Parameters...), const AttentionShape& shape, int num_floats,
-                   void* stream, const Arguments&... arguments) {
+Status LaunchTiles(void (*kernel)(Parameters...), const AttentionShape& shape, int tile,
+                   int num_floats, void* stream, const Arguments&... arguments) {
   LaunchShape launch;
   launch.grid = dim3(static_cast<unsigned>(shape.batch * shape.heads),
-                     static_cast<unsigned>(CeilDivide(shape.time, kTile)));
+                     static_cast<unsigned>(CeilDivide(shape.time, tile)));
   launch.block = dim3(kSide, kSide);
   launch.shared_bytes = num_floats * static_cast<int64_t>(sizeof(float));
   ZG_RETURN_IF_ERROR(
@@ -48,8 +50,9 @@ class Attention : public Kernel {
       const AttentionArrays<T> arrays = {arguments.input<T>(0), arguments.output<T>(0),
                                          arguments.output<float>(1)};
       return WithPaddedHeadSize(shape_.head_size, [&](auto size) {
+        constexpr int kTile = TileOf(size());
         using Geometry = TileGeometry<kTile, size()>;
-        return LaunchTiles(AttentionTileKernel<kTile, size(), T>, shape_,
+        return LaunchTiles(AttentionTileKernel<kTile, size(), T>, shape_, kTile,
                            2 * Geometry::kTileFloats + Geometry::kScoreFloats, arguments.stream,
                            arrays, shape_);
       });
@@ -80,11 +83,12 @@ class AttentionGrad : public Kernel {
       ZG_RETURN_IF_ERROR(Launch(AttentionDotKernel<T>, Threads(num_rows() * kWarp),
                                 arguments.stream, arrays, shape_));
       return WithPaddedHeadSize(shape_.head_size, [&](auto size) {
+        constexpr int kTile = TileOf(size());
         using Geometry = TileGeometry<kTile, size()>;
         constexpr int kFloats = 4 * Geometry::kTileFloats + Geometry::kScoreFloats;
-        ZG_RETURN_IF_ERROR(LaunchTiles(AttentionKeyGradTileKernel<kTile, size(), T>, shape_,
+        ZG_RETURN_IF_ERROR(LaunchTiles(AttentionKeyGradTileKernel<kTile, size(), T>, shape_, kTile,
                                        kFloats, arguments.stream, arrays, shape_));
-        return LaunchTiles(AttentionQueryGradTileKernel<kTile, size(), T>, shape_, kFloats,
+        return LaunchTiles(AttentionQueryGradTileKernel<kTile, size(), T>, shape_, kTile, kFloats,
                            arguments.stream, arrays, shape_);
       });
     });
