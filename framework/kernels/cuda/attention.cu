@@ -1,6 +1,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "framework/kernels/cuda/attention_tensor_core.cuh"
 #include "framework/kernels/cuda/attention_tiles.cuh"
 #include "framework/kernels/cuda/families.h"
 
@@ -8,10 +9,10 @@ namespace zg::cuda {
 namespace {
 
 constexpr int64_t kMaxHeadSize = 256;
-
-// Positions of a tile: with larger heads fewer, so that every device has the memory.
-constexpr int TileOf(int size) { return size <= 128 ? 32 : 16; }
 constexpr int64_t kMaxTime = int64_t{65535} * 16;
+
+// Positions of a tile in f32: with larger heads fewer, so that every device has the memory.
+constexpr int TileOf(int size) { return size <= 128 ? 32 : 16; }
 
 // Calls f(std::integral_constant) with the smallest padded head size.
 template <typename F>
@@ -21,22 +22,96 @@ Status WithPaddedHeadSize(int64_t head_size, const F& f) {
   if (head_size <= 128) return f(std::integral_constant<int, 128>());
   return f(std::integral_constant<int, 256>());
 }
+template <typename F>
+Status WithTensorCoreHeadSize(int64_t head_size, const F& f) {
+  if (head_size <= 32) return f(std::integral_constant<int, 32>());
+  if (head_size <= 64) return f(std::integral_constant<int, 64>());
+  return f(std::integral_constant<int, 128>());
+}
 
-// A block for each tile of positions of each head. Blocks that ask for more shared memory than any
-// device grants unasked have to say so first.
-template <typename... Parameters, typename... Arguments>
-Status LaunchTiles(void (*kernel)(Parameters...), const AttentionShape& shape, int tile,
-                   int num_floats, void* stream, const Arguments&... arguments) {
+// Whether tensor cores do it; a 16-bit operand must lie so that 8 channels can be read at once.
+template <typename T, typename... Pointers>
+bool UsesTensorCores(const AttentionShape& shape, const Pointers*... pointers) {
+  return sizeof(T) == 2 && shape.head_size % 8 == 0 && shape.head_size <= 128 &&
+         AreAligned(16, pointers...);
+}
+
+// How the blocks of a kernel share the work: one for each tile of positions of each head.
+struct TileLaunch {
+  int positions;
+  dim3 block;
+  int64_t shared_bytes;
+};
+
+// The two sets of kernels: with tiles of kSize channels, how much shared memory `rows` rows of
+// channels take, and one tile of scores where it is there.
+template <int kSize>
+TileLaunch LaunchTiles(int num_tiles) {
+  using Geometry = TileGeometry<TileOf(kSize), kSize>;
+  const int64_t floats = num_tiles * Geometry::kTileFloats + Geometry::kScoreFloats;
+  return {TileOf(kSize), dim3(kSide, kSide), floats * static_cast<int64_t>(sizeof(float))};
+}
+template <int kSize>
+TileLaunch LaunchTensorCores(int num_rows) {
+  return {kRowsOfBlock, dim3(kAttentionThreads), num_rows * kHalfStride<kSize> * int64_t{2}};
+}
+
+// More shared memory than any device grants unasked has to be asked for.
+template <typename Arrays>
+Status Run(void (*kernel)(Arrays, AttentionShape), const TileLaunch& tiles, void* stream,
+           const Arrays& arrays, const AttentionShape& shape) {
   LaunchShape launch;
   launch.grid = dim3(static_cast<unsigned>(shape.batch * shape.heads),
-                     static_cast<unsigned>(CeilDivide(shape.time, tile)));
-  launch.block = dim3(kSide, kSide);
-  launch.shared_bytes = num_floats * static_cast<int64_t>(sizeof(float));
+                     static_cast<unsigned>(CeilDivide(shape.time, tiles.positions)));
+  launch.block = tiles.block;
+  launch.shared_bytes = tiles.shared_bytes;
   ZG_RETURN_IF_ERROR(
       CudaStatus(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(launch.shared_bytes)),
+                                      static_cast<int>(tiles.shared_bytes)),
                  "attention needs more shared memory than the device has"));
-  return Launch(kernel, launch, stream, arguments...);
+  return Launch(kernel, launch, stream, arrays, shape);
+}
+
+template <typename T>
+Status RunForward(const AttentionArrays<T>& arrays, const AttentionShape& shape, void* stream) {
+  if constexpr (sizeof(T) == 2) {
+    if (UsesTensorCores<T>(shape, arrays.qkv, arrays.out)) {
+      return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
+        return Run(AttentionTensorCoreKernel<size(), T>, LaunchTensorCores<size()>(192), stream,
+                   arrays, shape);
+      });
+    }
+  }
+  return WithPaddedHeadSize(shape.head_size, [&](auto size) {
+    return Run(AttentionTileKernel<TileOf(size()), size(), T>, LaunchTiles<size()>(2), stream,
+               arrays, shape);
+  });
+}
+
+template <typename T>
+Status RunBackward(const AttentionGradArrays<T>& arrays, const AttentionShape& shape,
+                   void* stream) {
+  ZG_RETURN_IF_ERROR(Launch(AttentionDotKernel<T>,
+                            Threads(shape.batch * shape.heads * shape.time * kWarp), stream, arrays,
+                            shape));
+  if constexpr (sizeof(T) == 2) {
+    if (UsesTensorCores<T>(shape, arrays.dout, arrays.qkv, arrays.dqkv)) {
+      return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
+        constexpr int kRows = 2 * kRowsOfBlock + 2 * kQueriesOfKeyGrad<size()>;
+        ZG_RETURN_IF_ERROR(Run(AttentionKeyGradTensorCoreKernel<size(), T>,
+                               LaunchTensorCores<size()>(kRows), stream, arrays, shape));
+        return Run(AttentionQueryGradTensorCoreKernel<size(), T>, LaunchTensorCores<size()>(256),
+                   stream, arrays, shape);
+      });
+    }
+  }
+  return WithPaddedHeadSize(shape.head_size, [&](auto size) {
+    constexpr int kTile = TileOf(size());
+    ZG_RETURN_IF_ERROR(Run(AttentionKeyGradTileKernel<kTile, size(), T>, LaunchTiles<size()>(4),
+                           stream, arrays, shape));
+    return Run(AttentionQueryGradTileKernel<kTile, size(), T>, LaunchTiles<size()>(4), stream,
+               arrays, shape);
+  });
 }
 
 class Attention : public Kernel {
@@ -49,13 +124,7 @@ class Attention : public Kernel {
       using T = decltype(zero);
       const AttentionArrays<T> arrays = {arguments.input<T>(0), arguments.output<T>(0),
                                          arguments.output<float>(1)};
-      return WithPaddedHeadSize(shape_.head_size, [&](auto size) {
-        constexpr int kTile = TileOf(size());
-        using Geometry = TileGeometry<kTile, size()>;
-        return LaunchTiles(AttentionTileKernel<kTile, size(), T>, shape_, kTile,
-                           2 * Geometry::kTileFloats + Geometry::kScoreFloats, arguments.stream,
-                           arrays, shape_);
-      });
+      return RunForward(arrays, shape_, arguments.stream);
     });
   }
 
@@ -69,8 +138,9 @@ class AttentionGrad : public Kernel {
   explicit AttentionGrad(const KernelSpec& spec)
       : dtype_(spec.call.inputs[1].dtype), shape_(spec.call.inputs[1], spec.call.attributes) {}
 
+  // The products of dout and out.
   int64_t workspace_bytes() const override {
-    return num_rows() * static_cast<int64_t>(sizeof(float));
+    return shape_.batch * shape_.heads * shape_.time * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
@@ -80,23 +150,11 @@ class AttentionGrad : public Kernel {
           arguments.input<T>(0),  arguments.input<T>(1),
           arguments.input<T>(2),  arguments.input<float>(3),
           arguments.output<T>(0), static_cast<float*>(arguments.workspace)};
-      ZG_RETURN_IF_ERROR(Launch(AttentionDotKernel<T>, Threads(num_rows() * kWarp),
-                                arguments.stream, arrays, shape_));
-      return WithPaddedHeadSize(shape_.head_size, [&](auto size) {
-        constexpr int kTile = TileOf(size());
-        using Geometry = TileGeometry<kTile, size()>;
-        constexpr int kFloats = 4 * Geometry::kTileFloats + Geometry::kScoreFloats;
-        ZG_RETURN_IF_ERROR(LaunchTiles(AttentionKeyGradTileKernel<kTile, size(), T>, shape_, kTile,
-                                       kFloats, arguments.stream, arrays, shape_));
-        return LaunchTiles(AttentionQueryGradTileKernel<kTile, size(), T>, shape_, kTile, kFloats,
-                           arguments.stream, arrays, shape_);
-      });
+      return RunBackward(arrays, shape_, arguments.stream);
     });
   }
 
  private:
-  int64_t num_rows() const { return shape_.batch * shape_.heads * shape_.time; }
-
   const DType dtype_;
   const AttentionShape shape_;
 };

@@ -4,12 +4,12 @@
 // gradients are separate kernels, so that every sum has one order.
 #pragma once
 
-#include "framework/kernels/cuda/attention_shape.h"
+#include "framework/kernels/cuda/attention_rows.cuh"
 #include "framework/kernels/cuda/kernel_util.h"
 #include "framework/kernels/cuda/reduce.cuh"
+#include "framework/kernels/cuda/rounding.cuh"
 #include "framework/kernels/cuda/shared_memory.cuh"
 #include "framework/kernels/math/vector_math.h"
-#include "framework/tensor/half.h"
 
 namespace zg::cuda {
 
@@ -26,22 +26,6 @@ struct TileGeometry {
   static constexpr int kScoreFloats = kTile * kScoreStride;
 };
 
-// Where one of q, k, v, dout, out begins for a head, and how far its positions lie apart.
-template <typename T>
-struct HeadRows {
-  T* begin;
-  int64_t stride;
-};
-
-template <typename T>
-__device__ inline HeadRows<T> RowsOf(T* tensor, const AttentionShape& shape, int parts, int part) {
-  const int64_t batch = blockIdx.x / shape.heads;
-  const int64_t head = blockIdx.x % shape.heads;
-  const int64_t stride = parts * shape.channels;
-  return {tensor + batch * shape.time * stride + part * shape.channels + head * shape.head_size,
-          stride};
-}
-
 // Positions [begin, begin + kTile) into shared memory; zeros behind the last one and the last
 // channel.
 template <int kTile, int kSize, typename T>
@@ -54,7 +38,7 @@ __device__ inline void LoadTile(const HeadRows<const T>& rows, const AttentionSh
     const int channel = i % kSize;
     const bool is_inside = begin + row < shape.time && channel < shape.head_size;
     tile[row * kStride + channel] =
-        is_inside ? ToF32(rows.begin[(begin + row) * rows.stride + channel]) : 0.0f;
+        is_inside ? Widen(rows.begin[(begin + row) * rows.stride + channel]) : 0.0f;
   }
 }
 
@@ -128,17 +112,6 @@ __device__ inline float SideMax(float value) {
   return value;
 }
 
-__device__ inline bool Sees(const AttentionShape& shape, int64_t query, int64_t key) {
-  return key < shape.time && (!shape.causal || key <= query);
-}
-
-// The keys that a tile of queries sees are [0, end).
-template <int kTile>
-__device__ inline int64_t EndOfKeys(const AttentionShape& shape, int64_t first_query) {
-  const int64_t end = first_query + kTile;
-  return shape.causal && end < shape.time ? end : shape.time;
-}
-
 // Writes rows [begin, begin + kTile) of a gradient or an output.
 template <int kTile, int kSize, typename T>
 __device__ inline void StoreTile(
@@ -153,7 +126,7 @@ __device__ inline void StoreTile(
     for (int j = 0; j < Geometry::kColumns; ++j) {
       const int channel = threadIdx.x + j * kSide;
       if (channel >= shape.head_size) continue;
-      rows.begin[position * rows.stride + channel] = FromF32<T>(values[i][j]);
+      rows.begin[position * rows.stride + channel] = Round<T>(values[i][j]);
     }
   }
 }
@@ -284,7 +257,7 @@ __global__ void AttentionDotKernel(AttentionGradArrays<T> arrays, AttentionShape
   const int64_t offset = (batch * shape.time + position) * shape.channels + head * shape.head_size;
   float sum = 0.0f;
   for (int64_t channel = lane; channel < shape.head_size; channel += kWarp) {
-    sum += ToF32(arrays.dout[offset + channel]) * ToF32(arrays.out[offset + channel]);
+    sum += Widen(arrays.dout[offset + channel]) * Widen(arrays.out[offset + channel]);
   }
   sum = WarpSum(sum);
   if (lane == 0) arrays.dot[index] = sum;

@@ -13,7 +13,7 @@ struct BroadcastRowBody {
   template <int kCount>
   __device__ void Run(int64_t begin) const {
     static_assert(kCount == 1);
-    matrix[begin] = row == nullptr ? FromF32<T>(0.0f) : row[begin % columns];
+    matrix[begin] = row == nullptr ? Round<T>(0.0f) : row[begin % columns];
   }
 };
 

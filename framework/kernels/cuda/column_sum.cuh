@@ -75,7 +75,7 @@ __global__ void ColumnSumFinishKernel(const float* partial, int64_t num_chunks, 
   const float* const chunks = partial + blockIdx.y * num_chunks * columns;
   float sum = 0.0f;
   for (int64_t chunk = 0; chunk < num_chunks; ++chunk) sum += chunks[chunk * columns + column];
-  outputs.sums[blockIdx.y][column] = FromF32<T>(sum);
+  outputs.sums[blockIdx.y][column] = Round<T>(sum);
 }
 
 // `is_aligned`: the terms' operands can be read in packs of kPack from every column that is a

@@ -53,7 +53,7 @@ struct FusedBody {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         const float value = Evaluate(statement.code, a[i], b[i], statement.scalar);
-        result[i] = ToF32(FromF32<T>(value));
+        result[i] = Widen(Round<T>(value));
       }
       slots[statement.slot] = result;
     }

@@ -27,7 +27,7 @@ __device__ inline Floats<kTermElements> LoadTerm(const T* g, int64_t begin, int6
   } else {
 #pragma unroll
     for (int i = 0; i < kTermElements; ++i) {
-      values[i] = begin + i < num_elements ? ToF32(g[begin + i]) : 0.0f;
+      values[i] = begin + i < num_elements ? Widen(g[begin + i]) : 0.0f;
     }
   }
   return values;

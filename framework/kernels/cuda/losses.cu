@@ -31,7 +31,7 @@ __global__ void SquaredErrorKernel(const Prediction* prediction, const Target* t
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < num_elements;
        i += stride) {
-    const float difference = ToF32(prediction[i]) - ToF32(target[i]);
+    const float difference = Widen(prediction[i]) - Widen(target[i]);
     sum += static_cast<double>(difference * difference);
   }
   sum = BlockSum(sum);
@@ -208,7 +208,7 @@ __global__ void SoftmaxCrossEntropyKernel(CrossEntropyArrays<T> arrays, int64_t 
   if (target < 0 || target >= columns) {
     faults.Record(target, columns);
   } else {
-    arrays.losses[row] = static_cast<double>(log_sum_exp) - ToF32(logits[target]);
+    arrays.losses[row] = static_cast<double>(log_sum_exp) - Widen(logits[target]);
   }
 }
 
@@ -289,7 +289,7 @@ __global__ void SoftmaxCrossEntropyGradKernel(CrossEntropyGradArrays<T> arrays, 
     if (same_alignment) {
       StoreFloats(x, out + begin);
     } else {
-      for (int i = 0; i < kCount; ++i) out[begin + i] = FromF32<T>(x[i]);
+      for (int i = 0; i < kCount; ++i) out[begin + i] = Round<T>(x[i]);
     }
   });
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "framework/kernels/cuda/kernel_util.h"
+#include "framework/kernels/cuda/rounding.cuh"
 #include "framework/tensor/half.h"
 
 namespace zg::cuda {
@@ -36,7 +37,7 @@ __device__ inline Floats<kCount> LoadFloats(const T* data) {
   const Pack<T, kCount> pack = *reinterpret_cast<const Pack<T, kCount>*>(data);
   Floats<kCount> floats;
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) floats[i] = ToF32(pack.values[i]);
+  for (int i = 0; i < kCount; ++i) floats[i] = Widen(pack.values[i]);
   return floats;
 }
 
@@ -45,7 +46,7 @@ template <int kCount, typename T>
 __device__ inline void StoreFloats(const Floats<kCount>& floats, T* data) {
   Pack<T, kCount> pack;
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) pack.values[i] = FromF32<T>(floats[i]);
+  for (int i = 0; i < kCount; ++i) pack.values[i] = Round<T>(floats[i]);
   *reinterpret_cast<Pack<T, kCount>*>(data) = pack;
 }
 
