@@ -97,11 +97,13 @@ Status RunBackward(const AttentionGradArrays<T>& arrays, const AttentionShape& s
   if constexpr (sizeof(T) == 2) {
     if (UsesTensorCores<T>(shape, arrays.dout, arrays.qkv, arrays.dqkv)) {
       return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
-        constexpr int kRows = 2 * kRowsOfBlock + 2 * kQueriesOfKeyGrad<size()>;
+        constexpr int kKeyGradRows =
+            2 * kRowsOfBlock + 2 * kStages<size()> * kQueriesOfKeyGrad<size()>;
+        constexpr int kQueryGradRows = 2 * kRowsOfBlock + 2 * kStages<size()> * 64;
         ZG_RETURN_IF_ERROR(Run(AttentionKeyGradTensorCoreKernel<size(), T>,
-                               LaunchTensorCores<size()>(kRows), stream, arrays, shape));
-        return Run(AttentionQueryGradTensorCoreKernel<size(), T>, LaunchTensorCores<size()>(256),
-                   stream, arrays, shape);
+                               LaunchTensorCores<size()>(kKeyGradRows), stream, arrays, shape));
+        return Run(AttentionQueryGradTensorCoreKernel<size(), T>,
+                   LaunchTensorCores<size()>(kQueryGradRows), stream, arrays, shape);
       });
     }
   }

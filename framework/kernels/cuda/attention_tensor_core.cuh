@@ -4,6 +4,7 @@
 // sums and softmax are in f32; weights and the scores' gradients are rounded for the products.
 #pragma once
 
+#include "framework/kernels/cuda/async_copy.cuh"
 #include "framework/kernels/cuda/attention_rows.cuh"
 #include "framework/kernels/cuda/reduce.cuh"
 #include "framework/kernels/cuda/shared_memory.cuh"
@@ -30,20 +31,18 @@ __device__ inline int ColumnOfElement(int tile, int r) {
 }
 
 // Positions [begin, begin + kRows) into shared memory; zeros behind the last one and the last
-// channel.
+// channel. Asynchronous copies, which the caller commits.
 template <int kRows, int kSize, typename T>
 __device__ inline void LoadHalfTile(const HeadRows<const T>& rows, const AttentionShape& shape,
                                     int64_t begin, T* tile) {
   constexpr int kPacks = kSize / 8;
+#pragma unroll
   for (int i = threadIdx.x; i < kRows * kPacks; i += kAttentionThreads) {
     const int row = i / kPacks;
     const int channel = i % kPacks * 8;
     const bool is_inside = begin + row < shape.time && channel < shape.head_size;
-    const uint4 zeros = {0, 0, 0, 0};
-    *reinterpret_cast<uint4*>(tile + row * kHalfStride<kSize> + channel) =
-        is_inside
-            ? *reinterpret_cast<const uint4*>(rows.begin + (begin + row) * rows.stride + channel)
-            : zeros;
+    const int64_t offset = is_inside ? (begin + row) * rows.stride + channel : 0;
+    CopyAsync(rows.begin + offset, is_inside, tile + row * kHalfStride<kSize> + channel);
   }
 }
 
@@ -181,13 +180,21 @@ __global__ void __launch_bounds__(kAttentionThreads)
   float sums[2] = {0.0f, 0.0f};
   float out[kSize / 8][4];
   Clear(out);
+  // Values arrive during the first product, the next keys during the second.
   const int64_t end = EndOfKeys<kRowsOfBlock>(shape, first);
+  LoadHalfTile<kKeys, kSize>(k, shape, 0, keys);
+  CommitCopies();
   for (int64_t begin = 0; begin < end; begin += kKeys) {
-    LoadHalfTile<kKeys, kSize>(k, shape, begin, keys);
     LoadHalfTile<kKeys, kSize>(v, shape, begin, values);
+    CommitCopies();
+    WaitForCopies<1>();
     __syncthreads();
     float scores[kTiles][4];
     MultiplyByRows<kTiles, kSize>(queries, keys, scores);
+    WaitForCopies<0>();
+    __syncthreads();
+    if (begin + kKeys < end) LoadHalfTile<kKeys, kSize>(k, shape, begin + kKeys, keys);
+    CommitCopies();
     const bool all_see = AllSee(shape, first, begin + kKeys);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -267,37 +274,72 @@ __device__ inline QueryStatistics StatisticsOf(const AttentionGradArrays<T>& arr
 template <int kSize>
 inline constexpr int kQueriesOfKeyGrad = kSize <= 64 ? 64 : 32;
 
+// Pairs of tiles in shared memory: with two, one arrives while the other is worked on.
+template <int kSize>
+inline constexpr int kStages = kSize <= 64 ? 2 : 1;
+
+// Calls work(begin, stage) for every kStep positions of [begin, end) while their pair of tiles,
+// which load(begin, stage) copies, lies complete in shared memory.
+template <int kSize, int kStep, typename Load, typename Work>
+__device__ inline void ForEachTile(int64_t begin, int64_t end, const Load& load, const Work& work) {
+  load(begin, 0);
+  CommitCopies();
+  for (int stage = 0; begin < end; begin += kStep) {
+    const bool has_next = begin + kStep < end;
+    if (kStages<kSize> == 2) {
+      if (has_next) load(begin + kStep, 1 - stage);
+      CommitCopies();
+      WaitForCopies<1>();
+    } else {
+      WaitForCopies<0>();
+    }
+    __syncthreads();
+    work(begin, stage);
+    __syncthreads();
+    if (kStages<kSize> == 2) {
+      stage = 1 - stage;
+    } else if (has_next) {
+      load(begin + kStep, 0);
+      CommitCopies();
+    }
+  }
+}
+
 // dk and dv of 64 keys (y) of a head (x), over the queries that see them. Rows are keys here.
 template <int kSize, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     AttentionKeyGradTensorCoreKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
   constexpr int kQueries = kQueriesOfKeyGrad<kSize>;
   constexpr int kTiles = kQueries / 8;
-  __shared__ QueryStatistics statistics[kQueries];
+  __shared__ QueryStatistics statistics[kStages<kSize>][kQueries];
   T* const keys = reinterpret_cast<T*>(DynamicSharedMemory());
   T* const values = keys + kRowsOfBlock * kHalfStride<kSize>;
-  T* const queries = values + kRowsOfBlock * kHalfStride<kSize>;
-  T* const douts = queries + kQueries * kHalfStride<kSize>;
+  T* const queries = values + kRowsOfBlock * kHalfStride<kSize>;  // of every stage
+  T* const douts = queries + kStages<kSize> * kQueries * kHalfStride<kSize>;
   const HeadRows<const T> q = RowsOf(arrays.qkv, shape, 3, 0);
   const HeadRows<const T> dout = RowsOf(arrays.dout, shape, 1, 0);
   const int64_t first = static_cast<int64_t>(blockIdx.y) * kRowsOfBlock;
+  const int64_t first_query = shape.causal ? first : 0;
   LoadHalfTile<kRowsOfBlock, kSize>(RowsOf(arrays.qkv, shape, 3, 1), shape, first, keys);
   LoadHalfTile<kRowsOfBlock, kSize>(RowsOf(arrays.qkv, shape, 3, 2), shape, first, values);
   float dk[kSize / 8][4];
   float dv[kSize / 8][4];
   Clear(dk);
   Clear(dv);
-  for (int64_t begin = shape.causal ? first : 0; begin < shape.time; begin += kQueries) {
-    LoadHalfTile<kQueries, kSize>(q, shape, begin, queries);
-    LoadHalfTile<kQueries, kSize>(dout, shape, begin, douts);
+  const auto load = [&](int64_t begin, int stage) {
+    const int offset = stage * kQueries * kHalfStride<kSize>;
+    LoadHalfTile<kQueries, kSize>(q, shape, begin, queries + offset);
+    LoadHalfTile<kQueries, kSize>(dout, shape, begin, douts + offset);
     if (threadIdx.x < kQueries) {
-      statistics[threadIdx.x] = StatisticsOf(arrays, shape, begin + threadIdx.x);
+      statistics[stage][threadIdx.x] = StatisticsOf(arrays, shape, begin + threadIdx.x);
     }
-    __syncthreads();
+  };
+  const auto work = [&](int64_t begin, int stage) {
+    const int offset = stage * kQueries * kHalfStride<kSize>;
     float weights[kTiles][4];
     float gradients[kTiles][4];
-    MultiplyByRows<kTiles, kSize>(keys, queries, weights);
-    MultiplyByRows<kTiles, kSize>(values, douts, gradients);
+    MultiplyByRows<kTiles, kSize>(keys, queries + offset, weights);
+    MultiplyByRows<kTiles, kSize>(values, douts + offset, gradients);
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
@@ -305,13 +347,13 @@ __global__ void __launch_bounds__(kAttentionThreads)
         const int column = ColumnOfElement(n, r);
         const int64_t query = begin + column;
         const bool sees = query < shape.time && Sees(shape, query, first + RowOfElement(r));
-        ScoreGradient(shape, sees, statistics[column], &weights[n][r], &gradients[n][r]);
+        ScoreGradient(shape, sees, statistics[stage][column], &weights[n][r], &gradients[n][r]);
       }
     }
-    AddWeightedRows<kTiles, kSize>(weights, douts, dv);
-    AddWeightedRows<kTiles, kSize>(gradients, queries, dk);
-    __syncthreads();
-  }
+    AddWeightedRows<kTiles, kSize>(weights, douts + offset, dv);
+    AddWeightedRows<kTiles, kSize>(gradients, queries + offset, dk);
+  };
+  ForEachTile<kSize, kQueries>(first_query, shape.time, load, work);
   StoreRows<kSize>(dk, RowsOf(arrays.dqkv, shape, 3, 1), shape, first);
   StoreRows<kSize>(dv, RowsOf(arrays.dqkv, shape, 3, 2), shape, first);
 }
@@ -324,8 +366,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
   constexpr int kTiles = kKeys / 8;
   T* const queries = reinterpret_cast<T*>(DynamicSharedMemory());
   T* const douts = queries + kRowsOfBlock * kHalfStride<kSize>;
-  T* const keys = douts + kRowsOfBlock * kHalfStride<kSize>;
-  T* const values = keys + kKeys * kHalfStride<kSize>;
+  T* const keys = douts + kRowsOfBlock * kHalfStride<kSize>;  // of every stage
+  T* const values = keys + kStages<kSize> * kKeys * kHalfStride<kSize>;
   const HeadRows<const T> k = RowsOf(arrays.qkv, shape, 3, 1);
   const HeadRows<const T> v = RowsOf(arrays.qkv, shape, 3, 2);
   const int64_t first = static_cast<int64_t>(gridDim.y - 1 - blockIdx.y) * kRowsOfBlock;
@@ -335,15 +377,17 @@ __global__ void __launch_bounds__(kAttentionThreads)
                                          StatisticsOf(arrays, shape, first + RowOfElement(2))};
   float dq[kSize / 8][4];
   Clear(dq);
-  const int64_t end = EndOfKeys<kRowsOfBlock>(shape, first);
-  for (int64_t begin = 0; begin < end; begin += kKeys) {
-    LoadHalfTile<kKeys, kSize>(k, shape, begin, keys);
-    LoadHalfTile<kKeys, kSize>(v, shape, begin, values);
-    __syncthreads();
+  const auto load = [&](int64_t begin, int stage) {
+    const int offset = stage * kKeys * kHalfStride<kSize>;
+    LoadHalfTile<kKeys, kSize>(k, shape, begin, keys + offset);
+    LoadHalfTile<kKeys, kSize>(v, shape, begin, values + offset);
+  };
+  const auto work = [&](int64_t begin, int stage) {
+    const int offset = stage * kKeys * kHalfStride<kSize>;
     float weights[kTiles][4];
     float gradients[kTiles][4];
-    MultiplyByRows<kTiles, kSize>(queries, keys, weights);
-    MultiplyByRows<kTiles, kSize>(douts, values, gradients);
+    MultiplyByRows<kTiles, kSize>(queries, keys + offset, weights);
+    MultiplyByRows<kTiles, kSize>(douts, values + offset, gradients);
     const bool all_see = AllSee(shape, first, begin + kKeys);
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
@@ -354,9 +398,9 @@ __global__ void __launch_bounds__(kAttentionThreads)
         ScoreGradient(shape, sees, statistics[r / 2], &weights[n][r], &gradients[n][r]);
       }
     }
-    AddWeightedRows<kTiles, kSize>(gradients, keys, dq);
-    __syncthreads();
-  }
+    AddWeightedRows<kTiles, kSize>(gradients, keys + offset, dq);
+  };
+  ForEachTile<kSize, kKeys>(0, EndOfKeys<kRowsOfBlock>(shape, first), load, work);
   StoreRows<kSize>(dq, RowsOf(arrays.dqkv, shape, 3, 0), shape, first);
 }
 
