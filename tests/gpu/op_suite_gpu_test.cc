@@ -245,14 +245,7 @@ TEST_P(OpSuiteGpu, InPlaceGivesTheSameBits) {
   });
 }
 
-TEST(CudaKernels, EveryOpWithAKernelOnTheCpuHasOneHere) {
-  RegisterAllOps();
-  for (const OpDef* op : OpRegistry::Global().All()) {
-    EXPECT_EQ(CudaKernels().Has(op->name), Kernels().Has(op->name)) << op->name;
-  }
-}
-
-TEST(CudaKernels, AccumulateOverwritesInTheFirstMicroStep) {
+TEST(CudaKernelsOnTheDevice, AccumulateOverwritesInTheFirstMicroStep) {
   RegisterAllOps();
   OpCall call;
   call.op = OpRegistry::Global().Find("accumulate");
@@ -288,7 +281,7 @@ std::string FaultOf(const std::string& op, const std::vector<HeapTensor>& inputs
   return result.fault;
 }
 
-TEST(CudaKernels, SayWhichIdIsOutOfRange) {
+TEST(CudaKernelsOnTheDevice, SayWhichIdIsOutOfRange) {
   EXPECT_EQ(FaultOf("embedding", {Zeros({5, 3}), Ids({0, 5, 4})}),
             "embedding: an id is 5, the table has rows 0 to 4");
   EXPECT_EQ(FaultOf("embedding", {Zeros({5, 3}), Ids({0, -1})}),
@@ -297,7 +290,7 @@ TEST(CudaKernels, SayWhichIdIsOutOfRange) {
             "embedding_grad: an id is 9, the table has rows 0 to 3");
 }
 
-TEST(CudaKernels, SayWhichTargetIsOutOfRange) {
+TEST(CudaKernelsOnTheDevice, SayWhichTargetIsOutOfRange) {
   EXPECT_EQ(FaultOf("softmax_cross_entropy", {Zeros({2, 3}), Ids({0, 3})}, {{"divisor", 1.0}}),
             "softmax_cross_entropy: a target is 3, the logits have classes 0 to 2");
   EXPECT_EQ(FaultOf("softmax_cross_entropy_grad",
@@ -305,7 +298,7 @@ TEST(CudaKernels, SayWhichTargetIsOutOfRange) {
             "softmax_cross_entropy_grad: a target is -2, the logits have classes 0 to 2");
 }
 
-TEST(CudaKernels, SayThatTooManyStepsWereLeftOut) {
+TEST(CudaKernelsOnTheDevice, SayThatTooManyStepsWereLeftOut) {
   std::vector<double> infinite(21, 0.0);
   infinite[19] = 1.0;  // one infinite term
   const HeapTensor sums = Ids(infinite);
