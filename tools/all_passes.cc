@@ -84,12 +84,15 @@ PassDef AccumulateGradients() {
 PassDef ClipGradients() {
   PassDef def;
   def.name = "clip-gradients";
-  def.doc = "Scale gradients so that their global norm is at most max_norm.";
-  def.options = {{"max_norm", 1.0}};
+  def.doc =
+      "Scale gradients so that their global norm is at most max_norm; skip_non_finite: leave out "
+      "updates that are not finite.";
+  def.options = {{"max_norm", 1.0}, {"skip_non_finite", false}};
   def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     const double max_norm = options.Float("max_norm");
     if (!(max_norm > 0)) return InvalidArgument("got max_norm {}, expected max_norm > 0", max_norm);
-    return std::unique_ptr<Pass>(std::make_unique<zero::ClipGradients>(max_norm));
+    return std::unique_ptr<Pass>(
+        std::make_unique<zero::ClipGradients>(max_norm, options.Bool("skip_non_finite")));
   };
   return def;
 }

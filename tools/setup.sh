@@ -10,6 +10,8 @@ packages=(
   # Libraries
   libbenchmark-dev libcli11-dev libdnnl-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev
   libopenmpi-dev libspdlog-dev libssl-dev nlohmann-json3-dev openmpi-bin
+  # Tests
+  iproute2
 )
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

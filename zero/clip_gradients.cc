@@ -27,7 +27,7 @@ class NormBuilder {
 
   // The square sum of what `update` reads as its gradient.
   StatusOr<Value*> SquareSumOf(Node* update) {
-    if (IsPartial(*update->inputs[1])) ZG_RETURN_IF_ERROR(PlaceWhole(update));
+    if (IsPartial(*update->inputs[1])) ZG_RETURN_IF_ERROR(PlaceWhole(update, 1, builder_));
     Value* gradient = update->inputs[1];
     Node* producer = gradient->producer;
     // A request for a placement may stand between updates; what it reads comes from backward.
@@ -62,17 +62,27 @@ class NormBuilder {
     return combined;
   }
 
-  StatusOr<Value*> Control(const std::vector<Value*>& all_sums, double max_norm) {
-    ZG_ASSIGN_OR_RETURN(std::vector<Value*> sums, Combine(all_sums));
+  StatusOr<Value*> Control(const std::vector<Value*>& all_sums, double max_norm,
+                           bool skip_non_finite) {
+    ZG_ASSIGN_OR_RETURN(std::vector<Value*> inputs, Combine(all_sums));
     const StoredTensor* scaler = graph_.FindTensor(kLossScaler);
-    if (scaler != nullptr) sums.push_back(scaler->storage);
+    std::string op = "update_control";
+    Value* state = nullptr;
+    if (scaler != nullptr) {
+      op = "scaled_update_control";
+      state = scaler->storage;
+    } else if (skip_non_finite) {
+      op = "guarded_update_control";
+      ZG_RETURN_IF_ERROR(AddLoss(&inputs));
+      ZG_ASSIGN_OR_RETURN(state, UpdateCounter());
+    }
+    if (state != nullptr) inputs.push_back(state);
     const std::vector<Value*> outputs =
-        builder_.Ops(scaler == nullptr ? "update_control" : "scaled_update_control", sums,
-                     {{"max_norm", max_norm}}, "control");
-    if (scaler != nullptr) builder_.Ops("assign", {scaler->storage, outputs[2]});
+        builder_.Ops(op, inputs, {{"max_norm", max_norm}}, "control");
+    if (state != nullptr) builder_.Ops("assign", {state, outputs[2]});
     ZG_RETURN_IF_ERROR(builder_.status());
     for (Value* output : outputs) {
-      if (!sums[0]->sbp.empty()) output->sbp = AllBroadcast(graph_.mesh());
+      if (!inputs[0]->sbp.empty()) output->sbp = AllBroadcast(graph_.mesh());
     }
     graph_.Rename(outputs[1], "grad_norm");
     builder_.Ops("output", {outputs[1]}, {{"name", std::string("grad_norm")}});
@@ -81,17 +91,42 @@ class NormBuilder {
   }
 
  private:
-  // Insert-collectives would sum it for each of its readers.
-  Status PlaceWhole(Node* update) {
-    Value* gradient = update->inputs[1];
+  // Insert-collectives would sum it for each of its readers. `builder` stands before `reader`.
+  Status PlaceWhole(Node* reader, int index, Builder& builder) {
+    Value* partial = reader->inputs[index];
     const NdSbp broadcast = AllBroadcast(graph_.mesh());
     Value* whole =
-        builder_.Op("place", {gradient}, {{"sbp", ToString(broadcast)}}, gradient->name + ".whole");
-    ZG_RETURN_IF_ERROR(builder_.status());
+        builder.Op("place", {partial}, {{"sbp", ToString(broadcast)}}, partial->name + ".whole");
+    ZG_RETURN_IF_ERROR(builder.status());
     whole->sbp = broadcast;
-    whole->category = gradient->category;
-    graph_.ReplaceInput(update, 1, whole);
+    whole->category = partial->category;
+    graph_.ReplaceInput(reader, index, whole);
     return Status::Ok();
+  }
+
+  // The step's loss, if the program hands it out before the updates.
+  Status AddLoss(std::vector<Value*>* inputs) {
+    for (Node* node : graph_.NodesOf("output")) {
+      if (node->section != first_->section || node->attributes.String("name") != "loss" ||
+          graph_.IndexOf(node) > graph_.IndexOf(first_)) {
+        continue;
+      }
+      if (IsPartial(*node->inputs[0])) {
+        Builder builder(&graph_, node->section);
+        builder.InsertBefore(node);
+        ZG_RETURN_IF_ERROR(PlaceWhole(node, 0, builder));
+      }
+      inputs->push_back(node->inputs[0]);
+    }
+    return Status::Ok();
+  }
+
+  StatusOr<Value*> UpdateCounter() {
+    Value* counter = builder_.Variable(kUpdateCounter, {DType::kF32, Shape{2}},
+                                       Initializer::Zeros(), MemoryCategory::kOptimizerState);
+    ZG_RETURN_IF_ERROR(builder_.status());
+    if (!first_->inputs[0]->sbp.empty()) counter->sbp = AllBroadcast(graph_.mesh());
+    return counter;
   }
 
   Graph& graph_;
@@ -132,7 +167,7 @@ StatusOr<bool> ClipGradients::Run(Graph& graph) const {
     ZG_ASSIGN_OR_RETURN(Value * sum, norm.SquareSumOf(update));
     sums.push_back(sum);
   }
-  ZG_ASSIGN_OR_RETURN(Value * control, norm.Control(sums, max_norm_));
+  ZG_ASSIGN_OR_RETURN(Value * control, norm.Control(sums, max_norm_, skip_non_finite_));
   for (Node* update : updates) ZG_RETURN_IF_ERROR(GiveControl(graph, update, control));
   return true;
 }

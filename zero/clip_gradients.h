@@ -11,7 +11,9 @@
 // sums are exact whole numbers, so neither the stage nor the number of ranks nor the buckets' size
 // changes a bit. A gradient that is a pending sum gets a `place` that both readers share. With a
 // loss scaler (scale-loss), a scaled_update_control takes the scale out of the gradients, leaves
-// out steps whose norm is not finite and gives the next state.
+// out steps whose norm is not finite and gives the next state. With skip_non_finite and without a
+// scaler, a guarded_update_control leaves out steps whose norm or loss is not finite; its state is
+// a variable and a stored tensor, "update_counter".
 //
 // Before:
 //   update:
@@ -35,15 +37,19 @@
 
 namespace zg::zero {
 
+inline constexpr char kUpdateCounter[] = "update_counter";
+
 class ClipGradients : public Pass {
  public:
-  // max_norm 0: for the loss scaler alone.
-  explicit ClipGradients(double max_norm) : max_norm_(max_norm) {}
+  // max_norm 0: for the loss scaler or skip_non_finite alone.
+  explicit ClipGradients(double max_norm, bool skip_non_finite = false)
+      : max_norm_(max_norm), skip_non_finite_(skip_non_finite) {}
   std::string_view name() const override { return "clip-gradients"; }
   StatusOr<bool> Run(Graph& graph) const override;
 
  private:
   double max_norm_;
+  bool skip_non_finite_;
 };
 
 }  // namespace zg::zero

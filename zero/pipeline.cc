@@ -50,7 +50,9 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) 
     if (options.stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
     if (options.stage >= 3) Add<ShardParameters>(&passes);
     // Where gradients lie is settled, and how they get there is not.
-    if (options.max_grad_norm > 0 || is_scaled) Add<ClipGradients>(&passes, options.max_grad_norm);
+    if (options.max_grad_norm > 0 || is_scaled || options.skip_non_finite) {
+      Add<ClipGradients>(&passes, options.max_grad_norm, options.skip_non_finite);
+    }
   }
   Add<InsertCollectives>(&passes);  // placements are final
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives

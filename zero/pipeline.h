@@ -20,7 +20,8 @@ struct PipelineOptions {
   std::vector<ScopePattern> recompute;  // modules
   BucketingOptions bucketing;
   AccumulateGradientsOptions accumulation;
-  double max_grad_norm = 0;  // 0: gradients are not clipped
+  double max_grad_norm = 0;      // 0: gradients are not clipped
+  bool skip_non_finite = false;  // leave out updates that are not finite
   bool update_early = false;
   optim::UpdateRule update;
 };

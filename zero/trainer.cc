@@ -19,6 +19,7 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
   options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
   options.accumulation = {config.reduce_every == nn::ReduceEvery::kStep};
   options.max_grad_norm = config.max_grad_norm;
+  options.skip_non_finite = config.on_non_finite == nn::OnNonFinite::kSkip;
   options.update_early = config.update_early;
   if (options.train) {
     ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));
@@ -40,12 +41,20 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicat
   ExecutorOptions executor_options;
   executor_options.seed = options.seed;
   executor_options.measure_memory = options.measure_memory;
+  // Overflow is an everyday thing in f16: the loss scaler deals with it.
+  executor_options.stop_on_non_finite = trainer->config_.dtype != DType::kF16 &&
+                                        trainer->config_.on_non_finite == nn::OnNonFinite::kStop;
+  executor_options.detect_anomaly = options.detect_anomaly;
   ZG_ASSIGN_OR_RETURN(trainer->executor_,
                       Executor::Create(&graph.ir(), CpuKernels(), &communicator, executor_options));
   ZG_RETURN_IF_ERROR(trainer->FillSettings(graph, options.seed));
   InitializeTensors(*trainer->executor_, options.seed);
   if (!options.init_path.empty()) {
     ZG_RETURN_IF_ERROR(LoadParameters(*trainer->executor_, options.init_path));
+  }
+  if (options.detect_anomaly) {
+    ZG_RETURN_IF_ERROR(ExchangeStatus(communicator, "check initial values",
+                                      CheckFiniteTensors(*trainer->executor_)));
   }
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
@@ -66,7 +75,9 @@ StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& 
   ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
     return feed(micro_step * communicator.size() + communicator.rank());
   }));
-  if (config_.max_grad_norm > 0 || config_.dtype == DType::kF16) {  // f16 needs it for its scale
+  // Where the program needs it: to clip, for the scale of f16, to skip updates.
+  if (config_.max_grad_norm > 0 || config_.dtype == DType::kF16 ||
+      config_.on_non_finite == nn::OnNonFinite::kSkip) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
   }
   return Scalar("loss");

@@ -28,7 +28,9 @@
 #include "framework/passes/predict_traffic.h"
 #include "framework/runtime/executor.h"
 #include "framework/runtime/save_checkpoint.h"
+#include "framework/runtime/save_memory.h"
 #include "framework/runtime/tensor_state.h"
+#include "framework/runtime/tensor_values.h"
 
 namespace zg::zero {
 
@@ -50,6 +52,16 @@ struct TrainerOptions {
   std::string init_path{};
   std::string dump_directory{};  // where the IR goes after every pass; empty: nowhere
   bool measure_memory = true;
+  // Checks what every node computes, and the first values of parameters, and stops at the first
+  // infinity or NaN with an error that names the node. Slow.
+  bool detect_anomaly = false;
+};
+
+// What the optimizer knows: its tensors by name, f32, such as "hidden.weight.exp_avg", and with f16
+// the loss scaler's state.
+struct OptimizerState {
+  int64_t step = 0;     // steps done
+  NamedValues tensors;  // logical shapes; whole, or a rank's parts
 };
 
 class Trainer {
@@ -82,10 +94,50 @@ class Trainer {
   // 0 creates and locks it.
   Status PrepareSaving(const std::string& directory);
 
+  // Save in two parts, with steps between them: copies what is to be saved, which a thread then
+  // writes. The files are those of Save. Error: as of Save, then nothing was started; also when
+  // another save is under way.
+  Status StartSaving(const std::string& directory, const SaveOptions& options = {});
+  // Whether that save has ended; does not wait. Call it between steps until it says so. Error, on
+  // every rank: as of Save; then the save has ended, too.
+  StatusOr<bool> ContinueSaving();
+  // Waits until it has.
+  Status FinishSaving();
+  // The step of the save that is under way.
+  std::optional<int64_t> saving_step() const;
+
+  // What the first StartSaving does before anything else: allocates the memory for the copies, once
+  // for all of them. Error, on every rank: there is not enough.
+  Status ReserveForSaving();
+  int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }  // on any rank
+
   // Goes on where the checkpoint was saved; `path` is its directory, or one with `latest`. Every
   // byte is checked first. Errors, on every rank: a damaged or newer checkpoint, other tensors than
   // the model's, other settings than then.
   Status Resume(const std::string& path);
+
+  // The parameters (of 16-bit ones the f32 masters), whole, on rank `to`; none on the other ranks.
+  // The same bits at every stage and on any number of ranks. Every rank must call this, in the same
+  // order. Error: no such rank.
+  StatusOr<NamedValues> ConsolidateParameters(int to = 0);
+  // Every rank takes its part of what rank `from` gives; the other ranks may give nothing. Every
+  // rank must call this, in the same order. Errors, on every rank: no such rank; all tensors that
+  // are missing, unknown, not whole or of another shape, and then nothing is changed.
+  Status ScatterParameters(const NamedValues& whole, int from = 0);
+
+  // The same for the optimizer's state: what PyTorch's ZeroRedundancyOptimizer calls
+  // consolidate_state_dict(to). `step` is set on every rank.
+  StatusOr<OptimizerState> ConsolidateOptimizerState(int to = 0);
+  // Goes on after rank `from`'s `step`.
+  Status ScatterOptimizerState(const OptimizerState& whole, int from = 0);
+
+  // A copy of the part that this rank holds. It fits this rank of a trainer with the same stage,
+  // number of ranks and buckets.
+  OptimizerState LocalOptimizerState() const;
+  // Each rank gives what LocalOptimizerState returned there, or a whole state, of the same step
+  // everywhere (load_state_dict). Every rank must call this. Errors, on every rank: as above;
+  // elements that a rank holds and was not given; ranks that give different steps.
+  Status LoadOptimizerState(const OptimizerState& state);
 
   // A setting of the caller's that decides the bits of further steps: Save keeps it, Resume
   // compares it. Those that the trainer knows are there already: seed, micro-batches, optimizer,
@@ -97,7 +149,9 @@ class Trainer {
   // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   int64_t step() const { return step_; }  // steps done
-  // Of the last step, before clipping; none when gradients are not clipped.
+  // Of the parameters; less than steps where gradients were not finite. Valid on rank 0.
+  int64_t num_updates() const;
+  // Of the last step, before clipping; none when the program does not need it.
   std::optional<float> grad_norm() const { return grad_norm_; }
 
   StatusOr<TensorDigest> DigestParameters() {
@@ -114,13 +168,18 @@ class Trainer {
   Trainer() = default;
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
   Status FillSettings(const nn::Graph& graph, uint64_t seed);
-  int64_t NumUpdates() const;  // of the parameters; valid on rank 0
+  std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
+  Status CheckNoneIsUnderWay() const;
+  // An error of saving the checkpoint of a step, for the user.
+  static Status NotSaved(const std::string& directory, int64_t step, const Status& status);
 
   nn::ResolvedConfig config_;
   std::map<std::string, std::string> settings_;  // as in TrainState
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // that saving is prepared for
   std::unique_ptr<Executor> executor_;
+  SaveMemory save_memory_;                // for the copy of a save under way
+  std::unique_ptr<CheckpointSave> save_;  // that is under way
   int64_t step_ = 0;
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;

@@ -3,16 +3,27 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <iterator>
 
+#include "framework/base/check.h"
 #include "framework/io/checkpoint_reader.h"
 #include "framework/passes/scale_loss.h"
+#include "zero/clip_gradients.h"
 #include "zero/trainer.h"
 
 namespace zg::zero {
 namespace {
 
-constexpr int kScalerElements = 4;
-constexpr int kScalerUpdates = 2;  // its element that counts updates (ops/loss_scaling.h)
+// A state of the program's own in which one element counts updates (ops/loss_scaling.h,
+// ops/gradient_norm.h). Which of them a program has depends on its configuration, which may be
+// another one when it resumes.
+struct CountingState {
+  const char* name;
+  int64_t elements;
+  int64_t updates;  // that element
+};
+constexpr CountingState kCountingStates[] = {{kLossScaler, 4, 2}, {kUpdateCounter, 2, 0}};
+constexpr int64_t kMaxStateElements = 4;
 
 std::string OptimizerText(const optim::UpdateRule& rule) {
   std::string text = rule.op;
@@ -48,18 +59,27 @@ Status Trainer::FillSettings(const nn::Graph& graph, uint64_t seed) {
   return Status::Ok();
 }
 
-int64_t Trainer::NumUpdates() const {
-  const StoredTensor* scaler = executor_->graph().FindTensor(kLossScaler);
-  if (scaler == nullptr) return step_;
-  const Executor::LocalPart part = executor_->LocalPartOf(*scaler);
-  if (part.count != kScalerElements) return 0;  // another rank holds it
-  float state[kScalerElements];
-  std::memcpy(state, part.data, sizeof(state));
-  return static_cast<int64_t>(state[kScalerUpdates]);
+int64_t Trainer::num_updates() const {
+  for (const CountingState& counting : kCountingStates) {
+    const StoredTensor* tensor = executor_->graph().FindTensor(counting.name);
+    if (tensor == nullptr) continue;
+    if (executor_->LocalPartOf(*tensor).count != counting.elements) return 0;  // another rank's
+    float state[kMaxStateElements];
+    const Status status = ReadLocalElements(
+        *executor_, *tensor, 0, counting.elements,
+        [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+          std::memcpy(reinterpret_cast<std::byte*>(state) + offset_bytes, data, size_bytes);
+          return Status::Ok();
+        });
+    ZG_CHECK(status.ok(), "reading memory fails: {}", status.message());
+    return static_cast<int64_t>(state[counting.updates]);
+  }
+  return step_;
 }
 
 Status Trainer::PrepareSaving(const std::string& directory) {
   if (save_directory_ == directory) return Status::Ok();
+  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());  // it holds the directory of before
   Communicator& communicator = executor_->communicator();
   Status status;
   if (communicator.rank() == 0) {
@@ -74,18 +94,74 @@ Status Trainer::PrepareSaving(const std::string& directory) {
   return Status::Ok();
 }
 
-Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
-  Status status = PrepareSaving(directory);
-  if (status.ok()) {
-    const TrainState state = {executor_->graph().name(), step_, NumUpdates(), settings_};
-    status = SaveCheckpoint(*executor_, store_ ? &*store_ : nullptr, state, options);
-  }
+Status Trainer::NotSaved(const std::string& directory, int64_t step, const Status& status) {
   if (status.ok()) return status;
   const std::optional<std::string> latest = LatestCheckpoint(directory);
   return Status(status.code(), fmt::format("{}: the checkpoint of step {} was not saved: {}\n  {}",
-                                           directory, step_, status.message(),
+                                           directory, step, status.message(),
                                            latest ? *latest + " is whole and can be resumed"
                                                   : "there is no older one in the directory"));
+}
+
+std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
+  const TrainState state = {executor_->graph().name(), step_, num_updates(), settings_};
+  return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);
+}
+
+Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
+  Status status = CheckNoneIsUnderWay();
+  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = MakeSave(options)->Run();
+  return NotSaved(directory, step_, status);
+}
+
+Status Trainer::ReserveForSaving() {
+  if (save_memory_.data != nullptr) return Status::Ok();
+  Communicator& communicator = executor_->communicator();
+  ZG_ASSIGN_OR_RETURN(
+      save_memory_,
+      AllocateSaveMemory(communicator, CheckpointBytesOf(executor_->graph(), communicator.rank())));
+  return Status::Ok();
+}
+
+Status Trainer::CheckNoneIsUnderWay() const {
+  if (save_ == nullptr) return Status::Ok();
+  return FailedPrecondition("the checkpoint of step {} is still being saved; call FinishSaving",
+                            save_->step());
+}
+
+Status Trainer::StartSaving(const std::string& directory, const SaveOptions& options) {
+  Status status = CheckNoneIsUnderWay();
+  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = ReserveForSaving();
+  if (status.ok()) {
+    save_ = MakeSave(options);
+    status = save_->Start(save_memory_.data.get());
+    if (!status.ok()) save_.reset();
+  }
+  return NotSaved(directory, step_, status);
+}
+
+StatusOr<bool> Trainer::ContinueSaving() {
+  if (save_ == nullptr) return true;
+  const StatusOr<bool> has_ended = save_->Continue();
+  const int64_t step = save_->step();
+  if (!has_ended.ok() || *has_ended) save_.reset();
+  ZG_RETURN_IF_ERROR(NotSaved(save_directory_, step, has_ended.status()));
+  return *has_ended;
+}
+
+Status Trainer::FinishSaving() {
+  if (save_ == nullptr) return Status::Ok();
+  const Status status = save_->Finish();
+  const int64_t step = save_->step();
+  save_.reset();
+  return NotSaved(save_directory_, step, status);
+}
+
+std::optional<int64_t> Trainer::saving_step() const {
+  if (save_ == nullptr) return std::nullopt;
+  return save_->step();
 }
 
 Status Trainer::Resume(const std::string& path) {
@@ -108,15 +184,18 @@ Status Trainer::Resume(const std::string& path) {
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     tensors[name] = {tensor.entry, tensor.data};
   }
-  // The loss scaler belongs to the number type, which may be another one now.
-  SafetensorsEntry fresh_entry;
-  fresh_entry.shape = {kScalerElements};
-  float fresh_scaler[kScalerElements] = {};
-  fresh_scaler[kScalerUpdates] = static_cast<float>(state.updates);
-  if (executor_->graph().FindTensor(kLossScaler) == nullptr) {
-    tensors.erase(kLossScaler);
-  } else if (tensors.count(kLossScaler) == 0) {
-    tensors[kLossScaler] = {&fresh_entry, reinterpret_cast<const uint8_t*>(fresh_scaler)};
+  SafetensorsEntry fresh_entries[std::size(kCountingStates)];
+  float fresh_values[std::size(kCountingStates)][kMaxStateElements] = {};
+  for (size_t i = 0; i < std::size(kCountingStates); ++i) {
+    const CountingState& counting = kCountingStates[i];
+    fresh_entries[i].shape = {counting.elements};
+    fresh_values[i][counting.updates] = static_cast<float>(state.updates);
+    if (executor_->graph().FindTensor(counting.name) == nullptr) {
+      tensors.erase(counting.name);
+    } else if (tensors.count(counting.name) == 0) {
+      tensors[counting.name] = {&fresh_entries[i],
+                                reinterpret_cast<const uint8_t*>(fresh_values[i])};
+    }
   }
   ZG_RETURN_IF_ERROR(
       agree(LoadTensors(*executor_, checkpoint.directory(),

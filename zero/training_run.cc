@@ -8,6 +8,7 @@
 #include "framework/runtime/console.h"
 #include "framework/runtime/process_memory.h"
 #include "framework/runtime/progress.h"
+#include "zero/run_saver.h"
 
 namespace zg::zero {
 namespace {
@@ -68,7 +69,8 @@ Status FillMemory(const TrainingRun& run, const Executor& executor, Report* repo
 Status FillFinalState(Trainer& trainer, Report* report) {
   ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
   ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
-  report->final_state = {parameters.sum, parameters.sha256, state.sha256};
+  report->final_state = {parameters.sum, parameters.sha256, state.sha256,
+                         trainer.step() - trainer.num_updates()};
   return Status::Ok();
 }
 
@@ -94,9 +96,6 @@ void SetSettings(const JobOptions& options, const TrainingRun& run, Trainer& tra
 
 Status ResumeIfAsked(const Job& job, const TrainingRun& run, Trainer& trainer) {
   const JobOptions& options = job.options();
-  if (!options.save.empty()) {
-    ZG_RETURN_IF_ERROR(trainer.PrepareSaving(options.save).WithContext("--save"));
-  }
   if (options.resume.empty()) return Status::Ok();
   ZG_RETURN_IF_ERROR(trainer.Resume(options.resume).WithContext("--resume"));
   if (trainer.step() > run.steps) {
@@ -104,22 +103,6 @@ Status ResumeIfAsked(const Job& job, const TrainingRun& run, Trainer& trainer) {
                            run.steps, options.resume, trainer.step());
   }
   if (job.is_main()) PrintOut(fmt::format("resumed after step {}\n", trainer.step()));
-  return Status::Ok();
-}
-
-Status SaveIfDue(const Job& job, const TrainingRun& run, Trainer& trainer) {
-  const JobOptions& options = job.options();
-  const int64_t step = trainer.step();
-  const bool is_last = step == run.steps;
-  const bool is_due = is_last || (options.save_every > 0 && step % options.save_every == 0);
-  if (options.save.empty() || !is_due) return Status::Ok();
-  SaveOptions save_options;
-  save_options.keep = options.keep;
-  const Status status = trainer.Save(options.save, save_options);
-  if (status.ok() || is_last) return status.WithContext("--save");
-  if (job.is_main()) {
-    PrintError(fmt::format("warning: --save: {}\n  training goes on\n", status.message()));
-  }
   return Status::Ok();
 }
 
@@ -131,6 +114,7 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
   Report report;
   report.model = run.model;
   report.config = job.config();
+  report.transport = communicator.transport();
   report.predicted_traffic = Predicted(executor.graph());
   report.speed.compile_ms = trainer.compile_ms();
   report.speed.flops_per_step = PredictFlops(executor.graph());
@@ -145,7 +129,10 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
 
   ZG_ASSIGN_OR_RETURN(const optim::Schedule schedule, ScheduleOf(job.options(), run.steps));
   SetSettings(job.options(), run, trainer);
+  RunSaver saver(job, trainer, run.steps);
+  ZG_RETURN_IF_ERROR(saver.Prepare());
   ZG_RETURN_IF_ERROR(ResumeIfAsked(job, run, trainer));
+  report.saving_bytes = trainer.reserved_for_saving_bytes();
   const int64_t first_step = trainer.step() + 1;
   TrafficCounters measured = {};
   for (int64_t step = first_step; step <= run.steps; ++step) {
@@ -166,7 +153,8 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
     report.steps.push_back(record);
     if (job.is_main()) progress.Step(record);
     if (run.after_step != nullptr) ZG_RETURN_IF_ERROR(run.after_step(trainer, step));
-    ZG_RETURN_IF_ERROR(SaveIfDue(job, run, trainer));
+    ZG_ASSIGN_OR_RETURN(report.was_ended_by_signal, saver.AfterStep(record.ms));
+    if (report.was_ended_by_signal) break;
   }
   progress.Finish();
   const auto num_steps = static_cast<int64_t>(report.steps.size());
@@ -186,6 +174,7 @@ TrainerOptions TrainerOptionsOf(const Job& job) {
   options.seed = static_cast<uint64_t>(job.options().seed);
   options.init_path = job.options().init;
   options.dump_directory = job.options().print_ir;
+  options.detect_anomaly = job.options().detect_anomaly;
   return options;
 }
 
@@ -201,6 +190,8 @@ void Configure(const Job& job, nn::GraphConfig& config) {
                                                          : nn::ReduceEvery::kMicroBatch);
   for (const std::string& modules : options.recompute) config.recompute(modules);
   config.set_update_early(options.update_early);
+  if (options.on_non_finite == "skip") config.set_on_non_finite(nn::OnNonFinite::kSkip);
+  if (options.on_non_finite == "ignore") config.set_on_non_finite(nn::OnNonFinite::kIgnore);
 }
 
 StatusOr<int64_t> ResidentBytesNow() {

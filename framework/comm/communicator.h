@@ -52,6 +52,9 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  // How the ranks exchange tensors, for reports: "shared memory", "messages".
+  virtual std::string_view transport() const = 0;
+
   // Scratch memory that this transport needs inside the arena (0 when peers' memory is read in
   // place).
   virtual int64_t workspace_bytes() const = 0;

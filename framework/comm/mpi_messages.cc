@@ -50,6 +50,7 @@ class MpiMessageCommunicator : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return num_ranks_; }
+  std::string_view transport() const override { return "messages"; }
   int64_t workspace_bytes() const override { return MessageWorkspaceBytes(num_ranks_); }
 
   StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) override;

@@ -15,17 +15,21 @@ namespace zg::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-void PrefetchingCopy(const uint8_t* from, int64_t bytes, uint8_t* to) {
+void StreamingCopy(const uint8_t* from, int64_t bytes, uint8_t* to) {
   constexpr int64_t kPrefetchBytes = 2048;
   const hn::ScalableTag<uint8_t> octets;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(octets));
-  int64_t i = 0;
+  // Non-temporal stores need alignment.
+  const int64_t head = -static_cast<int64_t>(reinterpret_cast<uintptr_t>(to)) & (lanes - 1);
+  std::memcpy(to, from, head);
+  int64_t i = head;
   for (; i + lanes <= bytes; i += lanes) {
     hwy::Prefetch(from + i + kPrefetchBytes);
-    hwy::Prefetch(to + i + kPrefetchBytes);
-    hn::StoreU(hn::LoadU(octets, from + i), octets, to + i);
+    hn::Stream(hn::LoadU(octets, from + i), octets, to + i);
   }
   std::memcpy(to + i, from + i, bytes - i);
+  // They are not ordered by the release with which the caller tells others that it is done.
+  hwy::FlushStream();
 }
 
 }  // namespace zg::HWY_NAMESPACE
@@ -34,15 +38,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace zg {
 
-HWY_EXPORT(PrefetchingCopy);
+HWY_EXPORT(StreamingCopy);
 
 void CopyFromPeer(const std::byte* from, int64_t bytes, std::byte* to) {
-  constexpr int64_t kPrefetchFromBytes = 32 << 10;
-  if (bytes < kPrefetchFromBytes) {
+  constexpr int64_t kStreamFromBytes = 256 << 10;
+  if (bytes < kStreamFromBytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
     return;
   }
-  HWY_DYNAMIC_DISPATCH(PrefetchingCopy)
+  HWY_DYNAMIC_DISPATCH(StreamingCopy)
   (reinterpret_cast<const uint8_t*>(from), bytes, reinterpret_cast<uint8_t*>(to));
 }
 

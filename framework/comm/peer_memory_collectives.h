@@ -20,6 +20,7 @@ class PeerMemoryCollectives : public Communicator {
  public:
   int rank() const final { return rank_; }
   int size() const final { return num_ranks_; }
+  std::string_view transport() const final { return "shared memory"; }
   int64_t workspace_bytes() const final { return 0; }
 
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,

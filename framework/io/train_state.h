@@ -14,7 +14,7 @@ inline constexpr int64_t kCheckpointFormatVersion = 1;
 struct TrainState {
   std::string model;    // the graph's name
   int64_t step = 0;     // steps done
-  int64_t updates = 0;  // of the parameters: less than steps where f16 gradients overflowed
+  int64_t updates = 0;  // of the parameters: less than steps where some were left out
   // What decides the bits of the steps to come, by the name the user knows it under: "seed",
   // "micro-batches", "optimizer", ...
   std::map<std::string, std::string> settings;

@@ -17,10 +17,11 @@ namespace zg {
 // What changes from run to run besides the data.
 struct StepContext {
   uint64_t seed = 0;
-  int64_t step = 1;              // 1-based, as in Adam's bias correction
-  int64_t micro_batch = 0;       // index within the step over all ranks: j * num_ranks + rank
-  bool first_micro_step = true;  // j == 0: accumulators are overwritten, not added to
-  double lr_factor = 1.0;        // of the learning-rate schedule
+  int64_t step = 1;                 // 1-based, as in Adam's bias correction
+  int64_t micro_batch = 0;          // index within the step over all ranks: j * num_ranks + rank
+  bool first_micro_step = true;     // j == 0: accumulators are overwritten, not added to
+  double lr_factor = 1.0;           // of the learning-rate schedule
+  bool stop_on_non_finite = false;  // updated parameters that are not finite are an error
 };
 
 struct KernelSpec {

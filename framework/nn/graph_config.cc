@@ -111,11 +111,15 @@ Status GraphConfig::CheckUpdateEarly(int num_ranks, const ResolvedConfig& resolv
         "complete after the last only; use one per rank or updates at the step's end",
         resolved.micro_batches / num_ranks);
   }
-  if (resolved.max_grad_norm > 0 || resolved.dtype == DType::kF16) {
+  const char* other = nullptr;
+  if (resolved.on_non_finite == OnNonFinite::kSkip) other = "set_on_non_finite(kSkip)";
+  if (resolved.dtype == DType::kF16) other = "the loss scaling of f16";
+  if (resolved.max_grad_norm > 0) other = "clip_gradients";
+  if (other != nullptr) {
     return InvalidArgument(
         "set_update_early: {} needs all gradients before the first update; leave one of the two "
         "out",
-        resolved.max_grad_norm > 0 ? "clip_gradients" : "the loss scaling of f16");
+        other);
   }
   return Status::Ok();
 }
@@ -153,6 +157,7 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
     }
     resolved.max_grad_norm = *max_grad_norm_;
   }
+  resolved.on_non_finite = on_non_finite_;
   if (update_early_) {
     ZG_RETURN_IF_ERROR(CheckUpdateEarly(num_ranks, resolved));
     resolved.update_early = true;

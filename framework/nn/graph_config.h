@@ -37,6 +37,13 @@ enum class ReduceEvery {
   kStep,
 };
 
+// What happens when a step's loss or gradients are infinite or NaN. Every rank does the same.
+enum class OnNonFinite {
+  kStop,    // the job ends with an error; parameters of this step are not updated
+  kSkip,    // the update is left out, which costs a norm of all gradients; after 24 in a row, stop
+  kIgnore,  // nothing is checked
+};
+
 struct ResolvedConfig {
   ZeroConfig zero;
   int64_t micro_batches = 1;  // per step, over all ranks; a multiple of their number
@@ -45,6 +52,7 @@ struct ResolvedConfig {
   std::vector<ScopePattern> recompute;
   double max_grad_norm = 0;  // 0: gradients are not clipped
   bool update_early = false;
+  OnNonFinite on_non_finite = OnNonFinite::kStop;
 };
 
 class GraphConfig {
@@ -71,8 +79,12 @@ class GraphConfig {
 
   // Updates a bucket of parameters as soon as its gradient is complete, so that gradients need not
   // all be alive together. Same bits. For one micro-batch per rank and step, and
-  // neither clipping nor f16, whose loss scaling looks at all gradients first.
+  // neither clipping nor skipping nor f16, whose loss scaling looks at all gradients first.
   void set_update_early(bool enabled = true) { update_early_ = enabled; }
+
+  // Default: stop. In f16 the loss scaler decides, under each of the three: it leaves such updates
+  // out and lowers its scale.
+  void set_on_non_finite(OnNonFinite on_non_finite) { on_non_finite_ = on_non_finite; }
 
   // OneFlow's form, with its meaning and defaults: stage 1 to 3 when `mode` is true, else 0; a
   // parameter stays whole when its shards would have fewer than `shard_min_size` elements.
@@ -116,6 +128,7 @@ class GraphConfig {
   std::vector<std::string> recompute_;
   std::optional<double> max_grad_norm_;
   bool update_early_ = false;
+  OnNonFinite on_non_finite_ = OnNonFinite::kStop;
 };
 
 }  // namespace zg::nn

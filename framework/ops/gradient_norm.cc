@@ -84,12 +84,48 @@ OpDef UpdateControl() {
   return op;
 }
 
+OpDef GuardedUpdateControl() {
+  OpDef op;
+  op.name = "guarded_update_control";
+  op.doc =
+      "update_control that leaves out updates that are not finite. The inputs are square sums, "
+      "then any number of scalars such as the loss, and last the state {updates done, updates left "
+      "out in a row}, whose next value is output 2. When a gradient or scalar is infinite or NaN, "
+      "the factor is 0, which changes no parameter. More than max_skipped in a row end the job.";
+  op.min_inputs = 2;
+  op.max_inputs = -1;
+  op.num_outputs = 3;
+  op.attributes = {{"max_norm", 0.0}, {"max_skipped", int64_t{24}}};
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    const TensorType scalar = {DType::kF32, Shape{}};
+    const TensorType state = {DType::kF32, Shape{2}};
+    bool may_be_sum = true;  // until the first scalar
+    for (size_t i = 0; i + 1 < call.inputs.size(); ++i) {
+      if (may_be_sum && call.inputs[i] == SumType()) continue;
+      may_be_sum = i == 0;
+      if (!may_be_sum && call.inputs[i] == scalar) continue;
+      return InvalidArgument("guarded_update_control: input {} is {}, expected {}", i,
+                             call.inputs[i].ToString(),
+                             (may_be_sum ? SumType() : scalar).ToString());
+    }
+    if (call.inputs.back() != state) {
+      return InvalidArgument("guarded_update_control: the state is {}, expected {}",
+                             call.inputs.back().ToString(), state.ToString());
+    }
+    ZG_RETURN_IF_ERROR(CheckRange(call, "max_norm"));
+    return Types{{DType::kF32, Shape{2}}, scalar, state};
+  };
+  op.not_differentiable = "an update ends the step";
+  return op;
+}
+
 }  // namespace
 
 void RegisterGradientNormOps(OpRegistry& registry) {
   registry.Register(SquareSum());
   registry.Register(AddSquareSums());
   registry.Register(UpdateControl());
+  registry.Register(GuardedUpdateControl());
 }
 
 }  // namespace zg

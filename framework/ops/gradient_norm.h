@@ -1,5 +1,6 @@
 // The norm of all gradients together, for clipping: exact sums of squares per bucket, and from them
-// what the update nodes are told.
+// what the update nodes are told. guarded_update_control leaves out updates that are not finite;
+// its state starts as zeros.
 #pragma once
 
 namespace zg {

@@ -2,14 +2,16 @@
 // hanging or mixing data.
 #pragma once
 
+#include <cstdint>
+
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
 #include "framework/ir/graph.h"
 
 namespace zg {
 
-// Compares the hash of the printed graph over all ranks; every rank must call it. Error on every
-// rank: the first line that differs, with the ranks that hold either form.
-Status CheckSameProgram(const Graph& graph, Communicator& communicator);
+// Compares the hash of the seed and the printed graph over all ranks; every rank must call it.
+// Error on every rank: the first line that differs, as rank 0 and the first other one have it.
+Status CheckSameProgram(const Graph& graph, uint64_t seed, Communicator& communicator);
 
 }  // namespace zg

@@ -7,10 +7,19 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <cstring>
+#include <optional>
 
 namespace zg {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 // Shows what there is in the pipe by now, and closes the pipe at its end.
 void ReadAll(const ShownPipe& shown) {
@@ -22,6 +31,10 @@ void ReadAll(const ShownPipe& shown) {
     if (count <= 0) return shown.pipe->Close();
     shown.show(std::string_view(buffer, static_cast<size_t>(count)));
   }
+}
+
+bool IsStop(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
 }  // namespace
@@ -61,17 +74,21 @@ SignalQueue::~SignalQueue() {
 
 void SignalQueue::RestoreMask() const { sigprocmask(SIG_SETMASK, &old_mask_, nullptr); }
 
-int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                 const ShownPipe& second) {
+ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch& watch) {
+  const auto read_all = [&] {
+    for (const ShownPipe& shown : watch.pipes) ReadAll(shown);
+  };
   int status = 0;
+  bool was_stopped = false;
+  std::optional<Clock::time_point> last_moment;
   while (true) {
     // poll leaves a negative descriptor out.
-    pollfd waited_for[] = {{signals.descriptor(), POLLIN, 0},
-                           {first.pipe->get(), POLLIN, 0},
-                           {second.pipe->get(), POLLIN, 0}};
-    if (poll(waited_for, std::size(waited_for), -1) < 0) continue;
-    ReadAll(first);
-    ReadAll(second);
+    std::vector<pollfd> waited_for = {{signals.descriptor(), POLLIN, 0}};
+    for (const ShownPipe& shown : watch.pipes) waited_for.push_back({shown.pipe->get(), POLLIN, 0});
+    if (poll(waited_for.data(), waited_for.size(), last_moment ? 100 : -1) < 0) continue;
+    read_all();
+    if (!last_moment && watch.is_over()) last_moment = Clock::now() + Seconds(kLastSeconds);
+    if (last_moment && Clock::now() >= *last_moment) kill(child, SIGKILL);
     if (waited_for[0].revents == 0) continue;
     signalfd_siginfo info;
     if (read(signals.descriptor(), &info, sizeof(info)) != sizeof(info)) continue;
@@ -79,18 +96,25 @@ int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first
     if (signal == SIGCHLD) {
       if (waitpid(child, &status, WNOHANG) == child) break;
     } else {
-      kill(child, signal == SIGHUP || signal == SIGQUIT ? SIGTERM : signal);
+      was_stopped |= IsStop(signal);
+      kill(child, watch.translate(signal));
     }
   }
-  ReadAll(first);
-  ReadAll(second);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  read_all();
+  return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), was_stopped};
 }
 
-int WaitForChild(pid_t child, const SignalQueue& signals) {
-  File none;
-  const ShownPipe nothing = {&none, [](std::string_view) {}};
-  return WaitForChild(child, signals, nothing, nothing);
+bool SleepUnlessStopped(double seconds, const SignalQueue& signals) {
+  const Clock::time_point end = Clock::now() + Seconds(seconds);
+  while (true) {
+    const double left_ms = std::chrono::duration<double, std::milli>(end - Clock::now()).count();
+    if (left_ms <= 0) return true;
+    pollfd waited_for = {signals.descriptor(), POLLIN, 0};
+    if (poll(&waited_for, 1, static_cast<int>(std::ceil(left_ms))) <= 0) continue;
+    signalfd_siginfo info;
+    if (read(signals.descriptor(), &info, sizeof(info)) != sizeof(info)) continue;
+    if (IsStop(static_cast<int>(info.ssi_signo))) return false;
+  }
 }
 
 }  // namespace zg

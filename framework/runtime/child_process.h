@@ -8,6 +8,7 @@
 #include <functional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "framework/base/status.h"
 
@@ -61,10 +62,27 @@ struct ShownPipe {
   std::function<void(std::string_view bytes)> show;
 };
 
-// Passes signals on to the child (HUP and QUIT as TERM) and shows both pipes until it has ended.
-// Returns its exit code, 128 + the signal for one that was killed.
-int WaitForChild(pid_t child, const SignalQueue& signals, const ShownPipe& first,
-                 const ShownPipe& second);
-int WaitForChild(pid_t child, const SignalQueue& signals);
+struct ChildEnd {
+  int code = 0;              // exit code; 128 + the signal for a child that was killed
+  bool was_stopped = false;  // INT, TERM, HUP or QUIT came for it
+};
+
+// What the child gets for a signal that came.
+using SignalTranslation = std::function<int(int signal)>;
+
+// What is done for a child while it runs.
+struct ChildWatch {
+  SignalTranslation translate = [](int signal) { return signal; };
+  std::vector<ShownPipe> pipes;
+  // Once it has nothing left to do, it has kLastSeconds, and is then killed.
+  std::function<bool()> is_over = [] { return false; };
+};
+inline constexpr double kLastSeconds = 10;
+
+// Passes signals on to the child and shows the pipes until it has ended.
+ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch& watch = {});
+
+// Waits for so long, or until a signal asks for an end: then false. Others are dropped.
+bool SleepUnlessStopped(double seconds, const SignalQueue& signals);
 
 }  // namespace zg

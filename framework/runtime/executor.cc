@@ -4,11 +4,28 @@
 #include <cstring>
 
 #include "framework/base/check.h"
+#include "framework/runtime/anomaly.h"
 #include "framework/runtime/boxing_kernels.h"
 #include "framework/runtime/check_same_program.h"
+#include "framework/runtime/format.h"
+#include "framework/runtime/non_finite.h"
+#include "framework/runtime/local_elements.h"
 #include "framework/runtime/plan_program.h"
 
 namespace zg {
+namespace {
+
+// "each rank: parameters 1.2 GB, gradients 600.0 MB, ...".
+std::string MemoryPerRank(const MemoryPlan& plan) {
+  std::string text = "each rank: ";
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    text += fmt::format("{} {}, ", MemoryCategoryName(static_cast<MemoryCategory>(i)),
+                        FormatBytes(plan.category_bytes[i]));
+  }
+  return text + fmt::format("together at most {}", FormatBytes(plan.arena_bytes));
+}
+
+}  // namespace
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
                                                      const KernelRegistry& kernels,
@@ -18,7 +35,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
     return FailedPrecondition("graph {}: it is compiled for {} ranks, the job has {}",
                               graph->name(), graph->mesh().num_ranks(), communicator->size());
   }
-  ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, *communicator));
+  ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, options.seed, *communicator));
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
                       PlanProgram(*graph, kernels, communicator->workspace_bytes()));
@@ -31,9 +48,13 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
 
 Status Executor::Resolve() {
   const int workspace = plan_.communicator_workspace;
-  ZG_ASSIGN_OR_RETURN(
-      arena_, communicator_->AllocateArena(plan_.arena_bytes,
-                                           workspace < 0 ? 0 : plan_.buffers[workspace].offset));
+  const StatusOr<std::byte*> arena = communicator_->AllocateArena(
+      plan_.arena_bytes, workspace < 0 ? 0 : plan_.buffers[workspace].offset);
+  if (arena.status().code() == StatusCode::kFailedPrecondition) {
+    return Status(arena.status().code(), arena.status().message() + "\n  " + MemoryPerRank(plan_));
+  }
+  ZG_RETURN_IF_ERROR(arena.status());
+  arena_ = *arena;
   int timeline = 0;
   int position = 0;
   for (const auto& section : graph_->sections()) {
@@ -119,6 +140,7 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   context.seed = options_.seed;
   context.step = step;
   context.lr_factor = lr_factor;
+  context.stop_on_non_finite = options_.stop_on_non_finite;
   const int num_ranks = communicator_->size();
   const int64_t micro_steps = graph_->micro_batches() / num_ranks;
   for (int64_t j = 0; j < micro_steps; ++j) {
@@ -141,12 +163,13 @@ Status Executor::RunEval(std::string_view eval) {
 
 Status Executor::Run(std::vector<Instruction>& program, const StepContext& context) {
   for (Instruction& instruction : program) {
-    Status status = RunOne(instruction, context);
+    Status status =
+        options_.detect_anomaly ? RunChecked(instruction, context) : RunOne(instruction, context);
     if (!status.ok()) {
-      const std::string& scope = instruction.node->scope;
-      return status.WithContext(fmt::format("step {}, {}{}{}", context.step,
-                                            instruction.node->op->name, scope.empty() ? "" : " of ",
-                                            scope));
+      const Node& node = *instruction.node;
+      const std::string who = node.op->name == "output" ? "" : ", " + node.op->name;
+      return status.WithContext(fmt::format("step {}{}{}{}", context.step, who,
+                                            node.scope.empty() ? "" : " of ", node.scope));
     }
     if (!options_.measure_memory) continue;
     for (const Operand& operand : instruction.operands) {
@@ -157,23 +180,90 @@ Status Executor::Run(std::vector<Instruction>& program, const StepContext& conte
   return Status::Ok();
 }
 
+Status Executor::RunChecked(Instruction& instruction, const StepContext& context) {
+  // Before the node runs: outputs may take the place of inputs.
+  const NodeAnomalies anomalies(*graph_, *instruction.node, instruction.inputs);
+  ZG_RETURN_IF_ERROR(RunOne(instruction, context));
+  return anomalies.CheckOutputs(instruction.outputs, context, communicator_->rank());
+}
+
 Status Executor::RunOne(Instruction& instruction, const StepContext& context) {
   if (instruction.kernel != nullptr) {
-    return instruction.kernel->Run(
+    const Status status = instruction.kernel->Run(
         {instruction.inputs.data(), instruction.outputs.data(), instruction.workspace, &context});
+    if (status.ok() || !instruction.node->op->is_update) return status;
+    return Status(status.code(), status.message() + BlamedUpdate(instruction) + kNonFiniteHint);
   }
   if (!instruction.outputs.empty()) {  // input
     const InputSlot& slot = inputs_[instruction.slot];
     if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
     std::memcpy(instruction.outputs[0], slot.data, slot.bytes);
   } else if (instruction.slot >= 0) {  // output
-    std::vector<std::byte>& data = outputs_[instruction.slot].data;
-    std::memcpy(data.data(), instruction.inputs[0], data.size());
+    return HandOut(instruction, context);
   } else {  // assign
     std::memcpy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
                 instruction.operands[0].end - instruction.operands[0].begin);
   }
   return Status::Ok();
+}
+
+Status Executor::HandOut(const Instruction& instruction, const StepContext& context) {
+  OutputSlot& slot = outputs_[instruction.slot];
+  std::memcpy(slot.data.data(), instruction.inputs[0], slot.data.size());
+  if (!context.stop_on_non_finite) return Status::Ok();
+  const TensorType& type = instruction.node->inputs[0]->type;
+  const auto found = FirstNonFinite(type.dtype, slot.data.data(), type.shape.num_elements());
+  if (!found) return Status::Ok();
+  const std::string value = ElementText(type.dtype, slot.data.data(), *found);
+  if (slot.name != "grad_norm")
+    return FailedPrecondition("the {} is {}{}", slot.name, value, kNonFiniteHint);
+  return FailedPrecondition("the norm of the gradients is {}: {}{}", value, BlamedGradient(),
+                            kNonFiniteHint);
+}
+
+std::string Executor::ElementAt(const void* address) const {
+  const auto* const byte = static_cast<const std::byte*>(address);
+  for (const StoredTensor& tensor : graph_->tensors()) {
+    const LocalPart part = LocalPartOf(tensor);
+    const int64_t offset_bytes = part.count == 0 ? -1 : byte - part.data;
+    const int64_t element = offset_bytes / SizeOf(tensor.type.dtype);
+    if (offset_bytes < 0 || element >= part.count) continue;
+    return fmt::format("'{}' at element {}", tensor.name, part.begin + element);
+  }
+  return "padding";
+}
+
+// Of the gradients that this rank holds, before the update.
+std::string Executor::BlamedGradient() const {
+  for (const Instruction& instruction : update_) {
+    const Node& node = *instruction.node;
+    if (!node.op->is_update) continue;
+    const Value* gradient = node.inputs[1];
+    const bool is_gathered_later = gradient->producer->op->name == "all_gather";
+    if (is_gathered_later) gradient = gradient->producer->inputs[0];
+    const TensorType type = graph_->LocalType(*gradient);
+    const void* const data = arena_ + OperandOf(gradient).begin;
+    const auto found = FirstNonFinite(type.dtype, data, type.shape.num_elements());
+    if (!found) continue;
+    const int64_t part_begin =
+        is_gathered_later ? communicator_->rank() * type.shape.num_elements() : 0;
+    return fmt::format(
+        "that of {} is {}",
+        ElementAt(static_cast<const float*>(instruction.inputs[0]) + part_begin + *found),
+        ElementText(type.dtype, data, *found));
+  }
+  return "those that this rank holds are finite";
+}
+
+std::string Executor::BlamedUpdate(const Instruction& instruction) const {
+  const TensorType type = graph_->LocalType(*instruction.node->outputs[0]);
+  const auto found = FirstNonFinite(type.dtype, instruction.outputs[0], type.shape.num_elements());
+  if (!found) return "";
+  return fmt::format(
+      ": {} is {}, with a gradient of {}",
+      ElementAt(static_cast<const float*>(instruction.inputs[0]) + *found),
+      ElementText(type.dtype, instruction.outputs[0], *found),
+      ElementText(instruction.node->inputs[1]->type.dtype, instruction.inputs[1], *found));
 }
 
 StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,
@@ -186,20 +276,13 @@ StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,
 }
 
 Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {
-  // Storage is flat when it is split, so a shard is a range of elements.
-  const int64_t storage_elements = tensor.storage->type.shape.num_elements();
-  const int64_t local_elements = graph_->LocalType(*tensor.storage).shape.num_elements();
-  const int64_t shard_begin =
-      local_elements == storage_elements ? 0 : communicator_->rank() * local_elements;
-  const int64_t begin = std::max(shard_begin, tensor.offset_elements);
-  const int64_t end = std::min(shard_begin + local_elements,
-                               tensor.offset_elements + tensor.type.shape.num_elements());
+  const LocalElements elements = LocalElementsOf(*graph_, tensor, communicator_->rank());
   LocalPart part;
-  if (end <= begin) return part;
-  part.begin = begin - tensor.offset_elements;
-  part.count = end - begin;
-  part.data =
-      arena_ + OperandOf(tensor.storage).begin + (begin - shard_begin) * SizeOf(tensor.type.dtype);
+  if (elements.count == 0) return part;
+  part.begin = elements.begin;
+  part.count = elements.count;
+  part.data = arena_ + OperandOf(tensor.storage).begin +
+              elements.storage_offset * SizeOf(tensor.type.dtype);
   return part;
 }
 

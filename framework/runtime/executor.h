@@ -32,6 +32,10 @@ struct ExecutorOptions {
   uint64_t seed = 0;  // of initial values and dropout
   bool measure_memory =
       true;  // keep a MemoryMeter on every run; costs a few comparisons per operand
+  // A loss, norm of gradients or updated parameter that is infinite or NaN is an error of RunStep.
+  // Of the first two every rank sees the same, and nothing is updated yet.
+  bool stop_on_non_finite = false;
+  bool detect_anomaly = false;  // the same for what any node computes (runtime/anomaly.h); slow
 };
 
 class Executor {
@@ -110,6 +114,11 @@ class Executor {
   void AddOperand(int buffer, Instruction* instruction) const;  // the whole buffer
   Status Run(std::vector<Instruction>& program, const StepContext& context);
   Status RunOne(Instruction& instruction, const StepContext& context);
+  Status RunChecked(Instruction& instruction, const StepContext& context);
+  Status HandOut(const Instruction& instruction, const StepContext& context);
+  std::string ElementAt(const void* address) const;  // of which tensor; for messages
+  std::string BlamedGradient() const;
+  std::string BlamedUpdate(const Instruction& instruction) const;
 
   const Graph* graph_;
   Communicator* communicator_;

@@ -134,6 +134,7 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
     ZG_ASSIGN_OR_RETURN(options.timeout_s, CollectiveTimeoutSeconds());
   }
   ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckNonFinite(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSaving(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSupported(options));
   return false;
@@ -182,7 +183,7 @@ void Job::Impl::ConnectMpi(const MpiJob& job) {
 }
 
 void Job::Impl::Launch(int argc, char** argv) {
-  const StatusOr<int> code = LaunchRanks(options.ranks, argc, argv);
+  const StatusOr<int> code = LaunchRanks({options.ranks, !options.save.empty()}, argc, argv);
   if (!code.ok()) ExitWithError(code.status());
   std::exit(*code);
 }

@@ -47,6 +47,10 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddInt("seed", &options->seed, AtLeast(0), "of initial values, data order and dropout");
   flags->AddDouble("clip-norm", &options->clip_norm, AtLeast(0),
                    "largest norm of a step's gradients together; 0: any");
+  flags->AddChoice("on-non-finite", &options->on_non_finite, {"stop", "skip", "ignore"},
+                   "when a loss or gradient is infinite or NaN");
+  flags->AddBool("detect-anomaly", &options->detect_anomaly,
+                 "check what every node computes, stop at the first infinity or NaN; slow");
   flags->AddChoice("lr-schedule", &options->lr_schedule, {"constant", "linear", "cosine"},
                    "how the learning rate goes on after the warm-up");
   flags->AddInt("warmup-steps", &options->warmup_steps, AtLeast(0),
@@ -68,6 +72,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddInt("save-every", &options->save_every, AtLeast(0),
                 "steps between checkpoints; 0: only one, at the end");
   flags->AddInt("keep", &options->keep, AtLeast(0), "newest checkpoints to keep; 0: all");
+  flags->AddBool("save-async", &options->save_async,
+                 "save from a copy while training goes on; takes memory for the copy");
   flags->AddString("resume", &options->resume,
                    "continue from the checkpoint here, or the latest one here", "DIR");
   flags->AddString("report", &options->report, "write a JSON report of the run", "FILE");
@@ -91,8 +97,16 @@ Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {
   return Status::Ok();
 }
 
+Status CheckNonFinite(const FlagParser& flags, const JobOptions& options) {
+  if (options.dtype != "f16" || !flags.IsGiven("on-non-finite")) return Status::Ok();
+  return InvalidArgument(
+      "--on-non-finite: got '{}', but with --dtype f16 the loss scaler leaves out updates that are "
+      "not finite; leave the flag out",
+      options.on_non_finite);
+}
+
 Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
-  for (const char* flag : {"save-every", "keep"}) {
+  for (const char* flag : {"save-every", "keep", "save-async"}) {
     if (flags.IsGiven(flag) && options.save.empty()) {
       return InvalidArgument("--{}: is without effect; give --save DIR as well", flag);
     }

@@ -32,8 +32,11 @@ struct JobOptions {
   std::string reduce_every = "micro-batch";
   std::vector<std::string> recompute;  // patterns of modules
   bool update_early = false;
+  std::string on_non_finite = "stop";
+  bool detect_anomaly = false;
   int64_t save_every = 0;                               // steps; 0: a checkpoint at the end only
   int keep = 0;                                         // checkpoints; 0: all
+  bool save_async = false;                              // training goes on meanwhile
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.
@@ -51,6 +54,10 @@ void AddJobFlags(FlagParser* flags, JobOptions* options);
 
 // Whether the flags of the schedule go together. Errors: one that the others leave without effect.
 Status CheckSchedule(const FlagParser& flags, const JobOptions& options);
+
+// Error: a policy for losses and gradients that are not finite, with f16, whose loss scaler
+// decides.
+Status CheckNonFinite(const FlagParser& flags, const JobOptions& options);
 
 // Whether the flags of saving go together. Errors: one that has no effect without --save.
 Status CheckSaving(const FlagParser& flags, const JobOptions& options);

@@ -64,50 +64,85 @@ class PrivateDirectory {
   std::string path_;
 };
 
-std::vector<std::string> MpirunArguments(int num_ranks, const std::string& private_directory,
-                                         int argc, const char* const* argv) {
-  // Inside Bazel's runfiles a program finds its files by argv[0]; a bare name came from PATH.
-  std::string program = argv[0];
+// Inside Bazel's runfiles a program finds its files by argv[0]; a bare name came from PATH.
+std::string ProgramPath(const char* argv0) {
+  std::string program = argv0;
   if (program.find('/') == std::string::npos) program = "/proc/self/exe";
   if (program == "/proc/self/exe") {
     std::error_code error;
     const std::filesystem::path resolved = std::filesystem::read_symlink(program, error);
     if (!error) program = resolved.string();
   }
+  return program;
+}
+
+using Settings = std::vector<std::pair<std::string, std::string>>;  // of Open MPI's components
+
+Settings OneHostSettings(const std::string& private_directory) {
+  return {{"ras", "^alps,gridengine,lsf,slurm,tm"},
+          {"plm", "isolated"},
+          // Only shared memory: quiet about network devices, and a third faster to start.
+          {"pml", "ob1"},
+          {"btl", "vader,self"},
+          // Containers may forbid reading another process's memory, which is found out mid-run.
+          {"btl_vader_single_copy_mechanism", "none"},
+          {"btl_vader_backing_directory", private_directory},
+          {"osc_sm_backing_directory", private_directory}};
+}
+
+// mpirun asks a silent host after 6 s, and takes it for lost after 4 s more, not after hours.
+Settings SeveralHostsSettings() {
+  return {{"oob_tcp_keepalive_time", "6"},
+          {"oob_tcp_keepalive_intvl", "1"},
+          {"oob_tcp_keepalive_probes", "4"}};
+}
+
+std::vector<std::string> MpirunArguments(const MpirunJob& job,
+                                         const std::string& private_directory) {
+  const bool is_one_host = job.hosts.empty();
+  const std::string num_ranks = std::to_string(job.num_ranks);
   std::vector<std::string> arguments = {
       "mpirun",  // without its path, which would be an installation prefix to it
       "-n",
-      std::to_string(num_ranks),
+      num_ranks,
       // This host alone, also inside an allocation of several, and as many ranks as asked for.
       "--host",
-      "localhost:" + std::to_string(num_ranks),
+      is_one_host ? "localhost:" + num_ranks : job.hosts,
       "--oversubscribe",
       // Jobs that bind start at core 0 each, so that two of them share cores while others idle.
       "--bind-to",
       "none",
   };
-  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
-           {"ras", "^alps,gridengine,lsf,slurm,tm"},
-           {"plm", "isolated"},
-           // Only shared memory: quiet about network devices, and a third faster to start.
-           {"pml", "ob1"},
-           {"btl", "vader,self"},
-           // Containers may forbid reading another process's memory, which is found out mid-run.
-           {"btl_vader_single_copy_mechanism", "none"},
-           {"btl_vader_backing_directory", private_directory},
-           {"osc_sm_backing_directory", private_directory},
-           {"mpi_yield_when_idle", "1"}}) {
+  Settings settings = is_one_host ? OneHostSettings(private_directory) : SeveralHostsSettings();
+  settings.emplace_back("mpi_yield_when_idle", "1");
+  for (const auto& [name, value] : settings) {
     arguments.insert(arguments.end(), {"--mca", name, value});
   }
-  arguments.push_back(program);
-  arguments.insert(arguments.end(), argv + 1, argv + argc);
+  if (!is_one_host) {  // ranks elsewhere get only what is named
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      const std::string_view text = *variable;
+      if (text.substr(0, 3) != "ZG_" && text.substr(0, 4) != "OMP_") continue;
+      arguments.insert(arguments.end(), {"-x", std::string(text.substr(0, text.find('=')))});
+    }
+  }
+  if (job.output != nullptr) arguments.push_back("--tag-output");
+  arguments.insert(arguments.end(), job.command.begin(), job.command.end());
   return arguments;
 }
 
-void SetRankEnvironment(const std::string& private_directory) {
+Status CheckCommand(const std::vector<std::string>& command) {
+  for (const std::string& argument : command) {
+    if (argument == ":") {
+      return InvalidArgument("':' as an argument of its own means something to mpirun");
+    }
+  }
+  return Status::Ok();
+}
+
+void SetRankEnvironment(const std::string& private_directory, int columns) {
   setenv("TMPDIR", private_directory.c_str(), 1);
   setenv("OMP_NUM_THREADS", "1", 1);
-  setenv(kLauncherColumns, std::to_string(TerminalColumns()).c_str(), 1);
+  setenv(kLauncherColumns, std::to_string(columns).c_str(), 1);
   if (geteuid() == 0) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
@@ -138,32 +173,24 @@ void FollowParent(pid_t parent) {
   _exit(kCannotExecute);
 }
 
-// Runs mpirun in a private directory and removes that. Its output comes through here, because
-// mpirun ends the job when it cannot write.
-StatusOr<int> Supervise(const std::string& mpirun, int num_ranks, int argc,
-                        const char* const* argv) {
-  ZG_ASSIGN_OR_RETURN(const SignalQueue signals, SignalQueue::Create());
-  ZG_ASSIGN_OR_RETURN(const PrivateDirectory directory, PrivateDirectory::Create());
-  ZG_ASSIGN_OR_RETURN(Pipe output, Pipe::Create());
-  ZG_ASSIGN_OR_RETURN(Pipe errors, Pipe::Create());
-  const pid_t supervisor = getpid();
-  const pid_t child = fork();
-  if (child < 0) return FailedPrecondition("fork: {}", std::strerror(errno));
-  if (child == 0) {
-    FollowParent(supervisor);
-    SetRankEnvironment(directory.path());
-    BecomeMpirun(mpirun, MpirunArguments(num_ranks, directory.path(), argc, argv), signals, output,
-                 errors);
+// What mpirun gets for the signals of the supervisor.
+class SignalsForMpirun {
+ public:
+  SignalsForMpirun(pid_t launcher, bool saves_at_term)
+      : launcher_(launcher), saves_at_term_(saves_at_term) {}
+
+  int operator()(int signal) {
+    if (signal == SIGHUP || signal == SIGQUIT) return SIGTERM;
+    // When the launcher was killed, or at the second TERM, it is to end at once.
+    if (signal != SIGTERM || !saves_at_term_ || getppid() != launcher_) return signal;
+    saves_at_term_ = false;
+    return SIGUSR2;
   }
-  output.write_end.Close();
-  errors.write_end.Close();
-  MpirunMessages messages;
-  const int code = WaitForChild(
-      child, signals, {&output.read_end, PrintOut},
-      {&errors.read_end, [&](std::string_view bytes) { PrintError(messages.Filter(bytes)); }});
-  PrintError(messages.Finish());
-  return code;
-}
+
+ private:
+  const pid_t launcher_;
+  bool saves_at_term_;
+};
 
 }  // namespace
 
@@ -174,25 +201,93 @@ std::optional<MpiJob> FindMpiJob() {
   return MpiJob{*rank, NumberFromEnvironment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}).value_or(0)};
 }
 
-StatusOr<std::string> FindMpirun() {
+std::optional<std::string> FindOnPath(std::string_view name) {
   const char* const path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "" : path;
   while (!rest.empty()) {
     const std::string_view directory = rest.substr(0, rest.find(':'));
     rest.remove_prefix(std::min(directory.size() + 1, rest.size()));
-    std::string candidate = fmt::format("{}/mpirun", directory.empty() ? "." : directory);
+    std::string candidate = fmt::format("{}/{}", directory.empty() ? "." : directory, name);
     std::error_code error;
     if (std::filesystem::is_regular_file(candidate, error) &&
         access(candidate.c_str(), X_OK) == 0) {
       return candidate;
     }
   }
+  return std::nullopt;
+}
+
+StatusOr<std::string> FindMpirun() {
+  if (std::optional<std::string> found = FindOnPath("mpirun")) return *std::move(found);
   return FailedPrecondition(
       "--ranks: there is no mpirun on PATH, which starts the ranks; install the package "
       "openmpi-bin (tools/setup.sh does), or run with --ranks 1");
 }
 
-StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
+// mpirun's output comes through here, because mpirun ends the job when it cannot write.
+StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const SignalQueue& signals) {
+  ZG_RETURN_IF_ERROR(CheckCommand(job.command));
+  ZG_ASSIGN_OR_RETURN(const std::string mpirun, FindMpirun());
+  ZG_ASSIGN_OR_RETURN(const PrivateDirectory directory, PrivateDirectory::Create());
+  ZG_ASSIGN_OR_RETURN(Pipe output, Pipe::Create());
+  ZG_ASSIGN_OR_RETURN(Pipe errors, Pipe::Create());
+  const pid_t launcher = getppid();
+  const pid_t supervisor = getpid();
+  const pid_t child = fork();
+  if (child < 0) return FailedPrecondition("fork: {}", std::strerror(errno));
+  if (child == 0) {
+    FollowParent(supervisor);
+    // Lines that are redrawn are not lines.
+    SetRankEnvironment(directory.path(), job.output == nullptr ? TerminalColumns() : 0);
+    BecomeMpirun(mpirun, MpirunArguments(job, directory.path()), signals, output, errors);
+  }
+  output.write_end.Close();
+  errors.write_end.Close();
+
+  RankOutput* const ranks = job.output;
+  MpirunMessages messages;
+  const auto show_output = [&](std::string_view bytes) {
+    PrintOut(ranks == nullptr ? bytes : ranks->Filter(RankOutput::kOutput, bytes));
+  };
+  const auto show_errors = [&](std::string_view bytes) {
+    PrintError(
+        messages.Filter(ranks == nullptr ? bytes : ranks->Filter(RankOutput::kErrors, bytes)));
+  };
+  // mpirun may wait for a lost host for ever.
+  const auto is_over = [&] { return messages.first_end() || !messages.lost_host().empty(); };
+  const ChildEnd end =
+      WaitForChild(child, signals,
+                   {SignalsForMpirun(launcher, job.saves_at_term),
+                    {{&output.read_end, show_output}, {&errors.read_end, show_errors}},
+                    is_over});
+  if (ranks != nullptr) {
+    PrintOut(ranks->Finish(RankOutput::kOutput));
+    PrintError(messages.Filter(ranks->Finish(RankOutput::kErrors)));
+  }
+  PrintError(messages.Finish());
+  return MpirunEnd{end.code, end.was_stopped, messages.first_end(), messages.lost_host()};
+}
+
+StatusOr<int> RunSupervised(std::string_view context,
+                            const std::function<StatusOr<int>(const SignalQueue&)>& body) {
+  ZG_ASSIGN_OR_RETURN(const SignalQueue signals, SignalQueue::Create());
+  const pid_t launcher = getpid();
+  const pid_t supervisor = fork();
+  if (supervisor < 0) return FailedPrecondition("fork: {}", std::strerror(errno));
+  if (supervisor == 0) {
+    FollowParent(launcher);
+    signals.RestoreMask();
+    const StatusOr<int> code = [&]() -> StatusOr<int> {
+      ZG_ASSIGN_OR_RETURN(const SignalQueue own_signals, SignalQueue::Create());
+      return body(own_signals);
+    }();
+    if (!code.ok()) PrintError(fmt::format("error: {}{}\n", context, code.status().message()));
+    _exit(code.ok() ? *code : 1);
+  }
+  return WaitForChild(supervisor, signals).code;
+}
+
+StatusOr<int> LaunchRanks(const LaunchOptions& options, int argc, const char* const* argv) {
   ZG_ASSIGN_OR_RETURN(const std::string mpirun, FindMpirun());
   if (std::getenv(kLauncherColumns) != nullptr) {
     return FailedPrecondition(
@@ -200,24 +295,16 @@ StatusOr<int> LaunchRanks(int num_ranks, int argc, const char* const* argv) {
         "of Open MPI (package openmpi-bin)",
         mpirun);
   }
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == ":") {
-      return InvalidArgument("':' as an argument of its own means something to mpirun");
-    }
-  }
-  ZG_ASSIGN_OR_RETURN(const SignalQueue signals, SignalQueue::Create());
-  const pid_t launcher = getpid();
-  const pid_t supervisor = fork();
-  if (supervisor < 0) return FailedPrecondition("--ranks: fork: {}", std::strerror(errno));
-  if (supervisor == 0) {
-    // A process of its own, so that somebody cleans up when the launcher is killed.
-    FollowParent(launcher);
-    signals.RestoreMask();
-    const StatusOr<int> code = Supervise(mpirun, num_ranks, argc, argv);
-    if (!code.ok()) PrintError(fmt::format("error: --ranks: {}\n", code.status().message()));
-    _exit(code.ok() ? *code : 1);
-  }
-  return WaitForChild(supervisor, signals);
+  MpirunJob job;
+  job.num_ranks = options.num_ranks;
+  job.saves_at_term = options.saves_at_term;
+  job.command = {ProgramPath(argv[0])};
+  job.command.insert(job.command.end(), argv + 1, argv + argc);
+  ZG_RETURN_IF_ERROR(CheckCommand(job.command));
+  return RunSupervised("--ranks: ", [&](const SignalQueue& signals) -> StatusOr<int> {
+    ZG_ASSIGN_OR_RETURN(const MpirunEnd end, RunMpirun(job, signals));
+    return end.code;
+  });
 }
 
 }  // namespace zg

@@ -1,12 +1,21 @@
 // MpirunMessages: what mpirun writes to standard error, made fit for people. The ranks' own output
 // passes at once and unchanged. mpirun's boxes of explanation, which would bury the message of the
-// rank that failed, become one line that names the rank, or nothing where that rank has spoken.
+// rank that failed, become one line that names the rank, or nothing where that rank has spoken;
+// that a signal is passed on is not shown.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace zg {
+
+// The rank that mpirun blames for the end of a job.
+struct RankEnd {
+  int rank = 0;
+  std::string host;  // "" where the box does not say
+  std::string how;   // "was ended by signal 9 (Killed)", "ended with exit code 3", ...
+};
 
 class MpirunMessages {
  public:
@@ -16,6 +25,11 @@ class MpirunMessages {
   // What is still held back, at the end.
   std::string Finish();
 
+  // Of the first box that blames one.
+  const std::optional<RankEnd>& first_end() const { return first_end_; }
+  // The host that mpirun lost the connection to, or "".
+  const std::string& lost_host() const { return lost_host_; }
+
  private:
   // The next whole line, or a line without its end if no box can begin so.
   std::string TakeLine(std::string_view line);
@@ -23,7 +37,13 @@ class MpirunMessages {
   std::string line_;  // the beginning of a line that may be a box's edge
   std::string box_;   // an open box, from its first edge
   bool is_in_line_ = false;
+  std::optional<RankEnd> first_end_;
+  std::string lost_host_;
 };
+
+// Nothing, or "", for a box that is about something else.
+std::optional<RankEnd> ParseRankEnd(const std::string& box);
+std::string ParseLostHost(const std::string& box);
 
 // What to show for a box, given with its edges. Unknown boxes stay as they are.
 std::string RewriteMpirunBox(const std::string& box);

@@ -28,6 +28,7 @@ struct FinalState {
   double param_sum = 0.0;
   std::string param_sha256;
   std::string optimizer_sha256;
+  int64_t skipped_updates = 0;  // since the first step: left out as they were not finite
 };
 
 struct MemoryUse {
@@ -46,6 +47,7 @@ struct Report {
   std::string model;
   std::vector<ResolvedFlag> config;
   std::vector<StepRecord> steps;
+  bool was_ended_by_signal = false;  // before its last step
   FinalState final_state;
 
   MemoryUse predicted_memory;
@@ -53,7 +55,9 @@ struct Report {
   int64_t rss_peak_bytes = 0;                // of rank 0's process, without its peers' memory
   int64_t rss_before_graph_bytes = 0;        // of rank 0's process, before the model was built
   std::vector<int64_t> per_rank_peak_bytes;  // measured, by rank
+  int64_t saving_bytes = 0;                  // host memory of a rank beside its arena, at most
 
+  std::string transport;  // Communicator::transport()
   // Of one step, sent by one rank.
   TrafficCounters predicted_traffic = {};
   TrafficCounters measured_traffic = {};

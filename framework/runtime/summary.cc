@@ -66,6 +66,9 @@ std::string Summary(const Report& report) {
     text += fmt::format("  loss        {:.6f} -> {:.6f} in {} steps\n", report.steps.front().loss,
                         report.steps.back().loss, report.steps.size());
   }
+  if (const int64_t skipped = report.final_state.skipped_updates; skipped > 0) {
+    text += fmt::format("  skipped     {} updates that were not finite\n", skipped);
+  }
   text += fmt::format("  speed       {:.2f} ms per step (median)", report.speed.ms_per_step_median);
   if (report.speed.tokens_per_s > 0) {
     text += fmt::format(", {} tokens/s", FormatCount(report.speed.tokens_per_s));
@@ -80,6 +83,10 @@ std::string Summary(const Report& report) {
   }
   text += "\n\n" + MemoryTable(report.predicted_memory, report.measured_memory) + "\n" +
           TrafficTable(report.predicted_traffic, report.measured_traffic);
+  if (report.saving_bytes > 0) {
+    text += fmt::format("\n  host memory for saving, beside the arena: {}\n",
+                        FormatBytes(report.saving_bytes));
+  }
   if (report.rss_peak_bytes > 0) {
     text += fmt::format("\n  process of rank 0: {} resident at most\n",
                         FormatBytes(report.rss_peak_bytes));

@@ -1,18 +1,20 @@
 #include "framework/runtime/tensor_state.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cctype>
 #include <set>
 
+#include "framework/base/check.h"
 #include "framework/base/random.h"
+#include "framework/io/float_values.h"
 #include "framework/io/safetensors.h"
 #include "framework/io/sha256.h"
+#include "framework/runtime/gather_tensor.h"
+#include "framework/runtime/non_finite.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
-
-constexpr int64_t kDigestChunkElements = int64_t{1} << 20;
 
 constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
 
@@ -36,22 +38,23 @@ void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, 
   }
 }
 
-// Writes elements of the rank's part: `fill(begin, end, data)` gives their f32 values. Rounds them
-// to the tensor's dtype, a chunk at a time.
-template <typename Fill>
-void WritePart(const StoredTensor& tensor, const Executor::LocalPart& part, const Fill& fill) {
+// Writes the elements [begin, end) of the rank's part, rounded to the tensor's dtype a chunk at a
+// time.
+void WriteElements(const StoredTensor& tensor, const Executor::LocalPart& part, int64_t begin,
+                   int64_t end, const FillElements& fill) {
+  if (begin >= end) return;
   if (tensor.type.dtype == DType::kF32) {
-    fill(part.begin, part.begin + part.count, reinterpret_cast<float*>(part.data));
+    fill(begin, end, reinterpret_cast<float*>(part.data) + (begin - part.begin));
     return;
   }
-  std::vector<float> chunk(std::min(part.count, kRoundedChunkElements));
-  for (int64_t begin = 0; begin < part.count; begin += kRoundedChunkElements) {
-    const int64_t end = std::min(begin + kRoundedChunkElements, part.count);
-    fill(part.begin + begin, part.begin + end, chunk.data());
+  std::vector<float> chunk(std::min(end - begin, kRoundedChunkElements));
+  for (; begin < end; begin += kRoundedChunkElements) {
+    const int64_t count = std::min(kRoundedChunkElements, end - begin);
+    fill(begin, begin + count, chunk.data());
     WithFloatType(tensor.type.dtype, [&](auto zero) {
       using T = decltype(zero);
-      auto* const data = reinterpret_cast<T*>(part.data);
-      for (int64_t i = begin; i < end; ++i) data[i] = FromF32<T>(chunk[i - begin]);
+      auto* const data = reinterpret_cast<T*>(part.data) + (begin - part.begin);
+      for (int64_t i = 0; i < count; ++i) data[i] = FromF32<T>(chunk[i]);
     });
   }
 }
@@ -59,36 +62,12 @@ void WritePart(const StoredTensor& tensor, const Executor::LocalPart& part, cons
 // What is wrong with the file's tensor of that name; empty when it fits.
 std::string Mismatch(const StoredTensor& tensor, const SafetensorsEntry* entry) {
   if (entry == nullptr) return fmt::format("'{}' is missing", tensor.name);
-  const Shape shape(entry->shape);
-  if (entry->dtype == SafetensorsDType::kF32 && shape == tensor.type.shape) return "";
-  return fmt::format("'{}': got {}{}, expected {}", tensor.name,
-                     entry->dtype == SafetensorsDType::kF32 ? "f32" : "another dtype than F32, ",
-                     shape.ToString(), tensor.type.ToString());
-}
-
-// Elements [begin, end) of one tensor from all ranks that hold a part of them, on every rank.
-StatusOr<std::vector<float>> GatherRange(Executor& executor, const StoredTensor& tensor,
-                                         int64_t begin, int64_t end) {
-  const Executor::LocalPart part = executor.LocalPartOf(tensor);
-  const int64_t local_begin = std::max(begin, part.begin);
-  const int64_t local_end = std::min(end, part.begin + part.count);
-  std::string mine;
-  if (local_end > local_begin) {
-    mine.assign(reinterpret_cast<const char*>(part.data) +
-                    (local_begin - part.begin) * static_cast<int64_t>(sizeof(float)),
-                (local_end - local_begin) * sizeof(float));
-  }
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> parts,
-                      executor.communicator().Exchange("gather tensor for its digest", mine));
-  std::vector<float> values(end - begin);
-  char* target = reinterpret_cast<char*>(values.data());
-  for (const std::string& bytes : parts) {  // shards follow each other in rank order
-    std::memcpy(target, bytes.data(), bytes.size());
-    target += bytes.size();
-  }
-  ZG_CHECK(target == reinterpret_cast<char*>(values.data() + values.size()),
-           "the shards of {} do not add up", tensor.name);
-  return values;
+  if (IsFloatValue(entry->dtype) && entry->shape == tensor.type.shape.dims()) return "";
+  std::string dtype(SafetensorsDTypeName(entry->dtype));
+  std::transform(dtype.begin(), dtype.end(), dtype.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return fmt::format("'{}': got {}{}, expected {}", tensor.name, dtype,
+                     Shape(entry->shape).ToString(), tensor.type.ToString());
 }
 
 }  // namespace
@@ -114,10 +93,30 @@ void InitializeTensors(Executor& executor, uint64_t seed) {
     if (part.count == 0) continue;
     const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
     const RandomKey key = FoldIn(RandomKey{seed}, name);
-    WritePart(tensor, part, [&](int64_t begin, int64_t end, float* data) {
-      FillInitial(tensor.initializer, key, begin, end, data);
-    });
+    WriteElements(tensor, part, part.begin, part.begin + part.count,
+                  [&](int64_t begin, int64_t end, float* data) {
+                    FillInitial(tensor.initializer, key, begin, end, data);
+                  });
   }
+}
+
+void SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
+                 const FillElements& fill) {
+  for (const StoredTensor& tensor : executor.graph().tensors()) {
+    if (tensor.name != name && tensor.copy_of != name) continue;
+    const Executor::LocalPart part = executor.LocalPartOf(tensor);
+    WriteElements(tensor, part, std::max(begin, part.begin), std::min(end, part.begin + part.count),
+                  fill);
+  }
+}
+
+Status ReadLocalElements(const Executor& executor, const StoredTensor& tensor, int64_t begin,
+                         int64_t count, const ByteSink& sink) {
+  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  ZG_CHECK(part.begin <= begin && begin + count <= part.begin + part.count,
+           "{}: elements [{}, {}) are not on this rank", tensor.name, begin, begin + count);
+  const int64_t element_bytes = SizeOf(tensor.type.dtype);
+  return sink(0, part.data + (begin - part.begin) * element_bytes, count * element_bytes);
 }
 
 Status LoadTensors(Executor& executor, const std::string& path,
@@ -148,14 +147,14 @@ Status LoadTensors(Executor& executor, const std::string& path,
         "{}: {} tensors do not fit the model:{}\n  hint: write the file from a model of this size",
         path, problems.size(), text);
   }
-  for (const StoredTensor& tensor : executor.graph().tensors()) {
-    const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
-    const Executor::LocalPart part = executor.LocalPartOf(tensor);
-    if (known.count(name) == 0 || part.count == 0) continue;
-    const uint8_t* values = tensors.find(name)->second.data;
-    WritePart(tensor, part, [&](int64_t begin, int64_t end, float* data) {
-      std::memcpy(data, values + begin * sizeof(float), (end - begin) * sizeof(float));
-    });
+  for (const std::string& name : known) {
+    const TensorInFile& tensor = tensors.find(name)->second;
+    const int64_t element_bytes = BitsOf(tensor.entry->dtype) / 8;
+    SetElements(executor, name, 0, Shape(tensor.entry->shape).num_elements(),
+                [&](int64_t begin, int64_t end, float* values) {
+                  ReadFloatValues(tensor.entry->dtype, tensor.data + begin * element_bytes,
+                                  end - begin, values);
+                });
   }
   return Status::Ok();
 }
@@ -169,25 +168,28 @@ Status LoadParameters(Executor& executor, const std::string& path) {
   return LoadTensors(executor, path, {TensorRole::kParameter}, tensors);
 }
 
+Status CheckFiniteTensors(const Executor& executor) {
+  for (const StoredTensor& tensor : executor.graph().tensors()) {
+    const Executor::LocalPart part = executor.LocalPartOf(tensor);
+    const auto found = FirstNonFinite(tensor.type.dtype, part.data, part.count);
+    if (!found) continue;
+    return InvalidArgument("'{}' is {} at element {} before the first step; expected finite values",
+                           tensor.name, ElementText(tensor.type.dtype, part.data, *found),
+                           part.begin + *found);
+  }
+  return Status::Ok();
+}
+
 StatusOr<TensorDigest> DigestTensors(Executor& executor, TensorRole role) {
   Sha256 sha256;
   TensorDigest digest;
   for (const StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
-    const int64_t elements = tensor->type.shape.num_elements();
-    const Executor::LocalPart part = executor.LocalPartOf(*tensor);
-    const bool whole = executor.graph().LocalType(*tensor->storage) == tensor->storage->type;
-    for (int64_t begin = 0; begin < elements; begin += kDigestChunkElements) {
-      const int64_t end = std::min(elements, begin + kDigestChunkElements);
-      std::vector<float> gathered;
-      const float* values = reinterpret_cast<const float*>(part.data) + begin;
-      if (!whole) {
-        ZG_ASSIGN_OR_RETURN(gathered, GatherRange(executor, *tensor, begin, end));
-        values = gathered.data();
-      }
-      if (executor.communicator().rank() != 0) continue;
-      sha256.Update(values, (end - begin) * sizeof(float));
-      for (int64_t i = 0; i < end - begin; ++i) digest.sum += values[i];
-    }
+    ZG_RETURN_IF_ERROR(ForEachChunk(executor, *tensor, "gather tensor for its digest",
+                                    [&](int64_t, const float* values, int64_t count) {
+                                      if (executor.communicator().rank() != 0) return;
+                                      sha256.Update(values, count * sizeof(float));
+                                      for (int64_t i = 0; i < count; ++i) digest.sum += values[i];
+                                    }));
   }
   digest.sha256 = sha256.HexDigest();
   return digest;

@@ -2,9 +2,12 @@
 // file, digests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -25,6 +28,21 @@ std::vector<const StoredTensor*> TensorsByName(const Graph& graph, TensorRole ro
 // tensor name, i) only, so every stage and number of ranks starts from the same bits.
 void InitializeTensors(Executor& executor, uint64_t seed);
 
+// Gives the values of a tensor's elements [begin, end).
+using FillElements = std::function<void(int64_t begin, int64_t end, float* values)>;
+
+// Sets those of the elements [begin, end) of the f32 tensor `name`, and of its rounded copies, that
+// this rank holds.
+void SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
+                 const FillElements& fill);
+// Hands the bytes of elements [begin, begin + count) of a tensor, which must lie on this rank, to
+// `sink`, in order, in one or more pieces; each is valid during its call. Ends at the first error
+// of `sink`.
+using ByteSink =
+    std::function<Status(uint64_t offset_bytes, const std::byte* data, size_t size_bytes)>;
+Status ReadLocalElements(const Executor& executor, const StoredTensor& tensor, int64_t begin,
+                         int64_t count, const ByteSink& sink);
+
 // A tensor in a file, by its name there.
 struct TensorInFile {
   const SafetensorsEntry* entry = nullptr;
@@ -33,14 +51,18 @@ struct TensorInFile {
 using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
 
 // Sets the tensors of these roles, and their rounded copies; each rank reads only its part. Errors,
-// all of them in one message that begins with `path`: a tensor that is missing or has another dtype
-// or shape, and one that the graph does not know.
+// all of them in one message that begins with `path`: a tensor that is missing, has another shape
+// or is not of floating-point numbers, and one that the graph does not know.
 Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors);
 
-// Reads the parameters from a safetensors file in f32; each rank reads only its part. Errors as
-// of LoadTensors.
+// Reads the parameters from a safetensors file in F32, F16 or BF16, whose values f32 holds exactly;
+// each rank reads only its part. Errors as of LoadTensors.
 Status LoadParameters(Executor& executor, const std::string& path);
+
+// Whether the stored tensors, parameters and state, are finite as far as they lie on this rank. The
+// error names the first that is not.
+Status CheckFiniteTensors(const Executor& executor);
 
 struct TensorDigest {
   std::string

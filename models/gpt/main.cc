@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,15 @@
 namespace zg {
 namespace {
 
+constexpr int64_t kMaxVocabulary = 1 << 30;
+
 struct Flags {
   std::string preset;
   int64_t layers = 4;
   int64_t heads = 4;
   int64_t channels = 128;
   int64_t context = 128;
+  int64_t vocabulary = 0;  // 0: that of the data
   double dropout = 0.0;
   std::vector<std::string> data;
   double validation_fraction = 0.1;
@@ -49,6 +53,8 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->AddInt("heads", &flags->heads, AtLeast(1), "attention heads; must divide --embd");
   parser->AddInt("embd", &flags->channels, AtLeast(1), "channels");
   parser->AddInt("context", &flags->context, AtLeast(1), "tokens that a prediction sees");
+  parser->AddInt("vocab", &flags->vocabulary, Between(0, kMaxVocabulary),
+                 "tokens that the model knows; 0: those of the data, 256 for text");
   parser->AddDouble("dropout", &flags->dropout, Between(0, 0.99), "dropout probability");
   parser->Section("Data");
   parser->AddStrings(
@@ -129,6 +135,7 @@ class GptRun {
 
     run.model = "gpt";
     run.settings = {{"dropout", fmt::to_string(flags_.dropout)},
+                    {"heads", fmt::to_string(flags_.heads)},  // no tensor's shape tells
                     {"training tokens", fmt::to_string(data_->train.size())}};
     run.steps = job_.options().steps;
     run.lr = flags_.lr;
@@ -153,7 +160,9 @@ class GptRun {
                              flags_.channels);
     }
     if (flags_.data.empty()) flags_.data = {DefaultCorpus()};
-    ZG_ASSIGN_OR_RETURN(const TokenDataset all, TokenDataset::Open(flags_.data));
+    std::optional<int> vocabulary;
+    if (flags_.vocabulary > 0) vocabulary = static_cast<int>(flags_.vocabulary);
+    ZG_ASSIGN_OR_RETURN(const TokenDataset all, TokenDataset::Open(flags_.data, vocabulary));
     ZG_ASSIGN_OR_RETURN(data_, all.Split(flags_.validation_fraction));
     ZG_RETURN_IF_ERROR(data_->train.CheckContext(static_cast<int>(flags_.context)));
     ZG_RETURN_IF_ERROR(data_->validation.CheckContext(static_cast<int>(flags_.context)));
@@ -216,6 +225,10 @@ class GptRun {
   }
 
   Status Finish(zero::Trainer& trainer, const Report& report) {
+    if (report.was_ended_by_signal) {  // soon: no validation, no sample
+      Print("\n" + Summary(report));
+      return WriteReportIfAsked(report);
+    }
     ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
     Print("\n" + Summary(report));
     const double bigram =
@@ -235,6 +248,10 @@ class GptRun {
                           fmt::join(sample, " ")));
       }
     }
+    return WriteReportIfAsked(report);
+  }
+
+  Status WriteReportIfAsked(const Report& report) {
     if (!job_.is_main() || job_.options().report.empty()) return Status::Ok();
     return WriteReport(job_.options().report, report);
   }

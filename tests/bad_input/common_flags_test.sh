@@ -61,6 +61,7 @@ reject "--micro-batches: got 3, expected a multiple of the 2 ranks" --ranks-in-p
 
 reject "--device: got 'tpu', expected cpu or cuda" --device tpu
 reject "--reduce-every: got 'epoch', expected micro-batch or step" --reduce-every epoch
+reject "--on-non-finite: got 'warn', expected stop, skip or ignore" --on-non-finite warn
 reject "--dtype: got 'f64', expected f32, bf16 or f16" --dtype f64
 
 reject "--init: /no/such/file: " --init /no/such/file

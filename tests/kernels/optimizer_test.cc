@@ -224,5 +224,39 @@ TEST(Optimizer, AdamBitsDoNotDependOnThePlace) {
   }
 }
 
+// Blocks that are looked at one by one end at multiples of 8192.
+TEST(Optimizer, LookingForInfinitiesChangesNoBit) {
+  for (const int64_t count : {5, 8192, 8193, 20001}) {
+    const auto run = [&](bool stop) {
+      KernelRunner runner("adam_update", std::vector<TensorType>(4, F32({count})),
+                          std::vector<TensorType>(3, F32({count})), AdamAttributes(true));
+      for (int i = 0; i < 4; ++i) runner.SetInput(i, Random(count, 20 + i, 0.0f, 1.0f));
+      runner.step().stop_on_non_finite = stop;
+      EXPECT_TRUE(runner.Run().ok());
+      return std::vector<std::vector<float>>{runner.output(0), runner.output(1), runner.output(2)};
+    };
+    EXPECT_EQ(run(true), run(false)) << count;
+  }
+}
+
+TEST(Optimizer, AParameterThatBecomesInfiniteIsAnErrorWhenAsked) {
+  const int64_t count = 20001;
+  for (const DType gradient : {DType::kF32, DType::kBF16}) {
+    for (const int64_t where : {int64_t{0}, int64_t{8191}, count - 1}) {
+      for (const float value : {INFINITY, -INFINITY, NAN}) {
+        KernelRunner runner("sgd_update", {F32({count}), {gradient, Shape{count}}}, {F32({count})},
+                            {{"lr", 0.1}, {"weight_decay", 0.0}});
+        std::vector<float> g(count, 1.0f);
+        g[where] = value;
+        runner.SetInput(0, Random(count));
+        runner.SetInput(1, g);
+        EXPECT_TRUE(runner.Run().ok());
+        runner.step().stop_on_non_finite = true;
+        EXPECT_EQ(runner.Run().message(), "an updated parameter is not finite");
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zg::testing

@@ -25,8 +25,14 @@ reject nonzero "short.txt" "${small[@]}" --heads 2 --data "$files/short.txt"
 reject nonzero "odd.bin" "${small[@]}" --heads 2 --data "$files/odd.bin"
 reject nonzero "validation contexts, expected at least" "${small[@]}" --heads 2 --data "$files/zeros.txt" --batch 1000
 reject 2 "--heads: got 3, expected a divisor of --embd 8" "${small[@]}" --heads 3
+reject 2 "--vocab: got '-1'" "${small[@]}" --heads 2 --data "$files/zeros.txt" --vocab -1
+printf 'x%.0s' {1..5000} >"$files/letters.txt"
+reject nonzero "expected tokens below the vocabulary of 100" "${small[@]}" --heads 2 --data "$files/letters.txt" --vocab 100
 reject 2 "--preset mini sets it already" --preset mini --layers 2
 reject 2 "--preset: got 'huge'" --preset huge
+for value in nan inf -1; do
+  reject 2 "--lr: got '$value', expected a number >= 0" --lr $value
+done
 reject 2 "the pattern 'layers.*' matches no module; there are: blocks.0" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute 'layers.*'
 reject 2 "recompute: got 'blocks.', expected the path of a module" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute blocks.
 reject 2 "the pattern 'layers.*' matches no module" "${small[@]}" --heads 2 --ranks-in-process 3 --data "$files/zeros.txt" --recompute 'layers.*'
@@ -37,6 +43,12 @@ reject nonzero "micro" "${small[@]}" --heads 2 --ranks 2 --micro-batches 3 --dat
 # f16 that no loss scale can help: it stops after a number of steps, on every rank.
 reject nonzero "the gradients were not finite in 25 steps in a row" --layers 1 --embd 8 --heads 2 --context 16 --steps 100 \
   --data "$files/zeros.txt" --dtype f16 --lr 1e6 --warmup-steps 0 --ranks 2 --zero 2
+
+# f32 that leaves its range: every rank says so once, and what computed it first is named.
+too_fast=(--layers 1 --embd 8 --heads 2 --context 16 --steps 100
+  --data "$files/zeros.txt" --lr 1e30 --warmup-steps 0)
+reject nonzero ": the loss is nan" "${too_fast[@]}" --ranks 2 --zero 2 --clip-norm 0
+reject nonzero "; its inputs were finite" "${too_fast[@]}" --ranks 2 --zero 2 --detect-anomaly
 
 # Initial values: truncated, a lie about sizes, a missing and a misshapen parameter.
 python3 - "$files" <<'PYTHON'

@@ -41,9 +41,10 @@ is_running() { # PID: as one of our job
 }
 
 resume=()
-for victim in 1 0 launcher 1; do
+for victim_and_flag in "1 --save-async" "0" "launcher --save-async" "1" "0 --save-async"; do
+  read -r victim flag <<<"$victim_and_flag"
   before=$(cat "$saved/latest" 2>/dev/null)
-  "$recipe" "${flags[@]}" --ranks 2 --zero 3 --steps 100000 --save "$saved" --save-every 1 --keep 2 \
+  "$recipe" "${flags[@]}" --ranks 2 --zero 3 --steps 100000 --save "$saved" --save-every 1 --keep 2 $flag \
     "${resume[@]}" >"$directory/out" 2>"$directory/err" &
   program=$!
   for ((i = 0; i < 300; ++i)); do # until it has saved something

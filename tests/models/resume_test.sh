@@ -75,12 +75,16 @@ reject() { # CODE TEXT ARG...
 }
 smaller_flags=("${gpt_flags[@]}")
 smaller_flags[1]=1 # --layers
+other_heads_flags=("${gpt_flags[@]}")
+other_heads_flags[3]=4 # --heads
 at_step_4=(--resume "$directory/gpt/step-00000004")
 for ranks in 1 2; do
   reject 2 "seed: got \"7\", expected \"1\"" --ranks $ranks --steps 6 --seed 7 "${at_step_4[@]}"
   reject 2 "steps: got \"9\", expected \"6\"" --ranks $ranks --steps 9 "${at_step_4[@]}"
   "$expect_error" "$gpt" 2 "'blocks.1.attention.qkv.bias' is not a parameter or state of the model" -- \
     "${smaller_flags[@]}" --ranks $ranks --steps 6 "${at_step_4[@]}" || failed=1
+  "$expect_error" "$gpt" 2 "heads: got \"4\", expected \"2\"" -- "${other_heads_flags[@]}" \
+    --ranks $ranks --steps 6 "${at_step_4[@]}" || failed=1
   reject 1 "there is no checkpoint" --ranks $ranks --steps 6 --resume "$directory"
   reject 1 "--save: " --ranks $ranks --steps 6 --save /proc/none
 done
@@ -91,16 +95,18 @@ printf x | dd of="$directory/gpt/step-00000004/model-00001-of-00001.safetensors"
 reject nonzero "model-00001-of-00001.safetensors: its sha256 is" --ranks 2 --steps 6 "${at_step_4[@]}"
 
 # No room for a file: every save but the last is a warning, the last is an error.
-code=0
-(
-  ulimit -f 20
-  "$classifier" --ranks-in-process 2 --zero 2 --steps 3 --batch 4 --save "$directory/full" --save-every 1
-) >"$directory/full.out" 2>"$directory/full.err" || code=$?
-if ((code != 1)) || (($(grep -c "training goes on" "$directory/full.err") != 2)) ||
-  ! grep "error.*: the checkpoint of step 3 was not saved: .*File too large" "$directory/full.err" >/dev/null ||
-  [[ -n $(ls "$directory/full") ]]; then
-  echo "FAILED: a save without room ended with $code" >&2
-  cat "$directory/full.err" >&2
-  failed=1
-fi
+for how in "" --save-async; do
+  code=0
+  (
+    ulimit -f 20
+    "$classifier" --ranks-in-process 2 --zero 2 --steps 3 --batch 4 --save "$directory/full" --save-every 1 $how
+  ) >"$directory/full.out" 2>"$directory/full.err" || code=$?
+  if ((code != 1)) || (($(grep -c "training goes on" "$directory/full.err") != 2)) ||
+    ! grep "error.*: the checkpoint of step 3 was not saved: .*File too large" "$directory/full.err" >/dev/null ||
+    [[ -n $(ls "$directory/full") ]]; then
+    echo "FAILED: a save without room $how ended with $code" >&2
+    cat "$directory/full.err" >&2
+    failed=1
+  fi
+done
 exit $failed

@@ -175,6 +175,22 @@ TEST(GraphConfigTest, RejectsPatternsThatNoModuleHas) {
             "in parts joined by '.', such as blocks.*");
 }
 
+TEST(GraphConfigTest, StopsWhenALossIsNotFiniteUnlessToldOtherwise) {
+  GraphConfig config;
+  EXPECT_EQ(config.Resolve(2)->on_non_finite, OnNonFinite::kStop);
+  config.set_on_non_finite(OnNonFinite::kIgnore);
+  EXPECT_EQ(config.Resolve(2)->on_non_finite, OnNonFinite::kIgnore);
+}
+
+TEST(GraphConfigTest, RejectsEarlyUpdatesThatMayHaveToBeSkipped) {
+  EXPECT_EQ(ErrorOf([](GraphConfig& config) {
+              config.set_update_early();
+              config.set_on_non_finite(OnNonFinite::kSkip);
+            }),
+            "set_update_early: set_on_non_finite(kSkip) needs all gradients before the first "
+            "update; leave one of the two out");
+}
+
 TEST(GraphConfigTest, RejectsMicroBatchesThatRanksCannotShare) {
   EXPECT_EQ(ErrorOf([](GraphConfig& config) {
               config.set_micro_batches(8);

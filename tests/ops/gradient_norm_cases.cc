@@ -51,6 +51,56 @@ ReferenceOutputs UpdateControl(const ReferenceCall& call) {
   return {{factor, static_cast<double>(call.step.step)}, {norm}};
 }
 
+// Inputs: square sums, scalars, and last {updates done, updates left out in a row}.
+ReferenceOutputs GuardedUpdateControl(const ReferenceCall& call) {
+  double sum = 0;
+  for (size_t input = 0; input + 1 < call.inputs.size(); ++input) {
+    const std::vector<double>& words = call.inputs[input].values;
+    if (words.size() == 1) {
+      if (!std::isfinite(words[0])) sum += NAN;
+      continue;
+    }
+    for (int i = 0; i < kExactSumWords - 2; ++i) sum += std::ldexp(words[i], 32 * i - 320);
+    if (words[kExactSumWords - 2] > 0) sum += HUGE_VAL;
+  }
+  const std::vector<double>& state = call.inputs.back().values;
+  const double update = state[0] + 1;
+  ReferenceCall of_sums = call;
+  of_sums.inputs.resize(2);
+  const double norm = UpdateControl(of_sums)[1][0];
+  if (!std::isfinite(sum)) {
+    const double shown = call.inputs[1].values[kExactSumWords - 2] > 0 ? HUGE_VAL : norm;
+    return {{0.0, update}, {shown}, {state[0], state[1] + 1}};
+  }
+  const double max_norm = call.attributes.Float("max_norm");
+  const double factor = max_norm == 0 ? 1.0 : std::min(1.0, max_norm / (norm + 1e-6));
+  return {{factor, update}, {norm}, {update, 0.0}};
+}
+
+// Of two square sums, of which the second counts `infinities`, and a loss.
+OpCase Guarded(const char* label, double max_norm, double infinities, double loss) {
+  const InputSpec words = I64({kExactSumWords}, int64_t{1} << 40);
+  OpCase op_case;
+  op_case.op = "guarded_update_control";
+  op_case.label = label;
+  op_case.inputs = {words, words, F32({}), F32({2})};
+  op_case.attributes = {{"max_norm", max_norm}};
+  op_case.reference = GuardedUpdateControl;
+  op_case.prepare = [infinities, loss](ReferenceCall& call) {
+    for (int input : {0, 1}) {
+      std::vector<double> taken(kExactSumWords);
+      for (int i = 8; i <= 10; ++i) taken[i] = call.inputs[input].values[i];
+      call.inputs[input].values = taken;
+    }
+    call.inputs[1].values[kExactSumWords - 2] = infinities;
+    call.inputs[2].values = {loss};
+    call.inputs[3].values = {120, 3};
+  };
+  op_case.tolerance = 1e-6;
+  op_case.f32_inputs = {2, 3};
+  return op_case;
+}
+
 // Words of sums around 2^-20 to 2^20, not carried.
 void TakeWords(ReferenceCall& call) {
   for (ReferenceTensor& input : call.inputs) {
@@ -83,6 +133,13 @@ FamilyCases GradientNormCases() {
                               .tolerance = 1e-6});
     }
   }
+  for (OpCase& op_case :
+       std::vector<OpCase>{Guarded("finite", 0.0, 0, 2.5), Guarded("clipped", 0.5, 0, 2.5),
+                           Guarded("an infinite gradient", 0.5, 2, 2.5),
+                           Guarded("an infinite loss", 0.0, 0, HUGE_VAL),
+                           Guarded("the loss is NaN", 0.5, 0, NAN)}) {
+    family.cases.push_back(std::move(op_case));
+  }
   for (const int num_sums : {1, 4}) {
     // Small digits: where nothing is carried, parts are comparable word by word.
     family.cases.push_back(
@@ -108,6 +165,22 @@ FamilyCases GradientNormCases() {
                         {F32({(int64_t{1} << 35) + 16})},
                         {},
                         "square_sum: g has more than 2^35 elements: g f32[34359738384]"},
+                       {"guarded_update_control",
+                        {F32({}), F32({2})},
+                        {},
+                        "guarded_update_control: input 0 is f32[], expected i64[21]"},
+                       {"guarded_update_control",
+                        {words, F32({}), words, F32({2})},
+                        {},
+                        "guarded_update_control: input 2 is i64[21], expected f32[]"},
+                       {"guarded_update_control",
+                        {words, F32({4})},
+                        {},
+                        "guarded_update_control: the state is f32[4], expected f32[2]"},
+                       {"guarded_update_control",
+                        {words, F32({2})},
+                        {{"max_norm", -1.0}},
+                        "guarded_update_control: max_norm is -1, expected 0 <= max_norm"},
                        {"update_control",
                         {words, I64({7}, 2)},
                         {},

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "framework/comm/in_process.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/nn/nn.h"
@@ -57,6 +59,32 @@ TEST(Executor, AllocatesNothingWhileStepping) {
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(allocations, std::vector<int64_t>(2)) << "stage " << stage;
   }
+}
+
+TEST(Executor, AllocatesNothingWhileAThreadSaves) {
+  const std::string directory = ::testing::TempDir() + "/executor_test_saves";
+  std::vector<int64_t> allocations(2);  // by rank
+  const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
+    SmallGpt gpt(2, /*stage=*/2);
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
+                        zero::Trainer::Compile(gpt.graph, communicator, {}));
+    const Executor::Feed feed = [&](int64_t) {
+      return trainer->Feed({{"x", gpt.x}, {"y", gpt.y}});
+    };
+    ZG_RETURN_IF_ERROR(trainer->executor().RunStep(1, 1.0, feed));  // warms up
+    ZG_RETURN_IF_ERROR(trainer->StartSaving(directory));
+    bool is_saved = false;
+    for (int step = 2; !is_saved; ++step) {
+      const zg::testing::AllocationCounter counter;
+      ZG_RETURN_IF_ERROR(trainer->executor().RunStep(step, 1.0, feed));
+      allocations[communicator.rank()] += counter.count();
+      ZG_ASSIGN_OR_RETURN(is_saved, trainer->ContinueSaving());
+    }
+    return Status::Ok();
+  });
+  std::filesystem::remove_all(directory);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(allocations, std::vector<int64_t>(2));
 }
 
 TEST(Executor, BadTokenNamesStepOpAndModule) {

@@ -42,10 +42,13 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--save=s",
                                     "--save-every=11",
                                     "--keep=12",
+                                    "--save-async",
                                     "--resume=r",
                                     "--report=p",
                                     "--print-ir=d",
                                     "--clip-norm=0.5",
+                                    "--on-non-finite=skip",
+                                    "--detect-anomaly",
                                     "--lr-schedule=linear",
                                     "--warmup-steps=3",
                                     "--final-lr-factor=0.25"});
@@ -67,10 +70,13 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.save, "s");
   EXPECT_EQ(options.save_every, 11);
   EXPECT_EQ(options.keep, 12);
+  EXPECT_TRUE(options.save_async);
   EXPECT_EQ(options.resume, "r");
   EXPECT_EQ(options.report, "p");
   EXPECT_EQ(options.print_ir, "d");
   EXPECT_EQ(options.clip_norm, 0.5);
+  EXPECT_EQ(options.on_non_finite, "skip");
+  EXPECT_TRUE(options.detect_anomaly);
   EXPECT_EQ(options.lr_schedule, "linear");
   EXPECT_EQ(options.warmup_steps, 3);
   EXPECT_EQ(options.final_lr_factor, 0.25);
@@ -85,6 +91,23 @@ std::string ScheduleError(std::vector<const char*> arguments) {
   const StatusOr<bool> help = flags.Parse(static_cast<int>(arguments.size()), arguments.data());
   EXPECT_TRUE(help.ok()) << help.status().message();
   return CheckSchedule(flags, options).message();
+}
+
+TEST(JobOptions, APolicyThatTheLossScalerOverridesIsAnError) {
+  const auto error = [](std::vector<const char*> arguments) {
+    JobOptions options;
+    FlagParser flags("");
+    AddJobFlags(&flags, &options);
+    arguments.insert(arguments.begin(), "program");
+    EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+    return CheckNonFinite(flags, options).message();
+  };
+  EXPECT_EQ(error({"--dtype=f16"}), "");
+  EXPECT_EQ(error({"--dtype=bf16", "--on-non-finite=skip"}), "");
+  EXPECT_EQ(
+      error({"--dtype=f16", "--on-non-finite=ignore"}),
+      "--on-non-finite: got 'ignore', but with --dtype f16 the loss scaler leaves out updates "
+      "that are not finite; leave the flag out");
 }
 
 TEST(JobOptions, FlagsOfTheScheduleWithoutEffectAreErrors) {
@@ -122,6 +145,7 @@ TEST(JobOptions, FlagsOfSavingThatDoNotGoTogether) {
   EXPECT_EQ(check({"--save=a", "--save-every=2", "--keep=1", "--resume=b"}), "");
   EXPECT_EQ(check({"--save-every=2"}), "--save-every: is without effect; give --save DIR as well");
   EXPECT_EQ(check({"--keep=2"}), "--keep: is without effect; give --save DIR as well");
+  EXPECT_EQ(check({"--save-async"}), "--save-async: is without effect; give --save DIR as well");
   EXPECT_EQ(check({"--init=a", "--resume=b"}),
             "--init: got a, but --resume b brings the parameters; give one of them");
 }

@@ -60,18 +60,32 @@ TEST_F(LauncherTest, RefusesWhatCannotWork) {
   ASSERT_EQ(chmod((directory + "/mpirun").c_str(), 0755), 0);
   setenv("PATH", directory.c_str(), 1);
   const char* const colon[] = {"program", ":"};
-  EXPECT_THAT(LaunchRanks(2, 2, colon).status().message(), HasSubstr("means something to mpirun"));
+  EXPECT_THAT(LaunchRanks({.num_ranks = 2}, 2, colon).status().message(),
+              HasSubstr("means something to mpirun"));
   const char* const arguments[] = {"program"};
-  EXPECT_EQ(LaunchRanks(2, 1, arguments).value(), 0);
+  EXPECT_EQ(LaunchRanks({.num_ranks = 2}, 1, arguments).value(), 0);
   setenv("ZG_LAUNCHER_COLUMNS", "0", 1);  // as in what a foreign mpirun starts
-  EXPECT_THAT(LaunchRanks(2, 1, arguments).status().message(),
+  EXPECT_THAT(LaunchRanks({.num_ranks = 2}, 1, arguments).status().message(),
               HasSubstr("expected the mpirun of Open MPI"));
+}
+
+TEST_F(LauncherTest, AnMpirunThatWaitsForALostHostIsKilled) {
+  const std::string directory = testing::TempDir() + "/launcher_test_waits";
+  std::filesystem::create_directories(directory);
+  const std::string edge(74, '-');
+  std::ofstream(directory + "/mpirun")
+      << "#!/bin/sh\necho '" << edge << "\nMPI_ABORT was invoked on rank 0 in communicator\n"
+      << edge << "' >&2\nexec /bin/sleep 60\n";
+  ASSERT_EQ(chmod((directory + "/mpirun").c_str(), 0755), 0);
+  setenv("PATH", directory.c_str(), 1);
+  const char* const arguments[] = {"program"};
+  EXPECT_EQ(LaunchRanks({2, false}, 1, arguments).value(), 128 + 9);
 }
 
 TEST_F(LauncherTest, WithoutMpirunSaysWhatToInstall) {
   setenv("PATH", "", 1);
   const char* const arguments[] = {"program", "--ranks", "2"};
-  const StatusOr<int> code = LaunchRanks(2, 3, arguments);
+  const StatusOr<int> code = LaunchRanks({.num_ranks = 2}, 3, arguments);
   ASSERT_FALSE(code.ok());
   EXPECT_EQ(code.status().code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(code.status().message(), HasSubstr("no mpirun on PATH"));

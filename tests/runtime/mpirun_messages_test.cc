@@ -69,6 +69,43 @@ TEST(MpirunMessages, NamesTheRankThatEnded) {
               "rank 2 left the job before its end, without an error; the job was ended\n");
 }
 
+TEST(MpirunMessages, RemembersTheFirstRankThatEnded) {
+  MpirunMessages messages;
+  EXPECT_FALSE(messages.first_end().has_value());
+  messages.Filter(Box("Primary job  terminated normally, but 1 process returned\n"));
+  EXPECT_FALSE(messages.first_end().has_value());
+  messages.Filter(
+      Box("mpirun noticed that process rank 1 with PID 0 on node vm exited on signal 9 "
+          "(Killed).\n"));
+  messages.Filter(Box("MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\n"));
+  ASSERT_TRUE(messages.first_end().has_value());
+  EXPECT_EQ(messages.first_end()->rank, 1);
+  EXPECT_EQ(messages.first_end()->host, "vm");
+  EXPECT_EQ(messages.first_end()->how, "was ended by signal 9 (Killed)");
+  MpirunMessages aborted;
+  aborted.Filter(Box("MPI_ABORT was invoked on rank 13 in communicator MPI_COMM_WORLD\n"));
+  EXPECT_EQ(aborted.first_end()->rank, 13);
+  EXPECT_EQ(aborted.first_end()->how, "ended the job with an error");
+}
+
+TEST(MpirunMessages, NamesTheHostThatWasLost) {
+  const std::string box =
+      Box("ORTE has lost communication with a remote daemon.\n\n"
+          "  HNP daemon   : [[3756,0],0] on node vm-a\n"
+          "  Remote daemon: [[3756,0],1] on node 10.77.0.2\n\nThis is usually due to\n");
+  ExpectShown(box, "the connection to host 10.77.0.2 was lost; the job was ended\n");
+  MpirunMessages messages;
+  EXPECT_EQ(messages.lost_host(), "");
+  messages.Filter(box);
+  EXPECT_EQ(messages.lost_host(), "10.77.0.2");
+}
+
+TEST(MpirunMessages, DropsThatASignalIsPassedOn) {
+  ExpectShown("a\nmpirun: Forwarding signal 10 to job\nb\nmpirun: Forwarding",
+              "a\nb\nmpirun: Forwarding");
+  ExpectShown("mpirun: killing job...\nm\n", "mpirun: killing job...\nm\n");
+}
+
 TEST(MpirunMessages, KeepsOtherBoxes) {
   const std::string box = Box("There are not enough slots available in the system\n");
   ExpectShown(box, box);

@@ -31,11 +31,13 @@ Report SmallReport() {
   report.steps = {{1, 2.7725887298583984, 1.5, 1e-3, 30.0},
                   {2, 2.5, std::nullopt, 1e-3, 10.0},
                   {3, 2.25, std::nullopt, 5e-4, 14.0}};
-  report.final_state = {-12.5, "aa11bb22cc33dd44ee55", "bb"};
+  report.final_state = {-12.5, "aa11bb22cc33dd44ee55", "bb", 3};
   report.predicted_memory = {{1000, 2000, 3000, 4000, 5000, 0}, 10'000'000};
   report.measured_memory = {{1000, 2000, 3000, 3904, 5000, 0}, 10'000'000};
   report.rss_peak_bytes = 50'000'000;
   report.per_rank_peak_bytes = {10, 11};
+  report.transport = "messages";
+  report.saving_bytes = 2'000'000;
   report.predicted_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
   report.measured_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
   report.predicted_traffic[static_cast<int>(CollectiveKind::kAllGather)] = {20, 1'000'000};
@@ -68,13 +70,16 @@ TEST(Report, HasTheShapeThatScriptsRead) {
                             "ms": 30.0})"));
   EXPECT_TRUE(json["steps"][1]["grad_norm"].is_null());
   EXPECT_EQ(json["final"], Json::parse(R"({"param_sum": -12.5,
-      "param_sha256": "aa11bb22cc33dd44ee55", "optimizer_sha256": "bb"})"));
+      "param_sha256": "aa11bb22cc33dd44ee55", "optimizer_sha256": "bb",
+      "skipped_updates": 3})"));
   EXPECT_EQ(json["memory"]["predicted"],
             Json::parse(R"({"parameters": 1000, "gradients": 2000, "optimizer_state": 3000,
       "activations": 4000, "communication": 5000, "workspace": 0, "peak": 10000000})"));
   EXPECT_EQ(json["memory"]["measured"]["activations"], 3904);
   EXPECT_EQ(json["memory"]["rss_peak"], 50'000'000);
   EXPECT_EQ(json["memory"]["per_rank_peak"], Json::parse("[10, 11]"));
+  EXPECT_EQ(json["communication"]["transport"], "messages");
+  EXPECT_EQ(json["memory"]["saving"], 2'000'000);
   EXPECT_EQ(json["communication"]["measured"],
             Json::parse(R"({"reduce_scatter": {"count": 20, "bytes": 1000000},
       "all_gather": {"count": 21, "bytes": 1000000}, "all_reduce": {"count": 0, "bytes": 0},
@@ -147,6 +152,7 @@ TEST(CheckWritable, SaysWhyNot) {
 TEST(Summary, ShowsPredictedNextToMeasured) {
   EXPECT_EQ(Summary(SmallReport()),
             R"(  loss        2.772589 -> 2.250000 in 3 steps
+  skipped     3 updates that were not finite
   speed       12.00 ms per step (median), 42.7k tokens/s, 250GFLOP/s per rank
   parameters  sum -12.5, sha256 aa11bb22cc33dd44
 
@@ -162,6 +168,8 @@ TEST(Summary, ShowsPredictedNextToMeasured) {
   sent per rank and step  calls  predicted  calls  measured
   reduce_scatter             20     1.0 MB     20    1.0 MB         =
   all_gather                 20     1.0 MB     21    1.0 MB  +1 calls
+
+  host memory for saving, beside the arena: 2.0 MB
 
   process of rank 0: 50.0 MB resident at most
 )");

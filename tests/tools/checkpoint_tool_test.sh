@@ -29,6 +29,26 @@ expect "the same, and so is all else" diff "$directory" "$directory/step-0000000
   failed=1
 }
 
+expect "4 tensors of step 2" export "$directory" "$directory/exported" --dtype f16
+expect "4 tensors, 34186 parameters in F32" convert --to classifier "$directory" "$directory/theirs"
+reject 1 "exported: is there already; give --force" export "$directory" "$directory/exported"
+expect "exported: 4 tensors of step 2" export "$directory" "$directory/exported" --optimizer --force
+reject 2 "--dtype: f64" export "$directory" "$directory/other" --dtype f64
+reject 2 "--from,--to" convert "$directory" "$directory/other"
+reject 2 "--from: llama" convert --from llama "$directory" "$directory/other"
+reject 2 "--vocab" convert --from gpt2 "$directory" "$directory/other" --vocab 0
+reject 1 "h.0.attn.c_attn.weight: is missing" convert --from gpt2 "$directory/theirs" "$directory/other"
+reject 1 "is not expected" convert --to gpt2 "$directory" "$directory/other"
+# No room for the file: an error, and nothing of it is left.
+(
+  ulimit -f 1
+  reject 1 "File too large" export "$directory" "$directory/full"
+  exit $failed
+) || failed=1
+[[ -z $(ls "$directory" | grep full) ]] || {
+  echo "FAILED: export without room has left something" >&2
+  failed=1
+}
 reject 2 "subcommand"
 reject 2 "DIR" verify
 reject 1 "there is no checkpoint" verify /

@@ -162,6 +162,18 @@ TEST(JobPlan, EarlyUpdatesFreeGradients) {
   EXPECT_EQ(early.sent_bytes, late.sent_bytes);
 }
 
+TEST(JobPlan, SkippingTakesANormAndACounter) {
+  PlanOptions options = OnRanks(TinyGpt(), 2, 2);
+  const JobPlan stop = PlanOrDie(options);
+  options.on_non_finite = "skip";
+  const JobPlan skip = PlanOrDie(options);
+  EXPECT_GT(skip.sent_bytes, stop.sent_bytes);
+  const int state = static_cast<int>(MemoryCategory::kOptimizerState);
+  EXPECT_GT(skip.category_bytes[state], stop.category_bytes[state]);
+  options.on_non_finite = "ignore";
+  EXPECT_EQ(PlanOrDie(options).peak_bytes, stop.peak_bytes);
+}
+
 TEST(JobPlan, TheScheduleIsTheStep) {
   const JobPlan plan = PlanOrDie(TinyGpt());
   std::vector<std::string> sections;

@@ -168,6 +168,8 @@ TEST(JsonReport, HasEverything) {
   }
   EXPECT_EQ(memory["predicted"]["peak"], plan.peak_bytes);
   EXPECT_EQ(memory["lower_bound"], plan.lower_bound_bytes);
+  EXPECT_EQ(memory["saving"], plan.saving_bytes);
+  EXPECT_GT(plan.saving_bytes, 0);
   EXPECT_GE(memory["ratio"], 1.0);
   const Json& peak = json["peak"];
   EXPECT_EQ(peak["op"], plan.schedule[plan.peak].op);
@@ -190,13 +192,14 @@ TEST(TextReport, HasEverything) {
   PlanReport report = MakeReport(kSmallJob);
   report.fit_bytes = 1'000'000;
   const std::string text = TextReport(report);
-  for (const char* part :
-       {"gpt: 2 layers, 6 heads, 24 channels, context 12, vocabulary 256; ",
-        "fits into 1.0 MB: --zero 3 --batch 2 --micro-batches 2\n",
-        "2 ranks, ZeRO stage 3, 2 micro-batches of 2 samples per step, f32\n", "memory per rank",
-        "optimizer_state", "lower bound", "most bytes are alive, ", "sent per rank and step",
-        "all_gather", "computing at 100 GFLOP/s", "whole on every rank:",
-        "fewer than 50 elements (--shard-min-elements)", "  stage  parameters", "compiled in "}) {
+  for (const char* part : {"gpt: 2 layers, 6 heads, 24 channels, context 12, vocabulary 256; ",
+                           "fits into 1.0 MB: --zero 3 --batch 2 --micro-batches 2\n",
+                           "2 ranks, ZeRO stage 3, 2 micro-batches of 2 samples per step, f32\n",
+                           "memory per rank", "optimizer_state", "lower bound",
+                           "beside it, --save-async takes ", "most bytes are alive, ",
+                           "sent per rank and step", "all_gather", "computing at 100 GFLOP/s",
+                           "whole on every rank:", "fewer than 50 elements (--shard-min-elements)",
+                           "  stage  parameters", "compiled in "}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   }
 }

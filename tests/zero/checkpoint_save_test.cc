@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,16 +16,15 @@
 #include <functional>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "framework/io/checkpoint_names.h"
 #include "framework/io/checkpoint_reader.h"
 #include "framework/io/checkpoint_store.h"
 #include "framework/runtime/process_memory.h"
 #include "tests/io/test_file.h"
+#include "tests/zero/saved_checkpoints.h"
 #include "tests/zero/small_trainer.h"
 
 namespace zg::testing {
@@ -36,41 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::set<std::string> NamesIn(const std::string& directory) {
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    names.insert(entry.path().filename().string());
-  }
-  return names;
-}
-
-Status OpenAndCheck(const std::string& path) {
-  ZG_ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(path));
-  return reader.CheckData();
-}
-
-SmallTrainerConfig Config(int ranks, int stage = 0) {
-  SmallTrainerConfig config;
-  config.ranks = ranks;
-  config.stage = stage;
-  return config;
-}
-
-// The digests after `steps` steps, from the start or from a checkpoint.
-std::string DigestAfter(int steps, const std::string& resume = "") {
-  std::string digest;
-  const Status status = OnSmallTrainer({}, [&](zero::Trainer& trainer) -> Status {
-    if (!resume.empty()) ZG_RETURN_IF_ERROR(trainer.Resume(resume));
-    while (trainer.step() < steps) ZG_RETURN_IF_ERROR(SmallStep(trainer));
-    ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
-    ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
-    digest = parameters.sha256 + state.sha256;
-    return Status::Ok();
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-  return digest;
-}
 
 class CheckpointSaveTest : public ::testing::Test {
  protected:
@@ -83,22 +45,6 @@ class CheckpointSaveTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   std::string root_;
-};
-
-// A limit on the size of a file, which the disk's end resembles: part of a write is done, then
-// writes fail.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  }
-  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
-
- private:
-  rlimit before_;
 };
 
 TEST_F(CheckpointSaveTest, KeepsTheNewestAndLatestNamesIt) {
@@ -133,6 +79,26 @@ TEST_F(CheckpointSaveTest, ReplacesACheckpointOfTheSameStepWhole) {
   EXPECT_TRUE(OpenAndCheck(root_).ok());
 }
 
+TEST_F(CheckpointSaveTest, AFileInItsPlaceIsReplacedWhole) {
+  SaveSteps({}, root_, 1);
+  fs::rename(WriteTestFile("in_its_place", "x"), root_ + "/step-00000002");
+  SaveSteps({}, root_, 2);
+  EXPECT_THAT(NamesIn(root_), ElementsAre("latest", "step-00000001", "step-00000002"));
+  ExpectOnlyWholeCheckpoints(root_);
+}
+
+// What stands in the place of `latest` cannot be replaced; the checkpoints are whole all the same.
+TEST_F(CheckpointSaveTest, ADirectoryInThePlaceOfLatest) {
+  SaveSteps({}, root_, 1);
+  fs::remove(root_ + "/latest");
+  fs::create_directories(root_ + "/latest/x");
+  for (const Status& status : OnSmallTrainers(
+           SmallConfig(2), [&](zero::Trainer& trainer) { return trainer.Save(root_); })) {
+    EXPECT_THAT(status.message(), HasSubstr(root_ + "/latest"));
+  }
+  ExpectOnlyWholeCheckpoints(root_);
+}
+
 TEST_F(CheckpointSaveTest, RemovingOlderOnesSparesLaterStepsOfAnotherRun) {
   SaveSteps({}, root_, 3);
   StatusOr<CheckpointStore> store = CheckpointStore::Open(root_);
@@ -147,7 +113,7 @@ TEST_F(CheckpointSaveTest, ADirectoryBelongsToOneJob) {
   EXPECT_THAT(CheckpointStore::Open(root_).status().message(),
               HasSubstr(root_ + ": another job saves into it"));
   const auto statuses = OnSmallTrainers(
-      Config(2), [&](zero::Trainer& trainer) { return trainer.PrepareSaving(root_); });
+      SmallConfig(2), [&](zero::Trainer& trainer) { return trainer.PrepareSaving(root_); });
   for (const Status& status : statuses) {
     EXPECT_THAT(status.message(), HasSubstr("another job saves into it"));
   }
@@ -169,7 +135,7 @@ TEST_F(CheckpointSaveTest, ADirectoryThatCannotBe) {
   for (const std::string& path : {std::string("/proc/none/a"), file, file + "/a"}) {
     for (const int ranks : {1, 2}) {
       const auto statuses = OnSmallTrainers(
-          Config(ranks), [&](zero::Trainer& trainer) { return trainer.Save(path); });
+          SmallConfig(ranks), [&](zero::Trainer& trainer) { return trainer.Save(path); });
       for (const Status& status : statuses) {
         EXPECT_THAT(status.message(), HasSubstr(path + ": the checkpoint of step 0 was not saved"));
         EXPECT_THAT(status.message(), HasSubstr("there is no older one in the directory"));
@@ -209,7 +175,7 @@ void ExpectFailedSaveIsHarmless(const std::string& root, int ranks, const SaveOp
                                 const std::function<void()>& before,
                                 const std::function<void()>& after, std::vector<Status>* statuses) {
   SaveSteps({}, root, 1);
-  *statuses = OnSmallTrainers(Config(ranks, 1), [&](zero::Trainer& trainer) -> Status {
+  *statuses = OnSmallTrainers(SmallConfig(ranks, 1), [&](zero::Trainer& trainer) -> Status {
     Communicator& communicator = trainer.executor().communicator();
     ZG_RETURN_IF_ERROR(trainer.Resume(root));
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
@@ -262,10 +228,11 @@ TEST_F(CheckpointSaveTest, NoSpaceForTheSmallFiles) {
 TEST_F(CheckpointSaveTest, AnErrorOnOneRankIsAnErrorOnAll) {
   SaveOptions options;
   options.max_shard_bytes = 1;  // one tensor per file
-  // Rank 1 alone writes into the second shard of the model: the tensors are whole on both.
+  // Rank 1 alone writes into the third shard of the model: the tensors are whole on both, and the
+  // first two are most of them.
   options.at_point = [&](std::string_view point) {
     if (point == "created") {
-      fs::remove(root_ + "/step-00000002.tmp/model-00002-of-00004.safetensors");
+      fs::remove(root_ + "/step-00000002.tmp/model-00003-of-00004.safetensors");
     }
   };
   std::vector<Status> statuses;
@@ -274,7 +241,7 @@ TEST_F(CheckpointSaveTest, AnErrorOnOneRankIsAnErrorOnAll) {
   EXPECT_THAT(statuses[0].message(), HasSubstr("save: rank 1 failed: "));
   for (const Status& status : statuses) {
     EXPECT_THAT(status.message(),
-                HasSubstr("model-00002-of-00004.safetensors: cannot be opened for writing"));
+                HasSubstr("model-00003-of-00004.safetensors: cannot be opened for writing"));
   }
 }
 
@@ -324,33 +291,33 @@ TEST_F(CheckpointSaveTest, NeedsHardlyAnyMemoryBeyondTheArena) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// --- Killed saves
-// ---------------------------------------------------------------------------------
-
-// Runs `body` in a process of its own and returns it.
-pid_t Fork(const std::function<void()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    body();
-    _exit(0);
-  }
-  return child;
+TEST_F(CheckpointSaveTest, MemoryForACopyIsAllocatedOnce) {
+  constexpr int64_t kMegabyte = 1000 * 1000;
+  SmallTrainerConfig config;
+  config.hidden = 800 * 1000;  // 48 MB of parameters, and as much of momentum
+  const Status status = OnSmallTrainer(config, [&](zero::Trainer& trainer) -> Status {
+    EXPECT_EQ(trainer.reserved_for_saving_bytes(), 0);
+    ZG_ASSIGN_OR_RETURN(const ProcessMemory at_first, ReadProcessMemory());
+    ZG_RETURN_IF_ERROR(trainer.ReserveForSaving());
+    ZG_ASSIGN_OR_RETURN(const ProcessMemory before, ReadProcessMemory());
+    const int64_t reserved = trainer.reserved_for_saving_bytes();
+    EXPECT_GT(reserved, 100 * kMegabyte);
+    EXPECT_GE(before.resident_bytes - at_first.resident_bytes, reserved - kMegabyte);
+    for (int i = 0; i < 2; ++i) {
+      ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
+      ZG_ASSIGN_OR_RETURN(const ProcessMemory during, ReadProcessMemory());
+      ZG_RETURN_IF_ERROR(trainer.FinishSaving());
+      ZG_ASSIGN_OR_RETURN(const ProcessMemory after, ReadProcessMemory());
+      EXPECT_LT(during.resident_bytes - before.resident_bytes, 4 * kMegabyte);
+      EXPECT_LT(after.resident_bytes - before.resident_bytes, 4 * kMegabyte);
+    }
+    EXPECT_EQ(trainer.reserved_for_saving_bytes(), reserved);
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
-int WaitFor(pid_t child) {
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return status;
-}
-
-// Whatever has the name of a checkpoint is one.
-void ExpectOnlyWholeCheckpoints(const std::string& root) {
-  for (const std::string& name : NamesIn(root)) {
-    if (!ParseStepDirectoryName(name)) continue;
-    const Status status = OpenAndCheck(root + "/" + name);
-    EXPECT_TRUE(status.ok()) << status.message();
-  }
-}
+// --- Killed saves --------------------------------------------------------------------------------
 
 TEST_F(CheckpointSaveTest, KilledAtAnyPointItIsThereWholeOrNotAtAll) {
   const std::string expected = DigestAfter(4);
@@ -360,7 +327,7 @@ TEST_F(CheckpointSaveTest, KilledAtAnyPointItIsThereWholeOrNotAtAll) {
       fs::remove_all(root_);
       SaveSteps({}, root_, 1);
       const pid_t child = Fork([&] {
-        OnSmallTrainers(Config(2, 3), [&](zero::Trainer& trainer) -> Status {
+        OnSmallTrainers(SmallConfig(2, 3), [&](zero::Trainer& trainer) -> Status {
           ZG_RETURN_IF_ERROR(trainer.Resume(root_));
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
           SaveOptions options;
@@ -371,8 +338,7 @@ TEST_F(CheckpointSaveTest, KilledAtAnyPointItIsThereWholeOrNotAtAll) {
           return trainer.Save(root_, options);
         });
       });
-      const int status = WaitFor(child);
-      EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+      ExpectKilled(child);
       ExpectOnlyWholeCheckpoints(root_);
       if (std::string(point) == "published") {
         EXPECT_EQ(ReadTestFile(root_ + "/latest"), "step-00000002\n");
@@ -396,7 +362,7 @@ TEST_F(CheckpointSaveTest, KilledAtRandomMoments) {
   int num_with_checkpoint = 0;
   for (int i = 0; i < 20; ++i) {
     const pid_t child = Fork([&] {
-      OnSmallTrainers(Config(2, 1 + i % 3), [&](zero::Trainer& trainer) -> Status {
+      OnSmallTrainers(SmallConfig(2, 1 + i % 3), [&](zero::Trainer& trainer) -> Status {
         while (true) {
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
           SaveOptions options;
@@ -407,8 +373,7 @@ TEST_F(CheckpointSaveTest, KilledAtRandomMoments) {
     });
     std::this_thread::sleep_for(one_save * (50 + random() % 350) / 100);
     kill(child, SIGKILL);
-    const int status = WaitFor(child);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    ExpectKilled(child);
     if (!fs::exists(root_)) continue;
     ExpectOnlyWholeCheckpoints(root_);
     const StatusOr<CheckpointReader> latest = CheckpointReader::Open(root_);

@@ -24,6 +24,15 @@ Status SmallStep(zero::Trainer& trainer) {
       .status();
 }
 
+Status StepUntilSaved(zero::Trainer& trainer) {
+  bool is_saved = false;
+  while (!is_saved) {
+    ZG_RETURN_IF_ERROR(SmallStep(trainer));
+    ZG_ASSIGN_OR_RETURN(is_saved, trainer.ContinueSaving());
+  }
+  return Status::Ok();
+}
+
 std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,
                                     const std::function<Status(zero::Trainer&)>& body) {
   RegisterAllOps();

@@ -24,6 +24,9 @@ struct SmallTrainerConfig {
 // Trains one step on some fixed data.
 Status SmallStep(zero::Trainer& trainer);
 
+// Trains steps, continuing the save that was started after each, until it has ended.
+Status StepUntilSaved(zero::Trainer& trainer);
+
 // Runs `body` on every rank with its trainer and returns what it returned, by rank. A rank's error
 // does not end the others.
 std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,

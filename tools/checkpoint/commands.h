@@ -2,9 +2,12 @@
 // with `latest`, as for --resume.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "framework/base/status.h"
+#include "framework/io/safetensors_dtype.h"
+#include "tools/checkpoint/foreign_names.h"
 
 namespace zg::checkpoint_tool {
 
@@ -21,5 +24,32 @@ struct Difference {
 
 // Which tensors and settings of two checkpoints differ, and by how much. Damaged data is an error.
 StatusOr<Difference> Diff(const std::string& path_a, const std::string& path_b);
+
+struct ConvertOptions {
+  std::string format;           // of the other program: gpt2, sequential, classifier
+  Side source = Side::kTheirs;  // whose names and layout `from` has
+  std::string from;             // as Weights::Open takes it
+  std::string to;  // theirs of gpt2: a directory that gets model.safetensors and config.json; else
+                   // a safetensors file
+  SafetensorsDType dtype = SafetensorsDType::kF32;
+  int64_t vocabulary = 0;  // rows of the token embedding in `to`; 0: as many as in `from`
+  int64_t heads = 0;       // for config.json; 0: those that the checkpoint was trained with
+  bool may_replace = false;
+};
+
+// Writes the parameters of a model under another program's names and layout, or the reverse. What
+// is ours can be given to --init. The text says what was done.
+StatusOr<std::string> Convert(const ConvertOptions& options);
+
+struct ExportOptions {
+  std::string from;  // a checkpoint
+  std::string to;    // a safetensors file
+  SafetensorsDType dtype = SafetensorsDType::kF32;
+  bool with_optimizer = false;  // its state too
+  bool may_replace = false;
+};
+
+// Writes the tensors of a checkpoint into one file, under their names.
+StatusOr<std::string> Export(const ExportOptions& options);
 
 }  // namespace zg::checkpoint_tool

@@ -4,6 +4,7 @@
 
 #include "framework/comm/message_chunks.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/runtime/checkpoint_slices.h"
 #include "framework/runtime/plan_program.h"
 #include "tools/plan/model_graph.h"
 #include "zero/trainer.h"
@@ -46,6 +47,7 @@ StatusOr<JobPlan> PlanJob(const PlanOptions& options) {
   plan.category_bytes = program.memory.category_bytes;
   plan.peak_bytes = program.memory.arena_bytes;
   plan.lower_bound_bytes = program.memory.lower_bound_bytes;
+  plan.saving_bytes = MostCheckpointBytes(graph.ir());
   plan.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   FillSchedule(graph.ir(), program.memory, &plan);

@@ -62,6 +62,7 @@ Status TraceModel(const PlanOptions& options, nn::Graph* graph) {
   config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
                                                          : nn::ReduceEvery::kMicroBatch);
   config.set_update_early(options.update_early);
+  if (options.on_non_finite == "skip") config.set_on_non_finite(nn::OnNonFinite::kSkip);
   if (options.clip_norm > 0) config.clip_gradients(options.clip_norm);
   return graph->status();
 }

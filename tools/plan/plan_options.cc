@@ -88,6 +88,7 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "reduce-every",
                            "clip-norm",
                            "update-early",
+                           "on-non-finite",
                            "comm",
                            "fit",
                            "html"}) {
@@ -149,6 +150,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
                    "when gradients are summed over the ranks");
   flags->AddDouble("clip-norm", &options->clip_norm, AtLeast(0),
                    "limit of the gradients' norm; 0: none");
+  flags->AddChoice("on-non-finite", &options->on_non_finite, {"stop", "skip", "ignore"},
+                   "when a loss or gradient is infinite or NaN; skip takes a norm");
   flags->AddBool("update-early", &options->update_early,
                  "update parameters during backward, when their gradients are complete");
   flags->AddChoice(

@@ -35,6 +35,7 @@ struct PlanOptions {
   std::string reduce_every = "micro-batch";  // or step
   double clip_norm = 0;                      // 0: gradients are not clipped
   bool update_early = false;
+  std::string on_non_finite = "stop";
 
   std::string comm = "shared";  // how ranks talk: by shared memory or by messages
 

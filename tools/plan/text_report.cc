@@ -42,7 +42,8 @@ std::string Memory(const JobPlan& plan) {
   }
   rows.push_back({"  peak", FormatBytes(plan.peak_bytes)});
   rows.push_back({"  lower bound", FormatBytes(plan.lower_bound_bytes)});
-  return FormatTable(rows) + fmt::format("  peak / lower bound = {:.4f}\n", plan.ratio());
+  return FormatTable(rows) + fmt::format("  peak / lower bound = {:.4f}\n", plan.ratio()) +
+         fmt::format("  beside it, --save-async takes {}\n", FormatBytes(plan.saving_bytes));
 }
 
 std::string Peak(const JobPlan& plan) {

@@ -148,12 +148,64 @@ class UpdateControl : public Kernel {
   const int num_inputs_;
 };
 
+class GuardedUpdateControl : public Kernel {
+ public:
+  explicit GuardedUpdateControl(const KernelSpec& spec)
+      : max_norm_(spec.call.attributes.Float("max_norm")),
+        max_skipped_(spec.call.attributes.Int("max_skipped")),
+        num_inputs_(static_cast<int>(spec.call.inputs.size())) {
+    for (const TensorType& input : spec.call.inputs) num_sums_ += input.dtype == DType::kI64;
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    ExactSum sum;
+    for (int i = 0; i < num_sums_; ++i) sum.AddWords(arguments.input<int64_t>(i));
+    const double norm = std::sqrt(sum.Value());
+    bool is_finite = std::isfinite(norm);
+    for (int i = num_sums_; i + 1 < num_inputs_; ++i) {
+      is_finite = is_finite && std::isfinite(arguments.input<float>(i)[0]);
+    }
+    // Small whole numbers, exact in f32.
+    float updates = arguments.input<float>(num_inputs_ - 1)[0];
+    float skipped = arguments.input<float>(num_inputs_ - 1)[1];
+    float* const control = arguments.output<float>(0);
+    control[0] = is_finite ? static_cast<float>(ClipFactor(norm, max_norm_)) : 0.0f;
+    control[1] = updates + 1;
+    if (is_finite) {
+      updates += 1;
+      skipped = 0;
+    } else {
+      skipped += 1;
+      if (skipped > static_cast<float>(max_skipped_)) return TooManySkipped(skipped);
+    }
+    arguments.output<float>(1)[0] = static_cast<float>(norm);
+    arguments.output<float>(2)[0] = updates;
+    arguments.output<float>(2)[1] = skipped;
+    return Status::Ok();
+  }
+
+ private:
+  static Status TooManySkipped(float skipped) {
+    return FailedPrecondition(
+        "the loss or a gradient was not finite in {} steps in a row, whose updates were left out\n"
+        "  hint: lower the learning rate or look at the data; --detect-anomaly names the first "
+        "node",
+        skipped);
+  }
+
+  const double max_norm_;
+  const int64_t max_skipped_;
+  const int num_inputs_;
+  int num_sums_ = 0;
+};
+
 }  // namespace
 
 void RegisterGradientNormKernels(KernelRegistry& registry) {
   registry.Register("square_sum", MakeKernel<SquareSum>);
   registry.Register("add_square_sums", MakeKernel<AddSquareSums>);
   registry.Register("update_control", MakeKernel<UpdateControl>);
+  registry.Register("guarded_update_control", MakeKernel<GuardedUpdateControl>);
 }
 
 }  // namespace zg

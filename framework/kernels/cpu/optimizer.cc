@@ -64,6 +64,17 @@ ZG_MULTIVERSION void AdamBlock(const AdamArrays& arrays, const AdamFactors& fact
   }
 }
 
+ZG_MULTIVERSION bool AllFinite(const float* data, int64_t count) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t num_others = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, data + i, sizeof(bits));
+    num_others += (bits & kExponent) == kExponent;
+  }
+  return num_others == 0;
+}
+
 // What the control input says, or its absence.
 struct Control {
   float factor = 1.0f;
@@ -83,10 +94,10 @@ class Update : public Kernel {
     const Control control = ReadControl(arguments);
     if (control.factor == 0.0f) {
       KeepEverything(arguments);
-    } else if (gradient_dtype_ == DType::kF32) {
+    } else if (gradient_dtype_ == DType::kF32 && !arguments.step->stop_on_non_finite) {
       Apply(arguments, control, num_elements_);
-    } else {
-      ApplyByBlocks(arguments, control);
+    } else if (!ApplyByBlocks(arguments, control) && arguments.step->stop_on_non_finite) {
+      return FailedPrecondition("an updated parameter is not finite");
     }
     return Status::Ok();
   }
@@ -97,22 +108,31 @@ class Update : public Kernel {
                      int64_t num_elements) = 0;
 
  private:
-  // A 16-bit gradient is widened, a block at a time.
-  void ApplyByBlocks(const KernelArguments& arguments, const Control& control) {
-    constexpr int64_t kBlock = 2048;
+  // A 16-bit gradient is widened, a block at a time. Returns whether all new parameters are finite,
+  // which is asked while they are in the cache.
+  bool ApplyByBlocks(const KernelArguments& arguments, const Control& control) {
+    constexpr int64_t kHalfBlock = 2048;
+    constexpr int64_t kFloatBlock = 8192;
     constexpr int kMaxTensors = 4;
-    float gradient[kBlock];
+    float gradient[kHalfBlock];
+    bool is_finite = true;
     const void* inputs[kMaxTensors];
     void* outputs[kMaxTensors];
-    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
-      const int64_t count = std::min(kBlock, num_elements_ - begin);
-      const char* const half = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
-      ConvertFloats(gradient_dtype_, half, DType::kF32, gradient, count);
+    const bool is_half = gradient_dtype_ != DType::kF32;
+    const int64_t block = is_half ? kHalfBlock : kFloatBlock;
+    for (int64_t begin = 0; begin < num_elements_; begin += block) {
+      const int64_t count = std::min(block, num_elements_ - begin);
       for (int i = 0; i <= num_outputs_; ++i) inputs[i] = arguments.input<float>(i) + begin;
-      inputs[1] = gradient;
+      if (is_half) {
+        const char* const half = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
+        ConvertFloats(gradient_dtype_, half, DType::kF32, gradient, count);
+        inputs[1] = gradient;
+      }
       for (int i = 0; i < num_outputs_; ++i) outputs[i] = arguments.output<float>(i) + begin;
       Apply({inputs, outputs, nullptr, arguments.step}, control, count);
+      is_finite = is_finite && AllFinite(arguments.output<float>(0) + begin, count);
     }
+    return is_finite;
   }
 
   Control ReadControl(const KernelArguments& arguments) const {

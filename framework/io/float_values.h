@@ -1,0 +1,22 @@
+// Floating-point values of safetensors files, F32, F16 or BF16: reading them as f32 and rounding
+// f32 to them. Bytes in files are little-endian and need not be aligned.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "framework/base/status.h"
+#include "framework/io/safetensors_dtype.h"
+
+namespace zg {
+
+// Whether the functions below know the type.
+bool IsFloatValue(SafetensorsDType dtype);
+
+// Values [0, count) of `bytes`, exactly.
+void ReadFloatValues(SafetensorsDType dtype, const uint8_t* bytes, size_t count, float* values);
+
+// Rounds to the nearest, ties to even. Error: a finite value that `dtype` has no finite number for.
+Status WriteFloatValues(SafetensorsDType dtype, const float* values, size_t count, uint8_t* bytes);
+
+}  // namespace zg

@@ -1,0 +1,23 @@
+#include "framework/runtime/local_elements.h"
+
+#include <algorithm>
+
+namespace zg {
+
+LocalElements LocalElementsOf(const Graph& graph, const StoredTensor& tensor, int rank) {
+  // Storage is flat when it is split, so a shard is a range of elements.
+  const int64_t storage_elements = tensor.storage->type.shape.num_elements();
+  const int64_t local_elements = graph.LocalType(*tensor.storage).shape.num_elements();
+  const int64_t shard_begin = local_elements == storage_elements ? 0 : rank * local_elements;
+  const int64_t begin = std::max(shard_begin, tensor.offset_elements);
+  const int64_t end = std::min(shard_begin + local_elements,
+                               tensor.offset_elements + tensor.type.shape.num_elements());
+  if (end <= begin) return {};
+  return {begin - tensor.offset_elements, end - begin, begin - shard_begin};
+}
+
+bool IsWholeOnEveryRank(const Graph& graph, const StoredTensor& tensor) {
+  return graph.LocalType(*tensor.storage) == tensor.storage->type;
+}
+
+}  // namespace zg

@@ -1,0 +1,23 @@
+// Infinities and NaN in memory, and how messages speak of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "framework/tensor/dtype.h"
+
+namespace zg {
+
+// The index of the first element that is infinite or NaN; none in whole numbers.
+std::optional<int64_t> FirstNonFinite(DType dtype, const void* data, int64_t num_elements);
+
+// A floating-point element as a message shows it: "nan", "inf", "-inf" or its digits.
+std::string ElementText(DType dtype, const void* data, int64_t index);
+
+// What errors about a step's values end with.
+inline constexpr char kNonFiniteHint[] =
+    "\n  hint: --detect-anomaly names the first node that computed an infinity or NaN; "
+    "--on-non-finite skip leaves such updates out, ignore goes on";
+
+}  // namespace zg

@@ -1,0 +1,43 @@
+// RankOutput: what the ranks of a job write, from the output of `mpirun --tag-output`. Lines come
+// out whole and without tags, never mixed with another rank's; each rank's last lines are kept for
+// when it fails.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zg {
+
+class RankOutput {
+ public:
+  enum Stream { kOutput, kErrors };
+
+  // The next bytes of one of mpirun's streams in, the lines to show out.
+  std::string Filter(Stream stream, std::string_view bytes);
+
+  // What is still held back of a stream, at the end.
+  std::string Finish(Stream stream);
+
+  // Of both streams, the oldest first.
+  std::vector<std::string> LastLines(int rank) const;
+
+ private:
+  static constexpr int kMpirun = -1;  // the owner of text without a tag
+  static constexpr size_t kMaxLines = 10;
+
+  struct StreamState {
+    std::string raw;                     // the beginning of a line, as it came
+    std::map<int, std::string> by_rank;  // the beginning of each rank's line
+  };
+
+  std::string TakeRawLine(StreamState& state, std::string_view line);
+  std::string EndLine(int owner, std::string line);
+
+  StreamState streams_[2];
+  std::map<int, std::deque<std::string>> last_lines_;
+};
+
+}  // namespace zg

@@ -1,0 +1,78 @@
+// A directory appears whole or not at all.
+
+#include "framework/io/atomic_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/io/test_file.h"
+
+namespace zg {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AtomicDirectoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = TestPath("atomic_directory");
+    fs::remove_all(root_);
+    fs::create_directory(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  // A directory under its temporary name, with one file.
+  AtomicDirectory Made(const std::string& path, const std::string& text) const {
+    StatusOr<AtomicDirectory> directory = AtomicDirectory::Create(path);
+    EXPECT_TRUE(directory.ok()) << directory.status().message();
+    std::ofstream(directory->temporary_path() + "/file") << text;
+    return std::move(*directory);
+  }
+
+  int64_t NumEntries() const { return std::distance(fs::directory_iterator(root_), {}); }
+
+  std::string root_;
+};
+
+TEST_F(AtomicDirectoryTest, AppearsOnCommit) {
+  {
+    AtomicDirectory directory = Made(root_ + "/made/", "text");
+    EXPECT_FALSE(fs::exists(root_ + "/made"));
+    const Status committed = directory.Commit(/*may_replace=*/false);
+    ASSERT_TRUE(committed.ok()) << committed.message();
+    EXPECT_EQ(ReadTestFile(root_ + "/made/file"), "text");
+  }
+  EXPECT_EQ(ReadTestFile(root_ + "/made/file"), "text");
+  EXPECT_EQ(NumEntries(), 1);
+}
+
+TEST_F(AtomicDirectoryTest, ReplacesAnOlderOneWhole) {
+  fs::create_directory(root_ + "/made");
+  std::ofstream(root_ + "/made/older") << "text";
+  EXPECT_FALSE(Made(root_ + "/made", "newer").Commit(/*may_replace=*/false).ok());
+  EXPECT_EQ(ReadTestFile(root_ + "/made/older"), "text");
+  ASSERT_TRUE(Made(root_ + "/made", "newer").Commit(/*may_replace=*/true).ok());
+  EXPECT_EQ(ReadTestFile(root_ + "/made/file"), "newer");
+  EXPECT_FALSE(fs::exists(root_ + "/made/older"));
+  EXPECT_EQ(NumEntries(), 1);
+}
+
+TEST_F(AtomicDirectoryTest, WithoutCommitNothingIsLeft) {
+  { Made(root_ + "/made", "text"); }
+  EXPECT_EQ(NumEntries(), 0);
+  EXPECT_EQ(AtomicDirectory::Create(root_ + "/none/made").status().code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AtomicDirectoryTest, AFileInItsPlaceStays) {
+  std::ofstream(root_ + "/made") << "a file";
+  EXPECT_FALSE(Made(root_ + "/made", "text").Commit(/*may_replace=*/true).ok());
+  EXPECT_EQ(ReadTestFile(root_ + "/made"), "a file");
+  EXPECT_EQ(NumEntries(), 1);
+}
+
+}  // namespace
+}  // namespace zg

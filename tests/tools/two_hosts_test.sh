@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# two_hosts_test.sh LAUNCH RECIPE: a job on two hosts, which are network namespaces joined by a cable
+# (veth): the bits of one host, over messages; and what happens when the cable is cut.
+set -uo pipefail
+PATH=$PATH:/usr/sbin:/sbin
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+
+do_not_run() {
+  echo "TWO_HOSTS_TEST DID NOT RUN: $*"
+  exit 0
+}
+((EUID == 0)) || do_not_run "it makes network namespaces, which takes root"
+command -v ip >/dev/null || do_not_run "there is no ip; install the package iproute2"
+
+launch=$PWD/$1 recipe=$PWD/$2
+[[ $1 != /* ]] || launch=$1
+[[ $2 != /* ]] || recipe=$2
+scratch=$(mktemp -d /tmp/zgt.XXXXXX) || exit 1
+host_a=zga-${scratch##*.} host_b=zgb-${scratch##*.}
+address_a=10.77.0.1 address_b=10.77.0.2
+processes() { # of the jobs: their command lines name the directory
+  local directory
+  for directory in /proc/[0-9]*; do
+    [[ ${directory#/proc/} == $$ || ${directory#/proc/} == $BASHPID ]] ||
+      ! grep -qsF -- "$scratch" "$directory/cmdline" || echo "${directory#/proc/}"
+  done
+}
+clean_up() {
+  local pid
+  for pid in $(processes); do kill -KILL "$pid" 2>/dev/null; done
+  ip netns del "$host_a" 2>/dev/null
+  ip netns del "$host_b" 2>/dev/null
+  rm -rf "$scratch"
+}
+trap clean_up EXIT
+
+ip netns add "$host_a" 2>"$scratch/error" && ip netns add "$host_b" 2>"$scratch/error" ||
+  do_not_run "network namespaces cannot be made here: $(cat "$scratch/error")"
+ip link add cable netns "$host_a" type veth peer name cable netns "$host_b" 2>"$scratch/error" ||
+  do_not_run "there is no veth here: $(cat "$scratch/error")"
+ip -n "$host_a" address add $address_a/24 dev cable
+ip -n "$host_b" address add $address_b/24 dev cable
+for host in "$host_a" "$host_b"; do
+  ip -n "$host" link set lo up
+  ip -n "$host" link set cable up
+  # Or the daemon on a lost host tries for a quarter of an hour to tell mpirun that its rank has gone.
+  ip netns exec "$host" sh -c 'echo 4 >/proc/sys/net/ipv4/tcp_retries2' 2>"$scratch/error" ||
+    do_not_run "the network cannot be set up: $(cat "$scratch/error")"
+done
+
+# mpirun's way to the other host, in the place of ssh; like that it fails without a cable.
+cat >"$scratch/agent" <<AGENT
+#!/bin/sh
+PATH=\$PATH:/usr/sbin:/sbin
+shift
+ip netns exec $host_b ip -br link show cable | grep -q ' UP ' || exit 255
+exec ip netns exec $host_b unshare --uts sh -c 'hostname $host_b; eval "\$*"' sh "\$@"
+AGENT
+chmod +x "$scratch/agent"
+export OMPI_MCA_plm_rsh_agent=$scratch/agent
+
+out=$scratch/out
+err=$scratch/err
+failed=0
+fail() {
+  echo "FAILED: $*" >&2
+  tail -n 40 "$err" >&2
+  tail -n 5 "$out" >&2
+  failed=1
+}
+flags=(--layers 4 --width 60 --batch 4 --zero 2)
+
+on_two_hosts() { # LAUNCH_FLAG... -- RECIPE_FLAG...
+  local launch_flags=()
+  while [[ $1 != -- ]]; do
+    launch_flags+=("$1")
+    shift
+  done
+  shift
+  timeout -k 5 60 ip netns exec "$host_a" unshare --uts sh -c "hostname $host_a"'; exec "$@"' sh \
+    "$launch" --ranks 2 --hosts $address_a:1,$address_b:1 "${launch_flags[@]}" -- "$recipe" "${flags[@]}" "$@" \
+    >"$out" 2>"$err"
+}
+cable_bytes() { ip netns exec "$host_a" cat /sys/class/net/cable/statistics/tx_bytes; }
+
+# The same bits as on one host, and really through the cable.
+"$recipe" --ranks 2 "${flags[@]}" --steps 600 --report "$scratch/one_host.json" >"$out" 2>"$err" || fail "one host: $?"
+before=$(cable_bytes)
+on_two_hosts -- --steps 600 --report "$scratch/two_hosts.json" || fail "two hosts: $?"
+[[ ! -s $err ]] || fail "standard error is not empty"
+python3 - "$scratch" $(($(cable_bytes) - before)) <<'PYTHON' || fail "other bits, or not by messages"
+import json
+import pathlib
+import sys
+
+one, two = (json.loads(pathlib.Path(sys.argv[1], f"{name}_host{s}.json").read_text()) for name, s in [("one", ""), ("two", "s")])
+assert one["communication"]["transport"] == "shared memory", one["communication"]
+assert two["communication"]["transport"] == "messages", two["communication"]
+assert one["final"] == two["final"], (one["final"], two["final"])
+assert [step["loss"] for step in one["steps"]] == [step["loss"] for step in two["steps"]]
+sent = sum(kind["bytes"] for kind in two["communication"]["measured"].values() if isinstance(kind, dict))
+through_cable = int(sys.argv[2])
+assert through_cable > sent * len(two["steps"]), (through_cable, sent)
+PYTHON
+
+# Shared memory does not reach there.
+ZG_COMM=shared on_two_hosts --max-restarts 0 -- --steps 1 && fail "ZG_COMM=shared on two hosts"
+grep -q "ZG_COMM=shared needs all 2 ranks on one host" "$err" || fail "not the error of ZG_COMM=shared"
+
+cut_after_steps() { # waits for the job to have made some
+  local i
+  for ((i = 0; i < 300; ++i)); do
+    if (($(grep -c '^step' "$out" 2>/dev/null) > 20)) && [[ ! -v saved || -e $saved/latest ]]; then
+      ip -n "$host_b" link set cable down
+      return
+    fi
+    sleep 0.1
+  done
+}
+expect_nothing_left() {
+  local i pid
+  for ((i = 0; i < 100; ++i)); do
+    [[ -n $(processes) ]] || return
+    sleep 0.1
+  done
+  for pid in $(processes); do tr '\0' ' ' <"/proc/$pid/cmdline"; done >"$err"
+  fail "$1: these processes are left"
+}
+
+# The cable is cut. The rank's deadline comes first: it names what it waits for. mpirun, which waits for
+# the other host, then has 10 s.
+: >"$out"
+cut_after_steps &
+on_two_hosts --max-restarts 0 -- --steps 100000000 --timeout 2 --report "$scratch/cut.json" &
+job=$!
+wait %1
+start=$SECONDS
+wait $job && fail "exit code 0 without a cable"
+((SECONDS - start <= 15)) || fail "the job ended only $((SECONDS - start)) s after the cut"
+grep -Eq "^rank 0: deadline exceeded: step [0-9]+, .*(reduce_scatter|all_gather|all_reduce) '.*: no sign of rank 1 within 2 s" "$err" ||
+  fail "no error that names the collective and the rank"
+expect_nothing_left "cut"
+
+# A host is lost for good: the job goes on where it is left.
+ip -n "$host_b" link set cable up
+: >"$out"
+saved=$scratch/saved
+cut_after_steps &
+on_two_hosts --min-ranks 1 -- --steps 600 --save "$saved" --save-every 20 --report "$scratch/one_left.json"
+code=$?
+((code == 0)) || fail "the job without its second host ended with $code"
+grep -q "the connection to host $address_b was lost" "$err" || fail "the lost host is not named"
+grep -q "with 1 instead of 2 ranks" "$err" || fail "not restarted with fewer ranks"
+python3 - "$scratch" <<'PYTHON' || fail "other bits after a host was lost"
+import json
+import pathlib
+import sys
+
+one, left = (json.loads(pathlib.Path(sys.argv[1], f"{name}.json").read_text()) for name in ["one_host", "one_left"])
+assert len(left["steps"]) < len(one["steps"]), "it began again"
+assert one["final"] == left["final"], (one["final"], left["final"])
+PYTHON
+expect_nothing_left "lost host"
+exit $failed

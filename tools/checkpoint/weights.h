@@ -1,0 +1,53 @@
+// Weights: the tensors of a model by name, wherever they are stored; opened and checked, nothing of
+// their data is copied.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/io/checkpoint_reader.h"
+#include "framework/io/safetensors.h"
+
+namespace zg::checkpoint_tool {
+
+class Weights {
+ public:
+  struct Tensor {
+    const SafetensorsEntry* entry = nullptr;
+    const uint8_t* data = nullptr;
+    bool is_optimizer_state = false;
+  };
+
+  // `path` is one of
+  //   a safetensors file;
+  //   the index of several, NAME.safetensors.index.json;
+  //   a directory with model.safetensors or model.safetensors.index.json, as Hugging Face's;
+  //   a checkpoint of ours, or a directory with `latest`; every byte is checked.
+  // Errors name the file; all tensors at once that an index and its files do not agree on.
+  static StatusOr<Weights> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  // Where the files lie.
+  const std::string& directory() const { return directory_; }
+  const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
+  // Of a checkpoint of ours; null otherwise.
+  const TrainState* state() const { return checkpoint_ ? &checkpoint_->state() : nullptr; }
+
+ private:
+  Status OpenCheckpoint();
+  Status OpenFile(const std::string& path);
+  Status OpenIndex(const std::string& path);
+
+  std::string path_;
+  std::string directory_;
+  std::vector<SafetensorsFile> files_;
+  std::optional<CheckpointReader> checkpoint_;
+  std::map<std::string, Tensor, std::less<>> tensors_;
+};
+
+}  // namespace zg::checkpoint_tool

@@ -1,0 +1,48 @@
+#include "tools/launch/program_arguments.h"
+
+#include <algorithm>
+
+namespace zg::launch {
+namespace {
+
+bool IsFlag(const std::string& argument, std::string_view name) {
+  return argument.size() == name.size() + 2 && argument.compare(0, 2, "--") == 0 &&
+         argument.compare(2, name.size(), name) == 0;
+}
+
+// `--name=`
+std::string Prefix(std::string_view name) { return "--" + std::string(name) + "="; }
+
+bool HasPrefix(const std::string& argument, const std::string& prefix) {
+  return argument.compare(0, prefix.size(), prefix) == 0;
+}
+
+}  // namespace
+
+std::optional<std::string> FlagIn(const std::vector<std::string>& arguments,
+                                  std::string_view name) {
+  const std::string prefix = Prefix(name);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (HasPrefix(arguments[i], prefix)) return arguments[i].substr(prefix.size());
+    if (IsFlag(arguments[i], name) && i + 1 < arguments.size()) return arguments[i + 1];
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> WithFlag(std::vector<std::string> arguments, std::string_view name,
+                                  const std::string& value) {
+  const std::string prefix = Prefix(name);
+  const auto found = std::find_if(arguments.begin(), arguments.end(), [&](const auto& argument) {
+    return IsFlag(argument, name) || HasPrefix(argument, prefix);
+  });
+  if (found == arguments.end()) {
+    arguments.insert(arguments.end(), {"--" + std::string(name), value});
+  } else if (HasPrefix(*found, prefix)) {
+    *found = prefix + value;
+  } else if (found + 1 != arguments.end()) {
+    *(found + 1) = value;
+  }
+  return arguments;
+}
+
+}  // namespace zg::launch

@@ -1,0 +1,19 @@
+// The command line of a program with a Job, seen from outside: what its flags say, and the same
+// line with a flag changed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zg::launch {
+
+// The value in `--name VALUE` or `--name=VALUE`, `name` without the dashes.
+std::optional<std::string> FlagIn(const std::vector<std::string>& arguments, std::string_view name);
+
+// With `--name VALUE` in the place of the one there was, or at the end.
+std::vector<std::string> WithFlag(std::vector<std::string> arguments, std::string_view name,
+                                  const std::string& value);
+
+}  // namespace zg::launch
