@@ -87,6 +87,15 @@ TEST(CudaKernels, RejectProgramsThatKeepTooMuchAtOnce) {
             "fused_elementwise: 13 intermediate results at once, the CUDA kernel keeps 12");
 }
 
+TEST(CudaKernels, RejectMoreScalarsThanAGuardedControlReads) {
+  std::vector<TensorType> inputs(66, F32({}));
+  inputs.front() = {DType::kI64, {21}};
+  inputs.push_back(F32({2}));
+  EXPECT_EQ(
+      ErrorOf("guarded_update_control", inputs, {{"max_norm", 0.0}, {"max_skipped", int64_t{2}}}),
+      "guarded_update_control: 65 scalars, the CUDA kernel takes up to 64");
+}
+
 TEST(CudaKernels, WordTheFaultsOfTheDevice) {
   DeviceFault fault;
   fault.got = -3;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -35,6 +36,7 @@ const std::set<std::string>& ExactOps() {
       "fused_elementwise",
       "gelu",
       "gelu_grad",
+      "guarded_update_control",
       "loss_seed",
       "mse_loss_grad",
       "multiply",
@@ -270,13 +272,15 @@ HeapTensor Zeros(Shape shape) {
 
 // The fault of an op on these inputs.
 std::string FaultOf(const std::string& op, const std::vector<HeapTensor>& inputs,
-                    Attributes attributes = {}) {
+                    Attributes attributes = {}, bool stop_on_non_finite = false) {
   RegisterAllOps();
   OpCall call;
   call.op = OpRegistry::Global().Find(op);
   call.attributes = std::move(attributes);
   for (const HeapTensor& input : inputs) call.inputs.push_back(input.type());
-  const CudaResult result = RunOnCuda(call, inputs, SuiteRun());
+  CudaRun run = SuiteRun();
+  run.step.stop_on_non_finite = stop_on_non_finite;
+  const CudaResult result = RunOnCuda(call, inputs, run);
   EXPECT_TRUE(result.status.ok()) << result.status.ToString();
   return result.fault;
 }
@@ -310,6 +314,31 @@ TEST(CudaKernelsOnTheDevice, SayThatTooManyStepsWereLeftOut) {
   EXPECT_EQ(FaultOf("scaled_update_control", {sums, state}, attributes),
             "the gradients were not finite in 3 steps in a row, down to a loss scale of 2^13\n"
             "  hint: lower the learning rate, clip gradients, or compute in bf16 or f32");
+}
+
+TEST(CudaKernelsOnTheDevice, SayThatTooManyGuardedStepsWereLeftOut) {
+  const HeapTensor sums = Ids(std::vector<double>(21, 0.0));
+  const HeapTensor loss = HeapTensor::FromDoubles({DType::kF32, {}}, {std::nan("")});
+  const HeapTensor state = HeapTensor::FromDoubles({DType::kF32, {2}}, {7, 2});
+  EXPECT_EQ(FaultOf("guarded_update_control", {sums, loss, state},
+                    {{"max_norm", 0.0}, {"max_skipped", int64_t{2}}}),
+            "the loss or a gradient was not finite in 3 steps in a row, whose updates were left "
+            "out\n  hint: lower the learning rate or look at the data; --detect-anomaly names the "
+            "first node");
+}
+
+TEST(CudaKernelsOnTheDevice, SayThatAnUpdatedParameterIsNotFiniteWhereThatIsAsked) {
+  std::vector<double> gradient(1000, 1.0);
+  const Attributes sgd = {{"lr", 1.0}, {"weight_decay", 0.0}};
+  const TensorType type = {DType::kF32, {1000}};
+  EXPECT_EQ(FaultOf("sgd_update", {Zeros({1000}), HeapTensor::FromDoubles(type, gradient)}, sgd,
+                    /*stop_on_non_finite=*/true),
+            "");
+  gradient[777] = std::numeric_limits<double>::infinity();
+  const HeapTensor infinite = HeapTensor::FromDoubles(type, gradient);
+  EXPECT_EQ(FaultOf("sgd_update", {Zeros({1000}), infinite}, sgd, /*stop_on_non_finite=*/true),
+            "an updated parameter is not finite");
+  EXPECT_EQ(FaultOf("sgd_update", {Zeros({1000}), infinite}, sgd), "");
 }
 
 }  // namespace

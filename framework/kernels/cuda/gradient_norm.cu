@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string>
 
 #include "framework/base/exact_sum.h"
 #include "framework/kernels/cuda/exact_sums.h"
 #include "framework/kernels/cuda/families.h"
+#include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/cuda/reduce.cuh"
 #include "framework/kernels/math/clip_factor.h"
@@ -147,12 +150,108 @@ class UpdateControl : public Kernel {
   const int num_inputs_;
 };
 
+constexpr int kMaxScalars = 64;
+
+struct GuardedControlArrays {
+  const int64_t* words;
+  const float* scalars[kMaxScalars];
+  int num_scalars;
+  const float* state;
+  float* control;
+  float* norm;
+  float* next_state;
+};
+
+__global__ void GuardedUpdateControlKernel(GuardedControlArrays arrays, double max_norm,
+                                           int64_t max_skipped, FaultSink faults) {
+  ExactSum sum;
+  sum.AddWords(arrays.words);
+  const double norm = std::sqrt(sum.Value());
+  bool is_finite = std::isfinite(norm);
+  for (int i = 0; i < arrays.num_scalars; ++i) {
+    is_finite = is_finite && std::isfinite(*arrays.scalars[i]);
+  }
+  // Small whole numbers, exact in f32.
+  float updates = arrays.state[0];
+  float skipped = arrays.state[1];
+  arrays.control[0] = is_finite ? static_cast<float>(ClipFactor(norm, max_norm)) : 0.0f;
+  arrays.control[1] = updates + 1;
+  if (is_finite) {
+    updates += 1;
+    skipped = 0;
+  } else {
+    skipped += 1;
+    if (skipped > static_cast<float>(max_skipped)) {
+      faults.Record(static_cast<int64_t>(skipped), max_skipped);
+    }
+  }
+  *arrays.norm = static_cast<float>(norm);
+  arrays.next_state[0] = updates;
+  arrays.next_state[1] = skipped;
+}
+
+class GuardedUpdateControl : public Kernel {
+ public:
+  explicit GuardedUpdateControl(const KernelSpec& spec)
+      : max_norm_(spec.call.attributes.Float("max_norm")),
+        max_skipped_(spec.call.attributes.Int("max_skipped")),
+        num_inputs_(static_cast<int>(spec.call.inputs.size())) {
+    for (const TensorType& input : spec.call.inputs) num_sums_ += input.dtype == DType::kI64;
+  }
+
+  int64_t workspace_bytes() const override {
+    return kExactSumWords * static_cast<int64_t>(sizeof(int64_t));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    int64_t* const words = static_cast<int64_t*>(arguments.workspace);
+    ZG_RETURN_IF_ERROR(CombineExactSums(arguments, num_sums_, words));
+    GuardedControlArrays arrays = {};
+    arrays.words = words;
+    arrays.num_scalars = num_inputs_ - 1 - num_sums_;
+    for (int i = 0; i < arrays.num_scalars; ++i) {
+      arrays.scalars[i] = arguments.input<float>(num_sums_ + i);
+    }
+    arrays.state = arguments.input<float>(num_inputs_ - 1);
+    arrays.control = arguments.output<float>(0);
+    arrays.norm = arguments.output<float>(1);
+    arrays.next_state = arguments.output<float>(2);
+    return Launch(GuardedUpdateControlKernel, {1, 1}, arguments.stream, arrays, max_norm_,
+                  max_skipped_, FaultSinkOf(arguments));
+  }
+
+  std::string FaultText(const DeviceFault& fault) const override {
+    return fmt::format(
+        "the loss or a gradient was not finite in {} steps in a row, whose updates were left out\n"
+        "  hint: lower the learning rate or look at the data; --detect-anomaly names the first "
+        "node",
+        fault.got);
+  }
+
+ private:
+  const double max_norm_;
+  const int64_t max_skipped_;
+  const int num_inputs_;
+  int num_sums_ = 0;
+};
+
+StatusOr<std::unique_ptr<Kernel>> MakeGuardedUpdateControl(const KernelSpec& spec) {
+  int num_scalars = -1;  // the state is none
+  for (const TensorType& input : spec.call.inputs) num_scalars += input.dtype != DType::kI64;
+  if (num_scalars > kMaxScalars) {
+    return InvalidArgument("guarded_update_control: {} scalars, the CUDA kernel takes up to {}",
+                           num_scalars, kMaxScalars);
+  }
+  return MakeKernel<GuardedUpdateControl>(spec);
+}
+
 }  // namespace
 
 void RegisterGradientNormKernels(KernelRegistry& registry) {
   registry.Register("square_sum", MakeKernel<SquareSum>);
   registry.Register("add_square_sums", MakeKernel<AddSquareSums>);
   registry.Register("update_control", MakeKernel<UpdateControl>);
+  registry.Register("guarded_update_control", MakeGuardedUpdateControl);
 }
 
 }  // namespace zg::cuda

@@ -1,4 +1,8 @@
+#include <cmath>
+#include <string>
+
 #include "framework/kernels/cuda/families.h"
+#include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/math/optimizer_math.h"
 
@@ -37,6 +41,7 @@ struct UpdateBody {
   const T* g;
   ControlSource control;
   Rule rule;
+  FaultSink faults;
 
   using Prepared = typename Rule::Factors;
   __device__ Prepared Prepare() const { return rule.MakeFactors(control); }
@@ -48,6 +53,7 @@ struct UpdateBody {
     Floats<kCount> states[kStates + 1];
 #pragma unroll
     for (int s = 0; s < kStates; ++s) states[s] = LoadFloats<kCount>(arrays.states[s] + begin);
+    bool is_finite = true;
     if (factors.gradient != 0.0f) {
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
@@ -55,10 +61,12 @@ struct UpdateBody {
 #pragma unroll
         for (int s = 0; s < kStates; ++s) element[s] = states[s][i];
         rule.Step(&p[i], gradient[i], element, factors);
+        is_finite = is_finite && std::isfinite(p[i]);
 #pragma unroll
         for (int s = 0; s < kStates; ++s) states[s][i] = element[s];
       }
     }
+    if (!is_finite && control.step->stop_on_non_finite) faults.Record(0, 0);
     StoreFloats(p, arrays.p_out + begin);
 #pragma unroll
     for (int s = 0; s < kStates; ++s) StoreFloats(states[s], arrays.states_out[s] + begin);
@@ -149,9 +157,14 @@ class Update : public Kernel {
                                    has_control_ ? arguments.input<float>(kStates + 2) : nullptr};
     return WithFloatType(gradient_dtype_, [&](auto zero) {
       using T = decltype(zero);
-      const UpdateBody<Rule, T> body = {arrays, arguments.input<T>(1), control, rule_};
+      const UpdateBody<Rule, T> body = {arrays, arguments.input<T>(1), control, rule_,
+                                        FaultSinkOf(arguments)};
       return RunPreparedPacks<4>(body, is_aligned, num_elements_, arguments.stream);
     });
+  }
+
+  std::string FaultText(const DeviceFault&) const override {
+    return "an updated parameter is not finite";
   }
 
  private:
