@@ -1,0 +1,28 @@
+// Copies from device memory to shared memory behind a thread's back, sm_80 on. Others see them
+// after the thread has waited for them and the block has synchronised.
+#pragma once
+
+#include <cstdint>
+
+namespace zg::cuda {
+
+// 16 bytes, both at multiples of 16; zeros where `is_inside` is false, and then nothing is read.
+__device__ inline void CopyAsync(const void* source, bool is_inside, void* shared) {
+  const uint32_t target = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  const int source_bytes = is_inside ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(target), "l"(__cvta_generic_to_global(source)), "r"(source_bytes)
+               : "memory");
+}
+
+// The copies since the last commit are a group.
+__device__ inline void CommitCopies() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+
+// Waits for all of the thread's groups but the last `kPending`.
+template <int kPending>
+__device__ inline void WaitForCopies() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
+}
+
+}  // namespace zg::cuda

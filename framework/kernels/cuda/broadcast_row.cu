@@ -1,0 +1,31 @@
+#include "framework/kernels/cuda/broadcast_row.h"
+#include "framework/kernels/cuda/packs.cuh"
+
+namespace zg::cuda {
+namespace {
+
+template <typename T>
+struct BroadcastRowBody {
+  const T* row;  // null: zeros
+  T* matrix;
+  int64_t columns;
+
+  template <int kCount>
+  __device__ void Run(int64_t begin) const {
+    static_assert(kCount == 1);
+    matrix[begin] = row == nullptr ? Round<T>(0.0f) : row[begin % columns];
+  }
+};
+
+}  // namespace
+
+Status BroadcastRow(const RowsToFill& shape, const void* row, void* matrix, void* stream) {
+  return WithFloatType(shape.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const BroadcastRowBody<T> body = {static_cast<const T*>(row), static_cast<T*>(matrix),
+                                      shape.columns};
+    return RunPacks<1>(body, false, shape.rows * shape.columns, stream);
+  });
+}
+
+}  // namespace zg::cuda

@@ -1,0 +1,20 @@
+// Fills the rows of a matrix: what a product without terms comes to.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/base/status.h"
+#include "framework/tensor/dtype.h"
+
+namespace zg::cuda {
+
+struct RowsToFill {
+  DType dtype;
+  int64_t rows;
+  int64_t columns;
+};
+
+// matrix[r, c] = row[c]; zeros if `row` is null.
+Status BroadcastRow(const RowsToFill& shape, const void* row, void* matrix, void* stream);
+
+}  // namespace zg::cuda

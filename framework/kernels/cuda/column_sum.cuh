@@ -1,0 +1,103 @@
+// Sums over the rows of a matrix, of terms that a functor makes. Two steps: blocks add up chunks of
+// rows, then every column's chunks are added in their order; both depend on the shape only.
+//
+//   struct Terms {
+//     static constexpr int kSums = 1;
+//     template <int kCount>
+//     __device__ void Add(int64_t row, int64_t column, Floats<kCount> (&sums)[kSums]) const;
+//   };
+#pragma once
+
+#include <algorithm>
+
+#include "framework/kernels/cuda/packs.cuh"
+
+namespace zg::cuda {
+
+inline constexpr int kColumnSumRows = 8;  // of threads
+
+inline int64_t ColumnSumChunkRows(int64_t rows) {
+  return std::max<int64_t>(64, CeilDivide(rows, 128));
+}
+inline int64_t ColumnSumChunks(int64_t rows) { return CeilDivide(rows, ColumnSumChunkRows(rows)); }
+
+inline int64_t ColumnSumWorkspace(const MatrixShape& shape, int num_sums) {
+  return num_sums * ColumnSumChunks(shape.rows) * shape.columns *
+         static_cast<int64_t>(sizeof(float));
+}
+
+// partial[sum][chunk][column].
+template <int kPack, typename Terms>
+__global__ void ColumnSumChunkKernel(Terms terms, MatrixShape shape, int64_t chunk_rows,
+                                     float* partial) {
+  __shared__ Floats<kPack> lines[kColumnSumRows][kWarp];
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x) * kPack;
+  const int64_t begin = blockIdx.y * chunk_rows;
+  const int64_t end = begin + chunk_rows < shape.rows ? begin + chunk_rows : shape.rows;
+  Floats<kPack> sums[Terms::kSums];
+#pragma unroll
+  for (int s = 0; s < Terms::kSums; ++s) {
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) sums[s][i] = 0.0f;
+  }
+  if (column < shape.columns) {
+    for (int64_t row = begin + threadIdx.y; row < end; row += kColumnSumRows) {
+      terms.template Add<kPack>(row, column, sums);
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < Terms::kSums; ++s) {
+    lines[threadIdx.y][threadIdx.x] = sums[s];
+    __syncthreads();
+    if (threadIdx.y == 0 && column < shape.columns) {
+      Floats<kPack> sum = lines[0][threadIdx.x];
+      for (int line = 1; line < kColumnSumRows; ++line) {
+#pragma unroll
+        for (int i = 0; i < kPack; ++i) sum[i] += lines[line][threadIdx.x][i];
+      }
+      const int64_t chunk = static_cast<int64_t>(s) * gridDim.y + blockIdx.y;
+      StoreFloats(sum, partial + chunk * shape.columns + column);
+    }
+    __syncthreads();
+  }
+}
+
+template <typename T, int kSums>
+struct ColumnSumOutputs {
+  T* sums[kSums];
+};
+
+template <typename T, int kSums>
+__global__ void ColumnSumFinishKernel(const float* partial, int64_t num_chunks, int64_t columns,
+                                      ColumnSumOutputs<T, kSums> outputs) {
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  const float* const chunks = partial + blockIdx.y * num_chunks * columns;
+  float sum = 0.0f;
+  for (int64_t chunk = 0; chunk < num_chunks; ++chunk) sum += chunks[chunk * columns + column];
+  outputs.sums[blockIdx.y][column] = Round<T>(sum);
+}
+
+// `is_aligned`: the terms' operands can be read in packs of kPack from every column that is a
+// multiple of it. `workspace`: ColumnSumWorkspace() bytes.
+template <int kPack, typename Terms, typename T>
+Status SumColumns(const Terms& terms, const MatrixShape& shape, bool is_aligned, void* workspace,
+                  const ColumnSumOutputs<T, Terms::kSums>& outputs, void* stream) {
+  float* const partial = static_cast<float*>(workspace);
+  const int64_t chunk_rows = ColumnSumChunkRows(shape.rows);
+  const int64_t num_chunks = ColumnSumChunks(shape.rows);
+  const int pack = is_aligned ? kPack : 1;
+  LaunchShape launch;
+  launch.grid = dim3(static_cast<unsigned>(CeilDivide(shape.columns, kWarp * pack)),
+                     static_cast<unsigned>(num_chunks));
+  launch.block = dim3(kWarp, kColumnSumRows);
+  ZG_RETURN_IF_ERROR(
+      Launch(is_aligned ? ColumnSumChunkKernel<kPack, Terms> : ColumnSumChunkKernel<1, Terms>,
+             launch, stream, terms, shape, chunk_rows, partial));
+  LaunchShape finish = Threads(shape.columns);
+  finish.grid.y = Terms::kSums;
+  return Launch(ColumnSumFinishKernel<T, Terms::kSums>, finish, stream, partial, num_chunks,
+                shape.columns, outputs);
+}
+
+}  // namespace zg::cuda

@@ -1,0 +1,90 @@
+#include "framework/base/random.h"
+#include "framework/kernels/cuda/families.h"
+#include "framework/kernels/cuda/packs.cuh"
+
+namespace zg::cuda {
+namespace {
+
+// As RandomKey, which has initializers and so cannot lie in shared memory.
+struct StreamKey {
+  uint64_t seed;
+  uint64_t stream;
+};
+
+// An element is kept if the upper 24 of its random bits are at least the threshold.
+template <typename T>
+struct DropoutBody {
+  const T* x;
+  T* y;
+  const StepContext* step;
+  uint64_t stream;
+  uint32_t threshold;
+  float scale;
+
+  using Prepared = StreamKey;
+  __device__ StreamKey Prepare() const {
+    RandomKey key{step->seed};
+    key = FoldIn(key, static_cast<uint64_t>(step->step));
+    key = FoldIn(key, static_cast<uint64_t>(step->micro_batch));
+    key = FoldIn(key, stream);
+    return {key.seed, key.stream};
+  }
+
+  // Packs begin at multiples of their size, and so at the first word of a random block.
+  template <int kCount>
+  __device__ void Run(int64_t begin, const StreamKey& key) const {
+    Floats<kCount> values = LoadFloats<kCount>(x + begin);
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint64_t element = static_cast<uint64_t>(begin) + i;
+      const RandomBlock bits = RandomBits({key.seed, key.stream}, element / 4);
+#pragma unroll
+      for (int j = 0; j < 4 && i + j < kCount; ++j) {
+        const uint32_t word = bits[kCount == 1 ? element % 4 : j];
+        values[i + j] = (word >> 8) >= threshold ? values[i + j] * scale : 0.0f;
+      }
+    }
+    StoreFloats(values, y + begin);
+  }
+};
+
+// Both dropout and its gradient: the mask is a function of (seed, step, micro-batch, stream,
+// element) and need not be kept in between.
+class Dropout : public Kernel {
+ public:
+  explicit Dropout(const KernelSpec& spec)
+      : type_(spec.outputs[0]), stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))) {
+    const double probability = spec.call.attributes.Float("probability");
+    threshold_ = static_cast<uint32_t>(probability * 0x1p24);
+    scale_ = static_cast<float>(1.0 / (1.0 - probability));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    return WithFloatType(type_.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const DropoutBody<T> body = {arguments.input<T>(0),
+                                   arguments.output<T>(0),
+                                   arguments.device_step,
+                                   stream_,
+                                   threshold_,
+                                   scale_};
+      return RunPreparedPacks<kPackOf<T>>(body, AreAligned(16, body.x, body.y),
+                                          type_.shape.num_elements(), arguments.stream);
+    });
+  }
+
+ private:
+  const TensorType type_;
+  const uint64_t stream_;
+  uint32_t threshold_;
+  float scale_;
+};
+
+}  // namespace
+
+void RegisterDropoutKernels(KernelRegistry& registry) {
+  registry.Register("dropout", MakeKernel<Dropout>);
+  registry.Register("dropout_grad", MakeKernel<Dropout>);
+}
+
+}  // namespace zg::cuda

@@ -1,0 +1,39 @@
+#include "framework/kernels/cuda/kernel_util.h"
+
+#include <string>
+#include <vector>
+
+namespace zg::cuda {
+namespace {
+
+Status CheckTypes(const std::string& op, const std::vector<TensorType>& types, const char* role) {
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (IsFloat(types[i].dtype) || types[i].dtype == DType::kI64) continue;
+    return InvalidArgument("{}: {} {} is {}, the CUDA kernel takes f32, bf16, f16 and i64", op,
+                           role, i, types[i].ToString());
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+MatrixShape AsMatrix(const Shape& shape) {
+  if (shape.num_dims() == 0) return {1, 1};
+  MatrixShape matrix{1, shape.dim(-1)};
+  for (int i = 0; i + 1 < shape.num_dims(); ++i) matrix.rows *= shape.dim(i);
+  return matrix;
+}
+
+Status CudaStatus(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return Status::Ok();
+  return FailedPrecondition("CUDA: {}: {} ({})", what, cudaGetErrorString(error),
+                            cudaGetErrorName(error));
+}
+
+Status CheckCudaTypes(const KernelSpec& spec) {
+  const std::string& op = spec.call.op->name;
+  ZG_RETURN_IF_ERROR(CheckTypes(op, spec.call.inputs, "input"));
+  return CheckTypes(op, spec.outputs, "output");
+}
+
+}  // namespace zg::cuda

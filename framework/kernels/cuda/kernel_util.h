@@ -1,0 +1,71 @@
+// What the host's side of the CUDA kernels shares: dtype checks, launches and their errors.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "framework/base/status.h"
+#include "framework/kernels/kernel.h"
+
+namespace zg::cuda {
+
+inline constexpr int kThreads = 256;  // of most blocks
+inline constexpr int kWarp = 32;
+
+inline int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// A tensor as rows of its last dim.
+struct MatrixShape {
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+MatrixShape AsMatrix(const Shape& shape);
+
+// What CUDA calls an error, as one: `what` could not be done.
+Status CudaStatus(cudaError_t error, const char* what);
+
+// Error if an operand is neither floating-point nor i64.
+Status CheckCudaTypes(const KernelSpec& spec);
+
+// The factory of a kernel that can be made for every spec of its op.
+template <typename KernelType>
+StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
+  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec));
+}
+
+// True if an access of `bytes` bytes at each of these addresses is aligned.
+template <typename... Pointers>
+bool AreAligned(int64_t bytes, const Pointers*... pointers) {
+  return ((reinterpret_cast<uintptr_t>(pointers) % bytes == 0) && ...);
+}
+
+struct LaunchShape {
+  dim3 grid;
+  dim3 block = kThreads;
+  int64_t shared_bytes = 0;
+};
+
+// A block for each kThreads of `threads` threads.
+inline LaunchShape Threads(int64_t threads) {
+  return {dim3(static_cast<unsigned>(CeilDivide(threads, kThreads)))};
+}
+
+// Puts a kernel on the queue; an empty grid is nothing to do.
+template <typename... Parameters, typename... Arguments>
+Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape, void* stream,
+              Arguments&&... arguments) {
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return Status::Ok();
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
+  config.stream = static_cast<cudaStream_t>(stream);
+  return CudaStatus(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
+                    "a kernel could not be launched");
+}
+
+}  // namespace zg::cuda

@@ -1,0 +1,334 @@
+#include <algorithm>
+#include <string>
+
+#include "framework/kernels/cuda/families.h"
+#include "framework/kernels/cuda/fault.cuh"
+#include "framework/kernels/cuda/packs.cuh"
+#include "framework/kernels/cuda/reduce.cuh"
+#include "framework/kernels/math/vector_math.h"
+
+namespace zg::cuda {
+namespace {
+
+// *loss = sum of terms / divisor. One block.
+__global__ void FinishLossKernel(const double* terms, int64_t count, double divisor, float* loss) {
+  double sum = 0.0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += terms[i];
+  sum = BlockSum(sum);
+  if (threadIdx.x == 0) *loss = static_cast<float>(sum / divisor);
+}
+
+// How many blocks share a sum over so many elements.
+int64_t SumBlocks(int64_t num_elements) {
+  return std::clamp<int64_t>(CeilDivide(num_elements, 8 * kThreads), 1, 1024);
+}
+
+// sums[block] = sum of (prediction - target)^2 over the block's elements.
+template <typename Prediction, typename Target>
+__global__ void SquaredErrorKernel(const Prediction* prediction, const Target* target,
+                                   int64_t num_elements, double* sums) {
+  double sum = 0.0;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < num_elements;
+       i += stride) {
+    const float difference = Widen(prediction[i]) - Widen(target[i]);
+    sum += static_cast<double>(difference * difference);
+  }
+  sum = BlockSum(sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+// Calls f with zeros of both types.
+template <typename F>
+Status WithFloatTypes(DType prediction, DType target, const F& f) {
+  return WithFloatType(prediction, [&](auto p) {
+    if (target == DType::kF32) return f(p, float());
+    return f(p, p);  // a 16-bit target is of the prediction's type
+  });
+}
+
+// sum (prediction - target)^2 / divisor.
+class MseLoss : public Kernel {
+ public:
+  explicit MseLoss(const KernelSpec& spec)
+      : prediction_dtype_(spec.call.inputs[0].dtype),
+        target_dtype_(spec.call.inputs[1].dtype),
+        divisor_(spec.call.attributes.Float("divisor")),
+        num_elements_(spec.call.inputs[0].shape.num_elements()) {}
+
+  int64_t workspace_bytes() const override {
+    return SumBlocks(num_elements_) * static_cast<int64_t>(sizeof(double));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    const int64_t num_blocks = SumBlocks(num_elements_);
+    double* const sums = static_cast<double*>(arguments.workspace);
+    ZG_RETURN_IF_ERROR(WithFloatTypes(prediction_dtype_, target_dtype_, [&](auto p, auto t) {
+      using Prediction = decltype(p);
+      using Target = decltype(t);
+      return Launch(SquaredErrorKernel<Prediction, Target>, Threads(num_blocks * kThreads),
+                    arguments.stream, arguments.input<Prediction>(0), arguments.input<Target>(1),
+                    num_elements_, sums);
+    }));
+    return Launch(FinishLossKernel, {1, kThreads}, arguments.stream, sums, num_blocks, divisor_,
+                  arguments.output<float>(0));
+  }
+
+ private:
+  const DType prediction_dtype_;
+  const DType target_dtype_;
+  const double divisor_;
+  const int64_t num_elements_;
+};
+
+// dprediction = (prediction - target) * 2 dloss / divisor. The output may be either of them.
+template <typename Prediction, typename Target>
+struct MseGradBody {
+  const float* dloss;
+  const Prediction* prediction;
+  const Target* target;
+  Prediction* out;
+  double divisor;
+
+  using Prepared = float;
+  __device__ float Prepare() const {
+    return static_cast<float>(2.0 * static_cast<double>(*dloss) / divisor);
+  }
+
+  template <int kCount>
+  __device__ void Run(int64_t begin, float scale) const {
+    Floats<kCount> values = LoadFloats<kCount>(prediction + begin);
+    const Floats<kCount> targets = LoadFloats<kCount>(target + begin);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] = (values[i] - targets[i]) * scale;
+    StoreFloats(values, out + begin);
+  }
+};
+
+class MseLossGrad : public Kernel {
+ public:
+  explicit MseLossGrad(const KernelSpec& spec)
+      : prediction_dtype_(spec.call.inputs[1].dtype),
+        target_dtype_(spec.call.inputs[2].dtype),
+        divisor_(spec.call.attributes.Float("divisor")),
+        num_elements_(spec.outputs[0].shape.num_elements()) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    return WithFloatTypes(prediction_dtype_, target_dtype_, [&](auto p, auto t) {
+      using Prediction = decltype(p);
+      using Target = decltype(t);
+      const MseGradBody<Prediction, Target> body = {
+          arguments.input<float>(0), arguments.input<Prediction>(1), arguments.input<Target>(2),
+          arguments.output<Prediction>(0), divisor_};
+      return RunPreparedPacks<kPackOf<Prediction>>(
+          body, AreAligned(16, body.prediction, body.target, body.out), num_elements_,
+          arguments.stream);
+    });
+  }
+
+ private:
+  const DType prediction_dtype_;
+  const DType target_dtype_;
+  const double divisor_;
+  const int64_t num_elements_;
+};
+
+// Calls f(first column, Floats) on all of a row's elements, spread over the block's threads: in
+// packs, but for the elements before the first and after the last 16-byte boundary.
+template <typename T, typename F>
+__device__ inline void ForEachOfRow(const T* row, int64_t columns, const F& f) {
+  constexpr int kPack = kPackOf<T>;
+  const int64_t misaligned = reinterpret_cast<uintptr_t>(row) % 16 / sizeof(T);
+  int64_t body = misaligned == 0 ? 0 : kPack - misaligned;
+  if (body > columns) body = columns;
+  const int64_t tail = body + (columns - body) / kPack * kPack;
+  for (int64_t i = threadIdx.x; i < body; i += kThreads) f(i, LoadFloats<1>(row + i));
+  for (int64_t i = body + static_cast<int64_t>(threadIdx.x) * kPack; i < tail;
+       i += kThreads * kPack) {
+    f(i, LoadFloats<kPack>(row + i));
+  }
+  for (int64_t i = tail + threadIdx.x; i < columns; i += kThreads) f(i, LoadFloats<1>(row + i));
+}
+
+// A running ln(sum of e^x) = maximum + ln(sum).
+struct SoftmaxSum {
+  float maximum = -INFINITY;
+  float sum = 0.0f;
+
+  template <int kCount>
+  __device__ void Add(const Floats<kCount>& x) {
+    float largest = maximum;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) largest = largest > x[i] ? largest : x[i];
+    Raise(largest);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      // Where all so far is -infinity, the difference would be NaN.
+      sum += x[i] == -INFINITY ? 0.0f : Exp(x[i] - maximum);
+    }
+  }
+
+  __device__ void Raise(float largest) {
+    if (largest == maximum) return;
+    sum *= Exp(maximum - largest);
+    maximum = largest;
+  }
+};
+
+template <typename T>
+struct CrossEntropyArrays {
+  const T* logits;
+  const int64_t* targets;
+  float* log_sum_exp;
+  double* losses;  // by row
+};
+
+// A block for each row, which is read once.
+template <typename T>
+__global__ void SoftmaxCrossEntropyKernel(CrossEntropyArrays<T> arrays, int64_t columns,
+                                          FaultSink faults) {
+  __shared__ float maxima[kThreads / kWarp];
+  const int64_t row = blockIdx.x;
+  const T* const logits = arrays.logits + row * columns;
+  SoftmaxSum part;
+  ForEachOfRow(logits, columns, [&](int64_t, const auto& x) { part.Add(x); });
+  float maximum = WarpMax(part.maximum);
+  if (threadIdx.x % kWarp == 0) maxima[threadIdx.x / kWarp] = maximum;
+  __syncthreads();
+  for (int warp = 0; warp < kThreads / kWarp; ++warp) {
+    maximum = maximum > maxima[warp] ? maximum : maxima[warp];
+  }
+  part.Raise(maximum);
+  const float sum = BlockSum(part.sum);
+  if (threadIdx.x != 0) return;
+  const float log_sum_exp = maximum + Log(sum);
+  const int64_t target = arrays.targets[row];
+  arrays.log_sum_exp[row] = log_sum_exp;
+  arrays.losses[row] = 0.0;
+  if (target < 0 || target >= columns) {
+    faults.Record(target, columns);
+  } else {
+    arrays.losses[row] = static_cast<double>(log_sum_exp) - Widen(logits[target]);
+  }
+}
+
+std::string TargetOutOfRange(const char* op, const DeviceFault& fault) {
+  return fmt::format("{}: a target is {}, the logits have classes 0 to {}", op, fault.got,
+                     fault.limit - 1);
+}
+
+// loss = sum over rows of (log_sum_exp - logits[target]) / divisor.
+class SoftmaxCrossEntropy : public Kernel {
+ public:
+  explicit SoftmaxCrossEntropy(const KernelSpec& spec)
+      : dtype_(spec.call.inputs[0].dtype),
+        logits_(AsMatrix(spec.call.inputs[0].shape)),
+        divisor_(spec.call.attributes.Float("divisor")) {}
+
+  int64_t workspace_bytes() const override {
+    return logits_.rows * static_cast<int64_t>(sizeof(double));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    double* const losses = static_cast<double*>(arguments.workspace);
+    ZG_RETURN_IF_ERROR(WithFloatType(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      const CrossEntropyArrays<T> arrays = {arguments.input<T>(0), arguments.input<int64_t>(1),
+                                            arguments.output<float>(1), losses};
+      return Launch(SoftmaxCrossEntropyKernel<T>, Threads(logits_.rows * kThreads),
+                    arguments.stream, arrays, logits_.columns, FaultSinkOf(arguments));
+    }));
+    return Launch(FinishLossKernel, {1, kThreads}, arguments.stream, losses, logits_.rows, divisor_,
+                  arguments.output<float>(0));
+  }
+
+  std::string FaultText(const DeviceFault& fault) const override {
+    return TargetOutOfRange("softmax_cross_entropy", fault);
+  }
+
+ private:
+  const DType dtype_;
+  const MatrixShape logits_;
+  const double divisor_;
+};
+
+template <typename T>
+struct CrossEntropyGradArrays {
+  const float* dloss;
+  const T* logits;
+  const int64_t* targets;
+  const float* log_sum_exp;
+  T* dlogits;
+};
+
+// (softmax(x) - onehot(target)) dloss / divisor, a block for each row. `dlogits` may be `logits`.
+template <typename T>
+__global__ void SoftmaxCrossEntropyGradKernel(CrossEntropyGradArrays<T> arrays, int64_t columns,
+                                              double divisor, FaultSink faults) {
+  __shared__ float shared_scale;
+  const int64_t row = blockIdx.x;
+  const T* const logits = arrays.logits + row * columns;
+  T* const out = arrays.dlogits + row * columns;
+  const int64_t target = arrays.targets[row];
+  if (threadIdx.x == 0) {
+    shared_scale = static_cast<float>(static_cast<double>(*arrays.dloss) / divisor);
+    if (target < 0 || target >= columns) faults.Record(target, columns);
+  }
+  __syncthreads();
+  const float scale = shared_scale;
+  const float log_sum_exp = arrays.log_sum_exp[row];
+  const bool same_alignment =
+      (reinterpret_cast<uintptr_t>(out) - reinterpret_cast<uintptr_t>(logits)) % 16 == 0;
+  ForEachOfRow(logits, columns, [&](int64_t begin, auto x) {
+    constexpr int kCount = sizeof(x) / sizeof(float);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float probability = Exp(x[i] - log_sum_exp);
+      x[i] = (begin + i == target ? probability - 1.0f : probability) * scale;
+    }
+    if (same_alignment) {
+      StoreFloats(x, out + begin);
+    } else {
+      for (int i = 0; i < kCount; ++i) out[begin + i] = Round<T>(x[i]);
+    }
+  });
+}
+
+class SoftmaxCrossEntropyGrad : public Kernel {
+ public:
+  explicit SoftmaxCrossEntropyGrad(const KernelSpec& spec)
+      : dtype_(spec.call.inputs[1].dtype),
+        logits_(AsMatrix(spec.call.inputs[1].shape)),
+        divisor_(spec.call.attributes.Float("divisor")) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    return WithFloatType(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      const CrossEntropyGradArrays<T> arrays = {arguments.input<float>(0), arguments.input<T>(1),
+                                                arguments.input<int64_t>(2),
+                                                arguments.input<float>(3), arguments.output<T>(0)};
+      return Launch(SoftmaxCrossEntropyGradKernel<T>, Threads(logits_.rows * kThreads),
+                    arguments.stream, arrays, logits_.columns, divisor_, FaultSinkOf(arguments));
+    });
+  }
+
+  std::string FaultText(const DeviceFault& fault) const override {
+    return TargetOutOfRange("softmax_cross_entropy_grad", fault);
+  }
+
+ private:
+  const DType dtype_;
+  const MatrixShape logits_;
+  const double divisor_;
+};
+
+}  // namespace
+
+void RegisterLossKernels(KernelRegistry& registry) {
+  registry.Register("mse_loss", MakeKernel<MseLoss>);
+  registry.Register("mse_loss_grad", MakeKernel<MseLossGrad>);
+  registry.Register("softmax_cross_entropy", MakeKernel<SoftmaxCrossEntropy>);
+  registry.Register("softmax_cross_entropy_grad", MakeKernel<SoftmaxCrossEntropyGrad>);
+}
+
+}  // namespace zg::cuda

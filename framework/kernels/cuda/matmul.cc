@@ -1,0 +1,184 @@
+#include "framework/kernels/cuda/matmul.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "framework/kernels/cuda/broadcast_row.h"
+#include "framework/kernels/cuda/kernel_util.h"
+
+namespace zg::cuda {
+namespace {
+
+constexpr uint32_t kAlignment = 16;
+constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
+
+Status BlasStatus(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return Status::Ok();
+  return FailedPrecondition("cuBLASLt: {}: {}", what, cublasLtGetStatusName(status));
+}
+
+// One handle for each device, for as long as the process lives.
+StatusOr<cublasLtHandle_t> HandleOfCurrentDevice() {
+  static std::mutex mutex;
+  static auto& handles = *new std::map<int, cublasLtHandle_t>;
+  int device = 0;
+  ZG_RETURN_IF_ERROR(CudaStatus(cudaGetDevice(&device), "there is no current device"));
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = handles.find(device);
+  if (found != handles.end()) return found->second;
+  cublasLtHandle_t handle = nullptr;
+  ZG_RETURN_IF_ERROR(BlasStatus(cublasLtCreate(&handle), "no handle could be made"));
+  handles.emplace(device, handle);
+  return handle;
+}
+
+cudaDataType_t DataType(DType dtype) {
+  switch (dtype) {
+    case DType::kBF16:
+      return CUDA_R_16BF;
+    case DType::kF16:
+      return CUDA_R_16F;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
+template <typename T>
+Status SetAttribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute,
+                    const T& value) {
+  return BlasStatus(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof(value)),
+                    "an attribute of a product is refused");
+}
+
+template <typename T>
+Status SetPreference(cublasLtMatmulPreference_t preference,
+                     cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
+  return BlasStatus(
+      cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)),
+      "a preference is refused");
+}
+
+// The layout of a dense row-major matrix, which column-major eyes see transposed.
+Status MakeLayout(DType dtype, int64_t rows, int64_t columns, cublasLtMatrixLayout_t* layout) {
+  return BlasStatus(cublasLtMatrixLayoutCreate(layout, DataType(dtype), columns, rows, columns),
+                    "a layout is refused");
+}
+
+struct PreferenceDeleter {
+  void operator()(cublasLtMatmulPreference_t preference) const {
+    cublasLtMatmulPreferenceDestroy(preference);
+  }
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Matmul>> Matmul::Make(const MatmulShape& shape) {
+  std::unique_ptr<Matmul> matmul(new Matmul(shape));
+  if (!matmul->is_empty() && shape.depth > 0) ZG_RETURN_IF_ERROR(matmul->Init());
+  return matmul;
+}
+
+Matmul::~Matmul() {
+  if (c_layout_ != nullptr) cublasLtMatrixLayoutDestroy(c_layout_);
+  if (b_layout_ != nullptr) cublasLtMatrixLayoutDestroy(b_layout_);
+  if (a_layout_ != nullptr) cublasLtMatrixLayoutDestroy(a_layout_);
+  if (description_ != nullptr) cublasLtMatmulDescDestroy(description_);
+}
+
+Status Matmul::Init() {
+  ZG_ASSIGN_OR_RETURN(handle_, HandleOfCurrentDevice());
+  ZG_RETURN_IF_ERROR(
+      BlasStatus(cublasLtMatmulDescCreate(&description_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                 "a product is refused"));
+  // The first operand of cuBLASLt is b^T.
+  const cublasOperation_t first = shape_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t second = shape_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSA, first));
+  ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSB, second));
+  if (shape_.has_bias) {
+    // Of as many elements as c^T has rows. The heuristic asks for an address, but not for memory.
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256});
+    ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
+    ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address));
+  }
+  const auto make_operand = [&](bool transposed, int64_t rows, int64_t columns,
+                                cublasLtMatrixLayout_t* layout) {
+    return transposed ? MakeLayout(shape_.dtype, columns, rows, layout)
+                      : MakeLayout(shape_.dtype, rows, columns, layout);
+  };
+  ZG_RETURN_IF_ERROR(make_operand(shape_.transpose_a, shape_.rows, shape_.depth, &a_layout_));
+  ZG_RETURN_IF_ERROR(make_operand(shape_.transpose_b, shape_.depth, shape_.columns, &b_layout_));
+  ZG_RETURN_IF_ERROR(make_operand(false, shape_.rows, shape_.columns, &c_layout_));
+  ZG_ASSIGN_OR_RETURN(aligned_, ChooseAlgorithm(kAlignment));
+  ZG_ASSIGN_OR_RETURN(unaligned_, ChooseAlgorithm(static_cast<uint32_t>(SizeOf(shape_.dtype))));
+  if (!aligned_) aligned_ = unaligned_;
+  if (aligned_) return Status::Ok();
+  return FailedPrecondition("cuBLASLt: no algorithm for a {} product ({}, {}) x ({}, {})",
+                            DTypeName(shape_.dtype), shape_.rows, shape_.depth, shape_.depth,
+                            shape_.columns);
+}
+
+StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t alignment) {
+  cublasLtMatmulPreference_t raw = nullptr;
+  ZG_RETURN_IF_ERROR(
+      BlasStatus(cublasLtMatmulPreferenceCreate(&raw), "a preference could not be made"));
+  const std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, PreferenceDeleter>
+      preference(raw);
+  ZG_RETURN_IF_ERROR(
+      SetPreference(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes));
+  // Split sums meet in f32, in the workspace, in one order.
+  const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    ZG_RETURN_IF_ERROR(SetPreference(raw, attribute, alignment));
+  }
+  cublasLtMatmulHeuristicResult_t result = {};
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle_, description_, b_layout_, a_layout_, c_layout_, c_layout_, raw, 1, &result, &found);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
+    return std::optional<cublasLtMatmulAlgo_t>();
+  }
+  ZG_RETURN_IF_ERROR(BlasStatus(status, "the choice of an algorithm failed"));
+  workspace_bytes_ = std::max(workspace_bytes_, static_cast<int64_t>(result.workspaceSize));
+  return std::optional<cublasLtMatmulAlgo_t>(result.algo);
+}
+
+Status Matmul::RunWithoutTerms(const Operands& operands, void* stream) const {
+  return BroadcastRow({shape_.dtype, shape_.rows, shape_.columns}, operands.bias, operands.c,
+                      stream);
+}
+
+Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
+  if (is_empty()) return Status::Ok();
+  if (shape_.depth == 0) return RunWithoutTerms(operands, stream);
+  if (shape_.has_bias) {
+    ZG_RETURN_IF_ERROR(
+        SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias));
+  }
+  const void* const bias = shape_.has_bias ? operands.bias : nullptr;
+  const bool is_aligned = AreAligned(
+      kAlignment, static_cast<const char*>(operands.a), static_cast<const char*>(operands.b),
+      static_cast<const char*>(operands.c), static_cast<const char*>(bias));
+  const std::optional<cublasLtMatmulAlgo_t>& algorithm = is_aligned ? aligned_ : unaligned_;
+  if (!algorithm) {
+    return FailedPrecondition(
+        "cuBLASLt: no algorithm for a {} product ({}, {}) x ({}, {}) whose operands are not at "
+        "multiples of {} bytes",
+        DTypeName(shape_.dtype), shape_.rows, shape_.depth, shape_.depth, shape_.columns,
+        kAlignment);
+  }
+  const float one = 1.0f;
+  const float zero = 0.0f;
+  return BlasStatus(
+      cublasLtMatmul(handle_, description_, &one, operands.b, b_layout_, operands.a, a_layout_,
+                     &zero, operands.c, c_layout_, operands.c, c_layout_, &*algorithm, workspace,
+                     workspace_bytes_, static_cast<cudaStream_t>(stream)),
+      "a product failed");
+}
+
+}  // namespace zg::cuda

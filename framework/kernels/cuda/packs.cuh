@@ -1,0 +1,104 @@
+// Elements in packs of 16 bytes, and kernels in which every thread has a pack of its own.
+//
+//   struct Negate {                                      // a body
+//     const float* x;
+//     float* y;
+//     template <int kCount> __device__ void Run(int64_t begin) const;  // [begin, begin + kCount)
+//   };
+//   RunPacks<4>(Negate{x, y}, AreAligned(16, x, y), num_elements, arguments.stream);
+#pragma once
+
+#include <cstdint>
+
+#include "framework/kernels/cuda/kernel_util.h"
+#include "framework/kernels/cuda/rounding.cuh"
+#include "framework/tensor/half.h"
+
+namespace zg::cuda {
+
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Pack {
+  T values[kCount];
+};
+
+// Elements of T in 16 bytes.
+template <typename T>
+inline constexpr int kPackOf = 16 / static_cast<int>(sizeof(T));
+
+template <int kCount>
+struct Floats {
+  float values[kCount];
+  __device__ float& operator[](int i) { return values[i]; }
+  __device__ const float& operator[](int i) const { return values[i]; }
+};
+
+template <int kCount, typename T>
+__device__ inline Floats<kCount> LoadFloats(const T* data) {
+  const Pack<T, kCount> pack = *reinterpret_cast<const Pack<T, kCount>*>(data);
+  Floats<kCount> floats;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) floats[i] = Widen(pack.values[i]);
+  return floats;
+}
+
+// Rounds to T.
+template <int kCount, typename T>
+__device__ inline void StoreFloats(const Floats<kCount>& floats, T* data) {
+  Pack<T, kCount> pack;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) pack.values[i] = Round<T>(floats[i]);
+  *reinterpret_cast<Pack<T, kCount>*>(data) = pack;
+}
+
+template <int kPack, typename Body>
+__global__ void PackKernel(Body body, int64_t num_elements) {
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t begin = thread * kPack;
+  if (begin + kPack <= num_elements) {
+    body.template Run<kPack>(begin);
+  } else {
+    for (int64_t i = begin; i < num_elements; ++i) body.template Run<1>(i);
+  }
+}
+
+template <int kPack, typename Body>
+Status RunPacks(const Body& body, bool is_aligned, int64_t num_elements, void* stream) {
+  if (!is_aligned) {
+    return Launch(PackKernel<1, Body>, Threads(num_elements), stream, body, num_elements);
+  }
+  return Launch(PackKernel<kPack, Body>, Threads(CeilDivide(num_elements, kPack)), stream, body,
+                num_elements);
+}
+
+// For bodies that need something that is computed first, once for each block:
+//   using Prepared = ...;                         // without constructors
+//   __device__ Prepared Prepare() const;
+//   template <int kCount> __device__ void Run(int64_t begin, const Prepared& prepared) const;
+inline constexpr int64_t kMaxPreparedBlocks = 2048;
+
+template <int kPack, typename Body>
+__global__ void PreparedPackKernel(Body body, int64_t num_elements) {
+  __shared__ typename Body::Prepared prepared;
+  if (threadIdx.x == 0) prepared = body.Prepare();
+  __syncthreads();
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x * kPack;
+  for (int64_t begin = thread * kPack; begin < num_elements; begin += stride) {
+    if (begin + kPack <= num_elements) {
+      body.template Run<kPack>(begin, prepared);
+    } else {
+      for (int64_t i = begin; i < num_elements; ++i) body.template Run<1>(i, prepared);
+    }
+  }
+}
+
+template <int kPack, typename Body>
+Status RunPreparedPacks(const Body& body, bool is_aligned, int64_t num_elements, void* stream) {
+  const int64_t num_packs = is_aligned ? CeilDivide(num_elements, kPack) : num_elements;
+  LaunchShape shape = Threads(num_packs);
+  if (shape.grid.x > kMaxPreparedBlocks) shape.grid.x = kMaxPreparedBlocks;
+  return Launch(is_aligned ? PreparedPackKernel<kPack, Body> : PreparedPackKernel<1, Body>, shape,
+                stream, body, num_elements);
+}
+
+}  // namespace zg::cuda

@@ -1,0 +1,345 @@
+// Every op with CUDA kernels against the CPU: the cases of the op suite and some larger ones, in
+// f32, bf16 and f16; in place, misaligned, twice; and what bad data is reported as.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/register_all_ops.h"
+#include "tests/gpu/cuda_runner.h"
+#include "tests/ops/op_suite.h"
+#include "tests/testing/interpreter.h"
+
+namespace zg::testing {
+namespace {
+
+// Ops that consist of whole numbers, or of single operations in the same order as on the CPU.
+const std::set<std::string>& ExactOps() {
+  static const auto& ops = *new std::set<std::string>{
+      "accumulate",
+      "add",
+      "add_broadcast",
+      "add_square_sums",
+      "bucket_pack",
+      "cast",
+      "constant",
+      "dropout",
+      "dropout_grad",
+      "embedding",
+      "embedding_grad",
+      "fused_elementwise",
+      "gelu",
+      "gelu_grad",
+      "guarded_update_control",
+      "loss_seed",
+      "mse_loss_grad",
+      "multiply",
+      "relu",
+      "relu_grad",
+      "scale",
+      "scaled_update_control",
+      "sgd_momentum_update",
+      "sgd_update",
+      "softmax_cross_entropy_grad",
+      "square_sum",
+      "subtract",
+      "update_control",
+  };
+  return ops;
+}
+
+// The forward results that attention_grad takes, from the CPU.
+void TakeAttention(ReferenceCall& call) {
+  OpCall forward;
+  forward.op = OpRegistry::Global().Find("attention");
+  forward.attributes = call.attributes;
+  forward.inputs = {{DType::kF32, call.inputs[1].shape}};
+  const HeapTensor qkv = HeapTensor::FromDoubles(forward.inputs[0], call.inputs[1].values);
+  const auto outputs = Execute(Kernels(), forward, {qkv}, call.step);
+  call.inputs[2].values = (*outputs)[0].ToDoubles();
+  call.inputs[3].values = (*outputs)[1].ToDoubles();
+}
+
+void AddAttention(int64_t batch, int64_t time, int64_t heads, int64_t head_size, bool causal,
+                  std::vector<OpCase>* cases) {
+  const int64_t channels = heads * head_size;
+  const Attributes attributes = {{"heads", heads}, {"causal", causal}};
+  const std::string label =
+      fmt::format("B{} T{} H{} D{} causal={}", batch, time, heads, head_size, causal);
+  const Shape qkv = {batch, time, 3 * channels};
+  const Shape out = {batch, time, channels};
+  cases->push_back(
+      {.op = "attention", .label = label, .inputs = {F32(qkv, -2, 2)}, .attributes = attributes});
+  cases->push_back({.op = "attention_grad",
+                    .label = label,
+                    .inputs = {F32(out), F32(qkv, -2, 2), F32(out), F32({batch, heads, time})},
+                    .attributes = attributes,
+                    .prepare = TakeAttention,
+                    .f32_inputs = {3}});
+}
+
+// Beyond one block, one chunk or one tile, and ops that the op suite leaves out.
+std::vector<OpCase> LargeCases() {
+  std::vector<OpCase> cases;
+  const auto add = [&](std::string op, std::vector<InputSpec> inputs, Attributes attributes = {},
+                       std::vector<int> f32_inputs = {}) {
+    const std::string label = fmt::format("large {}", op);
+    cases.push_back({.op = std::move(op),
+                     .label = label,
+                     .inputs = std::move(inputs),
+                     .attributes = std::move(attributes),
+                     .f32_inputs = std::move(f32_inputs)});
+  };
+  add("add", {F32({70001}), F32({70001})});
+  add("gelu_grad", {F32({257, 129}, -6, 6), F32({257, 129}, -6, 6)});
+  add("fused_elementwise", {F32({4099}), F32({4099})},
+      {{"program", std::string("t0=add(i0,i1);t1=gelu(t0);t2=multiply(t0,t1);t3=scale(t1,factor=3);"
+                               "t4=subtract(t3,t2);t5=relu(t4)")}});
+  add("dropout", {F32({33, 1025})}, {{"probability", 0.3}, {"stream", int64_t{5}}});
+  add("add_broadcast", {F32({67, 96}), F32({96})});
+  add("sum_leading", {F32({300, 96})}, {{"shape", std::vector<int64_t>{96}}});
+  add("sum_leading", {F32({10000, 1})}, {{"shape", std::vector<int64_t>{1}}});
+  add("linear", {F32({67, 96}), F32({40, 96}), F32({40})});
+  add("linear_grad_input", {F32({67, 40}), F32({40, 96})});
+  add("linear_grad_weight", {F32({67, 40}), F32({67, 96})});
+  add("linear_grad_bias", {F32({8200, 24})});
+  add("linear_grad_bias", {F32({131, 769})});
+  add("layer_norm", {F32({67, 768}), F32({768}), F32({768})});
+  add("layer_norm", {F32({9, 1001}), F32({1001}), F32({1001})});
+  add("layer_norm_grad",
+      {F32({200, 768}), F32({200, 768}), F32({768}), F32({200}), F32({200}, 0.5, 2)}, {}, {3, 4});
+  add("embedding", {F32({67, 768}), I64({5, 40}, 67)});
+  add("embedding_grad", {F32({3000, 24}), I64({3000}, 7)}, {{"rows", int64_t{2000}}});
+  add("embedding_grad", {F32({300, 264}), I64({300}, 1)}, {{"rows", int64_t{3}}});
+  add("mse_loss", {F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}});
+  add("mse_loss_grad", {F32({}), F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}}, {0});
+  add("softmax_cross_entropy", {F32({19, 5003}, -9, 9), I64({19}, 5003)}, {{"divisor", 19.0}});
+  add("softmax_cross_entropy_grad",
+      {F32({}), F32({19, 5003}, -9, 9), I64({19}, 5003), F32({19}, 8, 12)}, {{"divisor", 19.0}},
+      {0, 3});
+  add("square_sum", {F32({300003}, -1e3, 1e3)});
+  add("add_square_sums", std::vector<InputSpec>(300, I64({21}, int64_t{1} << 40)));
+  const Attributes adam = {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
+                           {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", true}};
+  const InputSpec state = F32({70003}, 0.01, 1.0);
+  add("adam_update", {state, state, state, state}, adam, {0, 2, 3});
+  add("adam_update", {state, state, state, state, F32({2}, 2, 3)}, adam, {0, 2, 3, 4});
+  add("adam_update", {state, state, state, state, F32({2}, 0, 0)}, adam, {0, 2, 3, 4});
+  add("accumulate", {F32({5000}), F32({5000})}, {}, {0});
+  add("bucket_pack", {F32({3, 5}), F32({7}), F32({16})},
+      {{"offsets", std::vector<int64_t>{1, 16, 30}}, {"size", int64_t{64}}});
+  add("constant", {}, {{"value", 2.5}});
+  for (const bool causal : {true, false}) {
+    AddAttention(2, 130, 2, 64, causal, &cases);
+    AddAttention(1, 200, 1, 128, causal, &cases);
+    AddAttention(1, 77, 2, 80, causal, &cases);
+    AddAttention(1, 33, 1, 200, causal, &cases);
+    AddAttention(1, 65, 3, 16, causal, &cases);
+  }
+  return cases;
+}
+
+double RoundingError(DType dtype) {
+  return dtype == DType::kF32 ? 0.0 : dtype == DType::kBF16 ? 0x1p-8 : 0x1p-11;
+}
+
+// What the op gives on the device: the bits of the CPU, or their rounding apart.
+void ExpectLikeCpu(const OpCase& op_case, const std::vector<HeapTensor>& got,
+                   const std::vector<HeapTensor>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (ExactOps().count(op_case.op) > 0) {
+      EXPECT_TRUE(SameBits(got[i], expected[i])) << "output " << i;
+    }
+    const double tolerance = op_case.tolerance + 2 * RoundingError(got[i].type().dtype);
+    EXPECT_TRUE(IsClose(got[i].ToDoubles(), expected[i].ToDoubles(), tolerance)) << "output " << i;
+  }
+}
+
+// Calls check(op_case, concrete) for each case of the op in every dtype in which it differs.
+template <typename Check>
+void ForEachCase(const std::string& op, const Check& check) {
+  static const auto& large = *new std::vector<OpCase>(LargeCases());
+  std::vector<const OpCase*> cases = CasesOf(op);
+  for (const OpCase& op_case : large) {
+    if (op_case.op == op) cases.push_back(&op_case);
+  }
+  EXPECT_FALSE(cases.empty());
+  for (const OpCase* op_case : cases) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+      SCOPED_TRACE(fmt::format("{}, {}", op_case->label, DTypeName(dtype)));
+      const OpCase typed = InHalf(*op_case, dtype);
+      const ConcreteCase concrete(typed);
+      const bool differs =
+          std::any_of(typed.inputs.begin(), typed.inputs.end(),
+                      [&](const InputSpec& input) { return input.type.dtype == dtype; });
+      if (dtype == DType::kF32 || differs) check(typed, concrete);
+    }
+  }
+}
+
+class OpSuiteGpu : public OpSuite {};
+
+std::vector<std::string> OpsWithKernels() {
+  std::vector<std::string> names = ComputeOpNames();
+  names.insert(names.end(), {"accumulate", "bucket_pack", "constant"});
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Ops, OpSuiteGpu, ::testing::ValuesIn(OpsWithKernels()),
+                         [](const auto& info) { return info.param; });
+
+CudaRun SuiteRun() {
+  CudaRun run;
+  run.step = SuiteStep();
+  return run;
+}
+
+TEST_P(OpSuiteGpu, MatchesCpu) {
+  ForEachCase(GetParam(), [](const OpCase& op_case, const ConcreteCase& concrete) {
+    const std::vector<HeapTensor> expected = concrete.Run(concrete.inputs());
+    const CudaResult result = RunOnCuda(concrete.call(), concrete.inputs(), SuiteRun());
+    ASSERT_TRUE(result.status.ok()) << result.status.ToString();
+    EXPECT_EQ(result.fault, "");
+    ExpectLikeCpu(op_case, result.outputs, expected);
+    const CudaResult again = RunOnCuda(concrete.call(), concrete.inputs(), SuiteRun());
+    ASSERT_EQ(again.outputs.size(), result.outputs.size());
+    for (size_t i = 0; i < result.outputs.size(); ++i) {
+      EXPECT_TRUE(SameBits(again.outputs[i], result.outputs[i])) << "output " << i;
+    }
+  });
+}
+
+TEST_P(OpSuiteGpu, MatchesCpuMisaligned) {
+  ForEachCase(GetParam(), [](const OpCase& op_case, const ConcreteCase& concrete) {
+    const std::vector<HeapTensor> expected = concrete.Run(concrete.inputs());
+    CudaRun run = SuiteRun();
+    run.misaligned_elements = 1;
+    const CudaResult result = RunOnCuda(concrete.call(), concrete.inputs(), run);
+    ASSERT_TRUE(result.status.ok()) << result.status.ToString();
+    ExpectLikeCpu(op_case, result.outputs, expected);
+  });
+}
+
+TEST_P(OpSuiteGpu, InPlaceGivesTheSameBits) {
+  ForEachCase(GetParam(), [](const OpCase&, const ConcreteCase& concrete) {
+    const OpDef& op = *concrete.call().op;
+    if (op.aliases == nullptr) return;
+    const CudaResult expected = RunOnCuda(concrete.call(), concrete.inputs(), SuiteRun());
+    for (const AliasRule& rule : op.aliases(concrete.call())) {
+      if (rule.kind != AliasRule::Kind::kInPlace) continue;
+      const int64_t input_bytes = concrete.inputs()[rule.input].type().bytes();
+      if (input_bytes != expected.outputs[rule.output].type().bytes()) continue;
+      SCOPED_TRACE(fmt::format("output {} over input {}", rule.output, rule.input));
+      CudaRun run = SuiteRun();
+      run.in_place[rule.output] = rule.input;
+      const CudaResult result = RunOnCuda(concrete.call(), concrete.inputs(), run);
+      ASSERT_TRUE(result.status.ok()) << result.status.ToString();
+      for (size_t i = 0; i < expected.outputs.size(); ++i) {
+        EXPECT_TRUE(SameBits(result.outputs[i], expected.outputs[i])) << "output " << i;
+      }
+    }
+  });
+}
+
+TEST(CudaKernelsOnTheDevice, AccumulateOverwritesInTheFirstMicroStep) {
+  RegisterAllOps();
+  OpCall call;
+  call.op = OpRegistry::Global().Find("accumulate");
+  call.inputs = {{DType::kF32, {5}}, {DType::kBF16, {5}}};
+  const std::vector<double> gradient = {1, 2, 3, 4, 5};
+  const std::vector<HeapTensor> inputs = {HeapTensor(call.inputs[0]),  // NaNs
+                                          HeapTensor::FromDoubles(call.inputs[1], gradient)};
+  CudaRun run = SuiteRun();
+  run.step.first_micro_step = true;
+  const CudaResult result = RunOnCuda(call, inputs, run);
+  ASSERT_TRUE(result.status.ok()) << result.status.ToString();
+  EXPECT_EQ(result.outputs[0].ToDoubles(), gradient);
+}
+
+HeapTensor Ids(const std::vector<double>& ids) {
+  return HeapTensor::FromDoubles({DType::kI64, {static_cast<int64_t>(ids.size())}}, ids);
+}
+HeapTensor Zeros(Shape shape) {
+  const std::vector<double> zeros(shape.num_elements());
+  return HeapTensor::FromDoubles({DType::kF32, std::move(shape)}, zeros);
+}
+
+// The fault of an op on these inputs.
+std::string FaultOf(const std::string& op, const std::vector<HeapTensor>& inputs,
+                    Attributes attributes = {}, bool stop_on_non_finite = false) {
+  RegisterAllOps();
+  OpCall call;
+  call.op = OpRegistry::Global().Find(op);
+  call.attributes = std::move(attributes);
+  for (const HeapTensor& input : inputs) call.inputs.push_back(input.type());
+  CudaRun run = SuiteRun();
+  run.step.stop_on_non_finite = stop_on_non_finite;
+  const CudaResult result = RunOnCuda(call, inputs, run);
+  EXPECT_TRUE(result.status.ok()) << result.status.ToString();
+  return result.fault;
+}
+
+TEST(CudaKernelsOnTheDevice, SayWhichIdIsOutOfRange) {
+  EXPECT_EQ(FaultOf("embedding", {Zeros({5, 3}), Ids({0, 5, 4})}),
+            "embedding: an id is 5, the table has rows 0 to 4");
+  EXPECT_EQ(FaultOf("embedding", {Zeros({5, 3}), Ids({0, -1})}),
+            "embedding: an id is -1, the table has rows 0 to 4");
+  EXPECT_EQ(FaultOf("embedding_grad", {Zeros({2, 3}), Ids({0, 9})}, {{"rows", int64_t{4}}}),
+            "embedding_grad: an id is 9, the table has rows 0 to 3");
+}
+
+TEST(CudaKernelsOnTheDevice, SayWhichTargetIsOutOfRange) {
+  EXPECT_EQ(FaultOf("softmax_cross_entropy", {Zeros({2, 3}), Ids({0, 3})}, {{"divisor", 1.0}}),
+            "softmax_cross_entropy: a target is 3, the logits have classes 0 to 2");
+  EXPECT_EQ(FaultOf("softmax_cross_entropy_grad",
+                    {Zeros({}), Zeros({2, 3}), Ids({-2, 0}), Zeros({2})}, {{"divisor", 1.0}}),
+            "softmax_cross_entropy_grad: a target is -2, the logits have classes 0 to 2");
+}
+
+TEST(CudaKernelsOnTheDevice, SayThatTooManyStepsWereLeftOut) {
+  std::vector<double> infinite(21, 0.0);
+  infinite[19] = 1.0;  // one infinite term
+  const HeapTensor sums = Ids(infinite);
+  const HeapTensor state = HeapTensor::FromDoubles({DType::kF32, {4}}, {-3, 0, 7, 2});
+  const Attributes attributes = {{"max_norm", 0.0},
+                                 {"growth_interval", int64_t{10}},
+                                 {"max_skipped", int64_t{2}},
+                                 {"initial_exponent", int64_t{16}}};
+  EXPECT_EQ(FaultOf("scaled_update_control", {sums, state}, attributes),
+            "the gradients were not finite in 3 steps in a row, down to a loss scale of 2^13\n"
+            "  hint: lower the learning rate, clip gradients, or compute in bf16 or f32");
+}
+
+TEST(CudaKernelsOnTheDevice, SayThatTooManyGuardedStepsWereLeftOut) {
+  const HeapTensor sums = Ids(std::vector<double>(21, 0.0));
+  const HeapTensor loss = HeapTensor::FromDoubles({DType::kF32, {}}, {std::nan("")});
+  const HeapTensor state = HeapTensor::FromDoubles({DType::kF32, {2}}, {7, 2});
+  EXPECT_EQ(FaultOf("guarded_update_control", {sums, loss, state},
+                    {{"max_norm", 0.0}, {"max_skipped", int64_t{2}}}),
+            "the loss or a gradient was not finite in 3 steps in a row, whose updates were left "
+            "out\n  hint: lower the learning rate or look at the data; --detect-anomaly names the "
+            "first node");
+}
+
+TEST(CudaKernelsOnTheDevice, SayThatAnUpdatedParameterIsNotFiniteWhereThatIsAsked) {
+  std::vector<double> gradient(1000, 1.0);
+  const Attributes sgd = {{"lr", 1.0}, {"weight_decay", 0.0}};
+  const TensorType type = {DType::kF32, {1000}};
+  EXPECT_EQ(FaultOf("sgd_update", {Zeros({1000}), HeapTensor::FromDoubles(type, gradient)}, sgd,
+                    /*stop_on_non_finite=*/true),
+            "");
+  gradient[777] = std::numeric_limits<double>::infinity();
+  const HeapTensor infinite = HeapTensor::FromDoubles(type, gradient);
+  EXPECT_EQ(FaultOf("sgd_update", {Zeros({1000}), infinite}, sgd, /*stop_on_non_finite=*/true),
+            "an updated parameter is not finite");
+  EXPECT_EQ(FaultOf("sgd_update", {Zeros({1000}), infinite}, sgd), "");
+}
+
+}  // namespace
+}  // namespace zg::testing
