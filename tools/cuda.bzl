@@ -97,9 +97,9 @@ def _cuda_library_impl(ctx):
     return [
         DefaultInfo(files = objects),
         CcInfo(
-            compilation_context = cc_common.merge_compilation_contexts(
-                compilation_contexts = [own, deps.compilation_context],
-            ),
+            compilation_context = cc_common.merge_cc_infos(
+                cc_infos = [CcInfo(compilation_context = own), deps],
+            ).compilation_context,
             linking_context = linking_context,
         ),
     ]

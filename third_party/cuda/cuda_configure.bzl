@@ -97,7 +97,7 @@ def _find_archs(ctx, toolkit):
     listed = ctx.execute([toolkit.get_child("bin").get_child("nvcc"), "--list-gpu-code"])
     if listed.return_code != 0:
         fail("%s/bin/nvcc --list-gpu-code: %s" % (toolkit, listed.stderr))
-    archs = [line[len("sm_"):] for line in listed.stdout.split() if line.startswith("sm_")]
+    archs = [line[len("sm_"):] for line in listed.stdout.splitlines() if line.startswith("sm_")]
     return [arch for arch in archs if len(arch) > 2 or arch >= "80"]
 
 def _cuda_configure_impl(ctx):
