@@ -29,20 +29,6 @@ class CaseList {
     return &cases_.back();
   }
 
-  // A layer of inputs x outputs parameters, forward and backward.
-  void AddLinear(int64_t times_per_step, const std::string& name, int64_t rows, int64_t inputs,
-                 int64_t outputs, bool has_bias) {
-    const TensorType x = BF16({rows, inputs});
-    const TensorType y = BF16({rows, outputs});
-    const TensorType weight = BF16({outputs, inputs});
-    std::vector<TensorType> forward = {x, weight};
-    if (has_bias) forward.push_back(BF16({outputs}));
-    Add(times_per_step, "linear " + name, "linear", forward);
-    Add(times_per_step, "linear_grad_input " + name, "linear_grad_input", {y, weight});
-    Add(times_per_step, "linear_grad_weight " + name, "linear_grad_weight", {y, x});
-    if (has_bias) Add(times_per_step, "linear_grad_bias " + name, "linear_grad_bias", {y});
-  }
-
   StatusOr<std::vector<KernelCase>> Take() {
     ZG_RETURN_IF_ERROR(status_);
     return std::move(cases_);
@@ -56,8 +42,28 @@ class CaseList {
 // B batch, T time, C channels, H heads, V vocabulary, L layers.
 struct Sizes {
   int64_t B, T, C, H, V, L;
-  int64_t rows() const { return B * T; }
 };
+
+// A layer of inputs x outputs parameters, forward and backward.
+struct LinearLayer {
+  std::string name;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  bool has_bias = true;
+};
+
+void AddLinear(const Sizes& s, int64_t times_per_step, const LinearLayer& layer, CaseList* list) {
+  const TensorType x = BF16({s.B, s.T, layer.inputs});
+  const TensorType y = BF16({s.B, s.T, layer.outputs});
+  const TensorType weight = BF16({layer.outputs, layer.inputs});
+  std::vector<TensorType> forward = {x, weight};
+  if (layer.has_bias) forward.push_back(BF16({layer.outputs}));
+  list->Add(times_per_step, "linear " + layer.name, "linear", forward);
+  list->Add(times_per_step, "linear_grad_input " + layer.name, "linear_grad_input", {y, weight});
+  list->Add(times_per_step, "linear_grad_weight " + layer.name, "linear_grad_weight", {y, x});
+  if (!layer.has_bias) return;
+  list->Add(times_per_step, "linear_grad_bias " + layer.name, "linear_grad_bias", {y});
+}
 
 void AddBlocks(const Sizes& s, CaseList* list) {
   const TensorType hidden = BF16({s.B, s.T, s.C});
@@ -65,10 +71,10 @@ void AddBlocks(const Sizes& s, CaseList* list) {
   const TensorType qkv = BF16({s.B, s.T, 3 * s.C});
   const TensorType vector = BF16({s.C});
   const TensorType per_row = F32({s.B, s.T});
-  list->AddLinear(s.L, "qkv", s.rows(), s.C, 3 * s.C, true);
-  list->AddLinear(s.L, "projection", s.rows(), s.C, s.C, true);
-  list->AddLinear(s.L, "expand", s.rows(), s.C, 4 * s.C, true);
-  list->AddLinear(s.L, "contract", s.rows(), 4 * s.C, s.C, true);
+  AddLinear(s, s.L, {"qkv", s.C, 3 * s.C}, list);
+  AddLinear(s, s.L, {"projection", s.C, s.C}, list);
+  AddLinear(s, s.L, {"expand", s.C, 4 * s.C}, list);
+  AddLinear(s, s.L, {"contract", 4 * s.C, s.C}, list);
   const Attributes causal = {{"heads", s.H}, {"causal", true}};
   list->Add(s.L, "attention", "attention", {qkv}, causal);
   list->Add(s.L, "attention_grad", "attention_grad", {hidden, qkv, hidden, F32({s.B, s.H, s.T})},
@@ -87,7 +93,7 @@ void AddEnds(const Sizes& s, CaseList* list) {
   const TensorType hidden = BF16({s.B, s.T, s.C});
   const TensorType logits = BF16({s.B, s.T, s.V});
   const TensorType ids = I64({s.B, s.T});
-  const Attributes divisor = {{"divisor", static_cast<double>(s.rows())}};
+  const Attributes divisor = {{"divisor", static_cast<double>(s.B * s.T)}};
   if (KernelCase* added = list->Add(1, "embedding", "embedding", {table, ids})) {
     added->max_id = s.V;
     added->moved_bytes = ids.bytes() + 2 * hidden.bytes();
@@ -100,7 +106,7 @@ void AddEnds(const Sizes& s, CaseList* list) {
   list->Add(1, "add_broadcast positions", "add_broadcast", {hidden, BF16({s.T, s.C})});
   list->Add(1, "sum_leading positions", "sum_leading", {hidden},
             {{"shape", std::vector<int64_t>{s.T, s.C}}});
-  list->AddLinear(1, "head", s.rows(), s.C, s.V, false);
+  AddLinear(s, 1, {"head", s.C, s.V, /*has_bias=*/false}, list);
   if (KernelCase* added =
           list->Add(1, "softmax_cross_entropy", "softmax_cross_entropy", {logits, ids}, divisor)) {
     added->max_id = s.V;
