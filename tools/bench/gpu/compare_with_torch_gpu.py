@@ -91,7 +91,8 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
     parser = argparse.ArgumentParser(description="Our gpt demo on a GPU against PyTorch.",
                                      epilog="A program's path is relative to the root of the bundle or source tree.")
     parser.add_argument("--gpt", metavar="COMMAND", default=default_program(), help="our program, with more flags")
-    parser.add_argument("--python", default="python3", help="an interpreter that has torch (default python3)")
+    parser.add_argument("--python", default=sys.executable,
+                        help="an interpreter that has torch (default: the one that runs this)")
     parser.add_argument("--peer", metavar="FILE", default=str(PEER), help=argparse.SUPPRESS)
     parser.add_argument("--stages", type=list_of(list("0123")), default=list("0123"))
     parser.add_argument("--cuda-graph", type=list_of(["off", "on"]), default=["off", "on"],
@@ -112,6 +113,8 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
         parser.error(f"--vocabulary: got {args.vocabulary}, expected at most {LARGEST_TOKEN_TYPE}")
     if args.embd % args.heads:
         parser.error(f"--heads: got {args.heads}, expected a divisor of --embd {args.embd}")
+    if args.json and not Path(args.json).resolve().parent.is_dir():
+        parser.error(f"--json: there is no directory for {args.json}")
     return args
 
 
@@ -130,12 +133,10 @@ def torch_contenders(args: argparse.Namespace) -> List[Contender]:
             for mode in args.compile_modes for precision in args.precisions]
 
 
-def our_contenders(args: argparse.Namespace, data: str) -> List[Contender]:
-    if args.torch_only:
-        return []
+def our_contenders(args: argparse.Namespace, program: List[str], data: str) -> List[Contender]:
     steps = args.steps + 1  # the first warms up: its median leaves it out
     # Nothing but training: no validation on the way, and as little as there is at the end.
-    common = [*shlex.split(args.gpt), *sizes(args, "--vocab"), "--data", data, "--dtype", "bf16", "--device", "cuda",
+    common = [*program, *sizes(args, "--vocab"), "--data", data, "--dtype", "bf16", "--device", "cuda",
               "--steps", str(steps), "--eval-every", str(steps), "--eval-windows", "1", "--sample-tokens", "0"]
     return [Contender(f"ours stage {stage}" + (", graph" if graph == "on" else ""), "ours",
                       [*common, "--zero", stage, *(["--cuda-graph"] if graph == "on" else [])], "--report")
@@ -151,13 +152,11 @@ def write_tokens(path: Path, args: argparse.Namespace) -> None:
     path.write_bytes(tokens.tobytes())
 
 
-def missing_program(args: argparse.Namespace) -> Optional[str]:
-    if args.torch_only:
-        return None
-    program = (shlex.split(args.gpt) or [""])[0]
-    if shutil.which(str(REPOSITORY / program)) is not None:
-        return None
-    return f"--gpt: no program {program!r} in {REPOSITORY}; build it (bazel build //models/gpt) or name another"
+def find_program(command: str) -> Optional[List[str]]:
+    """The command with its program's whole path; None when there is none."""
+    program, *flags = shlex.split(command) or [""]
+    found = shutil.which(str(REPOSITORY / program)) or shutil.which(program)
+    return None if found is None else [found, *flags]
 
 
 # ---- running
@@ -165,11 +164,16 @@ def missing_program(args: argparse.Namespace) -> Optional[str]:
 
 def probe(args: argparse.Namespace) -> Dict[str, Any]:
     """What the peer finds here; "reason" says why it cannot run, or is None."""
+    command = [args.python, args.peer, "--probe"]
     try:
-        done = subprocess.run([args.python, args.peer, "--probe"], capture_output=True, text=True, timeout=args.timeout)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout)
         return dict(json.loads(done.stdout))
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        return {"reason": f"{args.python} {Path(args.peer).name} --probe: {error}"}
+    except OSError as error:
+        return {"reason": f"there is no interpreter {args.python} ({error.strerror})"}
+    except subprocess.TimeoutExpired as error:
+        raise RunFailed(f"{shlex.join(command)}: not done after {args.timeout:g} s") from error
+    except ValueError as error:
+        raise RunFailed(f"{shlex.join(command)}: exit code {done.returncode}\n{done.stderr}") from error
 
 
 def other_programs() -> List[str]:
@@ -290,30 +294,25 @@ def print_table(rows: List[Dict[str, Any]], ceilings: Dict[str, float], args: ar
           "allocated at most; ours is the arena and what libraries take beside it.")
 
 
-def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the run in progress too
-    args = parse_arguments()
+def compare(args: argparse.Namespace) -> int:
     machine = probe(args)
     if machine["reason"] is not None:
         print(f"SKIPPED: {machine['reason']}")
         return 0
-    missing = missing_program(args)
-    if missing is not None:
-        print(f"compare_with_torch_gpu: {missing}", file=sys.stderr)
+    program = [] if args.torch_only else find_program(args.gpt)
+    if program is None:
+        print(f"compare_with_torch_gpu: --gpt: no program {args.gpt!r} in {REPOSITORY} or on PATH; build it "
+              "(bazel build //models/gpt) or name another", file=sys.stderr)
         return 2
     machine.update(processor=processor_name(), cores=os.cpu_count(), other_programs=other_programs())
     print(f"{machine['gpu']}, PyTorch {machine['torch']} with CUDA {machine['cuda']}")
-    for program in machine["other_programs"]:
-        print(f"warning: another program uses a GPU here: {program}")
+    for other in machine["other_programs"]:
+        print(f"warning: another program uses a GPU here: {other}")
     with tempfile.TemporaryDirectory(prefix="compare_gpu.") as folder:
         data = Path(folder) / "tokens.bin"
         write_tokens(data, args)
-        todo = torch_contenders(args) + our_contenders(args, str(data))
-        try:
-            all_ceilings = measure_all(todo, args)
-        except RunFailed as error:  # of the ceilings
-            print(f"compare_with_torch_gpu: {error}", file=sys.stderr)
-            return 1
+        todo = torch_contenders(args) + (our_contenders(args, program, str(data)) if program else [])
+        all_ceilings = measure_all(todo, args)
     ceilings = {key: statistics.median(c[key] for c in all_ceilings) for key in ("flops_per_s", "bytes_per_s")}
     rows = summary(todo, ceilings, args)
     print_table(rows, ceilings, args)
@@ -325,6 +324,15 @@ def main() -> int:
     for contender in failed:
         print(f"compare_with_torch_gpu: {contender.name}: {contender.failure}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the run in progress too
+    try:
+        return compare(parse_arguments())
+    except RunFailed as error:
+        print(f"compare_with_torch_gpu: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":
