@@ -6,7 +6,7 @@ directory made by tools/bundle.sh:
 
     tools/bench/gpu/compare_with_torch_gpu.py --json /tmp/compare.json
     tools/bench/gpu/compare_with_torch_gpu.py --stages 0 --cuda-graph on --rounds 5 --batch 32
-    tools/bench/gpu/compare_with_torch_gpu.py --gpt bazel-bin/models/gpt/gpt            # in the source tree: the default
+    tools/bench/gpu/compare_with_torch_gpu.py --gpt bazel-bin/models/gpt/gpt         # in the source tree: the default
 
 Ours runs at every stage, queued and as a CUDA graph; PyTorch eagerly and compiled, each with bf16 parameters and f32
 masters and with autocast. Every round first measures the GPU's ceilings, then runs each contender once, every other
@@ -38,7 +38,7 @@ from typing import Any, Dict, List, Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from compare_with_torch import REPOSITORY, RunFailed, median_or_none, processor_name, run_to_end  # noqa: E402
-from torch_gpu_peer import COMPILE_MODES, add_size_flags, at_least_one  # noqa: E402
+from torch_gpu_peer import COMPILE_MODES, SDPA_KERNELS, add_size_flags, at_least_one  # noqa: E402
 
 PEER = Path(__file__).resolve().parent / "torch_gpu_peer.py"
 LARGEST_TOKEN_TYPE = 1 << 16  # .bin files hold u16
@@ -101,7 +101,7 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
                         help="of PyTorch; default none,default")
     parser.add_argument("--precisions", type=list_of(["master", "autocast"]), default=["master", "autocast"],
                         help="of PyTorch; default master,autocast")
-    parser.add_argument("--sdpa", choices=["flash", "cudnn", "auto"], default="flash", help="PyTorch's attention kernel")
+    parser.add_argument("--sdpa", choices=SDPA_KERNELS, default="flash", help="PyTorch's attention kernel")
     parser.add_argument("--torch-only", action="store_true", help="measure PyTorch alone")
     add_size_flags(parser)
     parser.add_argument("--steps", type=at_least_one, default=20, help="measured steps per run (default 20)")
@@ -167,7 +167,7 @@ def probe(args: argparse.Namespace) -> Dict[str, Any]:
     command = [args.python, args.peer, "--probe"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout)
-        return dict(json.loads(done.stdout))
+        return dict(json.loads((done.stdout.splitlines() or [""])[-1]))
     except OSError as error:
         return {"reason": f"there is no interpreter {args.python} ({error.strerror})"}
     except subprocess.TimeoutExpired as error:

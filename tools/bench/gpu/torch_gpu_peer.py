@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 COMPILE_MODES = ["none", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
+SDPA_KERNELS = ["flash", "cudnn", "auto"]
 OLDEST_TORCH = (2, 3)  # torch.nn.attention.sdpa_kernel
 NUM_BATCHES = 4  # made before the clock starts, then used in turn
 CEILING_ROUNDS = 20
@@ -60,7 +61,7 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
     add_size_flags(parser)
     parser.add_argument("--precision", choices=["master", "autocast"], default="master")
     parser.add_argument("--compile", choices=COMPILE_MODES, default="none", help="mode of torch.compile")
-    parser.add_argument("--sdpa", choices=["flash", "cudnn", "auto"], default="flash", help="PyTorch's attention kernel")
+    parser.add_argument("--sdpa", choices=SDPA_KERNELS, default="flash", help="PyTorch's attention kernel")
     parser.add_argument("--steps", type=at_least_one, default=20, help="measured steps")
     parser.add_argument("--warmup", type=at_least_one, default=10, help="steps before the clock starts")
     parser.add_argument("--product-size", type=at_least_one, default=8192,
