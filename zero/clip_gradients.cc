@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "framework/base/exact_sum.h"
 #include "framework/ir/builder.h"
 #include "framework/passes/scale_loss.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
 namespace {
-
-constexpr int64_t kBlockElements = 16;  // of square_sum
 
 bool HasControl(const Node& update) { return update.inputs.size() == update.outputs.size() + 2; }
 
@@ -35,11 +34,12 @@ class NormBuilder {
       graph_.MoveBefore(producer, first_);
     }
     const bool is_split = graph_.LocalType(*gradient).shape != gradient->type.shape;
-    if (is_split && graph_.LocalType(*gradient).shape.num_elements() % kBlockElements != 0) {
+    if (is_split &&
+        graph_.LocalType(*gradient).shape.num_elements() % kSquareSumTermElements != 0) {
       return InvalidArgument(
           "clip-gradients: a rank's part of %{} is {}, expected a multiple of {} elements; make "
           "buckets with the pass bucketing",
-          gradient->name, graph_.LocalType(*gradient).ToString(), kBlockElements);
+          gradient->name, graph_.LocalType(*gradient).ToString(), kSquareSumTermElements);
     }
     Value* sum = builder_.Op("square_sum", {gradient}, {}, gradient->name + ".square_sum");
     ZG_RETURN_IF_ERROR(builder_.status());

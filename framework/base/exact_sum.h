@@ -21,6 +21,10 @@ namespace zg {
 inline constexpr int kExactSumWords = 21;
 inline constexpr int64_t kExactSumMaxTerms = int64_t{1} << 31;
 
+// A term of a sum of squares (square_sum) is the f64 sum over so many elements that follow each
+// other. Shards are multiples of it, so that no rank has a part of a term.
+inline constexpr int64_t kSquareSumTermElements = 16;
+
 class ExactSum {
  public:
   // A multiple of 2^-320 below 2^260, an infinity, or NaN.

@@ -9,8 +9,6 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-constexpr int64_t kBlockElements = 16;
-
 TensorType SumType() { return {DType::kI64, Shape{kExactSumWords}}; }
 
 OpDef SquareSum() {
@@ -26,7 +24,7 @@ OpDef SquareSum() {
     if (!IsFloat(g.dtype) || g.shape.num_dims() != 1) {
       return Rejected(call, names, "g is not a flat floating-point value");
     }
-    if (g.shape.num_elements() > kBlockElements * kExactSumMaxTerms) {
+    if (g.shape.num_elements() > kSquareSumTermElements * kExactSumMaxTerms) {
       return Rejected(call, names, "g has more than 2^35 elements");
     }
     return Types{SumType()};

@@ -1,7 +1,6 @@
 #include "framework/runtime/executor.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "framework/base/check.h"
 #include "framework/runtime/anomaly.h"
@@ -25,11 +24,6 @@ std::string MemoryPerRank(const MemoryPlan& plan) {
   return text + fmt::format("together at most {}", FormatBytes(plan.arena_bytes));
 }
 
-// "embedding of token_embedding"
-std::string NameOf(const Node& node) {
-  return fmt::format("{}{}{}", node.op->name, node.scope.empty() ? "" : " of ", node.scope);
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
@@ -51,6 +45,10 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
   ZG_RETURN_IF_ERROR(executor->Resolve());
   if (!executor->device_.is_host()) ZG_RETURN_IF_ERROR(executor->PrepareDevice());
   return executor;
+}
+
+std::string Executor::NameOf(const Node& node) {
+  return fmt::format("{}{}{}", node.op->name, node.scope.empty() ? "" : " of ", node.scope);
 }
 
 Status Executor::CheckOptions() const {
@@ -90,19 +88,6 @@ Status Executor::Resolve() {
     for (const Node* node : section->nodes) ResolveNode(*node, timeline, position++, program);
   }
   return Status::Ok();
-}
-
-// What a device needs besides the arena.
-Status Executor::PrepareDevice() {
-  std::vector<int64_t> input_bytes;
-  for (const InputSlot& slot : inputs_) input_bytes.push_back(slot.bytes);
-  ZG_ASSIGN_OR_RETURN(device_inputs_, DeviceInputs::Create(&device_, input_bytes));
-  for (OutputSlot& slot : outputs_) {
-    ZG_ASSIGN_OR_RETURN(slot.pinned, device_.AllocatePinned(slot.data.size()));
-  }
-  ZG_ASSIGN_OR_RETURN(fault_, device_.Allocate(sizeof(DeviceFault)));
-  ZG_ASSIGN_OR_RETURN(pinned_fault_, device_.AllocatePinned(sizeof(DeviceFault)));
-  return device_.Synchronize();
 }
 
 void Executor::ResolveNode(const Node& node, int timeline, int position, Program* program) {
@@ -202,69 +187,6 @@ Status Executor::Run(Program& program, const StepContext& context) {
   return device_.is_host() ? RunInstructions(program, context) : RunOnDevice(program, context);
 }
 
-Status Executor::RunOnDevice(Program& program, const StepContext& context) {
-  ZG_RETURN_IF_ERROR(device_inputs_->Begin(context));
-  for (const Instruction& instruction : program.instructions) {
-    if (!instruction.is_input()) continue;
-    const InputSlot& slot = inputs_[instruction.slot];
-    if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
-    device_inputs_->Fill(instruction.slot, slot.data);
-  }
-  const auto queue = [&]() -> Status {
-    ZG_RETURN_IF_ERROR(device_inputs_->QueueContext());
-    return RunInstructions(program, context);
-  };
-  Recorded& recorded = program.recorded[device_inputs_->set()][context.first_micro_step ? 1 : 0];
-  if (!options_.record || !program.has_run) {  // the first run loads the kernels
-    ZG_RETURN_IF_ERROR(queue());
-    program.has_run = true;
-  } else {
-    if (recorded.work == nullptr) {
-      const TrafficCounters before = communicator_->traffic();
-      ZG_RETURN_IF_ERROR(device_.BeginRecording());
-      const Status status = queue();
-      StatusOr<std::unique_ptr<RecordedWork>> work = device_.EndRecording();
-      ZG_RETURN_IF_ERROR(status);
-      ZG_RETURN_IF_ERROR(work.status());
-      recorded.work = std::move(*work);
-      recorded.traffic = communicator_->TakeBackTraffic(before);
-    }
-    ZG_RETURN_IF_ERROR(recorded.work->Replay());
-    communicator_->AddTraffic(recorded.traffic);
-  }
-  return device_inputs_->End();
-}
-
-Status Executor::Finish(std::string_view eval, const StepContext& context) {
-  if (device_.is_host()) return Status::Ok();
-  ZG_RETURN_IF_ERROR(device_.CopyOut(pinned_fault_.get(), fault_.get(), sizeof(DeviceFault)));
-  ZG_RETURN_IF_ERROR(
-      communicator_->Synchronize().WithContext(fmt::format("step {}", context.step)));
-  DeviceFault fault;
-  std::memcpy(&fault, pinned_fault_.get(), sizeof(fault));
-  if (fault.happened != 0) return FaultStatus(fault, context.step);
-  for (OutputSlot& slot : outputs_) {
-    if (slot.eval != eval) continue;
-    std::memcpy(slot.data.data(), slot.pinned.get(), slot.data.size());
-    ZG_RETURN_IF_ERROR(
-        CheckOutput(slot, context).WithContext(fmt::format("step {}", context.step)));
-  }
-  return Status::Ok();
-}
-
-Status Executor::FaultStatus(const DeviceFault& fault, int64_t step) const {
-  std::vector<const Program*> programs = {&micro_batch_, &update_};
-  for (const auto& [name, program] : evals_) programs.push_back(&program);
-  for (const Program* program : programs) {
-    for (const Instruction& instruction : program->instructions) {
-      if (instruction.index != fault.node) continue;
-      return InvalidArgument("{}", instruction.kernel->FaultText(fault))
-          .WithContext(fmt::format("step {}, {}", step, NameOf(*instruction.node)));
-    }
-  }
-  ZG_CHECK(false, "a fault of instruction {}, which there is not", fault.node);
-}
-
 Status Executor::RunInstructions(Program& program, const StepContext& context) {
   for (Instruction& instruction : program.instructions) {
     Status status =
@@ -321,64 +243,6 @@ Status Executor::RunOne(Instruction& instruction, const StepContext& context) {
   }
   return device_.Copy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
                       instruction.operands[0].end - instruction.operands[0].begin);  // assign
-}
-
-Status Executor::CheckOutput(const OutputSlot& slot, const StepContext& context) const {
-  if (!context.stop_on_non_finite) return Status::Ok();
-  const auto found =
-      FirstNonFinite(slot.type.dtype, slot.data.data(), slot.type.shape.num_elements());
-  if (!found) return Status::Ok();
-  const std::string value = ElementText(slot.type.dtype, slot.data.data(), *found);
-  if (slot.name != "grad_norm") {
-    return FailedPrecondition("the {} is {}{}", slot.name, value, kNonFiniteHint);
-  }
-  return FailedPrecondition("the norm of the gradients is {}{}{}", value,
-                            device_.is_host() ? ": " + BlamedGradient() : "", kNonFiniteHint);
-}
-
-std::string Executor::ElementAt(const void* address) const {
-  const auto* const byte = static_cast<const std::byte*>(address);
-  for (const StoredTensor& tensor : graph_->tensors()) {
-    const LocalPart part = LocalPartOf(tensor);
-    const int64_t offset_bytes = part.count == 0 ? -1 : byte - part.data;
-    const int64_t element = offset_bytes / SizeOf(tensor.type.dtype);
-    if (offset_bytes < 0 || element >= part.count) continue;
-    return fmt::format("'{}' at element {}", tensor.name, part.begin + element);
-  }
-  return "padding";
-}
-
-// Of the gradients that this rank holds, before the update.
-std::string Executor::BlamedGradient() const {
-  for (const Instruction& instruction : update_.instructions) {
-    const Node& node = *instruction.node;
-    if (!node.op->is_update) continue;
-    const Value* gradient = node.inputs[1];
-    const bool is_gathered_later = gradient->producer->op->name == "all_gather";
-    if (is_gathered_later) gradient = gradient->producer->inputs[0];
-    const TensorType type = graph_->LocalType(*gradient);
-    const void* const data = arena_ + OperandOf(gradient).begin;
-    const auto found = FirstNonFinite(type.dtype, data, type.shape.num_elements());
-    if (!found) continue;
-    const int64_t part_begin =
-        is_gathered_later ? communicator_->rank() * type.shape.num_elements() : 0;
-    return fmt::format(
-        "that of {} is {}",
-        ElementAt(static_cast<const float*>(instruction.inputs[0]) + part_begin + *found),
-        ElementText(type.dtype, data, *found));
-  }
-  return "those that this rank holds are finite";
-}
-
-std::string Executor::BlamedUpdate(const Instruction& instruction) const {
-  const TensorType type = graph_->LocalType(*instruction.node->outputs[0]);
-  const auto found = FirstNonFinite(type.dtype, instruction.outputs[0], type.shape.num_elements());
-  if (!found) return "";
-  return fmt::format(
-      ": {} is {}, with a gradient of {}",
-      ElementAt(static_cast<const float*>(instruction.inputs[0]) + *found),
-      ElementText(type.dtype, instruction.outputs[0], *found),
-      ElementText(instruction.node->inputs[1]->type.dtype, instruction.inputs[1], *found));
 }
 
 StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,

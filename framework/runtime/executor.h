@@ -134,6 +134,7 @@ class Executor {
         options_(options) {}
 
   Status CheckOptions() const;
+  static std::string NameOf(const Node& node);  // "embedding of token_embedding"
   Status Resolve();
   void ResolveNode(const Node& node, int timeline, int position, Program* program);
   Status PrepareDevice();

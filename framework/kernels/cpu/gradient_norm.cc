@@ -13,7 +13,7 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kBlockElements = 16;
+constexpr int64_t kBlockElements = kSquareSumTermElements;
 constexpr int64_t kTileBlocks = 8;
 constexpr int64_t kTileElements = kTileBlocks * kBlockElements;
 

@@ -14,7 +14,7 @@
 namespace zg::cuda {
 namespace {
 
-constexpr int kTermElements = 16;  // as the op says
+constexpr int kTermElements = kSquareSumTermElements;
 
 // Elements [begin, begin + 16), zeros behind the end.
 template <int kPack, typename T>
