@@ -6,6 +6,8 @@
 #   tools/bundle.sh -o /tmp/zerograph //models/gpt //tests/gpu:stages_gpu_test
 #   scp -r /tmp/zerograph host: && ssh host zerograph/gpt --device cuda --ranks 2 --zero 2
 #
+# The GPU benchmark against PyTorch goes along: tools/bench/gpu/compare_with_torch_gpu.py in DIR.
+#
 # A target is a Bazel label of a cc_binary or cc_test, or the path of a program. DIR (bundle/ by
 # default) then has a launcher script per target beside the programs with their data, the shared
 # libraries and Open MPI.
@@ -123,6 +125,16 @@ add_open_mpi() {
   fi
 }
 
+# Python alone: no program of ours.
+add_benchmark() {
+  local from
+  from=$(dirname "$0")/bench
+  mkdir -p "$out/tools/bench/gpu"
+  cp -L "$from"/*.py "$out/tools/bench/"
+  cp -L "$from"/gpu/*.py "$out/tools/bench/gpu/"
+}
+
 for target in "$@"; do add_program "$target"; done
+add_benchmark
 add_open_mpi
 du -sh "$out"

@@ -29,6 +29,9 @@ name=$(basename "$program")
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0 \
   "$work/moved/here/$name" --ranks 2 --zero 3 --steps 2 >"$work/out") || fail "it does not run: $(cat "$work/out")"
 grep -q "all_gather" "$work/out" || fail "the ranks did not talk"
+(cd "$work/elsewhere" && "$work/moved/here/tools/bench/gpu/compare_with_torch_gpu.py" --python "$work/none" >"$work/out") \
+  || fail "the benchmark does not run"
+grep -q "^SKIPPED" "$work/out" || fail "the benchmark: got $(cat "$work/out")"
 
 "$bundle_tool" -o "$work/none" "$work/no_such_program" 2>"$work/err" && fail "no program: not an error"
 grep -q "there is no program" "$work/err" || fail "no program: got $(cat "$work/err")"

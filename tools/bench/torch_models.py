@@ -1,8 +1,10 @@
 """The project's demo models written in PyTorch, with the parameter names our own models use.
 
-Not a program: tests/reference/make_reference.py and tools/bench/torch_peer.py import it.
+Not a program: tests/reference/make_reference.py, tools/bench/torch_peer.py and gpu/torch_gpu_peer.py import it.
 Shapes: B batch, T time (context), C channels, H heads, D = C/H, V vocabulary.
 """
+
+from typing import Type
 
 import torch
 from torch import Tensor, nn
@@ -58,6 +60,23 @@ class Attention(nn.Module):
         return split.transpose(1, 2).reshape(batch * self.heads, time, -1)
 
 
+class FusedAttention(nn.Module):
+    """The same function without a T x T matrix, for GPUs; needs PyTorch 2."""
+
+    def __init__(self, channels: int, heads: int, context: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(channels, 3 * channels)
+        self.projection = nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, time, channels = x.shape
+        split = self.qkv(x).view(batch, time, 3, self.heads, channels // self.heads)
+        q, k, v = split.permute(2, 0, 3, 1, 4)  # each (B, H, T, D)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.projection(mixed.transpose(1, 2).reshape(batch, time, channels))
+
+
 class Mlp(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -71,10 +90,10 @@ class Mlp(nn.Module):
 class Block(nn.Module):
     """Pre-LN transformer block."""
 
-    def __init__(self, channels: int, heads: int, context: int) -> None:
+    def __init__(self, channels: int, heads: int, context: int, attention: Type[nn.Module]) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(channels, eps=1e-5)
-        self.attention = Attention(channels, heads, context)
+        self.attention = attention(channels, heads, context)
         self.norm2 = nn.LayerNorm(channels, eps=1e-5)
         self.mlp = Mlp(channels)
 
@@ -84,13 +103,14 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """GPT-2 without dropout; the head is tied to the token embedding; the loss is the mean cross-entropy."""
+    """GPT-2 without dropout; the head is tied to the token embedding; the loss is the mean cross-entropy, in f32."""
 
-    def __init__(self, layers: int, heads: int, channels: int, context: int, vocabulary: int) -> None:
+    def __init__(self, layers: int, heads: int, channels: int, context: int, vocabulary: int,
+                 attention: Type[nn.Module] = Attention) -> None:
         super().__init__()
         self.token_embedding = nn.Embedding(vocabulary, channels)
         self.position_embedding = nn.Embedding(context, channels)
-        self.blocks = nn.ModuleList([Block(channels, heads, context) for _ in range(layers)])
+        self.blocks = nn.ModuleList([Block(channels, heads, context, attention) for _ in range(layers)])
         self.final_norm = nn.LayerNorm(channels, eps=1e-5)
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
@@ -99,4 +119,4 @@ class Gpt(nn.Module):
         for block in self.blocks:
             x = block(x)
         logits = F.linear(self.final_norm(x), self.token_embedding.weight)  # (B, T, V)
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())

@@ -1,0 +1,173 @@
+#include "tools/bench/gpu/kernel_cases.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "framework/base/check.h"
+#include "framework/ir/op_registry.h"
+#include "models/gpt/presets.h"
+
+namespace zg::bench {
+namespace {
+
+TensorType BF16(Shape shape) { return {DType::kBF16, std::move(shape)}; }
+TensorType F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
+TensorType I64(Shape shape) { return {DType::kI64, std::move(shape)}; }
+
+class CaseList {
+ public:
+  // Returns the case for changes, null after an error.
+  KernelCase* Add(int64_t times_per_step, const std::string& name, const std::string& op,
+                  std::vector<TensorType> inputs, Attributes attributes = {}) {
+    if (!status_.ok()) return nullptr;
+    StatusOr<KernelCase> made = MakeKernelCase(name, op, std::move(inputs), std::move(attributes));
+    status_ = made.status();
+    if (!status_.ok()) return nullptr;
+    made->times_per_step = times_per_step;
+    cases_.push_back(*std::move(made));
+    return &cases_.back();
+  }
+
+  StatusOr<std::vector<KernelCase>> Take() {
+    ZG_RETURN_IF_ERROR(status_);
+    return std::move(cases_);
+  }
+
+ private:
+  Status status_;
+  std::vector<KernelCase> cases_;
+};
+
+// B batch, T time, C channels, H heads, V vocabulary, L layers.
+struct Sizes {
+  int64_t B, T, C, H, V, L;
+};
+
+// A layer of inputs x outputs parameters, forward and backward.
+struct LinearLayer {
+  std::string name;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  bool has_bias = true;
+};
+
+void AddLinear(const Sizes& s, int64_t times_per_step, const LinearLayer& layer, CaseList* list) {
+  const TensorType x = BF16({s.B, s.T, layer.inputs});
+  const TensorType y = BF16({s.B, s.T, layer.outputs});
+  const TensorType weight = BF16({layer.outputs, layer.inputs});
+  std::vector<TensorType> forward = {x, weight};
+  if (layer.has_bias) forward.push_back(BF16({layer.outputs}));
+  list->Add(times_per_step, "linear " + layer.name, "linear", forward);
+  list->Add(times_per_step, "linear_grad_input " + layer.name, "linear_grad_input", {y, weight});
+  list->Add(times_per_step, "linear_grad_weight " + layer.name, "linear_grad_weight", {y, x});
+  if (!layer.has_bias) return;
+  list->Add(times_per_step, "linear_grad_bias " + layer.name, "linear_grad_bias", {y});
+}
+
+void AddBlocks(const Sizes& s, CaseList* list) {
+  const TensorType hidden = BF16({s.B, s.T, s.C});
+  const TensorType wide = BF16({s.B, s.T, 4 * s.C});
+  const TensorType qkv = BF16({s.B, s.T, 3 * s.C});
+  const TensorType vector = BF16({s.C});
+  const TensorType per_row = F32({s.B, s.T});
+  AddLinear(s, s.L, {"qkv", s.C, 3 * s.C}, list);
+  AddLinear(s, s.L, {"projection", s.C, s.C}, list);
+  AddLinear(s, s.L, {"expand", s.C, 4 * s.C}, list);
+  AddLinear(s, s.L, {"contract", 4 * s.C, s.C}, list);
+  const Attributes causal = {{"heads", s.H}, {"causal", true}};
+  list->Add(s.L, "attention", "attention", {qkv}, causal);
+  list->Add(s.L, "attention_grad", "attention_grad", {hidden, qkv, hidden, F32({s.B, s.H, s.T})},
+            causal);
+  list->Add(2 * s.L + 1, "layer_norm", "layer_norm", {hidden, vector, vector});
+  list->Add(2 * s.L + 1, "layer_norm_grad", "layer_norm_grad",
+            {hidden, hidden, vector, per_row, per_row});
+  list->Add(s.L, "gelu", "gelu", {wide});
+  list->Add(s.L, "gelu_grad", "gelu_grad", {wide, wide});
+  // To and from the residual stream, forward and backward.
+  list->Add(4 * s.L, "add residual", "add", {hidden, hidden});
+}
+
+void AddEnds(const Sizes& s, CaseList* list) {
+  const TensorType table = BF16({s.V, s.C});
+  const TensorType hidden = BF16({s.B, s.T, s.C});
+  const TensorType logits = BF16({s.B, s.T, s.V});
+  const TensorType ids = I64({s.B, s.T});
+  const Attributes divisor = {{"divisor", static_cast<double>(s.B * s.T)}};
+  if (KernelCase* added = list->Add(1, "embedding", "embedding", {table, ids})) {
+    added->max_id = s.V;
+    added->moved_bytes = ids.bytes() + 2 * hidden.bytes();
+  }
+  if (KernelCase* added =
+          list->Add(1, "embedding_grad", "embedding_grad", {hidden, ids}, {{"rows", s.V}})) {
+    added->max_id = s.V;
+  }
+  list->Add(1, "add tied gradients", "add", {table, table});
+  list->Add(1, "add_broadcast positions", "add_broadcast", {hidden, BF16({s.T, s.C})});
+  list->Add(1, "sum_leading positions", "sum_leading", {hidden},
+            {{"shape", std::vector<int64_t>{s.T, s.C}}});
+  AddLinear(s, 1, {"head", s.C, s.V, /*has_bias=*/false}, list);
+  if (KernelCase* added =
+          list->Add(1, "softmax_cross_entropy", "softmax_cross_entropy", {logits, ids}, divisor)) {
+    added->max_id = s.V;
+  }
+  if (KernelCase* added = list->Add(1, "softmax_cross_entropy_grad", "softmax_cross_entropy_grad",
+                                    {F32({}), logits, ids, F32({s.B, s.T})}, divisor)) {
+    added->max_id = s.V;
+  }
+}
+
+// As if all parameters were one bucket.
+void AddUpdate(int64_t num_parameters, CaseList* list) {
+  const TensorType state = F32({num_parameters});
+  const TensorType gradient = BF16({num_parameters});
+  list->Add(1, "adam_update", "adam_update", {state, gradient, state, state},
+            {{"lr", 1e-3},
+             {"beta1", 0.9},
+             {"beta2", 0.99},
+             {"epsilon", 1e-8},
+             {"weight_decay", 0.1},
+             {"decoupled", true}});
+  list->Add(1, "cast parameters", "cast", {state}, {{"dtype", std::string("bf16")}});
+  list->Add(0, "square_sum gradients", "square_sum", {gradient});
+}
+
+}  // namespace
+
+StatusOr<KernelCase> MakeKernelCase(const std::string& name, const std::string& op,
+                                    std::vector<TensorType> inputs, Attributes attributes) {
+  KernelCase made;
+  made.name = name;
+  OpCall& call = made.spec.call;
+  call.op = OpRegistry::Global().Find(op);
+  ZG_CHECK(call.op != nullptr, "there is no op {}", op);
+  call.inputs = std::move(inputs);
+  call.attributes = std::move(attributes);
+  for (const AttributeDef& attribute : call.op->attributes) {
+    if (!call.attributes.Has(attribute.name)) {
+      call.attributes.Set(attribute.name, attribute.example);
+    }
+  }
+  ZG_ASSIGN_OR_RETURN(made.spec.outputs, call.op->infer_shape(call));
+  for (const TensorType& type : call.inputs) made.moved_bytes += type.bytes();
+  for (const TensorType& type : made.spec.outputs) made.moved_bytes += type.bytes();
+  if (call.op->flops != nullptr) made.flops = call.op->flops(call);
+  return made;
+}
+
+StatusOr<std::vector<KernelCase>> GptKernelCases(const models::GptConfig& config, int64_t batch) {
+  const Sizes sizes = {batch,        config.context,    config.channels,
+                       config.heads, config.vocabulary, config.layers};
+  CaseList list;
+  AddBlocks(sizes, &list);
+  AddEnds(sizes, &list);
+  AddUpdate(models::NumGptParameters(config), &list);
+  return list.Take();
+}
+
+StatusOr<KernelCase> SquareProduct(int64_t size) {
+  const TensorType matrix = BF16({size, size});
+  return MakeKernelCase(fmt::format("linear {0} x {0} x {0}", size), "linear", {matrix, matrix});
+}
+
+}  // namespace zg::bench
