@@ -293,6 +293,11 @@ TEST_F(CheckpointSaveTest, NeedsHardlyAnyMemoryBeyondTheArena) {
 
 TEST_F(CheckpointSaveTest, MemoryForACopyIsAllocatedOnce) {
   constexpr int64_t kMegabyte = 1000 * 1000;
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr int64_t kLittle = 32 * kMegabyte;  // it keeps what is freed for a while
+#else
+  constexpr int64_t kLittle = 4 * kMegabyte;
+#endif
   SmallTrainerConfig config;
   config.hidden = 800 * 1000;  // 48 MB of parameters, and as much of momentum
   const Status status = OnSmallTrainer(config, [&](zero::Trainer& trainer) -> Status {
@@ -308,8 +313,8 @@ TEST_F(CheckpointSaveTest, MemoryForACopyIsAllocatedOnce) {
       ZG_ASSIGN_OR_RETURN(const ProcessMemory during, ReadProcessMemory());
       ZG_RETURN_IF_ERROR(trainer.FinishSaving());
       ZG_ASSIGN_OR_RETURN(const ProcessMemory after, ReadProcessMemory());
-      EXPECT_LT(during.resident_bytes - before.resident_bytes, 4 * kMegabyte);
-      EXPECT_LT(after.resident_bytes - before.resident_bytes, 4 * kMegabyte);
+      EXPECT_LT(during.resident_bytes - before.resident_bytes, kLittle);
+      EXPECT_LT(after.resident_bytes - before.resident_bytes, kLittle);
     }
     EXPECT_EQ(trainer.reserved_for_saving_bytes(), reserved);
     return Status::Ok();
