@@ -35,6 +35,12 @@ expect() { # CODE TEXT ARG...: of a job without restarts
   local code=$1 text=$2 got=0
   shift 2
   run --ranks 2 --max-restarts 0 -- "$job_program" "$@" || got=$?
+  # mpirun 4.1 sometimes mangles its own message about an abort; then nobody knows the rank.
+  for _ in 1 2; do
+    grep -q ORTE_ERROR_LOG "$err" || break
+    got=0
+    run --ranks 2 --max-restarts 0 -- "$job_program" "$@" || got=$?
+  done
   ((got == code)) || fail "$*: exit code $got, expected $code"
   says "launch: $text"
   says "no restarts are allowed"
