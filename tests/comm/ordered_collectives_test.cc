@@ -77,7 +77,7 @@ constexpr int64_t kBytes = 64 << 10;
 constexpr ArenaOperand kInput = {0, 0};
 constexpr ArenaOperand kOutput = {40 << 10, 0};
 
-// Finite values of many magnitudes, whatever the dtype.
+// Values of many magnitudes, whatever the dtype, whose sums are finite.
 void FillArena(DType dtype, int rank, int64_t bytes, std::byte* arena) {
   uint32_t state = 12345u + 977u * static_cast<uint32_t>(rank);
   const auto random = [&] { return state = state * 1664525u + 1013904223u; };
@@ -90,7 +90,10 @@ void FillArena(DType dtype, int rank, int64_t bytes, std::byte* arena) {
     }
   };
   if (dtype == DType::kI64) {
-    for (int64_t i = 0; i < bytes; ++i) arena[i] = static_cast<std::byte>(random() >> 24);
+    // Small enough for their sums.
+    for (int64_t i = 0; i < bytes / 8; ++i) {
+      reinterpret_cast<int64_t*>(arena)[i] = (int64_t{random()} << 24) - (int64_t{1} << 55);
+    }
   } else {
     WithFloatType(dtype, fill);
   }
