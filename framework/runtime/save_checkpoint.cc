@@ -71,7 +71,8 @@ CheckpointSave::~CheckpointSave() {
 Status CheckpointSave::Run() {
   Status status = LayOut();
   while (!has_ended()) {
-    if (status.ok()) status = (this->*kPhases[phase_].work)();
+    const Phase& phase = kPhases[phase_];
+    if (status.ok()) status = (this->*phase.work)();
     ZG_RETURN_IF_ERROR(Meet(/*is_done=*/true, status).status());
   }
   return Status::Ok();
