@@ -61,6 +61,10 @@ struct Range {
   }
 };
 
+bool IsReduction(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
+}
+
 }  // namespace
 
 CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
@@ -111,7 +115,11 @@ Status CallMismatch(int rank, const CallRecord& call, int other_rank, const Call
 }
 
 Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, int num_ranks,
-                     int64_t arena_bytes) {
+                     const std::byte* arena, int64_t arena_bytes) {
+  if (arena == nullptr) {
+    return FailedPrecondition("{} '{}' on rank {}: there is no arena; call AllocateArena first",
+                              call.operation, call.name, rank);
+  }
   const auto error = [&](const std::string& what) {
     return InvalidArgument("{} '{}' on rank {}: {}", call.operation, call.name, rank, what);
   };
@@ -119,8 +127,7 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
   if (call.count < 0 || call.count > (int64_t{1} << 48)) {
     return error(fmt::format("bad count {}", call.count));
   }
-  const bool is_reduction =
-      kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
+  const bool is_reduction = IsReduction(kind);
   const bool same_types = call.types.terms == call.types.sum;
   if (const std::string problem = is_reduction ? TypeProblem(call) : ""; !problem.empty()) {
     return error(problem);
@@ -168,6 +175,11 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
         in_place ? ", and an accumulating call cannot be in place" : " but is not in place"));
   }
   return Status::Ok();
+}
+
+int64_t BytesSent(CollectiveKind kind, const CollectiveCall& call, int num_ranks) {
+  return IsReduction(kind) ? BytesSent(kind, call.count, call.types, num_ranks)
+                           : BytesSent(kind, call.count * num_ranks, 1, num_ranks);
 }
 
 }  // namespace zg

@@ -2,6 +2,7 @@
 // before they touch any data (CallRecord travels), and each checks its own operands.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -45,8 +46,12 @@ std::string DescribeInFull(const CallRecord& record);
 // The error when two ranks' calls have different hashes.
 Status CallMismatch(int rank, const CallRecord& call, int other_rank, const CallRecord& other);
 
-// Whether the operands of this rank lie in the arena and overlap only where that is allowed.
+// Whether the rank has an arena (null: none yet), its operands lie in it, and they overlap only
+// where that is allowed.
 Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, int num_ranks,
-                     int64_t arena_bytes);
+                     const std::byte* arena, int64_t arena_bytes);
+
+// What a rank sends in this call, as communicator.h says.
+int64_t BytesSent(CollectiveKind kind, const CollectiveCall& call, int num_ranks);
 
 }  // namespace zg

@@ -127,15 +127,8 @@ class HostStagedCommunicator : public Communicator {
   };
 
   Status Start(CollectiveKind kind, const CollectiveCall& call) {
-    if (arena_ == nullptr) {
-      return FailedPrecondition("{} '{}' on rank {}: there is no arena; call AllocateArena first",
-                                call.operation, call.name, rank());
-    }
-    ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank(), size(), arena_bytes_));
-    const bool is_reduction =
-        kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-    CountTraffic(kind, is_reduction ? BytesSent(kind, call.count, call.types, size())
-                                    : BytesSent(kind, call.count * size(), 1, size()));
+    ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank(), size(), arena_.get(), arena_bytes_));
+    CountTraffic(kind, BytesSent(kind, call, size()));
     return Status::Ok();
   }
 

@@ -45,15 +45,8 @@ std::byte* PeerMemoryCollectives::Own(ArenaOperand operand) const {
 }
 
 Status PeerMemoryCollectives::Start(CollectiveKind kind, const CollectiveCall& call) {
-  if (own_arena_ == nullptr) {
-    return FailedPrecondition("{} '{}' on rank {}: there is no arena; call AllocateArena first",
-                              call.operation, call.name, rank_);
-  }
-  ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank_, num_ranks_, arena_bytes_));
-  const bool is_reduction =
-      kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
-  CountTraffic(kind, is_reduction ? BytesSent(kind, call.count, call.types, num_ranks_)
-                                  : BytesSent(kind, call.count * num_ranks_, 1, num_ranks_));
+  ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank_, num_ranks_, own_arena_, arena_bytes_));
+  CountTraffic(kind, BytesSent(kind, call, num_ranks_));
   return rendezvous_.Enter(call);
 }
 
