@@ -1,5 +1,6 @@
 #include "tests/zero/expect_run.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,6 +35,19 @@ void ExpectPlanIsMeasured(const RunResult& result, int steps) {
         << CollectiveName(static_cast<CollectiveKind>(i));
     EXPECT_EQ(expected.bytes * steps, result.measured_traffic[i].bytes)
         << CollectiveName(static_cast<CollectiveKind>(i));
+  }
+}
+
+void ExpectSameRuns(const RunResult& expected, RunConfig config, const std::vector<int>& ranks) {
+  for (int num_ranks : ranks) {
+    for (int stage : {0, 1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("{} ranks, stage {}", num_ranks, stage));
+      config.ranks = num_ranks;
+      config.stage = stage;
+      const RunResult result = TrainOrDie(config);
+      ExpectSameBits(expected, result);
+      ExpectPlanIsMeasured(result, config.steps);
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // What tests of training expect of runs, as GoogleTest expectations.
 #pragma once
 
+#include <vector>
+
 #include "tests/zero/training.h"
 
 namespace zg::testing {
@@ -11,5 +13,8 @@ void ExpectSameBits(const RunResult& a, const RunResult& b);  // losses, norms, 
 
 // Every category of memory, the peak, and every collective's count and bytes.
 void ExpectPlanIsMeasured(const RunResult& result, int steps);
+
+// Both, of runs at every stage on each of these numbers of ranks.
+void ExpectSameRuns(const RunResult& expected, RunConfig config, const std::vector<int>& ranks);
 
 }  // namespace zg::testing
