@@ -13,7 +13,8 @@
 
 namespace zg::cuda {
 
-inline constexpr int kSide = 16;  // threads of a block in each direction
+// Threads of a block in each direction; those of equal y are half a warp.
+inline constexpr int kSide = 16;
 
 // kTile positions and kSize >= head_size channels, in a head of (batch, head).
 template <int kTile, int kSize>
@@ -95,23 +96,6 @@ __device__ inline void AddWeightedRows(
   }
 }
 
-// The sum or maximum over the 16 threads of equal y, half a warp.
-__device__ inline float SideSum(float value) {
-#pragma unroll
-  for (int distance = kSide / 2; distance > 0; distance /= 2) {
-    value += __shfl_xor_sync(kAllLanes, value, distance);
-  }
-  return value;
-}
-__device__ inline float SideMax(float value) {
-#pragma unroll
-  for (int distance = kSide / 2; distance > 0; distance /= 2) {
-    const float other = __shfl_xor_sync(kAllLanes, value, distance);
-    value = value > other ? value : other;
-  }
-  return value;
-}
-
 // Writes rows [begin, begin + kTile) of a gradient or an output.
 template <int kTile, int kSize, typename T>
 __device__ inline void StoreTile(
@@ -173,7 +157,7 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
         largest = largest > scores[i][j] ? largest : scores[i][j];
       }
       // The first tile has a key for every query, so the maximum is finite from then on.
-      largest = SideMax(largest);
+      largest = WarpMax<kSide>(largest);
       const float maximum = maxima[i] > largest ? maxima[i] : largest;
       const float factor = Exp(maxima[i] - maximum);
       float sum = 0.0f;
@@ -184,7 +168,7 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
         weights[row * Geometry::kScoreStride + threadIdx.x + j * kSide] = weight;
       }
       maxima[i] = maximum;
-      sums[i] = sums[i] * factor + SideSum(sum);
+      sums[i] = sums[i] * factor + WarpSum<kSide>(sum);
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) out[i][j] *= factor;
     }

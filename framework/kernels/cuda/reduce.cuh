@@ -7,19 +7,21 @@ namespace zg::cuda {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-// Every lane gets the sum of all: butterflies add the same two numbers on both sides.
-template <typename T>
+// Every lane gets the sum of the kLanes side by side that it belongs to: butterflies add the same
+// two numbers on both sides.
+template <int kLanes = kWarp, typename T>
 __device__ inline T WarpSum(T value) {
 #pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
     value += __shfl_xor_sync(kAllLanes, value, distance);
   }
   return value;
 }
 
+template <int kLanes = kWarp>
 __device__ inline float WarpMax(float value) {
 #pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
     const float other = __shfl_xor_sync(kAllLanes, value, distance);
     value = value > other ? value : other;
   }
