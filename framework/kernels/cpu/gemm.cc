@@ -1,6 +1,9 @@
 #include "framework/kernels/cpu/gemm.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <type_traits>
 
 #include "framework/kernels/cpu/convert.h"
@@ -19,12 +22,14 @@ constexpr int64_t kMaxBlockColumns = 1536;
 constexpr int64_t kMaxBlockDepth = 384;
 // A product of so few k is bound by the writing of C, which should go along its rows.
 constexpr int64_t kShortDepth = 64;
+// So large a C leaves the caches before it is read: writing it past them saves fetching it first.
+constexpr int64_t kStreamedBytes = int64_t{4} << 20;
 // A 16-bit C is summed in f32, for all rows of a block of columns, before it is rounded.
 constexpr int64_t kMaxHalfBlockColumns = 384;
 
 constexpr int64_t kFewRows = kMaxPanelWidth;
 constexpr int64_t kFewRowsDepth = 48;
-constexpr int64_t kFewRowsTransposedDepth = 2560;
+constexpr int64_t kFewRowsTransposedDepth = 512;
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundUp(int64_t value, int64_t unit) { return CeilDiv(value, unit) * unit; }
@@ -45,19 +50,26 @@ struct PanelProduct {
   GemmTile tile;        // as for the first rows
 };
 
+bool IsWholeLines(const float* c, int64_t stride) {
+  return reinterpret_cast<uintptr_t>(c) % (kFloatsPerLine * sizeof(float)) == 0 &&
+         stride % kFloatsPerLine == 0;
+}
+
 void Multiply(const PanelProduct& product) {
   GemmTile tile = product.tile;
   for (int64_t i = 0; i < product.rows; i += kTileRows) {
     const int64_t rows = std::min(kTileRows, product.rows - i);
     tile.a = product.pieces + i * tile.depth;
     tile.c = product.tile.c + i * tile.c_stride;
-    tile.next_c = i + rows < product.rows ? tile.c + rows * tile.c_stride : product.next_c;
+    if (!tile.streams) {
+      tile.next_c = i + rows < product.rows ? tile.c + rows * tile.c_stride : product.next_c;
+    }
     if (product.is_of_pairs) {
       ComputePairTile(tile, rows, product.width);
     } else {
       ComputeTile(ALayout::kColumns, tile, rows, product.width);
     }
-    tile.next_b += rows * tile.next_b_lines * kFloatsPerLine;
+    if (tile.next_b != nullptr) tile.next_b += rows * tile.next_b_lines * kFloatsPerLine;
   }
 }
 
@@ -81,12 +93,8 @@ Gemm::Gemm(const GemmSizes& sizes)
 int64_t Gemm::workspace_bytes() const {
   int64_t elements = kMaxPanelWidth;
   if (!is_f32()) elements += sizes_.m * block_n_;
-  if (sizes_.m > kFewRows || !is_f32() || !sizes_.transpose_b) {
-    const int64_t steps = Steps(block_k_);
-    elements += RoundUp(block_n_ * steps, kFloatsPerLine) + block_m_ * steps;
-  } else {
-    elements += (block_k_ + RoundUp(sizes_.n, kTileRows)) * kMaxPanelWidth;
-  }
+  const int64_t steps = Steps(block_k_);
+  elements += RoundUp(block_n_ * steps, kFloatsPerLine) + block_m_ * steps;
   return elements * static_cast<int64_t>(sizeof(float));
 }
 
@@ -97,8 +105,6 @@ void Gemm::Run(GemmOperand a, GemmOperand b, const void* bias, void* c, int64_t 
     WithFloatType(sizes_.dtype, [&](auto zero) {
       RunBlocks<decltype(zero)>(operands, static_cast<float*>(workspace));
     });
-  } else if (sizes_.transpose_b) {
-    RunFewRowsTransposed(operands, static_cast<float*>(workspace));
   } else {
     RunFewRows(operands, static_cast<float*>(workspace));
   }
@@ -149,6 +155,9 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   float* const half_sums = start + kMaxPanelWidth;
   float* const panels = half_sums + (is_f32() ? 0 : sizes_.m * block_n_);
   float* const pieces = panels + RoundUp(block_n_ * Steps(block_k_), kFloatsPerLine);
+  const bool streams = is_f32() && sizes_.k <= block_k_ &&
+                       sizes_.m * sizes_.n * int64_t{sizeof(float)} >= kStreamedBytes &&
+                       IsWholeLines(static_cast<float*>(operands.c), operands.c_stride);
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
     const int64_t columns = std::min(block_n_, sizes_.n - column);
     float* const c = is_f32() ? static_cast<float*>(operands.c) + column : half_sums;
@@ -176,6 +185,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
           tile.depth = steps;
           tile.columns = std::min(product.width, columns - j);
           tile.continues = k > 0;
+          tile.streams = streams && tile.columns == product.width;
           if (bias != nullptr && k == 0) {
             for (int64_t i = 0; i < tile.columns; ++i) start[i] = ToF32(bias[column + j + i]);
             tile.start = start;
@@ -195,6 +205,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
                     rounded + offset * SizeOf(sizes_.dtype), columns);
     }
   }
+  if (streams) hwy::FlushStream();  // for readers in other threads and processes
 }
 
 void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
@@ -203,8 +214,8 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
   float* const c = static_cast<float*>(operands.c);
   const int64_t b_stride = operands.b.stride;
   float* const start = workspace;
-  float* const last_panel = start + kMaxPanelWidth;
-  float* const pieces = last_panel + RoundUp(block_n_ * block_k_, kFloatsPerLine);
+  float* const panel = start + kMaxPanelWidth;
+  float* const pieces = panel + RoundUp(block_n_ * block_k_, kFloatsPerLine);
   for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
     const int64_t depth = std::min(block_k_, sizes_.k - k);
     PanelProduct product;
@@ -218,72 +229,30 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
       GemmTile& tile = product.tile;
       tile = {};
       tile.a_stride = kTileRows;
-      tile.b = b + k * b_stride + j;
-      tile.b_stride = b_stride;
+      tile.b = panel;
+      tile.b_stride = product.width;
       tile.c = c + j;
       tile.c_stride = operands.c_stride;
       tile.depth = depth;
       tile.columns = std::min(product.width, sizes_.n - j);
       tile.continues = k > 0;
-      if (tile.columns < product.width) {  // its rows are too short to be read as they are
-        PackPanels(tile.b, b_stride, depth, tile.columns, last_panel);
-        tile.b = last_panel;
-        tile.b_stride = product.width;
+      if (sizes_.transpose_b) {
+        PackTransposedPanels(b + j * b_stride + k, b_stride, depth, tile.columns, panel);
+      } else if (tile.columns < product.width) {  // its rows are too short to be read as they are
+        PackPanels(b + k * b_stride + j, b_stride, depth, tile.columns, panel);
+      } else {
+        tile.b = b + k * b_stride + j;
+        tile.b_stride = b_stride;
+        tile.next_b = next_b;
+        tile.next_b_lines = CeilDiv(product.width * depth, kFloatsPerLine * sizes_.m);
       }
       if (bias != nullptr && k == 0) {
         std::copy_n(bias + j, tile.columns, start);
         tile.start = start;
       }
-      tile.next_b = next_b;
-      tile.next_b_lines = CeilDiv(product.width * depth, kFloatsPerLine * sizes_.m);
       product.next_c = tile.c + product.width;
       Multiply(product);
       next_b += product.width * depth;
-    }
-  }
-}
-
-void Gemm::RunFewRowsTransposed(const Operands& operands, float* workspace) const {
-  const float* const a = static_cast<const float*>(operands.a.data);
-  const float* const b = static_cast<const float*>(operands.b.data);
-  const float* const bias = static_cast<const float*>(operands.bias);
-  float* const c = static_cast<float*>(operands.c);
-  const int64_t a_stride = operands.a.stride;
-  const int64_t b_stride = operands.b.stride;
-  const int64_t width = PanelWidth(sizes_.m);
-  float* const panel = workspace;  // A transposed
-  float* const product = panel + kMaxPanelWidth * block_k_;
-  for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
-    const int64_t depth = std::min(block_k_, sizes_.k - k);
-    if (sizes_.transpose_a) {
-      PackPanels(a + k * a_stride, a_stride, depth, sizes_.m, panel);
-    } else {
-      PackTransposedPanels(a + k, a_stride, depth, sizes_.m, panel);
-    }
-    GemmTile tile;
-    tile.a_stride = b_stride;
-    tile.b = panel;
-    tile.b_stride = width;
-    tile.c_stride = width;
-    tile.depth = depth;
-    tile.columns = width;
-    tile.continues = true;
-    for (int64_t column = 0; column < sizes_.n; column += kTileRows) {
-      const int64_t columns = std::min(kTileRows, sizes_.n - column);
-      tile.a = b + column * b_stride + k;
-      tile.c = product + column * width;
-      if (k == 0) {
-        for (int64_t j = 0; j < columns; ++j) {
-          const float start = bias != nullptr ? bias[column + j] : 0.0f;
-          std::fill_n(tile.c + j * width, width, start);
-        }
-      }
-      ComputeTile(ALayout::kRows, tile, columns, width);
-      if (k + depth < sizes_.k) continue;
-      for (int64_t i = 0; i < sizes_.m; ++i) {
-        float* const row = c + i * operands.c_stride + column;
-        for (int64_t j = 0; j < columns; ++j) row[j] = tile.c[j * width + i];
-      }
     }
   }
 }

@@ -58,10 +58,9 @@ class Gemm {
   template <typename T>
   void RunBlocks(const Operands& operands, float* workspace) const;
   // With few rows in f32, every element of B is used a few times only, and its way from memory
-  // decides. B stored by rows is read where it lies, a few rows at a time;
+  // decides: B stored by rows is read where it lies, a few rows at a time, and B stored by columns
+  // packed panel by panel, each used while it is near.
   void RunFewRows(const Operands& operands, float* workspace) const;
-  // B stored by columns likewise, in the product (n x k) (k x m), which is C transposed.
-  void RunFewRowsTransposed(const Operands& operands, float* workspace) const;
 
   template <typename T>
   void PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int64_t depth,

@@ -62,12 +62,11 @@ HWY_INLINE void Block(const GemmTile& tile) {
     if (kLayout == ALayout::kRows || i == 0) a[i] = tile.a + i * tile.a_stride;
   }
   const float* HWY_RESTRICT b = tile.b;
-  const float* const next_c = tile.next_c != nullptr ? tile.next_c : tile.c;
   const float* next_b = tile.next_b != nullptr ? tile.next_b : tile.b;
   int64_t k = 0;
   for (int section = 0; section < kRows; ++section) {
-    for (int64_t j = 0; j < kWidth; j += kFloatsPerLine) {
-      hwy::Prefetch(next_c + section * tile.c_stride + j);
+    for (int64_t j = 0; tile.next_c != nullptr && j < kWidth; j += kFloatsPerLine) {
+      hwy::Prefetch(tile.next_c + section * tile.c_stride + j);
     }
     for (int64_t line = 0; line < tile.next_b_lines; ++line) {
       hwy::Prefetch(next_b);
@@ -95,7 +94,12 @@ HWY_INLINE void Block(const GemmTile& tile) {
 
   for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) {
-      hn::StoreU(sums[i][v], floats, c + i * c_stride + v * kLanesPerVector);
+      float* const to = c + i * c_stride + v * kLanesPerVector;
+      if (tile.streams) {
+        hn::Stream(sums[i][v], floats, to);
+      } else {
+        hn::StoreU(sums[i][v], floats, to);
+      }
     }
   }
   if (!whole) {

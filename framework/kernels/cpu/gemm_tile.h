@@ -31,6 +31,8 @@ struct GemmTile {
   int64_t columns = 0;           // of c that are written, at most the tile's width
   const float* start = nullptr;  // as many values as the tile is wide, where the chains start, or
   bool continues = false;        // they start at c's values; else at zero
+  // c, a whole tile whose rows are whole cache lines, is written past the caches.
+  bool streams = false;
   // What comes next, if not null, is fetched meanwhile, a little at a time: a tile of C, and for
   // each row of this tile `next_b_lines` cache lines of B.
   const float* next_c = nullptr;
