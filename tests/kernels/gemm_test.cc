@@ -146,5 +146,33 @@ TEST_P(GemmTest, ColumnsDoNotDependOnTheSizes) {
   }
 }
 
+// A product of few k whose C is larger than the caches, with a last panel that is not whole, into
+// rows that begin on cache lines and into rows that do not.
+TEST(GemmPlacementTest, LargeResultsDoNotDependOnWhereTheyAreWritten) {
+  const GemmSizes sizes = {.m = 1100, .n = 1000, .k = 20, .transpose_a = true};
+  const int64_t c_stride = 1008;
+  const std::vector<float> a = Random(sizes.m * sizes.k, 1);
+  const std::vector<float> b = Random(sizes.n * sizes.k, 2);
+  const Gemm gemm(sizes);
+  GuardedBuffer workspace(gemm.workspace_bytes());
+  const auto multiply = [&](int64_t misalignment) {
+    GuardedBuffer c(sizes.m * c_stride * int64_t{sizeof(float)}, misalignment);
+    c.FillWithNaN();
+    gemm.Run({a.data(), sizes.m}, {b.data(), sizes.n}, nullptr, c.data(), c_stride,
+             workspace.data());
+    EXPECT_TRUE(c.IntactBehindTheEnd());
+    const float* const values = static_cast<float*>(c.data());
+    return std::vector<float>(values, values + sizes.m * c_stride);
+  };
+  const std::vector<float> aligned = multiply(0);
+  const std::vector<float> misaligned = multiply(sizeof(float));
+  for (int64_t i = 0; i < sizes.m; ++i) {
+    const float* const row = &aligned[i * c_stride];
+    ASSERT_EQ(std::memcmp(row, &misaligned[i * c_stride], sizes.n * sizeof(float)), 0) << i;
+    ASSERT_TRUE(std::isfinite(row[0]) && std::isfinite(row[sizes.n - 1])) << i;
+    ASSERT_TRUE(std::isnan(row[sizes.n])) << "written between the rows of C";
+  }
+}
+
 }  // namespace
 }  // namespace zg::testing

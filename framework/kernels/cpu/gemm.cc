@@ -22,7 +22,8 @@ constexpr int64_t kMaxBlockColumns = 1536;
 constexpr int64_t kMaxBlockDepth = 384;
 // A product of so few k is bound by the writing of C, which should go along its rows.
 constexpr int64_t kShortDepth = 64;
-// So large a C leaves the caches before it is read: writing it past them saves fetching it first.
+// So large a C would leave the caches before it is read: it is written past them, which saves
+// fetching it first.
 constexpr int64_t kStreamedBytes = int64_t{4} << 20;
 // A 16-bit C is summed in f32, for all rows of a block of columns, before it is rounded.
 constexpr int64_t kMaxHalfBlockColumns = 384;
@@ -155,7 +156,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   float* const half_sums = start + kMaxPanelWidth;
   float* const panels = half_sums + (is_f32() ? 0 : sizes_.m * block_n_);
   float* const pieces = panels + RoundUp(block_n_ * Steps(block_k_), kFloatsPerLine);
-  const bool streams = is_f32() && sizes_.k <= block_k_ &&
+  const bool streams = is_f32() && sizes_.k <= kShortDepth &&
                        sizes_.m * sizes_.n * int64_t{sizeof(float)} >= kStreamedBytes &&
                        IsWholeLines(static_cast<float*>(operands.c), operands.c_stride);
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
