@@ -256,7 +256,13 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor
     PrintError(messages.Filter(ranks->Finish(RankOutput::kErrors)));
   }
   PrintError(messages.Finish());
-  return MpirunEnd{end.code, end.was_stopped, messages.first_end(), messages.lost_host()};
+  MpirunEnd result{end.code, end.was_stopped, messages.first_end(), messages.lost_host()};
+  // mpirun 4.1 sometimes loses its box about an abort, but the rank had spoken before.
+  const bool is_unexplained = end.code != 0 && !result.first_end && result.lost_host.empty();
+  if (is_unexplained && ranks != nullptr && ranks->first_rank_with_error()) {
+    result.first_end = RankEnd{*ranks->first_rank_with_error(), "", kEndedTheJob};
+  }
+  return result;
 }
 
 StatusOr<int> RunSupervised(std::string_view context,

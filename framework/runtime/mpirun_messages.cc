@@ -53,7 +53,7 @@ std::optional<RankEnd> ParseRankEnd(const std::string& box) {
     return RankEnd{std::stoi(rank), host, how};
   };
   if (Has(box, "MPI_ABORT was invoked")) {
-    return rank_end(NumberAfter(box, "invoked on rank "), "", "ended the job with an error");
+    return rank_end(NumberAfter(box, "invoked on rank "), "", kEndedTheJob);
   }
   if (Has(box, "exited with non-zero status")) {
     const size_t name = box.find("Process name: [[");

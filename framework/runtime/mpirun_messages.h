@@ -17,6 +17,8 @@ struct RankEnd {
   std::string how;   // "was ended by signal 9 (Killed)", "ended with exit code 3", ...
 };
 
+inline constexpr char kEndedTheJob[] = "ended the job with an error";
+
 class MpirunMessages {
  public:
   // The next bytes in, what to show out. Holds back only what may be part of a box.

@@ -1,5 +1,7 @@
 #include "framework/runtime/rank_output.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <utility>
 
@@ -40,14 +42,15 @@ std::string RankOutput::Filter(Stream stream, std::string_view bytes) {
     state.raw += bytes.substr(0, end);
     if (end == std::string_view::npos) break;
     bytes.remove_prefix(end + 1);
-    shown += TakeRawLine(state, std::exchange(state.raw, ""));
+    shown += TakeRawLine(stream, std::exchange(state.raw, ""));
   }
   return shown;
 }
 
 // mpirun begins every line with the tag of the rank that wrote it, and again when a rank's next
 // piece comes in the middle of a line, perhaps of another rank's.
-std::string RankOutput::TakeRawLine(StreamState& state, std::string_view line) {
+std::string RankOutput::TakeRawLine(Stream stream, std::string_view line) {
+  StreamState& state = streams_[stream];
   int owner = kMpirun;
   while (true) {
     const Tag tag = FindTag(line);
@@ -56,11 +59,15 @@ std::string RankOutput::TakeRawLine(StreamState& state, std::string_view line) {
     line.remove_prefix(tag.end);
     owner = tag.rank;
   }
-  return EndLine(owner, std::exchange(state.by_rank[owner], ""));
+  return EndLine(stream, owner, std::exchange(state.by_rank[owner], ""));
 }
 
-std::string RankOutput::EndLine(int owner, std::string line) {
+std::string RankOutput::EndLine(Stream stream, int owner, std::string line) {
   if (owner != kMpirun) {
+    if (stream == kErrors && !first_rank_with_error_ &&
+        line.rfind(fmt::format("rank {}: ", owner), 0) == 0) {
+      first_rank_with_error_ = owner;
+    }
     std::deque<std::string>& lines = last_lines_[owner];
     lines.push_back(line);
     if (lines.size() > kMaxLines) lines.pop_front();
@@ -71,9 +78,9 @@ std::string RankOutput::EndLine(int owner, std::string line) {
 std::string RankOutput::Finish(Stream stream) {
   StreamState& state = streams_[stream];
   std::string shown;
-  if (!state.raw.empty()) shown += TakeRawLine(state, std::exchange(state.raw, ""));
+  if (!state.raw.empty()) shown += TakeRawLine(stream, std::exchange(state.raw, ""));
   for (auto& [owner, line] : state.by_rank) {
-    if (!line.empty()) shown += EndLine(owner, std::exchange(line, ""));
+    if (!line.empty()) shown += EndLine(stream, owner, std::exchange(line, ""));
   }
   return shown;
 }

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ class RankOutput {
   // Of both streams, the oldest first.
   std::vector<std::string> LastLines(int rank) const;
 
+  // The first rank that wrote an error as a rank that ends its job does: "rank 1: ..." by rank 1.
+  const std::optional<int>& first_rank_with_error() const { return first_rank_with_error_; }
+
  private:
   static constexpr int kMpirun = -1;  // the owner of text without a tag
   static constexpr size_t kMaxLines = 10;
@@ -33,11 +37,12 @@ class RankOutput {
     std::map<int, std::string> by_rank;  // the beginning of each rank's line
   };
 
-  std::string TakeRawLine(StreamState& state, std::string_view line);
-  std::string EndLine(int owner, std::string line);
+  std::string TakeRawLine(Stream stream, std::string_view line);
+  std::string EndLine(Stream stream, int owner, std::string line);
 
   StreamState streams_[2];
   std::map<int, std::deque<std::string>> last_lines_;
+  std::optional<int> first_rank_with_error_;
 };
 
 }  // namespace zg

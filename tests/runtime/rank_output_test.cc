@@ -58,5 +58,15 @@ TEST(RankOutput, KeepsTheLastLinesOfEachRank) {
   EXPECT_THAT(output.LastLines(2), IsEmpty());
 }
 
+TEST(RankOutput, NoticesTheFirstRankWithAnError) {
+  RankOutput output;
+  output.Filter(RankOutput::kOutput, "[1,0]<stdout>:rank 0: output\n");
+  output.Filter(RankOutput::kErrors, "[1,1]<stderr>:rank 12: of another\nrank 3: mpirun's\n");
+  EXPECT_EQ(output.first_rank_with_error(), std::nullopt);
+  output.Filter(RankOutput::kErrors,
+                "[1,12]<stderr>:rank 12: data loss\n[1,0]<stderr>:rank 0: a\n");
+  EXPECT_EQ(output.first_rank_with_error(), 12);
+}
+
 }  // namespace
 }  // namespace zg

@@ -35,12 +35,6 @@ expect() { # CODE TEXT ARG...: of a job without restarts
   local code=$1 text=$2 got=0
   shift 2
   run --ranks 2 --max-restarts 0 -- "$job_program" "$@" || got=$?
-  # mpirun 4.1 sometimes mangles its own message about an abort; then nobody knows the rank.
-  for _ in 1 2; do
-    grep -q ORTE_ERROR_LOG "$err" || break
-    got=0
-    run --ranks 2 --max-restarts 0 -- "$job_program" "$@" || got=$?
-  done
   ((got == code)) || fail "$*: exit code $got, expected $code"
   says "launch: $text"
   says "no restarts are allowed"
@@ -52,6 +46,19 @@ grep -q '^  | rank 1 of 2 is process' "$err" || fail "the last lines of rank 1 a
 expect 3 "rank 0 on host $host ended with exit code 3" --do exit-3 --on-rank 0
 expect 1 "rank 1 on host $host left the job before its end" --do leave --on-rank 1
 expect 1 "rank 1 on host $host ended the job with an error" --do fail --on-rank 1
+grep -q '^  | rank 1: data loss: something is broken' "$err" || fail "the rank's error is not shown"
+
+# mpirun 4.1 sometimes loses its own message about an abort: the rank has spoken.
+mkdir "$scratch/bin"
+cat >"$scratch/bin/mpirun" <<'END'
+#!/bin/sh
+echo "[1,0]<stdout>:rank 0 of 2 is process 5"
+echo "[1,1]<stderr>:rank 1: data loss: something is broken" >&2
+echo "[vm:00115] [[27789,0],0] ORTE_ERROR_LOG: Data unpack had inadequate space" >&2
+exit 1
+END
+chmod +x "$scratch/bin/mpirun"
+PATH=$scratch/bin:$PATH expect 1 "rank 1 on host $host ended the job with an error"
 grep -q '^  | rank 1: data loss: something is broken' "$err" || fail "the rank's error is not shown"
 
 # A wrong command line stays wrong.
