@@ -20,7 +20,6 @@ trap 'rm -rf "$private_dir"' EXIT
 export TMPDIR=$private_dir
 
 export ZG_EXPECTED_RANKS=$ranks
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # --config=asan: Open MPI leaks thousands of blocks, from modules that it has unloaded by the time the
 # leaks are reported, so that no suppression can name them. The other tests do look for leaks.

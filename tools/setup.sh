@@ -8,8 +8,8 @@ packages=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
   g++ git python3 clang-format
   # Libraries
-  libbenchmark-dev libcli11-dev libdnnl-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev
-  libopenmpi-dev libspdlog-dev libssl-dev nlohmann-json3-dev openmpi-bin
+  libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev libopenmpi-dev
+  libspdlog-dev libssl-dev nlohmann-json3-dev openmpi-bin
   # Tests
   iproute2
 )

@@ -1,6 +1,5 @@
 #include "framework/runtime/job.h"
 
-#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -285,8 +284,6 @@ void Job::Impl::Start(int argc, char** argv) {
     CheckOnAllRanks(CheckPaths(mine));
   }
   GoToDevice();
-  // OMP_NUM_THREADS was read when the program was loaded, before the flags were.
-  omp_set_num_threads(options.threads);
   StartLogging(communicator->rank(), communicator->size());
   is_started = true;
 }
@@ -306,7 +303,6 @@ void Job::Impl::RunVirtualRanks(const std::function<Status(Job&)>& body) {
   std::vector<Status> by_rank(options.ranks_in_process);
   const Status first = RunRanks(
       options.ranks_in_process, options.timeout_s, [&](Communicator& rank_communicator) -> Status {
-        omp_set_num_threads(options.threads);  // a setting of each thread
         ZG_ASSIGN_OR_RETURN(const RankOnDevice placed, PlaceOnDevice(options, &rank_communicator));
         Job job(OfVirtualRank(placed.communicator != nullptr ? placed.communicator.get()
                                                              : &rank_communicator));

@@ -132,7 +132,6 @@ Status CheckCommand(const std::vector<std::string>& command) {
 
 void SetRankEnvironment(const std::string& private_directory, int columns) {
   setenv("TMPDIR", private_directory.c_str(), 1);
-  setenv("OMP_NUM_THREADS", "1", 1);
   setenv(kLauncherColumns, std::to_string(columns).c_str(), 1);
   if (geteuid() == 0) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);

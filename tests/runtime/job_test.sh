@@ -144,7 +144,7 @@ done
 # Under somebody's own mpirun.
 TMPDIR=$(mktemp -d /tmp/o.XXXXXX)
 trap 'rm -rf "$scratch" "$TMPDIR"' EXIT
-export TMPDIR OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+export TMPDIR OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_btl_vader_backing_directory=$TMPDIR OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_rmaps_base_oversubscribe=1
 timeout 30 mpirun -n 2 "$program" >"$out" 2>"$err" || fail "mpirun -n 2: $?"

@@ -1,17 +1,14 @@
 // The build environment itself: each library that the project uses compiles, links and runs.
 
 #include <fmt/core.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <sstream>
 #include <string>
-#include <vector>
 
 namespace {
 
@@ -38,16 +35,6 @@ TEST(ToolchainTest, Cli11ParsesAndRejects) {
   app.parse("--zero 2");
   EXPECT_EQ(stage, 2);
   EXPECT_THROW(app.parse("--zero 4"), CLI::ValidationError);
-}
-
-TEST(ToolchainTest, OneDnnMultipliesMatrices) {
-  const std::vector<float> a = {1, 2, 3, 4, 5, 6};  // (2, 3)
-  const std::vector<float> b = {1, 0, 0, 1, 1, 1};  // (3, 2)
-  std::vector<float> c(4, 0.0f);                    // (2, 2)
-  const dnnl_status_t status =
-      dnnl_sgemm('N', 'N', 2, 2, 3, 1.0f, a.data(), 3, b.data(), 2, 0.0f, c.data(), 2);
-  ASSERT_EQ(status, dnnl_success);
-  EXPECT_THAT(c, testing::ElementsAre(4, 5, 10, 11));
 }
 
 // Rounds the product, then subtracts: unless the compiler contracts the two into one FMA.
