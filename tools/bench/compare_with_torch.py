@@ -6,10 +6,12 @@ Run, from anywhere, after building the demos:
     bazel build //models/recipe //models/gpt
     tools/bench/compare_with_torch.py                                  # both models, stages 0 to 3
     tools/bench/compare_with_torch.py --models recipe --stages 0,2 --rounds 5 --json /tmp/compare.json
+    tools/bench/compare_with_torch.py --models gpt --stages 0 --dtypes f32,bf16
     tools/bench/compare_with_torch.py --recipe "bazel run //models/recipe --"
     tools/bench/compare_with_torch.py --torch-only                     # the baselines alone
 
-Our stage 0 is compared with DDP, stages 1 to 3 with ZeroRedundancyOptimizer. Every round runs each contender once,
+Our stage 0 is compared with DDP, stages 1 to 3 with ZeroRedundancyOptimizer; in bf16 with PyTorch's autocast to
+bf16, and, where both are measured, with ourselves in f32. Every round runs each contender once,
 every other round in reverse order. A run during which other processes took more than 5 % of the machine's
 processors counts as disturbed: it is left out of the medians as long as its contender has an undisturbed run.
 
@@ -61,13 +63,13 @@ class Run:
 
 @dataclass
 class Contender:
-    """A program with its flags; `rival` names the PyTorch contender it is compared with."""
+    """A program with its flags; `rivals` names the contenders it is compared with."""
 
     model: str
     name: str
     command: List[str]
     report_flag: str
-    rival: Optional[str] = None
+    rivals: List[str] = field(default_factory=list)
     runs: List[Run] = field(default_factory=list)
 
     def counted(self) -> List[Run]:
@@ -87,6 +89,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--gpt", metavar="COMMAND", default="bazel-bin/models/gpt/gpt --preset mini")
     parser.add_argument("--models", default="recipe,gpt")
     parser.add_argument("--stages", default="0,1,2,3")
+    parser.add_argument("--dtypes", default="f32", help="f32, bf16 or both; default f32")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--batch", type=int, help="per rank; default 20 for recipe, 8 for gpt")
     parser.add_argument("--steps", type=int, default=10)
@@ -100,7 +103,9 @@ def parse_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     args.models = args.models.split(",")
     args.stages = args.stages.split(",")
-    known = [("--models", args.models, ["recipe", "gpt"]), ("--stages", args.stages, list("0123"))]
+    args.dtypes = args.dtypes.split(",")
+    known = [("--models", args.models, ["recipe", "gpt"]), ("--stages", args.stages, list("0123")),
+             ("--dtypes", args.dtypes, ["f32", "bf16"])]
     for flag, values, allowed in known:
         wrong = [value for value in values if value not in allowed]
         if wrong:
@@ -109,21 +114,33 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def contenders(args: argparse.Namespace) -> List[Contender]:
-    return [c for model in args.models for c in torch_contenders(args, model) + our_contenders(args, model)]
+    return [c for model in args.models for dtype in args.dtypes
+            for c in torch_contenders(args, model, dtype) + our_contenders(args, model, dtype)]
 
 
-def torch_contenders(args: argparse.Namespace, model: str) -> List[Contender]:
-    common = [args.python, str(PEER), "--model", model, *sizes(args, model)]
+def torch_contenders(args: argparse.Namespace, model: str, dtype: str) -> List[Contender]:
+    common = [args.python, str(PEER), "--model", model, "--dtype", dtype, *sizes(args, model)]
     modes = [mode for mode in ("ddp", "zero") if args.torch_only or mode in map(rival_mode, args.stages)]
-    return [Contender(model, f"torch {mode}", [*common, "--mode", mode], "--json") for mode in modes]
+    return [Contender(model, in_dtype(f"torch {mode}", dtype), [*common, "--mode", mode], "--json") for mode in modes]
 
 
-def our_contenders(args: argparse.Namespace, model: str) -> List[Contender]:
+def our_contenders(args: argparse.Namespace, model: str, dtype: str) -> List[Contender]:
     if args.torch_only:
         return []
-    common = [*shlex.split(getattr(args, model)), *sizes(args, model), "--micro-batches", str(args.ranks)]
-    return [Contender(model, f"ours stage {stage}", [*common, "--zero", stage], "--report",
-                      rival=f"torch {rival_mode(stage)}") for stage in args.stages]
+    common = [*shlex.split(getattr(args, model)), *sizes(args, model), "--micro-batches", str(args.ranks),
+              "--dtype", dtype]
+    result = []
+    for stage in args.stages:
+        rivals = [in_dtype(f"torch {rival_mode(stage)}", dtype)]
+        if dtype != "f32" and "f32" in args.dtypes:
+            rivals.append(f"ours stage {stage}")
+        name = in_dtype(f"ours stage {stage}", dtype)
+        result.append(Contender(model, name, [*common, "--zero", stage], "--report", rivals))
+    return result
+
+
+def in_dtype(name: str, dtype: str) -> str:
+    return name if dtype == "f32" else f"{name} {dtype}"
 
 
 def rival_mode(stage: str) -> str:
@@ -240,16 +257,15 @@ def measure_all(todo: List[Contender], args: argparse.Namespace) -> None:
 
 
 def different_work(todo: List[Contender]) -> List[str]:
-    """One line for each of our contenders whose steps hold other numbers of tokens than its rival's."""
+    """One line for each of our contenders whose steps hold other numbers of tokens than a rival's."""
     tokens = {(c.model, c.name): tokens_per_step(c.runs[0]) for c in todo}
     lines = []
     for contender in todo:
-        if contender.model != "gpt" or contender.rival is None:
-            continue
-        ours, theirs = tokens[contender.model, contender.name], tokens[contender.model, contender.rival]
-        if ours and theirs and abs(ours / theirs - 1) > 0.05:
-            lines.append(f"gpt {contender.name} does {ours:.0f} tokens per step but {contender.rival} {theirs:.0f}: "
-                         "not the same work")
+        for rival in contender.rivals if contender.model == "gpt" else []:
+            ours, theirs = tokens[contender.model, contender.name], tokens[contender.model, rival]
+            if ours and theirs and abs(ours / theirs - 1) > 0.05:
+                lines.append(f"gpt {contender.name} does {ours:.0f} tokens per step but {rival} {theirs:.0f}: "
+                             "not the same work")
     return lines
 
 
@@ -273,8 +289,8 @@ def summary(todo: List[Contender]) -> List[Dict[str, Any]]:
             "rss_peak": median_or_none([run.rss_peak_bytes for run in counted]),
             "counted_runs": len(counted),
             "all_disturbed": all(run.disturbed for run in counted),
-            "rival": contender.rival,
-            "times_as_fast": contender.rival and medians[contender.model, contender.rival] / contender.median_ms(),
+            "times_as_fast_as": {rival: medians[contender.model, rival] / contender.median_ms()
+                                 for rival in contender.rivals},
         })
     return rows
 
@@ -285,17 +301,17 @@ def median_or_none(values: List[Optional[float]]) -> Optional[float]:
 
 
 def print_table(rows: List[Dict[str, Any]]) -> None:
-    print(f"\n{'model':<8}{'who':<15}{'ms/step':>10}{'min..max':>20}{'tokens/s':>10}{'peak MB':>9}{'runs':>6}"
-          "  against PyTorch")
+    print(f"\n{'model':<8}{'who':<20}{'ms/step':>10}{'min..max':>20}{'tokens/s':>10}{'peak MB':>9}{'runs':>6}"
+          "  against others")
     for row in rows:
         spread = f"{row['ms_per_step_min']:.1f}..{row['ms_per_step_max']:.1f}"
         tokens = "-" if row["tokens_per_s"] is None else f"{row['tokens_per_s']:.0f}"
         peak = "-" if row["rss_peak"] is None else f"{row['rss_peak'] / 1e6:.0f}"
-        ratio = f"{row['times_as_fast']:.2f} x {row['rival']}" if row["rival"] else ""
+        ratio = ", ".join(f"{times:.2f} x {rival}" for rival, times in row["times_as_fast_as"].items())
         mark = "  (all runs disturbed)" if row["all_disturbed"] else ""
-        print(f"{row['model']:<8}{row['name']:<15}{row['ms_per_step_median']:>10.1f}{spread:>20}{tokens:>10}{peak:>9}"
+        print(f"{row['model']:<8}{row['name']:<20}{row['ms_per_step_median']:>10.1f}{spread:>20}{tokens:>10}{peak:>9}"
               f"{row['counted_runs']:>6}  {ratio}{mark}")
-    print("ms/step: median over the counted runs of each run's own median step. 2.00 x = twice as fast as PyTorch.\n"
+    print("ms/step: median over the counted runs of each run's own median step. 2.00 x = twice as fast.\n"
           "tokens/s: rows per second for the recipe. peak MB: resident memory of the largest rank.")
 
 

@@ -40,6 +40,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="PyTorch baseline on CPU ranks.")
     parser.add_argument("--model", choices=["recipe", "gpt"], required=True)
     parser.add_argument("--mode", choices=["ddp", "zero"], default="ddp")
+    parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32", help="bf16: autocast of the forward pass")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--batch", type=int, help="per rank; default 20 for recipe, 8 for gpt")
     parser.add_argument("--steps", type=int, default=10, help="measured steps")
@@ -113,6 +114,7 @@ def run_rank(args: argparse.Namespace) -> None:
 
 def train(args: argparse.Namespace) -> List[Dict[str, float]]:
     """Loss, milliseconds and this rank's processor milliseconds (all its threads) of every measured step."""
+    import torch
     from torch.nn.parallel import DistributedDataParallel
 
     model, batches = make_recipe(args) if args.model == "recipe" else make_gpt(args)
@@ -123,7 +125,8 @@ def train(args: argparse.Namespace) -> List[Dict[str, float]]:
     for step in range(args.warmup + args.steps):
         start, cpu_start = time.perf_counter(), time.process_time()
         optimizer.zero_grad(set_to_none=True)
-        loss = model(*batches[step % NUM_BATCHES])
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.dtype == "bf16"):
+            loss = model(*batches[step % NUM_BATCHES])
         loss.backward()
         optimizer.step()
         steps.append({
@@ -194,8 +197,8 @@ def report(args: argparse.Namespace, steps: List[Dict[str, float]], peaks: List[
         "speed": {"ms_per_step_median": ms, "ms_per_step_min": fastest, "cpu_ms_per_step_median": cpu_ms,
                   "tokens_per_s": tokens_per_s},
     }
-    print(f"torch {args.model} {args.mode}, {args.ranks} ranks: {ms:.1f} ms per step (fastest {fastest:.1f}, "
-          f"processor {cpu_ms:.1f} per rank), {tokens_per_s:.0f} {'tokens' if args.model == 'gpt' else 'rows'}/s, "
+    print(f"torch {args.model} {args.mode} {args.dtype}, {args.ranks} ranks: {ms:.1f} ms per step "
+          f"(fastest {fastest:.1f}, processor {cpu_ms:.1f} per rank), {tokens_per_s:.0f} {'tokens' if args.model == 'gpt' else 'rows'}/s, "
           f"peak memory per rank {max(peaks) / 1e6:.0f} MB, last loss {steps[-1]['loss']:.5g}")
     if args.json:
         Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
