@@ -188,6 +188,7 @@ def report(args: argparse.Namespace, steps: List[Dict[str, float]], peaks: List[
     cpu_ms = statistics.median(step["cpu_ms"] for step in steps)
     rows = args.ranks * args.batch
     tokens_per_s = 1000 / ms * rows * (args.context if args.model == "gpt" else 1)
+    unit = "tokens" if args.model == "gpt" else "rows"
     config = {key: value for key, value in vars(args).items() if key not in ("json", "rank", "store")}
     result = {
         "model": args.model,
@@ -198,7 +199,7 @@ def report(args: argparse.Namespace, steps: List[Dict[str, float]], peaks: List[
                   "tokens_per_s": tokens_per_s},
     }
     print(f"torch {args.model} {args.mode} {args.dtype}, {args.ranks} ranks: {ms:.1f} ms per step "
-          f"(fastest {fastest:.1f}, processor {cpu_ms:.1f} per rank), {tokens_per_s:.0f} {'tokens' if args.model == 'gpt' else 'rows'}/s, "
+          f"(fastest {fastest:.1f}, processor {cpu_ms:.1f} per rank), {tokens_per_s:.0f} {unit}/s, "
           f"peak memory per rank {max(peaks) / 1e6:.0f} MB, last loss {steps[-1]['loss']:.5g}")
     if args.json:
         Path(args.json).write_text(json.dumps(result, indent=1) + "\n")
