@@ -21,6 +21,7 @@
 #include "framework/runtime/logging.h"
 #include "framework/runtime/place_on_device.h"
 #include "framework/runtime/same_options.h"
+#include "framework/runtime/save_signals.h"
 
 namespace zg {
 namespace {
@@ -89,6 +90,7 @@ struct Job::Impl {
   JobOptions options;
   bool is_started = false;
   bool is_virtual_rank = false;
+  const SaveSignals signals{/*saves=*/false};  // a SIGUSR1 before training waits for it
 
   // One of the two, and the communicator that is used.
   std::unique_ptr<InProcessGroup> single;

@@ -18,7 +18,8 @@ void NoteEndRequest(int) { end_request_seen = true; }
 struct Handlers {
   std::mutex mutex;
   int num_users = 0;
-  bool handles_end = false;
+  int num_savers = 0;        // users with a place to save
+  int num_requests_met = 0;  // while there was a user that is gone
   struct sigaction old_usr1 = {};
   struct sigaction old_usr2 = {};
   struct sigaction old_term = {};
@@ -39,31 +40,36 @@ void Handle(int signal, void (*handler)(int), int flags, struct sigaction* old) 
 
 }  // namespace
 
-SaveSignals::SaveSignals(bool saves) {
+SaveSignals::SaveSignals(bool saves) : saves_(saves) {
   Handlers& handlers = SharedHandlers();
   const std::lock_guard<std::mutex> lock(handlers.mutex);
-  if (handlers.num_users++ > 0) return;
-  num_save_requests_seen = 0;
-  end_request_seen = false;
-  handlers.handles_end = saves;
-  Handle(SIGUSR1, CountSaveRequest, SA_RESTART, &handlers.old_usr1);
-  if (!saves) return;
-  const int once = static_cast<int>(SA_RESTART | SA_RESETHAND);
-  Handle(SIGUSR2, NoteEndRequest, once, &handlers.old_usr2);
-  Handle(SIGTERM, NoteEndRequest, once, &handlers.old_term);
+  if (handlers.num_users++ == 0) {
+    num_save_requests_seen = 0;
+    handlers.num_requests_met = 0;
+    Handle(SIGUSR1, CountSaveRequest, SA_RESTART, &handlers.old_usr1);
+  }
+  num_requests_before_ = handlers.num_requests_met;
+  if (saves_ && handlers.num_savers++ == 0) {
+    end_request_seen = false;
+    const int once = static_cast<int>(SA_RESTART | SA_RESETHAND);
+    Handle(SIGUSR2, NoteEndRequest, once, &handlers.old_usr2);
+    Handle(SIGTERM, NoteEndRequest, once, &handlers.old_term);
+  }
 }
 
 SaveSignals::~SaveSignals() {
   Handlers& handlers = SharedHandlers();
   const std::lock_guard<std::mutex> lock(handlers.mutex);
-  if (--handlers.num_users > 0) return;
-  sigaction(SIGUSR1, &handlers.old_usr1, nullptr);
-  if (!handlers.handles_end) return;
-  sigaction(SIGUSR2, &handlers.old_usr2, nullptr);
-  sigaction(SIGTERM, &handlers.old_term, nullptr);
+  handlers.num_requests_met = num_save_requests_seen;
+  if (saves_ && --handlers.num_savers == 0) {
+    sigaction(SIGUSR2, &handlers.old_usr2, nullptr);
+    sigaction(SIGTERM, &handlers.old_term, nullptr);
+  }
+  if (--handlers.num_users == 0) sigaction(SIGUSR1, &handlers.old_usr1, nullptr);
 }
 
-int SaveSignals::num_save_requests() const { return num_save_requests_seen; }
+int SaveSignals::num_save_requests() const { return num_save_requests_seen - num_requests_before_; }
+
 bool SaveSignals::is_end_requested() const { return end_request_seen; }
 
 }  // namespace zg

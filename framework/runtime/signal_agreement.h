@@ -24,7 +24,7 @@ class SignalAgreement {
  public:
   // Both must outlive it.
   SignalAgreement(Communicator& communicator, const SaveSignals& signals)
-      : communicator_(communicator), signals_(signals), num_handled_(signals.num_save_requests()) {}
+      : communicator_(communicator), signals_(signals) {}
 
   // Every rank must call this after each step. `step_ms` is how long it took. A wish to save is
   // fulfilled one meeting after it was heard, so that one signal that reaches the ranks one after

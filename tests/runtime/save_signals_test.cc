@@ -54,6 +54,24 @@ TEST(SaveSignals, WithoutAPlaceToSaveTermEndsAsUsual) {
   EXPECT_EQ(signals.num_save_requests(), 1);
 }
 
+TEST(SaveSignals, ARequestBeforeTrainingWaitsForIt) {
+  const SaveSignals of_the_job(/*saves=*/false);
+  std::raise(SIGUSR1);
+  {
+    const SaveSignals of_training(/*saves=*/true);
+    EXPECT_EQ(of_training.num_save_requests(), 1);
+    std::raise(SIGTERM);
+    EXPECT_TRUE(of_training.is_end_requested());
+  }
+  EXPECT_EQ(HandlerOf(SIGTERM), SIG_DFL);
+  EXPECT_EQ(HandlerOf(SIGUSR2), SIG_DFL);
+  std::raise(SIGUSR1);
+  EXPECT_EQ(of_the_job.num_save_requests(), 2);
+  const SaveSignals of_another_training(/*saves=*/true);
+  EXPECT_EQ(of_another_training.num_save_requests(), 1);
+  EXPECT_FALSE(of_another_training.is_end_requested());
+}
+
 TEST(SaveSignalsDeathTest, ASecondTermEndsAtOnce) {
   EXPECT_EXIT(
       {
