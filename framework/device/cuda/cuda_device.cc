@@ -19,7 +19,10 @@ class CudaEvent : public DeviceEvent {
   Status Record() override { return CudaStatus(cudaEventRecord(event_, stream_), "event record"); }
   StatusOr<bool> IsDone() override {
     const cudaError_t code = cudaEventQuery(event_);
-    if (code == cudaErrorNotReady) return false;
+    if (code == cudaErrorNotReady) {
+      cudaGetLastError();  // no error, but CUDA keeps it as one for whoever asks next
+      return false;
+    }
     ZG_RETURN_IF_ERROR(CudaStatus(code, "queued work"));
     return true;
   }
