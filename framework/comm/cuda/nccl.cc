@@ -85,25 +85,30 @@ class NcclCommunicator : public OrderedCollectives {
 
   std::string_view transport() const override { return "NCCL"; }
 
-  // The queue is empty, or the first collective that did not get through is named.
   Status Synchronize() override {
     if (end_ == nullptr) {
       ZG_ASSIGN_OR_RETURN(end_, device().MakeEvent());
     }
     ZG_RETURN_IF_ERROR(end_->Record());
-    size_t num_done = 0;
+    ZG_RETURN_IF_ERROR(WaitFor(*end_));
+    num_pending_ = num_done_ = 0;
+    return Status::Ok();
+  }
+
+  // The event is done, or the first collective that did not get through is named.
+  Status WaitFor(DeviceEvent& event) override {
     Clock::time_point progress = Clock::now();
     while (true) {
-      ZG_ASSIGN_OR_RETURN(const bool is_done, end_->IsDone());
-      if (is_done) break;
-      while (num_done < num_pending_) {
-        ZG_ASSIGN_OR_RETURN(const bool got_through, pending_[num_done].event->IsDone());
+      ZG_ASSIGN_OR_RETURN(const bool is_done, event.IsDone());
+      if (is_done) return Status::Ok();
+      while (num_done_ < num_pending_) {
+        ZG_ASSIGN_OR_RETURN(const bool got_through, pending_[num_done_].event->IsDone());
         if (!got_through) break;
-        ++num_done;
+        ++num_done_;
         progress = Clock::now();
       }
       const std::string where =
-          num_done < num_pending_ ? pending_[num_done].name : "the work of the step";
+          num_done_ < num_pending_ ? pending_[num_done_].name : "the work of the step";
       ncclResult_t result = ncclSuccess;
       ncclCommGetAsyncError(comm_, &result);
       if (result != ncclSuccess && result != ncclInProgress) {
@@ -117,8 +122,6 @@ class NcclCommunicator : public OrderedCollectives {
       }
       std::this_thread::sleep_for(kPollEvery);
     }
-    num_pending_ = 0;
-    return Status::Ok();
   }
 
  protected:
@@ -225,6 +228,7 @@ class NcclCommunicator : public OrderedCollectives {
   std::unique_ptr<DeviceEvent> end_;
   std::vector<Pending> pending_;
   size_t num_pending_ = 0;
+  size_t num_done_ = 0;  // of these
 };
 
 }  // namespace
