@@ -13,6 +13,7 @@
 
 #include "framework/base/check.h"
 #include "framework/comm/cuda/left_fold_cuda.h"
+#include "framework/comm/cuda/nccl_lazy.h"
 #include "framework/comm/ordered_collectives.h"
 #include "framework/device/cuda/cuda_status.h"
 #include "framework/device/cuda_support.h"
@@ -64,6 +65,7 @@ class NcclCommunicator : public OrderedCollectives {
   }
 
   Status Connect() {
+    ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "load NCCL", LoadNccl()));
     const StatusOr<std::string> gpu = GpuId();
     ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "identify the GPU", gpu.status()));
     ZG_ASSIGN_OR_RETURN(const std::vector<std::string> gpus,
