@@ -113,6 +113,8 @@ class CudaDevice : public Device {
   }
   Status Copy(const CopiedRows& rows) override {
     if (rows.bytes == 0 || rows.count == 0) return Status::Ok();
+    // A stride is limited to 2 GiB, also where no second row is there to use it.
+    if (rows.count == 1) return Copy(rows.to, rows.from, rows.bytes);
     ZG_RETURN_IF_CUDA_ERROR(cudaMemcpy2DAsync(rows.to, rows.to_stride, rows.from, rows.from_stride,
                                               rows.bytes, rows.count, cudaMemcpyDeviceToDevice,
                                               stream_));
