@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "framework/device/cuda/cuda_status.h"
@@ -11,9 +12,17 @@
 namespace zg {
 namespace {
 
+// `code` is of a wait for the queue of `device`, or of a look at it.
+Status QueueStatus(const std::string& device, cudaError_t code) {
+  if (code == cudaSuccess) return Status::Ok();
+  return CudaWorkFailed(device,
+                        fmt::format("{} ({})", cudaGetErrorString(code), cudaGetErrorName(code)));
+}
+
 class CudaEvent : public DeviceEvent {
  public:
-  CudaEvent(cudaEvent_t event, cudaStream_t stream) : event_(event), stream_(stream) {}
+  CudaEvent(std::string device, cudaEvent_t event, cudaStream_t stream)
+      : device_(std::move(device)), event_(event), stream_(stream) {}
   ~CudaEvent() override { cudaEventDestroy(event_); }
 
   Status Record() override { return CudaStatus(cudaEventRecord(event_, stream_), "event record"); }
@@ -23,12 +32,13 @@ class CudaEvent : public DeviceEvent {
       cudaGetLastError();  // no error, but CUDA keeps it as one for whoever asks next
       return false;
     }
-    ZG_RETURN_IF_ERROR(CudaStatus(code, "queued work"));
+    ZG_RETURN_IF_ERROR(QueueStatus(device_, code));
     return true;
   }
-  Status Wait() override { return CudaStatus(cudaEventSynchronize(event_), "queued work"); }
+  Status Wait() override { return QueueStatus(device_, cudaEventSynchronize(event_)); }
 
  private:
+  const std::string device_;
   const cudaEvent_t event_;
   const cudaStream_t stream_;
 };
@@ -126,15 +136,13 @@ class CudaDevice : public Device {
     return Status::Ok();
   }
 
-  Status Synchronize() override {
-    return CudaStatus(cudaStreamSynchronize(stream_), "queued work").WithContext(name_);
-  }
+  Status Synchronize() override { return QueueStatus(name_, cudaStreamSynchronize(stream_)); }
 
   StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent() override {
     ZG_RETURN_IF_ERROR(Use());
     cudaEvent_t event = nullptr;
     ZG_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return std::unique_ptr<DeviceEvent>(new CudaEvent(event, stream_));
+    return std::unique_ptr<DeviceEvent>(new CudaEvent(name_, event, stream_));
   }
 
   // Relaxed: NCCL launches from a thread of its own.
