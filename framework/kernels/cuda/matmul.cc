@@ -144,6 +144,7 @@ StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t a
     return std::optional<cublasLtMatmulAlgo_t>();
   }
   ZG_RETURN_IF_ERROR(BlasStatus(status, "the choice of an algorithm failed"));
+  ZG_RETURN_IF_ERROR(BlasStatus(result.state, "the algorithm that was chosen cannot be used"));
   workspace_bytes_ = std::max(workspace_bytes_, static_cast<int64_t>(result.workspaceSize));
   return std::optional<cublasLtMatmulAlgo_t>(result.algo);
 }
