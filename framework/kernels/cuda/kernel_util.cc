@@ -30,6 +30,26 @@ Status CudaStatus(cudaError_t error, const char* what) {
                             cudaGetErrorName(error));
 }
 
+Status LaunchStatus(cudaError_t error) {
+  switch (error) {
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorMisalignedAddress:
+      return CudaStatus(error,
+                        "a kernel failed, this one or one queued before it (with "
+                        "CUDA_LAUNCH_BLOCKING=1, this one)");
+    default:
+      return CudaStatus(error, "a kernel could not be launched");
+  }
+}
+
 Status CheckCudaTypes(const KernelSpec& spec) {
   const std::string& op = spec.call.op->name;
   ZG_RETURN_IF_ERROR(CheckTypes(op, spec.call.inputs, "input"));

@@ -27,6 +27,9 @@ MatrixShape AsMatrix(const Shape& shape);
 // What CUDA calls an error, as one: `what` could not be done.
 Status CudaStatus(cudaError_t error, const char* what);
 
+// The error of a launch, which may be that of a kernel before it.
+Status LaunchStatus(cudaError_t error);
+
 // Error if an operand is neither floating-point nor i64.
 Status CheckCudaTypes(const KernelSpec& spec);
 
@@ -64,8 +67,7 @@ Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape, void* str
   config.blockDim = shape.block;
   config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
   config.stream = static_cast<cudaStream_t>(stream);
-  return CudaStatus(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
-                    "a kernel could not be launched");
+  return LaunchStatus(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace zg::cuda
