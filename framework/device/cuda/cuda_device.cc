@@ -95,13 +95,13 @@ class CudaDevice : public Device {
   StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override {
     ZG_RETURN_IF_ERROR(Use());
     void* data = nullptr;
-    ZG_RETURN_IF_CUDA_ERROR(cudaMallocHost(&data, bytes == 0 ? 1 : bytes));
+    ZG_RETURN_IF_ERROR(PinStatus(bytes, cudaMallocHost(&data, bytes == 0 ? 1 : bytes)));
     return DeviceBytes(static_cast<std::byte*>(data), [](std::byte* data) { cudaFreeHost(data); });
   }
 
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) override {
     ZG_RETURN_IF_ERROR(Use());
-    ZG_RETURN_IF_CUDA_ERROR(cudaHostRegister(host, bytes, cudaHostRegisterDefault));
+    ZG_RETURN_IF_ERROR(PinStatus(bytes, cudaHostRegister(host, bytes, cudaHostRegisterDefault)));
     return DeviceBytes(host, [](std::byte* host) { cudaHostUnregister(host); });
   }
 
@@ -170,6 +170,13 @@ class CudaDevice : public Device {
     size_t total_bytes = 0;
     ZG_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
     return MemoryInfo{static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+  }
+
+  // "Out of memory" alone would be read as the GPU's.
+  Status PinStatus(int64_t bytes, cudaError_t code) const {
+    if (code == cudaSuccess) return Status::Ok();
+    return FailedPrecondition("{}: {} bytes of the host's memory cannot be pinned: {} ({})", name_,
+                              bytes, cudaGetErrorString(code), cudaGetErrorName(code));
   }
 
   // The device is a setting of the calling thread; ranks may be threads.
