@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,6 +28,9 @@ constexpr int64_t kMaxChunkBytes = int64_t{4} << 20;
 
 // A queue is asked this often whether it is done, and NCCL whether something went wrong.
 constexpr std::chrono::microseconds kPollEvery(20);
+
+// For NCCL to end after an error, before the process does.
+constexpr std::chrono::seconds kAbortPatience(5);
 
 ncclDataType_t NcclType(DType dtype) {
   switch (dtype) {
@@ -60,8 +64,10 @@ class NcclCommunicator : public OrderedCollectives {
       : OrderedCollectives(device, control, kMaxChunkBytes), options_(options) {}
 
   ~NcclCommunicator() override {
-    if (comm_ == nullptr || !Await(ncclCommFinalize(comm_), "leaving NCCL").ok()) return;
-    ncclCommDestroy(comm_);
+    if (comm_ != nullptr && Await(ncclCommFinalize(comm_), "leaving NCCL").ok()) {
+      ncclCommDestroy(comm_);
+    }
+    if (aborted_.valid()) aborted_.wait_for(kAbortPatience);
   }
 
   Status Connect() {
@@ -217,15 +223,24 @@ class NcclCommunicator : public OrderedCollectives {
     return Accept(result, what);
   }
 
-  // Ends what NCCL still does on the GPU: freeing memory would wait for it.
+  // Ends what NCCL still does on the GPU: freeing memory would wait for it. In a thread of its own,
+  // since ncclCommAbort waits for recorded work with collectives to be destroyed, which comes after
+  // this error, and for ranks that may not come.
   Status Fail(const Status& status) {
-    if (comm_ != nullptr) ncclCommAbort(comm_);
+    if (comm_ == nullptr) return status;
+    std::promise<void> aborted;
+    aborted_ = aborted.get_future();
+    std::thread([comm = comm_, aborted = std::move(aborted)]() mutable {
+      ncclCommAbort(comm);
+      aborted.set_value();
+    }).detach();
     comm_ = nullptr;
     return status;
   }
 
   const NcclOptions options_;
   ncclComm_t comm_ = nullptr;
+  std::future<void> aborted_;  // of the one before an error
 
   std::unique_ptr<DeviceEvent> end_;
   std::vector<Pending> pending_;
