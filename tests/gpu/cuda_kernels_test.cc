@@ -114,12 +114,13 @@ TEST(CudaKernels, WordTheFaultsOfTheDevice) {
   EXPECT_EQ((*relu)->FaultText(fault), "bad data in node 0: got -3, the limit is 10");
 }
 
-TEST(CudaKernels, ALaunchMayReportAnEarlierKernel) {
-  EXPECT_TRUE(cuda::LaunchStatus(cudaSuccess).ok());
-  EXPECT_EQ(cuda::LaunchStatus(cudaErrorInvalidConfiguration).message(),
+TEST(CudaKernels, ACallMayReportAnEarlierKernel) {
+  const char* const what = "a kernel could not be launched";
+  EXPECT_TRUE(cuda::CudaStatus(cudaSuccess, what).ok());
+  EXPECT_EQ(cuda::CudaStatus(cudaErrorInvalidConfiguration, what).message(),
             "CUDA: a kernel could not be launched: invalid configuration argument "
             "(cudaErrorInvalidConfiguration)");
-  EXPECT_EQ(cuda::LaunchStatus(cudaErrorIllegalAddress).message(),
+  EXPECT_EQ(cuda::CudaStatus(cudaErrorIllegalAddress, what).message(),
             "CUDA: a kernel failed, this one or one queued before it (with CUDA_LAUNCH_BLOCKING=1, "
             "this one): an illegal memory access was encountered (cudaErrorIllegalAddress)");
 }

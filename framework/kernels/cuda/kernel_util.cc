@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/device/cuda/cuda_status.h"
+
 namespace zg::cuda {
 namespace {
 
@@ -25,29 +27,7 @@ MatrixShape AsMatrix(const Shape& shape) {
 }
 
 Status CudaStatus(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return Status::Ok();
-  return FailedPrecondition("CUDA: {}: {} ({})", what, cudaGetErrorString(error),
-                            cudaGetErrorName(error));
-}
-
-Status LaunchStatus(cudaError_t error) {
-  switch (error) {
-    case cudaErrorAssert:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalAddress:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorMisalignedAddress:
-      return CudaStatus(error,
-                        "a kernel failed, this one or one queued before it (with "
-                        "CUDA_LAUNCH_BLOCKING=1, this one)");
-    default:
-      return CudaStatus(error, "a kernel could not be launched");
-  }
+  return zg::CudaStatus(error, what).WithContext("CUDA");
 }
 
 Status CheckCudaTypes(const KernelSpec& spec) {

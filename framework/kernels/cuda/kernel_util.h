@@ -24,11 +24,8 @@ struct MatrixShape {
 };
 MatrixShape AsMatrix(const Shape& shape);
 
-// What CUDA calls an error, as one: `what` could not be done.
+// What CUDA calls an error, as one: `what` could not be done. Or it is that of an earlier kernel.
 Status CudaStatus(cudaError_t error, const char* what);
-
-// The error of a launch, which may be that of a kernel before it.
-Status LaunchStatus(cudaError_t error);
 
 // Error if an operand is neither floating-point nor i64.
 Status CheckCudaTypes(const KernelSpec& spec);
@@ -67,7 +64,8 @@ Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape, void* str
   config.blockDim = shape.block;
   config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
   config.stream = static_cast<cudaStream_t>(stream);
-  return LaunchStatus(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+  return CudaStatus(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
+                    "a kernel could not be launched");
 }
 
 }  // namespace zg::cuda
