@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # bundle.sh [-o DIR] TARGET...: programs that run on another machine without Bazel, packages or this
-# source tree: for GPU hosts, which have a driver, CUDA (libcudart, libcublasLt, libnccl) and a glibc
-# at least as new as the one here.
+# source tree: for GPU hosts, which have a driver, cuBLASLt of the same major version, NCCL unless
+# --gpu-collectives is host, and a glibc at least as new as the one here. The two libraries are
+# looked for in CUDA_PATH (/usr/local/cuda) and LD_LIBRARY_PATH; those of PyTorch's wheels will do.
 #
 #   tools/bundle.sh -o /tmp/zerograph //models/gpt //tests/gpu:stages_gpu_test
 #   scp -r /tmp/zerograph host: && ssh host zerograph/gpt --device cuda --ranks 2 --zero 2
@@ -31,11 +32,11 @@ mkdir -p "$out/lib" "$out/bin" "$out/programs"
 out=$(cd "$out" && pwd)
 touch "$out/.zerograph_bundle"
 
-# The host's own: what is tied to its kernel's C library, and to its driver.
+# The host's own: what is tied to its kernel's C library, and to its driver, and what is large.
 is_of_host() {
   case $1 in
     ld-linux* | libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so*) ;;
-    libutil.so* | libcuda.so* | libcudart.so* | libcublas*.so* | libnccl.so* | libcudnn*.so*) ;;
+    libutil.so* | libcuda.so* | libcublas*.so* | libnccl.so* | libcudnn*.so*) ;;
     libnv*.so*) ;;
     *) return 1 ;;
   esac

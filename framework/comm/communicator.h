@@ -63,6 +63,8 @@ class Communicator {
   // Waits until the device has done what was queued. Error: a collective failed, or other ranks did
   // not come to one before the deadline.
   virtual Status Synchronize() { return device().Synchronize(); }
+  // The same, up to an event of the device.
+  virtual Status WaitFor(DeviceEvent& event) { return event.Wait(); }
 
   // Scratch memory that this transport needs inside the arena (0 when peers' memory is read in
   // place).

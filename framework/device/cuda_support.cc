@@ -64,6 +64,13 @@ Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_by
       std::max<int64_t>(0, bytes - free_bytes));
 }
 
+Status CudaWorkFailed(const std::string& device, const std::string& error) {
+  return FailedPrecondition(
+      "{}: queued work failed: {}\n  hint: with CUDA_LAUNCH_BLOCKING=1, and without --cuda-graph, "
+      "the error names the node",
+      device, error);
+}
+
 Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank) {
   std::map<std::string, size_t> rank_of_gpu;
   for (size_t rank = 0; rank < gpu_by_rank.size(); ++rank) {

@@ -32,6 +32,9 @@ Status CheckCudaCapability(const std::string& device, int major, int minor);
 Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_bytes,
                        int64_t total_bytes);
 
+// The error when queued work has failed: `error` is what CUDA says of it.
+Status CudaWorkFailed(const std::string& device, const std::string& error);
+
 // NCCL needs a GPU for each rank; `gpu_by_rank` names theirs.
 Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank);
 

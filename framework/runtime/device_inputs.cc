@@ -6,23 +6,24 @@
 namespace zg {
 
 StatusOr<std::unique_ptr<DeviceInputs>> DeviceInputs::Create(
-    Device* device, const std::vector<int64_t>& input_bytes) {
-  std::unique_ptr<DeviceInputs> inputs(new DeviceInputs(device, input_bytes));
-  ZG_ASSIGN_OR_RETURN(inputs->device_context_, device->Allocate(sizeof(StepContext)));
+    Communicator* communicator, const std::vector<int64_t>& input_bytes) {
+  std::unique_ptr<DeviceInputs> inputs(new DeviceInputs(communicator, input_bytes));
+  Device& device = inputs->device_;
+  ZG_ASSIGN_OR_RETURN(inputs->device_context_, device.Allocate(sizeof(StepContext)));
   for (Set& set : inputs->sets_) {
-    ZG_ASSIGN_OR_RETURN(set.context, device->AllocatePinned(sizeof(StepContext)));
+    ZG_ASSIGN_OR_RETURN(set.context, device.AllocatePinned(sizeof(StepContext)));
     for (const int64_t bytes : input_bytes) {
-      ZG_ASSIGN_OR_RETURN(DeviceBytes input, device->AllocatePinned(bytes));
+      ZG_ASSIGN_OR_RETURN(DeviceBytes input, device.AllocatePinned(bytes));
       set.inputs.push_back(std::move(input));
     }
-    ZG_ASSIGN_OR_RETURN(set.is_read, device->MakeEvent());
+    ZG_ASSIGN_OR_RETURN(set.is_read, device.MakeEvent());
   }
   return inputs;
 }
 
 Status DeviceInputs::Begin(const StepContext& context) {
   set_ = (set_ + 1) % kNumSets;
-  ZG_RETURN_IF_ERROR(sets_[set_].is_read->Wait());
+  ZG_RETURN_IF_ERROR(communicator_.WaitFor(*sets_[set_].is_read));
   std::memcpy(sets_[set_].context.get(), &context, sizeof(context));
   return Status::Ok();
 }

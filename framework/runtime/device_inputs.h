@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/comm/communicator.h"
 #include "framework/device/device.h"
 #include "framework/kernels/kernel.h"
 
@@ -18,10 +19,12 @@ class DeviceInputs {
  public:
   static constexpr int kNumSets = 2;
 
-  static StatusOr<std::unique_ptr<DeviceInputs>> Create(Device* device,
+  // For the device of the communicator, which outlives the result.
+  static StatusOr<std::unique_ptr<DeviceInputs>> Create(Communicator* communicator,
                                                         const std::vector<int64_t>& input_bytes);
 
-  // Turns to the next set: waits until the device has done the run that used it last.
+  // Turns to the next set: waits until the device has done the run that used it last. Errors: those
+  // of collectives in that run.
   Status Begin(const StepContext& context);
   void Fill(int input, const void* data);
   int set() const { return set_; }
@@ -45,9 +48,12 @@ class DeviceInputs {
     std::unique_ptr<DeviceEvent> is_read;
   };
 
-  DeviceInputs(Device* device, std::vector<int64_t> input_bytes)
-      : device_(*device), input_bytes_(std::move(input_bytes)) {}
+  DeviceInputs(Communicator* communicator, std::vector<int64_t> input_bytes)
+      : communicator_(*communicator),
+        device_(communicator->device()),
+        input_bytes_(std::move(input_bytes)) {}
 
+  Communicator& communicator_;
   Device& device_;
   const std::vector<int64_t> input_bytes_;
   DeviceBytes device_context_;

@@ -43,7 +43,10 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
   executor->plan_ = std::move(program.memory);
   executor->meter_ = std::make_unique<MemoryMeter>(executor->plan_.buffers);
   ZG_RETURN_IF_ERROR(executor->Resolve());
-  if (!executor->device_.is_host()) ZG_RETURN_IF_ERROR(executor->PrepareDevice());
+  if (!executor->device_.is_host()) {
+    ZG_RETURN_IF_ERROR(
+        ExchangeStatus(*communicator, "prepare the device", executor->PrepareDevice()));
+  }
   return executor;
 }
 

@@ -11,7 +11,7 @@ namespace zg {
 Status Executor::PrepareDevice() {
   std::vector<int64_t> input_bytes;
   for (const InputSlot& slot : inputs_) input_bytes.push_back(slot.bytes);
-  ZG_ASSIGN_OR_RETURN(device_inputs_, DeviceInputs::Create(&device_, input_bytes));
+  ZG_ASSIGN_OR_RETURN(device_inputs_, DeviceInputs::Create(communicator_, input_bytes));
   for (OutputSlot& slot : outputs_) {
     ZG_ASSIGN_OR_RETURN(slot.pinned, device_.AllocatePinned(slot.data.size()));
   }
@@ -21,7 +21,8 @@ Status Executor::PrepareDevice() {
 }
 
 Status Executor::RunOnDevice(Program& program, const StepContext& context) {
-  ZG_RETURN_IF_ERROR(device_inputs_->Begin(context));
+  ZG_RETURN_IF_ERROR(
+      device_inputs_->Begin(context).WithContext(fmt::format("step {}", context.step)));
   for (const Instruction& instruction : program.instructions) {
     if (!instruction.is_input()) continue;
     const InputSlot& slot = inputs_[instruction.slot];

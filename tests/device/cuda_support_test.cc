@@ -45,6 +45,13 @@ TEST(CudaSupport, TooLittleMemorySaysHowMuchIsMissing) {
             "ZeRO stage, smaller micro-batches or more GPUs");
 }
 
+TEST(CudaSupport, WorkThatFailedSaysHowToFindTheNode) {
+  EXPECT_EQ(
+      CudaWorkFailed("cuda:0 (T)", "an illegal memory access was encountered").message(),
+      "cuda:0 (T): queued work failed: an illegal memory access was encountered\n  hint: with "
+      "CUDA_LAUNCH_BLOCKING=1, and without --cuda-graph, the error names the node");
+}
+
 TEST(CudaSupport, NcclNeedsAGpuForEachRank) {
   EXPECT_TRUE(CheckOneRankPerGpu({"a", "b", "c"}).ok());
   EXPECT_EQ(CheckOneRankPerGpu({"a", "b", "a", "b"}).message(),

@@ -11,6 +11,7 @@
 
 #include "framework/ir/op_registry.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/kernels/cuda/kernel_util.h"
 #include "framework/ops/register_all_ops.h"
 
 namespace zg {
@@ -111,6 +112,17 @@ TEST(CudaKernels, WordTheFaultsOfTheDevice) {
   const auto relu = MakeKernel("relu", {F32({4})});
   ASSERT_TRUE(relu.ok());
   EXPECT_EQ((*relu)->FaultText(fault), "bad data in node 0: got -3, the limit is 10");
+}
+
+TEST(CudaKernels, ACallMayReportAnEarlierKernel) {
+  const char* const what = "a kernel could not be launched";
+  EXPECT_TRUE(cuda::CudaStatus(cudaSuccess, what).ok());
+  EXPECT_EQ(cuda::CudaStatus(cudaErrorInvalidConfiguration, what).message(),
+            "CUDA: a kernel could not be launched: invalid configuration argument "
+            "(cudaErrorInvalidConfiguration)");
+  EXPECT_EQ(cuda::CudaStatus(cudaErrorIllegalAddress, what).message(),
+            "CUDA: a kernel failed, this one or one queued before it (with CUDA_LAUNCH_BLOCKING=1, "
+            "this one): an illegal memory access was encountered (cudaErrorIllegalAddress)");
 }
 
 }  // namespace

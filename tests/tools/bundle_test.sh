@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # bundle_test.sh BUNDLE PROGRAM: a bundled program runs from another directory, in an empty
-# environment, with its own Open MPI; it is small, and leaves CUDA and the C library to the host.
+# environment, with its own Open MPI; it is small, and leaves the driver, cuBLASLt, NCCL and the C
+# library to the host.
 set -uo pipefail
 bundle_tool=$PWD/$1
 program=$PWD/$2
@@ -16,9 +17,13 @@ fail() {
 for library in libmpi libfmt libstdc++; do
   compgen -G "$work/bundle/lib/$library.so*" >/dev/null || fail "$library is missing"
 done
-for library in libc libcuda libcudart libcublas libcublasLt libnccl; do
+for library in libc libcuda libcublas libcublasLt libnccl; do
   compgen -G "$work/bundle/lib/$library.so*" >/dev/null && fail "$library belongs to the host"
 done
+for library in $(ldd "$program" | awk '/libcudart/ { print $1 }'); do
+  [[ -e $work/bundle/lib/$library ]] || fail "$library is missing"
+done
+ldd "$program" | grep -q "libnccl\|libcublas" && fail "it does not start on a host without NCCL or cuBLAS"
 # Without the program itself, which sanitizers make ten times as large.
 name=$(basename "$program")
 megabytes=$(du -sm --exclude="$name*" "$work/bundle" | cut -f 1)

@@ -10,6 +10,7 @@
 
 #include "framework/comm/host_staged.h"
 #include "framework/comm/in_process.h"
+#include "framework/comm/ordered_collectives.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
 #include "models/gpt/model.h"
@@ -186,6 +187,43 @@ TEST(DeviceSteps, TheHostWaitsOnceAStep) {
   EXPECT_EQ(after.waits - before.waits, 3);
   EXPECT_EQ(after.copies_in - before.copies_in, 4);    // x, y; the context of both programs
   EXPECT_EQ(after.copies_out - before.copies_out, 2);  // the loss, the fault
+}
+
+// For one rank: nothing that is queued gets through until the end of the step.
+class StuckCommunicator : public OrderedCollectives {
+ public:
+  StuckCommunicator(Device* device, Communicator* host) : OrderedCollectives(device, host, 256) {}
+  std::string_view transport() const override { return "none"; }
+  Status WaitFor(DeviceEvent& event) override {
+    ZG_ASSIGN_OR_RETURN(const bool is_done, event.IsDone());
+    return is_done ? Status::Ok() : DeadlineExceeded("no progress");
+  }
+
+ protected:
+  Status SendAndReceive(const std::vector<Message>&, const std::vector<Message>&) override {
+    return Status::Ok();
+  }
+  Status Fold(ReductionTypes, const FoldInputs&, int64_t, std::byte*) override {
+    return Status::Ok();
+  }
+  Status GatherEqualParts(const std::byte*, int64_t, std::byte*) override { return Status::Ok(); }
+  Status Queued(std::string_view, std::string_view) override { return Status::Ok(); }
+};
+
+// With many micro-batches the host waits for the device in the middle of a step, and then too the
+// communicator has a deadline.
+TEST(DeviceErrors, WaitsInTheMiddleOfAStepHaveADeadline) {
+  RunConfig config = OnDevice({});
+  config.connect_device = [](Communicator& host) -> StatusOr<DeviceRank> {
+    DeviceRank rank;
+    rank.device = std::make_unique<FakeDevice>();
+    rank.communicator = std::make_unique<StuckCommunicator>(rank.device.get(), &host);
+    return rank;
+  };
+  config.micro_batches = 1;
+  EXPECT_TRUE(Train(config).status().ok());
+  config.micro_batches = 2;
+  EXPECT_EQ(Train(config).status().message(), "step 1: no progress");
 }
 
 TEST(DeviceErrors, RecordingNeedsADevice) {

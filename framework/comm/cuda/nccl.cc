@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "framework/base/check.h"
 #include "framework/comm/cuda/left_fold_cuda.h"
+#include "framework/comm/cuda/nccl_lazy.h"
 #include "framework/comm/ordered_collectives.h"
 #include "framework/device/cuda/cuda_status.h"
 #include "framework/device/cuda_support.h"
@@ -26,6 +28,9 @@ constexpr int64_t kMaxChunkBytes = int64_t{4} << 20;
 
 // A queue is asked this often whether it is done, and NCCL whether something went wrong.
 constexpr std::chrono::microseconds kPollEvery(20);
+
+// For NCCL to end after an error, before the process does.
+constexpr std::chrono::seconds kAbortPatience(5);
 
 ncclDataType_t NcclType(DType dtype) {
   switch (dtype) {
@@ -59,11 +64,14 @@ class NcclCommunicator : public OrderedCollectives {
       : OrderedCollectives(device, control, kMaxChunkBytes), options_(options) {}
 
   ~NcclCommunicator() override {
-    if (comm_ == nullptr || !Await(ncclCommFinalize(comm_), "leaving NCCL").ok()) return;
-    ncclCommDestroy(comm_);
+    if (comm_ != nullptr && Await(ncclCommFinalize(comm_), "leaving NCCL").ok()) {
+      ncclCommDestroy(comm_);
+    }
+    if (aborted_.valid()) aborted_.wait_for(kAbortPatience);
   }
 
   Status Connect() {
+    ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "load NCCL", LoadNccl()));
     const StatusOr<std::string> gpu = GpuId();
     ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "identify the GPU", gpu.status()));
     ZG_ASSIGN_OR_RETURN(const std::vector<std::string> gpus,
@@ -85,25 +93,30 @@ class NcclCommunicator : public OrderedCollectives {
 
   std::string_view transport() const override { return "NCCL"; }
 
-  // The queue is empty, or the first collective that did not get through is named.
   Status Synchronize() override {
     if (end_ == nullptr) {
       ZG_ASSIGN_OR_RETURN(end_, device().MakeEvent());
     }
     ZG_RETURN_IF_ERROR(end_->Record());
-    size_t num_done = 0;
+    ZG_RETURN_IF_ERROR(WaitFor(*end_));
+    num_pending_ = num_done_ = 0;
+    return Status::Ok();
+  }
+
+  // The event is done, or the first collective that did not get through is named.
+  Status WaitFor(DeviceEvent& event) override {
     Clock::time_point progress = Clock::now();
     while (true) {
-      ZG_ASSIGN_OR_RETURN(const bool is_done, end_->IsDone());
-      if (is_done) break;
-      while (num_done < num_pending_) {
-        ZG_ASSIGN_OR_RETURN(const bool got_through, pending_[num_done].event->IsDone());
+      ZG_ASSIGN_OR_RETURN(const bool is_done, event.IsDone());
+      if (is_done) return Status::Ok();
+      while (num_done_ < num_pending_) {
+        ZG_ASSIGN_OR_RETURN(const bool got_through, pending_[num_done_].event->IsDone());
         if (!got_through) break;
-        ++num_done;
+        ++num_done_;
         progress = Clock::now();
       }
       const std::string where =
-          num_done < num_pending_ ? pending_[num_done].name : "the work of the step";
+          num_done_ < num_pending_ ? pending_[num_done_].name : "the work of the step";
       ncclResult_t result = ncclSuccess;
       ncclCommGetAsyncError(comm_, &result);
       if (result != ncclSuccess && result != ncclInProgress) {
@@ -117,8 +130,6 @@ class NcclCommunicator : public OrderedCollectives {
       }
       std::this_thread::sleep_for(kPollEvery);
     }
-    num_pending_ = 0;
-    return Status::Ok();
   }
 
  protected:
@@ -212,19 +223,29 @@ class NcclCommunicator : public OrderedCollectives {
     return Accept(result, what);
   }
 
-  // Ends what NCCL still does on the GPU: freeing memory would wait for it.
+  // Ends what NCCL still does on the GPU: freeing memory would wait for it. In a thread of its own,
+  // since ncclCommAbort waits for recorded work with collectives to be destroyed, which comes after
+  // this error, and for ranks that may not come.
   Status Fail(const Status& status) {
-    if (comm_ != nullptr) ncclCommAbort(comm_);
+    if (comm_ == nullptr) return status;
+    std::promise<void> aborted;
+    aborted_ = aborted.get_future();
+    std::thread([comm = comm_, aborted = std::move(aborted)]() mutable {
+      ncclCommAbort(comm);
+      aborted.set_value();
+    }).detach();
     comm_ = nullptr;
     return status;
   }
 
   const NcclOptions options_;
   ncclComm_t comm_ = nullptr;
+  std::future<void> aborted_;  // of the one before an error
 
   std::unique_ptr<DeviceEvent> end_;
   std::vector<Pending> pending_;
   size_t num_pending_ = 0;
+  size_t num_done_ = 0;  // of these
 };
 
 }  // namespace

@@ -1,35 +1,18 @@
 // The functions of cuBLASLt that the kernels call, which load the library at their first call.
-// Linked as usual it would cost every process, ranks on the CPU too, 200 MB and a sixth of a second
-// at its start. A function that is missing here is an error of the linker.
+// Linked as usual it would cost 200 MB and a sixth of a second at the start of every process. A
+// function that is missing here is an error of the linker.
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include <string>
 
+#include "framework/device/cuda/lazy_library.h"
+
 namespace {
 
-struct Library {
-  void* handle = nullptr;
-  std::string problem;
-};
-
-const Library& CublasLt() {
-  static const Library* const library = [] {
-    const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-    auto* opened = new Library;
-    opened->handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (opened->handle == nullptr) {
-      opened->problem = "CUBLAS_STATUS_NOT_INITIALIZED: " + std::string(dlerror());
-    }
-    return opened;
-  }();
+const zg::LazyLibrary& CublasLt() {
+  static const auto* const library =
+      new zg::LazyLibrary("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR));
   return *library;
-}
-
-template <typename Function>
-Function* Find(const char* name) {
-  void* const library = CublasLt().handle;
-  return library == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(library, name));
 }
 
 template <typename Function, typename... Arguments>
@@ -39,8 +22,8 @@ cublasStatus_t Call(Function* function, Arguments... arguments) {
 
 }  // namespace
 
-#define ZG_CALL(name, ...)                                  \
-  static const auto function = Find<decltype(name)>(#name); \
+#define ZG_CALL(name, ...)                                             \
+  static const auto function = CublasLt().Find<decltype(name)>(#name); \
   return Call(function, __VA_ARGS__)
 
 extern "C" {
@@ -48,8 +31,9 @@ extern "C" {
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { ZG_CALL(cublasLtCreate, handle); }
 
 const char* cublasLtGetStatusName(cublasStatus_t status) {
-  static const auto function = Find<decltype(cublasLtGetStatusName)>("cublasLtGetStatusName");
-  return function == nullptr ? CublasLt().problem.c_str() : function(status);
+  static const auto function =
+      CublasLt().Find<decltype(cublasLtGetStatusName)>("cublasLtGetStatusName");
+  return function == nullptr ? CublasLt().problem().c_str() : function(status);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,

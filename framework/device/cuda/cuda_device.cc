@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "framework/device/cuda/cuda_status.h"
@@ -11,21 +12,33 @@
 namespace zg {
 namespace {
 
+// `code` is of a wait for the queue of `device`, or of a look at it.
+Status QueueStatus(const std::string& device, cudaError_t code) {
+  if (code == cudaSuccess) return Status::Ok();
+  return CudaWorkFailed(device,
+                        fmt::format("{} ({})", cudaGetErrorString(code), cudaGetErrorName(code)));
+}
+
 class CudaEvent : public DeviceEvent {
  public:
-  CudaEvent(cudaEvent_t event, cudaStream_t stream) : event_(event), stream_(stream) {}
+  CudaEvent(std::string device, cudaEvent_t event, cudaStream_t stream)
+      : device_(std::move(device)), event_(event), stream_(stream) {}
   ~CudaEvent() override { cudaEventDestroy(event_); }
 
   Status Record() override { return CudaStatus(cudaEventRecord(event_, stream_), "event record"); }
   StatusOr<bool> IsDone() override {
     const cudaError_t code = cudaEventQuery(event_);
-    if (code == cudaErrorNotReady) return false;
-    ZG_RETURN_IF_ERROR(CudaStatus(code, "queued work"));
+    if (code == cudaErrorNotReady) {
+      cudaGetLastError();  // no error, but CUDA keeps it as one for whoever asks next
+      return false;
+    }
+    ZG_RETURN_IF_ERROR(QueueStatus(device_, code));
     return true;
   }
-  Status Wait() override { return CudaStatus(cudaEventSynchronize(event_), "queued work"); }
+  Status Wait() override { return QueueStatus(device_, cudaEventSynchronize(event_)); }
 
  private:
+  const std::string device_;
   const cudaEvent_t event_;
   const cudaStream_t stream_;
 };
@@ -82,13 +95,13 @@ class CudaDevice : public Device {
   StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override {
     ZG_RETURN_IF_ERROR(Use());
     void* data = nullptr;
-    ZG_RETURN_IF_CUDA_ERROR(cudaMallocHost(&data, bytes == 0 ? 1 : bytes));
+    ZG_RETURN_IF_ERROR(PinStatus(bytes, cudaMallocHost(&data, bytes == 0 ? 1 : bytes)));
     return DeviceBytes(static_cast<std::byte*>(data), [](std::byte* data) { cudaFreeHost(data); });
   }
 
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) override {
     ZG_RETURN_IF_ERROR(Use());
-    ZG_RETURN_IF_CUDA_ERROR(cudaHostRegister(host, bytes, cudaHostRegisterDefault));
+    ZG_RETURN_IF_ERROR(PinStatus(bytes, cudaHostRegister(host, bytes, cudaHostRegisterDefault)));
     return DeviceBytes(host, [](std::byte* host) { cudaHostUnregister(host); });
   }
 
@@ -110,6 +123,8 @@ class CudaDevice : public Device {
   }
   Status Copy(const CopiedRows& rows) override {
     if (rows.bytes == 0 || rows.count == 0) return Status::Ok();
+    // A stride is limited to 2 GiB, also where no second row is there to use it.
+    if (rows.count == 1) return Copy(rows.to, rows.from, rows.bytes);
     ZG_RETURN_IF_CUDA_ERROR(cudaMemcpy2DAsync(rows.to, rows.to_stride, rows.from, rows.from_stride,
                                               rows.bytes, rows.count, cudaMemcpyDeviceToDevice,
                                               stream_));
@@ -121,15 +136,13 @@ class CudaDevice : public Device {
     return Status::Ok();
   }
 
-  Status Synchronize() override {
-    return CudaStatus(cudaStreamSynchronize(stream_), "queued work").WithContext(name_);
-  }
+  Status Synchronize() override { return QueueStatus(name_, cudaStreamSynchronize(stream_)); }
 
   StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent() override {
     ZG_RETURN_IF_ERROR(Use());
     cudaEvent_t event = nullptr;
     ZG_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return std::unique_ptr<DeviceEvent>(new CudaEvent(event, stream_));
+    return std::unique_ptr<DeviceEvent>(new CudaEvent(name_, event, stream_));
   }
 
   // Relaxed: NCCL launches from a thread of its own.
@@ -157,6 +170,13 @@ class CudaDevice : public Device {
     size_t total_bytes = 0;
     ZG_RETURN_IF_CUDA_ERROR(cudaMemGetInfo(&free_bytes, &total_bytes));
     return MemoryInfo{static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+  }
+
+  // "Out of memory" alone would be read as the GPU's.
+  Status PinStatus(int64_t bytes, cudaError_t code) const {
+    if (code == cudaSuccess) return Status::Ok();
+    return FailedPrecondition("{}: {} bytes of the host's memory cannot be pinned: {} ({})", name_,
+                              bytes, cudaGetErrorString(code), cudaGetErrorName(code));
   }
 
   // The device is a setting of the calling thread; ranks may be threads.

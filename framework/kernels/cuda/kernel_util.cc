@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/device/cuda/cuda_status.h"
+
 namespace zg::cuda {
 namespace {
 
@@ -25,9 +27,7 @@ MatrixShape AsMatrix(const Shape& shape) {
 }
 
 Status CudaStatus(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return Status::Ok();
-  return FailedPrecondition("CUDA: {}: {} ({})", what, cudaGetErrorString(error),
-                            cudaGetErrorName(error));
+  return zg::CudaStatus(error, what).WithContext("CUDA");
 }
 
 Status CheckCudaTypes(const KernelSpec& spec) {

@@ -24,7 +24,7 @@ struct MatrixShape {
 };
 MatrixShape AsMatrix(const Shape& shape);
 
-// What CUDA calls an error, as one: `what` could not be done.
+// What CUDA calls an error, as one: `what` could not be done. Or it is that of an earlier kernel.
 Status CudaStatus(cudaError_t error, const char* what);
 
 // Error if an operand is neither floating-point nor i64.

@@ -97,11 +97,9 @@ Status Matmul::Init() {
   ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSA, first));
   ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSB, second));
   if (shape_.has_bias) {
-    // Of as many elements as c^T has rows. The heuristic asks for an address, but not for memory.
+    // Of as many elements as c^T has rows.
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256});
     ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
-    ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address));
   }
   const auto make_operand = [&](bool transposed, int64_t rows, int64_t columns,
                                 cublasLtMatrixLayout_t* layout) {
@@ -136,6 +134,11 @@ StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t a
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     ZG_RETURN_IF_ERROR(SetPreference(raw, attribute, alignment));
   }
+  if (shape_.has_bias) {
+    // There is no such preference for it: the heuristic looks at the address, but not at memory.
+    const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256} + alignment);
+    ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address));
+  }
   cublasLtMatmulHeuristicResult_t result = {};
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
@@ -144,6 +147,7 @@ StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t a
     return std::optional<cublasLtMatmulAlgo_t>();
   }
   ZG_RETURN_IF_ERROR(BlasStatus(status, "the choice of an algorithm failed"));
+  ZG_RETURN_IF_ERROR(BlasStatus(result.state, "the algorithm that was chosen cannot be used"));
   workspace_bytes_ = std::max(workspace_bytes_, static_cast<int64_t>(result.workspaceSize));
   return std::optional<cublasLtMatmulAlgo_t>(result.algo);
 }

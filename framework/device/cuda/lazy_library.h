@@ -1,0 +1,33 @@
+// A shared library of CUDA's that is loaded when it is first needed. Linked as usual it would cost
+// every process at its start, ranks on the CPU too, and a host without it could run none.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace zg {
+
+class LazyLibrary {
+ public:
+  explicit LazyLibrary(const std::string& name)
+      : handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)),
+        problem_(handle_ != nullptr
+                     ? ""
+                     : std::string(dlerror()) + "; add its directory to LD_LIBRARY_PATH") {}
+
+  // Empty, or why it is not there.
+  const std::string& problem() const { return problem_; }
+
+  // Null where the library does not have it.
+  template <typename Function>
+  Function* Find(const char* name) const {
+    return handle_ == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(handle_, name));
+  }
+
+ private:
+  void* const handle_;
+  const std::string problem_;
+};
+
+}  // namespace zg
