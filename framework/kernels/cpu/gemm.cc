@@ -14,7 +14,6 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kFloatsPerLine = 16;
 constexpr int64_t kMaxBlockRows = 256;
 constexpr int64_t kMaxBlockColumns = 1536;
 // A product of so few k is bound by the writing of C, which should go along its rows.
@@ -35,8 +34,8 @@ int64_t EvenBlock(int64_t total, int64_t largest, int64_t unit) {
 }
 
 bool IsWholeLines(const float* c, int64_t stride) {
-  return reinterpret_cast<uintptr_t>(c) % (kFloatsPerLine * sizeof(float)) == 0 &&
-         stride % kFloatsPerLine == 0;
+  return reinterpret_cast<uintptr_t>(c) % (kLineFloats * sizeof(float)) == 0 &&
+         stride % kLineFloats == 0;
 }
 
 const GemmMethod& MethodFor(DType dtype) {
@@ -69,7 +68,7 @@ int64_t Gemm::sums_size() const {
 
 int64_t Gemm::workspace_bytes() const {
   const int64_t floats =
-      block_n_ + sums_size() + RoundUp(packed_b_size(), kFloatsPerLine) + packed_a_size();
+      block_n_ + sums_size() + RoundUp(packed_b_size(), kLineFloats) + packed_a_size();
   return floats * static_cast<int64_t>(sizeof(float));
 }
 
@@ -102,7 +101,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   float* const start = workspace;
   float* const sums = start + block_n_;
   float* const packed_b = sums + sums_size();
-  float* const packed_a = packed_b + RoundUp(packed_b_size(), kFloatsPerLine);
+  float* const packed_a = packed_b + RoundUp(packed_b_size(), kLineFloats);
   BlockProduct product;
   product.a = packed_a;
   product.b = packed_b;
@@ -149,7 +148,7 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
   const int64_t b_stride = operands.b.stride;
   float* const start = workspace;
   float* const panel = start + kMaxPanelWidth;
-  float* const pieces = panel + RoundUp(packed_b_size(), kFloatsPerLine);
+  float* const pieces = panel + RoundUp(packed_b_size(), kLineFloats);
   for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
     const int64_t depth = std::min(block_k_, sizes_.k - k);
     PanelProduct product;
@@ -177,14 +176,14 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
         tile.b = b + k * b_stride + j;
         tile.b_stride = b_stride;
         tile.next_b = next_b;
-        tile.next_b_lines = CeilDiv(product.width * depth, kFloatsPerLine * sizes_.m);
+        tile.next_b_lines = CeilDiv(product.width * depth, kLineFloats * sizes_.m);
       }
       if (bias != nullptr && k == 0) {
         std::copy_n(bias + j, tile.columns, start);
         tile.start = start;
       }
       product.next_c = tile.c + product.width;
-      MultiplyPanel(product, ComputeFloatTile);
+      MultiplyPanel<ComputeFloatTile>(product);
       next_b += product.width * depth;
     }
   }

@@ -72,7 +72,7 @@ bool SystemPermitsTiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// A strip as InterleavedStrip's and so on want it: `count` <= 16 rows of A or columns of B.
+// Packs a strip of `count` <= 16 rows of A or columns of B, the first at `data`.
 using PackStrip = void (*)(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
                            float* strip);
 
@@ -95,7 +95,7 @@ void FillUp(int64_t depth, float* strip) {
   std::fill(strip + NumPairs(depth) * kAmxSide, strip + AmxStripSize(depth), 0.0f);
 }
 
-// Strips of B are panels of pairs, 16 columns wide.
+// A strip of B is a panel of pairs, 16 columns wide.
 void PackPairs(const BFloat16* data, int64_t stride, int64_t depth, int64_t count, float* strip) {
   PackPanelPairs(data, stride, depth, count, strip);
   FillUp(depth, strip);
@@ -107,7 +107,7 @@ void PackTransposedPairs(const BFloat16* data, int64_t stride, int64_t depth, in
   FillUp(depth, strip);
 }
 
-// Rows of A have their pairs side by side already.
+// Rows of A that run along k have their pairs side by side already.
 ZG_MULTIVERSION void CopyRows(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
                               float* strip) {
   char* row = reinterpret_cast<char*>(strip);
@@ -124,6 +124,7 @@ ZG_MULTIVERSION void CopyRows(const BFloat16* data, int64_t stride, int64_t dept
   }
 }
 
+// Rows of A that run across: packed as columns of B, then transposed in each tile.
 void TransposeRows(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
                    float* strip) {
   PackPairs(data, stride, depth, count, strip);

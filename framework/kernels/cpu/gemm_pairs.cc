@@ -124,7 +124,7 @@ void PackB(const StoredBlock& block, float* panels) {
 }
 
 void Multiply(const BlockProduct& product) {
-  MultiplyPanels(product, NumPairs(product.depth), ComputePairTile);
+  MultiplyPanels<ComputePairTile>(product, NumPairs(product.depth));
 }
 
 constexpr int64_t kMaxDepth = 768;  // twice that of floats, in as many bytes
