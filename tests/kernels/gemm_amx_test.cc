@@ -2,12 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
-#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/gemm.h"
 #include "framework/tensor/half.h"
 #include "tests/kernels/emulated_amx_tiles.h"
@@ -36,8 +35,7 @@ float Chain(const std::vector<BFloat16>& row, const std::vector<BFloat16>& colum
   return sum;
 }
 
-// A block of C, from blocks of A (rows, depth) and B (depth, columns), packed and multiplied by
-// `method` in sections of `section` k; `start` has a value per column, or is null.
+// Blocks of A (rows, depth) and B (depth, columns), and how they are to be stored.
 struct Blocks {
   int64_t rows;
   int64_t columns;
@@ -54,6 +52,8 @@ struct Blocks {
     return {b.begin() + j * depth, b.begin() + (j + 1) * depth};
   }
 
+  // Their product, packed and multiplied in sections of `section` k; `start` has a value per
+  // column, or is null.
   std::vector<float> Multiply(const GemmMethod& method, int64_t section, const float* start) const {
     const auto transposed = [this](const std::vector<BFloat16>& matrix, int64_t count) {
       std::vector<BFloat16> result(matrix.size());

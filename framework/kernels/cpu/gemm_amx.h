@@ -47,14 +47,13 @@ void PackAmxB(const StoredBlock& block, float* strips);
 // Floats from one strip to the next.
 constexpr int64_t AmxStripSize(int64_t depth) { return CeilDiv(depth, kAmxDepth) * kAmxFloats; }
 
-// `Tiles` are eight tile registers, ready for use from construction to destruction; numbers of
-// tiles are template arguments, as they are part of the instruction.
+// `Tiles` are eight tile registers, ready for use from construction to destruction, by which they
+// belong to this thread; their numbers are template arguments, as they are part of instructions.
 template <typename Tiles>
 void MultiplyAmxBlocks(const BlockProduct& product) {
-  constexpr int64_t kSum = sizeof(float);
   Tiles tiles(kWholeAmxTiles);
   const int64_t strip = AmxStripSize(product.depth);
-  const int64_t c_bytes = product.c_stride * kSum;
+  const int64_t c_row_bytes = product.c_stride * int64_t{sizeof(float)};
   for (int64_t j = 0; j < product.columns; j += kAmxBlock) {  // its columns of B stay near
     for (int64_t i = 0; i < product.rows; i += kAmxBlock) {
       float* const c = product.c + i * product.c_stride + j;
@@ -66,10 +65,10 @@ void MultiplyAmxBlocks(const BlockProduct& product) {
         tiles.template Load<2>(product.start + j, 0);
         tiles.template Load<3>(product.start + j + kAmxSide, 0);
       } else if (product.continues) {
-        tiles.template Load<0>(c, c_bytes);
-        tiles.template Load<1>(c + kAmxSide, c_bytes);
-        tiles.template Load<2>(lower_c, c_bytes);
-        tiles.template Load<3>(lower_c + kAmxSide, c_bytes);
+        tiles.template Load<0>(c, c_row_bytes);
+        tiles.template Load<1>(c + kAmxSide, c_row_bytes);
+        tiles.template Load<2>(lower_c, c_row_bytes);
+        tiles.template Load<3>(lower_c + kAmxSide, c_row_bytes);
       } else {
         tiles.template Zero<0>();
         tiles.template Zero<1>();
@@ -88,15 +87,16 @@ void MultiplyAmxBlocks(const BlockProduct& product) {
         tiles.template AddProduct<2, 5, 6>();
         tiles.template AddProduct<3, 5, 7>();
       }
-      tiles.template Store<0>(c, c_bytes);
-      tiles.template Store<1>(c + kAmxSide, c_bytes);
-      tiles.template Store<2>(lower_c, c_bytes);
-      tiles.template Store<3>(lower_c + kAmxSide, c_bytes);
+      tiles.template Store<0>(c, c_row_bytes);
+      tiles.template Store<1>(c + kAmxSide, c_row_bytes);
+      tiles.template Store<2>(lower_c, c_row_bytes);
+      tiles.template Store<3>(lower_c + kAmxSide, c_row_bytes);
     }
   }
 }
 
-// 32 columns of B and 32 rows of A, of this many k, fill a first-level cache of 48 KB.
+// 32 columns of B and 32 rows of A, of this many k, fill a first-level cache of 48 KB: reckoned,
+// not measured.
 inline constexpr int64_t kMaxAmxDepth = 384;
 
 template <typename Tiles>
