@@ -8,6 +8,10 @@
 #include <vector>
 
 #include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/gemm_amx.h"
+#include "framework/kernels/cpu/gemm_pairs.h"
+#include "framework/kernels/cpu/gemm_panels.h"
+#include "tests/kernels/emulated_amx_tiles.h"
 #include "tests/kernels/kernel_runner.h"
 
 namespace zg::testing {
@@ -23,9 +27,10 @@ std::vector<char> Bytes(DType dtype, const std::vector<float>& values) {
 
 // C = A B + bias of the given sizes, by Gemm, from matrices with rows `gap` elements longer than
 // they need to be.
-std::vector<float> Multiply(const GemmSizes& sizes, const std::vector<float>& a,
-                            const std::vector<float>& b, const float* bias, int64_t gap = 0) {
-  const Gemm gemm(sizes);
+std::vector<float> Multiply(const GemmMethod& method, const GemmSizes& sizes,
+                            const std::vector<float>& a, const std::vector<float>& b,
+                            const float* bias, int64_t gap = 0) {
+  const Gemm gemm(sizes, method);
   GuardedBuffer workspace(gemm.workspace_bytes());
   const int64_t c_stride = sizes.n + gap;
   const std::vector<char> unwritten = Bytes(sizes.dtype, {NAN});
@@ -57,7 +62,7 @@ std::vector<float> Multiply(const GemmSizes& sizes, const std::vector<float>& a,
   return dense;
 }
 
-void Check(const GemmSizes& sizes, int64_t gap) {
+void Check(const GemmMethod& method, const GemmSizes& sizes, int64_t gap) {
   SCOPED_TRACE(::testing::Message() << sizes.m << " x " << sizes.n << " x " << sizes.k << ", "
                                     << sizes.transpose_a << sizes.transpose_b << ", gap " << gap);
   const int64_t a_stride = (sizes.transpose_a ? sizes.m : sizes.k) + gap;
@@ -84,14 +89,37 @@ void Check(const GemmSizes& sizes, int64_t gap) {
   const double rounding = sizes.dtype == DType::kF32    ? 0
                           : sizes.dtype == DType::kBF16 ? 0x1p-8
                                                         : 0x1p-11;
-  ExpectNear(Multiply(sizes, a, b, bias.data(), gap), want, 1e-6 + 1e-7 * sizes.k, 1e-6 + rounding);
+  ExpectNear(Multiply(method, sizes, a, b, bias.data(), gap), want, 1e-6 + 1e-7 * sizes.k,
+             1e-6 + rounding);
 }
 
-class GemmTest : public ::testing::TestWithParam<DType> {};
+struct Arithmetic {
+  std::string name;
+  DType dtype;
+  const GemmMethod* method;
+};
 
-INSTANTIATE_TEST_SUITE_P(DTypes, GemmTest,
-                         ::testing::Values(DType::kF32, DType::kBF16, DType::kF16),
-                         [](const auto& info) { return std::string(DTypeName(info.param)); });
+// What this processor can do.
+std::vector<Arithmetic> Arithmetics() {
+  std::vector<Arithmetic> all = {
+      {"f32", DType::kF32, &FloatMethod(DType::kF32)},
+      {"f16", DType::kF16, &FloatMethod(DType::kF16)},
+      {"bf16_widened", DType::kBF16, &FloatMethod(DType::kBF16)},
+      {"bf16_emulated_tiles", DType::kBF16, &kAmxMethod<EmulatedAmxTiles>},
+  };
+  if (HasPairProducts()) all.push_back({"bf16_pairs", DType::kBF16, &PairMethod()});
+  if (HasAmxProducts()) all.push_back({"bf16_tiles", DType::kBF16, &AmxMethod()});
+  return all;
+}
+
+class GemmTest : public ::testing::TestWithParam<Arithmetic> {
+ protected:
+  DType dtype() const { return GetParam().dtype; }
+  const GemmMethod& method() const { return *GetParam().method; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Arithmetics, GemmTest, ::testing::ValuesIn(Arithmetics()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(GemmTest, MatchesTheFormula) {
   for (const bool transpose_a : {false, true}) {
@@ -100,14 +128,14 @@ TEST_P(GemmTest, MatchesTheFormula) {
         for (const int64_t m : {1, 20, 49, 100}) {
           for (const int64_t n : {1, 17, 64, 113}) {
             for (const int64_t k : {1, 20, 61}) {
-              Check({m, n, k, transpose_a, transpose_b, GetParam()}, gap);
+              Check(method(), {m, n, k, transpose_a, transpose_b, dtype()}, gap);
             }
           }
         }
-        Check({20, 20, 2700, transpose_a, transpose_b, GetParam()}, gap);
-        Check({50, 1600, 10, transpose_a, transpose_b, GetParam()}, gap);
-        Check({270, 50, 400, transpose_a, transpose_b, GetParam()}, gap);
-        Check({8, 16, 0, transpose_a, transpose_b, GetParam()}, gap);
+        Check(method(), {20, 20, 2700, transpose_a, transpose_b, dtype()}, gap);
+        Check(method(), {50, 1600, 10, transpose_a, transpose_b, dtype()}, gap);
+        Check(method(), {270, 50, 400, transpose_a, transpose_b, dtype()}, gap);
+        Check(method(), {8, 16, 0, transpose_a, transpose_b, dtype()}, gap);
       }
     }
   }
@@ -120,7 +148,7 @@ TEST_P(GemmTest, RowsDoNotDependOnTheSizes) {
   for (const bool transpose_b : {false, true}) {
     const std::vector<float> b = Random(n * k, 2);
     const auto multiply = [&](int64_t m) {
-      return Multiply({m, n, k, false, transpose_b, GetParam()}, a, b, nullptr);
+      return Multiply(method(), {m, n, k, false, transpose_b, dtype()}, a, b, nullptr);
     };
     const std::vector<float> all = multiply(300);
     for (const int64_t m : {1, 5, 20, 48, 49}) {
@@ -135,7 +163,7 @@ TEST_P(GemmTest, ColumnsDoNotDependOnTheSizes) {
   const std::vector<float> a = Random(m * k, 1);
   const std::vector<float> b = Random(200 * k, 2);
   const auto multiply = [&](int64_t n) {
-    return Multiply({m, n, k, false, true, GetParam()}, a, b, nullptr);
+    return Multiply(method(), {m, n, k, false, true, dtype()}, a, b, nullptr);
   };
   const std::vector<float> all = multiply(200);
   for (const int64_t n : {1, 16, 50, 64, 97}) {
@@ -172,6 +200,44 @@ TEST(GemmPlacementTest, LargeResultsDoNotDependOnWhereTheyAreWritten) {
     ASSERT_TRUE(std::isfinite(row[0]) && std::isfinite(row[sizes.n - 1])) << i;
     ASSERT_TRUE(std::isnan(row[sizes.n])) << "written between the rows of C";
   }
+}
+
+// An infinity in a row of A or a NaN in a column of B, in the last places of sizes that fill up no
+// block, is in no other row or column of C.
+TEST_P(GemmTest, NonFiniteNumbersStayInTheirRowsAndColumns) {
+  const int64_t m = 51, n = 53, k = 37;
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      std::vector<float> a = Random(m * k, 1, 0.5f, 1.0f);
+      std::vector<float> b = Random(n * k, 2, 0.5f, 1.0f);
+      a.back() = INFINITY;
+      b.back() = NAN;
+      const std::vector<float> c =
+          Multiply(method(), {m, n, k, transpose_a, transpose_b, dtype()}, a, b, nullptr);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          ASSERT_EQ(std::isnan(c[i * n + j]), j == n - 1) << i << ", " << j;
+          ASSERT_EQ(std::isinf(c[i * n + j]), i == m - 1 && j < n - 1) << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
+// What a Gemm is made with where nobody says otherwise.
+TEST(GemmDefaultTest, IsTheFastestMethodOfTheProcessor) {
+  const GemmMethod& bf16 = HasAmxProducts()    ? AmxMethod()
+                           : HasPairProducts() ? PairMethod()
+                                               : FloatMethod(DType::kBF16);
+  const GemmSizes sizes = {5, 9, 700, false, true, DType::kBF16};
+  const std::vector<float> a = Random(sizes.m * sizes.k, 1), b = Random(sizes.n * sizes.k, 2);
+  const Gemm by_default(sizes);
+  EXPECT_EQ(by_default.workspace_bytes(), Gemm(sizes, bf16).workspace_bytes());
+  GuardedBuffer workspace(by_default.workspace_bytes());
+  std::vector<char> c = Bytes(DType::kBF16, std::vector<float>(sizes.m * sizes.n, NAN));
+  by_default.Run({Bytes(DType::kBF16, a).data(), sizes.k}, {Bytes(DType::kBF16, b).data(), sizes.k},
+                 nullptr, c.data(), sizes.n, workspace.data());
+  EXPECT_EQ(c, Bytes(DType::kBF16, Multiply(bf16, sizes, a, b, nullptr)));
 }
 
 }  // namespace

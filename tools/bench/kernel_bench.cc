@@ -1,6 +1,7 @@
 // Speed of the CPU kernels at the sizes of the demo models, on one thread.
 //
 //   bazel run //tools/bench:kernel_bench -- --benchmark_filter=adam
+//   bazel run //tools/bench:kernel_bench -- --benchmark_filter=linear.*gpt  # f32 beside bf16
 //
 // GB/s counts every operand once: what the op must move, not what the caches make of it. A "cold"
 // case walks over more memory than the caches hold; a "warm" one stays in place.
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "framework/base/check.h"
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
 
 namespace {
@@ -117,9 +119,9 @@ class Runner {
       for (int64_t i = 0; i < count; ++i) ids[i] = static_cast<int64_t>(random_() % test_.max_id);
       return;
     }
-    float* const values = reinterpret_cast<float*>(memory);
     for (int64_t i = 0; i < count; ++i) {
-      values[i] = static_cast<float>(random_() >> 8) * 0x1p-24f + 0.1f;
+      const float value = static_cast<float>(random_() >> 8) * 0x1p-24f + 0.1f;
+      zg::ConvertFloats(DType::kF32, &value, type.dtype, memory + i * zg::SizeOf(type.dtype), 1);
     }
   }
 
@@ -227,14 +229,16 @@ std::vector<Case> MemoryBoundCases() {
 }
 
 // A linear layer of `inputs` x `outputs` parameters over `rows` rows, forward and backward.
-void AddLinear(const std::string& model, int64_t rows, int64_t inputs, int64_t outputs,
+void AddLinear(const std::string& model, DType dtype, int64_t rows, int64_t inputs, int64_t outputs,
                std::vector<Case>& cases) {
-  const std::string size = fmt::format("{}/{}x{}x{}", model, rows, inputs, outputs);
-  const TensorType x = F32({rows, inputs});
-  const TensorType y = F32({rows, outputs});
-  const TensorType weight = F32({outputs, inputs});
+  const std::string size =
+      fmt::format("{}/{}x{}x{}/{}", model, rows, inputs, outputs, zg::DTypeName(dtype));
+  const TensorType x = {dtype, {rows, inputs}};
+  const TensorType y = {dtype, {rows, outputs}};
+  const TensorType weight = {dtype, {outputs, inputs}};
+  const TensorType bias = {dtype, {outputs}};
   const double flops = 2.0 * rows * inputs * outputs;
-  cases.push_back({"linear/" + size, "linear", {x, weight, F32({outputs})}, {y}, {}, flops});
+  cases.push_back({"linear/" + size, "linear", {x, weight, bias}, {y}, {}, flops});
   cases.push_back({"linear_grad_input/" + size, "linear_grad_input", {y, weight}, {x}, {}, flops});
   cases.push_back(
       {"linear_grad_weight/" + size, "linear_grad_weight", {y, x}, {weight}, {}, flops});
@@ -244,9 +248,11 @@ std::vector<Case> ComputeBoundCases() {
   std::vector<Case> cases;
   for (const auto& [inputs, outputs] : std::vector<std::pair<int64_t, int64_t>>{
            {384, 1152}, {384, 384}, {384, 1536}, {1536, 384}, {384, 256}}) {
-    AddLinear("gpt", 2048, inputs, outputs, cases);
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      AddLinear("gpt", dtype, 2048, inputs, outputs, cases);
+    }
   }
-  AddLinear("recipe", 20, 2000, 2000, cases);
+  AddLinear("recipe", DType::kF32, 20, 2000, 2000, cases);
   const int64_t batch = 8, time = 256, channels = 384, heads = 6;
   const TensorType qkv = F32({batch, time, 3 * channels});
   const TensorType out = F32({batch, time, channels});

@@ -1,16 +1,18 @@
 // Gemm: C = A B + bias on one thread, made once for given sizes and run on raw pointers. It
 // allocates nothing; its scratch is the caller's. Operands in bf16 or f16 are widened on their way
-// into the scratch, or multiplied in pairs (gemm_pairs.h); sums are in f32 and rounded once.
+// into the scratch, or multiplied by what the processor has for bf16; sums are in f32 and rounded
+// once.
 //
 //   const Gemm gemm({.m = rows, .n = columns, .k = depth, .transpose_b = true});
 //   gemm.Run({a, lda}, {b, ldb}, bias, c, ldc, workspace);  // 64-byte aligned scratch
 //
-// The bits of an element depend on its row of A, its column of B and its bias alone (gemm_tile.h).
+// The bits of an element depend on its row of A, its column of B, its bias and the method alone.
 // oneDNN can promise neither: each of its paths allocates while it runs, dnnl_sgemm megabytes.
 #pragma once
 
 #include <cstdint>
 
+#include "framework/kernels/cpu/gemm_method.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
@@ -32,7 +34,8 @@ struct GemmOperand {
 
 class Gemm {
  public:
-  explicit Gemm(const GemmSizes& sizes);
+  explicit Gemm(const GemmSizes& sizes);  // by the fastest method of this processor
+  Gemm(const GemmSizes& sizes, const GemmMethod& method);  // `method` outlives the Gemm
 
   int64_t workspace_bytes() const;
 
@@ -50,28 +53,24 @@ class Gemm {
   };
 
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
-  // How far apart columns of panels and rows of pieces of this depth begin.
-  int64_t Steps(int64_t depth) const { return multiplies_pairs_ ? (depth + 1) / 2 : depth; }
+  // Floats of the sums of a block of columns, which in f32 are C itself.
+  int64_t sums_size() const;
+  int64_t packed_a_size() const { return block_m_ * block_k_ / method_->packed_k; }
+  int64_t packed_b_size() const { return block_n_ * block_k_ / method_->packed_k; }
+
+  StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k) const;
+  StoredBlock BlockOfB(const GemmOperand& b, int64_t column, int64_t k) const;
 
   // Packs a block of B (block_k_ x block_n_), which then meets all of A, in packed blocks of
   // block_m_ rows.
-  template <typename T>
   void RunBlocks(const Operands& operands, float* workspace) const;
   // With few rows in f32, every element of B is used a few times only, and its way from memory
   // decides: B stored by rows is read where it lies, a few rows at a time, and B stored by columns
   // packed panel by panel, each used while it is near.
   void RunFewRows(const Operands& operands, float* workspace) const;
 
-  template <typename T>
-  void PackA(const GemmOperand& a, int64_t row, int64_t rows, int64_t k, int64_t depth,
-             float* pieces) const;
-
-  template <typename T>
-  void PackB(const GemmOperand& b, int64_t column, int64_t columns, int64_t k, int64_t depth,
-             float* panels) const;
-
   GemmSizes sizes_;
-  bool multiplies_pairs_;  // of bf16 (gemm_pairs.h)
+  const GemmMethod* method_;
   int64_t block_m_ = 0;
   int64_t block_n_ = 0;
   int64_t block_k_ = 0;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "framework/kernels/cpu/gemm_pack.h"
+#include "framework/kernels/cpu/gemm_panels.h"
 #include "framework/kernels/cpu/multiversion.h"
 
 namespace zg {
@@ -104,6 +105,33 @@ constexpr TileFunction kTiles[kTileRows] = {Tile<1, kVectors>, Tile<2, kVectors>
                                             Tile<4, kVectors>, Tile<5, kVectors>, Tile<6, kVectors>,
                                             Tile<7, kVectors>, Tile<8, kVectors>};
 
+void PackA(const StoredBlock& block, float* pieces) {
+  const auto* const data = static_cast<const BFloat16*>(block.data);
+  if (block.runs_along_k) {
+    PackPiecePairs(data, block.stride, block.depth, block.count, pieces);
+  } else {
+    PackTransposedPiecePairs(data, block.stride, block.depth, block.count, pieces);
+  }
+}
+
+void PackB(const StoredBlock& block, float* panels) {
+  const auto* const data = static_cast<const BFloat16*>(block.data);
+  if (block.runs_along_k) {
+    PackTransposedPanelPairs(data, block.stride, block.depth, block.count, panels);
+  } else {
+    PackPanelPairs(data, block.stride, block.depth, block.count, panels);
+  }
+}
+
+void Multiply(const BlockProduct& product) {
+  MultiplyPanels<ComputePairTile>(product, NumPairs(product.depth));
+}
+
+constexpr int64_t kMaxDepth = 768;  // twice that of floats, in as many bytes
+
+constexpr GemmMethod kPairMethod = {kTileRows, kMaxPanelWidth, 2,     kMaxDepth,
+                                    2,         PackA,          PackB, Multiply};
+
 }  // namespace
 
 bool HasPairProducts() {
@@ -170,5 +198,7 @@ void ComputePairTile(const GemmTile& tile, int64_t rows, int64_t width) {
   static constexpr const TileFunction* kByWidth[] = {kTiles<1>, kTiles<2>, kTiles<3>};
   kByWidth[width / kPanelUnit - 1][rows - 1](tile);
 }
+
+const GemmMethod& PairMethod() { return kPairMethod; }
 
 }  // namespace zg

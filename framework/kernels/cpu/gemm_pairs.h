@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "framework/kernels/cpu/gemm_method.h"
 #include "framework/kernels/cpu/gemm_tile.h"
 #include "framework/tensor/half.h"
 
@@ -29,5 +30,8 @@ void PackTransposedPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, 
 
 // As ComputeTile of gemm_tile.h with ALayout::kColumns; tile.depth counts pairs.
 void ComputePairTile(const GemmTile& tile, int64_t rows, int64_t width);
+
+// Where HasPairProducts().
+const GemmMethod& PairMethod();
 
 }  // namespace zg

@@ -1,0 +1,106 @@
+// Matrix products of bf16 on processors with tile registers (AMX_TILE and AMX_BF16): an instruction
+// adds the product of 16 rows of A and 16 columns of B, over 32 k, to a tile of 16 x 16 sums.
+//
+// Every element of C is one chain over tiles of 32 k, counted from the start of its row, and the
+// last filled up with zeros: products of even and of odd k are summed apart, from zero, and their
+// sum is added to the element, denormal numbers as 0. So its bits depend on its row, its column and
+// its bias alone, but differ from those of a processor without.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/kernels/cpu/gemm_method.h"
+
+namespace zg {
+
+// Whether this processor has tiles of bf16, and the kernel lets this process use them.
+bool HasAmxProducts();
+
+// Where HasAmxProducts().
+const GemmMethod& AmxMethod();
+
+// What an instruction reads that gives every tile its size.
+struct alignas(64) AmxConfig {
+  uint8_t palette;
+  uint8_t start_row;
+  uint8_t reserved[14];
+  uint16_t row_bytes[16];  // of tiles 0 to 7; then zeros
+  uint8_t rows[16];        // likewise
+};
+static_assert(sizeof(AmxConfig) == 64);
+
+inline constexpr AmxConfig kWholeAmxTiles = {
+    1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+
+inline constexpr int64_t kAmxSide = 16;  // rows of a tile, and columns of 32 bits
+inline constexpr int64_t kAmxRowBytes = 64;
+inline constexpr int64_t kAmxDepth = 2 * kAmxSide;          // k in a tile of A or B, in pairs
+inline constexpr int64_t kAmxFloats = kAmxSide * kAmxSide;  // what a tile takes the place of
+inline constexpr int64_t kAmxBlock = 2 * kAmxSide;  // rows and columns of the sums in four tiles
+
+// Strips of 16 rows of A or columns of B, each of them tile after tile over ascending k, as many as
+// whole blocks have; zeros where the block has nothing. A row of a tile is a row of A with its
+// pairs of consecutive k, or such a pair of k of B in all columns.
+void PackAmxA(const StoredBlock& block, float* strips);
+void PackAmxB(const StoredBlock& block, float* strips);
+
+// Floats from one strip to the next.
+constexpr int64_t AmxStripSize(int64_t depth) { return CeilDiv(depth, kAmxDepth) * kAmxFloats; }
+
+// `Tiles` are eight tile registers, ready for use from construction to destruction, by which they
+// belong to this thread; their numbers are template arguments, as they are part of instructions.
+template <typename Tiles>
+void MultiplyAmxBlocks(const BlockProduct& product) {
+  Tiles tiles(kWholeAmxTiles);
+  const int64_t strip = AmxStripSize(product.depth);
+  const int64_t c_row_bytes = product.c_stride * int64_t{sizeof(float)};
+  for (int64_t j = 0; j < product.columns; j += kAmxBlock) {  // its columns of B stay near
+    for (int64_t i = 0; i < product.rows; i += kAmxBlock) {
+      float* const c = product.c + i * product.c_stride + j;
+      float* const lower_c = c + kAmxSide * product.c_stride;
+      if (product.start != nullptr) {
+        // The same row sixteen times.
+        tiles.template Load<0>(product.start + j, 0);
+        tiles.template Load<1>(product.start + j + kAmxSide, 0);
+        tiles.template Load<2>(product.start + j, 0);
+        tiles.template Load<3>(product.start + j + kAmxSide, 0);
+      } else if (product.continues) {
+        tiles.template Load<0>(c, c_row_bytes);
+        tiles.template Load<1>(c + kAmxSide, c_row_bytes);
+        tiles.template Load<2>(lower_c, c_row_bytes);
+        tiles.template Load<3>(lower_c + kAmxSide, c_row_bytes);
+      } else {
+        tiles.template Zero<0>();
+        tiles.template Zero<1>();
+        tiles.template Zero<2>();
+        tiles.template Zero<3>();
+      }
+      const float* a = product.a + i / kAmxSide * strip;
+      const float* b = product.b + j / kAmxSide * strip;
+      for (const float* const end = a + strip; a < end; a += kAmxFloats, b += kAmxFloats) {
+        tiles.template Load<4>(a, kAmxRowBytes);
+        tiles.template Load<5>(a + strip, kAmxRowBytes);
+        tiles.template Load<6>(b, kAmxRowBytes);
+        tiles.template Load<7>(b + strip, kAmxRowBytes);
+        tiles.template AddProduct<0, 4, 6>();
+        tiles.template AddProduct<1, 4, 7>();
+        tiles.template AddProduct<2, 5, 6>();
+        tiles.template AddProduct<3, 5, 7>();
+      }
+      tiles.template Store<0>(c, c_row_bytes);
+      tiles.template Store<1>(c + kAmxSide, c_row_bytes);
+      tiles.template Store<2>(lower_c, c_row_bytes);
+      tiles.template Store<3>(lower_c + kAmxSide, c_row_bytes);
+    }
+  }
+}
+
+// 32 columns of B and 32 rows of A, of this many k, fill a first-level cache of 48 KB: reckoned,
+// not measured.
+inline constexpr int64_t kMaxAmxDepth = 384;
+
+template <typename Tiles>
+constexpr GemmMethod kAmxMethod = {kAmxBlock, kAmxBlock, kAmxDepth, kMaxAmxDepth,
+                                   2,         PackAmxA,  PackAmxB,  MultiplyAmxBlocks<Tiles>};
+
+}  // namespace zg

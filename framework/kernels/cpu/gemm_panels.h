@@ -1,0 +1,78 @@
+// Products of blocks packed in pieces and panels (gemm_pack.h), of floats or of what takes their
+// place (gemm_pairs.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/kernels/cpu/gemm_method.h"
+#include "framework/kernels/cpu/gemm_pack.h"
+#include "framework/kernels/cpu/gemm_tile.h"
+#include "framework/tensor/dtype.h"
+
+namespace zg {
+
+inline constexpr int64_t kLineFloats = 16;  // in a cache line
+
+// ComputeFloatTile, or what computes a tile of what takes the place of floats.
+using TileCompute = void (*)(const GemmTile& tile, int64_t rows, int64_t width);
+
+// Tiles of one panel: the panel stays near, the pieces of A pass by.
+struct PanelProduct {
+  const float* pieces;  // packed, of `rows` rows
+  int64_t rows;
+  int64_t width;
+  const float* next_c;  // the panel after this one
+  GemmTile tile;        // as for the first rows
+};
+
+template <TileCompute kCompute>
+void MultiplyPanel(const PanelProduct& product) {
+  GemmTile tile = product.tile;
+  for (int64_t i = 0; i < product.rows; i += kTileRows) {
+    const int64_t rows = std::min(kTileRows, product.rows - i);
+    tile.a = product.pieces + i * tile.depth;
+    tile.c = product.tile.c + i * tile.c_stride;
+    if (!tile.streams) {
+      tile.next_c = i + rows < product.rows ? tile.c + rows * tile.c_stride : product.next_c;
+    }
+    kCompute(tile, rows, product.width);
+    if (tile.next_b != nullptr) tile.next_b += rows * tile.next_b_lines * kLineFloats;
+  }
+}
+
+// Of blocks with `steps` floats, or what takes their place, in a row or column.
+template <TileCompute kCompute>
+void MultiplyPanels(const BlockProduct& product, int64_t steps) {
+  PanelProduct panel;
+  panel.pieces = product.a;
+  panel.rows = product.rows;
+  for (int64_t j = 0; j < product.columns; j += panel.width) {
+    panel.width = PanelWidth(product.columns - j);
+    GemmTile& tile = panel.tile;
+    tile = {};
+    tile.a_stride = kTileRows;
+    tile.b = product.b + j * steps;
+    tile.b_stride = panel.width;
+    tile.c = product.c + j;
+    tile.c_stride = product.c_stride;
+    tile.depth = steps;
+    tile.columns = std::min(panel.width, product.columns - j);
+    if (product.start != nullptr) tile.start = product.start + j;
+    tile.continues = product.continues;
+    tile.streams = product.streams && tile.columns == panel.width;
+    tile.next_b = tile.b + panel.width * steps;
+    tile.next_b_lines = CeilDiv(panel.width * steps, kLineFloats * product.rows);
+    panel.next_c = tile.c + panel.width;
+    MultiplyPanel<kCompute>(panel);
+  }
+}
+
+inline void ComputeFloatTile(const GemmTile& tile, int64_t rows, int64_t width) {
+  ComputeTile(ALayout::kColumns, tile, rows, width);
+}
+
+// Multiplies in f32 whatever the operands are in.
+const GemmMethod& FloatMethod(DType dtype);
+
+}  // namespace zg
