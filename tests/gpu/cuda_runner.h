@@ -105,7 +105,8 @@ inline CudaResult RunOnCuda(const OpCall& call, const std::vector<HeapTensor>& i
     device_outputs.push_back(is_shared ? device_inputs[shared->second] : allocate(spec.outputs[i]));
     output_addresses.push_back(device_outputs.back()->data());
   }
-  DeviceBuffer workspace((*kernel)->workspace_bytes(), 0);
+  constexpr int64_t kArenaAlignment = 64;  // of workspaces, which lie in an arena
+  DeviceBuffer workspace((*kernel)->workspace_bytes(), kArenaAlignment);
   DeviceBuffer step(sizeof(StepContext), 0);
   DeviceBuffer fault(sizeof(DeviceFault), 0);
   DeviceFault fault_on_host;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kAlignment = 16;
 constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
+constexpr uintptr_t kWorkspaceAlignment = 256;  // cuBLASLt's; an arena's buffers may have less
 
 Status BlasStatus(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return Status::Ok();
@@ -31,6 +32,14 @@ StatusOr<cublasLtHandle_t> HandleOfCurrentDevice() {
   ZG_RETURN_IF_ERROR(BlasStatus(cublasLtCreate(&handle), "no handle could be made"));
   handles.emplace(device, handle);
   return handle;
+}
+
+// The first address in the workspace that cuBLASLt takes.
+void* AlignWorkspace(void* workspace) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
+  const uintptr_t aligned =
+      (address + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  return reinterpret_cast<void*>(aligned);
 }
 
 cudaDataType_t DataType(DType dtype) {
@@ -84,6 +93,11 @@ Matmul::~Matmul() {
   if (b_layout_ != nullptr) cublasLtMatrixLayoutDestroy(b_layout_);
   if (a_layout_ != nullptr) cublasLtMatrixLayoutDestroy(a_layout_);
   if (description_ != nullptr) cublasLtMatmulDescDestroy(description_);
+}
+
+int64_t Matmul::workspace_bytes() const {
+  if (workspace_bytes_ == 0) return 0;
+  return workspace_bytes_ + static_cast<int64_t>(kWorkspaceAlignment);
 }
 
 Status Matmul::Init() {
@@ -178,11 +192,11 @@ Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
   }
   const float one = 1.0f;
   const float zero = 0.0f;
-  return BlasStatus(
-      cublasLtMatmul(handle_, description_, &one, operands.b, b_layout_, operands.a, a_layout_,
-                     &zero, operands.c, c_layout_, operands.c, c_layout_, &*algorithm, workspace,
-                     workspace_bytes_, static_cast<cudaStream_t>(stream)),
-      "a product failed");
+  return BlasStatus(cublasLtMatmul(handle_, description_, &one, operands.b, b_layout_, operands.a,
+                                   a_layout_, &zero, operands.c, c_layout_, operands.c, c_layout_,
+                                   &*algorithm, AlignWorkspace(workspace), workspace_bytes_,
+                                   static_cast<cudaStream_t>(stream)),
+                    "a product failed");
 }
 
 }  // namespace zg::cuda

@@ -43,7 +43,8 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  int64_t workspace_bytes() const { return workspace_bytes_; }
+  // For a workspace at any address: what is used of it begins at a multiple of 256 bytes.
+  int64_t workspace_bytes() const;
   Status Run(const Operands& operands, void* workspace, void* stream);
 
  private:
@@ -63,7 +64,7 @@ class Matmul {
   cublasLtMatrixLayout_t c_layout_ = nullptr;
   std::optional<cublasLtMatmulAlgo_t> aligned_;    // to kAlignment bytes
   std::optional<cublasLtMatmulAlgo_t> unaligned_;  // but for single elements
-  int64_t workspace_bytes_ = 0;
+  int64_t workspace_bytes_ = 0;                    // of the algorithms
 };
 
 }  // namespace zg::cuda
