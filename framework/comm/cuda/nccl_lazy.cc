@@ -12,11 +12,6 @@ const LazyLibrary& Nccl() {
   return *library;
 }
 
-template <typename Function, typename... Arguments>
-ncclResult_t Call(Function* function, Arguments... arguments) {
-  return function == nullptr ? ncclSystemError : function(arguments...);
-}
-
 }  // namespace
 
 Status LoadNccl() {
@@ -31,7 +26,7 @@ Status LoadNccl() {
 // A function that is missing here is an error of the linker.
 #define ZG_CALL(name, ...)                                             \
   static const auto function = zg::Nccl().Find<decltype(name)>(#name); \
-  return zg::Call(function, ##__VA_ARGS__)
+  return zg::CallOr(ncclSystemError, function, ##__VA_ARGS__)
 
 extern "C" {
 

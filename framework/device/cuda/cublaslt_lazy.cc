@@ -15,16 +15,11 @@ const zg::LazyLibrary& CublasLt() {
   return *library;
 }
 
-template <typename Function, typename... Arguments>
-cublasStatus_t Call(Function* function, Arguments... arguments) {
-  return function == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : function(arguments...);
-}
-
 }  // namespace
 
 #define ZG_CALL(name, ...)                                             \
   static const auto function = CublasLt().Find<decltype(name)>(#name); \
-  return Call(function, __VA_ARGS__)
+  return zg::CallOr(CUBLAS_STATUS_NOT_INITIALIZED, function, __VA_ARGS__)
 
 extern "C" {
 

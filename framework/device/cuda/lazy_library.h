@@ -30,4 +30,10 @@ class LazyLibrary {
   const std::string problem_;
 };
 
+// What the function returns, or `missing` for one that was not found.
+template <typename Result, typename... Parameters>
+Result CallOr(Result missing, Result (*function)(Parameters...), Parameters... arguments) {
+  return function == nullptr ? missing : function(arguments...);
+}
+
 }  // namespace zg

@@ -12,8 +12,6 @@
 
 namespace zg {
 
-inline constexpr int64_t kLineFloats = 16;  // in a cache line
-
 // ComputeFloatTile, or what computes a tile of what takes the place of floats.
 using TileCompute = void (*)(const GemmTile& tile, int64_t rows, int64_t width);
 

@@ -20,7 +20,6 @@ using Floats = hn::CappedTag<float, kPanelUnit>;
 using FloatVector = hn::Vec<Floats>;
 
 constexpr int kLanesPerVector = static_cast<int>(hn::MaxLanes(Floats()));
-constexpr int64_t kFloatsPerLine = 16;
 constexpr int64_t kPrefetchDepth = 16;  // how many k ahead B is fetched into the first-level cache
 
 // The part of a tile that fits the registers.
@@ -65,12 +64,12 @@ HWY_INLINE void Block(const GemmTile& tile) {
   const float* next_b = tile.next_b != nullptr ? tile.next_b : tile.b;
   int64_t k = 0;
   for (int section = 0; section < kRows; ++section) {
-    for (int64_t j = 0; tile.next_c != nullptr && j < kWidth; j += kFloatsPerLine) {
+    for (int64_t j = 0; tile.next_c != nullptr && j < kWidth; j += kLineFloats) {
       hwy::Prefetch(tile.next_c + section * tile.c_stride + j);
     }
     for (int64_t line = 0; line < tile.next_b_lines; ++line) {
       hwy::Prefetch(next_b);
-      next_b += kFloatsPerLine;
+      next_b += kLineFloats;
     }
     const int64_t end = tile.depth * (section + 1) / kRows;
     for (; k < end; ++k) {
@@ -78,7 +77,7 @@ HWY_INLINE void Block(const GemmTile& tile) {
       for (int v = 0; v < kVectors; ++v) {
         row[v] = hn::LoadU(floats, b + v * kLanesPerVector);
       }
-      for (int64_t j = 0; j < kWidth; j += kFloatsPerLine) {
+      for (int64_t j = 0; j < kWidth; j += kLineFloats) {
         hwy::Prefetch(b + kPrefetchDepth * tile.b_stride + j);
       }
       for (int i = 0; i < kRows; ++i) {
@@ -124,7 +123,7 @@ void Tile(const GemmTile& tile) {
     block.c += kBlockRows * tile.c_stride;
     if (tile.next_c != nullptr) block.next_c += kBlockRows * tile.c_stride;
     if (tile.next_b != nullptr) {
-      block.next_b += kBlockRows * tile.next_b_lines * kFloatsPerLine;
+      block.next_b += kBlockRows * tile.next_b_lines * kLineFloats;
     }
   }
   constexpr int kRest = kRows % kBlockRows;

@@ -13,6 +13,7 @@ inline constexpr int64_t kTileRows = 8;  // at most
 // A tile is 16, 32 or 48 columns wide.
 inline constexpr int64_t kPanelUnit = 16;
 inline constexpr int64_t kMaxPanelWidth = 48;
+inline constexpr int64_t kLineFloats = 16;  // in a cache line
 
 // Where element (i, k) of A lies.
 enum class ALayout {
