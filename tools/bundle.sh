@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# bundle.sh [-o DIR] TARGET...: programs that run on another machine without Bazel, packages or this
-# source tree: for GPU hosts, which have a driver, cuBLASLt of the same major version, NCCL unless
-# --gpu-collectives is host, and a glibc at least as new as the one here. The two libraries are
-# looked for in CUDA_PATH (/usr/local/cuda) and LD_LIBRARY_PATH; those of PyTorch's wheels will do.
+# bundle.sh [-o DIR] [--gpu-check] [TARGET...]: programs that run on another machine without Bazel,
+# packages or this source tree: for GPU hosts, which have a driver, cuBLASLt of the same major
+# version, NCCL unless --gpu-collectives is host, and a glibc at least as new as the one here. The
+# two libraries are looked for in CUDA_PATH (/usr/local/cuda) and LD_LIBRARY_PATH; those of PyTorch's
+# wheels will do.
 #
-#   tools/bundle.sh -o /tmp/zerograph //models/gpt //tests/gpu:stages_gpu_test
+#   tools/bundle.sh -o /tmp/zerograph --gpu-check
+#   scp -r /tmp/zerograph host: && ssh host zerograph/gpu_check
 #   scp -r /tmp/zerograph host: && ssh host zerograph/gpt --device cuda --ranks 2 --zero 2
 #
-# The GPU benchmark against PyTorch goes along: tools/bench/gpu/compare_with_torch_gpu.py in DIR.
+# --gpu-check stands for the programs that tools/gpu_check.py needs. That, as gpu_check, and the
+# benchmark against PyTorch, tools/bench/gpu/compare_with_torch_gpu.py, are in every bundle.
 #
 # A target is a Bazel label of a cc_binary or cc_test, or the path of a program. DIR (bundle/ by
 # default) then has a launcher script per target beside the programs with their data, the shared
@@ -15,11 +18,26 @@
 set -euo pipefail
 
 out=bundle
-if [[ ${1-} == -o ]]; then
-  out=${2:?"-o: got nothing, expected a directory"}
-  shift 2
-fi
-if (($# == 0)); then
+targets=()
+while (($# > 0)); do
+  case $1 in
+    -o)
+      out=${2:?"-o: got nothing, expected a directory"}
+      shift
+      ;;
+    --gpu-check)
+      listed=$("$(dirname "$0")/gpu_check.py" --list-targets)
+      mapfile -t -O "${#targets[@]}" targets <<<"$listed"
+      ;;
+    -*)
+      echo "bundle.sh: got $1, expected -o DIR, --gpu-check or a target" >&2
+      exit 2
+      ;;
+    *) targets+=("$1") ;;
+  esac
+  shift
+done
+if ((${#targets[@]} == 0)); then
   sed -n '2,/^set -/{/^set -/!s/^# \{0,1\}//p}' "$0" >&2
   exit 2
 fi
@@ -127,15 +145,21 @@ add_open_mpi() {
 }
 
 # Python alone: no program of ours.
-add_benchmark() {
-  local from
-  from=$(dirname "$0")/bench
-  mkdir -p "$out/tools/bench/gpu"
-  cp -L "$from"/*.py "$out/tools/bench/"
-  cp -L "$from"/gpu/*.py "$out/tools/bench/gpu/"
+add_scripts() {
+  local from folder
+  from=$(dirname "$0")
+  for folder in . bench bench/gpu; do
+    mkdir -p "$out/tools/$folder"
+    cp -L "$from/$folder"/*.py "$out/tools/$folder/"
+  done
+  cat >"$out/gpu_check" <<'LAUNCHER'
+#!/usr/bin/env bash
+exec python3 "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/tools/gpu_check.py" "$@"
+LAUNCHER
+  chmod +x "$out/gpu_check"
 }
 
-for target in "$@"; do add_program "$target"; done
-add_benchmark
+for target in "${targets[@]}"; do add_program "$target"; done
+add_scripts
 add_open_mpi
 du -sh "$out"

@@ -39,6 +39,38 @@ grep -q "all_gather" "$work/out" || fail "the ranks did not talk"
   || fail "the benchmark does not run"
 grep -q "^SKIPPED" "$work/out" || fail "the benchmark: got $(cat "$work/out")"
 
+
+# --gpu-check: the programs of gpu_check.py, which this bundle lacks, and finds in the next.
+"$work/moved/here/gpu_check" --output "$work/checked" 2>"$work/err"
+(($? == 2)) || fail "gpu_check without its programs: not an error"
+grep -q "make the bundle with tools/bundle.sh --gpu-check" "$work/err" || fail "gpu_check: got $(cat "$work/err")"
+mkdir -p "$work/bazel/bin"
+cat >"$work/bazel/bin/bazel" <<'BAZEL'
+#!/usr/bin/env bash
+# "builds" a target: a copy of a program that needs nothing
+bin=$(dirname "$(dirname "$0")")
+case $1 in
+  info) echo "$bin" ;;
+  build)
+    file=$bin/$(sed 's|^//||; s|:|/|' <<<"${@: -1}")
+    mkdir -p "$(dirname "$file")"
+    cp "$(type -P true)" "$file"
+    ;;
+esac
+BAZEL
+chmod +x "$work/bazel/bin/bazel"
+cp "$(type -P true)" "$work/another"
+PATH=$work/bazel/bin:$PATH "$bundle_tool" --gpu-check -o "$work/check" "$work/another" >"$work/out" || fail "--gpu-check failed"
+for target in $("$work/check/gpu_check" --list-targets); do
+  [[ -x $work/check/${target##*:} ]] || fail "--gpu-check: $target is missing"
+done
+[[ -x $work/check/another ]] || fail "--gpu-check: the other target is missing"
+"$work/check/gpu_check" --only environment stages.0 --output "$work/checked" >"$work/out" 2>&1
+grep -q "^FAILED *stages.0 .*: it ran no test" "$work/out" || fail "gpu_check does not run: $(cat "$work/out")"
+
+"$bundle_tool" --gpu 2>"$work/err"
+(($? == 2)) || fail "a wrong flag: not an error"
+grep -q "got --gpu, expected -o DIR, --gpu-check or a target" "$work/err" || fail "a wrong flag: got $(cat "$work/err")"
 "$bundle_tool" -o "$work/none" "$work/no_such_program" 2>"$work/err" && fail "no program: not an error"
 grep -q "there is no program" "$work/err" || fail "no program: got $(cat "$work/err")"
 mkdir "$work/used"
