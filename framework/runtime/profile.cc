@@ -12,6 +12,13 @@
 namespace zg {
 namespace {
 
+constexpr double kShortestMsForRates = 0.01;  // of a call
+
+double BillionsPerSecond(double amount, const ProfileRow& row) {
+  const bool is_too_short = row.ms < kShortestMsForRates * static_cast<double>(row.calls);
+  return row.ms <= 0 || is_too_short ? 0 : amount / row.ms / 1e6;
+}
+
 std::string RateText(double per_s) { return per_s > 0 ? fmt::format("{:.1f}", per_s) : "-"; }
 
 std::string FirstColumn(std::string_view section, std::string_view what) {
@@ -19,6 +26,10 @@ std::string FirstColumn(std::string_view section, std::string_view what) {
 }
 
 }  // namespace
+
+double ProfileRow::gflops_per_s() const { return BillionsPerSecond(flops, *this); }
+
+double ProfileRow::gb_per_s() const { return BillionsPerSecond(bytes, *this); }
 
 double Profile::between_nodes_ms() const {
   double ms = step_ms - feed_ms;
@@ -45,7 +56,8 @@ std::string ProfileTable(const Profile& profile) {
                              ? "of the first step, which warms up; there was no other"
                              : fmt::format("mean of the {} step{} after the first", profile.steps,
                                            profile.steps == 1 ? "" : "s");
-  return FormatTable(table) + fmt::format("  {}; collectives include waiting for ranks\n", of);
+  return FormatTable(table) +
+         fmt::format("  {}; collectives include waiting for other ranks\n", of);
 }
 
 int64_t SteadyNanoseconds() {

@@ -22,8 +22,9 @@ struct ProfileRow {
   double flops = 0;  // 0: the op has none
   double bytes = 0;  // of inputs and outputs, whole
 
-  double gflops_per_s() const { return ms > 0 ? flops / ms / 1e6 : 0; }
-  double gb_per_s() const { return ms > 0 ? bytes / ms / 1e6 : 0; }
+  // 0 also where a call is over before a rate means anything, as when all bytes are in place.
+  double gflops_per_s() const;
+  double gb_per_s() const;
 };
 
 struct Profile {

@@ -165,16 +165,18 @@ TEST(ProfileTable, AddsUpToTheStep) {
   Profile profile = {9, true, 20, 0.5, {}};
   profile.rows = {{"linear", "forward", 24, 10, 1.234e9, 5e7},
                   {"all_reduce", "backward", 3, 5, 0, 8e6},
-                  {"adamw_update", "update", 2, 3.25, 2e7, 4e7}};
+                  {"adamw_update", "update", 2, 3.25, 2e7, 4e7},
+                  {"bucket_pack", "backward", 25, 0.24, 1e6, 4e9}};
   EXPECT_EQ(ProfileTable(profile),
             R"(  time per step of rank 0   calls      ms   share  GFLOP/s  GB/s
   forward   linear             24  10.000   50.0%    123.4   5.0
   backward  all_reduce          3   5.000   25.0%        -   1.6
   update    adamw_update        2   3.250   16.2%      6.2  12.3
+  backward  bucket_pack        25   0.240    1.2%        -     -
             setting inputs          0.500    2.5%
-            between nodes           1.250    6.2%
+            between nodes           1.010    5.1%
             whole step             20.000  100.0%
-  mean of the 9 steps after the first; collectives include waiting for ranks
+  mean of the 9 steps after the first; collectives include waiting for other ranks
 )");
 }
 
