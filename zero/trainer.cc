@@ -76,6 +76,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicat
   executor_options.stop_on_non_finite = trainer->config_.dtype != DType::kF16 &&
                                         trainer->config_.on_non_finite == nn::OnNonFinite::kStop;
   executor_options.detect_anomaly = options.detect_anomaly;
+  if (options.profile) executor_options.profile_clock = SteadyNanoseconds;
   executor_options.record = options.record;
   const KernelRegistry* kernels = options.kernels;
   if (kernels == nullptr)

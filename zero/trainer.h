@@ -55,7 +55,8 @@ struct TrainerOptions {
   // Checks what every node computes, and the first values of parameters, and stops at the first
   // infinity or NaN with an error that names the node. Slow.
   bool detect_anomaly = false;
-  bool record = false;  // what a device is to do for a step, and replay it (CUDA graphs)
+  bool profile = false;  // measures where the time of steps goes, for executor().profile()
+  bool record = false;   // what a device is to do for a step, and replay it (CUDA graphs)
   const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
 };
 

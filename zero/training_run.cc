@@ -166,6 +166,7 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
     report.speed.tokens_per_s =
         1e3 * static_cast<double>(run.tokens_per_step) / report.speed.ms_per_step_median;
   }
+  report.profile = executor.profile();
   ZG_RETURN_IF_ERROR(FillMemory(run, executor, &report));
   ZG_RETURN_IF_ERROR(FillFinalState(trainer, &report));
   return report;
@@ -177,6 +178,7 @@ TrainerOptions TrainerOptionsOf(const Job& job) {
   options.init_path = job.options().init;
   options.dump_directory = job.options().print_ir;
   options.detect_anomaly = job.options().detect_anomaly;
+  options.profile = job.options().profile;
   options.record = job.options().cuda_graph;
   return options;
 }

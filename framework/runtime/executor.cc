@@ -42,6 +42,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
   executor->kernels_ = std::move(program.kernels);
   executor->plan_ = std::move(program.memory);
   executor->meter_ = std::make_unique<MemoryMeter>(executor->plan_.buffers);
+  if (options.profile_clock != nullptr) executor->profiler_.emplace(options.profile_clock);
   ZG_RETURN_IF_ERROR(executor->Resolve());
   if (!executor->device_.is_host()) {
     ZG_RETURN_IF_ERROR(
@@ -58,8 +59,13 @@ Status Executor::CheckOptions() const {
   if (options_.detect_anomaly && !device_.is_host()) {
     return InvalidArgument(
         "graph {}: --detect-anomaly looks at what every node computes while it runs, which only "
-        "the "
-        "host can; run it with --device cpu",
+        "the host can; run it with --device cpu",
+        graph_->name());
+  }
+  if (options_.profile_clock != nullptr && !device_.is_host()) {
+    return InvalidArgument(
+        "graph {}: --profile measures every node while it runs, which a device's queue does not "
+        "tell; run it with --device cpu",
         graph_->name());
   }
   if (!options_.record || communicator_->can_be_recorded()) return Status::Ok();
@@ -99,6 +105,7 @@ void Executor::ResolveNode(const Node& node, int timeline, int position, Program
   instruction.node = &node;
   instruction.timeline = timeline;
   instruction.position = position;
+  if (profiler_) profiler_->AddNode(instruction.index, *graph_, node);
   for (const Value* input : node.inputs) {
     instruction.operands.push_back(OperandOf(input));
     instruction.inputs.push_back(arena_ + instruction.operands.back().begin);
@@ -166,13 +173,17 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   context.stop_on_non_finite = options_.stop_on_non_finite;
   const int num_ranks = communicator_->size();
   const int64_t micro_steps = graph_->micro_batches() / num_ranks;
+  if (profiler_) profiler_->BeginStep();
   for (int64_t j = 0; j < micro_steps; ++j) {
+    const int64_t feed_begin = profiler_ ? profiler_->Now() : 0;
     ZG_RETURN_IF_ERROR(feed(j));
+    if (profiler_) profiler_->EndFeed(feed_begin);
     context.micro_batch = j * num_ranks + communicator_->rank();
     context.first_micro_step = j == 0;
     ZG_RETURN_IF_ERROR(Run(micro_batch_, context));
   }
   ZG_RETURN_IF_ERROR(Run(update_, context));
+  if (profiler_) profiler_->EndStep();
   return Finish("", context);
 }
 
@@ -191,9 +202,9 @@ Status Executor::Run(Program& program, const StepContext& context) {
 }
 
 Status Executor::RunInstructions(Program& program, const StepContext& context) {
+  const bool is_watched = options_.detect_anomaly || profiler_;
   for (Instruction& instruction : program.instructions) {
-    Status status =
-        options_.detect_anomaly ? RunChecked(instruction, context) : RunOne(instruction, context);
+    Status status = is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
     if (!status.ok()) {
       const Node& node = *instruction.node;
       const std::string who = node.op->name == "output" ? "" : ", " + NameOf(node);
@@ -208,11 +219,18 @@ Status Executor::RunInstructions(Program& program, const StepContext& context) {
   return Status::Ok();
 }
 
-Status Executor::RunChecked(Instruction& instruction, const StepContext& context) {
+// With what --detect-anomaly and --profile do before and after.
+Status Executor::RunWatched(Instruction& instruction, const StepContext& context) {
+  std::optional<NodeAnomalies> anomalies;
   // Before the node runs: outputs may take the place of inputs.
-  const NodeAnomalies anomalies(*graph_, *instruction.node, instruction.inputs);
+  if (options_.detect_anomaly) {
+    anomalies.emplace(*graph_, *instruction.node, instruction.inputs);
+  }
+  const int64_t begin = profiler_ ? profiler_->Now() : 0;
   ZG_RETURN_IF_ERROR(RunOne(instruction, context));
-  return anomalies.CheckOutputs(instruction.outputs, context, communicator_->rank());
+  if (profiler_) profiler_->EndNode(instruction.index, begin);
+  if (!anomalies) return Status::Ok();
+  return anomalies->CheckOutputs(instruction.outputs, context, communicator_->rank());
 }
 
 Status Executor::RunOne(Instruction& instruction, const StepContext& context) {
@@ -255,6 +273,10 @@ StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,
   }
   return InvalidArgument("graph {}{}{}: it has no output \"{}\"", graph_->name(),
                          eval.empty() ? "" : ", eval ", eval, name);
+}
+
+std::optional<Profile> Executor::profile() const {
+  return profiler_ ? profiler_->Result() : std::nullopt;
 }
 
 Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,6 +29,7 @@
 #include "framework/passes/plan_memory.h"
 #include "framework/runtime/device_inputs.h"
 #include "framework/runtime/memory_meter.h"
+#include "framework/runtime/profile.h"
 
 namespace zg {
 
@@ -40,6 +42,8 @@ struct ExecutorOptions {
   bool stop_on_non_finite = false;
   // The same for what any node computes (runtime/anomaly.h); slow, and for the host only.
   bool detect_anomaly = false;
+  // Measures with it what training steps spend their time on; for the host only. Null: nothing is.
+  NanosecondClock profile_clock = nullptr;
   bool record = false;  // record what a device is to do for a program, and replay that
 };
 
@@ -79,6 +83,8 @@ class Executor {
   const Graph& graph() const { return *graph_; }
   const MemoryPlan& plan() const { return plan_; }
   const MemoryMeter& meter() const { return *meter_; }
+  // Of the steps so far on this rank; none without a clock for it.
+  std::optional<Profile> profile() const;
   Communicator& communicator() const { return *communicator_; }
   Device& device() const { return device_; }
 
@@ -143,7 +149,7 @@ class Executor {
   Status Run(Program& program, const StepContext& context);
   Status RunInstructions(Program& program, const StepContext& context);
   Status RunOne(Instruction& instruction, const StepContext& context);
-  Status RunChecked(Instruction& instruction, const StepContext& context);
+  Status RunWatched(Instruction& instruction, const StepContext& context);
   Status CheckOutput(const OutputSlot& slot, const StepContext& context) const;
   std::string ElementAt(const void* address) const;  // of which tensor; for messages
   std::string BlamedGradient() const;
@@ -160,6 +166,7 @@ class Executor {
   MemoryPlan plan_;
   std::byte* arena_ = nullptr;
   std::unique_ptr<MemoryMeter> meter_;
+  std::optional<Profiler> profiler_;
   std::unordered_map<const Node*, std::unique_ptr<Kernel>> kernels_;  // empty after Resolve
   Program micro_batch_;                                               // forward and backward
   Program update_;

@@ -60,6 +60,7 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
                    "when a loss or gradient is infinite or NaN");
   flags->AddBool("detect-anomaly", &options->detect_anomaly,
                  "check what every node computes, stop at the first infinity or NaN; slow");
+  flags->AddBool("profile", &options->profile, "measure what the time of a step goes to, by op");
   flags->AddChoice("lr-schedule", &options->lr_schedule, {"constant", "linear", "cosine"},
                    "how the learning rate goes on after the warm-up");
   flags->AddInt("warmup-steps", &options->warmup_steps, AtLeast(0),

@@ -34,6 +34,7 @@ struct JobOptions {
   bool update_early = false;
   std::string on_non_finite = "stop";
   bool detect_anomaly = false;
+  bool profile = false;
   int64_t save_every = 0;                // steps; 0: a checkpoint at the end only
   int keep = 0;                          // checkpoints; 0: all
   bool save_async = false;               // training goes on meanwhile

@@ -57,6 +57,28 @@ Json TrafficAsJson(const TrafficCounters& traffic) {
   return json;
 }
 
+Json Rate(double per_s) { return per_s > 0 ? Number(per_s) : Json(nullptr); }
+
+Json ProfileAsJson(const std::optional<Profile>& profile) {
+  if (!profile) return nullptr;
+  Json rows = Json::array();
+  for (const ProfileRow& row : profile->rows) {
+    rows.push_back({{"op", row.op},
+                    {"section", row.section},
+                    {"calls", row.calls},
+                    {"ms", row.ms},
+                    {"share", profile->Share(row.ms)},
+                    {"gflops_per_s", Rate(row.gflops_per_s())},
+                    {"gb_per_s", Rate(row.gb_per_s())}});
+  }
+  return {{"steps", profile->steps},
+          {"is_warm", profile->is_warm},
+          {"step_ms", profile->step_ms},
+          {"feed_ms", profile->feed_ms},
+          {"between_nodes_ms", profile->between_nodes_ms()},
+          {"rows", std::move(rows)}};
+}
+
 }  // namespace
 
 double MedianStepMs(const std::vector<StepRecord>& steps) {
@@ -96,7 +118,8 @@ std::string ReportAsJson(const Report& report) {
                       {{"ms_per_step_median", Number(report.speed.ms_per_step_median)},
                        {"tokens_per_s", Number(report.speed.tokens_per_s)},
                        {"flops_per_step", Number(report.speed.flops_per_step)},
-                       {"compile_ms", Number(report.speed.compile_ms)}}}};
+                       {"compile_ms", Number(report.speed.compile_ms)}}},
+                     {"profile", ProfileAsJson(report.profile)}};
   // Paths on a command line need not be UTF-8.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -12,6 +12,7 @@
 #include "framework/comm/communicator.h"
 #include "framework/ir/graph.h"
 #include "framework/runtime/flag_parser.h"
+#include "framework/runtime/profile.h"
 
 namespace zg {
 
@@ -64,6 +65,7 @@ struct Report {
   TrafficCounters measured_traffic = {};
 
   Speed speed;
+  std::optional<Profile> profile;  // of rank 0; none without --profile
 };
 
 // The median of the steps' milliseconds without the first step, which warms up; 0 without steps.

@@ -19,7 +19,7 @@ std::string MemoryTable(const MemoryUse& predicted, const MemoryUse& measured);
 // One line per collective that is predicted or was called; per step, sent by one rank.
 std::string TrafficTable(const TrafficCounters& predicted, const TrafficCounters& measured);
 
-// All of it, for the end of a run: loss, speed, memory, traffic.
+// All of it, for the end of a run: loss, speed, memory, traffic, and the profile if one was made.
 std::string Summary(const Report& report);
 
 }  // namespace zg

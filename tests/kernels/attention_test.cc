@@ -1,8 +1,12 @@
+#include "framework/kernels/cpu/attention.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "framework/kernels/cpu/convert.h"
+#include "tests/kernels/arithmetics.h"
 #include "tests/kernels/kernel_runner.h"
 
 namespace zg::testing {
@@ -70,56 +74,97 @@ struct Reference {
   }
 };
 
-class AttentionTest : public ::testing::TestWithParam<Sizes> {};
-
-TEST_P(AttentionTest, MatchesTheFormula) {
-  const Sizes s = GetParam();
-  const int64_t c = s.channels();
-  const std::vector<float> qkv = Random(s.batch * s.time * 3 * c, 1, -2.0f, 2.0f);
-  const std::vector<float> dout = Random(s.batch * s.time * c, 2);
-  const Reference want(s, qkv, dout);
-  const TensorType qkv_type = F32({s.batch, s.time, 3 * c});
-  const TensorType out_type = F32({s.batch, s.time, c});
-  const TensorType sum_type = F32({s.batch, s.heads, s.time});
-
-  KernelRunner forward("attention", {qkv_type}, {out_type, sum_type}, s.attributes());
-  forward.SetInput(0, qkv);
-  ASSERT_TRUE(forward.Run().ok());
-  ExpectNear(forward.output(0), want.out, 2e-6, 1e-5);
-  ExpectNear(forward.output(1), want.log_sum_exp, 2e-6, 1e-6);
-
-  KernelRunner backward("attention_grad", {out_type, qkv_type, out_type, sum_type}, {qkv_type},
-                        s.attributes());
-  backward.SetInput(0, dout);
-  backward.SetInput(1, qkv);
-  backward.SetInput(2, forward.output(0));
-  backward.SetInput(3, forward.output(1));
-  ASSERT_TRUE(backward.Run().ok());
-  ExpectNear(backward.output(0), want.dqkv, 1e-5, 2e-5);
+const std::vector<Sizes>& AllSizes() {
+  static const auto& sizes = *new std::vector<Sizes>{
+      {1, 1, 1, 1, true},   {1, 5, 1, 3, true},    {2, 16, 2, 16, true},
+      {1, 49, 1, 64, true}, {1, 113, 3, 20, true}, {1, 200, 1, 100, true},
+      {1, 7, 2, 5, false},  {1, 97, 2, 48, false}, {2, 130, 1, 17, false},
+  };
+  return sizes;
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, AttentionTest,
-                         ::testing::Values(Sizes{1, 1, 1, 1, true}, Sizes{1, 5, 1, 3, true},
-                                           Sizes{2, 16, 2, 16, true}, Sizes{1, 49, 1, 64, true},
-                                           Sizes{1, 113, 3, 20, true}, Sizes{1, 200, 1, 100, true},
-                                           Sizes{1, 7, 2, 5, false}, Sizes{1, 97, 2, 48, false},
-                                           Sizes{2, 130, 1, 17, false}));
+// Forward, or backward, of operands in the dtype of an arithmetic.
+class AttentionTest : public ::testing::TestWithParam<Arithmetic> {
+ protected:
+  TensorType Of(Shape shape) const { return {GetParam().dtype, std::move(shape)}; }
+  TensorType SumsOf(const Sizes& s) const { return F32({s.batch, s.heads, s.time}); }
+  KernelRunner Forward(const Sizes& s) const {
+    const auto make = [this](const KernelSpec& spec) {
+      return MakeAttention(spec, *GetParam().method);
+    };
+    return {make, {QkvOf(s)}, {OutOf(s), SumsOf(s)}, s.attributes()};
+  }
+  KernelRunner Backward(const Sizes& s) const {
+    const auto make = [this](const KernelSpec& spec) {
+      return MakeAttentionGrad(spec, *GetParam().method);
+    };
+    return {make, {OutOf(s), QkvOf(s), OutOf(s), SumsOf(s)}, {QkvOf(s)}, s.attributes()};
+  }
+  std::vector<float> Rounded(std::vector<float> values) const {
+    RoundFloats(GetParam().dtype, values.data(), static_cast<int64_t>(values.size()));
+    return values;
+  }
+  // Half a unit in the last place of a number next to 1.
+  double rounding() const {
+    switch (GetParam().dtype) {
+      case DType::kBF16:
+        return 0x1p-9;
+      case DType::kF16:
+        return 0x1p-12;
+      default:
+        return 0.0;
+    }
+  }
+
+ private:
+  TensorType QkvOf(const Sizes& s) const { return Of({s.batch, s.time, 3 * s.channels()}); }
+  TensorType OutOf(const Sizes& s) const { return Of({s.batch, s.time, s.channels()}); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Arithmetics, AttentionTest, ::testing::ValuesIn(Arithmetics()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(AttentionTest, MatchesTheFormula) {
+  for (const Sizes& s : AllSizes()) {
+    SCOPED_TRACE(::testing::Message()
+                 << s.batch << " x " << s.time << ", " << s.heads << " heads of " << s.head_size
+                 << (s.causal ? ", causal" : ""));
+    const int64_t c = s.channels();
+    const std::vector<float> qkv = Rounded(Random(s.batch * s.time * 3 * c, 1, -2.0f, 2.0f));
+    const std::vector<float> dout = Rounded(Random(s.batch * s.time * c, 2));
+    const Reference want(s, qkv, dout);
+
+    KernelRunner forward = Forward(s);
+    forward.SetInput(0, qkv);
+    ASSERT_TRUE(forward.Run().ok());
+    // Values are below 2; weights and results are rounded.
+    ExpectNear(forward.output(0), want.out, 2e-6 + 4 * rounding(), 1e-5);
+    ExpectNear(forward.output(1), want.log_sum_exp, 2e-6, 1e-6);
+
+    KernelRunner backward = Backward(s);
+    backward.SetInput(0, dout);
+    backward.SetInput(1, qkv);
+    backward.SetInput(2, forward.output(0));
+    backward.SetInput(3, forward.output(1));
+    ASSERT_TRUE(backward.Run().ok());
+    ExpectNear(backward.output(0), want.dqkv, 1e-5 + 16 * rounding(), 2e-5 + 2 * rounding());
+  }
+}
 
 // What a query gets does not depend on the keys behind it, nor on how many there are.
-TEST(Attention, CausalPrefixHasTheSameBits) {
-  const int64_t heads = 2, head_size = 24, c = heads * head_size;
-  const Attributes attributes = {{"heads", heads}, {"causal", true}};
-  const std::vector<float> qkv = Random(150 * 3 * c, 3, -2.0f, 2.0f);
-  std::vector<std::vector<float>> outs;
-  for (const int64_t time : {150, 61}) {
-    KernelRunner runner("attention", {F32({1, time, 3 * c})},
-                        {F32({1, time, c}), F32({1, heads, time})}, attributes);
-    runner.SetInput(0, std::vector<float>(qkv.begin(), qkv.begin() + time * 3 * c));
-    ASSERT_TRUE(runner.Run().ok());
-    outs.push_back(runner.output(0));
-    outs.back().resize(61 * c);
-  }
-  ExpectSameBits(outs[0], outs[1]);
+TEST_P(AttentionTest, CausalPrefixHasTheSameBits) {
+  const Sizes whole{1, 150, 2, 24, true};
+  const Sizes prefix{1, 61, 2, 24, true};
+  const std::vector<float> qkv = Random(whole.time * 3 * whole.channels(), 3, -2.0f, 2.0f);
+  const auto run = [&](const Sizes& s) {
+    KernelRunner runner = Forward(s);
+    runner.SetInput(0, std::vector<float>(qkv.begin(), qkv.begin() + s.time * 3 * s.channels()));
+    EXPECT_TRUE(runner.Run().ok());
+    std::vector<float> out = runner.output(0);
+    out.resize(prefix.time * prefix.channels());
+    return out;
+  };
+  ExpectSameBits(run(whole), run(prefix));
 }
 
 }  // namespace

@@ -8,10 +8,7 @@
 #include <vector>
 
 #include "framework/kernels/cpu/convert.h"
-#include "framework/kernels/cpu/gemm_amx.h"
-#include "framework/kernels/cpu/gemm_pairs.h"
-#include "framework/kernels/cpu/gemm_panels.h"
-#include "tests/kernels/emulated_amx_tiles.h"
+#include "tests/kernels/arithmetics.h"
 #include "tests/kernels/kernel_runner.h"
 
 namespace zg::testing {
@@ -91,25 +88,6 @@ void Check(const GemmMethod& method, const GemmSizes& sizes, int64_t gap) {
                                                         : 0x1p-11;
   ExpectNear(Multiply(method, sizes, a, b, bias.data(), gap), want, 1e-6 + 1e-7 * sizes.k,
              1e-6 + rounding);
-}
-
-struct Arithmetic {
-  std::string name;
-  DType dtype;
-  const GemmMethod* method;
-};
-
-// What this processor can do.
-std::vector<Arithmetic> Arithmetics() {
-  std::vector<Arithmetic> all = {
-      {"f32", DType::kF32, &FloatMethod(DType::kF32)},
-      {"f16", DType::kF16, &FloatMethod(DType::kF16)},
-      {"bf16_widened", DType::kBF16, &FloatMethod(DType::kBF16)},
-      {"bf16_emulated_tiles", DType::kBF16, &kAmxMethod<EmulatedAmxTiles>},
-  };
-  if (HasPairProducts()) all.push_back({"bf16_pairs", DType::kBF16, &PairMethod()});
-  if (HasAmxProducts()) all.push_back({"bf16_tiles", DType::kBF16, &AmxMethod()});
-  return all;
 }
 
 class GemmTest : public ::testing::TestWithParam<Arithmetic> {

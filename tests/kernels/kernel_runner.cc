@@ -55,13 +55,26 @@ bool GuardedBuffer::IntactBehindTheEnd() const {
 
 KernelRunner::KernelRunner(const std::string& op, std::vector<TensorType> inputs,
                            std::vector<TensorType> outputs, Attributes attributes,
-                           int64_t misalignment) {
+                           int64_t misalignment)
+    : KernelRunner(
+          op, [](const KernelSpec& spec) { return CpuKernels().Make(spec); }, std::move(inputs),
+          std::move(outputs), std::move(attributes), misalignment) {}
+
+KernelRunner::KernelRunner(const KernelMaker& make, std::vector<TensorType> inputs,
+                           std::vector<TensorType> outputs, Attributes attributes,
+                           int64_t misalignment)
+    : KernelRunner("", make, std::move(inputs), std::move(outputs), std::move(attributes),
+                   misalignment) {}
+
+KernelRunner::KernelRunner(const std::string& op, const KernelMaker& make,
+                           std::vector<TensorType> inputs, std::vector<TensorType> outputs,
+                           Attributes attributes, int64_t misalignment) {
   op_.name = op;
   spec_.call.op = &op_;
   spec_.call.inputs = std::move(inputs);
   spec_.call.attributes = std::move(attributes);
   spec_.outputs = std::move(outputs);
-  StatusOr<std::unique_ptr<Kernel>> kernel = CpuKernels().Make(spec_);
+  StatusOr<std::unique_ptr<Kernel>> kernel = make(spec_);
   ZG_CHECK(kernel.ok(), "{}", kernel.status().message());
   kernel_ = std::move(*kernel);
   for (const TensorType& type : spec_.call.inputs) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,8 +43,13 @@ class GuardedBuffer {
 
 class KernelRunner {
  public:
+  using KernelMaker = std::function<StatusOr<std::unique_ptr<Kernel>>(const KernelSpec&)>;
+
   // `misalignment` moves all operands, but not the workspace, away from 64-byte boundaries.
   KernelRunner(const std::string& op, std::vector<TensorType> inputs,
+               std::vector<TensorType> outputs, Attributes attributes, int64_t misalignment = 0);
+  // Of another kernel than the registered one.
+  KernelRunner(const KernelMaker& make, std::vector<TensorType> inputs,
                std::vector<TensorType> outputs, Attributes attributes, int64_t misalignment = 0);
 
   StepContext& step() { return step_; }
@@ -62,6 +68,9 @@ class KernelRunner {
   float* input_data(int i) { return static_cast<float*>(inputs_[i]->data()); }
 
  private:
+  KernelRunner(const std::string& op, const KernelMaker& make, std::vector<TensorType> inputs,
+               std::vector<TensorType> outputs, Attributes attributes, int64_t misalignment);
+
   OpDef op_;
   KernelSpec spec_;
   std::unique_ptr<Kernel> kernel_;

@@ -22,7 +22,7 @@ classifier_flags=(--steps 20 --micro-batches 6 --clip-norm 0.5 --lr-schedule lin
 gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4 --micro-batches 4
   --sample-tokens 20 --eval-windows 8 --dropout 0.1 --bucket-mb 0.02)
 "$gpt" --ranks 2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_2.json" | grep "a bigram model of the same text has" >/dev/null
-"$gpt" --ranks 4 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_4.json" >/dev/null
+"$gpt" --ranks 4 --zero 2 --profile "${gpt_flags[@]}" --report "$reports/gpt_4.json" | grep "whole step" >/dev/null
 ZG_COMM=messages "$gpt" --ranks 2 --zero 1 "${gpt_flags[@]}" --report "$reports/gpt_messages.json" >/dev/null
 "$gpt" --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_1.json" >/dev/null
 # Virtual ranks are ranks too, and recomputation changes no bit.
@@ -71,4 +71,11 @@ lr = reports["classifier_1"]["config"]["lr"]
 rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
 assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates
 assert abs(rates[-1] - 0.1 * lr) < 1e-9, rates
+assert reports["gpt_2"]["profile"] is None
+profile = reports["gpt_4"]["profile"]
+parts = [row["ms"] for row in profile["rows"]] + [profile["feed_ms"], profile["between_nodes_ms"]]
+assert profile["steps"] == 3 and all(ms >= 0 for ms in parts), profile
+assert abs(sum(parts) - profile["step_ms"]) < 1e-6, profile
+assert {"forward", "backward", "update"} == {row["section"] for row in profile["rows"]}, profile
+assert "reduce_scatter" in {row["op"] for row in profile["rows"]}, profile
 PYTHON

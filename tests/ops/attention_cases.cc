@@ -126,14 +126,16 @@ void AddCases(std::string label, Sizes sizes, bool causal, std::vector<OpCase>* 
                     .inputs = {F32(qkv, -2.0, 2.0)},
                     .attributes = attributes,
                     .reference = Attention,
-                    .check_gradient = small});
+                    .check_gradient = small,
+                    .rounds_terms = true});
   cases->push_back({.op = "attention_grad",
                     .label = label,
                     .inputs = {F32(out), F32(qkv, -2.0, 2.0), F32(out), F32(rows)},
                     .attributes = attributes,
                     .reference = AttentionGrad,
                     .prepare = TakeForward,
-                    .f32_inputs = {3}});
+                    .f32_inputs = {3},
+                    .rounds_terms = true});
 }
 
 }  // namespace

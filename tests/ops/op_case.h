@@ -61,6 +61,8 @@ struct OpCase {
   // whether a kernel rounds results that it passes on within, too.
   std::vector<int> f32_inputs = {};
   bool rounds_within = false;
+  // In 16 bits it rounds terms of sums.
+  bool rounds_terms = false;
   // In bf16 some processors add products in another order than f32 kernels do.
   bool sums_products = false;
 };

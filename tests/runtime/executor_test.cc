@@ -40,11 +40,13 @@ struct SmallGpt {
 
 TEST(Executor, AllocatesNothingWhileStepping) {
   for (int stage : {0, 3}) {
+    zero::TrainerOptions options;
+    options.profile = stage == 3;
     std::vector<int64_t> allocations(2);  // by rank
     const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
       SmallGpt gpt(2, stage);
       ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
-                          zero::Trainer::Compile(gpt.graph, communicator, {}));
+                          zero::Trainer::Compile(gpt.graph, communicator, options));
       Executor& executor = trainer->executor();
       const Executor::Feed feed = [&](int64_t) {
         return trainer->Feed({{"x", gpt.x}, {"y", gpt.y}});
@@ -85,6 +87,35 @@ TEST(Executor, AllocatesNothingWhileAThreadSaves) {
   std::filesystem::remove_all(directory);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(allocations, std::vector<int64_t>(2));
+}
+
+// The parameters of two ranks after three steps.
+std::string Train(const zero::TrainerOptions& options) {
+  std::string sha256;
+  const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
+    SmallGpt gpt(2, /*stage=*/2);
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
+                        zero::Trainer::Compile(gpt.graph, communicator, options));
+    for (int step = 0; step < 3; ++step) {
+      ZG_RETURN_IF_ERROR(trainer->Step({{"x", gpt.x}, {"y", gpt.y}}).status());
+    }
+    const std::optional<Profile> profile = trainer->executor().profile();
+    EXPECT_EQ(profile.has_value(), options.profile);
+    ZG_ASSIGN_OR_RETURN(const TensorDigest digest, trainer->DigestParameters());
+    if (communicator.rank() == 0) sha256 = digest.sha256;
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return sha256;
+}
+
+TEST(Executor, WatchingNodesChangesNoBit) {
+  const std::string expected = Train({});
+  zero::TrainerOptions options;
+  options.profile = true;
+  EXPECT_EQ(Train(options), expected);
+  options.detect_anomaly = true;
+  EXPECT_EQ(Train(options), expected);
 }
 
 TEST(Executor, BadTokenNamesStepOpAndModule) {

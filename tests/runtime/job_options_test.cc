@@ -54,6 +54,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--clip-norm=0.5",
                                     "--on-non-finite=skip",
                                     "--detect-anomaly",
+                                    "--profile",
                                     "--lr-schedule=linear",
                                     "--warmup-steps=3",
                                     "--final-lr-factor=0.25"});
@@ -85,6 +86,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.clip_norm, 0.5);
   EXPECT_EQ(options.on_non_finite, "skip");
   EXPECT_TRUE(options.detect_anomaly);
+  EXPECT_TRUE(options.profile);
   EXPECT_EQ(options.lr_schedule, "linear");
   EXPECT_EQ(options.warmup_steps, 3);
   EXPECT_EQ(options.final_lr_factor, 0.25);

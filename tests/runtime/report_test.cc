@@ -90,6 +90,24 @@ TEST(Report, HasTheShapeThatScriptsRead) {
       "flops_per_step": 3e9, "compile_ms": 8.5})"));
 }
 
+TEST(Report, HasTheProfileIfOneWasMade) {
+  Report report;
+  EXPECT_TRUE(Json::parse(ReportAsJson(report))["profile"].is_null());
+  report.profile = {2, true, 10, 1, {}};
+  report.profile->rows = {{"linear", "forward", 4, 5, 2e7, 1e7},
+                          {"all_reduce", "backward", 3, 2.5, 0, 5e6},
+                          {"constant", "backward", 2, 0, 0, 4}};
+  EXPECT_EQ(Json::parse(ReportAsJson(report))["profile"], Json::parse(R"({
+      "steps": 2, "is_warm": true, "step_ms": 10.0, "feed_ms": 1.0, "between_nodes_ms": 1.5,
+      "rows": [
+        {"op": "linear", "section": "forward", "calls": 4, "ms": 5.0, "share": 0.5,
+         "gflops_per_s": 4.0, "gb_per_s": 2.0},
+        {"op": "all_reduce", "section": "backward", "calls": 3, "ms": 2.5, "share": 0.25,
+         "gflops_per_s": null, "gb_per_s": 2.0},
+        {"op": "constant", "section": "backward", "calls": 2, "ms": 0.0, "share": 0.0,
+         "gflops_per_s": null, "gb_per_s": null}]})"));
+}
+
 TEST(Report, ALossIsReadBackWithEveryBit) {
   Report report;
   // Neighbours in f32, also tiny and huge ones.
@@ -176,6 +194,12 @@ TEST(Summary, ShowsPredictedNextToMeasured) {
   process of rank 0: 50.0 MB resident at most
   device of rank 0: 7.0 MB of libraries and kernels beside the arena
 )");
+}
+
+TEST(Summary, ShowsTheProfileIfOneWasMade) {
+  Report report = SmallReport();
+  report.profile = {2, true, 10, 1, {}};
+  EXPECT_THAT(Summary(report), HasSubstr("+1 calls\n\n" + ProfileTable(*report.profile)));
 }
 
 TEST(Summary, ARunOfOneRankSendsNothing) {

@@ -133,13 +133,12 @@ struct FakeGpt {
   std::vector<int64_t> x = std::vector<int64_t>(2 * 8, 3);
   std::vector<int64_t> y = std::vector<int64_t>(2 * 8, 4);
 
-  Status Compile() {
+  Status Compile(zero::TrainerOptions options = {}) {
     RegisterAllOps();
     ZG_ASSIGN_OR_RETURN(communicator, MakeHostStagedCommunicator(&device, &group.communicator(0)));
     graph.train(optim::AdamW{}, [&](Inputs& in) {
       return cross_entropy(model(in.i64("x", {2, 8})), in.i64("y", {2, 8}));
     });
-    zero::TrainerOptions options;
     options.kernels = &FakeDeviceKernels();
     ZG_ASSIGN_OR_RETURN(trainer, zero::Trainer::Compile(graph, *communicator, options));
     return Status::Ok();
@@ -224,6 +223,19 @@ TEST(DeviceErrors, WaitsInTheMiddleOfAStepHaveADeadline) {
   EXPECT_TRUE(Train(config).status().ok());
   config.micro_batches = 2;
   EXPECT_EQ(Train(config).status().message(), "step 1: no progress");
+}
+
+TEST(DeviceErrors, WatchingNodesNeedsTheHost) {
+  zero::TrainerOptions options;
+  options.detect_anomaly = true;
+  EXPECT_EQ(FakeGpt().Compile(options).message(),
+            "graph gpt: --detect-anomaly looks at what every node computes while it runs, which "
+            "only the host can; run it with --device cpu");
+  options.detect_anomaly = false;
+  options.profile = true;
+  EXPECT_EQ(FakeGpt().Compile(options).message(),
+            "graph gpt: --profile measures every node while it runs, which a device's queue does "
+            "not tell; run it with --device cpu");
 }
 
 TEST(DeviceErrors, RecordingNeedsADevice) {

@@ -244,6 +244,23 @@ void AddLinear(const std::string& model, DType dtype, int64_t rows, int64_t inpu
       {"linear_grad_weight/" + size, "linear_grad_weight", {y, x}, {weight}, {}, flops});
 }
 
+void AddAttention(const std::string& model, DType dtype, std::vector<Case>& cases) {
+  const int64_t batch = 8, time = 256, channels = 384, heads = 6;
+  const TensorType qkv = {dtype, {batch, time, 3 * channels}};
+  const TensorType out = {dtype, {batch, time, channels}};
+  const TensorType per_query = F32({batch, heads, time});
+  const Attributes causal = {{"heads", heads}, {"causal", true}};
+  const double product = 2.0 * batch * channels * time * (time + 1) / 2;
+  const std::string name = fmt::format("{}/{}", model, zg::DTypeName(dtype));
+  cases.push_back({"attention/" + name, "attention", {qkv}, {out, per_query}, causal, 2 * product});
+  cases.push_back({"attention_grad/" + name,
+                   "attention_grad",
+                   {out, qkv, out, per_query},
+                   {qkv},
+                   causal,
+                   5 * product});
+}
+
 std::vector<Case> ComputeBoundCases() {
   std::vector<Case> cases;
   for (const auto& [inputs, outputs] : std::vector<std::pair<int64_t, int64_t>>{
@@ -253,19 +270,7 @@ std::vector<Case> ComputeBoundCases() {
     }
   }
   AddLinear("recipe", DType::kF32, 20, 2000, 2000, cases);
-  const int64_t batch = 8, time = 256, channels = 384, heads = 6;
-  const TensorType qkv = F32({batch, time, 3 * channels});
-  const TensorType out = F32({batch, time, channels});
-  const TensorType per_query = F32({batch, heads, time});
-  const Attributes causal = {{"heads", heads}, {"causal", true}};
-  const double product = 2.0 * batch * channels * time * (time + 1) / 2;
-  cases.push_back({"attention/gpt", "attention", {qkv}, {out, per_query}, causal, 2 * product});
-  cases.push_back({"attention_grad/gpt",
-                   "attention_grad",
-                   {out, qkv, out, per_query},
-                   {qkv},
-                   causal,
-                   5 * product});
+  for (const DType dtype : {DType::kF32, DType::kBF16}) AddAttention("gpt", dtype, cases);
   return cases;
 }
 

@@ -39,15 +39,15 @@ bool IsWholeLines(const float* c, int64_t stride) {
          stride % kLineFloats == 0;
 }
 
-const GemmMethod& MethodFor(DType dtype) {
+}  // namespace
+
+const GemmMethod& FastestGemmMethod(DType dtype) {
   if (dtype == DType::kBF16 && HasAmxProducts()) return AmxMethod();
   if (dtype == DType::kBF16 && HasPairProducts()) return PairMethod();
   return FloatMethod(dtype);
 }
 
-}  // namespace
-
-Gemm::Gemm(const GemmSizes& sizes) : Gemm(sizes, MethodFor(sizes.dtype)) {}
+Gemm::Gemm(const GemmSizes& sizes) : Gemm(sizes, FastestGemmMethod(sizes.dtype)) {}
 
 Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), method_(&method) {
   if (sizes.m > kFewRows || !is_f32()) {
@@ -184,7 +184,7 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
         tile.start = start;
       }
       product.next_c = tile.c + product.width;
-      MultiplyPanel<ComputeFloatTile>(product);
+      MultiplyPanel<ComputeTile>(product);
       next_b += product.width * depth;
     }
   }

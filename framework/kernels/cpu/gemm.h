@@ -32,9 +32,12 @@ struct GemmOperand {
   int64_t stride = 0;
 };
 
+// Of this processor, for operands in `dtype`.
+const GemmMethod& FastestGemmMethod(DType dtype);
+
 class Gemm {
  public:
-  explicit Gemm(const GemmSizes& sizes);  // by the fastest method of this processor
+  explicit Gemm(const GemmSizes& sizes);                   // by FastestGemmMethod
   Gemm(const GemmSizes& sizes, const GemmMethod& method);  // `method` outlives the Gemm
 
   int64_t workspace_bytes() const;
@@ -55,8 +58,8 @@ class Gemm {
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
   // Floats of the sums of a block of columns, which in f32 are C itself.
   int64_t sums_size() const;
-  int64_t packed_a_size() const { return block_m_ * block_k_ / method_->packed_k; }
-  int64_t packed_b_size() const { return block_n_ * block_k_ / method_->packed_k; }
+  int64_t packed_a_size() const { return method_->PackedASize(block_m_, block_k_); }
+  int64_t packed_b_size() const { return method_->PackedBSize(block_n_, block_k_); }
 
   StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k) const;
   StoredBlock BlockOfB(const GemmOperand& b, int64_t column, int64_t k) const;

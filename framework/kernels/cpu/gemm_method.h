@@ -44,6 +44,14 @@ struct GemmMethod {
   void (*pack_a)(const StoredBlock& block, float* packed);  // aligned to 64 bytes
   void (*pack_b)(const StoredBlock& block, float* packed);
   void (*multiply)(const BlockProduct& product);
+
+  // Floats that a packed block takes.
+  int64_t PackedASize(int64_t rows, int64_t depth) const {
+    return RoundUp(rows, row_unit) * RoundUp(depth, depth_unit) / packed_k;
+  }
+  int64_t PackedBSize(int64_t columns, int64_t depth) const {
+    return RoundUp(columns, column_unit) * RoundUp(depth, depth_unit) / packed_k;
+  }
 };
 
 }  // namespace zg

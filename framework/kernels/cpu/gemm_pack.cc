@@ -131,16 +131,15 @@ ZG_MULTIVERSION void TransposePiece(const Float16* a, int64_t stride, int64_t de
   TransposePieceOf(a, stride, depth, piece);
 }
 
-// Thirty-two columns of a, two cache lines of each row, into four pieces.
+// kColumns columns of a into pieces, few enough that these do not drive each other from the cache.
 constexpr int64_t kColumnGroup = 4 * kTileRows;
-template <typename T>
-ZG_INLINE void CopyFourPiecesOf(const T* a, int64_t stride, int64_t depth, float* pieces) {
+template <int64_t kColumns, typename T>
+ZG_INLINE void CopyPiecesOf(const T* a, int64_t stride, int64_t depth, float* pieces) {
   constexpr int64_t kAhead = 8;
   for (int64_t k = 0; k < depth; ++k) {
     const T* const row = a + k * stride;
-    __builtin_prefetch(row + kAhead * stride);
-    __builtin_prefetch(row + kAhead * stride + kLanes);
-    for (int64_t i = 0; i < kColumnGroup; i += kLanes) {  // two pieces
+    for (int64_t i = 0; i < kColumns; i += kLanes) {  // two pieces
+      __builtin_prefetch(row + kAhead * stride + i);
       float both[kLanes];
       StoreLanes(LoadLanes(row + i), both);
       float* const target = pieces + i * depth + k * kTileRows;
@@ -149,16 +148,29 @@ ZG_INLINE void CopyFourPiecesOf(const T* a, int64_t stride, int64_t depth, float
     }
   }
 }
-ZG_MULTIVERSION void CopyFourPieces(const float* a, int64_t stride, int64_t depth, float* pieces) {
-  CopyFourPiecesOf(a, stride, depth, pieces);
+// All whole vectors of columns.
+template <typename T>
+ZG_INLINE void CopyAllPiecesOf(const T* a, int64_t stride, int64_t depth, int64_t columns,
+                               float* pieces) {
+  int64_t i = 0;
+  for (; i + kColumnGroup <= columns; i += kColumnGroup) {
+    CopyPiecesOf<kColumnGroup>(a + i, stride, depth, pieces + i * depth);
+  }
+  for (; i + kLanes <= columns; i += kLanes) {
+    CopyPiecesOf<kLanes>(a + i, stride, depth, pieces + i * depth);
+  }
 }
-ZG_MULTIVERSION void CopyFourPieces(const BFloat16* a, int64_t stride, int64_t depth,
-                                    float* pieces) {
-  CopyFourPiecesOf(a, stride, depth, pieces);
+ZG_MULTIVERSION void CopyPieces(const float* a, int64_t stride, int64_t depth, int64_t columns,
+                                float* pieces) {
+  CopyAllPiecesOf(a, stride, depth, columns, pieces);
 }
-ZG_MULTIVERSION void CopyFourPieces(const Float16* a, int64_t stride, int64_t depth,
-                                    float* pieces) {
-  CopyFourPiecesOf(a, stride, depth, pieces);
+ZG_MULTIVERSION void CopyPieces(const BFloat16* a, int64_t stride, int64_t depth, int64_t columns,
+                                float* pieces) {
+  CopyAllPiecesOf(a, stride, depth, columns, pieces);
+}
+ZG_MULTIVERSION void CopyPieces(const Float16* a, int64_t stride, int64_t depth, int64_t columns,
+                                float* pieces) {
+  CopyAllPiecesOf(a, stride, depth, columns, pieces);
 }
 
 }  // namespace
@@ -214,11 +226,8 @@ void PackPieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* 
 
 template <typename T>
 void PackTransposedPieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* pieces) {
-  int64_t row = 0;
-  for (; row + kColumnGroup <= rows; row += kColumnGroup) {
-    CopyFourPieces(a + row, stride, depth, pieces + row * depth);
-  }
-  for (; row < rows; row += kTileRows) {
+  CopyPieces(a, stride, depth, rows, pieces);
+  for (int64_t row = rows / kLanes * kLanes; row < rows; row += kTileRows) {
     const int64_t count = std::min(kTileRows, rows - row);
     for (int64_t k = 0; k < depth; ++k) {
       float* const piece = pieces + row * depth + k * kTileRows;

@@ -7,6 +7,7 @@
 
 #include "framework/kernels/cpu/gemm_pack.h"
 #include "framework/kernels/cpu/gemm_panels.h"
+#include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 
 namespace zg {
@@ -16,26 +17,30 @@ uint32_t Pair(BFloat16 low, BFloat16 high) {
   return low.bits | static_cast<uint32_t>(high.bits) << 16;
 }
 
-// out[i] = the pair of low[i] and high[i].
-ZG_MULTIVERSION void Interleave(const BFloat16* low, const BFloat16* high, int64_t count,
-                                uint32_t* out) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    out[i] = low[i].bits | static_cast<uint32_t>(high[i].bits) << 16;
-  }
-}
+// Two rows of a matrix stored by rows, as pairs of their elements; the second is missing behind an
+// odd depth.
+struct RowPair {
+  const BFloat16* low;
+  const BFloat16* high;
 
-// Row `pair` of runs of pairs: elements [begin, begin + count) of the two rows of a matrix stored
-// by rows, of which the second is missing behind an odd depth.
-void InterleaveRows(const BFloat16* matrix, int64_t stride, int64_t depth, int64_t pair,
-                    int64_t begin, int64_t count, uint32_t* out) {
-  const BFloat16* const low = matrix + 2 * pair * stride + begin;
-  if (2 * pair + 1 < depth) {
-    Interleave(low, low + stride, count, out);
-  } else {
-    for (int64_t i = 0; i < count; ++i) out[i] = low[i].bits;
+  RowPair(const BFloat16* matrix, int64_t stride, int64_t depth, int64_t pair)
+      : low(matrix + 2 * pair * stride), high(2 * pair + 1 < depth ? low + stride : nullptr) {}
+
+  // The sixteen pairs from element `begin` on, zeros from element `end` on.
+  ZG_INLINE LaneBits Load(int64_t begin, int64_t end) const {
+    const int64_t count = std::min<int64_t>(kLanes, end - begin);
+    const LaneBits lows = LoadHalves(low + begin, count);
+    return high == nullptr ? lows : lows | LoadHalves(high + begin, count) << 16;
   }
-}
+
+ private:
+  static ZG_INLINE LaneBits LoadHalves(const BFloat16* data, int64_t count) {
+    if (count == kLanes) return LoadHalfBits(data);
+    BFloat16 lanes[kLanes] = {};
+    for (int64_t i = 0; i < count; ++i) lanes[i] = data[i];
+    return LoadHalfBits(lanes);
+  }
+};
 
 // The pair `pair` of a run of `depth` consecutive elements.
 uint32_t PairAt(const BFloat16* run, int64_t depth, int64_t pair) {
@@ -129,8 +134,7 @@ void Multiply(const BlockProduct& product) {
 
 constexpr int64_t kMaxDepth = 768;  // twice that of floats, in as many bytes
 
-constexpr GemmMethod kPairMethod = {kTileRows, kMaxPanelWidth, 2,     kMaxDepth,
-                                    2,         PackA,          PackB, Multiply};
+constexpr GemmMethod kPairMethod = {kTileRows, kPanelUnit, 2, kMaxDepth, 2, PackA, PackB, Multiply};
 
 }  // namespace
 
@@ -138,16 +142,17 @@ bool HasPairProducts() {
   return __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_supports("avx512bw") != 0;
 }
 
-void PackPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
-                    float* panels) {
-  auto* const pairs = reinterpret_cast<uint32_t*>(panels);
-  for (int64_t first = 0, width; first < columns; first += width) {
-    width = PanelWidth(columns - first);
-    const int64_t count = std::min(width, columns - first);
-    for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
-      uint32_t* const row = pairs + first * NumPairs(depth) + pair * width;
-      InterleaveRows(b, stride, depth, pair, first, count, row);
-      std::fill_n(row + count, width - count, 0u);
+ZG_PAIRS void PackPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
+                             float* panels) {
+  for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
+    const RowPair rows(b, stride, depth, pair);
+    for (int64_t first = 0, width; first < columns; first += width) {
+      width = PanelWidth(columns - first);
+      float* const row = panels + first * NumPairs(depth) + pair * width;
+      for (int64_t j = 0; j < width; j += kLanes) {
+        const LaneBits pairs = rows.Load(first + j, columns);
+        std::memcpy(row + j, &pairs, sizeof(pairs));
+      }
     }
   }
 }
@@ -183,13 +188,22 @@ void PackPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t ro
   }
 }
 
-void PackTransposedPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t rows,
-                              float* pieces) {
-  auto* const pairs = reinterpret_cast<uint32_t*>(pieces);
-  for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
-    for (int64_t row = 0; row < rows; row += kTileRows) {
-      InterleaveRows(a, stride, depth, pair, row, std::min(kTileRows, rows - row),
-                     pairs + row * NumPairs(depth) + pair * kTileRows);
+ZG_PAIRS void PackTransposedPiecePairs(const BFloat16* a, int64_t stride, int64_t depth,
+                                       int64_t rows, float* pieces) {
+  const int64_t piece = NumPairs(depth) * kTileRows;
+  // A few columns at a time, whose pieces do not drive each other from the cache.
+  constexpr int64_t kGroup = 4 * kTileRows;
+  for (int64_t first = 0; first < rows; first += kGroup) {
+    for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
+      const RowPair columns(a, stride, depth, pair);
+      for (int64_t row = first; row < std::min(rows, first + kGroup); row += 2 * kTileRows) {
+        const LaneBits pairs = columns.Load(row, rows);
+        float* const target = pieces + row / kTileRows * piece + pair * kTileRows;
+        std::memcpy(target, &pairs, kTileRows * sizeof(float));
+        if (row + kTileRows >= rows) continue;
+        std::memcpy(target + piece, reinterpret_cast<const char*>(&pairs) + sizeof(pairs) / 2,
+                    kTileRows * sizeof(float));
+      }
     }
   }
 }

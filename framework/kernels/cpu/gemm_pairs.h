@@ -28,7 +28,7 @@ void PackPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t ro
 void PackTransposedPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t rows,
                               float* pieces);
 
-// As ComputeTile of gemm_tile.h with ALayout::kColumns; tile.depth counts pairs.
+// As ComputeTile of gemm_tile.h; tile.depth counts pairs.
 void ComputePairTile(const GemmTile& tile, int64_t rows, int64_t width);
 
 // Where HasPairProducts().

@@ -26,16 +26,14 @@ void PackB(const StoredBlock& block, float* panels) {
   }
 }
 
-void Multiply(const BlockProduct& product) {
-  MultiplyPanels<ComputeFloatTile>(product, product.depth);
-}
+void Multiply(const BlockProduct& product) { MultiplyPanels<ComputeTile>(product, product.depth); }
 
 // A block of A and two panels of B fill half of a second-level cache of 1 MB.
 constexpr int64_t kMaxDepth = 384;
 
 template <typename T>
-constexpr GemmMethod kFloatMethod = {kTileRows, kMaxPanelWidth, 1,        kMaxDepth,
-                                     1,         PackA<T>,       PackB<T>, Multiply};
+constexpr GemmMethod kFloatMethod = {kTileRows, kPanelUnit, 1,        kMaxDepth,
+                                     1,         PackA<T>,   PackB<T>, Multiply};
 
 }  // namespace
 

@@ -12,7 +12,7 @@
 
 namespace zg {
 
-// ComputeFloatTile, or what computes a tile of what takes the place of floats.
+// ComputeTile, or what computes a tile of what takes the place of floats.
 using TileCompute = void (*)(const GemmTile& tile, int64_t rows, int64_t width);
 
 // Tiles of one panel: the panel stays near, the pieces of A pass by.
@@ -64,10 +64,6 @@ void MultiplyPanels(const BlockProduct& product, int64_t steps) {
     panel.next_c = tile.c + panel.width;
     MultiplyPanel<kCompute>(panel);
   }
-}
-
-inline void ComputeFloatTile(const GemmTile& tile, int64_t rows, int64_t width) {
-  ComputeTile(ALayout::kColumns, tile, rows, width);
 }
 
 // Multiplies in f32 whatever the operands are in.

@@ -23,7 +23,7 @@ constexpr int kLanesPerVector = static_cast<int>(hn::MaxLanes(Floats()));
 constexpr int64_t kPrefetchDepth = 16;  // how many k ahead B is fetched into the first-level cache
 
 // The part of a tile that fits the registers.
-template <ALayout kLayout, int kRows, int kVectors>
+template <int kRows, int kVectors>
 HWY_INLINE void Block(const GemmTile& tile) {
   constexpr int64_t kWidth = kVectors * kLanesPerVector;
   const Floats floats;
@@ -56,10 +56,7 @@ HWY_INLINE void Block(const GemmTile& tile) {
     }
   }
 
-  const float* HWY_RESTRICT a[kLayout == ALayout::kRows ? kRows : 1];
-  for (int i = 0; i < kRows; ++i) {
-    if (kLayout == ALayout::kRows || i == 0) a[i] = tile.a + i * tile.a_stride;
-  }
+  const float* HWY_RESTRICT a = tile.a;
   const float* HWY_RESTRICT b = tile.b;
   const float* next_b = tile.next_b != nullptr ? tile.next_b : tile.b;
   int64_t k = 0;
@@ -81,12 +78,12 @@ HWY_INLINE void Block(const GemmTile& tile) {
         hwy::Prefetch(b + kPrefetchDepth * tile.b_stride + j);
       }
       for (int i = 0; i < kRows; ++i) {
-        const FloatVector element = hn::Set(floats, kLayout == ALayout::kRows ? a[i][k] : a[0][i]);
+        const FloatVector element = hn::Set(floats, a[i]);
         for (int v = 0; v < kVectors; ++v) {
           sums[i][v] = hn::MulAdd(element, row[v], sums[i][v]);
         }
       }
-      if (kLayout == ALayout::kColumns) a[0] += tile.a_stride;
+      a += tile.a_stride;
       b += tile.b_stride;
     }
   }
@@ -111,15 +108,15 @@ HWY_INLINE void Block(const GemmTile& tile) {
 using TileFunction = void (*)(const GemmTile& tile);
 
 // All rows at once where there are 32 wide registers; else in blocks of as many as fit.
-template <ALayout kLayout, int kRows, int kUnits>
+template <int kRows, int kUnits>
 void Tile(const GemmTile& tile) {
   constexpr int kVectors = kUnits * static_cast<int>(kPanelUnit) / kLanesPerVector;
   constexpr int kBlockRows =
       kLanesPerVector == 16 ? kRows : std::min(kRows, std::max(1, 12 / kVectors));
   GemmTile block = tile;
   for (int row = 0; row + kBlockRows <= kRows; row += kBlockRows) {
-    Block<kLayout, kBlockRows, kVectors>(block);
-    block.a += kBlockRows * (kLayout == ALayout::kRows ? tile.a_stride : 1);
+    Block<kBlockRows, kVectors>(block);
+    block.a += kBlockRows;
     block.c += kBlockRows * tile.c_stride;
     if (tile.next_c != nullptr) block.next_c += kBlockRows * tile.c_stride;
     if (tile.next_b != nullptr) {
@@ -127,22 +124,17 @@ void Tile(const GemmTile& tile) {
     }
   }
   constexpr int kRest = kRows % kBlockRows;
-  if constexpr (kRest > 0) Block<kLayout, kRest, kVectors>(block);
+  if constexpr (kRest > 0) Block<kRest, kVectors>(block);
 }
 
-template <ALayout kLayout, int kUnits>
-constexpr TileFunction kTiles[kTileRows] = {Tile<kLayout, 1, kUnits>, Tile<kLayout, 2, kUnits>,
-                                            Tile<kLayout, 3, kUnits>, Tile<kLayout, 4, kUnits>,
-                                            Tile<kLayout, 5, kUnits>, Tile<kLayout, 6, kUnits>,
-                                            Tile<kLayout, 7, kUnits>, Tile<kLayout, 8, kUnits>};
+template <int kUnits>
+constexpr TileFunction kTiles[kTileRows] = {Tile<1, kUnits>, Tile<2, kUnits>, Tile<3, kUnits>,
+                                            Tile<4, kUnits>, Tile<5, kUnits>, Tile<6, kUnits>,
+                                            Tile<7, kUnits>, Tile<8, kUnits>};
 
-void ComputeTileImpl(ALayout layout, const GemmTile& tile, int64_t rows, int64_t width) {
-  static constexpr const TileFunction* kColumns[] = {
-      kTiles<ALayout::kColumns, 1>, kTiles<ALayout::kColumns, 2>, kTiles<ALayout::kColumns, 3>};
-  static constexpr const TileFunction* kRows[] = {
-      kTiles<ALayout::kRows, 1>, kTiles<ALayout::kRows, 2>, kTiles<ALayout::kRows, 3>};
-  const TileFunction* const* const tiles = layout == ALayout::kColumns ? kColumns : kRows;
-  tiles[width / kPanelUnit - 1][rows - 1](tile);
+void ComputeTileImpl(const GemmTile& tile, int64_t rows, int64_t width) {
+  static constexpr const TileFunction* kByWidth[] = {kTiles<1>, kTiles<2>, kTiles<3>};
+  kByWidth[width / kPanelUnit - 1][rows - 1](tile);
 }
 
 }  // namespace zg::HWY_NAMESPACE
@@ -153,8 +145,8 @@ namespace zg {
 
 HWY_EXPORT(ComputeTileImpl);
 
-void ComputeTile(ALayout layout, const GemmTile& tile, int64_t rows, int64_t width) {
-  HWY_DYNAMIC_DISPATCH(ComputeTileImpl)(layout, tile, rows, width);
+void ComputeTile(const GemmTile& tile, int64_t rows, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(ComputeTileImpl)(tile, rows, width);
 }
 
 }  // namespace zg

@@ -15,14 +15,8 @@ inline constexpr int64_t kPanelUnit = 16;
 inline constexpr int64_t kMaxPanelWidth = 48;
 inline constexpr int64_t kLineFloats = 16;  // in a cache line
 
-// Where element (i, k) of A lies.
-enum class ALayout {
-  kColumns,  // k * a_stride + i
-  kRows,     // i * a_stride + k
-};
-
 struct GemmTile {
-  const float* a = nullptr;
+  const float* a = nullptr;  // element (i, k) at k * a_stride + i
   int64_t a_stride = 0;
   const float* b = nullptr;  // element (k, j) at k * b_stride + j, for all columns of the tile
   int64_t b_stride = 0;
@@ -42,6 +36,6 @@ struct GemmTile {
 };
 
 // Computes a tile of `rows` rows, 1 <= rows <= kTileRows, and `width` columns.
-void ComputeTile(ALayout layout, const GemmTile& tile, int64_t rows, int64_t width);
+void ComputeTile(const GemmTile& tile, int64_t rows, int64_t width);
 
 }  // namespace zg

@@ -1,0 +1,119 @@
+// What attention and its gradient are made of: blocks of positions of one head, packed for matrix
+// products (gemm_method.h), and the scores of all keys with a block of queries.
+//
+// Scores are transposed, a row per key and a lane per query, so that a softmax runs down the rows
+// without sums across lanes. Blocks of keys are as large as those of queries: causality skips whole
+// ones and masks a part of the last.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "framework/ir/op_def.h"
+#include "framework/kernels/cpu/gemm_method.h"
+
+namespace zg {
+
+struct AttentionShape {
+  int64_t batch;
+  int64_t time;
+  int64_t channels;
+  int64_t heads;
+  int64_t head_size;
+  bool causal;
+  float scale;
+  DType dtype;
+  const GemmMethod* method;  // outlives this
+  // Positions of a block; the last of a head may have fewer.
+  int64_t block;
+
+  AttentionShape(const TensorType& qkv, const Attributes& attributes, const GemmMethod& products);
+
+  int64_t num_blocks() const { return CeilDiv(time, block); }
+  int64_t block_size(int64_t begin) const { return std::min(block, time - begin); }
+  // How many keys the queries from `begin` on see, those of their block together.
+  int64_t keys_seen(int64_t begin) const { return causal ? begin + block_size(begin) : time; }
+
+  // In floats: sums of a block, what PackRows and so on write, and scores of all keys with a block
+  // of queries, as they are and in 16 bits.
+  int64_t sum_stride() const { return RoundUp(head_size, method->column_unit); }
+  int64_t sums_size() const { return dtype == DType::kF32 ? 0 : block * sum_stride(); }
+  int64_t rows_size() const { return method->PackedASize(block, head_size); }
+  int64_t columns_size() const { return method->PackedBSize(block, head_size); }
+  int64_t terms_size() const { return method->PackedBSize(head_size, block); }
+  int64_t weights_size() const { return method->PackedASize(block, block); }
+  int64_t scores_size() const { return num_blocks() * block * block; }
+  int64_t rounded_size() const { return dtype == DType::kF32 ? 0 : scores_size() / 2; }
+};
+
+// One head of q, k, v or an output: a row for each position.
+template <typename Void>
+struct HeadRows {
+  Void* data;
+  int64_t stride;  // elements
+  int64_t row_bytes;
+
+  // Head `head` of part `part` of the `parts` that lie side by side in a tensor.
+  HeadRows(const AttentionShape& shape, Void* tensor, int64_t parts, int64_t part, int64_t batch,
+           int64_t head)
+      : data(tensor), stride(parts * shape.channels), row_bytes(stride * SizeOf(shape.dtype)) {
+    const int64_t channel = part * shape.channels + head * shape.head_size;
+    data = static_cast<Byte*>(At(batch * shape.time)) + channel * SizeOf(shape.dtype);
+  }
+  Void* At(int64_t position) const { return static_cast<Byte*>(data) + position * row_bytes; }
+
+ private:
+  using Byte = std::conditional_t<std::is_const_v<Void>, const char, char>;
+};
+using HeadInput = HeadRows<const void>;
+using HeadOutput = HeadRows<void>;
+
+// The block from `begin` on as an operand: its positions are the rows or columns of a product over
+// channels, or the terms of a product over positions.
+void PackRows(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed);
+void PackColumns(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed);
+void PackTerms(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed);
+
+// scores[key][query] = sum over channels, for the queries from `begin` on and all keys they see.
+void MultiplyKeys(const AttentionShape& shape, int64_t begin, const float* keys,
+                  const float* queries, float* scores);
+
+// Writes `value` wherever one of these queries does not see a key of its own block.
+void MaskHidden(const AttentionShape& shape, int64_t begin, float value, float* scores);
+
+// HeadSums of a block of positions, rows of head_size: in f32 they are formed in the head itself.
+struct HeadSums {
+  float* rows;
+  int64_t stride;
+
+  // `wide` has shape.sums_size() floats.
+  HeadSums(const AttentionShape& shape, const HeadOutput& head, int64_t begin, float* wide);
+
+  void Write(const AttentionShape& shape, int64_t begin, const HeadOutput& head) const;  // rounded
+};
+
+// Scores of all keys and a block of queries as operands of a product with blocks of positions.
+class ScoreOperand {
+ public:
+  // In 16 bits `scores` are rounded into `rounded`.
+  ScoreOperand(const AttentionShape& shape, int64_t begin, const float* scores, void* rounded,
+               float* packed);
+
+  // sums[query] = or += sum over the block of keys of score x terms[key].
+  void SumOverKeys(int64_t keys_begin, const float* terms, bool continues, HeadSums sums) const;
+  // sums[key] = or += sum over the queries of score x terms[query], for the block of keys.
+  void SumOverQueries(int64_t keys_begin, const float* terms, bool continues, HeadSums sums) const;
+
+ private:
+  const void* Row(int64_t key) const;
+  void Multiply(int64_t rows, int64_t depth, const float* terms, bool continues,
+                HeadSums sums) const;
+
+  const AttentionShape& shape_;
+  int64_t queries_;
+  const void* data_;
+  float* packed_;
+};
+
+}  // namespace zg

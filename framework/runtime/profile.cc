@@ -1,0 +1,124 @@
+#include "framework/runtime/profile.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "framework/runtime/format.h"
+
+namespace zg {
+namespace {
+
+constexpr double kShortestMsForRates = 0.01;  // of a call
+
+double BillionsPerSecond(double amount, const ProfileRow& row) {
+  const bool is_too_short = row.ms < kShortestMsForRates * static_cast<double>(row.calls);
+  return row.ms <= 0 || is_too_short ? 0 : amount / row.ms / 1e6;
+}
+
+std::string RateText(double per_s) { return per_s > 0 ? fmt::format("{:.1f}", per_s) : "-"; }
+
+std::string FirstColumn(std::string_view section, std::string_view what) {
+  return fmt::format("  {:<8}  {}", section, what);
+}
+
+}  // namespace
+
+double ProfileRow::gflops_per_s() const { return BillionsPerSecond(flops, *this); }
+
+double ProfileRow::gb_per_s() const { return BillionsPerSecond(bytes, *this); }
+
+double Profile::between_nodes_ms() const {
+  double ms = step_ms - feed_ms;
+  for (const ProfileRow& row : rows) ms -= row.ms;
+  return ms;
+}
+
+std::string ProfileTable(const Profile& profile) {
+  std::vector<std::vector<std::string>> table = {
+      {"  time per step of rank 0", "calls", "ms", "share", "GFLOP/s", "GB/s"}};
+  const auto add = [&](std::string name, std::string calls, double ms) {
+    table.push_back({std::move(name), std::move(calls), fmt::format("{:.3f}", ms),
+                     FormatPercent(profile.Share(ms))});
+  };
+  for (const ProfileRow& row : profile.rows) {
+    add(FirstColumn(row.section, row.op), fmt::format("{}", row.calls), row.ms);
+    table.back().push_back(RateText(row.gflops_per_s()));
+    table.back().push_back(RateText(row.gb_per_s()));
+  }
+  add(FirstColumn("", "setting inputs"), "", profile.feed_ms);
+  add(FirstColumn("", "between nodes"), "", profile.between_nodes_ms());
+  add(FirstColumn("", "whole step"), "", profile.step_ms);
+  const std::string of = !profile.is_warm
+                             ? "of the first step, which warms up; there was no other"
+                             : fmt::format("mean of the {} step{} after the first", profile.steps,
+                                           profile.steps == 1 ? "" : "s");
+  return FormatTable(table) +
+         fmt::format("  {}; collectives include waiting for other ranks\n", of);
+}
+
+int64_t SteadyNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void Profiler::AddNode(int index, const Graph& graph, const Node& node) {
+  MeasuredNode measured;
+  measured.node = &node;
+  if (node.op->flops != nullptr) measured.flops = node.op->flops(node.LocalCall(graph.mesh()));
+  for (const Value* input : node.inputs) measured.bytes += graph.LocalType(*input).bytes();
+  for (const Value* output : node.outputs) measured.bytes += graph.LocalType(*output).bytes();
+  nodes_.resize(std::max(nodes_.size(), static_cast<size_t>(index) + 1));
+  nodes_[index] = measured;
+}
+
+void Profiler::BeginStep() {
+  if (steps_ended_ == 1) {
+    step_ns_ = feed_ns_ = 0;
+    for (MeasuredNode& node : nodes_) node.calls = node.ns = 0;
+  }
+  step_begin_ = Now();
+}
+
+void Profiler::EndStep() {
+  step_ns_ += Now() - step_begin_;
+  ++steps_ended_;
+}
+
+void Profiler::EndNode(int index, int64_t begin) {
+  nodes_[index].ns += Now() - begin;
+  ++nodes_[index].calls;
+}
+
+std::optional<Profile> Profiler::Result() const {
+  if (steps_ended_ == 0) return std::nullopt;
+  Profile profile;
+  profile.is_warm = steps_ended_ > 1;
+  profile.steps = profile.is_warm ? steps_ended_ - 1 : 1;
+  const auto steps = static_cast<double>(profile.steps);
+  profile.step_ms = static_cast<double>(step_ns_) / steps / 1e6;
+  profile.feed_ms = static_cast<double>(feed_ns_) / steps / 1e6;
+  std::map<std::pair<SectionKind, std::string>, ProfileRow> rows;
+  for (const MeasuredNode& measured : nodes_) {
+    if (measured.calls == 0 || measured.node->section->kind == SectionKind::kEval) continue;
+    const SectionKind section = measured.node->section->kind;
+    ProfileRow& row = rows[{section, measured.node->op->name}];
+    row.op = measured.node->op->name;
+    row.section = SectionKindName(section);
+    const int64_t calls = measured.calls / profile.steps;
+    row.calls += calls;
+    row.ms += static_cast<double>(measured.ns) / steps / 1e6;
+    row.flops += static_cast<double>(calls * measured.flops);
+    row.bytes += static_cast<double>(calls * measured.bytes);
+  }
+  for (auto& [key, row] : rows) profile.rows.push_back(std::move(row));
+  std::stable_sort(profile.rows.begin(), profile.rows.end(),
+                   [](const ProfileRow& a, const ProfileRow& b) { return a.ms > b.ms; });
+  return profile;
+}
+
+}  // namespace zg

@@ -1,0 +1,79 @@
+// Profiler: measures where the time of training steps goes on one rank, for --profile. The executor
+// tells it what begins and ends; a Profile, and the table of it, is what comes out.
+//
+// The first step, which warms caches and pages, counts only as long as it is the only one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/ir/graph.h"
+
+namespace zg {
+
+// The nodes of one op in one section; everything per step, on one rank.
+struct ProfileRow {
+  std::string op;
+  std::string section;
+  int64_t calls = 0;
+  double ms = 0;     // of a collective: with waiting for other ranks
+  double flops = 0;  // 0: the op has none
+  double bytes = 0;  // of inputs and outputs, whole
+
+  // 0 also where a call is over before a rate means anything, as when all bytes are in place.
+  double gflops_per_s() const;
+  double gb_per_s() const;
+};
+
+struct Profile {
+  int64_t steps = 0;     // that were measured
+  bool is_warm = false;  // they are those after the first; else it is the first alone
+  double step_ms = 0;
+  double feed_ms = 0;            // of which the caller took to set inputs
+  std::vector<ProfileRow> rows;  // the longest first
+
+  double between_nodes_ms() const;  // what is left of the step
+  double Share(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
+};
+
+// One line per row, then feeding, the rest, and the step that all of them add up to.
+std::string ProfileTable(const Profile& profile);
+
+using NanosecondClock = int64_t (*)();  // monotonic
+int64_t SteadyNanoseconds();
+
+class Profiler {
+ public:
+  explicit Profiler(NanosecondClock clock) : clock_(clock) {}
+
+  // The node that later calls name by `index`, before the first step. The graph must outlive this.
+  void AddNode(int index, const Graph& graph, const Node& node);
+
+  int64_t Now() const { return clock_(); }
+  void BeginStep();
+  void EndStep();
+  void EndFeed(int64_t begin) { feed_ns_ += Now() - begin; }
+  void EndNode(int index, int64_t begin);
+
+  std::optional<Profile> Result() const;  // none before a step has ended
+
+ private:
+  struct MeasuredNode {
+    const Node* node = nullptr;
+    int64_t flops = 0;  // of one call, likewise the bytes
+    int64_t bytes = 0;
+    int64_t calls = 0;
+    int64_t ns = 0;
+  };
+
+  NanosecondClock clock_;
+  std::vector<MeasuredNode> nodes_;  // by index
+  int64_t steps_ended_ = 0;
+  int64_t step_begin_ = 0;
+  int64_t step_ns_ = 0;
+  int64_t feed_ns_ = 0;
+};
+
+}  // namespace zg

@@ -1,0 +1,192 @@
+// Where measured time goes, with a clock that only moves when the test says so.
+
+#include "framework/runtime/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/comm/in_process.h"
+#include "framework/ir/parser.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/runtime/executor.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+thread_local int64_t now_ns = 0;  // of a rank
+int64_t FakeNow() { return now_ns; }
+
+// Takes its time and computes nothing.
+class FakeKernel : public Kernel {
+ public:
+  explicit FakeKernel(std::string op) : op_(std::move(op)) {}
+  Status Run(const KernelArguments& arguments) override {
+    const int64_t step = arguments.step->step;
+    if (op_ == "linear") now_ns += step == 1 ? 900 * kMs : 2 * step * kMs;
+    if (op_ == "linear_grad_weight") now_ns += 3 * kMs;
+    if (op_ == "relu") now_ns += kMs;
+    return Status::Ok();
+  }
+
+ private:
+  std::string op_;
+};
+
+KernelRegistry FakeKernels() {
+  KernelRegistry registry;
+  for (const char* op : {"linear", "linear_grad_weight", "relu"}) {
+    registry.Register(op, [](const KernelSpec& spec) -> StatusOr<std::unique_ptr<Kernel>> {
+      return std::unique_ptr<Kernel>(new FakeKernel(spec.call.op->name));
+    });
+  }
+  return registry;
+}
+
+// On two ranks, which compute two micro-batches each.
+constexpr char kProgram[] = R"(graph "g" mesh(data=2) micro_batches=4
+variables:
+  %w: f32[8,8] {B} @parameters = variable (dtype="f32", shape=[8,8])
+    tensor "w" f32[8,8] at 0 init zeros
+forward:
+  %x: f32[4,8] {S(0)} = input (dtype="f32", name="x", shape=[4,8])
+  %h: f32[4,8] {S(0)} = linear %x, %w
+  %r: f32[4,8] {S(0)} = relu %h
+  %y: f32[4,8] {S(0)} = linear %r, %w
+backward:
+  %w.grad: f32[8,8] {P} = linear_grad_weight %y, %x
+  %w.grad.sum: f32[8,8] {B} = all_reduce %w.grad
+update:
+  %w.next: f32[8,8] {B} = relu %w
+eval "predict":
+  %e: f32[8,8] {B} = linear %w, %w
+)";
+
+// Rank 0's profile after so many steps, with an eval after each.
+StatusOr<Profile> ProfileOf(int steps) {
+  RegisterAllOps();
+  Profile profile;
+  const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
+    ZG_ASSIGN_OR_RETURN(const Graph graph, Parse(kProgram));
+    ExecutorOptions options;
+    options.profile_clock = FakeNow;
+    ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+                        Executor::Create(&graph, FakeKernels(), &communicator, options));
+    EXPECT_FALSE(executor->profile().has_value());
+    const std::vector<float> x(2 * 8);
+    for (int step = 1; step <= steps; ++step) {
+      ZG_RETURN_IF_ERROR(executor->RunStep(step, 1.0, [&](int64_t) {
+        now_ns += kMs / 2;
+        return executor->SetInput("", "x", x.data(), x.size() * sizeof(float));
+      }));
+      ZG_RETURN_IF_ERROR(executor->RunEval("predict"));
+    }
+    if (communicator.rank() == 0) profile = executor->profile().value();
+    return Status::Ok();
+  });
+  ZG_RETURN_IF_ERROR(status);
+  return profile;
+}
+
+TEST(ExecutorProfile, TimeGoesToTheOpAndSectionThatTookIt) {
+  const StatusOr<Profile> profile = ProfileOf(3);
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_EQ(profile->steps, 2);
+  EXPECT_TRUE(profile->is_warm);
+  EXPECT_EQ(profile->feed_ms, 1);
+  EXPECT_EQ(profile->step_ms, 30);
+  EXPECT_EQ(profile->between_nodes_ms(), 0);
+
+  ASSERT_EQ(profile->rows.size(), 6u);
+  const ProfileRow& linear = profile->rows[0];
+  EXPECT_EQ(linear.op, "linear");
+  EXPECT_EQ(linear.section, "forward");
+  EXPECT_EQ(linear.calls, 4);
+  EXPECT_EQ(linear.ms, 20);                         // steps 2 and 3 take 4 and 6 ms a call
+  EXPECT_EQ(linear.flops, 4 * 2 * 2 * 8 * 8);       // of this rank's 2 rows
+  EXPECT_EQ(linear.bytes, 4 * 4 * (16 + 64 + 16));  // x or r, w, h or y
+  const ProfileRow& gradient = profile->rows[1];
+  EXPECT_EQ(gradient.op, "linear_grad_weight");
+  EXPECT_EQ(gradient.section, "backward");
+  EXPECT_EQ(gradient.calls, 2);
+  EXPECT_EQ(gradient.ms, 6);
+  const ProfileRow& forward_relu = profile->rows[2];
+  EXPECT_EQ(forward_relu.op, "relu");
+  EXPECT_EQ(forward_relu.section, "forward");
+  EXPECT_EQ(forward_relu.ms, 2);
+  const ProfileRow& update_relu = profile->rows[3];
+  EXPECT_EQ(update_relu.op, "relu");
+  EXPECT_EQ(update_relu.section, "update");
+  EXPECT_EQ(update_relu.calls, 1);
+  EXPECT_EQ(update_relu.ms, 1);
+  EXPECT_EQ(profile->rows[4].op, "input");
+  EXPECT_EQ(profile->rows[5].op, "all_reduce");
+  EXPECT_EQ(profile->rows[5].calls, 2);
+  EXPECT_EQ(profile->rows[5].flops, 0);
+}
+
+TEST(ExecutorProfile, TheFirstStepCountsOnlyAlone) {
+  const StatusOr<Profile> profile = ProfileOf(1);
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_EQ(profile->steps, 1);
+  EXPECT_FALSE(profile->is_warm);
+  EXPECT_EQ(profile->rows[0].ms, 4 * 900);
+  EXPECT_EQ(profile->step_ms, 4 * 900 + 10);
+}
+
+TEST(Profiler, WhatNoNodeTookIsBetweenThem) {
+  Profiler profiler(FakeNow);
+  profiler.BeginStep();
+  now_ns += 3 * kMs;
+  const int64_t begin = profiler.Now();
+  now_ns += 2 * kMs;
+  profiler.EndFeed(begin);
+  now_ns += 4 * kMs;
+  profiler.EndStep();
+  const std::optional<Profile> profile = profiler.Result();
+  ASSERT_TRUE(profile.has_value());
+  EXPECT_EQ(profile->step_ms, 9);
+  EXPECT_EQ(profile->feed_ms, 2);
+  EXPECT_EQ(profile->between_nodes_ms(), 7);
+}
+
+TEST(Profiler, TheSteadyClockMovesOn) {
+  const int64_t before = SteadyNanoseconds();
+  while (SteadyNanoseconds() == before) {
+  }
+  EXPECT_GT(SteadyNanoseconds(), before);
+}
+
+TEST(ProfileTable, AddsUpToTheStep) {
+  Profile profile = {9, true, 20, 0.5, {}};
+  profile.rows = {{"linear", "forward", 24, 10, 1.234e9, 5e7},
+                  {"all_reduce", "backward", 3, 5, 0, 8e6},
+                  {"adamw_update", "update", 2, 3.25, 2e7, 4e7},
+                  {"bucket_pack", "backward", 25, 0.24, 1e6, 4e9}};
+  EXPECT_EQ(ProfileTable(profile),
+            R"(  time per step of rank 0   calls      ms   share  GFLOP/s  GB/s
+  forward   linear             24  10.000   50.0%    123.4   5.0
+  backward  all_reduce          3   5.000   25.0%        -   1.6
+  update    adamw_update        2   3.250   16.2%      6.2  12.3
+  backward  bucket_pack        25   0.240    1.2%        -     -
+            setting inputs          0.500    2.5%
+            between nodes           1.010    5.1%
+            whole step             20.000  100.0%
+  mean of the 9 steps after the first; collectives include waiting for other ranks
+)");
+}
+
+TEST(ProfileTable, SaysWhichStepsItIsOf) {
+  EXPECT_NE(ProfileTable({1, true, 1, 0, {}}).find("  mean of the 1 step after the first;"),
+            std::string::npos);
+  EXPECT_NE(ProfileTable({1, false, 1, 0, {}})
+                .find("  of the first step, which warms up; there was no other;"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace zg
