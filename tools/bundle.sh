@@ -9,7 +9,7 @@
 #   scp -r /tmp/zerograph host: && ssh host zerograph/gpu_check
 #   scp -r /tmp/zerograph host: && ssh host zerograph/gpt --device cuda --ranks 2 --zero 2
 #
-# --gpu-check stands for the programs that tools/gpu_check.py needs. That, as gpu_check, and the
+# --gpu-check stands for the programs that tools/gpu_check needs. That, as gpu_check, and the
 # benchmark against PyTorch, tools/bench/gpu/compare_with_torch_gpu.py, are in every bundle.
 #
 # A target is a Bazel label of a cc_binary or cc_test, or the path of a program. DIR (bundle/ by
@@ -26,7 +26,7 @@ while (($# > 0)); do
       shift
       ;;
     --gpu-check)
-      listed=$("$(dirname "$0")/gpu_check.py" --list-targets)
+      listed=$("$(dirname "$0")/gpu_check/gpu_check.py" --list-targets)
       mapfile -t -O "${#targets[@]}" targets <<<"$listed"
       ;;
     -*)
@@ -148,13 +148,13 @@ add_open_mpi() {
 add_scripts() {
   local from folder
   from=$(dirname "$0")
-  for folder in . bench bench/gpu; do
+  for folder in gpu_check bench bench/gpu; do
     mkdir -p "$out/tools/$folder"
     cp -L "$from/$folder"/*.py "$out/tools/$folder/"
   done
   cat >"$out/gpu_check" <<'LAUNCHER'
 #!/usr/bin/env bash
-exec python3 "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/tools/gpu_check.py" "$@"
+exec python3 "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/tools/gpu_check/gpu_check.py" "$@"
 LAUNCHER
   chmod +x "$out/gpu_check"
 }

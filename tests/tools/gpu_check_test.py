@@ -105,10 +105,11 @@ class GpuCheck(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = pathlib.Path(folder.name)
         self.bundle = self.path / "bundle"
-        (self.bundle / "tools/bench/gpu").mkdir(parents=True)
+        for folder in ("gpu_check", "bench/gpu"):
+            (self.bundle / "tools" / folder).mkdir(parents=True)
         for file in TOOLS.glob("*.py"):
-            shutil.copy(file, self.bundle / "tools")
-        self.edit("tools/gpu_machine.py", "/usr/local", str(self.bundle / "local"))  # not this machine's
+            shutil.copy(file, self.bundle / "tools/gpu_check")
+        self.edit("tools/gpu_check/machine.py", "/usr/local", str(self.bundle / "local"))  # not this machine's
         self.write(".zerograph_bundle", "")
         for name in ("gpt", "recipe", "classifier"):
             self.write(name, DEMO)
@@ -138,7 +139,7 @@ class GpuCheck(unittest.TestCase):
         environment = {"PATH": str(self.bundle / "bin"), "CUDA_PATH": str(self.bundle / "cuda"),
                        "LD_LIBRARY_PATH": str(self.bundle / "libraries"), "PYTHONDONTWRITEBYTECODE": "1",
                        "TMPDIR": str(self.path), "FAKE_FAULTS": json.dumps(names)}
-        command = [sys.executable, str(self.bundle / "tools/gpu_check.py"), "--output", str(self.path / "out"),
+        command = [sys.executable, str(self.bundle / "tools/gpu_check/gpu_check.py"), "--output", str(self.path / "out"),
                    "--jobs", "2", *arguments]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
                                 cwd=self.path)
@@ -315,7 +316,7 @@ class Failing(GpuCheck):
         self.expect_failed("environment", "nvidia-smi: exit code 1: error: of its own", error="nvidia-smi")
 
     def test_without_a_library(self):
-        self.edit("tools/gpu_machine.py", '"libnccl.so.2"', '"libnccl.so.77"')
+        self.edit("tools/gpu_check/machine.py", '"libnccl.so.2"', '"libnccl.so.77"')
         self.expect_failed("environment",
                            "there is no libnccl.so.77 in .*/libraries, .*/cuda/lib64, .*; add its folder to LD_LIB")
 

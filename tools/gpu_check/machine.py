@@ -11,7 +11,7 @@ from typing import Dict, Iterable, List, Optional
 
 from check_runner import CheckFailed
 
-ROOT = Path(__file__).resolve().parents[1]  # of the bundle or of the source tree
+ROOT = Path(__file__).resolve().parents[2]  # of the bundle or of the source tree
 IS_BUNDLE = (ROOT / ".zerograph_bundle").exists()
 TARGETS = {
     "gpt": "//models/gpt:gpt",

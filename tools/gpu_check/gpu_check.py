@@ -7,9 +7,9 @@ In a directory made by `tools/bundle.sh --gpu-check`, on a machine with an NVIDI
     zerograph/gpu_check --only 'demo.gpt.*' ops.linear --output /tmp/check
     zerograph/gpu_check --minutes 8 --resume            # again and again, where a machine is lent for minutes
 
-In the source tree it is tools/gpu_check.py, and takes the programs from bazel-bin:
+In the source tree it is tools/gpu_check/gpu_check.py, and takes the programs from bazel-bin:
 
-    bazel build -c opt $(tools/gpu_check.py --list-targets) && tools/gpu_check.py
+    bazel build -c opt $(tools/gpu_check/gpu_check.py --list-targets) && tools/gpu_check/gpu_check.py
 
 Checks, in their order: the machine; the demos (same bits at every stage, on one rank and two, queued and as a CUDA
 graph; plans equal to measurements; losses near the CPU's); every op against the CPU; training at every stage; a model
@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any, Callable, List
 
 from check_runner import Check, Results, Runner
-from checks_on_gpu import all_checks
-from gpu_machine import ROOT, TARGETS, add_to_library_path, find_libraries, has_program, how_to_get, programs_sha256
+from checks import all_checks
+from machine import ROOT, TARGETS, add_to_library_path, find_libraries, has_program, how_to_get, programs_sha256
 
 
 class UsageError(Exception):

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Callable, Dict, List
 
 from check_runner import Check, CheckFailed, CheckRun, CheckSkipped, Facts, ProgramFailed
-from gpu_machine import (LIBRARIES, ROOT, find_gpus, find_libraries, find_sanitizer, has_program, library_folders,
-                         program)
+from machine import (LIBRARIES, ROOT, find_gpus, find_libraries, find_sanitizer, has_program, library_folders,
+                     program)
 
 DTYPES = ("f32", "bf16", "f16")
 STAGES = ("0", "1", "2", "3")
