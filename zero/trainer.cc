@@ -79,8 +79,15 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicat
   if (options.profile) executor_options.profile_clock = SteadyNanoseconds;
   executor_options.record = options.record;
   const KernelRegistry* kernels = options.kernels;
-  if (kernels == nullptr)
-    kernels = communicator.device().is_host() ? &CpuKernels() : &CudaKernels();
+  if (options.tf32 && communicator.device().is_host()) {
+    return InvalidArgument(
+        "graph {}: --tf32 is for the tensor cores of a GPU; leave it out, or run with --device "
+        "cuda",
+        graph.ir().name());
+  }
+  if (kernels == nullptr) {
+    kernels = communicator.device().is_host() ? &CpuKernels() : &CudaKernels(options.tf32);
+  }
   StatusOr<std::unique_ptr<Executor>> executor =
       Executor::Create(&graph.ir(), *kernels, &communicator, executor_options);
   if (!executor.ok()) {

@@ -57,6 +57,7 @@ struct TrainerOptions {
   bool detect_anomaly = false;
   bool profile = false;  // measures where the time of steps goes, for executor().profile()
   bool record = false;   // what a device is to do for a step, and replay it (CUDA graphs)
+  bool tf32 = false;     // linear layers in f32 on a GPU may round operands (CudaKernels)
   const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
 };
 

@@ -180,6 +180,7 @@ TrainerOptions TrainerOptionsOf(const Job& job) {
   options.detect_anomaly = job.options().detect_anomaly;
   options.profile = job.options().profile;
   options.record = job.options().cuda_graph;
+  options.tf32 = job.options().tf32;
   return options;
 }
 

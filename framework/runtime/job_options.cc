@@ -41,6 +41,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
                  "NCCL's own sums over ranks: faster, other bits on other numbers of ranks");
   flags->AddBool("cuda-graph", &options->cuda_graph,
                  "record the work of a step once and replay it");
+  flags->AddBool("tf32", &options->tf32,
+                 "products of f32 by tensor cores, which round operands to 10 bits of mantissa");
 
   flags->Section("Training");
   flags->AddInt("steps", &options->steps, AtLeast(1), "training steps");
@@ -130,7 +132,7 @@ Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
 }
 
 Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options) {
-  for (const char* flag : {"gpu-collectives", "fast-reduce", "cuda-graph"}) {
+  for (const char* flag : {"gpu-collectives", "fast-reduce", "cuda-graph", "tf32"}) {
     if (flags.IsGiven(flag) && options.device != "cuda") {
       return InvalidArgument("--{}: is without effect; give --device cuda as well", flag);
     }
@@ -139,6 +141,10 @@ Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options) {
     return InvalidArgument(
         "--fast-reduce: the sums are NCCL's, but --gpu-collectives is {}; give one of them",
         options.gpu_collectives);
+  }
+  if (options.tf32 && options.dtype != "f32") {
+    return InvalidArgument("--tf32: is for products of f32, but --dtype is {}; give one of them",
+                           options.dtype);
   }
   return Status::Ok();
 }

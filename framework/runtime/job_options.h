@@ -41,6 +41,7 @@ struct JobOptions {
   std::string gpu_collectives = "nccl";  // or "host"
   bool fast_reduce = false;
   bool cuda_graph = false;
+  bool tf32 = false;
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.

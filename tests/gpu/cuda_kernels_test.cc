@@ -39,6 +39,7 @@ TEST(CudaKernels, EveryOpWithAKernelOnTheCpuHasOneHere) {
   RegisterAllOps();
   for (const OpDef* op : OpRegistry::Global().All()) {
     EXPECT_EQ(CudaKernels().Has(op->name), CpuKernels().Has(op->name)) << op->name;
+    EXPECT_EQ(CudaKernels(true).Has(op->name), CpuKernels().Has(op->name)) << op->name;
   }
 }
 

@@ -57,6 +57,7 @@ class DeviceBuffer {
 
 struct CudaRun {
   StepContext step;
+  bool tf32 = false;
   int64_t misaligned_elements = 0;  // of every operand
   std::map<int, int> in_place;      // output -> the input whose memory it takes
 };
@@ -72,7 +73,7 @@ inline CudaResult RunOnCuda(const OpCall& call, const std::vector<HeapTensor>& i
                             CudaRun run) {
   CudaResult result;
   KernelSpec spec{call, *call.op->infer_shape(call)};
-  StatusOr<std::unique_ptr<Kernel>> kernel = CudaKernels().Make(spec);
+  StatusOr<std::unique_ptr<Kernel>> kernel = CudaKernels(run.tf32).Make(spec);
   if (!kernel.ok()) {
     result.status = kernel.status();
     return result;

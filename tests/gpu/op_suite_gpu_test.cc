@@ -262,6 +262,25 @@ TEST(CudaKernelsOnTheDevice, AccumulateOverwritesInTheFirstMicroStep) {
   EXPECT_EQ(result.outputs[0].ToDoubles(), gradient);
 }
 
+TEST(CudaKernelsOnTheDevice, Tf32RoundsOperandsOfProductsWhereAskedFor) {
+  RegisterAllOps();
+  constexpr int64_t kSize = 64;
+  constexpr double kElement = 1.0 + 0x1p-12;  // 1 in TF32
+  OpCall call;
+  call.op = OpRegistry::Global().Find("linear");
+  call.inputs = {{DType::kF32, {kSize, kSize}}, {DType::kF32, {kSize, kSize}}};
+  const auto filled = [&](double value) {
+    return HeapTensor::FromDoubles(call.inputs[0], std::vector<double>(kSize * kSize, value));
+  };
+  for (const bool tf32 : {false, true}) {
+    CudaRun run = SuiteRun();
+    run.tf32 = tf32;
+    const CudaResult result = RunOnCuda(call, {filled(kElement), filled(1.0)}, run);
+    ASSERT_TRUE(result.status.ok()) << result.status.ToString();
+    EXPECT_EQ(result.outputs[0].ToDoubles()[0], kSize * (tf32 ? 1.0 : kElement)) << tf32;
+  }
+}
+
 HeapTensor Ids(const std::vector<double>& ids) {
   return HeapTensor::FromDoubles({DType::kI64, {static_cast<int64_t>(ids.size())}}, ids);
 }

@@ -30,6 +30,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--gpu-collectives=host",
                                     "--fast-reduce",
                                     "--cuda-graph",
+                                    "--tf32",
                                     "--dtype=bf16",
                                     "--steps=7",
                                     "--batch=5",
@@ -64,6 +65,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.gpu_collectives, "host");
   EXPECT_TRUE(options.fast_reduce);
   EXPECT_TRUE(options.cuda_graph);
+  EXPECT_TRUE(options.tf32);
   EXPECT_EQ(options.dtype, "bf16");
   EXPECT_EQ(options.steps, 7);
   EXPECT_EQ(options.batch, 5);
@@ -157,6 +159,10 @@ TEST(JobOptions, FlagsOfGpusThatDoNotGoTogether) {
   EXPECT_EQ(check({"--device=cuda", "--fast-reduce", "--cuda-graph"}), "");
   EXPECT_EQ(check({"--device=cuda", "--gpu-collectives=host", "--cuda-graph"}), "");
   EXPECT_EQ(check({"--cuda-graph"}), "--cuda-graph: is without effect; give --device cuda as well");
+  EXPECT_EQ(check({"--device=cuda", "--tf32"}), "");
+  EXPECT_EQ(check({"--tf32"}), "--tf32: is without effect; give --device cuda as well");
+  EXPECT_EQ(check({"--device=cuda", "--tf32", "--dtype=bf16"}),
+            "--tf32: is for products of f32, but --dtype is bf16; give one of them");
   EXPECT_EQ(check({"--gpu-collectives=nccl"}),
             "--gpu-collectives: is without effect; give --device cuda as well");
   EXPECT_EQ(check({"--device=cuda", "--gpu-collectives=host", "--fast-reduce"}),

@@ -238,6 +238,14 @@ TEST(DeviceErrors, WatchingNodesNeedsTheHost) {
             "not tell; run it with --device cpu");
 }
 
+TEST(DeviceErrors, Tf32NeedsAGpu) {
+  RunConfig config;
+  config.tf32 = true;
+  EXPECT_EQ(Train(config).status().message(),
+            "graph test: --tf32 is for the tensor cores of a GPU; leave it out, or run with "
+            "--device cuda");
+}
+
 TEST(DeviceErrors, RecordingNeedsADevice) {
   RunConfig config;
   config.record = true;

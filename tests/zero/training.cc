@@ -145,6 +145,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   options.seed = kSeed;
   options.kernels = config.kernels;
   options.record = config.record;
+  options.tf32 = config.tf32;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
                       zero::Trainer::Compile(graph, communicator, options));
   if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->Resume(config.resume));

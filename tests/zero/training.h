@@ -45,8 +45,9 @@ struct RunConfig {
   std::string save = {};    // a directory for a checkpoint of the last step
   SaveOptions save_options = {};
   ConnectDevice connect_device = nullptr;   // null: the host
-  const KernelRegistry* kernels = nullptr;  // as in TrainerOptions, likewise the next
+  const KernelRegistry* kernels = nullptr;  // as in TrainerOptions, likewise the next two
   bool record = false;
+  bool tf32 = false;
 };
 
 // What a run ends with on one rank; digests and the sum on rank 0 only.

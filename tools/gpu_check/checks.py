@@ -26,6 +26,7 @@ MICRO_BATCHES = 2  # which one rank or two compute
 STEPS = 4
 # Of a loss in the first steps, relative: sums come in another order on a GPU.
 TOLERANCE = {"f32": 1e-4, "bf16": 2e-2, "f16": 5e-3}
+TF32_TOLERANCE = TOLERANCE["f16"]  # which has as many bits of mantissa
 NUM_SHARDS = 9  # of the test of stages, which has nine settings
 OVERSIZE = 1.2  # times the GPU's memory
 
@@ -71,7 +72,8 @@ def demo_checks() -> List[Check]:
     }
     checks = [demo_check(f"demo.{model}.{dtype}.{kind}", model, dtype, function)
               for dtype in DTYPES for model in MODELS for kind, function in kinds.items()]
-    return checks + [demo_check("demo.gpt.f32.two_ranks_over_nccl", "gpt", "f32", two_ranks_over_nccl)]
+    return [*checks, demo_check("demo.gpt.f32.tf32", "gpt", "f32", losses_near_the_cpu_in_tf32),
+            demo_check("demo.gpt.f32.two_ranks_over_nccl", "gpt", "f32", two_ranks_over_nccl)]
 
 
 def demo_check(name: str, model: str, dtype: str, function: Callable[["Demo"], Facts]) -> Check:
@@ -164,15 +166,22 @@ def same_bits_replayed(demo: Demo) -> Facts:
 
 
 def losses_near_the_cpu(demo: Demo) -> Facts:
+    return compare_losses(demo, "", TOLERANCE[demo.dtype])
+
+
+def losses_near_the_cpu_in_tf32(demo: Demo) -> Facts:
+    return compare_losses(demo, "--tf32", TF32_TOLERANCE)
+
+
+def compare_losses(demo: Demo, gpu_flags: str, tolerance: float) -> Facts:
     cpu = demo.train("--device cpu").losses
-    gpu = demo.train("--device cuda --gpu-collectives host").losses
+    gpu = demo.train(f"--device cuda --gpu-collectives host {gpu_flags}").losses
     if None in cpu + gpu:
         raise CheckFailed(f"a loss is not finite: GPU {gpu}, CPU {cpu}")
     largest = max(abs(ours / theirs - 1) for ours, theirs in zip(gpu, cpu))
-    if len(gpu) != len(cpu) or largest > TOLERANCE[demo.dtype]:
-        raise CheckFailed(f"losses are {largest:.1e} apart, expected at most {TOLERANCE[demo.dtype]:g}: GPU {gpu}, "
-                          f"CPU {cpu}")
-    return {"largest_difference": largest, "tolerance": TOLERANCE[demo.dtype], "gpu": gpu, "cpu": cpu}
+    if len(gpu) != len(cpu) or largest > tolerance:
+        raise CheckFailed(f"losses are {largest:.1e} apart, expected at most {tolerance:g}: GPU {gpu}, CPU {cpu}")
+    return {"largest_difference": largest, "tolerance": tolerance, "gpu": gpu, "cpu": cpu}
 
 
 def two_ranks_over_nccl(demo: Demo) -> Facts:

@@ -9,7 +9,8 @@
 
 namespace zg {
 
-// Without a CUDA toolkit at build time: an empty registry, so that Make() is an error.
-const KernelRegistry& CudaKernels();
+// Without a CUDA toolkit at build time: an empty registry, so that Make() is an error. With `tf32`
+// linear layers in f32 round their operands to TF32 (10 bits of mantissa) as they multiply them.
+const KernelRegistry& CudaKernels(bool tf32 = false);
 
 }  // namespace zg

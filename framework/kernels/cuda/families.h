@@ -16,7 +16,7 @@ void RegisterEmbeddingKernels(KernelRegistry& registry);
 void RegisterFusedElementwiseKernels(KernelRegistry& registry);
 void RegisterGradientNormKernels(KernelRegistry& registry);
 void RegisterLayerNormKernels(KernelRegistry& registry);
-void RegisterLinearKernels(KernelRegistry& registry);
+void RegisterLinearKernels(bool tf32, KernelRegistry& registry);
 void RegisterLossKernels(KernelRegistry& registry);
 void RegisterLossScalingKernels(KernelRegistry& registry);
 void RegisterOptimizerKernels(KernelRegistry& registry);

@@ -35,6 +35,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, const Matm
 }
 
 // y = x weight^T + bias, with x (M, K), weight (N, K).
+template <bool kTf32>
 StatusOr<std::unique_ptr<Kernel>> MakeLinear(const KernelSpec& spec) {
   const MatrixShape x = AsMatrix(spec.call.inputs[0].shape);
   MatmulShape shape;
@@ -44,10 +45,12 @@ StatusOr<std::unique_ptr<Kernel>> MakeLinear(const KernelSpec& spec) {
   shape.transpose_b = true;
   shape.has_bias = spec.call.inputs.size() == 3;
   shape.dtype = spec.outputs[0].dtype;
+  shape.tf32 = kTf32;
   return MakeProduct(spec, shape);
 }
 
 // dx = dy weight, with dy (M, N), weight (N, K).
+template <bool kTf32>
 StatusOr<std::unique_ptr<Kernel>> MakeLinearGradInput(const KernelSpec& spec) {
   const MatrixShape dy = AsMatrix(spec.call.inputs[0].shape);
   MatmulShape shape;
@@ -55,10 +58,12 @@ StatusOr<std::unique_ptr<Kernel>> MakeLinearGradInput(const KernelSpec& spec) {
   shape.columns = spec.call.inputs[1].shape.dim(1);
   shape.depth = dy.columns;
   shape.dtype = spec.outputs[0].dtype;
+  shape.tf32 = kTf32;
   return MakeProduct(spec, shape);
 }
 
 // dw = dy^T x, with dy (M, N), x (M, K).
+template <bool kTf32>
 StatusOr<std::unique_ptr<Kernel>> MakeLinearGradWeight(const KernelSpec& spec) {
   const MatrixShape dy = AsMatrix(spec.call.inputs[0].shape);
   const MatrixShape x = AsMatrix(spec.call.inputs[1].shape);
@@ -68,6 +73,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeLinearGradWeight(const KernelSpec& spec) {
   shape.depth = dy.rows;
   shape.transpose_a = true;
   shape.dtype = spec.outputs[0].dtype;
+  shape.tf32 = kTf32;
   return MakeProduct(spec, shape);
 }
 
@@ -78,12 +84,17 @@ StatusOr<std::unique_ptr<Kernel>> MakeLinearGradBias(const KernelSpec& spec) {
       std::make_unique<ColumnSum>(spec.outputs[0].dtype, AsMatrix(spec.call.inputs[0].shape)));
 }
 
+template <bool kTf32>
+void RegisterProducts(KernelRegistry& registry) {
+  registry.Register("linear", MakeLinear<kTf32>);
+  registry.Register("linear_grad_input", MakeLinearGradInput<kTf32>);
+  registry.Register("linear_grad_weight", MakeLinearGradWeight<kTf32>);
+}
+
 }  // namespace
 
-void RegisterLinearKernels(KernelRegistry& registry) {
-  registry.Register("linear", MakeLinear);
-  registry.Register("linear_grad_input", MakeLinearGradInput);
-  registry.Register("linear_grad_weight", MakeLinearGradWeight);
+void RegisterLinearKernels(bool tf32, KernelRegistry& registry) {
+  tf32 ? RegisterProducts<true>(registry) : RegisterProducts<false>(registry);
   registry.Register("linear_grad_bias", MakeLinearGradBias);
 }
 

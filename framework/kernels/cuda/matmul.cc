@@ -102,9 +102,10 @@ int64_t Matmul::workspace_bytes() const {
 
 Status Matmul::Init() {
   ZG_ASSIGN_OR_RETURN(handle_, HandleOfCurrentDevice());
-  ZG_RETURN_IF_ERROR(
-      BlasStatus(cublasLtMatmulDescCreate(&description_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-                 "a product is refused"));
+  const bool is_tf32 = shape_.tf32 && shape_.dtype == DType::kF32;
+  const cublasComputeType_t compute = is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  ZG_RETURN_IF_ERROR(BlasStatus(cublasLtMatmulDescCreate(&description_, compute, CUDA_R_32F),
+                                "a product is refused"));
   // The first operand of cuBLASLt is b^T.
   const cublasOperation_t first = shape_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = shape_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;

@@ -1,5 +1,5 @@
 // Matrix products by cuBLASLt: 16-bit operands are multiplied and added up in f32, f32 ones in full
-// f32 (no TF32). The same shapes give the same bits on the same device.
+// f32 unless TF32 is asked for. The same shapes give the same bits on the same device.
 //
 //   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make({m, n, k, false, true,
 //   dtype})); matmul->Run({a, b, nullptr, c}, workspace, stream);
@@ -26,6 +26,7 @@ struct MatmulShape {
   bool transpose_b = false;
   bool has_bias = false;
   DType dtype = DType::kF32;
+  bool tf32 = false;  // f32 operands are rounded to 10 bits of mantissa, for tensor cores
 };
 
 class Matmul {

@@ -2,7 +2,7 @@
 
 namespace zg {
 
-const KernelRegistry& CudaKernels() {
+const KernelRegistry& CudaKernels(bool) {
   static const KernelRegistry* const registry = new KernelRegistry;
   return *registry;
 }
