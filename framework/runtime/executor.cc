@@ -204,6 +204,10 @@ Status Executor::Run(Program& program, const StepContext& context) {
 Status Executor::RunInstructions(Program& program, const StepContext& context) {
   const bool is_watched = options_.detect_anomaly || profiler_;
   for (Instruction& instruction : program.instructions) {
+    if (queue_limit_ != nullptr && !is_recording_) {
+      ZG_RETURN_IF_ERROR(
+          queue_limit_->BeforeInstruction().WithContext(fmt::format("step {}", context.step)));
+    }
     Status status = is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
     if (!status.ok()) {
       const Node& node = *instruction.node;

@@ -30,6 +30,7 @@
 #include "framework/runtime/device_inputs.h"
 #include "framework/runtime/memory_meter.h"
 #include "framework/runtime/profile.h"
+#include "framework/runtime/queue_limit.h"
 
 namespace zg {
 
@@ -177,8 +178,10 @@ class Executor {
 
   // On a device; null on the host.
   std::unique_ptr<DeviceInputs> device_inputs_;
-  DeviceBytes fault_;         // a DeviceFault in its memory
-  DeviceBytes pinned_fault_;  // where it is copied to
+  std::unique_ptr<QueueLimit> queue_limit_;
+  DeviceBytes fault_;          // a DeviceFault in its memory
+  DeviceBytes pinned_fault_;   // where it is copied to
+  bool is_recording_ = false;  // nothing is queued then
 };
 
 }  // namespace zg

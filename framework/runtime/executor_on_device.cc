@@ -12,6 +12,7 @@ Status Executor::PrepareDevice() {
   std::vector<int64_t> input_bytes;
   for (const InputSlot& slot : inputs_) input_bytes.push_back(slot.bytes);
   ZG_ASSIGN_OR_RETURN(device_inputs_, DeviceInputs::Create(communicator_, input_bytes));
+  queue_limit_ = std::make_unique<QueueLimit>(communicator_);
   for (OutputSlot& slot : outputs_) {
     ZG_ASSIGN_OR_RETURN(slot.pinned, device_.AllocatePinned(slot.data.size()));
   }
@@ -41,7 +42,9 @@ Status Executor::RunOnDevice(Program& program, const StepContext& context) {
     if (recorded.work == nullptr) {
       const TrafficCounters before = communicator_->traffic();
       ZG_RETURN_IF_ERROR(device_.BeginRecording());
+      is_recording_ = true;
       const Status status = queue();
+      is_recording_ = false;
       StatusOr<std::unique_ptr<RecordedWork>> work = device_.EndRecording();
       ZG_RETURN_IF_ERROR(status);
       ZG_RETURN_IF_ERROR(work.status());

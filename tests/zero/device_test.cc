@@ -10,11 +10,11 @@
 
 #include "framework/comm/host_staged.h"
 #include "framework/comm/in_process.h"
-#include "framework/comm/ordered_collectives.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
 #include "models/gpt/model.h"
 #include "tests/testing/fake_device.h"
+#include "tests/testing/stuck_communicator.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 #include "zero/trainer.h"
@@ -124,10 +124,13 @@ TEST_P(DeviceTest, CheckpointsGoBetweenDeviceAndHost) {
 
 // A small GPT on one fake device.
 struct FakeGpt {
+  explicit FakeGpt(int layers = 1)
+      : model{{.layers = layers, .heads = 2, .channels = 16, .context = 8, .vocabulary = 11}} {}
+
   InProcessGroup group{1};
   FakeDevice device;
   std::unique_ptr<Communicator> communicator;
-  models::Gpt model{{.layers = 1, .heads = 2, .channels = 16, .context = 8, .vocabulary = 11}};
+  models::Gpt model;
   nn::Graph graph{"gpt", 1};
   std::unique_ptr<zero::Trainer> trainer;
   std::vector<int64_t> x = std::vector<int64_t>(2 * 8, 3);
@@ -188,26 +191,15 @@ TEST(DeviceSteps, TheHostWaitsOnceAStep) {
   EXPECT_EQ(after.copies_out - before.copies_out, 2);  // the loss, the fault
 }
 
-// For one rank: nothing that is queued gets through until the end of the step.
-class StuckCommunicator : public OrderedCollectives {
- public:
-  StuckCommunicator(Device* device, Communicator* host) : OrderedCollectives(device, host, 256) {}
-  std::string_view transport() const override { return "none"; }
-  Status WaitFor(DeviceEvent& event) override {
-    ZG_ASSIGN_OR_RETURN(const bool is_done, event.IsDone());
-    return is_done ? Status::Ok() : DeadlineExceeded("no progress");
-  }
-
- protected:
-  Status SendAndReceive(const std::vector<Message>&, const std::vector<Message>&) override {
-    return Status::Ok();
-  }
-  Status Fold(ReductionTypes, const FoldInputs&, int64_t, std::byte*) override {
-    return Status::Ok();
-  }
-  Status GatherEqualParts(const std::byte*, int64_t, std::byte*) override { return Status::Ok(); }
-  Status Queued(std::string_view, std::string_view) override { return Status::Ok(); }
-};
+// Else the queue could be full of work behind a collective that is stuck.
+TEST(DeviceSteps, TheHostStaysNearADeviceWithMuchToDo) {
+  FakeGpt gpt(/*layers=*/20);
+  ASSERT_TRUE(gpt.Compile().ok());
+  ASSERT_TRUE(gpt.Step().ok());
+  const FakeDevice::Counters before = gpt.device.counters();
+  ASSERT_TRUE(gpt.Step().ok());
+  EXPECT_GT(gpt.device.counters().waits - before.waits, 3);
+}
 
 // With many micro-batches the host waits for the device in the middle of a step, and then too the
 // communicator has a deadline.

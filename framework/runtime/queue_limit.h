@@ -1,0 +1,36 @@
+// QueueLimit: how far the host runs ahead of a device. A queue of CUDA's takes about a thousand
+// launches; one more waits for a launch to get through, without a deadline, and for ever if a
+// collective is stuck. So the host waits before that, through the communicator, whose waits have a
+// deadline and name the collective.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/device/device.h"
+
+namespace zg {
+
+class QueueLimit {
+ public:
+  // Of instructions; some are several launches.
+  static constexpr int kMostAhead = 384;
+
+  // For the device of the communicator, which outlives this.
+  explicit QueueLimit(Communicator* communicator) : communicator_(*communicator) {}
+
+  // Before an instruction is queued. Errors: those of collectives that are waited for.
+  Status BeforeInstruction();
+
+ private:
+  static constexpr int kMarks = 3;  // in the queue, at equal distances
+
+  Communicator& communicator_;
+  std::vector<std::unique_ptr<DeviceEvent>> marks_;
+  size_t oldest_ = 0;  // of the marks: the host goes on when the queue has come past it
+  int num_since_mark_ = 0;
+};
+
+}  // namespace zg
