@@ -81,8 +81,8 @@ class Trainer {
   StatusOr<float> Step(const std::function<Status(int64_t micro_batch)>& feed);
   // The same when this rank computes one micro-batch per step.
   StatusOr<float> Step(std::initializer_list<NamedData> data);
-  Status Feed(std::initializer_list<NamedData>
-                  data);  // for training; the data must stay valid until the step ends
+  // For training; the data must stay valid until the step ends.
+  Status Feed(std::initializer_list<NamedData> data);
 
   // Runs an eval program on this rank's micro-batch; Result hands out what it returned, from all
   // ranks.

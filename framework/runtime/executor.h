@@ -115,9 +115,9 @@ class Executor {
   };
   struct Program {
     std::vector<Instruction> instructions;
-    bool has_run = false;
-    // By the set of inputs that it reads and by StepContext::first_micro_step, which collectives
-    // look at on the host.
+    // By StepContext::first_micro_step, which collectives look at on the host; what is recorded also
+    // by the set of inputs that it reads.
+    bool has_run[2] = {false, false};
     Recorded recorded[DeviceInputs::kNumSets][2];
   };
   struct InputSlot {

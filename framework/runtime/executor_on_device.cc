@@ -34,10 +34,12 @@ Status Executor::RunOnDevice(Program& program, const StepContext& context) {
     ZG_RETURN_IF_ERROR(device_inputs_->QueueContext());
     return RunInstructions(program, context);
   };
-  Recorded& recorded = program.recorded[device_inputs_->set()][context.first_micro_step ? 1 : 0];
-  if (!options_.record || !program.has_run) {  // the first run loads the kernels
+  const int variant = context.first_micro_step ? 1 : 0;
+  Recorded& recorded = program.recorded[device_inputs_->set()][variant];
+  // The first run loads kernels and connects ranks, which cannot be recorded.
+  if (!options_.record || !program.has_run[variant]) {
     ZG_RETURN_IF_ERROR(queue());
-    program.has_run = true;
+    program.has_run[variant] = true;
   } else {
     if (recorded.work == nullptr) {
       const TrafficCounters before = communicator_->traffic();

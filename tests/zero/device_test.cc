@@ -131,6 +131,7 @@ struct FakeGpt {
   FakeDevice device;
   std::unique_ptr<Communicator> communicator;
   models::Gpt model;
+  int micro_batches = 1;
   nn::Graph graph{"gpt", 1};
   std::unique_ptr<zero::Trainer> trainer;
   std::vector<int64_t> x = std::vector<int64_t>(2 * 8, 3);
@@ -142,11 +143,14 @@ struct FakeGpt {
     graph.train(optim::AdamW{}, [&](Inputs& in) {
       return cross_entropy(model(in.i64("x", {2, 8})), in.i64("y", {2, 8}));
     });
+    graph.config().set_micro_batches(micro_batches);
     options.kernels = &FakeDeviceKernels();
     ZG_ASSIGN_OR_RETURN(trainer, zero::Trainer::Compile(graph, *communicator, options));
     return Status::Ok();
   }
-  Status Step() { return trainer->Step({{"x", x}, {"y", y}}).status(); }
+  Status Step() {
+    return trainer->Step([&](int64_t) { return trainer->Feed({{"x", x}, {"y", y}}); }).status();
+  }
 };
 
 TEST(DeviceErrors, BadTokenNamesStepOpAndModule) {
@@ -189,6 +193,22 @@ TEST(DeviceSteps, TheHostWaitsOnceAStep) {
   EXPECT_EQ(after.waits - before.waits, 3);
   EXPECT_EQ(after.copies_in - before.copies_in, 4);    // x, y; the context of both programs
   EXPECT_EQ(after.copies_out - before.copies_out, 2);  // the loss, the fault
+}
+
+// What may be the first use of a kernel or a connection is not recorded: a collective that adds to
+// sums may go another way than one that starts them.
+TEST(DeviceSteps, NothingIsRecordedBeforeItHasRun) {
+  FakeGpt gpt;
+  gpt.micro_batches = 3;
+  ASSERT_TRUE(gpt.Compile({.record = true}).ok());
+  ASSERT_TRUE(gpt.Step().ok());
+  // The first and the second micro-batch and the update have run; the third was recorded.
+  EXPECT_EQ(gpt.device.counters().recordings, 1);
+  ASSERT_TRUE(gpt.Step().ok());
+  ASSERT_TRUE(gpt.Step().ok());
+  const int64_t recordings = gpt.device.counters().recordings;
+  ASSERT_TRUE(gpt.Step().ok());
+  EXPECT_EQ(gpt.device.counters().recordings, recordings);
 }
 
 // Else the queue could be full of work behind a collective that is stuck.
