@@ -108,6 +108,13 @@ std::vector<OpCase> LargeCases() {
   add("linear", {F32({67, 96}), F32({40, 96}), F32({40})});
   add("linear_grad_input", {F32({67, 40}), F32({40, 96})});
   add("linear_grad_weight", {F32({67, 40}), F32({67, 96})});
+  // With an epilogue for the gelu, and without: its rows must divide by 8.
+  for (const int64_t size : {int64_t{96}, int64_t{768}, int64_t{91}}) {
+    add("linear_gelu", {F32({67, size}), F32({size, size}, -0.2, 0.2), F32({size})});
+    add("linear_gelu", {F32({64, size}), F32({size, size}, -0.2, 0.2)});
+    add("linear_grad_input_gelu",
+        {F32({67, size}), F32({size, size}, -0.2, 0.2), F32({67, size}, -4, 4)});
+  }
   add("linear_grad_bias", {F32({8200, 24})});
   add("linear_grad_bias", {F32({131, 769})});
   add("layer_norm", {F32({67, 768}), F32({768}), F32({768})});
