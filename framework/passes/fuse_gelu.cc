@@ -42,7 +42,7 @@ class Fusion {
     std::sort(gelus.begin(), gelus.end(),
               [&](const Node* a, const Node* b) { return graph_.IndexOf(a) < graph_.IndexOf(b); });
     ZG_ASSIGN_OR_RETURN(const Outputs fused, Add("linear_gelu", linear->inputs, *linear, linear));
-    CopyPlacement(*h, fused[0]);
+    CopyPlacement(gelus.empty() ? *h : *gelus[0]->outputs[0], fused[0]);
     CopyPlacement(*h, fused[1]);
     const std::string h_name = h->name;
     const std::string y_name = gelus.empty() ? h_name + ".gelu" : gelus[0]->outputs[0]->name;

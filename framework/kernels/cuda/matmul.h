@@ -50,7 +50,7 @@ class Matmul {
   // Chooses the algorithm, for the current device. Error: no handle, or cuBLASLt knows no way.
   static StatusOr<std::unique_ptr<Matmul>> Make(const MatmulShape& shape);
   // Null where cuBLASLt knows no way, as with a gelu whose rows do not divide by 8 elements, or
-  // where there is nothing to multiply.
+  // where there is nothing to multiply: that depends on the shape and the device alone.
   static StatusOr<std::unique_ptr<Matmul>> MakeIfKnown(const MatmulShape& shape);
   ~Matmul();
   Matmul(const Matmul&) = delete;
