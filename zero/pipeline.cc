@@ -4,6 +4,7 @@
 #include "framework/passes/build_backward.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_elementwise.h"
+#include "framework/passes/fuse_gelu.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
 #include "framework/passes/master_weights.h"
@@ -55,6 +56,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) 
     }
   }
   Add<InsertCollectives>(&passes);  // placements are final
+  Add<FuseGelu>(&passes);           // before a chain takes the gelu
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives
   if (options.train && options.update_early) Add<UpdateEarly>(&passes);
   Add<Schedule>(&passes);

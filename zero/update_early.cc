@@ -67,11 +67,12 @@ class Mover {
     return last == backward_->nodes.rend() ? nullptr : *last;
   }
 
-  // Those of views read the variable's memory too.
+  // Those of views read the variable's memory too; a gather will move down to its first user.
   static void AddReaders(const Value& value, std::unordered_set<const Node*>* readers) {
     for (const Node* user : value.users) {
       readers->insert(user);
-      if (user->op->name == "bucket_view" || user->op->name == "local_slice") {
+      const std::string& op = user->op->name;
+      if (op == "bucket_view" || op == "local_slice" || op == "all_gather") {
         AddReaders(*user->outputs[0], readers);
       }
     }

@@ -50,7 +50,8 @@ OpDef ReluGrad() {
 }
 
 OpDef Gelu() {
-  OpDef op = Elementwise("gelu", "y = x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.", {"x"}, 9);
+  OpDef op = Elementwise("gelu", "y = x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.", {"x"},
+                         kGeluFlops);
   op.sbp_signatures = SplitAnyDim;
   op.gradient = [](GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
@@ -67,7 +68,7 @@ OpDef GeluGrad() {
       Elementwise("gelu_grad",
                   "dx = dy gelu'(x) with t = tanh(sqrt(2/pi) (x + 0.044715 x^3)): gelu'(x) = "
                   "(1 + t + x (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2)) / 2.",
-                  {"dy", "x"}, 18);
+                  {"dy", "x"}, kGeluGradFlops);
   op.sbp_signatures = GradSignatures;
   op.not_differentiable = kNoSecondDerivative;
   op.aliases = [](const OpCall&) { return InPlaceOf({0, 1}); };

@@ -1,6 +1,7 @@
 #include "framework/ops/linear.h"
 
 #include "framework/ir/op_registry.h"
+#include "framework/ops/activation.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -12,29 +13,43 @@ using Signatures = std::vector<SbpSignature>;
 const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 
+constexpr char kFusedAfterBackward[] = "it is made of linear and gelu after build-backward";
+
 // Rows of `rows` (a tensor with leading dims) times a matrix of `columns` columns.
 int64_t ProductFlops(const TensorType& rows, int64_t columns) {
   return 2 * rows.shape.num_elements() * columns;
 }
 
-OpDef Linear() {
+// The type of x weight^T + bias.
+StatusOr<TensorType> LinearType(const OpCall& call) {
   const InputNames names = {"x", "weight", "bias"};
+  const Shape& x = call.inputs[0].shape;
+  const Shape& weight = call.inputs[1].shape;
+  ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+  if (x.num_dims() < 1) return Rejected(call, names, "x has no dims");
+  if (weight.num_dims() != 2) return Rejected(call, names, "weight is not a matrix");
+  if (x.dim(-1) != weight.dim(1)) return Rejected(call, names, "inner dims differ");
+  if (call.inputs.size() == 3 && call.inputs[2].shape != Shape{weight.dim(0)}) {
+    return Rejected(call, names, "bias does not fit the rows of weight");
+  }
+  return TensorType{call.inputs[0].dtype, WithLastDim(x, weight.dim(0))};
+}
+
+int64_t LinearFlops(const OpCall& call) {
+  const int64_t columns = call.inputs[1].shape.dim(0);
+  const int64_t bias = call.inputs.size() == 3 ? Rows(call.inputs[0].shape) * columns : 0;
+  return ProductFlops(call.inputs[0], columns) + bias;
+}
+
+OpDef Linear() {
   OpDef op;
   op.name = "linear";
   op.doc = "y[..,n] = sum_k x[..,k] weight[n,k] + bias[n]; bias is optional.";
   op.min_inputs = 2;
   op.max_inputs = 3;
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
-    const Shape& x = call.inputs[0].shape;
-    const Shape& weight = call.inputs[1].shape;
-    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
-    if (x.num_dims() < 1) return Rejected(call, names, "x has no dims");
-    if (weight.num_dims() != 2) return Rejected(call, names, "weight is not a matrix");
-    if (x.dim(-1) != weight.dim(1)) return Rejected(call, names, "inner dims differ");
-    if (call.inputs.size() == 3 && call.inputs[2].shape != Shape{weight.dim(0)}) {
-      return Rejected(call, names, "bias does not fit the rows of weight");
-    }
-    return Types{{call.inputs[0].dtype, WithLastDim(x, weight.dim(0))}};
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    ZG_ASSIGN_OR_RETURN(const TensorType y, LinearType(call));
+    return Types{y};
   };
   op.sbp_signatures = [](const OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
@@ -66,28 +81,66 @@ OpDef Linear() {
     }
     return Status::Ok();
   };
+  op.flops = LinearFlops;
+  return op;
+}
+
+OpDef LinearGelu() {
+  OpDef op;
+  op.name = "linear_gelu";
+  op.doc =
+      "y = gelu(h) and h[..,n] = sum_k x[..,k] weight[n,k] + bias[n], which the gradient reads; "
+      "bias is optional.";
+  op.min_inputs = 2;
+  op.max_inputs = 3;
+  op.num_outputs = 2;
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    ZG_ASSIGN_OR_RETURN(const TensorType y, LinearType(call));
+    return Types{y, y};
+  };
+  // A gelu of partial sums would not be one of their sum.
+  op.sbp_signatures = [](const OpCall& call) {
+    const int last = call.inputs[0].shape.num_dims() - 1;
+    Signatures signatures;
+    const auto add = [&](Sbp x, Sbp weight, Sbp bias, Sbp y) {
+      signatures.push_back({{x, weight}, {y, y}});
+      if (call.inputs.size() == 3) signatures.back().inputs.push_back(bias);
+    };
+    for (int dim = 0; dim < last; ++dim) add(Sbp::S(dim), B, B, Sbp::S(dim));
+    add(B, Sbp::S(0), Sbp::S(0), Sbp::S(last));
+    return signatures;
+  };
+  op.not_differentiable = kFusedAfterBackward;
   op.flops = [](const OpCall& call) {
-    const int64_t columns = call.inputs[1].shape.dim(0);
-    const int64_t bias = call.inputs.size() == 3 ? Rows(call.inputs[0].shape) * columns : 0;
-    return ProductFlops(call.inputs[0], columns) + bias;
+    const int64_t outputs = Rows(call.inputs[0].shape) * call.inputs[1].shape.dim(0);
+    return LinearFlops(call) + kGeluFlops * outputs;
   };
   return op;
 }
 
+// The type of dy weight.
+StatusOr<TensorType> LinearGradInputType(const OpCall& call, const InputNames& names) {
+  const Shape& dy = call.inputs[0].shape;
+  const Shape& weight = call.inputs[1].shape;
+  ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+  if (dy.num_dims() < 1) return Rejected(call, names, "dy has no dims");
+  if (weight.num_dims() != 2) return Rejected(call, names, "weight is not a matrix");
+  if (dy.dim(-1) != weight.dim(0)) return Rejected(call, names, "outer dims differ");
+  return TensorType{call.inputs[0].dtype, WithLastDim(dy, weight.dim(1))};
+}
+
+int64_t LinearGradInputFlops(const OpCall& call) {
+  return ProductFlops(call.inputs[0], call.inputs[1].shape.dim(1));
+}
+
 OpDef LinearGradInput() {
-  const InputNames names = {"dy", "weight"};
   OpDef op;
   op.name = "linear_grad_input";
   op.doc = "dx[..,k] = sum_n dy[..,n] weight[n,k].";
   op.min_inputs = op.max_inputs = 2;
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
-    const Shape& dy = call.inputs[0].shape;
-    const Shape& weight = call.inputs[1].shape;
-    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
-    if (dy.num_dims() < 1) return Rejected(call, names, "dy has no dims");
-    if (weight.num_dims() != 2) return Rejected(call, names, "weight is not a matrix");
-    if (dy.dim(-1) != weight.dim(0)) return Rejected(call, names, "outer dims differ");
-    return Types{{call.inputs[0].dtype, WithLastDim(dy, weight.dim(1))}};
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    ZG_ASSIGN_OR_RETURN(const TensorType dx, LinearGradInputType(call, {"dy", "weight"}));
+    return Types{dx};
   };
   op.sbp_signatures = [](const OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
@@ -100,8 +153,35 @@ OpDef LinearGradInput() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
+  op.flops = LinearGradInputFlops;
+  return op;
+}
+
+OpDef LinearGradInputGelu() {
+  OpDef op;
+  op.name = "linear_grad_input_gelu";
+  op.doc = "dh[..,k] = gelu'(h[..,k]) sum_n dy[..,n] weight[n,k].";
+  op.min_inputs = op.max_inputs = 3;
+  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+    const InputNames names = {"dy", "weight", "h"};
+    ZG_ASSIGN_OR_RETURN(const TensorType dh, LinearGradInputType(call, names));
+    if (call.inputs[2].shape != dh.shape) {
+      return Rejected(call, names, "h is not of the product's shape");
+    }
+    return Types{dh};
+  };
+  op.sbp_signatures = [](const OpCall& call) {
+    const int last = call.inputs[0].shape.num_dims() - 1;
+    Signatures signatures;
+    for (int dim = 0; dim < last; ++dim) {
+      signatures.push_back({{Sbp::S(dim), B, Sbp::S(dim)}, {Sbp::S(dim)}});
+    }
+    signatures.push_back({{B, Sbp::S(1), Sbp::S(last)}, {Sbp::S(last)}});
+    return signatures;
+  };
+  op.not_differentiable = kNoSecondDerivative;
   op.flops = [](const OpCall& call) {
-    return ProductFlops(call.inputs[0], call.inputs[1].shape.dim(1));
+    return LinearGradInputFlops(call) + kGeluGradFlops * call.inputs[2].shape.num_elements();
   };
   return op;
 }
@@ -167,7 +247,9 @@ OpDef LinearGradBias() {
 
 void RegisterLinearOps(OpRegistry& registry) {
   registry.Register(Linear());
+  registry.Register(LinearGelu());
   registry.Register(LinearGradInput());
+  registry.Register(LinearGradInputGelu());
   registry.Register(LinearGradWeight());
   registry.Register(LinearGradBias());
 }

@@ -3,6 +3,7 @@
 #include "framework/passes/build_backward.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_elementwise.h"
+#include "framework/passes/fuse_gelu.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
 #include "framework/passes/master_weights.h"
@@ -50,6 +51,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<BuildBackward>("Append the gradient of the loss for every parameter."));
   add(SimplePass<EliminateDeadNodes>("Remove what nobody reads."));
   add(SimplePass<FuseElementwise>("Make one node of a chain of elementwise ops."));
+  add(SimplePass<FuseGelu>("Make one node of a product and the gelu or gelu_grad behind it."));
   add(SimplePass<InferSbp>("Give every value a placement on every mesh axis."));
   add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));

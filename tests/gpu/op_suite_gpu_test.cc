@@ -11,6 +11,7 @@
 #include <string>
 
 #include "framework/ir/op_registry.h"
+#include "framework/kernels/cuda/matmul.h"
 #include "framework/ops/register_all_ops.h"
 #include "tests/gpu/cuda_runner.h"
 #include "tests/ops/op_suite.h"
@@ -108,6 +109,13 @@ std::vector<OpCase> LargeCases() {
   add("linear", {F32({67, 96}), F32({40, 96}), F32({40})});
   add("linear_grad_input", {F32({67, 40}), F32({40, 96})});
   add("linear_grad_weight", {F32({67, 40}), F32({67, 96})});
+  // With an epilogue for the gelu, and without: its rows must divide by 8.
+  for (const int64_t size : {int64_t{96}, int64_t{768}, int64_t{91}}) {
+    add("linear_gelu", {F32({67, size}), F32({size, size}, -0.2, 0.2), F32({size})});
+    add("linear_gelu", {F32({64, size}), F32({size, size}, -0.2, 0.2)});
+    add("linear_grad_input_gelu",
+        {F32({67, size}), F32({size, size}, -0.2, 0.2), F32({67, size}, -4, 4)});
+  }
   add("linear_grad_bias", {F32({8200, 24})});
   add("linear_grad_bias", {F32({131, 769})});
   add("layer_norm", {F32({67, 768}), F32({768}), F32({768})});
@@ -278,6 +286,30 @@ TEST(CudaKernelsOnTheDevice, Tf32RoundsOperandsOfProductsWhereAskedFor) {
     const CudaResult result = RunOnCuda(call, {filled(kElement), filled(1.0)}, run);
     ASSERT_TRUE(result.status.ok()) << result.status.ToString();
     EXPECT_EQ(result.outputs[0].ToDoubles()[0], kSize * (tf32 ? 1.0 : kElement)) << tf32;
+  }
+}
+
+// What linear_gelu and its gradient make use of: without it they would be right, but slow.
+TEST(CudaKernelsOnTheDevice, ProductsIn16BitsHaveEpiloguesForGelu) {
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const bool has_bias : {true, false}) {
+      SCOPED_TRACE(fmt::format("{}, bias {}", DTypeName(dtype), has_bias));
+      cuda::MatmulShape shape;
+      shape.rows = shape.columns = shape.depth = 768;
+      shape.dtype = dtype;
+      shape.transpose_b = true;
+      shape.has_bias = has_bias;
+      shape.epilogue = cuda::MatmulEpilogue::kGelu;
+      const auto gelu = cuda::Matmul::MakeIfKnown(shape);
+      ASSERT_TRUE(gelu.ok()) << gelu.status().message();
+      EXPECT_NE(*gelu, nullptr);
+      if (has_bias) continue;
+      shape.transpose_b = false;
+      shape.epilogue = cuda::MatmulEpilogue::kGeluGrad;
+      const auto gelu_grad = cuda::Matmul::MakeIfKnown(shape);
+      ASSERT_TRUE(gelu_grad.ok()) << gelu_grad.status().message();
+      EXPECT_NE(*gelu_grad, nullptr);
+    }
   }
 }
 

@@ -76,6 +76,8 @@ std::vector<Case> Cases() {
        {3, 4}},
       {"linear", {matrix, weight, F32({70})}, {wide}, {}},
       {"linear_grad_input", {wide, weight}, {matrix}, {}},
+      {"linear_gelu", {matrix, weight, F32({70})}, {wide, wide}, {}},
+      {"linear_grad_input_gelu", {wide, weight, matrix}, {matrix}, {}},
       {"linear_grad_weight", {wide, matrix}, {weight}, {}},
       {"linear_grad_bias", {wide}, {F32({70})}, {}},
       {"attention", {qkv}, {out, per_query}, heads, {}, {1}},

@@ -38,5 +38,53 @@ TEST(Linear, WithLeadingDimsAndBias) {
   ExpectNear(run("linear_grad_bias", {y}, {dy}, F32({4})), db, 1e-6, 1e-6);
 }
 
+std::vector<std::vector<float>> RunKernel(const std::string& op,
+                                          const std::vector<TensorType>& inputs,
+                                          const std::vector<std::vector<float>>& values,
+                                          const std::vector<TensorType>& outputs) {
+  KernelRunner runner(op, inputs, outputs, {});
+  for (size_t i = 0; i < values.size(); ++i) runner.SetInput(static_cast<int>(i), values[i]);
+  EXPECT_TRUE(runner.Run().ok());
+  std::vector<std::vector<float>> results;
+  for (size_t i = 0; i < outputs.size(); ++i) results.push_back(runner.output(static_cast<int>(i)));
+  return results;
+}
+
+// More elements than one block of the elementwise functions holds.
+TEST(LinearGelu, HasTheBitsOfLinearAndGelu) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    SCOPED_TRACE(DTypeName(dtype));
+    const TensorType x = {dtype, {37, 33}}, weight = {dtype, {71, 33}}, bias = {dtype, {71}};
+    const TensorType y = {dtype, {37, 71}};
+    const std::vector<float> a = Random(37 * 33, 1), w = Random(71 * 33, 2), b = Random(71, 3);
+    for (const bool has_bias : {true, false}) {
+      std::vector<TensorType> types = {x, weight};
+      std::vector<std::vector<float>> values = {a, w};
+      if (has_bias) {
+        types.push_back(bias);
+        values.push_back(b);
+      }
+      const std::vector<std::vector<float>> fused = RunKernel("linear_gelu", types, values, {y, y});
+      const std::vector<float> h = RunKernel("linear", types, values, {y})[0];
+      ExpectSameBits(fused[1], h);
+      ExpectSameBits(fused[0], RunKernel("gelu", {y}, {h}, {y})[0]);
+    }
+  }
+}
+
+TEST(LinearGradInputGelu, HasTheBitsOfLinearGradInputAndGeluGrad) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    SCOPED_TRACE(DTypeName(dtype));
+    const TensorType dy = {dtype, {37, 33}}, weight = {dtype, {33, 71}}, h = {dtype, {37, 71}};
+    const std::vector<float> gradient = Random(37 * 33, 1), w = Random(33 * 71, 2);
+    const std::vector<float> point = Random(37 * 71, 3, -4.0f, 4.0f);
+    const std::vector<float> fused =
+        RunKernel("linear_grad_input_gelu", {dy, weight, h}, {gradient, w, point}, {h})[0];
+    const std::vector<float> dx =
+        RunKernel("linear_grad_input", {dy, weight}, {gradient, w}, {h})[0];
+    ExpectSameBits(fused, RunKernel("gelu_grad", {h, h}, {dx, point}, {h})[0]);
+  }
+}
+
 }  // namespace
 }  // namespace zg::testing

@@ -1,19 +1,10 @@
 #include <algorithm>
-#include <cmath>
 
+#include "tests/ops/gelu_reference.h"
 #include "tests/ops/op_case.h"
 
 namespace zg::testing {
 namespace {
-
-// The argument of gelu's tanh.
-double Inner(double x) { return std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x); }
-double Gelu(double x) { return 0.5 * x * (1.0 + std::tanh(Inner(x))); }
-double GeluDerivative(double x) {
-  const double t = std::tanh(Inner(x));
-  const double inner_derivative = std::sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * x * x);
-  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner_derivative;
-}
 
 ReferenceOutputs ReluReference(const ReferenceCall& call) {
   return MapElements(call, [](double x, double) { return std::max(x, 0.0); });

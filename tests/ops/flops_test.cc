@@ -21,6 +21,15 @@ TEST(FlopsTest, AMatrixProductTakesTwoPerMultiplyAdd) {
   EXPECT_EQ(Flops("linear_grad_weight", {F32({2, 5, 3}), F32({2, 5, 7})}), 2 * 10 * 7 * 3);
 }
 
+TEST(FlopsTest, AFusedGeluTakesWhatItTakesApart) {
+  EXPECT_EQ(
+      Flops("linear_gelu", {F32({2, 5, 7}), F32({3, 7}), F32({3})}),
+      Flops("linear", {F32({2, 5, 7}), F32({3, 7}), F32({3})}) + Flops("gelu", {F32({2, 5, 3})}));
+  EXPECT_EQ(Flops("linear_grad_input_gelu", {F32({2, 5, 3}), F32({3, 7}), F32({2, 5, 7})}),
+            Flops("linear_grad_input", {F32({2, 5, 3}), F32({3, 7})}) +
+                Flops("gelu_grad", {F32({2, 5, 7}), F32({2, 5, 7})}));
+}
+
 TEST(FlopsTest, CausalAttentionCountsOnlyThePairsItSees) {
   const std::vector<TensorType> qkv = {F32({2, 4, 3 * 6})};
   const int64_t all = Flops("attention", qkv, {{"heads", int64_t{3}}, {"causal", false}});

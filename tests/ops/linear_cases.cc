@@ -1,3 +1,4 @@
+#include "tests/ops/gelu_reference.h"
 #include "tests/ops/op_case.h"
 
 namespace zg::testing {
@@ -34,10 +35,23 @@ ReferenceOutputs Linear(const ReferenceCall& call) {
   return {y};
 }
 
+ReferenceOutputs LinearGelu(const ReferenceCall& call) {
+  std::vector<double> h = Linear(call)[0];
+  std::vector<double> y;
+  for (double x : h) y.push_back(Gelu(x));
+  return {y, h};
+}
+
 ReferenceOutputs LinearGradInput(const ReferenceCall& call) {
   const ReferenceTensor& dy = call.inputs[0];
   const ReferenceTensor& weight = call.inputs[1];
   return {Product(RowsOf(dy), Columns(dy), Columns(weight), At(dy), At(weight))};
+}
+
+ReferenceOutputs LinearGradInputGelu(const ReferenceCall& call) {
+  std::vector<double> dh = LinearGradInput(call)[0];
+  for (size_t i = 0; i < dh.size(); ++i) dh[i] *= GeluDerivative(call.inputs[2].values[i]);
+  return {dh};
 }
 
 ReferenceOutputs LinearGradWeight(const ReferenceCall& call) {
@@ -66,6 +80,14 @@ OpCase Case(std::string op, std::string label, std::vector<InputSpec> inputs,
   return op_case;
 }
 
+// In 16 bits the gelu is that of the rounded product.
+OpCase GeluCase(std::string op, std::string label, std::vector<InputSpec> inputs,
+                std::function<ReferenceOutputs(const ReferenceCall&)> reference) {
+  OpCase op_case = Case(std::move(op), std::move(label), std::move(inputs), std::move(reference));
+  op_case.rounds_within = true;
+  return op_case;
+}
+
 }  // namespace
 
 FamilyCases LinearCases() {
@@ -82,6 +104,21 @@ FamilyCases LinearCases() {
           Case("linear_grad_input", "vector", {F32({12}), F32({12, 18})}, LinearGradInput),
           Case("linear_grad_input", "matrix", {F32({6, 12}), F32({12, 18})}, LinearGradInput),
           Case("linear_grad_input", "three dims", {F32({6, 6, 12}), F32({12, 6})}, LinearGradInput),
+          GeluCase("linear_gelu", "odd", {F32({5, 7}), F32({3, 7}), F32({3})}, LinearGelu),
+          GeluCase("linear_gelu", "one by one", {F32({1, 1}), F32({1, 1})}, LinearGelu),
+          GeluCase("linear_gelu", "vector", {F32({18}), F32({12, 18}), F32({12})}, LinearGelu),
+          GeluCase("linear_gelu", "matrix", {F32({6, 12}), F32({18, 12}), F32({18})}, LinearGelu),
+          GeluCase("linear_gelu", "matrix, no bias", {F32({6, 12}), F32({18, 12})}, LinearGelu),
+          GeluCase("linear_gelu", "three dims", {F32({6, 6, 12}), F32({18, 12}), F32({18})},
+                   LinearGelu),
+          GeluCase("linear_grad_input_gelu", "odd", {F32({5, 3}), F32({3, 7}), F32({5, 7}, -3, 3)},
+                   LinearGradInputGelu),
+          GeluCase("linear_grad_input_gelu", "vector", {F32({12}), F32({12, 18}), F32({18}, -3, 3)},
+                   LinearGradInputGelu),
+          GeluCase("linear_grad_input_gelu", "matrix",
+                   {F32({6, 12}), F32({12, 18}), F32({6, 18}, -3, 3)}, LinearGradInputGelu),
+          GeluCase("linear_grad_input_gelu", "three dims",
+                   {F32({6, 6, 12}), F32({12, 6}), F32({6, 6, 6}, -3, 3)}, LinearGradInputGelu),
           Case("linear_grad_weight", "odd", {F32({5, 3}), F32({5, 7})}, LinearGradWeight),
           Case("linear_grad_weight", "vector", {F32({12}), F32({18})}, LinearGradWeight),
           Case("linear_grad_weight", "matrix", {F32({6, 12}), F32({6, 18})}, LinearGradWeight),
@@ -119,6 +156,20 @@ FamilyCases LinearCases() {
            {F32({8, 16}), F32({32, 16})},
            {},
            "linear_grad_input: outer dims differ: dy f32[8,16], weight f32[32,16]"},
+          {"linear_gelu",
+           {F32({8, 16}), F32({32, 64})},
+           {},
+           "linear_gelu: inner dims differ: x f32[8,16], weight f32[32,64]"},
+          {"linear_grad_input_gelu",
+           {F32({8, 16}), F32({32, 16}), F32({8, 16})},
+           {},
+           "linear_grad_input_gelu: outer dims differ: dy f32[8,16], weight f32[32,16], "
+           "h f32[8,16]"},
+          {"linear_grad_input_gelu",
+           {F32({8, 16}), F32({16, 32}), F32({8, 16})},
+           {},
+           "linear_grad_input_gelu: h is not of the product's shape: dy f32[8,16], "
+           "weight f32[16,32], h f32[8,16]"},
           {"linear_grad_weight",
            {F32({8, 16}), F32({4, 2, 16})},
            {},

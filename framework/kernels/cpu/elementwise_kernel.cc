@@ -8,11 +8,13 @@
 
 namespace zg {
 
+ElementwiseKernel::ElementwiseKernel(std::string_view op, const TensorType& type)
+    : op_(FindElementwiseOp(op)), dtype_(type.dtype), num_elements_(type.shape.num_elements()) {
+  ZG_CHECK(op_ != nullptr, "{} has no block function", op);
+}
+
 ElementwiseKernel::ElementwiseKernel(const KernelSpec& spec)
-    : op_(FindElementwiseOp(spec.call.op->name)),
-      dtype_(spec.outputs[0].dtype),
-      num_elements_(spec.outputs[0].shape.num_elements()) {
-  ZG_CHECK(op_ != nullptr, "{} has no block function", spec.call.op->name);
+    : ElementwiseKernel(spec.call.op->name, spec.outputs[0]) {
   if (!op_->scalar_attribute.empty()) {
     scalar_ = static_cast<float>(spec.call.attributes.Float(op_->scalar_attribute));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/kernel.h"
@@ -11,6 +12,8 @@ namespace zg {
 class ElementwiseKernel : public Kernel {
  public:
   explicit ElementwiseKernel(const KernelSpec& spec);
+  // Of an op without a scalar.
+  ElementwiseKernel(std::string_view op, const TensorType& type);
   int64_t workspace_bytes() const override;
   Status Run(const KernelArguments& arguments) override;
 

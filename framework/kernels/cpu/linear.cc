@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cstdint>
 
 #include "framework/kernels/cpu/column_sum.h"
+#include "framework/kernels/cpu/elementwise_kernel.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/gemm.h"
 #include "framework/kernels/cpu/kernel_util.h"
@@ -33,6 +35,31 @@ class Linear : public Kernel {
   const Gemm gemm_;
 };
 
+// y = gelu(h), h = x weight^T + bias: the kernels of linear and gelu one after the other, in every
+// dtype with their bits.
+class LinearGelu : public Kernel {
+ public:
+  explicit LinearGelu(const KernelSpec& spec) : linear_(spec), gelu_("gelu", spec.outputs[0]) {}
+
+  int64_t workspace_bytes() const override {
+    return std::max(linear_.workspace_bytes(), gelu_.workspace_bytes());
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    KernelArguments linear = arguments;
+    linear.outputs = &arguments.outputs[1];
+    ZG_RETURN_IF_ERROR(linear_.Run(linear));
+    const void* const h = arguments.outputs[1];
+    KernelArguments gelu = arguments;
+    gelu.inputs = &h;
+    return gelu_.Run(gelu);
+  }
+
+ private:
+  Linear linear_;
+  ElementwiseKernel gelu_;
+};
+
 // dx = dy weight, with dy (M, N), weight (N, K).
 class LinearGradInput : public Kernel {
  public:
@@ -53,6 +80,29 @@ class LinearGradInput : public Kernel {
   const MatrixShape dy_;
   const int64_t columns_;
   const Gemm gemm_;
+};
+
+// dh = gelu'(h) (dy weight), likewise.
+class LinearGradInputGelu : public Kernel {
+ public:
+  explicit LinearGradInputGelu(const KernelSpec& spec)
+      : linear_grad_input_(spec), gelu_grad_("gelu_grad", spec.outputs[0]) {}
+
+  int64_t workspace_bytes() const override {
+    return std::max(linear_grad_input_.workspace_bytes(), gelu_grad_.workspace_bytes());
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    ZG_RETURN_IF_ERROR(linear_grad_input_.Run(arguments));
+    const void* const inputs[] = {arguments.outputs[0], arguments.inputs[2]};
+    KernelArguments gelu_grad = arguments;
+    gelu_grad.inputs = inputs;
+    return gelu_grad_.Run(gelu_grad);
+  }
+
+ private:
+  LinearGradInput linear_grad_input_;
+  ElementwiseKernel gelu_grad_;
 };
 
 // dw = dy^T x, with dy (M, N), x (M, K).
@@ -97,7 +147,9 @@ class LinearGradBias : public Kernel {
 
 void RegisterLinearKernels(KernelRegistry& registry) {
   registry.Register("linear", MakeKernel<Linear>);
+  registry.Register("linear_gelu", MakeKernel<LinearGelu>);
   registry.Register("linear_grad_input", MakeKernel<LinearGradInput>);
+  registry.Register("linear_grad_input_gelu", MakeKernel<LinearGradInputGelu>);
   registry.Register("linear_grad_weight", MakeKernel<LinearGradWeight>);
   registry.Register("linear_grad_bias", MakeKernel<LinearGradBias>);
 }

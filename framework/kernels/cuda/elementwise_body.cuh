@@ -26,6 +26,25 @@ struct ElementwiseBody {
   }
 };
 
+struct ElementwiseOperands {
+  const void* a;
+  const void* b;  // `a` for ops of one input
+  void* y;
+  float scalar = 0.0f;
+};
+
+template <ElementwiseCode kCode>
+Status RunElementwise(const TensorType& type, const ElementwiseOperands& operands, void* stream) {
+  return WithFloatType(type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const ElementwiseBody<kCode, T> body = {
+        static_cast<const T*>(operands.a), static_cast<const T*>(operands.b),
+        static_cast<T*>(operands.y), operands.scalar};
+    return RunPacks<kPackOf<T>>(body, AreAligned(16, body.a, body.b, body.y),
+                                type.shape.num_elements(), stream);
+  });
+}
+
 template <ElementwiseCode kCode>
 class ElementwiseKernel : public Kernel {
  public:
@@ -37,14 +56,10 @@ class ElementwiseKernel : public Kernel {
   }
 
   Status Run(const KernelArguments& arguments) override {
-    return WithFloatType(type_.dtype, [&](auto zero) {
-      using T = decltype(zero);
-      const ElementwiseBody<kCode, T> body = {arguments.input<T>(0),
-                                              arguments.input<T>(has_two_inputs_ ? 1 : 0),
-                                              arguments.output<T>(0), scalar_};
-      return RunPacks<kPackOf<T>>(body, AreAligned(16, body.a, body.b, body.y),
-                                  type_.shape.num_elements(), arguments.stream);
-    });
+    return RunElementwise<kCode>(type_,
+                                 {arguments.inputs[0], arguments.inputs[has_two_inputs_ ? 1 : 0],
+                                  arguments.outputs[0], scalar_},
+                                 arguments.stream);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "framework/base/check.h"
 #include "framework/kernels/cuda/broadcast_row.h"
 #include "framework/kernels/cuda/kernel_util.h"
 
@@ -11,6 +12,7 @@ namespace zg::cuda {
 namespace {
 
 constexpr uint32_t kAlignment = 16;
+constexpr int64_t kGeluRowMultiple = 8;  // elements, of a row of h
 constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
 constexpr uintptr_t kWorkspaceAlignment = 256;  // cuBLASLt's; an arena's buffers may have less
 
@@ -84,7 +86,22 @@ struct PreferenceDeleter {
 
 StatusOr<std::unique_ptr<Matmul>> Matmul::Make(const MatmulShape& shape) {
   std::unique_ptr<Matmul> matmul(new Matmul(shape));
-  if (!matmul->is_empty() && shape.depth > 0) ZG_RETURN_IF_ERROR(matmul->Init());
+  if (matmul->is_empty() || shape.depth == 0) return matmul;
+  ZG_RETURN_IF_ERROR(matmul->Init());
+  if (matmul->aligned_) return matmul;
+  return FailedPrecondition("cuBLASLt: no algorithm for a {} product ({}, {}) x ({}, {})",
+                            DTypeName(shape.dtype), shape.rows, shape.depth, shape.depth,
+                            shape.columns);
+}
+
+StatusOr<std::unique_ptr<Matmul>> Matmul::MakeIfKnown(const MatmulShape& shape) {
+  std::unique_ptr<Matmul> matmul(new Matmul(shape));
+  if (matmul->is_empty() || shape.depth == 0) return std::unique_ptr<Matmul>();
+  if (matmul->has_gelu() && shape.columns % kGeluRowMultiple != 0) {
+    return std::unique_ptr<Matmul>();
+  }
+  ZG_RETURN_IF_ERROR(matmul->Init());
+  if (!matmul->aligned_) matmul = nullptr;
   return matmul;
 }
 
@@ -111,11 +128,7 @@ Status Matmul::Init() {
   const cublasOperation_t second = shape_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSA, first));
   ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_TRANSB, second));
-  if (shape_.has_bias) {
-    // Of as many elements as c^T has rows.
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
-  }
+  ZG_RETURN_IF_ERROR(SetEpilogue());
   const auto make_operand = [&](bool transposed, int64_t rows, int64_t columns,
                                 cublasLtMatrixLayout_t* layout) {
     return transposed ? MakeLayout(shape_.dtype, columns, rows, layout)
@@ -125,12 +138,26 @@ Status Matmul::Init() {
   ZG_RETURN_IF_ERROR(make_operand(shape_.transpose_b, shape_.depth, shape_.columns, &b_layout_));
   ZG_RETURN_IF_ERROR(make_operand(false, shape_.rows, shape_.columns, &c_layout_));
   ZG_ASSIGN_OR_RETURN(aligned_, ChooseAlgorithm(kAlignment));
+  if (has_gelu()) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(unaligned_, ChooseAlgorithm(static_cast<uint32_t>(SizeOf(shape_.dtype))));
   if (!aligned_) aligned_ = unaligned_;
-  if (aligned_) return Status::Ok();
-  return FailedPrecondition("cuBLASLt: no algorithm for a {} product ({}, {}) x ({}, {})",
-                            DTypeName(shape_.dtype), shape_.rows, shape_.depth, shape_.depth,
-                            shape_.columns);
+  return Status::Ok();
+}
+
+Status Matmul::SetEpilogue() {
+  // The bias has as many elements as c^T has rows.
+  cublasLtEpilogue_t epilogue =
+      shape_.has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  if (shape_.epilogue == MatmulEpilogue::kGelu) {
+    epilogue = shape_.has_bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  } else if (shape_.epilogue == MatmulEpilogue::kGeluGrad) {
+    ZG_CHECK(!shape_.has_bias, "the epilogue of a gradient adds no bias");
+    epilogue = CUBLASLT_EPILOGUE_DGELU;
+  }
+  ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
+  if (!has_gelu()) return Status::Ok();
+  // h^T lies like c^T, and has its type unless another one is set.
+  return SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.columns);
 }
 
 StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t alignment) {
@@ -149,22 +176,41 @@ StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t a
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     ZG_RETURN_IF_ERROR(SetPreference(raw, attribute, alignment));
   }
+  // There is no such preference for the others: the heuristic looks at their addresses, but not at
+  // memory.
+  const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256} + alignment);
   if (shape_.has_bias) {
-    // There is no such preference for it: the heuristic looks at the address, but not at memory.
-    const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256} + alignment);
     ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address));
+  }
+  if (has_gelu()) {
+    ZG_RETURN_IF_ERROR(
+        SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, any_address));
   }
   cublasLtMatmulHeuristicResult_t result = {};
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_, description_, b_layout_, a_layout_, c_layout_, c_layout_, raw, 1, &result, &found);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
+  // An epilogue that this type or device does not have may count as an impossible configuration.
+  const bool is_impossible = has_gelu() && status == CUBLAS_STATUS_INVALID_VALUE;
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || is_impossible ||
+      (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
     return std::optional<cublasLtMatmulAlgo_t>();
   }
   ZG_RETURN_IF_ERROR(BlasStatus(status, "the choice of an algorithm failed"));
   ZG_RETURN_IF_ERROR(BlasStatus(result.state, "the algorithm that was chosen cannot be used"));
   workspace_bytes_ = std::max(workspace_bytes_, static_cast<int64_t>(result.workspaceSize));
   return std::optional<cublasLtMatmulAlgo_t>(result.algo);
+}
+
+const cublasLtMatmulAlgo_t* Matmul::AlgorithmFor(const Operands& operands) const {
+  const void* const bias = shape_.has_bias ? operands.bias : nullptr;
+  const void* const h = has_gelu() ? operands.h : nullptr;
+  const bool is_aligned =
+      AreAligned(kAlignment, static_cast<const char*>(operands.a),
+                 static_cast<const char*>(operands.b), static_cast<const char*>(operands.c),
+                 static_cast<const char*>(bias), static_cast<const char*>(h));
+  const std::optional<cublasLtMatmulAlgo_t>& algorithm = is_aligned ? aligned_ : unaligned_;
+  return algorithm ? &*algorithm : nullptr;
 }
 
 Status Matmul::RunWithoutTerms(const Operands& operands, void* stream) const {
@@ -179,12 +225,12 @@ Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
     ZG_RETURN_IF_ERROR(
         SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias));
   }
-  const void* const bias = shape_.has_bias ? operands.bias : nullptr;
-  const bool is_aligned = AreAligned(
-      kAlignment, static_cast<const char*>(operands.a), static_cast<const char*>(operands.b),
-      static_cast<const char*>(operands.c), static_cast<const char*>(bias));
-  const std::optional<cublasLtMatmulAlgo_t>& algorithm = is_aligned ? aligned_ : unaligned_;
-  if (!algorithm) {
+  if (has_gelu()) {
+    ZG_RETURN_IF_ERROR(
+        SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.h));
+  }
+  const cublasLtMatmulAlgo_t* const algorithm = AlgorithmFor(operands);
+  if (algorithm == nullptr) {
     return FailedPrecondition(
         "cuBLASLt: no algorithm for a {} product ({}, {}) x ({}, {}) whose operands are not at "
         "multiples of {} bytes",
@@ -195,7 +241,7 @@ Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
   const float zero = 0.0f;
   return BlasStatus(cublasLtMatmul(handle_, description_, &one, operands.b, b_layout_, operands.a,
                                    a_layout_, &zero, operands.c, c_layout_, operands.c, c_layout_,
-                                   &*algorithm, AlignWorkspace(workspace), workspace_bytes_,
+                                   algorithm, AlignWorkspace(workspace), workspace_bytes_,
                                    static_cast<cudaStream_t>(stream)),
                     "a product failed");
 }

@@ -16,6 +16,13 @@
 
 namespace zg::cuda {
 
+// What becomes of the product h = a b + bias before it is stored.
+enum class MatmulEpilogue {
+  kNone,      // c = h
+  kGelu,      // c = gelu(h), of h before it is rounded; h is stored as well
+  kGeluGrad,  // c = gelu'(h) a b, where h is read; there is no bias
+};
+
 // c (rows, columns) = a (rows, depth) times b (depth, columns), plus bias (columns). All are
 // row-major, of one dtype and dense; a transposed operand lies in memory as its transpose.
 struct MatmulShape {
@@ -27,6 +34,7 @@ struct MatmulShape {
   bool has_bias = false;
   DType dtype = DType::kF32;
   bool tf32 = false;  // f32 operands are rounded to 10 bits of mantissa, for tensor cores
+  MatmulEpilogue epilogue = MatmulEpilogue::kNone;
 };
 
 class Matmul {
@@ -36,24 +44,35 @@ class Matmul {
     const void* b;
     const void* bias;  // null without one
     void* c;
+    void* h = nullptr;  // (rows, columns) like c, for epilogues with gelu; kGeluGrad only reads it
   };
 
   // Chooses the algorithm, for the current device. Error: no handle, or cuBLASLt knows no way.
   static StatusOr<std::unique_ptr<Matmul>> Make(const MatmulShape& shape);
+  // Null where cuBLASLt knows no way, as with a gelu whose rows do not divide by 8 elements, or
+  // where there is nothing to multiply: that depends on the shape and the device alone.
+  static StatusOr<std::unique_ptr<Matmul>> MakeIfKnown(const MatmulShape& shape);
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
   // For a workspace at any address: what is used of it begins at a multiple of 256 bytes.
   int64_t workspace_bytes() const;
+  // Whether there is an algorithm for operands at these addresses. With a gelu they must all be at
+  // multiples of 16 bytes.
+  bool CanRun(const Operands& operands) const { return AlgorithmFor(operands) != nullptr; }
   Status Run(const Operands& operands, void* workspace, void* stream);
 
  private:
   explicit Matmul(const MatmulShape& shape) : shape_(shape) {}
   Status Init();
+  Status SetEpilogue();
   // The best algorithm for operands at multiples of `alignment` bytes; none if there is none.
   StatusOr<std::optional<cublasLtMatmulAlgo_t>> ChooseAlgorithm(uint32_t alignment);
+  // Null if there is none.
+  const cublasLtMatmulAlgo_t* AlgorithmFor(const Operands& operands) const;
   bool is_empty() const { return shape_.rows == 0 || shape_.columns == 0; }
+  bool has_gelu() const { return shape_.epilogue != MatmulEpilogue::kNone; }
   Status RunWithoutTerms(const Operands& operands, void* stream) const;
 
   const MatmulShape shape_;
@@ -64,7 +83,7 @@ class Matmul {
   cublasLtMatrixLayout_t b_layout_ = nullptr;
   cublasLtMatrixLayout_t c_layout_ = nullptr;
   std::optional<cublasLtMatmulAlgo_t> aligned_;    // to kAlignment bytes
-  std::optional<cublasLtMatmulAlgo_t> unaligned_;  // but for single elements
+  std::optional<cublasLtMatmulAlgo_t> unaligned_;  // but for single elements; none with a gelu
   int64_t workspace_bytes_ = 0;                    // of the algorithms
 };
 

@@ -50,6 +50,8 @@ struct LinearLayer {
   int64_t inputs = 0;
   int64_t outputs = 0;
   bool has_bias = true;
+  bool gelu_before = false;  // its inputs are gelus, whose gradient joins its input's
+  bool gelu_behind = false;  // its outputs become gelus
 };
 
 void AddLinear(const Sizes& s, int64_t times_per_step, const LinearLayer& layer, CaseList* list) {
@@ -58,8 +60,12 @@ void AddLinear(const Sizes& s, int64_t times_per_step, const LinearLayer& layer,
   const TensorType weight = BF16({layer.outputs, layer.inputs});
   std::vector<TensorType> forward = {x, weight};
   if (layer.has_bias) forward.push_back(BF16({layer.outputs}));
-  list->Add(times_per_step, "linear " + layer.name, "linear", forward);
-  list->Add(times_per_step, "linear_grad_input " + layer.name, "linear_grad_input", {y, weight});
+  const std::string op = layer.gelu_behind ? "linear_gelu" : "linear";
+  list->Add(times_per_step, op + " " + layer.name, op, forward);
+  std::vector<TensorType> backward = {y, weight};
+  if (layer.gelu_before) backward.push_back(x);
+  const std::string grad_op = layer.gelu_before ? "linear_grad_input_gelu" : "linear_grad_input";
+  list->Add(times_per_step, grad_op + " " + layer.name, grad_op, backward);
   list->Add(times_per_step, "linear_grad_weight " + layer.name, "linear_grad_weight", {y, x});
   if (!layer.has_bias) return;
   list->Add(times_per_step, "linear_grad_bias " + layer.name, "linear_grad_bias", {y});
@@ -73,8 +79,12 @@ void AddBlocks(const Sizes& s, CaseList* list) {
   const TensorType per_row = F32({s.B, s.T});
   AddLinear(s, s.L, {"qkv", s.C, 3 * s.C}, list);
   AddLinear(s, s.L, {"projection", s.C, s.C}, list);
-  AddLinear(s, s.L, {"expand", s.C, 4 * s.C}, list);
-  AddLinear(s, s.L, {"contract", 4 * s.C, s.C}, list);
+  LinearLayer expand = {"expand", s.C, 4 * s.C};
+  expand.gelu_behind = true;
+  AddLinear(s, s.L, expand, list);
+  LinearLayer contract = {"contract", 4 * s.C, s.C};
+  contract.gelu_before = true;
+  AddLinear(s, s.L, contract, list);
   const Attributes causal = {{"heads", s.H}, {"causal", true}};
   list->Add(s.L, "attention", "attention", {qkv}, causal);
   list->Add(s.L, "attention_grad", "attention_grad", {hidden, qkv, hidden, F32({s.B, s.H, s.T})},
@@ -82,8 +92,11 @@ void AddBlocks(const Sizes& s, CaseList* list) {
   list->Add(2 * s.L + 1, "layer_norm", "layer_norm", {hidden, vector, vector});
   list->Add(2 * s.L + 1, "layer_norm_grad", "layer_norm_grad",
             {hidden, hidden, vector, per_row, per_row});
-  list->Add(s.L, "gelu", "gelu", {wide});
-  list->Add(s.L, "gelu_grad", "gelu_grad", {wide, wide});
+  // What the fused ones consist of, to be compared.
+  list->Add(0, "linear expand apart", "linear", {hidden, BF16({4 * s.C, s.C}), BF16({4 * s.C})});
+  list->Add(0, "gelu apart", "gelu", {wide});
+  list->Add(0, "linear_grad_input apart", "linear_grad_input", {hidden, BF16({s.C, 4 * s.C})});
+  list->Add(0, "gelu_grad apart", "gelu_grad", {wide, wide});
   // To and from the residual stream, forward and backward.
   list->Add(4 * s.L, "add residual", "add", {hidden, hidden});
 }

@@ -15,7 +15,7 @@ namespace zg::bench {
 struct KernelCase {
   std::string name;
   KernelSpec spec;
-  int64_t times_per_step = 0;  // 0: only with an option, such as --clip-norm
+  int64_t times_per_step = 0;  // 0: only with an option, such as --clip-norm, or to compare with
   int64_t max_id = 1;          // ids are below it
   int64_t moved_bytes = 0;     // each operand once; of a table that is looked up, the rows
   int64_t flops = 0;

@@ -1,0 +1,16 @@
+// The kernels of gelu and gelu_grad as functions, for what follows a product whose epilogue
+// computes none. The output may be one of the inputs.
+#pragma once
+
+#include "framework/base/status.h"
+#include "framework/ir/op_def.h"
+
+namespace zg::cuda {
+
+// y = gelu(h), all of `type`.
+Status Gelu(const TensorType& type, const void* h, void* y, void* stream);
+
+// dh = gelu'(h) dy, all of `type`.
+Status GeluGrad(const TensorType& type, const void* dy, const void* h, void* dh, void* stream);
+
+}  // namespace zg::cuda

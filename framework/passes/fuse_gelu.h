@@ -1,0 +1,40 @@
+// fuse-gelu: a linear layer and the gelu behind it become one node, whose kernel computes the gelu
+// in the product's epilogue where it can; likewise a product and the gelu_grad that it feeds.
+//
+// Requires: nothing; runs after insert-collectives, when placements are final, and before
+// fuse-elementwise, in whose chains a gelu would vanish.
+//
+// Ensures: a `linear` whose result a gelu or a gelu_grad of its section reads is a `linear_gelu`,
+// whose outputs are the gelu and that result. With a gelu_grad alone it is what recompute copied of
+// such a pair: a copy is fused like its original, since another kernel could round apart. A
+// `linear_grad_input` that a gelu_grad of its section reads, and nobody else, is a
+// `linear_grad_input_gelu` in the gelu_grad's place. Types and placements of product and gelu are
+// equal; partial sums are left alone. Values keep their names.
+//
+// Before:
+//   forward:
+//     %h = linear %x, %w, %b
+//     %y = gelu %h
+//   backward:
+//     %y.grad = linear_grad_input %z.grad, %v
+//     %h.grad = gelu_grad %y.grad, %h
+// After:
+//   forward:
+//     %y, %h = linear_gelu %x, %w, %b
+//   backward:
+//     %h.grad = linear_grad_input_gelu %z.grad, %v, %h
+//
+// No-op when no linear layer meets a gelu.
+#pragma once
+
+#include "framework/passes/pass.h"
+
+namespace zg {
+
+class FuseGelu : public Pass {
+ public:
+  std::string_view name() const override { return "fuse-gelu"; }
+  StatusOr<bool> Run(Graph& graph) const override;
+};
+
+}  // namespace zg
