@@ -115,8 +115,8 @@ class Executor {
   };
   struct Program {
     std::vector<Instruction> instructions;
-    // By StepContext::first_micro_step, which collectives look at on the host; what is recorded also
-    // by the set of inputs that it reads.
+    // By StepContext::first_micro_step, which collectives look at on the host; what is recorded
+    // also by the set of inputs that it reads.
     bool has_run[2] = {false, false};
     Recorded recorded[DeviceInputs::kNumSets][2];
   };

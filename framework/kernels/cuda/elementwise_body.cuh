@@ -37,9 +37,9 @@ template <ElementwiseCode kCode>
 Status RunElementwise(const TensorType& type, const ElementwiseOperands& operands, void* stream) {
   return WithFloatType(type.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const ElementwiseBody<kCode, T> body = {
-        static_cast<const T*>(operands.a), static_cast<const T*>(operands.b),
-        static_cast<T*>(operands.y), operands.scalar};
+    const ElementwiseBody<kCode, T> body = {static_cast<const T*>(operands.a),
+                                            static_cast<const T*>(operands.b),
+                                            static_cast<T*>(operands.y), operands.scalar};
     return RunPacks<kPackOf<T>>(body, AreAligned(16, body.a, body.b, body.y),
                                 type.shape.num_elements(), stream);
   });
