@@ -18,6 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kTagStrings = 64;  // of no other message
+
 void SleepSeconds(double seconds) {
   timespec time{0, static_cast<long>(seconds * 1e9)};
   nanosleep(&time, nullptr);
@@ -123,7 +125,7 @@ Status MpiRequests::GiveUp(std::string_view what, double timeout_s) {
     // MPI_Testall has not told which ones are complete.
     int is_complete = 0;
     MPI_Test(&requests_[i], &is_complete, MPI_STATUS_IGNORE);
-    if (is_complete != 0 || peers_[i] < 0) continue;
+    if (is_complete != 0) continue;
     missing.insert(peers_[i]);
     MPI_Cancel(&requests_[i]);
     MPI_Request_free(&requests_[i]);
@@ -137,14 +139,16 @@ Status MpiRequests::GiveUp(std::string_view what, double timeout_s) {
                           timeout_s);
 }
 
+// By messages instead of MPI's collectives, which do not tell whom they wait for.
 StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::string& mine,
                                                  std::string_view what, double timeout_s) {
   const int num_ranks = SizeOf(comm);
+  const int my_rank = RankIn(comm);
   struct Buffers {
     int64_t my_bytes = 0;
     std::vector<int64_t> bytes;
     std::string mine;
-    std::string joined;
+    std::vector<std::string> strings;
   };
   // Left to MPI for good if it does not complete in time.
   auto buffers = std::make_unique<Buffers>();
@@ -158,26 +162,33 @@ StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::strin
   buffers->mine = mine;
   buffers->my_bytes = static_cast<int64_t>(mine.size());
   buffers->bytes.resize(num_ranks);
-  ZG_RETURN_IF_MPI_ERROR(MPI_Iallgather(&buffers->my_bytes, 1, MPI_INT64_T, buffers->bytes.data(),
-                                        1, MPI_INT64_T, comm, requests.Add(-1)));
+  buffers->bytes[my_rank] = buffers->my_bytes;
+  for (int peer = 0; peer < num_ranks; ++peer) {
+    if (peer == my_rank) continue;
+    ZG_RETURN_IF_MPI_ERROR(MPI_Irecv(&buffers->bytes[peer], 1, MPI_INT64_T, peer, kTagStrings, comm,
+                                     requests.Add(peer)));
+    ZG_RETURN_IF_MPI_ERROR(
+        MPI_Isend(&buffers->my_bytes, 1, MPI_INT64_T, peer, kTagStrings, comm, requests.Add(peer)));
+  }
   ZG_RETURN_IF_ERROR(wait());
 
   const int64_t total = std::accumulate(buffers->bytes.begin(), buffers->bytes.end(), int64_t{0});
   if (total > INT_MAX) return InvalidArgument("{}: {} bytes in all are too many", what, total);
-  const std::vector<int> counts(buffers->bytes.begin(), buffers->bytes.end());
-  std::vector<int> offsets(num_ranks);
-  std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), 0);
-  buffers->joined.resize(total);
-  ZG_RETURN_IF_MPI_ERROR(MPI_Iallgatherv(buffers->mine.data(), counts[RankIn(comm)], MPI_BYTE,
-                                         buffers->joined.data(), counts.data(), offsets.data(),
-                                         MPI_BYTE, comm, requests.Add(-1)));
-  ZG_RETURN_IF_ERROR(wait());
-
-  std::vector<std::string> strings;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    strings.push_back(buffers->joined.substr(offsets[rank], counts[rank]));
+  buffers->strings.resize(num_ranks);
+  for (int peer = 0; peer < num_ranks; ++peer) {
+    std::string& theirs = buffers->strings[peer];
+    theirs.resize(buffers->bytes[peer]);
+    if (peer == my_rank) {
+      theirs = mine;
+      continue;
+    }
+    ZG_RETURN_IF_MPI_ERROR(MPI_Irecv(theirs.data(), static_cast<int>(theirs.size()), MPI_BYTE, peer,
+                                     kTagStrings, comm, requests.Add(peer)));
+    ZG_RETURN_IF_MPI_ERROR(MPI_Isend(buffers->mine.data(), static_cast<int>(mine.size()), MPI_BYTE,
+                                     peer, kTagStrings, comm, requests.Add(peer)));
   }
-  return strings;
+  ZG_RETURN_IF_ERROR(wait());
+  return std::move(buffers->strings);
 }
 
 Status GatherStatus(MPI_Comm comm, const Status& mine, std::string_view what, double timeout_s) {

@@ -38,7 +38,7 @@ class MpiComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// Requests that are waited for together, each with the rank at its other end (-1: a collective).
+// Requests that are waited for together, each with the rank at its other end.
 class MpiRequests {
  public:
   // The place for one more request, to be given to MPI_Isend and the like.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/comm/mpi.h"
+#include "framework/comm/mpi_calls.h"
 #include "tests/comm/communicator_suite.h"
 
 namespace zg {
@@ -57,6 +58,18 @@ TEST_F(MpiCommunicatorTest, MessagesNeedAFewChunksPerPeer) {
   EXPECT_EQ((*communicator)->workspace_bytes(), (NumRanks() - 1) * (512 << 10));
   EXPECT_THAT((*communicator)->AllocateArena(4096, 4096).status().ToString(),
               NumRanks() == 1 ? HasSubstr("ok") : HasSubstr("is not in the arena of 4096 bytes"));
+}
+
+TEST_F(MpiCommunicatorTest, ARankThatHasNoStringForTheOthersIsNamed) {
+  const int last = NumRanks() - 1;
+  StatusOr<MpiComm> comm = MpiComm::Duplicate(MPI_COMM_WORLD);
+  ASSERT_TRUE(comm.ok()) << comm.status().ToString();
+  if (rank_ != last) {
+    EXPECT_EQ(
+        GatherStrings(comm->get(), "text", "names", 0.2).status().message(),
+        fmt::format("names: no sign of rank {} within 0.2 s (ZG_COLLECTIVE_TIMEOUT_S)", last));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 TEST_F(MpiCommunicatorTest, ABadVariableOnOneRankIsAnErrorOnAll) {
