@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -50,12 +51,11 @@ Status CheckSameTransport(MPI_Comm comm, const Settings& settings) {
 
 // Whether all ranks are on one host. Collective.
 StatusOr<bool> IsOneHost(const MpiComm& world, int num_local_ranks, double timeout_s) {
-  int min_local_ranks = 0;
-  MpiRequests requests;
-  ZG_RETURN_IF_MPI_ERROR(MPI_Iallreduce(&num_local_ranks, &min_local_ranks, 1, MPI_INT, MPI_MIN,
-                                        world.get(), requests.Add(-1)));
-  ZG_RETURN_IF_ERROR(requests.Wait("counting the ranks of each host", timeout_s));
-  return min_local_ranks == world.size();
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> counts,
+                      GatherStrings(world.get(), std::to_string(num_local_ranks),
+                                    "counting the ranks of each host", timeout_s));
+  const std::string all = std::to_string(world.size());
+  return std::count(counts.begin(), counts.end(), all) == world.size();
 }
 
 }  // namespace

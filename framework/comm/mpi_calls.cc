@@ -86,6 +86,16 @@ MPI_Request* MpiRequests::Add(int peer) {
   return &requests_.back();
 }
 
+Status MpiRequests::Send(MPI_Comm comm, const void* data, int64_t bytes, int peer, int tag) {
+  return MpiStatus(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm, Add(peer)),
+                   "MPI_Isend");
+}
+
+Status MpiRequests::Receive(MPI_Comm comm, void* data, int64_t bytes, int peer, int tag) {
+  return MpiStatus(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm, Add(peer)),
+                   "MPI_Irecv");
+}
+
 void MpiRequests::Clear() {
   requests_.clear();
   peers_.clear();
@@ -165,10 +175,9 @@ StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::strin
   buffers->bytes[my_rank] = buffers->my_bytes;
   for (int peer = 0; peer < num_ranks; ++peer) {
     if (peer == my_rank) continue;
-    ZG_RETURN_IF_MPI_ERROR(MPI_Irecv(&buffers->bytes[peer], 1, MPI_INT64_T, peer, kTagStrings, comm,
-                                     requests.Add(peer)));
-    ZG_RETURN_IF_MPI_ERROR(
-        MPI_Isend(&buffers->my_bytes, 1, MPI_INT64_T, peer, kTagStrings, comm, requests.Add(peer)));
+    ZG_RETURN_IF_ERROR(
+        requests.Receive(comm, &buffers->bytes[peer], sizeof(int64_t), peer, kTagStrings));
+    ZG_RETURN_IF_ERROR(requests.Send(comm, &buffers->my_bytes, sizeof(int64_t), peer, kTagStrings));
   }
   ZG_RETURN_IF_ERROR(wait());
 
@@ -177,15 +186,15 @@ StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::strin
   buffers->strings.resize(num_ranks);
   for (int peer = 0; peer < num_ranks; ++peer) {
     std::string& theirs = buffers->strings[peer];
-    theirs.resize(buffers->bytes[peer]);
     if (peer == my_rank) {
       theirs = mine;
       continue;
     }
-    ZG_RETURN_IF_MPI_ERROR(MPI_Irecv(theirs.data(), static_cast<int>(theirs.size()), MPI_BYTE, peer,
-                                     kTagStrings, comm, requests.Add(peer)));
-    ZG_RETURN_IF_MPI_ERROR(MPI_Isend(buffers->mine.data(), static_cast<int>(mine.size()), MPI_BYTE,
-                                     peer, kTagStrings, comm, requests.Add(peer)));
+    theirs.resize(buffers->bytes[peer]);
+    ZG_RETURN_IF_ERROR(
+        requests.Receive(comm, theirs.data(), buffers->bytes[peer], peer, kTagStrings));
+    ZG_RETURN_IF_ERROR(
+        requests.Send(comm, buffers->mine.data(), buffers->my_bytes, peer, kTagStrings));
   }
   ZG_RETURN_IF_ERROR(wait());
   return std::move(buffers->strings);

@@ -41,8 +41,9 @@ class MpiComm {
 // Requests that are waited for together, each with the rank at its other end.
 class MpiRequests {
  public:
-  // The place for one more request, to be given to MPI_Isend and the like.
-  MPI_Request* Add(int peer);
+  // Begin a message; `data` must stay as it is until Wait.
+  Status Send(MPI_Comm comm, const void* data, int64_t bytes, int peer, int tag);
+  Status Receive(MPI_Comm comm, void* data, int64_t bytes, int peer, int tag);
   void Clear();
 
   // Polls until all are complete, and clears the list. `what` begins the error at the deadline,
@@ -51,6 +52,7 @@ class MpiRequests {
   Status Wait(std::string_view what, double timeout_s);
 
  private:
+  MPI_Request* Add(int peer);
   Status GiveUp(std::string_view what, double timeout_s);
 
   std::vector<MPI_Request> requests_;

@@ -73,8 +73,6 @@ class MpiMessageCommunicator : public Communicator {
   Status Enter(const CollectiveCall& call);
   Status Finish(MpiRequests& requests);
 
-  Status Send(const void* data, int64_t bytes, int peer, int tag, MpiRequests& requests);
-  Status Receive(void* data, int64_t bytes, int peer, int tag, MpiRequests& requests);
   // A message of any size, as several if need be.
   Status SendPart(const std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
   Status ReceivePart(std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
@@ -139,8 +137,8 @@ Status MpiMessageCommunicator::Enter(const CollectiveCall& call) {
   for (int peer = 0; peer < num_ranks_; ++peer) {
     if (peer == rank_) continue;
     ZG_RETURN_IF_ERROR(
-        Receive(&peer_records_[peer], sizeof(CallRecord), peer, kTagRecord, requests));
-    ZG_RETURN_IF_ERROR(Send(&call_, sizeof(CallRecord), peer, kTagRecord, requests));
+        requests.Receive(comm_.get(), &peer_records_[peer], sizeof(CallRecord), peer, kTagRecord));
+    ZG_RETURN_IF_ERROR(requests.Send(comm_.get(), &call_, sizeof(CallRecord), peer, kTagRecord));
   }
   ZG_RETURN_IF_ERROR(Finish(requests));
   for (int peer = 0; peer < num_ranks_; ++peer) {
@@ -157,25 +155,11 @@ Status MpiMessageCommunicator::Finish(MpiRequests& requests) {
   return status;
 }
 
-Status MpiMessageCommunicator::Send(const void* data, int64_t bytes, int peer, int tag,
-                                    MpiRequests& requests) {
-  return MpiStatus(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(),
-                             requests.Add(peer)),
-                   "MPI_Isend");
-}
-
-Status MpiMessageCommunicator::Receive(void* data, int64_t bytes, int peer, int tag,
-                                       MpiRequests& requests) {
-  return MpiStatus(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(),
-                             requests.Add(peer)),
-                   "MPI_Irecv");
-}
-
 Status MpiMessageCommunicator::SendPart(const std::byte* data, int64_t bytes, int peer,
                                         MpiRequests& requests) {
   for (int64_t begin = 0; begin < bytes; begin += kMaxMessageBytes) {
     const int64_t count = std::min(kMaxMessageBytes, bytes - begin);
-    ZG_RETURN_IF_ERROR(Send(data + begin, count, peer, kTagPart, requests));
+    ZG_RETURN_IF_ERROR(requests.Send(comm_.get(), data + begin, count, peer, kTagPart));
   }
   return Status::Ok();
 }
@@ -184,7 +168,7 @@ Status MpiMessageCommunicator::ReceivePart(std::byte* data, int64_t bytes, int p
                                            MpiRequests& requests) {
   for (int64_t begin = 0; begin < bytes; begin += kMaxMessageBytes) {
     const int64_t count = std::min(kMaxMessageBytes, bytes - begin);
-    ZG_RETURN_IF_ERROR(Receive(data + begin, count, peer, kTagPart, requests));
+    ZG_RETURN_IF_ERROR(requests.Receive(comm_.get(), data + begin, count, peer, kTagPart));
   }
   return Status::Ok();
 }
@@ -213,11 +197,12 @@ Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& pa
       const int to = (rank_ + i) % num_ranks_;
       const int from = (rank_ + num_ranks_ - i) % num_ranks_;
       if (const int64_t count = chunk_count(rank_, step); count > 0) {
-        ZG_RETURN_IF_ERROR(Receive(received(slot, from), count, from, kTagChunk, requests[slot]));
+        ZG_RETURN_IF_ERROR(
+            requests[slot].Receive(comm_.get(), received(slot, from), count, from, kTagChunk));
       }
       if (const int64_t count = chunk_count(to, step); count > 0) {
-        ZG_RETURN_IF_ERROR(
-            Send(input + parts.begin(to) + step * chunk, count, to, kTagChunk, requests[slot]));
+        ZG_RETURN_IF_ERROR(requests[slot].Send(comm_.get(), input + parts.begin(to) + step * chunk,
+                                               count, to, kTagChunk));
       }
     }
     return Status::Ok();
