@@ -24,7 +24,7 @@ inline std::vector<Arithmetic> Arithmetics() {
       {"f32", DType::kF32, &FloatMethod(DType::kF32)},
       {"f16", DType::kF16, &FloatMethod(DType::kF16)},
       {"bf16_widened", DType::kBF16, &FloatMethod(DType::kBF16)},
-      {"bf16_emulated_tiles", DType::kBF16, &kAmxMethod<EmulatedAmxTiles>},
+      {"bf16_emulated_tiles", DType::kBF16, &kEmulatedAmxMethod},
   };
   if (HasPairProducts()) all.push_back({"bf16_pairs", DType::kBF16, &PairMethod()});
   if (HasAmxProducts()) all.push_back({"bf16_tiles", DType::kBF16, &AmxMethod()});

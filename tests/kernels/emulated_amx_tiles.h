@@ -1,7 +1,7 @@
 // Tile registers as Intel's manual describes their instructions (volume 2, TDPBF16PS and so on),
 // for gemm_amx.h on processors that have none.
 //
-//   const Gemm gemm(sizes, kAmxMethod<EmulatedAmxTiles>);
+//   const Gemm gemm(sizes, kEmulatedAmxMethod);
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace zg::testing {
 
 class EmulatedAmxTiles {
  public:
-  explicit EmulatedAmxTiles(const AmxConfig& config) : config_(config) {
+  static void Begin(const AmxConfig& config) {
     // What the instruction faults at.
     EXPECT_EQ(config.palette, 1);
     EXPECT_EQ(config.start_row, 0);
@@ -29,7 +29,11 @@ class EmulatedAmxTiles {
       EXPECT_LE(config.row_bytes[i], i < kTiles ? kColumns * 4 : 0);
       EXPECT_EQ(config.rows[i] == 0, config.row_bytes[i] == 0);
     }
+    config_ = config;
   }
+  static void End() { config_ = {}; }
+
+  EmulatedAmxTiles() { EXPECT_EQ(config_.palette, 1) << "tiles are used without a GemmScope"; }
 
   template <int kTile>
   void Load(const float* rows, int64_t stride_bytes) {
@@ -99,8 +103,11 @@ class EmulatedAmxTiles {
   static constexpr int kRows = 16;
   static constexpr int kColumns = 16;
 
-  AmxConfig config_;
+  static inline thread_local AmxConfig config_ = {};
   uint32_t tiles_[kTiles][kRows][kColumns] = {};
 };
+
+inline constexpr GemmMethod kEmulatedAmxMethod =
+    MakeAmxMethod<EmulatedAmxTiles>(RoundSums<DType::kBF16>);
 
 }  // namespace zg::testing

@@ -73,6 +73,7 @@ struct Blocks {
     std::vector<float> whole_start(whole_columns, NAN);
     if (start != nullptr) std::copy_n(start, columns, whole_start.begin());
     for (GuardedBuffer* buffer : {&packed_a, &packed_b, &c}) buffer->FillWithNaN();
+    const GemmScope scope(method);
     BlockProduct product;
     product.a = static_cast<float*>(packed_a.data());
     product.b = static_cast<float*>(packed_b.data());
@@ -109,7 +110,7 @@ Blocks RandomBlocks(int64_t rows, int64_t columns, int64_t depth) {
           ToBF16(Random(columns * depth, 2))};
 }
 
-const GemmMethod& Emulated() { return kAmxMethod<EmulatedAmxTiles>; }
+const GemmMethod& Emulated() { return kEmulatedAmxMethod; }
 
 // The bits of every sum, where k is cut and where it is not, from a bias and from zero.
 TEST(GemmAmxTest, ASumIsTheChainOfItsRowAndColumn) {

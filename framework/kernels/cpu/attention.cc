@@ -89,6 +89,7 @@ class Attention : public Kernel {
   }
 
   Status Run(const KernelArguments& arguments) override {
+    const GemmScope scope(*shape_.method);
     Carver carver(arguments.workspace);
     const Scratch scratch(shape_, carver);
     for (int64_t b = 0; b < shape_.batch; ++b) {
@@ -199,6 +200,7 @@ class AttentionGrad : public Kernel {
   }
 
   Status Run(const KernelArguments& arguments) override {
+    const GemmScope scope(*shape_.method);
     Carver carver(arguments.workspace);
     const Scratch scratch(shape_, carver);
     for (int64_t b = 0; b < shape_.batch; ++b) {

@@ -30,6 +30,25 @@ ZG_MULTIVERSION void Round(const float* source, Float16* target, int64_t count) 
 }
 
 template <typename T>
+ZG_INLINE void RoundAllRows(const float* source, int64_t source_stride, int64_t rows,
+                            int64_t columns, T* target, int64_t target_stride) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* const from = source + row * source_stride;
+    T* const to = target + row * target_stride;
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < columns; ++i) to[i] = FromF32<T>(from[i]);
+  }
+}
+ZG_MULTIVERSION void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows,
+                                 int64_t columns, BFloat16* target, int64_t target_stride) {
+  RoundAllRows(source, source_stride, rows, columns, target, target_stride);
+}
+ZG_MULTIVERSION void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows,
+                                 int64_t columns, Float16* target, int64_t target_stride) {
+  RoundAllRows(source, source_stride, rows, columns, target, target_stride);
+}
+
+template <typename T>
 ZG_INLINE void RoundInPlace(float* values, int64_t count) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) values[i] = ToF32(FromF32<T>(values[i]));
@@ -75,6 +94,16 @@ void ConvertFloats(DType from, const void* source, DType to, void* target, int64
       WidenAny(from, static_cast<const char*>(source) + begin * SizeOf(from), block, part);
       RoundAny(block, to, static_cast<char*>(target) + begin * SizeOf(to), part);
     }
+  }
+}
+
+void RoundRows(const float* source, int64_t source_stride, int64_t rows, int64_t columns, DType to,
+               void* target, int64_t target_stride) {
+  if (to == DType::kBF16) {
+    RoundRowsTo(source, source_stride, rows, columns, static_cast<BFloat16*>(target),
+                target_stride);
+  } else {
+    RoundRowsTo(source, source_stride, rows, columns, static_cast<Float16*>(target), target_stride);
   }
 }
 

@@ -11,6 +11,10 @@ namespace zg {
 // do not overlap.
 void ConvertFloats(DType from, const void* source, DType to, void* target, int64_t count);
 
+// A matrix in f32, rounded to `to` (bf16 or f16); strides in elements.
+void RoundRows(const float* source, int64_t source_stride, int64_t rows, int64_t columns, DType to,
+               void* target, int64_t target_stride);
+
 // Gives every element the value that it would have after a conversion to `dtype` and back.
 void RoundFloats(DType dtype, float* values, int64_t count);
 

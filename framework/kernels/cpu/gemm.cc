@@ -14,15 +14,12 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kMaxBlockRows = 256;
-constexpr int64_t kMaxBlockColumns = 1536;
 // A product of so few k is bound by the writing of C, which should go along its rows.
 constexpr int64_t kShortDepth = 64;
 // So large a C would leave the caches before it is read: it is written past them, which saves
 // fetching it first.
 constexpr int64_t kStreamedBytes = int64_t{4} << 20;
-// A 16-bit C is summed in f32, for all rows of a block of columns, before it is rounded.
-constexpr int64_t kMaxHalfBlockColumns = 384;
+constexpr int64_t kStreamedHalfBytes = int64_t{1} << 20;
 
 constexpr int64_t kFewRows = kMaxPanelWidth;
 constexpr int64_t kFewRowsDepth = 48;
@@ -34,9 +31,9 @@ int64_t EvenBlock(int64_t total, int64_t largest, int64_t unit) {
   return std::max(unit, RoundUp(CeilDiv(total, parts), unit));
 }
 
-bool IsWholeLines(const float* c, int64_t stride) {
-  return reinterpret_cast<uintptr_t>(c) % (kLineFloats * sizeof(float)) == 0 &&
-         stride % kLineFloats == 0;
+bool IsWholeLines(const void* c, int64_t row_bytes) {
+  constexpr int64_t kLineBytes = kLineFloats * sizeof(float);
+  return reinterpret_cast<uintptr_t>(c) % kLineBytes == 0 && row_bytes % kLineBytes == 0;
 }
 
 }  // namespace
@@ -51,11 +48,12 @@ Gemm::Gemm(const GemmSizes& sizes) : Gemm(sizes, FastestGemmMethod(sizes.dtype))
 
 Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), method_(&method) {
   if (sizes.m > kFewRows || !is_f32()) {
-    block_m_ = EvenBlock(sizes.m, sizes.k > kShortDepth ? kMaxBlockRows : method.row_unit,
+    block_m_ = EvenBlock(sizes.m, sizes.k > kShortDepth ? method.max_rows : method.row_unit,
                          method.row_unit);
-    block_n_ =
-        EvenBlock(sizes.n, is_f32() ? kMaxBlockColumns : kMaxHalfBlockColumns, method.column_unit);
     block_k_ = EvenBlock(sizes.k, method.max_depth, method.depth_unit);
+    const int64_t b_columns = method.max_b_size * method.packed_k / block_k_;
+    block_n_ = EvenBlock(sizes.n, std::min(method.max_columns, b_columns), method.column_unit);
+    sum_columns_ = is_f32() ? block_n_ : std::min(block_n_, method.sum_columns);
   } else {
     block_m_ = RoundUp(sizes.m, kTileRows);
     block_n_ = kMaxPanelWidth;
@@ -64,7 +62,8 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
 }
 
 int64_t Gemm::sums_size() const {
-  return is_f32() ? 0 : RoundUp(sizes_.m, method_->row_unit) * block_n_;
+  if (is_f32()) return 0;
+  return cuts_k() ? RoundUp(sizes_.m, method_->row_unit) * block_n_ : block_m_ * sum_columns_;
 }
 
 int64_t Gemm::workspace_bytes() const {
@@ -98,6 +97,7 @@ StoredBlock Gemm::BlockOfB(const GemmOperand& b, int64_t column, int64_t k) cons
 }
 
 void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
+  const GemmScope scope(*method_);
   const int64_t element_bytes = SizeOf(sizes_.dtype);
   float* const start = workspace;
   float* const sums = start + block_n_;
@@ -105,41 +105,48 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   float* const packed_a = packed_b + RoundUp(packed_b_size(), kLineFloats);
   BlockProduct product;
   product.a = packed_a;
-  product.b = packed_b;
-  product.c_stride = is_f32() ? operands.c_stride : block_n_;
-  product.streams = is_f32() && sizes_.k <= kShortDepth &&
-                    sizes_.m * sizes_.n * int64_t{sizeof(float)} >= kStreamedBytes &&
-                    IsWholeLines(static_cast<float*>(operands.c), operands.c_stride);
+  product.c_stride = is_f32() ? operands.c_stride : sum_stride();
+  const bool whole_lines = IsWholeLines(operands.c, operands.c_stride * element_bytes);
+  const int64_t c_bytes = sizes_.m * sizes_.n * element_bytes;
+  product.streams = is_f32() && sizes_.k <= kShortDepth && c_bytes >= kStreamedBytes && whole_lines;
+  const bool rounding_streams = !is_f32() && c_bytes >= kStreamedHalfBytes && whole_lines &&
+                                sizes_.n * element_bytes % (kLineFloats * sizeof(float)) == 0;
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
-    product.columns = std::min(block_n_, sizes_.n - column);
+    const int64_t columns = std::min(block_n_, sizes_.n - column);
     if (operands.bias != nullptr) {
       ConvertFloats(sizes_.dtype, static_cast<const char*>(operands.bias) + column * element_bytes,
-                    DType::kF32, start, product.columns);
-      std::fill(start + product.columns, start + block_n_, 0.0f);
+                    DType::kF32, start, columns);
+      std::fill(start + columns, start + block_n_, 0.0f);
     }
-    float* const c = is_f32() ? static_cast<float*>(operands.c) + column : sums;
     // Once also if sizes_.k is 0: C is then the bias.
     for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
       product.depth = std::min(block_k_, sizes_.k - k);
-      product.start = k == 0 && operands.bias != nullptr ? start : nullptr;
       product.continues = k > 0;
       method_->pack_b(BlockOfB(operands.b, column, k), packed_b);
       for (int64_t row = 0; row < sizes_.m; row += block_m_) {
         product.rows = std::min(block_m_, sizes_.m - row);
-        product.c = c + row * product.c_stride;
         method_->pack_a(BlockOfA(operands.a, row, k), packed_a);
-        method_->multiply(product);
+        for (int64_t part = 0; part < columns; part += sum_columns_) {
+          const int64_t offset = row * operands.c_stride + column + part;
+          product.columns = std::min(sum_columns_, columns - part);
+          product.b = packed_b + method_->PackedBSize(part, product.depth);
+          product.start = k == 0 && operands.bias != nullptr ? start + part : nullptr;
+          if (is_f32()) {
+            product.c = static_cast<float*>(operands.c) + offset;
+          } else {
+            product.c = cuts_k() ? sums + row * sum_stride() + part : sums;
+          }
+          method_->multiply(product);
+          if (is_f32() || k + block_k_ < sizes_.k) continue;
+          method_->round({product.c, product.c_stride, product.rows, product.columns,
+                          static_cast<char*>(operands.c) + offset * element_bytes,
+                          operands.c_stride, rounding_streams});
+        }
       }
     }
-    if (is_f32()) continue;
-    char* const rounded = static_cast<char*>(operands.c);
-    for (int64_t row = 0; row < sizes_.m; ++row) {
-      const int64_t offset = row * operands.c_stride + column;
-      ConvertFloats(DType::kF32, sums + row * block_n_, sizes_.dtype,
-                    rounded + offset * element_bytes, product.columns);
-    }
   }
-  if (product.streams) hwy::FlushStream();  // for readers in other threads and processes
+  if (product.streams || rounding_streams)
+    hwy::FlushStream();  // for readers in other threads and processes
 }
 
 void Gemm::RunFewRows(const Operands& operands, float* workspace) const {

@@ -56,7 +56,10 @@ class Gemm {
   };
 
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
-  // Floats of the sums of a block of columns, which in f32 are C itself.
+  // In f32 sums are formed in C itself; in 16 bits apart from it, for all rows of a block of
+  // columns where k is cut, else for some columns of a block of rows.
+  bool cuts_k() const { return sizes_.k > block_k_; }
+  int64_t sum_stride() const { return cuts_k() ? block_n_ : sum_columns_; }
   int64_t sums_size() const;
   int64_t packed_a_size() const { return method_->PackedASize(block_m_, block_k_); }
   int64_t packed_b_size() const { return method_->PackedBSize(block_n_, block_k_); }
@@ -77,6 +80,7 @@ class Gemm {
   int64_t block_m_ = 0;
   int64_t block_n_ = 0;
   int64_t block_k_ = 0;
+  int64_t sum_columns_ = 0;
 };
 
 }  // namespace zg

@@ -8,9 +8,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "framework/kernels/cpu/gemm_pack.h"
-#include "framework/kernels/cpu/gemm_pairs.h"
+#include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/transpose.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
@@ -19,10 +20,8 @@ namespace {
 // those of GCC 12 do not say that they read memory.
 class AmxTiles {
  public:
-  explicit AmxTiles(const AmxConfig& config) { asm volatile("ldtilecfg %0" : : "m"(config)); }
-  ~AmxTiles() { asm volatile("tilerelease"); }
-  AmxTiles(const AmxTiles&) = delete;
-  AmxTiles& operator=(const AmxTiles&) = delete;
+  static void Begin(const AmxConfig& config) { asm volatile("ldtilecfg %0" : : "m"(config)); }
+  static void End() { asm volatile("tilerelease"); }
 
   template <int kTile>
   void Load(const float* rows, int64_t stride_bytes) {
@@ -72,68 +71,153 @@ bool SystemPermitsTiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// Packs a strip of `count` <= 16 rows of A or columns of B, the first at `data`.
-using PackStrip = void (*)(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                           float* strip);
+// A tile as it is packed: sixteen rows of sixteen pairs.
+using Tile = Lanes[kLanes];
 
-void PackStrips(const StoredBlock& block, PackStrip pack, float* strips) {
-  const auto* const data = static_cast<const BFloat16*>(block.data);
-  const int64_t size = AmxStripSize(block.depth);
-  for (int64_t first = 0; first < RoundUp(block.count, kAmxBlock); first += kAmxSide) {
-    if (first < block.count) {
-      pack(data + first * (block.runs_along_k ? block.stride : 1), block.stride, block.depth,
-           std::min(kAmxSide, block.count - first), strips);
-    } else {
-      std::fill_n(strips, size, 0.0f);
-    }
-    strips += size;
+ZG_INLINE void StoreTile(const Tile& tile, float* packed) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) StoreLanes(tile[i], packed + i * kLanes);
+}
+
+// 32 elements of a row of the matrix as stored.
+using HalfRow = uint16_t __attribute__((vector_size(64)));
+
+ZG_INLINE HalfRow LoadRow(const BFloat16* row) {
+  HalfRow elements;
+  std::memcpy(&elements, row, sizeof(elements));
+  return elements;
+}
+
+// The first `count` elements, at most 32, and zeros.
+ZG_INLINE HalfRow LoadRow(const BFloat16* row, int64_t count) {
+  if (count >= kAmxDepth) return LoadRow(row);
+  HalfRow elements = {};
+  if (count > 0) std::memcpy(&elements, row, count * sizeof(BFloat16));
+  return elements;
+}
+
+ZG_INLINE Lanes AsLanes(HalfRow elements) {
+  Lanes lanes;
+  std::memcpy(&lanes, &elements, sizeof(lanes));
+  return lanes;
+}
+
+// Pairs of elements of two rows, of columns 0 to 15 and of columns 16 to 31.
+ZG_INLINE void PairRows(HalfRow low, HalfRow high, Lanes* left, Lanes* right) {
+  // What an interleaving instruction takes from each quarter of a register.
+  using Quads = uint64_t __attribute__((vector_size(64)));
+  constexpr Quads kOrder = {0, 4, 1, 5, 2, 6, 3, 7};
+  HalfRow first;
+  HalfRow second;
+  for (int i = 0; i < 32; ++i) {
+    first[i] = i / 8 * 8 + i % 8 / 2 + i % 2 * 32;
+    second[i] = first[i] + 4;
   }
+  low = (HalfRow)__builtin_shuffle((Quads)low, kOrder);
+  high = (HalfRow)__builtin_shuffle((Quads)high, kOrder);
+  *left = AsLanes(__builtin_shuffle(low, high, first));
+  *right = AsLanes(__builtin_shuffle(low, high, second));
 }
 
-// Behind the pairs of k that a strip of B has.
-void FillUp(int64_t depth, float* strip) {
-  std::fill(strip + NumPairs(depth) * kAmxSide, strip + AmxStripSize(depth), 0.0f);
-}
-
-// A strip of B is a panel of pairs, 16 columns wide.
-void PackPairs(const BFloat16* data, int64_t stride, int64_t depth, int64_t count, float* strip) {
-  PackPanelPairs(data, stride, depth, count, strip);
-  FillUp(depth, strip);
-}
-
-void PackTransposedPairs(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                         float* strip) {
-  PackTransposedPanelPairs(data, stride, depth, count, strip);
-  FillUp(depth, strip);
-}
-
-// Rows of A that run along k have their pairs side by side already.
-ZG_MULTIVERSION void CopyRows(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                              float* strip) {
-  char* row = reinterpret_cast<char*>(strip);
-  for (int64_t k = 0; k < depth; k += kAmxDepth) {
-    const int64_t bytes = std::min(kAmxDepth, depth - k) * int64_t{sizeof(BFloat16)};
-    for (int64_t i = 0; i < kAmxSide; ++i, row += kAmxRowBytes) {
-      if (i < count && bytes == kAmxRowBytes) {
-        std::memcpy(row, data + i * stride + k, kAmxRowBytes);
-        continue;
+// Rows that run along k have their pairs side by side: sixteen of them are a tile of A, and
+// transposed a tile of B.
+template <bool kTransposes>
+ZG_INLINE void PackAlongOf(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
+                           float* strips) {
+  for (int64_t first = 0; first < RoundUp(count, kAmxBlock); first += kAmxSide) {
+    const BFloat16* const rows = data + first * stride;
+    for (int64_t k = 0; k < depth; k += kAmxDepth, strips += kAmxFloats) {
+      Tile tile;
+      if (first + kAmxSide <= count && k + kAmxDepth <= depth) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i) tile[i] = AsLanes(LoadRow(rows + i * stride + k));
+      } else {
+        for (int i = 0; i < kLanes; ++i) {
+          tile[i] = AsLanes(LoadRow(rows + i * stride + k, first + i < count ? depth - k : 0));
+        }
       }
-      std::memset(row, 0, kAmxRowBytes);
-      if (i < count) std::memcpy(row, data + i * stride + k, bytes);
+      if (kTransposes) Transpose(tile);
+      StoreTile(tile, strips);
+    }
+  }
+}
+ZG_MULTIVERSION void PackAlong(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
+                               float* strips) {
+  PackAlongOf<false>(data, stride, depth, count, strips);
+}
+ZG_MULTIVERSION void PackAlongTransposed(const BFloat16* data, int64_t stride, int64_t depth,
+                                         int64_t count, float* strips) {
+  PackAlongOf<true>(data, stride, depth, count, strips);
+}
+
+// Rows that run across: two of them have the pairs of a row of two tiles of B, which transposed are
+// tiles of A.
+template <bool kTransposes>
+ZG_INLINE void PackAcrossOf(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
+                            float* strips) {
+  const int64_t strip = AmxStripSize(depth);
+  for (int64_t k = 0; k < depth; k += kAmxDepth, strips += kAmxFloats) {
+    float* packed = strips;
+    for (int64_t first = 0; first < count; first += kAmxBlock, packed += 2 * strip) {
+      const BFloat16* const rows = data + k * stride + first;
+      Tile left;
+      Tile right;
+      if (first + kAmxBlock <= count && k + kAmxDepth <= depth) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i) {
+          const BFloat16* const low = rows + 2 * i * stride;
+          __builtin_prefetch(low + kAmxDepth * stride);
+          __builtin_prefetch(low + (kAmxDepth + 1) * stride);
+          PairRows(LoadRow(low), LoadRow(low + stride), &left[i], &right[i]);
+        }
+      } else {
+        for (int i = 0; i < kLanes; ++i) {
+          const int64_t left_of_depth = depth - k - 2 * i;
+          const BFloat16* const low = rows + 2 * i * stride;
+          PairRows(LoadRow(low, left_of_depth > 0 ? count - first : 0),
+                   LoadRow(low + stride, left_of_depth > 1 ? count - first : 0), &left[i],
+                   &right[i]);
+        }
+      }
+      if (kTransposes) {
+        Transpose(left);
+        Transpose(right);
+      }
+      StoreTile(left, packed);
+      StoreTile(right, packed + strip);
+    }
+  }
+}
+ZG_MULTIVERSION void PackAcross(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
+                                float* strips) {
+  PackAcrossOf<false>(data, stride, depth, count, strips);
+}
+ZG_MULTIVERSION void PackAcrossTransposed(const BFloat16* data, int64_t stride, int64_t depth,
+                                          int64_t count, float* strips) {
+  PackAcrossOf<true>(data, stride, depth, count, strips);
+}
+
+// By an instruction that takes denormal numbers for zeros. Lines go past the caches whole.
+__attribute__((target("avx512f,avx512bw,avx512bf16"))) void RoundTileSums(const SumsToRound& sums) {
+  for (int64_t i = 0; i < sums.rows; ++i) {
+    const float* const from = sums.sums + i * sums.sum_stride;
+    auto* const to = static_cast<BFloat16*>(sums.c) + i * sums.c_stride;
+    for (int64_t j = 0; j < sums.columns; j += kAmxBlock) {
+      const auto rounded = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + j + kAmxSide),
+                                                        _mm512_loadu_ps(from + j));
+      if (sums.streams) {
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(to + j), rounded);
+      } else if (sums.columns - j >= kAmxBlock) {
+        _mm512_storeu_si512(to + j, rounded);
+      } else {
+        const __mmask32 columns = (1u << (sums.columns - j)) - 1;
+        _mm512_mask_storeu_epi16(to + j, columns, rounded);
+      }
     }
   }
 }
 
-// Rows of A that run across: packed as columns of B, then transposed in each tile.
-void TransposeRows(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                   float* strip) {
-  PackPairs(data, stride, depth, count, strip);
-  for (float *tile = strip, *end = strip + AmxStripSize(depth); tile < end; tile += kAmxFloats) {
-    float pairs[kAmxFloats];
-    std::copy_n(tile, kAmxFloats, pairs);
-    PackTransposedPanels(pairs, kAmxSide, kAmxSide, kAmxSide, tile);
-  }
-}
+constexpr GemmMethod kProcessorMethod = MakeAmxMethod<AmxTiles>(RoundTileSums);
 
 }  // namespace
 
@@ -143,14 +227,18 @@ bool HasAmxProducts() {
   return has;
 }
 
-const GemmMethod& AmxMethod() { return kAmxMethod<AmxTiles>; }
+const GemmMethod& AmxMethod() { return kProcessorMethod; }
 
 void PackAmxA(const StoredBlock& block, float* strips) {
-  PackStrips(block, block.runs_along_k ? CopyRows : TransposeRows, strips);
+  const auto* const data = static_cast<const BFloat16*>(block.data);
+  const auto pack = block.runs_along_k ? PackAlong : PackAcrossTransposed;
+  pack(data, block.stride, block.depth, block.count, strips);
 }
 
 void PackAmxB(const StoredBlock& block, float* strips) {
-  PackStrips(block, block.runs_along_k ? PackTransposedPairs : PackPairs, strips);
+  const auto* const data = static_cast<const BFloat16*>(block.data);
+  const auto pack = block.runs_along_k ? PackAlongTransposed : PackAcross;
+  pack(data, block.stride, block.depth, block.count, strips);
 }
 
 }  // namespace zg

@@ -47,11 +47,11 @@ void PackAmxB(const StoredBlock& block, float* strips);
 // Floats from one strip to the next.
 constexpr int64_t AmxStripSize(int64_t depth) { return CeilDiv(depth, kAmxDepth) * kAmxFloats; }
 
-// `Tiles` are eight tile registers, ready for use from construction to destruction, by which they
-// belong to this thread; their numbers are template arguments, as they are part of instructions.
+// `Tiles` are the eight tile registers of this thread, for use after Tiles::Begin(config) and until
+// Tiles::End(); their numbers are template arguments, as they are part of instructions.
 template <typename Tiles>
 void MultiplyAmxBlocks(const BlockProduct& product) {
-  Tiles tiles(kWholeAmxTiles);
+  Tiles tiles;
   const int64_t strip = AmxStripSize(product.depth);
   const int64_t c_row_bytes = product.c_stride * int64_t{sizeof(float)};
   for (int64_t j = 0; j < product.columns; j += kAmxBlock) {  // its columns of B stay near
@@ -79,11 +79,11 @@ void MultiplyAmxBlocks(const BlockProduct& product) {
       const float* b = product.b + j / kAmxSide * strip;
       for (const float* const end = a + strip; a < end; a += kAmxFloats, b += kAmxFloats) {
         tiles.template Load<4>(a, kAmxRowBytes);
-        tiles.template Load<5>(a + strip, kAmxRowBytes);
         tiles.template Load<6>(b, kAmxRowBytes);
-        tiles.template Load<7>(b + strip, kAmxRowBytes);
         tiles.template AddProduct<0, 4, 6>();
+        tiles.template Load<7>(b + strip, kAmxRowBytes);
         tiles.template AddProduct<1, 4, 7>();
+        tiles.template Load<5>(a + strip, kAmxRowBytes);
         tiles.template AddProduct<2, 5, 6>();
         tiles.template AddProduct<3, 5, 7>();
       }
@@ -95,12 +95,29 @@ void MultiplyAmxBlocks(const BlockProduct& product) {
   }
 }
 
-// 32 columns of B and 32 rows of A, of this many k, fill a first-level cache of 48 KB: reckoned,
-// not measured.
-inline constexpr int64_t kMaxAmxDepth = 384;
-
+// `round` takes sums that no denormal number is among, as they come from tiles.
 template <typename Tiles>
-constexpr GemmMethod kAmxMethod = {kAmxBlock, kAmxBlock, kAmxDepth, kMaxAmxDepth,
-                                   2,         PackAmxA,  PackAmxB,  MultiplyAmxBlocks<Tiles>};
+constexpr GemmMethod MakeAmxMethod(void (*round)(const SumsToRound& sums)) {
+  GemmMethod method = {};
+  method.row_unit = kAmxBlock;
+  method.column_unit = kAmxBlock;
+  method.depth_unit = kAmxDepth;
+  method.packed_k = 2;
+  // 32 rows of A meet a block of B that fills most of a second-level cache of 2 MB, as every
+  // processor with tiles has. Their sums stay in the tiles over all k up to 2048, and are rounded
+  // out of the first-level cache.
+  method.max_rows = 2 * kAmxBlock;
+  method.max_columns = 4096;
+  method.max_depth = 2048;
+  method.max_b_size = 384 * 1024;
+  method.sum_columns = kAmxBlock;
+  method.pack_a = PackAmxA;
+  method.pack_b = PackAmxB;
+  method.multiply = MultiplyAmxBlocks<Tiles>;
+  method.round = round;
+  method.begin = [] { Tiles::Begin(kWholeAmxTiles); };
+  method.end = Tiles::End;
+  return method;
+}
 
 }  // namespace zg

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+#include "framework/kernels/cpu/convert.h"
+#include "framework/tensor/dtype.h"
+
 namespace zg {
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -34,16 +37,44 @@ struct BlockProduct {
   bool streams = false;          // c is written past the caches, if operands are in f32
 };
 
+// Sums of a product in 16 bits, and where they belong.
+struct SumsToRound {
+  const float* sums;
+  int64_t sum_stride;
+  int64_t rows;
+  int64_t columns;
+  void* c;
+  int64_t c_stride;  // elements, as sum_stride
+  // C's rows are whole cache lines, and better written past the caches.
+  bool streams;
+};
+
+// To `kDType`, as ConvertFloats rounds.
+template <DType kDType>
+void RoundSums(const SumsToRound& sums) {
+  RoundRows(sums.sums, sums.sum_stride, sums.rows, sums.columns, kDType, sums.c, sums.c_stride);
+}
+
 struct GemmMethod {
   // Packed blocks are of whole units, though the rows, columns or k in the last may be fewer.
   int64_t row_unit;
   int64_t column_unit;
   int64_t depth_unit;
-  int64_t max_depth;  // of a block, a multiple of the unit
-  int64_t packed_k;   // how many k of a row or column take the place of a float
+  int64_t packed_k;  // how many k of a row or column take the place of a float
+  // The blocks that Gemm cuts, of whole units: with less depth a block of B has more columns, up to
+  // max_columns.
+  int64_t max_rows;
+  int64_t max_columns;
+  int64_t max_depth;
+  int64_t max_b_size;   // floats
+  int64_t sum_columns;  // of a product whose sums should be near when they are rounded
   void (*pack_a)(const StoredBlock& block, float* packed);  // aligned to 64 bytes
   void (*pack_b)(const StoredBlock& block, float* packed);
   void (*multiply)(const BlockProduct& product);
+  void (*round)(const SumsToRound& sums);  // for operands in 16 bits
+  // Around products of a thread (GemmScope); null where nothing is to be done.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
 
   // Floats that a packed block takes.
   int64_t PackedASize(int64_t rows, int64_t depth) const {
@@ -52,6 +83,22 @@ struct GemmMethod {
   int64_t PackedBSize(int64_t columns, int64_t depth) const {
     return RoundUp(columns, column_unit) * RoundUp(depth, depth_unit) / packed_k;
   }
+};
+
+// While one lives, its thread may call the method's `multiply`.
+class GemmScope {
+ public:
+  explicit GemmScope(const GemmMethod& method) : method_(method) {
+    if (method_.begin != nullptr) method_.begin();
+  }
+  ~GemmScope() {
+    if (method_.end != nullptr) method_.end();
+  }
+  GemmScope(const GemmScope&) = delete;
+  GemmScope& operator=(const GemmScope&) = delete;
+
+ private:
+  const GemmMethod& method_;
 };
 
 }  // namespace zg

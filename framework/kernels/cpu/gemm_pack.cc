@@ -5,30 +5,13 @@
 
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/transpose.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
 
 static_assert(kPanelUnit == kLanes && kTileRows == kLanes / 2);
-
-// Exchanges the off-diagonal quarters of all squares of 2 * kHalf rows and columns.
-template <int kHalf, int kRows>
-ZG_INLINE void ExchangeQuarters(Lanes (&rows)[kRows]) {
-  LaneIndices low;
-  LaneIndices high;
-  for (int i = 0; i < kLanes; ++i) {
-    low[i] = (i & kHalf) == 0 ? i : i - kHalf + kLanes;
-    high[i] = (i & kHalf) == 0 ? i + kHalf : i + kLanes;
-  }
-  for (int i = 0; i < kRows; ++i) {
-    if ((i & kHalf) != 0) continue;
-    const Lanes upper = rows[i];
-    const Lanes lower = rows[i + kHalf];
-    rows[i] = __builtin_shuffle(upper, lower, low);
-    rows[i + kHalf] = __builtin_shuffle(upper, lower, high);
-  }
-}
 
 // Sixteen columns of a panel from sixteen columns of b; fetches the next sixteen meanwhile.
 template <typename T>
@@ -42,10 +25,7 @@ ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t depth, int64
       __builtin_prefetch(b + (i + kLanes) * stride + k);
       rows[i] = LoadLanes(b + i * stride + k);
     }
-    ExchangeQuarters<8>(rows);
-    ExchangeQuarters<4>(rows);
-    ExchangeQuarters<2>(rows);
-    ExchangeQuarters<1>(rows);
+    Transpose(rows);
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i) StoreLanes(rows[i], strip + (k + i) * width);
   }

@@ -132,9 +132,25 @@ void Multiply(const BlockProduct& product) {
   MultiplyPanels<ComputePairTile>(product, NumPairs(product.depth));
 }
 
-constexpr int64_t kMaxDepth = 768;  // twice that of floats, in as many bytes
+constexpr GemmMethod MakePairMethod() {
+  GemmMethod method = {};
+  method.row_unit = kTileRows;
+  method.column_unit = kPanelUnit;
+  method.depth_unit = 2;
+  method.packed_k = 2;
+  method.max_rows = 256;
+  method.max_columns = 384;
+  method.max_depth = 768;  // twice that of floats, in as many bytes
+  method.max_b_size = method.max_columns * method.max_depth / method.packed_k;
+  method.sum_columns = method.max_columns;
+  method.pack_a = PackA;
+  method.pack_b = PackB;
+  method.multiply = Multiply;
+  method.round = RoundSums<DType::kBF16>;
+  return method;
+}
 
-constexpr GemmMethod kPairMethod = {kTileRows, kPanelUnit, 2, kMaxDepth, 2, PackA, PackB, Multiply};
+constexpr GemmMethod kPairMethod = MakePairMethod();
 
 }  // namespace
 

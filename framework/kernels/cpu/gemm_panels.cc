@@ -1,5 +1,7 @@
 #include "framework/kernels/cpu/gemm_panels.h"
 
+#include <type_traits>
+
 #include "framework/kernels/cpu/gemm_pack.h"
 #include "framework/tensor/half.h"
 
@@ -28,12 +30,30 @@ void PackB(const StoredBlock& block, float* panels) {
 
 void Multiply(const BlockProduct& product) { MultiplyPanels<ComputeTile>(product, product.depth); }
 
-// A block of A and two panels of B fill half of a second-level cache of 1 MB.
-constexpr int64_t kMaxDepth = 384;
+template <typename T>
+constexpr GemmMethod FloatMethodOf() {
+  GemmMethod method = {};
+  method.row_unit = kTileRows;
+  method.column_unit = kPanelUnit;
+  method.depth_unit = 1;
+  method.packed_k = 1;
+  // A block of A and two panels of B fill half of a second-level cache of 1 MB.
+  method.max_rows = 256;
+  method.max_depth = 384;
+  // In 16 bits the sums of a block take more of the cache than those of f32, which are C itself.
+  method.max_columns = std::is_same_v<T, float> ? 1536 : 384;
+  method.max_b_size = method.max_columns * method.max_depth;
+  method.sum_columns = method.max_columns;
+  method.pack_a = PackA<T>;
+  method.pack_b = PackB<T>;
+  method.multiply = Multiply;
+  if (std::is_same_v<T, BFloat16>) method.round = RoundSums<DType::kBF16>;
+  if (std::is_same_v<T, Float16>) method.round = RoundSums<DType::kF16>;
+  return method;
+}
 
 template <typename T>
-constexpr GemmMethod kFloatMethod = {kTileRows, kPanelUnit, 1,        kMaxDepth,
-                                     1,         PackA<T>,   PackB<T>, Multiply};
+constexpr GemmMethod kFloatMethod = FloatMethodOf<T>();
 
 }  // namespace
 

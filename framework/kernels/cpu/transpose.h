@@ -1,0 +1,33 @@
+// Transposes squares of 32-bit elements in vector registers.
+#pragma once
+
+#include "framework/kernels/cpu/lanes.h"
+
+namespace zg {
+
+// Exchanges the off-diagonal quarters of all squares of 2 * kHalf rows and columns.
+template <int kHalf, int kRows>
+ZG_INLINE void ExchangeQuarters(Lanes (&rows)[kRows]) {
+  LaneIndices low;
+  LaneIndices high;
+  for (int i = 0; i < kLanes; ++i) {
+    low[i] = (i & kHalf) == 0 ? i : i - kHalf + kLanes;
+    high[i] = (i & kHalf) == 0 ? i + kHalf : i + kLanes;
+  }
+  for (int i = 0; i < kRows; ++i) {
+    if ((i & kHalf) != 0) continue;
+    const Lanes upper = rows[i];
+    const Lanes lower = rows[i + kHalf];
+    rows[i] = __builtin_shuffle(upper, lower, low);
+    rows[i + kHalf] = __builtin_shuffle(upper, lower, high);
+  }
+}
+
+ZG_INLINE void Transpose(Lanes (&rows)[kLanes]) {
+  ExchangeQuarters<8>(rows);
+  ExchangeQuarters<4>(rows);
+  ExchangeQuarters<2>(rows);
+  ExchangeQuarters<1>(rows);
+}
+
+}  // namespace zg
