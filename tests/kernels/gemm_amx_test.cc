@@ -201,5 +201,32 @@ TEST(GemmAmxTest, TheProcessorAgreesWithTheEmulation) {
   }
 }
 
+// Ties, carries into the exponent and into infinity, and NaNs, in rows that are whole cache lines
+// and in others.
+TEST(GemmAmxTest, TheProcessorRoundsSumsAsTheEmulation) {
+  if (!HasAmxProducts()) GTEST_SKIP() << "this processor has no AMX_BF16, or it is not permitted";
+  constexpr int64_t kRows = 3, kStride = 64;
+  std::vector<float> sums = Random(kRows * kStride, 1);
+  const float special[] = {
+      0.0f,      -0.0f,      INFINITY,  -INFINITY,       NAN,          -NAN,          0x1.01p0f,
+      0x1.03p0f, 0x1.ff8p0f, 0x1.fep0f, 0x1.fffffep127f, -0x1.fep127f, 0x1.010002p0f, 0x1p-126f};
+  std::copy(std::begin(special), std::end(special), sums.begin() + kStride - 5);
+  for (const int64_t columns : {1, 15, 16, 31, 32, 33, 63, 64}) {
+    for (const bool streams : {false, true}) {
+      if (streams && columns % 32 != 0) continue;
+      SCOPED_TRACE(::testing::Message() << columns << (streams ? ", streaming" : ""));
+      const auto round = [&](const GemmMethod& method) {
+        GuardedBuffer c(kRows * kStride * int64_t{sizeof(BFloat16)});
+        c.FillWithNaN();
+        method.round({sums.data(), kStride, kRows, columns, c.data(), kStride, streams});
+        EXPECT_TRUE(c.IntactBehindTheEnd());
+        const auto* const bits = static_cast<const uint16_t*>(c.data());
+        return std::vector<uint16_t>(bits, bits + kRows * kStride);
+      };
+      EXPECT_EQ(round(AmxMethod()), round(Emulated()));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zg::testing
