@@ -16,7 +16,7 @@ every other round in reverse order. A run during which other processes took more
 processors counts as disturbed: it is left out of the medians as long as its contender has an undisturbed run.
 
 Exit codes: 0 measured, or skipped because PyTorch is absent; 1 a run failed; 2 a wrong flag, a missing program, or a
-PyTorch without a fast BLAS.
+PyTorch that cannot show here what it can do (a slow BLAS, bf16 that does not run).
 """
 
 import argparse
@@ -169,11 +169,26 @@ def has_torch(python: str) -> bool:
         return False
 
 
-def uses_reference_blas(python: str) -> bool:
-    """Debian's python3-torch takes whichever BLAS is there; the reference one is several times slower than others."""
+def unfair_to_torch(python: str, dtypes: List[str]) -> Optional[str]:
+    """Why PyTorch would be slow, or not run at all, for reasons that are not its own."""
+    # Debian's python3-torch takes whichever BLAS is there; the reference one is several times slower than others.
     probe = "import torch; torch.ones(64, 64) @ torch.ones(64, 64); print(open('/proc/self/maps').read())"
-    maps = subprocess.run([python, "-c", probe], capture_output=True, text=True, check=True).stdout
-    return "/blas/libblas.so" in maps
+    done = subprocess.run([python, "-c", probe], capture_output=True, text=True, check=True,
+                          env={**os.environ, "OPENBLAS_VERBOSE": "2"})
+    if "/blas/libblas.so" in done.stdout:
+        return ("PyTorch multiplies with the reference BLAS here, which is no fair rival\n"
+                "  hint: apt-get install libopenblas0-pthread")
+    if "Core: Prescott" in done.stdout + done.stderr and "avx2" in Path("/proc/cpuinfo").read_text():
+        return ("PyTorch's OpenBLAS does not know this processor and takes its slowest kernels, those of Prescott\n"
+                "  hint: OPENBLAS_CORETYPE=SKYLAKEX where there is AVX-512, else HASWELL; "
+                "ATEN_CPU_CAPABILITY=avx512 may help too")
+    if "bf16" in dtypes:
+        probe = "import torch; a = torch.ones(64, 64).bfloat16(); torch.nn.functional.linear(a, a)"
+        if subprocess.run([python, "-c", probe], capture_output=True).returncode == -signal.SIGILL:
+            return ("PyTorch dies of an illegal instruction in bf16: its oneDNN sees AMX tiles, but not their sizes "
+                    "(CPUID leaf 0x1D), which some virtual machines hide\n"
+                    "  hint: DNNL_MAX_CPU_ISA=AVX512_CORE_BF16 makes it do without tiles, at a third of the speed")
+    return None
 
 
 # ---- running
@@ -335,9 +350,9 @@ def main() -> int:
     if not has_torch(args.python):
         print(f"SKIPPED: {args.python} cannot import torch (Debian: apt-get install python3-torch)")
         return 0
-    if uses_reference_blas(args.python):
-        print("compare_with_torch: PyTorch multiplies with the reference BLAS here, which is no fair rival\n"
-              "  hint: apt-get install libopenblas0-pthread", file=sys.stderr)
+    problem = unfair_to_torch(args.python, args.dtypes)
+    if problem is not None:
+        print(f"compare_with_torch: {problem}", file=sys.stderr)
         return 2
     missing = missing_programs(args)
     if missing:
