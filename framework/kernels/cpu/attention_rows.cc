@@ -1,8 +1,10 @@
 #include "framework/kernels/cpu/attention_rows.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
+#include "framework/kernels/cpu/gemm_pairs.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/math/vector_math.h"
@@ -10,6 +12,13 @@
 
 namespace zg {
 namespace {
+
+// A bf16 that the processor's instruction rounds (HasPairProducts): as FromF32 does, but denormal
+// numbers become 0, as which its products take them anyway.
+struct ProcessorBFloat16 {
+  BFloat16 value;
+};
+#define ZG_PROCESSOR_BF16 __attribute__((target("arch=x86-64-v4")))
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -38,6 +47,18 @@ ZG_INLINE void ForSeenKeys(const Column& column, const Body& body) {
 template <typename T>
 ZG_INLINE void RoundColumn(const float* values, T* rounded) {
   for (int i = 0; i < kColumn; ++i) rounded[i] = FromF32<T>(values[i]);
+}
+
+// In functions with ZG_PROCESSOR_BF16. By assembly, as inlined functions may not use intrinsics
+// that their own target lacks.
+ZG_INLINE void RoundColumn(const float* values, ProcessorBFloat16* rounded) {
+  for (int64_t i = 0; i < kColumn; i += 2 * kLanes) {
+    const Lanes low = LoadLanes(values + i);
+    const Lanes high = LoadLanes(values + i + kLanes);
+    Lanes both;
+    asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low));
+    std::memcpy(rounded + i, &both, sizeof(both));
+  }
 }
 
 template <typename T>
@@ -88,6 +109,10 @@ ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, 
                                    float* maxima, float* sums) {
   SoftmaxColumnOf(column, products, weights, maxima, sums);
 }
+ZG_PROCESSOR_BF16 void SoftmaxColumn(const Column& column, const float* products,
+                                     ProcessorBFloat16* weights, float* maxima, float* sums) {
+  SoftmaxColumnOf(column, products, weights, maxima, sums);
+}
 
 template <typename T>
 ZG_INLINE void SoftmaxGradColumnOf(const Column& column, const QueryLanes& queries,
@@ -128,6 +153,19 @@ ZG_MULTIVERSION void SoftmaxGradColumn(const Column& column, const QueryLanes& q
                                        const float* products, const float* dweights,
                                        Float16* weights, Float16* dproducts) {
   SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
+}
+ZG_PROCESSOR_BF16 void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
+                                         const float* products, const float* dweights,
+                                         ProcessorBFloat16* weights, ProcessorBFloat16* dproducts) {
+  SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
+}
+
+// Calls f with a zero of the type in which scores become operands.
+template <typename F>
+void WithScoreType(const AttentionShape& shape, const F& f) {
+  const bool by_processor = shape.dtype == DType::kBF16 && shape.method->packed_k == 2;
+  if (by_processor && HasPairProducts()) return f(ProcessorBFloat16());
+  WithFloatType(shape.dtype, f);
 }
 
 // body(first, column) for the columns of a block of queries.
@@ -179,7 +217,7 @@ ZG_MULTIVERSION void ScaleRow(const float* row, float factor, Float16* out, int6
 
 void SoftmaxDown(const AttentionShape& shape, int64_t begin, const float* products, void* weights,
                  float* maxima, float* sums) {
-  WithFloatType(shape.dtype, [&](auto zero) {
+  WithScoreType(shape, [&](auto zero) {
     auto* const typed = static_cast<decltype(zero)*>(weights);
     ForColumns(shape, begin, [&](int64_t first, const Column& column) {
       SoftmaxColumn(column, products + first, typed + first, maxima + first, sums + first);
@@ -189,7 +227,7 @@ void SoftmaxDown(const AttentionShape& shape, int64_t begin, const float* produc
 
 void SoftmaxGradDown(const AttentionShape& shape, int64_t begin, const QueryLanes& queries,
                      const float* products, const float* dweights, void* weights, void* dproducts) {
-  WithFloatType(shape.dtype, [&](auto zero) {
+  WithScoreType(shape, [&](auto zero) {
     using T = decltype(zero);
     ForColumns(shape, begin, [&](int64_t first, const Column& column) {
       SoftmaxGradColumn(column, {queries.log_sum_exp + first, queries.dot + first},
