@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 
 #include "framework/kernels/cpu/attention_blocks.h"
-#include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/attention_rows.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/gemm.h"
 #include "framework/kernels/cpu/gemm_tile.h"
 #include "framework/kernels/cpu/kernel_util.h"
-#include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/math/vector_math.h"
 
@@ -20,8 +18,6 @@
 
 namespace zg {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Takes parts of the workspace, each aligned to a cache line; of none, finds how large it must be.
 class Carver {
@@ -32,6 +28,10 @@ class Carver {
     used_ += RoundUp(floats, kLineFloats);
     return part;
   }
+  // Where scores go in the operands' dtype: in f32 they stay.
+  float* TakeRounded(const AttentionShape& shape, float* scores) {
+    return shape.dtype == DType::kF32 ? scores : Take(shape.scores_size() / 2);
+  }
   int64_t bytes() const { return used_ * static_cast<int64_t>(sizeof(float)); }
 
  private:
@@ -39,42 +39,10 @@ class Carver {
   int64_t used_ = 0;
 };
 
-// From products to weights e^(scale * product - maximum), and the maximum and the sum of each
-// query's weights. Rows of `queries` elements.
-ZG_MULTIVERSION void SoftmaxDown(float* scores, int64_t keys, int64_t queries, float scale,
-                                 float* maxima, float* sums) {
-  std::fill_n(maxima, queries, -kInfinity);
-  for (int64_t key = 0; key < keys; ++key) {
-    const float* const row = scores + key * queries;
-    ZG_INDEPENDENT
-    for (int64_t query = 0; query < queries; ++query) {
-      const float score = row[query] * scale;
-      const float maximum = maxima[query];
-      maxima[query] = maximum > score ? maximum : score;
-    }
-  }
-  std::fill_n(sums, queries, 0.0f);
-  for (int64_t key = 0; key < keys; ++key) {
-    float* const row = scores + key * queries;
-    ZG_INDEPENDENT
-    for (int64_t query = 0; query < queries; ++query) {
-      const float weight = Exp(row[query] * scale - maxima[query]);
-      sums[query] += weight;
-      row[query] = weight;
-    }
-  }
-}
-
 // The logarithm of the sum before the maximum was taken out.
 ZG_MULTIVERSION void LogSumExp(const float* maxima, const float* sums, int64_t count, float* out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) out[i] = maxima[i] + Log(sums[i]);
-}
-
-ZG_MULTIVERSION void DivideRow(float* row, int64_t count, float divisor) {
-  const float factor = 1.0f / divisor;
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) row[i] *= factor;
 }
 
 class Attention : public Kernel {
@@ -109,8 +77,8 @@ class Attention : public Kernel {
     float* values;
     float* queries;
     float* scores;
-    float* rounded;
-    float* weights;
+    float* weights;  // in 16 bits rounded, else in the scores' place
+    float* packed_weights;
     float* sums;
     float* maxima;  // of queries, as weight_sums
     float* weight_sums;
@@ -120,8 +88,8 @@ class Attention : public Kernel {
           values(carver.Take(shape.num_blocks() * shape.terms_size())),
           queries(carver.Take(shape.columns_size())),
           scores(carver.Take(shape.scores_size())),
-          rounded(carver.Take(shape.rounded_size())),
-          weights(carver.Take(shape.weights_size())),
+          weights(carver.TakeRounded(shape, scores)),
+          packed_weights(carver.Take(shape.weights_size())),
           sums(carver.Take(shape.sums_size())),
           maxima(carver.Take(shape.block)),
           weight_sums(carver.Take(shape.block)) {}
@@ -138,55 +106,21 @@ class Attention : public Kernel {
       const int64_t queries = shape_.block_size(begin);
       PackColumns(shape_, q, begin, scratch.queries);
       MultiplyKeys(shape_, begin, scratch.keys, scratch.queries, scratch.scores);
-      MaskHidden(shape_, begin, -kInfinity, scratch.scores);
-      SoftmaxDown(scratch.scores, keys, shape_.block, shape_.scale, scratch.maxima,
+      SoftmaxDown(shape_, begin, scratch.scores, scratch.weights, scratch.maxima,
                   scratch.weight_sums);
       LogSumExp(scratch.maxima, scratch.weight_sums, queries, log_sum_exp + begin);
-      const ScoreOperand weights(shape_, begin, scratch.scores, scratch.rounded, scratch.weights);
+      const ScoreOperand weights(shape_, begin, scratch.weights, scratch.packed_weights);
       const HeadSums sums(shape_, out, begin, scratch.sums);
       for (int64_t i = 0; i * shape_.block < keys; ++i) {
         weights.SumOverKeys(i * shape_.block, scratch.values + i * shape_.terms_size(), i > 0,
                             sums);
       }
-      for (int64_t i = 0; i < queries; ++i) {
-        DivideRow(sums.rows + i * sums.stride, shape_.head_size, scratch.weight_sums[i]);
-      }
-      sums.Write(shape_, begin, out);
+      WriteRows(shape_, sums, scratch.weight_sums, begin, out);
     }
   }
 
   const AttentionShape shape_;
 };
-
-// From products to weights and their gradients. With s = scale q k, w = e^(s - log_sum_exp):
-// dproduct = w (dweight - sum over keys of w dweight) scale; that sum is dout . out. Rows of
-// `queries` elements.
-ZG_MULTIVERSION void SoftmaxGradDown(float* scores, float* dscores, int64_t keys, int64_t queries,
-                                     float scale, const float* log_sum_exp, const float* dot) {
-  for (int64_t key = 0; key < keys; ++key) {
-    float* const score = scores + key * queries;
-    float* const dscore = dscores + key * queries;
-    ZG_INDEPENDENT
-    for (int64_t query = 0; query < queries; ++query) {
-      const float weight = Exp(score[query] * scale - log_sum_exp[query]);
-      score[query] = weight;
-      dscore[query] = weight * (dscore[query] - dot[query]) * scale;
-    }
-  }
-}
-
-// A row of a head in f32, widened into `row` if need be.
-const float* WidenedRow(const AttentionShape& shape, const void* stored, float* row) {
-  if (shape.dtype == DType::kF32) return static_cast<const float*>(stored);
-  ConvertFloats(shape.dtype, stored, DType::kF32, row, shape.head_size);
-  return row;
-}
-
-ZG_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
-  return SumTerms(
-      count, [=](const auto& load)
-                 __attribute__((always_inline)) { return load(a, 0.0f) * load(b, 0.0f); });
-}
 
 class AttentionGrad : public Kernel {
  public:
@@ -239,14 +173,12 @@ class AttentionGrad : public Kernel {
     float* dout_terms;
     float* scores;
     float* dscores;
-    float* rounded;
-    float* drounded;
-    float* weights;
+    float* weights;  // in 16 bits rounded, else in the scores' place; so are dproducts
+    float* dproducts;
+    float* packed_weights;
     float* dq;
     float* dk;
     float* dv;
-    float* row;  // of dout and of out in f32
-    float* out_row;
     float* dot;  // of queries, as log_sum_exp
     float* log_sum_exp;
 
@@ -260,14 +192,12 @@ class AttentionGrad : public Kernel {
           dout_terms(carver.Take(shape.terms_size())),
           scores(carver.Take(shape.scores_size())),
           dscores(carver.Take(shape.scores_size())),
-          rounded(carver.Take(shape.rounded_size())),
-          drounded(carver.Take(shape.rounded_size())),
-          weights(carver.Take(shape.weights_size())),
+          weights(carver.TakeRounded(shape, scores)),
+          dproducts(carver.TakeRounded(shape, dscores)),
+          packed_weights(carver.Take(shape.weights_size())),
           dq(carver.Take(shape.sums_size())),
           dk(carver.Take(shape.num_blocks() * shape.sums_size())),
           dv(carver.Take(shape.num_blocks() * shape.sums_size())),
-          row(carver.Take(shape.head_size)),
-          out_row(carver.Take(shape.head_size)),
           dot(carver.Take(shape.block)),
           log_sum_exp(carver.Take(shape.block)) {}
   };
@@ -285,11 +215,7 @@ class AttentionGrad : public Kernel {
     std::fill_n(scratch.log_sum_exp, shape_.block, 0.0f);
     const int64_t queries = shape_.block_size(begin);
     std::copy_n(head.log_sum_exp + begin, queries, scratch.log_sum_exp);
-    for (int64_t i = 0; i < queries; ++i) {
-      scratch.dot[i] =
-          Dot(WidenedRow(shape_, head.dout.At(begin + i), scratch.row),
-              WidenedRow(shape_, head.out.At(begin + i), scratch.out_row), shape_.head_size);
-    }
+    DotRows(shape_, head.dout, head.out, begin, scratch.dot);
   }
 
   void RunHead(const Head& head, const Scratch& scratch) const {
@@ -308,26 +234,24 @@ class AttentionGrad : public Kernel {
       ReduceQueries(head, begin, scratch);
       MultiplyKeys(shape_, begin, scratch.keys, scratch.queries, scratch.scores);
       MultiplyKeys(shape_, begin, scratch.values, scratch.douts, scratch.dscores);
-      MaskHidden(shape_, begin, -kInfinity, scratch.scores);
-      MaskHidden(shape_, begin, 0.0f, scratch.dscores);
-      SoftmaxGradDown(scratch.scores, scratch.dscores, keys, block, shape_.scale,
-                      scratch.log_sum_exp, scratch.dot);
+      SoftmaxGradDown(shape_, begin, {scratch.log_sum_exp, scratch.dot}, scratch.scores,
+                      scratch.dscores, scratch.weights, scratch.dproducts);
 
-      const ScoreOperand weights(shape_, begin, scratch.scores, scratch.rounded, scratch.weights);
-      const ScoreOperand dscores(shape_, begin, scratch.dscores, scratch.drounded, scratch.weights);
+      const ScoreOperand weights(shape_, begin, scratch.weights, scratch.packed_weights);
+      const ScoreOperand dproducts(shape_, begin, scratch.dproducts, scratch.packed_weights);
       const HeadSums dq(shape_, head.dq, begin, scratch.dq);
       for (int64_t key = 0, i = 0; key < keys; key += block, ++i) {
         // The first block of queries that sees these keys starts their sums.
         const bool continues = shape_.causal ? key < begin : begin > 0;
-        dscores.SumOverKeys(key, scratch.key_terms + i * shape_.terms_size(), key > 0, dq);
-        dscores.SumOverQueries(key, scratch.query_terms, continues, KeySums(head, key, scratch));
+        dproducts.SumOverKeys(key, scratch.key_terms + i * shape_.terms_size(), key > 0, dq);
+        dproducts.SumOverQueries(key, scratch.query_terms, continues, KeySums(head, key, scratch));
         weights.SumOverQueries(key, scratch.dout_terms, continues, ValueSums(head, key, scratch));
       }
-      dq.Write(shape_, begin, head.dq);
+      WriteRows(shape_, dq, nullptr, begin, head.dq);
     }
     for (int64_t key = 0; key < shape_.time; key += block) {
-      KeySums(head, key, scratch).Write(shape_, key, head.dk);
-      ValueSums(head, key, scratch).Write(shape_, key, head.dv);
+      WriteRows(shape_, KeySums(head, key, scratch), nullptr, key, head.dk);
+      WriteRows(shape_, ValueSums(head, key, scratch), nullptr, key, head.dv);
     }
   }
 

@@ -1,13 +1,16 @@
 #include "framework/kernels/cpu/attention_blocks.h"
 
+#include <algorithm>
 #include <cmath>
-
-#include "framework/kernels/cpu/convert.h"
 
 namespace zg {
 namespace {
 
-constexpr int64_t kPositions = 32;  // of a block, or some more where the method takes larger units
+// Products over positions are of two units of depth, if a unit is more than one: with less their
+// sums are loaded and stored more often than added to.
+int64_t PositionsOfBlock(const GemmMethod& method) {
+  return RoundUp(std::max(kScoreColumn, 2 * method.depth_unit), kScoreColumn);
+}
 
 }  // namespace
 
@@ -22,7 +25,7 @@ AttentionShape::AttentionShape(const TensorType& qkv, const Attributes& attribut
       scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))),
       dtype(qkv.dtype),
       method(&products),
-      block(RoundUp(kPositions, method->column_unit)) {}
+      block(PositionsOfBlock(products)) {}
 
 void PackRows(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed) {
   shape.method->pack_a(
@@ -52,33 +55,11 @@ void MultiplyKeys(const AttentionShape& shape, int64_t begin, const float* keys,
   shape.method->multiply(product);
 }
 
-void MaskHidden(const AttentionShape& shape, int64_t begin, float value, float* scores) {
-  if (!shape.causal) return;
-  for (int64_t i = 0; i < shape.block_size(begin); ++i) {
-    std::fill_n(scores + (begin + i) * shape.block, i, value);
-  }
-}
-
 HeadSums::HeadSums(const AttentionShape& shape, const HeadOutput& head, int64_t begin, float* wide)
     : rows(wide), stride(shape.sum_stride()) {
   if (shape.dtype != DType::kF32) return;
   rows = static_cast<float*>(head.At(begin));
   stride = head.stride;
-}
-
-void HeadSums::Write(const AttentionShape& shape, int64_t begin, const HeadOutput& head) const {
-  if (shape.dtype == DType::kF32) return;
-  for (int64_t i = 0; i < shape.block_size(begin); ++i) {
-    ConvertFloats(DType::kF32, rows + i * stride, shape.dtype, head.At(begin + i), shape.head_size);
-  }
-}
-
-ScoreOperand::ScoreOperand(const AttentionShape& shape, int64_t begin, const float* scores,
-                           void* rounded, float* packed)
-    : shape_(shape), queries_(shape.block_size(begin)), data_(scores), packed_(packed) {
-  if (shape.dtype == DType::kF32) return;
-  ConvertFloats(DType::kF32, scores, shape.dtype, rounded, shape.keys_seen(begin) * shape.block);
-  data_ = rounded;
 }
 
 void ScoreOperand::SumOverKeys(int64_t keys_begin, const float* terms, bool continues,

@@ -15,6 +15,9 @@
 
 namespace zg {
 
+// A softmax goes down so many queries at a time; blocks are of whole such columns.
+inline constexpr int64_t kScoreColumn = 32;
+
 struct AttentionShape {
   int64_t batch;
   int64_t time;
@@ -44,7 +47,6 @@ struct AttentionShape {
   int64_t terms_size() const { return method->PackedBSize(head_size, block); }
   int64_t weights_size() const { return method->PackedASize(block, block); }
   int64_t scores_size() const { return num_blocks() * block * block; }
-  int64_t rounded_size() const { return dtype == DType::kF32 ? 0 : scores_size() / 2; }
 };
 
 // One head of q, k, v or an output: a row for each position.
@@ -79,9 +81,6 @@ void PackTerms(const AttentionShape& shape, const HeadInput& head, int64_t begin
 void MultiplyKeys(const AttentionShape& shape, int64_t begin, const float* keys,
                   const float* queries, float* scores);
 
-// Writes `value` wherever one of these queries does not see a key of its own block.
-void MaskHidden(const AttentionShape& shape, int64_t begin, float value, float* scores);
-
 // HeadSums of a block of positions, rows of head_size: in f32 they are formed in the head itself.
 struct HeadSums {
   float* rows;
@@ -89,16 +88,14 @@ struct HeadSums {
 
   // `wide` has shape.sums_size() floats.
   HeadSums(const AttentionShape& shape, const HeadOutput& head, int64_t begin, float* wide);
-
-  void Write(const AttentionShape& shape, int64_t begin, const HeadOutput& head) const;  // rounded
 };
 
-// Scores of all keys and a block of queries as operands of a product with blocks of positions.
+// Scores of all keys and a block of queries, in the operands' dtype, as operands of a product with
+// blocks of positions.
 class ScoreOperand {
  public:
-  // In 16 bits `scores` are rounded into `rounded`.
-  ScoreOperand(const AttentionShape& shape, int64_t begin, const float* scores, void* rounded,
-               float* packed);
+  ScoreOperand(const AttentionShape& shape, int64_t begin, const void* scores, float* packed)
+      : shape_(shape), queries_(shape.block_size(begin)), data_(scores), packed_(packed) {}
 
   // sums[query] = or += sum over the block of keys of score x terms[key].
   void SumOverKeys(int64_t keys_begin, const float* terms, bool continues, HeadSums sums) const;

@@ -58,11 +58,12 @@ ZG_INLINE Lanes LoadLanes(const Float16* data) {
   return lanes;
 }
 
-// The first `count` < 16 floats, and `padding` in the other lanes.
-ZG_INLINE Lanes LoadLanes(const float* data, int64_t count, float padding) {
+// The first `count` < 16 numbers, and `padding` in the other lanes.
+template <typename T>
+ZG_INLINE Lanes LoadLanes(const T* data, int64_t count, float padding) {
   float lanes[kLanes];
   for (int i = 0; i < kLanes; ++i) lanes[i] = padding;
-  for (int64_t i = 0; i < count; ++i) lanes[i] = data[i];
+  for (int64_t i = 0; i < count; ++i) lanes[i] = ToF32(data[i]);
   return LoadLanes(lanes);
 }
 
@@ -90,13 +91,13 @@ ZG_INLINE float SumTerms(int64_t count, const Term& term) {
   for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
     for (int s = 0; s < kSums; ++s) {
       const int64_t at = i + s * kLanes;
-      sums[s] += term([at](const float* data, float)
+      sums[s] += term([at](const auto* data, float)
                           __attribute__((always_inline)) { return LoadLanes(data + at); });
     }
   }
   for (int s = 0; i < count; ++s, i += kLanes) {
     const int64_t left = count - i;
-    sums[s] += term([ i, left ](const float* data, float padding) __attribute__((always_inline)) {
+    sums[s] += term([ i, left ](const auto* data, float padding) __attribute__((always_inline)) {
       return left >= kLanes ? LoadLanes(data + i) : LoadLanes(data + i, left, padding);
     });
   }

@@ -1,0 +1,264 @@
+#include "framework/kernels/cpu/attention_rows.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "framework/kernels/cpu/gemm_pairs.h"
+#include "framework/kernels/cpu/lanes.h"
+#include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/math/vector_math.h"
+#include "framework/tensor/half.h"
+
+namespace zg {
+namespace {
+
+// A bf16 that the processor's instruction rounds (HasPairProducts): as FromF32 does, but denormal
+// numbers become 0, as which its products take them anyway.
+struct ProcessorBFloat16 {
+  BFloat16 value;
+};
+#define ZG_PROCESSOR_BF16 __attribute__((target("arch=x86-64-v4")))
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Queries whose maxima and sums stay in registers on the way down.
+constexpr int64_t kColumn = kScoreColumn;
+
+// Rows of a column: all its queries see the first `open` keys, and query i no key behind open + i.
+struct Column {
+  int64_t open;
+  int64_t seen;  // keys that any of its queries sees
+  int64_t keys;
+  int64_t stride;
+  float scale;
+};
+
+// body(row, hidden) for each key that is seen: the first `hidden` queries do not see it.
+template <typename Body>
+ZG_INLINE void ForSeenKeys(const Column& column, const Body& body) {
+  for (int64_t key = 0; key < column.open; ++key) body(key * column.stride, 0);
+  for (int64_t key = column.open; key < column.seen; ++key) {
+    body(key * column.stride, static_cast<int>(key - column.open));
+  }
+}
+
+// Apart from what computes the values: GCC 12 does not vectorise both in one loop for f16.
+template <typename T>
+ZG_INLINE void RoundColumn(const float* values, T* rounded) {
+  for (int i = 0; i < kColumn; ++i) rounded[i] = FromF32<T>(values[i]);
+}
+
+// In functions with ZG_PROCESSOR_BF16. By assembly, as inlined functions may not use intrinsics
+// that their own target lacks.
+ZG_INLINE void RoundColumn(const float* values, ProcessorBFloat16* rounded) {
+  for (int64_t i = 0; i < kColumn; i += 2 * kLanes) {
+    const Lanes low = LoadLanes(values + i);
+    const Lanes high = LoadLanes(values + i + kLanes);
+    Lanes both;
+    asm("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(high), "v"(low));
+    std::memcpy(rounded + i, &both, sizeof(both));
+  }
+}
+
+template <typename T>
+ZG_INLINE void ClearUnseenKeys(const Column& column, T* rows) {
+  for (int64_t key = column.seen; key < column.keys; ++key) {
+    std::fill_n(rows + key * column.stride, kColumn, T{});
+  }
+}
+
+template <typename T>
+ZG_INLINE void SoftmaxColumnOf(const Column& column, const float* products, T* weights,
+                               float* maxima_out, float* sums_out) {
+  const float scale = column.scale;
+  float maxima[kColumn];
+  float sums[kColumn];
+  for (int i = 0; i < kColumn; ++i) maxima[i] = -kInfinity;
+  for (int i = 0; i < kColumn; ++i) sums[i] = 0.0f;
+  ForSeenKeys(
+      column, [&](int64_t row, int hidden) __attribute__((always_inline)) {
+        for (int i = 0; i < kColumn; ++i) {
+          const float score = i < hidden ? -kInfinity : products[row + i] * scale;
+          maxima[i] = maxima[i] > score ? maxima[i] : score;
+        }
+      });
+  ForSeenKeys(
+      column, [&](int64_t row, int hidden) __attribute__((always_inline)) {
+        float weight[kColumn];
+        for (int i = 0; i < kColumn; ++i) {
+          const float seen = Exp(products[row + i] * scale - maxima[i]);
+          weight[i] = i < hidden ? 0.0f : seen;
+          sums[i] += weight[i];
+        }
+        RoundColumn(weight, weights + row);
+      });
+  ClearUnseenKeys(column, weights);
+  for (int i = 0; i < kColumn; ++i) maxima_out[i] = maxima[i];
+  for (int i = 0; i < kColumn; ++i) sums_out[i] = sums[i];
+}
+ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, float* weights,
+                                   float* maxima, float* sums) {
+  SoftmaxColumnOf(column, products, weights, maxima, sums);
+}
+ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, BFloat16* weights,
+                                   float* maxima, float* sums) {
+  SoftmaxColumnOf(column, products, weights, maxima, sums);
+}
+ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, Float16* weights,
+                                   float* maxima, float* sums) {
+  SoftmaxColumnOf(column, products, weights, maxima, sums);
+}
+ZG_PROCESSOR_BF16 void SoftmaxColumn(const Column& column, const float* products,
+                                     ProcessorBFloat16* weights, float* maxima, float* sums) {
+  SoftmaxColumnOf(column, products, weights, maxima, sums);
+}
+
+template <typename T>
+ZG_INLINE void SoftmaxGradColumnOf(const Column& column, const QueryLanes& queries,
+                                   const float* products, const float* dweights, T* weights,
+                                   T* dproducts) {
+  const float scale = column.scale;
+  float log_sum_exp[kColumn];
+  float dot[kColumn];
+  for (int i = 0; i < kColumn; ++i) log_sum_exp[i] = queries.log_sum_exp[i];
+  for (int i = 0; i < kColumn; ++i) dot[i] = queries.dot[i];
+  ForSeenKeys(
+      column, [&](int64_t row, int hidden) __attribute__((always_inline)) {
+        float weight[kColumn];
+        float dproduct[kColumn];
+        for (int i = 0; i < kColumn; ++i) {
+          const float seen = Exp(products[row + i] * scale - log_sum_exp[i]);
+          const float dseen = seen * (dweights[row + i] - dot[i]) * scale;
+          weight[i] = i < hidden ? 0.0f : seen;
+          dproduct[i] = i < hidden ? 0.0f : dseen;
+        }
+        RoundColumn(weight, weights + row);
+        RoundColumn(dproduct, dproducts + row);
+      });
+  ClearUnseenKeys(column, weights);
+  ClearUnseenKeys(column, dproducts);
+}
+ZG_MULTIVERSION void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
+                                       const float* products, const float* dweights, float* weights,
+                                       float* dproducts) {
+  SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
+}
+ZG_MULTIVERSION void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
+                                       const float* products, const float* dweights,
+                                       BFloat16* weights, BFloat16* dproducts) {
+  SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
+}
+ZG_MULTIVERSION void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
+                                       const float* products, const float* dweights,
+                                       Float16* weights, Float16* dproducts) {
+  SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
+}
+ZG_PROCESSOR_BF16 void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
+                                         const float* products, const float* dweights,
+                                         ProcessorBFloat16* weights, ProcessorBFloat16* dproducts) {
+  SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
+}
+
+// Calls f with a zero of the type in which scores become operands.
+template <typename F>
+void WithScoreType(const AttentionShape& shape, const F& f) {
+  const bool by_processor = shape.dtype == DType::kBF16 && shape.method->packed_k == 2;
+  if (by_processor && HasPairProducts()) return f(ProcessorBFloat16());
+  WithFloatType(shape.dtype, f);
+}
+
+// body(first, column) for the columns of a block of queries.
+template <typename Body>
+void ForColumns(const AttentionShape& shape, int64_t begin, const Body& body) {
+  Column column;
+  column.keys = shape.keys_seen(begin);
+  column.stride = shape.block;
+  column.scale = shape.scale;
+  for (int64_t first = 0; first < shape.block; first += kColumn) {
+    column.open = shape.causal ? std::min(begin + first, column.keys) : column.keys;
+    column.seen = std::min(column.open + kColumn, column.keys);
+    body(first, column);
+  }
+}
+
+template <typename T>
+ZG_INLINE float DotOf(const T* a, const T* b, int64_t count) {
+  return SumTerms(
+      count, [=](const auto& load)
+                 __attribute__((always_inline)) { return load(a, 0.0f) * load(b, 0.0f); });
+}
+ZG_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
+  return DotOf(a, b, count);
+}
+ZG_MULTIVERSION float Dot(const BFloat16* a, const BFloat16* b, int64_t count) {
+  return DotOf(a, b, count);
+}
+ZG_MULTIVERSION float Dot(const Float16* a, const Float16* b, int64_t count) {
+  return DotOf(a, b, count);
+}
+
+template <typename T>
+ZG_INLINE void ScaleRowOf(const float* row, float factor, T* out, int64_t count) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) out[i] = FromF32<T>(row[i] * factor);
+}
+ZG_MULTIVERSION void ScaleRow(const float* row, float factor, float* out, int64_t count) {
+  ScaleRowOf(row, factor, out, count);
+}
+ZG_MULTIVERSION void ScaleRow(const float* row, float factor, BFloat16* out, int64_t count) {
+  ScaleRowOf(row, factor, out, count);
+}
+ZG_MULTIVERSION void ScaleRow(const float* row, float factor, Float16* out, int64_t count) {
+  ScaleRowOf(row, factor, out, count);
+}
+
+}  // namespace
+
+void SoftmaxDown(const AttentionShape& shape, int64_t begin, const float* products, void* weights,
+                 float* maxima, float* sums) {
+  WithScoreType(shape, [&](auto zero) {
+    auto* const typed = static_cast<decltype(zero)*>(weights);
+    ForColumns(shape, begin, [&](int64_t first, const Column& column) {
+      SoftmaxColumn(column, products + first, typed + first, maxima + first, sums + first);
+    });
+  });
+}
+
+void SoftmaxGradDown(const AttentionShape& shape, int64_t begin, const QueryLanes& queries,
+                     const float* products, const float* dweights, void* weights, void* dproducts) {
+  WithScoreType(shape, [&](auto zero) {
+    using T = decltype(zero);
+    ForColumns(shape, begin, [&](int64_t first, const Column& column) {
+      SoftmaxGradColumn(column, {queries.log_sum_exp + first, queries.dot + first},
+                        products + first, dweights + first, static_cast<T*>(weights) + first,
+                        static_cast<T*>(dproducts) + first);
+    });
+  });
+}
+
+void DotRows(const AttentionShape& shape, const HeadInput& a, const HeadInput& b, int64_t begin,
+             float* dots) {
+  WithFloatType(shape.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < shape.block_size(begin); ++i) {
+      dots[i] = Dot(static_cast<const T*>(a.At(begin + i)), static_cast<const T*>(b.At(begin + i)),
+                    shape.head_size);
+    }
+  });
+}
+
+void WriteRows(const AttentionShape& shape, const HeadSums& sums, const float* divisors,
+               int64_t begin, const HeadOutput& head) {
+  if (shape.dtype == DType::kF32 && divisors == nullptr) return;  // they lie there
+  WithFloatType(shape.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < shape.block_size(begin); ++i) {
+      const float factor = divisors == nullptr ? 1.0f : 1.0f / divisors[i];
+      ScaleRow(sums.rows + i * sums.stride, factor, static_cast<T*>(head.At(begin + i)),
+               shape.head_size);
+    }
+  });
+}
+
+}  // namespace zg
