@@ -16,12 +16,13 @@ namespace {
 // next row, before the results, for which the rows are still in the first-level cache.
 constexpr int64_t kGroupRows = 4;
 
-// Into the second-level cache's sight: a row of the next group, while results are stored.
-template <typename T>
+// Rows are fetched ahead: those of the next group while results are stored, and those of the result
+// while sums are taken, since a burst of stores would wait for memory.
+template <int kForWriting, typename T>
 ZG_INLINE void PrefetchRow(const T* row, int64_t columns) {
   const char* const begin = reinterpret_cast<const char*>(row);
   const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(begin + i);
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(begin + i, kForWriting);
 }
 
 template <typename T>
@@ -62,7 +63,7 @@ ZG_MULTIVERSION void Normalize(const NormalizeRows<T>& block, int64_t rows, int6
     T* const y = b.y + row * columns;
     const float mean = b.mean[row];
     const float rstd = b.rstd[row];
-    PrefetchRow(x + kGroupRows * columns, columns);
+    PrefetchRow<0>(x + kGroupRows * columns, columns);
     ZG_INDEPENDENT
     for (int64_t j = 0; j < columns; ++j) {
       y[j] = FromF32<T>((ToF32(x[j]) - mean) * rstd * b.gamma[j] + b.beta[j]);
@@ -138,6 +139,7 @@ ZG_MULTIVERSION void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t ro
     const float* const gamma = b.gamma;
     const float mean = b.mean[row];
     const float rstd = b.rstd[row];
+    PrefetchRow<1>(b.dx + row * columns, columns);
     SumManyTerms<2>(
         columns,
         [=](const auto& load, Lanes* sum) __attribute__((always_inline)) {
@@ -156,8 +158,8 @@ ZG_MULTIVERSION void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t ro
     const float rstd = b.rstd[row];
     const float mean_d = sums[row][0] / size;
     const float mean_dn = sums[row][1] / size;
-    PrefetchRow(dy + kGroupRows * columns, columns);
-    PrefetchRow(x + kGroupRows * columns, columns);
+    PrefetchRow<0>(dy + kGroupRows * columns, columns);
+    PrefetchRow<0>(x + kGroupRows * columns, columns);
     ZG_INDEPENDENT
     for (int64_t j = 0; j < columns; ++j) {
       const float n = (ToF32(x[j]) - mean) * rstd;
