@@ -57,10 +57,10 @@ ZG_HOST_DEVICE ZG_INLINE float FromF32<float>(float value) {
 template <>
 ZG_HOST_DEVICE ZG_INLINE BFloat16 FromF32<BFloat16>(float value) {
   const uint32_t bits = half_internal::BitsOf(value);
-  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const uint32_t quiet_nan = (bits >> 16) | 0x40u;
-  const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  return {static_cast<uint16_t>(is_nan ? quiet_nan : rounded)};
+  // What is added rounds a number, and makes a NaN quiet.
+  const uint32_t half_to_even = 0x7fffu + ((bits >> 16) & 1u);
+  const uint32_t quiet_bit = ~bits & 0x400000u;
+  return {static_cast<uint16_t>((bits + (value == value ? half_to_even : quiet_bit)) >> 16)};
 }
 
 template <>

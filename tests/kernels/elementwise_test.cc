@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/kernels/cpu/convert.h"
 #include "tests/kernels/kernel_runner.h"
 
 namespace zg::testing {
@@ -95,6 +96,32 @@ TEST(Elementwise, BitsDoNotDependOnThePlace) {
         return std::vector<float>(values.begin() + begin, values.begin() + end);
       };
       ExpectSameBits(RunCase(test, cut(a), cut(b), begin % 4), cut(whole));
+    }
+  }
+}
+
+// In 16 bits: computed in f32, and rounded once.
+TEST(Elementwise, HalfIsTheRoundedResult) {
+  const int64_t count = 1003;
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    std::vector<float> a = Random(count, 1, -8.0f, 8.0f);
+    std::vector<float> b = Random(count, 2, -8.0f, 8.0f);
+    RoundFloats(dtype, a.data(), count);
+    RoundFloats(dtype, b.data(), count);
+    for (const Case& test : Cases()) {
+      SCOPED_TRACE(test.op);
+      std::vector<float> want = RunCase(test, a, b);
+      RoundFloats(dtype, want.data(), count);
+      for (int in_place = -1; in_place < test.num_inputs; ++in_place) {
+        const TensorType type = {dtype, {count}};
+        KernelRunner runner(test.op, std::vector<TensorType>(test.num_inputs, type), {type},
+                            test.attributes, 3);
+        runner.SetInput(0, a);
+        if (test.num_inputs == 2) runner.SetInput(1, b);
+        if (in_place >= 0) runner.PutInPlace(0, in_place);
+        ASSERT_TRUE(runner.Run().ok());
+        ExpectSameBits(runner.output(0), want);
+      }
     }
   }
 }

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "framework/kernels/cpu/convert.h"
 #include "tests/kernels/kernel_runner.h"
 
 namespace zg::testing {
@@ -81,6 +84,51 @@ INSTANTIATE_TEST_SUITE_P(Sizes, LayerNormTest,
                          ::testing::Values(std::pair{1, 2}, std::pair{3, 17}, std::pair{40, 64},
                                            std::pair{5, 100}, std::pair{70, 384},
                                            std::pair{2, 1001}));
+
+// In 16 bits: computed in f32, in the same order, and rounded once.
+TEST(LayerNorm, HalfIsTheRoundedResult) {
+  const int64_t rows = 39, columns = 173;
+  const std::vector<std::vector<float>> values = {
+      Random(rows * columns, 1),   Random(rows * columns, 2, -3.0f, 5.0f),
+      Random(columns, 3),          Random(columns, 4),
+      Random(rows, 5, 0.0f, 1.0f), Random(rows, 6, 0.5f, 2.0f)};
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const auto run = [&](DType type, const std::string& op, const std::vector<int>& inputs) {
+      const TensorType matrix = {type, {rows, columns}};
+      const TensorType vector = {type, {columns}};
+      const TensorType per_row = F32({rows});
+      const bool forward = op == "layer_norm";
+      KernelRunner runner(op,
+                          forward
+                              ? std::vector<TensorType>{matrix, vector, vector}
+                              : std::vector<TensorType>{matrix, matrix, vector, per_row, per_row},
+                          forward ? std::vector<TensorType>{matrix, per_row, per_row}
+                                  : std::vector<TensorType>{matrix, vector, vector},
+                          forward ? Attributes{{"epsilon", kEpsilon}} : Attributes{}, 1);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        std::vector<float> input = values[inputs[i]];
+        if (i < 3) RoundFloats(dtype, input.data(), static_cast<int64_t>(input.size()));
+        runner.SetInput(static_cast<int>(i), input);
+      }
+      EXPECT_TRUE(runner.Run().ok());
+      std::vector<std::vector<float>> outputs;
+      for (int i = 0; i < 3; ++i) outputs.push_back(runner.output(i));
+      return outputs;
+    };
+    for (const auto& [op, inputs] : std::vector<std::pair<std::string, std::vector<int>>>{
+             {"layer_norm", {1, 2, 3}}, {"layer_norm_grad", {0, 1, 2, 4, 5}}}) {
+      const auto half = run(dtype, op, inputs);
+      auto want = run(DType::kF32, op, inputs);
+      for (int i = 0; i < 3; ++i) {
+        SCOPED_TRACE(op + " output " + std::to_string(i));
+        if (op != "layer_norm" || i == 0) {
+          RoundFloats(dtype, want[i].data(), static_cast<int64_t>(want[i].size()));
+        }
+        ExpectSameBits(half[i], want[i]);
+      }
+    }
+  }
+}
 
 TEST(LayerNorm, RowsDoNotDependOnTheirNumberOrAlignment) {
   const int64_t columns = 77;

@@ -148,16 +148,20 @@ void Measure(benchmark::State& state, const Case& test) {
   }
 }
 
-std::vector<Case> MemoryBoundCases() {
+// In 16 bits the states of optimizers, the accumulators and the statistics stay in f32.
+std::vector<Case> MemoryBoundCases(DType dtype) {
   const int64_t bucket = 4 << 20;  // 16 MB
   const int64_t rows = 2048;
-  const TensorType flat = F32({bucket});
-  const TensorType hidden = F32({rows, 384});
-  const TensorType wide = F32({rows, 1536});
-  const TensorType logits = F32({rows, 256});
+  const TensorType state = F32({bucket});
+  const TensorType flat = {dtype, {bucket}};
+  const TensorType hidden = {dtype, {rows, 384}};
+  const TensorType wide = {dtype, {rows, 1536}};
+  const TensorType logits = {dtype, {rows, 256}};
+  const TensorType table = {dtype, {256, 384}};
+  const TensorType sequences = {dtype, {8, 256, 384}};
   const TensorType targets = I64({rows});
   const TensorType per_row = F32({rows});
-  const TensorType vector = F32({384});
+  const TensorType vector = {dtype, {384}};
   const TensorType scalar = F32({});
   const Attributes adam = {{"lr", 1e-3},      {"beta1", 0.9},         {"beta2", 0.999},
                            {"epsilon", 1e-8}, {"weight_decay", 0.01}, {"decoupled", true}};
@@ -166,15 +170,24 @@ std::vector<Case> MemoryBoundCases() {
   const Attributes dropout = {{"probability", 0.1}, {"stream", int64_t{3}}};
   const Attributes divisor = {{"divisor", 2048.0}};
   std::vector<Case> cases = {
-      {"adam_update/bucket", "adam_update", {flat, flat, flat, flat}, {flat, flat, flat}, adam},
-      {"sgd_update/bucket", "sgd_update", {flat, flat}, {flat}, sgd},
-      {"sgd_momentum_update/bucket", "sgd_momentum_update", {flat, flat, flat}, {flat, flat}, sgd},
-      {"accumulate/bucket", "accumulate", {flat, flat}, {flat}, {}},
+      {"adam_update/bucket",
+       "adam_update",
+       {state, flat, state, state},
+       {state, state, state},
+       adam},
+      {"sgd_update/bucket", "sgd_update", {state, flat}, {state}, sgd},
+      {"sgd_momentum_update/bucket",
+       "sgd_momentum_update",
+       {state, flat, state},
+       {state, state},
+       sgd},
+      {"accumulate/bucket", "accumulate", {state, flat}, {state}, {}},
       {"bucket_pack/copy",
        "bucket_pack",
        {flat},
        {flat},
        {{"offsets", std::vector<int64_t>{0}}, {"size", bucket}}},
+      {"cast/bucket", "cast", {state}, {flat}, {}},
       {"add/bucket", "add", {flat, flat}, {flat}, {}},
       {"add/hidden", "add", {hidden, hidden}, {hidden}, {}},
       {"scale/hidden", "scale", {hidden}, {hidden}, {{"factor", 0.5}}},
@@ -204,16 +217,12 @@ std::vector<Case> MemoryBoundCases() {
        divisor},
       {"mse_loss/wide", "mse_loss", {wide, wide}, {scalar}, divisor},
       {"mse_loss_grad/wide", "mse_loss_grad", {scalar, wide, wide}, {wide}, divisor},
-      {"embedding/256", "embedding", {F32({256, 384}), targets}, {hidden}, {}},
-      {"embedding_grad/256", "embedding_grad", {hidden, targets}, {F32({256, 384})}, {}},
+      {"embedding/256", "embedding", {table, targets}, {hidden}, {}},
+      {"embedding_grad/256", "embedding_grad", {hidden, targets}, {table}, {}},
       {"dropout/hidden", "dropout", {hidden}, {hidden}, dropout},
-      {"add_broadcast/position",
-       "add_broadcast",
-       {F32({8, 256, 384}), F32({256, 384})},
-       {F32({8, 256, 384})},
-       {}},
-      {"sum_leading/position", "sum_leading", {F32({8, 256, 384})}, {F32({256, 384})}, {}},
-      {"linear_grad_bias/wide", "linear_grad_bias", {wide}, {F32({1536})}, {}},
+      {"add_broadcast/position", "add_broadcast", {sequences, table}, {sequences}, {}},
+      {"sum_leading/position", "sum_leading", {sequences}, {table}, {}},
+      {"linear_grad_bias/wide", "linear_grad_bias", {wide}, {{dtype, {1536}}}, {}},
       {"fused_elementwise/add,gelu",
        "fused_elementwise",
        {wide, wide},
@@ -221,6 +230,7 @@ std::vector<Case> MemoryBoundCases() {
        {{"program", std::string("t0=add(i0,i1);t1=gelu(t0)")}}},
   };
   for (Case& test : cases) {
+    test.name += fmt::format("/{}", zg::DTypeName(dtype));
     test.max_id = 256;
     test.update_in_place = test.op.find("_update") != std::string::npos;
     test.onto_first = test.op == "accumulate";
@@ -278,13 +288,15 @@ std::vector<Case> ComputeBoundCases() {
 
 int main(int argc, char** argv) {
   std::vector<Case> cases;
-  for (Case& test : MemoryBoundCases()) {
-    cases.push_back(test);
-    cases.back().name += "/cold";
-    if (test.inputs[0].bytes() > (1 << 23)) continue;  // larger than what a core keeps near
-    cases.push_back(test);
-    cases.back().name += "/warm";
-    cases.back().cold = false;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (Case& test : MemoryBoundCases(dtype)) {
+      cases.push_back(test);
+      cases.back().name += "/cold";
+      if (test.inputs[0].bytes() > (1 << 23)) continue;  // larger than what a core keeps near
+      cases.push_back(test);
+      cases.back().name += "/warm";
+      cases.back().cold = false;
+    }
   }
   for (Case& test : ComputeBoundCases()) cases.push_back(test);
   for (const Case& test : cases) {

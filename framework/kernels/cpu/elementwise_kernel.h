@@ -14,14 +14,11 @@ class ElementwiseKernel : public Kernel {
   explicit ElementwiseKernel(const KernelSpec& spec);
   // Of an op without a scalar.
   ElementwiseKernel(std::string_view op, const TensorType& type);
-  int64_t workspace_bytes() const override;
   Status Run(const KernelArguments& arguments) override;
 
  private:
-  Status RunHalf(const KernelArguments& arguments);
-
   const ElementwiseOp* op_;
-  DType dtype_;
+  ElementwiseFunction run_ = nullptr;
   float scalar_ = 0.0f;
   int64_t num_elements_;
 };

@@ -67,8 +67,8 @@ class EmbeddingGrad : public Kernel {
     for (int64_t i = 0; i < num_ids_; ++i) {
       if (ids[i] < 0 || ids[i] >= rows_) return IdOutOfRange("embedding_grad", i, ids[i], rows_);
       float* const row = dtable + ids[i] * columns_;
-      const float* const inputs[] = {row, dy + i * columns_};
-      add_->run(inputs, 0.0f, columns_, row);
+      const void* const inputs[] = {row, dy + i * columns_};
+      add_(inputs, 0.0f, columns_, row);
     }
     return Status::Ok();
   }
@@ -92,15 +92,15 @@ class EmbeddingGrad : public Kernel {
       std::fill_n(sum, columns_, 0.0f);
       for (int64_t i = first[row]; i >= 0; i = next[i]) {
         ConvertFloats(dtype_, dy + i * row_bytes, DType::kF32, term, columns_);
-        const float* const inputs[] = {sum, term};
-        add_->run(inputs, 0.0f, columns_, sum);
+        const void* const inputs[] = {sum, term};
+        add_(inputs, 0.0f, columns_, sum);
       }
       ConvertFloats(DType::kF32, sum, dtype_, dtable + row * row_bytes, columns_);
     }
     return Status::Ok();
   }
 
-  const ElementwiseOp* const add_ = FindElementwiseOp("add");
+  const ElementwiseFunction add_ = FindElementwiseOp("add")->f32;
   const DType dtype_;
   const int64_t rows_;
   const int64_t columns_;

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/elementwise_program.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
@@ -16,18 +15,15 @@ constexpr int64_t kBlock = kElementwiseBlock;
 
 // Runs the whole program on one block after the other. Intermediate results live in slots of the
 // workspace, which are used again after a result's last use. The output may be one of the inputs.
-// In 16 bits every result is rounded, so that fusing changes no bit.
+// Every result is of the node's dtype, so that fusing changes no bit.
 class FusedElementwise : public Kernel {
  public:
   FusedElementwise(std::vector<ElementwiseStatement> program, const TensorType& type)
-      : dtype_(type.dtype), num_elements_(type.shape.num_elements()) {
-    AssignSlots(std::move(program));
-    if (is_half()) num_slots_ += kWidenedSlots;
+      : element_bytes_(SizeOf(type.dtype)), num_elements_(type.shape.num_elements()) {
+    AssignSlots(std::move(program), type.dtype);
   }
 
-  int64_t workspace_bytes() const override {
-    return num_slots_ * kBlock * static_cast<int64_t>(sizeof(float));
-  }
+  int64_t workspace_bytes() const override { return num_slots_ * slot_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
     for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
@@ -38,53 +34,35 @@ class FusedElementwise : public Kernel {
   }
 
  private:
-  // In 16 bits the last slots hold the inputs of a statement and the last result in f32.
-  static constexpr int kWidenedSlots = 3;
   struct Source {
     bool is_input = false;
     int index = 0;  // of the node's input or of the slot
   };
   struct Step {
-    const ElementwiseOp* op = nullptr;
+    ElementwiseFunction run = nullptr;
+    int num_inputs = 1;
     Source sources[2];
     float scalar = 0.0f;
     int slot = -1;  // -1: the node's output
   };
 
-  bool is_half() const { return dtype_ != DType::kF32; }
+  int64_t slot_bytes() const { return kBlock * element_bytes_; }
 
   void RunStep(const Step& step, const KernelArguments& arguments, int64_t begin, int64_t count) {
-    float* const slots = static_cast<float*>(arguments.workspace);
-    float* const widened = slots + (num_slots_ - kWidenedSlots) * kBlock;
-    const int64_t begin_bytes = begin * SizeOf(dtype_);
-    const float* inputs[2];
-    for (int i = 0; i < step.op->num_inputs; ++i) {
+    char* const slots = static_cast<char*>(arguments.workspace);
+    const int64_t begin_bytes = begin * element_bytes_;
+    const void* inputs[2];
+    for (int i = 0; i < step.num_inputs; ++i) {
       const Source& source = step.sources[i];
-      if (!source.is_input) {
-        inputs[i] = slots + source.index * kBlock;
-      } else if (!is_half()) {
-        inputs[i] = arguments.input<float>(source.index) + begin;
-      } else {
-        float* const block = widened + i * kBlock;
-        ConvertFloats(dtype_, arguments.input<char>(source.index) + begin_bytes, DType::kF32, block,
-                      count);
-        inputs[i] = block;
-      }
+      inputs[i] = source.is_input ? arguments.input<char>(source.index) + begin_bytes
+                                  : slots + source.index * slot_bytes();
     }
-    const bool is_last = step.slot < 0;
-    float* const result = !is_last    ? slots + step.slot * kBlock
-                          : is_half() ? widened + 2 * kBlock
-                                      : arguments.output<float>(0) + begin;
-    step.op->run(inputs, step.scalar, count, result);
-    if (!is_half()) return;
-    if (is_last) {
-      ConvertFloats(DType::kF32, result, dtype_, arguments.output<char>(0) + begin_bytes, count);
-    } else {
-      RoundFloats(dtype_, result, count);
-    }
+    char* const result =
+        step.slot < 0 ? arguments.output<char>(0) + begin_bytes : slots + step.slot * slot_bytes();
+    step.run(inputs, step.scalar, count, result);
   }
 
-  void AssignSlots(std::vector<ElementwiseStatement> program) {
+  void AssignSlots(std::vector<ElementwiseStatement> program, DType dtype) {
     std::vector<size_t> last_use(program.size(), program.size());
     for (size_t i = 0; i < program.size(); ++i) {
       for (const auto& operand : program[i].operands) {
@@ -95,7 +73,8 @@ class FusedElementwise : public Kernel {
     std::vector<int> free_slots;
     for (size_t i = 0; i < program.size(); ++i) {
       Step step;
-      step.op = program[i].op;
+      step.run = program[i].op->function(dtype);
+      step.num_inputs = program[i].op->num_inputs;
       step.scalar = program[i].scalar;
       for (size_t j = 0; j < program[i].operands.size(); ++j) {
         const auto& operand = program[i].operands[j];
@@ -114,7 +93,7 @@ class FusedElementwise : public Kernel {
     }
   }
 
-  const DType dtype_;
+  const int64_t element_bytes_;
   const int64_t num_elements_;
   int num_slots_ = 0;
   std::vector<Step> steps_;

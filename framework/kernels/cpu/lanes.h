@@ -25,13 +25,14 @@ ZG_INLINE Lanes LoadLanes(const float* data) {
 }
 
 // Sixteen 16-bit numbers in f32, as ToF32 of tensor/half.h has them.
-using HalfLanes = uint16_t __attribute__((vector_size(32)));
 using LaneBits = uint32_t __attribute__((vector_size(64)));
 
-ZG_INLINE LaneBits LoadHalfBits(const void* data) {
-  HalfLanes half;
-  std::memcpy(&half, data, sizeof(half));
-  return __builtin_convertvector(half, LaneBits);
+// Of a list, unlike of __builtin_convertvector, GCC 12 makes one instruction where there is one.
+template <typename Half>
+ZG_INLINE LaneBits LoadHalfBits(const Half* h) {
+  return LaneBits{h[0].bits,  h[1].bits,  h[2].bits,  h[3].bits, h[4].bits,  h[5].bits,
+                  h[6].bits,  h[7].bits,  h[8].bits,  h[9].bits, h[10].bits, h[11].bits,
+                  h[12].bits, h[13].bits, h[14].bits, h[15].bits};
 }
 
 ZG_INLINE Lanes LoadLanes(const BFloat16* data) {
@@ -71,37 +72,55 @@ ZG_INLINE void StoreLanes(Lanes lanes, float* data) { std::memcpy(data, &lanes, 
 
 // ((l0 + l8) + (l4 + l12)) + ..., halving the number of lanes each time.
 ZG_INLINE float SumOfLanes(Lanes lanes) {
-  float values[kLanes];
-  StoreLanes(lanes, values);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) values[i] += values[i + half];
-  }
-  return values[0];
+  const auto eight = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3, 4, 5, 6, 7) +
+                     __builtin_shufflevector(lanes, lanes, 8, 9, 10, 11, 12, 13, 14, 15);
+  const auto four = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) +
+                    __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+  return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-// The sum over i < count of term(load): `load` reads sixteen elements, or what is left of them and
-// its second argument in their place, at the index of i.
-//
-//   SumTerms(count, [&](const auto& load) { return load(a, 0.0f) * load(b, 0.0f); });
-template <typename Term>
-ZG_INLINE float SumTerms(int64_t count, const Term& term) {
+// The sums over i < count of kNumSums terms: terms(load, sums) adds its lanes to sums[0], sums[1],
+// ...; `load` reads sixteen elements, or what is left of them and its second argument in their
+// place, at the index of i.
+template <int kNumSums, typename Terms>
+ZG_INLINE void SumManyTerms(int64_t count, const Terms& terms, float* results) {
   constexpr int kSums = 4;  // enough to hide the latency of an addition
-  Lanes sums[kSums] = {};
+  Lanes sums[kSums][kNumSums] = {};
   int64_t i = 0;
   for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
+#pragma GCC unroll 4
     for (int s = 0; s < kSums; ++s) {
       const int64_t at = i + s * kLanes;
-      sums[s] += term([at](const auto* data, float)
-                          __attribute__((always_inline)) { return LoadLanes(data + at); });
+      terms(
+          [at](const auto* data, float)
+              __attribute__((always_inline)) { return LoadLanes(data + at); },
+          sums[s]);
     }
   }
   for (int s = 0; i < count; ++s, i += kLanes) {
     const int64_t left = count - i;
-    sums[s] += term([ i, left ](const auto* data, float padding) __attribute__((always_inline)) {
-      return left >= kLanes ? LoadLanes(data + i) : LoadLanes(data + i, left, padding);
-    });
+    terms(
+        [ i, left ](const auto* data, float padding) __attribute__((always_inline)) {
+          return left >= kLanes ? LoadLanes(data + i) : LoadLanes(data + i, left, padding);
+        },
+        sums[s]);
   }
-  return SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (int k = 0; k < kNumSums; ++k) {
+    results[k] = SumOfLanes((sums[0][k] + sums[1][k]) + (sums[2][k] + sums[3][k]));
+  }
+}
+
+// The sum over i < count of term(load):
+//
+//   SumTerms(count, [&](const auto& load) { return load(a, 0.0f) * load(b, 0.0f); });
+template <typename Term>
+ZG_INLINE float SumTerms(int64_t count, const Term& term) {
+  float sum;
+  SumManyTerms<1>(
+      count,
+      [&](const auto& load, Lanes* sums) __attribute__((always_inline)) { sums[0] += term(load); },
+      &sum);
+  return sum;
 }
 
 // The largest of the elements, -infinity if there are none; a NaN counts only if it comes last.

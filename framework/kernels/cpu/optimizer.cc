@@ -2,48 +2,52 @@
 #include <cstdint>
 #include <cstring>
 
-#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/math/optimizer_math.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
 
 // Every update is one pass over memory. Outputs may be the inputs.
 
-ZG_MULTIVERSION void SgdBlock(const float* p, const float* g, SgdFactors f, int64_t count,
+template <typename Gradient>
+ZG_MULTIVERSION void SgdBlock(const float* p, const Gradient* g, SgdFactors f, int64_t count,
                               float* p_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    p_out[i] = SgdStep(p[i], g[i], f);
+    p_out[i] = SgdStep(p[i], ToF32(g[i]), f);
   }
 }
 
-ZG_MULTIVERSION void SgdMomentumBlock(const float* p, const float* g, const float* m, SgdFactors f,
-                                      int64_t count, float* p_out, float* m_out) {
+template <typename Gradient>
+ZG_MULTIVERSION void SgdMomentumBlock(const float* p, const Gradient* g, const float* m,
+                                      SgdFactors f, int64_t count, float* p_out, float* m_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const SgdResult result = SgdMomentumStep(p[i], g[i], m[i], f);
+    const SgdResult result = SgdMomentumStep(p[i], ToF32(g[i]), m[i], f);
     p_out[i] = result.p;
     m_out[i] = result.m;
   }
 }
 
-ZG_MULTIVERSION void SgdNesterovBlock(const float* p, const float* g, const float* m, SgdFactors f,
-                                      int64_t count, float* p_out, float* m_out) {
+template <typename Gradient>
+ZG_MULTIVERSION void SgdNesterovBlock(const float* p, const Gradient* g, const float* m,
+                                      SgdFactors f, int64_t count, float* p_out, float* m_out) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const SgdResult result = SgdNesterovStep(p[i], g[i], m[i], f);
+    const SgdResult result = SgdNesterovStep(p[i], ToF32(g[i]), m[i], f);
     p_out[i] = result.p;
     m_out[i] = result.m;
   }
 }
 
+template <typename Gradient>
 struct AdamArrays {
   const float* p;
-  const float* g;
+  const Gradient* g;
   const float* m;
   const float* v;
   float* p_out;
@@ -51,13 +55,14 @@ struct AdamArrays {
   float* v_out;
 };
 
-ZG_MULTIVERSION void AdamBlock(const AdamArrays& arrays, const AdamFactors& factors,
+template <typename Gradient>
+ZG_MULTIVERSION void AdamBlock(const AdamArrays<Gradient>& arrays, const AdamFactors& factors,
                                int64_t count) {
-  const AdamArrays a = arrays;
+  const AdamArrays<Gradient> a = arrays;
   const AdamFactors f = factors;
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
-    const AdamResult result = AdamStep({a.p[i], a.g[i], a.m[i], a.v[i]}, f);
+    const AdamResult result = AdamStep({a.p[i], ToF32(a.g[i]), a.m[i], a.v[i]}, f);
     a.p_out[i] = result.p;
     a.m_out[i] = result.m;
     a.v_out[i] = result.v;
@@ -94,40 +99,33 @@ class Update : public Kernel {
     const Control control = ReadControl(arguments);
     if (control.factor == 0.0f) {
       KeepEverything(arguments);
-    } else if (gradient_dtype_ == DType::kF32 && !arguments.step->stop_on_non_finite) {
+    } else if (!arguments.step->stop_on_non_finite) {
       Apply(arguments, control, num_elements_);
-    } else if (!ApplyByBlocks(arguments, control) && arguments.step->stop_on_non_finite) {
+    } else if (!ApplyByBlocks(arguments, control)) {
       return FailedPrecondition("an updated parameter is not finite");
     }
     return Status::Ok();
   }
 
  protected:
-  // The gradient, input 1, is in f32.
+  // A 16-bit gradient is widened by the update itself.
   virtual void Apply(const KernelArguments& arguments, const Control& control,
                      int64_t num_elements) = 0;
 
+  DType gradient_dtype() const { return gradient_dtype_; }
+
  private:
-  // A 16-bit gradient is widened, a block at a time. Returns whether all new parameters are finite,
-  // which is asked while they are in the cache.
+  // Returns whether all new parameters are finite, which is asked while they are in the cache.
   bool ApplyByBlocks(const KernelArguments& arguments, const Control& control) {
-    constexpr int64_t kHalfBlock = 2048;
-    constexpr int64_t kFloatBlock = 8192;
+    constexpr int64_t kBlock = 8192;
     constexpr int kMaxTensors = 4;
-    float gradient[kHalfBlock];
     bool is_finite = true;
     const void* inputs[kMaxTensors];
     void* outputs[kMaxTensors];
-    const bool is_half = gradient_dtype_ != DType::kF32;
-    const int64_t block = is_half ? kHalfBlock : kFloatBlock;
-    for (int64_t begin = 0; begin < num_elements_; begin += block) {
-      const int64_t count = std::min(block, num_elements_ - begin);
+    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
+      const int64_t count = std::min(kBlock, num_elements_ - begin);
       for (int i = 0; i <= num_outputs_; ++i) inputs[i] = arguments.input<float>(i) + begin;
-      if (is_half) {
-        const char* const half = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
-        ConvertFloats(gradient_dtype_, half, DType::kF32, gradient, count);
-        inputs[1] = gradient;
-      }
+      inputs[1] = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
       for (int i = 0; i < num_outputs_; ++i) outputs[i] = arguments.output<float>(i) + begin;
       Apply({inputs, outputs, nullptr, arguments.step}, control, count);
       is_finite = is_finite && AllFinite(arguments.output<float>(0) + begin, count);
@@ -167,8 +165,10 @@ class SgdUpdate : public Update {
              int64_t num_elements) override {
     const SgdFactors factors = {control.factor, static_cast<float>(lr_ * arguments.step->lr_factor),
                                 static_cast<float>(weight_decay_), 0.0f};
-    SgdBlock(arguments.input<float>(0), arguments.input<float>(1), factors, num_elements,
-             arguments.output<float>(0));
+    WithFloatType(gradient_dtype(), [&](auto zero) {
+      SgdBlock(arguments.input<float>(0), arguments.input<decltype(zero)>(1), factors, num_elements,
+               arguments.output<float>(0));
+    });
   }
 
   const double lr_;
@@ -182,21 +182,25 @@ class SgdMomentumUpdate : public Update {
         lr_(spec.call.attributes.Float("lr")),
         momentum_(spec.call.attributes.Float("momentum")),
         weight_decay_(spec.call.attributes.Float("weight_decay")),
-        block_(spec.call.attributes.Bool("nesterov") ? SgdNesterovBlock : SgdMomentumBlock) {}
+        nesterov_(spec.call.attributes.Bool("nesterov")) {}
 
  private:
   void Apply(const KernelArguments& arguments, const Control& control,
              int64_t num_elements) override {
     const SgdFactors factors = {control.factor, static_cast<float>(lr_ * arguments.step->lr_factor),
                                 static_cast<float>(weight_decay_), static_cast<float>(momentum_)};
-    block_(arguments.input<float>(0), arguments.input<float>(1), arguments.input<float>(2), factors,
-           num_elements, arguments.output<float>(0), arguments.output<float>(1));
+    WithFloatType(gradient_dtype(), [&](auto zero) {
+      using Gradient = decltype(zero);
+      const auto block = nesterov_ ? SgdNesterovBlock<Gradient> : SgdMomentumBlock<Gradient>;
+      block(arguments.input<float>(0), arguments.input<Gradient>(1), arguments.input<float>(2),
+            factors, num_elements, arguments.output<float>(0), arguments.output<float>(1));
+    });
   }
 
   const double lr_;
   const double momentum_;
   const double weight_decay_;
-  decltype(&SgdMomentumBlock) const block_;
+  const bool nesterov_;
 };
 
 class AdamUpdate : public Update {
@@ -214,10 +218,14 @@ class AdamUpdate : public Update {
              int64_t num_elements) override {
     const AdamFactors factors =
         MakeAdamFactors(attributes_, arguments.step->lr_factor, control.factor, control.step);
-    AdamBlock({arguments.input<float>(0), arguments.input<float>(1), arguments.input<float>(2),
-               arguments.input<float>(3), arguments.output<float>(0), arguments.output<float>(1),
-               arguments.output<float>(2)},
-              factors, num_elements);
+    WithFloatType(gradient_dtype(), [&](auto zero) {
+      using Gradient = decltype(zero);
+      AdamBlock<Gradient>(
+          {arguments.input<float>(0), arguments.input<Gradient>(1), arguments.input<float>(2),
+           arguments.input<float>(3), arguments.output<float>(0), arguments.output<float>(1),
+           arguments.output<float>(2)},
+          factors, num_elements);
+    });
   }
 
   const AdamAttributes attributes_;

@@ -93,11 +93,11 @@ class Accumulate : public Kernel {
 
  private:
   void Add(const float* sum, const float* term, int64_t count, float* out) const {
-    const float* const inputs[] = {sum, term};
-    add_->run(inputs, 0.0f, count, out);
+    const void* const inputs[] = {sum, term};
+    add_(inputs, 0.0f, count, out);
   }
 
-  const ElementwiseOp* const add_ = FindElementwiseOp("add");
+  const ElementwiseFunction add_ = FindElementwiseOp("add")->f32;
   const DType gradient_dtype_;
   const int64_t num_elements_;
 };

@@ -24,9 +24,14 @@ enum class ElementwiseCode : int32_t {
 
 namespace elementwise {
 
-ZG_HOST_DEVICE ZG_INLINE float Relu(float x) { return x < 0.0f ? 0.0f : x; }  // NaN stays NaN
+// x or 0. By a mask: from a selection GCC makes branches when the result is rounded to f16.
+ZG_HOST_DEVICE ZG_INLINE float KeepIf(bool keep, float x) {
+  return BitCast<float>(BitCast<uint32_t>(x) & -static_cast<uint32_t>(keep));
+}
 
-ZG_HOST_DEVICE ZG_INLINE float ReluGrad(float dy, float y) { return y > 0.0f ? dy : 0.0f; }
+ZG_HOST_DEVICE ZG_INLINE float Relu(float x) { return KeepIf(!(x < 0.0f), x); }  // NaN stays NaN
+
+ZG_HOST_DEVICE ZG_INLINE float ReluGrad(float dy, float y) { return KeepIf(y > 0.0f, dy); }
 
 // The tanh form x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3), is x / (1 + e^(-2u)), which
 // has no cancellation for negative x (Hendrycks and Gimpel, arXiv 1606.08415).
