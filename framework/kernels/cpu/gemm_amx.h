@@ -110,7 +110,7 @@ constexpr GemmMethod MakeAmxMethod(void (*round)(const SumsToRound& sums)) {
   method.max_columns = 4096;
   method.max_depth = 2048;
   method.max_b_size = 384 * 1024;
-  method.sum_columns = kAmxBlock;
+  method.sum_columns = 12 * kAmxBlock;
   method.pack_a = PackAmxA;
   method.pack_b = PackAmxB;
   method.multiply = MultiplyAmxBlocks<Tiles>;
