@@ -213,9 +213,9 @@ TEST_P(GemmTest, NonFiniteNumbersStayInTheirRowsAndColumns) {
 
 // What a Gemm is made with where nobody says otherwise.
 TEST(GemmDefaultTest, IsTheFastestMethodOfTheProcessor) {
-  const GemmMethod& bf16 = HasAmxProducts()    ? AmxMethod()
-                           : HasPairProducts() ? PairMethod()
-                                               : FloatMethod(DType::kBF16);
+  const GemmMethod& bf16 = HasAmxProducts()        ? AmxMethod()
+                           : PairProductsAreFast() ? PairMethod()
+                                                   : FloatMethod(DType::kBF16);
   const GemmSizes sizes = {5, 9, 700, false, true, DType::kBF16};
   const std::vector<float> a = Random(sizes.m * sizes.k, 1), b = Random(sizes.n * sizes.k, 2);
   const Gemm by_default(sizes);

@@ -40,7 +40,7 @@ bool IsWholeLines(const void* c, int64_t row_bytes) {
 
 const GemmMethod& FastestGemmMethod(DType dtype) {
   if (dtype == DType::kBF16 && HasAmxProducts()) return AmxMethod();
-  if (dtype == DType::kBF16 && HasPairProducts()) return PairMethod();
+  if (dtype == DType::kBF16 && PairProductsAreFast()) return PairMethod();
   return FloatMethod(dtype);
 }
 

@@ -158,6 +158,8 @@ bool HasPairProducts() {
   return __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_supports("avx512bw") != 0;
 }
 
+bool PairProductsAreFast() { return HasPairProducts() && __builtin_cpu_is("intel") == 0; }
+
 ZG_PAIRS void PackPanelPairs(const BFloat16* b, int64_t stride, int64_t depth, int64_t columns,
                              float* panels) {
   for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {
