@@ -17,9 +17,9 @@ namespace zg {
 
 bool HasPairProducts();  // of this processor
 
-// Whether they outrun products in f32. Intel's processors begin a product of pairs on one port every
-// second cycle (Sapphire Rapids: 81 GFLOP/s where widened operands reach 148), AMD's on two ports in
-// each.
+// Whether they outrun products in f32. Intel's processors begin a product of pairs on one port
+// every second cycle (Sapphire Rapids: 81 GFLOP/s where widened operands reach 148), AMD's on two
+// ports in each.
 bool PairProductsAreFast();
 
 inline constexpr int64_t NumPairs(int64_t depth) { return (depth + 1) / 2; }
