@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "framework/kernels/cpu/gemm_pairs.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/transpose.h"
@@ -197,7 +198,7 @@ ZG_MULTIVERSION void PackAcrossTransposed(const BFloat16* data, int64_t stride, 
   PackAcrossOf<true>(data, stride, depth, count, strips);
 }
 
-// By an instruction that takes denormal numbers for zeros. Lines go past the caches whole.
+// By the instruction of HasPairProducts, which takes denormal numbers for zeros.
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void RoundTileSums(const SumsToRound& sums) {
   for (int64_t i = 0; i < sums.rows; ++i) {
     const float* const from = sums.sums + i * sums.sum_stride;
@@ -223,7 +224,8 @@ constexpr GemmMethod kProcessorMethod = MakeAmxMethod<AmxTiles>(RoundTileSums);
 
 bool HasAmxProducts() {
   // The permission is asked for once.
-  static const bool has = ProcessorHasTiles() && SystemSavesTiles() && SystemPermitsTiles();
+  static const bool has =
+      ProcessorHasTiles() && HasPairProducts() && SystemSavesTiles() && SystemPermitsTiles();
   return has;
 }
 

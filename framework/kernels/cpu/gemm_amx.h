@@ -13,7 +13,8 @@
 
 namespace zg {
 
-// Whether this processor has tiles of bf16, and the kernel lets this process use them.
+// Whether this processor has tiles of bf16 (and what rounds their sums), and the kernel lets this
+// process use them.
 bool HasAmxProducts();
 
 // Where HasAmxProducts().
@@ -103,9 +104,8 @@ constexpr GemmMethod MakeAmxMethod(void (*round)(const SumsToRound& sums)) {
   method.column_unit = kAmxBlock;
   method.depth_unit = kAmxDepth;
   method.packed_k = 2;
-  // 32 rows of A meet a block of B that fills most of a second-level cache of 2 MB, as every
-  // processor with tiles has. Their sums stay in the tiles over all k up to 2048, and are rounded
-  // out of the first-level cache.
+  // A few rows of A meet a block of B that fills most of a second-level cache of 2 MB, as every
+  // processor with tiles has; sums stay in the tiles over all k up to 2048.
   method.max_rows = 2 * kAmxBlock;
   method.max_columns = 4096;
   method.max_depth = 2048;
