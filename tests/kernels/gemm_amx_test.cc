@@ -170,10 +170,7 @@ TEST(GemmAmxTest, DenormalNumbersCountAsZero) {
   EXPECT_EQ(product(smallest / 2, 0x1p100f), 0.0f);  // an operand
 }
 
-// Where every sum is exact in any order, the processor and the emulation have the same bits. In
-// other sums they agree but for rounding: Intel's manual and its guide to the intrinsics differ in
-// the order in which an instruction adds.
-TEST(GemmAmxTest, TheProcessorAgreesWithTheEmulation) {
+TEST(GemmAmxTest, TheProcessorHasTheBitsOfTheEmulation) {
   if (!HasAmxProducts()) GTEST_SKIP() << "this processor has no AMX_BF16, or it is not permitted";
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
@@ -183,19 +180,8 @@ TEST(GemmAmxTest, TheProcessorAgreesWithTheEmulation) {
         blocks.transpose_a = transpose_a;
         blocks.transpose_b = transpose_b;
         const std::vector<float> bias = Random(blocks.columns, 3);
-        const std::vector<float> emulated = blocks.Multiply(Emulated(), 64, bias.data());
-        ExpectNear(blocks.Multiply(AmxMethod(), 64, bias.data()),
-                   std::vector<double>(emulated.begin(), emulated.end()), 1e-5, 0.0);
-
-        const auto whole = [](std::vector<BFloat16>& numbers) {
-          for (BFloat16& number : numbers) {
-            number = FromF32<BFloat16>(std::round(8.0f * ToF32(number)));
-          }
-        };
-        whole(blocks.a);
-        whole(blocks.b);
-        ExpectSameBits(blocks.Multiply(AmxMethod(), 64, nullptr),
-                       blocks.Multiply(Emulated(), 64, nullptr));
+        ExpectSameBits(blocks.Multiply(AmxMethod(), 64, bias.data()),
+                       blocks.Multiply(Emulated(), 64, bias.data()));
       }
     }
   }

@@ -211,6 +211,16 @@ TEST_P(GemmTest, NonFiniteNumbersStayInTheirRowsAndColumns) {
   }
 }
 
+// In blocks of rows and columns, and where k is cut.
+TEST(GemmTilesTest, TheProcessorHasTheBitsOfTheEmulation) {
+  if (!HasAmxProducts()) GTEST_SKIP() << "this processor has no AMX_BF16, or it is not permitted";
+  const GemmSizes sizes = {70, 450, 2700, true, false, DType::kBF16};
+  const std::vector<float> a = Random(sizes.m * sizes.k, 1), b = Random(sizes.n * sizes.k, 2);
+  const std::vector<float> bias = Random(sizes.n, 3);
+  ExpectSameBits(Multiply(AmxMethod(), sizes, a, b, bias.data()),
+                 Multiply(kEmulatedAmxMethod, sizes, a, b, bias.data()));
+}
+
 // What a Gemm is made with where nobody says otherwise.
 TEST(GemmDefaultTest, IsTheFastestMethodOfTheProcessor) {
   const GemmMethod& bf16 = HasAmxProducts()        ? AmxMethod()
