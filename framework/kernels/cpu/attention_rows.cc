@@ -97,15 +97,8 @@ ZG_INLINE void SoftmaxColumnOf(const Column& column, const float* products, T* w
   for (int i = 0; i < kColumn; ++i) maxima_out[i] = maxima[i];
   for (int i = 0; i < kColumn; ++i) sums_out[i] = sums[i];
 }
-ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, float* weights,
-                                   float* maxima, float* sums) {
-  SoftmaxColumnOf(column, products, weights, maxima, sums);
-}
-ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, BFloat16* weights,
-                                   float* maxima, float* sums) {
-  SoftmaxColumnOf(column, products, weights, maxima, sums);
-}
-ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, Float16* weights,
+template <typename T>
+ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, T* weights,
                                    float* maxima, float* sums) {
   SoftmaxColumnOf(column, products, weights, maxima, sums);
 }
@@ -139,19 +132,10 @@ ZG_INLINE void SoftmaxGradColumnOf(const Column& column, const QueryLanes& queri
   ClearUnseenKeys(column, weights);
   ClearUnseenKeys(column, dproducts);
 }
+template <typename T>
 ZG_MULTIVERSION void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
-                                       const float* products, const float* dweights, float* weights,
-                                       float* dproducts) {
-  SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
-}
-ZG_MULTIVERSION void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
-                                       const float* products, const float* dweights,
-                                       BFloat16* weights, BFloat16* dproducts) {
-  SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
-}
-ZG_MULTIVERSION void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
-                                       const float* products, const float* dweights,
-                                       Float16* weights, Float16* dproducts) {
+                                       const float* products, const float* dweights, T* weights,
+                                       T* dproducts) {
   SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
 }
 ZG_PROCESSOR_BF16 void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
@@ -193,34 +177,16 @@ void ForColumns(const AttentionShape& shape, int64_t begin, const Body& body) {
 }
 
 template <typename T>
-ZG_INLINE float DotOf(const T* a, const T* b, int64_t count) {
+ZG_MULTIVERSION float Dot(const T* a, const T* b, int64_t count) {
   return SumTerms(
       count, [=](const auto& load)
                  __attribute__((always_inline)) { return load(a, 0.0f) * load(b, 0.0f); });
 }
-ZG_MULTIVERSION float Dot(const float* a, const float* b, int64_t count) {
-  return DotOf(a, b, count);
-}
-ZG_MULTIVERSION float Dot(const BFloat16* a, const BFloat16* b, int64_t count) {
-  return DotOf(a, b, count);
-}
-ZG_MULTIVERSION float Dot(const Float16* a, const Float16* b, int64_t count) {
-  return DotOf(a, b, count);
-}
 
 template <typename T>
-ZG_INLINE void ScaleRowOf(const float* row, float factor, T* out, int64_t count) {
+ZG_MULTIVERSION void ScaleRow(const float* row, float factor, T* out, int64_t count) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) out[i] = FromF32<T>(row[i] * factor);
-}
-ZG_MULTIVERSION void ScaleRow(const float* row, float factor, float* out, int64_t count) {
-  ScaleRowOf(row, factor, out, count);
-}
-ZG_MULTIVERSION void ScaleRow(const float* row, float factor, BFloat16* out, int64_t count) {
-  ScaleRowOf(row, factor, out, count);
-}
-ZG_MULTIVERSION void ScaleRow(const float* row, float factor, Float16* out, int64_t count) {
-  ScaleRowOf(row, factor, out, count);
 }
 
 }  // namespace

@@ -19,33 +19,15 @@ ZG_MULTIVERSION void Widen(const Float16* source, float* target, int64_t count) 
   for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
 }
 
-ZG_MULTIVERSION void Round(const float* source, BFloat16* target, int64_t count) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) target[i] = FromF32<BFloat16>(source[i]);
-}
-
-ZG_MULTIVERSION void Round(const float* source, Float16* target, int64_t count) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) target[i] = FromF32<Float16>(source[i]);
-}
-
 template <typename T>
-ZG_INLINE void RoundAllRows(const float* source, int64_t source_stride, int64_t rows,
-                            int64_t columns, T* target, int64_t target_stride) {
+ZG_MULTIVERSION void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows,
+                                 int64_t columns, T* target, int64_t target_stride) {
   for (int64_t row = 0; row < rows; ++row) {
     const float* const from = source + row * source_stride;
     T* const to = target + row * target_stride;
     ZG_INDEPENDENT
     for (int64_t i = 0; i < columns; ++i) to[i] = FromF32<T>(from[i]);
   }
-}
-ZG_MULTIVERSION void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows,
-                                 int64_t columns, BFloat16* target, int64_t target_stride) {
-  RoundAllRows(source, source_stride, rows, columns, target, target_stride);
-}
-ZG_MULTIVERSION void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows,
-                                 int64_t columns, Float16* target, int64_t target_stride) {
-  RoundAllRows(source, source_stride, rows, columns, target, target_stride);
 }
 
 template <typename T>
@@ -69,11 +51,7 @@ void WidenAny(DType from, const void* source, float* target, int64_t count) {
 }
 
 void RoundAny(const float* source, DType to, void* target, int64_t count) {
-  if (to == DType::kBF16) {
-    Round(source, static_cast<BFloat16*>(target), count);
-  } else {
-    Round(source, static_cast<Float16*>(target), count);
-  }
+  RoundRows(source, count, 1, count, to, target, count);
 }
 
 }  // namespace

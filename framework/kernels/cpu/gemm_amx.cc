@@ -123,8 +123,8 @@ ZG_INLINE void PairRows(HalfRow low, HalfRow high, Lanes* left, Lanes* right) {
 // Rows that run along k have their pairs side by side: sixteen of them are a tile of A, and
 // transposed a tile of B.
 template <bool kTransposes>
-ZG_INLINE void PackAlongOf(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                           float* strips) {
+ZG_MULTIVERSION void PackAlong(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
+                               float* strips) {
   for (int64_t first = 0; first < RoundUp(count, kAmxBlock); first += kAmxSide) {
     const BFloat16* const rows = data + first * stride;
     for (int64_t k = 0; k < depth; k += kAmxDepth, strips += kAmxFloats) {
@@ -142,20 +142,12 @@ ZG_INLINE void PackAlongOf(const BFloat16* data, int64_t stride, int64_t depth, 
     }
   }
 }
-ZG_MULTIVERSION void PackAlong(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                               float* strips) {
-  PackAlongOf<false>(data, stride, depth, count, strips);
-}
-ZG_MULTIVERSION void PackAlongTransposed(const BFloat16* data, int64_t stride, int64_t depth,
-                                         int64_t count, float* strips) {
-  PackAlongOf<true>(data, stride, depth, count, strips);
-}
 
 // Rows that run across: two of them have the pairs of a row of two tiles of B, which transposed are
 // tiles of A.
 template <bool kTransposes>
-ZG_INLINE void PackAcrossOf(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                            float* strips) {
+ZG_MULTIVERSION void PackAcross(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
+                                float* strips) {
   const int64_t strip = AmxStripSize(depth);
   for (int64_t k = 0; k < depth; k += kAmxDepth, strips += kAmxFloats) {
     float* packed = strips;
@@ -188,14 +180,6 @@ ZG_INLINE void PackAcrossOf(const BFloat16* data, int64_t stride, int64_t depth,
       StoreTile(right, packed + strip);
     }
   }
-}
-ZG_MULTIVERSION void PackAcross(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                                float* strips) {
-  PackAcrossOf<false>(data, stride, depth, count, strips);
-}
-ZG_MULTIVERSION void PackAcrossTransposed(const BFloat16* data, int64_t stride, int64_t depth,
-                                          int64_t count, float* strips) {
-  PackAcrossOf<true>(data, stride, depth, count, strips);
 }
 
 // By the instruction of HasPairProducts, which takes denormal numbers for zeros.
@@ -233,13 +217,13 @@ const GemmMethod& AmxMethod() { return kProcessorMethod; }
 
 void PackAmxA(const StoredBlock& block, float* strips) {
   const auto* const data = static_cast<const BFloat16*>(block.data);
-  const auto pack = block.runs_along_k ? PackAlong : PackAcrossTransposed;
+  const auto pack = block.runs_along_k ? PackAlong<false> : PackAcross<true>;
   pack(data, block.stride, block.depth, block.count, strips);
 }
 
 void PackAmxB(const StoredBlock& block, float* strips) {
   const auto* const data = static_cast<const BFloat16*>(block.data);
-  const auto pack = block.runs_along_k ? PackAlongTransposed : PackAcross;
+  const auto pack = block.runs_along_k ? PackAlong<true> : PackAcross<false>;
   pack(data, block.stride, block.depth, block.count, strips);
 }
 
