@@ -19,7 +19,7 @@ PassDef AppendUpdate() {
   def.doc = "Append the optimizer's update of every parameter; optimizer: sgd, adam or adamw.";
   def.options = {
       {"optimizer", std::string("sgd")}, {"lr", 1e-3}, {"momentum", 0.0}, {"weight_decay", 0.0}};
-  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     const double lr = options.Float("lr");
     const double momentum = options.Float("momentum");
     const double weight_decay = options.Float("weight_decay");
@@ -56,7 +56,7 @@ PassDef Bucketing() {
   const zero::BucketingOptions defaults;
   def.options = {{"bucket_bytes", defaults.bucket_bytes},
                  {"shard_min_elements", defaults.shard_min_elements}};
-  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     zero::BucketingOptions bucketing;
     bucketing.bucket_bytes = options.Int("bucket_bytes");
     bucketing.shard_min_elements = options.Int("shard_min_elements");
@@ -70,7 +70,7 @@ PassDef AccumulateGradients() {
   def.name = "accumulate-gradients";
   def.doc = "Sum the gradients of a step's micro-batches; reduce_every: micro-batch or step.";
   def.options = {{"reduce_every", std::string("micro-batch")}};
-  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     const std::string& every = options.String("reduce_every");
     if (every != "micro-batch" && every != "step") {
       return InvalidArgument("got reduce_every '{}', expected micro-batch or step", every);
@@ -88,7 +88,7 @@ PassDef ClipGradients() {
       "Scale gradients so that their global norm is at most max_norm; skip_non_finite: leave out "
       "updates that are not finite.";
   def.options = {{"max_norm", 1.0}, {"skip_non_finite", false}};
-  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     const double max_norm = options.Float("max_norm");
     if (!(max_norm > 0)) return InvalidArgument("got max_norm {}, expected max_norm > 0", max_norm);
     return std::unique_ptr<Pass>(

@@ -5,7 +5,7 @@
     mpi_test(
         name = "mpi_communicator_test",
         srcs = ["mpi_communicator_test.cc"],
-        deps = ["//framework/comm:mpi"],
+        deps = ["//framework/comm:mpi_communicator"],
     )
 """
 

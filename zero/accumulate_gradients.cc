@@ -7,11 +7,11 @@ namespace zg::zero {
 namespace {
 
 // As a reduction without accumulation rounds the sum: the number of ranks does not show.
-StatusOr<Value*> RoundedSum(Graph& graph, Node* update, Value* sum, DType dtype) {
-  Builder builder(&graph, update->section);
+StatusOr<ir::Value*> RoundedSum(ir::Graph& graph, ir::Node* update, ir::Value* sum, DType dtype) {
+  ir::Builder builder(&graph, update->section);
   builder.InsertBefore(update);
   const std::string name(DTypeName(dtype));
-  Value* rounded = builder.Op("cast", {sum}, {{"dtype", name}}, sum->name + "." + name);
+  ir::Value* rounded = builder.Op("cast", {sum}, {{"dtype", name}}, sum->name + "." + name);
   ZG_RETURN_IF_ERROR(builder.status());
   rounded->sbp = sum->sbp;
   rounded->category = sum->category;
@@ -19,42 +19,42 @@ StatusOr<Value*> RoundedSum(Graph& graph, Node* update, Value* sum, DType dtype)
 }
 
 // What an earlier run left: an accumulator, or its rounded value.
-bool IsSum(const Value& gradient) {
-  const Node& producer = *gradient.producer;
-  const Value& sum = producer.op->name == "cast" ? *producer.inputs[0] : gradient;
+bool IsSum(const ir::Value& gradient) {
+  const ir::Node& producer = *gradient.producer;
+  const ir::Value& sum = producer.op->name == "cast" ? *producer.inputs[0] : gradient;
   return sum.producer->op->name == "variable";
 }
 
 }  // namespace
 
-StatusOr<bool> AccumulateGradients::Run(Graph& graph) const {
+StatusOr<bool> AccumulateGradients::Run(ir::Graph& graph) const {
   const int axis = ShardAxis(graph);
   const int num_ranks = axis < 0 ? 1 : graph.mesh().axes()[axis].size;
   if (graph.micro_batches() == num_ranks) return false;
-  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
+  ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   const bool own_only = options_.reduce_once_per_step && axis >= 0;
   bool changed = false;
-  for (Node* update : updates) {
-    Value* gradient = update->inputs[1];
+  for (ir::Node* update : updates) {
+    ir::Value* gradient = update->inputs[1];
     if (IsSum(*gradient)) continue;
     ZG_ASSIGN_OR_RETURN(
-        Node * variable,
-        graph.AddNode(graph.section(SectionKind::kVariables),
+        ir::Node * variable,
+        graph.AddNode(graph.section(ir::SectionKind::kVariables),
                       {"variable",
                        {},
                        {{"dtype", std::string("f32")}, {"shape", gradient->type.shape.dims()}},
                        "",
                        gradient->name + ".sum"}));
-    Value* sum = variable->outputs[0];
+    ir::Value* sum = variable->outputs[0];
     sum->category = MemoryCategory::kGradients;
     if (own_only) {
       sum->sbp = gradient->sbp;
     } else {
       sum->sbp = axis < 0 || IsReplicated(*update) ? AllBroadcast(graph.mesh()) : ShardedSbp(graph);
     }
-    Builder backward(&graph, graph.section(SectionKind::kBackward));
+    ir::Builder backward(&graph, graph.section(ir::SectionKind::kBackward));
     if (axis < 0 || own_only) backward.InsertBefore(graph.NextOf(gradient->producer));
-    Value* next = backward.Op("accumulate", {sum, gradient}, {}, sum->name);
+    ir::Value* next = backward.Op("accumulate", {sum, gradient}, {}, sum->name);
     backward.Ops("assign", {sum, next});
     ZG_RETURN_IF_ERROR(backward.status());
     next->sbp = sum->sbp;

@@ -49,7 +49,7 @@ class AccumulateGradients : public Pass {
  public:
   explicit AccumulateGradients(AccumulateGradientsOptions options = {}) : options_(options) {}
   std::string_view name() const override { return "accumulate-gradients"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
   AccumulateGradientsOptions options_;

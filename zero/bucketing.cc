@@ -17,23 +17,23 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
 
 // Update nodes whose tensors share a bucket.
 struct Bucket {
-  std::vector<Node*> updates;
+  std::vector<ir::Node*> updates;
   std::vector<int64_t> offsets;  // in elements
   int64_t elements = 0;
   bool replicated = false;
 };
 
-int64_t ElementsOf(const Node& update) { return update.inputs[0]->type.shape.num_elements(); }
+int64_t ElementsOf(const ir::Node& update) { return update.inputs[0]->type.shape.num_elements(); }
 
 // Of gradients and of what the model reads, which is what travels between ranks.
-DType DTypeOf(const Node& update) { return update.inputs[1]->type.dtype; }
+DType DTypeOf(const ir::Node& update) { return update.inputs[1]->type.dtype; }
 
 class BucketFiller {
  public:
   BucketFiller(const BucketingOptions& options, int num_ranks)
       : options_(options), num_ranks_(num_ranks) {}
 
-  void Add(Node* update) {
+  void Add(ir::Node* update) {
     const int64_t alignment = kAlignmentBytes / SizeOf(DTypeOf(*update));
     const bool replicated = ElementsOf(*update) < options_.shard_min_elements;
     Bucket& bucket = OpenBucketFor(*update, replicated);
@@ -52,9 +52,9 @@ class BucketFiller {
 
  private:
   // The newest bucket of the same kind with room for the tensor, or a new one.
-  Bucket& OpenBucketFor(const Node& update, bool replicated) {
+  Bucket& OpenBucketFor(const ir::Node& update, bool replicated) {
     for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
-      const Node& first = *bucket->updates[0];
+      const ir::Node& first = *bucket->updates[0];
       if (first.op != update.op || !(first.attributes == update.attributes) ||
           DTypeOf(first) != DTypeOf(update) || bucket->replicated != replicated) {
         continue;
@@ -75,12 +75,12 @@ class BucketFiller {
 };
 
 // The update nodes in the order in which backward completes their gradients.
-std::vector<Node*> InGradientOrder(const Graph& graph) {
-  std::unordered_map<const Node*, int> position;
-  for (Node* node : graph.section(SectionKind::kBackward)->nodes)
+std::vector<ir::Node*> InGradientOrder(const ir::Graph& graph) {
+  std::unordered_map<const ir::Node*, int> position;
+  for (ir::Node* node : graph.section(ir::SectionKind::kBackward)->nodes)
     position.emplace(node, position.size());
-  std::vector<Node*> updates = UpdateNodes(graph);
-  std::stable_sort(updates.begin(), updates.end(), [&](const Node* a, const Node* b) {
+  std::vector<ir::Node*> updates = UpdateNodes(graph);
+  std::stable_sort(updates.begin(), updates.end(), [&](const ir::Node* a, const ir::Node* b) {
     return position[a->inputs[1]->producer] < position[b->inputs[1]->producer];
   });
   return updates;
@@ -89,29 +89,30 @@ std::vector<Node*> InGradientOrder(const Graph& graph) {
 // Replaces the variables of one bucket's updates by flat ones.
 class BucketMaker {
  public:
-  BucketMaker(Graph* graph, const Bucket& bucket, std::string name)
+  BucketMaker(ir::Graph* graph, const Bucket& bucket, std::string name)
       : graph_(*graph), bucket_(bucket), name_(std::move(name)) {}
 
   Status Run() {
-    Node* first = bucket_.updates[0];
-    Builder update(&graph_, graph_.section(SectionKind::kUpdate));
+    ir::Node* first = bucket_.updates[0];
+    ir::Builder update(&graph_, graph_.section(ir::SectionKind::kUpdate));
     update.InsertBefore(first);
-    ZG_ASSIGN_OR_RETURN(Value * parameters, Flatten(InputsAt(0)));
-    ZG_ASSIGN_OR_RETURN(Value * gradients, Pack());
-    std::vector<Value*> inputs = {parameters, gradients};
+    ZG_ASSIGN_OR_RETURN(ir::Value * parameters, Flatten(InputsAt(0)));
+    ZG_ASSIGN_OR_RETURN(ir::Value * gradients, Pack());
+    std::vector<ir::Value*> inputs = {parameters, gradients};
     for (size_t slot = 2; slot < first->inputs.size(); ++slot) {
-      ZG_ASSIGN_OR_RETURN(Value * state, Flatten(InputsAt(slot)));
+      ZG_ASSIGN_OR_RETURN(ir::Value * state, Flatten(InputsAt(slot)));
       inputs.push_back(state);
     }
-    const std::vector<Value*> updated =
+    const std::vector<ir::Value*> updated =
         update.Ops(first->op->name, inputs, first->attributes, name_ + ".next");
     ZG_RETURN_IF_ERROR(update.status());
-    const std::vector<Value*> read = ReadByModel();
-    Value* flat_read = parameters;
+    const std::vector<ir::Value*> read = ReadByModel();
+    ir::Value* flat_read = parameters;
     if (read[0] != first->inputs[0]) {  // 16-bit copies of the masters
       ZG_ASSIGN_OR_RETURN(flat_read, Flatten(read));
       const std::string dtype(DTypeName(flat_read->type.dtype));
-      Value* copy = update.Op("cast", {updated[0]}, {{"dtype", dtype}}, flat_read->name + ".next");
+      ir::Value* copy =
+          update.Op("cast", {updated[0]}, {{"dtype", dtype}}, flat_read->name + ".next");
       update.Ops("assign", {flat_read, copy});
     }
     update.Ops("assign", {inputs[0], updated[0]});
@@ -122,24 +123,24 @@ class BucketMaker {
 
  private:
   // One value of each update.
-  std::vector<Value*> InputsAt(size_t slot) const {
-    std::vector<Value*> values;
-    for (const Node* update : bucket_.updates) values.push_back(update->inputs[slot]);
+  std::vector<ir::Value*> InputsAt(size_t slot) const {
+    std::vector<ir::Value*> values;
+    for (const ir::Node* update : bucket_.updates) values.push_back(update->inputs[slot]);
     return values;
   }
-  std::vector<Value*> ReadByModel() const {
-    std::vector<Value*> values;
-    for (const Node* update : bucket_.updates)
+  std::vector<ir::Value*> ReadByModel() const {
+    std::vector<ir::Value*> values;
+    for (const ir::Node* update : bucket_.updates)
       values.push_back(ParameterAssign(*update)->inputs[0]);
     return values;
   }
 
   // The flat variable that takes the place of these; named after the first, as "bucket0.exp_avg".
-  StatusOr<Value*> Flatten(const std::vector<Value*>& variables) {
-    const Value& model = *variables[0];
+  StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
+    const ir::Value& model = *variables[0];
     const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
-    ZG_ASSIGN_OR_RETURN(Node * node,
-                        graph_.AddNode(graph_.section(SectionKind::kVariables),
+    ZG_ASSIGN_OR_RETURN(ir::Node * node,
+                        graph_.AddNode(graph_.section(ir::SectionKind::kVariables),
                                        {"variable",
                                         {},
                                         {{"dtype", std::string(DTypeName(model.type.dtype))},
@@ -147,10 +148,10 @@ class BucketMaker {
                                          {"replicated", bucket_.replicated}},
                                         "",
                                         name}));
-    Value* flat = node->outputs[0];
+    ir::Value* flat = node->outputs[0];
     flat->category = model.category;
     for (size_t i = 0; i < variables.size(); ++i) {
-      for (StoredTensor& tensor : graph_.tensors()) {
+      for (ir::StoredTensor& tensor : graph_.tensors()) {
         if (tensor.storage != variables[i]) continue;
         tensor.storage = flat;
         tensor.offset_elements = bucket_.offsets[i];
@@ -160,17 +161,17 @@ class BucketMaker {
   }
 
   // Right after the last gradient of the bucket exists.
-  StatusOr<Value*> Pack() {
-    std::vector<Value*> gradients;
-    Node* last = nullptr;
-    for (Node* update : bucket_.updates) {
+  StatusOr<ir::Value*> Pack() {
+    std::vector<ir::Value*> gradients;
+    ir::Node* last = nullptr;
+    for (ir::Node* update : bucket_.updates) {
       gradients.push_back(update->inputs[1]);
-      Node* producer = update->inputs[1]->producer;
+      ir::Node* producer = update->inputs[1]->producer;
       if (last == nullptr || graph_.IndexOf(producer) > graph_.IndexOf(last)) last = producer;
     }
-    Builder backward(&graph_, last->section);
+    ir::Builder backward(&graph_, last->section);
     backward.InsertBefore(graph_.NextOf(last));
-    Value* packed =
+    ir::Value* packed =
         backward.Op("bucket_pack", gradients,
                     {{"offsets", bucket_.offsets}, {"size", bucket_.elements}}, name_ + ".grad");
     ZG_RETURN_IF_ERROR(backward.status());
@@ -179,42 +180,43 @@ class BucketMaker {
   }
 
   // `read`: what the model reads now, and through views of `flat_read` from here on.
-  Status RemoveOld(const std::vector<Value*>& read, Value* flat_read) {
+  Status RemoveOld(const std::vector<ir::Value*>& read, ir::Value* flat_read) {
     for (size_t i = 0; i < bucket_.updates.size(); ++i) {
-      Node* update = bucket_.updates[i];
-      std::vector<Value*> variables = {update->inputs[0]};
+      ir::Node* update = bucket_.updates[i];
+      std::vector<ir::Value*> variables = {update->inputs[0]};
       variables.insert(variables.end(), update->inputs.begin() + 2, update->inputs.end());
       if (read[i] != variables[0]) variables.push_back(read[i]);
-      for (Value* output : update->outputs) EraseUsers(output);
+      for (ir::Value* output : update->outputs) EraseUsers(output);
       graph_.Erase(update);
       ZG_RETURN_IF_ERROR(ReadThroughViews(read[i], flat_read, bucket_.offsets[i]));
-      for (Value* old : variables) graph_.Erase(old->producer);
+      for (ir::Value* old : variables) graph_.Erase(old->producer);
     }
     return Status::Ok();
   }
 
-  void EraseUsers(Value* value) {
-    for (Node* user : std::vector<Node*>(value->users)) {
-      for (Value* output : user->outputs) EraseUsers(output);
+  void EraseUsers(ir::Value* value) {
+    for (ir::Node* user : std::vector<ir::Node*>(value->users)) {
+      for (ir::Value* output : user->outputs) EraseUsers(output);
       graph_.Erase(user);
     }
   }
 
   // Every section that uses the parameter gets a view of its own, right before the first use.
-  Status ReadThroughViews(Value* parameter, Value* bucket, int64_t offset) {
+  Status ReadThroughViews(ir::Value* parameter, ir::Value* bucket, int64_t offset) {
     const std::string name = parameter->name;
     graph_.Rename(parameter, name + ".unbucketed");
     for (const auto& section : graph_.sections()) {
-      const std::vector<Node*> readers = UsersIn(graph_, *section, *parameter);
+      const std::vector<ir::Node*> readers = UsersIn(graph_, *section, *parameter);
       if (readers.empty()) continue;
-      Builder builder(&graph_, section.get());
+      ir::Builder builder(&graph_, section.get());
       builder.InsertBefore(readers.front());
       builder.set_scope(parameter->producer->scope);
-      Value* view = builder.Op("bucket_view", {bucket},
-                               {{"offset", offset}, {"shape", parameter->type.shape.dims()}}, name);
+      ir::Value* view =
+          builder.Op("bucket_view", {bucket},
+                     {{"offset", offset}, {"shape", parameter->type.shape.dims()}}, name);
       ZG_RETURN_IF_ERROR(builder.status());
       view->category = parameter->category;
-      for (Node* reader : readers) {
+      for (ir::Node* reader : readers) {
         for (size_t i = 0; i < reader->inputs.size(); ++i) {
           if (reader->inputs[i] == parameter)
             graph_.ReplaceInput(reader, static_cast<int>(i), view);
@@ -224,17 +226,17 @@ class BucketMaker {
     return Status::Ok();
   }
 
-  Graph& graph_;
+  ir::Graph& graph_;
   const Bucket& bucket_;
   std::string name_;
 };
 
 }  // namespace
 
-StatusOr<bool> Bucketing::Run(Graph& graph) const {
+StatusOr<bool> Bucketing::Run(ir::Graph& graph) const {
   BucketFiller filler(options_, graph.mesh().num_ranks());
   bool any = false;
-  for (Node* update : InGradientOrder(graph)) {
+  for (ir::Node* update : InGradientOrder(graph)) {
     if (!update->inputs[0]->sbp.empty()) continue;  // bucketed before placements were inferred
     if (update->inputs[1]->producer->op->name == "bucket_pack") continue;
     filler.Add(update);

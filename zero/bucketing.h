@@ -53,7 +53,7 @@ class Bucketing : public Pass {
  public:
   explicit Bucketing(BucketingOptions options) : options_(options) {}
   std::string_view name() const override { return "bucketing"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
   BucketingOptions options_;

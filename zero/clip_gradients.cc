@@ -10,25 +10,27 @@
 namespace zg::zero {
 namespace {
 
-bool HasControl(const Node& update) { return update.inputs.size() == update.outputs.size() + 2; }
+bool HasControl(const ir::Node& update) {
+  return update.inputs.size() == update.outputs.size() + 2;
+}
 
-bool IsPartial(const Value& value) {
+bool IsPartial(const ir::Value& value) {
   return std::any_of(value.sbp.begin(), value.sbp.end(), [](Sbp sbp) { return sbp.is_partial(); });
 }
 
 // Takes square sums in front of `first`, the first update node.
 class NormBuilder {
  public:
-  NormBuilder(Graph* graph, Node* first)
+  NormBuilder(ir::Graph* graph, ir::Node* first)
       : graph_(*graph), first_(first), builder_(graph, first->section) {
     builder_.InsertBefore(first);
   }
 
   // The square sum of what `update` reads as its gradient.
-  StatusOr<Value*> SquareSumOf(Node* update) {
+  StatusOr<ir::Value*> SquareSumOf(ir::Node* update) {
     if (IsPartial(*update->inputs[1])) ZG_RETURN_IF_ERROR(PlaceWhole(update, 1, builder_));
-    Value* gradient = update->inputs[1];
-    Node* producer = gradient->producer;
+    ir::Value* gradient = update->inputs[1];
+    ir::Node* producer = gradient->producer;
     // A request for a placement may stand between updates; what it reads comes from backward.
     if (producer->section == first_->section && graph_.IndexOf(producer) > graph_.IndexOf(first_)) {
       graph_.MoveBefore(producer, first_);
@@ -41,19 +43,19 @@ class NormBuilder {
           "buckets with the pass bucketing",
           gradient->name, graph_.LocalType(*gradient).ToString(), kSquareSumTermElements);
     }
-    Value* sum = builder_.Op("square_sum", {gradient}, {}, gradient->name + ".square_sum");
+    ir::Value* sum = builder_.Op("square_sum", {gradient}, {}, gradient->name + ".square_sum");
     ZG_RETURN_IF_ERROR(builder_.status());
     for (Sbp sbp : gradient->sbp) sum->sbp.push_back(sbp.is_split() ? Sbp::P() : sbp);
     return sum;
   }
 
   // Partial sums become one, so that one collective is enough.
-  StatusOr<std::vector<Value*>> Combine(const std::vector<Value*>& sums) {
-    std::vector<Value*> combined;
-    std::vector<Value*> partial;
-    for (Value* sum : sums) (IsPartial(*sum) ? partial : combined).push_back(sum);
+  StatusOr<std::vector<ir::Value*>> Combine(const std::vector<ir::Value*>& sums) {
+    std::vector<ir::Value*> combined;
+    std::vector<ir::Value*> partial;
+    for (ir::Value* sum : sums) (IsPartial(*sum) ? partial : combined).push_back(sum);
     if (partial.size() > 1) {
-      Value* sum = builder_.Op("add_square_sums", partial, {}, "square_sum");
+      ir::Value* sum = builder_.Op("add_square_sums", partial, {}, "square_sum");
       ZG_RETURN_IF_ERROR(builder_.status());
       sum->sbp = partial[0]->sbp;
       partial = {sum};
@@ -62,12 +64,12 @@ class NormBuilder {
     return combined;
   }
 
-  StatusOr<Value*> Control(const std::vector<Value*>& all_sums, double max_norm,
-                           bool skip_non_finite) {
-    ZG_ASSIGN_OR_RETURN(std::vector<Value*> inputs, Combine(all_sums));
-    const StoredTensor* scaler = graph_.FindTensor(kLossScaler);
+  StatusOr<ir::Value*> Control(const std::vector<ir::Value*>& all_sums, double max_norm,
+                               bool skip_non_finite) {
+    ZG_ASSIGN_OR_RETURN(std::vector<ir::Value*> inputs, Combine(all_sums));
+    const ir::StoredTensor* scaler = graph_.FindTensor(kLossScaler);
     std::string op = "update_control";
-    Value* state = nullptr;
+    ir::Value* state = nullptr;
     if (scaler != nullptr) {
       op = "scaled_update_control";
       state = scaler->storage;
@@ -77,11 +79,11 @@ class NormBuilder {
       ZG_ASSIGN_OR_RETURN(state, UpdateCounter());
     }
     if (state != nullptr) inputs.push_back(state);
-    const std::vector<Value*> outputs =
+    const std::vector<ir::Value*> outputs =
         builder_.Ops(op, inputs, {{"max_norm", max_norm}}, "control");
     if (state != nullptr) builder_.Ops("assign", {state, outputs[2]});
     ZG_RETURN_IF_ERROR(builder_.status());
-    for (Value* output : outputs) {
+    for (ir::Value* output : outputs) {
       if (!inputs[0]->sbp.empty()) output->sbp = AllBroadcast(graph_.mesh());
     }
     graph_.Rename(outputs[1], "grad_norm");
@@ -92,10 +94,10 @@ class NormBuilder {
 
  private:
   // Insert-collectives would sum it for each of its readers. `builder` stands before `reader`.
-  Status PlaceWhole(Node* reader, int index, Builder& builder) {
-    Value* partial = reader->inputs[index];
+  Status PlaceWhole(ir::Node* reader, int index, ir::Builder& builder) {
+    ir::Value* partial = reader->inputs[index];
     const NdSbp broadcast = AllBroadcast(graph_.mesh());
-    Value* whole =
+    ir::Value* whole =
         builder.Op("place", {partial}, {{"sbp", ToString(broadcast)}}, partial->name + ".whole");
     ZG_RETURN_IF_ERROR(builder.status());
     whole->sbp = broadcast;
@@ -105,14 +107,14 @@ class NormBuilder {
   }
 
   // The step's loss, if the program hands it out before the updates.
-  Status AddLoss(std::vector<Value*>* inputs) {
-    for (Node* node : graph_.NodesOf("output")) {
+  Status AddLoss(std::vector<ir::Value*>* inputs) {
+    for (ir::Node* node : graph_.NodesOf("output")) {
       if (node->section != first_->section || node->attributes.String("name") != "loss" ||
           graph_.IndexOf(node) > graph_.IndexOf(first_)) {
         continue;
       }
       if (IsPartial(*node->inputs[0])) {
-        Builder builder(&graph_, node->section);
+        ir::Builder builder(&graph_, node->section);
         builder.InsertBefore(node);
         ZG_RETURN_IF_ERROR(PlaceWhole(node, 0, builder));
       }
@@ -121,31 +123,31 @@ class NormBuilder {
     return Status::Ok();
   }
 
-  StatusOr<Value*> UpdateCounter() {
-    Value* counter = builder_.Variable(kUpdateCounter, {DType::kF32, Shape{2}},
-                                       Initializer::Zeros(), MemoryCategory::kOptimizerState);
+  StatusOr<ir::Value*> UpdateCounter() {
+    ir::Value* counter = builder_.Variable(kUpdateCounter, {DType::kF32, Shape{2}},
+                                           Initializer::Zeros(), MemoryCategory::kOptimizerState);
     ZG_RETURN_IF_ERROR(builder_.status());
     if (!first_->inputs[0]->sbp.empty()) counter->sbp = AllBroadcast(graph_.mesh());
     return counter;
   }
 
-  Graph& graph_;
-  Node* first_;
-  Builder builder_;
+  ir::Graph& graph_;
+  ir::Node* first_;
+  ir::Builder builder_;
 };
 
 // Nodes do not grow inputs: `update` is replaced by one that reads the control as well.
-Status GiveControl(Graph& graph, Node* update, Value* control) {
-  std::vector<Value*> inputs = update->inputs;
+Status GiveControl(ir::Graph& graph, ir::Node* update, ir::Value* control) {
+  std::vector<ir::Value*> inputs = update->inputs;
   inputs.push_back(control);
   ZG_ASSIGN_OR_RETURN(
-      Node * controlled,
+      ir::Node * controlled,
       graph.AddNode(update->section,
                     {update->op->name, inputs, update->attributes, update->scope, "updated"},
                     update));
   std::vector<std::string> names;
   for (size_t i = 0; i < update->outputs.size(); ++i) {
-    Value* old_value = update->outputs[i];
+    ir::Value* old_value = update->outputs[i];
     names.push_back(old_value->name);
     controlled->outputs[i]->sbp = old_value->sbp;
     controlled->outputs[i]->category = old_value->category;
@@ -158,17 +160,17 @@ Status GiveControl(Graph& graph, Node* update, Value* control) {
 
 }  // namespace
 
-StatusOr<bool> ClipGradients::Run(Graph& graph) const {
-  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
+StatusOr<bool> ClipGradients::Run(ir::Graph& graph) const {
+  ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   if (updates.empty() || HasControl(*updates[0])) return false;
   NormBuilder norm(&graph, updates[0]);
-  std::vector<Value*> sums;
-  for (Node* update : updates) {
-    ZG_ASSIGN_OR_RETURN(Value * sum, norm.SquareSumOf(update));
+  std::vector<ir::Value*> sums;
+  for (ir::Node* update : updates) {
+    ZG_ASSIGN_OR_RETURN(ir::Value * sum, norm.SquareSumOf(update));
     sums.push_back(sum);
   }
-  ZG_ASSIGN_OR_RETURN(Value * control, norm.Control(sums, max_norm_, skip_non_finite_));
-  for (Node* update : updates) ZG_RETURN_IF_ERROR(GiveControl(graph, update, control));
+  ZG_ASSIGN_OR_RETURN(ir::Value * control, norm.Control(sums, max_norm_, skip_non_finite_));
+  for (ir::Node* update : updates) ZG_RETURN_IF_ERROR(GiveControl(graph, update, control));
   return true;
 }
 

@@ -45,7 +45,7 @@ class ClipGradients : public Pass {
   explicit ClipGradients(double max_norm, bool skip_non_finite = false)
       : max_norm_(max_norm), skip_non_finite_(skip_non_finite) {}
   std::string_view name() const override { return "clip-gradients"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
   double max_norm_;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "framework/io/checkpoint_names.h"
-#include "framework/runtime/console.h"
+#include "framework/job/console.h"
 
 namespace zg::zero {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "framework/base/status.h"
-#include "framework/runtime/job.h"
-#include "framework/runtime/save_signals.h"
-#include "framework/runtime/signal_agreement.h"
+#include "framework/job/job.h"
+#include "framework/job/save_signals.h"
+#include "framework/job/signal_agreement.h"
 #include "zero/trainer.h"
 
 namespace zg::zero {

@@ -7,14 +7,14 @@ namespace {
 
 // The node that takes the full-size gradient: its `place`, or the `accumulate` into the variable
 // that the update reads. Null for an accumulator of full size, which stays until the update.
-Node* ReductionOf(const Node& update) {
-  Value* gradient = update.inputs[1];
+ir::Node* ReductionOf(const ir::Node& update) {
+  ir::Value* gradient = update.inputs[1];
   if (gradient->producer->op->name == "place") {
     const bool is_accumulated = VariableOf(gradient)->producer->op->name == "variable";
     return is_accumulated ? nullptr : gradient->producer;
   }
   if (gradient->producer->op->name == "cast") gradient = gradient->producer->inputs[0];
-  for (Node* user : gradient->users) {
+  for (ir::Node* user : gradient->users) {
     if (user->op->name == "accumulate") return user;
   }
   return nullptr;
@@ -22,14 +22,14 @@ Node* ReductionOf(const Node& update) {
 
 }  // namespace
 
-StatusOr<bool> ShardGradients::Run(Graph& graph) const {
+StatusOr<bool> ShardGradients::Run(ir::Graph& graph) const {
   if (ShardAxis(graph) < 0) return false;
-  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
+  ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
-  for (Node* update : updates) {
-    Node* reduction = IsReplicated(*update) ? nullptr : ReductionOf(*update);
+  for (ir::Node* update : updates) {
+    ir::Node* reduction = IsReplicated(*update) ? nullptr : ReductionOf(*update);
     if (reduction == nullptr) continue;
-    Value* whole = reduction->inputs.back();
+    ir::Value* whole = reduction->inputs.back();
     if (whole->category == MemoryCategory::kCommunication) continue;
     whole->category = MemoryCategory::kCommunication;
     reduction->outputs[0]->category = MemoryCategory::kGradients;

@@ -29,7 +29,7 @@ namespace zg::zero {
 class ShardGradients : public Pass {
  public:
   std::string_view name() const override { return "shard-gradients"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg::zero

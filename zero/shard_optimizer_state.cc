@@ -6,34 +6,36 @@
 namespace zg::zero {
 namespace {
 
-Value* Place(Builder* builder, Value* value, const NdSbp& sbp, const std::string& name) {
-  Value* placed = builder->Op("place", {value}, {{"sbp", ToString(sbp)}}, name);
+ir::Value* Place(ir::Builder* builder, ir::Value* value, const NdSbp& sbp,
+                 const std::string& name) {
+  ir::Value* placed = builder->Op("place", {value}, {{"sbp", ToString(sbp)}}, name);
   if (placed == nullptr) return nullptr;
   placed->sbp = sbp;
   placed->category = value->category;
   return placed;
 }
 
-Status Shard(Graph& graph, Node* update) {
+Status Shard(ir::Graph& graph, ir::Node* update) {
   const NdSbp sharded = ShardedSbp(graph);
-  Builder before(&graph, update->section);
+  ir::Builder before(&graph, update->section);
   before.InsertBefore(update);
   for (size_t i = 0; i < update->inputs.size(); ++i) {
-    Value* input = update->inputs[i];
+    ir::Value* input = update->inputs[i];
     if (input->category == MemoryCategory::kOptimizerState) input->sbp = sharded;
     if (input->sbp == sharded) continue;  // or a sharded accumulator
-    Value* shard = Place(&before, input, sharded, input->name + ".shard");
+    ir::Value* shard = Place(&before, input, sharded, input->name + ".shard");
     ZG_RETURN_IF_ERROR(before.status());
     graph.ReplaceInput(update, static_cast<int>(i), shard);
   }
-  for (Value* output : update->outputs) output->sbp = sharded;
+  for (ir::Value* output : update->outputs) output->sbp = sharded;
 
-  Node* assign = ParameterAssign(*update);
-  Value* parameters = assign->inputs[1];  // an output of the update, or a cast of it
+  ir::Node* assign = ParameterAssign(*update);
+  ir::Value* parameters = assign->inputs[1];  // an output of the update, or a cast of it
   parameters->sbp = sharded;
-  Builder after(&graph, update->section);
+  ir::Builder after(&graph, update->section);
   after.InsertBefore(graph.NextOf(parameters->producer));
-  Value* whole = Place(&after, parameters, AllBroadcast(graph.mesh()), parameters->name + ".whole");
+  ir::Value* whole =
+      Place(&after, parameters, AllBroadcast(graph.mesh()), parameters->name + ".whole");
   ZG_RETURN_IF_ERROR(after.status());
   graph.ReplaceInput(assign, 1, whole);
   return Status::Ok();
@@ -41,11 +43,11 @@ Status Shard(Graph& graph, Node* update) {
 
 }  // namespace
 
-StatusOr<bool> ShardOptimizerState::Run(Graph& graph) const {
+StatusOr<bool> ShardOptimizerState::Run(ir::Graph& graph) const {
   if (ShardAxis(graph) < 0) return false;
-  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
+  ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
-  for (Node* update : updates) {
+  for (ir::Node* update : updates) {
     if (IsReplicated(*update) || update->outputs[0]->sbp == ShardedSbp(graph)) continue;
     ZG_RETURN_IF_ERROR(Shard(graph, update));
     changed = true;

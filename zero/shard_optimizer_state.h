@@ -32,7 +32,7 @@ namespace zg::zero {
 class ShardOptimizerState : public Pass {
  public:
   std::string_view name() const override { return "shard-optimizer-state"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg::zero

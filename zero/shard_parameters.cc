@@ -9,28 +9,29 @@ namespace zg::zero {
 namespace {
 
 // Reads `node`'s input instead of `node`, and drops it.
-void Bypass(Graph& graph, Node* node) {
+void Bypass(ir::Graph& graph, ir::Node* node) {
   graph.ReplaceAllUses(node->outputs[0], node->inputs[0]);
   graph.Erase(node);
 }
 
 // Every section that views the bucket gathers it once, right before its first view.
-Status GatherPerSection(Graph& graph, Value* bucket) {
+Status GatherPerSection(ir::Graph& graph, ir::Value* bucket) {
   for (const auto& section : graph.sections()) {
-    std::vector<Node*> views = UsersIn(graph, *section, *bucket);
-    views.erase(std::remove_if(views.begin(), views.end(),
-                               [](const Node* node) { return node->op->name != "bucket_view"; }),
-                views.end());
+    std::vector<ir::Node*> views = UsersIn(graph, *section, *bucket);
+    views.erase(
+        std::remove_if(views.begin(), views.end(),
+                       [](const ir::Node* node) { return node->op->name != "bucket_view"; }),
+        views.end());
     if (views.empty()) continue;
-    Builder builder(&graph, section.get());
+    ir::Builder builder(&graph, section.get());
     builder.InsertBefore(views.front());
     const NdSbp broadcast = AllBroadcast(graph.mesh());
-    Value* whole =
+    ir::Value* whole =
         builder.Op("place", {bucket}, {{"sbp", ToString(broadcast)}}, bucket->name + ".whole");
     ZG_RETURN_IF_ERROR(builder.status());
     whole->sbp = broadcast;
     whole->category = MemoryCategory::kCommunication;
-    for (Node* view : views) {
+    for (ir::Node* view : views) {
       graph.ReplaceInput(view, 0, whole);
       view->outputs[0]->category = MemoryCategory::kCommunication;
     }
@@ -40,17 +41,18 @@ Status GatherPerSection(Graph& graph, Value* bucket) {
 
 }  // namespace
 
-StatusOr<bool> ShardParameters::Run(Graph& graph) const {
+StatusOr<bool> ShardParameters::Run(ir::Graph& graph) const {
   if (ShardAxis(graph) < 0) return false;
-  ZG_ASSIGN_OR_RETURN(const std::vector<Node*> updates, UnboxedUpdateNodes(graph, name()));
+  ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
-  for (Node* update : updates) {
+  for (ir::Node* update : updates) {
     if (IsReplicated(*update)) continue;
-    Node* assign = ParameterAssign(*update);
-    Value* bucket = assign->inputs[0];
+    ir::Node* assign = ParameterAssign(*update);
+    ir::Value* bucket = assign->inputs[0];
     if (bucket->sbp == ShardedSbp(graph)) continue;
-    Node* shard = update->inputs[0]->producer;  // of a master there is none: it is sharded itself
-    Node* whole = assign->inputs[1]->producer;
+    ir::Node* shard =
+        update->inputs[0]->producer;  // of a master there is none: it is sharded itself
+    ir::Node* whole = assign->inputs[1]->producer;
     if (whole->op->name != "place") {
       return InvalidArgument(
           "shard-parameters: the update of %{} is not sharded; run shard-optimizer-state first",

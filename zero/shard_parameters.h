@@ -36,7 +36,7 @@ namespace zg::zero {
 class ShardParameters : public Pass {
  public:
   std::string_view name() const override { return "shard-parameters"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg::zero

@@ -13,17 +13,17 @@
 
 namespace zg::zero {
 
-StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& dump_directory) {
-  ZG_ASSIGN_OR_RETURN(const nn::ResolvedConfig config, graph.Finish());
+StatusOr<ResolvedConfig> CompileGraph(Graph& graph, const std::string& dump_directory) {
+  ZG_ASSIGN_OR_RETURN(const ResolvedConfig config, graph.Finish());
   PipelineOptions options;
   options.train = graph.optimizer().has_value();
   options.stage = config.zero.stage;
   options.dtype = config.dtype;
   options.recompute = config.recompute;
   options.bucketing = {config.zero.bucket_bytes, config.zero.shard_min_elements};
-  options.accumulation = {config.reduce_every == nn::ReduceEvery::kStep};
+  options.accumulation = {config.reduce_every == ReduceEvery::kStep};
   options.max_grad_norm = config.max_grad_norm;
-  options.skip_non_finite = config.on_non_finite == nn::OnNonFinite::kSkip;
+  options.skip_non_finite = config.on_non_finite == OnNonFinite::kSkip;
   options.update_early = config.update_early;
   if (options.train) {
     ZG_ASSIGN_OR_RETURN(options.update, optim::MakeUpdateRule(*graph.optimizer()));
@@ -38,8 +38,8 @@ StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& d
 namespace {
 
 // Adds to the error of an arena that does not fit with which stage it would, if any.
-Status WithStageThatFits(const Status& error, const Graph& graph, const KernelRegistry& kernels,
-                         const nn::ZeroConfig& zero, Communicator& communicator) {
+Status WithStageThatFits(const Status& error, const ir::Graph& graph, const KernelRegistry& kernels,
+                         const ZeroConfig& zero, Communicator& communicator) {
   const StatusOr<ProgramPlan> plan = PlanProgram(graph, kernels, communicator.workspace_bytes());
   const StatusOr<DeviceMemoryUse> use = communicator.device().MemoryUse();
   if (!plan.ok() || !use.ok()) return error;
@@ -62,7 +62,7 @@ Status WithStageThatFits(const Status& error, const Graph& graph, const KernelRe
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicator& communicator,
+StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(Graph& graph, Communicator& communicator,
                                                     const TrainerOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::unique_ptr<Trainer> trainer(new Trainer());
@@ -73,8 +73,8 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Compile(nn::Graph& graph, Communicat
   executor_options.seed = options.seed;
   executor_options.measure_memory = options.measure_memory;
   // Overflow is an everyday thing in f16: the loss scaler deals with it.
-  executor_options.stop_on_non_finite = trainer->config_.dtype != DType::kF16 &&
-                                        trainer->config_.on_non_finite == nn::OnNonFinite::kStop;
+  executor_options.stop_on_non_finite =
+      trainer->config_.dtype != DType::kF16 && trainer->config_.on_non_finite == OnNonFinite::kStop;
   executor_options.detect_anomaly = options.detect_anomaly;
   if (options.profile) executor_options.profile_clock = SteadyNanoseconds;
   executor_options.record = options.record;
@@ -125,7 +125,7 @@ StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& 
   }));
   // Where the program needs it: to clip, for the scale of f16, to skip updates.
   if (config_.max_grad_norm > 0 || config_.dtype == DType::kF16 ||
-      config_.on_non_finite == nn::OnNonFinite::kSkip) {
+      config_.on_non_finite == OnNonFinite::kSkip) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
   }
   return Scalar("loss");

@@ -27,10 +27,10 @@
 #include "framework/nn/graph.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/runtime/executor.h"
-#include "framework/runtime/save_checkpoint.h"
-#include "framework/runtime/save_memory.h"
-#include "framework/runtime/tensor_state.h"
-#include "framework/runtime/tensor_values.h"
+#include "framework/state/save_checkpoint.h"
+#include "framework/state/save_memory.h"
+#include "framework/state/tensor_state.h"
+#include "framework/state/tensor_values.h"
 
 namespace zg::zero {
 
@@ -73,7 +73,7 @@ class Trainer {
   // The graph must outlive the trainer. Errors: those of building the model and of its
   // configuration, a number of ranks other than the graph's, too little memory, an init file that
   // does not fit.
-  static StatusOr<std::unique_ptr<Trainer>> Compile(nn::Graph& graph, Communicator& communicator,
+  static StatusOr<std::unique_ptr<Trainer>> Compile(Graph& graph, Communicator& communicator,
                                                     const TrainerOptions& options);
 
   // One step: calls `feed` with the index, within the step over all ranks, of each micro-batch that
@@ -165,19 +165,19 @@ class Trainer {
     return DigestTensors(*executor_, TensorRole::kOptimizerState);
   }
   Executor& executor() { return *executor_; }
-  const nn::ResolvedConfig& config() const { return config_; }
+  const ResolvedConfig& config() const { return config_; }
   double compile_ms() const { return compile_ms_; }
 
  private:
   Trainer() = default;
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
-  Status FillSettings(const nn::Graph& graph, uint64_t seed);
+  Status FillSettings(const Graph& graph, uint64_t seed);
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
   Status CheckNoneIsUnderWay() const;
   // An error of saving the checkpoint of a step, for the user.
   static Status NotSaved(const std::string& directory, int64_t step, const Status& status);
 
-  nn::ResolvedConfig config_;
+  ResolvedConfig config_;
   std::map<std::string, std::string> settings_;  // as in TrainState
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // that saving is prepared for
@@ -192,6 +192,6 @@ class Trainer {
 
 // Compiles the graph's IR in place: the pipeline of pipeline.h. Trainer::Compile does this; tools
 // that only look at the IR call it alone.
-StatusOr<nn::ResolvedConfig> CompileGraph(nn::Graph& graph, const std::string& dump_directory);
+StatusOr<ResolvedConfig> CompileGraph(Graph& graph, const std::string& dump_directory);
 
 }  // namespace zg::zero

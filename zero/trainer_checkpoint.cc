@@ -28,15 +28,15 @@ constexpr int64_t kMaxStateElements = 4;
 std::string OptimizerText(const optim::UpdateRule& rule) {
   std::string text = rule.op;
   for (const auto& [name, value] : rule.attributes.items()) {
-    text += fmt::format(" {}={}", name, ToString(value));
+    text += fmt::format(" {}={}", name, ir::ToString(value));
   }
   return text;
 }
 
 // The training inputs of one micro-batch: "x: i64[8,256], y: i64[8,256]".
-std::string InputsText(const zg::Graph& graph) {
+std::string InputsText(const ir::Graph& graph) {
   std::string text;
-  for (const Node* node : graph.section(SectionKind::kForward)->nodes) {
+  for (const ir::Node* node : graph.section(ir::SectionKind::kForward)->nodes) {
     if (node->op->name != "input") continue;
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", node->attributes.String("name"),
                         graph.LocalType(*node->outputs[0]).ToString());
@@ -46,22 +46,21 @@ std::string InputsText(const zg::Graph& graph) {
 
 }  // namespace
 
-Status Trainer::FillSettings(const nn::Graph& graph, uint64_t seed) {
+Status Trainer::FillSettings(const Graph& graph, uint64_t seed) {
   if (!graph.optimizer()) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(const optim::UpdateRule rule, optim::MakeUpdateRule(*graph.optimizer()));
   settings_["seed"] = fmt::to_string(seed);
   settings_["optimizer"] = OptimizerText(rule);
   settings_["micro-batches"] = fmt::to_string(config_.micro_batches);
   settings_["clip-norm"] = fmt::to_string(config_.max_grad_norm);
-  settings_["reduce-every"] =
-      config_.reduce_every == nn::ReduceEvery::kStep ? "step" : "micro-batch";
+  settings_["reduce-every"] = config_.reduce_every == ReduceEvery::kStep ? "step" : "micro-batch";
   settings_["inputs"] = InputsText(graph.ir());
   return Status::Ok();
 }
 
 int64_t Trainer::num_updates() const {
   for (const CountingState& counting : kCountingStates) {
-    const StoredTensor* tensor = executor_->graph().FindTensor(counting.name);
+    const ir::StoredTensor* tensor = executor_->graph().FindTensor(counting.name);
     if (tensor == nullptr) continue;
     if (executor_->LocalPartOf(*tensor).count != counting.elements) return 0;  // another rank's
     float state[kMaxStateElements];

@@ -4,10 +4,10 @@
 
 #include <chrono>
 
+#include "framework/job/console.h"
+#include "framework/job/process_memory.h"
+#include "framework/job/progress.h"
 #include "framework/optim/schedule.h"
-#include "framework/runtime/console.h"
-#include "framework/runtime/process_memory.h"
-#include "framework/runtime/progress.h"
 #include "zero/run_saver.h"
 
 namespace zg::zero {
@@ -35,7 +35,7 @@ TrafficCounters PerStep(TrafficCounters sum, int64_t steps) {
   return sum;
 }
 
-TrafficCounters Predicted(const Graph& graph) {
+TrafficCounters Predicted(const ir::Graph& graph) {
   TrafficCounters counters = {};
   const std::map<std::string, PredictedTraffic> traffic = PredictTraffic(graph);
   for (int i = 0; i < kNumCollectiveKinds; ++i) {
@@ -184,7 +184,7 @@ TrainerOptions TrainerOptionsOf(const Job& job) {
   return options;
 }
 
-void Configure(const Job& job, nn::GraphConfig& config) {
+void Configure(const Job& job, GraphConfig& config) {
   const JobOptions& options = job.options();
   config.enable_zero({.stage = options.zero_stage,
                       .bucket_bytes = options.bucket_bytes(),
@@ -192,12 +192,12 @@ void Configure(const Job& job, nn::GraphConfig& config) {
   config.set_micro_batches(options.micro_batches);
   if (options.clip_norm > 0) config.clip_gradients(options.clip_norm);
   config.set_dtype(ParseDType(options.dtype).value());  // one of the flag's choices
-  config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
-                                                         : nn::ReduceEvery::kMicroBatch);
+  config.set_reduce_every(options.reduce_every == "step" ? ReduceEvery::kStep
+                                                         : ReduceEvery::kMicroBatch);
   for (const std::string& modules : options.recompute) config.recompute(modules);
   config.set_update_early(options.update_early);
-  if (options.on_non_finite == "skip") config.set_on_non_finite(nn::OnNonFinite::kSkip);
-  if (options.on_non_finite == "ignore") config.set_on_non_finite(nn::OnNonFinite::kIgnore);
+  if (options.on_non_finite == "skip") config.set_on_non_finite(OnNonFinite::kSkip);
+  if (options.on_non_finite == "ignore") config.set_on_non_finite(OnNonFinite::kIgnore);
 }
 
 StatusOr<int64_t> ResidentBytesNow() {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "framework/base/status.h"
-#include "framework/runtime/job.h"
-#include "framework/runtime/report.h"
+#include "framework/job/job.h"
+#include "framework/job/report.h"
 #include "zero/trainer.h"
 
 namespace zg::zero {
@@ -34,7 +34,7 @@ StatusOr<Report> RunTraining(Job& job, Trainer& trainer, const TrainingRun& run)
 
 // Options for Trainer::Compile and the graph's configuration, from the job's flags.
 TrainerOptions TrainerOptionsOf(const Job& job);
-void Configure(const Job& job, nn::GraphConfig& config);
+void Configure(const Job& job, GraphConfig& config);
 
 // Resident bytes of this process now; call it before building the model.
 StatusOr<int64_t> ResidentBytesNow();

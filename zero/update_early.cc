@@ -10,22 +10,22 @@ namespace {
 
 class Mover {
  public:
-  explicit Mover(Graph* graph)
+  explicit Mover(ir::Graph* graph)
       : graph_(*graph),
-        backward_(graph->section(SectionKind::kBackward)),
-        update_(graph->section(SectionKind::kUpdate)) {}
+        backward_(graph->section(ir::SectionKind::kBackward)),
+        update_(graph->section(ir::SectionKind::kUpdate)) {}
 
-  bool Move(Node* update) {
-    const std::unordered_set<Node*> group = GroupOf(update);
-    std::vector<Node*> ordered;
-    for (Node* node : update_->nodes) {
+  bool Move(ir::Node* update) {
+    const std::unordered_set<ir::Node*> group = GroupOf(update);
+    std::vector<ir::Node*> ordered;
+    for (ir::Node* node : update_->nodes) {
       if (group.count(node) == 0) continue;
       if (node != update && node->op->is_update) return false;  // they share something
       ordered.push_back(node);
     }
-    Node* after = LastBefore(ordered);
+    ir::Node* after = LastBefore(ordered);
     if (after == nullptr) return false;
-    for (Node* node : ordered) {
+    for (ir::Node* node : ordered) {
       graph_.MoveAfter(node, after);
       after = node;
     }
@@ -34,42 +34,42 @@ class Mover {
 
  private:
   // What is connected with the node inside the update section.
-  std::unordered_set<Node*> GroupOf(Node* update) const {
-    std::unordered_set<Node*> group = {update};
-    std::vector<Node*> open = {update};
-    const auto add = [&](Node* node) {
+  std::unordered_set<ir::Node*> GroupOf(ir::Node* update) const {
+    std::unordered_set<ir::Node*> group = {update};
+    std::vector<ir::Node*> open = {update};
+    const auto add = [&](ir::Node* node) {
       if (node->section == update_ && group.insert(node).second) open.push_back(node);
     };
     while (!open.empty()) {
-      const Node* node = open.back();
+      const ir::Node* node = open.back();
       open.pop_back();
-      for (const Value* input : node->inputs) add(input->producer);
-      for (const Value* output : node->outputs) {
-        for (Node* user : output->users) add(user);
+      for (const ir::Value* input : node->inputs) add(input->producer);
+      for (const ir::Value* output : node->outputs) {
+        for (ir::Node* user : output->users) add(user);
       }
     }
     return group;
   }
 
   // The last node of backward that makes what the group reads or reads what it overwrites.
-  Node* LastBefore(const std::vector<Node*>& group) const {
-    std::unordered_set<const Node*> before;
-    for (const Node* node : group) {
-      for (const Value* input : node->inputs) before.insert(input->producer);
+  ir::Node* LastBefore(const std::vector<ir::Node*>& group) const {
+    std::unordered_set<const ir::Node*> before;
+    for (const ir::Node* node : group) {
+      for (const ir::Value* input : node->inputs) before.insert(input->producer);
       if (node->op->name == "assign") AddReaders(*node->inputs[0], &before);
     }
-    for (const Node* node : update_->nodes) {  // reads the old value after backward
+    for (const ir::Node* node : update_->nodes) {  // reads the old value after backward
       const bool in_group = std::find(group.begin(), group.end(), node) != group.end();
       if (!in_group && before.count(node) != 0) return nullptr;
     }
     const auto last = std::find_if(backward_->nodes.rbegin(), backward_->nodes.rend(),
-                                   [&](const Node* node) { return before.count(node) != 0; });
+                                   [&](const ir::Node* node) { return before.count(node) != 0; });
     return last == backward_->nodes.rend() ? nullptr : *last;
   }
 
   // Those of views read the variable's memory too; a gather will move down to its first user.
-  static void AddReaders(const Value& value, std::unordered_set<const Node*>* readers) {
-    for (const Node* user : value.users) {
+  static void AddReaders(const ir::Value& value, std::unordered_set<const ir::Node*>* readers) {
+    for (const ir::Node* user : value.users) {
       readers->insert(user);
       const std::string& op = user->op->name;
       if (op == "bucket_view" || op == "local_slice" || op == "all_gather") {
@@ -78,14 +78,14 @@ class Mover {
     }
   }
 
-  Graph& graph_;
-  Section* backward_;
-  Section* update_;
+  ir::Graph& graph_;
+  ir::Section* backward_;
+  ir::Section* update_;
 };
 
 }  // namespace
 
-StatusOr<bool> UpdateEarly::Run(Graph& graph) const {
+StatusOr<bool> UpdateEarly::Run(ir::Graph& graph) const {
   const int64_t micro_steps = graph.micro_batches() / graph.mesh().num_ranks();
   if (micro_steps != 1) {
     return InvalidArgument(
@@ -95,7 +95,7 @@ StatusOr<bool> UpdateEarly::Run(Graph& graph) const {
   }
   Mover mover(&graph);
   bool changed = false;
-  for (Node* update : UpdateNodes(graph)) changed = mover.Move(update) || changed;
+  for (ir::Node* update : UpdateNodes(graph)) changed = mover.Move(update) || changed;
   return changed;
 }
 

@@ -32,7 +32,7 @@ namespace zg::zero {
 class UpdateEarly : public Pass {
  public:
   std::string_view name() const override { return "update-early"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg::zero

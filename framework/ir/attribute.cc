@@ -7,7 +7,7 @@
 #include "framework/base/check.h"
 #include "framework/ir/quote.h"
 
-namespace zg {
+namespace zg::ir {
 namespace {
 
 struct Printer {
@@ -53,4 +53,4 @@ Status CompleteAttributes(const std::vector<AttributeDef>& defs, Attributes* att
   return Status::Ok();
 }
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -11,7 +11,7 @@
 
 #include "framework/base/status.h"
 
-namespace zg {
+namespace zg::ir {
 
 using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
 
@@ -62,4 +62,4 @@ struct AttributeDef {
 // than the def's example, a missing one that is required.
 Status CompleteAttributes(const std::vector<AttributeDef>& defs, Attributes* attributes);
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -1,6 +1,6 @@
 #include "framework/ir/attribute_parser.h"
 
-namespace zg {
+namespace zg::ir {
 
 StatusOr<std::vector<int64_t>> ParseIntegers(TextCursor* cursor) {
   ZG_RETURN_IF_ERROR(cursor->Expect("["));
@@ -54,4 +54,4 @@ StatusOr<Attributes> ParseAttributes(TextCursor* cursor) {
   return attributes;
 }
 
-}  // namespace zg
+}  // namespace zg::ir

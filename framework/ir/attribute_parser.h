@@ -4,7 +4,7 @@
 #include "framework/ir/attribute.h"
 #include "framework/ir/text_cursor.h"
 
-namespace zg {
+namespace zg::ir {
 
 // `true`, `3`, `0.5`, `"text"` or `[4,8]`; a number with a point or an exponent is a double.
 StatusOr<Attribute> ParseAttribute(TextCursor* cursor);
@@ -15,4 +15,4 @@ StatusOr<Attributes> ParseAttributes(TextCursor* cursor);
 // `[4,8]`, also `[]`.
 StatusOr<std::vector<int64_t>> ParseIntegers(TextCursor* cursor);
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -3,7 +3,7 @@
 #include "framework/base/check.h"
 #include "framework/ir/op_registry.h"
 
-namespace zg {
+namespace zg::ir {
 
 void Builder::InsertBefore(Node* node) {
   before_ = node;
@@ -62,4 +62,4 @@ void Builder::Fail(const Status& status) {
   if (status_.ok()) status_ = scope_.empty() ? status : status.WithContext(scope_);
 }
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -8,7 +8,7 @@
 
 #include "framework/ir/graph.h"
 
-namespace zg {
+namespace zg::ir {
 
 class Builder {
  public:
@@ -75,4 +75,4 @@ class GradientContext {
   std::vector<Value*> input_gradients_;
 };
 
-}  // namespace zg
+}  // namespace zg::ir

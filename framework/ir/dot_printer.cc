@@ -6,7 +6,7 @@
 
 #include "framework/ir/quote.h"
 
-namespace zg {
+namespace zg::ir {
 namespace {
 
 // A label; the escapes of Quote are those of dot, and `\n` there is a line break.
@@ -73,4 +73,4 @@ std::string PrintDot(const Graph& graph) {
   return text + "}\n";
 }
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -6,8 +6,8 @@
 
 #include "framework/ir/graph.h"
 
-namespace zg {
+namespace zg::ir {
 
 std::string PrintDot(const Graph& graph);
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -6,11 +6,8 @@
 #include "framework/base/check.h"
 #include "framework/ir/op_registry.h"
 
-namespace zg {
+namespace zg::ir {
 namespace {
-
-constexpr std::string_view kCategoryNames[kNumMemoryCategories] = {
-    "parameters", "gradients", "optimizer_state", "activations", "communication", "workspace"};
 
 template <typename T>
 void RemoveOne(std::vector<T>* items, const T& item) {
@@ -21,34 +18,9 @@ void RemoveOne(std::vector<T>* items, const T& item) {
 
 }  // namespace
 
-std::string_view MemoryCategoryName(MemoryCategory category) {
-  return kCategoryNames[static_cast<int>(category)];
-}
-
-StatusOr<MemoryCategory> ParseMemoryCategory(std::string_view name) {
-  for (int i = 0; i < kNumMemoryCategories; ++i) {
-    if (kCategoryNames[i] == name) return static_cast<MemoryCategory>(i);
-  }
-  return InvalidArgument("unknown memory category '{}'", name);
-}
-
 std::string_view SectionKindName(SectionKind kind) {
   constexpr std::string_view kNames[] = {"variables", "forward", "backward", "update", "eval"};
   return kNames[static_cast<int>(kind)];
-}
-
-std::string Initializer::ToString() const {
-  switch (kind) {
-    case Kind::kZeros:
-      return "zeros";
-    case Kind::kOnes:
-      return "ones";
-    case Kind::kNormal:
-      return fmt::format("normal({})", scale);
-    case Kind::kUniform:
-      return fmt::format("uniform({})", scale);
-  }
-  return "?";
 }
 
 OpCall Node::Call() const {
@@ -233,4 +205,4 @@ std::string Graph::UniqueName(const std::string& hint) {
   return name;
 }
 
-}  // namespace zg
+}  // namespace zg::ir

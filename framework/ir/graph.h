@@ -21,27 +21,16 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/attribute.h"
+#include "framework/ir/initializer.h"
+#include "framework/ir/memory_category.h"
 #include "framework/ir/mesh.h"
 #include "framework/ir/op_def.h"
 #include "framework/ir/sbp.h"
 
-namespace zg {
+namespace zg::ir {
 
 struct Node;
 struct Section;
-
-// What a value's bytes are counted as.
-enum class MemoryCategory {
-  kParameters,
-  kGradients,
-  kOptimizerState,
-  kActivations,
-  kCommunication,
-  kWorkspace
-};
-inline constexpr int kNumMemoryCategories = 6;
-std::string_view MemoryCategoryName(MemoryCategory category);  // "parameters", ..., as in reports
-StatusOr<MemoryCategory> ParseMemoryCategory(std::string_view name);
 
 struct Value {
   std::string name;  // unique in the graph; printed with a leading %
@@ -72,25 +61,6 @@ struct Section {
   SectionKind kind;
   std::string name;  // of an eval section
   std::vector<Node*> nodes;
-};
-
-// How a variable's elements get their first values; random ones are keyed by (seed, tensor name,
-// element index).
-struct Initializer {
-  enum class Kind { kZeros, kOnes, kNormal, kUniform };
-  Kind kind = Kind::kZeros;
-  double scale = 0.0;  // kNormal: standard deviation, mean 0; kUniform: values in [-scale, scale)
-
-  static Initializer Zeros() { return {}; }
-  static Initializer Ones() { return {Kind::kOnes, 0.0}; }
-  static Initializer Normal(double standard_deviation) {
-    return {Kind::kNormal, standard_deviation};
-  }
-  static Initializer Uniform(double bound) { return {Kind::kUniform, bound}; }
-  std::string ToString() const;  // "zeros", "normal(0.02)"
-  friend bool operator==(const Initializer& a, const Initializer& b) {
-    return a.kind == b.kind && a.scale == b.scale;
-  }
 };
 
 // A named logical tensor that outlives a step, and where it is stored: elements [offset, offset +
@@ -170,4 +140,4 @@ class Graph {
   std::vector<StoredTensor> tensors_;
 };
 
-}  // namespace zg
+}  // namespace zg::ir

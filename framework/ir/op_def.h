@@ -12,25 +12,13 @@
 #include "framework/base/status.h"
 #include "framework/ir/attribute.h"
 #include "framework/ir/sbp.h"
-#include "framework/tensor/dtype.h"
-#include "framework/tensor/shape.h"
+#include "framework/tensor/tensor_type.h"
 
-namespace zg {
+namespace zg::ir {
 
 class Builder;
 class GradientContext;
 struct OpDef;
-
-struct TensorType {
-  DType dtype = DType::kF32;
-  Shape shape;
-  int64_t bytes() const { return shape.num_elements() * SizeOf(dtype); }
-  std::string ToString() const;  // "f32[20,2000]"
-  friend bool operator==(const TensorType& a, const TensorType& b) {
-    return a.dtype == b.dtype && a.shape == b.shape;
-  }
-  friend bool operator!=(const TensorType& a, const TensorType& b) { return !(a == b); }
-};
 
 // One application of an op to inputs of given types; shape rules, placements and flops are
 // functions of it. The types are logical ones at build time and local ones when a rank's kernel is
@@ -93,4 +81,4 @@ struct OpDef {
   std::function<int64_t(const OpCall&)> flops;
 };
 
-}  // namespace zg
+}  // namespace zg::ir

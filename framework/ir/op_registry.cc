@@ -4,11 +4,7 @@
 
 #include "framework/base/check.h"
 
-namespace zg {
-
-std::string TensorType::ToString() const {
-  return fmt::format("{}{}", DTypeName(dtype), shape.ToString());
-}
+namespace zg::ir {
 
 OpRegistry& OpRegistry::Global() {
   static OpRegistry registry;
@@ -32,4 +28,4 @@ std::vector<const OpDef*> OpRegistry::All() const {
   return all;
 }
 
-}  // namespace zg
+}  // namespace zg::ir

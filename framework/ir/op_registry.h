@@ -9,7 +9,7 @@
 
 #include "framework/ir/op_def.h"
 
-namespace zg {
+namespace zg::ir {
 
 class OpRegistry {
  public:
@@ -23,4 +23,4 @@ class OpRegistry {
   std::map<std::string, OpDef, std::less<>> ops_;
 };
 
-}  // namespace zg
+}  // namespace zg::ir

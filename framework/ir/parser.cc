@@ -7,7 +7,7 @@
 #include "framework/ir/op_registry.h"
 #include "framework/ir/text_cursor.h"
 
-namespace zg {
+namespace zg::ir {
 namespace {
 
 constexpr int64_t kMaxRanks = 1 << 20;
@@ -328,4 +328,4 @@ StatusOr<Graph> Parse(std::string_view text, TextSource source) {
   return parser.Take();
 }
 
-}  // namespace zg
+}  // namespace zg::ir

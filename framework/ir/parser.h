@@ -12,7 +12,7 @@
 #include "framework/base/status.h"
 #include "framework/ir/graph.h"
 
-namespace zg {
+namespace zg::ir {
 
 // Where the text comes from: errors begin with `name:line:column: `.
 struct TextSource {
@@ -22,4 +22,4 @@ struct TextSource {
 
 StatusOr<Graph> Parse(std::string_view text, TextSource source = {});
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -7,7 +7,7 @@
 
 #include "framework/ir/quote.h"
 
-namespace zg {
+namespace zg::ir {
 namespace {
 
 std::string PlainOrQuoted(const std::string& name) {
@@ -122,4 +122,4 @@ std::string Print(const Graph& graph) {
   return text;
 }
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -21,7 +21,7 @@
 
 #include "framework/ir/graph.h"
 
-namespace zg {
+namespace zg::ir {
 
 std::string Print(const Graph& graph);
 
@@ -31,4 +31,4 @@ std::string PrintNode(const Node& node);
 // `forward: linear %y`, `update: assign %w, %next`: how messages name a node.
 std::string NodeLabel(const Node& node);
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -5,7 +5,7 @@
 
 #include "framework/ir/quote.h"
 
-namespace zg {
+namespace zg::ir {
 namespace {
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -163,4 +163,4 @@ std::string TextCursor::DescribeNext() {
   return quoted;
 }
 
-}  // namespace zg
+}  // namespace zg::ir

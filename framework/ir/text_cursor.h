@@ -9,7 +9,7 @@
 
 #include "framework/base/status.h"
 
-namespace zg {
+namespace zg::ir {
 
 class TextCursor {
  public:
@@ -49,4 +49,4 @@ class TextCursor {
   size_t position_ = 0;
 };
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -8,7 +8,7 @@
 
 #include "framework/ir/printer.h"
 
-namespace zg {
+namespace zg::ir {
 namespace {
 
 template <typename... Args>
@@ -320,4 +320,4 @@ class Verifier {
 
 Status Verify(const Graph& graph, VerifyOptions options) { return Verifier(graph, options).Run(); }
 
-}  // namespace zg
+}  // namespace zg::ir

@@ -19,7 +19,7 @@
 #include "framework/base/status.h"
 #include "framework/ir/graph.h"
 
-namespace zg {
+namespace zg::ir {
 
 struct VerifyOptions {
   bool collectives_inserted = false;
@@ -27,4 +27,4 @@ struct VerifyOptions {
 
 Status Verify(const Graph& graph, VerifyOptions options = {});
 
-}  // namespace zg
+}  // namespace zg::ir

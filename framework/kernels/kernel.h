@@ -25,7 +25,7 @@ struct StepContext {
 };
 
 struct KernelSpec {
-  OpCall call;                      // op, local input types, attributes
+  ir::OpCall call;                  // op, local input types, attributes
   std::vector<TensorType> outputs;  // local
 };
 

@@ -5,7 +5,7 @@
 namespace zg {
 namespace {
 
-Var Append(const char* op, std::vector<Var> inputs, Attributes attributes = {}) {
+Var Append(const char* op, std::vector<Var> inputs, ir::Attributes attributes = {}) {
   nn::Trace* trace = nn::Trace::Current();
   return trace == nullptr ? Var() : trace->Append(op, inputs, std::move(attributes));
 }

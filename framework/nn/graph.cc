@@ -8,7 +8,7 @@
 #include "framework/nn/micro_batch_values.h"
 #include "framework/ops/register_all_ops.h"
 
-namespace zg::nn {
+namespace zg {
 namespace {
 
 const TensorType kScalar = {DType::kF32, Shape{}};
@@ -60,7 +60,7 @@ Status Graph::TraceTrain(const optim::Optimizer& optimizer,
   ZG_RETURN_IF_ERROR(optim::MakeUpdateRule(optimizer).status());
   if (!build) return InvalidArgument("got an empty function");
   optimizer_ = optimizer;
-  Trace trace(&ir_, ir_.section(SectionKind::kForward), &variables_);
+  nn::Trace trace(&ir_, ir_.section(ir::SectionKind::kForward), &variables_);
   Inputs inputs(&trace);
   const Var loss = build(inputs);
   ZG_RETURN_IF_ERROR(trace.status());
@@ -74,7 +74,7 @@ Status Graph::TraceTrain(const optim::Optimizer& optimizer,
         "the loss %{} is {}, expected the scalar {}; take the mean with mse_loss or cross_entropy",
         loss.value()->name, type.ToString(), kScalar.ToString());
   }
-  ZG_ASSIGN_OR_RETURN(const auto values, MicroBatchValues(*trace.builder().section()));
+  ZG_ASSIGN_OR_RETURN(const auto values, nn::MicroBatchValues(*trace.builder().section()));
   if (values.count(loss.value()) == 0) {
     return InvalidArgument(
         "the loss %{} does not depend on an input with placement S(dim), so that all ranks would "
@@ -90,21 +90,21 @@ void Graph::eval(const std::string& name, const std::function<Outputs(Inputs&)>&
 }
 
 Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build) {
-  ZG_RETURN_IF_ERROR(CheckName("eval", name));
+  ZG_RETURN_IF_ERROR(nn::CheckName("eval", name));
   if (std::any_of(evals_.begin(), evals_.end(), [&](const Eval& e) { return e.name == name; })) {
     return InvalidArgument("the graph has an eval of that name already; give this one another");
   }
   if (!build) return InvalidArgument("got an empty function");
-  Trace trace(&ir_, ir_.AddEvalSection(name), &variables_);
+  nn::Trace trace(&ir_, ir_.AddEvalSection(name), &variables_);
   Inputs inputs(&trace);
   const Outputs outputs = build(inputs);
   ZG_RETURN_IF_ERROR(trace.status());
   if (outputs.items().empty()) return InvalidArgument("the function returned no result");
-  ZG_ASSIGN_OR_RETURN(const auto values, MicroBatchValues(*trace.builder().section()));
+  ZG_ASSIGN_OR_RETURN(const auto values, nn::MicroBatchValues(*trace.builder().section()));
   Eval eval{name, {}};
   std::set<std::string> names;
   for (const NamedVar& item : outputs.items()) {
-    ZG_RETURN_IF_ERROR(CheckName("result", item.name));
+    ZG_RETURN_IF_ERROR(nn::CheckName("result", item.name));
     if (!names.insert(item.name).second) {
       return InvalidArgument("two results are named '{}'", item.name);
     }
@@ -124,7 +124,7 @@ Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inp
 
 std::vector<NamedParameter> Graph::NamedParameters() const {
   std::vector<NamedParameter> parameters;
-  for (const StoredTensor& tensor : ir_.tensors()) {
+  for (const ir::StoredTensor& tensor : ir_.tensors()) {
     if (tensor.storage->category != MemoryCategory::kParameters) continue;
     parameters.push_back({tensor.name, tensor.type.shape});
   }
@@ -169,4 +169,4 @@ StatusOr<ResolvedConfig> Graph::Finish() {
   return resolved;
 }
 
-}  // namespace zg::nn
+}  // namespace zg

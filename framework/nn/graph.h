@@ -1,8 +1,8 @@
-// nn::Graph: a model's programs over one set of parameters: how it trains, and any number of ways
+// Graph: a model's programs over one set of parameters: how it trains, and any number of ways
 // to evaluate it. Nothing in it knows ranks, collectives or ZeRO stages.
 //
 //   Classifier model;
-//   zg::nn::Graph graph("classifier", num_ranks);
+//   zg::Graph graph("classifier", num_ranks);
 //   graph.train(zg::optim::Sgd{.lr = 1e-3}, [&](zg::Inputs& in) {
 //     Var x = in.f32("x", {128, 256}), y = in.i64("y", {128});
 //     return zg::cross_entropy(model(x), y);
@@ -30,7 +30,7 @@
 #include "framework/nn/var.h"
 #include "framework/optim/optimizer.h"
 
-namespace zg::nn {
+namespace zg {
 
 struct NamedParameter {
   std::string name;
@@ -66,8 +66,8 @@ class Graph {
   // For the compiler: ends tracing and resolves the configuration, from which ir() gets its number
   // of micro-batches. Errors: status(), those of GraphConfig::Resolve, a graph without programs.
   StatusOr<ResolvedConfig> Finish();
-  zg::Graph& ir() { return ir_; }
-  const zg::Graph& ir() const { return ir_; }
+  ir::Graph& ir() { return ir_; }
+  const ir::Graph& ir() const { return ir_; }
   const std::optional<optim::Optimizer>& optimizer() const { return optimizer_; }  // once train ran
   int num_ranks() const { return num_ranks_; }
 
@@ -82,9 +82,9 @@ class Graph {
   Status TraceTrain(const optim::Optimizer& optimizer, const std::function<Var(Inputs&)>& build);
   Status TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 
-  zg::Graph ir_;
+  ir::Graph ir_;
   int num_ranks_;
-  Trace::Variables variables_;
+  nn::Trace::Variables variables_;
   std::optional<optim::Optimizer> optimizer_;
   std::vector<Eval> evals_;
   GraphConfig config_;
@@ -93,4 +93,4 @@ class Graph {
   bool is_finished_ = false;
 };
 
-}  // namespace zg::nn
+}  // namespace zg

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-namespace zg::nn {
+namespace zg {
 namespace {
 
 constexpr char kDistributedSplit[] = "distributed_split";
@@ -165,4 +165,4 @@ StatusOr<ResolvedConfig> GraphConfig::Resolve(int num_ranks) const {
   return resolved;
 }
 
-}  // namespace zg::nn
+}  // namespace zg

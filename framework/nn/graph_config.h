@@ -13,7 +13,7 @@
 #include "framework/ir/scope_pattern.h"
 #include "framework/tensor/dtype.h"
 
-namespace zg::nn {
+namespace zg {
 
 struct ZeroConfig {
   // What every rank keeps only a shard of. 0: nothing. 1: optimizer state. 2: and gradients. 3: and
@@ -131,4 +131,4 @@ class GraphConfig {
   OnNonFinite on_non_finite_ = OnNonFinite::kStop;
 };
 
-}  // namespace zg::nn
+}  // namespace zg

@@ -5,14 +5,14 @@
 namespace zg::nn {
 namespace {
 
-using Values = std::unordered_set<const Value*>;
+using Values = std::unordered_set<const ir::Value*>;
 
-bool IsMean(const Value* value, const Values& found) {
+bool IsMean(const ir::Value* value, const Values& found) {
   return value->type.shape.num_dims() == 0 && found.count(value) != 0;
 }
 
-Status CheckMeans(const Node& node, const Values& found) {
-  const auto is_mean = [&](const Value* input) { return IsMean(input, found); };
+Status CheckMeans(const ir::Node& node, const Values& found) {
+  const auto is_mean = [&](const ir::Value* input) { return IsMean(input, found); };
   const auto first = std::find_if(node.inputs.begin(), node.inputs.end(), is_mean);
   if (first == node.inputs.end()) return Status::Ok();
   const std::string& op = node.op->name;
@@ -28,9 +28,9 @@ Status CheckMeans(const Node& node, const Values& found) {
 
 }  // namespace
 
-StatusOr<Values> MicroBatchValues(const Section& section) {
+StatusOr<Values> MicroBatchValues(const ir::Section& section) {
   Values found;
-  for (const Node* node : section.nodes) {
+  for (const ir::Node* node : section.nodes) {
     if (const Status legal = CheckMeans(*node, found); !legal.ok()) {
       return node->scope.empty() ? legal : legal.WithContext(node->scope);
     }
@@ -38,7 +38,7 @@ StatusOr<Values> MicroBatchValues(const Section& section) {
         node->op->name == "input"
             ? node->attributes.String("placement") != "B"
             : std::any_of(node->inputs.begin(), node->inputs.end(),
-                          [&](const Value* input) { return found.count(input) != 0; });
+                          [&](const ir::Value* input) { return found.count(input) != 0; });
     if (depends) found.insert(node->outputs.begin(), node->outputs.end());
   }
   return found;

@@ -15,6 +15,6 @@ namespace zg::nn {
 
 // The values that depend on an input with a split placement. Error: an operation on a scalar among
 // them other than a sum or difference of two, a multiple of one, or its output.
-StatusOr<std::unordered_set<const Value*>> MicroBatchValues(const Section& section);
+StatusOr<std::unordered_set<const ir::Value*>> MicroBatchValues(const ir::Section& section);
 
 }  // namespace zg::nn

@@ -30,9 +30,9 @@ Status CheckName(std::string_view what, std::string_view name) {
                          what, name);
 }
 
-Trace::Trace(zg::Graph* graph, Section* section, Variables* variables)
+Trace::Trace(ir::Graph* graph, ir::Section* section, Variables* variables)
     : builder_(graph, section),
-      training_(section->kind == SectionKind::kForward),
+      training_(section->kind == ir::SectionKind::kForward),
       variables_(variables),
       previous_(current_trace),
       id_(NextTraceId()) {
@@ -43,10 +43,10 @@ Trace::~Trace() { current_trace = previous_; }
 
 Trace* Trace::Current() { return current_trace; }
 
-Var Trace::Append(const std::string& op, const std::vector<Var>& inputs, Attributes attributes,
+Var Trace::Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes,
                   const std::string& name) {
   if (!status().ok()) return Var();
-  std::vector<Value*> values;
+  std::vector<ir::Value*> values;
   for (const Var& input : inputs) {
     if (const Status usable = CheckUsable(input); !usable.ok()) {
       return Fail(usable.WithContext(fmt::format("{}: input {}", op, values.size())));
@@ -55,14 +55,14 @@ Var Trace::Append(const std::string& op, const std::vector<Var>& inputs, Attribu
   }
   const std::string& scope = builder_.scope();
   const std::string scoped_op = scope.empty() ? op : scope + "." + op;
-  const std::vector<Value*> outputs =
+  const std::vector<ir::Value*> outputs =
       builder_.Ops(op, values, std::move(attributes), name.empty() ? scoped_op : name);
   return outputs.empty() || outputs[0] == nullptr ? Var() : Var(outputs[0], id_);
 }
 
 Var Trace::Read(const Parameter& parameter) {
   if (!status().ok()) return Var();
-  Value*& value = (*variables_)[parameter.id()];
+  ir::Value*& value = (*variables_)[parameter.id()];
   if (value != nullptr) return Var(value, id_);
   const std::string scope = builder_.scope();
   builder_.set_scope(parameter.module_path());

@@ -22,10 +22,10 @@ Status CheckName(std::string_view what, std::string_view name);
 class Trace {
  public:
   // The `variable` node of each parameter used so far in the graph, by Parameter::id().
-  using Variables = std::unordered_map<int64_t, Value*>;
+  using Variables = std::unordered_map<int64_t, ir::Value*>;
 
   // Is the thread's current trace until its destruction.
-  Trace(zg::Graph* graph, Section* section, Variables* variables);
+  Trace(ir::Graph* graph, ir::Section* section, Variables* variables);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
@@ -34,7 +34,7 @@ class Trace {
 
   // One node named after scope and op; its first output. Errors: an input that is empty or of
   // another trace, and those of the op.
-  Var Append(const std::string& op, const std::vector<Var>& inputs, Attributes attributes = {},
+  Var Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes = {},
              const std::string& name = "");
   Var Read(const Parameter& parameter);  // makes the variable at the first use
   Status CheckUsable(Var var) const;     // not empty, and of this trace
@@ -44,10 +44,10 @@ class Trace {
 
   bool training() const { return training_; }
   int64_t NextStream();  // a random stream of its own: by scope, and order within it
-  Builder& builder() { return builder_; }
+  ir::Builder& builder() { return builder_; }
 
  private:
-  Builder builder_;
+  ir::Builder builder_;
   bool training_;
   Variables* variables_;
   Trace* previous_;

@@ -24,13 +24,13 @@ class Var {
   Shape shape() const;       // of one micro-batch; [] for an empty Var
   DType dtype() const;       // f32 for an empty Var
   int64_t dim(int i) const;  // negative i counts from the end; no such dim: an error, and 1
-  Value* value() const { return value_; }  // null for an empty Var
+  ir::Value* value() const { return value_; }  // null for an empty Var
 
  private:
   friend class nn::Trace;
-  Var(Value* value, int64_t trace_id) : value_(value), trace_id_(trace_id) {}
+  Var(ir::Value* value, int64_t trace_id) : value_(value), trace_id_(trace_id) {}
 
-  Value* value_ = nullptr;
+  ir::Value* value_ = nullptr;
   int64_t trace_id_ = 0;
 };
 

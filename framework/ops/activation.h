@@ -5,12 +5,14 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
 // For each element.
 inline constexpr int64_t kGeluFlops = 9;
 inline constexpr int64_t kGeluGradFlops = 18;
 
-void RegisterActivationOps(OpRegistry& registry);
+void RegisterActivationOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -6,8 +6,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterAttentionOps(OpRegistry& registry);
+void RegisterAttentionOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -9,7 +9,7 @@ namespace zg {
 namespace {
 
 using Types = std::vector<TensorType>;
-using Signatures = std::vector<SbpSignature>;
+using Signatures = std::vector<ir::SbpSignature>;
 
 const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
@@ -19,20 +19,20 @@ bool EndsWith(const Shape& shape, const Shape& end) {
          std::equal(end.dims().rbegin(), end.dims().rend(), shape.dims().rbegin());
 }
 
-OpDef AddBroadcast() {
+ir::OpDef AddBroadcast() {
   const InputNames names = {"x", "r"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "add_broadcast";
   op.doc = "y[l..,r..] = x[l..,r..] + r[r..].";
   op.min_inputs = op.max_inputs = 2;
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
     if (!EndsWith(call.inputs[0].shape, call.inputs[1].shape)) {
       return Rejected(call, names, "r does not fit the last dims of x");
     }
     return Types{call.inputs[0]};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int num_dims = call.inputs[0].shape.num_dims();
     const int leading = num_dims - call.inputs[1].shape.num_dims();
     Signatures signatures;
@@ -43,8 +43,8 @@ OpDef AddBroadcast() {
     signatures.push_back({{P, P}, {P}});
     return signatures;
   };
-  op.gradient = [](GradientContext& context) {
-    Value* dy = context.output_gradient();
+  op.gradient = [](ir::GradientContext& context) {
+    ir::Value* dy = context.output_gradient();
     if (context.needs(0)) context.set_input_gradient(0, dy);
     if (context.needs(1)) {
       const std::vector<int64_t>& dims = context.input(1)->type.shape.dims();
@@ -52,18 +52,18 @@ OpDef AddBroadcast() {
     }
     return Status::Ok();
   };
-  op.aliases = [](const OpCall&) { return InPlaceOf({0}); };
-  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  op.aliases = [](const ir::OpCall&) { return InPlaceOf({0}); };
+  op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }
 
-OpDef SumLeading() {
+ir::OpDef SumLeading() {
   const InputNames names = {"x"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "sum_leading";
   op.doc = "y[r..] = sum over l.. of x[l..,r..]; `shape` is that of y.";
   op.attributes = {{"shape", std::vector<int64_t>{}, true}};
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const Shape shape(call.attributes.Ints("shape"));
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
     if (!EndsWith(call.inputs[0].shape, shape)) {
@@ -72,7 +72,7 @@ OpDef SumLeading() {
     return Types{{call.inputs[0].dtype, shape}};
   };
   // No split of a dim that stays: `shape` is the whole one.
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int leading =
         call.inputs[0].shape.num_dims() - static_cast<int>(call.attributes.Ints("shape").size());
     Signatures signatures;
@@ -81,13 +81,13 @@ OpDef SumLeading() {
     return signatures;
   };
   op.not_differentiable = "it is made by the gradient of add_broadcast only";
-  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }
 
 }  // namespace
 
-void RegisterBroadcastOps(OpRegistry& registry) {
+void RegisterBroadcastOps(ir::OpRegistry& registry) {
   registry.Register(AddBroadcast());
   registry.Register(SumLeading());
 }

@@ -4,8 +4,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterBroadcastOps(OpRegistry& registry);
+void RegisterBroadcastOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -5,13 +5,13 @@
 
 namespace zg {
 
-void RegisterCastOp(OpRegistry& registry) {
+void RegisterCastOp(ir::OpRegistry& registry) {
   const InputNames names = {"x"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "cast";
   op.doc = "y = x in `dtype` (f32, bf16 or f16), rounded to the nearest, ties to even.";
   op.attributes = {{"dtype", std::string("f32"), true}};
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<std::vector<TensorType>> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<std::vector<TensorType>> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
     ZG_ASSIGN_OR_RETURN(const DType dtype, ParseDType(call.attributes.String("dtype")));
     if (!IsFloat(dtype)) {
@@ -20,7 +20,7 @@ void RegisterCastOp(OpRegistry& registry) {
     return std::vector<TensorType>{{dtype, call.inputs[0].shape}};
   };
   op.sbp_signatures = SplitAnyDim;  // not of terms: a rounded sum is not the sum of rounded terms
-  op.gradient = [](GradientContext& context) {
+  op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
     const std::string dtype(DTypeName(context.input(0)->type.dtype));
     context.set_input_gradient(

@@ -3,8 +3,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterCastOp(OpRegistry& registry);
+void RegisterCastOp(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -5,8 +5,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterCollectiveOps(OpRegistry& registry);
+void RegisterCollectiveOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -4,8 +4,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterDropoutOps(OpRegistry& registry);
+void RegisterDropoutOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -10,52 +10,52 @@ const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 
 // Inputs and output of one type; `partial` are the placements besides the splits.
-OpDef Elementwise(std::string name, std::string doc, InputNames names,
-                  std::vector<SbpSignature> partial) {
-  OpDef op;
+ir::OpDef Elementwise(std::string name, std::string doc, InputNames names,
+                      std::vector<ir::SbpSignature> partial) {
+  ir::OpDef op;
   op.name = std::move(name);
   op.doc = std::move(doc);
   op.min_inputs = op.max_inputs = static_cast<int>(names.size());
   op.is_elementwise = true;
-  op.infer_shape = [names](const OpCall& call) { return LikeInputs(call, names); };
-  op.sbp_signatures = [partial](const OpCall& call) {
-    std::vector<SbpSignature> signatures = SplitAnyDim(call);
+  op.infer_shape = [names](const ir::OpCall& call) { return LikeInputs(call, names); };
+  op.sbp_signatures = [partial](const ir::OpCall& call) {
+    std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);
     signatures.insert(signatures.end(), partial.begin(), partial.end());
     return signatures;
   };
-  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }
 
-OpDef Add() {
-  OpDef op = Elementwise("add", "y = a + b.", {"a", "b"}, {{{P, P}, {P}}});
-  op.gradient = [](GradientContext& context) {
+ir::OpDef Add() {
+  ir::OpDef op = Elementwise("add", "y = a + b.", {"a", "b"}, {{{P, P}, {P}}});
+  op.gradient = [](ir::GradientContext& context) {
     for (int i = 0; i < 2; ++i) {
       if (context.needs(i)) context.set_input_gradient(i, context.output_gradient());
     }
     return Status::Ok();
   };
-  op.aliases = [](const OpCall&) { return InPlaceOf({0, 1}); };
+  op.aliases = [](const ir::OpCall&) { return InPlaceOf({0, 1}); };
   return op;
 }
 
-OpDef Subtract() {
-  OpDef op = Elementwise("subtract", "y = a - b.", {"a", "b"}, {{{P, P}, {P}}});
-  op.gradient = [](GradientContext& context) {
-    Value* dy = context.output_gradient();
+ir::OpDef Subtract() {
+  ir::OpDef op = Elementwise("subtract", "y = a - b.", {"a", "b"}, {{{P, P}, {P}}});
+  op.gradient = [](ir::GradientContext& context) {
+    ir::Value* dy = context.output_gradient();
     if (context.needs(0)) context.set_input_gradient(0, dy);
     if (context.needs(1)) {
       context.set_input_gradient(1, context.builder().Op("scale", {dy}, {{"factor", -1.0}}));
     }
     return Status::Ok();
   };
-  op.aliases = [](const OpCall&) { return InPlaceOf({0, 1}); };
+  op.aliases = [](const ir::OpCall&) { return InPlaceOf({0, 1}); };
   return op;
 }
 
-OpDef Multiply() {
-  OpDef op = Elementwise("multiply", "y = a b.", {"a", "b"}, {{{P, B}, {P}}, {{B, P}, {P}}});
-  op.gradient = [](GradientContext& context) {
+ir::OpDef Multiply() {
+  ir::OpDef op = Elementwise("multiply", "y = a b.", {"a", "b"}, {{{P, B}, {P}}, {{B, P}, {P}}});
+  op.gradient = [](ir::GradientContext& context) {
     for (int i = 0; i < 2; ++i) {
       if (!context.needs(i)) continue;
       context.set_input_gradient(
@@ -63,27 +63,27 @@ OpDef Multiply() {
     }
     return Status::Ok();
   };
-  op.aliases = [](const OpCall&) { return InPlaceOf({0, 1}); };
+  op.aliases = [](const ir::OpCall&) { return InPlaceOf({0, 1}); };
   return op;
 }
 
-OpDef Scale() {
-  OpDef op = Elementwise("scale", "y = factor x.", {"x"}, {{{P}, {P}}});
+ir::OpDef Scale() {
+  ir::OpDef op = Elementwise("scale", "y = factor x.", {"x"}, {{{P}, {P}}});
   op.attributes = {{"factor", 1.0, true}};
-  op.gradient = [](GradientContext& context) {
+  op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
     const double factor = context.node().attributes.Float("factor");
     context.set_input_gradient(
         0, context.builder().Op("scale", {context.output_gradient()}, {{"factor", factor}}));
     return Status::Ok();
   };
-  op.aliases = [](const OpCall&) { return InPlaceOf({0}); };
+  op.aliases = [](const ir::OpCall&) { return InPlaceOf({0}); };
   return op;
 }
 
 }  // namespace
 
-void RegisterElementwiseOps(OpRegistry& registry) {
+void RegisterElementwiseOps(ir::OpRegistry& registry) {
   registry.Register(Add());
   registry.Register(Subtract());
   registry.Register(Multiply());

@@ -3,8 +3,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterElementwiseOps(OpRegistry& registry);
+void RegisterElementwiseOps(ir::OpRegistry& registry);
 
 }  // namespace zg

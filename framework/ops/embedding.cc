@@ -7,18 +7,18 @@ namespace zg {
 namespace {
 
 using Types = std::vector<TensorType>;
-using Signatures = std::vector<SbpSignature>;
+using Signatures = std::vector<ir::SbpSignature>;
 
 const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 
-OpDef Embedding() {
+ir::OpDef Embedding() {
   const InputNames names = {"table", "ids"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "embedding";
   op.doc = "y[..,c] = table[ids[..],c]. An id outside [0, V) ends the job.";
   op.min_inputs = op.max_inputs = 2;
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& table = call.inputs[0];
     const TensorType& ids = call.inputs[1];
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"table"}));
@@ -28,7 +28,7 @@ OpDef Embedding() {
     dims.push_back(table.shape.dim(1));
     return Types{{table.dtype, Shape(dims)}};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int num_dims = call.inputs[1].shape.num_dims();
     Signatures signatures;
     for (int dim = 0; dim < num_dims; ++dim) {
@@ -38,7 +38,7 @@ OpDef Embedding() {
     signatures.push_back({{P, B}, {P}});
     return signatures;
   };
-  op.gradient = [](GradientContext& context) {
+  op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
     const int64_t rows = context.input(0)->type.shape.dim(0);
     context.set_input_gradient(
@@ -49,14 +49,14 @@ OpDef Embedding() {
   return op;
 }
 
-OpDef EmbeddingGrad() {
+ir::OpDef EmbeddingGrad() {
   const InputNames names = {"dy", "ids"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "embedding_grad";
   op.doc = "dtable[v,c] = sum of dy[..,c] over the positions where ids[..] = v, for v < rows.";
   op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"rows", int64_t{1}, true}};
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& dy = call.inputs[0];
     const TensorType& ids = call.inputs[1];
     const int64_t rows = call.attributes.Int("rows");
@@ -68,7 +68,7 @@ OpDef EmbeddingGrad() {
     if (rows < 1) return InvalidArgument("embedding_grad: rows is {}, expected rows >= 1", rows);
     return Types{{dy.dtype, Shape{rows, dy.shape.dim(-1)}}};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;
     for (int dim = 0; dim < last; ++dim) signatures.push_back({{Sbp::S(dim), Sbp::S(dim)}, {P}});
@@ -77,13 +77,13 @@ OpDef EmbeddingGrad() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
-  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }
 
 }  // namespace
 
-void RegisterEmbeddingOps(OpRegistry& registry) {
+void RegisterEmbeddingOps(ir::OpRegistry& registry) {
   registry.Register(Embedding());
   registry.Register(EmbeddingGrad());
 }

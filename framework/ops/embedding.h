@@ -4,8 +4,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterEmbeddingOps(OpRegistry& registry);
+void RegisterEmbeddingOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -7,8 +7,8 @@
 
 namespace zg {
 
-void RegisterFusedElementwiseOp(OpRegistry& registry) {
-  OpDef op;
+void RegisterFusedElementwiseOp(ir::OpRegistry& registry) {
+  ir::OpDef op;
   op.name = "fused_elementwise";
   op.doc =
       "The elementwise ops of `program` one after the other on each element, as in "
@@ -17,7 +17,7 @@ void RegisterFusedElementwiseOp(OpRegistry& registry) {
       "Same bits as the separate ops.";
   op.max_inputs = -1;
   op.attributes = {{"program", std::string(), true}};
-  op.infer_shape = [](const OpCall& call) -> StatusOr<std::vector<TensorType>> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<std::vector<TensorType>> {
     for (const TensorType& input : call.inputs) {
       if (input == call.inputs[0]) continue;
       return InvalidArgument("fused_elementwise: input types differ: {}, {}",
@@ -27,12 +27,12 @@ void RegisterFusedElementwiseOp(OpRegistry& registry) {
   };
   op.sbp_signatures = SplitAnyDim;
   op.not_differentiable = "fusing comes after backward is built";
-  op.aliases = [](const OpCall& call) {
-    std::vector<AliasRule> rules(call.inputs.size());
+  op.aliases = [](const ir::OpCall& call) {
+    std::vector<ir::AliasRule> rules(call.inputs.size());
     for (size_t i = 0; i < rules.size(); ++i) rules[i].input = static_cast<int>(i);
     return rules;
   };
-  op.flops = [](const OpCall& call) -> int64_t {
+  op.flops = [](const ir::OpCall& call) -> int64_t {
     const std::string& program = call.attributes.String("program");
     return (std::count(program.begin(), program.end(), ';') + 1) *
            call.inputs[0].shape.num_elements();

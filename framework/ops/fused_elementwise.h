@@ -3,8 +3,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterFusedElementwiseOp(OpRegistry& registry);
+void RegisterFusedElementwiseOp(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -11,15 +11,15 @@ using Types = std::vector<TensorType>;
 
 TensorType SumType() { return {DType::kI64, Shape{kExactSumWords}}; }
 
-OpDef SquareSum() {
+ir::OpDef SquareSum() {
   const InputNames names = {"g"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "square_sum";
   op.doc =
       "The sum of g^2 over a flat gradient, exact in the form of ExactSum. Its terms are sums "
       "of 16 consecutive squares, added in a fixed order, so that it is the same for every way of "
       "cutting g at multiples of 16 elements.";
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& g = call.inputs[0];
     if (!IsFloat(g.dtype) || g.shape.num_dims() != 1) {
       return Rejected(call, names, "g is not a flat floating-point value");
@@ -29,15 +29,15 @@ OpDef SquareSum() {
     }
     return Types{SumType()};
   };
-  op.sbp_signatures = [](const OpCall&) -> std::vector<SbpSignature> {
+  op.sbp_signatures = [](const ir::OpCall&) -> std::vector<ir::SbpSignature> {
     return {{{Sbp::S(0)}, {Sbp::P()}}};
   };
   op.not_differentiable = "gradients of gradients are not supported";
-  op.flops = [](const OpCall& call) { return 2 * call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return 2 * call.inputs[0].shape.num_elements(); };
   return op;
 }
 
-Status CheckSums(const OpCall& call) {
+Status CheckSums(const ir::OpCall& call) {
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.inputs[i] == SumType()) continue;
     return InvalidArgument("{}: input {} is {}, expected a square sum, {}", call.op->name, i,
@@ -46,24 +46,24 @@ Status CheckSums(const OpCall& call) {
   return Status::Ok();
 }
 
-OpDef AddSquareSums() {
-  OpDef op;
+ir::OpDef AddSquareSums() {
+  ir::OpDef op;
   op.name = "add_square_sums";
   op.doc = "The square sum of all that the inputs are square sums of, with its digits carried.";
   op.max_inputs = -1;
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckSums(call));
     return Types{SumType()};
   };
-  op.sbp_signatures = [](const OpCall& call) -> std::vector<SbpSignature> {
+  op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
     return {{std::vector<Sbp>(call.inputs.size(), Sbp::P()), {Sbp::P()}}};
   };
   op.not_differentiable = "gradients of gradients are not supported";
   return op;
 }
 
-OpDef UpdateControl() {
-  OpDef op;
+ir::OpDef UpdateControl() {
+  ir::OpDef op;
   op.name = "update_control";
   op.doc =
       "From the square sums of all gradients: norm, output 1, is the square root of their sum, and "
@@ -73,7 +73,7 @@ OpDef UpdateControl() {
   op.max_inputs = -1;
   op.num_outputs = 2;
   op.attributes = {{"max_norm", 0.0}};
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckSums(call));
     ZG_RETURN_IF_ERROR(CheckRange(call, "max_norm"));
     return Types{{DType::kF32, Shape{2}}, {DType::kF32, Shape{}}};
@@ -82,8 +82,8 @@ OpDef UpdateControl() {
   return op;
 }
 
-OpDef GuardedUpdateControl() {
-  OpDef op;
+ir::OpDef GuardedUpdateControl() {
+  ir::OpDef op;
   op.name = "guarded_update_control";
   op.doc =
       "update_control that leaves out updates that are not finite. The inputs are square sums, "
@@ -94,7 +94,7 @@ OpDef GuardedUpdateControl() {
   op.max_inputs = -1;
   op.num_outputs = 3;
   op.attributes = {{"max_norm", 0.0}, {"max_skipped", int64_t{24}}};
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType scalar = {DType::kF32, Shape{}};
     const TensorType state = {DType::kF32, Shape{2}};
     bool may_be_sum = true;  // until the first scalar
@@ -119,7 +119,7 @@ OpDef GuardedUpdateControl() {
 
 }  // namespace
 
-void RegisterGradientNormOps(OpRegistry& registry) {
+void RegisterGradientNormOps(ir::OpRegistry& registry) {
   registry.Register(SquareSum());
   registry.Register(AddSquareSums());
   registry.Register(UpdateControl());

@@ -5,8 +5,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterGradientNormOps(OpRegistry& registry);
+void RegisterGradientNormOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -7,14 +7,14 @@ namespace zg {
 namespace {
 
 using Types = std::vector<TensorType>;
-using Signatures = std::vector<SbpSignature>;
+using Signatures = std::vector<ir::SbpSignature>;
 
 const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 
-OpDef LayerNorm() {
+ir::OpDef LayerNorm() {
   const InputNames names = {"x", "gamma", "beta"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "layer_norm";
   op.doc =
       "y = (x - mean) rstd gamma + beta with mean and rstd = 1 / sqrt(variance + epsilon) of each "
@@ -22,7 +22,7 @@ OpDef LayerNorm() {
   op.min_inputs = op.max_inputs = 3;
   op.num_outputs = 3;
   op.attributes = {{"epsilon", 1e-5}};
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& x = call.inputs[0];
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
     if (x.shape.num_dims() < 1) return Rejected(call, names, "x has no dims");
@@ -34,17 +34,17 @@ OpDef LayerNorm() {
     const TensorType row = {DType::kF32, WithoutLastDim(x.shape)};
     return Types{x, row, row};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures;
     for (int dim = 0; dim < call.inputs[0].shape.num_dims() - 1; ++dim) {
       signatures.push_back({{Sbp::S(dim), B, B}, {Sbp::S(dim), Sbp::S(dim), Sbp::S(dim)}});
     }
     return signatures;
   };
-  op.gradient = [](GradientContext& context) {
+  op.gradient = [](ir::GradientContext& context) {
     ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
     if (!context.needs(0) && !context.needs(1) && !context.needs(2)) return Status::Ok();
-    const std::vector<Value*> gradients = context.builder().Ops(
+    const std::vector<ir::Value*> gradients = context.builder().Ops(
         "layer_norm_grad", {context.output_gradient(), context.input(0), context.input(1),
                             context.output(1), context.output(2)});
     for (int i = 0; i < 3; ++i) {
@@ -52,20 +52,20 @@ OpDef LayerNorm() {
     }
     return Status::Ok();
   };
-  op.flops = [](const OpCall& call) { return 8 * call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return 8 * call.inputs[0].shape.num_elements(); };
   return op;
 }
 
-OpDef LayerNormGrad() {
+ir::OpDef LayerNormGrad() {
   const InputNames names = {"dy", "x", "gamma", "mean", "rstd"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "layer_norm_grad";
   op.doc =
       "With n = (x - mean) rstd and e = dy gamma: dx = rstd (e - average(e) - n average(e n)), "
       "averages over the row; dgamma = sum over rows of dy n; dbeta = sum over rows of dy.";
   op.min_inputs = op.max_inputs = 5;
   op.num_outputs = 3;
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& dy = call.inputs[0];
     const TensorType& gamma = call.inputs[2];
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"dy", "x", "gamma"}));
@@ -81,7 +81,7 @@ OpDef LayerNormGrad() {
     }
     return Types{dy, gamma, gamma};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures;
     for (int dim = 0; dim < call.inputs[0].shape.num_dims() - 1; ++dim) {
       const Sbp split = Sbp::S(dim);
@@ -91,14 +91,14 @@ OpDef LayerNormGrad() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
-  op.aliases = [](const OpCall&) { return InPlaceOf({0, 1}); };
-  op.flops = [](const OpCall& call) { return 15 * call.inputs[0].shape.num_elements(); };
+  op.aliases = [](const ir::OpCall&) { return InPlaceOf({0, 1}); };
+  op.flops = [](const ir::OpCall& call) { return 15 * call.inputs[0].shape.num_elements(); };
   return op;
 }
 
 }  // namespace
 
-void RegisterLayerNormOps(OpRegistry& registry) {
+void RegisterLayerNormOps(ir::OpRegistry& registry) {
   registry.Register(LayerNorm());
   registry.Register(LayerNormGrad());
 }

@@ -5,8 +5,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterLayerNormOps(OpRegistry& registry);
+void RegisterLayerNormOps(ir::OpRegistry& registry);
 
 }  // namespace zg

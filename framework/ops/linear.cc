@@ -8,7 +8,7 @@ namespace zg {
 namespace {
 
 using Types = std::vector<TensorType>;
-using Signatures = std::vector<SbpSignature>;
+using Signatures = std::vector<ir::SbpSignature>;
 
 const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
@@ -21,7 +21,7 @@ int64_t ProductFlops(const TensorType& rows, int64_t columns) {
 }
 
 // The type of x weight^T + bias.
-StatusOr<TensorType> LinearType(const OpCall& call) {
+StatusOr<TensorType> LinearType(const ir::OpCall& call) {
   const InputNames names = {"x", "weight", "bias"};
   const Shape& x = call.inputs[0].shape;
   const Shape& weight = call.inputs[1].shape;
@@ -35,23 +35,23 @@ StatusOr<TensorType> LinearType(const OpCall& call) {
   return TensorType{call.inputs[0].dtype, WithLastDim(x, weight.dim(0))};
 }
 
-int64_t LinearFlops(const OpCall& call) {
+int64_t LinearFlops(const ir::OpCall& call) {
   const int64_t columns = call.inputs[1].shape.dim(0);
   const int64_t bias = call.inputs.size() == 3 ? Rows(call.inputs[0].shape) * columns : 0;
   return ProductFlops(call.inputs[0], columns) + bias;
 }
 
-OpDef Linear() {
-  OpDef op;
+ir::OpDef Linear() {
+  ir::OpDef op;
   op.name = "linear";
   op.doc = "y[..,n] = sum_k x[..,k] weight[n,k] + bias[n]; bias is optional.";
   op.min_inputs = 2;
   op.max_inputs = 3;
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_ASSIGN_OR_RETURN(const TensorType y, LinearType(call));
     return Types{y};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;
     const auto add = [&](Sbp x, Sbp weight, Sbp bias, Sbp y) {
@@ -65,11 +65,11 @@ OpDef Linear() {
     add(B, P, P, P);
     return signatures;
   };
-  op.gradient = [](GradientContext& context) {
-    Builder& builder = context.builder();
-    Value* dy = context.output_gradient();
-    Value* x = context.input(0);
-    Value* weight = context.input(1);
+  op.gradient = [](ir::GradientContext& context) {
+    ir::Builder& builder = context.builder();
+    ir::Value* dy = context.output_gradient();
+    ir::Value* x = context.input(0);
+    ir::Value* weight = context.input(1);
     if (context.needs(0)) {
       context.set_input_gradient(0, builder.Op("linear_grad_input", {dy, weight}));
     }
@@ -85,8 +85,8 @@ OpDef Linear() {
   return op;
 }
 
-OpDef LinearGelu() {
-  OpDef op;
+ir::OpDef LinearGelu() {
+  ir::OpDef op;
   op.name = "linear_gelu";
   op.doc =
       "y = gelu(h) and h[..,n] = sum_k x[..,k] weight[n,k] + bias[n], which the gradient reads; "
@@ -94,12 +94,12 @@ OpDef LinearGelu() {
   op.min_inputs = 2;
   op.max_inputs = 3;
   op.num_outputs = 2;
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_ASSIGN_OR_RETURN(const TensorType y, LinearType(call));
     return Types{y, y};
   };
   // A gelu of partial sums would not be one of their sum.
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;
     const auto add = [&](Sbp x, Sbp weight, Sbp bias, Sbp y) {
@@ -111,7 +111,7 @@ OpDef LinearGelu() {
     return signatures;
   };
   op.not_differentiable = kFusedAfterBackward;
-  op.flops = [](const OpCall& call) {
+  op.flops = [](const ir::OpCall& call) {
     const int64_t outputs = Rows(call.inputs[0].shape) * call.inputs[1].shape.dim(0);
     return LinearFlops(call) + kGeluFlops * outputs;
   };
@@ -119,7 +119,7 @@ OpDef LinearGelu() {
 }
 
 // The type of dy weight.
-StatusOr<TensorType> LinearGradInputType(const OpCall& call, const InputNames& names) {
+StatusOr<TensorType> LinearGradInputType(const ir::OpCall& call, const InputNames& names) {
   const Shape& dy = call.inputs[0].shape;
   const Shape& weight = call.inputs[1].shape;
   ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
@@ -129,20 +129,20 @@ StatusOr<TensorType> LinearGradInputType(const OpCall& call, const InputNames& n
   return TensorType{call.inputs[0].dtype, WithLastDim(dy, weight.dim(1))};
 }
 
-int64_t LinearGradInputFlops(const OpCall& call) {
+int64_t LinearGradInputFlops(const ir::OpCall& call) {
   return ProductFlops(call.inputs[0], call.inputs[1].shape.dim(1));
 }
 
-OpDef LinearGradInput() {
-  OpDef op;
+ir::OpDef LinearGradInput() {
+  ir::OpDef op;
   op.name = "linear_grad_input";
   op.doc = "dx[..,k] = sum_n dy[..,n] weight[n,k].";
   op.min_inputs = op.max_inputs = 2;
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_ASSIGN_OR_RETURN(const TensorType dx, LinearGradInputType(call, {"dy", "weight"}));
     return Types{dx};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;
     for (int dim = 0; dim < last; ++dim) signatures.push_back({{Sbp::S(dim), B}, {Sbp::S(dim)}});
@@ -157,12 +157,12 @@ OpDef LinearGradInput() {
   return op;
 }
 
-OpDef LinearGradInputGelu() {
-  OpDef op;
+ir::OpDef LinearGradInputGelu() {
+  ir::OpDef op;
   op.name = "linear_grad_input_gelu";
   op.doc = "dh[..,k] = gelu'(h[..,k]) sum_n dy[..,n] weight[n,k].";
   op.min_inputs = op.max_inputs = 3;
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     const InputNames names = {"dy", "weight", "h"};
     ZG_ASSIGN_OR_RETURN(const TensorType dh, LinearGradInputType(call, names));
     if (call.inputs[2].shape != dh.shape) {
@@ -170,7 +170,7 @@ OpDef LinearGradInputGelu() {
     }
     return Types{dh};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;
     for (int dim = 0; dim < last; ++dim) {
@@ -180,19 +180,19 @@ OpDef LinearGradInputGelu() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
-  op.flops = [](const OpCall& call) {
+  op.flops = [](const ir::OpCall& call) {
     return LinearGradInputFlops(call) + kGeluGradFlops * call.inputs[2].shape.num_elements();
   };
   return op;
 }
 
-OpDef LinearGradWeight() {
+ir::OpDef LinearGradWeight() {
   const InputNames names = {"dy", "x"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "linear_grad_weight";
   op.doc = "dw[n,k] = sum over rows of dy[..,n] x[..,k].";
   op.min_inputs = op.max_inputs = 2;
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const Shape& dy = call.inputs[0].shape;
     const Shape& x = call.inputs[1].shape;
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
@@ -202,7 +202,7 @@ OpDef LinearGradWeight() {
     }
     return Types{{call.inputs[0].dtype, Shape{dy.dim(-1), x.dim(-1)}}};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;
     for (int dim = 0; dim < last; ++dim) signatures.push_back({{Sbp::S(dim), Sbp::S(dim)}, {P}});
@@ -213,24 +213,24 @@ OpDef LinearGradWeight() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
-  op.flops = [](const OpCall& call) {
+  op.flops = [](const ir::OpCall& call) {
     return ProductFlops(call.inputs[0], call.inputs[1].shape.dim(-1));
   };
   return op;
 }
 
-OpDef LinearGradBias() {
+ir::OpDef LinearGradBias() {
   const InputNames names = {"dy"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "linear_grad_bias";
   op.doc = "db[n] = sum over rows of dy[..,n].";
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
     const Shape& dy = call.inputs[0].shape;
     if (dy.num_dims() < 1) return Rejected(call, names, "dy has no dims");
     return Types{{call.inputs[0].dtype, Shape{dy.dim(-1)}}};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;
     for (int dim = 0; dim < last; ++dim) signatures.push_back({{Sbp::S(dim)}, {P}});
@@ -239,13 +239,13 @@ OpDef LinearGradBias() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
-  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }
 
 }  // namespace
 
-void RegisterLinearOps(OpRegistry& registry) {
+void RegisterLinearOps(ir::OpRegistry& registry) {
   registry.Register(Linear());
   registry.Register(LinearGelu());
   registry.Register(LinearGradInput());

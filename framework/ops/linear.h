@@ -4,8 +4,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterLinearOps(OpRegistry& registry);
+void RegisterLinearOps(ir::OpRegistry& registry);
 
 }  // namespace zg

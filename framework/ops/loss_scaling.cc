@@ -9,17 +9,17 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-const AttributeDef kInitialExponent = {"initial_exponent", int64_t{16}};
+const ir::AttributeDef kInitialExponent = {"initial_exponent", int64_t{16}};
 const TensorType kState = {DType::kF32, Shape{4}};
 const TensorType kSquareSum = {DType::kI64, Shape{kExactSumWords}};
 
-OpDef LossSeed() {
+ir::OpDef LossSeed() {
   const InputNames names = {"state"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "loss_seed";
   op.doc = "value 2^k, where backward begins; k is the loss scaler's.";
   op.attributes = {{"value", 1.0, true}, kInitialExponent};
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     if (call.inputs[0] != kState) return Rejected(call, names, "state is not f32[4]");
     return Types{{DType::kF32, Shape{}}};
   };
@@ -27,8 +27,8 @@ OpDef LossSeed() {
   return op;
 }
 
-OpDef ScaledUpdateControl() {
-  OpDef op;
+ir::OpDef ScaledUpdateControl() {
+  ir::OpDef op;
   op.name = "scaled_update_control";
   op.doc =
       "update_control for gradients that count 2^k times: the inputs are the square sums and, "
@@ -45,7 +45,7 @@ OpDef ScaledUpdateControl() {
                    {"growth_interval", int64_t{2000}},
                    {"max_skipped", int64_t{24}},
                    kInitialExponent};
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const TensorType& expected = i + 1 < call.inputs.size() ? kSquareSum : kState;
       if (call.inputs[i] == expected) continue;
@@ -61,7 +61,7 @@ OpDef ScaledUpdateControl() {
 
 }  // namespace
 
-void RegisterLossScalingOps(OpRegistry& registry) {
+void RegisterLossScalingOps(ir::OpRegistry& registry) {
   registry.Register(LossSeed());
   registry.Register(ScaledUpdateControl());
 }

@@ -9,8 +9,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterLossScalingOps(OpRegistry& registry);
+void RegisterLossScalingOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -7,21 +7,21 @@ namespace zg {
 namespace {
 
 using Types = std::vector<TensorType>;
-using Signatures = std::vector<SbpSignature>;
+using Signatures = std::vector<ir::SbpSignature>;
 
 const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 
 TensorType Scalar() { return {DType::kF32, Shape{}}; }
 
-Status CheckDivisor(const OpCall& call) {
+Status CheckDivisor(const ir::OpCall& call) {
   const double divisor = call.attributes.Float("divisor");
   if (divisor > 0.0) return Status::Ok();
   return InvalidArgument("{}: divisor is {}, expected divisor > 0", call.op->name, divisor);
 }
 
 // A 16-bit prediction may have a target in f32.
-Status CheckPair(const OpCall& call, const InputNames& names, const TensorType& prediction,
+Status CheckPair(const ir::OpCall& call, const InputNames& names, const TensorType& prediction,
                  const TensorType& target) {
   if (target.dtype != DType::kF32) {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"prediction", "target"}));
@@ -33,35 +33,35 @@ Status CheckPair(const OpCall& call, const InputNames& names, const TensorType& 
   return Status::Ok();
 }
 
-OpDef MseLoss() {
+ir::OpDef MseLoss() {
   const InputNames names = {"prediction", "target"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "mse_loss";
   op.doc = "loss = sum of (prediction - target)^2 / divisor.";
   op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"divisor", 1.0, true}};
   op.is_loss = true;
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckPair(call, names, call.inputs[0], call.inputs[1]));
     ZG_RETURN_IF_ERROR(CheckDivisor(call));
     return Types{Scalar()};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures;
     for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
       signatures.push_back({{Sbp::S(dim), Sbp::S(dim)}, {P}});
     }
     return signatures;
   };
-  op.gradient = [](GradientContext& context) {
+  op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0) && !context.needs(1)) return Status::Ok();
-    Builder& builder = context.builder();
-    Value* gradient =
+    ir::Builder& builder = context.builder();
+    ir::Value* gradient =
         builder.Op("mse_loss_grad", {context.output_gradient(), context.input(0), context.input(1)},
                    context.node().attributes);
     if (context.needs(0)) context.set_input_gradient(0, gradient);
     if (context.needs(1) && gradient != nullptr) {
-      Value* of_target = builder.Op("scale", {gradient}, {{"factor", -1.0}});
+      ir::Value* of_target = builder.Op("scale", {gradient}, {{"factor", -1.0}});
       const DType dtype = context.input(1)->type.dtype;
       if (of_target != nullptr && of_target->type.dtype != dtype) {
         of_target = builder.Op("cast", {of_target}, {{"dtype", std::string(DTypeName(dtype))}});
@@ -70,24 +70,24 @@ OpDef MseLoss() {
     }
     return Status::Ok();
   };
-  op.flops = [](const OpCall& call) { return 3 * call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return 3 * call.inputs[0].shape.num_elements(); };
   return op;
 }
 
-OpDef MseLossGrad() {
+ir::OpDef MseLossGrad() {
   const InputNames names = {"dloss", "prediction", "target"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "mse_loss_grad";
   op.doc = "dprediction = dloss 2 (prediction - target) / divisor.";
   op.min_inputs = op.max_inputs = 3;
   op.attributes = {{"divisor", 1.0, true}};
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
     ZG_RETURN_IF_ERROR(CheckPair(call, names, call.inputs[1], call.inputs[2]));
     ZG_RETURN_IF_ERROR(CheckDivisor(call));
     return Types{call.inputs[1]};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures;
     for (int dim = 0; dim < call.inputs[1].shape.num_dims(); ++dim) {
       signatures.push_back({{B, Sbp::S(dim), Sbp::S(dim)}, {Sbp::S(dim)}});
@@ -96,13 +96,13 @@ OpDef MseLossGrad() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
-  op.aliases = [](const OpCall&) { return InPlaceOf({1, 2}); };
-  op.flops = [](const OpCall& call) { return 2 * call.inputs[1].shape.num_elements(); };
+  op.aliases = [](const ir::OpCall&) { return InPlaceOf({1, 2}); };
+  op.flops = [](const ir::OpCall& call) { return 2 * call.inputs[1].shape.num_elements(); };
   return op;
 }
 
 // Targets are class indices, one for each row of logits.
-Status CheckTargets(const OpCall& call, const InputNames& names, const TensorType& logits,
+Status CheckTargets(const ir::OpCall& call, const InputNames& names, const TensorType& logits,
                     const TensorType& targets) {
   if (logits.shape.num_dims() < 1) return Rejected(call, names, "logits have no dims");
   if (targets.dtype != DType::kI64) return Rejected(call, names, "targets are not i64");
@@ -112,9 +112,9 @@ Status CheckTargets(const OpCall& call, const InputNames& names, const TensorTyp
   return CheckDivisor(call);
 }
 
-OpDef SoftmaxCrossEntropy() {
+ir::OpDef SoftmaxCrossEntropy() {
   const InputNames names = {"logits", "targets"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "softmax_cross_entropy";
   op.doc =
       "loss = sum over rows of (log_sum_exp - logits[..,target]) / divisor, with log_sum_exp = "
@@ -123,19 +123,19 @@ OpDef SoftmaxCrossEntropy() {
   op.num_outputs = 2;
   op.is_loss = true;
   op.attributes = {{"divisor", 1.0, true}};
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));
     ZG_RETURN_IF_ERROR(CheckTargets(call, names, call.inputs[0], call.inputs[1]));
     return Types{Scalar(), {DType::kF32, call.inputs[1].shape}};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures;
     for (int dim = 0; dim < call.inputs[1].shape.num_dims(); ++dim) {
       signatures.push_back({{Sbp::S(dim), Sbp::S(dim)}, {P, Sbp::S(dim)}});
     }
     return signatures;
   };
-  op.gradient = [](GradientContext& context) {
+  op.gradient = [](ir::GradientContext& context) {
     ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
     if (!context.needs(0)) return Status::Ok();
     context.set_input_gradient(0, context.builder().Op("softmax_cross_entropy_grad",
@@ -144,18 +144,18 @@ OpDef SoftmaxCrossEntropy() {
                                                        context.node().attributes));
     return Status::Ok();
   };
-  op.flops = [](const OpCall& call) { return 4 * call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return 4 * call.inputs[0].shape.num_elements(); };
   return op;
 }
 
-OpDef SoftmaxCrossEntropyGrad() {
+ir::OpDef SoftmaxCrossEntropyGrad() {
   const InputNames names = {"dloss", "logits", "targets", "log_sum_exp"};
-  OpDef op;
+  ir::OpDef op;
   op.name = "softmax_cross_entropy_grad";
   op.doc = "dlogits[..,v] = dloss (exp(logits[..,v] - log_sum_exp) - [v = target]) / divisor.";
   op.min_inputs = op.max_inputs = 4;
   op.attributes = {{"divisor", 1.0, true}};
-  op.infer_shape = [names](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));
     if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
     ZG_RETURN_IF_ERROR(CheckTargets(call, names, call.inputs[1], call.inputs[2]));
@@ -164,7 +164,7 @@ OpDef SoftmaxCrossEntropyGrad() {
     }
     return Types{call.inputs[1]};
   };
-  op.sbp_signatures = [](const OpCall& call) {
+  op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures;
     for (int dim = 0; dim < call.inputs[2].shape.num_dims(); ++dim) {
       const Sbp split = Sbp::S(dim);
@@ -174,14 +174,14 @@ OpDef SoftmaxCrossEntropyGrad() {
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
-  op.aliases = [](const OpCall&) { return InPlaceOf({1}); };
-  op.flops = [](const OpCall& call) { return 4 * call.inputs[1].shape.num_elements(); };
+  op.aliases = [](const ir::OpCall&) { return InPlaceOf({1}); };
+  op.flops = [](const ir::OpCall& call) { return 4 * call.inputs[1].shape.num_elements(); };
   return op;
 }
 
 }  // namespace
 
-void RegisterLossOps(OpRegistry& registry) {
+void RegisterLossOps(ir::OpRegistry& registry) {
   registry.Register(MseLoss());
   registry.Register(MseLossGrad());
   registry.Register(SoftmaxCrossEntropy());

@@ -5,8 +5,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterLossOps(OpRegistry& registry);
+void RegisterLossOps(ir::OpRegistry& registry);
 
 }  // namespace zg

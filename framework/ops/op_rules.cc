@@ -8,7 +8,7 @@
 
 namespace zg {
 
-Status Rejected(const OpCall& call, const InputNames& names, std::string_view problem) {
+Status Rejected(const ir::OpCall& call, const InputNames& names, std::string_view problem) {
   std::vector<std::string> inputs;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     inputs.push_back(fmt::format("{} {}", names[i], call.inputs[i].ToString()));
@@ -16,7 +16,8 @@ Status Rejected(const OpCall& call, const InputNames& names, std::string_view pr
   return InvalidArgument("{}: {}: {}", call.op->name, problem, fmt::join(inputs, ", "));
 }
 
-Status CheckOneFloatDType(const OpCall& call, const InputNames& names, const InputNames& floats) {
+Status CheckOneFloatDType(const ir::OpCall& call, const InputNames& names,
+                          const InputNames& floats) {
   const TensorType* first = nullptr;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const bool listed = std::find(floats.begin(), floats.end(), names[i]) != floats.end();
@@ -31,7 +32,7 @@ Status CheckOneFloatDType(const OpCall& call, const InputNames& names, const Inp
   return Status::Ok();
 }
 
-Status CheckAllAlike(const OpCall& call, const InputNames& names) {
+Status CheckAllAlike(const ir::OpCall& call, const InputNames& names) {
   ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
   for (const TensorType& input : call.inputs) {
     if (input.shape != call.inputs[0].shape) return Rejected(call, names, "shapes differ");
@@ -39,7 +40,7 @@ Status CheckAllAlike(const OpCall& call, const InputNames& names) {
   return Status::Ok();
 }
 
-Status CheckRange(const OpCall& call, std::string_view name, double end) {
+Status CheckRange(const ir::OpCall& call, std::string_view name, double end) {
   const double value = call.attributes.Float(name);
   if (value >= 0.0 && value < end) return Status::Ok();
   const std::string upper =
@@ -61,13 +62,13 @@ Shape WithoutLastDim(const Shape& shape) {
 
 int64_t Rows(const Shape& shape) { return WithoutLastDim(shape).num_elements(); }
 
-StatusOr<std::vector<TensorType>> LikeInputs(const OpCall& call, const InputNames& names) {
+StatusOr<std::vector<TensorType>> LikeInputs(const ir::OpCall& call, const InputNames& names) {
   ZG_RETURN_IF_ERROR(CheckAllAlike(call, names));
   return std::vector<TensorType>{call.inputs[0]};
 }
 
-std::vector<SbpSignature> SplitAnyDim(const OpCall& call) {
-  std::vector<SbpSignature> signatures;
+std::vector<ir::SbpSignature> SplitAnyDim(const ir::OpCall& call) {
+  std::vector<ir::SbpSignature> signatures;
   for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
     signatures.push_back({std::vector<Sbp>(call.inputs.size(), Sbp::S(dim)),
                           std::vector<Sbp>(call.op->num_outputs, Sbp::S(dim))});
@@ -75,19 +76,19 @@ std::vector<SbpSignature> SplitAnyDim(const OpCall& call) {
   return signatures;
 }
 
-std::vector<AliasRule> InPlaceOf(std::initializer_list<int> inputs) {
-  std::vector<AliasRule> rules;
+std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs) {
+  std::vector<ir::AliasRule> rules;
   for (int input : inputs) {
-    AliasRule rule;
-    rule.kind = AliasRule::Kind::kInPlace;
+    ir::AliasRule rule;
+    rule.kind = ir::AliasRule::Kind::kInPlace;
     rule.input = input;
     rules.push_back(rule);
   }
   return rules;
 }
 
-Status CheckOnlyFirstOutputUsed(const GradientContext& context) {
-  const Node& node = context.node();
+Status CheckOnlyFirstOutputUsed(const ir::GradientContext& context) {
+  const ir::Node& node = context.node();
   for (int i = 1; i < node.op->num_outputs; ++i) {
     if (context.output_gradient(i) == nullptr) continue;
     return InvalidArgument("{} %{}: the loss depends on output {}, which has no gradient",

@@ -19,17 +19,17 @@ inline constexpr char kNoSecondDerivative[] = "second derivatives are not suppor
 using InputNames = std::vector<std::string_view>;
 
 // `linear: inner dims differ: x f32[8,16], weight f32[32,64]`.
-Status Rejected(const OpCall& call, const InputNames& names, std::string_view problem);
+Status Rejected(const ir::OpCall& call, const InputNames& names, std::string_view problem);
 
 // Error unless the inputs named `floats` (all of them by default) have one floating-point dtype.
-Status CheckOneFloatDType(const OpCall& call, const InputNames& names,
+Status CheckOneFloatDType(const ir::OpCall& call, const InputNames& names,
                           const InputNames& floats = {});
 
 // Error unless all inputs have one floating-point dtype and one shape.
-Status CheckAllAlike(const OpCall& call, const InputNames& names);
+Status CheckAllAlike(const ir::OpCall& call, const InputNames& names);
 
 // Error unless attribute `name` (a double) lies in [0, end); NaN does not.
-Status CheckRange(const OpCall& call, std::string_view name,
+Status CheckRange(const ir::OpCall& call, std::string_view name,
                   double end = std::numeric_limits<double>::infinity());
 
 Shape WithLastDim(const Shape& shape, int64_t size);  // [20,2000], 5 -> [20,5]
@@ -37,15 +37,15 @@ Shape WithoutLastDim(const Shape& shape);             // [20,2000] -> [20]
 int64_t Rows(const Shape& shape);                     // elements of all dims but the last
 
 // Shape rule of ops that map inputs of one type to one output of that type.
-StatusOr<std::vector<TensorType>> LikeInputs(const OpCall& call, const InputNames& names);
+StatusOr<std::vector<TensorType>> LikeInputs(const ir::OpCall& call, const InputNames& names);
 
 // Every operand in the same place: S(i) for each dim i of the first input.
-std::vector<SbpSignature> SplitAnyDim(const OpCall& call);
+std::vector<ir::SbpSignature> SplitAnyDim(const ir::OpCall& call);
 
 // kInPlace: output 0 may take the memory of any one of these inputs.
-std::vector<AliasRule> InPlaceOf(std::initializer_list<int> inputs);
+std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs);
 
 // Error when the loss depends on outputs 1, 2, ..., which only help the gradient along.
-Status CheckOnlyFirstOutputUsed(const GradientContext& context);
+Status CheckOnlyFirstOutputUsed(const ir::GradientContext& context);
 
 }  // namespace zg

@@ -20,8 +20,8 @@ constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 // p, g and the states are of one shape and f32, but the gradient may be in 16 bits; behind them
 // comes the control if there is one.
-Status CheckInputs(const OpCall& call, const InputNames& names) {
-  OpCall tensors = call;
+Status CheckInputs(const ir::OpCall& call, const InputNames& names) {
+  ir::OpCall tensors = call;
   tensors.inputs.resize(names.size());
   if (tensors.inputs[0].dtype != DType::kF32) return Rejected(tensors, names, "p is not f32");
   if (IsFloat(tensors.inputs[1].dtype)) tensors.inputs[1].dtype = DType::kF32;
@@ -35,9 +35,9 @@ Status CheckInputs(const OpCall& call, const InputNames& names) {
 
 // `names` are p, g and the states; the outputs are the new p and states, each in the memory of the
 // old one.
-OpDef Update(std::string name, std::string doc, InputNames names, std::vector<Limit> limits,
-             int64_t flops_per_element) {
-  OpDef op;
+ir::OpDef Update(std::string name, std::string doc, InputNames names, std::vector<Limit> limits,
+                 int64_t flops_per_element) {
+  ir::OpDef op;
   op.name = std::move(name);
   op.doc = std::move(doc);
   op.min_inputs = static_cast<int>(names.size());
@@ -45,46 +45,46 @@ OpDef Update(std::string name, std::string doc, InputNames names, std::vector<Li
   op.num_outputs = op.min_inputs - 1;
   op.is_update = true;
   for (const Limit& limit : limits) op.attributes.push_back({limit.name, 0.0, true});
-  op.infer_shape = [names, limits](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [names, limits](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckInputs(call, names));
     for (const Limit& limit : limits) {
       ZG_RETURN_IF_ERROR(CheckRange(call, limit.name, limit.end));
     }
     return Types(call.op->num_outputs, call.inputs[0]);
   };
-  op.sbp_signatures = [](const OpCall& call) {
-    std::vector<SbpSignature> signatures = SplitAnyDim(call);
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);
     const bool has_control = static_cast<int>(call.inputs.size()) > call.op->min_inputs;
-    for (SbpSignature& signature : signatures) {
+    for (ir::SbpSignature& signature : signatures) {
       if (has_control) signature.inputs.back() = Sbp::B();
     }
     return signatures;
   };
   op.not_differentiable = "an update ends the step";
-  op.aliases = [](const OpCall& call) {
-    std::vector<AliasRule> rules;
+  op.aliases = [](const ir::OpCall& call) {
+    std::vector<ir::AliasRule> rules;
     for (int output = 0; output < call.op->num_outputs; ++output) {
-      AliasRule rule;
-      rule.kind = AliasRule::Kind::kOutputInsideInput;
+      ir::AliasRule rule;
+      rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
       rule.input = output == 0 ? 0 : output + 1;  // input 1 is the gradient
       rule.output = output;
       rules.push_back(rule);
     }
     return rules;
   };
-  op.flops = [flops_per_element](const OpCall& call) {
+  op.flops = [flops_per_element](const ir::OpCall& call) {
     return flops_per_element * call.inputs[0].shape.num_elements();
   };
   return op;
 }
 
-OpDef SgdUpdate() {
+ir::OpDef SgdUpdate() {
   return Update("sgd_update", "p -= lr (g + weight_decay p).", {"p", "g"},
                 {{"lr", kUnbounded}, {"weight_decay", kUnbounded}}, 4);
 }
 
-OpDef SgdMomentumUpdate() {
-  OpDef op =
+ir::OpDef SgdMomentumUpdate() {
+  ir::OpDef op =
       Update("sgd_momentum_update",
              "h = g + weight_decay p; m = momentum m + h; p -= lr m, or lr (h + momentum m) "
              "with `nesterov`. m starts as zeros.",
@@ -94,8 +94,8 @@ OpDef SgdMomentumUpdate() {
   return op;
 }
 
-OpDef AdamUpdate() {
-  OpDef op = Update(
+ir::OpDef AdamUpdate() {
+  ir::OpDef op = Update(
       "adam_update",
       "Adam (arXiv 1412.6980, algorithm 1) at step t: m = beta1 m + (1 - beta1) g; v = beta2 v + "
       "(1 - beta2) g^2; p -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon). Before "
@@ -113,7 +113,7 @@ OpDef AdamUpdate() {
 
 }  // namespace
 
-void RegisterOptimizerOps(OpRegistry& registry) {
+void RegisterOptimizerOps(ir::OpRegistry& registry) {
   registry.Register(SgdUpdate());
   registry.Register(SgdMomentumUpdate());
   registry.Register(AdamUpdate());

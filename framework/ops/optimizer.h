@@ -9,8 +9,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterOptimizerOps(OpRegistry& registry);
+void RegisterOptimizerOps(ir::OpRegistry& registry);
 
 }  // namespace zg

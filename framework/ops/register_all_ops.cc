@@ -21,7 +21,7 @@
 
 namespace zg {
 
-void RegisterComputeOps(OpRegistry& registry) {
+void RegisterComputeOps(ir::OpRegistry& registry) {
   RegisterActivationOps(registry);
   RegisterAttentionOps(registry);
   RegisterBroadcastOps(registry);
@@ -41,7 +41,7 @@ void RegisterComputeOps(OpRegistry& registry) {
 void RegisterAllOps() {
   static std::once_flag once;
   std::call_once(once, [] {
-    OpRegistry& registry = OpRegistry::Global();
+    ir::OpRegistry& registry = ir::OpRegistry::Global();
     RegisterStructureOps(registry);
     RegisterCollectiveOps(registry);
     RegisterComputeOps(registry);

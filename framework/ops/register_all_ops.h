@@ -10,6 +10,6 @@ void RegisterAllOps();
 
 // The ops that compute, without those of structure and communication: what every device has kernels
 // for and what the op suite covers.
-void RegisterComputeOps(OpRegistry& registry);
+void RegisterComputeOps(ir::OpRegistry& registry);
 
 }  // namespace zg

@@ -7,14 +7,14 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-StatusOr<Types> TypeFromAttributes(const OpCall& call) {
+StatusOr<Types> TypeFromAttributes(const ir::OpCall& call) {
   ZG_ASSIGN_OR_RETURN(DType dtype, ParseDType(call.attributes.String("dtype")));
   return Types{{dtype, Shape(call.attributes.Ints("shape"))}};
 }
 
 // Whatever placement the operands have, as long as it is the same for all of them.
-std::vector<SbpSignature> SamePlacement(const OpCall& call) {
-  std::vector<SbpSignature> signatures;
+std::vector<ir::SbpSignature> SamePlacement(const ir::OpCall& call) {
+  std::vector<ir::SbpSignature> signatures;
   const auto add = [&](Sbp sbp) {
     signatures.push_back(
         {std::vector<Sbp>(call.inputs.size(), sbp), std::vector<Sbp>(call.op->num_outputs, sbp)});
@@ -24,8 +24,8 @@ std::vector<SbpSignature> SamePlacement(const OpCall& call) {
   return signatures;
 }
 
-OpDef Variable() {
-  OpDef op;
+ir::OpDef Variable() {
+  ir::OpDef op;
   op.name = "variable";
   op.doc = "Storage that outlives a step: parameters, optimizer state, accumulators.";
   op.min_inputs = op.max_inputs = 0;
@@ -37,8 +37,8 @@ OpDef Variable() {
   return op;
 }
 
-OpDef Input() {
-  OpDef op;
+ir::OpDef Input() {
+  ir::OpDef op;
   op.name = "input";
   op.doc =
       "Data that the user feeds before each run; `placement` says how it lies on every mesh axis "
@@ -53,37 +53,39 @@ OpDef Input() {
   return op;
 }
 
-OpDef Output() {
-  OpDef op;
+ir::OpDef Output() {
+  ir::OpDef op;
   op.name = "output";
   op.doc = "Hands a value to the user under a name; whole on every rank.";
   op.num_outputs = 0;
   op.has_side_effect = true;
   op.attributes = {{"name", std::string(), true}};
-  op.infer_shape = [](const OpCall&) -> StatusOr<Types> { return Types{}; };
+  op.infer_shape = [](const ir::OpCall&) -> StatusOr<Types> { return Types{}; };
   op.not_differentiable = "nothing comes out";
   return op;
 }
 
-OpDef Constant() {
-  OpDef op;
+ir::OpDef Constant() {
+  ir::OpDef op;
   op.name = "constant";
   op.doc = "The scalar `value`.";
   op.min_inputs = op.max_inputs = 0;
   op.attributes = {{"value", 0.0, true}};
-  op.infer_shape = [](const OpCall&) -> StatusOr<Types> { return Types{{DType::kF32, Shape{}}}; };
+  op.infer_shape = [](const ir::OpCall&) -> StatusOr<Types> {
+    return Types{{DType::kF32, Shape{}}};
+  };
   op.not_differentiable = "a source has no inputs";
   return op;
 }
 
-OpDef Assign() {
-  OpDef op;
+ir::OpDef Assign() {
+  ir::OpDef op;
   op.name = "assign";
   op.doc = "The variable (input 0) holds the value (input 1) from here on.";
   op.min_inputs = op.max_inputs = 2;
   op.num_outputs = 0;
   op.has_side_effect = true;
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     if (call.inputs[0] != call.inputs[1]) {
       return InvalidArgument("assign: got a value of type {}, expected the variable's type {}",
                              call.inputs[1].ToString(), call.inputs[0].ToString());
@@ -95,8 +97,8 @@ OpDef Assign() {
   return op;
 }
 
-OpDef ParameterGradient() {
-  OpDef op;
+ir::OpDef ParameterGradient() {
+  ir::OpDef op;
   op.name = "parameter_gradient";
   op.doc =
       "Says that input 1 is the gradient of the loss for the parameter in input 0; consumed by "
@@ -104,18 +106,18 @@ OpDef ParameterGradient() {
   op.min_inputs = op.max_inputs = 2;
   op.num_outputs = 0;
   op.has_side_effect = true;
-  op.infer_shape = [](const OpCall&) -> StatusOr<Types> { return Types{}; };
+  op.infer_shape = [](const ir::OpCall&) -> StatusOr<Types> { return Types{}; };
   op.not_differentiable = "nothing comes out";
   return op;
 }
 
-OpDef BucketView() {
-  OpDef op;
+ir::OpDef BucketView() {
+  ir::OpDef op;
   op.name = "bucket_view";
   op.doc =
       "The tensor of `shape` that lies at element `offset` of a flat bucket; shares its memory.";
   op.attributes = {{"offset", int64_t{0}, true}, {"shape", std::vector<int64_t>{}, true}};
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& bucket = call.inputs[0];
     const Shape shape(call.attributes.Ints("shape"));
     const int64_t offset = call.attributes.Int("offset");
@@ -127,17 +129,17 @@ OpDef BucketView() {
     return Types{{bucket.dtype, shape}};
   };
   op.not_differentiable = "buckets are made after backward is built";
-  op.aliases = [](const OpCall& call) {
-    AliasRule rule;
-    rule.kind = AliasRule::Kind::kOutputInsideInput;
+  op.aliases = [](const ir::OpCall& call) {
+    ir::AliasRule rule;
+    rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
     rule.offset_elements = call.attributes.Int("offset");
-    return std::vector<AliasRule>{rule};
+    return std::vector<ir::AliasRule>{rule};
   };
   return op;
 }
 
-OpDef BucketPack() {
-  OpDef op;
+ir::OpDef BucketPack() {
+  ir::OpDef op;
   op.name = "bucket_pack";
   op.doc =
       "A flat bucket of `size` elements with input i at offsets[i] and zeros elsewhere. Its inputs "
@@ -145,7 +147,7 @@ OpDef BucketPack() {
       "where the memory plan can do so.";
   op.max_inputs = -1;
   op.attributes = {{"offsets", std::vector<int64_t>{}, true}, {"size", int64_t{0}, true}};
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     const std::vector<int64_t>& offsets = call.attributes.Ints("offsets");
     if (offsets.size() != call.inputs.size()) {
       return InvalidArgument("bucket_pack: got {} offsets for {} inputs", offsets.size(),
@@ -167,15 +169,16 @@ OpDef BucketPack() {
     }
     return Types{bucket};
   };
-  op.sbp_signatures = [](const OpCall& call) {
-    return std::vector<SbpSignature>{{std::vector<Sbp>(call.inputs.size(), Sbp::P()), {Sbp::P()}}};
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return std::vector<ir::SbpSignature>{
+        {std::vector<Sbp>(call.inputs.size(), Sbp::P()), {Sbp::P()}}};
   };
   op.not_differentiable = "buckets are made after backward is built";
-  op.aliases = [](const OpCall& call) {
-    std::vector<AliasRule> rules;
+  op.aliases = [](const ir::OpCall& call) {
+    std::vector<ir::AliasRule> rules;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      AliasRule rule;
-      rule.kind = AliasRule::Kind::kInputInsideOutput;
+      ir::AliasRule rule;
+      rule.kind = ir::AliasRule::Kind::kInputInsideOutput;
       rule.input = static_cast<int>(i);
       rule.offset_elements = call.attributes.Ints("offsets")[i];
       rules.push_back(rule);
@@ -185,15 +188,15 @@ OpDef BucketPack() {
   return op;
 }
 
-OpDef Accumulate() {
-  OpDef op;
+ir::OpDef Accumulate() {
+  ir::OpDef op;
   op.name = "accumulate";
   op.doc =
       "Adds input 1 to the accumulator in input 0; on a step's first micro-batch overwrites it. "
       "With a partial input 1 "
       "the terms of all ranks are folded in, in rank order.";
   op.min_inputs = op.max_inputs = 2;
-  op.infer_shape = [](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     // Sums are in f32, of 16-bit terms as well.
     if (call.inputs[0].dtype != DType::kF32) {
       return InvalidArgument("accumulate: got an accumulator of type {}, expected f32",
@@ -206,8 +209,8 @@ OpDef Accumulate() {
     }
     return Types{call.inputs[0]};
   };
-  op.sbp_signatures = [](const OpCall& call) {
-    std::vector<SbpSignature> signatures = SamePlacement(call);
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    std::vector<ir::SbpSignature> signatures = SamePlacement(call);
     for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
       signatures.push_back({{Sbp::S(dim), Sbp::P()}, {Sbp::S(dim)}});
     }
@@ -215,18 +218,18 @@ OpDef Accumulate() {
     return signatures;
   };
   op.not_differentiable = "accumulators are made after backward is built";
-  op.aliases = [](const OpCall&) {
-    AliasRule rule;
-    rule.kind = AliasRule::Kind::kOutputInsideInput;
-    return std::vector<AliasRule>{rule};
+  op.aliases = [](const ir::OpCall&) {
+    ir::AliasRule rule;
+    rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
+    return std::vector<ir::AliasRule>{rule};
   };
-  op.flops = [](const OpCall& call) { return call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }
 
 }  // namespace
 
-void RegisterStructureOps(OpRegistry& registry) {
+void RegisterStructureOps(ir::OpRegistry& registry) {
   registry.Register(Variable());
   registry.Register(Input());
   registry.Register(Output());

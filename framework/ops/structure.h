@@ -4,8 +4,10 @@
 
 namespace zg {
 
+namespace ir {
 class OpRegistry;
+}
 
-void RegisterStructureOps(OpRegistry& registry);
+void RegisterStructureOps(ir::OpRegistry& registry);
 
 }  // namespace zg

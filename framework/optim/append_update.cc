@@ -4,21 +4,21 @@
 
 namespace zg::optim {
 
-StatusOr<bool> AppendUpdate::Run(Graph& graph) const {
-  const std::vector<Node*> gradients = graph.NodesOf("parameter_gradient");
-  Builder builder(&graph, graph.section(SectionKind::kUpdate));
-  for (Node* node : gradients) {
-    Value* parameter = node->inputs[0];
+StatusOr<bool> AppendUpdate::Run(ir::Graph& graph) const {
+  const std::vector<ir::Node*> gradients = graph.NodesOf("parameter_gradient");
+  ir::Builder builder(&graph, graph.section(ir::SectionKind::kUpdate));
+  for (ir::Node* node : gradients) {
+    ir::Value* parameter = node->inputs[0];
     builder.set_scope(node->scope);
-    std::vector<Value*> inputs = {parameter, node->inputs[1]};
+    std::vector<ir::Value*> inputs = {parameter, node->inputs[1]};
     for (const std::string& state : rule_.state_names) {
-      Value* variable = builder.Variable(parameter->name + "." + state, parameter->type,
-                                         Initializer::Zeros(), MemoryCategory::kOptimizerState);
+      ir::Value* variable = builder.Variable(parameter->name + "." + state, parameter->type,
+                                             Initializer::Zeros(), MemoryCategory::kOptimizerState);
       inputs.push_back(variable);
     }
     graph.Erase(node);
     ZG_RETURN_IF_ERROR(builder.status());
-    const std::vector<Value*> updated =
+    const std::vector<ir::Value*> updated =
         builder.Ops(rule_.op, inputs, rule_.attributes, parameter->name + ".next");
     ZG_RETURN_IF_ERROR(builder.status());
     builder.Ops("assign", {parameter, updated[0]});

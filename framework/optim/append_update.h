@@ -29,7 +29,7 @@ class AppendUpdate : public Pass {
   explicit AppendUpdate(UpdateRule rule) : rule_(std::move(rule)) {}
 
   std::string_view name() const override { return "append-update"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
   UpdateRule rule_;

@@ -44,7 +44,7 @@ using Optimizer = std::variant<Sgd, Adam, AdamW>;
 // in PyTorch).
 struct UpdateRule {
   std::string op;
-  Attributes attributes;
+  ir::Attributes attributes;
   std::vector<std::string> state_names;
 };
 

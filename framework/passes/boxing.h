@@ -18,9 +18,9 @@
 namespace zg {
 
 struct Boxing {
-  std::string op;         // empty when nothing is to do
-  Attributes attributes;  // besides the axis
-  double bytes_sent = 0;  // per rank
+  std::string op;             // empty when nothing is to do
+  ir::Attributes attributes;  // besides the axis
+  double bytes_sent = 0;      // per rank
 };
 
 Boxing FindBoxing(Sbp from, Sbp to, int64_t logical_bytes, int num_ranks);

@@ -8,8 +8,8 @@
 namespace zg {
 namespace {
 
-StatusOr<Node*> FindLossOutput(const Graph& graph) {
-  for (Node* node : graph.section(SectionKind::kForward)->nodes) {
+StatusOr<ir::Node*> FindLossOutput(const ir::Graph& graph) {
+  for (ir::Node* node : graph.section(ir::SectionKind::kForward)->nodes) {
     if (node->op->name != "output" || node->attributes.String("name") != "loss") continue;
     const TensorType& type = node->inputs[0]->type;
     if (type != TensorType{DType::kF32, Shape{}}) {
@@ -25,20 +25,20 @@ StatusOr<Node*> FindLossOutput(const Graph& graph) {
       graph.name());
 }
 
-bool IsParameter(const Value& value) {
+bool IsParameter(const ir::Value& value) {
   return value.producer->op->name == "variable" && value.category == MemoryCategory::kParameters;
 }
 
 // The values that depend on a parameter: those for which a gradient is worth computing.
-std::unordered_set<const Value*> DependOnParameters(const Graph& graph) {
-  std::unordered_set<const Value*> needed;
-  for (const Node* node : graph.section(SectionKind::kVariables)->nodes) {
+std::unordered_set<const ir::Value*> DependOnParameters(const ir::Graph& graph) {
+  std::unordered_set<const ir::Value*> needed;
+  for (const ir::Node* node : graph.section(ir::SectionKind::kVariables)->nodes) {
     if (IsParameter(*node->outputs[0])) needed.insert(node->outputs[0]);
   }
-  for (const Node* node : graph.section(SectionKind::kForward)->nodes) {
-    for (const Value* input : node->inputs) {
+  for (const ir::Node* node : graph.section(ir::SectionKind::kForward)->nodes) {
+    for (const ir::Value* input : node->inputs) {
       if (needed.count(input) == 0) continue;
-      for (const Value* output : node->outputs) {
+      for (const ir::Value* output : node->outputs) {
         if (IsFloat(output->type.dtype)) needed.insert(output);
       }
       break;
@@ -50,36 +50,36 @@ std::unordered_set<const Value*> DependOnParameters(const Graph& graph) {
 // Walks the forward nodes backwards and keeps the gradient found so far of every value.
 class Differentiation {
  public:
-  Differentiation(Graph* graph, std::unordered_set<const Value*> needed)
-      : builder_(graph, graph->section(SectionKind::kBackward)), needed_(std::move(needed)) {}
+  Differentiation(ir::Graph* graph, std::unordered_set<const ir::Value*> needed)
+      : builder_(graph, graph->section(ir::SectionKind::kBackward)), needed_(std::move(needed)) {}
 
-  Status Run(Value* loss) {
-    Graph& graph = builder_.graph();
+  Status Run(ir::Value* loss) {
+    ir::Graph& graph = builder_.graph();
     gradients_[loss] = builder_.Op(
         "constant", {}, {{"value", 1.0 / static_cast<double>(graph.micro_batches())}}, "loss_seed");
-    const std::vector<Node*> forward = graph.section(SectionKind::kForward)->nodes;
+    const std::vector<ir::Node*> forward = graph.section(ir::SectionKind::kForward)->nodes;
     for (auto node = forward.rbegin(); node != forward.rend(); ++node)
       ZG_RETURN_IF_ERROR(Visit(**node));
     return builder_.status();
   }
 
-  Value* GradientOf(const Value* value) const {
+  ir::Value* GradientOf(const ir::Value* value) const {
     const auto found = gradients_.find(value);
     return found == gradients_.end() ? nullptr : found->second;
   }
-  Builder& builder() { return builder_; }
+  ir::Builder& builder() { return builder_; }
 
  private:
-  Status Visit(const Node& node) {
-    std::vector<Value*> output_gradients;
+  Status Visit(const ir::Node& node) {
+    std::vector<ir::Value*> output_gradients;
     bool reached = false;
-    for (const Value* output : node.outputs) {
+    for (const ir::Value* output : node.outputs) {
       output_gradients.push_back(GradientOf(output));
       reached = reached || output_gradients.back() != nullptr;
     }
     std::vector<bool> needed;
     bool any_needed = false;
-    for (const Value* input : node.inputs) {
+    for (const ir::Value* input : node.inputs) {
       needed.push_back(needed_.count(input) != 0);
       any_needed = any_needed || needed.back();
     }
@@ -90,7 +90,7 @@ class Differentiation {
           "{}: {} %{} has no gradient ({}) but lies between a parameter and the loss", node.scope,
           node.op->name, node.outputs[0]->name, node.op->not_differentiable);
     }
-    GradientContext context(node, &builder_, std::move(output_gradients), needed);
+    ir::GradientContext context(node, &builder_, std::move(output_gradients), needed);
     ZG_RETURN_IF_ERROR(node.op->gradient(context));
     ZG_RETURN_IF_ERROR(builder_.status());
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -100,35 +100,35 @@ class Differentiation {
     return Status::Ok();
   }
 
-  void Add(const Value* value, Value* gradient) {
-    Value*& sum = gradients_[value];
+  void Add(const ir::Value* value, ir::Value* gradient) {
+    ir::Value*& sum = gradients_[value];
     sum = sum == nullptr ? gradient : builder_.Op("add", {sum, gradient});
     if (sum != nullptr) builder_.graph().Rename(sum, value->name + ".grad");
   }
 
-  Builder builder_;
-  std::unordered_set<const Value*> needed_;
-  std::unordered_map<const Value*, Value*> gradients_;
+  ir::Builder builder_;
+  std::unordered_set<const ir::Value*> needed_;
+  std::unordered_map<const ir::Value*, ir::Value*> gradients_;
 };
 
 // Replaces the per-micro-batch loss output by the mean over the step.
-Status AccumulateLoss(Graph& graph, Node* loss_output) {
-  Value* loss = loss_output->inputs[0];
+Status AccumulateLoss(ir::Graph& graph, ir::Node* loss_output) {
+  ir::Value* loss = loss_output->inputs[0];
   graph.Erase(loss_output);
-  Builder forward(&graph, graph.section(SectionKind::kForward));
-  StatusOr<Node*> variable =
-      graph.AddNode(graph.section(SectionKind::kVariables),
+  ir::Builder forward(&graph, graph.section(ir::SectionKind::kForward));
+  StatusOr<ir::Node*> variable =
+      graph.AddNode(graph.section(ir::SectionKind::kVariables),
                     {"variable",
                      {},
                      {{"dtype", std::string("f32")}, {"shape", std::vector<int64_t>{}}},
                      "",
                      "loss_sum"});
   ZG_RETURN_IF_ERROR(variable.status());
-  Value* sum = (*variable)->outputs[0];
-  Value* next = forward.Op("accumulate", {sum, loss}, {}, "loss_sum");
+  ir::Value* sum = (*variable)->outputs[0];
+  ir::Value* next = forward.Op("accumulate", {sum, loss}, {}, "loss_sum");
   forward.Ops("assign", {sum, next});
-  Builder update(&graph, graph.section(SectionKind::kUpdate));
-  Value* mean = update.Op(
+  ir::Builder update(&graph, graph.section(ir::SectionKind::kUpdate));
+  ir::Value* mean = update.Op(
       "scale", {sum}, {{"factor", 1.0 / static_cast<double>(graph.micro_batches())}}, "mean_loss");
   update.Ops("output", {mean}, {{"name", std::string("loss")}});
   ZG_RETURN_IF_ERROR(forward.status());
@@ -137,10 +137,10 @@ Status AccumulateLoss(Graph& graph, Node* loss_output) {
 
 }  // namespace
 
-StatusOr<bool> BuildBackward::Run(Graph& graph) const {
-  ZG_ASSIGN_OR_RETURN(Node * loss_output, FindLossOutput(graph));
-  Value* loss = loss_output->inputs[0];
-  std::unordered_set<const Value*> needed = DependOnParameters(graph);
+StatusOr<bool> BuildBackward::Run(ir::Graph& graph) const {
+  ZG_ASSIGN_OR_RETURN(ir::Node * loss_output, FindLossOutput(graph));
+  ir::Value* loss = loss_output->inputs[0];
+  std::unordered_set<const ir::Value*> needed = DependOnParameters(graph);
   if (needed.count(loss) == 0) {
     return InvalidArgument(
         "graph {}: the loss %{} depends on no parameter, so there is nothing to train",
@@ -148,9 +148,9 @@ StatusOr<bool> BuildBackward::Run(Graph& graph) const {
   }
   Differentiation differentiation(&graph, std::move(needed));
   ZG_RETURN_IF_ERROR(differentiation.Run(loss));
-  for (Node* variable : graph.section(SectionKind::kVariables)->nodes) {
-    Value* parameter = variable->outputs[0];
-    Value* gradient = differentiation.GradientOf(parameter);
+  for (ir::Node* variable : graph.section(ir::SectionKind::kVariables)->nodes) {
+    ir::Value* parameter = variable->outputs[0];
+    ir::Value* gradient = differentiation.GradientOf(parameter);
     if (!IsParameter(*parameter) || gradient == nullptr) continue;
     differentiation.builder().set_scope(variable->scope);
     differentiation.builder().Ops("parameter_gradient", {parameter, gradient});

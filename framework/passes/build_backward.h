@@ -42,7 +42,7 @@ namespace zg {
 class BuildBackward : public Pass {
  public:
   std::string_view name() const override { return "build-backward"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

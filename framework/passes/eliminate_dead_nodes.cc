@@ -5,17 +5,17 @@
 
 namespace zg {
 
-StatusOr<bool> EliminateDeadNodes::Run(Graph& graph) const {
-  std::unordered_set<const Value*> holds_tensor;
-  for (const StoredTensor& tensor : graph.tensors()) holds_tensor.insert(tensor.storage);
-  const auto is_alive = [&](const Node* node) {
+StatusOr<bool> EliminateDeadNodes::Run(ir::Graph& graph) const {
+  std::unordered_set<const ir::Value*> holds_tensor;
+  for (const ir::StoredTensor& tensor : graph.tensors()) holds_tensor.insert(tensor.storage);
+  const auto is_alive = [&](const ir::Node* node) {
     return node->op->has_side_effect ||
-           std::any_of(node->outputs.begin(), node->outputs.end(), [&](const Value* output) {
+           std::any_of(node->outputs.begin(), node->outputs.end(), [&](const ir::Value* output) {
              return !output->users.empty() || holds_tensor.count(output) != 0;
            });
   };
   // Backwards, users before what they read, so that one walk is enough.
-  std::vector<Node*> nodes = graph.AllNodes();
+  std::vector<ir::Node*> nodes = graph.AllNodes();
   bool changed = false;
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     if (is_alive(*node)) continue;

@@ -24,7 +24,7 @@ namespace zg {
 class EliminateDeadNodes : public Pass {
  public:
   std::string_view name() const override { return "eliminate-dead-nodes"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

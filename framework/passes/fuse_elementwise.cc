@@ -10,14 +10,14 @@
 namespace zg {
 namespace {
 
-bool CanFuse(const Node& node) {
+bool CanFuse(const ir::Node& node) {
   if (!node.op->is_elementwise) return false;
   const std::vector<Sbp>& sbp = node.outputs[0]->sbp;
   return std::none_of(sbp.begin(), sbp.end(), [](Sbp one) { return one.is_partial(); });
 }
 
 // Whether `input` is computed by a node that can run inside its only user `node`.
-bool FusesInto(const Value& input, const Node& node) {
+bool FusesInto(const ir::Value& input, const ir::Node& node) {
   return CanFuse(*input.producer) && input.users.size() == 1 &&
          input.producer->section == node.section && input.type == node.outputs[0]->type &&
          input.sbp == node.outputs[0]->sbp;
@@ -26,21 +26,21 @@ bool FusesInto(const Value& input, const Node& node) {
 // The program of one chain, written from its last node.
 class Chain {
  public:
-  explicit Chain(Node* last) { Visit(last); }
+  explicit Chain(ir::Node* last) { Visit(last); }
 
-  const std::vector<Node*>& nodes() const { return nodes_; }  // in execution order
-  const std::vector<Value*>& inputs() const { return inputs_; }
+  const std::vector<ir::Node*>& nodes() const { return nodes_; }  // in execution order
+  const std::vector<ir::Value*>& inputs() const { return inputs_; }
   const std::string& program() const { return program_; }
 
  private:
   // Returns the name of the statement that holds the node's result.
-  std::string Visit(Node* node) {
+  std::string Visit(ir::Node* node) {
     std::vector<std::string> operands;
-    for (Value* input : node->inputs) {
+    for (ir::Value* input : node->inputs) {
       operands.push_back(FusesInto(*input, *node) ? Visit(input->producer) : InputName(input));
     }
     for (const auto& [name, value] : node->attributes.items())
-      operands.push_back(name + "=" + ToString(value));
+      operands.push_back(name + "=" + ir::ToString(value));
     const std::string result = fmt::format("t{}", nodes_.size());
     nodes_.push_back(node);
     program_ += fmt::format("{}{}={}({})", program_.empty() ? "" : ";", result, node->op->name,
@@ -48,25 +48,25 @@ class Chain {
     return result;
   }
 
-  std::string InputName(Value* value) {
+  std::string InputName(ir::Value* value) {
     const auto found = std::find(inputs_.begin(), inputs_.end(), value);
     const int64_t index = found - inputs_.begin();
     if (found == inputs_.end()) inputs_.push_back(value);
     return fmt::format("i{}", index);
   }
 
-  std::vector<Node*> nodes_;
-  std::vector<Value*> inputs_;
+  std::vector<ir::Node*> nodes_;
+  std::vector<ir::Value*> inputs_;
   std::string program_;
 };
 
-Status Replace(Graph& graph, const Chain& chain) {
-  Node* last = chain.nodes().back();
-  Builder builder(&graph, last->section);
+Status Replace(ir::Graph& graph, const Chain& chain) {
+  ir::Node* last = chain.nodes().back();
+  ir::Builder builder(&graph, last->section);
   builder.InsertBefore(last);
   builder.set_scope(last->scope);
-  Value* fused = builder.Op("fused_elementwise", chain.inputs(), {{"program", chain.program()}},
-                            last->outputs[0]->name);
+  ir::Value* fused = builder.Op("fused_elementwise", chain.inputs(), {{"program", chain.program()}},
+                                last->outputs[0]->name);
   ZG_RETURN_IF_ERROR(builder.status());
   fused->sbp = last->outputs[0]->sbp;
   fused->category = last->outputs[0]->category;
@@ -77,9 +77,9 @@ Status Replace(Graph& graph, const Chain& chain) {
 
 }  // namespace
 
-StatusOr<bool> FuseElementwise::Run(Graph& graph) const {
-  std::vector<Node*> nodes = graph.AllNodes();
-  std::unordered_set<const Node*> fused;
+StatusOr<bool> FuseElementwise::Run(ir::Graph& graph) const {
+  std::vector<ir::Node*> nodes = graph.AllNodes();
+  std::unordered_set<const ir::Node*> fused;
   bool changed = false;
   // From the end, so that a chain is found at its last node.
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {

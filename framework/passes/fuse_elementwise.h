@@ -24,7 +24,7 @@ namespace zg {
 class FuseElementwise : public Pass {
  public:
   std::string_view name() const override { return "fuse-elementwise"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

@@ -9,17 +9,17 @@ namespace {
 
 // Whether `user` applies `op` to the product in its own section, type and placement; `input` is the
 // one of its inputs that must be the product.
-bool Follows(const Node& user, std::string_view op, size_t input, const Value& product) {
+bool Follows(const ir::Node& user, std::string_view op, size_t input, const ir::Value& product) {
   return user.op->name == op && user.inputs[input] == &product &&
          user.section == product.producer->section && user.outputs[0]->type == product.type &&
          user.outputs[0]->sbp == product.sbp;
 }
 
-bool IsPartial(const Value& value) {
+bool IsPartial(const ir::Value& value) {
   return std::any_of(value.sbp.begin(), value.sbp.end(), [](Sbp one) { return one.is_partial(); });
 }
 
-void CopyPlacement(const Value& from, Value* to) {
+void CopyPlacement(const ir::Value& from, ir::Value* to) {
   to->sbp = from.sbp;
   to->category = from.category;
 }
@@ -27,38 +27,39 @@ void CopyPlacement(const Value& from, Value* to) {
 // Makes the fused nodes, in the modules of their products and with the values' former names.
 class Fusion {
  public:
-  explicit Fusion(Graph* graph) : graph_(*graph) {}
+  explicit Fusion(ir::Graph* graph) : graph_(*graph) {}
 
-  StatusOr<bool> FuseLinear(Node* linear) {
-    Value* const h = linear->outputs[0];
-    std::vector<Node*> gelus;
+  StatusOr<bool> FuseLinear(ir::Node* linear) {
+    ir::Value* const h = linear->outputs[0];
+    std::vector<ir::Node*> gelus;
     bool is_copy = false;
-    for (Node* user : h->users) {
+    for (ir::Node* user : h->users) {
       if (Follows(*user, "gelu", 0, *h)) gelus.push_back(user);
       is_copy = is_copy || Follows(*user, "gelu_grad", 1, *h);
     }
     if (IsPartial(*h) || (gelus.empty() && !is_copy)) return false;
     // Several gelus of one value are the same; the first in the section gives the name.
-    std::sort(gelus.begin(), gelus.end(),
-              [&](const Node* a, const Node* b) { return graph_.IndexOf(a) < graph_.IndexOf(b); });
+    std::sort(gelus.begin(), gelus.end(), [&](const ir::Node* a, const ir::Node* b) {
+      return graph_.IndexOf(a) < graph_.IndexOf(b);
+    });
     ZG_ASSIGN_OR_RETURN(const Outputs fused, Add("linear_gelu", linear->inputs, *linear, linear));
     CopyPlacement(gelus.empty() ? *h : *gelus[0]->outputs[0], fused[0]);
     CopyPlacement(*h, fused[1]);
     const std::string h_name = h->name;
     const std::string y_name = gelus.empty() ? h_name + ".gelu" : gelus[0]->outputs[0]->name;
-    for (Node* gelu : gelus) Replace(gelu, fused[0]);
+    for (ir::Node* gelu : gelus) Replace(gelu, fused[0]);
     Replace(linear, fused[1]);
     graph_.Rename(fused[0], y_name);
     graph_.Rename(fused[1], h_name);
     return true;
   }
 
-  StatusOr<bool> FuseGradient(Node* linear_grad) {
-    Value* const dy = linear_grad->outputs[0];
+  StatusOr<bool> FuseGradient(ir::Node* linear_grad) {
+    ir::Value* const dy = linear_grad->outputs[0];
     if (IsPartial(*dy) || dy->users.size() != 1) return false;
-    Node* const gelu_grad = dy->users[0];
+    ir::Node* const gelu_grad = dy->users[0];
     if (!Follows(*gelu_grad, "gelu_grad", 0, *dy)) return false;
-    std::vector<Value*> inputs = linear_grad->inputs;
+    std::vector<ir::Value*> inputs = linear_grad->inputs;
     inputs.push_back(gelu_grad->inputs[1]);
     // Its h may be computed between the two.
     ZG_ASSIGN_OR_RETURN(const Outputs fused,
@@ -72,12 +73,12 @@ class Fusion {
   }
 
  private:
-  using Outputs = std::vector<Value*>;
+  using Outputs = std::vector<ir::Value*>;
 
   // A node of the module of `product`, before `place`.
-  StatusOr<Outputs> Add(const std::string& op, std::vector<Value*> inputs, const Node& product,
-                        Node* place) {
-    Builder builder(&graph_, place->section);
+  StatusOr<Outputs> Add(const std::string& op, std::vector<ir::Value*> inputs,
+                        const ir::Node& product, ir::Node* place) {
+    ir::Builder builder(&graph_, place->section);
     builder.InsertBefore(place);
     builder.set_scope(product.scope);
     Outputs outputs = builder.Ops(op, std::move(inputs));
@@ -85,24 +86,24 @@ class Fusion {
     return outputs;
   }
 
-  void Replace(Node* node, Value* value) {
+  void Replace(ir::Node* node, ir::Value* value) {
     graph_.ReplaceAllUses(node->outputs[0], value);
     graph_.Erase(node);
   }
 
-  Graph& graph_;
+  ir::Graph& graph_;
 };
 
 }  // namespace
 
-StatusOr<bool> FuseGelu::Run(Graph& graph) const {
+StatusOr<bool> FuseGelu::Run(ir::Graph& graph) const {
   Fusion fusion(&graph);
   bool changed = false;
-  for (Node* linear : graph.NodesOf("linear")) {
+  for (ir::Node* linear : graph.NodesOf("linear")) {
     ZG_ASSIGN_OR_RETURN(const bool fused, fusion.FuseLinear(linear));
     changed = changed || fused;
   }
-  for (Node* linear_grad : graph.NodesOf("linear_grad_input")) {
+  for (ir::Node* linear_grad : graph.NodesOf("linear_grad_input")) {
     ZG_ASSIGN_OR_RETURN(const bool fused, fusion.FuseGradient(linear_grad));
     changed = changed || fused;
   }

@@ -34,7 +34,7 @@ namespace zg {
 class FuseGelu : public Pass {
  public:
   std::string_view name() const override { return "fuse-gelu"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

@@ -12,8 +12,8 @@ Status TooLarge(int num_ranks) {
 }
 
 // A data input becomes its logical value: the parts of all ranks of the axis "data" side by side.
-Status PlaceInput(Graph& graph, Node* node) {
-  Value* value = node->outputs[0];
+Status PlaceInput(ir::Graph& graph, ir::Node* node) {
+  ir::Value* value = node->outputs[0];
   value->sbp = AllBroadcast(graph.mesh());
   const std::string& text = node->attributes.String("placement");
   const auto with_context = [&](const Status& status) {
@@ -43,8 +43,8 @@ Status PlaceInput(Graph& graph, Node* node) {
   return Status::Ok();
 }
 
-Status PlaceOutputs(Graph& graph, Node* node) {
-  for (Value* output : node->outputs) output->sbp.clear();
+Status PlaceOutputs(ir::Graph& graph, ir::Node* node) {
+  for (ir::Value* output : node->outputs) output->sbp.clear();
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
     const std::vector<Sbp> outputs =
         ChooseSignature(*node, axis, graph.mesh().axes()[axis].size).outputs;
@@ -72,15 +72,15 @@ Status PlaceOutputs(Graph& graph, Node* node) {
 
 }  // namespace
 
-StatusOr<bool> InferSbp::Run(Graph& graph) const {
+StatusOr<bool> InferSbp::Run(ir::Graph& graph) const {
   bool changed = false;
-  for (Node* node : graph.AllNodes()) {
+  for (ir::Node* node : graph.AllNodes()) {
     if (!node->outputs.empty() && !node->outputs[0]->sbp.empty()) continue;
     changed = changed || !node->outputs.empty();
     if (node->op->name == "input") {
       ZG_RETURN_IF_ERROR(PlaceInput(graph, node));
     } else if (node->inputs.empty()) {
-      for (Value* output : node->outputs) output->sbp = AllBroadcast(graph.mesh());
+      for (ir::Value* output : node->outputs) output->sbp = AllBroadcast(graph.mesh());
     } else {
       ZG_RETURN_IF_ERROR(PlaceOutputs(graph, node));
     }

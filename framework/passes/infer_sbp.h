@@ -30,7 +30,7 @@ namespace zg {
 class InferSbp : public Pass {
  public:
   std::string_view name() const override { return "infer-sbp"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

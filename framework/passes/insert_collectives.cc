@@ -8,7 +8,7 @@ namespace zg {
 namespace {
 
 // Appends the boxing ops that bring `value` to the placement `to`, one mesh axis after the other.
-Value* Box(Builder* builder, Value* value, const NdSbp& to) {
+ir::Value* Box(ir::Builder* builder, ir::Value* value, const NdSbp& to) {
   const Mesh& mesh = builder->graph().mesh();
   for (int axis = 0; axis < mesh.num_axes() && value != nullptr; ++axis) {
     Boxing boxing =
@@ -20,8 +20,8 @@ Value* Box(Builder* builder, Value* value, const NdSbp& to) {
     if (boxing.op == "reduce_scatter") {
       boxing.attributes.Set("in_place", value->category == MemoryCategory::kGradients);
     }
-    Value* boxed = builder->Op(boxing.op, {value}, std::move(boxing.attributes),
-                               value->name + "." + boxing.op);
+    ir::Value* boxed = builder->Op(boxing.op, {value}, std::move(boxing.attributes),
+                                   value->name + "." + boxing.op);
     if (boxed == nullptr) return nullptr;
     boxed->sbp = value->sbp;
     boxed->sbp[axis] = to[axis];
@@ -31,17 +31,17 @@ Value* Box(Builder* builder, Value* value, const NdSbp& to) {
   return value;
 }
 
-Builder BuilderBefore(Graph& graph, Node* node) {
-  Builder builder(&graph, node->section);
+ir::Builder BuilderBefore(ir::Graph& graph, ir::Node* node) {
+  ir::Builder builder(&graph, node->section);
   builder.InsertBefore(node);
   builder.set_scope(node->scope);
   return builder;
 }
 
-Status LowerPlace(Graph& graph, Node* place) {
-  Builder builder = BuilderBefore(graph, place);
+Status LowerPlace(ir::Graph& graph, ir::Node* place) {
+  ir::Builder builder = BuilderBefore(graph, place);
   ZG_ASSIGN_OR_RETURN(NdSbp to, ParseNdSbp(place->attributes.String("sbp")));
-  Value* boxed = Box(&builder, place->inputs[0], to);
+  ir::Value* boxed = Box(&builder, place->inputs[0], to);
   ZG_RETURN_IF_ERROR(builder.status());
   if (boxed != place->inputs[0]) boxed->category = place->outputs[0]->category;
   graph.ReplaceAllUses(place->outputs[0], boxed);
@@ -50,18 +50,18 @@ Status LowerPlace(Graph& graph, Node* place) {
 }
 
 // True when `node` accumulates a partial value and has become a collective.
-StatusOr<bool> LowerAccumulate(Graph& graph, Node* node) {
+StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
   if (node->op->name != "accumulate") return false;
-  Value* accumulator = node->inputs[0];
-  Value* term = node->inputs[1];
+  ir::Value* accumulator = node->inputs[0];
+  ir::Value* term = node->inputs[1];
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
     if (!term->sbp[axis].is_partial() || accumulator->sbp[axis].is_partial()) continue;
-    Builder builder = BuilderBefore(graph, node);
-    Attributes attributes = {{"axis", int64_t{axis}}};
+    ir::Builder builder = BuilderBefore(graph, node);
+    ir::Attributes attributes = {{"axis", int64_t{axis}}};
     const bool split = accumulator->sbp[axis].is_split();
     if (split) attributes.Set("dim", int64_t{accumulator->sbp[axis].dim()});
-    Value* folded = builder.Op(split ? "reduce_scatter" : "all_reduce", {term, accumulator},
-                               std::move(attributes), node->outputs[0]->name);
+    ir::Value* folded = builder.Op(split ? "reduce_scatter" : "all_reduce", {term, accumulator},
+                                   std::move(attributes), node->outputs[0]->name);
     ZG_RETURN_IF_ERROR(builder.status());
     folded->sbp = accumulator->sbp;
     folded->category = accumulator->category;
@@ -72,20 +72,20 @@ StatusOr<bool> LowerAccumulate(Graph& graph, Node* node) {
   return false;
 }
 
-StatusOr<bool> BoxInputs(Graph& graph, Node* node) {
+StatusOr<bool> BoxInputs(ir::Graph& graph, ir::Node* node) {
   std::vector<NdSbp> wanted(node->inputs.size());
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
     std::vector<Sbp> outputs;
-    for (const Value* output : node->outputs) outputs.push_back(output->sbp[axis]);
-    const SbpSignature signature =
+    for (const ir::Value* output : node->outputs) outputs.push_back(output->sbp[axis]);
+    const ir::SbpSignature signature =
         ChooseSignature(*node, axis, graph.mesh().axes()[axis].size, &outputs);
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(signature.inputs[i]);
   }
   bool changed = false;
-  Builder builder = BuilderBefore(graph, node);
+  ir::Builder builder = BuilderBefore(graph, node);
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (node->inputs[i]->sbp == wanted[i]) continue;
-    Value* boxed = Box(&builder, node->inputs[i], wanted[i]);
+    ir::Value* boxed = Box(&builder, node->inputs[i], wanted[i]);
     ZG_RETURN_IF_ERROR(builder.status());
     graph.ReplaceInput(node, static_cast<int>(i), boxed);
     changed = true;
@@ -95,9 +95,9 @@ StatusOr<bool> BoxInputs(Graph& graph, Node* node) {
 
 }  // namespace
 
-StatusOr<bool> InsertCollectives::Run(Graph& graph) const {
+StatusOr<bool> InsertCollectives::Run(ir::Graph& graph) const {
   bool changed = false;
-  for (Node* node : graph.AllNodes()) {
+  for (ir::Node* node : graph.AllNodes()) {
     if (node->op->name == "place") {
       ZG_RETURN_IF_ERROR(LowerPlace(graph, node));
       changed = true;

@@ -25,7 +25,7 @@ namespace zg {
 class InsertCollectives : public Pass {
  public:
   std::string_view name() const override { return "insert-collectives"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

@@ -44,7 +44,7 @@ namespace zg {
 class MasterWeights : public Pass {
  public:
   std::string_view name() const override { return "master-weights"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

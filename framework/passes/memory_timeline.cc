@@ -16,11 +16,12 @@ int64_t MemoryMoment::total_bytes() const {
   return std::accumulate(alive.begin(), alive.end(), int64_t{0});
 }
 
-MemoryTimeline TrainingTimeline(const Graph& graph, const MemoryPlan& plan) {
+MemoryTimeline TrainingTimeline(const ir::Graph& graph, const MemoryPlan& plan) {
   MemoryTimeline timeline;
   for (const auto& section : graph.sections()) {
-    if (section->kind == SectionKind::kVariables || section->kind == SectionKind::kEval) continue;
-    for (const Node* node : section->nodes) timeline.moments.push_back({node});
+    if (section->kind == ir::SectionKind::kVariables || section->kind == ir::SectionKind::kEval)
+      continue;
+    for (const ir::Node* node : section->nodes) timeline.moments.push_back({node});
   }
   if (timeline.moments.empty()) return timeline;
   std::vector<CategoryBytes> changes(timeline.moments.size() + 1);

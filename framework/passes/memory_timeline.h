@@ -12,7 +12,7 @@ namespace zg {
 
 // A node while it runs. Forward and backward are shown once, whatever the micro-batches.
 struct MemoryMoment {
-  const Node* node = nullptr;
+  const ir::Node* node = nullptr;
   CategoryBytes alive = {};  // indexed by MemoryCategory
   int64_t total_bytes() const;
 };
@@ -22,7 +22,7 @@ struct MemoryTimeline {
   int peak = -1;                      // the first moment with the most bytes; -1 without moments
 };
 
-MemoryTimeline TrainingTimeline(const Graph& graph, const MemoryPlan& plan);
+MemoryTimeline TrainingTimeline(const ir::Graph& graph, const MemoryPlan& plan);
 
 // The buffers of training that are alive at the moment, largest first, then in the plan's order.
 std::vector<const PlannedBuffer*> AliveAt(const MemoryPlan& plan, int moment);

@@ -8,21 +8,21 @@
 namespace zg {
 namespace {
 
-bool IsF32(const Value& value) { return value.type.dtype == DType::kF32; }
+bool IsF32(const ir::Value& value) { return value.type.dtype == DType::kF32; }
 
 // What the model computes with, rather than what it has computed from losses.
-bool IsSource(const Value& value) {
+bool IsSource(const ir::Value& value) {
   const std::string& op = value.producer->op->name;
   return op == "input" || (op == "variable" && value.category == MemoryCategory::kParameters);
 }
 
 class SectionLowering {
  public:
-  SectionLowering(Graph* graph, Section* section, DType dtype)
+  SectionLowering(ir::Graph* graph, ir::Section* section, DType dtype)
       : graph_(*graph), section_(section), dtype_(dtype) {}
 
   StatusOr<bool> Run() {
-    for (Node* node : std::vector<Node*>(section_->nodes)) {
+    for (ir::Node* node : std::vector<ir::Node*>(section_->nodes)) {
       if (node->op->name == "output") {
         ZG_RETURN_IF_ERROR(Widen(node));
       } else if (node->op->name != "cast") {
@@ -33,10 +33,12 @@ class SectionLowering {
   }
 
  private:
-  Status Lower(Node* node) {
-    const auto is_half = [&](const Value* value) { return value->type.dtype == dtype_; };
-    const auto is_f32_source = [](const Value* value) { return IsF32(*value) && IsSource(*value); };
-    const std::vector<Value*>& inputs = node->inputs;
+  Status Lower(ir::Node* node) {
+    const auto is_half = [&](const ir::Value* value) { return value->type.dtype == dtype_; };
+    const auto is_f32_source = [](const ir::Value* value) {
+      return IsF32(*value) && IsSource(*value);
+    };
+    const std::vector<ir::Value*>& inputs = node->inputs;
     const bool has_half = std::any_of(inputs.begin(), inputs.end(), is_half);
     if (node->op->is_loss) {
       if (has_half && IsF32(*inputs[0])) ZG_RETURN_IF_ERROR(Cast(node, 0));
@@ -52,12 +54,12 @@ class SectionLowering {
   }
 
   // One cast of a value serves the whole section.
-  Status Cast(Node* node, int index) {
-    Value* value = node->inputs[index];
-    Value*& cast = casts_[value];
+  Status Cast(ir::Node* node, int index) {
+    ir::Value* value = node->inputs[index];
+    ir::Value*& cast = casts_[value];
     if (cast == nullptr) {
       const std::string dtype(DTypeName(dtype_));
-      Builder builder(&graph_, section_);
+      ir::Builder builder(&graph_, section_);
       builder.InsertBefore(node);
       builder.set_scope(value->producer->scope);
       cast = builder.Op("cast", {value}, {{"dtype", dtype}}, value->name + "." + dtype);
@@ -68,32 +70,33 @@ class SectionLowering {
     return Status::Ok();
   }
 
-  Status Widen(Node* output) {
-    Value* value = output->inputs[0];
+  Status Widen(ir::Node* output) {
+    ir::Value* value = output->inputs[0];
     if (value->type.dtype != dtype_) return Status::Ok();
-    Builder builder(&graph_, section_);
+    ir::Builder builder(&graph_, section_);
     builder.InsertBefore(output);
     builder.set_scope(output->scope);
-    Value* wide = builder.Op("cast", {value}, {{"dtype", std::string("f32")}}, value->name);
+    ir::Value* wide = builder.Op("cast", {value}, {{"dtype", std::string("f32")}}, value->name);
     ZG_RETURN_IF_ERROR(builder.status());
     graph_.ReplaceInput(output, 0, wide);
     changed_ = true;
     return Status::Ok();
   }
 
-  Graph& graph_;
-  Section* section_;
+  ir::Graph& graph_;
+  ir::Section* section_;
   DType dtype_;
-  std::unordered_map<Value*, Value*> casts_;
+  std::unordered_map<ir::Value*, ir::Value*> casts_;
   bool changed_ = false;
 };
 
 }  // namespace
 
-StatusOr<bool> MixedPrecision::Run(Graph& graph) const {
+StatusOr<bool> MixedPrecision::Run(ir::Graph& graph) const {
   bool changed = false;
   for (const auto& section : graph.sections()) {
-    if (section->kind != SectionKind::kForward && section->kind != SectionKind::kEval) continue;
+    if (section->kind != ir::SectionKind::kForward && section->kind != ir::SectionKind::kEval)
+      continue;
     SectionLowering lowering(&graph, section.get(), dtype_);
     ZG_ASSIGN_OR_RETURN(const bool lowered, lowering.Run());
     changed = changed || lowered;

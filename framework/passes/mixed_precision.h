@@ -32,7 +32,7 @@ class MixedPrecision : public Pass {
   explicit MixedPrecision(DType dtype) : dtype_(dtype) {}  // bf16 or f16
 
   std::string_view name() const override { return "mixed-precision"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
   DType dtype_;

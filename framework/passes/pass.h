@@ -17,7 +17,7 @@ class Pass {
   virtual std::string_view name() const = 0;
 
   // Whether the graph's text changed, or what in the user's model or configuration does not work.
-  virtual StatusOr<bool> Run(Graph& graph) const = 0;
+  virtual StatusOr<bool> Run(ir::Graph& graph) const = 0;
 };
 
 }  // namespace zg

@@ -13,13 +13,13 @@
 
 namespace zg {
 
-Status PassManager::Run(Graph& graph) {
+Status PassManager::Run(ir::Graph& graph) {
   records_.clear();
   ZG_RETURN_IF_ERROR(CheckDisabled());
-  ZG_RETURN_IF_ERROR(Verify(graph).WithContext("before the first pass"));
-  std::string text = Print(graph);
+  ZG_RETURN_IF_ERROR(ir::Verify(graph).WithContext("before the first pass"));
+  std::string text = ir::Print(graph);
   ZG_RETURN_IF_ERROR(Dump("00_input.graph", text));
-  VerifyOptions rules;
+  ir::VerifyOptions rules;
   for (size_t i = 0; i < passes_.size(); ++i) {
     const std::string name(passes_[i]->name());
     if (options_.disabled.count(name) != 0) continue;
@@ -30,10 +30,10 @@ Status PassManager::Run(Graph& graph) {
     if (!changed.ok()) return changed.status().WithContext(name);
     records_.push_back({name, *changed, run_ms.count()});
 
-    std::string text_after = Print(graph);
+    std::string text_after = ir::Print(graph);
     ZG_RETURN_IF_ERROR(Dump(fmt::format("{:02}_after_{}.graph", i + 1, name), text_after));
     rules.collectives_inserted = rules.collectives_inserted || name == options_.inserts_collectives;
-    ZG_RETURN_IF_ERROR(Verify(graph, rules).WithContext("after " + name));
+    ZG_RETURN_IF_ERROR(ir::Verify(graph, rules).WithContext("after " + name));
     ZG_CHECK(*changed == (text_after != text), "{} said that it {} the graph, but it {}", name,
              *changed ? "changed" : "did not change", *changed ? "did not" : "did");
     text = std::move(text_after);

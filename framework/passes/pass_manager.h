@@ -44,7 +44,7 @@ class PassManager {
   // Errors: those of the passes, a graph that breaks a rule, a dump that cannot be written; each
   // says after which pass. A pass whose result says "changed" when the text is the same, or the
   // other way round, is a CHECK failure.
-  Status Run(Graph& graph);
+  Status Run(ir::Graph& graph);
 
   // Of the last run, in order; disabled passes have none.
   const std::vector<PassRecord>& records() const { return records_; }

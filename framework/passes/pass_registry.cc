@@ -8,7 +8,7 @@
 namespace zg {
 namespace {
 
-StatusOr<std::unique_ptr<Pass>> ParsePass(TextCursor* cursor, const PassRegistry& registry) {
+StatusOr<std::unique_ptr<Pass>> ParsePass(ir::TextCursor* cursor, const PassRegistry& registry) {
   const size_t position = cursor->position();
   ZG_ASSIGN_OR_RETURN(const std::string name, cursor->Word("a pass", "-"));
   const PassDef* def = registry.Find(name);
@@ -18,8 +18,8 @@ StatusOr<std::unique_ptr<Pass>> ParsePass(TextCursor* cursor, const PassRegistry
     return cursor->ErrorAt(position, InvalidArgument("unknown pass '{}', expected one of {}", name,
                                                      fmt::join(names, ", ")));
   }
-  ZG_ASSIGN_OR_RETURN(Attributes options, ParseAttributes(cursor));
-  const Status complete = CompleteAttributes(def->options, &options).WithContext(name);
+  ZG_ASSIGN_OR_RETURN(ir::Attributes options, ir::ParseAttributes(cursor));
+  const Status complete = ir::CompleteAttributes(def->options, &options).WithContext(name);
   if (!complete.ok()) return cursor->ErrorAt(position, complete);
   StatusOr<std::unique_ptr<Pass>> pass = def->make(options);
   if (!pass.ok()) return cursor->ErrorAt(position, pass.status().WithContext(name));
@@ -47,7 +47,7 @@ std::vector<const PassDef*> PassRegistry::All() const {
 
 StatusOr<PassList> ParsePasses(std::string_view text, const PassRegistry& registry,
                                std::string_view source) {
-  TextCursor cursor(text, std::string(source));
+  ir::TextCursor cursor(text, std::string(source));
   PassList passes;
   while (!cursor.AtEnd()) {
     if (!passes.empty()) cursor.Consume(",");

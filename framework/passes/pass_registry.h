@@ -21,16 +21,16 @@ namespace zg {
 
 struct PassDef {
   std::string name;
-  std::string doc;                    // one line
-  std::vector<AttributeDef> options;  // what stands in parentheses after the name
+  std::string doc;                        // one line
+  std::vector<ir::AttributeDef> options;  // what stands in parentheses after the name
   // With all options set. An error is a value that does not work.
-  std::function<StatusOr<std::unique_ptr<Pass>>(const Attributes&)> make;
+  std::function<StatusOr<std::unique_ptr<Pass>>(const ir::Attributes&)> make;
 };
 
 // A pass without options.
 template <typename PassType>
 PassDef SimplePass(std::string doc) {
-  const auto make = [](const Attributes&) -> StatusOr<std::unique_ptr<Pass>> {
+  const auto make = [](const ir::Attributes&) -> StatusOr<std::unique_ptr<Pass>> {
     return std::unique_ptr<Pass>(std::make_unique<PassType>());
   };
   return {std::string(PassType().name()), std::move(doc), {}, make};

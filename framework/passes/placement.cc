@@ -15,7 +15,7 @@ struct Change {
   }
 };
 
-Change ChangeFor(const Node& node, const SbpSignature& signature, int axis, int num_ranks) {
+Change ChangeFor(const ir::Node& node, const ir::SbpSignature& signature, int axis, int num_ranks) {
   Change change;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp from = node.inputs[i]->sbp[axis];
@@ -27,7 +27,7 @@ Change ChangeFor(const Node& node, const SbpSignature& signature, int axis, int 
   return change;
 }
 
-bool Divides(const OpCall& call, const SbpSignature& signature, int num_ranks) {
+bool Divides(const ir::OpCall& call, const ir::SbpSignature& signature, int num_ranks) {
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const Sbp sbp = signature.inputs[i];
     if (sbp.is_split() && call.inputs[i].shape.dim(sbp.dim()) % num_ranks != 0) return false;
@@ -37,17 +37,17 @@ bool Divides(const OpCall& call, const SbpSignature& signature, int num_ranks) {
 
 }  // namespace
 
-SbpSignature ChooseSignature(const Node& node, int axis, int num_ranks,
-                             const std::vector<Sbp>* outputs) {
-  const OpCall call = node.Call();
-  std::vector<SbpSignature> candidates;
+ir::SbpSignature ChooseSignature(const ir::Node& node, int axis, int num_ranks,
+                                 const std::vector<Sbp>* outputs) {
+  const ir::OpCall call = node.Call();
+  std::vector<ir::SbpSignature> candidates;
   if (num_ranks > 1 && node.op->sbp_signatures != nullptr)
     candidates = node.op->sbp_signatures(call);
   candidates.push_back({std::vector<Sbp>(node.inputs.size(), Sbp::B()),
                         std::vector<Sbp>(node.outputs.size(), Sbp::B())});
-  const SbpSignature* best = nullptr;
+  const ir::SbpSignature* best = nullptr;
   Change best_change;
-  for (const SbpSignature& candidate : candidates) {
+  for (const ir::SbpSignature& candidate : candidates) {
     if (outputs != nullptr && candidate.outputs != *outputs) continue;
     if (!Divides(call, candidate, num_ranks)) continue;
     const Change change = ChangeFor(node, candidate, axis, num_ranks);

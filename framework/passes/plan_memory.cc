@@ -15,23 +15,23 @@ struct Moment {
 };
 
 // Training sections follow each other on timeline 0; every eval section has its own.
-std::unordered_map<const Node*, Moment> Moments(const Graph& graph) {
-  std::unordered_map<const Node*, Moment> moments;
+std::unordered_map<const ir::Node*, Moment> Moments(const ir::Graph& graph) {
+  std::unordered_map<const ir::Node*, Moment> moments;
   int timeline = 0;
   int position = 0;
   for (const auto& section : graph.sections()) {
-    if (section->kind == SectionKind::kVariables) continue;
-    if (section->kind == SectionKind::kEval) {
+    if (section->kind == ir::SectionKind::kVariables) continue;
+    if (section->kind == ir::SectionKind::kEval) {
       ++timeline;
       position = 0;
     }
-    for (const Node* node : section->nodes) moments[node] = {timeline, position++};
+    for (const ir::Node* node : section->nodes) moments[node] = {timeline, position++};
   }
   return moments;
 }
 
 PlannedBuffer LifetimeOf(const Buffer& buffer,
-                         const std::unordered_map<const Node*, Moment>& moments) {
+                         const std::unordered_map<const ir::Node*, Moment>& moments) {
   PlannedBuffer planned;
   if (buffer.members.empty()) return planned;
   planned.name = buffer.root->name;
@@ -44,10 +44,10 @@ PlannedBuffer LifetimeOf(const Buffer& buffer,
   const Moment birth = moments.at(buffer.root->producer);
   planned.timeline = birth.timeline;
   planned.first = planned.last = birth.position;
-  for (const Value* member : buffer.members) {
+  for (const ir::Value* member : buffer.members) {
     planned.first = std::min(planned.first, moments.at(member->producer).position);
     planned.last = std::max(planned.last, moments.at(member->producer).position);
-    for (const Node* user : member->users)
+    for (const ir::Node* user : member->users)
       planned.last = std::max(planned.last, moments.at(user).position);
   }
   return planned;
@@ -60,7 +60,7 @@ int AddBuffer(MemoryPlan* plan, PlannedBuffer buffer) {
 
 }  // namespace
 
-int64_t MemoryPlan::BaseOffset(const Value* value) const {
+int64_t MemoryPlan::BaseOffset(const ir::Value* value) const {
   const Location& location = storage.Of(value);
   return buffers[location.buffer].offset + location.offset_bytes;
 }
@@ -87,14 +87,14 @@ CategoryBytes PeakByCategory(const std::vector<PlannedBuffer>& buffers) {
   return peak;
 }
 
-MemoryPlan PlanMemory(const Graph& graph, const PlanMemoryOptions& options) {
-  const std::unordered_map<const Node*, Moment> moments = Moments(graph);
+MemoryPlan PlanMemory(const ir::Graph& graph, const PlanMemoryOptions& options) {
+  const std::unordered_map<const ir::Node*, Moment> moments = Moments(graph);
   MemoryPlan plan;
   plan.storage = AssignStorage(graph);
   for (const Buffer& buffer : plan.storage.buffers)
     plan.buffers.push_back(LifetimeOf(buffer, moments));
   for (const auto& section : graph.sections()) {
-    for (const Node* node : section->nodes) {
+    for (const ir::Node* node : section->nodes) {
       const int64_t bytes = options.workspace_bytes == nullptr ? 0 : options.workspace_bytes(*node);
       if (bytes == 0) continue;
       const Moment moment = moments.at(node);

@@ -29,27 +29,27 @@ struct PlannedBuffer {
 };
 
 struct MemoryPlan {
-  Storage storage;                                  // buffer ids index `buffers`
-  std::vector<PlannedBuffer> buffers;               // merged-away buffers have 0 bytes
-  std::unordered_map<const Node*, int> workspaces;  // node -> its workspace's buffer
-  int communicator_workspace = -1;                  // its buffer, -1 when none is needed
+  Storage storage;                                      // buffer ids index `buffers`
+  std::vector<PlannedBuffer> buffers;                   // merged-away buffers have 0 bytes
+  std::unordered_map<const ir::Node*, int> workspaces;  // node -> its workspace's buffer
+  int communicator_workspace = -1;                      // its buffer, -1 when none is needed
 
   int64_t arena_bytes = 0;  // the predicted peak
   int64_t lower_bound_bytes = 0;
   CategoryBytes category_bytes = {};  // the most that is alive at one moment, per category
 
   // The arena offset of a value on `rank`: base + rank * stride.
-  int64_t BaseOffset(const Value* value) const;
-  int64_t RankStride(const Value* value) const { return storage.Of(value).rank_stride_bytes; }
+  int64_t BaseOffset(const ir::Value* value) const;
+  int64_t RankStride(const ir::Value* value) const { return storage.Of(value).rank_stride_bytes; }
 };
 
 struct PlanMemoryOptions {
-  std::function<int64_t(const Node&)>
+  std::function<int64_t(const ir::Node&)>
       workspace_bytes;  // what the node's kernel needs; null: nothing
   int64_t communicator_workspace_bytes = 0;
 };
 
-MemoryPlan PlanMemory(const Graph& graph, const PlanMemoryOptions& options);
+MemoryPlan PlanMemory(const ir::Graph& graph, const PlanMemoryOptions& options);
 
 // The most bytes of each category alive at one moment of any timeline.
 CategoryBytes PeakByCategory(const std::vector<PlannedBuffer>& buffers);

@@ -17,10 +17,10 @@ struct PredictedTraffic {
 
 // Of one training step, by op name. Bytes follow the boxing table (boxing.h) with T/n rounded up to
 // whole elements; forward and backward count once per local micro-batch.
-std::map<std::string, PredictedTraffic> PredictTraffic(const Graph& graph);
+std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph);
 
 // Floating-point operations of one rank in one training step; large jobs have more than an int64_t
 // holds.
-double PredictFlops(const Graph& graph);
+double PredictFlops(const ir::Graph& graph);
 
 }  // namespace zg

@@ -15,9 +15,9 @@ constexpr size_t kMaxModulesListed = 8;
 
 // The modules of the forward pass with `num_parts` parts, in its order; all outermost ones when
 // none has so many.
-std::string ListModules(const Section& forward, int num_parts) {
+std::string ListModules(const ir::Section& forward, int num_parts) {
   std::vector<std::string_view> modules;
-  for (const Node* node : forward.nodes) {
+  for (const ir::Node* node : forward.nodes) {
     const std::string_view module = ScopePrefix(node->scope, num_parts);
     if (module.empty() || std::find(modules.begin(), modules.end(), module) != modules.end())
       continue;
@@ -30,36 +30,36 @@ std::string ListModules(const Section& forward, int num_parts) {
                      rest > 0 ? fmt::format(" and {} more", rest) : "");
 }
 
-Status CheckMatches(const ScopePattern& pattern, const Section& forward) {
+Status CheckMatches(const ScopePattern& pattern, const ir::Section& forward) {
   const bool matches =
       std::any_of(forward.nodes.begin(), forward.nodes.end(),
-                  [&](const Node* node) { return !pattern.ModuleOf(node->scope).empty(); });
+                  [&](const ir::Node* node) { return !pattern.ModuleOf(node->scope).empty(); });
   if (matches) return Status::Ok();
   return InvalidArgument("the pattern '{}' matches no module; there are: {}", pattern.text(),
                          ListModules(forward, pattern.num_parts()));
 }
 
-bool CanCopy(const Node& node) {
+bool CanCopy(const ir::Node& node) {
   // A source has nothing to compute from; an accumulator would be added to twice.
   return !node.op->has_side_effect && !node.inputs.empty() && node.op->name != "accumulate";
 }
 
 class Recomputation {
  public:
-  Recomputation(Graph* graph, const std::vector<ScopePattern>& modules)
+  Recomputation(ir::Graph* graph, const std::vector<ScopePattern>& modules)
       : graph_(*graph),
         modules_(modules),
-        forward_(graph->section(SectionKind::kForward)),
-        backward_(graph->section(SectionKind::kBackward)) {}
+        forward_(graph->section(ir::SectionKind::kForward)),
+        backward_(graph->section(ir::SectionKind::kBackward)) {}
 
   StatusOr<bool> Run() {
     FindWhatToCopy();
     FindPlaces();
-    const std::vector<Node*> readers = backward_->nodes;
-    for (const Node* node : std::vector<Node*>(forward_->nodes)) {
+    const std::vector<ir::Node*> readers = backward_->nodes;
+    for (const ir::Node* node : std::vector<ir::Node*>(forward_->nodes)) {
       if (copied_nodes_.count(node) != 0) ZG_RETURN_IF_ERROR(Copy(*node));
     }
-    for (Node* reader : readers) {
+    for (ir::Node* reader : readers) {
       for (size_t i = 0; i < reader->inputs.size(); ++i) {
         const auto copy = copies_.find(reader->inputs[i]);
         if (copy != copies_.end()) graph_.ReplaceInput(reader, static_cast<int>(i), copy->second);
@@ -70,7 +70,7 @@ class Recomputation {
 
  private:
   // The outermost module around the node that is computed again; empty when there is none.
-  std::string_view SegmentOf(const Node& node) const {
+  std::string_view SegmentOf(const ir::Node& node) const {
     std::string_view segment;
     for (const ScopePattern& pattern : modules_) {
       const std::string_view module = pattern.ModuleOf(node.scope);
@@ -83,7 +83,7 @@ class Recomputation {
   void FindWhatToCopy() {
     for (auto node = forward_->nodes.rbegin(); node != forward_->nodes.rend(); ++node) {
       if (!CanCopy(**node) || SegmentOf(**node).empty()) continue;
-      for (const Value* output : (*node)->outputs) {
+      for (const ir::Value* output : (*node)->outputs) {
         if (!IsReadInsideOnly(*output)) continue;
         copied_values_.insert(output);
         copied_nodes_.insert(*node);
@@ -92,10 +92,10 @@ class Recomputation {
   }
 
   // Whether the value's segment reads it after forward, and nobody else does.
-  bool IsReadInsideOnly(const Value& value) const {
+  bool IsReadInsideOnly(const ir::Value& value) const {
     const std::string_view segment = SegmentOf(*value.producer);
     bool is_read = false;
-    for (const Node* user : value.users) {
+    for (const ir::Node* user : value.users) {
       if (user->section == forward_ && copied_nodes_.count(user) == 0) continue;
       if (SegmentOf(*user) != segment) return false;
       is_read = true;
@@ -105,25 +105,25 @@ class Recomputation {
 
   // The copies of a segment go before the first of its backward nodes that needs one.
   void FindPlaces() {
-    for (Node* reader : backward_->nodes) {
+    for (ir::Node* reader : backward_->nodes) {
       const bool needs_copies =
           std::any_of(reader->inputs.begin(), reader->inputs.end(),
-                      [&](const Value* input) { return copied_values_.count(input) != 0; });
+                      [&](const ir::Value* input) { return copied_values_.count(input) != 0; });
       if (needs_copies) places_.try_emplace(SegmentOf(*reader), reader);
     }
   }
 
-  Status Copy(const Node& node) {
-    std::vector<Value*> inputs;
-    for (Value* input : node.inputs) {
+  Status Copy(const ir::Node& node) {
+    std::vector<ir::Value*> inputs;
+    for (ir::Value* input : node.inputs) {
       const auto copy = copies_.find(input);
       inputs.push_back(copy == copies_.end() ? input : copy->second);
     }
-    ZG_ASSIGN_OR_RETURN(
-        Node * copy, graph_.AddNode(backward_,
-                                    {node.op->name, std::move(inputs), node.attributes, node.scope,
-                                     node.outputs[0]->name + ".again"},
-                                    places_.at(SegmentOf(node))));
+    ZG_ASSIGN_OR_RETURN(ir::Node * copy,
+                        graph_.AddNode(backward_,
+                                       {node.op->name, std::move(inputs), node.attributes,
+                                        node.scope, node.outputs[0]->name + ".again"},
+                                       places_.at(SegmentOf(node))));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       copy->outputs[i]->category = node.outputs[i]->category;
       if (copied_values_.count(node.outputs[i]) != 0) copies_[node.outputs[i]] = copy->outputs[i];
@@ -131,22 +131,22 @@ class Recomputation {
     return Status::Ok();
   }
 
-  Graph& graph_;
+  ir::Graph& graph_;
   const std::vector<ScopePattern>& modules_;
-  Section* const forward_;
-  Section* const backward_;
-  std::unordered_set<const Node*> copied_nodes_;
-  std::unordered_set<const Value*> copied_values_;
-  std::unordered_map<std::string_view, Node*> places_;  // by segment
-  std::unordered_map<const Value*, Value*> copies_;
+  ir::Section* const forward_;
+  ir::Section* const backward_;
+  std::unordered_set<const ir::Node*> copied_nodes_;
+  std::unordered_set<const ir::Value*> copied_values_;
+  std::unordered_map<std::string_view, ir::Node*> places_;  // by segment
+  std::unordered_map<const ir::Value*, ir::Value*> copies_;
 };
 
 }  // namespace
 
-StatusOr<bool> Recompute::Run(Graph& graph) const {
+StatusOr<bool> Recompute::Run(ir::Graph& graph) const {
   if (modules_.empty()) return false;
-  const Section& forward = *graph.section(SectionKind::kForward);
-  for (const Node* node : forward.nodes) {
+  const ir::Section& forward = *graph.section(ir::SectionKind::kForward);
+  for (const ir::Node* node : forward.nodes) {
     if (node->outputs.empty() || node->outputs[0]->sbp.empty()) continue;
     return InvalidArgument("%{} has a placement already; run the pass before infer-sbp",
                            node->outputs[0]->name);

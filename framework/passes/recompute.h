@@ -40,7 +40,7 @@ class Recompute : public Pass {
  public:
   explicit Recompute(std::vector<ScopePattern> modules) : modules_(std::move(modules)) {}
   std::string_view name() const override { return "recompute"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
   std::vector<ScopePattern> modules_;

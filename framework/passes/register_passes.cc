@@ -20,7 +20,7 @@ PassDef RecomputeDef() {
   def.name = "recompute";
   def.doc = "Compute activations of some modules again in backward; modules: patterns, by commas.";
   def.options = {{"modules", std::string(), true}};
-  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     ZG_ASSIGN_OR_RETURN(std::vector<ScopePattern> modules,
                         ParseScopePatterns(options.String("modules")));
     return std::unique_ptr<Pass>(std::make_unique<Recompute>(std::move(modules)));
@@ -33,7 +33,7 @@ PassDef MixedPrecisionDef() {
   def.name = "mixed-precision";
   def.doc = "Let the model compute in 16 bits; dtype: bf16 or f16.";
   def.options = {{"dtype", std::string("bf16")}};
-  def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     const std::string& name = options.String("dtype");
     if (name != "bf16" && name != "f16") {
       return InvalidArgument("got dtype '{}', expected bf16 or f16", name);

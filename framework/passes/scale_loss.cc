@@ -4,20 +4,20 @@
 
 namespace zg {
 
-StatusOr<bool> ScaleLoss::Run(Graph& graph) const {
-  Section* const backward = graph.section(SectionKind::kBackward);
+StatusOr<bool> ScaleLoss::Run(ir::Graph& graph) const {
+  ir::Section* const backward = graph.section(ir::SectionKind::kBackward);
   if (backward->nodes.empty() || graph.FindTensor(kLossScaler) != nullptr) return false;
-  Node* const seed = backward->nodes.front();
+  ir::Node* const seed = backward->nodes.front();
   if (seed->op->name != "constant") {
     return InvalidArgument("backward begins with {}, expected the constant of build-backward",
                            seed->op->name);
   }
-  Builder builder(&graph, backward);
+  ir::Builder builder(&graph, backward);
   builder.InsertBefore(seed);
-  Value* state = builder.Variable(kLossScaler, {DType::kF32, Shape{4}}, Initializer::Zeros(),
-                                  MemoryCategory::kOptimizerState);
-  Value* scaled = builder.Op("loss_seed", {state}, {{"value", seed->attributes.Float("value")}},
-                             "scaled_loss_seed");
+  ir::Value* state = builder.Variable(kLossScaler, {DType::kF32, Shape{4}}, Initializer::Zeros(),
+                                      MemoryCategory::kOptimizerState);
+  ir::Value* scaled = builder.Op("loss_seed", {state}, {{"value", seed->attributes.Float("value")}},
+                                 "scaled_loss_seed");
   ZG_RETURN_IF_ERROR(builder.status());
   graph.ReplaceAllUses(seed->outputs[0], scaled);
   graph.Erase(seed);

@@ -27,7 +27,7 @@ inline constexpr char kLossScaler[] = "loss_scaler";
 class ScaleLoss : public Pass {
  public:
   std::string_view name() const override { return "scale-loss"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

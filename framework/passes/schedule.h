@@ -26,7 +26,7 @@ namespace zg {
 class Schedule : public Pass {
  public:
   std::string_view name() const override { return "schedule"; }
-  StatusOr<bool> Run(Graph& graph) const override;
+  StatusOr<bool> Run(ir::Graph& graph) const override;
 };
 
 }  // namespace zg

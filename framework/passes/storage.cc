@@ -9,11 +9,11 @@ namespace {
 
 class StorageAssigner {
  public:
-  explicit StorageAssigner(const Graph& graph) : graph_(graph) {
+  explicit StorageAssigner(const ir::Graph& graph) : graph_(graph) {
     int position = 0;
-    for (const Node* node : graph.AllNodes()) {
+    for (const ir::Node* node : graph.AllNodes()) {
       position_[node] = position++;
-      for (const Value* output : node->outputs) {
+      for (const ir::Value* output : node->outputs) {
         storage_.locations[output] = {static_cast<int>(storage_.buffers.size()), 0, 0};
         storage_.buffers.push_back({output, graph.LocalType(*output).bytes(), {output}});
       }
@@ -21,11 +21,11 @@ class StorageAssigner {
   }
 
   Storage Run() {
-    for (const Node* node : graph_.AllNodes()) {
+    for (const ir::Node* node : graph_.AllNodes()) {
       if (node->op->name == "assign") {
         ProduceInVariable(*node);
       } else if (node->op->aliases != nullptr) {
-        for (const AliasRule& rule : node->op->aliases(node->LocalCall(graph_.mesh())))
+        for (const ir::AliasRule& rule : node->op->aliases(node->LocalCall(graph_.mesh())))
           Apply(*node, rule);
       }
     }
@@ -33,41 +33,41 @@ class StorageAssigner {
   }
 
  private:
-  void Apply(const Node& node, const AliasRule& rule) {
-    const Value* input = node.inputs[rule.input];
-    const Value* output = node.outputs[rule.output];
+  void Apply(const ir::Node& node, const ir::AliasRule& rule) {
+    const ir::Value* input = node.inputs[rule.input];
+    const ir::Value* output = node.outputs[rule.output];
     switch (rule.kind) {
-      case AliasRule::Kind::kOutputInsideInput:
+      case ir::AliasRule::Kind::kOutputInsideInput:
         return Merge(output, Inside(input, rule, output));
-      case AliasRule::Kind::kInputInsideOutput:
+      case ir::AliasRule::Kind::kInputInsideOutput:
         if (SpansFreeBuffer(input) && input->users.size() == 1 &&
             BufferOf(input) != BufferOf(output)) {
           Merge(input, Inside(output, rule, input));
         }
         return;
-      case AliasRule::Kind::kInPlace:
+      case ir::AliasRule::Kind::kInPlace:
         if (IsAlone(output) && CanOverwrite(node, input, output)) Merge(output, storage_.Of(input));
         return;
     }
   }
 
   // Where `part` lies when it is put inside `whole` by the rule.
-  Location Inside(const Value* whole, const AliasRule& rule, const Value* part) const {
+  Location Inside(const ir::Value* whole, const ir::AliasRule& rule, const ir::Value* part) const {
     Location location = storage_.Of(whole);
     location.offset_bytes += rule.offset_elements * SizeOf(whole->type.dtype);
     if (rule.at_rank_slice) location.rank_stride_bytes += graph_.LocalType(*part).bytes();
     return location;
   }
 
-  void ProduceInVariable(const Node& assign) {
-    const Value* variable = assign.inputs[0];
-    const Value* value = assign.inputs[1];
+  void ProduceInVariable(const ir::Node& assign) {
+    const ir::Value* variable = assign.inputs[0];
+    const ir::Value* value = assign.inputs[1];
     if (BufferOf(variable) == BufferOf(value) || IsVariable(value) || !IsAlone(value)) return;
     // The old contents must be dead once the value's producer runs; what the producer itself reads,
     // it may overwrite only where its op says so, and collectives into a variable do (all_gather:
     // the input is the rank's own part).
-    for (const Value* member : storage_.buffers[BufferOf(variable)].members) {
-      for (const Node* user : member->users) {
+    for (const ir::Value* member : storage_.buffers[BufferOf(variable)].members) {
+      for (const ir::Node* user : member->users) {
         if (user == &assign) continue;
         if (user->section == assign.section && position_.at(user) > position_.at(value->producer))
           return;
@@ -77,14 +77,14 @@ class StorageAssigner {
     Merge(value, storage_.Of(variable));
   }
 
-  int BufferOf(const Value* value) const { return storage_.Of(value).buffer; }
+  int BufferOf(const ir::Value* value) const { return storage_.Of(value).buffer; }
 
-  bool IsVariable(const Value* value) const {
+  bool IsVariable(const ir::Value* value) const {
     return storage_.buffers[BufferOf(value)].root->producer->op->name == "variable";
   }
 
   // The value is exactly its buffer, and the buffer may move.
-  bool SpansFreeBuffer(const Value* value) const {
+  bool SpansFreeBuffer(const ir::Value* value) const {
     const Location& location = storage_.Of(value);
     return !IsVariable(value) && location.offset_bytes == 0 && location.rank_stride_bytes == 0 &&
            storage_.buffers[location.buffer].bytes == graph_.LocalType(*value).bytes();
@@ -92,17 +92,17 @@ class StorageAssigner {
 
   // Nothing else lies in the value's buffer; moving it cannot overwrite anything before its
   // producer runs.
-  bool IsAlone(const Value* value) const {
+  bool IsAlone(const ir::Value* value) const {
     return storage_.buffers[BufferOf(value)].members.size() == 1;
   }
 
   // `node` is the last reader of the memory of `input`, which is as large as `output` and not a
   // variable's.
-  bool CanOverwrite(const Node& node, const Value* input, const Value* output) const {
+  bool CanOverwrite(const ir::Node& node, const ir::Value* input, const ir::Value* output) const {
     if (IsVariable(input) || graph_.LocalType(*input).bytes() != graph_.LocalType(*output).bytes())
       return false;
-    for (const Value* member : storage_.buffers[BufferOf(input)].members) {
-      for (const Node* user : member->users) {
+    for (const ir::Value* member : storage_.buffers[BufferOf(input)].members) {
+      for (const ir::Node* user : member->users) {
         if (user != &node && position_.at(user) > position_.at(&node)) return false;
       }
     }
@@ -110,13 +110,13 @@ class StorageAssigner {
   }
 
   // Moves the whole buffer of `value` so that `value` lies at `target`.
-  void Merge(const Value* value, const Location& target) {
+  void Merge(const ir::Value* value, const Location& target) {
     const Location from = storage_.Of(value);
     if (from.buffer == target.buffer) return;
     Buffer& source = storage_.buffers[from.buffer];
     ZG_CHECK(from.offset_bytes == 0 && from.rank_stride_bytes == 0, "%{} does not begin its buffer",
              value->name);
-    for (const Value* member : source.members) {
+    for (const ir::Value* member : source.members) {
       Location& location = storage_.locations[member];
       location.buffer = target.buffer;
       location.offset_bytes += target.offset_bytes;
@@ -126,13 +126,13 @@ class StorageAssigner {
     source.members.clear();
   }
 
-  const Graph& graph_;
+  const ir::Graph& graph_;
   Storage storage_;
-  std::unordered_map<const Node*, int> position_;
+  std::unordered_map<const ir::Node*, int> position_;
 };
 
 }  // namespace
 
-Storage AssignStorage(const Graph& graph) { return StorageAssigner(graph).Run(); }
+Storage AssignStorage(const ir::Graph& graph) { return StorageAssigner(graph).Run(); }
 
 }  // namespace zg

@@ -19,16 +19,16 @@ struct Location {
 };
 
 struct Buffer {
-  const Value* root = nullptr;  // the value that spans it; gives its name and category
-  int64_t bytes = 0;            // on one rank
-  std::vector<const Value*> members;
+  const ir::Value* root = nullptr;  // the value that spans it; gives its name and category
+  int64_t bytes = 0;                // on one rank
+  std::vector<const ir::Value*> members;
 };
 
 struct Storage {
   std::vector<Buffer> buffers;  // those merged into another have no members
-  std::unordered_map<const Value*, Location> locations;
+  std::unordered_map<const ir::Value*, Location> locations;
 
-  const Location& Of(const Value* value) const { return locations.at(value); }
+  const Location& Of(const ir::Value* value) const { return locations.at(value); }
 };
 
 // Applies the alias rules of all ops, in execution order:
@@ -38,6 +38,6 @@ struct Storage {
 //   variable's assign               the new value is produced in the variable's memory when nobody
 //   reads the old one afterwards
 // Where a wish is not granted, the node copies when it runs.
-Storage AssignStorage(const Graph& graph);
+Storage AssignStorage(const ir::Graph& graph);
 
 }  // namespace zg

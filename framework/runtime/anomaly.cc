@@ -10,13 +10,14 @@
 namespace zg {
 namespace {
 
-bool MayOverflow(const Graph& graph, const Node& node) {
+bool MayOverflow(const ir::Graph& graph, const ir::Node& node) {
   if (graph.FindTensor(kLossScaler) == nullptr || node.op->is_update) return false;
-  return node.section->kind == SectionKind::kBackward || node.section->kind == SectionKind::kUpdate;
+  return node.section->kind == ir::SectionKind::kBackward ||
+         node.section->kind == ir::SectionKind::kUpdate;
 }
 
 // "%h, f32[8,4] on this rank, is nan at element 17"; empty when it is finite.
-std::string DescribeAnomaly(const Graph& graph, const Value& value, const void* data) {
+std::string DescribeAnomaly(const ir::Graph& graph, const ir::Value& value, const void* data) {
   const TensorType type = graph.LocalType(value);
   const auto found = FirstNonFinite(type.dtype, data, type.shape.num_elements());
   if (!found) return "";
@@ -26,7 +27,7 @@ std::string DescribeAnomaly(const Graph& graph, const Value& value, const void* 
 
 }  // namespace
 
-NodeAnomalies::NodeAnomalies(const Graph& graph, const Node& node,
+NodeAnomalies::NodeAnomalies(const ir::Graph& graph, const ir::Node& node,
                              const std::vector<const void*>& inputs)
     : graph_(graph), node_(node), is_checked_(!MayOverflow(graph, node)) {
   if (!is_checked_) return;
@@ -43,10 +44,11 @@ Status NodeAnomalies::CheckOutputs(const std::vector<void*>& outputs, const Step
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string anomaly = DescribeAnomaly(graph_, *node_.outputs[i], outputs[i]);
     if (anomaly.empty()) continue;
-    const SectionKind kind = node_.section->kind;
-    const bool is_per_micro_batch = kind == SectionKind::kForward || kind == SectionKind::kBackward;
+    const ir::SectionKind kind = node_.section->kind;
+    const bool is_per_micro_batch =
+        kind == ir::SectionKind::kForward || kind == ir::SectionKind::kBackward;
     return FailedPrecondition(
-        "{} ({}{}, rank {}){}", anomaly, SectionKindName(kind),
+        "{} ({}{}, rank {}){}", anomaly, ir::SectionKindName(kind),
         is_per_micro_batch ? fmt::format(", micro-batch {}", context.micro_batch) : "", rank,
         inputs_);
   }

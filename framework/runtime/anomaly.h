@@ -17,15 +17,16 @@ namespace zg {
 class NodeAnomalies {
  public:
   // Before the node runs, with the addresses of its inputs on this rank.
-  NodeAnomalies(const Graph& graph, const Node& node, const std::vector<const void*>& inputs);
+  NodeAnomalies(const ir::Graph& graph, const ir::Node& node,
+                const std::vector<const void*>& inputs);
 
   // After it has run. The error names value, element, section, micro-batch and rank.
   Status CheckOutputs(const std::vector<void*>& outputs, const StepContext& context,
                       int rank) const;
 
  private:
-  const Graph& graph_;
-  const Node& node_;
+  const ir::Graph& graph_;
+  const ir::Node& node_;
   bool is_checked_;
   std::string inputs_;  // what is to say about them
 };

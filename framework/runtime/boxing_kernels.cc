@@ -49,7 +49,7 @@ Status CopyPart(Device& device, const DimView& view, int64_t parts, int64_t part
 
 class BoxingKernel : public Kernel {
  public:
-  BoxingKernel(const Graph& graph, const Node& node, const MemoryPlan& plan,
+  BoxingKernel(const ir::Graph& graph, const ir::Node& node, const MemoryPlan& plan,
                Communicator* communicator)
       : communicator_(*communicator),
         device_(communicator->device()),
@@ -120,7 +120,7 @@ class BoxingKernel : public Kernel {
   }
 
  private:
-  static ArenaOperand OperandOf(const MemoryPlan& plan, const Value* value) {
+  static ArenaOperand OperandOf(const MemoryPlan& plan, const ir::Value* value) {
     return {plan.BaseOffset(value), plan.RankStride(value)};
   }
 
@@ -171,13 +171,13 @@ class BoxingKernel : public Kernel {
 
 }  // namespace
 
-bool IsBoxing(const Node& node) {
+bool IsBoxing(const ir::Node& node) {
   static const std::unordered_set<std::string> ops = {"all_reduce", "reduce_scatter", "all_gather",
                                                       "all_to_all", "local_slice",    "local_term"};
   return ops.count(node.op->name) != 0;
 }
 
-int64_t BoxingWorkspaceBytes(const Graph& graph, const Node& node) {
+int64_t BoxingWorkspaceBytes(const ir::Graph& graph, const ir::Node& node) {
   if (node.op->name == "all_to_all") return 2 * graph.LocalType(*node.inputs[0]).bytes();
   const bool gathers = node.op->name == "all_gather";
   if (!gathers && node.op->name != "reduce_scatter") return 0;
@@ -185,7 +185,7 @@ int64_t BoxingWorkspaceBytes(const Graph& graph, const Node& node) {
   return gathers ? node.outputs[0]->type.bytes() : node.inputs[0]->type.bytes();
 }
 
-std::unique_ptr<Kernel> MakeBoxingKernel(const Graph& graph, const Node& node,
+std::unique_ptr<Kernel> MakeBoxingKernel(const ir::Graph& graph, const ir::Node& node,
                                          const MemoryPlan& plan, Communicator* communicator) {
   return std::make_unique<BoxingKernel>(graph, node, plan, communicator);
 }

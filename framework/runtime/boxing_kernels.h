@@ -11,15 +11,15 @@
 
 namespace zg {
 
-bool IsBoxing(const Node& node);
+bool IsBoxing(const ir::Node& node);
 
 // What a boxing node needs besides its operands: room to bring a dim other than the outermost to
 // the front.
-int64_t BoxingWorkspaceBytes(const Graph& graph, const Node& node);
+int64_t BoxingWorkspaceBytes(const ir::Graph& graph, const ir::Node& node);
 
 // Must be called with the plan that the arena was allocated for. All ranks run boxing kernels in
 // the same order.
-std::unique_ptr<Kernel> MakeBoxingKernel(const Graph& graph, const Node& node,
+std::unique_ptr<Kernel> MakeBoxingKernel(const ir::Graph& graph, const ir::Node& node,
                                          const MemoryPlan& plan, Communicator* communicator);
 
 }  // namespace zg

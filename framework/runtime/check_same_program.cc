@@ -27,9 +27,9 @@ Status FirstDifference(const std::string& expected, const std::string& got, int 
 
 }  // namespace
 
-Status CheckSameProgram(const Graph& graph, uint64_t seed, Communicator& communicator) {
+Status CheckSameProgram(const ir::Graph& graph, uint64_t seed, Communicator& communicator) {
   if (communicator.size() == 1) return Status::Ok();
-  const std::string text = fmt::format("seed {}\n{}", seed, Print(graph));
+  const std::string text = fmt::format("seed {}\n{}", seed, ir::Print(graph));
   const std::string hash = fmt::format("{:016x}", std::hash<std::string>()(text));
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> hashes,
                       communicator.Exchange("compare programs", hash));

@@ -12,6 +12,6 @@ namespace zg {
 
 // Compares the hash of the seed and the printed graph over all ranks; every rank must call it.
 // Error on every rank: the first line that differs, as rank 0 and the first other one have it.
-Status CheckSameProgram(const Graph& graph, uint64_t seed, Communicator& communicator);
+Status CheckSameProgram(const ir::Graph& graph, uint64_t seed, Communicator& communicator);
 
 }  // namespace zg

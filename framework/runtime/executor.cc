@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "framework/base/check.h"
+#include "framework/base/format.h"
 #include "framework/runtime/anomaly.h"
 #include "framework/runtime/boxing_kernels.h"
 #include "framework/runtime/check_same_program.h"
-#include "framework/runtime/format.h"
 #include "framework/runtime/local_elements.h"
 #include "framework/runtime/non_finite.h"
 #include "framework/runtime/plan_program.h"
@@ -26,7 +26,7 @@ std::string MemoryPerRank(const MemoryPlan& plan) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
+StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
                                                      const KernelRegistry& kernels,
                                                      Communicator* communicator,
                                                      ExecutorOptions options) {
@@ -51,7 +51,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const Graph* graph,
   return executor;
 }
 
-std::string Executor::NameOf(const Node& node) {
+std::string Executor::NameOf(const ir::Node& node) {
   return fmt::format("{}{}{}", node.op->name, node.scope.empty() ? "" : " of ", node.scope);
 }
 
@@ -87,30 +87,30 @@ Status Executor::Resolve() {
   int position = 0;
   for (const auto& section : graph_->sections()) {
     Program* program = &micro_batch_;
-    if (section->kind == SectionKind::kUpdate) program = &update_;
-    if (section->kind == SectionKind::kEval) {
+    if (section->kind == ir::SectionKind::kUpdate) program = &update_;
+    if (section->kind == ir::SectionKind::kEval) {
       program = &evals_[section->name];
       ++timeline;
       position = 0;
     }
-    if (section->kind == SectionKind::kVariables) continue;
-    for (const Node* node : section->nodes) ResolveNode(*node, timeline, position++, program);
+    if (section->kind == ir::SectionKind::kVariables) continue;
+    for (const ir::Node* node : section->nodes) ResolveNode(*node, timeline, position++, program);
   }
   return Status::Ok();
 }
 
-void Executor::ResolveNode(const Node& node, int timeline, int position, Program* program) {
+void Executor::ResolveNode(const ir::Node& node, int timeline, int position, Program* program) {
   Instruction instruction;
   instruction.index = num_instructions_++;
   instruction.node = &node;
   instruction.timeline = timeline;
   instruction.position = position;
   if (profiler_) profiler_->AddNode(instruction.index, *graph_, node);
-  for (const Value* input : node.inputs) {
+  for (const ir::Value* input : node.inputs) {
     instruction.operands.push_back(OperandOf(input));
     instruction.inputs.push_back(arena_ + instruction.operands.back().begin);
   }
-  for (const Value* output : node.outputs) {
+  for (const ir::Value* output : node.outputs) {
     instruction.operands.push_back(OperandOf(output));
     instruction.outputs.push_back(arena_ + instruction.operands.back().begin);
   }
@@ -146,7 +146,7 @@ void Executor::AddOperand(int buffer, Instruction* instruction) const {
   instruction->operands.push_back({buffer, planned.offset, planned.offset + planned.bytes});
 }
 
-Executor::Operand Executor::OperandOf(const Value* value) const {
+Executor::Operand Executor::OperandOf(const ir::Value* value) const {
   const int64_t begin = plan_.BaseOffset(value) + communicator_->rank() * plan_.RankStride(value);
   return {plan_.storage.Of(value).buffer, begin, begin + graph_->LocalType(*value).bytes()};
 }
@@ -210,7 +210,7 @@ Status Executor::RunInstructions(Program& program, const StepContext& context) {
     }
     Status status = is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
     if (!status.ok()) {
-      const Node& node = *instruction.node;
+      const ir::Node& node = *instruction.node;
       const std::string who = node.op->name == "output" ? "" : ", " + NameOf(node);
       return status.WithContext(fmt::format("step {}{}", context.step, who));
     }
@@ -283,7 +283,7 @@ std::optional<Profile> Executor::profile() const {
   return profiler_ ? profiler_->Result() : std::nullopt;
 }
 
-Executor::LocalPart Executor::LocalPartOf(const StoredTensor& tensor) const {
+Executor::LocalPart Executor::LocalPartOf(const ir::StoredTensor& tensor) const {
   const LocalElements elements = LocalElementsOf(*graph_, tensor, communicator_->rank());
   LocalPart part;
   if (elements.count == 0) return part;

@@ -52,7 +52,7 @@ class Executor {
  public:
   // The graph must be compiled (no `place` left) and outlive the executor. Ranks whose graphs
   // differ are told the first differing line before anything is allocated.
-  static StatusOr<std::unique_ptr<Executor>> Create(const Graph* graph,
+  static StatusOr<std::unique_ptr<Executor>> Create(const ir::Graph* graph,
                                                     const KernelRegistry& kernels,
                                                     Communicator* communicator,
                                                     ExecutorOptions options);
@@ -79,9 +79,9 @@ class Executor {
     int64_t count = 0;
     std::byte* data = nullptr;  // memory of device(): the host's, or to be copied
   };
-  LocalPart LocalPartOf(const StoredTensor& tensor) const;
+  LocalPart LocalPartOf(const ir::StoredTensor& tensor) const;
 
-  const Graph& graph() const { return *graph_; }
+  const ir::Graph& graph() const { return *graph_; }
   const MemoryPlan& plan() const { return plan_; }
   const MemoryMeter& meter() const { return *meter_; }
   // Of the steps so far on this rank; none without a clock for it.
@@ -96,7 +96,7 @@ class Executor {
     int64_t end = 0;
   };
   struct Instruction {
-    const Node* node = nullptr;
+    const ir::Node* node = nullptr;
     std::unique_ptr<Kernel> kernel;  // null: an input, an output, or an assignment that copies
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
@@ -134,18 +134,18 @@ class Executor {
     DeviceBytes pinned;  // where a device puts it; null on the host
   };
 
-  Executor(const Graph* graph, Communicator* communicator, ExecutorOptions options)
+  Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options)
       : graph_(graph),
         communicator_(communicator),
         device_(communicator->device()),
         options_(options) {}
 
   Status CheckOptions() const;
-  static std::string NameOf(const Node& node);  // "embedding of token_embedding"
+  static std::string NameOf(const ir::Node& node);  // "embedding of token_embedding"
   Status Resolve();
-  void ResolveNode(const Node& node, int timeline, int position, Program* program);
+  void ResolveNode(const ir::Node& node, int timeline, int position, Program* program);
   Status PrepareDevice();
-  Operand OperandOf(const Value* value) const;
+  Operand OperandOf(const ir::Value* value) const;
   void AddOperand(int buffer, Instruction* instruction) const;  // the whole buffer
   Status Run(Program& program, const StepContext& context);
   Status RunInstructions(Program& program, const StepContext& context);
@@ -160,7 +160,7 @@ class Executor {
   Status Finish(std::string_view eval, const StepContext& context);
   Status FaultStatus(const DeviceFault& fault, int64_t step) const;
 
-  const Graph* graph_;
+  const ir::Graph* graph_;
   Communicator* communicator_;
   Device& device_;
   ExecutorOptions options_;
@@ -168,8 +168,8 @@ class Executor {
   std::byte* arena_ = nullptr;
   std::unique_ptr<MemoryMeter> meter_;
   std::optional<Profiler> profiler_;
-  std::unordered_map<const Node*, std::unique_ptr<Kernel>> kernels_;  // empty after Resolve
-  Program micro_batch_;                                               // forward and backward
+  std::unordered_map<const ir::Node*, std::unique_ptr<Kernel>> kernels_;  // empty after Resolve
+  Program micro_batch_;                                                   // forward and backward
   Program update_;
   std::map<std::string, Program, std::less<>> evals_;
   int num_instructions_ = 0;

@@ -20,7 +20,7 @@ Status Executor::CheckOutput(const OutputSlot& slot, const StepContext& context)
 
 std::string Executor::ElementAt(const void* address) const {
   const auto* const byte = static_cast<const std::byte*>(address);
-  for (const StoredTensor& tensor : graph_->tensors()) {
+  for (const ir::StoredTensor& tensor : graph_->tensors()) {
     const LocalPart part = LocalPartOf(tensor);
     const int64_t offset_bytes = part.count == 0 ? -1 : byte - part.data;
     const int64_t element = offset_bytes / SizeOf(tensor.type.dtype);
@@ -33,9 +33,9 @@ std::string Executor::ElementAt(const void* address) const {
 // Of the gradients that this rank holds, before the update.
 std::string Executor::BlamedGradient() const {
   for (const Instruction& instruction : update_.instructions) {
-    const Node& node = *instruction.node;
+    const ir::Node& node = *instruction.node;
     if (!node.op->is_update) continue;
-    const Value* gradient = node.inputs[1];
+    const ir::Value* gradient = node.inputs[1];
     const bool is_gathered_later = gradient->producer->op->name == "all_gather";
     if (is_gathered_later) gradient = gradient->producer->inputs[0];
     const TensorType type = graph_->LocalType(*gradient);

@@ -4,7 +4,7 @@
 
 namespace zg {
 
-LocalElements LocalElementsOf(const Graph& graph, const StoredTensor& tensor, int rank) {
+LocalElements LocalElementsOf(const ir::Graph& graph, const ir::StoredTensor& tensor, int rank) {
   // Storage is flat when it is split, so a shard is a range of elements.
   const int64_t storage_elements = tensor.storage->type.shape.num_elements();
   const int64_t local_elements = graph.LocalType(*tensor.storage).shape.num_elements();
@@ -16,7 +16,7 @@ LocalElements LocalElementsOf(const Graph& graph, const StoredTensor& tensor, in
   return {begin - tensor.offset_elements, end - begin, begin - shard_begin};
 }
 
-bool IsWholeOnEveryRank(const Graph& graph, const StoredTensor& tensor) {
+bool IsWholeOnEveryRank(const ir::Graph& graph, const ir::StoredTensor& tensor) {
   return graph.LocalType(*tensor.storage) == tensor.storage->type;
 }
 

@@ -13,9 +13,9 @@ struct LocalElements {
   int64_t storage_offset = 0;  // of the first one in the rank's part of the tensor's storage
 };
 
-LocalElements LocalElementsOf(const Graph& graph, const StoredTensor& tensor, int rank);
+LocalElements LocalElementsOf(const ir::Graph& graph, const ir::StoredTensor& tensor, int rank);
 
 // Whether every rank holds all of it.
-bool IsWholeOnEveryRank(const Graph& graph, const StoredTensor& tensor);
+bool IsWholeOnEveryRank(const ir::Graph& graph, const ir::StoredTensor& tensor);
 
 }  // namespace zg

@@ -16,12 +16,12 @@ namespace zg {
 
 struct ProgramPlan {
   // Boxing nodes have none here: theirs need the plan (boxing_kernels.h).
-  std::unordered_map<const Node*, std::unique_ptr<Kernel>> kernels;
+  std::unordered_map<const ir::Node*, std::unique_ptr<Kernel>> kernels;
   MemoryPlan memory;
 };
 
 // The graph must be compiled (no `place` left). Error: the device has no kernel for a node.
-StatusOr<ProgramPlan> PlanProgram(const Graph& graph, const KernelRegistry& kernels,
+StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
                                   int64_t communicator_workspace_bytes);
 
 }  // namespace zg

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "framework/runtime/format.h"
+#include "framework/base/format.h"
 
 namespace zg {
 namespace {
@@ -66,12 +66,12 @@ int64_t SteadyNanoseconds() {
       .count();
 }
 
-void Profiler::AddNode(int index, const Graph& graph, const Node& node) {
+void Profiler::AddNode(int index, const ir::Graph& graph, const ir::Node& node) {
   MeasuredNode measured;
   measured.node = &node;
   if (node.op->flops != nullptr) measured.flops = node.op->flops(node.LocalCall(graph.mesh()));
-  for (const Value* input : node.inputs) measured.bytes += graph.LocalType(*input).bytes();
-  for (const Value* output : node.outputs) measured.bytes += graph.LocalType(*output).bytes();
+  for (const ir::Value* input : node.inputs) measured.bytes += graph.LocalType(*input).bytes();
+  for (const ir::Value* output : node.outputs) measured.bytes += graph.LocalType(*output).bytes();
   nodes_.resize(std::max(nodes_.size(), static_cast<size_t>(index) + 1));
   nodes_[index] = measured;
 }
@@ -102,13 +102,13 @@ std::optional<Profile> Profiler::Result() const {
   const auto steps = static_cast<double>(profile.steps);
   profile.step_ms = static_cast<double>(step_ns_) / steps / 1e6;
   profile.feed_ms = static_cast<double>(feed_ns_) / steps / 1e6;
-  std::map<std::pair<SectionKind, std::string>, ProfileRow> rows;
+  std::map<std::pair<ir::SectionKind, std::string>, ProfileRow> rows;
   for (const MeasuredNode& measured : nodes_) {
-    if (measured.calls == 0 || measured.node->section->kind == SectionKind::kEval) continue;
-    const SectionKind section = measured.node->section->kind;
+    if (measured.calls == 0 || measured.node->section->kind == ir::SectionKind::kEval) continue;
+    const ir::SectionKind section = measured.node->section->kind;
     ProfileRow& row = rows[{section, measured.node->op->name}];
     row.op = measured.node->op->name;
-    row.section = SectionKindName(section);
+    row.section = ir::SectionKindName(section);
     const int64_t calls = measured.calls / profile.steps;
     row.calls += calls;
     row.ms += static_cast<double>(measured.ns) / steps / 1e6;

@@ -49,7 +49,7 @@ class Profiler {
   explicit Profiler(NanosecondClock clock) : clock_(clock) {}
 
   // The node that later calls name by `index`, before the first step. The graph must outlive this.
-  void AddNode(int index, const Graph& graph, const Node& node);
+  void AddNode(int index, const ir::Graph& graph, const ir::Node& node);
 
   int64_t Now() const { return clock_(); }
   void BeginStep();
@@ -61,7 +61,7 @@ class Profiler {
 
  private:
   struct MeasuredNode {
-    const Node* node = nullptr;
+    const ir::Node* node = nullptr;
     int64_t flops = 0;  // of one call, likewise the bytes
     int64_t bytes = 0;
     int64_t calls = 0;

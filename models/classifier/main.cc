@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "framework/base/random.h"
+#include "framework/job/console.h"
+#include "framework/job/summary.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/runtime/console.h"
-#include "framework/runtime/summary.h"
 #include "models/classifier/model.h"
 #include "zero/training_run.h"
 
@@ -67,7 +67,7 @@ Status TrainAndPredict(Job& job, double lr) {
   ZG_ASSIGN_OR_RETURN(run.rss_before_graph_bytes, zero::ResidentBytesNow());
   const models::ClassifierConfig config;
   models::Classifier model(config);
-  nn::Graph graph("classifier", job.size());
+  Graph graph("classifier", job.size());
   const int64_t batch = job.options().batch;
   graph.train(optim::Sgd{.lr = lr}, [&](Inputs& in) {
     return cross_entropy(model(in.f32("x", {batch, config.inputs})), in.i64("y", {batch}));

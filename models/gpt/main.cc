@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "framework/io/bigram.h"
 #include "framework/io/token_dataset.h"
+#include "framework/job/console.h"
+#include "framework/job/summary.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/runtime/console.h"
-#include "framework/runtime/summary.h"
+#include "models/gpt/bigram.h"
 #include "models/gpt/model.h"
 #include "models/gpt/presets.h"
 #include "models/gpt/sampler.h"
@@ -115,7 +115,7 @@ class GptRun {
     config.vocabulary = data_->train.vocabulary_size();
     config.dropout = flags_.dropout;
     models::Gpt model(config);
-    nn::Graph graph("gpt", job_.size());
+    Graph graph("gpt", job_.size());
     const Shape shape = {job_.options().batch, flags_.context};
     const auto loss = [&](Inputs& in) {
       return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));

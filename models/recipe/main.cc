@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/format.h"
 #include "framework/base/random.h"
+#include "framework/job/console.h"
+#include "framework/job/summary.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/runtime/console.h"
-#include "framework/runtime/format.h"
-#include "framework/runtime/summary.h"
 #include "models/recipe/model.h"
 #include "zero/training_run.h"
 
@@ -48,7 +48,7 @@ StatusOr<Report> Train(Job& job, const Flags& flags, int stage) {
   zero::TrainingRun run;
   ZG_ASSIGN_OR_RETURN(run.rss_before_graph_bytes, zero::ResidentBytesNow());
   models::Recipe model(flags.layers, flags.width);
-  nn::Graph graph("recipe", job.size());
+  Graph graph("recipe", job.size());
   const Shape shape = {job.options().batch, flags.width};
   graph.train(optim::Adam{.lr = flags.lr},
               [&](Inputs& in) { return mse_loss(model(in.f32("x", shape)), in.f32("y", shape)); });

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "framework/comm/mpi.h"
+#include "framework/comm/mpi_communicator.h"
 
 namespace zg {
 namespace {

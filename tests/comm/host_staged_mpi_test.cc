@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "framework/comm/host_staged.h"
-#include "framework/comm/mpi.h"
+#include "framework/comm/mpi_communicator.h"
 #include "tests/testing/fake_device.h"
 
 namespace zg {

@@ -1,3 +1,5 @@
+#include "framework/comm/mpi_communicator.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -7,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/comm/mpi.h"
 #include "framework/comm/mpi_calls.h"
 #include "tests/comm/communicator_suite.h"
 

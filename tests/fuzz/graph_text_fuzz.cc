@@ -16,16 +16,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto patterns = zg::ParseScopePatterns(text);
   ZG_CHECK(patterns.ok() || !patterns.status().message().empty(), "an error says nothing");
 
-  const zg::StatusOr<zg::Graph> graph = zg::Parse(text);
+  const zg::StatusOr<zg::ir::Graph> graph = zg::ir::Parse(text);
   if (!graph.ok()) return 0;
   for (const bool inserted : {false, true}) {
-    const zg::Status status = zg::Verify(*graph, {inserted});
+    const zg::Status status = zg::ir::Verify(*graph, {inserted});
     ZG_CHECK(status.ok() || !status.message().empty(), "an error says nothing");
   }
-  const std::string printed = zg::Print(*graph);
-  const zg::StatusOr<zg::Graph> again = zg::Parse(printed);
+  const std::string printed = zg::ir::Print(*graph);
+  const zg::StatusOr<zg::ir::Graph> again = zg::ir::Parse(printed);
   ZG_CHECK(again.ok(), "what was printed cannot be parsed: {}\n{}", again.status().message(),
            printed);
-  ZG_CHECK(zg::Print(*again) == printed, "printed again it is another text:\n{}", printed);
+  ZG_CHECK(zg::ir::Print(*again) == printed, "printed again it is another text:\n{}", printed);
   return 0;
 }

@@ -20,10 +20,10 @@ namespace {
 TensorType F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
 
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const std::string& op, std::vector<TensorType> inputs,
-                                             Attributes attributes = {}) {
+                                             ir::Attributes attributes = {}) {
   RegisterAllOps();
   KernelSpec spec;
-  spec.call.op = OpRegistry::Global().Find(op);
+  spec.call.op = ir::OpRegistry::Global().Find(op);
   spec.call.inputs = std::move(inputs);
   spec.call.attributes = std::move(attributes);
   spec.outputs = *spec.call.op->infer_shape(spec.call);
@@ -31,20 +31,20 @@ StatusOr<std::unique_ptr<Kernel>> MakeKernel(const std::string& op, std::vector<
 }
 
 std::string ErrorOf(const std::string& op, std::vector<TensorType> inputs,
-                    Attributes attributes = {}) {
+                    ir::Attributes attributes = {}) {
   return MakeKernel(op, std::move(inputs), std::move(attributes)).status().message();
 }
 
 TEST(CudaKernels, EveryOpWithAKernelOnTheCpuHasOneHere) {
   RegisterAllOps();
-  for (const OpDef* op : OpRegistry::Global().All()) {
+  for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
     EXPECT_EQ(CudaKernels().Has(op->name), CpuKernels().Has(op->name)) << op->name;
     EXPECT_EQ(CudaKernels(true).Has(op->name), CpuKernels().Has(op->name)) << op->name;
   }
 }
 
 TEST(CudaKernels, RejectOtherTypes) {
-  OpDef op;
+  ir::OpDef op;
   op.name = "add";
   KernelSpec spec;
   spec.call.op = &op;
@@ -55,7 +55,7 @@ TEST(CudaKernels, RejectOtherTypes) {
 }
 
 TEST(CudaKernels, RejectWhatAttentionHasNoTilesFor) {
-  const Attributes one_head = {{"heads", int64_t{1}}, {"causal", true}};
+  const ir::Attributes one_head = {{"heads", int64_t{1}}, {"causal", true}};
   EXPECT_TRUE(MakeKernel("attention", {F32({1, 5, 3 * 256})}, one_head).ok());
   EXPECT_EQ(ErrorOf("attention", {F32({1, 5, 3 * 257})}, one_head),
             "attention: heads have 257 channels, the CUDA kernel takes up to 256");

@@ -69,7 +69,7 @@ struct CudaResult {
 };
 
 // Outputs that must lie inside an input (AliasRule::kOutputInsideInput) do so.
-inline CudaResult RunOnCuda(const OpCall& call, const std::vector<HeapTensor>& inputs,
+inline CudaResult RunOnCuda(const ir::OpCall& call, const std::vector<HeapTensor>& inputs,
                             CudaRun run) {
   CudaResult result;
   KernelSpec spec{call, *call.op->infer_shape(call)};
@@ -79,8 +79,9 @@ inline CudaResult RunOnCuda(const OpCall& call, const std::vector<HeapTensor>& i
     return result;
   }
   if (call.op->aliases != nullptr) {
-    for (const AliasRule& rule : call.op->aliases(call)) {
-      if (rule.kind == AliasRule::Kind::kOutputInsideInput) run.in_place[rule.output] = rule.input;
+    for (const ir::AliasRule& rule : call.op->aliases(call)) {
+      if (rule.kind == ir::AliasRule::Kind::kOutputInsideInput)
+        run.in_place[rule.output] = rule.input;
     }
   }
   std::vector<std::unique_ptr<DeviceBuffer>> buffers;

@@ -57,8 +57,8 @@ const std::set<std::string>& ExactOps() {
 
 // The forward results that attention_grad takes, from the CPU.
 void TakeAttention(ReferenceCall& call) {
-  OpCall forward;
-  forward.op = OpRegistry::Global().Find("attention");
+  ir::OpCall forward;
+  forward.op = ir::OpRegistry::Global().Find("attention");
   forward.attributes = call.attributes;
   forward.inputs = {{DType::kF32, call.inputs[1].shape}};
   const HeapTensor qkv = HeapTensor::FromDoubles(forward.inputs[0], call.inputs[1].values);
@@ -70,7 +70,7 @@ void TakeAttention(ReferenceCall& call) {
 void AddAttention(int64_t batch, int64_t time, int64_t heads, int64_t head_size, bool causal,
                   std::vector<OpCase>* cases) {
   const int64_t channels = heads * head_size;
-  const Attributes attributes = {{"heads", heads}, {"causal", causal}};
+  const ir::Attributes attributes = {{"heads", heads}, {"causal", causal}};
   const std::string label =
       fmt::format("B{} T{} H{} D{} causal={}", batch, time, heads, head_size, causal);
   const Shape qkv = {batch, time, 3 * channels};
@@ -88,8 +88,8 @@ void AddAttention(int64_t batch, int64_t time, int64_t heads, int64_t head_size,
 // Beyond one block, one chunk or one tile, and ops that the op suite leaves out.
 std::vector<OpCase> LargeCases() {
   std::vector<OpCase> cases;
-  const auto add = [&](std::string op, std::vector<InputSpec> inputs, Attributes attributes = {},
-                       std::vector<int> f32_inputs = {}) {
+  const auto add = [&](std::string op, std::vector<InputSpec> inputs,
+                       ir::Attributes attributes = {}, std::vector<int> f32_inputs = {}) {
     const std::string label = fmt::format("large {}", op);
     cases.push_back({.op = std::move(op),
                      .label = label,
@@ -133,8 +133,8 @@ std::vector<OpCase> LargeCases() {
       {0, 3});
   add("square_sum", {F32({300003}, -1e3, 1e3)});
   add("add_square_sums", std::vector<InputSpec>(300, I64({21}, int64_t{1} << 40)));
-  const Attributes adam = {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
-                           {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", true}};
+  const ir::Attributes adam = {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
+                               {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", true}};
   const InputSpec state = F32({70003}, 0.01, 1.0);
   add("adam_update", {state, state, state, state}, adam, {0, 2, 3});
   add("adam_update", {state, state, state, state, F32({2}, 2, 3)}, adam, {0, 2, 3, 4});
@@ -236,11 +236,11 @@ TEST_P(OpSuiteGpu, MatchesCpuMisaligned) {
 
 TEST_P(OpSuiteGpu, InPlaceGivesTheSameBits) {
   ForEachCase(GetParam(), [](const OpCase&, const ConcreteCase& concrete) {
-    const OpDef& op = *concrete.call().op;
+    const ir::OpDef& op = *concrete.call().op;
     if (op.aliases == nullptr) return;
     const CudaResult expected = RunOnCuda(concrete.call(), concrete.inputs(), SuiteRun());
-    for (const AliasRule& rule : op.aliases(concrete.call())) {
-      if (rule.kind != AliasRule::Kind::kInPlace) continue;
+    for (const ir::AliasRule& rule : op.aliases(concrete.call())) {
+      if (rule.kind != ir::AliasRule::Kind::kInPlace) continue;
       const int64_t input_bytes = concrete.inputs()[rule.input].type().bytes();
       if (input_bytes != expected.outputs[rule.output].type().bytes()) continue;
       SCOPED_TRACE(fmt::format("output {} over input {}", rule.output, rule.input));
@@ -257,8 +257,8 @@ TEST_P(OpSuiteGpu, InPlaceGivesTheSameBits) {
 
 TEST(CudaKernelsOnTheDevice, AccumulateOverwritesInTheFirstMicroStep) {
   RegisterAllOps();
-  OpCall call;
-  call.op = OpRegistry::Global().Find("accumulate");
+  ir::OpCall call;
+  call.op = ir::OpRegistry::Global().Find("accumulate");
   call.inputs = {{DType::kF32, {5}}, {DType::kBF16, {5}}};
   const std::vector<double> gradient = {1, 2, 3, 4, 5};
   const std::vector<HeapTensor> inputs = {HeapTensor(call.inputs[0]),  // NaNs
@@ -274,8 +274,8 @@ TEST(CudaKernelsOnTheDevice, Tf32RoundsOperandsOfProductsWhereAskedFor) {
   RegisterAllOps();
   constexpr int64_t kSize = 64;
   constexpr double kElement = 1.0 + 0x1p-12;  // 1 in TF32
-  OpCall call;
-  call.op = OpRegistry::Global().Find("linear");
+  ir::OpCall call;
+  call.op = ir::OpRegistry::Global().Find("linear");
   call.inputs = {{DType::kF32, {kSize, kSize}}, {DType::kF32, {kSize, kSize}}};
   const auto filled = [&](double value) {
     return HeapTensor::FromDoubles(call.inputs[0], std::vector<double>(kSize * kSize, value));
@@ -323,10 +323,10 @@ HeapTensor Zeros(Shape shape) {
 
 // The fault of an op on these inputs.
 std::string FaultOf(const std::string& op, const std::vector<HeapTensor>& inputs,
-                    Attributes attributes = {}, bool stop_on_non_finite = false) {
+                    ir::Attributes attributes = {}, bool stop_on_non_finite = false) {
   RegisterAllOps();
-  OpCall call;
-  call.op = OpRegistry::Global().Find(op);
+  ir::OpCall call;
+  call.op = ir::OpRegistry::Global().Find(op);
   call.attributes = std::move(attributes);
   for (const HeapTensor& input : inputs) call.inputs.push_back(input.type());
   CudaRun run = SuiteRun();
@@ -358,10 +358,10 @@ TEST(CudaKernelsOnTheDevice, SayThatTooManyStepsWereLeftOut) {
   infinite[19] = 1.0;  // one infinite term
   const HeapTensor sums = Ids(infinite);
   const HeapTensor state = HeapTensor::FromDoubles({DType::kF32, {4}}, {-3, 0, 7, 2});
-  const Attributes attributes = {{"max_norm", 0.0},
-                                 {"growth_interval", int64_t{10}},
-                                 {"max_skipped", int64_t{2}},
-                                 {"initial_exponent", int64_t{16}}};
+  const ir::Attributes attributes = {{"max_norm", 0.0},
+                                     {"growth_interval", int64_t{10}},
+                                     {"max_skipped", int64_t{2}},
+                                     {"initial_exponent", int64_t{16}}};
   EXPECT_EQ(FaultOf("scaled_update_control", {sums, state}, attributes),
             "the gradients were not finite in 3 steps in a row, down to a loss scale of 2^13\n"
             "  hint: lower the learning rate, clip gradients, or compute in bf16 or f32");
@@ -380,7 +380,7 @@ TEST(CudaKernelsOnTheDevice, SayThatTooManyGuardedStepsWereLeftOut) {
 
 TEST(CudaKernelsOnTheDevice, SayThatAnUpdatedParameterIsNotFiniteWhereThatIsAsked) {
   std::vector<double> gradient(1000, 1.0);
-  const Attributes sgd = {{"lr", 1.0}, {"weight_decay", 0.0}};
+  const ir::Attributes sgd = {{"lr", 1.0}, {"weight_decay", 0.0}};
   const TensorType type = {DType::kF32, {1000}};
   EXPECT_EQ(FaultOf("sgd_update", {Zeros({1000}), HeapTensor::FromDoubles(type, gradient)}, sgd,
                     /*stop_on_non_finite=*/true),

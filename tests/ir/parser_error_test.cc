@@ -12,7 +12,7 @@ class ParserErrorTest : public ::testing::Test {
   void SetUp() override { RegisterTestOps(); }
 
   static std::string Error(const std::string& text) {
-    const StatusOr<Graph> graph = Parse(text);
+    const StatusOr<ir::Graph> graph = ir::Parse(text);
     return graph.ok() ? "no error" : graph.status().message();
   }
 
@@ -225,7 +225,7 @@ TEST_F(ParserErrorTest, Tensors) {
 }
 
 TEST_F(ParserErrorTest, TheSourceIsNamed) {
-  const StatusOr<Graph> graph = Parse("\nx", {"mlp.graph", 40});
+  const StatusOr<ir::Graph> graph = ir::Parse("\nx", {"mlp.graph", 40});
   ASSERT_FALSE(graph.ok());
   EXPECT_EQ(graph.status().message().rfind("mlp.graph:41:1: got 'x', expected", 0), 0u);
 }

@@ -77,10 +77,10 @@ std::string Mutate(std::string text, std::mt19937& random) {
 
 TEST(ParserMutationTest, MutatedTextGivesAGraphOrAnError) {
   RegisterTestOps();
-  StatusOr<Graph> original = Parse(kText);
+  StatusOr<ir::Graph> original = ir::Parse(kText);
   ASSERT_TRUE(original.ok()) << original.status().message();
   EXPECT_EQ(Print(*original), kText);
-  EXPECT_TRUE(Verify(*original).ok()) << Verify(*original).message();
+  EXPECT_TRUE(ir::Verify(*original).ok()) << ir::Verify(*original).message();
 
   std::mt19937 random(20240229);
   int num_graphs = 0;
@@ -88,18 +88,18 @@ TEST(ParserMutationTest, MutatedTextGivesAGraphOrAnError) {
   constexpr int kNumTexts = 15000;
   for (int i = 0; i < kNumTexts; ++i) {
     const std::string text = Mutate(kText, random);
-    StatusOr<Graph> graph = Parse(text);
+    StatusOr<ir::Graph> graph = ir::Parse(text);
     if (!graph.ok()) {
       ASSERT_EQ(graph.status().message().rfind("graph:", 0), 0u) << graph.status().message();
       continue;
     }
     ++num_graphs;
-    const std::string printed = Print(*graph);
-    StatusOr<Graph> again = Parse(printed);
+    const std::string printed = ir::Print(*graph);
+    StatusOr<ir::Graph> again = ir::Parse(printed);
     ASSERT_TRUE(again.ok()) << again.status().message() << "\n" << text << "\n" << printed;
     ASSERT_EQ(Print(*again), printed);
     for (bool collectives_inserted : {false, true}) {
-      if (Verify(*graph, {collectives_inserted}).ok()) ++num_verified;
+      if (ir::Verify(*graph, {collectives_inserted}).ok()) ++num_verified;
     }
   }
   // The mutations are neither all harmless nor all deadly.

@@ -22,7 +22,7 @@ class RandomNodes {
  public:
   explicit RandomNodes(unsigned seed) : random_(seed) {}
 
-  Attribute Value(const Attribute& example) {
+  ir::Attribute Value(const ir::Attribute& example) {
     if (std::holds_alternative<bool>(example)) return Below(2) == 1;
     if (std::holds_alternative<int64_t>(example)) return Integer();
     if (std::holds_alternative<double>(example)) {
@@ -37,8 +37,8 @@ class RandomNodes {
     return integers;
   }
 
-  Graph::NodeSpec Node(const OpDef& op, const std::vector<zg::Value*>& values) {
-    Graph::NodeSpec spec;
+  ir::Graph::NodeSpec Node(const ir::OpDef& op, const std::vector<ir::Value*>& values) {
+    ir::Graph::NodeSpec spec;
     spec.op = op.name;
     const int max_inputs = op.max_inputs < 0 ? op.min_inputs + 3 : op.max_inputs;
     const int num_inputs = op.min_inputs + Below(max_inputs - op.min_inputs + 1);
@@ -48,7 +48,7 @@ class RandomNodes {
       const int any = Below(static_cast<int>(values.size()));
       spec.inputs.push_back(values[same >= 0 && Below(4) != 0 ? same : any]);
     }
-    for (const AttributeDef& def : op.attributes) {
+    for (const ir::AttributeDef& def : op.attributes) {
       if (def.required || Below(2) == 0) spec.attributes.Set(def.name, Value(def.example));
     }
     return spec;
@@ -70,7 +70,7 @@ class RandomNodes {
 
 TEST(RandomNodesTest, GiveANodeOrAnError) {
   RegisterAllOps();
-  const StatusOr<Graph> original = Parse(R"(graph "g" mesh(data=2) micro_batches=1
+  const StatusOr<ir::Graph> original = ir::Parse(R"(graph "g" mesh(data=2) micro_batches=1
 variables:
   %scalar: f32[] {B} = variable (dtype="f32", shape=[])
   %empty: f32[0] {B} = variable (dtype="f32", shape=[0])
@@ -90,22 +90,22 @@ variables:
 
   RandomNodes random(20240229);
   int num_nodes = 0;
-  for (const OpDef* op : OpRegistry::Global().All()) {
+  for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
     for (int i = 0; i < 150; ++i) {
-      StatusOr<Graph> graph = Parse(text);
-      std::vector<Value*> values;
-      for (Node* node : graph->AllNodes()) values.push_back(node->outputs[0]);
-      StatusOr<Node*> node =
-          graph->AddNode(graph->section(SectionKind::kForward), random.Node(*op, values));
+      StatusOr<ir::Graph> graph = ir::Parse(text);
+      std::vector<ir::Value*> values;
+      for (ir::Node* node : graph->AllNodes()) values.push_back(node->outputs[0]);
+      StatusOr<ir::Node*> node =
+          graph->AddNode(graph->section(ir::SectionKind::kForward), random.Node(*op, values));
       if (!node.ok()) continue;
       ++num_nodes;
-      for (Value* output : (*node)->outputs) output->sbp = {Sbp::B()};
+      for (ir::Value* output : (*node)->outputs) output->sbp = {Sbp::B()};
       for (bool collectives_inserted : {false, true}) {
-        (void)Verify(*graph, {collectives_inserted});
+        (void)ir::Verify(*graph, {collectives_inserted});
       }
-      const StatusOr<Graph> again = Parse(Print(*graph));
-      ASSERT_TRUE(again.ok()) << again.status().message() << "\n" << PrintNode(**node);
-      ASSERT_EQ(Print(*again), Print(*graph));
+      const StatusOr<ir::Graph> again = ir::Parse(ir::Print(*graph));
+      ASSERT_TRUE(again.ok()) << again.status().message() << "\n" << ir::PrintNode(**node);
+      ASSERT_EQ(Print(*again), ir::Print(*graph));
     }
   }
   EXPECT_GT(num_nodes, 1000);

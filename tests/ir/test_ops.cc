@@ -10,13 +10,13 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-OpDef TestOp(const char* name, int num_outputs) {
-  OpDef op;
+ir::OpDef TestOp(const char* name, int num_outputs) {
+  ir::OpDef op;
   op.name = name;
   op.min_inputs = 0;
   op.max_inputs = -1;
   op.num_outputs = num_outputs;
-  op.infer_shape = [num_outputs](const OpCall& call) -> StatusOr<Types> {
+  op.infer_shape = [num_outputs](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType scalar = {DType::kF32, Shape{}};
     const Types types = {
         {DType::kI64, Shape{2}}, scalar, call.inputs.empty() ? scalar : call.inputs[0]};
@@ -31,10 +31,10 @@ void RegisterTestOps() {
   RegisterAllOps();
   static std::once_flag once;
   std::call_once(once, [] {
-    OpRegistry& registry = OpRegistry::Global();
+    ir::OpRegistry& registry = ir::OpRegistry::Global();
     registry.Register(TestOp("test_many", 3));
     registry.Register(TestOp("test_sink", 0));
-    OpDef options = TestOp("test_options", 1);
+    ir::OpDef options = TestOp("test_options", 1);
     options.attributes = {{"flag", false},
                           {"count", int64_t{1}},
                           {"rate", 0.5},

@@ -16,10 +16,10 @@ class TextTest : public ::testing::Test {
  protected:
   void SetUp() override { RegisterTestOps(); }
 
-  static Graph MustParse(const std::string& text) {
-    StatusOr<Graph> graph = Parse(text);
+  static ir::Graph MustParse(const std::string& text) {
+    StatusOr<ir::Graph> graph = ir::Parse(text);
     EXPECT_TRUE(graph.ok()) << graph.status().message();
-    return graph.ok() ? std::move(*graph) : Graph();
+    return graph.ok() ? std::move(*graph) : ir::Graph();
   }
   static void ExpectRoundTrip(const std::string& text) { EXPECT_EQ(Print(MustParse(text)), text); }
 };
@@ -51,14 +51,14 @@ eval "empty":
 TEST_F(TextTest, AWholeModelRoundTrips) { ExpectRoundTrip(kModel); }
 
 TEST_F(TextTest, TheParsedGraphHasWhatTheTextSays) {
-  Graph graph = MustParse(kModel);
+  ir::Graph graph = MustParse(kModel);
   EXPECT_EQ(graph.name(), "mlp");
   EXPECT_EQ(graph.mesh().ToString(), "data=2");
   EXPECT_EQ(graph.micro_batches(), 4);
   ASSERT_EQ(graph.sections().size(), 6u);
   EXPECT_EQ(graph.sections()[4]->name, "predict");
 
-  const Value* weight = graph.FindValue("hidden.weight");
+  const ir::Value* weight = graph.FindValue("hidden.weight");
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(weight->type, (TensorType{DType::kF32, Shape{3, 4}}));
   EXPECT_EQ(weight->category, MemoryCategory::kParameters);
@@ -67,7 +67,7 @@ TEST_F(TextTest, TheParsedGraphHasWhatTheTextSays) {
   ASSERT_EQ(weight->users.size(), 1u);
   EXPECT_EQ(weight->users[0]->op->name, "linear");
 
-  const StoredTensor* tensor = graph.FindTensor("b.exp_avg");
+  const ir::StoredTensor* tensor = graph.FindTensor("b.exp_avg");
   ASSERT_NE(tensor, nullptr);
   EXPECT_EQ(tensor->storage, graph.FindValue("bucket0"));
   EXPECT_EQ(tensor->offset_elements, 32);
@@ -144,13 +144,13 @@ forward:
 TEST_F(TextTest, EveryDoubleReadsBackEqual) {
   for (double rate : {1.0 / 3, 1e22, 123456789012345680.0, 4.9e-324, 0.30000000000000004,
                       std::numeric_limits<double>::max(), -1e-7}) {
-    Graph graph;
+    ir::Graph graph;
     ASSERT_TRUE(graph
-                    .AddNode(graph.section(SectionKind::kForward),
+                    .AddNode(graph.section(ir::SectionKind::kForward),
                              {"test_options", {}, {{"rate", rate}}, "", ""})
                     .ok());
-    const Graph read = MustParse(Print(graph));
-    EXPECT_EQ(read.AllNodes()[0]->attributes.Float("rate"), rate) << Print(graph);
+    const ir::Graph read = MustParse(ir::Print(graph));
+    EXPECT_EQ(read.AllNodes()[0]->attributes.Float("rate"), rate) << ir::Print(graph);
   }
 }
 
@@ -181,39 +181,39 @@ forward:
 }
 
 TEST_F(TextTest, AScopeIsPrintedOnOneLine) {
-  Graph graph;
+  ir::Graph graph;
   ASSERT_TRUE(
-      graph.AddNode(graph.section(SectionKind::kForward), {"test_sink", {}, {}, " a\nb\t ", ""})
+      graph.AddNode(graph.section(ir::SectionKind::kForward), {"test_sink", {}, {}, " a\nb\t ", ""})
           .ok());
-  const std::string text = Print(graph);
+  const std::string text = ir::Print(graph);
   EXPECT_NE(text.find("  test_sink  // a b\n"), std::string::npos) << text;
   ExpectRoundTrip(text);
 }
 
 TEST_F(TextTest, WhatTheBuilderMakesRoundTrips) {
-  Graph graph("built", Mesh::DataParallel(2), 2);
-  Builder builder(&graph, graph.section(SectionKind::kForward));
+  ir::Graph graph("built", Mesh::DataParallel(2), 2);
+  ir::Builder builder(&graph, graph.section(ir::SectionKind::kForward));
   builder.set_scope("blocks.0");
-  Value* weight = builder.Variable("blocks.0.weight", {DType::kF32, Shape{3, 4}},
-                                   Initializer::Normal(0.02), MemoryCategory::kParameters);
-  Value* x = builder.Op("input", {},
-                        {{"name", std::string("x")},
-                         {"dtype", std::string("f32")},
-                         {"shape", std::vector<int64_t>{8, 4}}});
+  ir::Value* weight = builder.Variable("blocks.0.weight", {DType::kF32, Shape{3, 4}},
+                                       Initializer::Normal(0.02), MemoryCategory::kParameters);
+  ir::Value* x = builder.Op("input", {},
+                            {{"name", std::string("x")},
+                             {"dtype", std::string("f32")},
+                             {"shape", std::vector<int64_t>{8, 4}}});
   builder.Op("relu", {builder.Op("linear", {x, weight})});
   ASSERT_TRUE(builder.status().ok()) << builder.status().message();
-  ExpectRoundTrip(Print(graph));
+  ExpectRoundTrip(ir::Print(graph));
 }
 
 TEST_F(TextTest, NodesHaveLabels) {
-  const Graph graph = MustParse(kModel);
-  EXPECT_EQ(NodeLabel(*graph.FindValue("y")->producer), "forward: linear %y");
-  EXPECT_EQ(NodeLabel(*graph.FindValue("n.1")->producer), "forward: layer_norm %n, %n.1, %n.2");
-  EXPECT_EQ(NodeLabel(*graph.NodesOf("output")[1]), "eval \"predict\": output %x_1");
+  const ir::Graph graph = MustParse(kModel);
+  EXPECT_EQ(ir::NodeLabel(*graph.FindValue("y")->producer), "forward: linear %y");
+  EXPECT_EQ(ir::NodeLabel(*graph.FindValue("n.1")->producer), "forward: layer_norm %n, %n.1, %n.2");
+  EXPECT_EQ(ir::NodeLabel(*graph.NodesOf("output")[1]), "eval \"predict\": output %x_1");
 }
 
 TEST_F(TextTest, ThePictureHasEveryNodeAndEdge) {
-  const Graph graph = MustParse(R"(graph "a \"b\"" mesh(data=2) micro_batches=2
+  const ir::Graph graph = MustParse(R"(graph "a \"b\"" mesh(data=2) micro_batches=2
 variables:
   %w: f32[3,4] {B} @parameters = variable (dtype="f32", shape=[3,4])
 forward:
@@ -222,7 +222,7 @@ forward:
 eval "predict":
   output %w (name="w")
 )");
-  EXPECT_EQ(PrintDot(graph), R"(digraph "a \"b\"" {
+  EXPECT_EQ(ir::PrintDot(graph), R"(digraph "a \"b\"" {
   node [shape=box, style=filled];
   subgraph cluster0 {
     label="variables";

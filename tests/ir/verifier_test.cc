@@ -14,13 +14,13 @@ class VerifierTest : public ::testing::Test {
  protected:
   void SetUp() override { RegisterTestOps(); }
 
-  static Graph MustParse(const std::string& text) {
-    StatusOr<Graph> graph = Parse(text);
+  static ir::Graph MustParse(const std::string& text) {
+    StatusOr<ir::Graph> graph = ir::Parse(text);
     EXPECT_TRUE(graph.ok()) << graph.status().message();
-    return graph.ok() ? std::move(*graph) : Graph();
+    return graph.ok() ? std::move(*graph) : ir::Graph();
   }
-  static std::string Error(const Graph& graph, bool collectives_inserted = false) {
-    const Status status = Verify(graph, {collectives_inserted});
+  static std::string Error(const ir::Graph& graph, bool collectives_inserted = false) {
+    const Status status = ir::Verify(graph, {collectives_inserted});
     return status.ok() ? "no error" : status.message();
   }
   static std::string TextError(const std::string& text) { return Error(MustParse(text)); }
@@ -52,30 +52,30 @@ eval "predict":
 
 TEST_F(VerifierTest, AcceptsAGoodGraph) {
   EXPECT_EQ(TextError(kGood), "no error");
-  EXPECT_EQ(Error(Graph()), "no error");
+  EXPECT_EQ(Error(ir::Graph()), "no error");
 }
 
 TEST_F(VerifierTest, ValueNamesAreUnique) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.FindValue("y")->name = "x";
   EXPECT_EQ(Error(graph),
             "forward: linear %x: two values are named %x, expected a name of its own");
 }
 
 TEST_F(VerifierTest, ValuesAreFoundByName) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.FindValue("y")->name = "yy";
   EXPECT_EQ(Error(graph), "forward: linear %yy: %yy is not found by its name");
 }
 
 TEST_F(VerifierTest, InputsAreDefinedEarlierInTheSection) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.MoveBefore(graph.FindValue("y")->producer, graph.FindValue("x")->producer);
   EXPECT_EQ(Error(graph), "forward: linear %y: it reads %x, expected a value of an earlier node");
 }
 
 TEST_F(VerifierTest, InputsAreDefinedInAnEarlierSection) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.MoveBefore(graph.FindValue("z")->producer, graph.FindValue("x")->producer);
   EXPECT_EQ(Error(graph), "forward: add %z: it reads %y, expected a value of an earlier node");
 }
@@ -94,13 +94,13 @@ TEST_F(VerifierTest, EvalSectionsReadVariablesAndThemselves) {
 }
 
 TEST_F(VerifierTest, InputsAreNotNull) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.FindValue("z")->producer->inputs[1] = nullptr;
   EXPECT_EQ(Error(graph), "backward: add %z: an input is null");
 }
 
 TEST_F(VerifierTest, UsersAreThoseThatRead) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.FindValue("y")->users.pop_back();
   EXPECT_EQ(Error(graph),
             "forward: linear %y: %y lists 1 users, expected the 2 nodes that read it");
@@ -110,21 +110,21 @@ TEST_F(VerifierTest, UsersAreThoseThatRead) {
 }
 
 TEST_F(VerifierTest, ProducersAreThoseThatList) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.FindValue("y")->producer = graph.FindValue("x")->producer;
   EXPECT_EQ(Error(graph),
             "forward: linear %y: %y: its producer is not the node that lists it as output 0");
 }
 
 TEST_F(VerifierTest, SectionsAreThoseThatList) {
-  Graph graph = MustParse(kGood);
-  graph.FindValue("y")->producer->section = graph.section(SectionKind::kUpdate);
+  ir::Graph graph = MustParse(kGood);
+  graph.FindValue("y")->producer->section = graph.section(ir::SectionKind::kUpdate);
   EXPECT_EQ(Error(graph), "update: linear %y: its section is not the one that lists it");
 }
 
 TEST_F(VerifierTest, AttributesAreThoseOfTheOp) {
-  Graph graph = MustParse(kGood);
-  Node* input = graph.FindValue("x")->producer;
+  ir::Graph graph = MustParse(kGood);
+  ir::Node* input = graph.FindValue("x")->producer;
   input->attributes.Set("color", int64_t{1});
   EXPECT_EQ(Error(graph), "forward: input %x: unknown attribute 'color'");
   input->attributes = {{"dtype", std::string("f32")},
@@ -137,7 +137,7 @@ TEST_F(VerifierTest, AttributesAreThoseOfTheOp) {
 }
 
 TEST_F(VerifierTest, TypesAreThoseOfTheShapeRule) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.FindValue("y")->type.shape = Shape{6, 5};
   EXPECT_EQ(Error(graph), "forward: linear %y: %y: got type f32[6,5], expected f32[6,4]");
   graph = MustParse(kGood);
@@ -161,12 +161,12 @@ variables:
 }
 
 TEST_F(VerifierTest, AllValuesHaveAPlacementOrNone) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.FindValue("y")->sbp = {Sbp::B()};
   EXPECT_EQ(Error(graph),
             "forward: linear %y: %y has a placement but %w has none, expected all or none");
-  for (Node* node : graph.AllNodes()) {
-    for (Value* output : node->outputs) output->sbp = {Sbp::B()};
+  for (ir::Node* node : graph.AllNodes()) {
+    for (ir::Value* output : node->outputs) output->sbp = {Sbp::B()};
   }
   EXPECT_EQ(Error(graph), "no error");
   graph.FindValue("y")->sbp.clear();
@@ -226,7 +226,7 @@ variables:
 }
 
 TEST_F(VerifierTest, TensorsAreStoredInVariables) {
-  Graph graph = MustParse(kGood);
+  ir::Graph graph = MustParse(kGood);
   graph.tensors()[0].storage = graph.FindValue("x");
   EXPECT_EQ(Error(graph), "tensor \"w\": its storage is %x, expected a variable of the graph");
   graph.tensors()[0].storage = nullptr;

@@ -21,7 +21,7 @@ struct Case {
   std::string op;
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
-  Attributes attributes;
+  ir::Attributes attributes;
   // What stays f32 in 16 bits.
   std::vector<int> f32_inputs = {};
   std::vector<int> f32_outputs = {};
@@ -40,13 +40,13 @@ std::vector<Case> Cases() {
   const TensorType matrix = F32({40, 96}), vector = F32({96}), rows = F32({40}), scalar = F32({});
   const TensorType ids = I64({40}), wide = F32({40, 70}), weight = F32({70, 96});
   const TensorType qkv = F32({2, 100, 96}), out = F32({2, 100, 32}), per_query = F32({2, 2, 100});
-  const Attributes divisor = {{"divisor", 40.0}};
-  const Attributes dropout = {{"probability", 0.1}, {"stream", int64_t{1}}};
-  const Attributes heads = {{"heads", int64_t{2}}, {"causal", true}};
-  const Attributes momentum = {
+  const ir::Attributes divisor = {{"divisor", 40.0}};
+  const ir::Attributes dropout = {{"probability", 0.1}, {"stream", int64_t{1}}};
+  const ir::Attributes heads = {{"heads", int64_t{2}}, {"causal", true}};
+  const ir::Attributes momentum = {
       {"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", true}};
-  const Attributes adam = {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
-                           {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", true}};
+  const ir::Attributes adam = {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
+                               {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", true}};
   return {
       {"add", {matrix, matrix}, {matrix}, {}},
       {"subtract", {matrix, matrix}, {matrix}, {}},

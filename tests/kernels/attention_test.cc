@@ -16,7 +16,7 @@ struct Sizes {
   int64_t batch, time, heads, head_size;
   bool causal;
   int64_t channels() const { return heads * head_size; }
-  Attributes attributes() const { return {{"heads", heads}, {"causal", causal}}; }
+  ir::Attributes attributes() const { return {{"heads", heads}, {"causal", causal}}; }
 };
 
 // The formulas of attention and its gradient in f64, with whole score matrices.

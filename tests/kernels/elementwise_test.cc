@@ -28,7 +28,7 @@ double GeluSlope(double x) {
 struct Case {
   std::string op;
   int num_inputs;
-  Attributes attributes;
+  ir::Attributes attributes;
   std::function<double(double, double)> formula;
 };
 

@@ -54,21 +54,21 @@ bool GuardedBuffer::IntactBehindTheEnd() const {
 }
 
 KernelRunner::KernelRunner(const std::string& op, std::vector<TensorType> inputs,
-                           std::vector<TensorType> outputs, Attributes attributes,
+                           std::vector<TensorType> outputs, ir::Attributes attributes,
                            int64_t misalignment)
     : KernelRunner(
           op, [](const KernelSpec& spec) { return CpuKernels().Make(spec); }, std::move(inputs),
           std::move(outputs), std::move(attributes), misalignment) {}
 
 KernelRunner::KernelRunner(const KernelMaker& make, std::vector<TensorType> inputs,
-                           std::vector<TensorType> outputs, Attributes attributes,
+                           std::vector<TensorType> outputs, ir::Attributes attributes,
                            int64_t misalignment)
     : KernelRunner("", make, std::move(inputs), std::move(outputs), std::move(attributes),
                    misalignment) {}
 
 KernelRunner::KernelRunner(const std::string& op, const KernelMaker& make,
                            std::vector<TensorType> inputs, std::vector<TensorType> outputs,
-                           Attributes attributes, int64_t misalignment) {
+                           ir::Attributes attributes, int64_t misalignment) {
   op_.name = op;
   spec_.call.op = &op_;
   spec_.call.inputs = std::move(inputs);
@@ -135,8 +135,8 @@ std::vector<int64_t> KernelRunner::i64_output(int i) const {
 }
 
 Status MakeStatus(const std::string& op, std::vector<TensorType> inputs,
-                  std::vector<TensorType> outputs, Attributes attributes) {
-  OpDef def;
+                  std::vector<TensorType> outputs, ir::Attributes attributes) {
+  ir::OpDef def;
   def.name = op;
   KernelSpec spec;
   spec.call.op = &def;

@@ -47,10 +47,12 @@ class KernelRunner {
 
   // `misalignment` moves all operands, but not the workspace, away from 64-byte boundaries.
   KernelRunner(const std::string& op, std::vector<TensorType> inputs,
-               std::vector<TensorType> outputs, Attributes attributes, int64_t misalignment = 0);
+               std::vector<TensorType> outputs, ir::Attributes attributes,
+               int64_t misalignment = 0);
   // Of another kernel than the registered one.
   KernelRunner(const KernelMaker& make, std::vector<TensorType> inputs,
-               std::vector<TensorType> outputs, Attributes attributes, int64_t misalignment = 0);
+               std::vector<TensorType> outputs, ir::Attributes attributes,
+               int64_t misalignment = 0);
 
   StepContext& step() { return step_; }
   void SetInput(int i, const std::vector<float>& values);  // rounded to the input's dtype
@@ -69,9 +71,9 @@ class KernelRunner {
 
  private:
   KernelRunner(const std::string& op, const KernelMaker& make, std::vector<TensorType> inputs,
-               std::vector<TensorType> outputs, Attributes attributes, int64_t misalignment);
+               std::vector<TensorType> outputs, ir::Attributes attributes, int64_t misalignment);
 
-  OpDef op_;
+  ir::OpDef op_;
   KernelSpec spec_;
   std::unique_ptr<Kernel> kernel_;
   std::vector<std::unique_ptr<GuardedBuffer>> inputs_;
@@ -86,7 +88,7 @@ class KernelRunner {
 
 // The status of making the kernel, for specs that are rejected.
 Status MakeStatus(const std::string& op, std::vector<TensorType> inputs,
-                  std::vector<TensorType> outputs, Attributes attributes);
+                  std::vector<TensorType> outputs, ir::Attributes attributes);
 
 // |got - want| <= absolute + relative * |want|, element by element.
 void ExpectNear(const std::vector<float>& got, const std::vector<double>& want, double absolute,

@@ -104,7 +104,7 @@ TEST(LayerNorm, HalfIsTheRoundedResult) {
                               : std::vector<TensorType>{matrix, matrix, vector, per_row, per_row},
                           forward ? std::vector<TensorType>{matrix, per_row, per_row}
                                   : std::vector<TensorType>{matrix, vector, vector},
-                          forward ? Attributes{{"epsilon", kEpsilon}} : Attributes{}, 1);
+                          forward ? ir::Attributes{{"epsilon", kEpsilon}} : ir::Attributes{}, 1);
       for (size_t i = 0; i < inputs.size(); ++i) {
         std::vector<float> input = values[inputs[i]];
         if (i < 3) RoundFloats(dtype, input.data(), static_cast<int64_t>(input.size()));

@@ -19,7 +19,7 @@ TEST(MseLoss, MatchesTheFormula) {
       sum += difference * difference;
       dp.push_back(0.5 * 2.0 * difference / 80.0);
     }
-    const Attributes attributes = {{"divisor", 80.0}};
+    const ir::Attributes attributes = {{"divisor", 80.0}};
     KernelRunner forward("mse_loss", {F32({count}), F32({count})}, {F32({})}, attributes);
     forward.SetInput(0, p);
     forward.SetInput(1, t);
@@ -40,7 +40,7 @@ struct CrossEntropy {
   int64_t rows, classes;
   std::vector<float> logits = Random(rows * classes, 1, -5.0f, 9.0f);
   std::vector<int64_t> targets = RandomIds(rows, classes, 2);
-  Attributes attributes = {{"divisor", 12.0}};
+  ir::Attributes attributes = {{"divisor", 12.0}};
 
   KernelRunner Forward() {
     KernelRunner runner("softmax_cross_entropy", {F32({rows, classes}), I64({rows})},

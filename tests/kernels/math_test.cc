@@ -19,7 +19,7 @@ constexpr int64_t kCount = 1003;
 struct ElementwiseCase {
   std::string op;
   int num_inputs;
-  Attributes attributes;
+  ir::Attributes attributes;
   float scalar;
 };
 

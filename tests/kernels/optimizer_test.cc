@@ -11,7 +11,7 @@ namespace zg::testing {
 namespace {
 
 // Three steps of an update of `state` (parameter, then momenta) with a new gradient each, in place.
-std::vector<std::vector<float>> Train(const std::string& op, const Attributes& attributes,
+std::vector<std::vector<float>> Train(const std::string& op, const ir::Attributes& attributes,
                                       std::vector<std::vector<float>> state,
                                       const std::vector<std::vector<float>>& gradients,
                                       int64_t misalignment = 0) {
@@ -80,7 +80,7 @@ TEST(Optimizer, SgdMomentumMatchesTheFormula) {
   }
 }
 
-Attributes AdamAttributes(bool decoupled) {
+ir::Attributes AdamAttributes(bool decoupled) {
   return {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
           {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", decoupled}};
 }
@@ -118,16 +118,16 @@ TEST(Optimizer, AdamMatchesTheFormula) {
 
 struct ControlledCase {
   std::string op;
-  Attributes attributes;
+  ir::Attributes attributes;
   size_t num_states;
 };
 
 std::vector<ControlledCase> ControlledCases() {
-  const Attributes sgd = {{"lr", 0.05}, {"weight_decay", 0.1}};
-  Attributes momentum = sgd;
+  const ir::Attributes sgd = {{"lr", 0.05}, {"weight_decay", 0.1}};
+  ir::Attributes momentum = sgd;
   momentum.Set("momentum", 0.9);
   momentum.Set("nesterov", false);
-  Attributes nesterov = momentum;
+  ir::Attributes nesterov = momentum;
   nesterov.Set("nesterov", true);
   return {{"sgd_update", sgd, 0},
           {"sgd_momentum_update", momentum, 1},

@@ -25,7 +25,7 @@ TEST(GraphTest, ATracedGraphAsText) {
   graph.eval("predict", [&](Inputs& in) { return model(in.f32("x", {1, 8})); });
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   EXPECT_EQ(
-      Print(graph.ir()),
+      ir::Print(graph.ir()),
       "graph \"classifier\" mesh(data=2) micro_batches=1\n"
       "variables:\n"
       "  %hidden.weight: f32[4,8] @parameters = variable (dtype=\"f32\", shape=[4,8])  // hidden\n"

@@ -12,7 +12,7 @@ std::string ParametersOf(const std::function<Var(Inputs&)>& build) {
   graph.eval("run", [&](Inputs& in) -> Outputs { return build(in); });
   if (!graph.status().ok()) return graph.status().message();
   std::string text;
-  for (const StoredTensor& tensor : graph.ir().tensors()) {
+  for (const ir::StoredTensor& tensor : graph.ir().tensors()) {
     text += tensor.name + " " + tensor.type.ToString() + " " + tensor.initializer.ToString() + "\n";
   }
   return text;
@@ -106,7 +106,7 @@ struct Dropped : Module {
 
 std::vector<int64_t> StreamsOf(const Graph& graph) {
   std::vector<int64_t> streams;
-  for (const Node* node : graph.ir().NodesOf("dropout")) {
+  for (const ir::Node* node : graph.ir().NodesOf("dropout")) {
     EXPECT_EQ(node->attributes.Float("probability"), 0.25);
     streams.push_back(node->attributes.Int("stream"));
   }

@@ -27,15 +27,15 @@ Shapes ReferenceShapes(const std::string& name) {
   return shapes;
 }
 
-Shapes ShapesOf(const nn::Graph& graph) {
+Shapes ShapesOf(const Graph& graph) {
   Shapes shapes;
-  for (const nn::NamedParameter& parameter : graph.NamedParameters()) {
+  for (const NamedParameter& parameter : graph.NamedParameters()) {
     shapes[parameter.name] = parameter.shape.dims();
   }
   return shapes;
 }
 
-void TraceRecipe(nn::Graph* graph, int64_t depth, int64_t width) {
+void TraceRecipe(Graph* graph, int64_t depth, int64_t width) {
   Recipe model(depth, width);
   graph->train(optim::Adam{}, [&](Inputs& in) {
     const Var x = in.f32("x", {8, width});
@@ -43,7 +43,7 @@ void TraceRecipe(nn::Graph* graph, int64_t depth, int64_t width) {
   });
 }
 
-void TraceClassifier(nn::Graph* graph, const ClassifierConfig& config) {
+void TraceClassifier(Graph* graph, const ClassifierConfig& config) {
   Classifier model(config);
   graph->train(optim::Sgd{}, [&](Inputs& in) {
     const Var x = in.f32("x", {16, config.inputs});
@@ -51,7 +51,7 @@ void TraceClassifier(nn::Graph* graph, const ClassifierConfig& config) {
   });
 }
 
-void TraceGpt(nn::Graph* graph, const GptConfig& config, int64_t time) {
+void TraceGpt(Graph* graph, const GptConfig& config, int64_t time) {
   Gpt model(config);
   graph->train(optim::AdamW{}, [&](Inputs& in) {
     const Var x = in.i64("x", {2, time});
@@ -62,44 +62,44 @@ void TraceGpt(nn::Graph* graph, const GptConfig& config, int64_t time) {
 constexpr GptConfig kReferenceGpt = {2, 2, 32, 16, 61};
 
 TEST(ModelsTest, RecipeHasTheParametersOfTheReference) {
-  nn::Graph graph("mlp");
+  Graph graph("mlp");
   TraceRecipe(&graph, 4, 32);
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   EXPECT_EQ(ShapesOf(graph), ReferenceShapes("mlp"));
 }
 
 TEST(ModelsTest, ClassifierHasTheParametersOfTheReference) {
-  nn::Graph graph("classifier");
+  Graph graph("classifier");
   TraceClassifier(&graph, {128, 64, 10});
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   EXPECT_EQ(ShapesOf(graph), ReferenceShapes("classifier"));
 }
 
 TEST(ModelsTest, GptHasTheParametersOfTheReference) {
-  nn::Graph graph("gpt");
+  Graph graph("gpt");
   TraceGpt(&graph, kReferenceGpt, 16);
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   EXPECT_EQ(ShapesOf(graph), ReferenceShapes("gpt"));
 }
 
 TEST(ModelsTest, NumbersOfParameters) {
-  nn::Graph recipe("recipe");
+  Graph recipe("recipe");
   TraceRecipe(&recipe, 20, 2000);
   EXPECT_EQ(recipe.num_parameters(), 20 * (2000 * 2000 + 2000));
-  nn::Graph classifier("classifier");
+  Graph classifier("classifier");
   TraceClassifier(&classifier, {});
   EXPECT_EQ(classifier.num_parameters(), 256 * 128 + 128 + 128 * 10 + 10);
-  nn::Graph gpt("gpt");
+  Graph gpt("gpt");
   TraceGpt(&gpt, {}, 256);
   EXPECT_EQ(gpt.num_parameters(), 10'844'160);
 }
 
 TEST(ModelsTest, GptInitializers) {
-  nn::Graph graph("gpt");
+  Graph graph("gpt");
   TraceGpt(&graph, {8, 2, 32, 16, 61}, 16);
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   const auto initializer_of = [&](const std::string& name) {
-    const StoredTensor* tensor = graph.ir().FindTensor(name);
+    const ir::StoredTensor* tensor = graph.ir().FindTensor(name);
     return tensor == nullptr ? "none" : tensor->initializer.ToString();
   };
   EXPECT_EQ(initializer_of("token_embedding.weight"), "normal(0.02)");
@@ -116,18 +116,18 @@ TEST(ModelsTest, GptInitializers) {
 TEST(ModelsTest, GptDropoutIsAfterEmbeddingsAndSublayers) {
   GptConfig config = kReferenceGpt;
   config.dropout = 0.1;
-  nn::Graph graph("gpt");
+  Graph graph("gpt");
   TraceGpt(&graph, config, 16);
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   std::vector<std::string> scopes;
-  for (const Node* node : graph.ir().NodesOf("dropout")) scopes.push_back(node->scope);
+  for (const ir::Node* node : graph.ir().NodesOf("dropout")) scopes.push_back(node->scope);
   EXPECT_EQ(scopes, (std::vector<std::string>{"embedding_dropout", "blocks.0.attention_dropout",
                                               "blocks.0.mlp_dropout", "blocks.1.attention_dropout",
                                               "blocks.1.mlp_dropout"}));
 }
 
 TEST(ModelsTest, GptNeedsAWholeContext) {
-  nn::Graph graph("gpt");
+  Graph graph("gpt");
   TraceGpt(&graph, kReferenceGpt, 8);
   EXPECT_EQ(graph.status().message(),
             "graph gpt, train: got tokens i64[2,8], expected (B, 16): the context");
@@ -135,13 +135,13 @@ TEST(ModelsTest, GptNeedsAWholeContext) {
 
 // What the compiler does first works on every model, with its batch over 3 ranks.
 TEST(ModelsTest, CanBeTrained) {
-  nn::Graph recipe("recipe", 3);
+  Graph recipe("recipe", 3);
   TraceRecipe(&recipe, 4, 32);
-  nn::Graph classifier("classifier", 3);
+  Graph classifier("classifier", 3);
   TraceClassifier(&classifier, {});
-  nn::Graph gpt("gpt", 3);
+  Graph gpt("gpt", 3);
   TraceGpt(&gpt, kReferenceGpt, 16);
-  for (nn::Graph* graph : {&recipe, &classifier, &gpt}) {
+  for (Graph* graph : {&recipe, &classifier, &gpt}) {
     ASSERT_TRUE(graph->Finish().ok());
     const auto rule = optim::MakeUpdateRule(*graph->optimizer());
     ASSERT_TRUE(rule.ok());

@@ -7,7 +7,7 @@
 namespace zg::nn {
 
 std::string SectionText(const Graph& graph, const std::string& header) {
-  std::istringstream lines(Print(graph.ir()));
+  std::istringstream lines(ir::Print(graph.ir()));
   std::string text;
   bool inside = false;
   for (std::string line; std::getline(lines, line);) {

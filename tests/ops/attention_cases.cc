@@ -8,7 +8,7 @@ namespace {
 
 // Where things lie in qkv (B, T, 3C) and out (B, T, C).
 struct Layout {
-  Layout(const Shape& qkv, const Attributes& attributes)
+  Layout(const Shape& qkv, const ir::Attributes& attributes)
       : batch(qkv.dim(0)),
         time(qkv.dim(1)),
         channels(qkv.dim(2) / 3),
@@ -119,7 +119,7 @@ void AddCases(std::string label, Sizes sizes, bool causal, std::vector<OpCase>* 
   const Shape qkv = {sizes.batch, sizes.time, 3 * sizes.heads * sizes.head_size};
   const Shape out = {sizes.batch, sizes.time, sizes.heads * sizes.head_size};
   const Shape rows = {sizes.batch, sizes.heads, sizes.time};
-  const Attributes attributes = {{"heads", sizes.heads}, {"causal", causal}};
+  const ir::Attributes attributes = {{"heads", sizes.heads}, {"causal", causal}};
   const bool small = qkv.num_elements() < 1000;
   cases->push_back({.op = "attention",
                     .label = label,

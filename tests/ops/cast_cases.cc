@@ -26,7 +26,7 @@ ReferenceOutputs Cast(const ReferenceCall& call) {
 FamilyCases CastCases() {
   FamilyCases family;
   for (const char* dtype : {"f32", "bf16", "f16"}) {
-    const Attributes attributes = {{"dtype", std::string(dtype)}};
+    const ir::Attributes attributes = {{"dtype", std::string(dtype)}};
     const auto add_case = [&](const char* label, const Shape& shape, double range) {
       family.cases.push_back({.op = "cast",
                               .label = std::string(label) + " to " + dtype,

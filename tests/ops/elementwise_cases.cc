@@ -20,7 +20,7 @@ ReferenceOutputs Scale(const ReferenceCall& call) {
 struct Op {
   const char* name;
   int num_inputs;
-  Attributes attributes;
+  ir::Attributes attributes;
   ReferenceOutputs (*reference)(const ReferenceCall&);
 };
 

@@ -25,8 +25,8 @@ ReferenceOutputs EmbeddingGrad(const ReferenceCall& call) {
   return {sum};
 }
 
-const Attributes& FiveRows() {
-  static const auto& attributes = *new Attributes{{"rows", int64_t{5}}};
+const ir::Attributes& FiveRows() {
+  static const auto& attributes = *new ir::Attributes{{"rows", int64_t{5}}};
   return attributes;
 }
 

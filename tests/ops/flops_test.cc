@@ -8,9 +8,10 @@ namespace {
 
 TensorType F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
 
-int64_t Flops(const std::string& name, std::vector<TensorType> inputs, Attributes attributes = {}) {
+int64_t Flops(const std::string& name, std::vector<TensorType> inputs,
+              ir::Attributes attributes = {}) {
   RegisterAllOps();
-  const OpDef* op = OpRegistry::Global().Find(name);
+  const ir::OpDef* op = ir::OpRegistry::Global().Find(name);
   return op->flops({op, std::move(inputs), std::move(attributes)});
 }
 

@@ -60,7 +60,7 @@ enum class Target { kAsPrediction, kF32 };
 
 void AddMse(std::string label, const Shape& shape, Target target, std::vector<OpCase>* cases) {
   const bool is_f32 = target == Target::kF32;
-  const Attributes attributes = {{"divisor", 35.0}};
+  const ir::Attributes attributes = {{"divisor", 35.0}};
   const bool small = shape.num_elements() < 1000;
   cases->push_back({.op = "mse_loss",
                     .label = label,
@@ -82,7 +82,7 @@ void AddCrossEntropy(std::string label, const Shape& rows, int64_t classes,
   std::vector<int64_t> dims = rows.dims();
   dims.push_back(classes);
   const Shape logits(dims);
-  const Attributes attributes = {{"divisor", 5.0}};
+  const ir::Attributes attributes = {{"divisor", 5.0}};
   const bool small = logits.num_elements() < 1000;
   cases->push_back({.op = "softmax_cross_entropy",
                     .label = label,
@@ -111,7 +111,7 @@ FamilyCases LossCases() {
   AddCrossEntropy("one row", {}, 3, &family.cases);
   AddCrossEntropy("many classes", {19}, 1003, &family.cases);
   AddCrossEntropy("splits", {6, 6}, 5, &family.cases);
-  const Attributes divisor = {{"divisor", 5.0}};
+  const ir::Attributes divisor = {{"divisor", 5.0}};
   family.rejections = {
       {"mse_loss",
        {F32({5, 7}), F32({7, 5})},

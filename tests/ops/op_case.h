@@ -35,7 +35,7 @@ struct ReferenceTensor {
 // Attributes are complete: a case need not give those that have a default.
 struct ReferenceCall {
   std::vector<ReferenceTensor> inputs;
-  Attributes attributes;
+  ir::Attributes attributes;
   StepContext step;
 };
 
@@ -48,7 +48,7 @@ struct OpCase {
   std::string op = {};
   std::string label = {};
   std::vector<InputSpec> inputs = {};
-  Attributes attributes = {};
+  ir::Attributes attributes = {};
   std::function<ReferenceOutputs(const ReferenceCall&)> reference = nullptr;
   // Replaces inputs that are functions of others, such as a forward result given to a *_grad op.
   std::function<void(ReferenceCall&)> prepare = nullptr;
@@ -71,7 +71,7 @@ struct OpCase {
 struct Rejection {
   std::string op;
   std::vector<InputSpec> inputs;
-  Attributes attributes;
+  ir::Attributes attributes;
   std::string message;
 };
 

@@ -18,7 +18,7 @@ ZG_INSTANTIATE_OP_SUITE(OpGradientTest);
 class Backward {
  public:
   Backward(ConcreteCase* concrete, std::vector<bool> needed)
-      : builder_(&concrete->graph(), concrete->graph().section(SectionKind::kBackward)),
+      : builder_(&concrete->graph(), concrete->graph().section(ir::SectionKind::kBackward)),
         inputs_(concrete->inputs()),
         seed_value_(builder_.Variable("seed", concrete->node().outputs[0]->type,
                                       Initializer::Zeros(), MemoryCategory::kGradients)),
@@ -29,14 +29,14 @@ class Backward {
     EXPECT_TRUE(builder_.status().ok()) << builder_.status().ToString();
   }
 
-  const std::vector<Node*>& nodes() { return builder_.section()->nodes; }
-  const Value* gradient(int input) const { return context_.input_gradients()[input]; }
+  const std::vector<ir::Node*>& nodes() { return builder_.section()->nodes; }
+  const ir::Value* gradient(int input) const { return context_.input_gradients()[input]; }
   std::vector<double> seed() const { return seed_.ToDoubles(); }
 
   // The gradient of `input`, where the loss is the dot product of output 0 and the seed.
   StatusOr<HeapTensor> Run(int input) {
     Interpreter interpreter(Kernels(), SuiteStep());
-    const Node& node = context_.node();
+    const ir::Node& node = context_.node();
     for (size_t i = 0; i < inputs_.size(); ++i) interpreter.Bind(node.inputs[i], inputs_[i]);
     interpreter.Bind(seed_value_, seed_);
     ZG_RETURN_IF_ERROR(interpreter.Run(node.section->nodes));
@@ -45,16 +45,16 @@ class Backward {
   }
 
  private:
-  std::vector<Value*> Seeds(const Node& node) const {
-    std::vector<Value*> seeds(node.outputs.size(), nullptr);
+  std::vector<ir::Value*> Seeds(const ir::Node& node) const {
+    std::vector<ir::Value*> seeds(node.outputs.size(), nullptr);
     seeds[0] = seed_value_;
     return seeds;
   }
 
-  Builder builder_;
+  ir::Builder builder_;
   std::vector<HeapTensor> inputs_;
-  Value* seed_value_;
-  GradientContext context_;
+  ir::Value* seed_value_;
+  ir::GradientContext context_;
   HeapTensor seed_;
 };
 
@@ -145,11 +145,11 @@ TEST_P(OpGradientTest, GradientsHaveTheTypesOfInputsIn16Bits) {
 TEST_P(OpGradientTest, RefusesGradientsOfFurtherOutputs) {
   if (op().gradient == nullptr || op().num_outputs == 1) return;
   ConcreteCase concrete(*CasesOf(op().name).front());
-  Builder builder(&concrete.graph(), concrete.graph().section(SectionKind::kBackward));
-  const Node& node = concrete.node();
-  std::vector<Value*> output_gradients = node.outputs;  // of the right types
-  GradientContext context(node, &builder, output_gradients,
-                          std::vector<bool>(node.inputs.size(), true));
+  ir::Builder builder(&concrete.graph(), concrete.graph().section(ir::SectionKind::kBackward));
+  const ir::Node& node = concrete.node();
+  std::vector<ir::Value*> output_gradients = node.outputs;  // of the right types
+  ir::GradientContext context(node, &builder, output_gradients,
+                              std::vector<bool>(node.inputs.size(), true));
   EXPECT_EQ(op().gradient(context).message(),
             fmt::format("{} %{}: the loss depends on output 1, which has no gradient", op().name,
                         node.outputs[0]->name));

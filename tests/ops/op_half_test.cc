@@ -29,7 +29,7 @@ HeapTensor InF32(const HeapTensor& tensor) {
 // What the f32 kernel gives for the case's inputs, in the types of `outputs`.
 std::vector<HeapTensor> RoundedF32Results(const ConcreteCase& concrete,
                                           const std::vector<HeapTensor>& outputs) {
-  OpCall call = concrete.call();
+  ir::OpCall call = concrete.call();
   std::vector<HeapTensor> inputs;
   for (const HeapTensor& input : concrete.inputs()) inputs.push_back(InF32(input));
   for (size_t i = 0; i < inputs.size(); ++i) call.inputs[i] = inputs[i].type();
@@ -54,8 +54,8 @@ std::vector<HeapTensor> SeparateStatements(const ConcreteCase& concrete) {
   const std::vector<HeapTensor> inputs = concrete.inputs();
   std::vector<HeapTensor> results;
   for (const ElementwiseStatement& statement : *program) {
-    OpCall call;
-    call.op = OpRegistry::Global().Find(std::string(statement.op->name));
+    ir::OpCall call;
+    call.op = ir::OpRegistry::Global().Find(std::string(statement.op->name));
     std::vector<HeapTensor> operands;
     for (const ElementwiseStatement::Operand& operand : statement.operands) {
       operands.push_back(operand.is_input ? inputs[operand.index] : results[operand.index]);
@@ -72,8 +72,8 @@ std::vector<HeapTensor> SeparateStatements(const ConcreteCase& concrete) {
 }
 
 std::vector<HeapTensor> RunOp(const std::string& op, const std::vector<HeapTensor>& inputs) {
-  OpCall call;
-  call.op = OpRegistry::Global().Find(op);
+  ir::OpCall call;
+  call.op = ir::OpRegistry::Global().Find(op);
   for (const HeapTensor& input : inputs) call.inputs.push_back(input.type());
   StatusOr<std::vector<HeapTensor>> outputs = Execute(Kernels(), call, inputs, SuiteStep());
   EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();

@@ -16,11 +16,11 @@ namespace {
 using OpPlacementTest = OpSuite;
 ZG_INSTANTIATE_OP_SUITE(OpPlacementTest);
 
-std::string Text(const SbpSignature& signature) {
+std::string Text(const ir::SbpSignature& signature) {
   return fmt::format("{} -> {}", ToString(signature.inputs), ToString(signature.outputs));
 }
 
-bool HasPartial(const SbpSignature& signature) {
+bool HasPartial(const ir::SbpSignature& signature) {
   const auto is_partial = [](Sbp sbp) { return sbp.is_partial(); };
   return std::any_of(signature.inputs.begin(), signature.inputs.end(), is_partial) ||
          std::any_of(signature.outputs.begin(), signature.outputs.end(), is_partial);
@@ -33,14 +33,14 @@ struct RankResult {
   std::vector<HeapTensor> outputs;
 };
 
-bool InputsDivide(const OpCall& call, const SbpSignature& signature, int num_ranks) {
+bool InputsDivide(const ir::OpCall& call, const ir::SbpSignature& signature, int num_ranks) {
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (!Divides(call.inputs[i].shape, signature.inputs[i], num_ranks)) return false;
   }
   return true;
 }
 
-std::vector<RankResult> RunRanks(const ConcreteCase& concrete, const SbpSignature& signature,
+std::vector<RankResult> RunRanks(const ConcreteCase& concrete, const ir::SbpSignature& signature,
                                  int num_ranks) {
   std::mt19937 random(7);
   std::vector<RankResult> ranks(num_ranks);
@@ -51,7 +51,7 @@ std::vector<RankResult> RunRanks(const ConcreteCase& concrete, const SbpSignatur
   }
   for (int rank = 0; rank < num_ranks; ++rank) {
     RankResult& result = ranks[rank];
-    OpCall call = concrete.call();
+    ir::OpCall call = concrete.call();
     for (size_t i = 0; i < inputs.size(); ++i) call.inputs[i] = result.inputs[i].type();
     result.step = SuiteStep();
     result.step.micro_batch = rank;
@@ -68,7 +68,7 @@ std::vector<RankResult> RunRanks(const ConcreteCase& concrete, const SbpSignatur
 }
 
 void CompareJoined(const OpCase& op_case, const std::vector<RankResult>& ranks,
-                   const SbpSignature& signature, const std::vector<HeapTensor>& whole) {
+                   const ir::SbpSignature& signature, const std::vector<HeapTensor>& whole) {
   const bool exact = op_case.exact_splits && !HasPartial(signature);
   for (size_t i = 0; i < whole.size(); ++i) {
     std::vector<HeapTensor> parts;
@@ -85,7 +85,7 @@ void CompareJoined(const OpCase& op_case, const std::vector<RankResult>& ranks,
 // For ops whose result depends on the micro-batch: each part against the reference for it. The only
 // cut that gives ranks whole micro-batches is along dim 0.
 void CompareEachPart(const OpCase& op_case, const ConcreteCase& concrete,
-                     const SbpSignature& signature, const std::vector<RankResult>& ranks) {
+                     const ir::SbpSignature& signature, const std::vector<RankResult>& ranks) {
   EXPECT_EQ(Text(signature), "{S(0)} -> {S(0)}");
   for (const RankResult& rank : ranks) {
     const ReferenceOutputs expected = concrete.Reference(rank.inputs, rank.step);
@@ -102,7 +102,7 @@ TEST_P(OpPlacementTest, PartsMakeTheWhole) {
   for (const OpCase* op_case : CasesOf(op().name)) {
     const ConcreteCase concrete(*op_case);
     const std::vector<HeapTensor> whole = concrete.Run(concrete.inputs());
-    for (const SbpSignature& signature : op().sbp_signatures(concrete.call())) {
+    for (const ir::SbpSignature& signature : op().sbp_signatures(concrete.call())) {
       declared.insert(Text(signature));
       ASSERT_EQ(signature.inputs.size(), op_case->inputs.size()) << Text(signature);
       ASSERT_EQ(signature.outputs.size(), whole.size()) << Text(signature);

@@ -69,8 +69,8 @@ std::vector<double> RandomValues(const InputSpec& spec, unsigned seed) {
 }
 
 ConcreteCase::ConcreteCase(const OpCase& op_case) : op_case_(op_case) {
-  Builder builder(&graph_, graph_.section(SectionKind::kForward));
-  std::vector<Value*> values;
+  ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kForward));
+  std::vector<ir::Value*> values;
   unsigned seed = 1;
   for (const InputSpec& spec : op_case.inputs) {
     values.push_back(builder.Variable(fmt::format("input{}", seed), spec.type, Initializer::Zeros(),
@@ -78,7 +78,7 @@ ConcreteCase::ConcreteCase(const OpCase& op_case) : op_case_(op_case) {
     reference_call_.inputs.push_back({spec.type.shape, RandomValues(spec, seed)});
     ++seed;
   }
-  const std::vector<Value*> outputs = builder.Ops(op_case.op, values, op_case.attributes);
+  const std::vector<ir::Value*> outputs = builder.Ops(op_case.op, values, op_case.attributes);
   ZG_CHECK(builder.status().ok(), "case '{}': {}", op_case.label, builder.status().ToString());
   node_ = outputs[0]->producer;
   reference_call_.attributes = node_->attributes;
@@ -123,10 +123,10 @@ OpCase InHalf(const OpCase& op_case, DType dtype) {
 }
 
 void ExpectSameBitsInPlace(const ConcreteCase& concrete) {
-  const OpDef& op = *concrete.node().op;
+  const ir::OpDef& op = *concrete.node().op;
   const std::vector<HeapTensor> expected = concrete.Run(concrete.inputs());
-  for (const AliasRule& rule : op.aliases(concrete.call())) {
-    if (rule.kind != AliasRule::Kind::kInPlace) continue;
+  for (const ir::AliasRule& rule : op.aliases(concrete.call())) {
+    if (rule.kind != ir::AliasRule::Kind::kInPlace) continue;
     SCOPED_TRACE(fmt::format("output {} over input {}", rule.output, rule.input));
     const std::vector<HeapTensor> inputs = concrete.inputs();
     // The memory plan leaves alone what is of another size, which f32 inputs in 16 bits may be.
@@ -163,13 +163,13 @@ void ExpectSameBitsInPlace(const ConcreteCase& concrete) {
 
 void OpSuite::SetUp() { RegisterAllOps(); }
 
-const OpDef& OpSuite::op() const { return *OpRegistry::Global().Find(GetParam()); }
+const ir::OpDef& OpSuite::op() const { return *ir::OpRegistry::Global().Find(GetParam()); }
 
 std::vector<std::string> ComputeOpNames() {
-  OpRegistry registry;
+  ir::OpRegistry registry;
   RegisterComputeOps(registry);
   std::vector<std::string> names;
-  for (const OpDef* op : registry.All()) names.push_back(op->name);
+  for (const ir::OpDef* op : registry.All()) names.push_back(op->name);
   return names;
 }
 

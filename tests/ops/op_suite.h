@@ -29,9 +29,9 @@ class ConcreteCase {
  public:
   explicit ConcreteCase(const OpCase& op_case);
 
-  Graph& graph() { return graph_; }
-  const Node& node() const { return *node_; }
-  OpCall call() const { return node_->Call(); }
+  ir::Graph& graph() { return graph_; }
+  const ir::Node& node() const { return *node_; }
+  ir::OpCall call() const { return node_->Call(); }
   // Copies, since updates overwrite their inputs.
   std::vector<HeapTensor> inputs() const;
   // Runs the kernel on `inputs`; a test failure and no outputs if it cannot.
@@ -42,8 +42,8 @@ class ConcreteCase {
 
  private:
   const OpCase& op_case_;
-  Graph graph_;
-  Node* node_ = nullptr;
+  ir::Graph graph_;
+  ir::Node* node_ = nullptr;
   ReferenceCall reference_call_;
   std::vector<HeapTensor> inputs_;
 };
@@ -66,7 +66,7 @@ std::vector<double> RandomValues(const InputSpec& spec, unsigned seed);
 class OpSuite : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override;
-  const OpDef& op() const;
+  const ir::OpDef& op() const;
 };
 
 std::vector<std::string> ComputeOpNames();

@@ -22,9 +22,9 @@ TEST_P(OpTest, IsDefinedAndCovered) {
 
 TEST_P(OpTest, RejectsWithAMessage) {
   for (const Rejection* rejection : RejectionsOf(op().name)) {
-    Graph graph;
-    Builder builder(&graph, graph.section(SectionKind::kForward));
-    std::vector<Value*> inputs;
+    ir::Graph graph;
+    ir::Builder builder(&graph, graph.section(ir::SectionKind::kForward));
+    std::vector<ir::Value*> inputs;
     for (const InputSpec& spec : rejection->inputs) {
       inputs.push_back(builder.Variable(fmt::format("input{}", inputs.size()), spec.type,
                                         Initializer::Zeros(), MemoryCategory::kParameters));
@@ -35,11 +35,11 @@ TEST_P(OpTest, RejectsWithAMessage) {
   }
 }
 
-bool IsOverwritten(const OpCall& call, int input) {
+bool IsOverwritten(const ir::OpCall& call, int input) {
   if (call.op->aliases == nullptr) return false;
-  const std::vector<AliasRule> rules = call.op->aliases(call);
-  return std::any_of(rules.begin(), rules.end(), [&](const AliasRule& rule) {
-    return rule.kind == AliasRule::Kind::kOutputInsideInput && rule.input == input;
+  const std::vector<ir::AliasRule> rules = call.op->aliases(call);
+  return std::any_of(rules.begin(), rules.end(), [&](const ir::AliasRule& rule) {
+    return rule.kind == ir::AliasRule::Kind::kOutputInsideInput && rule.input == input;
   });
 }
 

@@ -48,7 +48,7 @@ ReferenceOutputs SgdMomentum(const ReferenceCall& call) {
 }
 
 ReferenceOutputs Adam(const ReferenceCall& call) {
-  const Attributes& attributes = call.attributes;
+  const ir::Attributes& attributes = call.attributes;
   const double lr = attributes.Float("lr") * call.step.lr_factor;
   const double beta1 = attributes.Float("beta1");
   const double beta2 = attributes.Float("beta2");
@@ -73,7 +73,7 @@ ReferenceOutputs Adam(const ReferenceCall& call) {
   return {p, m, v};
 }
 
-Attributes AdamAttributes(bool decoupled) {
+ir::Attributes AdamAttributes(bool decoupled) {
   return {{"lr", 0.1},       {"beta1", 0.9},        {"beta2", 0.99},
           {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", decoupled}};
 }
@@ -82,7 +82,7 @@ struct Rule {
   const char* op;
   const char* label;
   std::vector<InputSpec> inputs;  // with the shape still to be set
-  Attributes attributes;
+  ir::Attributes attributes;
   Reference reference;
 };
 
@@ -91,9 +91,9 @@ struct Rule {
 FamilyCases OptimizerCases() {
   const InputSpec any = F32({});
   const InputSpec squares = F32({}, 0.01, 1.0);
-  const Attributes sgd = {{"lr", 0.1}, {"weight_decay", 0.25}};
-  const Attributes momentum = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.25}};
-  Attributes nesterov = momentum;
+  const ir::Attributes sgd = {{"lr", 0.1}, {"weight_decay", 0.25}};
+  const ir::Attributes momentum = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.25}};
+  ir::Attributes nesterov = momentum;
   nesterov.Set("nesterov", true);
   const Rule rules[] = {
       {"sgd_update", "sgd", {any, any}, sgd, Sgd},
@@ -128,7 +128,7 @@ FamilyCases OptimizerCases() {
     }
   }
   const InputSpec half = {{DType::kBF16, {5}}};
-  Attributes beta_of_one = AdamAttributes(true);
+  ir::Attributes beta_of_one = AdamAttributes(true);
   beta_of_one.Set("beta2", 1.0);
   family.rejections = {
       {"sgd_update", {F32({5}), F32({7})}, sgd, "sgd_update: shapes differ: p f32[5], g f32[7]"},

@@ -57,10 +57,10 @@ HeapTensor RandomTensor(const TensorType& type, uint32_t seed) {
 }
 
 // Runs the whole graph; its inputs are the same in every call.
-Interpreter RunGraph(const Graph& graph) {
+Interpreter RunGraph(const ir::Graph& graph) {
   Interpreter interpreter(CpuKernels(), StepContext());
   uint32_t seed = 0;
-  for (Node* node : graph.AllNodes()) {
+  for (ir::Node* node : graph.AllNodes()) {
     if (node->op->name == "input") {
       interpreter.Bind(node->outputs[0], RandomTensor(node->outputs[0]->type, ++seed));
     } else if (node->op->name != "output") {
@@ -74,8 +74,8 @@ TEST(FuseGelu, ChangesNoBitOnTheCpu) {
   RegisterAllOps();
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     SCOPED_TRACE(DTypeName(dtype));
-    const StatusOr<Graph> apart = Parse(GraphIn(dtype));
-    StatusOr<Graph> fused = Parse(GraphIn(dtype));
+    const StatusOr<ir::Graph> apart = ir::Parse(GraphIn(dtype));
+    StatusOr<ir::Graph> fused = ir::Parse(GraphIn(dtype));
     ASSERT_TRUE(apart.ok() && fused.ok()) << apart.status().message();
     const StatusOr<bool> changed = FuseGelu().Run(*fused);
     ASSERT_TRUE(changed.ok()) << changed.status().message();
@@ -84,7 +84,7 @@ TEST(FuseGelu, ChangesNoBitOnTheCpu) {
     const Interpreter expected = RunGraph(*apart);
     const Interpreter got = RunGraph(*fused);
     for (const char* name : {"h", "r", "y", "h.again", "r.again", "b.grad", "h.grad", "a.grad"}) {
-      const Value* value = fused->FindValue(name);
+      const ir::Value* value = fused->FindValue(name);
       ASSERT_NE(value, nullptr) << name;
       EXPECT_TRUE(SameBits(got.Get(value), expected.Get(apart->FindValue(name)))) << name;
     }

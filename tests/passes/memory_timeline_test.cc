@@ -8,9 +8,9 @@
 namespace zg {
 namespace {
 
-Graph ParseOrDie(const std::string& text) {
+ir::Graph ParseOrDie(const std::string& text) {
   RegisterAllOps();
-  StatusOr<Graph> graph = Parse(text);
+  StatusOr<ir::Graph> graph = ir::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   return std::move(graph).value();
 }
@@ -22,7 +22,7 @@ std::vector<std::string> Names(const std::vector<const PlannedBuffer*>& buffers)
 }
 
 TEST(MemoryTimeline, WhatIsAliveAtEachMoment) {
-  const Graph graph = ParseOrDie(
+  const ir::Graph graph = ParseOrDie(
       "graph \"g\" mesh(data=1) micro_batches=1\n"
       "variables:\n"
       "  %w: f32[16] {B} @parameters = variable (dtype=\"f32\", shape=[16])\n"
@@ -52,7 +52,7 @@ TEST(MemoryTimeline, WhatIsAliveAtEachMoment) {
 }
 
 TEST(MemoryTimeline, NoTraining) {
-  const Graph graph = ParseOrDie(
+  const ir::Graph graph = ParseOrDie(
       "graph \"g\" mesh(data=1) micro_batches=1\n"
       "eval \"e\":\n"
       "  %y: f32[64] {B} = input (dtype=\"f32\", name=\"y\", shape=[64])\n"

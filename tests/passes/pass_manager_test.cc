@@ -18,11 +18,11 @@ namespace {
 // A pass with any body.
 class TestPass : public Pass {
  public:
-  using Body = std::function<StatusOr<bool>(Graph&)>;
+  using Body = std::function<StatusOr<bool>(ir::Graph&)>;
   TestPass(std::string name, Body body) : name_(std::move(name)), body_(std::move(body)) {}
 
   std::string_view name() const override { return name_; }
-  StatusOr<bool> Run(Graph& graph) const override { return body_(graph); }
+  StatusOr<bool> Run(ir::Graph& graph) const override { return body_(graph); }
 
  private:
   std::string name_;
@@ -36,7 +36,7 @@ void Add(PassList* passes, std::string name, TestPass::Body body) {
 }
 
 TestPass::Body SetMicroBatches(int64_t count) {
-  return [count](Graph& graph) -> StatusOr<bool> {
+  return [count](ir::Graph& graph) -> StatusOr<bool> {
     const bool changed = graph.micro_batches() != count;
     graph.set_micro_batches(count);
     return changed;
@@ -44,12 +44,12 @@ TestPass::Body SetMicroBatches(int64_t count) {
 }
 
 TestPass::Body Nothing() {
-  return [](Graph&) -> StatusOr<bool> { return false; };
+  return [](ir::Graph&) -> StatusOr<bool> { return false; };
 }
 
-Graph TestGraph() {
+ir::Graph TestGraph() {
   RegisterAllOps();
-  StatusOr<Graph> graph = Parse(R"(graph "g" mesh(data=2) micro_batches=2
+  StatusOr<ir::Graph> graph = ir::Parse(R"(graph "g" mesh(data=2) micro_batches=2
 forward:
   %x: f32[8,4] {S(0)} = input (dtype="f32", name="x", shape=[8,4])
   %y: f32[8,4] {B} = relu %x
@@ -74,12 +74,12 @@ TEST(PassManagerTest, RunsInOrderAndRecords) {
   PassList passes;
   Add(&passes, "to-four", SetMicroBatches(4));
   Add(&passes, "to-four", SetMicroBatches(4));
-  Add(&passes, "wait", [](Graph&) -> StatusOr<bool> {
+  Add(&passes, "wait", [](ir::Graph&) -> StatusOr<bool> {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return false;
   });
   Add(&passes, "to-six", SetMicroBatches(6));
-  Graph graph = TestGraph();
+  ir::Graph graph = TestGraph();
   PassManager manager(std::move(passes));
   ASSERT_TRUE(manager.Run(graph).ok());
   EXPECT_EQ(graph.micro_batches(), 6);
@@ -98,9 +98,9 @@ TEST(PassManagerTest, RunsInOrderAndRecords) {
 TEST(PassManagerTest, AnErrorEndsTheRunAndNamesThePass) {
   PassList passes;
   Add(&passes, "complain",
-      [](Graph&) -> StatusOr<bool> { return InvalidArgument("the loss is missing"); });
+      [](ir::Graph&) -> StatusOr<bool> { return InvalidArgument("the loss is missing"); });
   Add(&passes, "to-four", SetMicroBatches(4));
-  Graph graph = TestGraph();
+  ir::Graph graph = TestGraph();
   const Status status = PassManager(std::move(passes)).Run(graph);
   EXPECT_EQ(status.message(), "complain: the loss is missing");
   EXPECT_EQ(graph.micro_batches(), 2);
@@ -109,12 +109,12 @@ TEST(PassManagerTest, AnErrorEndsTheRunAndNamesThePass) {
 TEST(PassManagerTest, TheGraphIsVerifiedAfterEachPass) {
   PassList passes;
   Add(&passes, "nothing", Nothing());
-  Add(&passes, "break", [](Graph& graph) -> StatusOr<bool> {
+  Add(&passes, "break", [](ir::Graph& graph) -> StatusOr<bool> {
     graph.FindValue("y")->type.shape = Shape{1};
     return true;
   });
   Add(&passes, "to-four", SetMicroBatches(4));
-  Graph graph = TestGraph();
+  ir::Graph graph = TestGraph();
   const Status status = PassManager(std::move(passes)).Run(graph);
   EXPECT_EQ(status.message(),
             "after break: forward: relu %y: %y: got type f32[1], expected f32[8,4]");
@@ -122,7 +122,7 @@ TEST(PassManagerTest, TheGraphIsVerifiedAfterEachPass) {
 }
 
 TEST(PassManagerTest, TheGraphIsVerifiedBeforeTheFirstPass) {
-  Graph graph = TestGraph();
+  ir::Graph graph = TestGraph();
   graph.FindValue("y")->type.shape = Shape{1};
   EXPECT_EQ(PassManager({}).Run(graph).message(),
             "before the first pass: forward: relu %y: %y: got type f32[1], expected f32[8,4]");
@@ -133,7 +133,7 @@ TEST(PassManagerTest, PlacementsMustFitFromInsertCollectivesOn) {
     PassList passes;
     Add(&passes, name, Nothing());
     Add(&passes, "to-four", SetMicroBatches(4));
-    Graph graph = TestGraph();
+    ir::Graph graph = TestGraph();
     return PassManager(std::move(passes)).Run(graph);
   };
   EXPECT_TRUE(run("infer-sbp").ok());
@@ -145,12 +145,12 @@ TEST(PassManagerDeathTest, ChangedMustBeTrueExactlyWhenTheTextChanged) {
   const auto run = [](TestPass::Body body) {
     PassList passes;
     Add(&passes, "lie", std::move(body));
-    Graph graph = TestGraph();
+    ir::Graph graph = TestGraph();
     return PassManager(std::move(passes)).Run(graph);
   };
-  EXPECT_DEATH((void)run([](Graph&) -> StatusOr<bool> { return true; }),
+  EXPECT_DEATH((void)run([](ir::Graph&) -> StatusOr<bool> { return true; }),
                "lie said that it changed the graph, but it did not");
-  EXPECT_DEATH((void)run([](Graph& graph) -> StatusOr<bool> {
+  EXPECT_DEATH((void)run([](ir::Graph& graph) -> StatusOr<bool> {
                  graph.set_micro_batches(4);
                  return false;
                }),
@@ -161,15 +161,15 @@ TEST(PassManagerTest, DumpsAreNumbered) {
   PassList passes;
   Add(&passes, "to-four", SetMicroBatches(4));
   Add(&passes, "left-out", SetMicroBatches(5));
-  Add(&passes, "break", [](Graph& graph) -> StatusOr<bool> {
+  Add(&passes, "break", [](ir::Graph& graph) -> StatusOr<bool> {
     graph.FindValue("y")->type.shape = Shape{1};
     return true;
   });
   PassManagerOptions options;
   options.dump_directory = FreshDirectory("dumps/of/passes");
   options.disabled = {"left-out"};
-  Graph graph = TestGraph();
-  const std::string input = Print(graph);
+  ir::Graph graph = TestGraph();
+  const std::string input = ir::Print(graph);
   EXPECT_FALSE(PassManager(std::move(passes), options).Run(graph).ok());
   const std::filesystem::path directory(options.dump_directory);
   EXPECT_EQ(Read(directory / "00_input.graph"), input);
@@ -182,14 +182,14 @@ TEST(PassManagerTest, DumpsAreNumbered) {
 TEST(PassManagerTest, ADumpThatCannotBeWrittenIsAnError) {
   PassManagerOptions options;
   options.dump_directory = "/dev/null/dumps";
-  Graph graph = TestGraph();
+  ir::Graph graph = TestGraph();
   const Status status = PassManager({}, options).Run(graph);
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(), "cannot write the dump /dev/null/dumps/00_input.graph");
 }
 
 TEST(PassManagerTest, PassesAreDisabledByName) {
-  const auto run = [](Graph* graph, const std::string& disabled) {
+  const auto run = [](ir::Graph* graph, const std::string& disabled) {
     PassList passes;
     Add(&passes, "to-four", SetMicroBatches(4));
     Add(&passes, "to-six", SetMicroBatches(6));
@@ -197,7 +197,7 @@ TEST(PassManagerTest, PassesAreDisabledByName) {
     options.disabled = {disabled};
     return PassManager(std::move(passes), options).Run(*graph);
   };
-  Graph graph = TestGraph();
+  ir::Graph graph = TestGraph();
   EXPECT_TRUE(run(&graph, "to-six").ok());
   EXPECT_EQ(graph.micro_batches(), 4);
   EXPECT_EQ(run(&graph, "to-seven").message(),

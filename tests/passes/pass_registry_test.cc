@@ -13,7 +13,7 @@ class SetMicroBatches : public Pass {
  public:
   explicit SetMicroBatches(int64_t count = 1) : count_(count) {}
   std::string_view name() const override { return "set-micro-batches"; }
-  StatusOr<bool> Run(Graph& graph) const override {
+  StatusOr<bool> Run(ir::Graph& graph) const override {
     graph.set_micro_batches(count_);
     return true;
   }
@@ -29,7 +29,7 @@ class PassRegistryTest : public ::testing::Test {
     def.name = "set-micro-batches";
     def.doc = "Set their number.";
     def.options = {{"count", int64_t{0}, true}, {"text", std::string("none")}};
-    def.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
       if (options.Int("count") < 1) return InvalidArgument("count is {}", options.Int("count"));
       return std::unique_ptr<Pass>(std::make_unique<SetMicroBatches>(options.Int("count")));
     };
@@ -41,7 +41,7 @@ class PassRegistryTest : public ::testing::Test {
   int64_t Run(const std::string& text) {
     StatusOr<PassList> passes = ParsePasses(text, registry_);
     EXPECT_TRUE(passes.ok()) << passes.status().message();
-    Graph graph;
+    ir::Graph graph;
     if (!passes.ok()) return -1;
     for (const auto& pass : *passes) EXPECT_TRUE(pass->Run(graph).ok());
     return graph.micro_batches();

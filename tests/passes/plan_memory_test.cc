@@ -97,9 +97,9 @@ TEST(AssignOffsets, ReachesTheLowerBoundOnAStack) {
   EXPECT_EQ(plan.arena_bytes, plan.lower_bound_bytes);
 }
 
-Graph ParseOrDie(const std::string& text) {
+ir::Graph ParseOrDie(const std::string& text) {
   RegisterAllOps();
-  StatusOr<Graph> graph = Parse(text);
+  StatusOr<ir::Graph> graph = ir::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   return std::move(graph).value();
 }
@@ -107,7 +107,7 @@ Graph ParseOrDie(const std::string& text) {
 const char kHeader[] = "graph \"g\" mesh(data=1) micro_batches=1\nforward:\n";
 
 TEST(PlanMemory, AnElementwiseOpRunsInPlaceOfItsLastInput) {
-  const Graph graph =
+  const ir::Graph graph =
       ParseOrDie(std::string(kHeader) +
                  "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
                  "  %a: f32[64] {B} = relu %x\n"
@@ -118,7 +118,7 @@ TEST(PlanMemory, AnElementwiseOpRunsInPlaceOfItsLastInput) {
 }
 
 TEST(PlanMemory, NotInPlaceOfWhatIsReadLater) {
-  const Graph graph =
+  const ir::Graph graph =
       ParseOrDie(std::string(kHeader) +
                  "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
                  "  %a: f32[64] {B} = relu %x\n"
@@ -128,7 +128,7 @@ TEST(PlanMemory, NotInPlaceOfWhatIsReadLater) {
 }
 
 TEST(PlanMemory, AnOpWithTwoOperandsToOverwriteTakesOneOfThem) {
-  const Graph graph =
+  const ir::Graph graph =
       ParseOrDie(std::string(kHeader) +
                  "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
                  "  %y: f32[64] {B} = input (dtype=\"f32\", name=\"y\", shape=[64])\n"
@@ -140,7 +140,7 @@ TEST(PlanMemory, AnOpWithTwoOperandsToOverwriteTakesOneOfThem) {
 }
 
 TEST(PlanMemory, GradientsAreProducedInsideTheirBucket) {
-  const Graph graph =
+  const ir::Graph graph =
       ParseOrDie(std::string(kHeader) +
                  "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
                  "  %a: f32[64] {B} = relu %x\n"
@@ -154,7 +154,7 @@ TEST(PlanMemory, GradientsAreProducedInsideTheirBucket) {
 }
 
 TEST(PlanMemory, EvalSectionsShareTheArenaWithTraining) {
-  const Graph graph =
+  const ir::Graph graph =
       ParseOrDie(std::string(kHeader) +
                  "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
                  "  output %x (name=\"x\")\n"

@@ -72,7 +72,7 @@ std::vector<std::byte> Values(DType dtype, int64_t count) {
 }
 
 Status RunCell(const Cell& cell, DType dtype, Communicator& communicator) {
-  ZG_ASSIGN_OR_RETURN(Graph graph, Parse(Program(cell, dtype, communicator.size())));
+  ZG_ASSIGN_OR_RETURN(ir::Graph graph, ir::Parse(Program(cell, dtype, communicator.size())));
   ZG_RETURN_IF_ERROR(InsertCollectives().Run(graph).status());
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                       Executor::Create(&graph, CpuKernels(), &communicator, {}));

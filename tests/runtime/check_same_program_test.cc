@@ -50,7 +50,7 @@ void ExpectDifference(const std::vector<Status>& by_rank, const std::string& min
 std::vector<Status> CompareTexts(const std::string& text, const std::string& other) {
   RegisterAllOps();
   return OnAllRanks([&](Communicator& communicator, bool is_other) -> Status {
-    ZG_ASSIGN_OR_RETURN(const Graph graph, Parse(is_other ? other : text));
+    ZG_ASSIGN_OR_RETURN(const ir::Graph graph, ir::Parse(is_other ? other : text));
     return CheckSameProgram(graph, /*seed=*/1, communicator);
   });
 }
@@ -103,7 +103,7 @@ std::vector<Status> CompareSettings(const Settings& mine, const Settings& other)
   return OnAllRanks([&](Communicator& communicator, bool is_other) -> Status {
     const Settings& settings = is_other ? other : mine;
     SmallModel model(settings.width);
-    nn::Graph graph("small", kRanks);
+    Graph graph("small", kRanks);
     graph.train(optim::Sgd{.lr = settings.lr}, [&](Inputs& in) {
       return mse_loss(model(in.f32("x", {settings.batch, 8})),
                       in.f32("y", {settings.batch, settings.width}));

@@ -24,7 +24,7 @@ constexpr int64_t kBatch = 2;
 struct SmallGpt {
   models::Gpt model{
       {.layers = 2, .heads = 2, .channels = 16, .context = 8, .vocabulary = 11, .dropout = 0.1}};
-  nn::Graph graph;
+  Graph graph;
   std::vector<int64_t> x = std::vector<int64_t>(kBatch * 8, 3);
   std::vector<int64_t> y = std::vector<int64_t>(kBatch * 8, 4);
 

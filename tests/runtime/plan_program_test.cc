@@ -9,14 +9,14 @@
 namespace zg {
 namespace {
 
-Graph ParseOrDie(const std::string& text) {
+ir::Graph ParseOrDie(const std::string& text) {
   RegisterAllOps();
-  StatusOr<Graph> graph = Parse(text);
+  StatusOr<ir::Graph> graph = ir::Parse(text);
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   return std::move(graph).value();
 }
 
-Graph DropoutGraph() {
+ir::Graph DropoutGraph() {
   return ParseOrDie(
       "graph \"g\" mesh(data=1) micro_batches=1\n"
       "variables:\n"
@@ -28,10 +28,10 @@ Graph DropoutGraph() {
 }
 
 TEST(PlanProgram, AsksTheKernelsForTheirWorkspaces) {
-  const Graph graph = DropoutGraph();
+  const ir::Graph graph = DropoutGraph();
   const StatusOr<ProgramPlan> plan = PlanProgram(graph, CpuKernels(), 0);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  const Node* dropout = graph.FindValue("y")->producer;
+  const ir::Node* dropout = graph.FindValue("y")->producer;
   ASSERT_EQ(plan->kernels.size(), 1u);  // variables, inputs and outputs have none
   const int64_t workspace_bytes = plan->kernels.at(dropout)->workspace_bytes();
   ASSERT_GT(workspace_bytes, 0);
@@ -41,7 +41,7 @@ TEST(PlanProgram, AsksTheKernelsForTheirWorkspaces) {
 }
 
 TEST(PlanProgram, TheCommunicatorsWorkspaceIsAlwaysThere) {
-  const Graph graph = DropoutGraph();
+  const ir::Graph graph = DropoutGraph();
   const StatusOr<ProgramPlan> without = PlanProgram(graph, CpuKernels(), 0);
   const StatusOr<ProgramPlan> with = PlanProgram(graph, CpuKernels(), 1000);
   ASSERT_TRUE(without.ok() && with.ok());

@@ -71,7 +71,7 @@ StatusOr<Profile> ProfileOf(int steps) {
   RegisterAllOps();
   Profile profile;
   const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
-    ZG_ASSIGN_OR_RETURN(const Graph graph, Parse(kProgram));
+    ZG_ASSIGN_OR_RETURN(const ir::Graph graph, ir::Parse(kProgram));
     ExecutorOptions options;
     options.profile_clock = FakeNow;
     ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,

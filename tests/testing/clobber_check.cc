@@ -10,32 +10,32 @@ constexpr int64_t kWordBytes = 4;
 
 class Walk {
  public:
-  Walk(const Graph& graph, const MemoryPlan& plan, int rank)
+  Walk(const ir::Graph& graph, const MemoryPlan& plan, int rank)
       : graph_(graph), plan_(plan), rank_(rank), words_(plan.arena_bytes / kWordBytes) {}
 
   Status Run() {
     for (const auto& section : graph_.sections()) {
-      for (const Node* node : section->nodes) ZG_RETURN_IF_ERROR(Execute(*node));
+      for (const ir::Node* node : section->nodes) ZG_RETURN_IF_ERROR(Execute(*node));
     }
     return Status::Ok();
   }
 
  private:
-  using Words = std::vector<std::set<const Value*>>;
+  using Words = std::vector<std::set<const ir::Value*>>;
 
-  std::pair<int64_t, int64_t> RangeOf(const Value* value) const {
+  std::pair<int64_t, int64_t> RangeOf(const ir::Value* value) const {
     const int64_t begin = plan_.BaseOffset(value) + rank_ * plan_.RankStride(value);
     return {begin / kWordBytes, (begin + graph_.LocalType(*value).bytes()) / kWordBytes};
   }
 
-  Status Execute(const Node& node) {
+  Status Execute(const ir::Node& node) {
     if (node.op->name == "assign") {  // from here on the variable holds the new value
       ZG_RETURN_IF_ERROR(CheckHolds(node, node.inputs[1]));
       Write(node.inputs[0]);
       return Status::Ok();
     }
-    for (const Value* input : node.inputs) ZG_RETURN_IF_ERROR(CheckHolds(node, input));
-    for (const Value* output : node.outputs) {
+    for (const ir::Value* input : node.inputs) ZG_RETURN_IF_ERROR(CheckHolds(node, input));
+    for (const ir::Value* output : node.outputs) {
       // What the op leaves as it was: the parts of a pack or gather, and what a view is a part of.
       const std::string& op = node.op->name;
       const bool is_view = op == "bucket_view" || op == "local_slice";
@@ -48,7 +48,7 @@ class Walk {
     return Status::Ok();
   }
 
-  Status CheckHolds(const Node& node, const Value* value) const {
+  Status CheckHolds(const ir::Node& node, const ir::Value* value) const {
     const auto [begin, end] = RangeOf(value);
     for (int64_t word = begin; word < end; ++word) {
       if (words_[word].count(value) != 0) continue;
@@ -59,25 +59,25 @@ class Walk {
     return Status::Ok();
   }
 
-  void Write(const Value* value) {
+  void Write(const ir::Value* value) {
     const auto [begin, end] = RangeOf(value);
-    std::fill(words_.begin() + begin, words_.begin() + end, std::set<const Value*>{value});
+    std::fill(words_.begin() + begin, words_.begin() + end, std::set<const ir::Value*>{value});
   }
 
   // The output's words hold it, and go on to hold what an input had put there.
-  void Keep(const Value* output, const std::vector<Value*>& inputs, bool is_view) {
+  void Keep(const ir::Value* output, const std::vector<ir::Value*>& inputs, bool is_view) {
     const auto [begin, end] = RangeOf(output);
     for (int64_t word = begin; word < end; ++word) {
-      std::set<const Value*> holds = {output};
+      std::set<const ir::Value*> holds = {output};
       if (is_view) holds.insert(words_[word].begin(), words_[word].end());
-      for (const Value* input : inputs) {
+      for (const ir::Value* input : inputs) {
         if (words_[word].count(input) != 0) holds.insert(input);
       }
       words_[word] = std::move(holds);
     }
   }
 
-  const Graph& graph_;
+  const ir::Graph& graph_;
   const MemoryPlan& plan_;
   int rank_;
   Words words_;
@@ -85,7 +85,7 @@ class Walk {
 
 }  // namespace
 
-Status CheckNothingIsClobbered(const Graph& graph, const MemoryPlan& plan, int rank) {
+Status CheckNothingIsClobbered(const ir::Graph& graph, const MemoryPlan& plan, int rank) {
   return Walk(graph, plan, rank).Run();
 }
 

@@ -11,6 +11,6 @@ namespace zg::testing {
 
 // For small graphs: keeps a set of values per 4 bytes. Error: node, input, and the value found in
 // its place.
-Status CheckNothingIsClobbered(const Graph& graph, const MemoryPlan& plan, int rank);
+Status CheckNothingIsClobbered(const ir::Graph& graph, const MemoryPlan& plan, int rank);
 
 }  // namespace zg::testing

@@ -222,7 +222,7 @@ const KernelRegistry& FakeDeviceKernels() {
   static const KernelRegistry* const registry = [] {
     RegisterAllOps();
     auto* kernels = new KernelRegistry;
-    for (const OpDef* op : OpRegistry::Global().All()) {
+    for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
       if (CpuKernels().Has(op->name)) kernels->Register(op->name, MakeFakeDeviceKernel);
     }
     return kernels;

@@ -141,19 +141,19 @@ Status ForEachCase(std::string_view text, const Visit& visit) {
   return visit(lines, first_line);
 }
 
-StatusOr<Graph> ParseInput(const GoldenCase& golden_case) {
-  return Parse(golden_case.input, {golden_case.source, golden_case.line});
+StatusOr<ir::Graph> ParseInput(const GoldenCase& golden_case) {
+  return ir::Parse(golden_case.input, {golden_case.source, golden_case.line});
 }
 
 StatusOr<std::string> RunPasses(const GoldenCase& golden_case, const PassRegistry& registry,
-                                Graph* graph) {
+                                ir::Graph* graph) {
   ZG_ASSIGN_OR_RETURN(PassList passes, ParsePasses(golden_case.passes, registry, "// RUN"));
   ZG_RETURN_IF_ERROR(PassManager(std::move(passes)).Run(*graph));
-  return Print(*graph);
+  return ir::Print(*graph);
 }
 
 StatusOr<std::string> ParseAndRun(const GoldenCase& golden_case, const PassRegistry& registry) {
-  ZG_ASSIGN_OR_RETURN(Graph graph, ParseInput(golden_case));
+  ZG_ASSIGN_OR_RETURN(ir::Graph graph, ParseInput(golden_case));
   return RunPasses(golden_case, registry, &graph);
 }
 
@@ -166,13 +166,13 @@ std::string CheckError(const GoldenCase& golden_case, const Status& status) {
 std::string CheckCase(const GoldenCase& golden_case, const PassRegistry& registry) {
   using Expectation = GoldenCase::Expectation;
   const bool error_wanted = golden_case.expectation == Expectation::kError;
-  StatusOr<Graph> graph = ParseInput(golden_case);
+  StatusOr<ir::Graph> graph = ParseInput(golden_case);
   if (!graph.ok()) {
     return error_wanted ? CheckError(golden_case, graph.status()) : graph.status().message() + "\n";
   }
   const std::string input = WithoutCommentsAndBlankLines(golden_case.input);
-  if (Print(*graph) != input) {
-    return "the input is not as it is printed\n" + Diff(Print(*graph), input);
+  if (ir::Print(*graph) != input) {
+    return "the input is not as it is printed\n" + Diff(ir::Print(*graph), input);
   }
   StatusOr<std::string> output = RunPasses(golden_case, registry, &*graph);
   if (error_wanted) {
@@ -187,7 +187,7 @@ std::string CheckCase(const GoldenCase& golden_case, const PassRegistry& registr
   const std::string& expected =
       golden_case.expectation == Expectation::kUnchanged ? input : golden_case.expected;
   if (*output != expected) return "got other text\n" + Diff(expected, *output);
-  StatusOr<Graph> reread = Parse(*output, {"the output", 1});
+  StatusOr<ir::Graph> reread = ir::Parse(*output, {"the output", 1});
   if (!reread.ok()) return "the output does not parse: " + reread.status().message() + "\n";
   if (!golden_case.twice) return "";
   StatusOr<std::string> again = RunPasses(golden_case, registry, &*graph);
@@ -217,9 +217,9 @@ StatusOr<std::string> UpdateCase(const GoldenCase& golden_case, const PassRegist
   using Expectation = GoldenCase::Expectation;
   const bool fixed = golden_case.expectation == Expectation::kError ||
                      golden_case.expectation == Expectation::kUnchanged;
-  StatusOr<Graph> graph = ParseInput(golden_case);
+  StatusOr<ir::Graph> graph = ParseInput(golden_case);
   if (!graph.ok()) return fixed ? StatusOr<std::string>(golden_case.input) : graph.status();
-  const std::string printed = Print(*graph);
+  const std::string printed = ir::Print(*graph);
   const std::string input = Join(UpdateInput(Lines(golden_case.input), printed));
   if (fixed) return input;
   ZG_ASSIGN_OR_RETURN(const std::string output, ParseAndRun(golden_case, registry));

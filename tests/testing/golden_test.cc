@@ -13,9 +13,9 @@ namespace {
 class AddRelu : public Pass {
  public:
   std::string_view name() const override { return "add-relu"; }
-  StatusOr<bool> Run(Graph& graph) const override {
-    Node* output = graph.NodesOf("output").at(0);
-    Builder builder(&graph, output->section);
+  StatusOr<bool> Run(ir::Graph& graph) const override {
+    ir::Node* output = graph.NodesOf("output").at(0);
+    ir::Builder builder(&graph, output->section);
     builder.InsertBefore(output);
     graph.ReplaceInput(output, 0, builder.Op("relu", {output->inputs[0]}, {}, "y"));
     return true;
@@ -26,7 +26,7 @@ class Fail : public Pass {
  public:
   explicit Fail(std::string message) : message_(std::move(message)) {}
   std::string_view name() const override { return "fail"; }
-  StatusOr<bool> Run(Graph&) const override { return InvalidArgument("{}", message_); }
+  StatusOr<bool> Run(ir::Graph&) const override { return InvalidArgument("{}", message_); }
 
  private:
   std::string message_;
@@ -40,7 +40,7 @@ class GoldenTest : public ::testing::Test {
     PassDef fail;
     fail.name = "fail";
     fail.options = {{"message", std::string("no luck")}};
-    fail.make = [](const Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    fail.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
       return std::unique_ptr<Pass>(std::make_unique<Fail>(options.String("message")));
     };
     registry_.Register(std::move(fail));

@@ -4,7 +4,7 @@
 
 namespace zg::testing {
 
-Status ExecuteInto(const KernelRegistry& kernels, const OpCall& call,
+Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
                    const std::vector<HeapTensor>& inputs, const StepContext& step,
                    const std::vector<HeapTensor>& outputs) {
   KernelSpec spec{call, {}};
@@ -20,15 +20,15 @@ Status ExecuteInto(const KernelRegistry& kernels, const OpCall& call,
   return kernel->Run({input_addresses.data(), output_addresses.data(), workspace.data(), &step});
 }
 
-StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const OpCall& call,
+StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const ir::OpCall& call,
                                           const std::vector<HeapTensor>& inputs,
                                           const StepContext& step) {
   ZG_ASSIGN_OR_RETURN(const std::vector<TensorType> types, call.op->infer_shape(call));
   std::vector<HeapTensor> outputs;
   for (const TensorType& type : types) outputs.emplace_back(type);
   if (call.op->aliases != nullptr) {
-    for (const AliasRule& rule : call.op->aliases(call)) {
-      if (rule.kind != AliasRule::Kind::kOutputInsideInput) continue;
+    for (const ir::AliasRule& rule : call.op->aliases(call)) {
+      if (rule.kind != ir::AliasRule::Kind::kOutputInsideInput) continue;
       outputs[rule.output] = inputs[rule.input].View(types[rule.output], rule.offset_elements);
     }
   }
@@ -36,10 +36,10 @@ StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const O
   return outputs;
 }
 
-Status Interpreter::Run(const std::vector<Node*>& nodes) {
-  for (const Node* node : nodes) {
+Status Interpreter::Run(const std::vector<ir::Node*>& nodes) {
+  for (const ir::Node* node : nodes) {
     std::vector<HeapTensor> inputs;
-    for (const Value* input : node->inputs) inputs.push_back(Get(input));
+    for (const ir::Value* input : node->inputs) inputs.push_back(Get(input));
     ZG_ASSIGN_OR_RETURN(const std::vector<HeapTensor> outputs,
                         Execute(kernels_, node->Call(), inputs, step_));
     for (size_t i = 0; i < outputs.size(); ++i) values_[node->outputs[i]] = outputs[i];
@@ -47,7 +47,7 @@ Status Interpreter::Run(const std::vector<Node*>& nodes) {
   return Status::Ok();
 }
 
-const HeapTensor& Interpreter::Get(const Value* value) const {
+const HeapTensor& Interpreter::Get(const ir::Value* value) const {
   const auto found = values_.find(value);
   ZG_CHECK(found != values_.end(), "%{} has no contents", value->name);
   return found->second;

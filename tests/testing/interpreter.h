@@ -13,13 +13,13 @@
 namespace zg::testing {
 
 // Runs the kernel of `call` on memory of the caller's choice.
-Status ExecuteInto(const KernelRegistry& kernels, const OpCall& call,
+Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
                    const std::vector<HeapTensor>& inputs, const StepContext& step,
                    const std::vector<HeapTensor>& outputs);
 
 // As above, into new tensors; outputs that must lie inside an input (AliasRule::kOutputInsideInput)
 // do so and overwrite it.
-StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const OpCall& call,
+StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const ir::OpCall& call,
                                           const std::vector<HeapTensor>& inputs,
                                           const StepContext& step);
 
@@ -28,15 +28,15 @@ class Interpreter {
   Interpreter(const KernelRegistry& kernels, StepContext step) : kernels_(kernels), step_(step) {}
 
   // Gives a value that no node computes, such as a variable, its contents.
-  void Bind(const Value* value, HeapTensor tensor) { values_[value] = std::move(tensor); }
+  void Bind(const ir::Value* value, HeapTensor tensor) { values_[value] = std::move(tensor); }
   // Every input must be bound or computed before. Nodes have their logical types: one rank.
-  Status Run(const std::vector<Node*>& nodes);
-  const HeapTensor& Get(const Value* value) const;
+  Status Run(const std::vector<ir::Node*>& nodes);
+  const HeapTensor& Get(const ir::Value* value) const;
 
  private:
   const KernelRegistry& kernels_;
   const StepContext step_;
-  std::unordered_map<const Value*, HeapTensor> values_;
+  std::unordered_map<const ir::Value*, HeapTensor> values_;
 };
 
 }  // namespace zg::testing

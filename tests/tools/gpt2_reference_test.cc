@@ -47,7 +47,7 @@ StatusOr<std::vector<float>> Logits(const models::GptConfig& config, const std::
                                     const std::vector<int64_t>& tokens) {
   RegisterAllOps();
   models::Gpt model(config);
-  nn::Graph graph("gpt");
+  Graph graph("gpt");
   const int64_t batch = static_cast<int64_t>(tokens.size()) / config.context;
   graph.eval("logits", [&](Inputs& in) { return model(in.i64("x", {batch, config.context})); });
   InProcessGroup group(1);

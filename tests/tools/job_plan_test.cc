@@ -67,7 +67,7 @@ struct Measured {
 };
 
 Status RunOnRank(const PlanOptions& options, Communicator& communicator, Measured* measured) {
-  nn::Graph graph(options.model, options.ranks);
+  Graph graph(options.model, options.ranks);
   ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
   ZG_ASSIGN_OR_RETURN(const auto trainer, zero::Trainer::Compile(graph, communicator, {}));
   const std::vector<int64_t> tokens(options.batch * options.context, 3);
@@ -360,7 +360,7 @@ TEST(GptPresets, HaveTheParametersThatTheirNamesSay) {
 TEST(GptPresets, TheFormulaCountsWhatTheModelHas) {
   for (const char* name : {"mini", "7.5b"}) {
     const PlanOptions options = Preset(name);
-    nn::Graph graph("gpt", 1);
+    Graph graph("gpt", 1);
     ASSERT_TRUE(TraceModel(options, &graph).ok());
     EXPECT_EQ(graph.num_parameters(),
               models::NumGptParameters(models::FindGptPreset(name)->config));

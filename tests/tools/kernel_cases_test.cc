@@ -28,18 +28,18 @@ const std::set<std::string>& LeftOut() {
 // Those over a bucket, whose size is not that of the parameters alone.
 bool IsOverBucket(const std::string& op) { return op == "adam_update" || op == "cast"; }
 
-std::string Describe(const OpCall& call) {
+std::string Describe(const ir::OpCall& call) {
   std::string text = call.op->name;
   if (IsOverBucket(text)) return text;
   for (const TensorType& type : call.inputs) text += " " + type.ToString();
   return text;
 }
 
-std::map<std::string, int64_t> OpsOfStep(const nn::Graph& graph) {
+std::map<std::string, int64_t> OpsOfStep(const Graph& graph) {
   std::map<std::string, int64_t> counts;
-  for (const SectionKind kind :
-       {SectionKind::kForward, SectionKind::kBackward, SectionKind::kUpdate}) {
-    for (const Node* node : graph.ir().section(kind)->nodes) {
+  for (const ir::SectionKind kind :
+       {ir::SectionKind::kForward, ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
+    for (const ir::Node* node : graph.ir().section(kind)->nodes) {
       if (LeftOut().count(node->op->name) == 0) {
         ++counts[Describe(node->LocalCall(graph.ir().mesh()))];
       }
@@ -67,7 +67,7 @@ TEST(KernelCases, AreTheKernelsOfTheCompiledStep) {
   options.batch = 2;
   options.micro_batches = 1;
   options.dtype = "bf16";
-  nn::Graph graph("gpt", 1);
+  Graph graph("gpt", 1);
   ASSERT_TRUE(plan::TraceModel(options, &graph).ok());
   ASSERT_TRUE(zero::CompileGraph(graph, /*dump_directory=*/"").ok());
   models::GptConfig config;

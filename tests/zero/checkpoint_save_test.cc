@@ -22,7 +22,7 @@
 
 #include "framework/io/checkpoint_reader.h"
 #include "framework/io/checkpoint_store.h"
-#include "framework/runtime/process_memory.h"
+#include "framework/job/process_memory.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/saved_checkpoints.h"
 #include "tests/zero/small_trainer.h"

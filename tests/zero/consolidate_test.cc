@@ -43,7 +43,7 @@ void OnTrainers(const Setting& setting, const std::function<Status(Trainer&)>& b
   RegisterAllOps();
   const Status status = RunRanks(setting.ranks, [&](Communicator& communicator) -> Status {
     models::Classifier model(setting.model);
-    nn::Graph graph("small", setting.ranks);
+    Graph graph("small", setting.ranks);
     graph.train(optim::Adam{.lr = 0.1}, [&](Inputs& in) {
       return cross_entropy(model(in.f32("x", {4, setting.model.inputs})), in.i64("y", {4}));
     });

@@ -63,7 +63,7 @@ TEST_P(DeviceTest, ClippedAndSummedOncePerStep) {
   config.ranks = 2;
   config.stage = 2;
   config.max_grad_norm = 0.1;
-  config.reduce_every = nn::ReduceEvery::kStep;
+  config.reduce_every = ReduceEvery::kStep;
   const RunResult expected = TrainOrDie(config);
   const RunResult result = TrainOrDie(OnDevice(config));
   ExpectSameBits(expected, result);
@@ -132,7 +132,7 @@ struct FakeGpt {
   std::unique_ptr<Communicator> communicator;
   models::Gpt model;
   int micro_batches = 1;
-  nn::Graph graph{"gpt", 1};
+  Graph graph{"gpt", 1};
   std::unique_ptr<zero::Trainer> trainer;
   std::vector<int64_t> x = std::vector<int64_t>(2 * 8, 3);
   std::vector<int64_t> y = std::vector<int64_t>(2 * 8, 4);

@@ -51,7 +51,7 @@ TEST_P(HalfOptionsTest, ClippedAndRecomputed) {
 
 TEST_P(HalfOptionsTest, ReducedOncePerStep) {
   RunConfig config = Config();
-  config.reduce_every = nn::ReduceEvery::kStep;
+  config.reduce_every = ReduceEvery::kStep;
   for (const double max_grad_norm : {0.0, 0.1}) {
     config.max_grad_norm = max_grad_norm;
     for (const int ranks : {1, 3}) {

@@ -43,7 +43,7 @@ class SmallRun {
 
  private:
   models::Classifier model_{{12, 8, 3}};
-  nn::Graph graph_;
+  Graph graph_;
   InProcessGroup group_;
   std::unique_ptr<zero::Trainer> trainer_;
   std::vector<float> x_ = std::vector<float>(4 * 12);

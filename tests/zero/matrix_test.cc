@@ -77,8 +77,8 @@ TEST_P(MatrixTest, SameBitsAndMeasuredPlans) {
     RunConfig config = Config(GetParam().accumulates ? 12 : ranks);
     const RunResult one_rank = TrainOrDie(config);
     config.ranks = ranks;
-    for (nn::ReduceEvery reduce_every : {nn::ReduceEvery::kMicroBatch, nn::ReduceEvery::kStep}) {
-      const bool is_every_step = reduce_every == nn::ReduceEvery::kStep;
+    for (ReduceEvery reduce_every : {ReduceEvery::kMicroBatch, ReduceEvery::kStep}) {
+      const bool is_every_step = reduce_every == ReduceEvery::kStep;
       // With one micro-batch per rank both are the same program (reduce_every_test).
       if (is_every_step && !GetParam().accumulates) continue;
       config.reduce_every = reduce_every;

@@ -41,7 +41,7 @@ class Rank {
  public:
   static StatusOr<std::unique_ptr<Rank>> Start(const Job& job, Communicator& communicator) {
     std::unique_ptr<Rank> rank(new Rank(job));
-    nn::Graph& graph = rank->graph_;
+    Graph& graph = rank->graph_;
     graph.train(optim::Adam{.lr = 0.01}, [&model = rank->model_](Inputs& in) {
       return mse_loss(model(in.f32("x", {kBatch, kWidth})), in.f32("y", {kBatch, kWidth}));
     });
@@ -72,7 +72,7 @@ class Rank {
   // The bytes of every stored tensor's part on this rank.
   std::map<std::string, std::string> StoredBytes() {
     std::map<std::string, std::string> bytes;
-    for (const StoredTensor& tensor : trainer_->executor().graph().tensors()) {
+    for (const ir::StoredTensor& tensor : trainer_->executor().graph().tensors()) {
       const Executor::LocalPart part = trainer_->executor().LocalPartOf(tensor);
       bytes[tensor.name].assign(reinterpret_cast<const char*>(part.data),
                                 part.count * SizeOf(tensor.type.dtype));
@@ -84,7 +84,7 @@ class Rank {
   explicit Rank(const Job& job) : graph_("test", job.ranks) {}
 
   models::Recipe model_{kDepth, kWidth};
-  nn::Graph graph_;
+  Graph graph_;
   std::unique_ptr<zero::Trainer> trainer_;
   std::vector<float> x_ = std::vector<float>(kBatch * kWidth);
   std::vector<float> y_ = std::vector<float>(kBatch * kWidth);
@@ -220,7 +220,7 @@ std::string WriteInitialValues(const std::map<std::string, std::vector<float>>& 
 template <typename T>
 Status CheckCopies(Rank& rank, const std::map<std::string, std::vector<float>>& values) {
   size_t num_copies = 0;
-  for (const StoredTensor& tensor : rank.trainer().executor().graph().tensors()) {
+  for (const ir::StoredTensor& tensor : rank.trainer().executor().graph().tensors()) {
     if (tensor.copy_of.empty()) continue;
     ++num_copies;
     const Executor::LocalPart part = rank.trainer().executor().LocalPartOf(tensor);

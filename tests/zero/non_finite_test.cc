@@ -23,7 +23,6 @@
 namespace zg::zero {
 namespace {
 
-using nn::OnNonFinite;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -97,7 +96,7 @@ Status FeedStep(Trainer& trainer, Data data, int64_t step, int64_t micro_batch,
 
 Status TrainOn(const Config& config, Communicator& communicator, Result* result) {
   Model model;
-  nn::Graph graph("small", config.ranks);
+  Graph graph("small", config.ranks);
   graph.train(optim::Adam{.lr = 0.01}, [&](Inputs& in) {
     return mse_loss(model(in.f32("x", {kRows, kInputs})), in.f32("y", {kRows, kOutputs}));
   });

@@ -22,7 +22,7 @@ int64_t Sent(const RunResult& result) {
 class ReduceEveryTest : public ::testing::TestWithParam<TestModel> {
  protected:
   // Four micro-batches per rank.
-  static RunConfig Config(int ranks, nn::ReduceEvery reduce_every) {
+  static RunConfig Config(int ranks, ReduceEvery reduce_every) {
     RunConfig config;
     config.model = GetParam();
     config.ranks = ranks;
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ReduceEveryTest,
 
 TEST_P(ReduceEveryTest, StepHasTheSameBitsAtEveryStage) {
   for (int ranks : {1, 2, 3, 4}) {
-    RunConfig config = Config(ranks, nn::ReduceEvery::kStep);
+    RunConfig config = Config(ranks, ReduceEvery::kStep);
     const RunResult expected = TrainOrDie(config);
     ASSERT_EQ(expected.losses.size(), static_cast<size_t>(config.steps));
     for (int stage : {0, 1, 2, 3}) {
@@ -59,13 +59,13 @@ TEST_P(ReduceEveryTest, StepHasTheSameBitsAtEveryStage) {
 
 TEST_P(ReduceEveryTest, StepReducesOnce) {
   constexpr int kGradients = static_cast<int>(MemoryCategory::kGradients);
-  const int64_t gradient_bytes = TrainOrDie(Config(2, nn::ReduceEvery::kStep)).measured[kGradients];
+  const int64_t gradient_bytes = TrainOrDie(Config(2, ReduceEvery::kStep)).measured[kGradients];
   for (int stage : {0, 1, 2, 3}) {
     SCOPED_TRACE(stage);
-    RunConfig config = Config(2, nn::ReduceEvery::kMicroBatch);
+    RunConfig config = Config(2, ReduceEvery::kMicroBatch);
     config.stage = stage;
     const RunResult often = TrainOrDie(config);
-    config.reduce_every = nn::ReduceEvery::kStep;
+    config.reduce_every = ReduceEvery::kStep;
     const RunResult once = TrainOrDie(config);
     EXPECT_LT(Sent(once), Sent(often));
     // The price is an accumulator of full size, where the other is a rank's part.
@@ -87,11 +87,11 @@ TEST_P(ReduceEveryTest, StepReducesOnce) {
 TEST_P(ReduceEveryTest, OneMicroBatchPerRankIsTheSameProgram) {
   for (int ranks : {1, 3}) {
     for (int stage : {0, 2, 3}) {
-      RunConfig config = Config(ranks, nn::ReduceEvery::kMicroBatch);
+      RunConfig config = Config(ranks, ReduceEvery::kMicroBatch);
       config.micro_batches = ranks;
       config.stage = stage;
       const RunResult expected = TrainOrDie(config);
-      config.reduce_every = nn::ReduceEvery::kStep;
+      config.reduce_every = ReduceEvery::kStep;
       EXPECT_EQ(TrainOrDie(config).ir, expected.ir);
     }
   }

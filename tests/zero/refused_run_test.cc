@@ -11,7 +11,7 @@
 #include "framework/io/safetensors_writer.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/runtime/tensor_state.h"
+#include "framework/state/tensor_state.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/small_trainer.h"
 #include "zero/trainer.h"
@@ -54,7 +54,7 @@ TEST(RefusedRun, AnIdBeyondTheVocabulary) {
   RegisterAllOps();
   const Status status = RunRanks(1, [](Communicator& communicator) -> Status {
     Words model;
-    nn::Graph graph("words", 1);
+    Graph graph("words", 1);
     graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
       return cross_entropy(model(in.i64("x", {3})), in.i64("y", {3}));
     });
@@ -102,7 +102,7 @@ TEST(RefusedRun, MoreMemoryThanThereIsBeforeAnyIsAllocated) {
         nn::Linear linear{this, "linear", 4000000, 4000000};
         Var forward(Var x) override { return linear(x); }
       } model;
-      nn::Graph graph("huge", 2);
+      Graph graph("huge", 2);
       graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
         const Shape shape = {1, 4000000};
         return mse_loss(model(in.f32("x", shape)), in.f32("y", shape));

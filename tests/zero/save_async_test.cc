@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/runtime/save_memory.h"
+#include "framework/state/save_memory.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/saved_checkpoints.h"
 #include "tests/zero/small_trainer.h"

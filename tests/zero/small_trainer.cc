@@ -39,7 +39,7 @@ std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,
   std::vector<Status> statuses(config.ranks);
   const Status together = RunRanks(config.ranks, [&](Communicator& communicator) -> Status {
     models::Classifier model({12, config.hidden, 3});
-    nn::Graph graph("small", config.ranks);
+    Graph graph("small", config.ranks);
     graph.train(optim::Sgd{.lr = config.lr, .momentum = config.has_momentum ? 0.9 : 0.0},
                 [&](Inputs& in) {
                   return cross_entropy(model(in.f32("x", {4, 12})), in.i64("y", {4}));

@@ -88,7 +88,7 @@ Model MakeModel(const Json& reference) {
 }
 
 Status SetParameters(zero::Trainer& trainer, const SafetensorsFile& file) {
-  for (const StoredTensor& tensor : trainer.executor().graph().tensors()) {
+  for (const ir::StoredTensor& tensor : trainer.executor().graph().tensors()) {
     if (tensor.storage->category != MemoryCategory::kParameters) continue;
     const SafetensorsEntry* entry = file.Find(tensor.name);
     if (entry == nullptr) return NotFound("{}: no tensor '{}'", file.path(), tensor.name);
@@ -136,7 +136,7 @@ TEST_P(TorchReferenceTest, SameLosses) {
   const Json reference = ReadCase(GetParam().model);
   const Json& run = reference["optimizers"][GetParam().optimizer];
   const Model model = MakeModel(reference);
-  nn::Graph graph(GetParam().model);
+  Graph graph(GetParam().model);
   graph.train(MakeOptimizer(run), model.loss);
   const bool is_clipped = run.contains("max_norm");
   if (is_clipped) graph.config().clip_gradients(run["max_norm"]);

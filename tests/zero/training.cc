@@ -39,7 +39,7 @@ void FillBelow(std::mt19937& generator, int64_t bound, std::vector<int64_t>* val
 class Workload {
  public:
   virtual ~Workload() = default;
-  virtual void Build(nn::Graph& graph) = 0;
+  virtual void Build(Graph& graph) = 0;
   virtual void Fill(int64_t step, int64_t micro_batch) = 0;
   virtual Status Feed(zero::Trainer& trainer) = 0;
   virtual Status Eval(zero::Trainer& trainer) = 0;
@@ -47,7 +47,7 @@ class Workload {
 
 class MlpWorkload : public Workload {
  public:
-  void Build(nn::Graph& graph) override {
+  void Build(Graph& graph) override {
     graph.train(optim::Adam{.lr = 0.01}, [&](Inputs& in) { return Loss(in); });
     graph.eval("validate", [&](Inputs& in) { return Loss(in); });
   }
@@ -70,7 +70,7 @@ class MlpWorkload : public Workload {
 
 class ClassifierWorkload : public Workload {
  public:
-  void Build(nn::Graph& graph) override {
+  void Build(Graph& graph) override {
     graph.train(optim::Sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01},
                 [&](Inputs& in) { return Loss(in); });
     graph.eval("validate", [&](Inputs& in) { return Loss(in); });
@@ -94,7 +94,7 @@ class ClassifierWorkload : public Workload {
 
 class GptWorkload : public Workload {
  public:
-  void Build(nn::Graph& graph) override {
+  void Build(Graph& graph) override {
     graph.train(optim::AdamW{.lr = 0.003}, [&](Inputs& in) { return Loss(in); });
     graph.eval("validate", [&](Inputs& in) { return Loss(in); });
   }
@@ -130,7 +130,7 @@ std::unique_ptr<Workload> MakeWorkload(TestModel model) {
 
 Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResult* result) {
   std::unique_ptr<Workload> workload = MakeWorkload(config.model);
-  nn::Graph graph("test", config.ranks);
+  Graph graph("test", config.ranks);
   workload->Build(graph);
   graph.config().enable_zero({.stage = config.stage,
                               .bucket_bytes = config.bucket_bytes,

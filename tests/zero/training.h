@@ -14,7 +14,7 @@
 #include "framework/nn/graph_config.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
-#include "framework/runtime/save_checkpoint.h"
+#include "framework/state/save_checkpoint.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg::testing {
@@ -37,7 +37,7 @@ struct RunConfig {
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
   DType dtype = DType::kF32;
-  nn::ReduceEvery reduce_every = nn::ReduceEvery::kMicroBatch;
+  ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
   std::string recompute = {};  // patterns of modules
   double max_grad_norm = 0;    // 0: gradients are not clipped
   bool update_early = false;

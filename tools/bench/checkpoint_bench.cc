@@ -17,13 +17,13 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/format.h"
 #include "framework/base/random.h"
 #include "framework/io/durable_file.h"
+#include "framework/job/console.h"
+#include "framework/job/job.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/runtime/checkpoint_slices.h"
-#include "framework/runtime/console.h"
-#include "framework/runtime/format.h"
-#include "framework/runtime/job.h"
+#include "framework/state/checkpoint_slices.h"
 #include "models/recipe/model.h"
 #include "zero/training_run.h"
 
@@ -69,7 +69,7 @@ class Bench {
 
   Status Run() {
     models::Recipe model(flags_.layers, flags_.width);
-    nn::Graph graph("recipe", job_.size());
+    Graph graph("recipe", job_.size());
     const Shape shape = {job_.options().batch, flags_.width};
     graph.train(optim::Adam{}, [&](Inputs& in) {
       return mse_loss(model(in.f32("x", shape)), in.f32("y", shape));

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/comm/mpi.h"
+#include "framework/comm/mpi_communicator.h"
 
 namespace zg {
 namespace {

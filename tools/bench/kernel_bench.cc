@@ -23,10 +23,10 @@
 
 namespace {
 
-using zg::Attributes;
 using zg::DType;
 using zg::Shape;
 using zg::TensorType;
+using zg::ir::Attributes;
 
 constexpr int64_t kColdBytes = int64_t{256} << 20;
 constexpr int64_t kAlignment = 4096;
@@ -126,7 +126,7 @@ class Runner {
   }
 
   const Case test_;
-  zg::OpDef op_;
+  zg::ir::OpDef op_;
   std::unique_ptr<zg::Kernel> kernel_;
   int64_t bytes_ = 0;
   std::minstd_rand random_{1};

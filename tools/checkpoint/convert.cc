@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "framework/base/format.h"
 #include "framework/io/atomic_directory.h"
 #include "framework/io/atomic_file.h"
 #include "framework/io/safetensors_writer.h"
-#include "framework/runtime/format.h"
 #include "tools/checkpoint/commands.h"
 #include "tools/checkpoint/gpt2_config.h"
 #include "tools/checkpoint/stored_values.h"

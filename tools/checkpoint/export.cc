@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include "framework/base/format.h"
 #include "framework/io/float_values.h"
 #include "framework/io/safetensors_writer.h"
-#include "framework/runtime/format.h"
 #include "tools/checkpoint/commands.h"
 #include "tools/checkpoint/stored_values.h"
 #include "tools/checkpoint/target.h"

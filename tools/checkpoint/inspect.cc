@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "framework/base/format.h"
 #include "framework/io/checkpoint_reader.h"
-#include "framework/runtime/format.h"
 #include "tools/checkpoint/commands.h"
 
 namespace zg::checkpoint_tool {

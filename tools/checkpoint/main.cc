@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/runtime/console.h"
+#include "framework/job/console.h"
 #include "tools/checkpoint/commands.h"
 #include "tools/checkpoint/foreign_names.h"
 

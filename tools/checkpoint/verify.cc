@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "framework/base/format.h"
 #include "framework/io/checkpoint_reader.h"
-#include "framework/runtime/format.h"
 #include "tools/checkpoint/commands.h"
 
 namespace zg::checkpoint_tool {

@@ -45,9 +45,9 @@ StatusOr<std::string> Read(const std::string& path) {
 void ListPasses(const PassRegistry& registry) {
   for (const PassDef* pass : registry.All()) {
     std::string options;
-    for (const AttributeDef& option : pass->options) {
+    for (const ir::AttributeDef& option : pass->options) {
       options += fmt::format("{}{}={}", options.empty() ? "(" : ", ", option.name,
-                             ToString(option.example));
+                             ir::ToString(option.example));
     }
     fmt::print("{:24} {}\n", pass->name, pass->doc);
     if (!options.empty()) fmt::print("{:24} {})\n", "", options);
@@ -64,8 +64,8 @@ Status Run(const Options& options) {
   }
   ZG_ASSIGN_OR_RETURN(PassList passes, ParsePasses(options.passes, registry, "--passes"));
   ZG_ASSIGN_OR_RETURN(const std::string text, Read(options.file));
-  ZG_ASSIGN_OR_RETURN(Graph graph,
-                      Parse(text, {options.file == "-" ? "standard input" : options.file, 1}));
+  ZG_ASSIGN_OR_RETURN(ir::Graph graph,
+                      ir::Parse(text, {options.file == "-" ? "standard input" : options.file, 1}));
   if (!passes.empty()) {
     PassManager manager(std::move(passes), options.manager);
     ZG_RETURN_IF_ERROR(manager.Run(graph));
@@ -76,9 +76,9 @@ Status Run(const Options& options) {
     }
   }
   if (options.verify || options.verify_placements) {
-    ZG_RETURN_IF_ERROR(Verify(graph, {options.verify_placements}));
+    ZG_RETURN_IF_ERROR(ir::Verify(graph, {options.verify_placements}));
   }
-  fmt::print("{}", options.dot ? PrintDot(graph) : Print(graph));
+  fmt::print("{}", options.dot ? ir::PrintDot(graph) : ir::Print(graph));
   return Status::Ok();
 }
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string_view>
 
-#include "framework/runtime/flag_parser.h"
-#include "framework/runtime/launcher.h"
+#include "framework/job/flag_parser.h"
+#include "framework/job/launcher.h"
 #include "tools/launch/program_arguments.h"
 
 namespace zg::launch {

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "framework/runtime/console.h"
-#include "framework/runtime/launcher.h"
+#include "framework/job/console.h"
+#include "framework/job/launcher.h"
 #include "tools/launch/launch_options.h"
 #include "tools/launch/restarting_job.h"
 

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/format.h"
 #include "framework/io/checkpoint_names.h"
 #include "framework/io/checkpoint_store.h"
-#include "framework/runtime/child_process.h"
-#include "framework/runtime/console.h"
-#include "framework/runtime/format.h"
-#include "framework/runtime/launcher.h"
-#include "framework/runtime/rank_output.h"
+#include "framework/job/child_process.h"
+#include "framework/job/console.h"
+#include "framework/job/launcher.h"
+#include "framework/job/rank_output.h"
 #include "tools/launch/program_arguments.h"
 #include "tools/launch/restart_policy.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "framework/base/status.h"
-#include "framework/runtime/launcher.h"
+#include "framework/job/launcher.h"
 #include "tools/launch/launch_options.h"
 
 namespace zg::launch {

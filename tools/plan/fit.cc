@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "framework/runtime/format.h"
+#include "framework/base/format.h"
 
 namespace zg::plan {
 namespace {

@@ -4,20 +4,20 @@
 
 #include "framework/comm/message_chunks.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
-#include "framework/runtime/checkpoint_slices.h"
 #include "framework/runtime/plan_program.h"
+#include "framework/state/checkpoint_slices.h"
 #include "tools/plan/model_graph.h"
 #include "zero/trainer.h"
 
 namespace zg::plan {
 namespace {
 
-void FillSchedule(const Graph& graph, const MemoryPlan& memory, JobPlan* plan) {
+void FillSchedule(const ir::Graph& graph, const MemoryPlan& memory, JobPlan* plan) {
   const MemoryTimeline timeline = TrainingTimeline(graph, memory);
   for (const MemoryMoment& moment : timeline.moments) {
-    const Node& node = *moment.node;
-    const Value* value = node.outputs.empty() ? node.inputs[0] : node.outputs[0];
-    plan->schedule.push_back({std::string(SectionKindName(node.section->kind)), node.op->name,
+    const ir::Node& node = *moment.node;
+    const ir::Value* value = node.outputs.empty() ? node.inputs[0] : node.outputs[0];
+    plan->schedule.push_back({std::string(ir::SectionKindName(node.section->kind)), node.op->name,
                               node.scope, value->name, moment.alive, moment.total_bytes()});
   }
   plan->peak = timeline.peak;
@@ -33,7 +33,7 @@ void FillSchedule(const Graph& graph, const MemoryPlan& memory, JobPlan* plan) {
 
 StatusOr<JobPlan> PlanJob(const PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  nn::Graph graph(options.model, options.ranks);
+  Graph graph(options.model, options.ranks);
   ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
   JobPlan plan;
   plan.options = options;

@@ -4,8 +4,8 @@
 //   bazel run -c opt //tools:plan -- --params 7.5e9 --ranks 64 --zero 2
 
 #include "framework/io/atomic_file.h"
+#include "framework/job/console.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/runtime/console.h"
 #include "tools/plan/byte_size.h"
 #include "tools/plan/fit.h"
 #include "tools/plan/html_report.h"

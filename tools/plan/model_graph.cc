@@ -8,7 +8,7 @@
 namespace zg::plan {
 namespace {
 
-void TraceGpt(const PlanOptions& options, nn::Graph* graph) {
+void TraceGpt(const PlanOptions& options, Graph* graph) {
   models::GptConfig config;
   config.layers = options.layers;
   config.heads = options.heads;
@@ -23,14 +23,14 @@ void TraceGpt(const PlanOptions& options, nn::Graph* graph) {
   });
 }
 
-void TraceRecipe(const PlanOptions& options, nn::Graph* graph) {
+void TraceRecipe(const PlanOptions& options, Graph* graph) {
   models::Recipe model(options.layers, options.width);
   const Shape shape = {options.batch, options.width};
   graph->train(optim::Adam{},
                [&](Inputs& in) { return mse_loss(model(in.f32("x", shape)), in.f32("y", shape)); });
 }
 
-void TraceClassifier(const PlanOptions& options, nn::Graph* graph) {
+void TraceClassifier(const PlanOptions& options, Graph* graph) {
   const models::ClassifierConfig config;
   models::Classifier model(config);
   graph->train(optim::Sgd{}, [&](Inputs& in) {
@@ -41,7 +41,7 @@ void TraceClassifier(const PlanOptions& options, nn::Graph* graph) {
 
 }  // namespace
 
-Status TraceModel(const PlanOptions& options, nn::Graph* graph) {
+Status TraceModel(const PlanOptions& options, Graph* graph) {
   if (options.model == "gpt") {
     TraceGpt(options, graph);
   } else if (options.model == "recipe") {
@@ -54,15 +54,15 @@ Status TraceModel(const PlanOptions& options, nn::Graph* graph) {
   graph->config().enable_zero({.stage = options.zero_stage,
                                .bucket_bytes = options.bucket_bytes(),
                                .shard_min_elements = options.shard_min_elements});
-  nn::GraphConfig& config = graph->config();
+  GraphConfig& config = graph->config();
   config.set_micro_batches(options.micro_batches);
   ZG_ASSIGN_OR_RETURN(const DType dtype, ParseDType(options.dtype));
   config.set_dtype(dtype);
   for (const std::string& modules : options.recompute) config.recompute(modules);
-  config.set_reduce_every(options.reduce_every == "step" ? nn::ReduceEvery::kStep
-                                                         : nn::ReduceEvery::kMicroBatch);
+  config.set_reduce_every(options.reduce_every == "step" ? ReduceEvery::kStep
+                                                         : ReduceEvery::kMicroBatch);
   config.set_update_early(options.update_early);
-  if (options.on_non_finite == "skip") config.set_on_non_finite(nn::OnNonFinite::kSkip);
+  if (options.on_non_finite == "skip") config.set_on_non_finite(OnNonFinite::kSkip);
   if (options.clip_norm > 0) config.clip_gradients(options.clip_norm);
   return graph->status();
 }

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "framework/runtime/format.h"
+#include "framework/base/format.h"
 #include "zero/memory_model.h"
 
 namespace zg::plan {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "framework/runtime/report.h"
+#include "framework/job/report.h"
 #include "models/gpt/presets.h"
 #include "tools/plan/byte_size.h"
 

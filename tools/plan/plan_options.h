@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
-#include "framework/runtime/flag_parser.h"
+#include "framework/job/flag_parser.h"
 
 namespace zg::plan {
 

@@ -31,30 +31,30 @@ std::string Reason(MemoryCategory category, const PlanOptions& options) {
   return fmt::format("fewer than {} elements (--shard-min-elements)", options.shard_min_elements);
 }
 
-bool IsWhole(const Value& value) {
+bool IsWhole(const ir::Value& value) {
   return std::none_of(value.sbp.begin(), value.sbp.end(), [](Sbp sbp) { return sbp.is_split(); });
 }
 
 }  // namespace
 
-std::vector<Replicated> ListReplicated(const Graph& graph, const PlanOptions& options) {
+std::vector<Replicated> ListReplicated(const ir::Graph& graph, const PlanOptions& options) {
   if (options.ranks == 1) return {};
   std::map<MemoryCategory, Replicated> by_category;
-  std::map<const Value*, std::vector<std::string>> tensors;  // by storage
-  for (const StoredTensor& tensor : graph.tensors()) {
+  std::map<const ir::Value*, std::vector<std::string>> tensors;  // by storage
+  for (const ir::StoredTensor& tensor : graph.tensors()) {
     tensors[tensor.storage].push_back(tensor.name);
   }
-  for (const Node* node : graph.AllNodes()) {
+  for (const ir::Node* node : graph.AllNodes()) {
     const bool is_pack = node->op->name == "bucket_pack";
     if (node->op->name != "variable" && !is_pack) continue;
-    const Value& value = *node->outputs[0];
+    const ir::Value& value = *node->outputs[0];
     if (FirstStageOf(value.category) > 3 || !IsWhole(value)) continue;
     Replicated& replicated = by_category[value.category];
     replicated.category = value.category;
     replicated.reason = Reason(value.category, options);
     replicated.bytes += graph.LocalType(value).bytes();
     if (is_pack) {
-      for (const Value* gradient : node->inputs) replicated.tensors.push_back(gradient->name);
+      for (const ir::Value* gradient : node->inputs) replicated.tensors.push_back(gradient->name);
     } else {
       const std::vector<std::string>& stored = tensors[&value];
       replicated.tensors.insert(replicated.tensors.end(), stored.begin(), stored.end());

@@ -19,6 +19,6 @@ struct Replicated {
 };
 
 // Of a compiled graph, one per category that has any; none on one rank.
-std::vector<Replicated> ListReplicated(const Graph& graph, const PlanOptions& options);
+std::vector<Replicated> ListReplicated(const ir::Graph& graph, const PlanOptions& options);
 
 }  // namespace zg::plan

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "framework/runtime/format.h"
+#include "framework/base/format.h"
 
 namespace zg::plan {
 namespace {

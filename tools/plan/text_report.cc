@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "framework/runtime/format.h"
+#include "framework/base/format.h"
 #include "tools/plan/buffer_groups.h"
 
 namespace zg::plan {

@@ -14,7 +14,7 @@ int64_t PositionsOfBlock(const GemmMethod& method) {
 
 }  // namespace
 
-AttentionShape::AttentionShape(const TensorType& qkv, const Attributes& attributes,
+AttentionShape::AttentionShape(const TensorType& qkv, const ir::Attributes& attributes,
                                const GemmMethod& products)
     : batch(qkv.shape.dim(0)),
       time(qkv.shape.dim(1)),

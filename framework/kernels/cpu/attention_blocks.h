@@ -31,7 +31,8 @@ struct AttentionShape {
   // Positions of a block; the last of a head may have fewer.
   int64_t block;
 
-  AttentionShape(const TensorType& qkv, const Attributes& attributes, const GemmMethod& products);
+  AttentionShape(const TensorType& qkv, const ir::Attributes& attributes,
+                 const GemmMethod& products);
 
   int64_t num_blocks() const { return CeilDiv(time, block); }
   int64_t block_size(int64_t begin) const { return std::min(block, time - begin); }

@@ -19,7 +19,7 @@ struct AttentionShape {
   bool causal;
   float scale;
 
-  AttentionShape(const TensorType& qkv, const Attributes& attributes)
+  AttentionShape(const TensorType& qkv, const ir::Attributes& attributes)
       : batch(qkv.shape.dim(0)),
         time(qkv.shape.dim(1)),
         channels(qkv.shape.dim(2) / 3),

@@ -79,7 +79,7 @@ struct SgdRule {
   double lr;
   float weight_decay;
 
-  explicit SgdRule(const Attributes& attributes)
+  explicit SgdRule(const ir::Attributes& attributes)
       : lr(attributes.Float("lr")),
         weight_decay(static_cast<float>(attributes.Float("weight_decay"))) {}
   __device__ Factors MakeFactors(const ControlSource& control) const {
@@ -98,7 +98,7 @@ struct SgdMomentumRule {
   float weight_decay;
   bool nesterov;
 
-  explicit SgdMomentumRule(const Attributes& attributes)
+  explicit SgdMomentumRule(const ir::Attributes& attributes)
       : lr(attributes.Float("lr")),
         momentum(static_cast<float>(attributes.Float("momentum"))),
         weight_decay(static_cast<float>(attributes.Float("weight_decay"))),
@@ -120,7 +120,7 @@ struct AdamRule {
   using Factors = AdamFactors;
   AdamAttributes attributes;
 
-  explicit AdamRule(const Attributes& a)
+  explicit AdamRule(const ir::Attributes& a)
       : attributes{a.Float("lr"),      a.Float("beta1"),        a.Float("beta2"),
                    a.Float("epsilon"), a.Float("weight_decay"), a.Bool("decoupled")} {}
   __device__ Factors MakeFactors(const ControlSource& control) const {

@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/format.h"
 #include "framework/device/cuda_device.h"
 #include "framework/device/device.h"
+#include "framework/job/console.h"
+#include "framework/job/flag_parser.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/kernels/cuda/cuda_kernels.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/runtime/console.h"
-#include "framework/runtime/flag_parser.h"
-#include "framework/runtime/format.h"
 #include "models/gpt/presets.h"
 #include "tools/bench/gpu/kernel_cases.h"
 #include "tools/bench/gpu/kernel_timer.h"

@@ -19,7 +19,7 @@ class CaseList {
  public:
   // Returns the case for changes, null after an error.
   KernelCase* Add(int64_t times_per_step, const std::string& name, const std::string& op,
-                  std::vector<TensorType> inputs, Attributes attributes = {}) {
+                  std::vector<TensorType> inputs, ir::Attributes attributes = {}) {
     if (!status_.ok()) return nullptr;
     StatusOr<KernelCase> made = MakeKernelCase(name, op, std::move(inputs), std::move(attributes));
     status_ = made.status();
@@ -85,7 +85,7 @@ void AddBlocks(const Sizes& s, CaseList* list) {
   LinearLayer contract = {"contract", 4 * s.C, s.C};
   contract.gelu_before = true;
   AddLinear(s, s.L, contract, list);
-  const Attributes causal = {{"heads", s.H}, {"causal", true}};
+  const ir::Attributes causal = {{"heads", s.H}, {"causal", true}};
   list->Add(s.L, "attention", "attention", {qkv}, causal);
   list->Add(s.L, "attention_grad", "attention_grad", {hidden, qkv, hidden, F32({s.B, s.H, s.T})},
             causal);
@@ -106,7 +106,7 @@ void AddEnds(const Sizes& s, CaseList* list) {
   const TensorType hidden = BF16({s.B, s.T, s.C});
   const TensorType logits = BF16({s.B, s.T, s.V});
   const TensorType ids = I64({s.B, s.T});
-  const Attributes divisor = {{"divisor", static_cast<double>(s.B * s.T)}};
+  const ir::Attributes divisor = {{"divisor", static_cast<double>(s.B * s.T)}};
   if (KernelCase* added = list->Add(1, "embedding", "embedding", {table, ids})) {
     added->max_id = s.V;
     added->moved_bytes = ids.bytes() + 2 * hidden.bytes();
@@ -148,15 +148,15 @@ void AddUpdate(int64_t num_parameters, CaseList* list) {
 }  // namespace
 
 StatusOr<KernelCase> MakeKernelCase(const std::string& name, const std::string& op,
-                                    std::vector<TensorType> inputs, Attributes attributes) {
+                                    std::vector<TensorType> inputs, ir::Attributes attributes) {
   KernelCase made;
   made.name = name;
-  OpCall& call = made.spec.call;
-  call.op = OpRegistry::Global().Find(op);
+  ir::OpCall& call = made.spec.call;
+  call.op = ir::OpRegistry::Global().Find(op);
   ZG_CHECK(call.op != nullptr, "there is no op {}", op);
   call.inputs = std::move(inputs);
   call.attributes = std::move(attributes);
-  for (const AttributeDef& attribute : call.op->attributes) {
+  for (const ir::AttributeDef& attribute : call.op->attributes) {
     if (!call.attributes.Has(attribute.name)) {
       call.attributes.Set(attribute.name, attribute.example);
     }

@@ -23,7 +23,7 @@ struct KernelCase {
 
 // A case of an op that is registered (RegisterAllOps). Error: the op rejects these inputs.
 StatusOr<KernelCase> MakeKernelCase(const std::string& name, const std::string& op,
-                                    std::vector<TensorType> inputs, Attributes attributes = {});
+                                    std::vector<TensorType> inputs, ir::Attributes attributes = {});
 
 // Of a step with a micro-batch of `batch`. Error: an op rejects its inputs.
 StatusOr<std::vector<KernelCase>> GptKernelCases(const models::GptConfig& config, int64_t batch);

@@ -88,7 +88,7 @@ class Bench {
   }
 
   Status AddOperands() {
-    const OpCall& call = test_.spec.call;
+    const ir::OpCall& call = test_.spec.call;
     Operands set;
     for (const TensorType& type : call.inputs) {
       ZG_ASSIGN_OR_RETURN(std::byte* const data, AllocateOperand(type));
@@ -114,10 +114,10 @@ class Bench {
 
   // Updates write where they read; null for other outputs.
   const void* InputThatHolds(const Operands& set, int output) const {
-    const OpCall& call = test_.spec.call;
+    const ir::OpCall& call = test_.spec.call;
     if (call.op->aliases == nullptr) return nullptr;
-    for (const AliasRule& rule : call.op->aliases(call)) {
-      const bool is_inside = rule.kind == AliasRule::Kind::kOutputInsideInput;
+    for (const ir::AliasRule& rule : call.op->aliases(call)) {
+      const bool is_inside = rule.kind == ir::AliasRule::Kind::kOutputInsideInput;
       if (is_inside && rule.output == output) return set.inputs[rule.input];
     }
     return nullptr;

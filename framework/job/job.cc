@@ -1,0 +1,373 @@
+#include "framework/job/job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "framework/base/check.h"
+#include "framework/base/env.h"
+#include "framework/comm/in_process.h"
+#include "framework/comm/mpi_communicator.h"
+#include "framework/job/console.h"
+#include "framework/job/launcher.h"
+#include "framework/job/logging.h"
+#include "framework/job/place_on_device.h"
+#include "framework/job/same_options.h"
+#include "framework/job/save_signals.h"
+
+namespace zg {
+namespace {
+
+constexpr size_t kMaxErrorsShown = 4;
+
+int ExitCode(StatusCode code) { return code == StatusCode::kInvalidArgument ? 2 : 1; }
+
+// The first virtual rank to end the process has the last word; the others wait here for that.
+void TakeTheLastWord() {
+  static std::mutex last_word;
+  last_word.lock();
+}
+
+// A status as one string, and back. The first character is the code.
+std::string Pack(const Status& status) {
+  if (status.ok()) return "";
+  return static_cast<char>('A' + static_cast<int>(status.code())) + status.message();
+}
+
+Status Unpack(const std::string& packed) {
+  if (packed.empty()) return Status::Ok();
+  return Status(static_cast<StatusCode>(packed[0] - 'A'), packed.substr(1));
+}
+
+// "rank 2", "ranks 0, 1, 2", "ranks 0, 1, 2 and 13 more".
+std::string FormatRanks(const std::vector<int>& ranks) {
+  constexpr size_t kMaxListed = 8;
+  std::string list;
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxListed); ++i) {
+    list += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
+  }
+  if (ranks.size() > kMaxListed) list += fmt::format(" and {} more", ranks.size() - kMaxListed);
+  return (ranks.size() == 1 ? "rank " : "ranks ") + list;
+}
+
+// The errors of all ranks on one screen: each message once, with the ranks that have it.
+std::string FormatErrors(const std::vector<Status>& by_rank) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank].ok()) continue;
+    const std::string& message = by_rank[rank].message();
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto& other) { return other.first == message; });
+    if (group == groups.end()) group = groups.insert(group, {message, {}});
+    group->second.push_back(static_cast<int>(rank));
+  }
+  std::string text;
+  for (size_t i = 0; i < std::min(groups.size(), kMaxErrorsShown); ++i) {
+    const auto& [message, ranks] = groups[i];
+    const bool is_everywhere = ranks.size() == by_rank.size();
+    text += fmt::format("error{}: {}\n", is_everywhere ? "" : " on " + FormatRanks(ranks), message);
+  }
+  if (groups.size() > kMaxErrorsShown) {
+    text += fmt::format("and {} other errors\n", groups.size() - kMaxErrorsShown);
+  }
+  return text;
+}
+
+}  // namespace
+
+struct Job::Impl {
+  std::string program;
+  FlagParser own_flags{""};  // for programs without flags
+  FlagParser* flags = nullptr;
+  JobOptions options;
+  bool is_started = false;
+  bool is_virtual_rank = false;
+  const SaveSignals signals{/*saves=*/false};  // a SIGUSR1 before training waits for it
+
+  // One of the two, and the communicator that is used.
+  std::unique_ptr<InProcessGroup> single;
+  std::unique_ptr<MpiSession> session;
+  std::unique_ptr<Communicator> mpi_communicator;  // destroyed before its session
+  RankOnDevice on_device;                          // on top of one of the two
+  Communicator* communicator = nullptr;
+
+  std::unique_ptr<Impl> OfVirtualRank(Communicator* rank_communicator) const;
+  void RunVirtualRanks(const std::function<Status(Job&)>& body);
+
+  // What belongs to a rank, when the process holds several.
+  void CheckIsRank() {
+    if (is_virtual_rank || options.ranks_in_process == 1) return;
+    ExitWithError(InvalidArgument(
+        "--ranks-in-process: got {}, but this program has no virtual ranks: what it does on a rank "
+        "must be inside Job::Run",
+        options.ranks_in_process));
+  }
+
+  void PrintHint(StatusCode code) const {
+    if (code != StatusCode::kInvalidArgument || is_started) return;
+    PrintError(fmt::format("hint: {} --help lists all flags\n", program));
+  }
+
+  // The flags of this process, as far as they can be judged alone. True: help is wanted.
+  StatusOr<bool> ReadFlags(int argc, char** argv);
+  void ConnectSingle();
+  void ConnectMpi(const MpiJob& job);
+  void GoToDevice();
+  [[noreturn]] void Launch(int argc, char** argv);
+  void Start(int argc, char** argv);
+
+  void AgreeWithOtherRanks(const StatusOr<bool>& wants_help);
+  void CheckOnAllRanks(const Status& mine);
+  [[noreturn]] void Exit(int code);
+  [[noreturn]] void ExitWithError(const Status& status);
+};
+
+StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
+  ZG_ASSIGN_OR_RETURN(const bool wants_help, flags->Parse(argc, argv));
+  if (wants_help) return true;
+  ZG_RETURN_IF_ERROR(CheckEnvironment());
+  if (!flags->IsGiven("timeout")) {
+    ZG_ASSIGN_OR_RETURN(options.timeout_s, CollectiveTimeoutSeconds());
+  }
+  ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckNonFinite(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckSaving(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckGpuFlags(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckSupported(options));
+  return false;
+}
+
+void Job::Impl::Exit(int code) {
+  if (is_virtual_rank) {  // the other threads go on running: nothing is destroyed under them
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  communicator = nullptr;
+  on_device.communicator.reset();
+  on_device.device.reset();
+  mpi_communicator.reset();
+  session.reset();
+  std::exit(code);
+}
+
+void Job::Impl::ExitWithError(const Status& status) {
+  if (is_virtual_rank) TakeTheLastWord();
+  const std::string where = is_virtual_rank ? " on " + FormatRanks({communicator->rank()}) : "";
+  PrintError(fmt::format("error{}: {}\n", where, status.message()));
+  PrintHint(status.code());
+  Exit(ExitCode(status.code()));
+}
+
+void Job::Impl::ConnectSingle() {
+  single = std::make_unique<InProcessGroup>(1, options.timeout_s);
+  communicator = &single->communicator(0);
+}
+
+void Job::Impl::ConnectMpi(const MpiJob& job) {
+  const auto check = [&](const Status& status) {
+    if (status.ok()) return;
+    // An error on one rank is an error on all, so rank 0 can speak for everybody.
+    if (job.rank == 0) PrintError(fmt::format("error: {}\n", status.message()));
+    Exit(ExitCode(status.code()));
+  };
+  StatusOr<std::unique_ptr<MpiSession>> started = MpiSession::Start();
+  check(started.status());
+  session = std::move(*started);
+  MpiOptions mpi_options;
+  mpi_options.timeout_s = options.timeout_s;
+  StatusOr<std::unique_ptr<Communicator>> connected = MakeMpiCommunicator(mpi_options);
+  check(connected.status());
+  mpi_communicator = std::move(*connected);
+  communicator = mpi_communicator.get();
+}
+
+// Virtual ranks go each for itself (RunVirtualRanks).
+void Job::Impl::GoToDevice() {
+  if (options.ranks_in_process > 1) return;
+  StatusOr<RankOnDevice> placed = PlaceOnDevice(options, communicator);
+  CheckOnAllRanks(placed.status());
+  on_device = std::move(*placed);
+  if (on_device.communicator != nullptr) communicator = on_device.communicator.get();
+}
+
+void Job::Impl::Launch(int argc, char** argv) {
+  const StatusOr<int> code = LaunchRanks({options.ranks, !options.save.empty()}, argc, argv);
+  if (!code.ok()) ExitWithError(code.status());
+  std::exit(*code);
+}
+
+void Job::Impl::CheckOnAllRanks(const Status& mine) {
+  const StatusOr<std::vector<std::string>> packed =
+      communicator->Exchange("compare errors", Pack(mine));
+  if (!packed.ok()) {
+    // The ranks are no longer together: this one speaks for itself.
+    communicator->Abort(mine.ok() ? packed.status() : mine);
+    ExitWithError(mine.ok() ? packed.status() : mine);
+  }
+  std::vector<Status> by_rank;
+  for (const std::string& text : *packed) by_rank.push_back(Unpack(text));
+  const auto first_error =
+      std::find_if(by_rank.begin(), by_rank.end(), [](const Status& s) { return !s.ok(); });
+  if (first_error == by_rank.end()) return;
+  if (communicator->rank() == 0) {
+    PrintError(FormatErrors(by_rank));
+    PrintHint(first_error->code());
+  } else if (is_virtual_rank) {
+    while (true) pause();  // rank 0 ends the process
+  }
+  Exit(ExitCode(first_error->code()));
+}
+
+// With other ranks: what one of them cannot do is told by all.
+void Job::Impl::AgreeWithOtherRanks(const StatusOr<bool>& wants_help) {
+  CheckOnAllRanks(wants_help.status());
+  const StatusOr<std::vector<std::string>> help =
+      communicator->Exchange("who wants help", *wants_help ? "help" : "");
+  CheckOnAllRanks(help.status());
+  if (std::count(help->begin(), help->end(), "help") == communicator->size()) {
+    if (communicator->rank() == 0) PrintOut(flags->Help(program));
+    Exit(0);
+  }
+  CheckOnAllRanks(*wants_help ? InvalidArgument("--help on some ranks, but not on all")
+                              : Status::Ok());
+  const int size = communicator->size();
+  CheckOnAllRanks(flags->IsGiven("ranks") && options.ranks != size
+                      ? InvalidArgument("--ranks: got {}, but mpirun started {}; leave it out or "
+                                        "start the program without mpirun",
+                                        options.ranks, size)
+                      : Status::Ok());
+  CheckOnAllRanks(ResolveForProcesses(size, &options));
+  CheckOnAllRanks(CheckSameOptions(*communicator, FlagsAsText(flags->Resolved())));
+}
+
+void Job::Impl::Start(int argc, char** argv) {
+  program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "program";
+  // A closed pipe under the output is an error of write() and not the end of the training.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // likewise a limit on the size of files
+  AddJobFlags(flags, &options);
+  const StatusOr<bool> wants_help = ReadFlags(argc, argv);
+
+  const std::optional<MpiJob> mpi_job = FindMpiJob();
+  const bool is_alone = !mpi_job || mpi_job->size == 1;
+  if (is_alone) {
+    if (!wants_help.ok()) ExitWithError(wants_help.status());
+    if (*wants_help) {
+      PrintOut(flags->Help(program));
+      Exit(0);
+    }
+    const int num_processes = mpi_job ? 1 : options.ranks;
+    if (num_processes != options.ranks && flags->IsGiven("ranks")) {
+      ExitWithError(
+          InvalidArgument("--ranks: got {}, but mpirun started 1; leave it out or start "
+                          "the program without mpirun",
+                          options.ranks));
+    }
+    if (const Status status = ResolveForProcesses(num_processes, &options); !status.ok()) {
+      ExitWithError(status);
+    }
+    if (const Status status = CheckPaths(options); !status.ok()) ExitWithError(status);
+    if (num_processes > 1) Launch(argc, argv);
+    ConnectSingle();
+  } else {
+    ConnectMpi(*mpi_job);
+    AgreeWithOtherRanks(wants_help);
+    // Rank 0 writes; every rank may read.
+    JobOptions mine = options;
+    if (communicator->rank() != 0) mine.report = mine.print_ir = "";
+    CheckOnAllRanks(CheckPaths(mine));
+  }
+  GoToDevice();
+  StartLogging(communicator->rank(), communicator->size());
+  is_started = true;
+}
+
+std::unique_ptr<Job::Impl> Job::Impl::OfVirtualRank(Communicator* rank_communicator) const {
+  auto impl = std::make_unique<Impl>();
+  impl->program = program;
+  impl->flags = flags;
+  impl->options = options;
+  impl->is_started = true;
+  impl->is_virtual_rank = true;
+  impl->communicator = rank_communicator;
+  return impl;
+}
+
+void Job::Impl::RunVirtualRanks(const std::function<Status(Job&)>& body) {
+  std::vector<Status> by_rank(options.ranks_in_process);
+  const Status first = RunRanks(
+      options.ranks_in_process, options.timeout_s, [&](Communicator& rank_communicator) -> Status {
+        ZG_ASSIGN_OR_RETURN(const RankOnDevice placed, PlaceOnDevice(options, &rank_communicator));
+        Job job(OfVirtualRank(placed.communicator != nullptr ? placed.communicator.get()
+                                                             : &rank_communicator));
+        return by_rank[rank_communicator.rank()] = body(job);
+      });
+  if (first.ok()) return;
+  // Ranks that gave up because another had failed have nothing to say.
+  if (first.code() != StatusCode::kAborted) {
+    for (Status& status : by_rank) {
+      if (status.code() == StatusCode::kAborted) status = Status::Ok();
+    }
+  }
+  const bool is_a_ranks = std::any_of(by_rank.begin(), by_rank.end(),
+                                      [](const Status& status) { return !status.ok(); });
+  if (!is_a_ranks) ExitWithError(first);
+  PrintError(FormatErrors(by_rank));
+  Exit(ExitCode(first.code()));
+}
+
+Job::Job(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Job::Job(Job&&) noexcept = default;
+Job::~Job() = default;
+
+Job Job::Start(int argc, char** argv, FlagParser& flags, const JobOptions& defaults) {
+  auto impl = std::make_unique<Impl>();
+  impl->flags = &flags;
+  impl->options = defaults;
+  impl->Start(argc, argv);
+  return Job(std::move(impl));
+}
+
+Job Job::Start(int argc, char** argv) {
+  auto impl = std::make_unique<Impl>();
+  impl->flags = &impl->own_flags;
+  impl->Start(argc, argv);
+  return Job(std::move(impl));
+}
+
+void Job::Run(const std::function<Status(Job&)>& body) {
+  if (impl_->options.ranks_in_process > 1) {
+    impl_->RunVirtualRanks(body);
+  } else {
+    impl_->CheckOnAllRanks(body(*this));
+  }
+}
+
+int Job::rank() const { return impl_->communicator->rank(); }
+int Job::size() const {
+  impl_->CheckIsRank();
+  return impl_->communicator->size();
+}
+Communicator& Job::communicator() const {
+  impl_->CheckIsRank();
+  return *impl_->communicator;
+}
+const JobOptions& Job::options() const { return impl_->options; }
+std::vector<ResolvedFlag> Job::config() const { return impl_->flags->Resolved(); }
+void Job::CheckOnAllRanks(const Status& mine) { impl_->CheckOnAllRanks(mine); }
+
+void Job::Fail(const Status& status) {
+  ZG_CHECK(!status.ok(), "Fail needs an error");
+  if (impl_->session) impl_->communicator->Abort(status);  // prints, and does not return
+  impl_->ExitWithError(status);
+}
+
+}  // namespace zg

@@ -1,0 +1,81 @@
+// The launcher: a program that is given --ranks N starts N of itself under mpirun, so that nobody
+// has to know how. For ranks on several hosts there is //tools:launch; the program then finds
+// itself inside a job and does not launch.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/job/child_process.h"
+#include "framework/job/mpirun_messages.h"
+#include "framework/job/rank_output.h"
+
+namespace zg {
+
+// What the environment says about the MPI job that this process is a rank of.
+struct MpiJob {
+  int rank = 0;
+  int size = 0;  // 0: it does not say
+};
+std::optional<MpiJob> FindMpiJob();  // nothing outside a job
+
+struct LaunchOptions {
+  int num_ranks = 1;
+  // The ranks save a checkpoint and end at SIGTERM. mpirun would kill them a second after it: the
+  // first TERM becomes USR2, which it passes on and which means the same to them.
+  bool saves_at_term = false;
+};
+
+// Runs ranks of this program on this host, with the arguments argv[1], argv[2], ...; waits for them
+// and returns the exit code of the job. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to mpirun
+// (HUP and QUIT as TERM), which passes USR1 and USR2 on to the ranks and ends them at the others.
+// Must be called before the process has threads.
+// Errors: no mpirun, or one that is not Open MPI's; no temporary directory.
+StatusOr<int> LaunchRanks(const LaunchOptions& options, int argc, const char* const* argv);
+
+// A job of tools/launch, and what LaunchRanks is made of.
+struct MpirunJob {
+  int num_ranks = 1;
+  // "a:2,b:2": with so many ranks at most, filled in this order; between hosts Open MPI's own
+  // settings hold (OMPI_MCA_...). "": this host.
+  std::string hosts;
+  std::vector<std::string> command;  // the program and its arguments
+  bool saves_at_term = false;        // as in LaunchOptions
+  // The ranks' output goes through here, line by line, if given; else it is shown at once.
+  RankOutput* output = nullptr;
+};
+
+struct MpirunEnd {
+  int code = 0;
+  bool was_stopped = false;  // INT, TERM, HUP or QUIT was passed on
+  std::optional<RankEnd> first_end;
+  std::string lost_host;  // "" if none was
+};
+
+// What a supervisor has: the signals that come for its jobs, and a directory of its own for what
+// Open MPI keeps in files.
+struct Supervisor {
+  SignalQueue signals;
+  std::string directory;
+};
+
+// Runs a job and waits for it. Errors: those of LaunchRanks.
+StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor);
+
+// Runs `body` in a process of its own, the supervisor. Whichever of the two processes is killed,
+// the other cleans up: the supervisor ends its job, and each of them removes the directory.
+// Returns the exit code: that of `body`, or 1 after its error, which is printed after `context`.
+StatusOr<int> RunSupervised(std::string_view context,
+                            const std::function<StatusOr<int>(const Supervisor&)>& body);
+
+// The mpirun on PATH. Error: there is none, with what to install.
+StatusOr<std::string> FindMpirun();
+
+// The program of this name on PATH.
+std::optional<std::string> FindOnPath(std::string_view name);
+
+}  // namespace zg

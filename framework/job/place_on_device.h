@@ -1,0 +1,24 @@
+// PlaceOnDevice: takes a rank to the device of its --device flag: opens its GPU and connects it
+// with those of the other ranks.
+#pragma once
+
+#include <memory>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/device/device.h"
+#include "framework/job/job_options.h"
+
+namespace zg {
+
+// Both null where the rank stays on the host.
+struct RankOnDevice {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Communicator> communicator;  // destroyed before its device
+};
+
+// `host` outlives the result. Ranks of one host take its GPUs in turn. Every rank must call this;
+// an error on one is an error on all: no GPU; two ranks on one, with NCCL.
+StatusOr<RankOnDevice> PlaceOnDevice(const JobOptions& options, Communicator* host);
+
+}  // namespace zg

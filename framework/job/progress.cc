@@ -1,0 +1,111 @@
+#include "framework/job/progress.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "framework/base/format.h"
+#include "framework/job/console.h"
+
+namespace zg {
+namespace {
+
+constexpr double kSecondsBetweenRedraws = 0.1;
+constexpr int kMinBarCells = 5;
+constexpr int kMaxBarCells = 30;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void MovingAverage::Add(double ms) {
+  if (is_first_) {
+    is_first_ = false;
+    return;
+  }
+  window_.push_back(ms);
+  if (window_.size() > kWindow) window_.pop_front();
+}
+
+double MovingAverage::ms() const {
+  return std::accumulate(window_.begin(), window_.end(), 0.0) / static_cast<double>(window_.size());
+}
+
+void Progress::Step(const StepRecord& record) {
+  average_.Add(record.ms);
+  if (options_.terminal_columns == 0) {
+    PrintOut(Line(record) + "\n");
+    return;
+  }
+  const double now = Now();
+  const bool is_last = record.step == options_.total_steps;
+  if (bar_is_open_ && !is_last && now - last_redraw_s_ < kSecondsBetweenRedraws) return;
+  last_redraw_s_ = now;
+  bar_is_open_ = true;
+  PrintError("\r" + Bar(record));
+}
+
+void Progress::Finish() {
+  if (bar_is_open_) PrintError("\n");
+  bar_is_open_ = false;
+}
+
+std::string Progress::TokenRate() const {
+  const double ms = average_.has_value() ? average_.ms() : 0;
+  if (ms <= 0) return "-";
+  return FormatCount(static_cast<double>(options_.tokens_per_step) * 1000 / ms);
+}
+
+std::string Progress::Utilization() const {
+  const double ms = average_.has_value() ? average_.ms() : 0;
+  if (ms <= 0 || options_.peak_flops <= 0) return "n/a";
+  return FormatPercent(options_.flops_per_step * 1000 / ms / options_.peak_flops);
+}
+
+std::string Progress::Line(const StepRecord& record) const {
+  const std::string total = fmt::format("{}", options_.total_steps);
+  std::string line =
+      fmt::format("step {:>{}}/{}  loss {:.6f}", record.step, total.size(), total, record.loss);
+  if (record.grad_norm) line += fmt::format("  grad norm {:.4g}", *record.grad_norm);
+  line += fmt::format("  lr {:.3e}  {:.1f} ms", record.lr, record.ms);
+  if (options_.tokens_per_step > 0) line += fmt::format("  {} tokens/s", TokenRate());
+  line += fmt::format("  MFU {}", Utilization());
+  if (options_.peak_memory_bytes > 0) {
+    line += fmt::format("  peak {}", FormatBytes(options_.peak_memory_bytes));
+  }
+  return line;
+}
+
+// Padded to one less than the terminal's width: a full line would wrap, and what the last drawing
+// left must be covered.
+std::string Progress::Bar(const StepRecord& record) const {
+  const std::string head = fmt::format("step {}/{}", record.step, options_.total_steps);
+  const double ms = average_.has_value() ? average_.ms() : record.ms;
+  std::string tail = fmt::format("loss {:.4f}", record.loss);
+  if (record.grad_norm) tail += fmt::format(" norm {:.3g}", *record.grad_norm);
+  tail += fmt::format(" lr {:.3g} {:.1f} ms", record.lr, ms);
+  if (options_.tokens_per_step > 0) tail += fmt::format(" {} tokens/s", TokenRate());
+  if (options_.peak_flops > 0) tail += fmt::format(" MFU {}", Utilization());
+  const int64_t num_left = options_.total_steps - record.step;
+  tail += fmt::format(" {} left", FormatDuration(ms / 1000 * static_cast<double>(num_left)));
+
+  const int width = std::max(options_.terminal_columns - 1, 1);
+  const int free_cells = width - static_cast<int>(head.size() + tail.size()) - 4;  // " [", "] "
+  std::string bar;
+  if (const int cells = std::min(free_cells, kMaxBarCells); cells >= kMinBarCells) {
+    const double done = static_cast<double>(record.step) /
+                        static_cast<double>(std::max<int64_t>(options_.total_steps, 1));
+    const int filled = static_cast<int>(std::floor(std::clamp(done, 0.0, 1.0) * cells));
+    bar = " [" + std::string(filled, '#') + std::string(cells - filled, '.') + "]";
+  }
+  std::string line = head + bar + " " + tail;
+  line.resize(width, ' ');
+  return line;
+}
+
+}  // namespace zg

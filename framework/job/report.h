@@ -1,0 +1,84 @@
+// Report: everything about a finished run that a script may want, written by --report as one JSON
+// object; and the parts of it that the summary for people shows.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/ir/graph.h"
+#include "framework/job/flag_parser.h"
+#include "framework/runtime/profile.h"
+
+namespace zg {
+
+struct StepRecord {
+  int64_t step = 0;  // the first is 1
+  double loss = 0.0;
+  std::optional<double> grad_norm;
+  double lr = 0.0;
+  double ms = 0.0;
+};
+
+// Of the logical tensors in name order, shards put together.
+struct FinalState {
+  double param_sum = 0.0;
+  std::string param_sha256;
+  std::string optimizer_sha256;
+  int64_t skipped_updates = 0;  // since the first step: left out as they were not finite
+};
+
+struct MemoryUse {
+  std::array<int64_t, kNumMemoryCategories> category_bytes = {};  // indexed by MemoryCategory
+  int64_t peak_bytes = 0;
+};
+
+struct Speed {
+  double ms_per_step_median = 0.0;
+  double tokens_per_s = 0.0;
+  double flops_per_step = 0.0;  // of one rank
+  double compile_ms = 0.0;
+};
+
+struct Report {
+  std::string model;
+  std::vector<ResolvedFlag> config;
+  std::vector<StepRecord> steps;
+  bool was_ended_by_signal = false;  // before its last step
+  FinalState final_state;
+
+  MemoryUse predicted_memory;
+  MemoryUse measured_memory;
+  int64_t rss_peak_bytes = 0;                // of rank 0's process, without its peers' memory
+  int64_t rss_before_graph_bytes = 0;        // of rank 0's process, before the model was built
+  int64_t device_library_bytes = 0;          // of rank 0's device, beside the arena
+  std::vector<int64_t> per_rank_peak_bytes;  // measured, by rank
+  int64_t saving_bytes = 0;                  // host memory of a rank beside its arena, at most
+
+  std::string transport;  // Communicator::transport()
+  // Of one step, sent by one rank.
+  TrafficCounters predicted_traffic = {};
+  TrafficCounters measured_traffic = {};
+
+  Speed speed;
+  std::optional<Profile> profile;  // of rank 0; none without --profile
+};
+
+// The median of the steps' milliseconds without the first step, which warms up; 0 without steps.
+double MedianStepMs(const std::vector<StepRecord>& steps);
+
+// Losses and norms have 9 significant digits, which is every bit of an f32; what is not finite is
+// null.
+std::string ReportAsJson(const Report& report);
+
+// Writes the JSON under a temporary name and renames it.
+Status WriteReport(const std::string& path, const Report& report);
+
+// Whether a file of this name can be made, to be asked before hours of training. Leaves nothing.
+Status CheckWritable(const std::string& path);
+
+}  // namespace zg

@@ -1,0 +1,243 @@
+#include "framework/state/tensor_state.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "framework/base/check.h"
+#include "framework/base/random.h"
+#include "framework/io/float_values.h"
+#include "framework/io/safetensors.h"
+#include "framework/io/sha256.h"
+#include "framework/runtime/non_finite.h"
+#include "framework/state/gather_tensor.h"
+#include "framework/tensor/half.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
+
+// Between a device and the host.
+constexpr int64_t kPieceElements = int64_t{1} << 20;
+
+// Elements [begin, end) of the initializer's values.
+void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, uint64_t end,
+                 float* data) {
+  const float scale = static_cast<float>(initializer.scale);
+  switch (initializer.kind) {
+    case Initializer::Kind::kZeros:
+      std::fill_n(data, end - begin, 0.0f);
+      return;
+    case Initializer::Kind::kOnes:
+      std::fill_n(data, end - begin, 1.0f);
+      return;
+    case Initializer::Kind::kNormal:
+      FillNormal(key, begin, end, 0.0f, scale, data);
+      return;
+    case Initializer::Kind::kUniform:
+      FillUniform(key, begin, end, -scale, scale, data);
+      return;
+  }
+}
+
+// Writes the elements [begin, end) of a tensor to host memory, rounded to its dtype a chunk at a
+// time.
+void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill, std::byte* data) {
+  if (dtype == DType::kF32) {
+    fill(begin, end, reinterpret_cast<float*>(data));
+    return;
+  }
+  std::vector<float> chunk(std::min(end - begin, kRoundedChunkElements));
+  for (; begin < end; begin += kRoundedChunkElements) {
+    const int64_t count = std::min(kRoundedChunkElements, end - begin);
+    fill(begin, begin + count, chunk.data());
+    WithFloatType(dtype, [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(data)[i] = FromF32<T>(chunk[i]);
+    });
+    data += count * SizeOf(dtype);
+  }
+}
+
+// Writes those of the elements [begin, end) that this rank holds to where it holds them.
+Status WriteElements(Executor& executor, const ir::StoredTensor& tensor, int64_t begin, int64_t end,
+                     const FillElements& fill) {
+  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  begin = std::max(begin, part.begin);
+  end = std::min(end, part.begin + part.count);
+  if (begin >= end) return Status::Ok();
+  const DType dtype = tensor.type.dtype;
+  std::byte* target = part.data + (begin - part.begin) * SizeOf(dtype);
+  Device& device = executor.device();
+  if (device.is_host()) {
+    FillHost(dtype, begin, end, fill, target);
+    return Status::Ok();
+  }
+  std::vector<std::byte> piece(std::min(end - begin, kPieceElements) * SizeOf(dtype));
+  for (; begin < end; begin += kPieceElements) {
+    const int64_t count = std::min(kPieceElements, end - begin);
+    const int64_t bytes = count * SizeOf(dtype);
+    FillHost(dtype, begin, begin + count, fill, piece.data());
+    ZG_RETURN_IF_ERROR(device.Write(target, piece.data(), bytes));
+    target += bytes;
+  }
+  return Status::Ok();
+}
+
+// What is wrong with the file's tensor of that name; empty when it fits.
+std::string Mismatch(const ir::StoredTensor& tensor, const SafetensorsEntry* entry) {
+  if (entry == nullptr) return fmt::format("'{}' is missing", tensor.name);
+  if (IsFloatValue(entry->dtype) && entry->shape == tensor.type.shape.dims()) return "";
+  std::string dtype(SafetensorsDTypeName(entry->dtype));
+  std::transform(dtype.begin(), dtype.end(), dtype.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return fmt::format("'{}': got {}{}, expected {}", tensor.name, dtype,
+                     Shape(entry->shape).ToString(), tensor.type.ToString());
+}
+
+}  // namespace
+
+std::vector<const ir::StoredTensor*> TensorsByName(const ir::Graph& graph, TensorRole role) {
+  std::set<std::string_view> copied;
+  for (const ir::StoredTensor& tensor : graph.tensors()) copied.insert(tensor.copy_of);
+  std::vector<const ir::StoredTensor*> tensors;
+  for (const ir::StoredTensor& tensor : graph.tensors()) {
+    if (!tensor.copy_of.empty()) continue;
+    const bool is_parameter = tensor.storage->category == MemoryCategory::kParameters ||
+                              copied.count(tensor.name) != 0;  // the master of a 16-bit copy
+    if (is_parameter == (role == TensorRole::kParameter)) tensors.push_back(&tensor);
+  }
+  std::sort(tensors.begin(), tensors.end(),
+            [](const ir::StoredTensor* a, const ir::StoredTensor* b) { return a->name < b->name; });
+  return tensors;
+}
+
+Status InitializeTensors(Executor& executor, uint64_t seed) {
+  for (const ir::StoredTensor& tensor : executor.graph().tensors()) {
+    const Executor::LocalPart part = executor.LocalPartOf(tensor);
+    if (part.count == 0) continue;
+    const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
+    const RandomKey key = FoldIn(RandomKey{seed}, name);
+    ZG_RETURN_IF_ERROR(WriteElements(executor, tensor, 0, tensor.type.shape.num_elements(),
+                                     [&](int64_t begin, int64_t end, float* data) {
+                                       FillInitial(tensor.initializer, key, begin, end, data);
+                                     }));
+  }
+  return Status::Ok();
+}
+
+Status SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
+                   const FillElements& fill) {
+  for (const ir::StoredTensor& tensor : executor.graph().tensors()) {
+    if (tensor.name != name && tensor.copy_of != name) continue;
+    ZG_RETURN_IF_ERROR(WriteElements(executor, tensor, begin, end, fill));
+  }
+  return Status::Ok();
+}
+
+Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t begin,
+                         int64_t count, const ByteSink& sink) {
+  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  ZG_CHECK(part.begin <= begin && begin + count <= part.begin + part.count,
+           "{}: elements [{}, {}) are not on this rank", tensor.name, begin, begin + count);
+  const int64_t element_bytes = SizeOf(tensor.type.dtype);
+  const std::byte* const data = part.data + (begin - part.begin) * element_bytes;
+  const int64_t bytes = count * element_bytes;
+  const int64_t piece_bytes = executor.device().is_host() ? bytes : kPieceElements * element_bytes;
+  std::vector<std::byte> scratch;
+  for (int64_t offset = 0; offset < bytes; offset += piece_bytes) {
+    const int64_t size = std::min(piece_bytes, bytes - offset);
+    ZG_ASSIGN_OR_RETURN(const std::byte* const piece,
+                        executor.device().Read(data + offset, size, &scratch));
+    ZG_RETURN_IF_ERROR(sink(offset, piece, size));
+  }
+  return Status::Ok();
+}
+
+Status LoadTensors(Executor& executor, const std::string& path,
+                   const std::vector<TensorRole>& roles, const TensorsInFile& tensors) {
+  std::vector<std::string> problems;
+  std::set<std::string> known;
+  for (const TensorRole role : roles) {
+    for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
+      known.insert(tensor->name);
+      const auto found = tensors.find(tensor->name);
+      const std::string problem =
+          Mismatch(*tensor, found == tensors.end() ? nullptr : found->second.entry);
+      if (!problem.empty()) problems.push_back(problem);
+    }
+  }
+  for (const auto& [name, tensor] : tensors) {
+    if (known.count(name) == 0) {
+      problems.push_back(fmt::format("'{}' is not a {} of the model", name,
+                                     roles.size() == 1 ? "parameter" : "parameter or state"));
+    }
+  }
+  if (!problems.empty()) {
+    constexpr size_t kShown = 8;
+    std::string text;
+    for (size_t i = 0; i < std::min(problems.size(), kShown); ++i) text += "\n  " + problems[i];
+    if (problems.size() > kShown) text += fmt::format("\n  and {} more", problems.size() - kShown);
+    return InvalidArgument(
+        "{}: {} tensors do not fit the model:{}\n  hint: write the file from a model of this size",
+        path, problems.size(), text);
+  }
+  for (const std::string& name : known) {
+    const TensorInFile& tensor = tensors.find(name)->second;
+    const int64_t element_bytes = BitsOf(tensor.entry->dtype) / 8;
+    ZG_RETURN_IF_ERROR(SetElements(executor, name, 0, Shape(tensor.entry->shape).num_elements(),
+                                   [&](int64_t begin, int64_t end, float* values) {
+                                     ReadFloatValues(tensor.entry->dtype,
+                                                     tensor.data + begin * element_bytes,
+                                                     end - begin, values);
+                                   }));
+  }
+  return Status::Ok();
+}
+
+Status LoadParameters(Executor& executor, const std::string& path) {
+  ZG_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  TensorsInFile tensors;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    tensors[entry.name] = {&entry, file.Data(entry)};
+  }
+  return LoadTensors(executor, path, {TensorRole::kParameter}, tensors);
+}
+
+Status CheckFiniteTensors(const Executor& executor) {
+  for (const ir::StoredTensor& tensor : executor.graph().tensors()) {
+    const DType dtype = tensor.type.dtype;
+    const Executor::LocalPart part = executor.LocalPartOf(tensor);
+    ZG_RETURN_IF_ERROR(ReadLocalElements(
+        executor, tensor, part.begin, part.count,
+        [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+          const auto found =
+              FirstNonFinite(dtype, data, static_cast<int64_t>(size_bytes) / SizeOf(dtype));
+          if (!found) return Status::Ok();
+          const int64_t element =
+              part.begin + static_cast<int64_t>(offset_bytes) / SizeOf(dtype) + *found;
+          return InvalidArgument(
+              "'{}' is {} at element {} before the first step; expected finite values", tensor.name,
+              ElementText(dtype, data, *found), element);
+        }));
+  }
+  return Status::Ok();
+}
+
+StatusOr<TensorDigest> DigestTensors(Executor& executor, TensorRole role) {
+  Sha256 sha256;
+  TensorDigest digest;
+  for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
+    ZG_RETURN_IF_ERROR(ForEachChunk(executor, *tensor, "gather tensor for its digest",
+                                    [&](int64_t, const float* values, int64_t count) {
+                                      if (executor.communicator().rank() != 0) return;
+                                      sha256.Update(values, count * sizeof(float));
+                                      for (int64_t i = 0; i < count; ++i) digest.sum += values[i];
+                                    }));
+  }
+  digest.sha256 = sha256.HexDigest();
+  return digest;
+}
+
+}  // namespace zg

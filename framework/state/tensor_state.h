@@ -1,0 +1,77 @@
+// The logical tensors of a running graph, whatever their placement: first values, values from a
+// file, digests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/io/safetensors_header.h"
+#include "framework/ir/graph.h"
+#include "framework/runtime/executor.h"
+
+namespace zg {
+
+// What a stored tensor is to the user. Copies of parameters in another dtype are neither.
+enum class TensorRole { kParameter, kOptimizerState };
+
+// The tensors of a role in name order. They are in f32: of parameters that the model reads in 16
+// bits only, these are the masters.
+std::vector<const ir::StoredTensor*> TensorsByName(const ir::Graph& graph, TensorRole role);
+
+// Gives every stored tensor the values of its initializer. Element i of a tensor depends on (seed,
+// tensor name, i) only, so every stage and number of ranks starts from the same bits.
+Status InitializeTensors(Executor& executor, uint64_t seed);
+
+// Gives the values of a tensor's elements [begin, end).
+using FillElements = std::function<void(int64_t begin, int64_t end, float* values)>;
+
+// Sets those of the elements [begin, end) of the f32 tensor `name`, and of its rounded copies, that
+// this rank holds.
+Status SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
+                   const FillElements& fill);
+
+// Hands the bytes of elements [begin, begin + count) of a tensor, which must lie on this rank, to
+// `sink`, in order, in one or more pieces; each is valid during its call. Ends at the first error
+// of `sink`.
+using ByteSink =
+    std::function<Status(uint64_t offset_bytes, const std::byte* data, size_t size_bytes)>;
+Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t begin,
+                         int64_t count, const ByteSink& sink);
+
+// A tensor in a file, by its name there.
+struct TensorInFile {
+  const SafetensorsEntry* entry = nullptr;
+  const uint8_t* data = nullptr;
+};
+using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
+
+// Sets the tensors of these roles, and their rounded copies; each rank reads only its part. Errors,
+// all of them in one message that begins with `path`: a tensor that is missing, has another shape
+// or is not of floating-point numbers, and one that the graph does not know.
+Status LoadTensors(Executor& executor, const std::string& path,
+                   const std::vector<TensorRole>& roles, const TensorsInFile& tensors);
+
+// Reads the parameters from a safetensors file in F32, F16 or BF16, whose values f32 holds exactly;
+// each rank reads only its part. Errors as of LoadTensors.
+Status LoadParameters(Executor& executor, const std::string& path);
+
+// Whether the stored tensors, parameters and state, are finite as far as they lie on this rank. The
+// error names the first that is not.
+Status CheckFiniteTensors(const Executor& executor);
+
+struct TensorDigest {
+  std::string
+      sha256;        // of the bytes of all tensors of one role, in name order, shards put together
+  double sum = 0.0;  // of their elements, in that order
+};
+
+// Every rank must call this; the result is valid on rank 0.
+StatusOr<TensorDigest> DigestTensors(Executor& executor, TensorRole role);
+
+}  // namespace zg

@@ -1,0 +1,144 @@
+#include "framework/state/tensor_values.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "framework/comm/communicator.h"
+#include "framework/state/gather_tensor.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kChunkElements = int64_t{1} << 20;
+
+Status CheckRank(const Executor& executor, const char* what, int rank) {
+  const int size = executor.communicator().size();
+  if (rank >= 0 && rank < size) return Status::Ok();
+  return InvalidArgument("{}: got rank {}, expected one of 0 to {}", what, rank, size - 1);
+}
+
+// Elements that must be there: of the whole tensor, or those of a rank's part.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// What is wrong with a tensor's values; empty when they have the elements `needed`.
+std::string Problem(const ir::StoredTensor& tensor, const TensorValues& got, Range needed) {
+  if (got.shape != tensor.type.shape) {
+    return fmt::format("'{}': got shape {}, expected {}", tensor.name, got.shape.ToString(),
+                       tensor.type.shape.ToString());
+  }
+  const int64_t end = got.begin + static_cast<int64_t>(got.values.size());
+  if (needed.begin >= needed.end || (got.begin <= needed.begin && needed.end <= end)) return "";
+  return fmt::format("'{}': got elements {} to {}, expected {} to {}", tensor.name, got.begin, end,
+                     needed.begin, needed.end);
+}
+
+Status CheckValues(const Executor& executor, TensorRole role, const NamedValues& values,
+                   bool is_whole) {
+  std::string problems;
+  std::set<std::string_view> known;
+  for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
+    known.insert(tensor->name);
+    const auto found = values.find(tensor->name);
+    const Executor::LocalPart part = executor.LocalPartOf(*tensor);
+    const Range whole = {0, tensor->type.shape.num_elements()};
+    const Range local = {part.begin, part.begin + part.count};
+    const std::string problem = found == values.end()
+                                    ? fmt::format("'{}' is missing", tensor->name)
+                                    : Problem(*tensor, found->second, is_whole ? whole : local);
+    if (!problem.empty()) problems += "\n  " + problem;
+  }
+  for (const auto& [name, tensor] : values) {
+    if (known.count(name) == 0) problems += fmt::format("\n  '{}' is not known", name);
+  }
+  if (problems.empty()) return Status::Ok();
+  return InvalidArgument("the tensors do not fit this rank's:{}\n  hint: {}", problems,
+                         is_whole ? "give the whole tensors, as they were consolidated"
+                                  : "give this rank's own tensors, or whole ones");
+}
+
+}  // namespace
+
+StatusOr<NamedValues> ConsolidateTensors(Executor& executor, TensorRole role, int to) {
+  ZG_RETURN_IF_ERROR(CheckRank(executor, "consolidate", to));
+  const bool is_target = executor.communicator().rank() == to;
+  NamedValues whole;
+  for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
+    std::vector<float> values;
+    if (is_target) values.reserve(tensor->type.shape.num_elements());
+    ZG_RETURN_IF_ERROR(ForEachChunk(executor, *tensor, "consolidate tensor",
+                                    [&](int64_t, const float* chunk, int64_t count) {
+                                      if (!is_target) return;
+                                      values.insert(values.end(), chunk, chunk + count);
+                                    }));
+    if (is_target) whole[tensor->name] = {tensor->type.shape, 0, std::move(values)};
+  }
+  return whole;
+}
+
+Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& whole, int from) {
+  ZG_RETURN_IF_ERROR(CheckRank(executor, "scatter", from));
+  Communicator& communicator = executor.communicator();
+  const bool is_source = communicator.rank() == from;
+  ZG_RETURN_IF_ERROR(ExchangeStatus(
+      communicator, "scatter",
+      is_source ? CheckValues(executor, role, whole, /*is_whole=*/true) : Status::Ok()));
+  for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
+    const int64_t elements = tensor->type.shape.num_elements();
+    for (int64_t begin = 0; begin < elements; begin += kChunkElements) {
+      const int64_t end = std::min(elements, begin + kChunkElements);
+      std::string mine;
+      if (is_source) {
+        const float* values = whole.find(tensor->name)->second.values.data() + begin;
+        mine.assign(reinterpret_cast<const char*>(values), (end - begin) * sizeof(float));
+      }
+      ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                          communicator.Exchange("scatter tensor", mine));
+      const auto* chunk = reinterpret_cast<const uint8_t*>(all[from].data());
+      ZG_RETURN_IF_ERROR(SetElements(executor, tensor->name, begin, end,
+                                     [&](int64_t first, int64_t last, float* values) {
+                                       std::memcpy(values, chunk + (first - begin) * sizeof(float),
+                                                   (last - first) * sizeof(float));
+                                     }));
+    }
+  }
+  return Status::Ok();
+}
+
+StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role) {
+  NamedValues local;
+  for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
+    const Executor::LocalPart part = executor.LocalPartOf(*tensor);
+    TensorValues values = {tensor->type.shape, part.begin, std::vector<float>(part.count)};
+    auto* const bytes = reinterpret_cast<std::byte*>(values.values.data());
+    ZG_RETURN_IF_ERROR(
+        ReadLocalElements(executor, *tensor, part.begin, part.count,
+                          [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+                            std::memcpy(bytes + offset_bytes, data, size_bytes);
+                            return Status::Ok();
+                          }));
+    local[tensor->name] = std::move(values);
+  }
+  return local;
+}
+
+Status SetLocalTensors(Executor& executor, TensorRole role, const NamedValues& values) {
+  ZG_RETURN_IF_ERROR(ExchangeStatus(executor.communicator(), "set tensors",
+                                    CheckValues(executor, role, values, /*is_whole=*/false)));
+  for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
+    const TensorValues& given = values.find(tensor->name)->second;
+    const int64_t end = given.begin + static_cast<int64_t>(given.values.size());
+    ZG_RETURN_IF_ERROR(SetElements(
+        executor, tensor->name, given.begin, end, [&](int64_t first, int64_t last, float* target) {
+          std::copy_n(given.values.data() + (first - given.begin), last - first, target);
+        }));
+  }
+  return Status::Ok();
+}
+
+}  // namespace zg

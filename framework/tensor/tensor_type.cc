@@ -1,0 +1,11 @@
+#include "framework/tensor/tensor_type.h"
+
+#include <fmt/core.h>
+
+namespace zg {
+
+std::string TensorType::ToString() const {
+  return fmt::format("{}{}", DTypeName(dtype), shape.ToString());
+}
+
+}  // namespace zg
