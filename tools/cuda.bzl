@@ -25,6 +25,7 @@ toolkit knows from sm_80 on), and as PTX of the newest of them, which later GPUs
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@cuda//:cuda.bzl", "CUDA_ARCHS", "CUDA_AVAILABLE", "CUDA_PATH")
+load("//tools:cc.bzl", "COPTS")
 
 _DEFAULT_ARCHS = "80,90a"
 
@@ -48,7 +49,7 @@ def _compile(ctx, source, context):
     args.add_all(_gencode_flags(ctx.var.get("cuda_archs", _DEFAULT_ARCHS)))
 
     # The host's half gets the flags of every other C++ file.
-    for flag in ctx.fragments.cpp.copts + ["-fPIC"]:
+    for flag in ctx.attr.host_copts + ctx.fragments.cpp.copts + ["-fPIC"]:
         args.add("-Xcompiler", flag)
     args.add_all(ctx.attr.copts)
     args.add_all(context.defines, before_each = "-D")
@@ -111,6 +112,7 @@ _cuda_library = rule(
         "hdrs": attr.label_list(allow_files = [".cuh", ".h"]),
         "deps": attr.label_list(providers = [CcInfo]),
         "copts": attr.string_list(doc = "for nvcc itself, such as -fmad=false"),
+        "host_copts": attr.string_list(doc = "for the host's compiler"),
         "_nvcc": attr.label(default = "@cuda//:nvcc", allow_files = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
@@ -122,4 +124,4 @@ _cuda_library = rule(
 def cuda_library(name, **kwargs):
     """Declares the library; nothing where there is no toolkit."""
     if CUDA_AVAILABLE:
-        _cuda_library(name = name, **kwargs)
+        _cuda_library(name = name, host_copts = COPTS, **kwargs)

@@ -12,7 +12,7 @@
 fuzz: `bazel run --config=fuzz //tests/fuzz:graph_text_fuzz -- -max_total_time=600 DIRECTORY`.
 """
 
-load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+load("//tools:cc.bzl", "cc_binary", "cc_library", "cc_test")
 
 def fuzz_target(name, corpus, deps):
     """Declares NAME_fuzz, a manual binary, and NAME_corpus_test.

@@ -20,11 +20,11 @@ def golden_test(name, srcs, size = "small", tags = [], **kwargs):
     """
     if not srcs:
         fail("golden_test %s: there are no golden files" % name)
-    runner = "//tests/testing:golden_runner"
+    runner = str(Label("//tests/testing:golden_runner"))
     native.sh_test(
         name = name,
         size = size,
-        srcs = ["//tools:golden_test.sh"],
+        srcs = [str(Label("//tools:golden_test.sh"))],
         args = ["$(rootpath %s)" % runner] + ["$(rootpath %s)" % src for src in srcs],
         data = srcs + [runner],
         tags = tags,

@@ -9,7 +9,7 @@
     )
 """
 
-load("@rules_cc//cc:defs.bzl", "cc_binary")
+load("//tools:cc.bzl", "cc_binary")
 
 def mpi_test(
         name,
@@ -41,7 +41,7 @@ def mpi_test(
         data = data,
         tags = tags + ["mpi"],
         deps = deps + [
-            "//tests/testing:mpi_main",
+            str(Label("//tests/testing:mpi_main")),
             "@googletest//:gtest",
             "@openmpi//:mpi",
         ],
@@ -55,7 +55,7 @@ def mpi_test(
         native.sh_test(
             name = test,
             size = size,
-            srcs = ["//tools:mpi_test.sh"],
+            srcs = [str(Label("//tools:mpi_test.sh"))],
             args = [str(ranks), "$(rootpath :%s_program)" % name] + args,
             data = [":%s_program" % name],
             # The ranks wait by polling: give them the processors they ask for.

@@ -6,10 +6,11 @@ _SourcesInfo = provider(fields = ["files"])
 _SOURCES = ["srcs", "hdrs", "textual_hdrs"]
 _EDGES = _SOURCES + ["deps", "implementation_deps"]
 
-def _is_ours(file):
-    return file.is_source and not file.owner.workspace_name
+def _is_ours(file, workspace_name):
+    return file.is_source and file.owner.workspace_name == workspace_name
 
 def _collect_impl(target, ctx):
+    workspace_name = Label("//models/gpt").workspace_name
     own = []
     inherited = []
     for name in _EDGES:
@@ -18,7 +19,7 @@ def _collect_impl(target, ctx):
             if _SourcesInfo in label:
                 inherited.append(label[_SourcesInfo].files)
     for name in _SOURCES:
-        own += [file for file in getattr(ctx.rule.files, name, []) if _is_ours(file)]
+        own += [file for file in getattr(ctx.rule.files, name, []) if _is_ours(file, workspace_name)]
     return [_SourcesInfo(files = depset(own, transitive = inherited))]
 
 _collect = aspect(implementation = _collect_impl, attr_aspects = _EDGES)

@@ -42,7 +42,7 @@ __attribute__((noinline, target("fma"))) float SquareMinus(float x, float subtra
   return x * x - subtrahend;
 }
 
-// .bazelrc passes -ffp-contract=off; bit-identical results rest on it.
+// tools/cc.bzl passes -ffp-contract=off; bit-identical results rest on it.
 TEST(ToolchainTest, CompilerDoesNotContractToFma) {
   if (!__builtin_cpu_supports("fma")) return;  // Nothing to contract to.
   const volatile float x = 1.0f + 0x1p-12f;
