@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+"""check_layers.py [ROOT]: holds every #include of the tree at ROOT (.) to its layers.
+
+Prints one line per violation and fails if there is any:
+  - an include that goes up, by the list in framework/layers.bzl;
+  - a circle of includes;
+  - MPI or CUDA outside of the places that are made for them;
+  - a file that includes a header without a direct dependency of its target on that header's target
+    (what clang's layering_check finds), and a file that no target has.
+
+BUILD files are executed as Python with rules that only record what they are given; select() and
+if_cuda() give all of their branches, so that a machine without a toolkit checks its targets too.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+SUFFIXES = (".h", ".cc", ".cu", ".cuh", ".inc")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+# What headers of other projects start with, and the libraries that have them.
+LIBRARIES = {
+    "CLI/": ("@cli11//:cli11",),
+    "benchmark/": ("@googlebenchmark//:benchmark", "@googlebenchmark//:benchmark_main"),
+    "fmt/": ("@fmt//:fmt",),
+    "gmock/": ("@googletest//:gtest", "@googletest//:gtest_main"),
+    "gtest/": ("@googletest//:gtest", "@googletest//:gtest_main"),
+    "hwy/": ("@highway//:hwy",),
+    "mpi.h": ("@openmpi//:mpi",),
+    "nlohmann/": ("@nlohmann_json//:json",),
+    "openssl/": ("@openssl//:crypto",),
+    "spdlog/": ("@spdlog//:spdlog",),
+}
+CUDA = re.compile(r"^(cuda|cublas|cudnn|nccl|nv/|mma\.h)")
+MPI_PLACES = ("framework/comm/", "tests/")
+CUDA_PLACES = re.compile(r"/cuda/|^tests/|^tools/bench/gpu/")
+
+
+class Target:
+    """What the checks need to know of a cc_library, cc_binary, cc_test or cuda_library."""
+
+    def __init__(self, label, attributes):
+        self.label = label
+        package = label[2:].partition(":")[0]
+        absolute = lambda name: [absolute_label(item, package) for item in attributes.get(name) or []]
+        self.headers = {path_of(item) for item in absolute("hdrs") + absolute("textual_hdrs")}
+        self.sources = {path_of(item) for item in absolute("srcs")}
+        self.deps = absolute("deps") + absolute("implementation_deps")
+
+
+def absolute_label(label, package):
+    """':x', '//a/b' or 'x.cc' as '//package:name' or '@repository//package:name'."""
+    label = str(label)
+    if label.startswith("@"):
+        repository, _, rest = label.partition("//")
+        name = repository[1:]
+        return f"{repository}//{rest or ':' + name}" if ":" in rest or not rest else (
+            f"{repository}//{rest}:{rest.rpartition('/')[2]}")
+    if label.startswith("//"):
+        return label if ":" in label else f"{label}:{label.rpartition('/')[2]}"
+    return f"//{package}:{label.lstrip(':')}"
+
+
+def path_of(label):
+    return label.lstrip("/").replace(":", "/").lstrip("/")
+
+
+class Anything:
+    """Stands for those parts of Starlark's library that describe no C++ target."""
+
+    def __call__(self, *args, **kwargs):
+        return Anything()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Anything()
+
+    def __iter__(self):
+        return iter(())
+
+    def __add__(self, other):
+        return other
+
+    __radd__ = __add__
+
+
+class Label(str):
+    workspace_name = ""
+
+
+class Workspace:
+    """The targets of a tree."""
+
+    def __init__(self, root):
+        self.root = root
+        self.targets = {}  # by label
+        self.aliases = {}
+        self.bzl_files = {}
+        self.package = ""
+
+    def record(self, name=None, **attributes):
+        if name is None:
+            return
+        label = f"//{self.package}:{name}"
+        self.targets[label] = Target(label, attributes)
+
+    def record_alias(self, name, actual, **_):
+        self.aliases[f"//{self.package}:{name}"] = absolute_label(actual, self.package)
+
+    def resolve(self, label):
+        while label in self.aliases:
+            label = self.aliases[label]
+        return label
+
+    def glob(self, include, exclude=(), **_):
+        directory = os.path.join(self.root, self.package)
+        found = []
+        for path, _, names in os.walk(directory):
+            for name in names:
+                relative = os.path.relpath(os.path.join(path, name), directory)
+                if any(matches(relative, pattern) for pattern in include) and not any(
+                        matches(relative, pattern) for pattern in exclude):
+                    found.append(relative)
+        return sorted(found)
+
+    def global_names(self):
+        """The names that BUILD and .bzl files find."""
+        names = {name: self.record for name in
+                 ("cc_library", "cc_binary", "cc_test", "cc_import", "cuda_library")}
+        rules = dict(names, sh_test=Anything(), test_suite=Anything(), alias=self.record_alias)
+        native = type("Native", (), {key: staticmethod(value) for key, value in rules.items()})
+        everything = Anything()
+        names.update(
+            rules, native=native, glob=self.glob, Label=Label, fail=fail,
+            rule=lambda **_: self.record,
+            select=lambda branches: [item for items in branches.values() for item in items])
+        for name in ("package", "exports_files", "filegroup", "genrule", "sh_binary", "sh_library",
+                     "config_setting", "py_binary", "py_library", "py_test", "licenses",
+                     "aspect", "attr", "provider", "repository_rule", "struct", "depset",
+                     "cc_common", "load", "CcInfo", "DefaultInfo"):
+            names.setdefault(name, everything)
+        return names
+
+    def load(self, into, label, *names, **renamed):
+        loaded = self.loaded(label)
+        for name in names:
+            into[name] = loaded.get(name, Anything())
+        for new_name, name in renamed.items():
+            into[new_name] = loaded.get(name, Anything())
+
+    def loaded(self, label):
+        """The globals of a .bzl file."""
+        if label == "@rules_cc//cc:defs.bzl":
+            return self.global_names()
+        if label == "@cuda//:cuda.bzl":
+            both = lambda yes, no=(): list(yes) + list(no)
+            return {"if_cuda": both, "if_nccl": both, "CUDA_AVAILABLE": True, "CUDA_PATH": "",
+                    "CUDA_ARCHS": []}
+        if label.startswith("@"):
+            return {}
+        path = path_of(absolute_label(label, self.package))
+        if path not in self.bzl_files:
+            self.bzl_files[path] = self.execute(path)
+        return self.bzl_files[path]
+
+    def execute(self, path):
+        names = self.global_names()
+        names["load"] = lambda label, *args, **kwargs: self.load(names, label, *args, **kwargs)
+        with open(os.path.join(self.root, path), encoding="utf-8") as file:
+            exec(compile(file.read(), path, "exec"), names)  # pylint: disable=exec-used
+        return names
+
+    def read_build_file(self, path):
+        self.package = os.path.dirname(path)
+        self.execute(path)
+
+
+def fail(message):
+    sys.exit(f"check_layers.py: {message}")
+
+
+def matches(path, pattern):
+    """A glob pattern of Bazel's: * within one folder, ** across them."""
+    parts = [r"(?:.*/)?" if part == "**/" else r".*" if part == "**" else r"[^/]*" if part == "*"
+             else re.escape(part) for part in re.split(r"(\*\*/|\*\*|\*)", pattern)]
+    return re.fullmatch("".join(parts), path) is not None
+
+
+def includes_of(text):
+    """(line, quoted, path) of every #include."""
+    for match in INCLUDE.finditer(text):
+        yield text.count("\n", 0, match.start(2)) + 1, match.group(1) == '"', match.group(2)
+
+
+def layer_of(path, layers):
+    for layer in layers:
+        if path.startswith(layer + "/"):
+            return layer
+    return None
+
+
+def find_circles(edges):
+    """One line per circle among files; each is found once."""
+    state, trail, circles = {}, [], []
+
+    def visit(path):
+        state[path] = "open"
+        trail.append(path)
+        for used in sorted(edges.get(path, ())):
+            if state.get(used) == "open":
+                circle = trail[trail.index(used):] + [used]
+                circles.append("these include each other: " + " -> ".join(circle))
+            elif used not in state:
+                visit(used)
+        trail.pop()
+        state[path] = "done"
+
+    for path in sorted(edges):
+        if path not in state:
+            visit(path)
+    return circles
+
+
+def check_layer(path, included, rules):
+    layers = rules["LAYERS"]
+    user, used = layer_of(path, layers), layer_of(included, layers)
+    if user is None or used is None:
+        return f"{path if user is None else included} is in none of the layers of framework/layers.bzl"
+    excepted = os.path.splitext(path)[0] in rules["EXCEPTIONS"]
+    if rules["may_use"](user, used) or (excepted and layers.index(user) >= layers.index(used)):
+        return None
+    if layers.index(user) < layers.index(used):
+        return f"{user} is below {used}"
+    return f"{user} is a part of the compiler, which does not know what executes: {used}"
+
+
+def check_system_header(path, included):
+    if included == "mpi.h" and not path.startswith(MPI_PLACES):
+        return "MPI stays in framework/comm"
+    if CUDA.match(included) and not CUDA_PLACES.search(path):
+        return "CUDA stays in folders of the name cuda"
+    return None
+
+
+def check_deps(target, workspace, path, included, owners):
+    """Whether `target`, which has `path`, may include a file of the targets `owners`."""
+    if target.label in owners:
+        return None
+    deps = {workspace.resolve(dep) for dep in target.deps}
+    if any(included in workspace.targets[dep].headers for dep in deps if dep in workspace.targets):
+        return None
+    public = [owner for owner in owners if included in workspace.targets[owner].headers]
+    if not public:
+        return f"{' and '.join(owners)} keeps {included} for itself"
+    return f"{target.label} needs {' or '.join(public)} in its deps"
+
+
+def check(root):
+    files = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"],
+                           stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
+    if os.path.exists(os.path.join(root, ".bazelignore")):
+        with open(os.path.join(root, ".bazelignore"), encoding="utf-8") as file:
+            ignored = tuple(line.strip().rstrip("/") + "/" for line in file if line.strip())
+        files = [path for path in files if not path.startswith(ignored)]
+    files = sorted({path for path in files if os.path.exists(os.path.join(root, path))})
+    workspace = Workspace(root)
+    for path in files:
+        if os.path.basename(path) == "BUILD.bazel" and not path.startswith("third_party/"):
+            workspace.read_build_file(path)
+    rules = workspace.loaded("//framework:layers.bzl")
+
+    owners = {}
+    for target in workspace.targets.values():
+        for path in target.headers | target.sources:
+            owners.setdefault(path, []).append(target.label)
+
+    violations, edges = [], {}
+    sources = [path for path in files if path.endswith(SUFFIXES) and not path.startswith("third_party/")]
+    for path in sources:
+        if path not in owners:
+            violations.append(f"{path}: no target has this file")
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            text = file.read()
+        for line, quoted, included in includes_of(text):
+            found = []
+            if quoted and included in owners:
+                edges.setdefault(path, set()).add(included)
+                found.append(check_layer(path, included, rules))
+                for label in owners.get(path, []):
+                    target = workspace.targets[label]
+                    found.append(check_deps(target, workspace, path, included, owners[included]))
+            elif quoted:
+                found.append("no target has the included file")
+            else:
+                found.append(check_system_header(path, included))
+                libraries = next((value for key, value in LIBRARIES.items()
+                                  if included.startswith(key)), None)
+                for label in owners.get(path, []) if libraries else []:
+                    if not set(libraries) & set(workspace.targets[label].deps):
+                        found.append(f"{label} needs {libraries[0]} in its deps")
+            violations += [f'{path}:{line}: includes "{included}": {text}' for text in found if text]
+    return violations + find_circles(edges), len(sources)
+
+
+def main():
+    violations, num_files = check(sys.argv[1] if len(sys.argv) > 1 else ".")
+    for violation in violations:
+        print(violation)
+    if num_files == 0:
+        violations.append("nothing to check")
+        print("no C++ files found")
+    sys.exit(1 if violations else 0)
+
+
+main()

@@ -1,0 +1,74 @@
+"""The layers of the project, and who may use which: the one list of them.
+
+    load("//framework:layers.bzl", "visible_above")
+
+    package(default_visibility = visible_above("framework/ir"))
+
+Bazel holds targets to it through visibility, .ci/check_layers.py (plain Python, which reads this
+file too) every #include.
+"""
+
+# From the bottom to the top: a layer may use those before it and itself.
+LAYERS = [
+    "framework/base",
+    "framework/tensor",
+    "framework/ir",
+    "framework/ops",
+    "framework/passes",
+    "framework/device",
+    "framework/io",
+    "framework/comm",
+    "framework/kernels",
+    "framework/runtime",
+    "framework/state",
+    "framework/optim",
+    "framework/nn",
+    "framework/data",
+    "framework/job",
+    "framework/train",
+    "zero",
+    "models",
+    "tools",
+    "tests",
+]
+
+# The compiler knows nothing of what executes its programs...
+COMPILER = [
+    "framework/ir",
+    "framework/ops",
+    "framework/passes",
+    "zero",
+]
+EXECUTION = [
+    "framework/comm",
+    "framework/device",
+    "framework/job",
+    "framework/kernels",
+    "framework/runtime",
+    "framework/state",
+    "framework/train",
+]
+
+# ...but for these files (without their extensions), which are on their way to framework/train.
+EXCEPTIONS = [
+    "zero/run_saver",
+    "zero/trainer",
+    "zero/trainer_checkpoint",
+    "zero/trainer_values",
+    "zero/training_run",
+]
+
+def may_use(user, used):
+    """Whether the layer `user` may use the layer `used`; EXCEPTIONS apart."""
+    return (
+        LAYERS.index(user) >= LAYERS.index(used) and
+        not (user in COMPILER and used in EXECUTION)
+    )
+
+def visible_above(layer):
+    """The visibility of a package of `layer`: the layers that may use it, and the top package."""
+    if layer not in LAYERS:
+        fail("%s is not among the layers in framework/layers.bzl" % layer)
+    excepted = [path.rpartition("/")[0] for path in EXCEPTIONS]
+    users = [user for user in LAYERS if may_use(user, layer) or user in excepted]
+    return ["//:__pkg__"] + ["//%s:__subpackages__" % user for user in users]
