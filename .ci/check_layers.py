@@ -14,8 +14,8 @@ if_cuda() give all of their branches, so that a machine without a toolkit checks
 
 import os
 import re
-import subprocess
 import sys
+import types
 
 SUFFIXES = (".h", ".cc", ".cu", ".cuh", ".inc")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -38,33 +38,41 @@ MPI_PLACES = ("framework/comm/", "tests/")
 CUDA_PLACES = re.compile(r"/cuda/|^tests/|^tools/bench/gpu/")
 
 
+# What BUILD and .bzl files call: rules with C++ sources, and what has nothing to say about them.
+CC_RULES = ("cc_binary", "cc_import", "cc_library", "cc_test")
+IGNORED = ("CcInfo", "DefaultInfo", "aspect", "attr", "cc_common", "config_setting", "depset", "exports_files",
+           "filegroup", "genrule", "licenses", "package", "provider", "py_binary", "py_library", "py_test",
+           "repository_rule", "sh_binary", "sh_library", "sh_test", "struct", "test_suite")
+
+
 class Target:
     """What the checks need to know of a cc_library, cc_binary, cc_test or cuda_library."""
 
     def __init__(self, label, attributes):
         self.label = label
         package = label[2:].partition(":")[0]
-        absolute = lambda name: [absolute_label(item, package) for item in attributes.get(name) or []]
-        self.headers = {path_of(item) for item in absolute("hdrs") + absolute("textual_hdrs")}
-        self.sources = {path_of(item) for item in absolute("srcs")}
-        self.deps = absolute("deps") + absolute("implementation_deps")
+
+        def labels(*names):
+            return [absolute_label(item, package) for name in names for item in attributes.get(name) or []]
+
+        self.headers = {path_of(item) for item in labels("hdrs", "textual_hdrs")}
+        self.sources = {path_of(item) for item in labels("srcs")}
+        self.deps = labels("deps", "implementation_deps")
 
 
 def absolute_label(label, package):
-    """':x', '//a/b' or 'x.cc' as '//package:name' or '@repository//package:name'."""
-    label = str(label)
-    if label.startswith("@"):
-        repository, _, rest = label.partition("//")
-        name = repository[1:]
-        return f"{repository}//{rest or ':' + name}" if ":" in rest or not rest else (
-            f"{repository}//{rest}:{rest.rpartition('/')[2]}")
-    if label.startswith("//"):
-        return label if ":" in label else f"{label}:{label.rpartition('/')[2]}"
-    return f"//{package}:{label.lstrip(':')}"
+    """":x", "//a/b", "x.cc" and "@fmt" as "//package:x", "//a/b:b", "//package:x.cc" and "@fmt//:fmt"."""
+    repository, slashes, rest = str(label).rpartition("//")
+    if not slashes and rest.startswith("@"):
+        return f"{rest}//:{rest[1:]}"
+    if not slashes:
+        return f"//{package}:{rest.lstrip(':')}"
+    return f"{repository}//{rest}" + ("" if ":" in rest else f":{rest.rpartition('/')[2]}")
 
 
 def path_of(label):
-    return label.lstrip("/").replace(":", "/").lstrip("/")
+    """"//package:file" as "package/file"."""
+    return label.replace(":", "/").lstrip("/")
 
 
 class Anything:
@@ -118,7 +126,9 @@ class Workspace:
     def glob(self, include, exclude=(), **_):
         directory = os.path.join(self.root, self.package)
         found = []
-        for path, _, names in os.walk(directory):
+        for path, folders, names in os.walk(directory):
+            folders[:] = [name for name in folders
+                          if not os.path.exists(os.path.join(path, name, "BUILD.bazel"))]
             for name in names:
                 relative = os.path.relpath(os.path.join(path, name), directory)
                 if any(matches(relative, pattern) for pattern in include) and not any(
@@ -128,20 +138,12 @@ class Workspace:
 
     def global_names(self):
         """The names that BUILD and .bzl files find."""
-        names = {name: self.record for name in
-                 ("cc_library", "cc_binary", "cc_test", "cc_import", "cuda_library")}
-        rules = dict(names, sh_test=Anything(), test_suite=Anything(), alias=self.record_alias)
-        native = type("Native", (), {key: staticmethod(value) for key, value in rules.items()})
-        everything = Anything()
+        names = dict.fromkeys(IGNORED, Anything())
+        names.update(dict.fromkeys(CC_RULES, self.record))
         names.update(
-            rules, native=native, glob=self.glob, Label=Label, fail=fail,
-            rule=lambda **_: self.record,
+            alias=self.record_alias, fail=fail, glob=self.glob, Label=Label, rule=lambda **_: self.record,
             select=lambda branches: [item for items in branches.values() for item in items])
-        for name in ("package", "exports_files", "filegroup", "genrule", "sh_binary", "sh_library",
-                     "config_setting", "py_binary", "py_library", "py_test", "licenses",
-                     "aspect", "attr", "provider", "repository_rule", "struct", "depset",
-                     "cc_common", "load", "CcInfo", "DefaultInfo"):
-            names.setdefault(name, everything)
+        names["native"] = types.SimpleNamespace(**names)
         return names
 
     def load(self, into, label, *names, **renamed):
@@ -258,17 +260,27 @@ def check_deps(target, workspace, path, included, owners):
     return f"{target.label} needs {' or '.join(public)} in its deps"
 
 
-def check(root):
-    files = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"],
-                           stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
+def files_of(root):
+    """The project's files; no build outputs, nothing that .bazelignore has, no third_party."""
+    skipped = {"third_party"}
     if os.path.exists(os.path.join(root, ".bazelignore")):
         with open(os.path.join(root, ".bazelignore"), encoding="utf-8") as file:
-            ignored = tuple(line.strip().rstrip("/") + "/" for line in file if line.strip())
-        files = [path for path in files if not path.startswith(ignored)]
-    files = sorted({path for path in files if os.path.exists(os.path.join(root, path))})
+            skipped |= {line.strip().rstrip("/") for line in file}
+    found = []
+    for folder, folders, names in os.walk(root):
+        relative = "" if folder == root else os.path.relpath(folder, root) + "/"
+        folders[:] = [name for name in folders if not name.startswith((".", "bazel-")) and
+                      relative + name not in skipped]
+        found += [relative + name for name in names]
+    return sorted(found)
+
+
+def check(root):
+    """The violations, one line each, and the number of C++ files."""
+    files = files_of(root)
     workspace = Workspace(root)
     for path in files:
-        if os.path.basename(path) == "BUILD.bazel" and not path.startswith("third_party/"):
+        if os.path.basename(path) == "BUILD.bazel":
             workspace.read_build_file(path)
     rules = workspace.loaded("//framework:layers.bzl")
 
@@ -278,7 +290,7 @@ def check(root):
             owners.setdefault(path, []).append(target.label)
 
     violations, edges = [], {}
-    sources = [path for path in files if path.endswith(SUFFIXES) and not path.startswith("third_party/")]
+    sources = [path for path in files if path.endswith(SUFFIXES)]
     for path in sources:
         if path not in owners:
             violations.append(f"{path}: no target has this file")

@@ -7,7 +7,7 @@ PATH=$PATH:/usr/sbin:/sbin
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 
 do_not_run() {
-  echo "TWO_HOSTS_TEST DID NOT RUN: $*"
+  echo "SKIPPED: two_hosts_test: $*"
   exit 0
 }
 ((EUID == 0)) || do_not_run "it makes network namespaces, which takes root"

@@ -246,9 +246,12 @@ TEST_F(CheckpointSaveTest, AnErrorOnOneRankIsAnErrorOnAll) {
 }
 
 TEST_F(CheckpointSaveTest, AFullDisk) {
-  if (geteuid() != 0) return;  // NoSpaceForTheShards shows the same without a disk of its own
+  // NoSpaceForTheShards shows the same without a disk of its own.
+  if (geteuid() != 0) GTEST_SKIP() << "it mounts a disk of its own, which takes root";
   fs::create_directories(root_);
-  if (mount("none", root_.c_str(), "tmpfs", 0, "size=96k") != 0) return;  // not in a container
+  if (mount("none", root_.c_str(), "tmpfs", 0, "size=96k") != 0) {
+    GTEST_SKIP() << "no disk can be mounted here";
+  }
   std::vector<Status> statuses;
   const std::string filler = root_ + "/filler";
   ExpectFailedSaveIsHarmless(
