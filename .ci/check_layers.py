@@ -58,6 +58,9 @@ class Target:
         self.headers = {path_of(item) for item in labels("hdrs", "textual_hdrs")}
         self.sources = {path_of(item) for item in labels("srcs")}
         self.deps = labels("deps", "implementation_deps")
+        # The beginning of headers' paths that their users leave out: "zero/"
+        prefix = attributes.get("strip_include_prefix")
+        self.left_out = prefix.strip("/") + "/" if prefix else None
 
 
 def absolute_label(label, package):
@@ -284,10 +287,12 @@ def check(root):
             workspace.read_build_file(path)
     rules = workspace.loaded("//framework:layers.bzl")
 
-    owners = {}
+    owners, paths = {}, {}  # of files; and their paths by what an #include says, where that is another
     for target in workspace.targets.values():
         for path in target.headers | target.sources:
             owners.setdefault(path, []).append(target.label)
+            if target.left_out and path.startswith(target.left_out):
+                paths[path[len(target.left_out):]] = path
 
     violations, edges = [], {}
     sources = [path for path in files if path.endswith(SUFFIXES)]
@@ -298,6 +303,7 @@ def check(root):
             text = file.read()
         for line, quoted, included in includes_of(text):
             found = []
+            included = paths.get(included, included)
             if quoted and included in owners:
                 edges.setdefault(path, set()).add(included)
                 found.append(check_layer(path, included, rules))

@@ -126,6 +126,16 @@ class CheckLayers(unittest.TestCase):
             'framework/runtime/executor.cc:1: includes "mpi.h": MPI stays in framework/comm',
             'framework/runtime/executor.cc:2: includes "cuda_runtime.h": CUDA stays in folders of the name cuda'])
 
+    def test_a_header_that_leaves_out_a_part_of_its_path(self):
+        self.add("zero", "zero")
+        (self.root / "zero/short").mkdir()
+        (self.root / "zero/short/short.h").write_text("")
+        (self.root / "zero/BUILD.bazel").write_text(
+            'cc_library(name = "short", hdrs = ["short/short.h"], strip_include_prefix = "/zero")\n')
+        self.add("models", "demo", main_cc=['"short/short.h"'])
+        self.assertEqual(self.violations(), [
+            'models/main.cc:1: includes "zero/short/short.h": //models:demo needs //zero:short in its deps'])
+
     def test_files_without_a_target(self):
         self.add("framework/base", "status", status_cc=['"framework/base/lost.h"'])
         (self.root / "framework/base/lost.h").write_text("")
