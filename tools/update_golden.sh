@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# update_golden.sh [FILE...]: writes into golden files what their passes give now, below `// EXPECT`;
-# all of them without arguments. Look at the difference before committing it.
+# update_golden.sh [FILE...]: writes into golden files what their passes change now, below
+# `// EXPECT-DIFF`; all of them without arguments. Look at the difference before committing it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

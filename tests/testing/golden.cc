@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "framework/ir/parser.h"
 #include "framework/ir/printer.h"
+#include "framework/ir/verifier.h"
 #include "framework/passes/pass_manager.h"
+#include "tests/testing/fragment.h"
+#include "tests/testing/lines.h"
+#include "tests/testing/pass_check.h"
 
 namespace zg::testing {
 namespace {
@@ -14,38 +19,14 @@ namespace {
 constexpr std::string_view kSeparator = "// -----";
 constexpr std::string_view kRun = "// RUN:";
 constexpr std::string_view kRunTwice = "// RUN-TWICE";
-constexpr std::string_view kExpect = "// EXPECT";
+constexpr std::string_view kRunExecute = "// RUN-EXECUTE";
+constexpr std::string_view kExpectDiff = "// EXPECT-DIFF";
 constexpr std::string_view kExpectUnchanged = "// EXPECT-UNCHANGED";
 constexpr std::string_view kExpectError = "// EXPECT-ERROR:";
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
-}
-
-std::vector<std::string_view> Lines(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
-std::string Join(const std::vector<std::string_view>& lines) {
-  std::string text;
-  for (std::string_view line : lines) text.append(line).append("\n");
-  return text;
-}
-
-bool IsComment(std::string_view line) { return StartsWith(Trim(line), "//"); }
+// Lines around a change, and around one of a whole input.
+constexpr int kContext = 1;
+constexpr int kAll = 1 << 20;
 
 std::string WithoutCommentsAndBlankLines(std::string_view text) {
   std::vector<std::string_view> lines = Lines(text);
@@ -54,26 +35,6 @@ std::string WithoutCommentsAndBlankLines(std::string_view text) {
                      [](std::string_view line) { return Trim(line).empty() || IsComment(line); }),
       lines.end());
   return Join(lines);
-}
-
-// The lines of two texts, those that differ marked with - (expected) and + (got).
-std::string Diff(const std::string& expected, const std::string& got) {
-  const std::vector<std::string_view> a = Lines(expected);
-  const std::vector<std::string_view> b = Lines(got);
-  const size_t shorter = std::min(a.size(), b.size());
-  size_t same_before = 0;
-  while (same_before < shorter && a[same_before] == b[same_before]) ++same_before;
-  size_t same_after = 0;
-  while (same_after < shorter - same_before &&
-         a[a.size() - 1 - same_after] == b[b.size() - 1 - same_after]) {
-    ++same_after;
-  }
-  std::string diff;
-  for (size_t i = 0; i < same_before; ++i) diff += fmt::format("  {}\n", a[i]);
-  for (size_t i = same_before; i < a.size() - same_after; ++i) diff += fmt::format("- {}\n", a[i]);
-  for (size_t i = same_before; i < b.size() - same_after; ++i) diff += fmt::format("+ {}\n", b[i]);
-  for (size_t i = a.size() - same_after; i < a.size(); ++i) diff += fmt::format("  {}\n", a[i]);
-  return diff;
 }
 
 StatusOr<GoldenCase> ParseCase(const std::vector<std::string_view>& lines, std::string_view source,
@@ -88,10 +49,10 @@ StatusOr<GoldenCase> ParseCase(const std::vector<std::string_view>& lines, std::
       return status.WithContext(fmt::format("{}:{}", source, line + static_cast<int>(i)));
     };
     const std::string_view text = Trim(lines[i]);
-    if (result.expectation == Expectation::kText) {
-      result.expected.append(lines[i]).append("\n");
-    } else if (text == kExpect) {
-      result.expectation = Expectation::kText;
+    if (result.expectation == Expectation::kDiff) {
+      if (!text.empty()) result.expected.append(lines[i]).append("\n");
+    } else if (text == kExpectDiff) {
+      result.expectation = Expectation::kDiff;
     } else if (text == kExpectUnchanged) {
       result.expectation = Expectation::kUnchanged;
     } else if (StartsWith(text, kExpectError)) {
@@ -107,14 +68,15 @@ StatusOr<GoldenCase> ParseCase(const std::vector<std::string_view>& lines, std::
       result.passes = Trim(text.substr(kRun.size()));
     } else if (text == kRunTwice) {
       result.twice = true;
+    } else if (text == kRunExecute) {
+      result.execute = true;
     } else if (StartsWith(text, "// RUN") || StartsWith(text, "// EXPECT")) {
-      return error(InvalidArgument("unknown directive '{}', expected {}, {}, {}, {} or {}", text,
-                                   kRun, kRunTwice, kExpect, kExpectUnchanged, kExpectError));
+      return error(InvalidArgument("unknown directive '{}', expected {}, {}, {}, {}, {} or {}",
+                                   text, kRun, kRunTwice, kRunExecute, kExpectDiff,
+                                   kExpectUnchanged, kExpectError));
     }
     if (result.expectation == Expectation::kMissing) result.input.append(lines[i]).append("\n");
   }
-  result.expected = Trim(result.expected);
-  if (result.expectation == Expectation::kText) result.expected += "\n";
   if (!has_run) {
     return InvalidArgument("{}:{}: a case without '{}'", source, line, kRun);
   }
@@ -142,19 +104,62 @@ Status ForEachCase(std::string_view text, const Visit& visit) {
 }
 
 StatusOr<ir::Graph> ParseInput(const GoldenCase& golden_case) {
-  return ir::Parse(golden_case.input, {golden_case.source, golden_case.line});
+  return ParseFragment(golden_case.input, {golden_case.source, golden_case.line});
 }
 
 StatusOr<std::string> RunPasses(const GoldenCase& golden_case, const PassRegistry& registry,
                                 ir::Graph* graph) {
   ZG_ASSIGN_OR_RETURN(PassList passes, ParsePasses(golden_case.passes, registry, "// RUN"));
   ZG_RETURN_IF_ERROR(PassManager(std::move(passes)).Run(*graph));
-  return ir::Print(*graph);
+  return PrintFragment(*graph);
 }
 
-StatusOr<std::string> ParseAndRun(const GoldenCase& golden_case, const PassRegistry& registry) {
-  ZG_ASSIGN_OR_RETURN(ir::Graph graph, ParseInput(golden_case));
-  return RunPasses(golden_case, registry, &graph);
+// The passes of a case, one by one, each checked by what its graphs compute on `num_ranks` ranks.
+// Nothing happens where the values of the case do not divide by them.
+std::string ExecuteOn(int num_ranks, const GoldenCase& golden_case, const PassRegistry& registry) {
+  StatusOr<ir::Graph> graph = ParseInput(golden_case);
+  const int own_ranks = graph->mesh().num_ranks();
+  if (num_ranks != own_ranks) {
+    graph->set_mesh(Mesh::DataParallel(num_ranks));
+    graph->set_micro_batches(graph->micro_batches() / own_ranks * num_ranks);
+    if (!ir::Verify(*graph).ok()) return "";
+  }
+  StatusOr<PassList> passes = ParsePasses(golden_case.passes, registry);
+  for (const std::unique_ptr<Pass>& pass : *passes) {
+    StatusOr<ir::Graph> before = ir::Parse(ir::Print(*graph));
+    const StatusOr<bool> changed = pass->Run(*graph);
+    const Status verified = ir::Verify(*graph);
+    std::string failure = !changed.ok()    ? changed.status().message() + "\n"
+                          : !verified.ok() ? verified.message() + "\n"
+                                           : "";
+    // Options of a pass stand behind its name.
+    const std::string_view text(golden_case.passes);
+    PassCheckOptions options;
+    options.compare_unread_values = true;
+    if (failure.empty()) {
+      failure = CheckPass(text.substr(text.find(pass->name())), *before, *graph, options);
+    }
+    if (!failure.empty())
+      return fmt::format("{} on {} ranks: {}", pass->name(), num_ranks, failure);
+  }
+  return "";
+}
+
+std::string ExecuteCase(const GoldenCase& golden_case, const PassRegistry& registry) {
+  const ir::Graph graph = *ParseInput(golden_case);
+  const std::vector<ir::Node*> nodes = graph.AllNodes();
+  const bool is_placed = std::any_of(nodes.begin(), nodes.end(), [](const ir::Node* node) {
+    return !node->outputs.empty() && !node->outputs[0]->sbp.empty();
+  });
+  const int own_ranks = graph.mesh().num_ranks();
+  std::set<int> counts = {own_ranks};
+  if (graph.mesh().num_axes() == 1 && !is_placed) counts = {1, 2, 3, own_ranks};
+  if (graph.mesh().num_axes() == 1 && is_placed && own_ranks > 1) counts = {2, 3, own_ranks};
+  for (int num_ranks : counts) {
+    const std::string failure = ExecuteOn(num_ranks, golden_case, registry);
+    if (!failure.empty()) return failure;
+  }
+  return "";
 }
 
 std::string CheckError(const GoldenCase& golden_case, const Status& status) {
@@ -171,8 +176,8 @@ std::string CheckCase(const GoldenCase& golden_case, const PassRegistry& registr
     return error_wanted ? CheckError(golden_case, graph.status()) : graph.status().message() + "\n";
   }
   const std::string input = WithoutCommentsAndBlankLines(golden_case.input);
-  if (ir::Print(*graph) != input) {
-    return "the input is not as it is printed\n" + Diff(ir::Print(*graph), input);
+  if (PrintFragment(*graph) != input) {
+    return "the input is not as it is printed\n" + Diff(PrintFragment(*graph), input, kAll);
   }
   StatusOr<std::string> output = RunPasses(golden_case, registry, &*graph);
   if (error_wanted) {
@@ -184,16 +189,20 @@ std::string CheckCase(const GoldenCase& golden_case, const PassRegistry& registr
   if (golden_case.expectation == Expectation::kMissing) {
     return "the case says nothing about what to expect; it gives\n" + *output;
   }
-  const std::string& expected =
-      golden_case.expectation == Expectation::kUnchanged ? input : golden_case.expected;
-  if (*output != expected) return "got other text\n" + Diff(expected, *output);
-  StatusOr<ir::Graph> reread = ir::Parse(*output, {"the output", 1});
+  const std::string diff = Diff(input, *output, kContext);
+  if (diff != golden_case.expected) return "got other changes\n" + diff;
+  StatusOr<ir::Graph> reread = ParseFragment(*output, {"the output", 1});
   if (!reread.ok()) return "the output does not parse: " + reread.status().message() + "\n";
+  if (PrintFragment(*reread) != *output) return "the output changes when it is read again\n";
+  if (golden_case.execute) {
+    const std::string failure = ExecuteCase(golden_case, registry);
+    if (!failure.empty()) return failure;
+  }
   if (!golden_case.twice) return "";
   StatusOr<std::string> again = RunPasses(golden_case, registry, &*graph);
   if (!again.ok()) return "the second run: " + again.status().message() + "\n";
-  if (*again != *output) return "the second run changed the graph\n" + Diff(*output, *again);
-  return "";
+  if (*again == *output) return "";
+  return "the second run changed the graph\n" + Diff(*output, *again, kContext);
 }
 
 // The lines of a case with its graph as Print prints it. Comments between the graph's lines have no
@@ -219,11 +228,11 @@ StatusOr<std::string> UpdateCase(const GoldenCase& golden_case, const PassRegist
                      golden_case.expectation == Expectation::kUnchanged;
   StatusOr<ir::Graph> graph = ParseInput(golden_case);
   if (!graph.ok()) return fixed ? StatusOr<std::string>(golden_case.input) : graph.status();
-  const std::string printed = ir::Print(*graph);
+  const std::string printed = PrintFragment(*graph);
   const std::string input = Join(UpdateInput(Lines(golden_case.input), printed));
   if (fixed) return input;
-  ZG_ASSIGN_OR_RETURN(const std::string output, ParseAndRun(golden_case, registry));
-  return fmt::format("{}{}\n{}", input, kExpect, output);
+  ZG_ASSIGN_OR_RETURN(const std::string output, RunPasses(golden_case, registry, &*graph));
+  return fmt::format("{}{}\n{}", input, kExpectDiff, Diff(printed, output, kContext));
 }
 
 }  // namespace

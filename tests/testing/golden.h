@@ -1,22 +1,31 @@
-// Golden tests of passes: files of small graphs with the text that passes make of them.
+// Golden tests of passes: files of small graphs with what passes change in them.
 //
 //   // A value that nobody reads goes.
-//   // RUN: eliminate-dead-nodes infer-sbp
-//   graph "g" mesh(data=2) micro_batches=2
-//   forward:
-//     ...
-//   // EXPECT
-//   graph "g" mesh(data=2) micro_batches=2
+//   // RUN: eliminate-dead-nodes
+//   // RUN-EXECUTE
+//   %x: f32[4]
+//   %y: f32[4] = relu %x
+//   %z: f32[4] = gelu %x
+//   output %z (name="z")
+//   // EXPECT-DIFF
+//    %x: f32[4]
+//   -%y: f32[4] = relu %x
+//    %z: f32[4] = gelu %x
 //   // -----
 //   (the next case)
+//
+// Graphs are in the short form of fragment.h, as PrintFragment prints it, but for comments and
+// blank lines.
 //
 // `// RUN:` passes by name with options, `bucketing(bucket_bytes=64)`; without any, the graph is
 //   only verified.
 // `// RUN-TWICE` (another line) the passes run a second time and must change nothing.
-// `// EXPECT` the text that comes out; `// EXPECT-UNCHANGED` that is the input;
+// `// RUN-EXECUTE` (another line) the graphs before and after each pass run on virtual ranks and
+//   must compute the same (pass_check.h): on as many as the mesh has, and on 2 and 3, without
+//   placements also on 1, where the dims divide.
+// `// EXPECT-DIFF` the lines that change, with one line around them; `// EXPECT-UNCHANGED` none;
 //   `// EXPECT-ERROR: text` an error that contains the text.
-// Every input must be as Print would print it, but for comments and blank lines.
-// tools/update_golden.sh writes what stands below `// EXPECT`.
+// tools/update_golden.sh writes what stands below `// EXPECT-DIFF`.
 #pragma once
 
 #include <string>
@@ -29,15 +38,16 @@
 namespace zg::testing {
 
 struct GoldenCase {
-  enum class Expectation { kMissing, kText, kUnchanged, kError };
+  enum class Expectation { kMissing, kDiff, kUnchanged, kError };
 
   std::string source;  // the file
   int line = 1;        // where the case begins in it
   std::string passes;
   bool twice = false;
+  bool execute = false;
   std::string input;  // all lines above the expectation: comments are comments to the parser too
   Expectation expectation = Expectation::kMissing;
-  std::string expected;  // the text, or what the error contains
+  std::string expected;  // the changed lines, or what the error contains
 };
 
 // Errors: a case without `// RUN:`, a line that begins like a directive and is none.
@@ -46,8 +56,9 @@ StatusOr<std::vector<GoldenCase>> ParseGoldenFile(std::string_view text, std::st
 // Why the case fails; empty when it passes.
 std::string CheckGoldenCase(const GoldenCase& golden_case, const PassRegistry& registry);
 
-// The file with the text below each `// EXPECT` as it comes out now (also where that line is still
-// missing) and inputs as Print prints them. Errors: a case that expects text and ends in an error.
+// The file with the text below each `// EXPECT-DIFF` as it comes out now (also where that line is
+// still missing) and inputs as they are printed. Errors: a case that expects changes and ends in an
+// error.
 StatusOr<std::string> UpdateGoldenFile(std::string_view text, std::string_view source,
                                        const PassRegistry& registry);
 

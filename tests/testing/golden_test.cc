@@ -65,35 +65,65 @@ class GoldenTest : public ::testing::Test {
   PassRegistry registry_;
 };
 
-const std::string kInput = R"(graph "g" mesh(data=1) micro_batches=1
-forward:
-  %x: f32[] = constant (value=1.0)
+const std::string kInput = R"(mesh(data=1)
+  %x: f32[]
   output %x (name="x")
 )";
-const std::string kOutput = R"(graph "g" mesh(data=1) micro_batches=1
-forward:
-  %x: f32[] = constant (value=1.0)
-  %y: f32[] = relu %x
-  output %y (name="x")
+const std::string kChanges = R"(@@ forward:
+   %x: f32[]
+-  output %x (name="x")
++  %y: f32[] = relu %x
++  output %y (name="x")
 )";
 
-TEST_F(GoldenTest, TheExpectedTextPasses) {
-  EXPECT_EQ(Check("// A comment.\n// RUN: add-relu\n" + kInput + "// EXPECT\n" + kOutput), "");
-  EXPECT_EQ(Check("// RUN: add-relu\n\n" + kInput + "\n// EXPECT\n\n" + kOutput + "\n\n"), "");
-  EXPECT_EQ(Check("// RUN:\n" + kInput + "// EXPECT\n" + kInput), "");
+TEST_F(GoldenTest, TheExpectedChangesPass) {
+  EXPECT_EQ(Check("// A comment.\n// RUN: add-relu\n" + kInput + "// EXPECT-DIFF\n" + kChanges),
+            "");
+  EXPECT_EQ(Check("// RUN: add-relu\n\n" + kInput + "\n// EXPECT-DIFF\n\n" + kChanges + "\n\n"),
+            "");
 }
 
-TEST_F(GoldenTest, OtherTextFailsWithItsDifference) {
-  EXPECT_EQ(Check("// RUN: add-relu add-relu\n" + kInput + "// EXPECT\n" + kOutput),
-            R"(file.graph:1: got other text
-  graph "g" mesh(data=1) micro_batches=1
-  forward:
-    %x: f32[] = constant (value=1.0)
-    %y: f32[] = relu %x
--   output %y (name="x")
-+   %y_1: f32[] = relu %y
-+   output %y_1 (name="x")
+TEST_F(GoldenTest, OtherChangesFail) {
+  EXPECT_EQ(Check("// RUN: add-relu add-relu\n" + kInput + "// EXPECT-DIFF\n" + kChanges),
+            R"(file.graph:1: got other changes
+@@ forward:
+   %x: f32[]
+-  output %x (name="x")
++  %y: f32[] = relu %x
++  %y_1: f32[] = relu %y
++  output %y_1 (name="x")
 )");
+}
+
+TEST_F(GoldenTest, ExecutionTellsWhatAPassChanged) {
+  // relu makes another value of a negative one; a second relu does not.
+  EXPECT_NE(Check(R"(// RUN: add-relu
+// RUN-EXECUTE
+mesh(data=1)
+  %x: f32[16]
+  output %x (name="x")
+// EXPECT-DIFF
+@@ forward:
+   %x: f32[16]
+-  output %x (name="x")
++  %y: f32[16] = relu %x
++  output %y (name="x")
+)")
+                .find("add-relu on 1 ranks: forward output x, time 0: element "),
+            std::string::npos);
+  const std::string positive = R"(mesh(data=1)
+  %x: f32[4]
+  %r: f32[4] = relu %x
+  output %r (name="x")
+)";
+  const std::string changes = R"(@@ forward:
+   %r: f32[4] = relu %x
+-  output %r (name="x")
++  %y: f32[4] = relu %r
++  output %y (name="x")
+)";
+  EXPECT_EQ(Check("// RUN: add-relu\n// RUN-EXECUTE\n" + positive + "// EXPECT-DIFF\n" + changes),
+            "");
 }
 
 TEST_F(GoldenTest, Unchanged) {
@@ -113,7 +143,7 @@ TEST_F(GoldenTest, ErrorsOfPasses) {
             "file.graph:1: expected an error with: luck!\ngot: fail: no luck\n");
   EXPECT_EQ(Check("// RUN:\n" + kInput + "// EXPECT-ERROR: luck"),
             "file.graph:1: expected an error with: luck\ngot:\n" + kInput);
-  EXPECT_EQ(Check("// RUN: fail\n" + kInput + "// EXPECT\n" + kInput),
+  EXPECT_EQ(Check("// RUN: fail\n" + kInput + "// EXPECT-DIFF\n" + kChanges),
             "file.graph:1: fail: no luck\n");
 }
 
@@ -134,32 +164,31 @@ TEST_F(GoldenTest, ErrorsOfTheRunLine) {
 TEST_F(GoldenTest, TheInputIsAsPrinted) {
   std::string input = kInput;
   input.replace(input.find("  output"), 2, "");
-  EXPECT_EQ(Check("// RUN:\n" + input + "// EXPECT\n" + kInput),
+  EXPECT_EQ(Check("// RUN:\n" + input + "// EXPECT-UNCHANGED\n"),
             R"(file.graph:1: the input is not as it is printed
-  graph "g" mesh(data=1) micro_batches=1
-  forward:
-    %x: f32[] = constant (value=1.0)
--   output %x (name="x")
-+ output %x (name="x")
+ mesh(data=1)
+   %x: f32[]
+-  output %x (name="x")
++output %x (name="x")
 )");
 }
 
 TEST_F(GoldenTest, TwiceMustChangeNothing) {
   EXPECT_EQ(Check("// RUN:\n// RUN-TWICE\n" + kInput + "// EXPECT-UNCHANGED"), "");
-  EXPECT_NE(Check("// RUN: add-relu\n// RUN-TWICE\n" + kInput + "// EXPECT\n" + kOutput)
+  EXPECT_NE(Check("// RUN: add-relu\n// RUN-TWICE\n" + kInput + "// EXPECT-DIFF\n" + kChanges)
                 .find("the second run changed the graph"),
             std::string::npos);
 }
 
 TEST_F(GoldenTest, CasesOfAFile) {
-  const std::string one = "// RUN:\n" + kInput + "// EXPECT-UNCHANGED\n";  // 6 lines
+  const std::string one = "// RUN:\n" + kInput + "// EXPECT-UNCHANGED\n";  // 5 lines
   const StatusOr<std::vector<GoldenCase>> cases =
       ParseGoldenFile(one + "// -----\n" + one + "\n// -----\n\n" + one, "file.graph");
   ASSERT_TRUE(cases.ok());
   ASSERT_EQ(cases->size(), 3u);
   EXPECT_EQ(cases->at(0).line, 1);
-  EXPECT_EQ(cases->at(1).line, 8);
-  EXPECT_EQ(cases->at(2).line, 16);
+  EXPECT_EQ(cases->at(1).line, 7);
+  EXPECT_EQ(cases->at(2).line, 14);
 }
 
 TEST_F(GoldenTest, FilesWithMistakes) {
@@ -168,7 +197,7 @@ TEST_F(GoldenTest, FilesWithMistakes) {
   EXPECT_EQ(FileError("// RUN:\n// -----\n"), "file.graph:3: a case without '// RUN:'");
   EXPECT_EQ(FileError("// RUN:\n// EXPECTED\n"),
             "file.graph:2: unknown directive '// EXPECTED', expected // RUN:, // RUN-TWICE, // "
-            "EXPECT, // EXPECT-UNCHANGED or // EXPECT-ERROR:");
+            "RUN-EXECUTE, // EXPECT-DIFF, // EXPECT-UNCHANGED or // EXPECT-ERROR:");
   EXPECT_EQ(FileError("// RUN:\n// EXPECT-ERROR: \n"), "file.graph:2: got no text to expect");
   EXPECT_EQ(FileError("// RUN:\n// EXPECT-UNCHANGED\ngraph\n"),
             "file.graph:3: got 'graph' below the expectation, expected // ----- or the end");
@@ -176,9 +205,9 @@ TEST_F(GoldenTest, FilesWithMistakes) {
 
 TEST_F(GoldenTest, UpdateWritesWhatComesOut) {
   const std::string start = "// A comment.\n// RUN: add-relu\n" + kInput + "\n";
-  const std::string good = start + "// EXPECT\n" + kOutput;
+  const std::string good = start + "// EXPECT-DIFF\n" + kChanges;
   EXPECT_EQ(Update(start), good);
-  EXPECT_EQ(Update(start + "// EXPECT\nsomething else\n"), good);
+  EXPECT_EQ(Update(start + "// EXPECT-DIFF\nsomething else\n"), good);
   EXPECT_EQ(Update(good), good);
   const std::string error = "// RUN: fail\n" + kInput + "// EXPECT-ERROR: no luck\n";
   const std::string unchanged = "// RUN:\n" + kInput + "// EXPECT-UNCHANGED\n";
@@ -199,7 +228,7 @@ TEST_F(GoldenTest, UpdateWritesInputsAsTheyArePrinted) {
 }
 
 TEST_F(GoldenTest, UpdateDoesNotTurnAnErrorIntoAnExpectation) {
-  EXPECT_EQ(Update("// RUN: fail\n" + kInput + "// EXPECT\n" + kInput),
+  EXPECT_EQ(Update("// RUN: fail\n" + kInput + "// EXPECT-DIFF\n" + kChanges),
             "file.graph:1: fail: no luck");
 }
 

@@ -1,0 +1,414 @@
+#include "tests/testing/pass_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/base/random.h"
+#include "framework/ir/parser.h"
+#include "framework/ir/printer.h"
+#include "framework/passes/insert_collectives.h"
+#include "tests/testing/lines.h"
+#include "tests/testing/ranked_run.h"
+
+namespace zg::testing {
+namespace {
+
+// 2^6: f16 gradients of tests stay finite.
+constexpr double kLossScale = 64;
+constexpr double kInitialLossScaleExponent = 16;
+
+bool HasPrefix(const std::string& key, std::string_view prefix) { return StartsWith(key, prefix); }
+
+double MaxAbs(const std::vector<double>& values) {
+  double largest = 0;
+  for (double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+// Where two values differ by more than `tolerance` of the largest element; with 0, by anything. A
+// gradient may be there in 16 bits or as the same number in f32.
+std::string Difference(const HeapTensor& before, const HeapTensor& after, double tolerance) {
+  if (before.type().shape != after.type().shape) {
+    return fmt::format("{} before, {} after", before.type().ToString(), after.type().ToString());
+  }
+  if (tolerance == 0 && SameBits(before, after)) return "";
+  const std::vector<double> a = before.ToDoubles();
+  const std::vector<double> b = after.ToDoubles();
+  const double limit = tolerance * std::max(MaxAbs(a), 1e-3);
+  for (size_t i = 0; i < a.size(); ++i) {
+    const bool same = tolerance == 0 ? a[i] == b[i] && std::signbit(a[i]) == std::signbit(b[i])
+                                     : std::abs(a[i] - b[i]) <= limit;
+    if (same || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    return fmt::format("element {}: {} before, {} after", i, a[i], b[i]);
+  }
+  return "";
+}
+
+class Checker {
+ public:
+  Checker(std::string_view pass, const ir::Graph& before, const ir::Graph& after,
+          const PassCheckOptions& options)
+      : pass_(pass), before_(before), after_(after), options_(options) {
+    run_.seed = options.seed;
+    const double exponent = std::log2(kLossScale) - kInitialLossScaleExponent;
+    run_.tensors["loss_scaler"] =
+        HeapTensor::FromDoubles({DType::kF32, Shape{4}}, {exponent, 0, 0, 0});
+  }
+
+  std::string Check() {
+    if (options_.compare_unread_values) {
+      const std::string failure = WatchUnread();
+      if (!failure.empty()) return failure;
+    }
+    if (Is("build-backward")) return CheckBuildBackward();
+    if (Is("append-update")) return CheckAppendUpdate();
+    if (Is("scale-loss")) return CheckScaleLoss();
+    if (Is("clip-gradients")) return CheckClipGradients();
+    const std::string failure = RunBoth();
+    if (!failure.empty()) return failure;
+    if (Is("infer-sbp") && !IsPlaced(before_)) return CheckInferSbp();
+    double tolerance = 0;
+    if (Is("mixed-precision")) tolerance = 0.06;
+    if (Is("master-weights") && before_.micro_batches() > 1) tolerance = 0.06;
+    if (Is("accumulate-gradients") && pass_.find("\"step\"") != std::string_view::npos) {
+      tolerance = HasHalf(before_) ? 0.01 : 1e-4;
+    }
+    return CompareAll(tolerance, [](const std::string&) { return true; });
+  }
+
+ private:
+  bool Is(std::string_view name) const {
+    return pass_.substr(0, std::min(pass_.find_first_of("(, "), pass_.size())) == name;
+  }
+
+  static bool IsPlaced(const ir::Graph& graph) {
+    for (const ir::Node* node : graph.AllNodes()) {
+      for (const ir::Value* output : node->outputs) {
+        if (!output->sbp.empty()) return true;
+      }
+    }
+    return false;
+  }
+
+  static bool HasHalf(const ir::Graph& graph) {
+    for (const ir::Node* node : graph.AllNodes()) {
+      for (const ir::Value* output : node->outputs) {
+        if (SizeOf(output->type.dtype) == 2) return true;
+      }
+    }
+    return false;
+  }
+
+  std::string WatchUnread() {
+    for (const ir::Node* node : before_.AllNodes()) {
+      for (const ir::Value* output : node->outputs) {
+        if (!output->users.empty() || node->inputs.empty()) continue;
+        const ir::Value* same = after_.FindValue(output->name);
+        if (same != nullptr && same->type.dtype == output->type.dtype) {
+          run_.watched.insert(output->name);
+        } else if (!Is("eliminate-dead-nodes")) {
+          return fmt::format("%{}, which nobody reads, is gone\n", output->name);
+        }
+      }
+    }
+    return "";
+  }
+
+  std::string RunBoth() {
+    StatusOr<Observations> before = RunOnRanks(before_, run_);
+    if (!before.ok()) return "before: " + before.status().message() + "\n";
+    StatusOr<Observations> after = RunOnRanks(after_, run_);
+    if (!after.ok()) return "after: " + after.status().message() + "\n";
+    seen_before_ = std::move(*before);
+    seen_after_ = std::move(*after);
+    return "";
+  }
+
+  std::string Compare(const std::string& key, double tolerance) const {
+    const std::vector<Observation>& a = seen_before_.at(key);
+    const std::vector<Observation>& b = seen_after_.at(key);
+    if (a.size() != b.size()) {
+      return fmt::format("{}: seen {} times before, {} times after\n", key, a.size(), b.size());
+    }
+    for (size_t i = 0; i < a.size(); ++i) {
+      const std::string difference = Difference(a[i].logical, b[i].logical, tolerance);
+      if (!difference.empty()) return fmt::format("{}, time {}: {}\n", key, i, difference);
+    }
+    return "";
+  }
+
+  // Outputs and tensors may not get lost; values that bridge sections come and go.
+  template <typename Wanted>
+  std::string CompareAll(double tolerance, const Wanted& wanted) const {
+    int compared = 0;
+    for (const auto& [key, observations] : seen_before_) {
+      if (!wanted(key)) continue;
+      if (seen_after_.count(key) == 0) {
+        if (HasPrefix(key, "variable ") || HasPrefix(key, "gradient ")) continue;
+        return fmt::format("{} is gone\n", key);
+      }
+      // A variable may get another shape in a bucket of the same name, and a reduction may leave
+      // anything in one of full size.
+      const Observation& after = seen_after_.at(key)[0];
+      if (HasPrefix(key, "variable ") && (observations[0].logical.type() != after.logical.type() ||
+                                          after.placement.is_partial())) {
+        continue;
+      }
+      const std::string failure = Compare(key, tolerance);
+      if (!failure.empty()) return failure;
+      ++compared;
+    }
+    return compared == 0 ? "there is nothing to compare: no output, no variable, no value\n" : "";
+  }
+
+  // Programs of one rank and of several: what the micro-batches of a rank give one after the other,
+  // the ranks give side by side.
+  std::string CheckInferSbp() const {
+    const double tolerance = SumsRanksInBackward() ? 1e-4 : 0;
+    std::string failure = CompareAll(tolerance, [](const std::string& key) {
+      return !HasPrefix(key, "forward ") && !HasPrefix(key, "eval ") && !HasPrefix(key, "value ");
+    });
+    if (StartsWith(failure, "there is nothing")) failure = "";
+    for (const auto& [key, sequential] : seen_before_) {
+      if (!failure.empty()) return failure;
+      if (!HasPrefix(key, "forward ") && !HasPrefix(key, "eval ") && !HasPrefix(key, "value ")) {
+        continue;
+      }
+      const auto found = seen_after_.find(key);
+      if (found == seen_after_.end()) return fmt::format("{} is gone\n", key);
+      failure = CompareParts(key, sequential, found->second);
+    }
+    return failure;
+  }
+
+  static std::string CompareParts(const std::string& key,
+                                  const std::vector<Observation>& sequential,
+                                  const std::vector<Observation>& parallel) {
+    size_t next = 0;
+    for (const Observation& observation : parallel) {
+      for (const HeapTensor& part : observation.parts) {
+        if (next == sequential.size()) break;
+        const HeapTensor& expected = sequential[next++].logical;
+        // A broadcast value is the same for all micro-batches, or a sum over them.
+        if (observation.placement.is_broadcast() && observation.parts.size() > 1) continue;
+        const std::string difference = Difference(expected, part, 0);
+        if (!difference.empty()) return fmt::format("{}, part {}: {}\n", key, next - 1, difference);
+      }
+    }
+    if (next == sequential.size()) return "";
+    return fmt::format("{}: {} micro-batches before, {} after\n", key, sequential.size(), next);
+  }
+
+  // Whether something but an accumulator or the update needs a sum over ranks.
+  bool SumsRanksInBackward() const {
+    StatusOr<ir::Graph> graph = ir::Parse(ir::Print(after_));
+    if (!graph.ok() || !InsertCollectives().Run(*graph).ok()) return false;
+    for (const ir::Node* node : graph->AllNodes()) {
+      const bool is_sum = node->op->name == "all_reduce" || node->op->name == "reduce_scatter";
+      if (is_sum && node->inputs.size() == 1 && node->section->kind != ir::SectionKind::kUpdate) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  double MeanOf(const Observations& seen, const std::string& key, int step) const {
+    const auto found = seen.find(key);
+    if (found == seen.end()) return std::nan("");
+    const size_t per_step = found->second.size() / run_.steps;
+    double sum = 0;
+    for (size_t i = 0; i < per_step; ++i) {
+      sum += found->second[step * per_step + i].logical.ToDoubles()[0];
+    }
+    return sum / static_cast<double>(per_step);
+  }
+
+  std::string CheckBuildBackward() {
+    run_.steps = 1;
+    std::string failure = RunBoth();
+    if (!failure.empty()) return failure;
+    failure = CompareAll(0, [](const std::string& key) { return key != "forward output loss"; });
+    if (!failure.empty() && !StartsWith(failure, "there is nothing")) return failure;
+    const double before = MeanOf(seen_before_, "forward output loss", 0);
+    const double after = MeanOf(seen_after_, "output loss", 0);
+    if (!(std::abs(before - after) <= 1e-5 * std::max(1.0, std::abs(before)))) {
+      return fmt::format("the mean loss is {} before, {} after\n", before, after);
+    }
+    if (HasHalf(after_)) return "";  // too coarse for differences
+    for (const ir::StoredTensor& tensor : before_.tensors()) {
+      if (seen_after_.count("gradient " + tensor.name) == 0) continue;
+      failure = CheckGradient(tensor);
+      if (!failure.empty()) return failure;
+    }
+    return "";
+  }
+
+  // Along a random direction.
+  std::string CheckGradient(const ir::StoredTensor& tensor) {
+    constexpr double kStep = 1.0 / 256;
+    const std::vector<double> gradient =
+        seen_after_.at("gradient " + tensor.name)[0].logical.ToDoubles();
+    const std::vector<double> start = InitialTensor(before_, tensor, run_).ToDoubles();
+    double expected = 0;
+    double loss[2] = {};
+    for (int side : {0, 1}) {
+      std::vector<double> moved = start;
+      for (size_t i = 0; i < moved.size(); ++i) {
+        const double direction = UniformAt({options_.seed, 77}, i) < 0.5 ? -1 : 1;
+        if (side == 0) expected += gradient[i] * direction;
+        moved[i] += (side == 0 ? kStep : -kStep) * direction;
+      }
+      RunOptions run = run_;
+      run.watched.clear();
+      run.tensors[tensor.name] = HeapTensor::FromDoubles(tensor.type, moved);
+      const StatusOr<Observations> seen = RunOnRanks(before_, run);
+      if (!seen.ok()) return seen.status().message() + "\n";
+      loss[side] = MeanOf(*seen, "forward output loss", 0);
+    }
+    const double got = (loss[0] - loss[1]) / (2 * kStep);
+    const double limit = 0.03 * std::max({std::abs(got), std::abs(expected), 0.05});
+    if (std::abs(got - expected) <= limit) return "";
+    return fmt::format("gradient {}: {} along a direction, the losses say {}\n", tensor.name,
+                       expected, got);
+  }
+
+  std::string CheckAppendUpdate() {
+    std::string failure = RunBoth();
+    if (!failure.empty()) return failure;
+    for (const auto& [key, observations] : seen_before_) {
+      if (HasPrefix(key, "output ") || HasPrefix(key, "gradient ")) {
+        if (seen_after_.count(key) == 0) return fmt::format("{} is gone\n", key);
+        // Only in the first step do both have the same parameters.
+        const std::string difference =
+            Difference(observations[0].logical, seen_after_.at(key)[0].logical, 0);
+        if (!difference.empty()) return fmt::format("{}: {}\n", key, difference);
+      }
+    }
+    for (const ir::Node* node : after_.AllNodes()) {
+      if (!node->op->is_update) continue;
+      for (const ir::StoredTensor& tensor : after_.tensors()) {
+        if (tensor.storage != node->inputs[0]) continue;
+        failure = CheckUpdate(*node, tensor);
+        if (!failure.empty()) return failure;
+      }
+    }
+    return "";
+  }
+
+  // The optimizer's formulas in double precision, from the gradients that were seen.
+  std::string CheckUpdate(const ir::Node& node, const ir::StoredTensor& tensor) const {
+    const auto number = [&](const char* name) {
+      return node.attributes.Has(name) ? node.attributes.Float(name) : 0.0;
+    };
+    const auto flag = [&](const char* name) {
+      return node.attributes.Has(name) && node.attributes.Bool(name);
+    };
+    std::vector<double> p = InitialTensor(after_, tensor, run_).ToDoubles();
+    std::vector<double> m(p.size(), 0.0);
+    std::vector<double> v(p.size(), 0.0);
+    for (int step = 1; step <= run_.steps; ++step) {
+      const std::vector<double> g =
+          seen_after_.at("gradient " + tensor.name)[step - 1].logical.ToDoubles();
+      for (size_t i = 0; i < p.size(); ++i) {
+        if (node.op->name == "adam_update") {
+          const double decay = number("weight_decay") * p[i];
+          const double h = g[i] + (flag("decoupled") ? 0 : decay);
+          m[i] = number("beta1") * m[i] + (1 - number("beta1")) * h;
+          v[i] = number("beta2") * v[i] + (1 - number("beta2")) * h * h;
+          if (flag("decoupled")) p[i] -= number("lr") * decay;
+          p[i] -= number("lr") * (m[i] / (1 - std::pow(number("beta1"), step))) /
+                  (std::sqrt(v[i] / (1 - std::pow(number("beta2"), step))) + number("epsilon"));
+        } else {
+          const double h = g[i] + number("weight_decay") * p[i];
+          m[i] = number("momentum") * m[i] + h;
+          p[i] -= number("lr") * (flag("nesterov") ? h + number("momentum") * m[i] : m[i]);
+        }
+      }
+      const HeapTensor expected = HeapTensor::FromDoubles(tensor.type, p);
+      const std::string difference =
+          Difference(expected, seen_after_.at("tensor " + tensor.name)[step - 1].logical, 1e-5);
+      if (!difference.empty()) {
+        return fmt::format("tensor {}, step {}, formulas before, program after: {}\n", tensor.name,
+                           step, difference);
+      }
+    }
+    return "";
+  }
+
+  std::string CheckScaleLoss() {
+    run_.steps = 1;
+    std::string failure = RunBoth();
+    if (!failure.empty()) return failure;
+    failure = CompareAll(0, [](const std::string& key) {
+      return !HasPrefix(key, "gradient ") && !HasPrefix(key, "value ") &&
+             !HasPrefix(key, "variable ");
+    });
+    if (!failure.empty()) return failure;
+    for (const auto& [key, observations] : seen_before_) {
+      if (!HasPrefix(key, "gradient ")) continue;
+      std::vector<double> scaled = observations[0].logical.ToDoubles();
+      for (double& value : scaled) value *= kLossScale;
+      const HeapTensor expected =
+          HeapTensor::FromDoubles({DType::kF32, observations[0].logical.type().shape}, scaled);
+      if (seen_after_.count(key) == 0) return fmt::format("{} is gone\n", key);
+      const std::string difference = Difference(expected, seen_after_.at(key)[0].logical, 0.01);
+      if (!difference.empty())
+        return fmt::format("{}, {} times: {}\n", key, kLossScale, difference);
+    }
+    return "";
+  }
+
+  std::string CheckClipGradients() {
+    run_.steps = 1;
+    std::string failure = RunBoth();
+    if (!failure.empty()) return failure;
+    const double scale = after_.FindTensor("loss_scaler") != nullptr ? kLossScale : 1;
+    double squares = 0;
+    for (const auto& [key, observations] : seen_before_) {
+      if (!HasPrefix(key, "gradient ")) continue;
+      for (double g : observations[0].logical.ToDoubles()) squares += g / scale * g / scale;
+    }
+    const double norm = std::sqrt(squares);
+    if (seen_after_.count("output grad_norm") == 0) return "there is no output grad_norm\n";
+    const double got = seen_after_.at("output grad_norm")[0].logical.ToDoubles()[0];
+    if (!(std::abs(got - norm) <= 1e-5 * norm)) {
+      return fmt::format("the norm of the gradients is {}, the output {}\n", norm, got);
+    }
+    // As torch.nn.utils.clip_grad_norm_ does.
+    const double max_norm = MaxNorm();
+    const double factor = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
+    run_.gradient_factor = factor / scale;
+    StatusOr<Observations> before = RunOnRanks(before_, run_);
+    if (!before.ok()) return before.status().message() + "\n";
+    seen_before_ = std::move(*before);
+    return CompareAll(run_.gradient_factor == 1.0 ? 0 : 1e-5, [](const std::string& key) {
+      return key != "tensor loss_scaler" && !HasPrefix(key, "value ");
+    });
+  }
+
+  double MaxNorm() const {
+    const size_t found = pass_.find("max_norm=");
+    return found == std::string_view::npos
+               ? 1.0
+               : std::atof(std::string(pass_.substr(found + 9)).c_str());
+  }
+
+  const std::string_view pass_;
+  const ir::Graph& before_;
+  const ir::Graph& after_;
+  const PassCheckOptions options_;
+  RunOptions run_;
+  Observations seen_before_;
+  Observations seen_after_;
+};
+
+}  // namespace
+
+std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::Graph& after,
+                      const PassCheckOptions& options) {
+  return Checker(pass, before, after, options).Check();
+}
+
+}  // namespace zg::testing

@@ -1,0 +1,37 @@
+// Whether a pass kept what a program computes: both graphs run on virtual ranks (ranked_run.h) from
+// the same variables and data, and must give the same outputs, gradients and variables after two
+// steps, bit by bit. But:
+//
+//   mixed-precision        what it is for: outputs agree within 16-bit rounding
+//   master-weights         sums of several micro-batches are rounded to 16 bits
+//   accumulate-gradients   with reduce_every="step" sums have another order
+//   build-backward         the loss is the mean of the micro-batches' losses; in f32, gradients
+//                          are compared with differences of losses
+//   append-update          gradients have the same bits; parameters follow the optimizer's formulas
+//                          in double precision
+//   scale-loss             gradients are larger by the scale
+//   clip-gradients         the norm is that of the gradients; updates are those of the gradients
+//                          times the factor
+//   infer-sbp              the reference is the sequential program over all micro-batches; a sum
+//                          over ranks in the middle of backward has another order
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/ir/graph.h"
+
+namespace zg::testing {
+
+struct PassCheckOptions {
+  unsigned seed = 1;
+  // Values that nobody reads must stay, and stay the same: in fragments they are the results.
+  bool compare_unread_values = false;
+};
+
+// What differs; empty when nothing does. `pass` is the pass with its options, as in PassRegistry's
+// texts.
+std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::Graph& after,
+                      const PassCheckOptions& options = {});
+
+}  // namespace zg::testing

@@ -1,0 +1,60 @@
+// Runs a graph at any stage of its compilation, training steps and evals, on virtual ranks that
+// take turns node by node. It has its own idea of what placements mean, so it is a reference for
+// the passes and for the executor:
+//
+// - A graph without placements is the sequential program: one rank computes all micro-batches of a
+//   step, one after the other.
+// - `place`, collectives, and inputs that have another placement than their reader wants are all
+//   the same thing: the parts become the logical value, which is cut again. Sums over ranks are
+//   left folds in rank order, in f32.
+// - A gradient that the update section reads is its sum over the step's micro-batches, in their
+//   order, before accumulate-gradients says so.
+// - Outputs that must lie inside an input (AliasRule::kOutputInsideInput) do: a node that reads a
+//   variable after its update sees the new one.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/graph.h"
+#include "tests/testing/heap_tensor.h"
+
+namespace zg::testing {
+
+struct RunOptions {
+  int steps = 2;
+  unsigned seed = 1;             // of inputs, given values and initial contents of variables
+  double gradient_factor = 1.0;  // what gradients count in updates
+  // Stored tensors with other contents than those drawn from the seed.
+  std::map<std::string, HeapTensor> tensors = {};
+  std::set<std::string> watched = {};  // names of values to observe
+};
+
+// One value at one point of the run.
+struct Observation {
+  HeapTensor logical;
+  Sbp placement = Sbp::B();       // along the axis "data"
+  std::vector<HeapTensor> parts;  // by rank
+};
+
+// What there is to see of a run, in the order in which it happened:
+//   "output NAME"            of the update section
+//   "forward output NAME", "eval SECTION output NAME"   per micro-batch of a rank
+//   "tensor NAME"            after every step
+//   "variable NAME"          one without tensors, likewise
+//   "gradient NAME"          of a stored tensor, as its update or parameter_gradient reads it
+//   "value NAME"             one of RunOptions::watched, each time it is computed
+using Observations = std::map<std::string, std::vector<Observation>>;
+
+// Errors: what a kernel rejects, ranks that hold different values of what is broadcast, placements
+// that no signature of a node has.
+StatusOr<Observations> RunOnRanks(const ir::Graph& graph, const RunOptions& options);
+
+// The contents that RunOnRanks gives a stored tensor.
+HeapTensor InitialTensor(const ir::Graph& graph, const ir::StoredTensor& tensor,
+                         const RunOptions& options);
+
+}  // namespace zg::testing
