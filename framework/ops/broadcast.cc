@@ -46,7 +46,10 @@ ir::OpDef AddBroadcast() {
   op.gradient = [](ir::GradientContext& context) {
     ir::Value* dy = context.output_gradient();
     if (context.needs(0)) context.set_input_gradient(0, dy);
-    if (context.needs(1)) {
+    if (context.needs(1) && context.input(1)->type == context.input(0)->type) {
+      // No leading dims. The batch may be among the dims, so that their sizes are not final.
+      context.set_input_gradient(1, dy);
+    } else if (context.needs(1)) {
       const std::vector<int64_t>& dims = context.input(1)->type.shape.dims();
       context.set_input_gradient(1, context.builder().Op("sum_leading", {dy}, {{"shape", dims}}));
     }

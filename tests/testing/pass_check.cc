@@ -245,33 +245,41 @@ class Checker {
     return "";
   }
 
-  // Along a random direction.
+  // Along a random direction; with two steps, which tell where the loss is too crooked for them.
   std::string CheckGradient(const ir::StoredTensor& tensor) {
-    constexpr double kStep = 1.0 / 256;
     const std::vector<double> gradient =
         seen_after_.at("gradient " + tensor.name)[0].logical.ToDoubles();
-    const std::vector<double> start = InitialTensor(before_, tensor, run_).ToDoubles();
+    std::vector<double> direction(gradient.size());
     double expected = 0;
-    double loss[2] = {};
-    for (int side : {0, 1}) {
-      std::vector<double> moved = start;
-      for (size_t i = 0; i < moved.size(); ++i) {
-        const double direction = UniformAt({options_.seed, 77}, i) < 0.5 ? -1 : 1;
-        if (side == 0) expected += gradient[i] * direction;
-        moved[i] += (side == 0 ? kStep : -kStep) * direction;
-      }
-      RunOptions run = run_;
-      run.watched.clear();
-      run.tensors[tensor.name] = HeapTensor::FromDoubles(tensor.type, moved);
-      const StatusOr<Observations> seen = RunOnRanks(before_, run);
-      if (!seen.ok()) return seen.status().message() + "\n";
-      loss[side] = MeanOf(*seen, "forward output loss", 0);
+    for (size_t i = 0; i < direction.size(); ++i) {
+      direction[i] = UniformAt({options_.seed, 77}, i) < 0.5 ? -1 : 1;
+      expected += gradient[i] * direction[i];
     }
-    const double got = (loss[0] - loss[1]) / (2 * kStep);
-    const double limit = 0.03 * std::max({std::abs(got), std::abs(expected), 0.05});
-    if (std::abs(got - expected) <= limit) return "";
+    double slopes[2] = {};
+    for (int i : {0, 1}) {
+      const double step = i == 0 ? 1.0 / 256 : 1.0 / 1024;
+      const StatusOr<double> up = MeanLossAt(tensor, direction, step);
+      if (!up.ok()) return up.status().message() + "\n";
+      const StatusOr<double> down = MeanLossAt(tensor, direction, -step);
+      if (!down.ok()) return down.status().message() + "\n";
+      slopes[i] = (*up - *down) / (2 * step);
+    }
+    const double limit = 0.03 * std::max({std::abs(slopes[1]), std::abs(expected), 0.05});
+    if (std::abs(slopes[1] - expected) <= limit) return "";
+    if (std::abs(slopes[1] - slopes[0]) > limit / 4) return "";
     return fmt::format("gradient {}: {} along a direction, the losses say {}\n", tensor.name,
-                       expected, got);
+                       expected, slopes[1]);
+  }
+
+  StatusOr<double> MeanLossAt(const ir::StoredTensor& tensor, const std::vector<double>& direction,
+                              double step) const {
+    std::vector<double> moved = InitialTensor(before_, tensor, run_).ToDoubles();
+    for (size_t i = 0; i < moved.size(); ++i) moved[i] += step * direction[i];
+    RunOptions run = run_;
+    run.watched.clear();
+    run.tensors[tensor.name] = HeapTensor::FromDoubles(tensor.type, moved);
+    ZG_ASSIGN_OR_RETURN(const Observations seen, RunOnRanks(before_, run));
+    return MeanOf(seen, "forward output loss", 0);
   }
 
   std::string CheckAppendUpdate() {

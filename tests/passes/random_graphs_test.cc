@@ -1,0 +1,101 @@
+// Every pass in its place in the pipeline, on random models: what it makes of a graph computes the
+// same (tests/testing/pass_check.h), keeps the verifier's rules, reads back as it was printed, and
+// finds nothing more to do in a second run.
+//
+// Without arguments, as many seeds as it takes for every pass to change 50 graphs. By environment:
+//   ZG_RANDOM_GRAPHS=2000     another number than 50
+//   ZG_RANDOM_GRAPHS_SEED=7   this seed only
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/passes/pass_registry.h"
+#include "tests/testing/check_pipeline.h"
+#include "tests/testing/random_graph.h"
+#include "tools/all_passes.h"
+
+namespace zg::testing {
+namespace {
+
+int Environment(const char* name, int otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? otherwise : std::atoi(value);
+}
+
+class RandomGraphs : public ::testing::Test {
+ protected:
+  RandomGraphs() {
+    RegisterAllOps();
+    RegisterAllPasses(registry_);
+  }
+  PassRegistry registry_;
+};
+
+TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
+  const int only_seed = Environment("ZG_RANDOM_GRAPHS_SEED", 0);
+  const int wanted = only_seed != 0 ? 0 : Environment("ZG_RANDOM_GRAPHS", 50);
+  // Shards of a large run have seeds of their own.
+  const int shard = Environment("TEST_SHARD_INDEX", 0);
+  const int num_shards = Environment("TEST_TOTAL_SHARDS", 1);
+  if (const char* const file = std::getenv("TEST_SHARD_STATUS_FILE")) {
+    std::fclose(std::fopen(file, "w"));
+  }
+  std::map<std::string, int> counts;
+  for (const PassDef* pass : registry_.All()) counts[pass->name] = 0;
+  int failures = 0;
+  int num_models = 0;
+  const auto is_enough = [&] {
+    for (const auto& [name, count] : counts) {
+      if (count * num_shards < wanted) return false;
+    }
+    return true;
+  };
+  for (unsigned seed = only_seed != 0 ? only_seed : 1 + shard;
+       failures < 3 && (only_seed != 0 ? num_models == 0 : !is_enough()); seed += num_shards) {
+    ++num_models;
+    for (int num_ranks : {1, 2, 3}) {
+      RandomModelOptions options;
+      options.seed = seed;
+      options.num_ranks = num_ranks;
+      std::string failure = CheckPipeline(options, registry_, &counts);
+      if (failure.empty()) continue;
+      ++failures;
+      // The smallest model of the seed that fails.
+      for (options.max_ops = 1; options.max_ops < 8; ++options.max_ops) {
+        const std::string smaller = CheckPipeline(options, registry_, nullptr);
+        if (smaller.empty()) continue;
+        failure = smaller;
+        break;
+      }
+      ADD_FAILURE() << "seed " << seed << ", " << num_ranks << " ranks, at most " << options.max_ops
+                    << " ops: " << failure;
+      break;
+    }
+  }
+  fmt::print("{} models; graphs that changed and were executed, by pass:", num_models);
+  for (const auto& [name, count] : counts) fmt::print(" {} {}", name, count);
+  fmt::print("\n");
+}
+
+TEST_F(RandomGraphs, HaveAllDifferentiableOps) {
+  std::set<std::string> missing;
+  for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
+    if (op->gradient != nullptr) missing.insert(op->name);
+  }
+  missing.erase("cast");  // made by mixed-precision
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    RandomModelOptions options;
+    options.seed = seed;
+    const ir::Graph model = MakeRandomModel(options);
+    for (const ir::Node* node : model.AllNodes()) missing.erase(node->op->name);
+  }
+  EXPECT_EQ(missing, std::set<std::string>()) << "no operands were found for these";
+}
+
+}  // namespace
+}  // namespace zg::testing

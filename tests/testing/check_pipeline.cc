@@ -1,0 +1,70 @@
+#include "tests/testing/check_pipeline.h"
+
+#include <fmt/format.h>
+
+#include "framework/ir/parser.h"
+#include "framework/ir/printer.h"
+#include "framework/ir/verifier.h"
+#include "tests/testing/pass_check.h"
+
+namespace zg::testing {
+
+Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& registry,
+                     const PassVisitor& visit) {
+  ir::Graph graph = MakeRandomModel(options);
+  ZG_RETURN_IF_ERROR(ir::Verify(graph).WithContext("the model"));
+  ir::VerifyOptions rules;
+  for (const std::string& text : MakeRandomPipeline(options)) {
+    ZG_ASSIGN_OR_RETURN(const PassList passes, ParsePasses(text, registry));
+    const Pass& pass = *passes[0];
+    const std::string printed = ir::Print(graph);
+    ZG_ASSIGN_OR_RETURN(const ir::Graph before, ir::Parse(printed));
+    const auto error = [&](const std::string& message) {
+      return InvalidArgument("{}: {}\n{}", text, message, printed);
+    };
+    const StatusOr<bool> changed = pass.Run(graph);
+    if (!changed.ok()) {
+      // A model may have no module that the pattern names.
+      if (changed.status().message().find("matches no module") != std::string::npos) continue;
+      return error(changed.status().message());
+    }
+    rules.collectives_inserted = rules.collectives_inserted || pass.name() == "insert-collectives";
+    const Status verified = ir::Verify(graph, rules);
+    if (!verified.ok()) return error(verified.message());
+    const std::string after = ir::Print(graph);
+    if (*changed != (after != printed))
+      return error("it does not say whether it changed the graph");
+    if (!*changed) continue;
+    StatusOr<ir::Graph> reread = ir::Parse(after);
+    if (!reread.ok()) return error(reread.status().message());
+    if (ir::Print(*reread) != after) return error("the result changes when it is read again");
+    // All others are no-ops where they ran already.
+    if (pass.name() != "build-backward") {
+      const StatusOr<bool> again = pass.Run(*reread);
+      if (!again.ok()) return error("the second run: " + again.status().message());
+      if (ir::Print(*reread) != after) {
+        return error("a second run changes the graph to\n" + ir::Print(*reread) + "from\n" + after);
+      }
+    }
+    if (!visit(text, before, graph)) return Status::Ok();
+  }
+  return Status::Ok();
+}
+
+std::string CheckPipeline(const RandomModelOptions& options, const PassRegistry& registry,
+                          std::map<std::string, int>* counts) {
+  std::string failure;
+  const auto check = [&](std::string_view pass, const ir::Graph& before, const ir::Graph& after) {
+    PassCheckOptions check_options;
+    check_options.seed = options.seed;
+    const std::string difference = CheckPass(pass, before, after, check_options);
+    if (counts != nullptr) ++(*counts)[std::string(pass.substr(0, pass.find('(')))];
+    if (difference.empty()) return true;
+    failure = fmt::format("{}: {}{}", pass, difference, ir::Print(before));
+    return false;
+  };
+  const Status status = VisitPipeline(options, registry, check);
+  return status.ok() ? failure : status.message() + "\n";
+}
+
+}  // namespace zg::testing

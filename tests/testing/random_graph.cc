@@ -1,0 +1,355 @@
+#include "tests/testing/random_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "framework/base/check.h"
+#include "framework/ir/builder.h"
+#include "framework/ir/op_registry.h"
+
+namespace zg::testing {
+namespace {
+
+constexpr int64_t kMaxElements = 1024;  // of a value
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+
+  int Below(int bound) { return static_cast<int>(engine_() % static_cast<unsigned>(bound)); }
+  bool Percent(int percent) { return Below(100) < percent; }
+  template <typename T>
+  const T& Pick(const std::vector<T>& items) {
+    return items[Below(static_cast<int>(items.size()))];
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+// A value that an op may read. Those of micro-batches differ between ranks; others, such as
+// parameters, are the same everywhere.
+struct Operand {
+  ir::Value* value = nullptr;
+  TensorType type;            // of a value that is to be made
+  bool is_parameter = false;  // to be made as a parameter, or as an input
+  bool of_micro_batch = false;
+
+  const TensorType& Type() const { return value != nullptr ? value->type : type; }
+};
+
+class Model {
+ public:
+  Model(const RandomModelOptions& options)
+      : options_(options),
+        random_(options.seed),
+        graph_("g", Mesh::DataParallel(options.num_ranks)),
+        batch_(1 + random_.Below(3)),
+        time_(1 + random_.Below(4)),
+        channels_(random_.Pick<int64_t>({6, 12})) {
+    graph_.set_micro_batches(random_.Pick<int>({1, 1, 2, 3}) * options.num_ranks);
+  }
+
+  ir::Graph Make() {
+    std::vector<ir::Value*> values = MakeSection(graph_.section(ir::SectionKind::kForward),
+                                                 1 + random_.Below(options_.max_ops), true);
+    while (!DependsOnParameter(values.back())) {
+      needs_parameter_ = needs_current_ = true;
+      ir::Value* value = AddRandomOp(values.back(), true);
+      if (value != nullptr) values.push_back(value);
+      needs_current_ = false;
+    }
+    ir::Value* loss = MakeLoss(values.back());
+    if (random_.Percent(30)) {
+      ir::Value* more = MakeLoss(random_.Pick(values));
+      loss = Add("add", {Add("scale", {loss}, {{"factor", 0.5}}), more}, {});
+    }
+    Add("output", {loss}, {{"name", std::string("loss")}});
+    for (int i = random_.Below(3); i > 0; --i) MakeEval(fmt::format("eval{}", i));
+    return std::move(graph_);
+  }
+
+ private:
+  ir::Value* Add(const std::string& op, const std::vector<ir::Value*>& inputs,
+                 const ir::Attributes& attributes) {
+    const StatusOr<ir::Node*> node = graph_.AddNode(section_, {op, inputs, attributes, scope_, ""});
+    ZG_CHECK(node.ok(), "seed {}: {}", options_.seed, node.status().message());
+    return (*node)->outputs.empty() ? nullptr : (*node)->outputs[0];
+  }
+
+  static bool DependsOnParameter(const ir::Value* value) {
+    if (value->category == MemoryCategory::kParameters) return true;
+    const std::vector<ir::Value*>& inputs = value->producer->inputs;
+    return std::any_of(inputs.begin(), inputs.end(), DependsOnParameter);
+  }
+
+  ir::Value* AddInput(const TensorType& type, const std::string& placement) {
+    const std::string name = fmt::format("{}{}", section_->name, ++num_inputs_);
+    ir::Attributes attributes = {{"name", name},
+                                 {"dtype", std::string(DTypeName(type.dtype))},
+                                 {"shape", type.shape.dims()},
+                                 {"placement", placement}};
+    ir::Value* value = Add("input", {}, attributes);
+    operands_.push_back({value, {}, false, placement != "B"});
+    return value;
+  }
+
+  ir::Value* AddParameter(const TensorType& type) {
+    ir::Builder builder(&graph_, section_);
+    ir::Value* value =
+        builder.Variable(fmt::format("w{}", ++num_parameters_), type,
+                         random_.Percent(20) ? Initializer::Ones() : Initializer::Normal(0.5),
+                         MemoryCategory::kParameters);
+    ZG_CHECK(builder.status().ok(), "{}", builder.status().message());
+    parameters_.push_back(value);
+    operands_.push_back({value, {}, true, false});
+    return value;
+  }
+
+  // Values of micro-batches, in the order in which they are computed; at least one.
+  std::vector<ir::Value*> MakeSection(ir::Section* section, int num_ops, bool may_be_random) {
+    section_ = section;
+    operands_.clear();
+    for (ir::Value* parameter : parameters_) operands_.push_back({parameter, {}, true, false});
+    scope_ = "start";
+    const bool has_time = random_.Percent(70);
+    const Shape shape = has_time ? Shape{batch_, time_, channels_} : Shape{batch_, channels_};
+    std::vector<ir::Value*> values = {AddInput({DType::kF32, shape}, "S(0)")};
+    if (random_.Percent(20)) AddInput({DType::kF32, {channels_}}, "B");
+    for (int i = 0; i < num_ops; ++i) {
+      scope_ = fmt::format("blocks.{}{}", i / 3, random_.Percent(50) ? ".part" : "");
+      needs_parameter_ = random_.Percent(40);
+      ir::Value* value = AddRandomOp(values.back(), may_be_random);
+      if (value != nullptr) values.push_back(value);
+    }
+    return values;
+  }
+
+  // Tries ops and operands until some fit. Null when it is the same on all ranks, or none fits.
+  ir::Value* AddRandomOp(ir::Value* current, bool may_be_random) {
+    std::vector<const ir::OpDef*> ops;
+    for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
+      if (op->gradient == nullptr || op->is_loss || (op->is_random && !may_be_random)) continue;
+      if (op->name == "cast") continue;  // mixed-precision makes them
+      ops.push_back(op);
+      // Those that fuse-gelu looks for should meet.
+      if (op->name == "linear" || op->name == "gelu") ops.insert(ops.end(), 3, op);
+    }
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      const ir::OpDef* op = random_.Pick(ops);
+      for (int trial = 0; trial < 40; ++trial) {
+        std::vector<Operand> operands;
+        const int max_inputs = op->max_inputs < 0 ? op->min_inputs + 2 : op->max_inputs;
+        const int num_inputs = op->min_inputs + random_.Below(max_inputs - op->min_inputs + 1);
+        for (int i = 0; i < num_inputs; ++i) {
+          operands.push_back(RandomOperand(current, i == 0 ? 70 : 15));
+        }
+        const ir::Attributes attributes = RandomAttributes(*op);
+        if (!Fits(*op, operands, attributes)) continue;
+        return AddOp(*op, operands, attributes);
+      }
+    }
+    return nullptr;
+  }
+
+  Operand RandomOperand(ir::Value* current, int percent_current) {
+    if (random_.Percent(percent_current)) return {current, {}, false, true};
+    const int choice = random_.Below(100);
+    if (choice < 30) return random_.Pick(operands_);
+    const int64_t last = current->type.shape.num_dims() > 0 ? current->type.shape.dim(-1) : 1;
+    const int64_t width = random_.Pick<int64_t>({last, channels_, 5, 2 * channels_});
+    const std::vector<Shape> shapes = {{last},  {last},        {width, last},  {width, last},
+                                       {width}, {time_, last}, {7, channels_}, current->type.shape};
+    if (choice < 85) return {nullptr, {DType::kF32, random_.Pick(shapes)}, true, false};
+    const Shape ids = random_.Percent(50) ? Shape{batch_, time_} : Shape{batch_};
+    return {nullptr, {DType::kI64, ids}, false, true};
+  }
+
+  ir::Attributes RandomAttributes(const ir::OpDef& op) {
+    ir::Attributes attributes;
+    for (const ir::AttributeDef& def : op.attributes) {
+      if (!def.required) continue;
+      if (std::holds_alternative<double>(def.example)) {
+        attributes.Set(def.name, 0.25 * (1 + random_.Below(3)));
+      } else if (std::holds_alternative<int64_t>(def.example)) {
+        attributes.Set(def.name,
+                       int64_t{1 + random_.Below(3)} + (op.is_random ? ++num_streams_ * 8 : 0));
+      } else if (std::holds_alternative<bool>(def.example)) {
+        attributes.Set(def.name, random_.Percent(50));
+      } else if (std::holds_alternative<std::string>(def.example)) {
+        attributes.Set(def.name, std::string("f32"));
+      } else {
+        attributes.Set(def.name, std::vector<int64_t>{batch_, channels_});
+      }
+    }
+    return attributes;
+  }
+
+  bool Fits(const ir::OpDef& op, const std::vector<Operand>& operands,
+            const ir::Attributes& attributes) const {
+    ir::OpCall call{&op, {}, attributes};
+    if (!ir::CompleteAttributes(op.attributes, &call.attributes).ok()) return false;
+    std::vector<Sbp> placements;
+    bool of_micro_batch = false;
+    bool has_parameter = false;
+    bool has_ids = false;
+    int64_t fewest_rows = 3;
+    for (const Operand& operand : operands) {
+      const Shape& shape = operand.Type().shape;
+      has_parameter = has_parameter || operand.is_parameter;
+      has_ids = has_ids || operand.Type().dtype == DType::kI64;
+      if (shape.num_dims() > 0 && operand.is_parameter) {
+        fewest_rows = std::min(fewest_rows, shape.dim(0));
+      }
+      call.inputs.push_back(operand.Type());
+      placements.push_back(operand.of_micro_batch ? Sbp::S(0) : Sbp::B());
+      of_micro_batch = of_micro_batch || operand.of_micro_batch;
+    }
+    if (needs_parameter_ && !has_parameter) return false;
+    if (needs_current_ && !of_micro_batch) return false;
+    if (has_ids && fewest_rows < 3) return false;  // ids are 0, 1 or 2
+    const StatusOr<std::vector<TensorType>> types = op.infer_shape(call);
+    if (!types.ok()) return false;
+    for (const TensorType& type : *types) {
+      if (!IsFloat(type.dtype) || type.shape.num_elements() > kMaxElements) return false;
+    }
+    // A chain of nothing but parameters is rare.
+    if (!of_micro_batch) return !op.is_random && options_.seed % 5 == 0;
+    // Each rank must be able to do its part alone.
+    if ((*types)[0].dtype != DType::kF32 || op.sbp_signatures == nullptr) return false;
+    for (const ir::SbpSignature& signature : op.sbp_signatures(call)) {
+      if (signature.inputs == placements &&
+          signature.outputs == std::vector<Sbp>(types->size(), Sbp::S(0))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  ir::Value* AddOp(const ir::OpDef& op, const std::vector<Operand>& operands,
+                   const ir::Attributes& attributes) {
+    std::vector<ir::Value*> inputs;
+    bool of_micro_batch = false;
+    for (const Operand& operand : operands) {
+      of_micro_batch = of_micro_batch || operand.of_micro_batch;
+      if (operand.value != nullptr) {
+        inputs.push_back(operand.value);
+      } else {
+        inputs.push_back(operand.is_parameter ? AddParameter(operand.type)
+                                              : AddInput(operand.type, "S(0)"));
+      }
+    }
+    ir::Value* value = Add(op.name, inputs, attributes);
+    operands_.push_back({value, {}, false, of_micro_batch});
+    return of_micro_batch ? value : nullptr;
+  }
+
+  ir::Value* MakeLoss(ir::Value* prediction) {
+    scope_ = "loss";
+    std::vector<const ir::OpDef*> losses;
+    for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
+      if (op->is_loss && op->gradient != nullptr) losses.push_back(op);
+    }
+    const Shape& shape = prediction->type.shape;
+    std::vector<int64_t> rows = shape.dims();
+    if (!rows.empty()) rows.pop_back();
+    const double divisor = static_cast<double>(std::max<int64_t>(1, shape.num_elements()));
+    for (;;) {
+      const ir::OpDef* op = random_.Pick(losses);
+      const TensorType target =
+          random_.Percent(50) ? TensorType{DType::kI64, Shape(rows)} : prediction->type;
+      // Labels must be columns.
+      if (target.dtype == DType::kI64 && shape.dim(-1) < 3) continue;
+      const std::vector<Operand> operands = {{prediction, {}, false, true},
+                                             {nullptr, target, false, true}};
+      ir::OpCall call{op, {prediction->type, target}, {{"divisor", divisor}}};
+      if (!ir::CompleteAttributes(op->attributes, &call.attributes).ok() ||
+          !op->infer_shape(call).ok()) {
+        continue;
+      }
+      return Add(op->name, {prediction, AddInput(target, "S(0)")}, {{"divisor", divisor}});
+    }
+  }
+
+  void MakeEval(const std::string& name) {
+    const std::vector<ir::Value*> values =
+        MakeSection(graph_.AddEvalSection(name), 1 + random_.Below(4), false);
+    Add("output", {values.back()}, {{"name", std::string("last")}});
+    if (random_.Percent(50)) Add("output", {random_.Pick(values)}, {{"name", std::string("any")}});
+    if (random_.Percent(50)) {
+      // As nn::Graph does it: the terms of the ranks are summed.
+      ir::Value* loss = MakeLoss(values.back());
+      loss = Add("scale", {loss}, {{"factor", 1.0 / options_.num_ranks}});
+      Add("output", {loss}, {{"name", std::string("loss")}});
+    }
+  }
+
+  const RandomModelOptions options_;
+  Random random_;
+  ir::Graph graph_;
+  const int64_t batch_;
+  const int64_t time_;
+  const int64_t channels_;
+  ir::Section* section_ = nullptr;
+  std::string scope_;
+  std::vector<Operand> operands_;
+  std::vector<ir::Value*> parameters_;
+  int num_inputs_ = 0;
+  int num_parameters_ = 0;
+  int num_streams_ = 0;
+  bool needs_parameter_ = false;
+  bool needs_current_ = false;
+};
+
+}  // namespace
+
+ir::Graph MakeRandomModel(const RandomModelOptions& options) { return Model(options).Make(); }
+
+std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
+  Random random(options.seed ^ 0x5bd1e995);
+  std::vector<std::string> passes;
+  const bool is_f16 = random.Percent(20);
+  const bool is_mixed = is_f16 || random.Percent(30);
+  const std::string optimizer = random.Pick<std::string>(
+      {R"(optimizer="sgd", momentum=0.9, weight_decay=0.1)", R"(optimizer="sgd")",
+       R"(optimizer="adam", weight_decay=0.1)", R"(optimizer="adamw", weight_decay=0.1)"});
+  const bool is_adam = optimizer.find("adam") != std::string::npos;
+  const int stage = std::min(3, random.Below(6));  // mostly those that do something
+  const bool one_micro_batch = MakeRandomModel(options).micro_batches() == options.num_ranks;
+  const bool updates_early = one_micro_batch && !is_f16;
+
+  if (is_mixed) {
+    passes.push_back(fmt::format("mixed-precision(dtype=\"{}\")", is_f16 ? "f16" : "bf16"));
+  }
+  passes.push_back("build-backward");
+  if (is_f16) passes.push_back("scale-loss");
+  passes.push_back(random.Percent(70) ? R"(recompute(modules="blocks.*"))"
+                                      : R"(recompute(modules="blocks.0*"))");
+  passes.push_back(fmt::format("append-update({}, lr=0.05)", optimizer));
+  if (is_mixed) passes.push_back("master-weights");
+  passes.push_back("eliminate-dead-nodes");
+  passes.push_back(fmt::format("bucketing(bucket_bytes={}, shard_min_elements={})",
+                               random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20})));
+  passes.push_back("infer-sbp");
+  // Adam makes much of a sum that is next to nothing.
+  passes.push_back(!is_adam && random.Percent(30) ? R"(accumulate-gradients(reduce_every="step"))"
+                                                  : "accumulate-gradients");
+  if (stage >= 1) passes.push_back("shard-optimizer-state");
+  if (stage >= 2) passes.push_back("shard-gradients");
+  if (stage >= 3) passes.push_back("shard-parameters");
+  if (is_f16 || (!updates_early && random.Percent(60))) {
+    passes.push_back(fmt::format("clip-gradients(max_norm={}, skip_non_finite={})",
+                                 random.Pick<std::string>({"0.01", "0.5", "1000.0"}),
+                                 random.Percent(50)));
+  }
+  passes.push_back("insert-collectives");
+  passes.push_back("fuse-gelu");
+  passes.push_back("fuse-elementwise");
+  if (updates_early) passes.push_back("update-early");
+  passes.push_back("schedule");
+  return passes;
+}
+
+}  // namespace zg::testing

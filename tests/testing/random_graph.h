@@ -1,0 +1,31 @@
+// Random small models, as nn::Graph traces them, and random ways to compile them. All is a function
+// of the seed: for another number of ranks a seed gives the same model.
+//
+// Ops come from the registry: what has a gradient is tried with random operands until its shape rule
+// takes them, so a new op is part of it without a word here. Models share parameters between ops,
+// have inputs that are the same on all ranks, up to two losses, and eval sections with several
+// outputs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/ir/graph.h"
+
+namespace zg::testing {
+
+struct RandomModelOptions {
+  unsigned seed = 1;
+  int num_ranks = 1;
+  int max_ops = 8;  // in the forward section, besides losses
+};
+
+// A training program whose only output is the loss, and evals, before the first pass. Its mesh is
+// data=num_ranks; every rank has one to three micro-batches.
+ir::Graph MakeRandomModel(const RandomModelOptions& options);
+
+// The passes of the pipeline that make a program of that model, in their order, with random options
+// (zero stage, dtype, optimizer, ...); as PassRegistry's texts.
+std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options);
+
+}  // namespace zg::testing
