@@ -135,7 +135,7 @@ std::string ExecuteOn(int num_ranks, const GoldenCase& golden_case, const PassRe
     // Options of a pass stand behind its name.
     const std::string_view text(golden_case.passes);
     PassCheckOptions options;
-    options.compare_unread_values = true;
+    options.is_fragment = true;
     if (failure.empty()) {
       failure = CheckPass(text.substr(text.find(pass->name())), *before, *graph, options);
     }

@@ -6,8 +6,10 @@
 #include <cmath>
 
 #include "framework/base/random.h"
+#include "framework/ir/attribute_parser.h"
 #include "framework/ir/parser.h"
 #include "framework/ir/printer.h"
+#include "framework/ir/text_cursor.h"
 #include "framework/passes/insert_collectives.h"
 #include "tests/testing/lines.h"
 #include "tests/testing/ranked_run.h"
@@ -27,16 +29,18 @@ double MaxAbs(const std::vector<double>& values) {
   return largest;
 }
 
-// Where two values differ by more than `tolerance` of the largest element; with 0, by anything. A
+// Where two values differ by more than `tolerance` of the largest element, or of `smallest_scale`;
+// with 0, by anything. A
 // gradient may be there in 16 bits or as the same number in f32.
-std::string Difference(const HeapTensor& before, const HeapTensor& after, double tolerance) {
+std::string Difference(const HeapTensor& before, const HeapTensor& after, double tolerance,
+                       double smallest_scale = 1e-3) {
   if (before.type().shape != after.type().shape) {
     return fmt::format("{} before, {} after", before.type().ToString(), after.type().ToString());
   }
   if (tolerance == 0 && SameBits(before, after)) return "";
   const std::vector<double> a = before.ToDoubles();
   const std::vector<double> b = after.ToDoubles();
-  const double limit = tolerance * std::max(MaxAbs(a), 1e-3);
+  const double limit = tolerance * std::max(MaxAbs(a), smallest_scale);
   for (size_t i = 0; i < a.size(); ++i) {
     const bool same = tolerance == 0 ? a[i] == b[i] && std::signbit(a[i]) == std::signbit(b[i])
                                      : std::abs(a[i] - b[i]) <= limit;
@@ -58,7 +62,7 @@ class Checker {
   }
 
   std::string Check() {
-    if (options_.compare_unread_values) {
+    if (options_.is_fragment) {
       const std::string failure = WatchUnread();
       if (!failure.empty()) return failure;
     }
@@ -66,15 +70,15 @@ class Checker {
     if (Is("append-update")) return CheckAppendUpdate();
     if (Is("scale-loss")) return CheckScaleLoss();
     if (Is("clip-gradients")) return CheckClipGradients();
+    if (Is("master-weights") && before_.micro_batches() > 1) return CheckOtherSums(0.01);
+    if (Is("accumulate-gradients") && pass_.find("\"step\"") != std::string_view::npos) {
+      return CheckOtherSums(HasHalf(before_) ? 0.01 : 1e-4);
+    }
     const std::string failure = RunBoth();
     if (!failure.empty()) return failure;
     if (Is("infer-sbp") && !IsPlaced(before_)) return CheckInferSbp();
     double tolerance = 0;
     if (Is("mixed-precision")) tolerance = 0.06;
-    if (Is("master-weights") && before_.micro_batches() > 1) tolerance = 0.06;
-    if (Is("accumulate-gradients") && pass_.find("\"step\"") != std::string_view::npos) {
-      tolerance = HasHalf(before_) ? 0.01 : 1e-4;
-    }
     return CompareAll(tolerance, [](const std::string&) { return true; });
   }
 
@@ -101,6 +105,14 @@ class Checker {
     return false;
   }
 
+  // What stands in parentheses behind the pass's name.
+  ir::Attributes Options() const {
+    const size_t begin = std::min(pass_.find_first_of("(, "), pass_.size());
+    ir::TextCursor cursor(pass_.substr(begin), "options");
+    const StatusOr<ir::Attributes> options = ir::ParseAttributes(&cursor);
+    return options.ok() ? *options : ir::Attributes();
+  }
+
   std::string WatchUnread() {
     for (const ir::Node* node : before_.AllNodes()) {
       for (const ir::Value* output : node->outputs) {
@@ -123,6 +135,44 @@ class Checker {
     if (!after.ok()) return "after: " + after.status().message() + "\n";
     seen_before_ = std::move(*before);
     seen_after_ = std::move(*after);
+    const std::string failure = CheckCopies();
+    if (!failure.empty() || options_.is_fragment) return failure;
+    return CheckWithoutAliases();
+  }
+
+  // Tensors in 16 bits that hold another's values do so at the end of every step.
+  std::string CheckCopies() const {
+    for (const ir::StoredTensor& tensor : after_.tensors()) {
+      if (tensor.copy_of.empty()) continue;
+      const std::vector<Observation>& copies = seen_after_.at("tensor " + tensor.name);
+      const std::vector<Observation>& originals = seen_after_.at("tensor " + tensor.copy_of);
+      for (size_t step = 0; step < copies.size(); ++step) {
+        const HeapTensor rounded =
+            HeapTensor::FromDoubles(tensor.type, originals[step].logical.ToDoubles());
+        const std::string difference = Difference(rounded, copies[step].logical, 0);
+        if (difference.empty()) continue;
+        return fmt::format("tensor {} is no copy of {}, step {}: {}\n", tensor.name, tensor.copy_of,
+                           step, difference);
+      }
+    }
+    return "";
+  }
+
+  // What a node overwrites must not matter to the others.
+  std::string CheckWithoutAliases() const {
+    RunOptions run = run_;
+    run.in_place = false;
+    const StatusOr<Observations> seen = RunOnRanks(after_, run);
+    if (!seen.ok()) return "after, not in place: " + seen.status().message() + "\n";
+    for (const auto& [key, in_place] : seen_after_) {
+      if (HasPrefix(key, "variable ") && in_place[0].placement.is_partial()) continue;
+      const std::vector<Observation>& elsewhere = seen->at(key);
+      for (size_t i = 0; i < in_place.size(); ++i) {
+        const std::string difference = Difference(elsewhere[i].logical, in_place[i].logical, 0);
+        if (difference.empty()) continue;
+        return fmt::format("{} depends on who overwrites what, time {}: {}\n", key, i, difference);
+      }
+    }
     return "";
   }
 
@@ -133,7 +183,8 @@ class Checker {
       return fmt::format("{}: seen {} times before, {} times after\n", key, a.size(), b.size());
     }
     for (size_t i = 0; i < a.size(); ++i) {
-      const std::string difference = Difference(a[i].logical, b[i].logical, tolerance);
+      const std::string difference =
+          Difference(a[i].logical, b[i].logical, tolerance, smallest_scale_);
       if (!difference.empty()) return fmt::format("{}, time {}: {}\n", key, i, difference);
     }
     return "";
@@ -236,6 +287,17 @@ class Checker {
     if (!(std::abs(before - after) <= 1e-5 * std::max(1.0, std::abs(before)))) {
       return fmt::format("the mean loss is {} before, {} after\n", before, after);
     }
+    for (const ir::StoredTensor& tensor : before_.tensors()) {
+      if (tensor.storage->category != MemoryCategory::kParameters ||
+          seen_after_.count("gradient " + tensor.name) != 0) {
+        continue;
+      }
+      for (const ir::Node* node : before_.section(ir::SectionKind::kForward)->nodes) {
+        if (node->op->name == "output" && Reads(*node, tensor.storage)) {
+          return fmt::format("parameter {} has no gradient\n", tensor.name);
+        }
+      }
+    }
     if (HasHalf(after_)) return "";  // too coarse for differences
     for (const ir::StoredTensor& tensor : before_.tensors()) {
       if (seen_after_.count("gradient " + tensor.name) == 0) continue;
@@ -243,6 +305,12 @@ class Checker {
       if (!failure.empty()) return failure;
     }
     return "";
+  }
+
+  static bool Reads(const ir::Node& node, const ir::Value* value) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const ir::Value* input) {
+      return input == value || Reads(*input->producer, value);
+    });
   }
 
   // Along a random direction; with two steps, which tell where the loss is too crooked for them.
@@ -298,7 +366,7 @@ class Checker {
       if (!node->op->is_update) continue;
       for (const ir::StoredTensor& tensor : after_.tensors()) {
         if (tensor.storage != node->inputs[0]) continue;
-        failure = CheckUpdate(*node, tensor);
+        failure = CheckUpdate(tensor);
         if (!failure.empty()) return failure;
       }
     }
@@ -306,13 +374,20 @@ class Checker {
   }
 
   // The optimizer's formulas in double precision, from the gradients that were seen.
-  std::string CheckUpdate(const ir::Node& node, const ir::StoredTensor& tensor) const {
-    const auto number = [&](const char* name) {
-      return node.attributes.Has(name) ? node.attributes.Float(name) : 0.0;
+  std::string CheckUpdate(const ir::StoredTensor& tensor) const {
+    const ir::Attributes options = Options();
+    const auto number = [&](const char* name, double otherwise) {
+      return options.Has(name) ? options.Float(name) : otherwise;
     };
-    const auto flag = [&](const char* name) {
-      return node.attributes.Has(name) && node.attributes.Bool(name);
-    };
+    const std::string optimizer =
+        options.Has("optimizer") ? options.String("optimizer") : std::string("sgd");
+    const bool is_decoupled = optimizer == "adamw";
+    const double lr = number("lr", 1e-3);
+    const double weight_decay = number("weight_decay", 0);
+    const double momentum = number("momentum", 0);
+    constexpr double kBeta1 = 0.9;
+    constexpr double kBeta2 = 0.999;
+    constexpr double kEpsilon = 1e-8;
     std::vector<double> p = InitialTensor(after_, tensor, run_).ToDoubles();
     std::vector<double> m(p.size(), 0.0);
     std::vector<double> v(p.size(), 0.0);
@@ -320,19 +395,18 @@ class Checker {
       const std::vector<double> g =
           seen_after_.at("gradient " + tensor.name)[step - 1].logical.ToDoubles();
       for (size_t i = 0; i < p.size(); ++i) {
-        if (node.op->name == "adam_update") {
-          const double decay = number("weight_decay") * p[i];
-          const double h = g[i] + (flag("decoupled") ? 0 : decay);
-          m[i] = number("beta1") * m[i] + (1 - number("beta1")) * h;
-          v[i] = number("beta2") * v[i] + (1 - number("beta2")) * h * h;
-          if (flag("decoupled")) p[i] -= number("lr") * decay;
-          p[i] -= number("lr") * (m[i] / (1 - std::pow(number("beta1"), step))) /
-                  (std::sqrt(v[i] / (1 - std::pow(number("beta2"), step))) + number("epsilon"));
-        } else {
-          const double h = g[i] + number("weight_decay") * p[i];
-          m[i] = number("momentum") * m[i] + h;
-          p[i] -= number("lr") * (flag("nesterov") ? h + number("momentum") * m[i] : m[i]);
+        const double decay = weight_decay * p[i];
+        const double h = g[i] + (is_decoupled ? 0 : decay);
+        if (optimizer == "sgd") {
+          m[i] = momentum * m[i] + h;
+          p[i] -= lr * m[i];
+          continue;
         }
+        m[i] = kBeta1 * m[i] + (1 - kBeta1) * h;
+        v[i] = kBeta2 * v[i] + (1 - kBeta2) * h * h;
+        if (is_decoupled) p[i] -= lr * decay;
+        p[i] -= lr * (m[i] / (1 - std::pow(kBeta1, step))) /
+                (std::sqrt(v[i] / (1 - std::pow(kBeta2, step))) + kEpsilon);
       }
       const HeapTensor expected = HeapTensor::FromDoubles(tensor.type, p);
       const std::string difference =
@@ -343,6 +417,23 @@ class Checker {
       }
     }
     return "";
+  }
+
+  // The first step reads the same parameters, so that its outputs have the same bits; gradients are
+  // summed or rounded in another way.
+  std::string CheckOtherSums(double tolerance) {
+    run_.steps = 1;
+    std::string failure = RunBoth();
+    if (!failure.empty()) return failure;
+    failure = CompareAll(0, [](const std::string& key) { return HasPrefix(key, "output "); });
+    if (!failure.empty() && !StartsWith(failure, "there is nothing")) return failure;
+    for (const auto& [key, observations] : seen_before_) {
+      if (!HasPrefix(key, "gradient ")) continue;
+      smallest_scale_ = std::max(smallest_scale_, MaxAbs(observations[0].logical.ToDoubles()));
+    }
+    return CompareAll(tolerance, [](const std::string& key) {
+      return HasPrefix(key, "gradient ") || HasPrefix(key, "tensor ");
+    });
   }
 
   std::string CheckScaleLoss() {
@@ -385,22 +476,30 @@ class Checker {
       return fmt::format("the norm of the gradients is {}, the output {}\n", norm, got);
     }
     // As torch.nn.utils.clip_grad_norm_ does.
-    const double max_norm = MaxNorm();
+    const ir::Attributes options = Options();
+    const double max_norm = options.Has("max_norm") ? options.Float("max_norm") : 1.0;
     const double factor = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
     run_.gradient_factor = factor / scale;
     StatusOr<Observations> before = RunOnRanks(before_, run_);
     if (!before.ok()) return before.status().message() + "\n";
     seen_before_ = std::move(*before);
+    // One update is done and none left out.
+    const double exponent = std::log2(kLossScale) - kInitialLossScaleExponent;
+    std::string failure_of_state = CheckState("loss_scaler", {exponent, 1, 1, 0});
+    if (failure_of_state.empty()) failure_of_state = CheckState("update_counter", {1, 0});
+    if (!failure_of_state.empty()) return failure_of_state;
     return CompareAll(run_.gradient_factor == 1.0 ? 0 : 1e-5, [](const std::string& key) {
       return key != "tensor loss_scaler" && !HasPrefix(key, "value ");
     });
   }
 
-  double MaxNorm() const {
-    const size_t found = pass_.find("max_norm=");
-    return found == std::string_view::npos
-               ? 1.0
-               : std::atof(std::string(pass_.substr(found + 9)).c_str());
+  std::string CheckState(const std::string& name, const std::vector<double>& expected) const {
+    const auto found = seen_after_.find("tensor " + name);
+    if (found == seen_after_.end()) return "";
+    const HeapTensor& got = found->second.back().logical;
+    const std::string difference =
+        Difference(HeapTensor::FromDoubles(got.type(), expected), got, 0);
+    return difference.empty() ? "" : fmt::format("tensor {}: {}\n", name, difference);
   }
 
   const std::string_view pass_;
@@ -408,6 +507,7 @@ class Checker {
   const ir::Graph& after_;
   const PassCheckOptions options_;
   RunOptions run_;
+  double smallest_scale_ = 1e-3;  // of what differences are relative to
   Observations seen_before_;
   Observations seen_after_;
 };

@@ -1,6 +1,7 @@
 // Whether a pass kept what a program computes: both graphs run on virtual ranks (ranked_run.h) from
 // the same variables and data, and must give the same outputs, gradients and variables after two
-// steps, bit by bit. But:
+// steps, bit by bit. In the second, no node may depend on what another overwrites, and tensors that
+// are copies must be copies. But:
 //
 //   mixed-precision        what it is for: outputs agree within 16-bit rounding
 //   master-weights         sums of several micro-batches are rounded to 16 bits
@@ -25,8 +26,9 @@ namespace zg::testing {
 
 struct PassCheckOptions {
   unsigned seed = 1;
-  // Values that nobody reads must stay, and stay the same: in fragments they are the results.
-  bool compare_unread_values = false;
+  // Values that nobody reads must stay, and stay the same: in fragments they are the results. And a
+  // fragment may leave out assignments, so that it matters what its updates overwrite.
+  bool is_fragment = false;
 };
 
 // What differs; empty when nothing does. `pass` is the pass with its options, as in PassRegistry's

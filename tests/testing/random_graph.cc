@@ -260,8 +260,8 @@ class Model {
       const ir::OpDef* op = random_.Pick(losses);
       const TensorType target =
           random_.Percent(50) ? TensorType{DType::kI64, Shape(rows)} : prediction->type;
-      // Labels must be columns.
-      if (target.dtype == DType::kI64 && shape.dim(-1) < 3) continue;
+      // Labels must be columns, and every micro-batch has its own.
+      if (target.dtype == DType::kI64 && (rows.empty() || shape.dim(-1) < 3)) continue;
       const std::vector<Operand> operands = {{prediction, {}, false, true},
                                              {nullptr, target, false, true}};
       ir::OpCall call{op, {prediction->type, target}, {{"divisor", divisor}}};

@@ -83,6 +83,11 @@ class Run {
     }
     data_ranks_ = data_axis_ < 0 ? 1 : graph.mesh().axes()[data_axis_].size;
     num_ranks_ = is_placed_ ? graph.mesh().num_ranks() : 1;
+    for (const ir::Node* node : graph.AllNodes()) {
+      const bool adds_up = node->op->name == "accumulate" ||
+                           (node->attributes.Has("axis") && node->inputs.size() == 2);
+      accumulates_gradients_ |= adds_up && node->section->kind != ir::SectionKind::kForward;
+    }
     micro_steps_ = std::max<int64_t>(1, graph.micro_batches() / (is_placed_ ? data_ranks_ : 1));
   }
 
@@ -276,7 +281,7 @@ class Run {
 
   // Values of the micro-batches that the update section reads: they count for the whole step.
   Status FindCrossing() {
-    if (micro_steps_ == 1) return Status::Ok();
+    if (micro_steps_ == 1 || accumulates_gradients_) return Status::Ok();
     for (const ir::Node* node : graph_.section(ir::SectionKind::kUpdate)->nodes) {
       for (const ir::Value* input : node->inputs) {
         const ir::SectionKind from = input->producer->section->kind;
@@ -460,6 +465,8 @@ class Run {
             Fold(micro_step_ == 0 ? nullptr : &accumulator[rank], terms, output.type.dtype);
       }
     }
+    values_[&output] = result;
+    if (!options_.in_place) return Status::Ok();
     for (int rank = 0; rank < num_ranks_; ++rank) {
       std::memcpy(accumulator[rank].data(), result[rank].data(), result[rank].type().bytes());
     }
@@ -479,7 +486,7 @@ class Run {
     Parts result;
     for (int rank = 0; rank < num_ranks_; ++rank) {
       HeapTensor part = parts[rank].Clone();
-      if (node.op->aliases != nullptr) {
+      if (node.op->aliases != nullptr && options_.in_place) {
         for (const ir::AliasRule& rule : node.op->aliases(node.LocalCall(graph_.mesh()))) {
           if (rule.kind != ir::AliasRule::Kind::kOutputInsideInput || !rule.at_rank_slice) continue;
           const int64_t offset =
@@ -567,8 +574,8 @@ class Run {
     }
   }
 
-  StatusOr<std::vector<HeapTensor>> RunKernel(const ir::Node& node,
-                                              const std::vector<HeapTensor>& inputs, int rank) {
+  StatusOr<std::vector<HeapTensor>> RunKernel(const ir::Node& node, std::vector<HeapTensor> inputs,
+                                              int rank) {
     ir::OpCall call{node.op, {}, node.attributes};
     for (const HeapTensor& input : inputs) call.inputs.push_back(input.type());
     ZG_ASSIGN_OR_RETURN(const std::vector<TensorType> types, node.op->infer_shape(call));
@@ -577,6 +584,7 @@ class Run {
     if (node.op->aliases != nullptr) {
       for (const ir::AliasRule& rule : node.op->aliases(call)) {
         if (rule.kind != ir::AliasRule::Kind::kOutputInsideInput) continue;
+        if (!options_.in_place) inputs[rule.input] = inputs[rule.input].Clone();
         outputs[rule.output] = inputs[rule.input].View(types[rule.output], rule.offset_elements);
       }
     }
@@ -603,6 +611,7 @@ class Run {
   const RunOptions& options_;
   const int data_axis_;
   bool is_placed_ = false;
+  bool accumulates_gradients_ = false;
   int data_ranks_ = 1;
   int num_ranks_ = 1;
   int64_t micro_steps_ = 1;

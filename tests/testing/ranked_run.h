@@ -7,10 +7,11 @@
 // - `place`, collectives, and inputs that have another placement than their reader wants are all
 //   the same thing: the parts become the logical value, which is cut again. Sums over ranks are
 //   left folds in rank order, in f32.
-// - A gradient that the update section reads is its sum over the step's micro-batches, in their
-//   order, before accumulate-gradients says so.
+// - Where nothing accumulates gradients yet, one that the update section reads is its sum over the
+//   step's micro-batches, in their order.
 // - Outputs that must lie inside an input (AliasRule::kOutputInsideInput) do: a node that reads a
-//   variable after its update sees the new one.
+//   variable after its update sees the new one. Or they do not (RunOptions::in_place): only an
+//   assignment changes a variable. A correct graph means the same in both.
 #pragma once
 
 #include <map>
@@ -26,7 +27,8 @@ namespace zg::testing {
 
 struct RunOptions {
   int steps = 2;
-  unsigned seed = 1;             // of inputs, given values and initial contents of variables
+  unsigned seed = 1;  // of inputs, given values and initial contents of variables
+  bool in_place = true;
   double gradient_factor = 1.0;  // what gradients count in updates
   // Stored tensors with other contents than those drawn from the seed.
   std::map<std::string, HeapTensor> tensors = {};
