@@ -15,6 +15,7 @@ Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& regi
   ZG_RETURN_IF_ERROR(ir::Verify(graph).WithContext("the model"));
   ir::VerifyOptions rules;
   for (const std::string& text : MakeRandomPipeline(options)) {
+    if (registry.Find(text.substr(0, text.find('('))) == nullptr) continue;
     ZG_ASSIGN_OR_RETURN(const PassList passes, ParsePasses(text, registry));
     const Pass& pass = *passes[0];
     const std::string printed = ir::Print(graph);
@@ -39,7 +40,7 @@ Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& regi
     if (!reread.ok()) return error(reread.status().message());
     if (ir::Print(*reread) != after) return error("the result changes when it is read again");
     // All others are no-ops where they ran already.
-    if (pass.name() != "build-backward") {
+    if (pass.name() != "build-backward" && pass.name() != "average-eval-results") {
       const StatusOr<bool> again = pass.Run(*reread);
       if (!again.ok()) return error("the second run: " + again.status().message());
       if (ir::Print(*reread) != after) {

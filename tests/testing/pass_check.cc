@@ -77,6 +77,7 @@ class Checker {
     const std::string failure = RunBoth();
     if (!failure.empty()) return failure;
     if (Is("infer-sbp") && !IsPlaced(before_)) return CheckInferSbp();
+    if (Is("average-eval-results")) return CheckAverages();
     double tolerance = 0;
     if (Is("mixed-precision")) tolerance = 0.06;
     return CompareAll(tolerance, [](const std::string&) { return true; });
@@ -212,6 +213,37 @@ class Checker {
       ++compared;
     }
     return compared == 0 ? "there is nothing to compare: no output, no variable, no value\n" : "";
+  }
+
+  // A loss of an eval section is divided by the ranks, whose terms will be summed.
+  std::string CheckAverages() const {
+    std::string failure =
+        CompareAll(0, [](const std::string& key) { return !HasPrefix(key, "eval "); });
+    if (StartsWith(failure, "there is nothing")) failure = "";
+    for (const ir::Node* node : before_.AllNodes()) {
+      if (!failure.empty()) return failure;
+      if (node->section->kind != ir::SectionKind::kEval || node->op->name != "output") continue;
+      const std::string key =
+          fmt::format("eval {} output {}", node->section->name, node->attributes.String("name"));
+      if (seen_after_.count(key) == 0) return fmt::format("{} is gone\n", key);
+      const bool is_loss =
+          node->inputs[0]->type == TensorType{DType::kF32, Shape{}} && ReadsMicroBatch(*node);
+      const std::vector<Observation>& before = seen_before_.at(key);
+      for (size_t i = 0; i < before.size() && failure.empty(); ++i) {
+        std::vector<double> values = before[i].logical.ToDoubles();
+        for (double& value : values) value /= is_loss ? before_.mesh().num_ranks() : 1;
+        const HeapTensor expected = HeapTensor::FromDoubles(before[i].logical.type(), values);
+        failure = Difference(expected, seen_after_.at(key)[i].logical, is_loss ? 1e-6 : 0);
+        if (!failure.empty()) failure = fmt::format("{}: {}\n", key, failure);
+      }
+    }
+    return failure;
+  }
+
+  static bool ReadsMicroBatch(const ir::Node& node) {
+    if (node.op->name == "input") return node.attributes.String("placement") != "B";
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [](const ir::Value* input) { return ReadsMicroBatch(*input->producer); });
   }
 
   // Programs of one rank and of several: what the micro-batches of a rank give one after the other,

@@ -3,6 +3,7 @@
 // steps, bit by bit. In the second, no node may depend on what another overwrites, and tensors that
 // are copies must be copies. But:
 //
+//   average-eval-results   losses of eval sections are divided by the ranks
 //   mixed-precision        what it is for: outputs agree within 16-bit rounding
 //   master-weights         sums of several micro-batches are rounded to 16 bits
 //   accumulate-gradients   with reduce_every="step" sums have another order

@@ -279,9 +279,7 @@ class Model {
     Add("output", {values.back()}, {{"name", std::string("last")}});
     if (random_.Percent(50)) Add("output", {random_.Pick(values)}, {{"name", std::string("any")}});
     if (random_.Percent(50)) {
-      // As nn::Graph does it: the terms of the ranks are summed.
       ir::Value* loss = MakeLoss(values.back());
-      loss = Add("scale", {loss}, {{"factor", 1.0 / options_.num_ranks}});
       Add("output", {loss}, {{"name", std::string("loss")}});
     }
   }
@@ -320,6 +318,7 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   const bool one_micro_batch = MakeRandomModel(options).micro_batches() == options.num_ranks;
   const bool updates_early = one_micro_batch && !is_f16;
 
+  passes.push_back("average-eval-results");
   if (is_mixed) {
     passes.push_back(fmt::format("mixed-precision(dtype=\"{}\")", is_f16 ? "f16" : "bf16"));
   }

@@ -1,9 +1,9 @@
 // Random small models, as nn::Graph traces them, and random ways to compile them. All is a function
 // of the seed: for another number of ranks a seed gives the same model.
 //
-// Ops come from the registry: what has a gradient is tried with random operands until its shape rule
-// takes them, so a new op is part of it without a word here. Models share parameters between ops,
-// have inputs that are the same on all ranks, up to two losses, and eval sections with several
+// Ops come from the registry: what has a gradient is tried with random operands until its shape
+// rule takes them, so a new op is part of it without a word here. Models share parameters between
+// ops, have inputs that are the same on all ranks, up to two losses, and eval sections with several
 // outputs.
 #pragma once
 
