@@ -40,7 +40,7 @@ namespace {
 // Adds to the error of an arena that does not fit with which stage it would, if any.
 Status WithStageThatFits(const Status& error, const ir::Graph& graph, const KernelRegistry& kernels,
                          const ZeroConfig& zero, Communicator& communicator) {
-  const StatusOr<ProgramPlan> plan = PlanProgram(graph, kernels, communicator.workspace_bytes());
+  const StatusOr<ProgramPlan> plan = PlanProgram(graph, kernels, communicator.arena().workspace_bytes());
   const StatusOr<DeviceMemoryUse> use = communicator.device().MemoryUse();
   if (!plan.ok() || !use.ok()) return error;
   StageMemory memory;

@@ -60,7 +60,7 @@ Status FillMemory(const TrainingRun& run, const Executor& executor, Report* repo
   ZG_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory());
   // Peers' memory that is mapped here counts for the operating system, but it is theirs.
   report->rss_peak_bytes =
-      memory.peak_resident_bytes - executor.communicator().peer_resident_bytes();
+      memory.peak_resident_bytes - executor.communicator().arena().peer_resident_bytes();
   ZG_ASSIGN_OR_RETURN(const DeviceMemoryUse device, executor.device().MemoryUse());
   report->device_library_bytes = device.library_bytes;
   report->rss_before_graph_bytes = run.rss_before_graph_bytes;

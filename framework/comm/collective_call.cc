@@ -114,14 +114,18 @@ Status CallMismatch(int rank, const CallRecord& call, int other_rank, const Call
       rank, DescribeInFull(call), other_rank, DescribeInFull(other));
 }
 
-Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, int num_ranks,
-                     const std::byte* arena, int64_t arena_bytes) {
-  if (arena == nullptr) {
-    return FailedPrecondition("{} '{}' on rank {}: there is no arena; call AllocateArena first",
-                              call.operation, call.name, rank);
+Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, const Group& group,
+                     const Arena& arena) {
+  const int rank = group.rank();
+  const int num_ranks = group.size();
+  const int64_t arena_bytes = arena.bytes();
+  if (arena.data() == nullptr) {
+    return FailedPrecondition("{} '{}' on rank {}: there is no arena; call Arena::Allocate first",
+                              call.operation, call.name, group.ranks()[rank]);
   }
   const auto error = [&](const std::string& what) {
-    return InvalidArgument("{} '{}' on rank {}: {}", call.operation, call.name, rank, what);
+    return InvalidArgument("{} '{}' on rank {}: {}", call.operation, call.name, group.ranks()[rank],
+                           what);
   };
   // Anything this large cannot be in an arena; the limit keeps the products below from overflowing.
   if (call.count < 0 || call.count > (int64_t{1} << 48)) {
@@ -175,11 +179,6 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, 
         in_place ? ", and an accumulating call cannot be in place" : " but is not in place"));
   }
   return Status::Ok();
-}
-
-int64_t BytesSent(CollectiveKind kind, const CollectiveCall& call, int num_ranks) {
-  return IsReduction(kind) ? BytesSent(kind, call.count, call.types, num_ranks)
-                           : BytesSent(kind, call.count * num_ranks, 1, num_ranks);
 }
 
 }  // namespace zg

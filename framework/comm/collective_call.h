@@ -2,13 +2,17 @@
 // before they touch any data (CallRecord travels), and each checks its own operands.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "framework/base/status.h"
-#include "framework/comm/communicator.h"
+#include "framework/comm/arena.h"
+#include "framework/comm/group.h"
+#include "framework/comm/reduction_types.h"
+#include "framework/comm/traffic.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
@@ -46,12 +50,18 @@ std::string DescribeInFull(const CallRecord& record);
 // The error when two ranks' calls have different hashes.
 Status CallMismatch(int rank, const CallRecord& call, int other_rank, const CallRecord& other);
 
-// Whether the rank has an arena (null: none yet), its operands lie in it, and they overlap only
-// where that is allowed.
-Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, int rank, int num_ranks,
-                     const std::byte* arena, int64_t arena_bytes);
+// Whether the rank has an arena, its operands lie in it, and they overlap only where that is
+// allowed.
+Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, const Group& group,
+                     const Arena& arena);
 
-// What a rank sends in this call, as communicator.h says.
-int64_t BytesSent(CollectiveKind kind, const CollectiveCall& call, int num_ranks);
+// Parts [begin(r), begin(r + 1)) of `total` bytes or elements, `part` each except for the last
+// ones.
+struct Parts {
+  int64_t total = 0;
+  int64_t part = 0;
+  int64_t begin(int rank) const { return std::min(rank * part, total); }
+  int64_t count(int rank) const { return begin(rank + 1) - begin(rank); }
+};
 
 }  // namespace zg

@@ -1,65 +1,40 @@
 #include "framework/comm/communicator.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
 namespace zg {
 
-std::string_view CollectiveName(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all_reduce";
-    case CollectiveKind::kReduceScatter:
-      return "reduce_scatter";
-    case CollectiveKind::kAllGather:
-      return "all_gather";
-    case CollectiveKind::kAllToAll:
-      return "all_to_all";
+std::vector<int> AllRanks(int num_ranks) {
+  std::vector<int> ranks(num_ranks);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+StatusOr<Group*> Communicator::GroupOf(const std::vector<int>& ranks) {
+  if (ranks == world().ranks()) return &world();
+  std::vector<int> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  const bool are_distinct = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  const bool are_in_job = !sorted.empty() && sorted.front() >= 0 && sorted.back() < size();
+  if (!are_distinct || !are_in_job || !std::binary_search(sorted.begin(), sorted.end(), rank())) {
+    return InvalidArgument(
+        "rank {} asks for the group of ranks {}, expected distinct ranks of the {} in the job and "
+        "itself among them",
+        rank(), fmt::join(ranks, ", "), size());
   }
-  return "?";
-}
-
-int64_t BytesSent(CollectiveKind kind, int64_t elements, int64_t element_bytes, int num_ranks) {
-  const int64_t chunk_elements = (elements + num_ranks - 1) / num_ranks;
-  const int64_t once = chunk_elements * element_bytes * (num_ranks - 1);
-  return kind == CollectiveKind::kAllReduce ? 2 * once : once;
-}
-
-int64_t BytesSent(CollectiveKind kind, int64_t elements, ReductionTypes types, int num_ranks) {
-  const int64_t term_bytes = SizeOf(types.terms);
-  if (kind != CollectiveKind::kAllReduce) return BytesSent(kind, elements, term_bytes, num_ranks);
-  return BytesSent(CollectiveKind::kReduceScatter, elements, term_bytes, num_ranks) +
-         BytesSent(CollectiveKind::kAllGather, elements, SizeOf(types.sum), num_ranks);
-}
-
-void Communicator::CountTraffic(CollectiveKind kind, int64_t bytes_sent) {
-  Traffic& traffic = traffic_[static_cast<int>(kind)];
-  ++traffic.count;
-  traffic.bytes += bytes_sent;
-}
-
-TrafficCounters Communicator::TakeBackTraffic(const TrafficCounters& before) {
-  TrafficCounters taken = {};
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
-    taken[i] = {traffic_[i].count - before[i].count, traffic_[i].bytes - before[i].bytes};
-  }
-  traffic_ = before;
-  return taken;
-}
-
-void Communicator::AddTraffic(const TrafficCounters& traffic) {
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
-    traffic_[i].count += traffic[i].count;
-    traffic_[i].bytes += traffic[i].bytes;
-  }
-}
-
-Status ExchangeStatus(Communicator& communicator, std::string_view name, const Status& mine) {
-  const auto messages = communicator.Exchange(name, mine.ok() ? "" : mine.ToString());
-  if (!mine.ok()) return mine;
-  ZG_RETURN_IF_ERROR(messages.status());
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    const std::string& message = (*messages)[rank];
-    if (!message.empty()) return Aborted("{}: rank {} failed: {}", name, rank, message);
-  }
-  return Status::Ok();
+  // What one rank has, another may lack.
+  const auto found = groups_.find(ranks);
+  const bool has_group = found != groups_.end();
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                      Exchange("groups", has_group ? "has" : "lacks"));
+  if (std::count(all.begin(), all.end(), "lacks") == 0) return found->second;
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Group> group, MakeGroup(ranks));
+  made_groups_.push_back(std::move(group));
+  return groups_[ranks] = made_groups_.back().get();
 }
 
 }  // namespace zg

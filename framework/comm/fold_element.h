@@ -13,8 +13,8 @@ namespace zg {
 // The contributions to one part of a sum.
 struct FoldInputs {
   const void* start = nullptr;     // a sum to go on from, of the sum's type; null: none
-  const void* own = nullptr;       // of rank `rank`
-  const void* received = nullptr;  // of the other ranks, in their order, at equal distances
+  const void* own = nullptr;       // the one at `rank` in the order of the sum
+  const void* received = nullptr;  // the others, in the order of the sum, at equal distances
   int64_t received_stride_bytes = 0;
   int rank = 0;
   int num_ranks = 1;

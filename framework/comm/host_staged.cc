@@ -19,40 +19,56 @@ constexpr int64_t kMaxElementBytes = 8;
 constexpr ArenaOperand kInputStage = {0, 0};
 constexpr ArenaOperand kOutputStage = {kStageBytes, 0};
 
-class HostStagedCommunicator : public Communicator {
+// This rank's memory on its device, and pinned stages in the host's arena.
+class HostStagedArena : public Arena {
  public:
-  HostStagedCommunicator(Device* device, Communicator* host) : device_(*device), host_(*host) {}
+  HostStagedArena(Device* device, Communicator* host) : device_(*device), host_(*host) {}
 
   Status Prepare() {
     const int64_t stages_bytes = 2 * kStageBytes;
-    const int64_t bytes = stages_bytes + host_.workspace_bytes();
-    ZG_ASSIGN_OR_RETURN(std::byte* const stages, host_.AllocateArena(bytes, stages_bytes));
+    const int64_t bytes = stages_bytes + host_.arena().workspace_bytes();
+    ZG_ASSIGN_OR_RETURN(std::byte* const stages, host_.arena().Allocate(bytes, stages_bytes));
     StatusOr<DeviceBytes> pinned = device_.Pin(stages, stages_bytes);
     ZG_RETURN_IF_ERROR(ExchangeStatus(host_, "pin memory", pinned.status()));
     stages_ = std::move(*pinned);
     return Status::Ok();
   }
 
-  int rank() const override { return host_.rank(); }
-  int size() const override { return host_.size(); }
-  std::string_view transport() const override {
-    return host_.transport() == "messages" ? "host memory, messages" : "host memory, shared memory";
-  }
   Device& device() const override { return device_; }
-  // A rank alone has no collectives in its programs.
-  bool can_be_recorded() const override { return size() == 1; }
   int64_t workspace_bytes() const override { return 0; }
 
-  StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t /*workspace_offset*/) override {
+  StatusOr<std::byte*> Allocate(int64_t bytes, int64_t /*workspace_offset*/) override {
     ZG_RETURN_IF_ERROR(host_.Barrier(fmt::format("allocate_arena of {} bytes", bytes)));
-    arena_ = nullptr;
-    arena_bytes_ = 0;
-    StatusOr<DeviceBytes> arena = device_.Allocate(bytes);
-    ZG_RETURN_IF_ERROR(ExchangeStatus(host_, "allocate arena", arena.status()));
-    arena_ = std::move(*arena);
-    arena_bytes_ = bytes;
-    return arena_.get();
+    ClearBlock();
+    memory_ = nullptr;
+    StatusOr<DeviceBytes> memory = device_.Allocate(bytes);
+    ZG_RETURN_IF_ERROR(ExchangeStatus(host_, "allocate arena", memory.status()));
+    memory_ = std::move(*memory);
+    SetBlock(memory_.get(), bytes, 0);
+    return memory_.get();
   }
+
+  int64_t peer_resident_bytes() const override { return host_.arena().peer_resident_bytes(); }
+
+  std::byte* stages() const { return stages_.get(); }
+
+ private:
+  Device& device_;
+  Communicator& host_;
+  DeviceBytes stages_;
+  DeviceBytes memory_;
+};
+
+class HostStagedGroup : public Group {
+ public:
+  // `host` are the same ranks in the same order. `host_traffic` counts what they move.
+  HostStagedGroup(Group* host, int job_rank, const HostStagedArena* arena,
+                  const TrafficMeter* host_traffic, TrafficMeter* traffic)
+      : Group(host->ranks(), job_rank, traffic),
+        host_(*host),
+        arena_(*arena),
+        device_(arena->device()),
+        host_traffic_(*host_traffic) {}
 
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
                        int64_t elements, ReductionTypes types, bool accumulate) override {
@@ -112,14 +128,6 @@ class HostStagedCommunicator : public Communicator {
     });
   }
 
-  Status Barrier(std::string_view name) override { return host_.Barrier(name); }
-  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
-                                              const std::string& mine) override {
-    return host_.Exchange(name, mine);
-  }
-  void Abort(const Status& status) override { host_.Abort(status); }
-  int64_t peer_resident_bytes() const override { return host_.peer_resident_bytes(); }
-
  private:
   struct Range {  // of an operand
     int64_t begin = 0;
@@ -127,15 +135,16 @@ class HostStagedCommunicator : public Communicator {
   };
 
   Status Start(CollectiveKind kind, const CollectiveCall& call) {
-    ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank(), size(), arena_.get(), arena_bytes_));
-    CountTraffic(kind, BytesSent(kind, call, size()));
+    ZG_RETURN_IF_ERROR(CheckOperands(kind, call, *this, arena_));
+    traffic().BeginCall(kind);
     return Status::Ok();
   }
 
   // Calls `piece(begin, count)` for pieces of [0, total) that fit into a stage with `bytes_each`
   // bytes for each unit; once for nothing, so that the ranks compare their calls all the same.
   template <typename Piece>
-  static Status InPieces(int64_t total, int64_t bytes_each, const Piece& piece) {
+  Status InPieces(int64_t total, int64_t bytes_each, const Piece& piece) {
+    const int64_t received_before = ReceivedByHost();
     const int64_t max_count = kStageBytes / bytes_each / 64 * 64;
     int64_t begin = 0;
     do {
@@ -143,14 +152,21 @@ class HostStagedCommunicator : public Communicator {
       ZG_RETURN_IF_ERROR(piece(begin, count));
       begin += count;
     } while (begin < total);
+    traffic().AddReceived(ReceivedByHost() - received_before);
     return Status::Ok();
   }
 
+  int64_t ReceivedByHost() const {
+    int64_t bytes = 0;
+    for (const Traffic& traffic : host_traffic_.counters()) bytes += traffic.bytes;
+    return bytes;
+  }
+
   std::byte* InArena(ArenaOperand operand, int64_t offset) const {
-    return arena_.get() + operand.OffsetOn(rank()) + offset;
+    return arena_.data() + operand.OffsetOn(rank()) + offset;
   }
   std::byte* InStage(ArenaOperand stage, int64_t offset = 0) const {
-    return stages_.get() + stage.offset + offset;
+    return arena_.stages() + stage.offset + offset;
   }
 
   Status Fetch(ArenaOperand operand, Range range, ArenaOperand stage) {
@@ -177,11 +193,50 @@ class HostStagedCommunicator : public Communicator {
     return Status::Ok();
   }
 
+  Group& host_;
+  const HostStagedArena& arena_;
   Device& device_;
+  const TrafficMeter& host_traffic_;
+};
+
+class HostStagedCommunicator : public Communicator {
+ public:
+  HostStagedCommunicator(Device* device, Communicator* host)
+      : host_(*host),
+        arena_(device, host),
+        world_(&host->world(), host->rank(), &arena_, &host->traffic_meter(), &traffic_meter()) {}
+  ~HostStagedCommunicator() override { ReleaseGroups(); }
+
+  Status Prepare() { return arena_.Prepare(); }
+
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+  std::string_view transport() const override {
+    return host_.transport() == "messages" ? "host memory, messages" : "host memory, shared memory";
+  }
+  // A rank alone has no collectives in its programs.
+  bool can_be_recorded() const override { return size() == 1; }
+  Arena& arena() override { return arena_; }
+  Group& world() override { return world_; }
+
+  Status Barrier(std::string_view name) override { return host_.Barrier(name); }
+  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
+                                              const std::string& mine) override {
+    return host_.Exchange(name, mine);
+  }
+  void Abort(const Status& status) override { host_.Abort(status); }
+
+ protected:
+  StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) override {
+    ZG_ASSIGN_OR_RETURN(Group* const host, host_.GroupOf(ranks));
+    return std::unique_ptr<Group>(
+        new HostStagedGroup(host, rank(), &arena_, &host_.traffic_meter(), &traffic_meter()));
+  }
+
+ private:
   Communicator& host_;
-  DeviceBytes stages_;
-  DeviceBytes arena_;
-  int64_t arena_bytes_ = 0;
+  HostStagedArena arena_;
+  HostStagedGroup world_;
 };
 
 }  // namespace

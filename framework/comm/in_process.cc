@@ -1,5 +1,7 @@
 #include "framework/comm/in_process.h"
 
+#include <cstring>
+#include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -7,7 +9,7 @@
 #include "framework/base/check.h"
 #include "framework/comm/available_memory.h"
 #include "framework/comm/mapped_memory.h"
-#include "framework/comm/peer_memory_collectives.h"
+#include "framework/comm/peer_memory_communicator.h"
 
 namespace zg {
 
@@ -15,62 +17,104 @@ namespace zg {
 // read it between that barrier and the next.
 struct InProcessGroup::Shared {
   explicit Shared(int num_ranks) : arenas(num_ranks), exchanged(num_ranks) {
-    StatusOr<MappedMemory> memory = MappedMemory::Private(ControlBlock::BytesFor(num_ranks));
-    ZG_CHECK(memory.ok(), "{}", memory.status().message());
-    control_memory = std::move(*memory);
-    control_block = ControlBlock::Create(control_memory.data());
+    StatusOr<ControlBlock*> block = AddControlBlock(num_ranks);
+    ZG_CHECK(block.ok(), "{}", block.status().message());
+    control_block = *block;
   }
 
-  MappedMemory control_memory;
-  ControlBlock* control_block = nullptr;
+  StatusOr<ControlBlock*> AddControlBlock(int num_ranks) {
+    ZG_ASSIGN_OR_RETURN(MappedMemory memory,
+                        MappedMemory::Private(ControlBlock::BytesFor(num_ranks)));
+    const std::lock_guard<std::mutex> lock(mutex);
+    control_memory.push_back(std::move(memory));
+    return ControlBlock::Create(control_memory.back().data());
+  }
+
+  std::mutex mutex;
+  std::vector<MappedMemory> control_memory;  // under the mutex
+  ControlBlock* control_block = nullptr;     // of all ranks
   std::vector<MappedMemory> arenas;
   std::vector<std::string> exchanged;
 };
 
-class InProcessGroup::InProcessCommunicator : public PeerMemoryCollectives {
+class InProcessGroup::InProcessArena : public PeerArena {
  public:
-  InProcessCommunicator(Shared* shared, int rank, int num_ranks, double timeout_s)
-      : PeerMemoryCollectives(shared->control_block, rank, num_ranks, timeout_s),
-        shared_(*shared) {}
+  InProcessArena(Shared* shared, ControlPlane* control, Rendezvous* rendezvous)
+      : shared_(*shared), control_(*control), rendezvous_(*rendezvous) {}
 
-  StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) override {
+  StatusOr<std::byte*> Allocate(int64_t bytes, int64_t workspace_offset) override {
     ZG_RETURN_IF_ERROR(rendezvous_.Enter(
         {"allocate_arena", fmt::format("{} bytes", bytes), bytes, {workspace_offset, 0}, {}}));
-    ClearArenas();
-    MappedMemory& own = shared_.arenas[rank()];
+    ClearBlocks();
+    MappedMemory& own = shared_.arenas[control_.rank()];
     own = MappedMemory();
     // Checked by all before any allocates, so that all see the same.
-    ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "check memory", CheckMemory(bytes)));
+    ZG_RETURN_IF_ERROR(ExchangeStatus(control_, "check memory", CheckMemory(bytes)));
 
     StatusOr<MappedMemory> memory = MappedMemory::Private(bytes);
     if (memory.ok()) own = std::move(*memory);
-    ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "map arena", memory.status()));
-    std::vector<const std::byte*> arenas;
-    for (const MappedMemory& arena : shared_.arenas) arenas.push_back(arena.data());
-    SetArenas(own.data(), std::move(arenas), bytes);
+    ZG_RETURN_IF_ERROR(ExchangeStatus(control_, "map arena", memory.status()));
+    std::vector<const std::byte*> blocks;
+    for (const MappedMemory& arena : shared_.arenas) blocks.push_back(arena.data());
+    SetBlocks(own.data(), std::move(blocks), bytes);
     return own.data();
   }
-
-  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
-                                              const std::string& mine) override {
-    shared_.exchanged[rank()] = mine;
-    ZG_RETURN_IF_ERROR(rendezvous_.Enter({"exchange", name, 0, {}, {}}));
-    std::vector<std::string> all = shared_.exchanged;
-    ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());
-    return all;
-  }
-
-  void Abort(const Status& status) override { rendezvous_.Fail(status); }
-
-  int failed_rank() const { return rendezvous_.failed_rank(); }
 
  private:
   Status CheckMemory(int64_t bytes) const {
     ZG_ASSIGN_OR_RETURN(const AvailableMemory available, ReadAvailableMemory());
-    return CheckMemoryFor(bytes, size(), available);
+    return CheckMemoryFor(bytes, control_.size(), available);
   }
 
   Shared& shared_;
+  ControlPlane& control_;
+  Rendezvous& rendezvous_;
+};
+
+class InProcessGroup::InProcessCommunicator : public PeerMemoryCommunicator {
+ public:
+  InProcessCommunicator(Shared* shared, int rank, int num_ranks, double timeout_s)
+      : PeerMemoryCommunicator(shared->control_block, rank, num_ranks, timeout_s, &arena_),
+        shared_(*shared),
+        arena_(shared, this, &rendezvous()) {}
+  ~InProcessCommunicator() override { ReleaseGroups(); }
+
+  Arena& arena() override { return arena_; }
+
+  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
+                                              const std::string& mine) override {
+    shared_.exchanged[rank()] = mine;
+    ZG_RETURN_IF_ERROR(rendezvous().Enter({"exchange", name, 0, {}, {}}));
+    std::vector<std::string> all = shared_.exchanged;
+    ZG_RETURN_IF_ERROR(rendezvous().MeetAgain());
+    return all;
+  }
+
+  void Abort(const Status& status) override { rendezvous().Fail(status); }
+
+  int failed_rank() { return rendezvous().failed_rank(); }
+
+ protected:
+  StatusOr<ControlBlock*> MakeControlBlock(const std::vector<int>& ranks) override {
+    ControlBlock* block = nullptr;
+    Status status;
+    if (rank() == ranks[0]) {
+      StatusOr<ControlBlock*> made = shared_.AddControlBlock(static_cast<int>(ranks.size()));
+      status = made.status();
+      if (made.ok()) block = *made;
+    }
+    ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "allocate control block", status));
+    const std::string address(reinterpret_cast<const char*>(&block), sizeof(block));
+    ZG_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
+                        Exchange("control blocks of groups", address));
+    std::memcpy(&block, addresses[ranks[0]].data(), sizeof(block));
+    if (block == nullptr) return NoLeader(ranks);
+    return block;
+  }
+
+ private:
+  Shared& shared_;
+  InProcessArena arena_;
 };
 
 InProcessGroup::InProcessGroup(int num_ranks, double timeout_s) {

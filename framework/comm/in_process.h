@@ -2,7 +2,7 @@
 // jobs of up to a thousand ranks.
 //
 //   Status status = RunRanks(4, [](Communicator& communicator) -> Status {
-//     ZG_ASSIGN_OR_RETURN(std::byte* arena, communicator.AllocateArena(1 << 20, 0));
+//     ZG_ASSIGN_OR_RETURN(std::byte* arena, communicator.arena().Allocate(1 << 20, 0));
 //     ...
 //   });
 #pragma once
@@ -33,6 +33,7 @@ class InProcessGroup {
 
  private:
   struct Shared;
+  class InProcessArena;
   class InProcessCommunicator;
   std::unique_ptr<Shared> shared_;
   std::vector<std::unique_ptr<InProcessCommunicator>> communicators_;

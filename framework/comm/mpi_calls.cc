@@ -68,6 +68,13 @@ StatusOr<MpiComm> MpiComm::Duplicate(MPI_Comm from) {
   return comm;
 }
 
+StatusOr<MpiComm> MpiComm::Split(MPI_Comm from, int color, int key) {
+  MpiComm comm;
+  ZG_RETURN_IF_MPI_ERROR(MPI_Comm_split(from, color, key, &comm.comm_));
+  ZG_RETURN_IF_MPI_ERROR(MPI_Comm_set_errhandler(comm.comm_, MPI_ERRORS_RETURN));
+  return comm;
+}
+
 StatusOr<MpiComm> MpiComm::OfThisHost(MPI_Comm from) {
   MpiComm comm;
   ZG_RETURN_IF_MPI_ERROR(
@@ -101,7 +108,7 @@ void MpiRequests::Clear() {
   peers_.clear();
 }
 
-Status MpiRequests::Wait(std::string_view what, double timeout_s) {
+Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s) {
   // First at full speed, then giving the core to others after each look, then asleep between looks.
   constexpr int kPollsBeforeYield = 50;
   constexpr double kYieldSeconds = 2e-3;
@@ -117,7 +124,7 @@ Status MpiRequests::Wait(std::string_view what, double timeout_s) {
     if (polls < kPollsBeforeYield) continue;
     const double waited_s = std::chrono::duration<double>(Clock::now() - start).count();
     if (waited_s >= timeout_s) {
-      return GiveUp(what, timeout_s);
+      return GiveUp(what, ranks, timeout_s);
     }
     if (waited_s < kYieldSeconds) {
       sched_yield();
@@ -129,14 +136,14 @@ Status MpiRequests::Wait(std::string_view what, double timeout_s) {
   return Status::Ok();
 }
 
-Status MpiRequests::GiveUp(std::string_view what, double timeout_s) {
+Status MpiRequests::GiveUp(std::string_view what, const std::vector<int>& ranks, double timeout_s) {
   std::set<int> missing;
   for (size_t i = 0; i < requests_.size(); ++i) {
     // MPI_Testall has not told which ones are complete.
     int is_complete = 0;
     MPI_Test(&requests_[i], &is_complete, MPI_STATUS_IGNORE);
     if (is_complete != 0) continue;
-    missing.insert(peers_[i]);
+    missing.insert(ranks[peers_[i]]);
     MPI_Cancel(&requests_[i]);
     MPI_Request_free(&requests_[i]);
   }
@@ -163,8 +170,10 @@ StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::strin
   // Left to MPI for good if it does not complete in time.
   auto buffers = std::make_unique<Buffers>();
   MpiRequests requests;
+  std::vector<int> ranks(num_ranks);
+  std::iota(ranks.begin(), ranks.end(), 0);
   const auto wait = [&] {
-    const Status status = requests.Wait(what, timeout_s);
+    const Status status = requests.Wait(what, ranks, timeout_s);
     if (!status.ok()) static_cast<void>(buffers.release());
     return status;
   };

@@ -27,6 +27,9 @@ class MpiComm {
 
   // Collective over `from`.
   static StatusOr<MpiComm> Duplicate(MPI_Comm from);
+  // The ranks of `from` that give the same color, in the order of their keys. Collective over
+  // `from`.
+  static StatusOr<MpiComm> Split(MPI_Comm from, int color, int key);
   // The ranks of `from` on this host. Collective over `from`.
   static StatusOr<MpiComm> OfThisHost(MPI_Comm from);
 
@@ -48,18 +51,18 @@ class MpiRequests {
 
   // Polls until all are complete, and clears the list. `what` begins the error at the deadline,
   // which names the ranks of the open requests. Those are then given up, but MPI may still write to
-  // their buffers: leave the buffers alone after an error.
-  Status Wait(std::string_view what, double timeout_s);
+  // their buffers: leave the buffers alone after an error. Peer i is rank `ranks[i]` of the job.
+  Status Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s);
 
  private:
   MPI_Request* Add(int peer);
-  Status GiveUp(std::string_view what, double timeout_s);
+  Status GiveUp(std::string_view what, const std::vector<int>& ranks, double timeout_s);
 
   std::vector<MPI_Request> requests_;
   std::vector<int> peers_;
 };
 
-// The strings of all ranks, by rank. Collective.
+// The strings of all ranks of the job, by rank. Collective.
 StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::string& mine,
                                                  std::string_view what, double timeout_s);
 

@@ -24,36 +24,70 @@ constexpr int kTagChunk = 3;
 // A count of MPI is an int.
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
 
-// Parts [begin(r), begin(r + 1)) of `total` bytes, `part` each except for the last ones.
-struct Parts {
-  int64_t total = 0;
-  int64_t part = 0;
-  int64_t begin(int rank) const { return std::min(rank * part, total); }
-  int64_t count(int rank) const { return begin(rank + 1) - begin(rank); }
-};
-
-class MpiMessageCommunicator : public Communicator {
+// This rank's block. What several groups talk about with chunks of the same size.
+class MpiMessageArena : public Arena {
  public:
-  MpiMessageCommunicator(MpiComm comm, int num_local_ranks, double timeout_s)
-      : comm_(std::move(comm)),
-        rank_(comm_.rank()),
-        num_ranks_(comm_.size()),
-        num_local_ranks_(num_local_ranks),
-        timeout_s_(timeout_s),
-        chunk_bytes_(MessageChunkBytes(num_ranks_)),
-        peer_records_(num_ranks_) {}
+  MpiMessageArena(ControlPlane* control, int num_local_ranks)
+      : control_(*control), num_local_ranks_(num_local_ranks) {}
 
-  ~MpiMessageCommunicator() override {
+  ~MpiMessageArena() override {
     // MPI may still write to the buffers of messages that were given up.
-    if (has_failed_) new MappedMemory(std::move(arena_));
+    if (is_abandoned_) new MappedMemory(std::move(memory_));
   }
 
-  int rank() const override { return rank_; }
-  int size() const override { return num_ranks_; }
-  std::string_view transport() const override { return "messages"; }
-  int64_t workspace_bytes() const override { return MessageWorkspaceBytes(num_ranks_); }
+  int64_t workspace_bytes() const override { return MessageWorkspaceBytes(control_.size()); }
+  int64_t chunk_bytes() const { return MessageChunkBytes(control_.size()); }
 
-  StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) override;
+  StatusOr<std::byte*> Allocate(int64_t bytes, int64_t workspace_offset) override;
+
+  // To be called when messages from or to the arena did not get through.
+  void Abandon() { is_abandoned_ = true; }
+
+ private:
+  ControlPlane& control_;
+  const int num_local_ranks_;
+  MappedMemory memory_;
+  bool is_abandoned_ = false;
+};
+
+StatusOr<std::byte*> MpiMessageArena::Allocate(int64_t bytes, int64_t workspace_offset) {
+  ZG_RETURN_IF_ERROR(control_.Barrier(
+      fmt::format("allocate_arena of {} bytes, workspace at {}", bytes, workspace_offset)));
+  memory_ = MappedMemory();
+  ClearBlock();
+  ZG_RETURN_IF_ERROR(control_.Barrier("arenas are unmapped"));
+  const auto check = [&]() -> Status {
+    const int64_t workspace_end = workspace_offset + workspace_bytes();
+    if (workspace_offset < 0 || workspace_offset % 64 != 0 || workspace_end > bytes) {
+      return InvalidArgument("the workspace [{}, {}) is not in the arena of {} bytes",
+                             workspace_offset, workspace_end, bytes);
+    }
+    ZG_ASSIGN_OR_RETURN(const AvailableMemory available, ReadAvailableMemory());
+    return CheckMemoryFor(bytes, num_local_ranks_, available);
+  };
+  ZG_RETURN_IF_ERROR(ExchangeStatus(control_, "check memory", check()));
+
+  StatusOr<MappedMemory> memory = MappedMemory::Private(bytes);
+  ZG_RETURN_IF_ERROR(ExchangeStatus(control_, "allocate arena", memory.status()));
+  memory_ = std::move(*memory);
+  SetBlock(memory_.data(), bytes, workspace_offset);
+  return memory_.data();
+}
+
+class MpiMessageGroup : public Group {
+ public:
+  // `comm` holds the ranks in this order.
+  MpiMessageGroup(MpiComm comm, std::vector<int> ranks, int job_rank, double timeout_s,
+                  MpiMessageArena* arena, TrafficMeter* traffic)
+      : Group(std::move(ranks), job_rank, traffic),
+        comm_(std::move(comm)),
+        timeout_s_(timeout_s),
+        arena_(*arena),
+        peer_records_(size()) {}
+
+  MPI_Comm comm() const { return comm_.get(); }
+  double timeout_s() const { return timeout_s_; }
+
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
                        int64_t elements, ReductionTypes types, bool accumulate) override;
   Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
@@ -62,15 +96,12 @@ class MpiMessageCommunicator : public Communicator {
                    ReductionTypes types, bool accumulate) override;
   Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
                   int64_t part_bytes) override;
-  Status Barrier(std::string_view name) override;
-  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
-                                              const std::string& mine) override;
-  void Abort(const Status& status) override { PrintAndAbort(status, rank_); }
+
+  // Tells every peer what this rank calls and hears what they call.
+  Status Enter(const CollectiveCall& call);
 
  private:
   Status Start(CollectiveKind kind, const CollectiveCall& call);
-  // Tells every peer what this rank calls and hears what they call.
-  Status Enter(const CollectiveCall& call);
   Status Finish(MpiRequests& requests);
 
   // A message of any size, as several if need be.
@@ -81,82 +112,48 @@ class MpiMessageCommunicator : public Communicator {
                    bool accumulate, std::byte* output);
   Status GatherParts(const std::byte* own, const Parts& parts, std::byte* output);
 
-  std::byte* At(ArenaOperand operand) const { return arena_.data() + operand.OffsetOn(rank_); }
+  std::byte* At(ArenaOperand operand) const { return arena_.data() + operand.OffsetOn(rank()); }
 
   const MpiComm comm_;
-  const int rank_;
-  const int num_ranks_;
-  const int num_local_ranks_;
   const double timeout_s_;
-  const int64_t chunk_bytes_;
-
-  MappedMemory arena_;
-  int64_t arena_bytes_ = 0;
-  int64_t workspace_offset_ = 0;
+  MpiMessageArena& arena_;
   CallRecord call_;  // the one entered last
   std::vector<CallRecord> peer_records_;
   std::vector<const void*> fold_inputs_;
-  bool has_failed_ = false;
 };
 
-StatusOr<std::byte*> MpiMessageCommunicator::AllocateArena(int64_t bytes,
-                                                           int64_t workspace_offset) {
-  ZG_RETURN_IF_ERROR(
-      Enter({"allocate_arena", fmt::format("{} bytes", bytes), bytes, {workspace_offset, 0}, {}}));
-  arena_ = MappedMemory();
-  arena_bytes_ = 0;
-  ZG_RETURN_IF_ERROR(Barrier("arenas are unmapped"));
-  const auto check = [&]() -> Status {
-    const int64_t workspace_end = workspace_offset + workspace_bytes();
-    if (workspace_offset < 0 || workspace_offset % 64 != 0 || workspace_end > bytes) {
-      return InvalidArgument("the workspace [{}, {}) is not in the arena of {} bytes",
-                             workspace_offset, workspace_end, bytes);
-    }
-    ZG_ASSIGN_OR_RETURN(const AvailableMemory available, ReadAvailableMemory());
-    return CheckMemoryFor(bytes, num_local_ranks_, available);
-  };
-  ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "check memory", check()));
-
-  StatusOr<MappedMemory> arena = MappedMemory::Private(bytes);
-  ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "allocate arena", arena.status()));
-  arena_ = std::move(*arena);
-  arena_bytes_ = bytes;
-  workspace_offset_ = workspace_offset;
-  return arena_.data();
-}
-
-Status MpiMessageCommunicator::Start(CollectiveKind kind, const CollectiveCall& call) {
-  ZG_RETURN_IF_ERROR(CheckOperands(kind, call, rank_, num_ranks_, arena_.data(), arena_bytes_));
-  CountTraffic(kind, BytesSent(kind, call, num_ranks_));
+Status MpiMessageGroup::Start(CollectiveKind kind, const CollectiveCall& call) {
+  ZG_RETURN_IF_ERROR(CheckOperands(kind, call, *this, arena_));
+  traffic().BeginCall(kind);
   return Enter(call);
 }
 
-Status MpiMessageCommunicator::Enter(const CollectiveCall& call) {
+Status MpiMessageGroup::Enter(const CollectiveCall& call) {
   call_ = MakeCallRecord(call, call_.sequence + 1);
   MpiRequests requests;
-  for (int peer = 0; peer < num_ranks_; ++peer) {
-    if (peer == rank_) continue;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank()) continue;
     ZG_RETURN_IF_ERROR(
         requests.Receive(comm_.get(), &peer_records_[peer], sizeof(CallRecord), peer, kTagRecord));
     ZG_RETURN_IF_ERROR(requests.Send(comm_.get(), &call_, sizeof(CallRecord), peer, kTagRecord));
   }
   ZG_RETURN_IF_ERROR(Finish(requests));
-  for (int peer = 0; peer < num_ranks_; ++peer) {
-    if (peer == rank_ || peer_records_[peer].hash == call_.hash) continue;
-    return CallMismatch(rank_, call_, peer, peer_records_[peer]);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer == rank() || peer_records_[peer].hash == call_.hash) continue;
+    return CallMismatch(ranks()[rank()], call_, ranks()[peer], peer_records_[peer]);
   }
   return Status::Ok();
 }
 
-Status MpiMessageCommunicator::Finish(MpiRequests& requests) {
-  const Status status =
-      requests.Wait(fmt::format("{} on rank {}", Describe(call_), rank_), timeout_s_);
-  has_failed_ |= !status.ok();
+Status MpiMessageGroup::Finish(MpiRequests& requests) {
+  const Status status = requests.Wait(
+      fmt::format("{} on rank {}", Describe(call_), ranks()[rank()]), ranks(), timeout_s_);
+  if (!status.ok()) arena_.Abandon();
   return status;
 }
 
-Status MpiMessageCommunicator::SendPart(const std::byte* data, int64_t bytes, int peer,
-                                        MpiRequests& requests) {
+Status MpiMessageGroup::SendPart(const std::byte* data, int64_t bytes, int peer,
+                                 MpiRequests& requests) {
   for (int64_t begin = 0; begin < bytes; begin += kMaxMessageBytes) {
     const int64_t count = std::min(kMaxMessageBytes, bytes - begin);
     ZG_RETURN_IF_ERROR(requests.Send(comm_.get(), data + begin, count, peer, kTagPart));
@@ -164,27 +161,28 @@ Status MpiMessageCommunicator::SendPart(const std::byte* data, int64_t bytes, in
   return Status::Ok();
 }
 
-Status MpiMessageCommunicator::ReceivePart(std::byte* data, int64_t bytes, int peer,
-                                           MpiRequests& requests) {
+Status MpiMessageGroup::ReceivePart(std::byte* data, int64_t bytes, int peer,
+                                    MpiRequests& requests) {
   for (int64_t begin = 0; begin < bytes; begin += kMaxMessageBytes) {
     const int64_t count = std::min(kMaxMessageBytes, bytes - begin);
     ZG_RETURN_IF_ERROR(requests.Receive(comm_.get(), data + begin, count, peer, kTagPart));
+    traffic().AddReceived(count);
   }
   return Status::Ok();
 }
 
 // Part p of `input` goes to rank p; this rank's part of every rank is folded into `output`. `parts`
 // are those of the terms.
-Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& parts,
-                                         ReductionTypes types, bool accumulate, std::byte* output) {
-  const int64_t chunk = chunk_bytes_;
-  std::byte* const workspace = arena_.data() + workspace_offset_;
+Status MpiMessageGroup::FoldParts(const std::byte* input, const Parts& parts, ReductionTypes types,
+                                  bool accumulate, std::byte* output) {
+  const int64_t chunk = arena_.chunk_bytes();
+  std::byte* const workspace = arena_.data() + arena_.workspace_offset();
   const auto received = [&](int slot, int peer) {
-    const int place = peer < rank_ ? peer : peer - 1;
-    return workspace + (slot * (num_ranks_ - 1) + place) * chunk;
+    const int place = peer < rank() ? peer : peer - 1;
+    return workspace + (slot * (size() - 1) + place) * chunk;
   };
-  const auto chunk_count = [&](int rank, int64_t step) {
-    return std::clamp<int64_t>(parts.count(rank) - step * chunk, 0, chunk);
+  const auto chunk_count = [&](int of_rank, int64_t step) {
+    return std::clamp<int64_t>(parts.count(of_rank) - step * chunk, 0, chunk);
   };
   const int64_t num_steps = (parts.part + chunk - 1) / chunk;
 
@@ -193,12 +191,13 @@ Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& pa
   std::array<MpiRequests, kMessageDepth> requests;
   const auto post = [&](int64_t step) -> Status {
     const int slot = static_cast<int>(step % kMessageDepth);
-    for (int i = 1; i < num_ranks_; ++i) {
-      const int to = (rank_ + i) % num_ranks_;
-      const int from = (rank_ + num_ranks_ - i) % num_ranks_;
-      if (const int64_t count = chunk_count(rank_, step); count > 0) {
+    for (int i = 1; i < size(); ++i) {
+      const int to = (rank() + i) % size();
+      const int from = (rank() + size() - i) % size();
+      if (const int64_t count = chunk_count(rank(), step); count > 0) {
         ZG_RETURN_IF_ERROR(
             requests[slot].Receive(comm_.get(), received(slot, from), count, from, kTagChunk));
+        traffic().AddReceived(count);
       }
       if (const int64_t count = chunk_count(to, step); count > 0) {
         ZG_RETURN_IF_ERROR(requests[slot].Send(comm_.get(), input + parts.begin(to) + step * chunk,
@@ -214,14 +213,14 @@ Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& pa
   for (int64_t step = 0; step < num_steps; ++step) {
     const int slot = static_cast<int>(step % kMessageDepth);
     ZG_RETURN_IF_ERROR(Finish(requests[slot]));
-    if (const int64_t count = chunk_count(rank_, step); count > 0) {
+    if (const int64_t count = chunk_count(rank(), step); count > 0) {
       const int64_t elements = count / SizeOf(types.terms);
       std::byte* const sums = output + step * (chunk / SizeOf(types.terms)) * SizeOf(types.sum);
       fold_inputs_.clear();
       if (accumulate) fold_inputs_.push_back(sums);
-      for (int rank = 0; rank < num_ranks_; ++rank) {
-        fold_inputs_.push_back(rank == rank_ ? input + parts.begin(rank_) + step * chunk
-                                             : received(slot, rank));
+      for (const int peer : fold_order()) {
+        fold_inputs_.push_back(peer == rank() ? input + parts.begin(peer) + step * chunk
+                                              : received(slot, peer));
       }
       LeftFold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
                elements, sums);
@@ -232,73 +231,113 @@ Status MpiMessageCommunicator::FoldParts(const std::byte* input, const Parts& pa
 }
 
 // `own` goes to every rank, and into its place in `output`.
-Status MpiMessageCommunicator::GatherParts(const std::byte* own, const Parts& parts,
-                                           std::byte* output) {
+Status MpiMessageGroup::GatherParts(const std::byte* own, const Parts& parts, std::byte* output) {
   MpiRequests requests;
-  for (int i = 1; i < num_ranks_; ++i) {
-    const int to = (rank_ + i) % num_ranks_;
-    const int from = (rank_ + num_ranks_ - i) % num_ranks_;
+  for (int i = 1; i < size(); ++i) {
+    const int to = (rank() + i) % size();
+    const int from = (rank() + size() - i) % size();
     ZG_RETURN_IF_ERROR(ReceivePart(output + parts.begin(from), parts.count(from), from, requests));
-    ZG_RETURN_IF_ERROR(SendPart(own, parts.count(rank_), to, requests));
+    ZG_RETURN_IF_ERROR(SendPart(own, parts.count(rank()), to, requests));
   }
-  std::byte* const place = output + parts.begin(rank_);
-  if (own != place) std::memcpy(place, own, parts.count(rank_));
+  std::byte* const place = output + parts.begin(rank());
+  if (own != place) std::memcpy(place, own, parts.count(rank()));
   return Finish(requests);
 }
 
-Status MpiMessageCommunicator::ReduceScatter(std::string_view name, ArenaOperand input,
-                                             ArenaOperand output, int64_t elements,
-                                             ReductionTypes types, bool accumulate) {
+Status MpiMessageGroup::ReduceScatter(std::string_view name, ArenaOperand input,
+                                      ArenaOperand output, int64_t elements, ReductionTypes types,
+                                      bool accumulate) {
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter,
                            {"reduce_scatter", name, elements, input, output, types, accumulate}));
   const int64_t bytes = elements * SizeOf(types.terms);
-  return FoldParts(At(input), {bytes, bytes / num_ranks_}, types, accumulate, At(output));
+  return FoldParts(At(input), {bytes, bytes / size()}, types, accumulate, At(output));
 }
 
-Status MpiMessageCommunicator::AllGather(std::string_view name, ArenaOperand input,
-                                         ArenaOperand output, int64_t part_bytes) {
+Status MpiMessageGroup::AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
+                                  int64_t part_bytes) {
   ZG_RETURN_IF_ERROR(
       Start(CollectiveKind::kAllGather, {"all_gather", name, part_bytes, input, output}));
-  return GatherParts(At(input), {part_bytes * num_ranks_, part_bytes}, At(output));
+  return GatherParts(At(input), {part_bytes * size(), part_bytes}, At(output));
 }
 
-Status MpiMessageCommunicator::AllReduce(std::string_view name, ArenaOperand input,
-                                         ArenaOperand output, int64_t elements,
-                                         ReductionTypes types, bool accumulate) {
+Status MpiMessageGroup::AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output,
+                                  int64_t elements, ReductionTypes types, bool accumulate) {
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kAllReduce,
                            {"all_reduce", name, elements, input, output, types, accumulate}));
-  const int64_t part = (elements + num_ranks_ - 1) / num_ranks_;
+  const int64_t part = (elements + size() - 1) / size();
   const Parts terms{elements * SizeOf(types.terms), part * SizeOf(types.terms)};
   const Parts sums{elements * SizeOf(types.sum), part * SizeOf(types.sum)};
-  std::byte* const own_part = At(output) + sums.begin(rank_);
+  std::byte* const own_part = At(output) + sums.begin(rank());
   ZG_RETURN_IF_ERROR(FoldParts(At(input), terms, types, accumulate, own_part));
   return GatherParts(own_part, sums, At(output));
 }
 
-Status MpiMessageCommunicator::AllToAll(std::string_view name, ArenaOperand input,
-                                        ArenaOperand output, int64_t part_bytes) {
+Status MpiMessageGroup::AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
+                                 int64_t part_bytes) {
   ZG_RETURN_IF_ERROR(
       Start(CollectiveKind::kAllToAll, {"all_to_all", name, part_bytes, input, output}));
   MpiRequests requests;
-  for (int i = 1; i < num_ranks_; ++i) {
-    const int to = (rank_ + i) % num_ranks_;
-    const int from = (rank_ + num_ranks_ - i) % num_ranks_;
+  for (int i = 1; i < size(); ++i) {
+    const int to = (rank() + i) % size();
+    const int from = (rank() + size() - i) % size();
     ZG_RETURN_IF_ERROR(ReceivePart(At(output) + from * part_bytes, part_bytes, from, requests));
     ZG_RETURN_IF_ERROR(SendPart(At(input) + to * part_bytes, part_bytes, to, requests));
   }
-  std::memcpy(At(output) + rank_ * part_bytes, At(input) + rank_ * part_bytes, part_bytes);
+  std::memcpy(At(output) + rank() * part_bytes, At(input) + rank() * part_bytes, part_bytes);
   return Finish(requests);
 }
 
-Status MpiMessageCommunicator::Barrier(std::string_view name) {
-  return Enter({"barrier", name, 0, {}, {}});
-}
+class MpiMessageCommunicator : public Communicator {
+ public:
+  MpiMessageCommunicator(MpiComm comm, int num_local_ranks, double timeout_s)
+      : rank_(comm.rank()),
+        size_(comm.size()),
+        arena_(this, num_local_ranks),
+        world_(std::move(comm), AllRanks(size_), rank_, timeout_s, &arena_, &traffic_meter()) {}
+  ~MpiMessageCommunicator() override { ReleaseGroups(); }
 
-StatusOr<std::vector<std::string>> MpiMessageCommunicator::Exchange(std::string_view name,
-                                                                    const std::string& mine) {
-  ZG_RETURN_IF_ERROR(Enter({"exchange", name, 0, {}, {}}));
-  return GatherStrings(comm_.get(), mine, name, timeout_s_);
-}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string_view transport() const override { return "messages"; }
+  Arena& arena() override { return arena_; }
+  Group& world() override { return world_; }
+
+  Status Barrier(std::string_view name) override {
+    return world_.Enter({"barrier", name, 0, {}, {}});
+  }
+  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
+                                              const std::string& mine) override {
+    ZG_RETURN_IF_ERROR(world_.Enter({"exchange", name, 0, {}, {}}));
+    return GatherStrings(world_.comm(), mine, name, world_.timeout_s());
+  }
+  void Abort(const Status& status) override { PrintAndAbort(status, rank_); }
+
+ protected:
+  StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) override {
+    ZG_RETURN_IF_ERROR(Barrier("make groups"));
+    const auto key = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+    ZG_ASSIGN_OR_RETURN(MpiComm comm,
+                        MpiComm::Split(world_.comm(), *std::min_element(ranks.begin(), ranks.end()),
+                                       static_cast<int>(key)));
+    ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "make groups", CheckSize(comm, ranks)));
+    return std::unique_ptr<Group>(new MpiMessageGroup(
+        std::move(comm), ranks, rank_, world_.timeout_s(), &arena_, &traffic_meter()));
+  }
+
+ private:
+  Status CheckSize(const MpiComm& comm, const std::vector<int>& ranks) const {
+    if (comm.size() == static_cast<int>(ranks.size())) return Status::Ok();
+    return InvalidArgument(
+        "rank {} asks for a group of {} ranks, of which {} ask for it; every rank must ask for the "
+        "same groups",
+        rank_, ranks.size(), comm.size());
+  }
+
+  const int rank_;
+  const int size_;
+  MpiMessageArena arena_;
+  MpiMessageGroup world_;
+};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Ranks on GPUs, one each, over NCCL. Collectives are queued with the kernels. Sums keep the order
-// of all other transports (ordered_collectives.h), unless NCCL's own are asked for.
+// of all other transports (ordered_group.h), unless NCCL's own are asked for.
 //
 // In a build without NCCL the function is an error that says so (no_nccl.cc).
 #pragma once
@@ -22,7 +22,7 @@ struct NcclOptions {
 
 // `control` carries what is not on the device; it and the device outlive the result. Every rank
 // must call this. Errors, on all ranks: two ranks on one GPU; what NCCL says.
-StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(Device* device, Communicator* control,
+StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(Device* device, ControlPlane* control,
                                                              const NcclOptions& options);
 
 }  // namespace zg

@@ -3,7 +3,7 @@
 namespace zg {
 
 StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(Device* /*device*/,
-                                                             Communicator* /*control*/,
+                                                             ControlPlane* /*control*/,
                                                              const NcclOptions& /*options*/) {
   return FailedPrecondition(
       "--gpu-collectives nccl: this program was built without NCCL: there was no libnccl in the "

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <new>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace zg {
@@ -74,10 +75,16 @@ int64_t ControlBlock::BytesFor(int num_ranks) {
 
 ControlBlock* ControlBlock::Create(void* memory) { return new (memory) ControlBlock(); }
 
-Rendezvous::Rendezvous(ControlBlock* block, int rank, int num_ranks, double timeout_s)
-    : block_(block), rank_(rank), num_ranks_(num_ranks), timeout_s_(timeout_s) {
+Rendezvous::Rendezvous(ControlBlock* block, ControlBlock* job_block, std::vector<int> ranks,
+                       int rank, double timeout_s)
+    : block_(block),
+      job_block_(job_block),
+      ranks_(std::move(ranks)),
+      rank_(rank),
+      num_ranks_(static_cast<int>(ranks_.size())),
+      timeout_s_(timeout_s) {
   static_assert(std::is_trivially_copyable_v<CallRecord>);
-  const bool has_core_for_each = num_ranks <= NumUsableCores();
+  const bool has_core_for_each = num_ranks_ <= NumUsableCores();
   num_spins_ = has_core_for_each ? 400 : 20;    // 20 us and 1 us
   yield_s_ = has_core_for_each ? 2e-3 : 20e-6;  // then sleep
 }
@@ -151,17 +158,17 @@ void Rendezvous::Sleep(double limit_s) {
 
 void Rendezvous::Fail(const Status& status) {
   uint32_t nobody = 0;
-  if (!block_->failed_rank_plus_1.compare_exchange_strong(nobody, rank_ + 1)) return;
+  if (!job_block_->failed_rank_plus_1.compare_exchange_strong(nobody, job_rank() + 1)) return;
   const std::string message = status.ToString();
   const size_t size = std::min<size_t>(message.size(), ControlBlock::kFailureWords * 8 - 1);
-  StoreBytes(message.c_str(), size + 1, block_->failure_message);
-  block_->failure_is_written.store(1, std::memory_order_release);
+  StoreBytes(message.c_str(), size + 1, job_block_->failure_message);
+  job_block_->failure_is_written.store(1, std::memory_order_release);
   FutexWakeAll(block_->completed);
 }
 
 int Rendezvous::failed_rank() const {
-  if (block_->failure_is_written.load(std::memory_order_acquire) == 0) return -1;
-  return static_cast<int>(block_->failed_rank_plus_1.load(std::memory_order_relaxed)) - 1;
+  if (job_block_->failure_is_written.load(std::memory_order_acquire) == 0) return -1;
+  return static_cast<int>(job_block_->failed_rank_plus_1.load(std::memory_order_relaxed)) - 1;
 }
 
 CallRecord Rendezvous::ReadRecord(int rank, int64_t sequence) const {
@@ -177,16 +184,16 @@ Status Rendezvous::CompareCalls() const {
     const auto sequence = static_cast<int64_t>(slot.num_calls.load(std::memory_order_relaxed));
     static_assert(offsetof(CallRecord, hash) == 0);
     if (slot.records[sequence % 2][0].load(std::memory_order_relaxed) == call_.hash) continue;
-    return CallMismatch(rank_, call_, rank, ReadRecord(rank, sequence));
+    return CallMismatch(job_rank(), call_, ranks_[rank], ReadRecord(rank, sequence));
   }
   return Status::Ok();
 }
 
 Status Rendezvous::OtherRankFailed() const {
   char message[ControlBlock::kFailureWords * 8];
-  LoadBytes(block_->failure_message, sizeof(message), message);
+  LoadBytes(job_block_->failure_message, sizeof(message), message);
   message[sizeof(message) - 1] = '\0';
-  return Aborted("{} on rank {}: rank {} failed: {}", Describe(call_), rank_, failed_rank(),
+  return Aborted("{} on rank {}: rank {} failed: {}", Describe(call_), job_rank(), failed_rank(),
                  message);
 }
 
@@ -198,12 +205,12 @@ Status Rendezvous::DeadlinePassed() const {
     if (barriers < num_barriers_) missing.push_back(rank);
   }
   if (missing.empty()) {  // The last one has come while this rank was looking.
-    return DeadlineExceeded("{} on rank {}: complete only after {} s", Describe(call_), rank_,
+    return DeadlineExceeded("{} on rank {}: complete only after {} s", Describe(call_), job_rank(),
                             timeout_s_);
   }
   std::string ranks;
   for (size_t i = 0; i < std::min(missing.size(), kMaxListed); ++i) {
-    ranks += fmt::format("{}{}", i == 0 ? "" : ", ", missing[i]);
+    ranks += fmt::format("{}{}", i == 0 ? "" : ", ", ranks_[missing[i]]);
   }
   if (missing.size() > kMaxListed) ranks += fmt::format(", ... ({} in all)", missing.size());
 
@@ -217,7 +224,8 @@ Status Rendezvous::DeadlinePassed() const {
   }
   return DeadlineExceeded(
       "{} on rank {}: no sign of rank{} {} within {} s (ZG_COLLECTIVE_TIMEOUT_S); rank {} {}",
-      Describe(call_), rank_, missing.size() == 1 ? "" : "s", ranks, timeout_s_, missing[0], where);
+      Describe(call_), job_rank(), missing.size() == 1 ? "" : "s", ranks, timeout_s_,
+      ranks_[missing[0]], where);
 }
 
 }  // namespace zg

@@ -6,12 +6,16 @@
 //   ZG_RETURN_IF_ERROR(rendezvous.Enter(call));  // peers' inputs are ready
 //   ... read from the peers' arenas ...
 //   return rendezvous.MeetAgain();               // peers have read mine
+//
+// A group of ranks meets at a control block of its own. That one of them has failed is kept in the
+// control block of the job, so that every group hears of it.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "framework/base/status.h"
 #include "framework/comm/collective_call.h"
@@ -48,7 +52,8 @@ class ControlBlock {
   // The number of the last complete barrier, modulo 2^32; ranks sleep on it (futex).
   alignas(64) std::atomic<uint32_t> completed{0};
   std::atomic<uint32_t> num_sleepers{0};
-  // The first rank to fail, plus 1; its message is there once `failure_is_written`.
+  // Of the job's control block: the first rank to fail, plus 1; its message is there once
+  // `failure_is_written`.
   alignas(64) std::atomic<uint32_t> failed_rank_plus_1{0};
   std::atomic<uint32_t> failure_is_written{0};
   std::array<AtomicWord, kFailureWords> failure_message{};
@@ -56,7 +61,10 @@ class ControlBlock {
 
 class Rendezvous {
  public:
-  Rendezvous(ControlBlock* block, int rank, int num_ranks, double timeout_s);
+  // `ranks` of the job meet at `block`; this is the one at index `rank`. `job_block` is that of all
+  // ranks, perhaps the same.
+  Rendezvous(ControlBlock* block, ControlBlock* job_block, std::vector<int> ranks, int rank,
+             double timeout_s);
 
   // Waits until every rank has come. Errors: a rank calls something else, does not come before the
   // deadline, or has failed. After an error the block is of no further use to any rank.
@@ -69,8 +77,11 @@ class Rendezvous {
   // counts.
   void Fail(const Status& status);
 
-  // The first rank that failed, or -1.
+  // The first rank of the job that failed, or -1.
   int failed_rank() const;
+
+  ControlBlock* job_block() const { return job_block_; }
+  double timeout_s() const { return timeout_s_; }
 
  private:
   Status Arrive(bool compare_calls);
@@ -83,8 +94,12 @@ class Rendezvous {
   Status OtherRankFailed() const;
   Status DeadlinePassed() const;
 
+  int job_rank() const { return ranks_[rank_]; }
+
   ControlBlock* const block_;
-  const int rank_;
+  ControlBlock* const job_block_;
+  const std::vector<int> ranks_;
+  const int rank_;  // in `ranks_`
   const int num_ranks_;
   const double timeout_s_;
   // How to wait: a core for every rank means that the others are running now.

@@ -18,14 +18,18 @@ int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section) {
   return 0;
 }
 
-// Bytes that one rank sends for one element of a part, T/n, that goes to each of the others: terms
-// on their way to a sum, and sums or other values on their way to everyone. 0: nothing is sent.
-int64_t BytesPerElement(const ir::Node& node) {
+// Bytes that reach rank 0 in one collective of `num_ranks` ranks on a value of `elements` elements,
+// of which its part is a largest one. 0: nothing crosses between ranks.
+int64_t BytesReceived(const ir::Node& node, int64_t elements, int num_ranks) {
   const std::string& op = node.op->name;
-  const bool reduces = op == "all_reduce" || op == "reduce_scatter";
-  const bool gathers = op == "all_reduce" || op == "all_gather" || op == "all_to_all";
-  return (reduces ? SizeOf(node.inputs[0]->type.dtype) : 0) +
-         (gathers ? SizeOf(node.outputs[0]->type.dtype) : 0);
+  const int64_t part = (elements + num_ranks - 1) / num_ranks;
+  const int64_t term_bytes = SizeOf(node.inputs[0]->type.dtype);
+  const int64_t value_bytes = SizeOf(node.outputs[0]->type.dtype);
+  if (op == "all_to_all") return part / num_ranks * (num_ranks - 1) * value_bytes;
+  const int64_t terms = part * (num_ranks - 1) * term_bytes;
+  if (op == "reduce_scatter") return terms;
+  const int64_t others = (elements - part) * value_bytes;
+  return op == "all_reduce" ? terms + others : others;
 }
 
 }  // namespace
@@ -36,14 +40,15 @@ std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
     const int64_t runs = RunsPerStep(graph, *section);
     if (runs == 0) continue;
     for (const ir::Node* node : section->nodes) {
-      const int64_t element_bytes = BytesPerElement(*node);
-      if (element_bytes == 0) continue;
       const std::string& op = node->op->name;
-      const int64_t num_ranks = graph.mesh().axes()[node->attributes.Int("axis")].size;
-      int64_t part = (node->outputs[0]->type.shape.num_elements() + num_ranks - 1) / num_ranks;
-      if (op == "all_to_all") part /= num_ranks;
+      if (op != "all_reduce" && op != "reduce_scatter" && op != "all_gather" &&
+          op != "all_to_all") {
+        continue;
+      }
+      const int num_ranks = graph.mesh().axes()[node->attributes.Int("axis")].size;
       traffic[op].count += runs;
-      traffic[op].bytes += runs * part * (num_ranks - 1) * element_bytes;
+      traffic[op].bytes +=
+          runs * BytesReceived(*node, node->outputs[0]->type.shape.num_elements(), num_ranks);
     }
   }
   return traffic;

@@ -1,5 +1,6 @@
-// PredictTraffic: the collectives of a compiled graph, with the bytes that one rank sends, before
-// anything runs.
+// PredictTraffic: the collectives of a compiled graph, with the bytes that reach one rank from the
+// others (as many as it sends), before anything runs. What a run measures (comm/traffic.h) is
+// counted where bytes move, and equal.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,11 @@ namespace zg {
 
 struct PredictedTraffic {
   int64_t count = 0;
-  int64_t bytes = 0;  // sent by one rank
+  int64_t bytes = 0;  // of rank 0, whose part of an uneven sum is a largest one
 };
 
-// Of one training step, by op name. Bytes follow the boxing table (boxing.h) with T/n rounded up to
-// whole elements; forward and backward count once per local micro-batch.
+// Of one training step, by op name. Bytes follow the boxing table (boxing.h) with the part T/n
+// rounded up to whole elements; forward and backward count once per local micro-batch.
 std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph);
 
 // Floating-point operations of one rank in one training step; large jobs have more than an int64_t

@@ -82,8 +82,8 @@ class BoxingKernel : public Kernel {
     const int64_t part_bytes = logical_.bytes() / num_ranks_;
     const ReductionTypes types = {local_input_.dtype, local_output_.dtype};
     if (op_ == "all_reduce") {
-      return communicator_.AllReduce(name_, input_, output_, logical_.shape.num_elements(), types,
-                                     accumulate);
+      return communicator_.world().AllReduce(name_, input_, output_, logical_.shape.num_elements(),
+                                             types, accumulate);
     }
     if (op_ == "reduce_scatter") {
       ArenaOperand source = input_;
@@ -96,12 +96,12 @@ class BoxingKernel : public Kernel {
         }
         source = workspace_;
       }
-      return communicator_.ReduceScatter(name_, source, output_, logical_.shape.num_elements(),
-                                         types, accumulate);
+      return communicator_.world().ReduceScatter(name_, source, output_,
+                                                 logical_.shape.num_elements(), types, accumulate);
     }
     if (op_ == "all_gather") {
-      if (dim_ == 0) return communicator_.AllGather(name_, input_, output_, part_bytes);
-      ZG_RETURN_IF_ERROR(communicator_.AllGather(name_, input_, workspace_, part_bytes));
+      if (dim_ == 0) return communicator_.world().AllGather(name_, input_, output_, part_bytes);
+      ZG_RETURN_IF_ERROR(communicator_.world().AllGather(name_, input_, workspace_, part_bytes));
       const DimView view = ViewDim(logical_, dim_);
       for (int part = 0; part < num_ranks_; ++part) {
         ZG_RETURN_IF_ERROR(CopyPart(device_, view, num_ranks_, part, output,
@@ -135,7 +135,7 @@ class BoxingKernel : public Kernel {
                                   workspace + part * part_bytes, Direction::kTake));
     }
     const ArenaOperand received = {workspace_.offset + local_bytes, 0};
-    ZG_RETURN_IF_ERROR(communicator_.AllToAll(name_, workspace_, received, part_bytes));
+    ZG_RETURN_IF_ERROR(communicator_.world().AllToAll(name_, workspace_, received, part_bytes));
     for (int part = 0; part < num_ranks_; ++part) {
       ZG_RETURN_IF_ERROR(CopyPart(device_, join, num_ranks_, part, output,
                                   workspace + local_bytes + part * part_bytes, Direction::kPut));

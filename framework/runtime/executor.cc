@@ -38,7 +38,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
   ZG_RETURN_IF_ERROR(executor->CheckOptions());
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
-                      PlanProgram(*graph, kernels, communicator->workspace_bytes()));
+                      PlanProgram(*graph, kernels, communicator->arena().workspace_bytes()));
   executor->kernels_ = std::move(program.kernels);
   executor->plan_ = std::move(program.memory);
   executor->meter_ = std::make_unique<MemoryMeter>(executor->plan_.buffers);
@@ -76,7 +76,7 @@ Status Executor::CheckOptions() const {
 
 Status Executor::Resolve() {
   const int workspace = plan_.communicator_workspace;
-  const StatusOr<std::byte*> arena = communicator_->AllocateArena(
+  const StatusOr<std::byte*> arena = communicator_->arena().Allocate(
       plan_.arena_bytes, workspace < 0 ? 0 : plan_.buffers[workspace].offset);
   if (arena.status().code() == StatusCode::kFailedPrecondition) {
     return Status(arena.status().code(), arena.status().message() + "\n  " + MemoryPerRank(plan_));

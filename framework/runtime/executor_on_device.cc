@@ -51,10 +51,10 @@ Status Executor::RunOnDevice(Program& program, const StepContext& context) {
       ZG_RETURN_IF_ERROR(status);
       ZG_RETURN_IF_ERROR(work.status());
       recorded.work = std::move(*work);
-      recorded.traffic = communicator_->TakeBackTraffic(before);
+      recorded.traffic = communicator_->traffic_meter().TakeBack(before);
     }
     ZG_RETURN_IF_ERROR(recorded.work->Replay());
-    communicator_->AddTraffic(recorded.traffic);
+    communicator_->traffic_meter().Add(recorded.traffic);
   }
   return device_inputs_->End();
 }

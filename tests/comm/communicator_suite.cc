@@ -57,8 +57,9 @@ class ArenaUnderTest {
  public:
   static StatusOr<ArenaUnderTest> Allocate(Communicator& communicator, int64_t num_floats) {
     const int64_t bytes = (num_floats * 4 + 4095) / 4096 * 4096;
-    ZG_ASSIGN_OR_RETURN(std::byte* const arena,
-                        communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes));
+    ZG_ASSIGN_OR_RETURN(
+        std::byte* const arena,
+        communicator.arena().Allocate(bytes + communicator.arena().workspace_bytes(), bytes));
     if (reinterpret_cast<uintptr_t>(arena) % 4096 != 0) {
       return InvalidArgument("the arena is not aligned");
     }
@@ -113,8 +114,8 @@ Status TestReduceScatter(Communicator& communicator, int64_t part, bool in_place
   }
   const ArenaOperand output_operand =
       in_place ? ArenaOperand{input * 4, part * 4} : ArenaOperand{output * 4, 0};
-  ZG_RETURN_IF_ERROR(communicator.ReduceScatter("reduce-scatter test", {input * 4, 0},
-                                                output_operand, elements, DType::kF32, accumulate));
+  ZG_RETURN_IF_ERROR(communicator.world().ReduceScatter(
+      "reduce-scatter test", {input * 4, 0}, output_operand, elements, DType::kF32, accumulate));
   return arena.Check(CaseName(communicator, part, in_place, accumulate));
 }
 
@@ -129,8 +130,8 @@ Status TestAllReduce(Communicator& communicator, int64_t elements, bool in_place
     if (accumulate) arena.Write(output + i, StartOf(i));
     arena.Expect(output + i, accumulate ? AccumulatedOf(n, i) : LeftFoldOf(n, i));
   }
-  ZG_RETURN_IF_ERROR(communicator.AllReduce("all-reduce test", {input * 4, 0}, {output * 4, 0},
-                                            elements, DType::kF32, accumulate));
+  ZG_RETURN_IF_ERROR(communicator.world().AllReduce(
+      "all-reduce test", {input * 4, 0}, {output * 4, 0}, elements, DType::kF32, accumulate));
   return arena.Check(CaseName(communicator, elements, in_place, accumulate));
 }
 
@@ -145,8 +146,9 @@ Status TestWholeNumbers(Communicator& communicator, int64_t part, bool accumulat
   const int64_t elements = part * n;
   const int64_t input_bytes = (elements * 8 + 63) / 64 * 64;
   const int64_t bytes = (input_bytes + part * 8 + 4095) / 4096 * 4096;
-  ZG_ASSIGN_OR_RETURN(std::byte* const arena,
-                      communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes));
+  ZG_ASSIGN_OR_RETURN(
+      std::byte* const arena,
+      communicator.arena().Allocate(bytes + communicator.arena().workspace_bytes(), bytes));
   auto* const input = reinterpret_cast<int64_t*>(arena);
   auto* const output = reinterpret_cast<int64_t*>(arena + input_bytes);
   for (int64_t i = 0; i < elements; ++i) input[i] = WholeNumberOf(communicator.rank(), i);
@@ -156,15 +158,15 @@ Status TestWholeNumbers(Communicator& communicator, int64_t part, bool accumulat
     for (int rank = 0; rank < n; ++rank) sum += WholeNumberOf(rank, element);
     return sum;
   };
-  ZG_RETURN_IF_ERROR(communicator.ReduceScatter("sum of parts", {0, 0}, {input_bytes, 0}, elements,
-                                                DType::kI64, accumulate));
+  ZG_RETURN_IF_ERROR(communicator.world().ReduceScatter("sum of parts", {0, 0}, {input_bytes, 0},
+                                                        elements, DType::kI64, accumulate));
   for (int64_t i = 0; i < part; ++i) {
     const int64_t expected = sum_of(communicator.rank() * part + i) + (accumulate ? 7 : 0);
     if (output[i] == expected) continue;
     return InvalidArgument("reduce-scatter, {}: {}, expected {}", i, output[i], expected);
   }
   ZG_RETURN_IF_ERROR(
-      communicator.AllReduce("sum of all", {0, 0}, {0, 0}, elements, DType::kI64, false));
+      communicator.world().AllReduce("sum of all", {0, 0}, {0, 0}, elements, DType::kI64, false));
   for (int64_t i = 0; i < elements; ++i) {
     if (input[i] == sum_of(i)) continue;
     return InvalidArgument("all-reduce, {}: {}, expected {}", i, input[i], sum_of(i));
@@ -189,8 +191,9 @@ Status TestHalves(Communicator& communicator, CollectiveKind kind, ReductionType
   const int64_t behind_input = (input + elements * sizeof(Term) + 63) / 64 * 64 + sizeof(Sum);
   const int64_t output = mode == Output::kInPlace ? input + first * sizeof(Term) : behind_input;
   const int64_t bytes = (behind_input + num_sums * sizeof(Sum) + 64 + 4095) / 4096 * 4096;
-  ZG_ASSIGN_OR_RETURN(std::byte* const arena,
-                      communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes));
+  ZG_ASSIGN_OR_RETURN(
+      std::byte* const arena,
+      communicator.arena().Allocate(bytes + communicator.arena().workspace_bytes(), bytes));
 
   const auto term_of = [](int of_rank, int64_t element) {
     return FromF32<Term>(ContributionOf(of_rank, element) / 64);  // f16 has no larger ones
@@ -217,11 +220,11 @@ Status TestHalves(Communicator& communicator, CollectiveKind kind, ReductionType
                                           ? ArenaOperand{input, part * int64_t{sizeof(Term)}}
                                           : ArenaOperand{output, 0};
   const bool accumulate = mode == Output::kAccumulates;
-  ZG_RETURN_IF_ERROR(scatters
-                         ? communicator.ReduceScatter("sum of parts", {input, 0}, output_operand,
-                                                      elements, types, accumulate)
-                         : communicator.AllReduce("sum of all", {input, 0}, output_operand,
-                                                  elements, types, accumulate));
+  ZG_RETURN_IF_ERROR(
+      scatters ? communicator.world().ReduceScatter("sum of parts", {input, 0}, output_operand,
+                                                    elements, types, accumulate)
+               : communicator.world().AllReduce("sum of all", {input, 0}, output_operand, elements,
+                                                types, accumulate));
   const std::string what = fmt::format(
       "{} of {} {} into {}, {}", CollectiveName(kind), elements, DTypeName(types.terms),
       DTypeName(types.sum), CaseName(communicator, part, mode == Output::kInPlace, accumulate));
@@ -230,10 +233,12 @@ Status TestHalves(Communicator& communicator, CollectiveKind kind, ReductionType
     return InvalidArgument("{}: byte {} differs", what, differs - expected.begin());
   }
   const Traffic after = communicator.traffic()[static_cast<int>(kind)];
+  // Rank 0, whose part is a largest one, receives as many as are predicted.
   const int64_t chunk = (elements + n - 1) / n;
-  const int64_t element_bytes = sizeof(Term) + (scatters ? 0 : sizeof(Sum));
+  const int64_t received =
+      chunk * (n - 1) * sizeof(Term) + (scatters ? 0 : (elements - chunk) * sizeof(Sum));
   if (after.count == before.count + 1 &&
-      after.bytes == before.bytes + chunk * element_bytes * (n - 1)) {
+      (communicator.rank() > 0 || after.bytes == before.bytes + received)) {
     return Status::Ok();
   }
   return InvalidArgument("{}: counted {} bytes", what, after.bytes - before.bytes);
@@ -269,7 +274,7 @@ Status TestAllGather(Communicator& communicator, int64_t part, bool in_place) {
   const ArenaOperand input_operand =
       in_place ? ArenaOperand{output * 4, part * 4} : ArenaOperand{input * 4, 0};
   ZG_RETURN_IF_ERROR(
-      communicator.AllGather("all-gather test", input_operand, {output * 4, 0}, part * 4));
+      communicator.world().AllGather("all-gather test", input_operand, {output * 4, 0}, part * 4));
   return arena.Check(CaseName(communicator, part, in_place, false));
 }
 
@@ -287,7 +292,7 @@ Status TestAllToAll(Communicator& communicator, int64_t part) {
     }
   }
   ZG_RETURN_IF_ERROR(
-      communicator.AllToAll("all-to-all test", {input * 4, 0}, {output * 4, 0}, part * 4));
+      communicator.world().AllToAll("all-to-all test", {input * 4, 0}, {output * 4, 0}, part * 4));
   return arena.Check(CaseName(communicator, part, false, false));
 }
 
@@ -388,13 +393,15 @@ TEST_P(CommunicatorSuite, AllToAllTransposesTheParts) {
 
 TEST_P(CommunicatorSuite, ManyCallsInARowDoNotMixUp) {
   Run([](Communicator& communicator) -> Status {
-    ZG_ASSIGN_OR_RETURN(std::byte* const arena,
-                        communicator.AllocateArena(4096 + communicator.workspace_bytes(), 4096));
+    ZG_ASSIGN_OR_RETURN(
+        std::byte* const arena,
+        communicator.arena().Allocate(4096 + communicator.arena().workspace_bytes(), 4096));
     auto* const floats = reinterpret_cast<float*>(arena);
     const int n = communicator.size();
     for (int i = 0; i < 500; ++i) {
       floats[0] = static_cast<float>(i + communicator.rank());
-      ZG_RETURN_IF_ERROR(communicator.AllReduce("sum", {0, 0}, {0, 0}, 1, DType::kF32, false));
+      ZG_RETURN_IF_ERROR(
+          communicator.world().AllReduce("sum", {0, 0}, {0, 0}, 1, DType::kF32, false));
       const auto expected = static_cast<float>(i * n + n * (n - 1) / 2);
       if (floats[0] != expected) return InvalidArgument("{}: {}", i, floats[0]);
     }
@@ -402,18 +409,27 @@ TEST_P(CommunicatorSuite, ManyCallsInARowDoNotMixUp) {
   });
 }
 
+// The bytes that reach rank 0 in an all-reduce: the others' terms of its part, and the other parts
+// of the sum.
+int64_t AllReduceBytes(int64_t elements, int num_ranks) {
+  const int64_t part = (elements + num_ranks - 1) / num_ranks;
+  return 4 * (part * (num_ranks - 1) + elements - part);
+}
+
 TEST_P(CommunicatorSuite, CountsWhatTheFormulaSays) {
   Run([](Communicator& communicator) -> Status {
     const int n = communicator.size();
-    ZG_RETURN_IF_ERROR(
-        communicator.AllocateArena((4 << 20) + communicator.workspace_bytes(), 4 << 20).status());
+    Group& world = communicator.world();
+    ZG_RETURN_IF_ERROR(communicator.arena()
+                           .Allocate((4 << 20) + communicator.arena().workspace_bytes(), 4 << 20)
+                           .status());
     const ArenaOperand low{0, 0};
     const ArenaOperand high{2 << 20, 0};
-    ZG_RETURN_IF_ERROR(communicator.ReduceScatter("a", low, high, 1001 * n, DType::kF32, false));
-    ZG_RETURN_IF_ERROR(communicator.AllReduce("b", low, high, 10, DType::kF32, false));
-    ZG_RETURN_IF_ERROR(communicator.AllReduce("c", low, low, 100001, DType::kF32, false));
-    ZG_RETURN_IF_ERROR(communicator.AllGather("d", low, high, 123));
-    ZG_RETURN_IF_ERROR(communicator.AllToAll("e", low, high, 77));
+    ZG_RETURN_IF_ERROR(world.ReduceScatter("a", low, high, 1001 * n, DType::kF32, false));
+    ZG_RETURN_IF_ERROR(world.AllReduce("b", low, high, 10, DType::kF32, false));
+    ZG_RETURN_IF_ERROR(world.AllReduce("c", low, low, 100001, DType::kF32, false));
+    ZG_RETURN_IF_ERROR(world.AllGather("d", low, high, 123));
+    ZG_RETURN_IF_ERROR(world.AllToAll("e", low, high, 77));
     ZG_RETURN_IF_ERROR(communicator.Barrier("f"));
     const auto expect = [&](CollectiveKind kind, int64_t count, int64_t bytes) -> Status {
       const Traffic& traffic = communicator.traffic()[static_cast<int>(kind)];
@@ -422,12 +438,86 @@ TEST_P(CommunicatorSuite, CountsWhatTheFormulaSays) {
                              traffic.count, traffic.bytes, count, bytes);
     };
     using Kind = CollectiveKind;
+    if (communicator.rank() > 0) return Status::Ok();
     ZG_RETURN_IF_ERROR(expect(Kind::kReduceScatter, 1, 1001 * 4 * (n - 1)));
     ZG_RETURN_IF_ERROR(
-        expect(Kind::kAllReduce, 2,
-               BytesSent(Kind::kAllReduce, 10, 4, n) + BytesSent(Kind::kAllReduce, 100001, 4, n)));
+        expect(Kind::kAllReduce, 2, AllReduceBytes(10, n) + AllReduceBytes(100001, n)));
     ZG_RETURN_IF_ERROR(expect(Kind::kAllGather, 1, 123 * (n - 1)));
     return expect(Kind::kAllToAll, 1, 77 * (n - 1));
+  });
+}
+
+// All collectives of a group at once, on parts of 1000 elements: `ranks` is any order of ranks.
+Status TestGroup(Communicator& communicator, const std::vector<int>& ranks) {
+  ZG_ASSIGN_OR_RETURN(Group* const group, communicator.GroupOf(ranks));
+  const int n = group->size();
+  if (group->ranks() != ranks || ranks[group->rank()] != communicator.rank()) {
+    return InvalidArgument("another group");
+  }
+  constexpr int64_t kPart = 1000;
+  const int64_t whole_bytes = n * kPart * 4;
+  // The same for groups of every size.
+  const int64_t workspace = (2 * communicator.size() * kPart * 4 + 63) / 64 * 64;
+  ZG_ASSIGN_OR_RETURN(std::byte* const arena,
+                      communicator.arena().Allocate(
+                          workspace + communicator.arena().workspace_bytes() + 64, workspace));
+  auto* const input = reinterpret_cast<float*>(arena);
+  float* const output = input + n * kPart;
+  const auto fill = [&] {
+    for (int64_t i = 0; i < n * kPart; ++i) input[i] = ContributionOf(communicator.rank(), i);
+    return communicator.Barrier("filled");
+  };
+  std::vector<int> in_job_order = ranks;
+  std::sort(in_job_order.begin(), in_job_order.end());
+  const auto sum_of = [&](int64_t element) {
+    float sum = ContributionOf(in_job_order[0], element);
+    for (int i = 1; i < n; ++i) sum += ContributionOf(in_job_order[i], element);
+    return sum;
+  };
+  const auto expect = [&](const char* what, int64_t i, float got, float expected) -> Status {
+    if (std::memcmp(&got, &expected, sizeof(got)) == 0) return Status::Ok();
+    return InvalidArgument("{} of {} ranks, element {}: got {}, expected {}", what, n, i, got,
+                           expected);
+  };
+  const ArenaOperand from = {0, 0};
+  const ArenaOperand to = {whole_bytes, 0};
+  const int64_t own_begin = group->rank() * kPart;
+  ZG_RETURN_IF_ERROR(fill());
+  ZG_RETURN_IF_ERROR(group->ReduceScatter("a", from, to, n * kPart, DType::kF32, false));
+  for (int64_t i = 0; i < kPart; ++i) {
+    ZG_RETURN_IF_ERROR(expect("reduce_scatter", i, output[i], sum_of(own_begin + i)));
+  }
+  ZG_RETURN_IF_ERROR(group->AllReduce("b", from, to, n * kPart - 3, DType::kF32, false));
+  for (int64_t i = 0; i < n * kPart - 3; ++i) {
+    ZG_RETURN_IF_ERROR(expect("all_reduce", i, output[i], sum_of(i)));
+  }
+  ZG_RETURN_IF_ERROR(group->AllGather("c", from, to, kPart * 4));
+  for (int64_t i = 0; i < n * kPart; ++i) {
+    ZG_RETURN_IF_ERROR(
+        expect("all_gather", i, output[i], ContributionOf(ranks[i / kPart], i % kPart)));
+  }
+  ZG_RETURN_IF_ERROR(group->AllToAll("d", from, to, kPart * 4));
+  for (int64_t i = 0; i < n * kPart; ++i) {
+    ZG_RETURN_IF_ERROR(expect("all_to_all", i, output[i],
+                              ContributionOf(ranks[i / kPart], own_begin + i % kPart)));
+  }
+  return communicator.Barrier("tested");
+}
+
+TEST_P(CommunicatorSuite, GroupsOfRanksWorkApart) {
+  Run([](Communicator& communicator) -> Status {
+    const int n = communicator.size();
+    const int rank = communicator.rank();
+    std::vector<int> reversed = AllRanks(n);
+    std::reverse(reversed.begin(), reversed.end());
+    ZG_RETURN_IF_ERROR(TestGroup(communicator, AllRanks(n)));
+    ZG_RETURN_IF_ERROR(TestGroup(communicator, reversed));
+    ZG_RETURN_IF_ERROR(TestGroup(communicator, {rank}));
+    // Groups of two sizes: the even and the odd ranks, twice.
+    std::vector<int> alike;
+    for (int other = rank % 2; other < n; other += 2) alike.push_back(other);
+    ZG_RETURN_IF_ERROR(TestGroup(communicator, alike));
+    return TestGroup(communicator, alike);
   });
 }
 
@@ -471,7 +561,7 @@ TEST_P(CommunicatorSuite, ArenaCanBeReplaced) {
 TEST_P(CommunicatorSuite, TooLargeAnArenaIsAnErrorOnEveryRank) {
   Run([this](Communicator& communicator) -> Status {
     const int64_t bytes = int64_t{1} << 50;
-    const Status status = communicator.AllocateArena(bytes, 0).status();
+    const Status status = communicator.arena().Allocate(bytes, 0).status();
     std::vector<std::string> texts = {fmt::format("{} bytes", bytes)};
     if (GetParam().counts_memory_of_host) {
       texts = {fmt::format("({} bytes)", bytes * num_ranks()), "available"};
@@ -484,42 +574,51 @@ TEST_P(CommunicatorSuite, TooLargeAnArenaIsAnErrorOnEveryRank) {
 TEST_P(CommunicatorSuite, BadOperandsAreErrors) {
   Run([](Communicator& communicator) -> Status {
     const int n = communicator.size();
-    ZG_RETURN_IF_ERROR(ExpectFailure(communicator.AllGather("early", {0, 0}, {0, 0}, 4),
+    ZG_RETURN_IF_ERROR(ExpectFailure(communicator.world().AllGather("early", {0, 0}, {0, 0}, 4),
                                      StatusCode::kFailedPrecondition,
-                                     {"all_gather 'early'", "call AllocateArena first"}));
+                                     {"all_gather 'early'", "call Arena::Allocate first"}));
     const int64_t bytes = 1 << 16;
-    ZG_RETURN_IF_ERROR(
-        communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes).status());
+    ZG_RETURN_IF_ERROR(communicator.arena()
+                           .Allocate(bytes + communicator.arena().workspace_bytes(), bytes)
+                           .status());
     const auto bad = [](const Status& status, const std::string& text) {
       return ExpectFailure(status, StatusCode::kInvalidArgument, {text});
     };
-    const int64_t end = bytes + communicator.workspace_bytes();
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {end - 4, 0}, {0, 0}, 2, DType::kF32, false),
-                           "is not in the arena"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {-4, 0}, {0, 0}, 2, DType::kF32, false),
-                           "input [-4, 4) is not in the arena"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {2, 0}, {64, 0}, 2, DType::kF32, false),
-                           "is not aligned for f32"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {4, 0}, {64, 0}, 2, DType::kI64, false),
-                           "input at 4 is not aligned for i64"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {4, 0}, 2, DType::kF32, false),
-                           "input [0, 8) overlaps output [4, 12) but is not in place"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {0, 0}, 2, DType::kF32, true),
-                           "an accumulating call cannot be in place"));
-    const ReductionTypes widened = {DType::kBF16, DType::kF32};
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {0, 0}, 2, widened, false),
-                           "input [0, 4) overlaps output [0, 8) but is not in place"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {66, 0}, 2, widened, false),
-                           "output at 66 is not aligned for f32"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllReduce("x", {0, 0}, {64, 0}, 2, DType::kF16, true),
-                           "accumulating in f16 would round every time; the sum must be f32"));
+    const int64_t end = bytes + communicator.arena().workspace_bytes();
     ZG_RETURN_IF_ERROR(
-        bad(communicator.AllReduce("x", {0, 0}, {64, 0}, 2, {DType::kF32, DType::kBF16}, false),
-            "terms in f32 have no sum in bf16"));
-    ZG_RETURN_IF_ERROR(bad(communicator.AllToAll("x", {0, 0}, {0, 0}, 8), "overlaps output"));
+        bad(communicator.world().AllReduce("x", {end - 4, 0}, {0, 0}, 2, DType::kF32, false),
+            "is not in the arena"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.world().AllReduce("x", {-4, 0}, {0, 0}, 2, DType::kF32, false),
+            "input [-4, 4) is not in the arena"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.world().AllReduce("x", {2, 0}, {64, 0}, 2, DType::kF32, false),
+            "is not aligned for f32"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.world().AllReduce("x", {4, 0}, {64, 0}, 2, DType::kI64, false),
+            "input at 4 is not aligned for i64"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.world().AllReduce("x", {0, 0}, {4, 0}, 2, DType::kF32, false),
+            "input [0, 8) overlaps output [4, 12) but is not in place"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.world().AllReduce("x", {0, 0}, {0, 0}, 2, DType::kF32, true),
+            "an accumulating call cannot be in place"));
+    const ReductionTypes widened = {DType::kBF16, DType::kF32};
+    ZG_RETURN_IF_ERROR(bad(communicator.world().AllReduce("x", {0, 0}, {0, 0}, 2, widened, false),
+                           "input [0, 4) overlaps output [0, 8) but is not in place"));
+    ZG_RETURN_IF_ERROR(bad(communicator.world().AllReduce("x", {0, 0}, {66, 0}, 2, widened, false),
+                           "output at 66 is not aligned for f32"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.world().AllReduce("x", {0, 0}, {64, 0}, 2, DType::kF16, true),
+            "accumulating in f16 would round every time; the sum must be f32"));
+    ZG_RETURN_IF_ERROR(bad(
+        communicator.world().AllReduce("x", {0, 0}, {64, 0}, 2, {DType::kF32, DType::kBF16}, false),
+        "terms in f32 have no sum in bf16"));
+    ZG_RETURN_IF_ERROR(
+        bad(communicator.world().AllToAll("x", {0, 0}, {0, 0}, 8), "overlaps output"));
     if (n > 1) {
       ZG_RETURN_IF_ERROR(
-          bad(communicator.ReduceScatter("x", {0, 0}, {1024, 0}, n + 1, DType::kF32, false),
+          bad(communicator.world().ReduceScatter("x", {0, 0}, {1024, 0}, n + 1, DType::kF32, false),
               fmt::format("{} elements do not divide by {} ranks", n + 1, n)));
     }
     return Status::Ok();
@@ -535,28 +634,28 @@ TEST_P(CommunicatorSuite, DifferentCallsAreAnErrorOnEveryRank) {
   const Case cases[] = {
       {"all_gather 'w'", "all_reduce 'w'",
        [](Communicator& communicator, bool is_first) {
-         if (is_first) return communicator.AllGather("w", {0, 0}, {1024, 0}, 64);
-         return communicator.AllReduce("w", {0, 0}, {1024, 0}, 64, DType::kF32, false);
+         if (is_first) return communicator.world().AllGather("w", {0, 0}, {1024, 0}, 64);
+         return communicator.world().AllReduce("w", {0, 0}, {1024, 0}, 64, DType::kF32, false);
        }},
       {"all_reduce 'layer0'", "all_reduce 'layer1'",
        [](Communicator& communicator, bool is_first) {
          const std::string name = is_first ? "layer0" : "layer1";
-         return communicator.AllReduce(name, {0, 0}, {0, 0}, 64, DType::kF32, false);
+         return communicator.world().AllReduce(name, {0, 0}, {0, 0}, 64, DType::kF32, false);
        }},
       {"count 840", "count 1680",
        [](Communicator& communicator, bool is_first) {
-         return communicator.ReduceScatter("g", {0, 0}, {16384, 0}, is_first ? 840 : 1680,
-                                           DType::kF32, false);
+         return communicator.world().ReduceScatter("g", {0, 0}, {16384, 0}, is_first ? 840 : 1680,
+                                                   DType::kF32, false);
        }},
       {"64 of f32", "64 of i64",
        [](Communicator& communicator, bool is_first) {
          const DType dtype = is_first ? DType::kF32 : DType::kI64;
-         return communicator.AllReduce("h", {0, 0}, {0, 0}, 64, dtype, false);
+         return communicator.world().AllReduce("h", {0, 0}, {0, 0}, 64, dtype, false);
        }},
       {"64 of bf16, ", "64 of bf16 into f32, ",
        [](Communicator& communicator, bool is_first) {
          const ReductionTypes types = {DType::kBF16, is_first ? DType::kBF16 : DType::kF32};
-         return communicator.AllReduce("h", {0, 0}, {1024, 0}, 64, types, false);
+         return communicator.world().AllReduce("h", {0, 0}, {1024, 0}, 64, types, false);
        }},
       {"barrier 'end'", "exchange 'end'",
        [](Communicator& communicator, bool is_first) {
@@ -567,8 +666,9 @@ TEST_P(CommunicatorSuite, DifferentCallsAreAnErrorOnEveryRank) {
   for (const Case& test_case : cases) {
     Run([&](Communicator& communicator) -> Status {
       const int64_t bytes = 1 << 16;
-      const Status allocated =
-          communicator.AllocateArena(bytes + communicator.workspace_bytes(), bytes).status();
+      const Status allocated = communicator.arena()
+                                   .Allocate(bytes + communicator.arena().workspace_bytes(), bytes)
+                                   .status();
       ZG_RETURN_IF_ERROR(allocated);
       return ExpectFailure(test_case.call(communicator, communicator.rank() == 0),
                            StatusCode::kAborted, {test_case.first, test_case.others});

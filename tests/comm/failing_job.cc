@@ -11,17 +11,18 @@ namespace {
 
 Status RunJob(const std::string& what, Communicator& communicator) {
   ZG_RETURN_IF_ERROR(
-      communicator.AllocateArena(4096 + communicator.workspace_bytes(), 4096).status());
-  ZG_RETURN_IF_ERROR(communicator.AllReduce("step 1", {0, 0}, {0, 0}, 64, DType::kF32, false));
+      communicator.arena().Allocate(4096 + communicator.arena().workspace_bytes(), 4096).status());
+  ZG_RETURN_IF_ERROR(
+      communicator.world().AllReduce("step 1", {0, 0}, {0, 0}, 64, DType::kF32, false));
   if (communicator.rank() == communicator.size() - 1) {
     if (what == "error") return DataLoss("train.bin: truncated at byte 1000");
     if (what == "late") std::this_thread::sleep_for(std::chrono::seconds(60));
     if (what == "crash") __builtin_trap();
     if (what == "other") {
-      return communicator.AllGather("step 2 weights", {0, 64}, {0, 0}, 64);
+      return communicator.world().AllGather("step 2 weights", {0, 64}, {0, 0}, 64);
     }
   }
-  return communicator.AllReduce("step 2", {0, 0}, {0, 0}, 64, DType::kF32, false);
+  return communicator.world().AllReduce("step 2", {0, 0}, {0, 0}, 64, DType::kF32, false);
 }
 
 int Main(const std::string& what) {

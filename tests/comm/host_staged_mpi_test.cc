@@ -26,13 +26,15 @@ Status SumAndGather(Communicator& host) {
   const int ranks = host.size();
   const int64_t elements = ranks * kPart;
   const int64_t part_bytes = kPart * 4;
-  ZG_ASSIGN_OR_RETURN(std::byte* const arena, staged->AllocateArena((ranks + 1) * part_bytes, 0));
+  ZG_ASSIGN_OR_RETURN(std::byte* const arena,
+                      staged->arena().Allocate((ranks + 1) * part_bytes, 0));
   std::vector<float> values(elements);
   for (int64_t i = 0; i < elements; ++i) values[i] = ContributionOf(host.rank(), i);
   ZG_RETURN_IF_ERROR(device.Write(arena, values.data(), ranks * part_bytes));
   const ArenaOperand sums = {ranks * part_bytes, 0};
-  ZG_RETURN_IF_ERROR(staged->ReduceScatter("sum", {0, 0}, sums, elements, DType::kF32, false));
-  ZG_RETURN_IF_ERROR(staged->AllGather("gather", sums, {0, 0}, part_bytes));
+  ZG_RETURN_IF_ERROR(
+      staged->world().ReduceScatter("sum", {0, 0}, sums, elements, DType::kF32, false));
+  ZG_RETURN_IF_ERROR(staged->world().AllGather("gather", sums, {0, 0}, part_bytes));
   std::vector<std::byte> scratch;
   ZG_ASSIGN_OR_RETURN(const std::byte* const bytes,
                       device.Read(arena, ranks * part_bytes, &scratch));

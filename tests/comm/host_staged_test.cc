@@ -44,7 +44,7 @@ TEST(HostStagedTest, LargeOperandsGoInPieces) {
                         MakeHostStagedCommunicator(&device, &host));
     const int64_t part_bytes = kPart * 4;
     ZG_ASSIGN_OR_RETURN(std::byte* const arena,
-                        staged->AllocateArena((kRanks + 1) * part_bytes, 0));
+                        staged->arena().Allocate((kRanks + 1) * part_bytes, 0));
     std::vector<float> input(kRanks * kPart);
     for (size_t i = 0; i < input.size(); ++i) {
       input[i] = static_cast<float>(i % 1000) * static_cast<float>(host.rank() + 1);
@@ -52,8 +52,8 @@ TEST(HostStagedTest, LargeOperandsGoInPieces) {
     ZG_RETURN_IF_ERROR(device.Write(arena, input.data(), kRanks * part_bytes));
     const ArenaOperand sums = {kRanks * part_bytes, 0};
     ZG_RETURN_IF_ERROR(
-        staged->ReduceScatter("sum", {0, 0}, sums, kRanks * kPart, DType::kF32, false));
-    ZG_RETURN_IF_ERROR(staged->AllGather("sum", sums, {0, 0}, part_bytes));
+        staged->world().ReduceScatter("sum", {0, 0}, sums, kRanks * kPart, DType::kF32, false));
+    ZG_RETURN_IF_ERROR(staged->world().AllGather("sum", sums, {0, 0}, part_bytes));
     std::vector<std::byte> scratch;
     ZG_ASSIGN_OR_RETURN(const std::byte* const bytes,
                         device.Read(arena, kRanks * part_bytes, &scratch));
@@ -84,7 +84,7 @@ TEST(HostStagedTest, OneRankWithoutMemoryOnItsDeviceIsAnErrorOnAll) {
     Device* const device = host.rank() == 1 ? static_cast<Device*>(&full) : &empty;
     ZG_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> staged,
                         MakeHostStagedCommunicator(device, &host));
-    const Status allocated = staged->AllocateArena(100, 0).status();
+    const Status allocated = staged->arena().Allocate(100, 0).status();
     EXPECT_THAT(allocated.message(), HasSubstr("it is full"));
     return Status::Ok();
   });

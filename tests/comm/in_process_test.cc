@@ -75,13 +75,14 @@ TEST(RunRanksTest, HundredsOfRanks) {
   const Status status = RunRanks(num_ranks, [](Communicator& communicator) -> Status {
     const int64_t part = 64;
     const int64_t elements = part * communicator.size();
-    ZG_ASSIGN_OR_RETURN(std::byte* const arena, communicator.AllocateArena(elements * 4, 0));
+    ZG_ASSIGN_OR_RETURN(std::byte* const arena, communicator.arena().Allocate(elements * 4, 0));
     auto* const floats = reinterpret_cast<float*>(arena);
     for (int step = 0; step < 10; ++step) {
       for (int64_t i = 0; i < elements; ++i) floats[i] = static_cast<float>(communicator.rank());
-      ZG_RETURN_IF_ERROR(communicator.ReduceScatter("gradients", {0, 0}, {0, part * 4}, elements,
-                                                    DType::kF32, false));
-      ZG_RETURN_IF_ERROR(communicator.AllGather("parameters", {0, part * 4}, {0, 0}, part * 4));
+      ZG_RETURN_IF_ERROR(communicator.world().ReduceScatter("gradients", {0, 0}, {0, part * 4},
+                                                            elements, DType::kF32, false));
+      ZG_RETURN_IF_ERROR(
+          communicator.world().AllGather("parameters", {0, part * 4}, {0, 0}, part * 4));
       for (int64_t i = 0; i < elements; ++i) {
         if (floats[i] != 199 * 200 / 2) return InvalidArgument("element {}: {}", i, floats[i]);
       }

@@ -49,15 +49,15 @@ class MpiCommunicatorTest : public testing::Test {
 TEST_F(MpiCommunicatorTest, OnOneHostThereIsNoWorkspace) {
   const auto communicator = MakeMpiCommunicator();
   ASSERT_TRUE(communicator.ok()) << communicator.status().ToString();
-  EXPECT_EQ((*communicator)->workspace_bytes(), 0);
+  EXPECT_EQ((*communicator)->arena().workspace_bytes(), 0);
 }
 
 TEST_F(MpiCommunicatorTest, MessagesNeedAFewChunksPerPeer) {
   setenv("ZG_COMM", "messages", 1);
   const auto communicator = MakeMpiCommunicator();
   ASSERT_TRUE(communicator.ok()) << communicator.status().ToString();
-  EXPECT_EQ((*communicator)->workspace_bytes(), (NumRanks() - 1) * (512 << 10));
-  EXPECT_THAT((*communicator)->AllocateArena(4096, 4096).status().ToString(),
+  EXPECT_EQ((*communicator)->arena().workspace_bytes(), (NumRanks() - 1) * (512 << 10));
+  EXPECT_THAT((*communicator)->arena().Allocate(4096, 4096).status().ToString(),
               NumRanks() == 1 ? HasSubstr("ok") : HasSubstr("is not in the arena of 4096 bytes"));
 }
 
@@ -100,11 +100,11 @@ TEST_F(MpiCommunicatorTest, PeersArenasAreCountedWhereTheyAreRead) {
   Communicator& comm = **communicator;
   const int64_t part = 1 << 20;
   const int64_t bytes = part * comm.size();
-  ASSERT_TRUE(comm.AllocateArena(bytes, 0).ok());
-  const int64_t before = comm.peer_resident_bytes();
+  ASSERT_TRUE(comm.arena().Allocate(bytes, 0).ok());
+  const int64_t before = comm.arena().peer_resident_bytes();
   EXPECT_LE(before, (comm.size() - 1) * (int64_t{64} << 10));  // what holds the token
-  ASSERT_TRUE(comm.AllGather("parameters", {0, part}, {0, 0}, part).ok());
-  const int64_t after = comm.peer_resident_bytes();
+  ASSERT_TRUE(comm.world().AllGather("parameters", {0, part}, {0, 0}, part).ok());
+  const int64_t after = comm.arena().peer_resident_bytes();
   EXPECT_GE(after, (comm.size() - 1) * part);
   EXPECT_LE(after, (comm.size() - 1) * (bytes + 4096));
 }

@@ -2,22 +2,18 @@
 // deadline.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
-#include "framework/comm/ordered_collectives.h"
+#include "framework/comm/ordered_group.h"
 
 namespace zg::testing {
 
-// For one rank: nothing that is queued gets through until the end of the step.
-class StuckCommunicator : public OrderedCollectives {
+class StuckGroup : public OrderedGroup {
  public:
-  StuckCommunicator(Device* device, Communicator* host) : OrderedCollectives(device, host, 256) {}
-  std::string_view transport() const override { return "none"; }
-  Status WaitFor(DeviceEvent& event) override {
-    ZG_ASSIGN_OR_RETURN(const bool is_done, event.IsDone());
-    return is_done ? Status::Ok() : DeadlineExceeded("no progress");
-  }
+  StuckGroup(const OrderedArena* arena, TrafficMeter* traffic)
+      : OrderedGroup({0}, 0, arena, traffic) {}
 
  protected:
   Status SendAndReceive(const std::vector<Message>&, const std::vector<Message>&) override {
@@ -28,6 +24,27 @@ class StuckCommunicator : public OrderedCollectives {
   }
   Status GatherEqualParts(const std::byte*, int64_t, std::byte*) override { return Status::Ok(); }
   Status Queued(std::string_view, std::string_view) override { return Status::Ok(); }
+};
+
+// For one rank: nothing that is queued gets through until the end of the step.
+class StuckCommunicator : public OrderedCommunicator {
+ public:
+  StuckCommunicator(Device* device, ControlPlane* host)
+      : OrderedCommunicator(device, host, 256), world_(&ordered_arena(), &traffic_meter()) {}
+  std::string_view transport() const override { return "none"; }
+  Group& world() override { return world_; }
+  Status WaitFor(DeviceEvent& event) override {
+    ZG_ASSIGN_OR_RETURN(const bool is_done, event.IsDone());
+    return is_done ? Status::Ok() : DeadlineExceeded("no progress");
+  }
+
+ protected:
+  StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>&) override {
+    return InvalidArgument("there is one rank");
+  }
+
+ private:
+  StuckGroup world_;
 };
 
 }  // namespace zg::testing

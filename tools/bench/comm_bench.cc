@@ -32,9 +32,9 @@ class Bench {
     bytes = part_bytes * n;
     const int64_t elements = bytes / 4;
     // input, output, workspace
-    ZG_ASSIGN_OR_RETURN(
-        std::byte* const arena,
-        communicator_.AllocateArena(2 * bytes + communicator_.workspace_bytes(), 2 * bytes));
+    ZG_ASSIGN_OR_RETURN(std::byte* const arena,
+                        communicator_.arena().Allocate(
+                            2 * bytes + communicator_.arena().workspace_bytes(), 2 * bytes));
     std::memset(arena, 0, 2 * bytes);
     const ArenaOperand input{0, 0};
     const ArenaOperand own_part{0, part_bytes};
@@ -42,19 +42,21 @@ class Bench {
 
     ZG_RETURN_IF_ERROR(Measure("barrier", 0, [&] { return communicator_.Barrier("barrier"); }));
     ZG_RETURN_IF_ERROR(Measure("reduce-scatter in place", bytes, [&] {
-      return communicator_.ReduceScatter("rs", input, own_part, elements, DType::kF32, false);
+      return communicator_.world().ReduceScatter("rs", input, own_part, elements, DType::kF32,
+                                                 false);
     }));
     ZG_RETURN_IF_ERROR(Measure("reduce-scatter accumulate", bytes, [&] {
-      return communicator_.ReduceScatter("rs", input, output, elements, DType::kF32, true);
+      return communicator_.world().ReduceScatter("rs", input, output, elements, DType::kF32, true);
     }));
     ZG_RETURN_IF_ERROR(Measure("all-gather in place", bytes, [&] {
-      return communicator_.AllGather("ag", own_part, input, part_bytes);
+      return communicator_.world().AllGather("ag", own_part, input, part_bytes);
     }));
     ZG_RETURN_IF_ERROR(Measure("all-reduce in place", bytes, [&] {
-      return communicator_.AllReduce("ar", input, input, elements, DType::kF32, false);
+      return communicator_.world().AllReduce("ar", input, input, elements, DType::kF32, false);
     }));
-    return Measure("all-to-all", bytes,
-                   [&] { return communicator_.AllToAll("a2a", input, output, part_bytes); });
+    return Measure("all-to-all", bytes, [&] {
+      return communicator_.world().AllToAll("a2a", input, output, part_bytes);
+    });
   }
 
  private:

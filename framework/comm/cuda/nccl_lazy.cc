@@ -37,6 +37,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int num_ranks, ncclUniqueI
   ZG_CALL(ncclCommInitRankConfig, comm, num_ranks, id, rank, config);
 }
 
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* group,
+                           ncclConfig_t* config) {
+  ZG_CALL(ncclCommSplit, comm, color, key, group, config);
+}
+
 ncclResult_t ncclCommFinalize(ncclComm_t comm) { ZG_CALL(ncclCommFinalize, comm); }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) { ZG_CALL(ncclCommDestroy, comm); }

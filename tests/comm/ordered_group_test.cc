@@ -1,6 +1,6 @@
 // Collectives made of messages and folds against those of in-process ranks, on the same data. The
 // messages here are strings of the control plane; on GPUs they are NCCL's.
-#include "framework/comm/ordered_collectives.h"
+#include "framework/comm/ordered_group.h"
 
 #include <gtest/gtest.h>
 
@@ -16,12 +16,11 @@ namespace {
 
 constexpr int64_t kChunkBytes = 512;  // parts are of several, the last one not whole
 
-class MessagesInStrings : public OrderedCollectives {
+class GroupOfStrings : public OrderedGroup {
  public:
-  explicit MessagesInStrings(Communicator* control)
-      : OrderedCollectives(&CpuDevice(), control, kChunkBytes) {}
-
-  std::string_view transport() const override { return "strings"; }
+  GroupOfStrings(ControlPlane* control, const OrderedArena* arena, TrafficMeter* traffic)
+      : OrderedGroup(AllRanks(control->size()), control->rank(), arena, traffic),
+        control_(*control) {}
 
  protected:
   Status SendAndReceive(const std::vector<Message>& sent,
@@ -32,7 +31,7 @@ class MessagesInStrings : public OrderedCollectives {
       mine.append(reinterpret_cast<const char*>(header), sizeof(header));
       mine.append(reinterpret_cast<const char*>(message.data), message.bytes);
     }
-    ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all, control().Exchange("messages", mine));
+    ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all, control_.Exchange("messages", mine));
     for (const Message& message : received) {
       const std::string& from = all[message.peer];
       size_t next = 0;
@@ -63,7 +62,7 @@ class MessagesInStrings : public OrderedCollectives {
 
   Status GatherEqualParts(const std::byte* own, int64_t part_bytes, std::byte* output) override {
     const std::string mine(reinterpret_cast<const char*>(own), part_bytes);
-    ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all, control().Exchange("parts", mine));
+    ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all, control_.Exchange("parts", mine));
     for (int peer = 0; peer < size(); ++peer) {
       std::memcpy(output + peer * part_bytes, all[peer].data(), part_bytes);
     }
@@ -71,6 +70,27 @@ class MessagesInStrings : public OrderedCollectives {
   }
 
   Status Queued(std::string_view, std::string_view) override { return Status::Ok(); }
+
+ private:
+  ControlPlane& control_;
+};
+
+class MessagesInStrings : public OrderedCommunicator {
+ public:
+  explicit MessagesInStrings(ControlPlane* control)
+      : OrderedCommunicator(&CpuDevice(), control, kChunkBytes),
+        world_(control, &ordered_arena(), &traffic_meter()) {}
+
+  std::string_view transport() const override { return "strings"; }
+  Group& world() override { return world_; }
+
+ protected:
+  StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>&) override {
+    return InvalidArgument("only all ranks together");
+  }
+
+ private:
+  GroupOfStrings world_;
 };
 
 constexpr int64_t kBytes = 64 << 10;
@@ -104,9 +124,9 @@ using Call = std::function<Status(Communicator&)>;
 // The arenas of both are equal to the last byte of the operands after the call.
 Status Compare(Communicator& host, DType dtype, const Call& call) {
   MessagesInStrings ordered(&host);
-  const int64_t bytes = kBytes + ordered.workspace_bytes();
-  ZG_ASSIGN_OR_RETURN(std::byte* const expected, host.AllocateArena(bytes, kBytes));
-  ZG_ASSIGN_OR_RETURN(std::byte* const got, ordered.AllocateArena(bytes, kBytes));
+  const int64_t bytes = kBytes + ordered.arena().workspace_bytes();
+  ZG_ASSIGN_OR_RETURN(std::byte* const expected, host.arena().Allocate(bytes, kBytes));
+  ZG_ASSIGN_OR_RETURN(std::byte* const got, ordered.arena().Allocate(bytes, kBytes));
   FillArena(dtype, host.rank(), kOutput.offset, expected);
   // The same on all ranks, as sums are that calls go on from.
   FillArena(dtype, /*rank=*/-1, kBytes - kOutput.offset, expected + kOutput.offset);
@@ -115,7 +135,7 @@ Status Compare(Communicator& host, DType dtype, const Call& call) {
   ZG_RETURN_IF_ERROR(call(host));
   ZG_RETURN_IF_ERROR(call(ordered));
   EXPECT_EQ(std::memcmp(expected, got, kBytes), 0);
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+  for (int i = 0; i < kNumCollectiveKinds && host.rank() == 0; ++i) {
     EXPECT_EQ(host.traffic()[i].bytes - before[i].bytes, ordered.traffic()[i].bytes);
     EXPECT_EQ(host.traffic()[i].count - before[i].count, ordered.traffic()[i].count);
   }
@@ -144,52 +164,53 @@ const SumCase kSums[] = {{DType::kF32, false},
                          {{DType::kBF16, DType::kF32}, false},
                          {{DType::kF16, DType::kF32}, false}};
 
-TEST(OrderedCollectivesTest, ReduceScatter) {
+TEST(OrderedGroupTest, ReduceScatter) {
   for (const SumCase& sum : kSums) {
     for (int64_t part : {0, 1, 128, 300, 700}) {
       CompareOnRanks(sum.types.terms, [&](Communicator& communicator) {
-        return communicator.ReduceScatter("test", kInput, kOutput, part * communicator.size(),
-                                          sum.types, sum.accumulate);
+        return communicator.world().ReduceScatter(
+            "test", kInput, kOutput, part * communicator.size(), sum.types, sum.accumulate);
       });
     }
   }
 }
 
-TEST(OrderedCollectivesTest, ReduceScatterInPlace) {
+TEST(OrderedGroupTest, ReduceScatterInPlace) {
   CompareOnRanks(DType::kF32, [](Communicator& communicator) {
-    return communicator.ReduceScatter("test", kInput, {0, 300 * 4}, 300 * communicator.size(),
-                                      DType::kF32, false);
+    return communicator.world().ReduceScatter("test", kInput, {0, 300 * 4},
+                                              300 * communicator.size(), DType::kF32, false);
   });
 }
 
-TEST(OrderedCollectivesTest, AllReduce) {
+TEST(OrderedGroupTest, AllReduce) {
   for (const SumCase& sum : kSums) {
     for (int64_t elements : {0, 1, 4, 128, 1001, 2000}) {
       CompareOnRanks(sum.types.terms, [&](Communicator& communicator) {
-        return communicator.AllReduce("test", kInput, kOutput, elements, sum.types, sum.accumulate);
+        return communicator.world().AllReduce("test", kInput, kOutput, elements, sum.types,
+                                              sum.accumulate);
       });
     }
   }
 }
 
-TEST(OrderedCollectivesTest, AllReduceInPlace) {
+TEST(OrderedGroupTest, AllReduceInPlace) {
   for (int64_t elements : {4, 1001}) {
     CompareOnRanks(DType::kF32, [&](Communicator& communicator) {
-      return communicator.AllReduce("test", kInput, kInput, elements, DType::kF32, false);
+      return communicator.world().AllReduce("test", kInput, kInput, elements, DType::kF32, false);
     });
   }
 }
 
-TEST(OrderedCollectivesTest, AllGatherAndAllToAll) {
+TEST(OrderedGroupTest, AllGatherAndAllToAll) {
   for (int64_t part_bytes : {0, 1, 700, 4000}) {
     CompareOnRanks(DType::kF32, [&](Communicator& communicator) {
-      return communicator.AllGather("test", kInput, kOutput, part_bytes);
+      return communicator.world().AllGather("test", kInput, kOutput, part_bytes);
     });
     CompareOnRanks(DType::kF32, [&](Communicator& communicator) {
-      return communicator.AllGather("test", {0, part_bytes}, kInput, part_bytes);
+      return communicator.world().AllGather("test", {0, part_bytes}, kInput, part_bytes);
     });
     CompareOnRanks(DType::kF32, [&](Communicator& communicator) {
-      return communicator.AllToAll("test", kInput, kOutput, part_bytes);
+      return communicator.world().AllToAll("test", kInput, kOutput, part_bytes);
     });
   }
 }

@@ -1,12 +1,10 @@
-// OrderedCollectives: the collectives of ranks on devices, put together from messages on their
-// queues. A sum over ranks is an all-to-all of the parts, chunk by chunk, each folded by its owner
-// in rank order: the bits of every other transport. Needs room in the arena for a chunk of every
-// peer.
+// OrderedGroup: the collectives of ranks on devices, put together from messages on their queues. A
+// sum over ranks is an all-to-all of the parts, chunk by chunk, each folded by its owner in the
+// order of every transport (group.h). Needs room in the arena for a chunk of every peer.
 //
 // How messages travel and how a device folds is left to the derived classes. Nothing here waits.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,15 +15,26 @@
 
 namespace zg {
 
-class OrderedCollectives : public Communicator {
+// This rank's memory on its device, with room for a chunk of every other rank of the job.
+class OrderedArena : public Arena {
  public:
-  int rank() const final { return control_.rank(); }
-  int size() const final { return control_.size(); }
-  Device& device() const final { return device_; }
-  bool can_be_recorded() const override { return true; }
-  int64_t workspace_bytes() const final { return (size() - 1) * chunk_bytes_; }
+  // Both outlive this. `max_chunk_bytes` is of one peer.
+  OrderedArena(Device* device, ControlPlane* control, int64_t max_chunk_bytes);
 
-  StatusOr<std::byte*> AllocateArena(int64_t bytes, int64_t workspace_offset) final;
+  Device& device() const final { return device_; }
+  int64_t workspace_bytes() const final { return (control_.size() - 1) * chunk_bytes_; }
+  int64_t chunk_bytes() const { return chunk_bytes_; }
+  StatusOr<std::byte*> Allocate(int64_t bytes, int64_t workspace_offset) final;
+
+ private:
+  Device& device_;
+  ControlPlane& control_;
+  const int64_t chunk_bytes_;
+  DeviceBytes memory_;
+};
+
+class OrderedGroup : public Group {
+ public:
   Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
                        int64_t elements, ReductionTypes types, bool accumulate) final;
   Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
@@ -35,22 +44,15 @@ class OrderedCollectives : public Communicator {
   Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
                   int64_t part_bytes) final;
 
-  // The control plane is another communicator's.
-  Status Barrier(std::string_view name) final { return control_.Barrier(name); }
-  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
-                                              const std::string& mine) final {
-    return control_.Exchange(name, mine);
-  }
-  void Abort(const Status& status) final { control_.Abort(status); }
-
  protected:
-  // Both outlive this. `max_chunk_bytes` is of one peer.
-  OrderedCollectives(Device* device, Communicator* control, int64_t max_chunk_bytes);
+  OrderedGroup(std::vector<int> ranks, int job_rank, const OrderedArena* arena,
+               TrafficMeter* traffic)
+      : Group(std::move(ranks), job_rank, traffic), arena_(*arena) {}
 
   struct Message {
     std::byte* data = nullptr;
     int64_t bytes = 0;
-    int peer = 0;
+    int peer = 0;  // in the group
   };
   // Queue: all of these together; the sum of a part; equal parts of all ranks side by side.
   virtual Status SendAndReceive(const std::vector<Message>& sent,
@@ -69,26 +71,48 @@ class OrderedCollectives : public Communicator {
   // The collective `name` is queued with all that belongs to it.
   virtual Status Queued(std::string_view operation, std::string_view name) = 0;
 
-  Communicator& control() const { return control_; }
+  Device& device() const { return arena_.device(); }
 
  private:
-  // Parts [begin(r), begin(r + 1)) of `total` bytes, `part` each except for the last ones.
-  struct Parts;
-
   Status Start(CollectiveKind kind, const CollectiveCall& call);
+  Status Exchange();  // sent_ and received_
+  Status Gather(const std::byte* own, int64_t part_bytes, std::byte* output);
   Status FoldParts(std::byte* input, const Parts& parts, ReductionTypes types, bool accumulate,
                    std::byte* output);
   Status GatherParts(std::byte* own, const Parts& parts, std::byte* output);
-  std::byte* At(ArenaOperand operand) const { return arena_.get() + operand.OffsetOn(rank()); }
+  std::byte* At(ArenaOperand operand) const { return arena_.data() + operand.OffsetOn(rank()); }
 
-  Device& device_;
-  Communicator& control_;
-  const int64_t chunk_bytes_;
-  DeviceBytes arena_;
-  int64_t arena_bytes_ = 0;
-  int64_t workspace_offset_ = 0;
+  const OrderedArena& arena_;
   std::vector<Message> sent_;
   std::vector<Message> received_;
+};
+
+// What communicators with such groups have in common: the control plane is another one's, which
+// outlives this.
+class OrderedCommunicator : public Communicator {
+ public:
+  int rank() const final { return control_.rank(); }
+  int size() const final { return control_.size(); }
+  bool can_be_recorded() const override { return true; }
+  Arena& arena() final { return arena_; }
+
+  Status Barrier(std::string_view name) final { return control_.Barrier(name); }
+  StatusOr<std::vector<std::string>> Exchange(std::string_view name,
+                                              const std::string& mine) final {
+    return control_.Exchange(name, mine);
+  }
+  void Abort(const Status& status) final { control_.Abort(status); }
+
+ protected:
+  OrderedCommunicator(Device* device, ControlPlane* control, int64_t max_chunk_bytes)
+      : control_(*control), arena_(device, control, max_chunk_bytes) {}
+
+  ControlPlane& control() const { return control_; }
+  const OrderedArena& ordered_arena() const { return arena_; }
+
+ private:
+  ControlPlane& control_;
+  OrderedArena arena_;
 };
 
 }  // namespace zg

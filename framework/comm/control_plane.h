@@ -1,0 +1,32 @@
+// ControlPlane: how the ranks of a job agree. Small host data, not on the step's path, not counted
+// as traffic. Every rank of the job must make the same calls in the same order.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+class ControlPlane {
+ public:
+  virtual ~ControlPlane() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  virtual Status Barrier(std::string_view name) = 0;
+  // The strings of all ranks, by rank.
+  virtual StatusOr<std::vector<std::string>> Exchange(std::string_view name,
+                                                      const std::string& mine) = 0;
+  // Ends the job for every rank with this error; does not return in a multi-process job.
+  virtual void Abort(const Status& status) = 0;
+};
+
+// What happened on all ranks: this rank's error if it has one, else the first other rank's, as
+// Aborted. Every rank must call this, in the same order.
+Status ExchangeStatus(ControlPlane& control, std::string_view name, const Status& mine);
+
+}  // namespace zg

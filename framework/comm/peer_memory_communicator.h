@@ -1,0 +1,57 @@
+// PeerMemoryCommunicator: what ranks have in common that read each other's memory. How blocks of
+// memory are shared, how strings are exchanged and what ends the job differs between threads of one
+// process (in_process.h) and processes of one host (mpi_shared.h).
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "framework/comm/communicator.h"
+#include "framework/comm/peer_memory_group.h"
+
+namespace zg {
+
+class PeerMemoryCommunicator : public Communicator {
+ public:
+  int rank() const final { return world_.rank(); }
+  int size() const final { return world_.size(); }
+  std::string_view transport() const final { return "shared memory"; }
+  Group& world() final { return world_; }
+  Status Barrier(std::string_view name) final {
+    return rendezvous().Enter({"barrier", name, 0, {}, {}});
+  }
+
+ protected:
+  PeerMemoryCommunicator(ControlBlock* block, int rank, int num_ranks, double timeout_s,
+                         const PeerArena* arena)
+      : arena_(*arena),
+        world_(AllRanks(num_ranks), rank, block, block, timeout_s, arena, &traffic_meter()) {}
+
+  Rendezvous& rendezvous() { return world_.rendezvous(); }
+
+  // A control block for `ranks`, which their first one provides. Every rank of the job calls this
+  // for its own group.
+  virtual StatusOr<ControlBlock*> MakeControlBlock(const std::vector<int>& ranks) = 0;
+
+  StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) final {
+    ZG_ASSIGN_OR_RETURN(ControlBlock* const block, MakeControlBlock(ranks));
+    return std::unique_ptr<Group>(
+        new PeerMemoryGroup(ranks, rank(), block, rendezvous().job_block(),
+                            rendezvous().timeout_s(), &arena_, &traffic_meter()));
+  }
+
+  // The error when the first rank of a group did not ask for the same group.
+  Status NoLeader(const std::vector<int>& ranks) const {
+    return InvalidArgument(
+        "rank {} asks for a group that rank {} leads, which asks for another; every rank must ask "
+        "for the same groups",
+        world_.rank(), ranks[0]);
+  }
+
+ private:
+  const PeerArena& arena_;
+  PeerMemoryGroup world_;
+};
+
+}  // namespace zg
