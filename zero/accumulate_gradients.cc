@@ -10,8 +10,8 @@ namespace {
 StatusOr<ir::Value*> RoundedSum(ir::Graph& graph, ir::Node* update, ir::Value* sum, DType dtype) {
   ir::Builder builder(&graph, update->section);
   builder.InsertBefore(update);
-  const std::string name(DTypeName(dtype));
-  ir::Value* rounded = builder.Op("cast", {sum}, {{"dtype", name}}, sum->name + "." + name);
+  ir::Value* rounded = builder.Op("cast", {sum}, {{"dtype", dtype}},
+                                  fmt::format("{}.{}", sum->name, DTypeName(dtype)));
   ZG_RETURN_IF_ERROR(builder.status());
   rounded->sbp = sum->sbp;
   rounded->category = sum->category;
@@ -21,8 +21,8 @@ StatusOr<ir::Value*> RoundedSum(ir::Graph& graph, ir::Node* update, ir::Value* s
 // What an earlier run left: an accumulator, or its rounded value.
 bool IsSum(const ir::Value& gradient) {
   const ir::Node& producer = *gradient.producer;
-  const ir::Value& sum = producer.op->name == "cast" ? *producer.inputs[0] : gradient;
-  return sum.producer->op->name == "variable";
+  const bool is_rounded = producer.op->traits.kind == ir::OpKind::kCast;
+  return IsVariable(is_rounded ? *producer.inputs[0] : gradient);
 }
 
 }  // namespace
@@ -37,14 +37,13 @@ StatusOr<bool> AccumulateGradients::Run(ir::Graph& graph) const {
   for (ir::Node* update : updates) {
     ir::Value* gradient = update->inputs[1];
     if (IsSum(*gradient)) continue;
-    ZG_ASSIGN_OR_RETURN(
-        ir::Node * variable,
-        graph.AddNode(graph.section(ir::SectionKind::kVariables),
-                      {"variable",
-                       {},
-                       {{"dtype", std::string("f32")}, {"shape", gradient->type.shape.dims()}},
-                       "",
-                       gradient->name + ".sum"}));
+    ZG_ASSIGN_OR_RETURN(ir::Node * variable,
+                        graph.AddNode(graph.section(ir::SectionKind::kVariables),
+                                      {"variable",
+                                       {},
+                                       {{"dtype", DType::kF32}, {"shape", gradient->type.shape}},
+                                       "",
+                                       gradient->name + ".sum"}));
     ir::Value* sum = variable->outputs[0];
     sum->category = MemoryCategory::kGradients;
     if (own_only) {

@@ -110,9 +110,8 @@ class BucketMaker {
     ir::Value* flat_read = parameters;
     if (read[0] != first->inputs[0]) {  // 16-bit copies of the masters
       ZG_ASSIGN_OR_RETURN(flat_read, Flatten(read));
-      const std::string dtype(DTypeName(flat_read->type.dtype));
-      ir::Value* copy =
-          update.Op("cast", {updated[0]}, {{"dtype", dtype}}, flat_read->name + ".next");
+      ir::Value* copy = update.Op("cast", {updated[0]}, {{"dtype", flat_read->type.dtype}},
+                                  flat_read->name + ".next");
       update.Ops("assign", {flat_read, copy});
     }
     update.Ops("assign", {inputs[0], updated[0]});
@@ -139,15 +138,14 @@ class BucketMaker {
   StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
     const ir::Value& model = *variables[0];
     const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
-    ZG_ASSIGN_OR_RETURN(ir::Node * node,
-                        graph_.AddNode(graph_.section(ir::SectionKind::kVariables),
-                                       {"variable",
-                                        {},
-                                        {{"dtype", std::string(DTypeName(model.type.dtype))},
-                                         {"shape", std::vector<int64_t>{bucket_.elements}},
-                                         {"replicated", bucket_.replicated}},
-                                        "",
-                                        name}));
+    ZG_ASSIGN_OR_RETURN(ir::Node * node, graph_.AddNode(graph_.section(ir::SectionKind::kVariables),
+                                                        {"variable",
+                                                         {},
+                                                         {{"dtype", model.type.dtype},
+                                                          {"shape", Shape{bucket_.elements}},
+                                                          {"replicated", bucket_.replicated}},
+                                                         "",
+                                                         name}));
     ir::Value* flat = node->outputs[0];
     flat->category = model.category;
     for (size_t i = 0; i < variables.size(); ++i) {
@@ -211,9 +209,8 @@ class BucketMaker {
       ir::Builder builder(&graph_, section.get());
       builder.InsertBefore(readers.front());
       builder.set_scope(parameter->producer->scope);
-      ir::Value* view =
-          builder.Op("bucket_view", {bucket},
-                     {{"offset", offset}, {"shape", parameter->type.shape.dims()}}, name);
+      ir::Value* view = builder.Op("bucket_view", {bucket},
+                                   {{"offset", offset}, {"shape", parameter->type.shape}}, name);
       ZG_RETURN_IF_ERROR(builder.status());
       view->category = parameter->category;
       for (ir::Node* reader : readers) {
@@ -238,7 +235,7 @@ StatusOr<bool> Bucketing::Run(ir::Graph& graph) const {
   bool any = false;
   for (ir::Node* update : InGradientOrder(graph)) {
     if (!update->inputs[0]->sbp.empty()) continue;  // bucketed before placements were inferred
-    if (update->inputs[1]->producer->op->name == "bucket_pack") continue;
+    if (update->inputs[1]->producer->op->traits.kind == ir::OpKind::kPack) continue;
     filler.Add(update);
     any = true;
   }

@@ -98,7 +98,7 @@ class NormBuilder {
     ir::Value* partial = reader->inputs[index];
     const NdSbp broadcast = AllBroadcast(graph_.mesh());
     ir::Value* whole =
-        builder.Op("place", {partial}, {{"sbp", ToString(broadcast)}}, partial->name + ".whole");
+        builder.Op("place", {partial}, {{"sbp", broadcast}}, partial->name + ".whole");
     ZG_RETURN_IF_ERROR(builder.status());
     whole->sbp = broadcast;
     whole->category = partial->category;
@@ -108,7 +108,7 @@ class NormBuilder {
 
   // The step's loss, if the program hands it out before the updates.
   Status AddLoss(std::vector<ir::Value*>* inputs) {
-    for (ir::Node* node : graph_.NodesOf("output")) {
+    for (ir::Node* node : graph_.NodesOf(ir::OpKind::kOutput)) {
       if (node->section != first_->section || node->attributes.String("name") != "loss" ||
           graph_.IndexOf(node) > graph_.IndexOf(first_)) {
         continue;

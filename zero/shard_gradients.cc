@@ -9,13 +9,14 @@ namespace {
 // that the update reads. Null for an accumulator of full size, which stays until the update.
 ir::Node* ReductionOf(const ir::Node& update) {
   ir::Value* gradient = update.inputs[1];
-  if (gradient->producer->op->name == "place") {
-    const bool is_accumulated = VariableOf(gradient)->producer->op->name == "variable";
-    return is_accumulated ? nullptr : gradient->producer;
+  if (gradient->producer->op->traits.kind == ir::OpKind::kPlace) {
+    return IsVariable(*VariableOf(gradient)) ? nullptr : gradient->producer;
   }
-  if (gradient->producer->op->name == "cast") gradient = gradient->producer->inputs[0];
+  if (gradient->producer->op->traits.kind == ir::OpKind::kCast) {
+    gradient = gradient->producer->inputs[0];
+  }
   for (ir::Node* user : gradient->users) {
-    if (user->op->name == "accumulate") return user;
+    if (user->op->traits.kind == ir::OpKind::kAccumulate) return user;
   }
   return nullptr;
 }
@@ -34,8 +35,9 @@ StatusOr<bool> ShardGradients::Run(ir::Graph& graph) const {
     whole->category = MemoryCategory::kCommunication;
     reduction->outputs[0]->category = MemoryCategory::kGradients;
     graph.MoveAfter(reduction, whole->producer);
-    if (reduction->op->name == "accumulate")
+    if (reduction->op->traits.kind == ir::OpKind::kAccumulate) {
       graph.MoveAfter(reduction->outputs[0]->users[0], reduction);
+    }
     changed = true;
   }
   return changed;

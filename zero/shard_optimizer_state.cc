@@ -8,7 +8,7 @@ namespace {
 
 ir::Value* Place(ir::Builder* builder, ir::Value* value, const NdSbp& sbp,
                  const std::string& name) {
-  ir::Value* placed = builder->Op("place", {value}, {{"sbp", ToString(sbp)}}, name);
+  ir::Value* placed = builder->Op("place", {value}, {{"sbp", sbp}}, name);
   if (placed == nullptr) return nullptr;
   placed->sbp = sbp;
   placed->category = value->category;

@@ -18,16 +18,16 @@ void Bypass(ir::Graph& graph, ir::Node* node) {
 Status GatherPerSection(ir::Graph& graph, ir::Value* bucket) {
   for (const auto& section : graph.sections()) {
     std::vector<ir::Node*> views = UsersIn(graph, *section, *bucket);
-    views.erase(
-        std::remove_if(views.begin(), views.end(),
-                       [](const ir::Node* node) { return node->op->name != "bucket_view"; }),
-        views.end());
+    views.erase(std::remove_if(views.begin(), views.end(),
+                               [](const ir::Node* node) {
+                                 return node->op->traits.kind != ir::OpKind::kView;
+                               }),
+                views.end());
     if (views.empty()) continue;
     ir::Builder builder(&graph, section.get());
     builder.InsertBefore(views.front());
     const NdSbp broadcast = AllBroadcast(graph.mesh());
-    ir::Value* whole =
-        builder.Op("place", {bucket}, {{"sbp", ToString(broadcast)}}, bucket->name + ".whole");
+    ir::Value* whole = builder.Op("place", {bucket}, {{"sbp", broadcast}}, bucket->name + ".whole");
     ZG_RETURN_IF_ERROR(builder.status());
     whole->sbp = broadcast;
     whole->category = MemoryCategory::kCommunication;
@@ -53,13 +53,13 @@ StatusOr<bool> ShardParameters::Run(ir::Graph& graph) const {
     ir::Node* shard =
         update->inputs[0]->producer;  // of a master there is none: it is sharded itself
     ir::Node* whole = assign->inputs[1]->producer;
-    if (whole->op->name != "place") {
+    if (whole->op->traits.kind != ir::OpKind::kPlace) {
       return InvalidArgument(
           "shard-parameters: the update of %{} is not sharded; run shard-optimizer-state first",
           bucket->name);
     }
     bucket->sbp = ShardedSbp(graph);
-    if (shard->op->name == "place") Bypass(graph, shard);
+    if (shard->op->traits.kind == ir::OpKind::kPlace) Bypass(graph, shard);
     Bypass(graph, whole);
     ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket));
     changed = true;

@@ -37,7 +37,7 @@ std::string OptimizerText(const optim::UpdateRule& rule) {
 std::string InputsText(const ir::Graph& graph) {
   std::string text;
   for (const ir::Node* node : graph.section(ir::SectionKind::kForward)->nodes) {
-    if (node->op->name != "input") continue;
+    if (node->op->traits.kind != ir::OpKind::kInput) continue;
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", node->attributes.String("name"),
                         graph.LocalType(*node->outputs[0]).ToString());
   }

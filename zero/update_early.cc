@@ -20,7 +20,8 @@ class Mover {
     std::vector<ir::Node*> ordered;
     for (ir::Node* node : update_->nodes) {
       if (group.count(node) == 0) continue;
-      if (node != update && node->op->is_update) return false;  // they share something
+      if (node != update && node->op->traits.kind == ir::OpKind::kUpdate)
+        return false;  // they share something
       ordered.push_back(node);
     }
     ir::Node* after = LastBefore(ordered);
@@ -56,7 +57,7 @@ class Mover {
     std::unordered_set<const ir::Node*> before;
     for (const ir::Node* node : group) {
       for (const ir::Value* input : node->inputs) before.insert(input->producer);
-      if (node->op->name == "assign") AddReaders(*node->inputs[0], &before);
+      if (node->op->traits.kind == ir::OpKind::kAssign) AddReaders(*node->inputs[0], &before);
     }
     for (const ir::Node* node : update_->nodes) {  // reads the old value after backward
       const bool in_group = std::find(group.begin(), group.end(), node) != group.end();
@@ -71,10 +72,7 @@ class Mover {
   static void AddReaders(const ir::Value& value, std::unordered_set<const ir::Node*>* readers) {
     for (const ir::Node* user : value.users) {
       readers->insert(user);
-      const std::string& op = user->op->name;
-      if (op == "bucket_view" || op == "local_slice" || op == "all_gather") {
-        AddReaders(*user->outputs[0], readers);
-      }
+      if (user->op->traits.sinks_to_user) AddReaders(*user->outputs[0], readers);
     }
   }
 

@@ -9,7 +9,7 @@ namespace zg::zero {
 std::vector<ir::Node*> UpdateNodes(const ir::Graph& graph) {
   std::vector<ir::Node*> updates;
   for (ir::Node* node : graph.section(ir::SectionKind::kUpdate)->nodes) {
-    if (node->op->is_update) updates.push_back(node);
+    if (node->op->traits.kind == ir::OpKind::kUpdate) updates.push_back(node);
   }
   return updates;
 }
@@ -17,7 +17,7 @@ std::vector<ir::Node*> UpdateNodes(const ir::Graph& graph) {
 StatusOr<std::vector<ir::Node*>> UnboxedUpdateNodes(const ir::Graph& graph, std::string_view pass) {
   std::vector<ir::Node*> updates = UpdateNodes(graph);
   for (const ir::Node* update : updates) {
-    if (VariableOf(update->inputs[0])->producer->op->name == "variable") continue;
+    if (IsVariable(*VariableOf(update->inputs[0]))) continue;
     return InvalidArgument(
         "{}: the update of %{} reads through a collective; run the pass before insert-collectives",
         pass, update->outputs[0]->name);
@@ -41,10 +41,15 @@ bool IsReplicated(const ir::Node& update) {
 }
 
 ir::Value* VariableOf(ir::Value* value) {
-  while (value->producer->op->name == "place" || value->producer->op->name == "bucket_view") {
+  const auto kind = [&] { return value->producer->op->traits.kind; };
+  while (kind() == ir::OpKind::kPlace || kind() == ir::OpKind::kView) {
     value = value->producer->inputs[0];
   }
   return value;
+}
+
+bool IsVariable(const ir::Value& value) {
+  return value.producer->op->traits.kind == ir::OpKind::kVariable;
 }
 
 ir::Node* ParameterAssign(const ir::Node& update) {
@@ -54,11 +59,12 @@ ir::Node* ParameterAssign(const ir::Node& update) {
     const ir::Value* value = values.back();
     values.pop_back();
     for (ir::Node* user : value->users) {
-      if (user->op->name == "assign") {
+      const ir::OpKind kind = user->op->traits.kind;
+      if (kind == ir::OpKind::kAssign) {
         if (assign == nullptr || user->inputs[0]->category == MemoryCategory::kParameters) {
           assign = user;
         }
-      } else if (user->op->name == "cast" || user->op->name == "place") {
+      } else if (kind == ir::OpKind::kCast || kind == ir::OpKind::kPlace) {
         values.push_back(user->outputs[0]);
       }
     }

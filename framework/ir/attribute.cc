@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "framework/base/check.h"
 #include "framework/ir/quote.h"
@@ -22,7 +24,31 @@ struct Printer {
   std::string operator()(const std::vector<int64_t>& value) const {
     return fmt::format("[{}]", fmt::join(value, ","));
   }
+  std::string operator()(DType value) const { return Quote(std::string(DTypeName(value))); }
+  std::string operator()(const Shape& value) const { return value.ToString(); }
+  std::string operator()(Sbp value) const { return Quote(value.ToString()); }
+  std::string operator()(const NdSbp& value) const { return Quote(zg::ToString(value)); }
 };
+
+template <typename T>
+StatusOr<Attribute> AsAttribute(StatusOr<T> value) {
+  if (!value.ok()) return value.status();
+  return Attribute(*std::move(value));
+}
+
+// The value of a literal, which has the type that the text can show, as a value of the example's
+// type.
+StatusOr<Attribute> FromLiteral(const Attribute& literal, const Attribute& example) {
+  if (const auto* text = std::get_if<std::string>(&literal)) {
+    if (std::holds_alternative<DType>(example)) return AsAttribute(ParseDType(*text));
+    if (std::holds_alternative<Sbp>(example)) return AsAttribute(ParseSbp(*text));
+    if (std::holds_alternative<NdSbp>(example)) return AsAttribute(ParseNdSbp(*text));
+  }
+  if (const auto* dims = std::get_if<std::vector<int64_t>>(&literal)) {
+    if (std::holds_alternative<Shape>(example)) return Attribute(Shape(*dims));
+  }
+  return InvalidArgument("got {}, expected the type of {}", ToString(literal), ToString(example));
+}
 
 }  // namespace
 
@@ -34,17 +60,25 @@ const Attribute& Attributes::Find(std::string_view name) const {
   return found->second;
 }
 
+void Attributes::FailOfOtherType(std::string_view name) const {
+  ZG_CHECK(false, "attribute '{}' is {}, which is of another type than asked for", name,
+           ToString(Find(name)));
+  std::abort();
+}
+
 Status CompleteAttributes(const std::vector<AttributeDef>& defs, Attributes* attributes) {
+  std::vector<std::pair<std::string, Attribute>> converted;
   for (const auto& [name, value] : attributes->items()) {
     const auto def = std::find_if(
         defs.begin(), defs.end(),
         [&name = name](const AttributeDef& candidate) { return candidate.name == name; });
     if (def == defs.end()) return InvalidArgument("unknown attribute '{}'", name);
-    if (def->example.index() != value.index()) {
-      return InvalidArgument("attribute '{}': got {}, expected the type of {}", name,
-                             ToString(value), ToString(def->example));
-    }
+    if (def->example.index() == value.index()) continue;
+    StatusOr<Attribute> typed = FromLiteral(value, def->example);
+    if (!typed.ok()) return InvalidArgument("attribute '{}': {}", name, typed.status().message());
+    converted.emplace_back(name, *std::move(typed));
   }
+  for (auto& [name, value] : converted) attributes->Set(name, std::move(value));
   for (const AttributeDef& def : defs) {
     if (attributes->Has(def.name)) continue;
     if (def.required) return InvalidArgument("attribute '{}' is missing", def.name);

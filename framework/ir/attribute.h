@@ -1,5 +1,5 @@
-// Attributes: the compile-time arguments of a node, by name. Text form: `(epsilon=1e-05,
-// shape=[4,8], causal=true)`.
+// Attributes: the compile-time arguments of a node, by name.
+// Text form: `(epsilon=1e-05, shape=[4,8], causal=true)`.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,16 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/ir/sbp.h"
+#include "framework/tensor/tensor_type.h"
 
 namespace zg::ir {
 
-using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>>;
+// In text the last four look like "bf16", [4,8], "S(0)" and "{S(0),B}".
+using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, DType,
+                               Shape, Sbp, NdSbp>;
 
-// Prints so that the text parses back to the same value and type: doubles always show a point or an
-// exponent.
+// Doubles always show a point or an exponent.
 std::string ToString(const Attribute& attribute);
 
 class Attributes {
@@ -37,15 +40,22 @@ class Attributes {
   const std::vector<int64_t>& Ints(std::string_view name) const {
     return Get<std::vector<int64_t>>(name);
   }
+  zg::DType DType(std::string_view name) const { return Get<zg::DType>(name); }
+  const zg::Shape& Shape(std::string_view name) const { return Get<zg::Shape>(name); }
+  zg::Sbp Sbp(std::string_view name) const { return Get<zg::Sbp>(name); }
+  const zg::NdSbp& NdSbp(std::string_view name) const { return Get<zg::NdSbp>(name); }
 
   const std::map<std::string, Attribute, std::less<>>& items() const { return items_; }
   friend bool operator==(const Attributes& a, const Attributes& b) { return a.items_ == b.items_; }
 
  private:
   const Attribute& Find(std::string_view name) const;
+  [[noreturn]] void FailOfOtherType(std::string_view name) const;
   template <typename T>
   const T& Get(std::string_view name) const {
-    return std::get<T>(Find(name));
+    const T* const value = std::get_if<T>(&Find(name));
+    if (value == nullptr) FailOfOtherType(name);
+    return *value;
   }
 
   std::map<std::string, Attribute, std::less<>> items_;
@@ -58,8 +68,9 @@ struct AttributeDef {
   bool required = false;
 };
 
-// Sets what is missing to its default. Errors: an attribute that no def names, one of another type
-// than the def's example, a missing one that is required.
+// Sets what is missing to its default, and gives literals the type that the def asks for: a string
+// becomes a DType, an Sbp or an NdSbp, a list of integers a Shape. Errors: an attribute that no def
+// names, one of another type than the def's example, a missing one that is required.
 Status CompleteAttributes(const std::vector<AttributeDef>& defs, Attributes* attributes);
 
 }  // namespace zg::ir

@@ -43,11 +43,7 @@ Value* Builder::Variable(const std::string& name, const TensorType& type, Initia
   }
   StatusOr<Node*> node = graph_->AddNode(
       graph_->section(SectionKind::kVariables),
-      {"variable",
-       {},
-       {{"dtype", std::string(DTypeName(type.dtype))}, {"shape", type.shape.dims()}},
-       scope_,
-       name});
+      {"variable", {}, {{"dtype", type.dtype}, {"shape", type.shape}}, scope_, name});
   if (!node.ok()) {
     Fail(node.status());
     return nullptr;

@@ -184,6 +184,14 @@ std::vector<Node*> Graph::NodesOf(std::string_view op) const {
   return found;
 }
 
+std::vector<Node*> Graph::NodesOf(OpKind kind) const {
+  std::vector<Node*> found;
+  for (Node* node : AllNodes()) {
+    if (node->op->traits.kind == kind) found.push_back(node);
+  }
+  return found;
+}
+
 StoredTensor* Graph::FindTensor(std::string_view name) {
   return const_cast<StoredTensor*>(std::as_const(*this).FindTensor(name));
 }

@@ -118,6 +118,7 @@ class Graph {
   Value* FindValue(std::string_view name) const;  // null when there is none
   std::vector<Node*> AllNodes() const;            // section by section
   std::vector<Node*> NodesOf(std::string_view op) const;
+  std::vector<Node*> NodesOf(OpKind kind) const;
 
   std::vector<StoredTensor>& tensors() { return tensors_; }
   const std::vector<StoredTensor>& tensors() const { return tensors_; }

@@ -1,6 +1,6 @@
 // OpDef: the whole definition of one operation, except its kernels: shape rule, placements,
-// gradient, aliases, flops. One value of this type per op, defined in framework/ops/<family>.cc and
-// registered by name (op_registry.h).
+// gradient, aliases, flops, traits. One value of this type per op, defined in
+// framework/ops/<family>.cc and registered by name (op_registry.h).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/attribute.h"
+#include "framework/ir/op_traits.h"
 #include "framework/ir/sbp.h"
 #include "framework/tensor/tensor_type.h"
 
@@ -59,13 +60,7 @@ struct OpDef {
   int max_inputs = 1;  // -1: any number
   int num_outputs = 1;
   std::vector<AttributeDef> attributes;
-  bool has_side_effect = false;  // kept even if no output is used (assign, output, accumulate)
-  bool is_update = false;  // an optimizer's update: inputs parameter, gradient, state...; outputs
-                           // parameter, state...
-  bool is_random = false;  // draws by micro-batch: its values differ between ranks of the data axis
-  bool is_elementwise =
-      false;             // every output element depends on the same element of every input only
-  bool is_loss = false;  // reduces input 0, of any floating-point dtype, to a f32 scalar
+  OpTraits traits;
 
   // Output types, or an error that names the shapes. The number of inputs and the attributes'
   // presence and types are already checked.
@@ -79,6 +74,9 @@ struct OpDef {
   std::function<std::vector<AliasRule>(const OpCall&)> aliases;
   // Floating-point operations of one execution; null counts as 0.
   std::function<int64_t(const OpCall&)> flops;
+  // Bytes that one rank sends in one execution, for the logical types of the call, along a mesh
+  // axis of `num_ranks` ranks. Null: nothing.
+  std::function<int64_t(const OpCall&, int num_ranks)> sent_bytes;
 };
 
 }  // namespace zg::ir

@@ -24,6 +24,19 @@ std::string ToString(const NdSbp& sbp) {
   return fmt::format("{{{}}}", fmt::join(parts, ","));
 }
 
+StatusOr<Sbp> ParseSbp(std::string_view text) {
+  if (text == "B") return Sbp::B();
+  if (text == "P") return Sbp::P();
+  if (text.size() >= 4 && text.substr(0, 2) == "S(" && text.back() == ')') {
+    const std::string_view digits = text.substr(2, text.size() - 3);
+    int dim = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), dim);
+    if (error == std::errc() && end == digits.data() + digits.size() && dim >= 0)
+      return Sbp::S(dim);
+  }
+  return InvalidArgument("placement '{}': expected B, P or S(dim)", text);
+}
+
 StatusOr<NdSbp> ParseNdSbp(std::string_view text) {
   const auto bad = [&] {
     return InvalidArgument(
@@ -36,19 +49,9 @@ StatusOr<NdSbp> ParseNdSbp(std::string_view text) {
   while (!rest.empty()) {
     const std::string_view item = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
-    if (item == "B") {
-      result.push_back(Sbp::B());
-    } else if (item == "P") {
-      result.push_back(Sbp::P());
-    } else if (item.size() >= 4 && item.substr(0, 2) == "S(" && item.back() == ')') {
-      const std::string_view digits = item.substr(2, item.size() - 3);
-      int dim = 0;
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), dim);
-      if (error != std::errc() || end != digits.data() + digits.size() || dim < 0) return bad();
-      result.push_back(Sbp::S(dim));
-    } else {
-      return bad();
-    }
+    const StatusOr<Sbp> sbp = ParseSbp(item);
+    if (!sbp.ok()) return bad();
+    result.push_back(*sbp);
   }
   return result;
 }

@@ -42,5 +42,6 @@ using NdSbp = std::vector<Sbp>;
 
 std::string ToString(const NdSbp& sbp);             // "{S(0),B}"
 StatusOr<NdSbp> ParseNdSbp(std::string_view text);  // the inverse
+StatusOr<Sbp> ParseSbp(std::string_view text);      // "S(0)"
 
 }  // namespace zg

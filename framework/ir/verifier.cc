@@ -16,12 +16,6 @@ Status NodeError(const Node& node, fmt::format_string<Args...> format, Args&&...
   return InvalidArgument(format, std::forward<Args>(args)...).WithContext(NodeLabel(node));
 }
 
-// Boxing ops work along the mesh axis in their attribute `axis`; no other op has one.
-bool IsBoxing(const OpDef& op) {
-  return std::any_of(op.attributes.begin(), op.attributes.end(),
-                     [](const AttributeDef& def) { return def.name == "axis"; });
-}
-
 std::string ToString(const SbpSignature& signature) {
   const auto join = [](const std::vector<Sbp>& sbp) {
     std::vector<std::string> parts;
@@ -116,7 +110,7 @@ class Verifier {
   }
 
   Status CheckPlaceInSections(const Node& node) {
-    const bool is_variable = node.op->name == "variable";
+    const bool is_variable = node.op->traits.kind == OpKind::kVariable;
     const bool in_variables = node.section->kind == SectionKind::kVariables;
     if (is_variable == in_variables) return Status::Ok();
     return is_variable ? NodeError(node, "expected every variable in section variables")
@@ -128,7 +122,15 @@ class Verifier {
     ZG_RETURN_IF_ERROR(
         CompleteAttributes(node.op->attributes, &completed).WithContext(NodeLabel(node)));
     for (const auto& [name, value] : completed.items()) {
-      if (!node.attributes.Has(name)) return NodeError(node, "attribute '{}' is missing", name);
+      const auto found = node.attributes.items().find(name);
+      if (found == node.attributes.items().end()) {
+        return NodeError(node, "attribute '{}' is missing", name);
+      }
+      if (found->second.index() == value.index()) continue;
+      return NodeError(node,
+                       "attribute '{}': got {}, which is a literal, expected a value of the "
+                       "type of {}",
+                       name, ir::ToString(found->second), ir::ToString(value));
     }
     return Status::Ok();
   }
@@ -209,7 +211,8 @@ class Verifier {
         }
       }
       const Value* storage = tensor.storage;
-      if (section_of_.count(storage) == 0 || storage->producer->op->name != "variable") {
+      if (section_of_.count(storage) == 0 ||
+          storage->producer->op->traits.kind != OpKind::kVariable) {
         return error(InvalidArgument(
             "its storage is {}, expected a variable of the graph",
             section_of_.count(storage) == 0 ? "not in the graph" : "%" + storage->name));
@@ -249,13 +252,13 @@ class Verifier {
   }
 
   Status CheckSignature(const Node& node) {
-    if (node.op->name == "place") {
+    if (node.op->traits.kind == OpKind::kPlace) {
       return NodeError(node, "expected no place after the collectives are inserted");
     }
     if (node.inputs.empty()) return Status::Ok();  // a source lies as it was decided
     const Mesh& mesh = graph_.mesh();
     int boxing_axis = -1;
-    if (IsBoxing(*node.op)) {
+    if (node.op->traits.kind == OpKind::kBoxing) {
       const int64_t axis = node.attributes.Int("axis");
       if (axis < 0 || axis >= mesh.num_axes()) {
         return NodeError(node, "got axis {}, expected one of the {} of mesh({})", axis,
@@ -297,7 +300,7 @@ class Verifier {
     const SbpSignature got = PlacementsAlong(node, axis);
     std::vector<SbpSignature> legal;
     if (node.op->sbp_signatures != nullptr) legal = node.op->sbp_signatures(node.Call());
-    if (!IsBoxing(*node.op)) {
+    if (node.op->traits.kind != OpKind::kBoxing) {
       legal.push_back({std::vector<Sbp>(got.inputs.size(), Sbp::B()),
                        std::vector<Sbp>(got.outputs.size(), Sbp::B())});
     }

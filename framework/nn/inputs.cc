@@ -38,12 +38,10 @@ Var Inputs::Add(const std::string& name, const TensorType& type, Sbp placement) 
   if (const Status legal = CheckType(type, placement); !legal.ok()) {
     return trace_->Fail(legal.WithContext(fmt::format("input '{}'", name)));
   }
-  return trace_->Append("input", {},
-                        {{"name", name},
-                         {"dtype", std::string(DTypeName(type.dtype))},
-                         {"shape", type.shape.dims()},
-                         {"placement", placement.ToString()}},
-                        name);
+  return trace_->Append(
+      "input", {},
+      {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape}, {"placement", placement}},
+      name);
 }
 
 }  // namespace zg

@@ -14,7 +14,7 @@ ir::OpDef Elementwise(std::string name, std::string doc, InputNames names,
   op.name = std::move(name);
   op.doc = std::move(doc);
   op.min_inputs = op.max_inputs = static_cast<int>(names.size());
-  op.is_elementwise = true;
+  op.traits.is_elementwise = true;
   op.infer_shape = [names](const ir::OpCall& call) { return LikeInputs(call, names); };
   op.flops = [flops_per_element](const ir::OpCall& call) {
     return flops_per_element * call.inputs[0].shape.num_elements();

@@ -50,8 +50,8 @@ ir::OpDef AddBroadcast() {
       // No leading dims. The batch may be among the dims, so that their sizes are not final.
       context.set_input_gradient(1, dy);
     } else if (context.needs(1)) {
-      const std::vector<int64_t>& dims = context.input(1)->type.shape.dims();
-      context.set_input_gradient(1, context.builder().Op("sum_leading", {dy}, {{"shape", dims}}));
+      const Shape& shape = context.input(1)->type.shape;
+      context.set_input_gradient(1, context.builder().Op("sum_leading", {dy}, {{"shape", shape}}));
     }
     return Status::Ok();
   };
@@ -65,9 +65,9 @@ ir::OpDef SumLeading() {
   ir::OpDef op;
   op.name = "sum_leading";
   op.doc = "y[r..] = sum over l.. of x[l..,r..]; `shape` is that of y.";
-  op.attributes = {{"shape", std::vector<int64_t>{}, true}};
+  op.attributes = {{"shape", Shape{}, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
-    const Shape shape(call.attributes.Ints("shape"));
+    const Shape& shape = call.attributes.Shape("shape");
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
     if (!EndsWith(call.inputs[0].shape, shape)) {
       return Rejected(call, names, "x does not end with the dims " + shape.ToString());
@@ -76,8 +76,7 @@ ir::OpDef SumLeading() {
   };
   // No split of a dim that stays: `shape` is the whole one.
   op.sbp_signatures = [](const ir::OpCall& call) {
-    const int leading =
-        call.inputs[0].shape.num_dims() - static_cast<int>(call.attributes.Ints("shape").size());
+    const int leading = call.inputs[0].shape.num_dims() - call.attributes.Shape("shape").num_dims();
     Signatures signatures;
     for (int dim = 0; dim < leading; ++dim) signatures.push_back({{Sbp::S(dim)}, {P}});
     signatures.push_back({{P}, {P}});

@@ -9,11 +9,12 @@ void RegisterCastOp(ir::OpRegistry& registry) {
   const InputNames names = {"x"};
   ir::OpDef op;
   op.name = "cast";
+  op.traits.kind = ir::OpKind::kCast;
   op.doc = "y = x in `dtype` (f32, bf16 or f16), rounded to the nearest, ties to even.";
-  op.attributes = {{"dtype", std::string("f32"), true}};
+  op.attributes = {{"dtype", DType::kF32, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<std::vector<TensorType>> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
-    ZG_ASSIGN_OR_RETURN(const DType dtype, ParseDType(call.attributes.String("dtype")));
+    const DType dtype = call.attributes.DType("dtype");
     if (!IsFloat(dtype)) {
       return InvalidArgument("cast: got dtype {}, expected f32, bf16 or f16", DTypeName(dtype));
     }
@@ -22,7 +23,7 @@ void RegisterCastOp(ir::OpRegistry& registry) {
   op.sbp_signatures = SplitAnyDim;  // not of terms: a rounded sum is not the sum of rounded terms
   op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
-    const std::string dtype(DTypeName(context.input(0)->type.dtype));
+    const DType dtype = context.input(0)->type.dtype;
     context.set_input_gradient(
         0, context.builder().Op("cast", {context.output_gradient()}, {{"dtype", dtype}}));
     return Status::Ok();

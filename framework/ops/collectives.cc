@@ -33,9 +33,26 @@ ir::OpDef Boxing(std::string name, std::string doc) {
   ir::OpDef op;
   op.name = std::move(name);
   op.doc = std::move(doc);
+  op.traits.kind = ir::OpKind::kBoxing;
   op.attributes = {{"axis", int64_t{0}}};
   op.infer_shape = TypeOfResult;
   return op;
+}
+
+// A rank's part of the value, of which rank 0 has a largest one.
+int64_t LargestPart(const ir::OpCall& call, int num_ranks) {
+  return (call.inputs[0].shape.num_elements() + num_ranks - 1) / num_ranks;
+}
+
+// Each rank sends every other one the terms of its part of a sum.
+int64_t TermsSent(const ir::OpCall& call, int num_ranks) {
+  return LargestPart(call, num_ranks) * (num_ranks - 1) * SizeOf(call.inputs[0].dtype);
+}
+
+// The parts of the others reach rank 0.
+int64_t ResultsSent(const ir::OpCall& call, int num_ranks) {
+  const int64_t others = call.inputs[0].shape.num_elements() - LargestPart(call, num_ranks);
+  return others * SizeOf(call.inputs.back().dtype);
 }
 
 ir::AliasRule Alias(ir::AliasRule::Kind kind, bool at_rank_slice) {
@@ -56,7 +73,8 @@ ir::OpDef Place() {
   ir::OpDef op = Boxing(
       "place",
       "A request: the value with placement `sbp`. Insert-collectives turns it into boxing ops.");
-  op.attributes = {{"sbp", std::string("{B}"), true}};
+  op.traits.kind = ir::OpKind::kPlace;
+  op.attributes = {{"sbp", NdSbp{Sbp::B()}, true}};
   op.not_differentiable = "placements are chosen after backward is built";
   return op;
 }
@@ -68,6 +86,10 @@ ir::OpDef AllReduce() {
              "onto the accumulator "
              "(input 1, overwritten on the first micro-batch) if there is one.");
   op.max_inputs = 2;
+  op.traits.message_rounds = 2;
+  op.sent_bytes = [](const ir::OpCall& call, int num_ranks) {
+    return TermsSent(call, num_ranks) + ResultsSent(call, num_ranks);
+  };
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
     if (call.inputs.size() == 2) return {{{Sbp::P(), Sbp::B()}, {Sbp::B()}}};
     return {{{Sbp::P()}, {Sbp::B()}}};
@@ -91,6 +113,8 @@ ir::OpDef ReduceScatter() {
   op.max_inputs = 2;
   op.attributes.push_back({"dim", int64_t{0}});
   op.attributes.push_back({"in_place", false});
+  op.traits.message_rounds = 1;
+  op.sent_bytes = TermsSent;
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
     const Sbp split = SplitOf(call, "dim");
     if (call.inputs.size() == 2) return {{{Sbp::P(), split}, {split}}};
@@ -109,6 +133,9 @@ ir::OpDef ReduceScatter() {
 ir::OpDef AllGather() {
   ir::OpDef op = Boxing("all_gather", "S(dim) -> B: every rank receives all parts, in rank order.");
   op.attributes.push_back({"dim", int64_t{0}});
+  op.traits.message_rounds = 1;
+  op.traits.sinks_to_user = true;
+  op.sent_bytes = ResultsSent;
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
     return {{{SplitOf(call, "dim")}, {Sbp::B()}}};
   };
@@ -125,6 +152,11 @@ ir::OpDef AllToAll() {
       "all_to_all", "S(from) -> S(to): every rank sends each other rank the part that it needs.");
   op.attributes.push_back({"from", int64_t{0}, true});
   op.attributes.push_back({"to", int64_t{0}, true});
+  op.traits.message_rounds = 1;
+  op.sent_bytes = [](const ir::OpCall& call, int num_ranks) -> int64_t {
+    const int64_t to_each = LargestPart(call, num_ranks) / num_ranks;
+    return to_each * (num_ranks - 1) * SizeOf(call.inputs[0].dtype);
+  };
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
     return {{{SplitOf(call, "from")}, {SplitOf(call, "to")}}};
   };
@@ -136,6 +168,7 @@ ir::OpDef LocalSlice() {
   ir::OpDef op =
       Boxing("local_slice", "B -> S(dim): every rank keeps its own part; nothing is sent.");
   op.attributes.push_back({"dim", int64_t{0}});
+  op.traits.sinks_to_user = true;
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
     return {{{Sbp::B()}, {SplitOf(call, "dim")}}};
   };

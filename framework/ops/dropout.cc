@@ -9,7 +9,7 @@ namespace {
 ir::OpDef Masked(std::string name, std::string doc, InputNames names) {
   ir::OpDef op;
   op.name = std::move(name);
-  op.is_random = true;
+  op.traits.is_random = true;
   op.doc = std::move(doc);
   op.attributes = {{"probability", 0.5, true}, {"stream", int64_t{0}, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<std::vector<TensorType>> {

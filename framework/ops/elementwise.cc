@@ -16,7 +16,7 @@ ir::OpDef Elementwise(std::string name, std::string doc, InputNames names,
   op.name = std::move(name);
   op.doc = std::move(doc);
   op.min_inputs = op.max_inputs = static_cast<int>(names.size());
-  op.is_elementwise = true;
+  op.traits.is_elementwise = true;
   op.infer_shape = [names](const ir::OpCall& call) { return LikeInputs(call, names); };
   op.sbp_signatures = [partial](const ir::OpCall& call) {
     std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);

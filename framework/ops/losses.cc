@@ -40,7 +40,7 @@ ir::OpDef MseLoss() {
   op.doc = "loss = sum of (prediction - target)^2 / divisor.";
   op.min_inputs = op.max_inputs = 2;
   op.attributes = {{"divisor", 1.0, true}};
-  op.is_loss = true;
+  op.traits.is_loss = true;
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckPair(call, names, call.inputs[0], call.inputs[1]));
     ZG_RETURN_IF_ERROR(CheckDivisor(call));
@@ -64,7 +64,7 @@ ir::OpDef MseLoss() {
       ir::Value* of_target = builder.Op("scale", {gradient}, {{"factor", -1.0}});
       const DType dtype = context.input(1)->type.dtype;
       if (of_target != nullptr && of_target->type.dtype != dtype) {
-        of_target = builder.Op("cast", {of_target}, {{"dtype", std::string(DTypeName(dtype))}});
+        of_target = builder.Op("cast", {of_target}, {{"dtype", dtype}});
       }
       context.set_input_gradient(1, of_target);
     }
@@ -121,7 +121,7 @@ ir::OpDef SoftmaxCrossEntropy() {
       "log(sum_v exp(logits[..,v])), output 1. A target outside [0, V) ends the job.";
   op.min_inputs = op.max_inputs = 2;
   op.num_outputs = 2;
-  op.is_loss = true;
+  op.traits.is_loss = true;
   op.attributes = {{"divisor", 1.0, true}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));

@@ -43,7 +43,7 @@ ir::OpDef Update(std::string name, std::string doc, InputNames names, std::vecto
   op.min_inputs = static_cast<int>(names.size());
   op.max_inputs = op.min_inputs + 1;
   op.num_outputs = op.min_inputs - 1;
-  op.is_update = true;
+  op.traits.kind = ir::OpKind::kUpdate;
   for (const Limit& limit : limits) op.attributes.push_back({limit.name, 0.0, true});
   op.infer_shape = [names, limits](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckInputs(call, names));

@@ -8,8 +8,7 @@ namespace {
 using Types = std::vector<TensorType>;
 
 StatusOr<Types> TypeFromAttributes(const ir::OpCall& call) {
-  ZG_ASSIGN_OR_RETURN(DType dtype, ParseDType(call.attributes.String("dtype")));
-  return Types{{dtype, Shape(call.attributes.Ints("shape"))}};
+  return Types{{call.attributes.DType("dtype"), call.attributes.Shape("shape")}};
 }
 
 // Whatever placement the operands have, as long as it is the same for all of them.
@@ -27,10 +26,11 @@ std::vector<ir::SbpSignature> SamePlacement(const ir::OpCall& call) {
 ir::OpDef Variable() {
   ir::OpDef op;
   op.name = "variable";
+  op.traits.kind = ir::OpKind::kVariable;
   op.doc = "Storage that outlives a step: parameters, optimizer state, accumulators.";
   op.min_inputs = op.max_inputs = 0;
-  op.attributes = {{"dtype", std::string("f32"), true},
-                   {"shape", std::vector<int64_t>{}, true},
+  op.attributes = {{"dtype", DType::kF32, true},
+                   {"shape", Shape{}, true},
                    {"replicated", false}};  // the ZeRO passes leave it whole on every rank
   op.infer_shape = TypeFromAttributes;
   op.not_differentiable = "a source has no inputs";
@@ -40,14 +40,16 @@ ir::OpDef Variable() {
 ir::OpDef Input() {
   ir::OpDef op;
   op.name = "input";
+  op.traits.kind = ir::OpKind::kInput;
+  op.traits.sinks_to_user = true;
   op.doc =
       "Data that the user feeds before each run; `placement` says how it lies on every mesh axis "
       "named data.";
   op.min_inputs = op.max_inputs = 0;
   op.attributes = {{"name", std::string(), true},
-                   {"dtype", std::string("f32"), true},
-                   {"shape", std::vector<int64_t>{}, true},
-                   {"placement", std::string("S(0)")}};
+                   {"dtype", DType::kF32, true},
+                   {"shape", Shape{}, true},
+                   {"placement", Sbp::S(0)}};
   op.infer_shape = TypeFromAttributes;
   op.not_differentiable = "a source has no inputs";
   return op;
@@ -56,9 +58,10 @@ ir::OpDef Input() {
 ir::OpDef Output() {
   ir::OpDef op;
   op.name = "output";
+  op.traits.kind = ir::OpKind::kOutput;
+  op.traits.has_side_effect = true;
   op.doc = "Hands a value to the user under a name; whole on every rank.";
   op.num_outputs = 0;
-  op.has_side_effect = true;
   op.attributes = {{"name", std::string(), true}};
   op.infer_shape = [](const ir::OpCall&) -> StatusOr<Types> { return Types{}; };
   op.not_differentiable = "nothing comes out";
@@ -68,6 +71,8 @@ ir::OpDef Output() {
 ir::OpDef Constant() {
   ir::OpDef op;
   op.name = "constant";
+  op.traits.kind = ir::OpKind::kConstant;
+  op.traits.sinks_to_user = true;
   op.doc = "The scalar `value`.";
   op.min_inputs = op.max_inputs = 0;
   op.attributes = {{"value", 0.0, true}};
@@ -81,10 +86,11 @@ ir::OpDef Constant() {
 ir::OpDef Assign() {
   ir::OpDef op;
   op.name = "assign";
+  op.traits.kind = ir::OpKind::kAssign;
+  op.traits.has_side_effect = true;
   op.doc = "The variable (input 0) holds the value (input 1) from here on.";
   op.min_inputs = op.max_inputs = 2;
   op.num_outputs = 0;
-  op.has_side_effect = true;
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     if (call.inputs[0] != call.inputs[1]) {
       return InvalidArgument("assign: got a value of type {}, expected the variable's type {}",
@@ -100,12 +106,13 @@ ir::OpDef Assign() {
 ir::OpDef ParameterGradient() {
   ir::OpDef op;
   op.name = "parameter_gradient";
+  op.traits.kind = ir::OpKind::kParameterGradient;
+  op.traits.has_side_effect = true;
   op.doc =
       "Says that input 1 is the gradient of the loss for the parameter in input 0; consumed by "
       "append-update.";
   op.min_inputs = op.max_inputs = 2;
   op.num_outputs = 0;
-  op.has_side_effect = true;
   op.infer_shape = [](const ir::OpCall&) -> StatusOr<Types> { return Types{}; };
   op.not_differentiable = "nothing comes out";
   return op;
@@ -114,12 +121,14 @@ ir::OpDef ParameterGradient() {
 ir::OpDef BucketView() {
   ir::OpDef op;
   op.name = "bucket_view";
+  op.traits.kind = ir::OpKind::kView;
+  op.traits.sinks_to_user = true;
   op.doc =
       "The tensor of `shape` that lies at element `offset` of a flat bucket; shares its memory.";
-  op.attributes = {{"offset", int64_t{0}, true}, {"shape", std::vector<int64_t>{}, true}};
+  op.attributes = {{"offset", int64_t{0}, true}, {"shape", Shape{}, true}};
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& bucket = call.inputs[0];
-    const Shape shape(call.attributes.Ints("shape"));
+    const Shape& shape = call.attributes.Shape("shape");
     const int64_t offset = call.attributes.Int("offset");
     if (bucket.shape.num_dims() != 1 || !shape.IsValid() || offset < 0 ||
         offset > bucket.shape.num_elements() - shape.num_elements()) {
@@ -141,6 +150,7 @@ ir::OpDef BucketView() {
 ir::OpDef BucketPack() {
   ir::OpDef op;
   op.name = "bucket_pack";
+  op.traits.kind = ir::OpKind::kPack;
   op.doc =
       "A flat bucket of `size` elements with input i at offsets[i] and zeros elsewhere. Its inputs "
       "are produced in place "
@@ -191,6 +201,7 @@ ir::OpDef BucketPack() {
 ir::OpDef Accumulate() {
   ir::OpDef op;
   op.name = "accumulate";
+  op.traits.kind = ir::OpKind::kAccumulate;
   op.doc =
       "Adds input 1 to the accumulator in input 0; on a step's first micro-batch overwrites it. "
       "With a partial input 1 "

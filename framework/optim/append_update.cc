@@ -5,7 +5,7 @@
 namespace zg::optim {
 
 StatusOr<bool> AppendUpdate::Run(ir::Graph& graph) const {
-  const std::vector<ir::Node*> gradients = graph.NodesOf("parameter_gradient");
+  const std::vector<ir::Node*> gradients = graph.NodesOf(ir::OpKind::kParameterGradient);
   ir::Builder builder(&graph, graph.section(ir::SectionKind::kUpdate));
   for (ir::Node* node : gradients) {
     ir::Value* parameter = node->inputs[0];

@@ -10,7 +10,8 @@ namespace {
 
 StatusOr<ir::Node*> FindLossOutput(const ir::Graph& graph) {
   for (ir::Node* node : graph.section(ir::SectionKind::kForward)->nodes) {
-    if (node->op->name != "output" || node->attributes.String("name") != "loss") continue;
+    if (node->op->traits.kind != ir::OpKind::kOutput || node->attributes.String("name") != "loss")
+      continue;
     const TensorType& type = node->inputs[0]->type;
     if (type != TensorType{DType::kF32, Shape{}}) {
       return InvalidArgument(
@@ -26,7 +27,8 @@ StatusOr<ir::Node*> FindLossOutput(const ir::Graph& graph) {
 }
 
 bool IsParameter(const ir::Value& value) {
-  return value.producer->op->name == "variable" && value.category == MemoryCategory::kParameters;
+  return value.producer->op->traits.kind == ir::OpKind::kVariable &&
+         value.category == MemoryCategory::kParameters;
 }
 
 // The values that depend on a parameter: those for which a gradient is worth computing.
@@ -118,11 +120,7 @@ Status AccumulateLoss(ir::Graph& graph, ir::Node* loss_output) {
   ir::Builder forward(&graph, graph.section(ir::SectionKind::kForward));
   StatusOr<ir::Node*> variable =
       graph.AddNode(graph.section(ir::SectionKind::kVariables),
-                    {"variable",
-                     {},
-                     {{"dtype", std::string("f32")}, {"shape", std::vector<int64_t>{}}},
-                     "",
-                     "loss_sum"});
+                    {"variable", {}, {{"dtype", DType::kF32}, {"shape", Shape{}}}, "", "loss_sum"});
   ZG_RETURN_IF_ERROR(variable.status());
   ir::Value* sum = (*variable)->outputs[0];
   ir::Value* next = forward.Op("accumulate", {sum, loss}, {}, "loss_sum");

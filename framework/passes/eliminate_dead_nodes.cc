@@ -9,7 +9,7 @@ StatusOr<bool> EliminateDeadNodes::Run(ir::Graph& graph) const {
   std::unordered_set<const ir::Value*> holds_tensor;
   for (const ir::StoredTensor& tensor : graph.tensors()) holds_tensor.insert(tensor.storage);
   const auto is_alive = [&](const ir::Node* node) {
-    return node->op->has_side_effect ||
+    return node->op->traits.has_side_effect ||
            std::any_of(node->outputs.begin(), node->outputs.end(), [&](const ir::Value* output) {
              return !output->users.empty() || holds_tensor.count(output) != 0;
            });

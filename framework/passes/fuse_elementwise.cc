@@ -11,7 +11,7 @@ namespace zg {
 namespace {
 
 bool CanFuse(const ir::Node& node) {
-  if (!node.op->is_elementwise) return false;
+  if (!node.op->traits.is_elementwise) return false;
   const std::vector<Sbp>& sbp = node.outputs[0]->sbp;
   return std::none_of(sbp.begin(), sbp.end(), [](Sbp one) { return one.is_partial(); });
 }

@@ -15,22 +15,19 @@ Status TooLarge(int num_ranks) {
 Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   ir::Value* value = node->outputs[0];
   value->sbp = AllBroadcast(graph.mesh());
-  const std::string& text = node->attributes.String("placement");
+  const Sbp sbp = node->attributes.Sbp("placement");
   const auto with_context = [&](const Status& status) {
     return status.WithContext(
         fmt::format("input \"{}\" {}", node->attributes.String("name"), value->type.ToString()));
   };
-  StatusOr<NdSbp> parsed = ParseNdSbp("{" + text + "}");
-  if (!parsed.ok()) return with_context(parsed.status());
-  if (parsed->size() != 1 || (*parsed)[0].is_partial()) {
-    return with_context(InvalidArgument("got placement '{}', expected B or S(dim)", text));
+  if (sbp.is_partial()) {
+    return with_context(InvalidArgument("got placement 'P', expected B or S(dim)"));
   }
-  const Sbp sbp = (*parsed)[0];
   const int axis = graph.mesh().FindAxis("data");
   if (sbp.is_broadcast() || axis < 0) return Status::Ok();
   if (sbp.dim() >= value->type.shape.num_dims()) {
-    return with_context(
-        InvalidArgument("it has no dim {} to split, as its placement {} asks", sbp.dim(), text));
+    return with_context(InvalidArgument("it has no dim {} to split, as its placement {} asks",
+                                        sbp.dim(), sbp.ToString()));
   }
   const int num_ranks = graph.mesh().axes()[axis].size;
   if (num_ranks == 1) return Status::Ok();
@@ -39,7 +36,7 @@ Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   if (local_size > Shape::kMaxElements / num_ranks) return with_context(TooLarge(num_ranks));
   value->type.shape.set_dim(sbp.dim(), local_size * num_ranks);
   if (!value->type.shape.IsValid()) return with_context(TooLarge(num_ranks));
-  node->attributes.Set("shape", value->type.shape.dims());
+  node->attributes.Set("shape", value->type.shape);
   return Status::Ok();
 }
 
@@ -51,7 +48,7 @@ Status PlaceOutputs(ir::Graph& graph, ir::Node* node) {
     for (size_t i = 0; i < outputs.size(); ++i) node->outputs[i]->sbp.push_back(outputs[i]);
   }
   const int data = graph.mesh().FindAxis("data");
-  if (node->op->is_random && data >= 0 && graph.mesh().axes()[data].size > 1 &&
+  if (node->op->traits.is_random && data >= 0 && graph.mesh().axes()[data].size > 1 &&
       !node->outputs[0]->sbp[data].is_split()) {
     return InvalidArgument(
         "{}: {} of %{}, which is the same on all ranks, would draw another mask on each; apply it "
@@ -77,7 +74,7 @@ StatusOr<bool> InferSbp::Run(ir::Graph& graph) const {
   for (ir::Node* node : graph.AllNodes()) {
     if (!node->outputs.empty() && !node->outputs[0]->sbp.empty()) continue;
     changed = changed || !node->outputs.empty();
-    if (node->op->name == "input") {
+    if (node->op->traits.kind == ir::OpKind::kInput) {
       ZG_RETURN_IF_ERROR(PlaceInput(graph, node));
     } else if (node->inputs.empty()) {
       for (ir::Value* output : node->outputs) output->sbp = AllBroadcast(graph.mesh());

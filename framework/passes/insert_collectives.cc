@@ -17,7 +17,7 @@ ir::Value* Box(ir::Builder* builder, ir::Value* value, const NdSbp& to) {
     boxing.attributes.Set("axis", int64_t{axis});
     // A full-size gradient that stays resident keeps the rank's part in place; one in flight is
     // given up.
-    if (boxing.op == "reduce_scatter") {
+    if (value->sbp[axis].is_partial() && to[axis].is_split()) {
       boxing.attributes.Set("in_place", value->category == MemoryCategory::kGradients);
     }
     ir::Value* boxed = builder->Op(boxing.op, {value}, std::move(boxing.attributes),
@@ -40,8 +40,7 @@ ir::Builder BuilderBefore(ir::Graph& graph, ir::Node* node) {
 
 Status LowerPlace(ir::Graph& graph, ir::Node* place) {
   ir::Builder builder = BuilderBefore(graph, place);
-  ZG_ASSIGN_OR_RETURN(NdSbp to, ParseNdSbp(place->attributes.String("sbp")));
-  ir::Value* boxed = Box(&builder, place->inputs[0], to);
+  ir::Value* boxed = Box(&builder, place->inputs[0], place->attributes.NdSbp("sbp"));
   ZG_RETURN_IF_ERROR(builder.status());
   if (boxed != place->inputs[0]) boxed->category = place->outputs[0]->category;
   graph.ReplaceAllUses(place->outputs[0], boxed);
@@ -51,7 +50,7 @@ Status LowerPlace(ir::Graph& graph, ir::Node* place) {
 
 // True when `node` accumulates a partial value and has become a collective.
 StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
-  if (node->op->name != "accumulate") return false;
+  if (node->op->traits.kind != ir::OpKind::kAccumulate) return false;
   ir::Value* accumulator = node->inputs[0];
   ir::Value* term = node->inputs[1];
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
@@ -98,7 +97,7 @@ StatusOr<bool> BoxInputs(ir::Graph& graph, ir::Node* node) {
 StatusOr<bool> InsertCollectives::Run(ir::Graph& graph) const {
   bool changed = false;
   for (ir::Node* node : graph.AllNodes()) {
-    if (node->op->name == "place") {
+    if (node->op->traits.kind == ir::OpKind::kPlace) {
       ZG_RETURN_IF_ERROR(LowerPlace(graph, node));
       changed = true;
       continue;

@@ -12,7 +12,7 @@ std::vector<ir::Node*> CastsOf(const ir::Value& parameter) {
   std::vector<ir::Node*> casts;
   for (ir::Node* user : parameter.users) {
     if (user->section->kind == ir::SectionKind::kUpdate) continue;
-    if (user->op->name != "cast") return {};
+    if (user->op->traits.kind != ir::OpKind::kCast) return {};
     casts.push_back(user);
   }
   return casts;
@@ -21,16 +21,16 @@ std::vector<ir::Node*> CastsOf(const ir::Value& parameter) {
 Status KeepCopy(ir::Graph& graph, ir::Node* update, const std::vector<ir::Node*>& casts) {
   ir::Value* master = update->inputs[0];
   const TensorType type = casts[0]->outputs[0]->type;
-  const std::string dtype(DTypeName(type.dtype));
   const ir::StoredTensor tensor = *graph.FindTensor(master->name);
+  const std::string copy_name = fmt::format("{}.{}", tensor.name, DTypeName(type.dtype));
 
   for (ir::Node* cast : casts) graph.Rename(cast->outputs[0], master->name + ".cast");
   ir::Builder builder(&graph, graph.section(ir::SectionKind::kUpdate));
   builder.set_scope(update->scope);
-  ir::Value* copy = builder.Variable(tensor.name + "." + dtype, type, tensor.initializer,
-                                     MemoryCategory::kParameters);
+  ir::Value* copy =
+      builder.Variable(copy_name, type, tensor.initializer, MemoryCategory::kParameters);
   ZG_RETURN_IF_ERROR(builder.status());
-  graph.FindTensor(tensor.name + "." + dtype)->copy_of = tensor.name;
+  graph.FindTensor(copy_name)->copy_of = tensor.name;
   for (ir::Node* cast : casts) {
     graph.ReplaceAllUses(cast->outputs[0], copy);
     graph.Erase(cast);
@@ -39,12 +39,13 @@ Status KeepCopy(ir::Graph& graph, ir::Node* update, const std::vector<ir::Node*>
   master->category = MemoryCategory::kOptimizerState;
   builder.InsertBefore(graph.NextOf(update));  // before the new master counts as the old one
   ir::Value* next =
-      builder.Op("cast", {update->outputs[0]}, {{"dtype", dtype}}, copy->name + ".next");
+      builder.Op("cast", {update->outputs[0]}, {{"dtype", type.dtype}}, copy->name + ".next");
   builder.Ops("assign", {copy, next});
   ZG_RETURN_IF_ERROR(builder.status());
 
   ir::Node* widened = update->inputs[1]->producer;
-  ZG_CHECK(widened->op->name == "cast", "the gradient of %{} is not cast", master->name);
+  ZG_CHECK(widened->op->traits.kind == ir::OpKind::kCast, "the gradient of %{} is not cast",
+           master->name);
   graph.ReplaceInput(update, 1, widened->inputs[0]);
   if (widened->outputs[0]->users.empty()) graph.Erase(widened);
   return Status::Ok();
@@ -55,7 +56,7 @@ Status KeepCopy(ir::Graph& graph, ir::Node* update, const std::vector<ir::Node*>
 StatusOr<bool> MasterWeights::Run(ir::Graph& graph) const {
   bool changed = false;
   for (ir::Node* update : std::vector<ir::Node*>(graph.section(ir::SectionKind::kUpdate)->nodes)) {
-    if (!update->op->is_update) continue;
+    if (update->op->traits.kind != ir::OpKind::kUpdate) continue;
     const std::vector<ir::Node*> casts = CastsOf(*update->inputs[0]);
     if (casts.empty()) continue;
     ZG_RETURN_IF_ERROR(KeepCopy(graph, update, casts));

@@ -12,8 +12,9 @@ bool IsF32(const ir::Value& value) { return value.type.dtype == DType::kF32; }
 
 // What the model computes with, rather than what it has computed from losses.
 bool IsSource(const ir::Value& value) {
-  const std::string& op = value.producer->op->name;
-  return op == "input" || (op == "variable" && value.category == MemoryCategory::kParameters);
+  const ir::OpKind kind = value.producer->op->traits.kind;
+  return kind == ir::OpKind::kInput ||
+         (kind == ir::OpKind::kVariable && value.category == MemoryCategory::kParameters);
 }
 
 class SectionLowering {
@@ -23,9 +24,9 @@ class SectionLowering {
 
   StatusOr<bool> Run() {
     for (ir::Node* node : std::vector<ir::Node*>(section_->nodes)) {
-      if (node->op->name == "output") {
+      if (node->op->traits.kind == ir::OpKind::kOutput) {
         ZG_RETURN_IF_ERROR(Widen(node));
-      } else if (node->op->name != "cast") {
+      } else if (node->op->traits.kind != ir::OpKind::kCast) {
         ZG_RETURN_IF_ERROR(Lower(node));
       }
     }
@@ -40,7 +41,7 @@ class SectionLowering {
     };
     const std::vector<ir::Value*>& inputs = node->inputs;
     const bool has_half = std::any_of(inputs.begin(), inputs.end(), is_half);
-    if (node->op->is_loss) {
+    if (node->op->traits.is_loss) {
       if (has_half && IsF32(*inputs[0])) ZG_RETURN_IF_ERROR(Cast(node, 0));
     } else if (has_half || std::any_of(inputs.begin(), inputs.end(), is_f32_source)) {
       for (size_t i = 0; i < inputs.size(); ++i) {
@@ -58,11 +59,11 @@ class SectionLowering {
     ir::Value* value = node->inputs[index];
     ir::Value*& cast = casts_[value];
     if (cast == nullptr) {
-      const std::string dtype(DTypeName(dtype_));
       ir::Builder builder(&graph_, section_);
       builder.InsertBefore(node);
       builder.set_scope(value->producer->scope);
-      cast = builder.Op("cast", {value}, {{"dtype", dtype}}, value->name + "." + dtype);
+      cast = builder.Op("cast", {value}, {{"dtype", dtype_}},
+                        fmt::format("{}.{}", value->name, DTypeName(dtype_)));
       ZG_RETURN_IF_ERROR(builder.status());
     }
     graph_.ReplaceInput(node, index, cast);
@@ -76,7 +77,7 @@ class SectionLowering {
     ir::Builder builder(&graph_, section_);
     builder.InsertBefore(output);
     builder.set_scope(output->scope);
-    ir::Value* wide = builder.Op("cast", {value}, {{"dtype", std::string("f32")}}, value->name);
+    ir::Value* wide = builder.Op("cast", {value}, {{"dtype", DType::kF32}}, value->name);
     ZG_RETURN_IF_ERROR(builder.status());
     graph_.ReplaceInput(output, 0, wide);
     changed_ = true;

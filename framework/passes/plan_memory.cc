@@ -37,7 +37,7 @@ PlannedBuffer LifetimeOf(const Buffer& buffer,
   planned.name = buffer.root->name;
   planned.category = buffer.root->category;
   planned.bytes = buffer.bytes;
-  if (buffer.root->producer->op->name == "variable") {
+  if (buffer.root->producer->op->traits.kind == ir::OpKind::kVariable) {
     planned.timeline = Lifetime::kAllTimelines;
     return planned;
   }

@@ -18,20 +18,6 @@ int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section) {
   return 0;
 }
 
-// Bytes that reach rank 0 in one collective of `num_ranks` ranks on a value of `elements` elements,
-// of which its part is a largest one. 0: nothing crosses between ranks.
-int64_t BytesReceived(const ir::Node& node, int64_t elements, int num_ranks) {
-  const std::string& op = node.op->name;
-  const int64_t part = (elements + num_ranks - 1) / num_ranks;
-  const int64_t term_bytes = SizeOf(node.inputs[0]->type.dtype);
-  const int64_t value_bytes = SizeOf(node.outputs[0]->type.dtype);
-  if (op == "all_to_all") return part / num_ranks * (num_ranks - 1) * value_bytes;
-  const int64_t terms = part * (num_ranks - 1) * term_bytes;
-  if (op == "reduce_scatter") return terms;
-  const int64_t others = (elements - part) * value_bytes;
-  return op == "all_reduce" ? terms + others : others;
-}
-
 }  // namespace
 
 std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
@@ -40,15 +26,12 @@ std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
     const int64_t runs = RunsPerStep(graph, *section);
     if (runs == 0) continue;
     for (const ir::Node* node : section->nodes) {
-      const std::string& op = node->op->name;
-      if (op != "all_reduce" && op != "reduce_scatter" && op != "all_gather" &&
-          op != "all_to_all") {
-        continue;
-      }
+      if (node->op->sent_bytes == nullptr) continue;
       const int num_ranks = graph.mesh().axes()[node->attributes.Int("axis")].size;
-      traffic[op].count += runs;
-      traffic[op].bytes +=
-          runs * BytesReceived(*node, node->outputs[0]->type.shape.num_elements(), num_ranks);
+      PredictedTraffic& sent = traffic[node->op->name];
+      sent.count += runs;
+      sent.messages += runs * node->op->traits.message_rounds * (num_ranks - 1);
+      sent.bytes += runs * node->op->sent_bytes(node->Call(), num_ranks);
     }
   }
   return traffic;

@@ -13,7 +13,8 @@ namespace zg {
 
 struct PredictedTraffic {
   int64_t count = 0;
-  int64_t bytes = 0;  // of rank 0, whose part of an uneven sum is a largest one
+  int64_t messages = 0;  // that one rank sends
+  int64_t bytes = 0;     // of rank 0, whose part of an uneven sum is a largest one
 };
 
 // Of one training step, by op name. Bytes follow the boxing table (boxing.h) with the part T/n

@@ -39,11 +39,6 @@ Status CheckMatches(const ScopePattern& pattern, const ir::Section& forward) {
                          ListModules(forward, pattern.num_parts()));
 }
 
-bool CanCopy(const ir::Node& node) {
-  // A source has nothing to compute from; an accumulator would be added to twice.
-  return !node.op->has_side_effect && !node.inputs.empty() && node.op->name != "accumulate";
-}
-
 class Recomputation {
  public:
   Recomputation(ir::Graph* graph, const std::vector<ScopePattern>& modules)
@@ -82,7 +77,7 @@ class Recomputation {
   // From the end of forward: who reads a value in backward is known once its users are.
   void FindWhatToCopy() {
     for (auto node = forward_->nodes.rbegin(); node != forward_->nodes.rend(); ++node) {
-      if (!CanCopy(**node) || SegmentOf(**node).empty()) continue;
+      if (!(*node)->op->traits.may_repeat() || SegmentOf(**node).empty()) continue;
       for (const ir::Value* output : (*node)->outputs) {
         if (!IsReadInsideOnly(*output)) continue;
         copied_values_.insert(output);

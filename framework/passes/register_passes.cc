@@ -32,14 +32,13 @@ PassDef MixedPrecisionDef() {
   PassDef def;
   def.name = "mixed-precision";
   def.doc = "Let the model compute in 16 bits; dtype: bf16 or f16.";
-  def.options = {{"dtype", std::string("bf16")}};
+  def.options = {{"dtype", DType::kBF16}};
   def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
-    const std::string& name = options.String("dtype");
-    if (name != "bf16" && name != "f16") {
-      return InvalidArgument("got dtype '{}', expected bf16 or f16", name);
+    const DType dtype = options.DType("dtype");
+    if (dtype != DType::kBF16 && dtype != DType::kF16) {
+      return InvalidArgument("got dtype '{}', expected bf16 or f16", DTypeName(dtype));
     }
-    return std::unique_ptr<Pass>(
-        std::make_unique<MixedPrecision>(name == "bf16" ? DType::kBF16 : DType::kF16));
+    return std::unique_ptr<Pass>(std::make_unique<MixedPrecision>(dtype));
   };
   return def;
 }

@@ -8,7 +8,7 @@ StatusOr<bool> ScaleLoss::Run(ir::Graph& graph) const {
   ir::Section* const backward = graph.section(ir::SectionKind::kBackward);
   if (backward->nodes.empty() || graph.FindTensor(kLossScaler) != nullptr) return false;
   ir::Node* const seed = backward->nodes.front();
-  if (seed->op->name != "constant") {
+  if (seed->op->traits.kind != ir::OpKind::kConstant) {
     return InvalidArgument("backward begins with {}, expected the constant of build-backward",
                            seed->op->name);
   }

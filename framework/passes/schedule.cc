@@ -5,12 +5,6 @@
 namespace zg {
 namespace {
 
-bool HoldsMemoryUntilNeeded(const ir::Node& node) {
-  const std::string& op = node.op->name;
-  return op == "input" || op == "constant" || op == "bucket_view" || op == "local_slice" ||
-         op == "all_gather";
-}
-
 // The node's first user in its own section; null when only other sections use it.
 ir::Node* FirstUser(const ir::Graph& graph, const ir::Node& node) {
   ir::Node* first = nullptr;
@@ -35,7 +29,7 @@ StatusOr<bool> Schedule::Run(ir::Graph& graph) const {
     const std::vector<ir::Node*> nodes = section->nodes;
     // From the end, so that a view has moved before the gather that it reads.
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-      if (!HoldsMemoryUntilNeeded(**node)) continue;
+      if (!(*node)->op->traits.sinks_to_user) continue;
       ir::Node* user = FirstUser(graph, **node);
       if (user == nullptr) continue;
       const int from = graph.IndexOf(*node);
@@ -43,7 +37,7 @@ StatusOr<bool> Schedule::Run(ir::Graph& graph) const {
       // In place already when only its like stands between.
       const bool settled =
           std::all_of(section->nodes.begin() + from, section->nodes.begin() + to,
-                      [](const ir::Node* between) { return HoldsMemoryUntilNeeded(*between); });
+                      [](const ir::Node* between) { return between->op->traits.sinks_to_user; });
       if (settled) continue;
       graph.MoveBefore(*node, user);
       changed = true;

@@ -22,7 +22,7 @@ class StorageAssigner {
 
   Storage Run() {
     for (const ir::Node* node : graph_.AllNodes()) {
-      if (node->op->name == "assign") {
+      if (node->op->traits.kind == ir::OpKind::kAssign) {
         ProduceInVariable(*node);
       } else if (node->op->aliases != nullptr) {
         for (const ir::AliasRule& rule : node->op->aliases(node->LocalCall(graph_.mesh())))
@@ -63,24 +63,34 @@ class StorageAssigner {
     const ir::Value* variable = assign.inputs[0];
     const ir::Value* value = assign.inputs[1];
     if (BufferOf(variable) == BufferOf(value) || IsVariable(value) || !IsAlone(value)) return;
-    // The old contents must be dead once the value's producer runs; what the producer itself reads,
-    // it may overwrite only where its op says so, and collectives into a variable do (all_gather:
-    // the input is the rank's own part).
+    // The old contents must be dead once the value's producer runs. What the producer itself reads,
+    // it may overwrite only if that is the rank's own part of its output, as all_gather's input is.
     for (const ir::Value* member : storage_.buffers[BufferOf(variable)].members) {
       for (const ir::Node* user : member->users) {
         if (user == &assign) continue;
         if (user->section == assign.section && position_.at(user) > position_.at(value->producer))
           return;
-        if (user == value->producer && user->op->name != "all_gather") return;
+        if (user == value->producer && !ReadsItsOwnPart(*user, *member)) return;
       }
     }
     Merge(value, storage_.Of(variable));
   }
 
+  // Whether the op wants `input` at the rank's own part of an output.
+  bool ReadsItsOwnPart(const ir::Node& node, const ir::Value& input) const {
+    if (node.op->aliases == nullptr) return false;
+    const std::vector<ir::AliasRule> rules = node.op->aliases(node.LocalCall(graph_.mesh()));
+    return std::any_of(rules.begin(), rules.end(), [&](const ir::AliasRule& rule) {
+      return rule.kind == ir::AliasRule::Kind::kInputInsideOutput && rule.at_rank_slice &&
+             node.inputs[rule.input] == &input;
+    });
+  }
+
   int BufferOf(const ir::Value* value) const { return storage_.Of(value).buffer; }
 
   bool IsVariable(const ir::Value* value) const {
-    return storage_.buffers[BufferOf(value)].root->producer->op->name == "variable";
+    const ir::Value* root = storage_.buffers[BufferOf(value)].root;
+    return root->producer->op->traits.kind == ir::OpKind::kVariable;
   }
 
   // The value is exactly its buffer, and the buffer may move.

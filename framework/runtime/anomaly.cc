@@ -11,7 +11,8 @@ namespace zg {
 namespace {
 
 bool MayOverflow(const ir::Graph& graph, const ir::Node& node) {
-  if (graph.FindTensor(kLossScaler) == nullptr || node.op->is_update) return false;
+  if (graph.FindTensor(kLossScaler) == nullptr || node.op->traits.kind == ir::OpKind::kUpdate)
+    return false;
   return node.section->kind == ir::SectionKind::kBackward ||
          node.section->kind == ir::SectionKind::kUpdate;
 }

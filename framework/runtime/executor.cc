@@ -114,16 +114,16 @@ void Executor::ResolveNode(const ir::Node& node, int timeline, int position, Pro
     instruction.operands.push_back(OperandOf(output));
     instruction.outputs.push_back(arena_ + instruction.operands.back().begin);
   }
-  if (node.op->name == "input") {
+  if (node.op->traits.kind == ir::OpKind::kInput) {
     instruction.slot = static_cast<int>(inputs_.size());
     inputs_.push_back({node.section->name, node.attributes.String("name"),
                        graph_->LocalType(*node.outputs[0]).bytes(), nullptr});
-  } else if (node.op->name == "output") {
+  } else if (node.op->traits.kind == ir::OpKind::kOutput) {
     instruction.slot = static_cast<int>(outputs_.size());
     const TensorType& type = node.inputs[0]->type;
     outputs_.push_back({node.section->name, node.attributes.String("name"), type,
                         std::vector<std::byte>(type.bytes()), nullptr});
-  } else if (node.op->name == "assign") {
+  } else if (node.op->traits.kind == ir::OpKind::kAssign) {
     if (instruction.inputs[0] == instruction.inputs[1]) return;  // produced in place
   } else if (IsBoxing(node)) {
     instruction.kernel = MakeBoxingKernel(*graph_, node, plan_, communicator_);
@@ -211,7 +211,8 @@ Status Executor::RunInstructions(Program& program, const StepContext& context) {
     Status status = is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
     if (!status.ok()) {
       const ir::Node& node = *instruction.node;
-      const std::string who = node.op->name == "output" ? "" : ", " + NameOf(node);
+      const bool is_output = node.op->traits.kind == ir::OpKind::kOutput;
+      const std::string who = is_output ? "" : ", " + NameOf(node);
       return status.WithContext(fmt::format("step {}{}", context.step, who));
     }
     if (!options_.measure_memory) continue;
@@ -248,7 +249,7 @@ Status Executor::RunOne(Instruction& instruction, const StepContext& context) {
       arguments.node = instruction.index;
     }
     const Status status = instruction.kernel->Run(arguments);
-    if (status.ok() || !instruction.node->op->is_update) return status;
+    if (status.ok() || instruction.node->op->traits.kind != ir::OpKind::kUpdate) return status;
     return Status(status.code(), status.message() + BlamedUpdate(instruction) + kNonFiniteHint);
   }
   if (instruction.is_input()) {

@@ -34,10 +34,16 @@ std::string Executor::ElementAt(const void* address) const {
 std::string Executor::BlamedGradient() const {
   for (const Instruction& instruction : update_.instructions) {
     const ir::Node& node = *instruction.node;
-    if (!node.op->is_update) continue;
+    if (node.op->traits.kind != ir::OpKind::kUpdate) continue;
     const ir::Value* gradient = node.inputs[1];
-    const bool is_gathered_later = gradient->producer->op->name == "all_gather";
-    if (is_gathered_later) gradient = gradient->producer->inputs[0];
+    // Before a collective that makes it whole has run, only this rank's part is there.
+    bool is_gathered_later = false;
+    if (gradient->producer->op->traits.kind == ir::OpKind::kBoxing) {
+      const ir::Value* part = gradient->producer->inputs[0];
+      is_gathered_later = graph_->LocalType(*part).shape.num_elements() <
+                          graph_->LocalType(*gradient).shape.num_elements();
+      if (is_gathered_later) gradient = part;
+    }
     const TensorType type = graph_->LocalType(*gradient);
     const void* const data = arena_ + OperandOf(gradient).begin;
     const auto found = FirstNonFinite(type.dtype, data, type.shape.num_elements());

@@ -3,23 +3,17 @@
 #include "framework/runtime/boxing_kernels.h"
 
 namespace zg {
-namespace {
-
-// Nodes that only name memory, or that the executor runs itself.
-bool HasKernel(const ir::Node& node) {
-  const std::string& op = node.op->name;
-  return op != "variable" && op != "bucket_view" && op != "input" && op != "output" &&
-         op != "assign";
-}
-
-}  // namespace
-
 StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
                                   int64_t communicator_workspace_bytes) {
   ProgramPlan plan;
   for (const auto& section : graph.sections()) {
     for (const ir::Node* node : section->nodes) {
-      if (!HasKernel(*node) || IsBoxing(*node)) continue;
+      if (node->op->traits.kind == ir::OpKind::kParameterGradient) {
+        return InvalidArgument(
+            "graph {}: the gradient of %{} is computed but no update reads it; run append-update",
+            graph.name(), node->inputs[0]->name);
+      }
+      if (!node->op->traits.has_kernel() || IsBoxing(*node)) continue;
       KernelSpec spec{node->LocalCall(graph.mesh()), {}};
       for (const ir::Value* output : node->outputs)
         spec.outputs.push_back(graph.LocalType(*output));

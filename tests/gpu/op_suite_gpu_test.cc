@@ -104,8 +104,8 @@ std::vector<OpCase> LargeCases() {
                                "t4=subtract(t3,t2);t5=relu(t4)")}});
   add("dropout", {F32({33, 1025})}, {{"probability", 0.3}, {"stream", int64_t{5}}});
   add("add_broadcast", {F32({67, 96}), F32({96})});
-  add("sum_leading", {F32({300, 96})}, {{"shape", std::vector<int64_t>{96}}});
-  add("sum_leading", {F32({10000, 1})}, {{"shape", std::vector<int64_t>{1}}});
+  add("sum_leading", {F32({300, 96})}, {{"shape", Shape{96}}});
+  add("sum_leading", {F32({10000, 1})}, {{"shape", Shape{1}}});
   add("linear", {F32({67, 96}), F32({40, 96}), F32({40})});
   add("linear_grad_input", {F32({67, 40}), F32({40, 96})});
   add("linear_grad_weight", {F32({67, 40}), F32({67, 96})});

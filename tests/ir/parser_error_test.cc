@@ -180,6 +180,14 @@ TEST_F(ParserErrorTest, Attributes) {
   EXPECT_EQ(LineError(start + "(size=1)"), "graph:5:16: test_options: unknown attribute 'size'");
   EXPECT_EQ(LineError(start + "(rate=1)"),
             "graph:5:16: test_options: attribute 'rate': got 1, expected the type of 0.5");
+  EXPECT_EQ(LineError(start + "(dtype=\"f64\")"),
+            "graph:5:16: test_options: attribute 'dtype': unknown dtype 'f64': expected f32, bf16, "
+            "f16, i64, i32 or u8");
+  EXPECT_EQ(LineError(start + "(shape=\"[4]\")"),
+            "graph:5:16: test_options: attribute 'shape': got \"[4]\", expected the type of []");
+  EXPECT_EQ(LineError(start + "(placement=\"{B}\")"),
+            "graph:5:16: test_options: attribute 'placement': placement '{B}': expected B, P or "
+            "S(dim)");
   EXPECT_EQ(
       LineError("  %v: f32[4] = input (dtype=\"f32\", name=\"v\", shape=[4294967296,4294967296])"),
       "graph:5:16: input: got output type f32[4294967296,4294967296], expected dims >= 0 with "

@@ -39,7 +39,11 @@ void RegisterTestOps() {
                           {"count", int64_t{1}},
                           {"rate", 0.5},
                           {"text", std::string("none")},
-                          {"dims", std::vector<int64_t>{}}};
+                          {"dims", std::vector<int64_t>{}},
+                          {"dtype", DType::kF32},
+                          {"shape", Shape{}},
+                          {"placement", Sbp::B()},
+                          {"sbp", NdSbp{Sbp::B()}}};
     registry.Register(std::move(options));
   });
 }

@@ -127,7 +127,7 @@ forward:
 }
 
 TEST_F(TextTest, AttributesKeepTypeAndValue) {
-  ExpectRoundTrip(R"(graph "g" mesh(data=1) micro_batches=1
+  ExpectRoundTrip(R"text(graph "g" mesh(data=1) micro_batches=1
 forward:
   %a: i64[2] = test_options (count=-9223372036854775808, dims=[-1], flag=true, rate=1.0, text="")
   %b: i64[2] = test_options (dims=[1,2,3], rate=1e-05, text=") // \"")
@@ -138,7 +138,9 @@ forward:
   %g: i64[2] = test_options (rate=-0.0)
   %h: i64[2] = test_options (rate=0.1)
   %i: i64[2] = test_options
-)");
+  %j: i64[2] = test_options (dtype="bf16", placement="S(3)", sbp="{S(0),P}", shape=[4,8])
+  %k: i64[2] = test_options (sbp="{}", shape=[-1])
+)text");
 }
 
 TEST_F(TextTest, EveryDoubleReadsBackEqual) {

@@ -127,13 +127,15 @@ TEST_F(VerifierTest, AttributesAreThoseOfTheOp) {
   ir::Node* input = graph.FindValue("x")->producer;
   input->attributes.Set("color", int64_t{1});
   EXPECT_EQ(Error(graph), "forward: input %x: unknown attribute 'color'");
-  input->attributes = {{"dtype", std::string("f32")},
-                       {"name", std::string("x")},
-                       {"shape", std::vector<int64_t>{6, 8}}};
+  input->attributes = {{"dtype", DType::kF32}, {"name", std::string("x")}, {"shape", Shape{6, 8}}};
   EXPECT_EQ(Error(graph), "forward: input %x: attribute 'placement' is missing");
   input->attributes.Set("placement", int64_t{0});
   EXPECT_EQ(Error(graph),
             "forward: input %x: attribute 'placement': got 0, expected the type of \"S(0)\"");
+  input->attributes.Set("placement", std::string("S(0)"));
+  EXPECT_EQ(Error(graph),
+            "forward: input %x: attribute 'placement': got \"S(0)\", which is a "
+            "literal, expected a value of the type of \"S(0)\"");
 }
 
 TEST_F(VerifierTest, TypesAreThoseOfTheShapeRule) {
@@ -142,7 +144,7 @@ TEST_F(VerifierTest, TypesAreThoseOfTheShapeRule) {
   EXPECT_EQ(Error(graph), "forward: linear %y: %y: got type f32[6,5], expected f32[6,4]");
   graph = MustParse(kGood);
   graph.FindValue("x")->type.shape = Shape{6, 7};
-  graph.FindValue("x")->producer->attributes.Set("shape", std::vector<int64_t>{6, 7});
+  graph.FindValue("x")->producer->attributes.Set("shape", Shape{6, 7});
   EXPECT_EQ(Error(graph),
             "forward: linear %y: linear: inner dims differ: x f32[6,7], weight f32[4,8]");
 }

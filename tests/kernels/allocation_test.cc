@@ -58,7 +58,7 @@ std::vector<Case> Cases() {
       {"gelu_grad", {matrix, matrix}, {matrix}, {}},
       {"fused_elementwise", {matrix}, {matrix}, {{"program", std::string("t0=relu(i0)")}}},
       {"add_broadcast", {matrix, vector}, {matrix}, {}},
-      {"sum_leading", {matrix}, {vector}, {{"shape", std::vector<int64_t>{96}}}},
+      {"sum_leading", {matrix}, {vector}, {{"shape", Shape{96}}}},
       {"dropout", {matrix}, {matrix}, dropout},
       {"dropout_grad", {matrix}, {matrix}, dropout},
       {"embedding", {weight, ids}, {matrix}, {}},

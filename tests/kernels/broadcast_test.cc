@@ -25,12 +25,12 @@ TEST(Broadcast, AddAndSum) {
   ASSERT_TRUE(add.Run().ok());
   ExpectNear(add.output(0), sum_want, 1e-7, 1e-7);
 
-  KernelRunner sum("sum_leading", {type}, {F32({5, 7})}, {{"shape", std::vector<int64_t>{5, 7}}});
+  KernelRunner sum("sum_leading", {type}, {F32({5, 7})}, {{"shape", Shape{5, 7}}});
   sum.SetInput(0, x);
   ASSERT_TRUE(sum.Run().ok());
   ExpectNear(sum.output(0), column_sums, 2e-6, 1e-6);
 
-  KernelRunner all("sum_leading", {type}, {F32({})}, {{"shape", std::vector<int64_t>{}}});
+  KernelRunner all("sum_leading", {type}, {F32({})}, {{"shape", Shape{}}});
   all.SetInput(0, x);
   ASSERT_TRUE(all.Run().ok());
   ExpectNear(all.output(0), {total}, 1e-5, 1e-6);

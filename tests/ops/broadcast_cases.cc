@@ -11,7 +11,7 @@ ReferenceOutputs AddBroadcast(const ReferenceCall& call) {
 }
 
 ReferenceOutputs SumLeading(const ReferenceCall& call) {
-  std::vector<double> y(Shape(call.attributes.Ints("shape")).num_elements(), 0.0);
+  std::vector<double> y(call.attributes.Shape("shape").num_elements(), 0.0);
   const std::vector<double>& x = call.inputs[0].values;
   for (size_t i = 0; i < x.size(); ++i) y[i % y.size()] += x[i];
   return {y};
@@ -28,7 +28,7 @@ OpCase Sum(std::string label, const Shape& x, const Shape& shape) {
   return {.op = "sum_leading",
           .label = std::move(label),
           .inputs = {F32(x)},
-          .attributes = {{"shape", shape.dims()}},
+          .attributes = {{"shape", shape}},
           .reference = SumLeading};
 }
 
@@ -56,7 +56,7 @@ FamilyCases BroadcastCases() {
                "add_broadcast: r does not fit the last dims of x: x f32[5,7], r f32[5]"},
               {"sum_leading",
                {F32({5, 7})},
-               {{"shape", std::vector<int64_t>{5}}},
+               {{"shape", Shape{5}}},
                "sum_leading: x does not end with the dims [5]: x f32[5,7]"},
           }};
 }

@@ -8,9 +8,9 @@ namespace {
 
 // To the nearest number with as many significant bits as the dtype has; ties to even.
 ReferenceOutputs Cast(const ReferenceCall& call) {
-  const std::string& dtype = call.attributes.String("dtype");
-  const int significant_bits = dtype == "f32" ? 24 : dtype == "bf16" ? 8 : 11;
-  const int lowest_exponent = dtype == "f16" ? -13 : -125;  // below lie the denormal numbers
+  const DType dtype = call.attributes.DType("dtype");
+  const int significant_bits = dtype == DType::kF32 ? 24 : dtype == DType::kBF16 ? 8 : 11;
+  const int lowest_exponent = dtype == DType::kF16 ? -13 : -125;  // below lie the denormal numbers
   std::vector<double> y = call.inputs[0].values;
   for (double& value : y) {
     int exponent = 0;
@@ -25,17 +25,17 @@ ReferenceOutputs Cast(const ReferenceCall& call) {
 
 FamilyCases CastCases() {
   FamilyCases family;
-  for (const char* dtype : {"f32", "bf16", "f16"}) {
-    const ir::Attributes attributes = {{"dtype", std::string(dtype)}};
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    const ir::Attributes attributes = {{"dtype", dtype}};
     const auto add_case = [&](const char* label, const Shape& shape, double range) {
       family.cases.push_back({.op = "cast",
-                              .label = std::string(label) + " to " + dtype,
+                              .label = fmt::format("{} to {}", label, DTypeName(dtype)),
                               .inputs = {F32(shape, -range, range)},
                               .attributes = attributes,
                               .reference = Cast,
                               .tolerance = 0,
                               // Differences of rounded numbers are not of the size of the step's.
-                              .check_gradient = std::string(dtype) == "f32"});
+                              .check_gradient = dtype == DType::kF32});
     };
     add_case("scalar", {}, 1.0);
     add_case("odd", {5, 7}, 1.0);
@@ -45,14 +45,12 @@ FamilyCases CastCases() {
     add_case("many elements", {3, 1531}, 100.0);
     family.cases.back().check_gradient = false;
   }
-  family.rejections = {{"cast",
-                        {I64({2}, 5)},
-                        {{"dtype", std::string("bf16")}},
-                        "cast: x is not floating-point: x i64[2]"},
-                       {"cast",
-                        {F32({2})},
-                        {{"dtype", std::string("i64")}},
-                        "cast: got dtype i64, expected f32, bf16 or f16"}};
+  family.rejections = {
+      {"cast", {I64({2}, 5)}, {{"dtype", DType::kBF16}}, "cast: x is not floating-point: x i64[2]"},
+      {"cast",
+       {F32({2})},
+       {{"dtype", DType::kI64}},
+       "cast: got dtype i64, expected f32, bf16 or f16"}};
   return family;
 }
 

@@ -80,7 +80,7 @@ HeapTensor Reversed(const HeapTensor& tensor) {
 // An element's bits depend neither on its position nor on its neighbours: vector bodies and tails
 // agree.
 TEST_P(OpTest, ElementwiseOpsTreatAllPositionsAlike) {
-  if (!op().is_elementwise) return;
+  if (!op().traits.is_elementwise) return;
   for (const OpCase* op_case : CasesOf(op().name)) {
     SCOPED_TRACE(op_case->label);
     const ConcreteCase concrete(*op_case);

@@ -21,7 +21,7 @@ NodeFilter Op(const std::string& name) {
 NodeFilter In(SectionKind kind, const NodeFilter& filter) {
   return [=](const Node& node) { return node.section->kind == kind && filter(node); };
 }
-bool IsUpdate(const Node& node) { return node.op->is_update; }
+bool IsUpdate(const Node& node) { return node.op->traits.kind == ir::OpKind::kUpdate; }
 
 // Changes one of the nodes that pass the filter: the first from `choice` on at which it works.
 std::function<bool(Graph&, unsigned)> One(const NodeFilter& filter, const NodeChange& change) {
@@ -248,7 +248,7 @@ bool UpdateTooEarly(Graph& graph, Node* update) {
     std::sort(moved.begin(), moved.end(),
               [&](const Node* a, const Node* b) { return graph.IndexOf(a) < graph.IndexOf(b); });
     const auto feeds_update = [&](const Node* node) {
-      return node == update->inputs[1]->producer || node->op->is_update;
+      return node == update->inputs[1]->producer || IsUpdate(*node);
     };
     if (std::any_of(moved.begin(), moved.end(), feeds_update)) continue;
     for (Node* node : moved) {
@@ -382,7 +382,7 @@ std::vector<Mutation> AllMutations() {
   add("master-weights", "the copy is the old master",
       One(In(update, Op("cast")), [](Graph& graph, Node* node) {
         const Node* producer = node->inputs[0]->producer;
-        return producer->op->is_update && Replace(graph, node, 0, producer->inputs[0]);
+        return IsUpdate(*producer) && Replace(graph, node, 0, producer->inputs[0]);
       }));
   add("master-weights", "two copies are swapped", One(AssignOf(Op("cast")), SwapTargets));
 
@@ -469,7 +469,7 @@ std::vector<Mutation> AllMutations() {
       One(In(update, Op("cast")), [](Graph& graph, Node* node) {
         if (node->inputs[0]->category != MemoryCategory::kGradients) return false;
         for (Node* user : std::vector<Node*>(node->outputs[0]->users)) {
-          if (!user->op->is_update) return false;
+          if (!IsUpdate(*user)) return false;
           graph.ReplaceInput(user, 1, node->inputs[0]);
         }
         graph.Erase(node);
@@ -483,13 +483,13 @@ std::vector<Mutation> AllMutations() {
       One(In(update, Op("place")),
           [](Graph& graph, Node* node) {
             Node* producer = node->inputs[0]->producer;
-            return producer->op->is_update && Replace(graph, node, 0, producer->inputs[0]);
+            return IsUpdate(*producer) && Replace(graph, node, 0, producer->inputs[0]);
           }),
       "");
   add("shard-optimizer-state", "the request for the whole is left out",
       One(In(update, Op("place")),
           [](Graph& graph, Node* node) {
-            return node->inputs[0]->producer->op->is_update && LeaveOut()(graph, node);
+            return IsUpdate(*node->inputs[0]->producer) && LeaveOut()(graph, node);
           }),
       "insert-collectives brings what is assigned to the variable's placement");
   add("shard-optimizer-state", "an update reads another bucket's shard",
@@ -572,7 +572,7 @@ std::vector<Mutation> AllMutations() {
   add("insert-collectives", "the old parameters are gathered",
       One(Op("all_gather"), [](Graph& graph, Node* node) {
         Node* producer = node->inputs[0]->producer;
-        if (!producer->op->is_update) return false;
+        if (!IsUpdate(*producer)) return false;
         // Their memory is that of the new ones, so a copy made before.
         ir::Builder builder(&graph, node->section);
         builder.InsertBefore(producer);

@@ -54,5 +54,17 @@ TEST(PlanProgram, AMissingKernelIsAnErrorWithTheModule) {
   EXPECT_EQ(plan.status().message().find("encoder.drop: "), 0u) << plan.status().message();
 }
 
+TEST(PlanProgram, AGradientThatNoUpdateReadsIsAnError) {
+  const ir::Graph graph = ParseOrDie(
+      "graph \"g\" mesh(data=1) micro_batches=1\n"
+      "variables:\n"
+      "  %w: f32[16] {B} @parameters = variable (dtype=\"f32\", shape=[16])\n"
+      "backward:\n"
+      "  %w.grad: f32[16] {B} = relu %w\n"
+      "  parameter_gradient %w, %w.grad\n");
+  EXPECT_EQ(PlanProgram(graph, CpuKernels(), 0).status().message(),
+            "graph g: the gradient of %w is computed but no update reads it; run append-update");
+}
+
 }  // namespace
 }  // namespace zg

@@ -123,7 +123,8 @@ void RegisterGiven() {
   ir::OpDef op = *ir::OpRegistry::Global().Find("variable");
   op.name = "given";
   op.doc = "A value of a test that stands for whatever computes it.";
-  op.has_side_effect = true;  // so that it stays
+  op.traits.kind = ir::OpKind::kCompute;
+  op.traits.has_side_effect = true;  // so that it stays
   ir::OpRegistry::Global().Register(std::move(op));
 }
 

@@ -400,7 +400,7 @@ class Checker {
       }
     }
     for (const ir::Node* node : after_.AllNodes()) {
-      if (!node->op->is_update) continue;
+      if (node->op->traits.kind != ir::OpKind::kUpdate) continue;
       for (const ir::StoredTensor& tensor : after_.tensors()) {
         if (tensor.storage != node->inputs[0]) continue;
         failure = CheckUpdate(tensor);

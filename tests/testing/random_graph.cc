@@ -131,7 +131,8 @@ class Model {
   ir::Value* AddRandomOp(ir::Value* current, bool may_be_random) {
     std::vector<const ir::OpDef*> ops;
     for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
-      if (op->gradient == nullptr || op->is_loss || (op->is_random && !may_be_random)) continue;
+      if (op->gradient == nullptr || op->traits.is_loss || (op->traits.is_random && !may_be_random))
+        continue;
       if (op->name == "cast") continue;  // mixed-precision makes them
       ops.push_back(op);
       // Those that fuse-gelu looks for should meet.
@@ -174,8 +175,8 @@ class Model {
       if (std::holds_alternative<double>(def.example)) {
         attributes.Set(def.name, 0.25 * (1 + random_.Below(3)));
       } else if (std::holds_alternative<int64_t>(def.example)) {
-        attributes.Set(def.name,
-                       int64_t{1 + random_.Below(3)} + (op.is_random ? ++num_streams_ * 8 : 0));
+        attributes.Set(def.name, int64_t{1 + random_.Below(3)} +
+                                     (op.traits.is_random ? ++num_streams_ * 8 : 0));
       } else if (std::holds_alternative<bool>(def.example)) {
         attributes.Set(def.name, random_.Percent(50));
       } else if (std::holds_alternative<std::string>(def.example)) {
@@ -216,7 +217,7 @@ class Model {
       if (!IsFloat(type.dtype) || type.shape.num_elements() > kMaxElements) return false;
     }
     // A chain of nothing but parameters is rare.
-    if (!of_micro_batch) return !op.is_random && options_.seed % 5 == 0;
+    if (!of_micro_batch) return !op.traits.is_random && options_.seed % 5 == 0;
     // Each rank must be able to do its part alone.
     if ((*types)[0].dtype != DType::kF32 || op.sbp_signatures == nullptr) return false;
     for (const ir::SbpSignature& signature : op.sbp_signatures(call)) {
@@ -250,7 +251,7 @@ class Model {
     scope_ = "loss";
     std::vector<const ir::OpDef*> losses;
     for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
-      if (op->is_loss && op->gradient != nullptr) losses.push_back(op);
+      if (op->traits.is_loss && op->gradient != nullptr) losses.push_back(op);
     }
     const Shape& shape = prediction->type.shape;
     std::vector<int64_t> rows = shape.dims();

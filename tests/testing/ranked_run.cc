@@ -358,7 +358,7 @@ class Run {
     const int64_t step = step_.step * 1000;
     if (!is_split) {
       // What every rank reads is the same for all micro-batches.
-      const bool by_micro_batch = node.attributes.String("placement") != "B";
+      const bool by_micro_batch = !node.attributes.Sbp("placement").is_broadcast();
       const int64_t index = by_micro_batch ? step + MicroBatch(0) : step;
       return CutValue(RandomData(value.type, Key(options_, name, index)), value.sbp,
                       Key(options_, name, run));
@@ -534,7 +534,7 @@ class Run {
           ChangePlacement(values_.at(node.inputs[i]), node.inputs[i]->sbp, wanted[i], &status));
       ZG_RETURN_IF_ERROR(status);
     }
-    if (node.op->is_update) {
+    if (node.op->traits.kind == ir::OpKind::kUpdate) {
       ZG_RETURN_IF_ERROR(ObserveUpdate(node));
       if (options_.gradient_factor != 1.0) Scale(&inputs[1], options_.gradient_factor);
     }

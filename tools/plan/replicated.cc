@@ -45,8 +45,8 @@ std::vector<Replicated> ListReplicated(const ir::Graph& graph, const PlanOptions
     tensors[tensor.storage].push_back(tensor.name);
   }
   for (const ir::Node* node : graph.AllNodes()) {
-    const bool is_pack = node->op->name == "bucket_pack";
-    if (node->op->name != "variable" && !is_pack) continue;
+    const bool is_pack = node->op->traits.kind == ir::OpKind::kPack;
+    if (node->op->traits.kind != ir::OpKind::kVariable && !is_pack) continue;
     const ir::Value& value = *node->outputs[0];
     if (FirstStageOf(value.category) > 3 || !IsWhole(value)) continue;
     Replicated& replicated = by_category[value.category];

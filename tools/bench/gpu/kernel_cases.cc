@@ -117,8 +117,7 @@ void AddEnds(const Sizes& s, CaseList* list) {
   }
   list->Add(1, "add tied gradients", "add", {table, table});
   list->Add(1, "add_broadcast positions", "add_broadcast", {hidden, BF16({s.T, s.C})});
-  list->Add(1, "sum_leading positions", "sum_leading", {hidden},
-            {{"shape", std::vector<int64_t>{s.T, s.C}}});
+  list->Add(1, "sum_leading positions", "sum_leading", {hidden}, {{"shape", Shape{s.T, s.C}}});
   AddLinear(s, 1, {"head", s.C, s.V, /*has_bias=*/false}, list);
   if (KernelCase* added =
           list->Add(1, "softmax_cross_entropy", "softmax_cross_entropy", {logits, ids}, divisor)) {
@@ -141,7 +140,7 @@ void AddUpdate(int64_t num_parameters, CaseList* list) {
              {"epsilon", 1e-8},
              {"weight_decay", 0.1},
              {"decoupled", true}});
-  list->Add(1, "cast parameters", "cast", {state}, {{"dtype", std::string("bf16")}});
+  list->Add(1, "cast parameters", "cast", {state}, {{"dtype", DType::kBF16}});
   list->Add(0, "square_sum gradients", "square_sum", {gradient});
 }
 
@@ -156,11 +155,7 @@ StatusOr<KernelCase> MakeKernelCase(const std::string& name, const std::string& 
   ZG_CHECK(call.op != nullptr, "there is no op {}", op);
   call.inputs = std::move(inputs);
   call.attributes = std::move(attributes);
-  for (const ir::AttributeDef& attribute : call.op->attributes) {
-    if (!call.attributes.Has(attribute.name)) {
-      call.attributes.Set(attribute.name, attribute.example);
-    }
-  }
+  ZG_RETURN_IF_ERROR(ir::CompleteAttributes(call.op->attributes, &call.attributes));
   ZG_ASSIGN_OR_RETURN(made.spec.outputs, call.op->infer_shape(call));
   for (const TensorType& type : call.inputs) made.moved_bytes += type.bytes();
   for (const TensorType& type : made.spec.outputs) made.moved_bytes += type.bytes();

@@ -74,7 +74,8 @@ class Bench {
     ZG_RETURN_IF_ERROR(device_.Write(device_step_.get(), &step_, sizeof(step_)));
     ZG_ASSIGN_OR_RETURN(fault_, device_.Allocate(sizeof(DeviceFault)));
     for (const TensorType& type : test_.spec.call.inputs) {
-      patterns_.push_back(Pattern(type, test_.max_id, test_.spec.call.op->is_update));
+      patterns_.push_back(
+          Pattern(type, test_.max_id, test_.spec.call.op->traits.kind == ir::OpKind::kUpdate));
     }
     const int64_t num_sets = std::max<int64_t>(1, cold_bytes_ / test_.moved_bytes);
     for (int64_t i = 0; i < num_sets; ++i) ZG_RETURN_IF_ERROR(AddOperands());

@@ -1,0 +1,53 @@
+// OpTraits: what passes and the runtime need to know about an op besides its definition. They ask
+// for a trait; names of ops are not compared outside framework/ops and framework/kernels.
+#pragma once
+
+namespace zg::ir {
+
+// The role of an op in a graph.
+enum class OpKind {
+  kCompute,            // computes its outputs from its inputs
+  kVariable,           // source: storage that outlives a step
+  kInput,              // source: data that the user feeds
+  kConstant,           // source: a number known at compile time
+  kView,               // names a part of its input's memory; nothing runs
+  kPack,               // its inputs side by side in one flat bucket
+  kCast,               // the same values in another dtype
+  kAccumulate,         // adds to what a variable holds
+  kPlace,              // asks for a placement; boxing ops replace it before the graph runs
+  kBoxing,             // changes the placement along one mesh axis, attribute `axis`
+  kUpdate,             // an optimizer's: parameter, gradient, state... -> parameter, state...
+  kOutput,             // sink: hands a value to the user
+  kAssign,             // sink: a variable holds a value from here on
+  kParameterGradient,  // sink: names the gradient of a parameter for append-update
+};
+
+struct OpTraits {
+  OpKind kind = OpKind::kCompute;
+  bool has_side_effect = false;  // kept though nobody reads its outputs
+  bool is_elementwise = false;   // an output element depends on the same element of the inputs only
+  bool is_random = false;        // draws by micro-batch: ranks of the data axis get other values
+  bool is_loss = false;          // reduces input 0, of any floating-point dtype, to a f32 scalar
+  bool sinks_to_user = false;    // only holds memory: scheduled right before what reads it first
+  int message_rounds = 0;        // exchanges of messages with every other rank of the axis
+
+  bool is_source() const {
+    return kind == OpKind::kVariable || kind == OpKind::kInput || kind == OpKind::kConstant;
+  }
+  bool is_sink() const {
+    return kind == OpKind::kOutput || kind == OpKind::kAssign || kind == OpKind::kParameterGradient;
+  }
+  // False: the node only names memory, or the executor does what is to do.
+  bool has_kernel() const {
+    return kind != OpKind::kVariable && kind != OpKind::kInput && kind != OpKind::kView &&
+           !is_sink();
+  }
+  // True: computing it again gives the same value and changes nothing else. A source has nothing
+  // to compute from; an accumulator would be added to twice.
+  bool may_repeat() const {
+    return !has_side_effect && !is_source() && kind != OpKind::kAccumulate &&
+           kind != OpKind::kUpdate;
+  }
+};
+
+}  // namespace zg::ir
