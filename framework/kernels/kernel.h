@@ -71,15 +71,23 @@ class Kernel {
 
 using KernelFactory = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelSpec& spec);
 
+// What kernels of one device can do in several ways.
+struct KernelOptions {
+  bool tf32 = false;  // products of f32 matrices round their operands to TF32
+};
+
 // The kernels of one device, by op name.
 class KernelRegistry {
  public:
+  explicit KernelRegistry(const KernelOptions& options = {}) : options_(options) {}
+  const KernelOptions& options() const { return options_; }
   void Register(std::string op, KernelFactory factory);
   bool Has(std::string_view op) const { return factories_.find(op) != factories_.end(); }
   // Error: the device has no kernel for this op or this dtype.
   StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec) const;
 
  private:
+  KernelOptions options_;
   std::map<std::string, KernelFactory, std::less<>> factories_;
 };
 

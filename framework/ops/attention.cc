@@ -1,5 +1,7 @@
-#include "framework/ops/attention.h"
-
+// Scaled dot-product attention over packed queries, keys and values (arXiv 1706.03762) and its
+// gradient. Shapes: qkv (B, T, 3C) = [q | k | v], each with its heads side by side; out (B, T, C);
+// log_sum_exp (B, heads, T) in f32: of each query's scores, from which the gradient computes the
+// weights again.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 

@@ -1,5 +1,5 @@
-#include "framework/ops/broadcast.h"
-
+// Adding a smaller tensor to every slice of a larger one, and the sum that is its gradient.
+// Shapes: x (L..., R...), r (R...): r is added for every index of the leading dims L.
 #include <algorithm>
 
 #include "framework/ir/op_registry.h"

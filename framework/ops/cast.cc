@@ -1,11 +1,10 @@
-#include "framework/ops/cast.h"
-
+// cast: from one floating-point dtype to another.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
 
-void RegisterCastOp(ir::OpRegistry& registry) {
+void RegisterCastOps(ir::OpRegistry& registry) {
   const InputNames names = {"x"};
   ir::OpDef op;
   op.name = "cast";

@@ -1,5 +1,6 @@
-#include "framework/ops/collectives.h"
-
+// The boxing ops: changes of placement along one mesh axis. The logical value stays the same; only
+// how it lies on the ranks changes. Insert-collectives makes them; the table is in
+// framework/passes/boxing.h.
 #include "framework/ir/op_registry.h"
 
 namespace zg {
@@ -197,7 +198,7 @@ ir::OpDef LocalTerm() {
 
 }  // namespace
 
-void RegisterCollectiveOps(ir::OpRegistry& registry) {
+void RegisterCollectivesOps(ir::OpRegistry& registry) {
   registry.Register(Place());
   registry.Register(AllReduce());
   registry.Register(ReduceScatter());

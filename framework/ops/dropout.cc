@@ -1,5 +1,5 @@
-#include "framework/ops/dropout.h"
-
+// Dropout and its gradient. The mask is a function of (seed, step, micro-batch, stream, element
+// index), so it is never stored: the gradient draws it again, and so does recomputation.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 

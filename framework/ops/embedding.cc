@@ -1,5 +1,5 @@
-#include "framework/ops/embedding.h"
-
+// Rows of a table by index, and the gradient for the table.
+// Shapes: table (V, C), ids (...) of i64, result (..., C).
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 

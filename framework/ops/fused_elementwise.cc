@@ -1,13 +1,19 @@
-#include "framework/ops/fused_elementwise.h"
-
-#include <algorithm>
-
+// The op that fuse-elementwise makes: a chain of elementwise ops that runs over the data once.
 #include "framework/ir/op_registry.h"
+#include "framework/ops/elementwise_program.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
+namespace {
 
-void RegisterFusedElementwiseOp(ir::OpRegistry& registry) {
+StatusOr<ElementwiseProgram> Program(const ir::OpCall& call) {
+  return ParseElementwiseProgram(call.attributes.String("program"),
+                                 static_cast<int>(call.inputs.size()));
+}
+
+}  // namespace
+
+void RegisterFusedElementwiseOps(ir::OpRegistry& registry) {
   ir::OpDef op;
   op.name = "fused_elementwise";
   op.doc =
@@ -23,6 +29,7 @@ void RegisterFusedElementwiseOp(ir::OpRegistry& registry) {
       return InvalidArgument("fused_elementwise: input types differ: {}, {}",
                              call.inputs[0].ToString(), input.ToString());
     }
+    ZG_RETURN_IF_ERROR(Program(call).status());
     return std::vector<TensorType>{call.inputs[0]};
   };
   op.sbp_signatures = SplitAnyDim;
@@ -33,9 +40,7 @@ void RegisterFusedElementwiseOp(ir::OpRegistry& registry) {
     return rules;
   };
   op.flops = [](const ir::OpCall& call) -> int64_t {
-    const std::string& program = call.attributes.String("program");
-    return (std::count(program.begin(), program.end(), ';') + 1) *
-           call.inputs[0].shape.num_elements();
+    return FlopsPerElement(*Program(call)) * call.inputs[0].shape.num_elements();
   };
   registry.Register(std::move(op));
 }

@@ -1,5 +1,6 @@
-#include "framework/ops/gradient_norm.h"
-
+// The norm of all gradients together, for clipping: exact sums of squares per bucket, and from them
+// what the update nodes are told. guarded_update_control leaves out updates that are not finite;
+// its state starts as zeros.
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"

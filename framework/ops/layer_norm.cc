@@ -1,5 +1,6 @@
-#include "framework/ops/layer_norm.h"
-
+// Layer normalisation over the last dim (arXiv 1607.06450) and its gradient.
+// Shapes: x, y (..., C); gamma, beta (C); mean, rstd (...) in f32: the mean and 1 / standard
+// deviation of each row.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 

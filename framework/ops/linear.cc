@@ -1,7 +1,7 @@
-#include "framework/ops/linear.h"
-
+// Matrix products: y = x weight^T + bias and its three gradients.
+// Shapes: x (..., K), weight (N, K), bias (N), y (..., N); the leading dims count as rows.
 #include "framework/ir/op_registry.h"
-#include "framework/ops/activation.h"
+#include "framework/ops/elementwise_table.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -113,7 +113,7 @@ ir::OpDef LinearGelu() {
   op.not_differentiable = kFusedAfterBackward;
   op.flops = [](const ir::OpCall& call) {
     const int64_t outputs = Rows(call.inputs[0].shape) * call.inputs[1].shape.dim(0);
-    return LinearFlops(call) + kGeluFlops * outputs;
+    return LinearFlops(call) + RowOf(ElementwiseCode::kGelu).flops * outputs;
   };
   return op;
 }
@@ -181,7 +181,8 @@ ir::OpDef LinearGradInputGelu() {
   };
   op.not_differentiable = kNoSecondDerivative;
   op.flops = [](const ir::OpCall& call) {
-    return LinearGradInputFlops(call) + kGeluGradFlops * call.inputs[2].shape.num_elements();
+    return LinearGradInputFlops(call) +
+           RowOf(ElementwiseCode::kGeluGrad).flops * call.inputs[2].shape.num_elements();
   };
   return op;
 }

@@ -1,5 +1,6 @@
-#include "framework/ops/losses.h"
-
+// Scalar losses and their gradients. `divisor` is the number of averaged elements of one
+// micro-batch: cutting the batch over ranks gives terms whose sum is the sum of the micro-batches'
+// means.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 
@@ -181,7 +182,7 @@ ir::OpDef SoftmaxCrossEntropyGrad() {
 
 }  // namespace
 
-void RegisterLossOps(ir::OpRegistry& registry) {
+void RegisterLossesOps(ir::OpRegistry& registry) {
   registry.Register(MseLoss());
   registry.Register(MseLossGrad());
   registry.Register(SoftmaxCrossEntropy());

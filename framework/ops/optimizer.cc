@@ -1,5 +1,10 @@
-#include "framework/ops/optimizer.h"
-
+// The optimizers' update rules, as PyTorch defines them: one node updates one parameter p (or one
+// shard of a bucket) and its state in place. The learning rate is `lr` times the schedule's factor
+// for the step.
+//
+// An optional last input, control f32[2] (op update_control), holds a factor on the gradient, which
+// is applied before anything else, and the number of the update for Adam's bias correction. A
+// factor of exactly 0 leaves parameter and state as they are.
 #include <limits>
 
 #include "framework/ir/op_registry.h"

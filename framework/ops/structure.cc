@@ -1,5 +1,5 @@
-#include "framework/ops/structure.h"
-
+// Ops that give a graph its frame rather than compute: where values come from, where they go, how
+// they lie in buckets.
 #include "framework/ir/op_registry.h"
 
 namespace zg {

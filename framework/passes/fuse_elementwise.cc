@@ -1,11 +1,12 @@
 #include "framework/passes/fuse_elementwise.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
+#include "framework/base/check.h"
 #include "framework/ir/builder.h"
+#include "framework/ops/elementwise_program.h"
 
 namespace zg {
 namespace {
@@ -30,34 +31,36 @@ class Chain {
 
   const std::vector<ir::Node*>& nodes() const { return nodes_; }  // in execution order
   const std::vector<ir::Value*>& inputs() const { return inputs_; }
-  const std::string& program() const { return program_; }
+  const ElementwiseProgram& program() const { return program_; }
 
  private:
-  // Returns the name of the statement that holds the node's result.
-  std::string Visit(ir::Node* node) {
-    std::vector<std::string> operands;
+  // Returns the operand that stands for the node's result.
+  ElementwiseOperand Visit(ir::Node* node) {
+    ElementwiseStatement statement;
+    statement.op = FindElementwiseRow(node->op->name);
+    ZG_CHECK(statement.op != nullptr, "{} is no row of elementwise.inc", node->op->name);
     for (ir::Value* input : node->inputs) {
-      operands.push_back(FusesInto(*input, *node) ? Visit(input->producer) : InputName(input));
+      statement.operands.push_back(FusesInto(*input, *node) ? Visit(input->producer)
+                                                            : InputOperand(input));
     }
-    for (const auto& [name, value] : node->attributes.items())
-      operands.push_back(name + "=" + ir::ToString(value));
-    const std::string result = fmt::format("t{}", nodes_.size());
+    if (!statement.op->attribute.empty()) {
+      statement.attribute = node->attributes.Float(statement.op->attribute);
+    }
     nodes_.push_back(node);
-    program_ += fmt::format("{}{}={}({})", program_.empty() ? "" : ";", result, node->op->name,
-                            fmt::join(operands, ","));
-    return result;
+    program_.push_back(std::move(statement));
+    return {false, static_cast<int>(program_.size()) - 1};
   }
 
-  std::string InputName(ir::Value* value) {
+  ElementwiseOperand InputOperand(ir::Value* value) {
     const auto found = std::find(inputs_.begin(), inputs_.end(), value);
-    const int64_t index = found - inputs_.begin();
+    const int index = static_cast<int>(found - inputs_.begin());
     if (found == inputs_.end()) inputs_.push_back(value);
-    return fmt::format("i{}", index);
+    return {true, index};
   }
 
   std::vector<ir::Node*> nodes_;
   std::vector<ir::Value*> inputs_;
-  std::string program_;
+  ElementwiseProgram program_;
 };
 
 Status Replace(ir::Graph& graph, const Chain& chain) {
@@ -65,8 +68,8 @@ Status Replace(ir::Graph& graph, const Chain& chain) {
   ir::Builder builder(&graph, last->section);
   builder.InsertBefore(last);
   builder.set_scope(last->scope);
-  ir::Value* fused = builder.Op("fused_elementwise", chain.inputs(), {{"program", chain.program()}},
-                                last->outputs[0]->name);
+  ir::Value* fused = builder.Op("fused_elementwise", chain.inputs(),
+                                {{"program", ToString(chain.program())}}, last->outputs[0]->name);
   ZG_RETURN_IF_ERROR(builder.status());
   fused->sbp = last->outputs[0]->sbp;
   fused->category = last->outputs[0]->category;

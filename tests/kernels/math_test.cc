@@ -39,19 +39,18 @@ TEST(ElementwiseMath, EvaluateHasTheBitsOfTheKernels) {
     runner.SetInput(0, a);
     if (test.num_inputs == 2) runner.SetInput(1, b);
     ASSERT_TRUE(runner.Run().ok());
-    ElementwiseCode code;
-    ASSERT_TRUE(FindElementwiseCode(test.op, &code));
+    const ElementwiseRow* const row = FindElementwiseRow(test.op);
+    ASSERT_NE(row, nullptr);
     std::vector<float> expected;
     for (int64_t i = 0; i < kCount; ++i) {
-      expected.push_back(Evaluate(code, a[i], b[i], test.scalar));
+      expected.push_back(Evaluate(row->code, a[i], b[i], test.scalar));
     }
     ExpectSameBits(runner.output(0), expected);
   }
 }
 
 TEST(ElementwiseMath, OtherOpsHaveNoCode) {
-  ElementwiseCode code;
-  EXPECT_FALSE(FindElementwiseCode("dropout", &code));
+  EXPECT_EQ(FindElementwiseRow("dropout"), nullptr);
 }
 
 TEST(OptimizerMath, AdamStepHasTheBitsOfTheKernel) {

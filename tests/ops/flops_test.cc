@@ -1,6 +1,7 @@
 // A few counts of floating-point operations against the textbook's.
 #include <gtest/gtest.h>
 
+#include "framework/ir/op_registry.h"
 #include "framework/ops/register_all_ops.h"
 
 namespace zg {
@@ -29,6 +30,13 @@ TEST(FlopsTest, AFusedGeluTakesWhatItTakesApart) {
   EXPECT_EQ(Flops("linear_grad_input_gelu", {F32({2, 5, 3}), F32({3, 7}), F32({2, 5, 7})}),
             Flops("linear_grad_input", {F32({2, 5, 3}), F32({3, 7})}) +
                 Flops("gelu_grad", {F32({2, 5, 7}), F32({2, 5, 7})}));
+}
+
+TEST(FlopsTest, AFusedChainTakesWhatItsOpsTakeApart) {
+  const std::vector<TensorType> inputs = {F32({5, 7}), F32({5, 7})};
+  EXPECT_EQ(
+      Flops("fused_elementwise", inputs, {{"program", std::string("t0=add(i0,i1);t1=gelu(t0)")}}),
+      Flops("add", inputs) + Flops("gelu", {inputs[0]}));
 }
 
 TEST(FlopsTest, CausalAttentionCountsOnlyThePairsItSees) {

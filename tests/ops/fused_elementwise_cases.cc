@@ -35,19 +35,24 @@ FamilyCases FusedElementwiseCases() {
   const std::string chain =
       "t0=subtract(i0,i1);t1=multiply(t0,i2);t2=scale(t1,factor=0.5);t3=relu(t2)";
   const std::string diamond = "t0=add(i0,i1);t1=multiply(t0,t0);t2=add(t1,i1)";
-  return {{
-              Case("chain", {6, 12}, 3, chain, Chain),
-              Case("diamond", {6, 12}, 2, diamond, Diamond),
-              Case("chain, many elements", {4603}, 3, chain, Chain),
-              Case("diamond, many elements", {4602}, 2, diamond, Diamond),
-              Case("chain, vector", {18}, 3, chain, Chain),
-          },
-          {
-              {"fused_elementwise",
-               {F32({2, 3}), F32({3, 2})},
-               {{"program", std::string("t0=add(i0,i1)")}},
-               "fused_elementwise: input types differ: f32[2,3], f32[3,2]"},
-          }};
+  return {
+      {
+          Case("chain", {6, 12}, 3, chain, Chain),
+          Case("diamond", {6, 12}, 2, diamond, Diamond),
+          Case("chain, many elements", {4603}, 3, chain, Chain),
+          Case("diamond, many elements", {4602}, 2, diamond, Diamond),
+          Case("chain, vector", {18}, 3, chain, Chain),
+      },
+      {
+          {"fused_elementwise",
+           {F32({2, 3}), F32({3, 2})},
+           {{"program", std::string("t0=add(i0,i1)")}},
+           "fused_elementwise: input types differ: f32[2,3], f32[3,2]"},
+          {"fused_elementwise",
+           {F32({2, 3})},
+           {{"program", std::string("t0=softmax(i0)")}},
+           "fused_elementwise: program \"t0=softmax(i0)\": \"softmax\" is not an elementwise op"},
+      }};
 }
 
 }  // namespace zg::testing

@@ -101,7 +101,7 @@ void AddCrossEntropy(std::string label, const Shape& rows, int64_t classes,
 
 }  // namespace
 
-FamilyCases LossCases() {
+FamilyCases LossesCases() {
   FamilyCases family;
   AddMse("odd", {5, 7}, Target::kF32, &family.cases);
   AddMse("scalar", {}, Target::kAsPrediction, &family.cases);

@@ -49,6 +49,8 @@ struct OpCase {
   std::string label = {};
   std::vector<InputSpec> inputs = {};
   ir::Attributes attributes = {};
+  // Null for a case that only compares devices: beyond one block, one chunk or one tile, or of an
+  // op of structure.
   std::function<ReferenceOutputs(const ReferenceCall&)> reference = nullptr;
   // Replaces inputs that are functions of others, such as a forward result given to a *_grad op.
   std::function<void(ReferenceCall&)> prepare = nullptr;
@@ -78,22 +80,15 @@ struct Rejection {
 struct FamilyCases {
   std::vector<OpCase> cases;
   std::vector<Rejection> rejections;
+  // Ops that consist of whole numbers, or of single operations in the same order on every device:
+  // a GPU gives the bits of the CPU.
+  std::vector<std::string> exact_on_gpu = {};
 };
 
-FamilyCases ActivationCases();
-FamilyCases AttentionCases();
-FamilyCases BroadcastCases();
-FamilyCases CastCases();
-FamilyCases DropoutCases();
-FamilyCases ElementwiseCases();
-FamilyCases EmbeddingCases();
-FamilyCases FusedElementwiseCases();
-FamilyCases GradientNormCases();
-FamilyCases LayerNormCases();
-FamilyCases LinearCases();
-FamilyCases LossCases();
-FamilyCases LossScalingCases();
-FamilyCases OptimizerCases();
+// Of each family, in its file.
+#define ZG_OP_FAMILY(Family) FamilyCases Family##Cases();
+#define ZG_OP_FAMILY_WITHOUT_CUDA(Family) ZG_OP_FAMILY(Family)
+#include "framework/ops/families.inc"
 
 // Helpers of references.
 inline int64_t Columns(const ReferenceTensor& tensor) { return tensor.shape.dim(-1); }

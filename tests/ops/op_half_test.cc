@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "framework/ir/op_registry.h"
-#include "framework/kernels/cpu/elementwise_program.h"
+#include "framework/ops/elementwise_program.h"
 #include "tests/ops/op_suite.h"
 #include "tests/testing/interpreter.h"
 
@@ -47,7 +47,7 @@ std::vector<HeapTensor> RoundedF32Results(const ConcreteCase& concrete,
 
 // The statements of a fused_elementwise node as separate ops, one after the other.
 std::vector<HeapTensor> SeparateStatements(const ConcreteCase& concrete) {
-  const StatusOr<std::vector<ElementwiseStatement>> program =
+  const StatusOr<ElementwiseProgram> program =
       ParseElementwiseProgram(concrete.call().attributes.String("program"),
                               static_cast<int>(concrete.call().inputs.size()));
   EXPECT_TRUE(program.ok()) << program.status().ToString();
@@ -55,14 +55,14 @@ std::vector<HeapTensor> SeparateStatements(const ConcreteCase& concrete) {
   std::vector<HeapTensor> results;
   for (const ElementwiseStatement& statement : *program) {
     ir::OpCall call;
-    call.op = ir::OpRegistry::Global().Find(std::string(statement.op->name));
+    call.op = ir::OpRegistry::Global().Find(statement.op->op);
     std::vector<HeapTensor> operands;
-    for (const ElementwiseStatement::Operand& operand : statement.operands) {
+    for (const ElementwiseOperand& operand : statement.operands) {
       operands.push_back(operand.is_input ? inputs[operand.index] : results[operand.index]);
       call.inputs.push_back(operands.back().type());
     }
-    if (!statement.op->scalar_attribute.empty()) {
-      call.attributes.Set(std::string(statement.op->scalar_attribute), double{statement.scalar});
+    if (!statement.op->attribute.empty()) {
+      call.attributes.Set(std::string(statement.op->attribute), statement.attribute);
     }
     StatusOr<std::vector<HeapTensor>> outputs = Execute(Kernels(), call, operands, SuiteStep());
     EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "framework/base/check.h"
+#include "framework/ir/op_registry.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/ops/register_all_ops.h"
 #include "tests/testing/interpreter.h"
@@ -14,26 +15,39 @@ namespace {
 
 const std::vector<FamilyCases>& AllFamilies() {
   static const auto& families = *new std::vector<FamilyCases>{
-      ActivationCases(),   AttentionCases(),   BroadcastCases(), CastCases(),
-      DropoutCases(),      ElementwiseCases(), EmbeddingCases(), FusedElementwiseCases(),
-      GradientNormCases(), LayerNormCases(),   LinearCases(),    LossCases(),
-      LossScalingCases(),  OptimizerCases(),
+#define ZG_OP_FAMILY(Family) Family##Cases(),
+#define ZG_OP_FAMILY_WITHOUT_CUDA(Family) ZG_OP_FAMILY(Family)
+#include "framework/ops/families.inc"
   };
   return families;
+}
+
+std::vector<const OpCase*> Select(const std::string& op, bool has_reference) {
+  std::vector<const OpCase*> found;
+  for (const FamilyCases& family : AllFamilies()) {
+    for (const OpCase& op_case : family.cases) {
+      if (op_case.op == op && (op_case.reference != nullptr) == has_reference) {
+        found.push_back(&op_case);
+      }
+    }
+  }
+  return found;
 }
 
 }  // namespace
 
 const KernelRegistry& Kernels() { return CpuKernels(); }
 
-std::vector<const OpCase*> CasesOf(const std::string& op) {
-  std::vector<const OpCase*> found;
+std::vector<const OpCase*> CasesOf(const std::string& op) { return Select(op, true); }
+
+std::vector<const OpCase*> DeviceCasesOf(const std::string& op) { return Select(op, false); }
+
+bool IsExactOnGpu(const std::string& op) {
   for (const FamilyCases& family : AllFamilies()) {
-    for (const OpCase& op_case : family.cases) {
-      if (op_case.op == op) found.push_back(&op_case);
-    }
+    const std::vector<std::string>& exact = family.exact_on_gpu;
+    if (std::find(exact.begin(), exact.end(), op) != exact.end()) return true;
   }
-  return found;
+  return false;
 }
 
 std::vector<const Rejection*> RejectionsOf(const std::string& op) {
@@ -166,10 +180,23 @@ void OpSuite::SetUp() { RegisterAllOps(); }
 const ir::OpDef& OpSuite::op() const { return *ir::OpRegistry::Global().Find(GetParam()); }
 
 std::vector<std::string> ComputeOpNames() {
-  ir::OpRegistry registry;
-  RegisterComputeOps(registry);
+  RegisterAllOps();
   std::vector<std::string> names;
-  for (const ir::OpDef* op : registry.All()) names.push_back(op->name);
+  for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
+    const ir::OpKind kind = op->traits.kind;
+    if (kind == ir::OpKind::kCompute || kind == ir::OpKind::kCast || kind == ir::OpKind::kUpdate) {
+      names.push_back(op->name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> KernelOpNames() {
+  RegisterAllOps();
+  std::vector<std::string> names;
+  for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
+    if (Kernels().Has(op->name)) names.push_back(op->name);
+  }
   return names;
 }
 

@@ -18,7 +18,9 @@ namespace zg::testing {
 // The kernels under test.
 const KernelRegistry& Kernels();
 
-std::vector<const OpCase*> CasesOf(const std::string& op);
+std::vector<const OpCase*> CasesOf(const std::string& op);        // with a reference
+std::vector<const OpCase*> DeviceCasesOf(const std::string& op);  // those without one
+bool IsExactOnGpu(const std::string& op);
 std::vector<const Rejection*> RejectionsOf(const std::string& op);
 
 // Not the first step, nor the first micro-batch, nor a trivial learning rate.
@@ -69,7 +71,8 @@ class OpSuite : public ::testing::TestWithParam<std::string> {
   const ir::OpDef& op() const;
 };
 
-std::vector<std::string> ComputeOpNames();
+std::vector<std::string> ComputeOpNames();  // without those of structure and communication
+std::vector<std::string> KernelOpNames();   // all that have a kernel
 
 }  // namespace zg::testing
 

@@ -6,7 +6,6 @@
 
 #include "framework/kernels/cpu/attention_blocks.h"
 #include "framework/kernels/cpu/attention_rows.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/gemm.h"
 #include "framework/kernels/cpu/gemm_tile.h"
 #include "framework/kernels/cpu/kernel_util.h"

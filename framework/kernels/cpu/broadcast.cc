@@ -2,7 +2,6 @@
 
 #include "framework/kernels/cpu/column_sum.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 
 namespace zg {
@@ -12,7 +11,7 @@ namespace {
 class AddBroadcast : public Kernel {
  public:
   explicit AddBroadcast(const KernelSpec& spec)
-      : add_(FindElementwiseOp("add")->function(spec.outputs[0].dtype)),
+      : add_(FunctionOf(ElementwiseCode::kAdd, spec.outputs[0].dtype)),
         columns_(spec.call.inputs[1].shape.num_elements()),
         rows_(columns_ == 0 ? 0 : spec.outputs[0].shape.num_elements() / columns_),
         row_bytes_(columns_ * SizeOf(spec.outputs[0].dtype)) {}

@@ -1,5 +1,4 @@
 #include "framework/kernels/cpu/convert.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 
 namespace zg {

@@ -1,30 +1,20 @@
 #include "framework/kernels/cpu/cpu_kernels.h"
 
-#include "framework/kernels/cpu/families.h"
-
 namespace zg {
 
+#define ZG_OP_FAMILY(Family) void Register##Family##Kernels(KernelRegistry& registry);
+#define ZG_OP_FAMILY_WITHOUT_CUDA(Family) ZG_OP_FAMILY(Family)
+#include "framework/ops/families.inc"
+
 const KernelRegistry& CpuKernels() {
-  static const KernelRegistry* const registry = [] {
-    auto* kernels = new KernelRegistry;
-    RegisterActivationKernels(*kernels);
-    RegisterAttentionKernels(*kernels);
-    RegisterBroadcastKernels(*kernels);
-    RegisterCastKernels(*kernels);
-    RegisterDropoutKernels(*kernels);
-    RegisterElementwiseKernels(*kernels);
-    RegisterEmbeddingKernels(*kernels);
-    RegisterFusedElementwiseKernels(*kernels);
-    RegisterGradientNormKernels(*kernels);
-    RegisterLayerNormKernels(*kernels);
-    RegisterLinearKernels(*kernels);
-    RegisterLossKernels(*kernels);
-    RegisterLossScalingKernels(*kernels);
-    RegisterOptimizerKernels(*kernels);
-    RegisterStructureKernels(*kernels);
-    return kernels;
+  static const KernelRegistry* const kernels = [] {
+    auto* registry = new KernelRegistry;
+#define ZG_OP_FAMILY(Family) Register##Family##Kernels(*registry);
+#define ZG_OP_FAMILY_WITHOUT_CUDA(Family) ZG_OP_FAMILY(Family)
+#include "framework/ops/families.inc"
+    return registry;
   }();
-  return *registry;
+  return *kernels;
 }
 
 }  // namespace zg

@@ -1,4 +1,4 @@
-// The kernels of the CPU: every op of framework/ops in f32 (ids in i64), one thread.
+// The kernels of the CPU: in f32, bf16 and f16 (ids in i64), on one thread.
 //
 //   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CpuKernels().Make(spec));
 #pragma once

@@ -3,7 +3,6 @@
 
 #include "framework/base/random.h"
 #include "framework/kernels/cpu/convert.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 

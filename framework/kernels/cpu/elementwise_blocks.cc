@@ -28,51 +28,40 @@ ZG_MULTIVERSION void RunBinary(const void* const* inputs, float, int64_t count, 
   }
 }
 
-template <ElementwiseCode kCode>
-constexpr ElementwiseOp Unary(std::string_view name, std::string_view scalar_attribute = "") {
-  return {name,
-          1,
-          scalar_attribute,
-          RunUnary<kCode, float>,
-          RunUnary<kCode, BFloat16>,
-          RunUnary<kCode, Float16>};
-}
+struct Functions {
+  ElementwiseFunction f32;
+  ElementwiseFunction bf16;
+  ElementwiseFunction f16;
+};
 
 template <ElementwiseCode kCode>
-constexpr ElementwiseOp Binary(std::string_view name) {
-  return {
-      name, 2, "", RunBinary<kCode, float>, RunBinary<kCode, BFloat16>, RunBinary<kCode, Float16>};
+constexpr Functions Unary() {
+  return {RunUnary<kCode, float>, RunUnary<kCode, BFloat16>, RunUnary<kCode, Float16>};
+}
+template <ElementwiseCode kCode>
+constexpr Functions Binary() {
+  return {RunBinary<kCode, float>, RunBinary<kCode, BFloat16>, RunBinary<kCode, Float16>};
 }
 
-const ElementwiseOp kOps[] = {
-    Binary<ElementwiseCode::kAdd>("add"),
-    Unary<ElementwiseCode::kGelu>("gelu"),
-    Binary<ElementwiseCode::kGeluGrad>("gelu_grad"),
-    Binary<ElementwiseCode::kMultiply>("multiply"),
-    Unary<ElementwiseCode::kRelu>("relu"),
-    Binary<ElementwiseCode::kReluGrad>("relu_grad"),
-    Unary<ElementwiseCode::kScale>("scale", "factor"),
-    Binary<ElementwiseCode::kSubtract>("subtract"),
+constexpr Functions kFunctions[] = {
+#define ZG_UNARY(Name, ...) Unary<ElementwiseCode::k##Name>(),
+#define ZG_UNARY_WITH(Name, ...) Unary<ElementwiseCode::k##Name>(),
+#define ZG_BINARY(Name, ...) Binary<ElementwiseCode::k##Name>(),
+#include "framework/ops/elementwise.inc"
 };
 
 }  // namespace
 
-ElementwiseFunction ElementwiseOp::function(DType dtype) const {
+ElementwiseFunction FunctionOf(ElementwiseCode code, DType dtype) {
+  const Functions& functions = kFunctions[static_cast<int32_t>(code)];
   switch (dtype) {
     case DType::kBF16:
-      return bf16;
+      return functions.bf16;
     case DType::kF16:
-      return f16;
+      return functions.f16;
     default:
-      return f32;
+      return functions.f32;
   }
-}
-
-const ElementwiseOp* FindElementwiseOp(std::string_view name) {
-  for (const ElementwiseOp& op : kOps) {
-    if (op.name == name) return &op;
-  }
-  return nullptr;
 }
 
 }  // namespace zg

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
+#include "framework/ops/elementwise_table.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
@@ -14,22 +14,10 @@ namespace zg {
 inline constexpr int64_t kElementwiseBlock = 2048;
 
 // out[k] for k < count from element k of every input, all of one dtype: computed in f32, and
-// rounded once. `out` may be one of the inputs.
+// rounded once. `scalar` is the op's attribute. `out` may be one of the inputs.
 using ElementwiseFunction = void (*)(const void* const* inputs, float scalar, int64_t count,
                                      void* out);
 
-struct ElementwiseOp {
-  std::string_view name;
-  int num_inputs = 1;
-  std::string_view scalar_attribute;  // empty: none
-  ElementwiseFunction f32 = nullptr;
-  ElementwiseFunction bf16 = nullptr;
-  ElementwiseFunction f16 = nullptr;
-
-  ElementwiseFunction function(DType dtype) const;
-};
-
-// Null when there is no elementwise op of this name.
-const ElementwiseOp* FindElementwiseOp(std::string_view name);
+ElementwiseFunction FunctionOf(ElementwiseCode code, DType dtype);
 
 }  // namespace zg

@@ -1,21 +1,26 @@
 #include "framework/kernels/cpu/elementwise_kernel.h"
 
-#include <string>
-
 #include "framework/base/check.h"
 
 namespace zg {
+namespace {
 
-ElementwiseKernel::ElementwiseKernel(std::string_view op, const TensorType& type)
-    : op_(FindElementwiseOp(op)), num_elements_(type.shape.num_elements()) {
-  ZG_CHECK(op_ != nullptr, "{} has no block function", op);
-  run_ = op_->function(type.dtype);
+const ElementwiseRow& RowOfSpec(const KernelSpec& spec) {
+  const ElementwiseRow* const row = FindElementwiseRow(spec.call.op->name);
+  ZG_CHECK(row != nullptr, "{} is not elementwise", spec.call.op->name);
+  return *row;
 }
 
+}  // namespace
+
+ElementwiseKernel::ElementwiseKernel(ElementwiseCode code, const TensorType& type)
+    : run_(FunctionOf(code, type.dtype)), num_elements_(type.shape.num_elements()) {}
+
 ElementwiseKernel::ElementwiseKernel(const KernelSpec& spec)
-    : ElementwiseKernel(spec.call.op->name, spec.outputs[0]) {
-  if (!op_->scalar_attribute.empty()) {
-    scalar_ = static_cast<float>(spec.call.attributes.Float(op_->scalar_attribute));
+    : ElementwiseKernel(RowOfSpec(spec).code, spec.outputs[0]) {
+  const ElementwiseRow& row = RowOfSpec(spec);
+  if (!row.attribute.empty()) {
+    scalar_ = static_cast<float>(spec.call.attributes.Float(row.attribute));
   }
 }
 

@@ -1,8 +1,7 @@
-// Runs one op of elementwise_blocks.h over a whole tensor. The output may be one of the inputs.
+// Runs one elementwise op over a whole tensor. The output may be one of the inputs.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/kernel.h"
@@ -12,13 +11,12 @@ namespace zg {
 class ElementwiseKernel : public Kernel {
  public:
   explicit ElementwiseKernel(const KernelSpec& spec);
-  // Of an op without a scalar.
-  ElementwiseKernel(std::string_view op, const TensorType& type);
+  // Of an op without an attribute.
+  ElementwiseKernel(ElementwiseCode code, const TensorType& type);
   Status Run(const KernelArguments& arguments) override;
 
  private:
-  const ElementwiseOp* op_;
-  ElementwiseFunction run_ = nullptr;
+  ElementwiseFunction run_;
   float scalar_ = 0.0f;
   int64_t num_elements_;
 };

@@ -5,7 +5,6 @@
 
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 
 namespace zg {
@@ -100,7 +99,7 @@ class EmbeddingGrad : public Kernel {
     return Status::Ok();
   }
 
-  const ElementwiseFunction add_ = FindElementwiseOp("add")->f32;
+  const ElementwiseFunction add_ = FunctionOf(ElementwiseCode::kAdd, DType::kF32);
   const DType dtype_;
   const int64_t rows_;
   const int64_t columns_;

@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "framework/kernels/cpu/elementwise_program.h"
-#include "framework/kernels/cpu/families.h"
+#include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/ops/elementwise_program.h"
 
 namespace zg {
 namespace {
@@ -18,9 +17,9 @@ constexpr int64_t kBlock = kElementwiseBlock;
 // Every result is of the node's dtype, so that fusing changes no bit.
 class FusedElementwise : public Kernel {
  public:
-  FusedElementwise(std::vector<ElementwiseStatement> program, const TensorType& type)
+  FusedElementwise(const ElementwiseProgram& program, const TensorType& type)
       : element_bytes_(SizeOf(type.dtype)), num_elements_(type.shape.num_elements()) {
-    AssignSlots(std::move(program), type.dtype);
+    AssignSlots(program, type.dtype);
   }
 
   int64_t workspace_bytes() const override { return num_slots_ * slot_bytes(); }
@@ -62,10 +61,10 @@ class FusedElementwise : public Kernel {
     step.run(inputs, step.scalar, count, result);
   }
 
-  void AssignSlots(std::vector<ElementwiseStatement> program, DType dtype) {
+  void AssignSlots(const ElementwiseProgram& program, DType dtype) {
     std::vector<size_t> last_use(program.size(), program.size());
     for (size_t i = 0; i < program.size(); ++i) {
-      for (const auto& operand : program[i].operands) {
+      for (const ElementwiseOperand& operand : program[i].operands) {
         if (!operand.is_input) last_use[operand.index] = i;
       }
     }
@@ -73,11 +72,11 @@ class FusedElementwise : public Kernel {
     std::vector<int> free_slots;
     for (size_t i = 0; i < program.size(); ++i) {
       Step step;
-      step.run = program[i].op->function(dtype);
+      step.run = FunctionOf(program[i].op->code, dtype);
       step.num_inputs = program[i].op->num_inputs;
-      step.scalar = program[i].scalar;
+      step.scalar = static_cast<float>(program[i].attribute);
       for (size_t j = 0; j < program[i].operands.size(); ++j) {
-        const auto& operand = program[i].operands[j];
+        const ElementwiseOperand& operand = program[i].operands[j];
         step.sources[j] = {operand.is_input,
                            operand.is_input ? operand.index : slot_of[operand.index]};
       }
@@ -101,11 +100,10 @@ class FusedElementwise : public Kernel {
 
 StatusOr<std::unique_ptr<Kernel>> MakeFusedElementwise(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
-  ZG_ASSIGN_OR_RETURN(std::vector<ElementwiseStatement> program,
+  ZG_ASSIGN_OR_RETURN(const ElementwiseProgram program,
                       ParseElementwiseProgram(spec.call.attributes.String("program"),
                                               static_cast<int>(spec.call.inputs.size())));
-  return std::unique_ptr<Kernel>(
-      std::make_unique<FusedElementwise>(std::move(program), spec.outputs[0]));
+  return std::unique_ptr<Kernel>(std::make_unique<FusedElementwise>(program, spec.outputs[0]));
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "framework/base/exact_sum.h"
 #include "framework/kernels/cpu/convert.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/math/clip_factor.h"

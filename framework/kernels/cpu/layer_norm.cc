@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "framework/kernels/cpu/convert.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"

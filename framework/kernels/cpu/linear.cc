@@ -3,7 +3,6 @@
 
 #include "framework/kernels/cpu/column_sum.h"
 #include "framework/kernels/cpu/elementwise_kernel.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/gemm.h"
 #include "framework/kernels/cpu/kernel_util.h"
 
@@ -39,7 +38,8 @@ class Linear : public Kernel {
 // dtype with their bits.
 class LinearGelu : public Kernel {
  public:
-  explicit LinearGelu(const KernelSpec& spec) : linear_(spec), gelu_("gelu", spec.outputs[0]) {}
+  explicit LinearGelu(const KernelSpec& spec)
+      : linear_(spec), gelu_(ElementwiseCode::kGelu, spec.outputs[0]) {}
 
   int64_t workspace_bytes() const override {
     return std::max(linear_.workspace_bytes(), gelu_.workspace_bytes());
@@ -86,7 +86,7 @@ class LinearGradInput : public Kernel {
 class LinearGradInputGelu : public Kernel {
  public:
   explicit LinearGradInputGelu(const KernelSpec& spec)
-      : linear_grad_input_(spec), gelu_grad_("gelu_grad", spec.outputs[0]) {}
+      : linear_grad_input_(spec), gelu_grad_(ElementwiseCode::kGeluGrad, spec.outputs[0]) {}
 
   int64_t workspace_bytes() const override {
     return std::max(linear_grad_input_.workspace_bytes(), gelu_grad_.workspace_bytes());

@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "framework/base/exact_sum.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/math/clip_factor.h"
 #include "framework/kernels/math/loss_scaler.h"

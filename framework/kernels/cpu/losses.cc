@@ -2,7 +2,6 @@
 #include <cstdint>
 
 #include "framework/kernels/cpu/convert.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -236,7 +235,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
 
 }  // namespace
 
-void RegisterLossKernels(KernelRegistry& registry) {
+void RegisterLossesKernels(KernelRegistry& registry) {
   registry.Register("mse_loss", MakeKernel<MseLoss>);
   registry.Register("mse_loss_grad", MakeKernel<MseLossGrad>);
   registry.Register("softmax_cross_entropy", MakeKernel<SoftmaxCrossEntropy>);

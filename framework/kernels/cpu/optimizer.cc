@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/math/optimizer_math.h"

@@ -6,7 +6,6 @@
 
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
-#include "framework/kernels/cpu/families.h"
 #include "framework/kernels/cpu/kernel_util.h"
 
 namespace zg {
@@ -97,7 +96,7 @@ class Accumulate : public Kernel {
     add_(inputs, 0.0f, count, out);
   }
 
-  const ElementwiseFunction add_ = FindElementwiseOp("add")->f32;
+  const ElementwiseFunction add_ = FunctionOf(ElementwiseCode::kAdd, DType::kF32);
   const DType gradient_dtype_;
   const int64_t num_elements_;
 };
@@ -109,10 +108,7 @@ void RegisterStructureKernels(KernelRegistry& registry) {
   registry.Register("bucket_pack", [](const KernelSpec& spec) -> StatusOr<std::unique_ptr<Kernel>> {
     return std::unique_ptr<Kernel>(std::make_unique<BucketPack>(spec));
   });
-  registry.Register("accumulate", [](const KernelSpec& spec) {
-    const bool is_f32 = spec.outputs[0].dtype == DType::kF32;
-    return is_f32 ? MakeKernel<Accumulate>(spec) : MakeKernel<Accumulate>(spec);
-  });
+  registry.Register("accumulate", MakeKernel<Accumulate>);
 }
 
 }  // namespace zg

@@ -3,7 +3,6 @@
 
 #include "framework/kernels/cuda/attention_tensor_core.cuh"
 #include "framework/kernels/cuda/attention_tiles.cuh"
-#include "framework/kernels/cuda/families.h"
 
 namespace zg::cuda {
 namespace {

@@ -1,7 +1,6 @@
 #include <memory>
 
 #include "framework/kernels/cuda/column_sum.h"
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/packs.cuh"
 
 namespace zg::cuda {

@@ -1,4 +1,3 @@
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/packs.cuh"
 
 namespace zg::cuda {

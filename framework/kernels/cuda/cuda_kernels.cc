@@ -1,36 +1,26 @@
 #include "framework/kernels/cuda/cuda_kernels.h"
 
-#include "framework/kernels/cuda/families.h"
-
 namespace zg {
+namespace cuda {
+
+#define ZG_OP_FAMILY(Family) void Register##Family##Kernels(KernelRegistry& registry);
+#include "framework/ops/families.inc"
 
 namespace {
 
-const KernelRegistry* MakeRegistry(bool tf32) {
-  auto* kernels = new KernelRegistry;
-  cuda::RegisterActivationKernels(*kernels);
-  cuda::RegisterAttentionKernels(*kernels);
-  cuda::RegisterBroadcastKernels(*kernels);
-  cuda::RegisterCastKernels(*kernels);
-  cuda::RegisterDropoutKernels(*kernels);
-  cuda::RegisterElementwiseKernels(*kernels);
-  cuda::RegisterEmbeddingKernels(*kernels);
-  cuda::RegisterFusedElementwiseKernels(*kernels);
-  cuda::RegisterGradientNormKernels(*kernels);
-  cuda::RegisterLayerNormKernels(*kernels);
-  cuda::RegisterLinearKernels(tf32, *kernels);
-  cuda::RegisterLossKernels(*kernels);
-  cuda::RegisterLossScalingKernels(*kernels);
-  cuda::RegisterOptimizerKernels(*kernels);
-  cuda::RegisterStructureKernels(*kernels);
-  return kernels;
+const KernelRegistry* MakeRegistry(const KernelOptions& options) {
+  auto* registry = new KernelRegistry(options);
+#define ZG_OP_FAMILY(Family) Register##Family##Kernels(*registry);
+#include "framework/ops/families.inc"
+  return registry;
 }
 
 }  // namespace
+}  // namespace cuda
 
 const KernelRegistry& CudaKernels(bool tf32) {
-  static const KernelRegistry* const exact = MakeRegistry(false);
-  static const KernelRegistry* const rounding = MakeRegistry(true);
+  static const KernelRegistry* const exact = cuda::MakeRegistry({});
+  static const KernelRegistry* const rounding = cuda::MakeRegistry({/*tf32=*/true});
   return tf32 ? *rounding : *exact;
 }
 

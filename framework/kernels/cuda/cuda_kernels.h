@@ -1,4 +1,4 @@
-// The kernels of NVIDIA GPUs: every op of framework/ops in f32, bf16 and f16. A kernel puts its
+// The kernels of NVIDIA GPUs: in f32, bf16 and f16 (ids in i64). A kernel puts its
 // work on KernelArguments::stream and returns; what the step changes it reads on the device. Its
 // bits depend on neither the run nor the rank: every sum has one order.
 //

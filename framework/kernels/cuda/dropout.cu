@@ -1,5 +1,4 @@
 #include "framework/base/random.h"
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/packs.cuh"
 
 namespace zg::cuda {

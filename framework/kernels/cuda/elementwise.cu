@@ -1,13 +1,13 @@
 #include "framework/kernels/cuda/elementwise_body.cuh"
-#include "framework/kernels/cuda/families.h"
 
 namespace zg::cuda {
 
 void RegisterElementwiseKernels(KernelRegistry& registry) {
-  registry.Register("add", MakeKernel<ElementwiseKernel<ElementwiseCode::kAdd>>);
-  registry.Register("multiply", MakeKernel<ElementwiseKernel<ElementwiseCode::kMultiply>>);
-  registry.Register("scale", MakeKernel<ElementwiseKernel<ElementwiseCode::kScale>>);
-  registry.Register("subtract", MakeKernel<ElementwiseKernel<ElementwiseCode::kSubtract>>);
+#define ZG_UNARY(Name, name, ...) \
+  registry.Register(name, MakeKernel<ElementwiseKernel<ElementwiseCode::k##Name>>);
+#define ZG_UNARY_WITH(Name, name, ...) ZG_UNARY(Name, name)
+#define ZG_BINARY(Name, name, ...) ZG_UNARY(Name, name)
+#include "framework/ops/elementwise.inc"
 }
 
 }  // namespace zg::cuda

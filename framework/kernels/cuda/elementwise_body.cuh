@@ -1,4 +1,4 @@
-// Registers the kernels of single elementwise ops.
+// The kernel of one elementwise op, a row of framework/ops/elementwise.inc.
 #pragma once
 
 #include "framework/kernels/cuda/kernel_util.h"
@@ -50,9 +50,8 @@ class ElementwiseKernel : public Kernel {
  public:
   explicit ElementwiseKernel(const KernelSpec& spec)
       : type_(spec.outputs[0]), has_two_inputs_(spec.call.inputs.size() == 2) {
-    if constexpr (kCode == ElementwiseCode::kScale) {
-      scalar_ = static_cast<float>(spec.call.attributes.Float("factor"));
-    }
+    const std::string_view attribute = RowOf(kCode).attribute;
+    if (!attribute.empty()) scalar_ = static_cast<float>(spec.call.attributes.Float(attribute));
   }
 
   Status Run(const KernelArguments& arguments) override {

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 

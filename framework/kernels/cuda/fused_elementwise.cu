@@ -2,11 +2,9 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/check.h"
-#include "framework/kernels/cpu/elementwise_program.h"
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/math/elementwise_math.h"
+#include "framework/ops/elementwise_program.h"
 
 namespace zg::cuda {
 namespace {
@@ -95,7 +93,7 @@ int TakeSlot(std::vector<int>* free_slots, int* num_slots) {
   return slot;
 }
 
-StatusOr<Program> Compile(const std::vector<ElementwiseStatement>& source, int num_inputs) {
+StatusOr<Program> Compile(const ElementwiseProgram& source, int num_inputs) {
   if (static_cast<int>(source.size()) > kMaxStatements || num_inputs > kMaxInputs) {
     return InvalidArgument(
         "fused_elementwise: {} statements on {} inputs, the CUDA kernel takes {} on {}",
@@ -103,7 +101,7 @@ StatusOr<Program> Compile(const std::vector<ElementwiseStatement>& source, int n
   }
   std::vector<size_t> last_use(source.size(), source.size());
   for (size_t i = 0; i < source.size(); ++i) {
-    for (const auto& operand : source[i].operands) {
+    for (const ElementwiseOperand& operand : source[i].operands) {
       if (!operand.is_input) last_use[operand.index] = i;
     }
   }
@@ -112,11 +110,10 @@ StatusOr<Program> Compile(const std::vector<ElementwiseStatement>& source, int n
   int num_slots = 0;
   for (size_t i = 0; i < source.size(); ++i) {
     Statement& statement = program.statements[program.num_statements++];
-    ZG_CHECK(FindElementwiseCode(source[i].op->name, &statement.code), "{} has no code",
-             source[i].op->name);
-    statement.scalar = source[i].scalar;
+    statement.code = source[i].op->code;
+    statement.scalar = static_cast<float>(source[i].attribute);
     for (size_t j = 0; j < 2; ++j) {
-      const auto& operand = source[i].operands[j < source[i].operands.size() ? j : 0];
+      const ElementwiseOperand& operand = source[i].operands[j < source[i].operands.size() ? j : 0];
       statement.operands[j] = static_cast<int16_t>(
           operand.is_input ? ~operand.index : program.statements[operand.index].slot);
     }
@@ -136,7 +133,7 @@ StatusOr<Program> Compile(const std::vector<ElementwiseStatement>& source, int n
 StatusOr<std::unique_ptr<Kernel>> MakeFusedElementwise(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
   const int num_inputs = static_cast<int>(spec.call.inputs.size());
-  ZG_ASSIGN_OR_RETURN(const std::vector<ElementwiseStatement> source,
+  ZG_ASSIGN_OR_RETURN(const ElementwiseProgram source,
                       ParseElementwiseProgram(spec.call.attributes.String("program"), num_inputs));
   ZG_ASSIGN_OR_RETURN(const Program program, Compile(source, num_inputs));
   return std::unique_ptr<Kernel>(std::make_unique<FusedElementwise>(program, spec));

@@ -5,7 +5,6 @@
 
 #include "framework/base/exact_sum.h"
 #include "framework/kernels/cuda/exact_sums.h"
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/cuda/reduce.cuh"

@@ -1,5 +1,4 @@
 #include "framework/kernels/cuda/column_sum.cuh"
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/reduce.cuh"
 
 namespace zg::cuda {

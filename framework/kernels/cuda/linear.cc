@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "framework/kernels/cuda/column_sum.h"
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/gelu.h"
 #include "framework/kernels/cuda/kernel_util.h"
 #include "framework/kernels/cuda/matmul.h"
@@ -204,8 +203,8 @@ void RegisterProducts(KernelRegistry& registry) {
 
 }  // namespace
 
-void RegisterLinearKernels(bool tf32, KernelRegistry& registry) {
-  tf32 ? RegisterProducts<true>(registry) : RegisterProducts<false>(registry);
+void RegisterLinearKernels(KernelRegistry& registry) {
+  registry.options().tf32 ? RegisterProducts<true>(registry) : RegisterProducts<false>(registry);
   registry.Register("linear_grad_bias", MakeLinearGradBias);
 }
 

@@ -3,7 +3,6 @@
 
 #include "framework/base/exact_sum.h"
 #include "framework/kernels/cuda/exact_sums.h"
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/math/clip_factor.h"
 #include "framework/kernels/math/loss_scaler.h"

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <string>
 
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/cuda/reduce.cuh"
@@ -324,7 +323,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
 
 }  // namespace
 
-void RegisterLossKernels(KernelRegistry& registry) {
+void RegisterLossesKernels(KernelRegistry& registry) {
   registry.Register("mse_loss", MakeKernel<MseLoss>);
   registry.Register("mse_loss_grad", MakeKernel<MseLossGrad>);
   registry.Register("softmax_cross_entropy", MakeKernel<SoftmaxCrossEntropy>);

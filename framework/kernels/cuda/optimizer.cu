@@ -1,7 +1,6 @@
 #include <cmath>
 #include <string>
 
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/math/optimizer_math.h"

@@ -1,6 +1,5 @@
 #include <vector>
 
-#include "framework/kernels/cuda/families.h"
 #include "framework/kernels/cuda/packs.cuh"
 
 namespace zg::cuda {

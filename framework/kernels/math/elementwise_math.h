@@ -4,23 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "framework/base/host_device.h"
 #include "framework/kernels/math/vector_math.h"
+#include "framework/ops/elementwise_table.h"
 
 namespace zg {
-
-enum class ElementwiseCode : int32_t {
-  kAdd,
-  kSubtract,
-  kMultiply,
-  kScale,
-  kRelu,
-  kReluGrad,
-  kGelu,
-  kGeluGrad,
-};
 
 namespace elementwise {
 
@@ -52,49 +41,39 @@ ZG_HOST_DEVICE ZG_INLINE float GeluGrad(float dy, float x) {
   return dy * (s + (x * slope) * ((e * s) * s));
 }
 
-}  // namespace elementwise
-
-// `b` and `scalar` only count for ops that have them.
-ZG_HOST_DEVICE ZG_INLINE float Evaluate(ElementwiseCode code, float a, float b, float scalar) {
+// Here, so that formulas find the functions above.
+ZG_HOST_DEVICE ZG_INLINE float Evaluate(ElementwiseCode code, float first,
+                                        [[maybe_unused]] float second,
+                                        [[maybe_unused]] float scalar) {
   switch (code) {
-    case ElementwiseCode::kAdd:
-      return a + b;
-    case ElementwiseCode::kSubtract:
-      return a - b;
-    case ElementwiseCode::kMultiply:
-      return a * b;
-    case ElementwiseCode::kScale:
-      return a * scalar;
-    case ElementwiseCode::kRelu:
-      return elementwise::Relu(a);
-    case ElementwiseCode::kReluGrad:
-      return elementwise::ReluGrad(a, b);
-    case ElementwiseCode::kGelu:
-      return elementwise::Gelu(a);
-    case ElementwiseCode::kGeluGrad:
-      return elementwise::GeluGrad(a, b);
+#define ZG_UNARY(Name, name, x, doc, flops, linearity, formula, ...) \
+  case ElementwiseCode::k##Name: {                                   \
+    const float x = first;                                           \
+    return formula;                                                  \
+  }
+#define ZG_UNARY_WITH(Name, name, x, attribute, doc, flops, linearity, formula, ...) \
+  case ElementwiseCode::k##Name: {                                                   \
+    const float x = first;                                                           \
+    const float attribute = scalar;                                                  \
+    return formula;                                                                  \
+  }
+#define ZG_BINARY(Name, name, a, b, doc, flops, linearity, formula, ...) \
+  case ElementwiseCode::k##Name: {                                       \
+    const float a = first;                                               \
+    const float b = second;                                              \
+    return formula;                                                      \
+  }
+#include "framework/ops/elementwise.inc"
   }
   return 0.0f;
 }
 
-// Of an op's name; false when it is no elementwise op.
-inline bool FindElementwiseCode(std::string_view op, ElementwiseCode* code) {
-  struct Entry {
-    std::string_view op;
-    ElementwiseCode code;
-  };
-  constexpr Entry kEntries[] = {
-      {"add", ElementwiseCode::kAdd},           {"subtract", ElementwiseCode::kSubtract},
-      {"multiply", ElementwiseCode::kMultiply}, {"scale", ElementwiseCode::kScale},
-      {"relu", ElementwiseCode::kRelu},         {"relu_grad", ElementwiseCode::kReluGrad},
-      {"gelu", ElementwiseCode::kGelu},         {"gelu_grad", ElementwiseCode::kGeluGrad},
-  };
-  for (const Entry& entry : kEntries) {
-    if (entry.op != op) continue;
-    *code = entry.code;
-    return true;
-  }
-  return false;
+}  // namespace elementwise
+
+// The formula of a row of framework/ops/elementwise.inc for one element. `b` and `scalar` only
+// count for ops that have them.
+ZG_HOST_DEVICE ZG_INLINE float Evaluate(ElementwiseCode code, float a, float b, float scalar) {
+  return elementwise::Evaluate(code, a, b, scalar);
 }
 
 }  // namespace zg

@@ -1,9 +1,13 @@
-#include "framework/kernels/cpu/elementwise_program.h"
+#include "framework/ops/elementwise_program.h"
+
+#include <fmt/format.h>
 
 #include <charconv>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "framework/ir/attribute.h"
 
 namespace zg {
 namespace {
@@ -28,7 +32,7 @@ class Parser {
  public:
   Parser(std::string_view program, int num_inputs) : program_(program), num_inputs_(num_inputs) {}
 
-  StatusOr<std::vector<ElementwiseStatement>> Parse() {
+  StatusOr<ElementwiseProgram> Parse() {
     std::string_view rest = program_;
     do {
       ZG_RETURN_IF_ERROR(ParseStatement(TakeUntil(';', rest)));
@@ -54,47 +58,47 @@ class Parser {
     }
     const std::string_view name = TakeUntil('(', text);
     ElementwiseStatement statement;
-    statement.op = FindElementwiseOp(name);
+    statement.op = FindElementwiseRow(name);
     if (statement.op == nullptr) return Error("\"{}\" is not an elementwise op", name);
     if (text.empty() || text.back() != ')')
       return Error("\"{}\" has no closing parenthesis", whole);
     text.remove_suffix(1);
-    bool has_scalar = false;
+    bool has_attribute = false;
     while (!text.empty()) {
       std::string_view argument = TakeUntil(',', text);
       if (argument.find('=') == std::string_view::npos) {
-        ZG_ASSIGN_OR_RETURN(ElementwiseStatement::Operand operand, ParseOperand(argument));
+        ZG_ASSIGN_OR_RETURN(const ElementwiseOperand operand, ParseOperand(argument));
         statement.operands.push_back(operand);
         continue;
       }
       const std::string_view key = TakeUntil('=', argument);
       const std::optional<double> value = ParseNumber<double>(argument);
-      if (key.empty() || key != statement.op->scalar_attribute || !value) {
+      if (key.empty() || key != statement.op->attribute || !value) {
         return Error("\"{}={}\" is not an attribute of {}", key, argument, name);
       }
-      statement.scalar = static_cast<float>(*value);
-      has_scalar = true;
+      statement.attribute = *value;
+      has_attribute = true;
     }
     if (static_cast<int>(statement.operands.size()) != statement.op->num_inputs) {
       return Error("{} takes {} operands, got {}", name, statement.op->num_inputs,
                    statement.operands.size());
     }
-    if (has_scalar == statement.op->scalar_attribute.empty()) {
-      return Error("{} needs its attribute {}", name, statement.op->scalar_attribute);
+    if (has_attribute == statement.op->attribute.empty()) {
+      return Error("{} needs its attribute {}", name, statement.op->attribute);
     }
     statements_.push_back(std::move(statement));
     used_.push_back(false);
     return Status::Ok();
   }
 
-  StatusOr<ElementwiseStatement::Operand> ParseOperand(std::string_view text) {
+  StatusOr<ElementwiseOperand> ParseOperand(std::string_view text) {
     const std::optional<int> index = text.empty() ? std::nullopt : ParseNumber<int>(text.substr(1));
     if (index && *index >= 0 && text[0] == 'i' && *index < num_inputs_) {
-      return ElementwiseStatement::Operand{true, *index};
+      return ElementwiseOperand{true, *index};
     }
     if (index && *index >= 0 && text[0] == 't' && *index < static_cast<int>(statements_.size())) {
       used_[*index] = true;
-      return ElementwiseStatement::Operand{false, *index};
+      return ElementwiseOperand{false, *index};
     }
     return Error("operand \"{}\" is neither one of the {} inputs nor an earlier result", text,
                  num_inputs_);
@@ -102,15 +106,37 @@ class Parser {
 
   const std::string_view program_;
   const int num_inputs_;
-  std::vector<ElementwiseStatement> statements_;
+  ElementwiseProgram statements_;
   std::vector<bool> used_;  // by a later statement
 };
 
 }  // namespace
 
-StatusOr<std::vector<ElementwiseStatement>> ParseElementwiseProgram(std::string_view program,
-                                                                    int num_inputs) {
-  return Parser(program, num_inputs).Parse();
+std::string ToString(const ElementwiseProgram& program) {
+  std::vector<std::string> statements;
+  for (const ElementwiseStatement& statement : program) {
+    std::vector<std::string> arguments;
+    for (const ElementwiseOperand& operand : statement.operands) {
+      arguments.push_back(fmt::format("{}{}", operand.is_input ? 'i' : 't', operand.index));
+    }
+    if (!statement.op->attribute.empty()) {
+      arguments.push_back(
+          fmt::format("{}={}", statement.op->attribute, ir::ToString(statement.attribute)));
+    }
+    statements.push_back(
+        fmt::format("t{}={}({})", statements.size(), statement.op->op, fmt::join(arguments, ",")));
+  }
+  return fmt::format("{}", fmt::join(statements, ";"));
+}
+
+StatusOr<ElementwiseProgram> ParseElementwiseProgram(std::string_view text, int num_inputs) {
+  return Parser(text, num_inputs).Parse();
+}
+
+int64_t FlopsPerElement(const ElementwiseProgram& program) {
+  int64_t flops = 0;
+  for (const ElementwiseStatement& statement : program) flops += statement.op->flops;
+  return flops;
 }
 
 }  // namespace zg
