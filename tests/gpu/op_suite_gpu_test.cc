@@ -1,5 +1,5 @@
-// Every op with CUDA kernels against the CPU: the cases of the op suite and some larger ones, in
-// f32, bf16 and f16; in place, misaligned, twice; and what bad data is reported as.
+// Every op with CUDA kernels against the CPU: all cases of the families in tests/ops, in f32, bf16
+// and f16; in place, misaligned, twice; and what bad data is reported as.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <set>
 #include <string>
 
 #include "framework/ir/op_registry.h"
+#include "framework/kernels/cuda/cuda_kernels.h"
 #include "framework/kernels/cuda/matmul.h"
 #include "framework/ops/register_all_ops.h"
 #include "tests/gpu/cuda_runner.h"
@@ -19,139 +19,6 @@
 
 namespace zg::testing {
 namespace {
-
-// Ops that consist of whole numbers, or of single operations in the same order as on the CPU.
-const std::set<std::string>& ExactOps() {
-  static const auto& ops = *new std::set<std::string>{
-      "accumulate",
-      "add",
-      "add_broadcast",
-      "add_square_sums",
-      "bucket_pack",
-      "cast",
-      "constant",
-      "dropout",
-      "dropout_grad",
-      "embedding",
-      "embedding_grad",
-      "fused_elementwise",
-      "gelu",
-      "gelu_grad",
-      "guarded_update_control",
-      "loss_seed",
-      "mse_loss_grad",
-      "multiply",
-      "relu",
-      "relu_grad",
-      "scale",
-      "scaled_update_control",
-      "sgd_momentum_update",
-      "sgd_update",
-      "softmax_cross_entropy_grad",
-      "square_sum",
-      "subtract",
-      "update_control",
-  };
-  return ops;
-}
-
-// The forward results that attention_grad takes, from the CPU.
-void TakeAttention(ReferenceCall& call) {
-  ir::OpCall forward;
-  forward.op = ir::OpRegistry::Global().Find("attention");
-  forward.attributes = call.attributes;
-  forward.inputs = {{DType::kF32, call.inputs[1].shape}};
-  const HeapTensor qkv = HeapTensor::FromDoubles(forward.inputs[0], call.inputs[1].values);
-  const auto outputs = Execute(Kernels(), forward, {qkv}, call.step);
-  call.inputs[2].values = (*outputs)[0].ToDoubles();
-  call.inputs[3].values = (*outputs)[1].ToDoubles();
-}
-
-void AddAttention(int64_t batch, int64_t time, int64_t heads, int64_t head_size, bool causal,
-                  std::vector<OpCase>* cases) {
-  const int64_t channels = heads * head_size;
-  const ir::Attributes attributes = {{"heads", heads}, {"causal", causal}};
-  const std::string label =
-      fmt::format("B{} T{} H{} D{} causal={}", batch, time, heads, head_size, causal);
-  const Shape qkv = {batch, time, 3 * channels};
-  const Shape out = {batch, time, channels};
-  cases->push_back(
-      {.op = "attention", .label = label, .inputs = {F32(qkv, -2, 2)}, .attributes = attributes});
-  cases->push_back({.op = "attention_grad",
-                    .label = label,
-                    .inputs = {F32(out), F32(qkv, -2, 2), F32(out), F32({batch, heads, time})},
-                    .attributes = attributes,
-                    .prepare = TakeAttention,
-                    .f32_inputs = {3}});
-}
-
-// Beyond one block, one chunk or one tile, and ops that the op suite leaves out.
-std::vector<OpCase> LargeCases() {
-  std::vector<OpCase> cases;
-  const auto add = [&](std::string op, std::vector<InputSpec> inputs,
-                       ir::Attributes attributes = {}, std::vector<int> f32_inputs = {}) {
-    const std::string label = fmt::format("large {}", op);
-    cases.push_back({.op = std::move(op),
-                     .label = label,
-                     .inputs = std::move(inputs),
-                     .attributes = std::move(attributes),
-                     .f32_inputs = std::move(f32_inputs)});
-  };
-  add("add", {F32({70001}), F32({70001})});
-  add("gelu_grad", {F32({257, 129}, -6, 6), F32({257, 129}, -6, 6)});
-  add("fused_elementwise", {F32({4099}), F32({4099})},
-      {{"program", std::string("t0=add(i0,i1);t1=gelu(t0);t2=multiply(t0,t1);t3=scale(t1,factor=3);"
-                               "t4=subtract(t3,t2);t5=relu(t4)")}});
-  add("dropout", {F32({33, 1025})}, {{"probability", 0.3}, {"stream", int64_t{5}}});
-  add("add_broadcast", {F32({67, 96}), F32({96})});
-  add("sum_leading", {F32({300, 96})}, {{"shape", Shape{96}}});
-  add("sum_leading", {F32({10000, 1})}, {{"shape", Shape{1}}});
-  add("linear", {F32({67, 96}), F32({40, 96}), F32({40})});
-  add("linear_grad_input", {F32({67, 40}), F32({40, 96})});
-  add("linear_grad_weight", {F32({67, 40}), F32({67, 96})});
-  // With an epilogue for the gelu, and without: its rows must divide by 8.
-  for (const int64_t size : {int64_t{96}, int64_t{768}, int64_t{91}}) {
-    add("linear_gelu", {F32({67, size}), F32({size, size}, -0.2, 0.2), F32({size})});
-    add("linear_gelu", {F32({64, size}), F32({size, size}, -0.2, 0.2)});
-    add("linear_grad_input_gelu",
-        {F32({67, size}), F32({size, size}, -0.2, 0.2), F32({67, size}, -4, 4)});
-  }
-  add("linear_grad_bias", {F32({8200, 24})});
-  add("linear_grad_bias", {F32({131, 769})});
-  add("layer_norm", {F32({67, 768}), F32({768}), F32({768})});
-  add("layer_norm", {F32({9, 1001}), F32({1001}), F32({1001})});
-  add("layer_norm_grad",
-      {F32({200, 768}), F32({200, 768}), F32({768}), F32({200}), F32({200}, 0.5, 2)}, {}, {3, 4});
-  add("embedding", {F32({67, 768}), I64({5, 40}, 67)});
-  add("embedding_grad", {F32({3000, 24}), I64({3000}, 7)}, {{"rows", int64_t{2000}}});
-  add("embedding_grad", {F32({300, 264}), I64({300}, 1)}, {{"rows", int64_t{3}}});
-  add("mse_loss", {F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}});
-  add("mse_loss_grad", {F32({}), F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}}, {0});
-  add("softmax_cross_entropy", {F32({19, 5003}, -9, 9), I64({19}, 5003)}, {{"divisor", 19.0}});
-  add("softmax_cross_entropy_grad",
-      {F32({}), F32({19, 5003}, -9, 9), I64({19}, 5003), F32({19}, 8, 12)}, {{"divisor", 19.0}},
-      {0, 3});
-  add("square_sum", {F32({300003}, -1e3, 1e3)});
-  add("add_square_sums", std::vector<InputSpec>(300, I64({21}, int64_t{1} << 40)));
-  const ir::Attributes adam = {{"lr", 0.01},      {"beta1", 0.9},        {"beta2", 0.999},
-                               {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"decoupled", true}};
-  const InputSpec state = F32({70003}, 0.01, 1.0);
-  add("adam_update", {state, state, state, state}, adam, {0, 2, 3});
-  add("adam_update", {state, state, state, state, F32({2}, 2, 3)}, adam, {0, 2, 3, 4});
-  add("adam_update", {state, state, state, state, F32({2}, 0, 0)}, adam, {0, 2, 3, 4});
-  add("accumulate", {F32({5000}), F32({5000})}, {}, {0});
-  add("bucket_pack", {F32({3, 5}), F32({7}), F32({16})},
-      {{"offsets", std::vector<int64_t>{1, 16, 30}}, {"size", int64_t{64}}});
-  add("constant", {}, {{"value", 2.5}});
-  for (const bool causal : {true, false}) {
-    AddAttention(2, 130, 2, 64, causal, &cases);
-    AddAttention(1, 200, 1, 128, causal, &cases);
-    AddAttention(1, 77, 2, 80, causal, &cases);
-    AddAttention(1, 33, 1, 200, causal, &cases);
-    AddAttention(1, 65, 3, 16, causal, &cases);
-  }
-  return cases;
-}
 
 double RoundingError(DType dtype) {
   return dtype == DType::kF32 ? 0.0 : dtype == DType::kBF16 ? 0x1p-8 : 0x1p-11;
@@ -162,7 +29,7 @@ void ExpectLikeCpu(const OpCase& op_case, const std::vector<HeapTensor>& got,
                    const std::vector<HeapTensor>& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    if (ExactOps().count(op_case.op) > 0) {
+    if (IsExactOnGpu(op_case.op)) {
       EXPECT_TRUE(SameBits(got[i], expected[i])) << "output " << i;
     }
     const double tolerance = op_case.tolerance + 2 * RoundingError(got[i].type().dtype);
@@ -173,11 +40,8 @@ void ExpectLikeCpu(const OpCase& op_case, const std::vector<HeapTensor>& got,
 // Calls check(op_case, concrete) for each case of the op in every dtype in which it differs.
 template <typename Check>
 void ForEachCase(const std::string& op, const Check& check) {
-  static const auto& large = *new std::vector<OpCase>(LargeCases());
   std::vector<const OpCase*> cases = CasesOf(op);
-  for (const OpCase& op_case : large) {
-    if (op_case.op == op) cases.push_back(&op_case);
-  }
+  for (const OpCase* large : LargeCasesOf(op)) cases.push_back(large);
   EXPECT_FALSE(cases.empty());
   for (const OpCase* op_case : cases) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
@@ -195,8 +59,10 @@ void ForEachCase(const std::string& op, const Check& check) {
 class OpSuiteGpu : public OpSuite {};
 
 std::vector<std::string> OpsWithKernels() {
-  std::vector<std::string> names = ComputeOpNames();
-  names.insert(names.end(), {"accumulate", "bucket_pack", "constant"});
+  std::vector<std::string> names;
+  for (const std::string& op : KernelOpNames()) {
+    if (CudaKernels().Has(op)) names.push_back(op);
+  }
   return names;
 }
 INSTANTIATE_TEST_SUITE_P(Ops, OpSuiteGpu, ::testing::ValuesIn(OpsWithKernels()),

@@ -138,6 +138,14 @@ void AddCases(std::string label, Sizes sizes, bool causal, std::vector<OpCase>* 
                     .rounds_terms = true});
 }
 
+void AddLarge(Sizes sizes, bool causal, std::vector<OpCase>* large) {
+  std::vector<OpCase> cases;
+  AddCases(fmt::format("B{} T{} H{} D{} causal={}", sizes.batch, sizes.time, sizes.heads,
+                       sizes.head_size, causal),
+           sizes, causal, &cases);
+  large->insert(large->end(), cases.begin(), cases.end());
+}
+
 }  // namespace
 
 FamilyCases AttentionCases() {
@@ -167,6 +175,17 @@ FamilyCases AttentionCases() {
        {{"heads", int64_t{2}}},
        "attention_grad: log_sum_exp is not one f32 per batch entry, head and position: "
        "dout f32[2,5,8], qkv f32[2,5,24], out f32[2,5,8], log_sum_exp f32[2,5,2]"}};
+  for (const bool causal : {true, false}) {
+    AddLarge({2, 130, 2, 64}, causal, &family.large);
+    AddLarge({1, 200, 1, 128}, causal, &family.large);
+    AddLarge({1, 77, 2, 80}, causal, &family.large);
+    AddLarge({1, 33, 1, 200}, causal, &family.large);
+    AddLarge({1, 65, 3, 16}, causal, &family.large);
+  }
+  const ir::Attributes causal = {{"heads", int64_t{6}}, {"causal", true}};
+  const InputSpec qkv = F32({8, 256, 3 * 384}), out = F32({8, 256, 384});
+  family.bench = {Sized("attention", "gpt", {qkv}, causal),
+                  Sized("attention_grad", "gpt", {out, qkv, out, F32({8, 6, 256})}, causal, {3})};
   return family;
 }
 

@@ -51,6 +51,9 @@ FamilyCases CastCases() {
        {F32({2})},
        {{"dtype", DType::kI64}},
        "cast: got dtype i64, expected f32, bf16 or f16"}};
+  family.large = {Sized("cast", "many elements", {F32({70001})}, {{"dtype", DType::kBF16}}, {0})};
+  family.bench = {Sized("cast", "bucket", {F32({4 << 20})}, {{"dtype", DType::kBF16}}, {0})};
+  family.exact_on_gpu = {"cast"};
   return family;
 }
 

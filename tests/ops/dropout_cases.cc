@@ -49,6 +49,10 @@ FamilyCases DropoutCases() {
                         {F32({5})},
                         {{"probability", -0.5}, {"stream", int64_t{0}}},
                         "dropout_grad: probability is -0.5, expected 0 <= probability < 1"}};
+  const ir::Attributes attributes = {{"probability", 0.3}, {"stream", int64_t{5}}};
+  family.large = {Sized("dropout", "odd rows", {F32({33, 1025})}, attributes)};
+  family.bench = {Sized("dropout", "hidden", {F32({2048, 384})}, attributes)};
+  family.exact_on_gpu = {"dropout", "dropout_grad"};
   return family;
 }
 

@@ -56,6 +56,13 @@ FamilyCases ElementwiseCases() {
     add_case("splits", {6, 6, 6}, op.range);
     add_case("many elements", {3, 1531}, 20.0 * op.range / 3.0);
     family.cases.back().check_gradient = false;
+    const auto sized = [&](const char* label, const Shape& shape) {
+      const InputSpec input = F32(shape, -2.0 * op.range, 2.0 * op.range);
+      return Sized(op.name, label, std::vector<InputSpec>(op.num_inputs, input), op.attributes);
+    };
+    family.large.push_back(sized("many blocks", {70001}));
+    family.large.push_back(sized("odd rows", {257, 129}));
+    family.bench.push_back(sized("wide", {2048, 1536}));
     family.exact_on_gpu.push_back(op.name);
   }
   family.rejections = {

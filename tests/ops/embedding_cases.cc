@@ -70,6 +70,15 @@ FamilyCases EmbeddingCases() {
                         {F32({3, 7}), I64({3}, 5)},
                         {{"rows", int64_t{0}}},
                         "embedding_grad: rows is 0, expected rows >= 1"}};
+  family.large = {
+      Sized("embedding", "wide rows", {F32({67, 768}), I64({5, 40}, 67)}),
+      Sized("embedding_grad", "few rows, many times", {F32({3000, 24}), I64({3000}, 7)},
+            {{"rows", int64_t{2000}}}),
+      Sized("embedding_grad", "one row", {F32({300, 264}), I64({300}, 1)}, {{"rows", int64_t{3}}})};
+  family.bench = {Sized("embedding", "256", {F32({256, 384}), I64({2048}, 256)}),
+                  Sized("embedding_grad", "256", {F32({2048, 384}), I64({2048}, 256)},
+                        {{"rows", int64_t{256}}})};
+  family.exact_on_gpu = {"embedding", "embedding_grad"};
   return family;
 }
 

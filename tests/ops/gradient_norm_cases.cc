@@ -189,6 +189,11 @@ FamilyCases GradientNormCases() {
                         {words},
                         {{"max_norm", -1.0}},
                         "update_control: max_norm is -1, expected 0 <= max_norm"}};
+  family.large = {Sized("square_sum", "many blocks", {F32({300003}, -1e3, 1e3)}),
+                  Sized("add_square_sums", "many", std::vector<InputSpec>(300, words))};
+  family.bench = {Sized("square_sum", "bucket", {F32({4 << 20})})};
+  family.exact_on_gpu = {"square_sum", "add_square_sums", "update_control",
+                         "guarded_update_control"};
   return family;
 }
 

@@ -75,57 +75,68 @@ OpCase Grad(std::string label, const Shape& x, const Shape& rows) {
 }  // namespace
 
 FamilyCases LayerNormCases() {
-  return {
-      {
-          {.op = "layer_norm",
-           .label = "odd",
-           .inputs = {F32({5, 7}), F32({7}), F32({7})},
-           .reference = LayerNorm},
-          {.op = "layer_norm",
-           .label = "vector",
-           .inputs = {F32({37}), F32({37}), F32({37})},
-           .reference = LayerNorm},
-          {.op = "layer_norm",
-           .label = "large epsilon",
-           .inputs = {F32({3, 5}), F32({5}), F32({5})},
-           .attributes = {{"epsilon", 0.25}},
-           .reference = LayerNorm},
-          {.op = "layer_norm",
-           .label = "far from zero",
-           .inputs = {F32({3, 131}, 99.0, 101.0), F32({131}), F32({131})},
-           .reference = LayerNorm,
-           .tolerance = 1e-4,
-           .check_gradient = false},
-          {.op = "layer_norm",
-           .label = "splits",
-           .inputs = {F32({6, 6, 9}), F32({9}), F32({9})},
-           .reference = LayerNorm},
-          Grad("odd", {5, 7}, {5}),
-          Grad("vector", {37}, {}),
-          Grad("many rows", {301, 19}, {301}),
-          Grad("splits", {6, 6, 9}, {6, 6}),
-      },
-      {
-          {"layer_norm",
-           {F32({5, 7}), F32({7}), F32({5})},
-           {},
-           "layer_norm: gamma and beta do not fit the last dim of x: x f32[5,7], gamma f32[7], "
-           "beta f32[5]"},
-          {"layer_norm",
-           {F32({5, 7}), F32({7}), F32({7})},
-           {{"epsilon", -1.0}},
-           "layer_norm: epsilon is -1, expected 0 <= epsilon"},
-          {"layer_norm_grad",
-           {F32({5, 7}), F32({5, 7}), F32({7}), F32({5}), F32({7})},
-           {},
-           "layer_norm_grad: mean and rstd are not one f32 per row of x: dy f32[5,7], x f32[5,7], "
-           "gamma f32[7], mean f32[5], rstd f32[7]"},
-          {"layer_norm_grad",
-           {F32({7, 5}), F32({5, 7}), F32({7}), F32({5}), F32({5})},
-           {},
-           "layer_norm_grad: dy and x are not alike: dy f32[7,5], x f32[5,7], gamma f32[7], "
-           "mean f32[5], rstd f32[5]"},
-      }};
+  FamilyCases family;
+  family.cases = {
+      {.op = "layer_norm",
+       .label = "odd",
+       .inputs = {F32({5, 7}), F32({7}), F32({7})},
+       .reference = LayerNorm},
+      {.op = "layer_norm",
+       .label = "vector",
+       .inputs = {F32({37}), F32({37}), F32({37})},
+       .reference = LayerNorm},
+      {.op = "layer_norm",
+       .label = "large epsilon",
+       .inputs = {F32({3, 5}), F32({5}), F32({5})},
+       .attributes = {{"epsilon", 0.25}},
+       .reference = LayerNorm},
+      {.op = "layer_norm",
+       .label = "far from zero",
+       .inputs = {F32({3, 131}, 99.0, 101.0), F32({131}), F32({131})},
+       .reference = LayerNorm,
+       .tolerance = 1e-4,
+       .check_gradient = false},
+      {.op = "layer_norm",
+       .label = "splits",
+       .inputs = {F32({6, 6, 9}), F32({9}), F32({9})},
+       .reference = LayerNorm},
+      Grad("odd", {5, 7}, {5}),
+      Grad("vector", {37}, {}),
+      Grad("many rows", {301, 19}, {301}),
+      Grad("splits", {6, 6, 9}, {6, 6}),
+  };
+  family.rejections = {
+      {"layer_norm",
+       {F32({5, 7}), F32({7}), F32({5})},
+       {},
+       "layer_norm: gamma and beta do not fit the last dim of x: x f32[5,7], gamma f32[7], "
+       "beta f32[5]"},
+      {"layer_norm",
+       {F32({5, 7}), F32({7}), F32({7})},
+       {{"epsilon", -1.0}},
+       "layer_norm: epsilon is -1, expected 0 <= epsilon"},
+      {"layer_norm_grad",
+       {F32({5, 7}), F32({5, 7}), F32({7}), F32({5}), F32({7})},
+       {},
+       "layer_norm_grad: mean and rstd are not one f32 per row of x: dy f32[5,7], x f32[5,7], "
+       "gamma f32[7], mean f32[5], rstd f32[7]"},
+      {"layer_norm_grad",
+       {F32({7, 5}), F32({5, 7}), F32({7}), F32({5}), F32({5})},
+       {},
+       "layer_norm_grad: dy and x are not alike: dy f32[7,5], x f32[5,7], gamma f32[7], "
+       "mean f32[5], rstd f32[5]"},
+  };
+  family.large = {
+      Sized("layer_norm", "768", {F32({67, 768}), F32({768}), F32({768})}),
+      Sized("layer_norm", "odd", {F32({9, 1001}), F32({1001}), F32({1001})}),
+      Sized("layer_norm_grad", "768",
+            {F32({200, 768}), F32({200, 768}), F32({768}), F32({200}), F32({200}, 0.5, 2)}, {},
+            {3, 4})};
+  const InputSpec hidden = F32({2048, 384}), channels = F32({384}), rows = F32({2048}, 0.5, 2);
+  family.bench = {
+      Sized("layer_norm", "hidden", {hidden, channels, channels}),
+      Sized("layer_norm_grad", "hidden", {hidden, hidden, channels, rows, rows}, {}, {3, 4})};
+  return family;
 }
 
 }  // namespace zg::testing

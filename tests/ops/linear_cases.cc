@@ -88,97 +88,133 @@ OpCase GeluCase(std::string op, std::string label, std::vector<InputSpec> inputs
   return op_case;
 }
 
+void AddLarge(std::vector<OpCase>* cases) {
+  const auto add = [cases](const char* op, std::vector<InputSpec> inputs) {
+    std::string label = inputs[0].type.ToString();
+    cases->push_back(Sized(op, std::move(label), std::move(inputs)));
+  };
+  add("linear", {F32({67, 96}), F32({40, 96}), F32({40})});
+  add("linear_grad_input", {F32({67, 40}), F32({40, 96})});
+  add("linear_grad_weight", {F32({67, 40}), F32({67, 96})});
+  // On a GPU with an epilogue for the gelu, and without: its rows must divide by 8.
+  for (const int64_t size : {int64_t{96}, int64_t{768}, int64_t{91}}) {
+    const InputSpec weight = F32({size, size}, -0.2, 0.2);
+    add("linear_gelu", {F32({67, size}), weight, F32({size})});
+    add("linear_gelu", {F32({64, size}), weight});
+    add("linear_grad_input_gelu", {F32({67, size}), weight, F32({67, size}, -4, 4)});
+  }
+  add("linear_grad_bias", {F32({8200, 24})});
+  add("linear_grad_bias", {F32({131, 769})});
+}
+
+// A layer of `inputs` x `outputs` parameters, forward and backward.
+void AddBench(const char* model, int64_t rows, int64_t inputs, int64_t outputs,
+              std::vector<OpCase>* cases) {
+  const std::string label = fmt::format("{}/{}x{}x{}", model, rows, inputs, outputs);
+  const InputSpec x = F32({rows, inputs}), y = F32({rows, outputs}), bias = F32({outputs});
+  const InputSpec weight = F32({outputs, inputs});
+  cases->push_back(Sized("linear", label, {x, weight, bias}));
+  cases->push_back(Sized("linear_grad_input", label, {y, weight}));
+  cases->push_back(Sized("linear_grad_weight", label, {y, x}));
+}
+
 }  // namespace
 
 FamilyCases LinearCases() {
-  return {
-      {
-          Case("linear", "odd", {F32({5, 7}), F32({3, 7}), F32({3})}, Linear),
-          Case("linear", "one by one", {F32({1, 1}), F32({1, 1})}, Linear),
-          Case("linear", "vector", {F32({18}), F32({12, 18}), F32({12})}, Linear),
-          Case("linear", "matrix", {F32({6, 12}), F32({18, 12}), F32({18})}, Linear),
-          Case("linear", "matrix, no bias", {F32({6, 12}), F32({18, 12})}, Linear),
-          Case("linear", "three dims", {F32({6, 6, 12}), F32({18, 12}), F32({18})}, Linear),
-          Case("linear", "three dims, no bias", {F32({6, 6, 12}), F32({6, 12})}, Linear),
-          Case("linear_grad_input", "odd", {F32({5, 3}), F32({3, 7})}, LinearGradInput),
-          Case("linear_grad_input", "vector", {F32({12}), F32({12, 18})}, LinearGradInput),
-          Case("linear_grad_input", "matrix", {F32({6, 12}), F32({12, 18})}, LinearGradInput),
-          Case("linear_grad_input", "three dims", {F32({6, 6, 12}), F32({12, 6})}, LinearGradInput),
-          GeluCase("linear_gelu", "odd", {F32({5, 7}), F32({3, 7}), F32({3})}, LinearGelu),
-          GeluCase("linear_gelu", "one by one", {F32({1, 1}), F32({1, 1})}, LinearGelu),
-          GeluCase("linear_gelu", "vector", {F32({18}), F32({12, 18}), F32({12})}, LinearGelu),
-          GeluCase("linear_gelu", "matrix", {F32({6, 12}), F32({18, 12}), F32({18})}, LinearGelu),
-          GeluCase("linear_gelu", "matrix, no bias", {F32({6, 12}), F32({18, 12})}, LinearGelu),
-          GeluCase("linear_gelu", "three dims", {F32({6, 6, 12}), F32({18, 12}), F32({18})},
-                   LinearGelu),
-          GeluCase("linear_grad_input_gelu", "odd", {F32({5, 3}), F32({3, 7}), F32({5, 7}, -3, 3)},
-                   LinearGradInputGelu),
-          GeluCase("linear_grad_input_gelu", "vector", {F32({12}), F32({12, 18}), F32({18}, -3, 3)},
-                   LinearGradInputGelu),
-          GeluCase("linear_grad_input_gelu", "matrix",
-                   {F32({6, 12}), F32({12, 18}), F32({6, 18}, -3, 3)}, LinearGradInputGelu),
-          GeluCase("linear_grad_input_gelu", "three dims",
-                   {F32({6, 6, 12}), F32({12, 6}), F32({6, 6, 6}, -3, 3)}, LinearGradInputGelu),
-          Case("linear_grad_weight", "odd", {F32({5, 3}), F32({5, 7})}, LinearGradWeight),
-          Case("linear_grad_weight", "vector", {F32({12}), F32({18})}, LinearGradWeight),
-          Case("linear_grad_weight", "matrix", {F32({6, 12}), F32({6, 18})}, LinearGradWeight),
-          Case("linear_grad_weight", "three dims", {F32({6, 6, 12}), F32({6, 6, 18})},
-               LinearGradWeight),
-          Case("linear_grad_bias", "odd", {F32({5, 3})}, LinearGradBias),
-          Case("linear_grad_bias", "many rows", {F32({301, 19})}, LinearGradBias),
-          Case("linear_grad_bias", "vector", {F32({18})}, LinearGradBias),
-          Case("linear_grad_bias", "matrix", {F32({6, 12})}, LinearGradBias),
-          Case("linear_grad_bias", "three dims", {F32({6, 6, 12})}, LinearGradBias),
-      },
-      {
-          {"linear",
-           {F32({8, 16}), F32({32, 64})},
-           {},
-           "linear: inner dims differ: x f32[8,16], weight f32[32,64]"},
-          {"linear",
-           {F32({8, 16}), F32({32, 16}), F32({16})},
-           {},
-           "linear: bias does not fit the rows of weight: x f32[8,16], weight f32[32,16], "
-           "bias f32[16]"},
-          {"linear",
-           {F32({8, 16}), F32({16})},
-           {},
-           "linear: weight is not a matrix: x f32[8,16], weight f32[16]"},
-          {"linear",
-           {I64({8, 16}, 9), F32({32, 16})},
-           {},
-           "linear: x is not floating-point: x i64[8,16], weight f32[32,16]"},
-          {"linear",
-           {F32({}), F32({32, 16})},
-           {},
-           "linear: x has no dims: x f32[], weight f32[32,16]"},
-          {"linear_grad_input",
-           {F32({8, 16}), F32({32, 16})},
-           {},
-           "linear_grad_input: outer dims differ: dy f32[8,16], weight f32[32,16]"},
-          {"linear_gelu",
-           {F32({8, 16}), F32({32, 64})},
-           {},
-           "linear_gelu: inner dims differ: x f32[8,16], weight f32[32,64]"},
-          {"linear_grad_input_gelu",
-           {F32({8, 16}), F32({32, 16}), F32({8, 16})},
-           {},
-           "linear_grad_input_gelu: outer dims differ: dy f32[8,16], weight f32[32,16], "
-           "h f32[8,16]"},
-          {"linear_grad_input_gelu",
-           {F32({8, 16}), F32({16, 32}), F32({8, 16})},
-           {},
-           "linear_grad_input_gelu: h is not of the product's shape: dy f32[8,16], "
-           "weight f32[16,32], h f32[8,16]"},
-          {"linear_grad_weight",
-           {F32({8, 16}), F32({4, 2, 16})},
-           {},
-           "linear_grad_weight: leading dims differ: dy f32[8,16], x f32[4,2,16]"},
-          {"linear_grad_bias",
-           {I64({8, 16}, 9)},
-           {},
-           "linear_grad_bias: dy is not floating-point: dy i64[8,16]"},
-      }};
+  FamilyCases family;
+  family.cases = {
+      Case("linear", "odd", {F32({5, 7}), F32({3, 7}), F32({3})}, Linear),
+      Case("linear", "one by one", {F32({1, 1}), F32({1, 1})}, Linear),
+      Case("linear", "vector", {F32({18}), F32({12, 18}), F32({12})}, Linear),
+      Case("linear", "matrix", {F32({6, 12}), F32({18, 12}), F32({18})}, Linear),
+      Case("linear", "matrix, no bias", {F32({6, 12}), F32({18, 12})}, Linear),
+      Case("linear", "three dims", {F32({6, 6, 12}), F32({18, 12}), F32({18})}, Linear),
+      Case("linear", "three dims, no bias", {F32({6, 6, 12}), F32({6, 12})}, Linear),
+      Case("linear_grad_input", "odd", {F32({5, 3}), F32({3, 7})}, LinearGradInput),
+      Case("linear_grad_input", "vector", {F32({12}), F32({12, 18})}, LinearGradInput),
+      Case("linear_grad_input", "matrix", {F32({6, 12}), F32({12, 18})}, LinearGradInput),
+      Case("linear_grad_input", "three dims", {F32({6, 6, 12}), F32({12, 6})}, LinearGradInput),
+      GeluCase("linear_gelu", "odd", {F32({5, 7}), F32({3, 7}), F32({3})}, LinearGelu),
+      GeluCase("linear_gelu", "one by one", {F32({1, 1}), F32({1, 1})}, LinearGelu),
+      GeluCase("linear_gelu", "vector", {F32({18}), F32({12, 18}), F32({12})}, LinearGelu),
+      GeluCase("linear_gelu", "matrix", {F32({6, 12}), F32({18, 12}), F32({18})}, LinearGelu),
+      GeluCase("linear_gelu", "matrix, no bias", {F32({6, 12}), F32({18, 12})}, LinearGelu),
+      GeluCase("linear_gelu", "three dims", {F32({6, 6, 12}), F32({18, 12}), F32({18})},
+               LinearGelu),
+      GeluCase("linear_grad_input_gelu", "odd", {F32({5, 3}), F32({3, 7}), F32({5, 7}, -3, 3)},
+               LinearGradInputGelu),
+      GeluCase("linear_grad_input_gelu", "vector", {F32({12}), F32({12, 18}), F32({18}, -3, 3)},
+               LinearGradInputGelu),
+      GeluCase("linear_grad_input_gelu", "matrix",
+               {F32({6, 12}), F32({12, 18}), F32({6, 18}, -3, 3)}, LinearGradInputGelu),
+      GeluCase("linear_grad_input_gelu", "three dims",
+               {F32({6, 6, 12}), F32({12, 6}), F32({6, 6, 6}, -3, 3)}, LinearGradInputGelu),
+      Case("linear_grad_weight", "odd", {F32({5, 3}), F32({5, 7})}, LinearGradWeight),
+      Case("linear_grad_weight", "vector", {F32({12}), F32({18})}, LinearGradWeight),
+      Case("linear_grad_weight", "matrix", {F32({6, 12}), F32({6, 18})}, LinearGradWeight),
+      Case("linear_grad_weight", "three dims", {F32({6, 6, 12}), F32({6, 6, 18})},
+           LinearGradWeight),
+      Case("linear_grad_bias", "odd", {F32({5, 3})}, LinearGradBias),
+      Case("linear_grad_bias", "many rows", {F32({301, 19})}, LinearGradBias),
+      Case("linear_grad_bias", "vector", {F32({18})}, LinearGradBias),
+      Case("linear_grad_bias", "matrix", {F32({6, 12})}, LinearGradBias),
+      Case("linear_grad_bias", "three dims", {F32({6, 6, 12})}, LinearGradBias),
+  };
+  family.rejections = {
+      {"linear",
+       {F32({8, 16}), F32({32, 64})},
+       {},
+       "linear: inner dims differ: x f32[8,16], weight f32[32,64]"},
+      {"linear",
+       {F32({8, 16}), F32({32, 16}), F32({16})},
+       {},
+       "linear: bias does not fit the rows of weight: x f32[8,16], weight f32[32,16], "
+       "bias f32[16]"},
+      {"linear",
+       {F32({8, 16}), F32({16})},
+       {},
+       "linear: weight is not a matrix: x f32[8,16], weight f32[16]"},
+      {"linear",
+       {I64({8, 16}, 9), F32({32, 16})},
+       {},
+       "linear: x is not floating-point: x i64[8,16], weight f32[32,16]"},
+      {"linear", {F32({}), F32({32, 16})}, {}, "linear: x has no dims: x f32[], weight f32[32,16]"},
+      {"linear_grad_input",
+       {F32({8, 16}), F32({32, 16})},
+       {},
+       "linear_grad_input: outer dims differ: dy f32[8,16], weight f32[32,16]"},
+      {"linear_gelu",
+       {F32({8, 16}), F32({32, 64})},
+       {},
+       "linear_gelu: inner dims differ: x f32[8,16], weight f32[32,64]"},
+      {"linear_grad_input_gelu",
+       {F32({8, 16}), F32({32, 16}), F32({8, 16})},
+       {},
+       "linear_grad_input_gelu: outer dims differ: dy f32[8,16], weight f32[32,16], "
+       "h f32[8,16]"},
+      {"linear_grad_input_gelu",
+       {F32({8, 16}), F32({16, 32}), F32({8, 16})},
+       {},
+       "linear_grad_input_gelu: h is not of the product's shape: dy f32[8,16], "
+       "weight f32[16,32], h f32[8,16]"},
+      {"linear_grad_weight",
+       {F32({8, 16}), F32({4, 2, 16})},
+       {},
+       "linear_grad_weight: leading dims differ: dy f32[8,16], x f32[4,2,16]"},
+      {"linear_grad_bias",
+       {I64({8, 16}, 9)},
+       {},
+       "linear_grad_bias: dy is not floating-point: dy i64[8,16]"},
+  };
+  AddLarge(&family.large);
+  AddBench("gpt", 2048, 384, 1152, &family.bench);
+  AddBench("gpt", 2048, 384, 384, &family.bench);
+  AddBench("gpt", 2048, 384, 1536, &family.bench);
+  AddBench("gpt", 2048, 1536, 384, &family.bench);
+  AddBench("gpt", 2048, 384, 256, &family.bench);
+  AddBench("recipe", 20, 2000, 2000, &family.bench);
+  family.bench.push_back(Sized("linear_grad_bias", "wide", {F32({2048, 1536})}));
+  return family;
 }
 
 }  // namespace zg::testing

@@ -104,6 +104,7 @@ FamilyCases LossScalingCases() {
        {words, F32({4})},
        {{"max_norm", -1.0}},
        "scaled_update_control: max_norm is -1, expected 0 <= max_norm"}};
+  family.exact_on_gpu = {"loss_seed", "scaled_update_control"};
   return family;
 }
 

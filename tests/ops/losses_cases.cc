@@ -143,6 +143,25 @@ FamilyCases LossesCases() {
        divisor,
        "softmax_cross_entropy_grad: log_sum_exp is not one f32 per row of logits: dloss f32[], "
        "logits f32[5,7], targets i64[5], log_sum_exp f32[7]"}};
+  const InputSpec logits = F32({19, 5003}, -9, 9);
+  family.large = {
+      Sized("mse_loss", "odd rows", {F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}}),
+      Sized("mse_loss_grad", "odd rows", {F32({}), F32({40, 1001}), F32({40, 1001})},
+            {{"divisor", 4.0}}, {0}),
+      Sized("softmax_cross_entropy", "many classes", {logits, I64({19}, 5003)},
+            {{"divisor", 19.0}}),
+      Sized("softmax_cross_entropy_grad", "many classes",
+            {F32({}), logits, I64({19}, 5003), F32({19}, 8, 12)}, {{"divisor", 19.0}}, {0, 3})};
+  const ir::Attributes mean = {{"divisor", 2048.0}};
+  const InputSpec wide = F32({2048, 1536});
+  const InputSpec bytes = F32({2048, 256});
+  const InputSpec targets = I64({2048}, 256);
+  family.bench = {Sized("mse_loss", "wide", {wide, wide}, mean),
+                  Sized("mse_loss_grad", "wide", {F32({}), wide, wide}, mean, {0}),
+                  Sized("softmax_cross_entropy", "256", {bytes, targets}, mean),
+                  Sized("softmax_cross_entropy_grad", "256", {F32({}), bytes, targets, F32({2048})},
+                        mean, {0, 3})};
+  family.exact_on_gpu = {"mse_loss_grad", "softmax_cross_entropy_grad"};
   return family;
 }
 

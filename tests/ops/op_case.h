@@ -49,8 +49,6 @@ struct OpCase {
   std::string label = {};
   std::vector<InputSpec> inputs = {};
   ir::Attributes attributes = {};
-  // Null for a case that only compares devices: beyond one block, one chunk or one tile, or of an
-  // op of structure.
   std::function<ReferenceOutputs(const ReferenceCall&)> reference = nullptr;
   // Replaces inputs that are functions of others, such as a forward result given to a *_grad op.
   std::function<void(ReferenceCall&)> prepare = nullptr;
@@ -80,10 +78,25 @@ struct Rejection {
 struct FamilyCases {
   std::vector<OpCase> cases;
   std::vector<Rejection> rejections;
+  // Without references: beyond one block, one chunk or one tile of a kernel. A GPU is compared with
+  // the CPU, and kernels must not allocate.
+  std::vector<OpCase> large = {};
+  // What kernel_bench measures: sizes of the demo models. Without references.
+  std::vector<OpCase> bench = {};
   // Ops that consist of whole numbers, or of single operations in the same order on every device:
   // a GPU gives the bits of the CPU.
   std::vector<std::string> exact_on_gpu = {};
 };
+
+// A case for one of the lists without references.
+inline OpCase Sized(std::string op, std::string label, std::vector<InputSpec> inputs,
+                    ir::Attributes attributes = {}, std::vector<int> f32_inputs = {}) {
+  return {.op = std::move(op),
+          .label = std::move(label),
+          .inputs = std::move(inputs),
+          .attributes = std::move(attributes),
+          .f32_inputs = std::move(f32_inputs)};
+}
 
 // Of each family, in its file.
 #define ZG_OP_FAMILY(Family) FamilyCases Family##Cases();

@@ -22,13 +22,11 @@ const std::vector<FamilyCases>& AllFamilies() {
   return families;
 }
 
-std::vector<const OpCase*> Select(const std::string& op, bool has_reference) {
+std::vector<const OpCase*> Select(const std::string& op, std::vector<OpCase> FamilyCases::*list) {
   std::vector<const OpCase*> found;
   for (const FamilyCases& family : AllFamilies()) {
-    for (const OpCase& op_case : family.cases) {
-      if (op_case.op == op && (op_case.reference != nullptr) == has_reference) {
-        found.push_back(&op_case);
-      }
+    for (const OpCase& op_case : family.*list) {
+      if (op_case.op == op) found.push_back(&op_case);
     }
   }
   return found;
@@ -38,9 +36,17 @@ std::vector<const OpCase*> Select(const std::string& op, bool has_reference) {
 
 const KernelRegistry& Kernels() { return CpuKernels(); }
 
-std::vector<const OpCase*> CasesOf(const std::string& op) { return Select(op, true); }
+std::vector<const OpCase*> CasesOf(const std::string& op) {
+  return Select(op, &FamilyCases::cases);
+}
 
-std::vector<const OpCase*> DeviceCasesOf(const std::string& op) { return Select(op, false); }
+std::vector<const OpCase*> LargeCasesOf(const std::string& op) {
+  return Select(op, &FamilyCases::large);
+}
+
+std::vector<const OpCase*> BenchCasesOf(const std::string& op) {
+  return Select(op, &FamilyCases::bench);
+}
 
 bool IsExactOnGpu(const std::string& op) {
   for (const FamilyCases& family : AllFamilies()) {

@@ -18,8 +18,9 @@ namespace zg::testing {
 // The kernels under test.
 const KernelRegistry& Kernels();
 
-std::vector<const OpCase*> CasesOf(const std::string& op);        // with a reference
-std::vector<const OpCase*> DeviceCasesOf(const std::string& op);  // those without one
+std::vector<const OpCase*> CasesOf(const std::string& op);
+std::vector<const OpCase*> LargeCasesOf(const std::string& op);
+std::vector<const OpCase*> BenchCasesOf(const std::string& op);
 bool IsExactOnGpu(const std::string& op);
 std::vector<const Rejection*> RejectionsOf(const std::string& op);
 

@@ -153,6 +153,22 @@ FamilyCases OptimizerCases() {
        {F32({5}), F32({5}), F32({5}), F32({5})},
        beta_of_one,
        "adam_update: beta2 is 1, expected 0 <= beta2 < 1"}};
+  const InputSpec state = F32({70003}, 0.01, 1.0);
+  const ir::Attributes adam = AdamAttributes(true);
+  family.large = {
+      Sized("sgd_update", "many blocks", {state, state}, sgd, {0}),
+      Sized("sgd_momentum_update", "many blocks", {state, state, state}, nesterov, {0, 2}),
+      Sized("adam_update", "many blocks", {state, state, state, state}, adam, {0, 2, 3}),
+      Sized("adam_update", "with a factor", {state, state, state, state, F32({2}, 2, 3)}, adam,
+            {0, 2, 3, 4}),
+      Sized("adam_update", "left out", {state, state, state, state, F32({2}, 0, 0)}, adam,
+            {0, 2, 3, 4})};
+  const InputSpec bucket = F32({4 << 20}, 0.01, 1.0);
+  family.bench = {
+      Sized("sgd_update", "bucket", {bucket, bucket}, sgd, {0}),
+      Sized("sgd_momentum_update", "bucket", {bucket, bucket, bucket}, momentum, {0, 2}),
+      Sized("adam_update", "bucket", {bucket, bucket, bucket, bucket}, adam, {0, 2, 3})};
+  family.exact_on_gpu = {"sgd_update", "sgd_momentum_update"};
   return family;
 }
 

@@ -1,21 +1,19 @@
-// What gives a graph its frame rather than computes: devices are compared, and tests/kernels and
-// tests/runtime have what the ops must do.
+// What gives a graph its frame rather than computes. Devices are compared here; what these ops must
+// do is in tests/kernels/structure_test.cc and tests/runtime.
 #include "tests/ops/op_case.h"
 
 namespace zg::testing {
 
 FamilyCases StructureCases() {
   FamilyCases family;
-  family.cases = {
-      {.op = "accumulate",
-       .label = "many elements",
-       .inputs = {F32({5000}), F32({5000})},
-       .f32_inputs = {0}},
-      {.op = "bucket_pack",
-       .label = "gaps",
-       .inputs = {F32({3, 5}), F32({7}), F32({16})},
-       .attributes = {{"offsets", std::vector<int64_t>{1, 16, 30}}, {"size", int64_t{64}}}},
-      {.op = "constant", .label = "a number", .attributes = {{"value", 2.5}}}};
+  family.large = {Sized("accumulate", "many elements", {F32({5000}), F32({5000})}, {}, {0}),
+                  Sized("bucket_pack", "gaps", {F32({3, 5}), F32({7}), F32({16})},
+                        {{"offsets", std::vector<int64_t>{1, 16, 30}}, {"size", int64_t{64}}}),
+                  Sized("constant", "a number", {}, {{"value", 2.5}})};
+  const Shape bucket = {4 << 20};
+  family.bench = {Sized("accumulate", "bucket", {F32(bucket), F32(bucket)}, {}, {0}),
+                  Sized("bucket_pack", "copy", {F32(bucket)},
+                        {{"offsets", std::vector<int64_t>{0}}, {"size", bucket.num_elements()}})};
   family.exact_on_gpu = {"accumulate", "bucket_pack", "constant"};
   return family;
 }
