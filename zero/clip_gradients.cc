@@ -4,6 +4,7 @@
 
 #include "framework/base/exact_sum.h"
 #include "framework/ir/builder.h"
+#include "framework/ops/op_names.h"
 #include "framework/passes/scale_loss.h"
 #include "zero/update_nodes.h"
 
@@ -68,13 +69,13 @@ class NormBuilder {
                                bool skip_non_finite) {
     ZG_ASSIGN_OR_RETURN(std::vector<ir::Value*> inputs, Combine(all_sums));
     const ir::StoredTensor* scaler = graph_.FindTensor(kLossScaler);
-    std::string op = "update_control";
+    std::string op = op_names::kUpdateControl;
     ir::Value* state = nullptr;
     if (scaler != nullptr) {
-      op = "scaled_update_control";
+      op = op_names::kScaledUpdateControl;
       state = scaler->storage;
     } else if (skip_non_finite) {
-      op = "guarded_update_control";
+      op = op_names::kGuardedUpdateControl;
       ZG_RETURN_IF_ERROR(AddLoss(&inputs));
       ZG_ASSIGN_OR_RETURN(state, UpdateCounter());
     }

@@ -2,6 +2,7 @@
 // how it lies on the ranks changes. Insert-collectives makes them; the table is in
 // framework/passes/boxing.h.
 #include "framework/ir/op_registry.h"
+#include "framework/ops/op_names.h"
 
 namespace zg {
 namespace {
@@ -82,7 +83,7 @@ ir::OpDef Place() {
 
 ir::OpDef AllReduce() {
   ir::OpDef op =
-      Boxing("all_reduce",
+      Boxing(op_names::kAllReduce,
              "P -> B: every rank receives the sum of all ranks' terms, added in rank order, "
              "onto the accumulator "
              "(input 1, overwritten on the first micro-batch) if there is one.");
@@ -105,7 +106,7 @@ ir::OpDef AllReduce() {
 
 ir::OpDef ReduceScatter() {
   ir::OpDef op =
-      Boxing("reduce_scatter",
+      Boxing(op_names::kReduceScatter,
              "P -> S(dim): rank r receives the r-th part of the sum, added in rank order, "
              "onto the accumulator "
              "(input 1, overwritten on the first micro-batch) if there is one. `in_place`: "
@@ -132,7 +133,8 @@ ir::OpDef ReduceScatter() {
 }
 
 ir::OpDef AllGather() {
-  ir::OpDef op = Boxing("all_gather", "S(dim) -> B: every rank receives all parts, in rank order.");
+  ir::OpDef op =
+      Boxing(op_names::kAllGather, "S(dim) -> B: every rank receives all parts, in rank order.");
   op.attributes.push_back({"dim", int64_t{0}});
   op.traits.message_rounds = 1;
   op.traits.sinks_to_user = true;
@@ -149,8 +151,9 @@ ir::OpDef AllGather() {
 }
 
 ir::OpDef AllToAll() {
-  ir::OpDef op = Boxing(
-      "all_to_all", "S(from) -> S(to): every rank sends each other rank the part that it needs.");
+  ir::OpDef op =
+      Boxing(op_names::kAllToAll,
+             "S(from) -> S(to): every rank sends each other rank the part that it needs.");
   op.attributes.push_back({"from", int64_t{0}, true});
   op.attributes.push_back({"to", int64_t{0}, true});
   op.traits.message_rounds = 1;
@@ -167,7 +170,7 @@ ir::OpDef AllToAll() {
 
 ir::OpDef LocalSlice() {
   ir::OpDef op =
-      Boxing("local_slice", "B -> S(dim): every rank keeps its own part; nothing is sent.");
+      Boxing(op_names::kLocalSlice, "B -> S(dim): every rank keeps its own part; nothing is sent.");
   op.attributes.push_back({"dim", int64_t{0}});
   op.traits.sinks_to_user = true;
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
@@ -183,7 +186,7 @@ ir::OpDef LocalSlice() {
 
 ir::OpDef LocalTerm() {
   ir::OpDef op =
-      Boxing("local_term",
+      Boxing(op_names::kLocalTerm,
              "B -> P (dim = -1): rank 0 keeps the value, the others hold zeros. S(dim) -> "
              "P: every rank pads its "
              "part with zeros. Nothing is sent.");

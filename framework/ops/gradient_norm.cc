@@ -3,6 +3,7 @@
 // its state starts as zeros.
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
+#include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -65,7 +66,7 @@ ir::OpDef AddSquareSums() {
 
 ir::OpDef UpdateControl() {
   ir::OpDef op;
-  op.name = "update_control";
+  op.name = op_names::kUpdateControl;
   op.doc =
       "From the square sums of all gradients: norm, output 1, is the square root of their sum, and "
       "control, output 0, is {factor on the gradient, number of the update, the first is 1}. "
@@ -85,7 +86,7 @@ ir::OpDef UpdateControl() {
 
 ir::OpDef GuardedUpdateControl() {
   ir::OpDef op;
-  op.name = "guarded_update_control";
+  op.name = op_names::kGuardedUpdateControl;
   op.doc =
       "update_control that leaves out updates that are not finite. The inputs are square sums, "
       "then any number of scalars such as the loss, and last the state {updates done, updates left "

@@ -2,6 +2,7 @@
 // Shapes: x (..., K), weight (N, K), bias (N), y (..., N); the leading dims count as rows.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/elementwise_table.h"
+#include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -43,7 +44,7 @@ int64_t LinearFlops(const ir::OpCall& call) {
 
 ir::OpDef Linear() {
   ir::OpDef op;
-  op.name = "linear";
+  op.name = op_names::kLinear;
   op.doc = "y[..,n] = sum_k x[..,k] weight[n,k] + bias[n]; bias is optional.";
   op.min_inputs = 2;
   op.max_inputs = 3;
@@ -71,7 +72,7 @@ ir::OpDef Linear() {
     ir::Value* x = context.input(0);
     ir::Value* weight = context.input(1);
     if (context.needs(0)) {
-      context.set_input_gradient(0, builder.Op("linear_grad_input", {dy, weight}));
+      context.set_input_gradient(0, builder.Op(op_names::kLinearGradInput, {dy, weight}));
     }
     if (context.needs(1)) {
       context.set_input_gradient(1, builder.Op("linear_grad_weight", {dy, x}));
@@ -87,7 +88,7 @@ ir::OpDef Linear() {
 
 ir::OpDef LinearGelu() {
   ir::OpDef op;
-  op.name = "linear_gelu";
+  op.name = op_names::kLinearGelu;
   op.doc =
       "y = gelu(h) and h[..,n] = sum_k x[..,k] weight[n,k] + bias[n], which the gradient reads; "
       "bias is optional.";
@@ -135,7 +136,7 @@ int64_t LinearGradInputFlops(const ir::OpCall& call) {
 
 ir::OpDef LinearGradInput() {
   ir::OpDef op;
-  op.name = "linear_grad_input";
+  op.name = op_names::kLinearGradInput;
   op.doc = "dx[..,k] = sum_n dy[..,n] weight[n,k].";
   op.min_inputs = op.max_inputs = 2;
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
@@ -159,7 +160,7 @@ ir::OpDef LinearGradInput() {
 
 ir::OpDef LinearGradInputGelu() {
   ir::OpDef op;
-  op.name = "linear_grad_input_gelu";
+  op.name = op_names::kLinearGradInputGelu;
   op.doc = "dh[..,k] = gelu'(h[..,k]) sum_n dy[..,n] weight[n,k].";
   op.min_inputs = op.max_inputs = 3;
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {

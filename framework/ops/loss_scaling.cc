@@ -7,6 +7,7 @@
 // steps left out in a row}.
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
+#include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -34,7 +35,7 @@ ir::OpDef LossSeed() {
 
 ir::OpDef ScaledUpdateControl() {
   ir::OpDef op;
-  op.name = "scaled_update_control";
+  op.name = op_names::kScaledUpdateControl;
   op.doc =
       "update_control for gradients that count 2^k times: the inputs are the square sums and, "
       "last, "

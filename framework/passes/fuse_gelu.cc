@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/ir/builder.h"
+#include "framework/ops/op_names.h"
 
 namespace zg {
 namespace {
@@ -34,15 +35,16 @@ class Fusion {
     std::vector<ir::Node*> gelus;
     bool is_copy = false;
     for (ir::Node* user : h->users) {
-      if (Follows(*user, "gelu", 0, *h)) gelus.push_back(user);
-      is_copy = is_copy || Follows(*user, "gelu_grad", 1, *h);
+      if (Follows(*user, op_names::kGelu, 0, *h)) gelus.push_back(user);
+      is_copy = is_copy || Follows(*user, op_names::kGeluGrad, 1, *h);
     }
     if (IsPartial(*h) || (gelus.empty() && !is_copy)) return false;
     // Several gelus of one value are the same; the first in the section gives the name.
     std::sort(gelus.begin(), gelus.end(), [&](const ir::Node* a, const ir::Node* b) {
       return graph_.IndexOf(a) < graph_.IndexOf(b);
     });
-    ZG_ASSIGN_OR_RETURN(const Outputs fused, Add("linear_gelu", linear->inputs, *linear, linear));
+    ZG_ASSIGN_OR_RETURN(const Outputs fused,
+                        Add(op_names::kLinearGelu, linear->inputs, *linear, linear));
     CopyPlacement(gelus.empty() ? *h : *gelus[0]->outputs[0], fused[0]);
     CopyPlacement(*h, fused[1]);
     const std::string h_name = h->name;
@@ -58,12 +60,12 @@ class Fusion {
     ir::Value* const dy = linear_grad->outputs[0];
     if (IsPartial(*dy) || dy->users.size() != 1) return false;
     ir::Node* const gelu_grad = dy->users[0];
-    if (!Follows(*gelu_grad, "gelu_grad", 0, *dy)) return false;
+    if (!Follows(*gelu_grad, op_names::kGeluGrad, 0, *dy)) return false;
     std::vector<ir::Value*> inputs = linear_grad->inputs;
     inputs.push_back(gelu_grad->inputs[1]);
     // Its h may be computed between the two.
-    ZG_ASSIGN_OR_RETURN(const Outputs fused,
-                        Add("linear_grad_input_gelu", std::move(inputs), *linear_grad, gelu_grad));
+    ZG_ASSIGN_OR_RETURN(const Outputs fused, Add(op_names::kLinearGradInputGelu, std::move(inputs),
+                                                 *linear_grad, gelu_grad));
     CopyPlacement(*gelu_grad->outputs[0], fused[0]);
     const std::string name = gelu_grad->outputs[0]->name;
     Replace(gelu_grad, fused[0]);
@@ -99,11 +101,11 @@ class Fusion {
 StatusOr<bool> FuseGelu::Run(ir::Graph& graph) const {
   Fusion fusion(&graph);
   bool changed = false;
-  for (ir::Node* linear : graph.NodesOf("linear")) {
+  for (ir::Node* linear : graph.NodesOf(op_names::kLinear)) {
     ZG_ASSIGN_OR_RETURN(const bool fused, fusion.FuseLinear(linear));
     changed = changed || fused;
   }
-  for (ir::Node* linear_grad : graph.NodesOf("linear_grad_input")) {
+  for (ir::Node* linear_grad : graph.NodesOf(op_names::kLinearGradInput)) {
     ZG_ASSIGN_OR_RETURN(const bool fused, fusion.FuseGradient(linear_grad));
     changed = changed || fused;
   }

@@ -1,6 +1,7 @@
 #include "framework/passes/insert_collectives.h"
 
 #include "framework/ir/builder.h"
+#include "framework/ops/op_names.h"
 #include "framework/passes/boxing.h"
 #include "framework/passes/placement.h"
 
@@ -59,8 +60,9 @@ StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
     ir::Attributes attributes = {{"axis", int64_t{axis}}};
     const bool split = accumulator->sbp[axis].is_split();
     if (split) attributes.Set("dim", int64_t{accumulator->sbp[axis].dim()});
-    ir::Value* folded = builder.Op(split ? "reduce_scatter" : "all_reduce", {term, accumulator},
-                                   std::move(attributes), node->outputs[0]->name);
+    ir::Value* folded =
+        builder.Op(split ? op_names::kReduceScatter : op_names::kAllReduce, {term, accumulator},
+                   std::move(attributes), node->outputs[0]->name);
     ZG_RETURN_IF_ERROR(builder.status());
     folded->sbp = accumulator->sbp;
     folded->category = accumulator->category;

@@ -1,0 +1,28 @@
+// Names of ops that passes look for or choose among. What makes one certain node writes its name:
+// builder.Op("cast", ...); what wants to know an op's role asks its traits (ir/op_traits.h).
+#pragma once
+
+namespace zg::op_names {
+
+// Fused by fuse-gelu.
+inline constexpr char kGelu[] = "gelu";
+inline constexpr char kGeluGrad[] = "gelu_grad";
+inline constexpr char kLinear[] = "linear";
+inline constexpr char kLinearGelu[] = "linear_gelu";
+inline constexpr char kLinearGradInput[] = "linear_grad_input";
+inline constexpr char kLinearGradInputGelu[] = "linear_grad_input_gelu";
+
+// The changes of placement, of which the boxing table chooses one.
+inline constexpr char kAllReduce[] = "all_reduce";
+inline constexpr char kReduceScatter[] = "reduce_scatter";
+inline constexpr char kAllGather[] = "all_gather";
+inline constexpr char kAllToAll[] = "all_to_all";
+inline constexpr char kLocalSlice[] = "local_slice";
+inline constexpr char kLocalTerm[] = "local_term";
+
+// What tells the updates the norm of the gradients, with and without a state.
+inline constexpr char kUpdateControl[] = "update_control";
+inline constexpr char kGuardedUpdateControl[] = "guarded_update_control";
+inline constexpr char kScaledUpdateControl[] = "scaled_update_control";
+
+}  // namespace zg::op_names

@@ -1,0 +1,21 @@
+// FindQuotedOps: where C++ text quotes the name of an op without making a node of it. Passes and
+// the runtime ask for an op's traits (framework/ir/op_traits.h) instead of comparing names.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zg::testing {
+
+struct QuotedOp {
+  int line = 0;
+  std::string op;
+};
+
+// In the order of the text. Comments do not count, nor does what makes a node:
+//   builder.Op("add", ...)  builder.Ops(  trace->Append(  Mean(  UpdateRule{  AddNode(section, {
+std::vector<QuotedOp> FindQuotedOps(std::string_view text, const std::set<std::string>& ops);
+
+}  // namespace zg::testing

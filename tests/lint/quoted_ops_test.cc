@@ -1,0 +1,128 @@
+#include "tests/lint/quoted_ops.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/register_all_ops.h"
+
+namespace zg::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Words that mean something else there than the op of that name.
+struct OtherMeaning {
+  std::string_view path;  // a file, or a folder with a slash at its end
+  std::string_view word;  // empty: every one
+};
+constexpr OtherMeaning kOtherMeanings[] = {
+    {"framework/comm/", ""},                       // calls of a communicator and their operands
+    {"framework/job/job_options.cc", "constant"},  // learning-rate schedules
+    {"framework/job/job_options.cc", "linear"},    //
+    {"framework/job/job_options.h", "constant"},   //
+    {"framework/optim/schedule.cc", "constant"},   //
+    {"framework/optim/schedule.cc", "linear"},     //
+    {"zero/training_run.cc", "constant"},          //
+    {"framework/runtime/boxing_kernels.cc", ""},   // one class for all, for now
+    {"framework/passes/build_backward.cc", "loss_seed"},  // names of values
+    {"zero/clip_gradients.cc", "square_sum"},             //
+    {"framework/nn/inputs.cc", "input"},                  // what a message calls a name
+    {"models/classifier/model.h", "output"},              // names of modules
+    {"models/gpt/model.h", "attention"},                  //
+    {"models/gpt/main.cc", "dropout"},                    // a flag, or a setting of that name
+    {"tools/checkpoint/convert.cc", "dropout"},           //
+    {"tools/plan/plan_options.cc", "dropout"},            //
+};
+
+bool MeansSomethingElse(const std::string& path, const std::string& word) {
+  for (const OtherMeaning& other : kOtherMeanings) {
+    const bool is_there =
+        other.path.back() == '/' ? path.rfind(other.path, 0) == 0 : path == other.path;
+    if (is_there && (other.word.empty() || other.word == word)) return true;
+  }
+  return false;
+}
+
+// What may compare names: the ops, their kernels, benchmarks of single ops.
+bool KnowsOps(const std::string& path) {
+  for (const char* folder : {"framework/ops/", "framework/kernels/", "tools/bench/"}) {
+    if (path.rfind(folder, 0) == 0) return true;
+  }
+  return false;
+}
+
+std::set<std::string> OpNames() {
+  RegisterAllOps();
+  std::set<std::string> names;
+  for (const ir::OpDef* op : ir::OpRegistry::Global().All()) names.insert(op->name);
+  return names;
+}
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(QuotedOps, AreNotComparedOutsideOfOpsAndKernels) {
+  // The runfile is a link into the tree.
+  const fs::path root =
+      fs::canonical("tests/lint/BUILD.bazel").parent_path().parent_path().parent_path();
+  const std::set<std::string> ops = OpNames();
+  int num_files = 0;
+  for (const char* folder : {"framework", "zero", "models", "tools"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".cc" && extension != ".h" && extension != ".cu") continue;
+      const std::string path = entry.path().lexically_relative(root).string();
+      if (KnowsOps(path)) continue;
+      ++num_files;
+      for (const QuotedOp& quoted : FindQuotedOps(ReadFile(entry.path()), ops)) {
+        if (MeansSomethingElse(path, quoted.op)) continue;
+        ADD_FAILURE() << fmt::format(
+            "{}:{}: quotes the op \"{}\"; ask its traits (framework/ir/op_traits.h), or take its "
+            "name "
+            "from framework/ops/op_names.h",
+            path, quoted.line, quoted.op);
+      }
+    }
+  }
+  EXPECT_GT(num_files, 100) << "the tree was not found at " << root;
+}
+
+std::string Found(std::string_view text) {
+  std::string found;
+  for (const QuotedOp& quoted : FindQuotedOps(text, {"add", "cast", "variable"})) {
+    found += fmt::format("{}:{} ", quoted.line, quoted.op);
+  }
+  return found;
+}
+
+TEST(QuotedOps, AreFound) {
+  EXPECT_EQ(Found("if (op->name == \"cast\") return;"), "1:cast ");
+  EXPECT_EQ(Found("\nconst std::set<std::string> ops = {\"add\",\n  \"cast\"};"), "2:add 3:cast ");
+  EXPECT_EQ(Found("for (Node* node : graph.NodesOf(\"variable\")) {"), "1:variable ");
+  EXPECT_EQ(Found("std::string op = is_wide ? \"cast\" : \"add\";"), "1:cast 1:add ");
+}
+
+TEST(QuotedOps, MakeNodes) {
+  EXPECT_EQ(Found("builder.Op(\"cast\", {x}); builder_.Ops(\n    \"add\", {x, y});"), "");
+  EXPECT_EQ(Found("return Append(\"add\", {a, b});"), "");
+  EXPECT_EQ(Found("graph.AddNode(graph.section(kind),\n  {\"variable\", {}, {{\"dtype\", f32}}});"),
+            "");
+  EXPECT_EQ(Found("graph.AddNode(section, spec); if (name == \"variable\") {"), "1:variable ");
+}
+
+TEST(QuotedOps, OtherWordsAndCommentsDoNotCount) {
+  EXPECT_EQ(
+      Found("// as \"cast\" does\nlog(\"add it\"); x = \"added\"; y = \"a // b\"; // \"add\""), "");
+}
+
+}  // namespace
+}  // namespace zg::testing
