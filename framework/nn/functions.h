@@ -4,27 +4,47 @@
 // Shapes: B batch, T time, C channels, V vocabulary; "..." any leading dims.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "framework/ir/attribute.h"
 #include "framework/nn/var.h"
 
 namespace zg {
 
-Var add(Var a, Var b);
-Var subtract(Var a, Var b);
-Var multiply(Var a, Var b);
-Var scale(Var x, double factor);
-Var add_broadcast(Var x, Var r);  // x (..., R...) + r (R...), for every index of the leading dims
+namespace nn {
+// One node; its first output. An empty Var where nothing is traced.
+Var Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes = {});
+}  // namespace nn
 
-Var relu(Var x);
-Var gelu(Var x);  // the tanh approximation
+inline Var add(Var a, Var b) { return nn::Append("add", {a, b}); }
+inline Var subtract(Var a, Var b) { return nn::Append("subtract", {a, b}); }
+inline Var multiply(Var a, Var b) { return nn::Append("multiply", {a, b}); }
+inline Var scale(Var x, double factor) { return nn::Append("scale", {x}, {{"factor", factor}}); }
 
-Var linear(Var x, Var weight);            // x (..., K), weight (N, K) -> (..., N)
-Var linear(Var x, Var weight, Var bias);  // bias (N)
-Var embedding(Var ids, Var table);        // ids (...) i64, table (V, C) -> (..., C)
-Var layer_norm(Var x, Var gamma, Var beta, double epsilon = 1e-5);  // x (..., C), others (C)
+// x (..., R...) + r (R...), for every index of the leading dims.
+inline Var add_broadcast(Var x, Var r) { return nn::Append("add_broadcast", {x, r}); }
+
+inline Var relu(Var x) { return nn::Append("relu", {x}); }
+inline Var gelu(Var x) { return nn::Append("gelu", {x}); }  // the tanh approximation
+
+// x (..., K), weight (N, K), bias (N) -> (..., N).
+inline Var linear(Var x, Var weight) { return nn::Append("linear", {x, weight}); }
+inline Var linear(Var x, Var weight, Var bias) { return nn::Append("linear", {x, weight, bias}); }
+
+// ids (...) i64, table (V, C) -> (..., C).
+inline Var embedding(Var ids, Var table) { return nn::Append("embedding", {table, ids}); }
+
+// x (..., C), gamma and beta (C).
+inline Var layer_norm(Var x, Var gamma, Var beta, double epsilon = 1e-5) {
+  return nn::Append("layer_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
+}
 
 // qkv (B, T, 3C) = [q | k | v], each with its heads side by side -> (B, T, C). With `causal` a
 // position sees only itself and those before it.
-Var attention(Var qkv, int64_t heads, bool causal = true);
+inline Var attention(Var qkv, int64_t heads, bool causal = true) {
+  return nn::Append("attention", {qkv}, {{"heads", heads}, {"causal", causal}});
+}
 
 // While training: zeroes elements with this probability and scales the others by 1 / (1 - it). In
 // eval: x. Each call has a mask of its own, which depends on the calling module's path, on nothing
