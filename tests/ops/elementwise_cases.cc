@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "tests/ops/gelu_reference.h"
 #include "tests/ops/op_case.h"
@@ -14,6 +15,9 @@ void MoveFromZero(ReferenceCall& call) {
 void ClampSecond(ReferenceCall& call) {
   for (double& y : call.inputs[1].values) y = std::max(y, 0.0);
 }
+
+double Sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double SiluDerivative(double x) { return Sigmoid(x) * (1.0 + x * (1.0 - Sigmoid(x))); }
 
 struct Op {
   const char* name;
@@ -33,6 +37,8 @@ const Op kOps[] = {
     {"relu_grad", 2, [](double dy, double y) { return y > 0.0 ? dy : 0.0; }, 1.0, {}, ClampSecond},
     {"gelu", 1, [](double x, double) { return Gelu(x); }, 3.0},
     {"gelu_grad", 2, [](double dy, double x) { return dy * GeluDerivative(x); }, 3.0},
+    {"silu", 1, [](double x, double) { return x * Sigmoid(x); }, 3.0},
+    {"silu_grad", 2, [](double dy, double x) { return dy * SiluDerivative(x); }, 3.0},
 };
 
 }  // namespace
@@ -78,7 +84,9 @@ FamilyCases ElementwiseCases() {
       {"relu", {I64({2}, 5)}, {}, "relu: x is not floating-point: x i64[2]"},
       {"relu_grad", {F32({2}), F32({3})}, {}, "relu_grad: shapes differ: dy f32[2], y f32[3]"},
       {"gelu", {I64({2}, 5)}, {}, "gelu: x is not floating-point: x i64[2]"},
-      {"gelu_grad", {F32({2}), F32({3})}, {}, "gelu_grad: shapes differ: dy f32[2], x f32[3]"}};
+      {"gelu_grad", {F32({2}), F32({3})}, {}, "gelu_grad: shapes differ: dy f32[2], x f32[3]"},
+      {"silu", {I64({2}, 5)}, {}, "silu: x is not floating-point: x i64[2]"},
+      {"silu_grad", {F32({2}), F32({3})}, {}, "silu_grad: shapes differ: dy f32[2], x f32[3]"}};
   return family;
 }
 

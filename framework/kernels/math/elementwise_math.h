@@ -41,6 +41,15 @@ ZG_HOST_DEVICE ZG_INLINE float GeluGrad(float dy, float x) {
   return dy * (s + (x * slope) * ((e * s) * s));
 }
 
+ZG_HOST_DEVICE ZG_INLINE float Silu(float x) { return x / (1.0f + Exp(-x)); }
+
+// With e = e^(-x): s (1 - s) = e s s.
+ZG_HOST_DEVICE ZG_INLINE float SiluGrad(float dy, float x) {
+  const float e = Exp(-x);
+  const float s = 1.0f / (1.0f + e);
+  return dy * (s + x * ((e * s) * s));
+}
+
 // Here, so that formulas find the functions above.
 ZG_HOST_DEVICE ZG_INLINE float Evaluate(ElementwiseCode code, float first,
                                         [[maybe_unused]] float second,
