@@ -40,6 +40,11 @@ inline Var layer_norm(Var x, Var gamma, Var beta, double epsilon = 1e-5) {
   return nn::Append("layer_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
 }
 
+// x (..., C), weight (C).
+inline Var rms_norm(Var x, Var weight, double epsilon = 1e-6) {
+  return nn::Append("rms_norm", {x, weight}, {{"epsilon", epsilon}});
+}
+
 // qkv (B, T, 3C) = [q | k | v], each with its heads side by side -> (B, T, C). With `causal` a
 // position sees only itself and those before it.
 inline Var attention(Var qkv, int64_t heads, bool causal = true) {

@@ -1,5 +1,5 @@
 // LayerNorm: brings each row of x (..., channels) to mean 0 and variance 1, then scales by weight
-// and adds bias, both (channels).
+// and adds bias, both (channels). RMSNorm: brings it to a mean square of 1, then scales by weight.
 #pragma once
 
 #include <string>
@@ -25,6 +25,21 @@ class LayerNorm : public Module {
 
   Parameter weight;
   Parameter bias;
+
+ private:
+  double epsilon_;
+};
+
+class RMSNorm : public Module {
+ public:
+  RMSNorm(const Module* parent, const std::string& name, int64_t channels, double epsilon = 1e-6)
+      : Module(parent, name),
+        weight(this, "weight", {channels}, Initializer::Ones()),
+        epsilon_(epsilon) {}
+
+  Var forward(Var x) override { return rms_norm(x, weight, epsilon_); }
+
+  Parameter weight;
 
  private:
   double epsilon_;

@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/lanes.h"
+#include "framework/kernels/cpu/multiversion.h"
+#include "framework/tensor/half.h"
+
+namespace zg {
+namespace {
+
+template <typename T>
+struct ScaledRow {
+  const T* x;
+  const float* weight;
+  float epsilon;
+  T* y;
+  float* rrms;
+};
+
+// `y` may be `x`.
+template <typename T>
+ZG_MULTIVERSION void NormalizeByRms(const ScaledRow<T>& row, int64_t columns) {
+  const ScaledRow<T> r = row;
+  const T* const x = r.x;
+  const float squares = SumTerms(
+      columns, [=](const auto& load) __attribute__((always_inline)) {
+        const Lanes values = load(x, 0.0f);
+        return values * values;
+      });
+  const float rrms = 1.0f / std::sqrt(squares / static_cast<float>(columns) + r.epsilon);
+  *r.rrms = rrms;
+  ZG_INDEPENDENT
+  for (int64_t j = 0; j < columns; ++j) r.y[j] = FromF32<T>(ToF32(x[j]) * rrms * r.weight[j]);
+}
+
+class RmsNorm : public Kernel {
+ public:
+  explicit RmsNorm(const KernelSpec& spec)
+      : dtype_(spec.call.inputs[0].dtype),
+        x_(AsMatrix(spec.call.inputs[0].shape)),
+        epsilon_(static_cast<float>(spec.call.attributes.Float("epsilon"))) {}
+
+  // In 16 bits the weight in f32.
+  int64_t workspace_bytes() const override {
+    return dtype_ == DType::kF32 ? 0 : x_.columns * static_cast<int64_t>(sizeof(float));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    const float* weight = arguments.input<float>(1);
+    if (dtype_ != DType::kF32) {
+      float* const wide = static_cast<float*>(arguments.workspace);
+      ConvertFloats(dtype_, arguments.inputs[1], DType::kF32, wide, x_.columns);
+      weight = wide;
+    }
+    WithFloatType(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t row = 0; row < x_.rows; ++row) {
+        const int64_t offset = row * x_.columns;
+        NormalizeByRms<T>({arguments.input<T>(0) + offset, weight, epsilon_,
+                           arguments.output<T>(0) + offset, arguments.output<float>(1) + row},
+                          x_.columns);
+      }
+    });
+    return Status::Ok();
+  }
+
+ private:
+  const DType dtype_;
+  const MatrixShape x_;
+  const float epsilon_;
+};
+
+template <typename T>
+struct ScaledGradRow {
+  const T* dy;
+  const T* x;
+  const float* weight;
+  float rrms;
+  T* dx;
+  float* dweight;
+};
+
+// Adds the row's terms to dweight. With n = x rrms and e = dy weight: dx = (e - n average(e n))
+// rrms. `dx` may be `dy` or `x`.
+template <typename T>
+ZG_MULTIVERSION void NormalizeByRmsGrad(const ScaledGradRow<T>& row, int64_t columns) {
+  const ScaledGradRow<T> r = row;
+  const T* const dy = r.dy;
+  const T* const x = r.x;
+  const float* const weight = r.weight;
+  const float rrms = r.rrms;
+  const float sum = SumTerms(
+      columns, [=](const auto& load) __attribute__((always_inline)) {
+        return (load(dy, 0.0f) * load(weight, 0.0f)) * (load(x, 0.0f) * rrms);
+      });
+  const float average = sum / static_cast<float>(columns);
+  ZG_INDEPENDENT
+  for (int64_t j = 0; j < columns; ++j) {
+    const float n = ToF32(x[j]) * rrms;
+    const float dy_j = ToF32(dy[j]);
+    r.dweight[j] += dy_j * n;
+    r.dx[j] = FromF32<T>((dy_j * weight[j] - n * average) * rrms);
+  }
+}
+
+ZG_MULTIVERSION void AddInto(const float* x, int64_t count, float* sum) {
+  ZG_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
+}
+
+class RmsNormGrad : public Kernel {
+ public:
+  explicit RmsNormGrad(const KernelSpec& spec)
+      : dtype_(spec.call.inputs[1].dtype), x_(AsMatrix(spec.call.inputs[1].shape)) {}
+
+  // The terms of a block of rows for dweight; in 16 bits also, in f32, weight and dweight.
+  int64_t workspace_bytes() const override {
+    return (is_half() ? 3 : 1) * x_.columns * static_cast<int64_t>(sizeof(float));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    float* const block_dweight = static_cast<float*>(arguments.workspace);
+    const float* weight = arguments.input<float>(2);
+    float* dweight = arguments.output<float>(1);
+    if (is_half()) {
+      float* const wide = block_dweight + x_.columns;
+      ConvertFloats(dtype_, arguments.inputs[2], DType::kF32, wide, x_.columns);
+      weight = wide;
+      dweight = wide + x_.columns;
+    }
+    std::fill_n(dweight, x_.columns, 0.0f);
+    WithFloatType(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t begin = 0; begin < x_.rows; begin += kBlockRows) {
+        std::fill_n(block_dweight, x_.columns, 0.0f);
+        for (int64_t row = begin; row < std::min(begin + kBlockRows, x_.rows); ++row) {
+          const int64_t offset = row * x_.columns;
+          NormalizeByRmsGrad<T>(
+              {arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, weight,
+               arguments.input<float>(3)[row], arguments.output<T>(0) + offset, block_dweight},
+              x_.columns);
+        }
+        AddInto(block_dweight, x_.columns, dweight);
+      }
+    });
+    if (is_half()) {
+      ConvertFloats(DType::kF32, dweight, dtype_, arguments.outputs[1], x_.columns);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  bool is_half() const { return dtype_ != DType::kF32; }
+
+  static constexpr int64_t kBlockRows = 32;  // sums of sums: less rounding than one long sum
+  const DType dtype_;
+  const MatrixShape x_;
+};
+
+}  // namespace
+
+void RegisterRmsNormKernels(KernelRegistry& registry) {
+  registry.Register("rms_norm", MakeKernel<RmsNorm>);
+  registry.Register("rms_norm_grad", MakeKernel<RmsNormGrad>);
+}
+
+}  // namespace zg
