@@ -1,4 +1,5 @@
-// Activation functions as modules, for Sequential; elsewhere call relu(x) and gelu(x).
+// Activation functions as modules, for Sequential; elsewhere call relu(x), gelu(x) and
+// silu(x).
 #pragma once
 
 #include "framework/nn/functions.h"
@@ -16,6 +17,12 @@ class GELU : public Module {
  public:
   using Module::Module;
   Var forward(Var x) override { return gelu(x); }
+};
+
+class SiLU : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return silu(x); }
 };
 
 }  // namespace zg::nn

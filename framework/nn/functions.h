@@ -27,6 +27,7 @@ inline Var add_broadcast(Var x, Var r) { return nn::Append("add_broadcast", {x, 
 
 inline Var relu(Var x) { return nn::Append("relu", {x}); }
 inline Var gelu(Var x) { return nn::Append("gelu", {x}); }  // the tanh approximation
+inline Var silu(Var x) { return nn::Append("silu", {x}); }
 
 // x (..., K), weight (N, K), bias (N) -> (..., N).
 inline Var linear(Var x, Var weight) { return nn::Append("linear", {x, weight}); }

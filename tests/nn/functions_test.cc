@@ -41,6 +41,10 @@ TEST(FunctionsTest, Layers) {
             }),
             "%gelu: f32[2,3] = gelu %x");
   EXPECT_EQ(LastNode([](Inputs& in) {
+              return silu(in.f32("x", {2, 3}));
+            }),
+            "%silu: f32[2,3] = silu %x");
+  EXPECT_EQ(LastNode([](Inputs& in) {
               return add_broadcast(in.f32("x", {2, 3}), in.f32("r", {3}, Sbp::B()));
             }),
             "%add_broadcast: f32[2,3] = add_broadcast %x, %r");
@@ -73,6 +77,13 @@ TEST(FunctionsTest, Layers) {
       }),
       "%layer_norm: f32[2,3], %layer_norm.1: f32[2], %layer_norm.2: f32[2] = layer_norm %x, %g, %b "
       "(epsilon=1e-06)");
+}
+
+TEST(FunctionsTest, RmsNorm) {
+  EXPECT_EQ(LastNode([](Inputs& in) {
+              return rms_norm(in.f32("x", {2, 3}), in.f32("w", {3}, Sbp::B()), 1e-5);
+            }),
+            "%rms_norm: f32[2,3], %rms_norm.1: f32[2] = rms_norm %x, %w (epsilon=1e-05)");
 }
 
 TEST(FunctionsTest, LossesAreMeansOverTheMicroBatch) {
