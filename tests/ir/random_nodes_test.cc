@@ -28,7 +28,9 @@ class RandomNodes {
     if (std::holds_alternative<double>(example)) {
       return Pick<double>({0.0, -1.0, 0.5, 1e308, std::nan(""), INFINITY});
     }
-    if (std::holds_alternative<std::string>(example)) {
+    const bool is_list = std::holds_alternative<std::vector<int64_t>>(example) ||
+                         std::holds_alternative<Shape>(example);
+    if (!is_list) {  // quoted in text
       return Pick<std::string>({"", "f32", "i64", "S(0)", "{B}", "{P}", "x", "t0=add(i0,i1)",
                                 "t0=relu(i9)", "t0=", "=;,()", "t9=relu(t9)"});
     }
