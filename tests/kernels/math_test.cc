@@ -49,9 +49,7 @@ TEST(ElementwiseMath, EvaluateHasTheBitsOfTheKernels) {
   }
 }
 
-TEST(ElementwiseMath, OtherOpsHaveNoCode) {
-  EXPECT_EQ(FindElementwiseRow("dropout"), nullptr);
-}
+TEST(ElementwiseMath, OtherOpsHaveNoCode) { EXPECT_EQ(FindElementwiseRow("dropout"), nullptr); }
 
 TEST(OptimizerMath, AdamStepHasTheBitsOfTheKernel) {
   for (const bool decoupled : {false, true}) {
