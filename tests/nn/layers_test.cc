@@ -47,6 +47,13 @@ TEST(LayersTest, Embedding) {
             "small.weight f32[7,4] normal(0.02)\n");
 }
 
+TEST(LayersTest, RMSNorm) {
+  RMSNorm norm(nullptr, "norm", 4, 1e-5);
+  const auto build = [&](Inputs& in) { return norm(in.f32("x", {2, 4})); };
+  EXPECT_EQ(ParametersOf(build), "norm.weight f32[4] ones\n");
+  EXPECT_NE(TracedText(build).find("rms_norm %x, %norm.weight (epsilon=1e-05)"), std::string::npos);
+}
+
 TEST(LayersTest, LayerNorm) {
   LayerNorm norm(nullptr, "norm", 4, 1e-6);
   const auto build = [&](Inputs& in) { return norm(in.f32("x", {2, 4})); };
