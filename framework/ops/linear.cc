@@ -1,6 +1,6 @@
-// Matrix products: y = x weight^T + bias, its gradients for x, weight and bias, and two of them
-// with the gelu that follows or precedes the layer. Shapes: x (..., K), weight (N, K), bias (N), y
-// (..., N); the leading dims count as rows.
+// Matrix products: y = x weight^T + bias, its gradients for x, weight and bias, and two of these
+// products with the gelu that follows or precedes them.
+// Shapes: x (..., K), weight (N, K), bias (N), y (..., N); the leading dims count as rows.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/elementwise_table.h"
 #include "framework/ops/op_names.h"
