@@ -246,7 +246,8 @@ class Checker {
   }
 
   static bool ReadsMicroBatch(const ir::Node& node) {
-    if (node.op->name == "input") return node.attributes.String("placement") != "B";
+    if (node.op->traits.kind == ir::OpKind::kInput)
+      return !node.attributes.Sbp("placement").is_broadcast();
     return std::any_of(node.inputs.begin(), node.inputs.end(),
                        [](const ir::Value* input) { return ReadsMicroBatch(*input->producer); });
   }
