@@ -21,22 +21,24 @@ struct OtherMeaning {
   std::string_view word;  // empty: every one
 };
 constexpr OtherMeaning kOtherMeanings[] = {
-    {"framework/comm/", ""},                       // calls of a communicator and their operands
-    {"framework/job/job_options.cc", "constant"},  // learning-rate schedules
-    {"framework/job/job_options.cc", "linear"},    //
-    {"framework/job/job_options.h", "constant"},   //
-    {"framework/optim/schedule.cc", "constant"},   //
-    {"framework/optim/schedule.cc", "linear"},     //
-    {"zero/training_run.cc", "constant"},          //
-    {"framework/runtime/boxing_kernels.cc", ""},   // one class for all, for now
-    {"framework/passes/build_backward.cc", "loss_seed"},  // names of values
-    {"zero/clip_gradients.cc", "square_sum"},             //
-    {"framework/nn/inputs.cc", "input"},                  // what a message calls a name
-    {"models/classifier/model.h", "output"},              // names of modules
-    {"models/gpt/model.h", "attention"},                  //
-    {"models/gpt/main.cc", "dropout"},                    // a flag, or a setting of that name
-    {"tools/checkpoint/convert.cc", "dropout"},           //
-    {"tools/plan/plan_options.cc", "dropout"},            //
+    // Calls of a communicator and their operands; boxing kernels dispatch to them.
+    {"framework/comm/", ""},
+    {"framework/runtime/boxing_kernels.cc", ""},
+    // Modules and flags. Models call functions, and do not see ops.
+    {"models/", ""},
+    {"tools/checkpoint/convert.cc", "dropout"},
+    {"tools/plan/plan_options.cc", "dropout"},
+    // Learning-rate schedules.
+    {"framework/job/", "constant"},
+    {"framework/job/", "linear"},
+    {"framework/optim/schedule.cc", "constant"},
+    {"framework/optim/schedule.cc", "linear"},
+    {"framework/train/", "constant"},
+    {"zero/training_run.cc", "constant"},
+    // Names of values, and what a message calls a name.
+    {"framework/passes/build_backward.cc", "loss_seed"},
+    {"zero/clip_gradients.cc", "square_sum"},
+    {"framework/nn/inputs.cc", "input"},
 };
 
 bool MeansSomethingElse(const std::string& path, const std::string& word) {
