@@ -201,10 +201,9 @@ def includes_of(text):
 
 
 def layer_of(path, layers):
-    for layer in layers:
-        if path.startswith(layer + "/"):
-            return layer
-    return None
+    """The layer of the innermost folder that is one, or None."""
+    found = [layer for layer in layers if path.startswith(layer + "/")]
+    return max(found, key=len, default=None)
 
 
 def find_circles(edges):
@@ -234,8 +233,7 @@ def check_layer(path, included, rules):
     user, used = layer_of(path, layers), layer_of(included, layers)
     if user is None or used is None:
         return f"{path if user is None else included} is in none of the layers of framework/layers.bzl"
-    excepted = os.path.splitext(path)[0] in rules["EXCEPTIONS"]
-    if rules["may_use"](user, used) or (excepted and layers.index(user) >= layers.index(used)):
+    if rules["may_use"](user, used):
         return None
     if layers.index(user) < layers.index(used):
         return f"{user} is below {used}"

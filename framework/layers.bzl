@@ -26,13 +26,15 @@ LAYERS = [
     "framework/data",
     "framework/job",
     "framework/train",
+    "framework/plan",
     "zero",
+    "zero/zerograph",
     "models",
     "tools",
     "tests",
 ]
 
-# The compiler knows nothing of what executes its programs...
+# The compiler knows nothing of what executes its programs.
 COMPILER = [
     "framework/ir",
     "framework/ops",
@@ -49,17 +51,8 @@ EXECUTION = [
     "framework/train",
 ]
 
-# ...but for these files (without their extensions), which are on their way to framework/train.
-EXCEPTIONS = [
-    "zero/run_saver",
-    "zero/trainer",
-    "zero/trainer_checkpoint",
-    "zero/trainer_values",
-    "zero/training_run",
-]
-
 def may_use(user, used):
-    """Whether the layer `user` may use the layer `used`; EXCEPTIONS apart."""
+    """Whether the layer `user` may use the layer `used`."""
     return (
         LAYERS.index(user) >= LAYERS.index(used) and
         not (user in COMPILER and used in EXECUTION)
@@ -69,6 +62,5 @@ def visible_above(layer):
     """The visibility of a package of `layer`: the layers that may use it, and the top package."""
     if layer not in LAYERS:
         fail("%s is not among the layers in framework/layers.bzl" % layer)
-    excepted = [path.rpartition("/")[0] for path in EXCEPTIONS]
-    users = [user for user in LAYERS if may_use(user, layer) or user in excepted]
+    users = [user for user in LAYERS if may_use(user, layer)]
     return ["//:__pkg__"] + ["//%s:__subpackages__" % user for user in users]

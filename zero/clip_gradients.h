@@ -33,11 +33,10 @@
 // No-op on a graph without update nodes, or whose updates have a control.
 #pragma once
 
+#include "framework/passes/control_tensors.h"
 #include "framework/passes/pass.h"
 
 namespace zg::zero {
-
-inline constexpr char kUpdateCounter[] = "update_counter";
 
 class ClipGradients : public Pass {
  public:

@@ -1,6 +1,8 @@
 #include "zero/pipeline.h"
 
+#include "framework/ir/scope_pattern.h"
 #include "framework/optim/append_update.h"
+#include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_elementwise.h"
@@ -13,6 +15,7 @@
 #include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
 #include "zero/accumulate_gradients.h"
+#include "zero/bucketing.h"
 #include "zero/clip_gradients.h"
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
@@ -27,38 +30,58 @@ void Add(std::vector<std::unique_ptr<Pass>>* passes, Args&&... args) {
   passes->push_back(std::make_unique<T>(std::forward<Args>(args)...));
 }
 
+// Every module that backward computes again; CompileOptions::Resolve has checked the patterns.
+std::vector<ScopePattern> RecomputedModules(const CompileOptions& options) {
+  std::vector<ScopePattern> modules;
+  for (const std::string& text : options.recompute) {
+    const std::vector<ScopePattern> patterns = ParseScopePatterns(text).value();
+    modules.insert(modules.end(), patterns.begin(), patterns.end());
+  }
+  return modules;
+}
+
 }  // namespace
 
-std::vector<std::unique_ptr<Pass>> MakePipeline(const PipelineOptions& options) {
+std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
+                                                const std::optional<optim::UpdateRule>& update) {
   std::vector<std::unique_ptr<Pass>> passes;
+  const int stage = options.zero.stage;
   const bool is_mixed = options.dtype != DType::kF32;
   const bool is_scaled = options.dtype == DType::kF16;  // its gradients would vanish below 2^-24
+  const bool is_clipped = options.max_grad_norm > 0;
+  const bool skips = options.on_non_finite == OnNonFinite::kSkip;
+  Add<AverageEvalResults>(&passes);                           // before types change: a loss is f32
   if (is_mixed) Add<MixedPrecision>(&passes, options.dtype);  // gradients follow the types
-  if (options.train) {
+  if (update.has_value()) {
     Add<BuildBackward>(&passes);
     if (is_scaled) Add<ScaleLoss>(&passes);
-    Add<Recompute>(&passes, options.recompute);  // before bucketing: views serve copies as well
-    Add<optim::AppendUpdate>(&passes, options.update);
+    Add<Recompute>(&passes,
+                   RecomputedModules(options));  // before bucketing: views serve copies too
+    Add<optim::AppendUpdate>(&passes, *update);
     if (is_mixed) Add<MasterWeights>(&passes);
   }
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
-  if (options.train) Add<Bucketing>(&passes, options.bucketing);
+  if (update.has_value()) {
+    Add<Bucketing>(&passes,
+                   BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements});
+  }
   Add<InferSbp>(&passes);  // buckets have placements like any value
-  if (options.train) {
-    Add<AccumulateGradients>(&passes,
-                             options.accumulation);  // before the stages: they move its nodes
-    if (options.stage >= 1) Add<ShardOptimizerState>(&passes);
-    if (options.stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
-    if (options.stage >= 3) Add<ShardParameters>(&passes);
+  if (update.has_value()) {
+    // Before the stages: they move its nodes.
+    Add<AccumulateGradients>(
+        &passes, AccumulateGradientsOptions{options.reduce_every == ReduceEvery::kStep});
+    if (stage >= 1) Add<ShardOptimizerState>(&passes);
+    if (stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
+    if (stage >= 3) Add<ShardParameters>(&passes);
     // Where gradients lie is settled, and how they get there is not.
-    if (options.max_grad_norm > 0 || is_scaled || options.skip_non_finite) {
-      Add<ClipGradients>(&passes, options.max_grad_norm, options.skip_non_finite);
+    if (is_clipped || is_scaled || skips) {
+      Add<ClipGradients>(&passes, options.max_grad_norm, skips);
     }
   }
   Add<InsertCollectives>(&passes);  // placements are final
   Add<FuseGelu>(&passes);           // before a chain takes the gelu
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives
-  if (options.train && options.update_early) Add<UpdateEarly>(&passes);
+  if (update.has_value() && options.update_early) Add<UpdateEarly>(&passes);
   Add<Schedule>(&passes);
   return passes;
 }

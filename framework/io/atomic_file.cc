@@ -72,4 +72,10 @@ Status AtomicFile::Commit() {
   return sync_error == 0 ? Status::Ok() : CannotWrite(sync_error);
 }
 
+Status WriteFileAtomically(const std::string& path, std::string_view text) {
+  ZG_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  ZG_RETURN_IF_ERROR(file.Write(text.data(), text.size()));
+  return file.Commit();
+}
+
 }  // namespace zg

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "framework/base/status.h"
 
@@ -34,5 +35,7 @@ class AtomicFile {
   std::string temporary_path_;
   int file_;  // -1 after Commit or a move
 };
+
+Status WriteFileAtomically(const std::string& path, std::string_view text);
 
 }  // namespace zg

@@ -116,9 +116,7 @@ Status CheckpointStore::Publish(int64_t step) {
   }
   ZG_RETURN_IF_ERROR(SyncDirectory(directory_));
   Discard(step);  // the older one, if there was one
-  ZG_ASSIGN_OR_RETURN(AtomicFile latest, AtomicFile::Create(PathOf(kLatestName)));
-  ZG_RETURN_IF_ERROR(latest.Write((name + "\n").data(), name.size() + 1));
-  return latest.Commit();
+  return WriteFileAtomically(PathOf(kLatestName), name + "\n");
 }
 
 void CheckpointStore::Discard(int64_t step) {

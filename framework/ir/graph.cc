@@ -45,6 +45,42 @@ Graph::Graph(std::string name, Mesh mesh, int64_t micro_batches)
   }
 }
 
+Graph Graph::Clone() const {
+  Graph clone(name_, mesh_, micro_batches_);
+  std::unordered_map<const Value*, Value*> value_of;
+  std::unordered_map<const Node*, Node*> node_of;
+  for (const auto& value : values_) {
+    clone.values_.push_back(std::make_unique<Value>(*value));
+    value_of[value.get()] = clone.values_.back().get();
+  }
+  for (const auto& node : nodes_) {
+    clone.nodes_.push_back(std::make_unique<Node>(*node));
+    Node* const copy = clone.nodes_.back().get();
+    node_of[node.get()] = copy;
+    for (Value*& input : copy->inputs) input = value_of.at(input);
+    for (Value*& output : copy->outputs) output = value_of.at(output);
+  }
+  for (const auto& value : clone.values_) {
+    value->producer = node_of.at(value->producer);
+    for (Node*& user : value->users) user = node_of.at(user);
+  }
+  clone.sections_.clear();
+  for (const auto& section : sections_) {
+    clone.sections_.push_back(std::make_unique<Section>(Section{section->kind, section->name, {}}));
+    Section* const copy = clone.sections_.back().get();
+    for (const Node* node : section->nodes) {
+      copy->nodes.push_back(node_of.at(node));
+      copy->nodes.back()->section = copy;
+    }
+  }
+  for (const auto& [name, value] : values_by_name_)
+    clone.values_by_name_[name] = value_of.at(value);
+  clone.name_counts_ = name_counts_;
+  clone.tensors_ = tensors_;
+  for (StoredTensor& tensor : clone.tensors_) tensor.storage = value_of.at(tensor.storage);
+  return clone;
+}
+
 Section* Graph::section(SectionKind kind) const {
   ZG_CHECK(kind != SectionKind::kEval, "eval sections are found by name");
   return sections_[static_cast<int>(kind)].get();

@@ -81,6 +81,7 @@ class Graph {
                  int64_t micro_batches = 1);
   Graph(Graph&&) = default;
   Graph& operator=(Graph&&) = default;
+  Graph Clone() const;  // an equal graph with nodes and values of its own
 
   const std::string& name() const { return name_; }
   const Mesh& mesh() const { return mesh_; }

@@ -14,6 +14,8 @@
 namespace zg {
 namespace {
 
+constexpr double kMebibyte = 1 << 20;
+
 // The whole text as a number; no white space, no sign before it but a minus, decimal.
 template <typename Number>
 std::optional<Number> ParseNumber(const std::string& text) {
@@ -146,6 +148,21 @@ void FlagParser::AddDouble(std::string name, double* value, NumberRange range, s
        [value]() -> FlagValue { return *value; }});
 }
 
+void FlagParser::AddMebibytes(std::string name, int64_t* bytes, NumberRange range, std::string help,
+                              std::string placeholder) {
+  const auto assign = [name, bytes, range](const std::vector<std::string>& texts) -> Status {
+    const std::optional<double> number = ParseNumber<double>(texts[0]);
+    const double given = number.value_or(0) * kMebibyte;
+    if (!number || !range.Contains(*number) || given < 1) {
+      return BadValue(name, texts[0], "a number " + range.ToString());
+    }
+    *bytes = static_cast<int64_t>(given);
+    return Status::Ok();
+  };
+  Add({std::move(name), Kind::kSingle, std::move(placeholder), std::move(help), "", assign,
+       [bytes]() -> FlagValue { return static_cast<double>(*bytes) / kMebibyte; }});
+}
+
 void FlagParser::AddString(std::string name, std::string* value, std::string help,
                            std::string placeholder) {
   const auto assign = [value](const std::vector<std::string>& texts) {
@@ -158,19 +175,27 @@ void FlagParser::AddString(std::string name, std::string* value, std::string hel
 
 void FlagParser::AddChoice(std::string name, std::string* value, std::vector<std::string> choices,
                            std::string help) {
+  AddChoice(
+      std::move(name), std::move(choices), [value](const std::string& text) { *value = text; },
+      [value] { return *value; }, std::move(help));
+}
+
+void FlagParser::AddChoice(std::string name, std::vector<std::string> choices,
+                           std::function<void(const std::string& text)> set,
+                           std::function<std::string()> get, std::string help) {
   std::string placeholder;
   for (const std::string& choice : choices) {
     placeholder += placeholder.empty() ? choice : "|" + choice;
   }
-  const auto assign = [name, value, choices](const std::vector<std::string>& texts) -> Status {
+  const auto assign = [name, set, choices](const std::vector<std::string>& texts) -> Status {
     if (std::find(choices.begin(), choices.end(), texts[0]) == choices.end()) {
       return BadValue(name, texts[0], JoinChoices(choices));
     }
-    *value = texts[0];
+    set(texts[0]);
     return Status::Ok();
   };
   Add({std::move(name), Kind::kSingle, std::move(placeholder), std::move(help), "", assign,
-       [value]() -> FlagValue { return *value; }});
+       [get]() -> FlagValue { return get(); }});
 }
 
 void FlagParser::AddStrings(std::string name, std::vector<std::string>* value, std::string help,
@@ -249,6 +274,17 @@ void FlagParser::CommandLine::Add(const Flag& flag) {
   option->group(flag.section);
 }
 
+void FlagParser::CopyGivenTo(FlagParser* other) const {
+  for (Flag& flag : other->flags_) {
+    for (const Flag& mine : flags_) {
+      if (mine.name != flag.name || !mine.is_given) continue;
+      const Status status = flag.assign(mine.texts);
+      ZG_CHECK(status.ok(), "--{} is another flag there: {}", flag.name, status.message());
+      flag.is_given = true;
+    }
+  }
+}
+
 std::string FlagParser::Help(std::string_view program) const {
   CommandLine command_line(*this);
   command_line.app.name(std::string(program));
@@ -307,7 +343,9 @@ Status FlagParser::Assign(Flag& flag, const std::vector<std::string>& texts) {
                              flag.placeholder, text);
     }
   }
-  return flag.assign(texts);
+  ZG_RETURN_IF_ERROR(flag.assign(texts));
+  flag.texts = texts;
+  return Status::Ok();
 }
 
 Status FlagParser::UnknownFlag(const std::string& argument) const {

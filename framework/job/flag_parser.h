@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "framework/base/enum_names.h"
 #include "framework/base/status.h"
 
 namespace zg {
@@ -69,6 +70,23 @@ class FlagParser {
   // One of `choices`.
   void AddChoice(std::string name, std::string* value, std::vector<std::string> choices,
                  std::string help);
+  // One of the texts of an enum (base/enum_names.h).
+  template <typename Enum>
+  void AddEnum(std::string name, Enum* value, std::string help) {
+    std::vector<std::string> choices;
+    for (const std::string_view text : EnumNames<Enum>::kNames) choices.emplace_back(text);
+    AddChoice(
+        std::move(name), std::move(choices),
+        [value](const std::string& text) { *value = *ParseEnum<Enum>(text); },
+        [value] { return std::string(EnumName(*value)); }, std::move(help));
+  }
+  // Of any type: `set` receives one of the choices, `get` says which one the value is now.
+  void AddChoice(std::string name, std::vector<std::string> choices,
+                 std::function<void(const std::string& text)> set, std::function<std::string()> get,
+                 std::string help);
+  // Bytes, given in units of 2^20.
+  void AddMebibytes(std::string name, int64_t* bytes, NumberRange range, std::string help,
+                    std::string placeholder = "MB");
   // --name A B --name C: any number of values; those given replace the default.
   void AddStrings(std::string name, std::vector<std::string>* value, std::string help,
                   std::string placeholder = "TEXT");
@@ -80,6 +98,9 @@ class FlagParser {
 
   // Whether the flag was on the command line that was parsed.
   bool IsGiven(std::string_view name) const;
+
+  // Gives the flags that were given here to those of the same names in `other`.
+  void CopyGivenTo(FlagParser* other) const;
 
   std::string Help(std::string_view program) const;
 
@@ -97,6 +118,7 @@ class FlagParser {
     std::function<Status(const std::vector<std::string>& texts)> assign;
     std::function<FlagValue()> value;
     bool is_given = false;
+    std::vector<std::string> texts = {};  // what was given
   };
 
   struct CommandLine;

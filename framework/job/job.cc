@@ -16,10 +16,12 @@
 #include "framework/base/env.h"
 #include "framework/comm/in_process.h"
 #include "framework/comm/mpi_communicator.h"
+#include "framework/job/compile_flags.h"
 #include "framework/job/console.h"
 #include "framework/job/launcher.h"
 #include "framework/job/logging.h"
 #include "framework/job/place_on_device.h"
+#include "framework/job/process_memory.h"
 #include "framework/job/same_options.h"
 #include "framework/job/save_signals.h"
 
@@ -89,6 +91,7 @@ struct Job::Impl {
   FlagParser* flags = nullptr;
   JobOptions options;
   bool is_started = false;
+  int64_t resident_bytes_at_start = 0;
   bool is_virtual_rank = false;
   const SaveSignals signals{/*saves=*/false};  // a SIGUSR1 before training waits for it
 
@@ -102,9 +105,12 @@ struct Job::Impl {
   std::unique_ptr<Impl> OfVirtualRank(Communicator* rank_communicator) const;
   void RunVirtualRanks(const std::function<Status(Job&)>& body);
 
+  // Of the job, also where it is only planned.
+  int num_ranks() const { return std::max(options.ranks, options.ranks_in_process); }
+
   // What belongs to a rank, when the process holds several.
   void CheckIsRank() {
-    if (is_virtual_rank || options.ranks_in_process == 1) return;
+    if (is_virtual_rank || options.ranks_in_process == 1 || options.plan) return;
     ExitWithError(InvalidArgument(
         "--ranks-in-process: got {}, but this program has no virtual ranks: what it does on a rank "
         "must be inside Job::Run",
@@ -138,8 +144,8 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
     ZG_ASSIGN_OR_RETURN(options.timeout_s, CollectiveTimeoutSeconds());
   }
   ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
-  ZG_RETURN_IF_ERROR(CheckNonFinite(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSaving(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckPlan(*flags, options));
   ZG_RETURN_IF_ERROR(CheckGpuFlags(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSupported(options));
   return false;
@@ -191,7 +197,7 @@ void Job::Impl::ConnectMpi(const MpiJob& job) {
 
 // Virtual ranks go each for itself (RunVirtualRanks).
 void Job::Impl::GoToDevice() {
-  if (options.ranks_in_process > 1) return;
+  if (options.ranks_in_process > 1 || options.plan) return;
   StatusOr<RankOnDevice> placed = PlaceOnDevice(options, communicator);
   CheckOnAllRanks(placed.status());
   on_device = std::move(*placed);
@@ -244,7 +250,7 @@ void Job::Impl::AgreeWithOtherRanks(const StatusOr<bool>& wants_help) {
                                         "start the program without mpirun",
                                         options.ranks, size)
                       : Status::Ok());
-  CheckOnAllRanks(ResolveForProcesses(size, &options));
+  CheckOnAllRanks(ResolveForProcesses(*flags, size, &options));
   CheckOnAllRanks(CheckSameOptions(*communicator, FlagsAsText(flags->Resolved())));
 }
 
@@ -271,22 +277,25 @@ void Job::Impl::Start(int argc, char** argv) {
                           "the program without mpirun",
                           options.ranks));
     }
-    if (const Status status = ResolveForProcesses(num_processes, &options); !status.ok()) {
+    if (const Status status = ResolveForProcesses(*flags, num_processes, &options); !status.ok()) {
       ExitWithError(status);
     }
     if (const Status status = CheckPaths(options); !status.ok()) ExitWithError(status);
-    if (num_processes > 1) Launch(argc, argv);
+    if (num_processes > 1 && !options.plan) Launch(argc, argv);
     ConnectSingle();
   } else {
     ConnectMpi(*mpi_job);
     AgreeWithOtherRanks(wants_help);
     // Rank 0 writes; every rank may read.
     JobOptions mine = options;
-    if (communicator->rank() != 0) mine.report = mine.print_ir = "";
+    if (communicator->rank() != 0) mine.report = mine.compile.dump_directory = "";
     CheckOnAllRanks(CheckPaths(mine));
   }
   GoToDevice();
   StartLogging(communicator->rank(), communicator->size());
+  const StatusOr<ProcessMemory> memory = ReadProcessMemory();
+  CheckOnAllRanks(memory.status());
+  resident_bytes_at_start = memory->resident_bytes;
   is_started = true;
 }
 
@@ -296,6 +305,7 @@ std::unique_ptr<Job::Impl> Job::Impl::OfVirtualRank(Communicator* rank_communica
   impl->flags = flags;
   impl->options = options;
   impl->is_started = true;
+  impl->resident_bytes_at_start = resident_bytes_at_start;
   impl->is_virtual_rank = true;
   impl->communicator = rank_communicator;
   return impl;
@@ -344,7 +354,7 @@ Job Job::Start(int argc, char** argv) {
 }
 
 void Job::Run(const std::function<Status(Job&)>& body) {
-  if (impl_->options.ranks_in_process > 1) {
+  if (impl_->options.ranks_in_process > 1 && !impl_->options.plan) {
     impl_->RunVirtualRanks(body);
   } else {
     impl_->CheckOnAllRanks(body(*this));
@@ -361,8 +371,32 @@ Communicator& Job::communicator() const {
   return *impl_->communicator;
 }
 const JobOptions& Job::options() const { return impl_->options; }
-std::vector<ResolvedFlag> Job::config() const { return impl_->flags->Resolved(); }
+int Job::num_planned_ranks() const { return impl_->num_ranks(); }
+int64_t Job::resident_bytes_at_start() const { return impl_->resident_bytes_at_start; }
+
+CompileOptions Job::ApplyCompileFlags(const CompileOptions& of_graph) {
+  CompileOptions options = of_graph;
+  FlagParser table("");
+  AddCompileFlags(&table, &options);
+  impl_->flags->CopyGivenTo(&table);
+  CheckOnAllRanks(ResolveCompileFlags(*impl_->flags, impl_->num_ranks(), &options));
+  return impl_->options.compile = options;
+}
+std::vector<ResolvedFlag> Job::config() const {
+  std::vector<ResolvedFlag> config = impl_->flags->Resolved();
+  CompileOptions compile = impl_->options.compile;  // may be the graph's
+  FlagParser table("");
+  AddCompileFlags(&table, &compile);
+  for (const ResolvedFlag& resolved : table.Resolved()) {
+    for (ResolvedFlag& flag : config) {
+      if (flag.name == resolved.name) flag.value = resolved.value;
+    }
+  }
+  return config;
+}
 void Job::CheckOnAllRanks(const Status& mine) { impl_->CheckOnAllRanks(mine); }
+
+void Job::Exit(int code) { impl_->Exit(code); }
 
 void Job::Fail(const Status& status) {
   ZG_CHECK(!status.ok(), "Fail needs an error");

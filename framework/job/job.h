@@ -49,6 +49,12 @@ class Job {
   Communicator& communicator() const;
   const JobOptions& options() const;
   std::vector<ResolvedFlag> config() const;  // every flag with its value, for the report
+  int num_planned_ranks() const;             // that the flags ask for; with --plan none is started
+  int64_t resident_bytes_at_start() const;   // of this process, before any model was built
+
+  // The graph's own options with the flags that were given on top; from now on they are those of
+  // options() and config().
+  CompileOptions ApplyCompileFlags(const CompileOptions& of_graph);
 
   // Every rank must call this, each with what happened to it. Returns if all are ok; else rank 0
   // prints each error once with the ranks that have it, and the job ends.
@@ -61,6 +67,9 @@ class Job {
 
   // Ends the job for all ranks; any rank may call it at any time.
   [[noreturn]] void Fail(const Status& status);
+
+  // Ends this process in order; every rank must call it.
+  [[noreturn]] void Exit(int code);
 
  private:
   struct Impl;

@@ -7,15 +7,16 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "framework/device/cuda_device.h"
+#include "framework/job/compile_flags.h"
 #include "framework/job/report.h"
 
 namespace zg {
 namespace {
 
 constexpr int kMaxRanks = 1024;
-constexpr double kMaxBucketMb = 1 << 20;
 constexpr double kMaxTimeoutSeconds = 7 * 24 * 3600;
 
 }  // namespace
@@ -26,11 +27,7 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
                 "processes; for more than one the program starts mpirun");
   flags->AddInt("ranks-in-process", &options->ranks_in_process, Between(1, kMaxRanks),
                 "virtual ranks, the threads of one process, instead of processes: a simulation");
-  flags->AddInt("zero", &options->zero_stage, Between(0, 3),
-                "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
-                "STAGE");
   flags->AddChoice("device", &options->device, {"cpu", "cuda"}, "where the ranks compute");
-  flags->AddInt("threads", &options->threads, AtLeast(1), "threads per rank");
   flags->AddDouble("timeout", &options->timeout_s, {0, kMaxTimeoutSeconds, /*without_min=*/true},
                    "how long a rank waits for the others", "SECONDS");
 
@@ -47,19 +44,7 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->Section("Training");
   flags->AddInt("steps", &options->steps, AtLeast(1), "training steps");
   flags->AddInt("batch", &options->batch, AtLeast(1), "samples per micro-batch");
-  flags->AddInt("micro-batches", &options->micro_batches, AtLeast(0),
-                "micro-batches per step over all ranks; 0 for one per rank");
-  flags->AddChoice("reduce-every", &options->reduce_every, {"micro-batch", "step"},
-                   "when gradients are summed over the ranks");
-  flags->AddStrings("recompute", &options->recompute,
-                    "modules whose activations backward computes again, such as 'blocks.*'",
-                    "PATTERN");
-  flags->AddChoice("dtype", &options->dtype, {"f32", "bf16", "f16"}, "what is computed in");
   flags->AddInt("seed", &options->seed, AtLeast(0), "of initial values, data order and dropout");
-  flags->AddDouble("clip-norm", &options->clip_norm, AtLeast(0),
-                   "largest norm of a step's gradients together; 0: any");
-  flags->AddChoice("on-non-finite", &options->on_non_finite, {"stop", "skip", "ignore"},
-                   "when a loss or gradient is infinite or NaN");
   flags->AddBool("detect-anomaly", &options->detect_anomaly,
                  "check what every node computes, stop at the first infinity or NaN; slow");
   flags->AddBool("profile", &options->profile, "measure what the time of a step goes to, by op");
@@ -70,13 +55,7 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddDouble("final-lr-factor", &options->final_lr_factor, Between(0, 1),
                    "of the learning rate at the last step, when it falls");
 
-  flags->Section("ZeRO");
-  flags->AddDouble("bucket-mb", &options->bucket_mb, {0, kMaxBucketMb, /*without_min=*/true},
-                   "parameters per collective, in units of 2^20 bytes", "MB");
-  flags->AddInt("shard-min-elements", &options->shard_min_elements, AtLeast(0),
-                "smaller parameters stay whole on every rank");
-  flags->AddBool("update-early", &options->update_early,
-                 "update parameters during backward, when their gradients are complete");
+  AddCompileFlags(flags, &options->compile);
 
   flags->Section("Files");
   flags->AddString("init", &options->init, "initial parameters, a .safetensors file", "FILE");
@@ -89,8 +68,13 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->AddString("resume", &options->resume,
                    "continue from the checkpoint here, or the latest one here", "DIR");
   flags->AddString("report", &options->report, "write a JSON report of the run", "FILE");
-  flags->AddString("print-ir", &options->print_ir, "write the graph after every compiler pass",
-                   "DIR");
+
+  flags->Section("Plan");
+  flags->AddBool("plan", &options->plan,
+                 "print what the job will hold, send and compute, and end without running it");
+  flags->AddString("json", &options->json, "write the plan as one JSON object", "FILE");
+  flags->AddString("html", &options->html,
+                   "write the plan as a page with memory over time and the schedule", "FILE");
 }
 
 Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {
@@ -107,14 +91,6 @@ Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {
         options.warmup_steps, options.steps);
   }
   return Status::Ok();
-}
-
-Status CheckNonFinite(const FlagParser& flags, const JobOptions& options) {
-  if (options.dtype != "f16" || !flags.IsGiven("on-non-finite")) return Status::Ok();
-  return InvalidArgument(
-      "--on-non-finite: got '{}', but with --dtype f16 the loss scaler leaves out updates that are "
-      "not finite; leave the flag out",
-      options.on_non_finite);
 }
 
 Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
@@ -142,25 +118,28 @@ Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options) {
         "--fast-reduce: the sums are NCCL's, but --gpu-collectives is {}; give one of them",
         options.gpu_collectives);
   }
-  if (options.tf32 && options.dtype != "f32") {
+  if (options.tf32 && options.compile.dtype != DType::kF32) {
     return InvalidArgument("--tf32: is for products of f32, but --dtype is {}; give one of them",
-                           options.dtype);
+                           DTypeName(options.compile.dtype));
   }
   return Status::Ok();
 }
 
 Status CheckSupported(const JobOptions& options) {
   if (options.device == "cuda") ZG_RETURN_IF_ERROR(NumCudaDevices().status());
-  if (options.threads != 1) {
-    return InvalidArgument(
-        "--threads: got {}, but the kernels of this build use one thread per rank; use 1, and "
-        "--ranks for more processors",
-        options.threads);
+  return Status::Ok();
+}
+
+Status CheckPlan(const FlagParser& flags, const JobOptions& options) {
+  for (const char* flag : {"json", "html"}) {
+    if (flags.IsGiven(flag) && !options.plan) {
+      return InvalidArgument("--{}: is without effect; give --plan as well", flag);
+    }
   }
   return Status::Ok();
 }
 
-Status ResolveForProcesses(int num_processes, JobOptions* options) {
+Status ResolveForProcesses(const FlagParser& flags, int num_processes, JobOptions* options) {
   options->ranks = num_processes;
   if (num_processes > 1 && options->ranks_in_process > 1) {
     return InvalidArgument(
@@ -168,15 +147,8 @@ Status ResolveForProcesses(int num_processes, JobOptions* options) {
         "threads of one, so give either --ranks or --ranks-in-process",
         options->ranks_in_process, num_processes);
   }
-  const int num_ranks = std::max(num_processes, options->ranks_in_process);
-  if (options->micro_batches == 0) options->micro_batches = num_ranks;
-  if (options->micro_batches % num_ranks != 0) {
-    return InvalidArgument(
-        "--micro-batches: got {}, expected a multiple of the {} ranks: every rank computes the "
-        "same number per step",
-        options->micro_batches, num_ranks);
-  }
-  return Status::Ok();
+  return ResolveCompileFlags(flags, std::max(num_processes, options->ranks_in_process),
+                             &options->compile);
 }
 
 Status CheckPaths(const JobOptions& options) {
@@ -197,16 +169,20 @@ Status CheckPaths(const JobOptions& options) {
                              error ? error.message() : "is not a directory");
     }
   }
-  if (!options.print_ir.empty()) {
+  if (!options.compile.dump_directory.empty()) {
     std::error_code error;
-    std::filesystem::create_directories(options.print_ir, error);
-    if (error || access(options.print_ir.c_str(), W_OK | X_OK) != 0) {
+    std::filesystem::create_directories(options.compile.dump_directory, error);
+    if (error || access(options.compile.dump_directory.c_str(), W_OK | X_OK) != 0) {
       return InvalidArgument("--print-ir: {}: {}; expected a directory that can be written",
-                             options.print_ir, error ? error.message() : std::strerror(errno));
+                             options.compile.dump_directory,
+                             error ? error.message() : std::strerror(errno));
     }
   }
-  if (!options.report.empty()) {
-    ZG_RETURN_IF_ERROR(CheckWritable(options.report).WithContext("--report"));
+  for (const auto& [flag, path] :
+       {std::pair<const char*, const std::string&>("--report", options.report),
+        {"--json", options.json},
+        {"--html", options.html}}) {
+    if (!path.empty()) ZG_RETURN_IF_ERROR(CheckWritable(path).WithContext(flag));
   }
   return Status::Ok();
 }

@@ -125,10 +125,7 @@ std::string ReportAsJson(const Report& report) {
 }
 
 Status WriteReport(const std::string& path, const Report& report) {
-  const std::string json = ReportAsJson(report);
-  ZG_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  ZG_RETURN_IF_ERROR(file.Write(json.data(), json.size()));
-  return file.Commit();
+  return WriteFileAtomically(path, ReportAsJson(report));
 }
 
 Status CheckWritable(const std::string& path) {

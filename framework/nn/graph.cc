@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "framework/nn/micro_batch_values.h"
 #include "framework/ops/register_all_ops.h"
+#include "framework/passes/micro_batch_values.h"
 
 namespace zg {
 namespace {
@@ -22,23 +22,13 @@ std::string Listed(const Items& items, NameOf name_of) {
 
 }  // namespace
 
-Graph::Graph(const std::string& name, int num_ranks)
-    : ir_(name, Mesh::DataParallel(std::max(num_ranks, 1))), num_ranks_(num_ranks) {
-  RegisterAllOps();
-  if (num_ranks < 1) {
-    status_ = InvalidArgument("graph {}: got {} ranks, expected at least 1", name, num_ranks);
-  }
-}
+Graph::Graph(const std::string& name) : ir_(name) { RegisterAllOps(); }
 
 void Graph::Run(const std::string& program, const std::function<Status()>& trace) {
   if (!status_.ok()) return;
   const auto with_context = [&](const Status& status) {
     return status.WithContext(fmt::format("graph {}, {}", ir_.name(), program));
   };
-  if (is_finished_) {
-    status_ = with_context(InvalidArgument("the graph is compiled already; call it before that"));
-    return;
-  }
   if (!running_.empty()) {
     status_ = with_context(
         InvalidArgument("called inside the function of {}; call it after that", running_));
@@ -74,7 +64,7 @@ Status Graph::TraceTrain(const optim::Optimizer& optimizer,
         "the loss %{} is {}, expected the scalar {}; take the mean with mse_loss or cross_entropy",
         loss.value()->name, type.ToString(), kScalar.ToString());
   }
-  ZG_ASSIGN_OR_RETURN(const auto values, nn::MicroBatchValues(*trace.builder().section()));
+  ZG_ASSIGN_OR_RETURN(const auto values, MicroBatchValues(*trace.builder().section()));
   if (values.count(loss.value()) == 0) {
     return InvalidArgument(
         "the loss %{} does not depend on an input with placement S(dim), so that all ranks would "
@@ -100,7 +90,7 @@ Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inp
   const Outputs outputs = build(inputs);
   ZG_RETURN_IF_ERROR(trace.status());
   if (outputs.items().empty()) return InvalidArgument("the function returned no result");
-  ZG_ASSIGN_OR_RETURN(const auto values, nn::MicroBatchValues(*trace.builder().section()));
+  ZG_ASSIGN_OR_RETURN(const auto values, MicroBatchValues(*trace.builder().section()));
   Eval eval{name, {}};
   std::set<std::string> names;
   for (const NamedVar& item : outputs.items()) {
@@ -110,13 +100,8 @@ Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inp
     }
     ZG_RETURN_IF_ERROR(
         trace.CheckUsable(item.var).WithContext(fmt::format("result '{}'", item.name)));
-    Var result = item.var;
-    eval.results.push_back({item.name, result.value()->type});
-    // The ranks' terms are summed.
-    if (result.value()->type == kScalar && values.count(result.value()) != 0 && num_ranks_ > 1) {
-      result = trace.Append("scale", {result}, {{"factor", 1.0 / num_ranks_}});
-    }
-    trace.Append("output", {result}, {{"name", item.name}});
+    eval.results.push_back({item.name, item.var.value()->type});
+    trace.Append("output", {item.var}, {{"name", item.name}});
   }
   evals_.push_back(std::move(eval));
   return trace.status();
@@ -153,20 +138,10 @@ StatusOr<TensorType> Graph::ResultType(std::string_view eval, std::string_view r
                   Listed(found->results, [](const auto& one) { return one.first; }));
 }
 
-StatusOr<ResolvedConfig> Graph::Finish() {
+Status Graph::Check() const {
   ZG_RETURN_IF_ERROR(status_);
-  if (!optimizer_.has_value() && evals_.empty()) {
-    return InvalidArgument("graph {}: neither train() nor eval() was called", ir_.name());
-  }
-  StatusOr<ResolvedConfig> resolved = config_.Resolve(num_ranks_);
-  if (!resolved.ok()) return resolved.status().WithContext("graph " + ir_.name());
-  if (!optimizer_.has_value() && !resolved->recompute.empty()) {
-    return InvalidArgument("graph {}: recompute('{}') is for training, but train() was not called",
-                           ir_.name(), resolved->recompute[0].text());
-  }
-  ir_.set_micro_batches(resolved->micro_batches);
-  is_finished_ = true;
-  return resolved;
+  if (optimizer_.has_value() || !evals_.empty()) return Status::Ok();
+  return InvalidArgument("graph {}: neither train() nor eval() was called", name());
 }
 
 }  // namespace zg

@@ -2,13 +2,13 @@
 // to evaluate it. Nothing in it knows ranks, collectives or ZeRO stages.
 //
 //   Classifier model;
-//   zg::Graph graph("classifier", num_ranks);
+//   zg::Graph graph("classifier");
 //   graph.train(zg::optim::Sgd{.lr = 1e-3}, [&](zg::Inputs& in) {
 //     Var x = in.f32("x", {128, 256}), y = in.i64("y", {128});
 //     return zg::cross_entropy(model(x), y);
 //   });
 //   graph.eval("predict", [&](zg::Inputs& in) { return model(in.f32("x", {128, 256})); });
-//   graph.config().enable_zero({.stage = 2});
+//   graph.config().zero.stage = 2;
 //
 // The functions run once, inside train() and eval(), and are traced: what they compute with Vars
 // becomes nodes of the graph. An error in them does not throw: the graph keeps the first one, and
@@ -23,12 +23,12 @@
 #include <vector>
 
 #include "framework/ir/graph.h"
-#include "framework/nn/graph_config.h"
 #include "framework/nn/inputs.h"
 #include "framework/nn/outputs.h"
 #include "framework/nn/trace.h"
 #include "framework/nn/var.h"
 #include "framework/optim/optimizer.h"
+#include "framework/passes/compile_options.h"
 
 namespace zg {
 
@@ -39,7 +39,7 @@ struct NamedParameter {
 
 class Graph {
  public:
-  explicit Graph(const std::string& name, int num_ranks = 1);
+  explicit Graph(const std::string& name);
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -50,8 +50,11 @@ class Graph {
   // micro-batches of all ranks; other results are those of all ranks side by side.
   void eval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 
-  GraphConfig& config() { return config_; }
-  const GraphConfig& config() const { return config_; }
+  const std::string& name() const { return ir_.name(); }
+
+  // How it is compiled unless the compiler is given other options.
+  CompileOptions& config() { return config_; }
+  const CompileOptions& config() const { return config_; }
 
   // The first error, with the path of the module in which it occurred.
   const Status& status() const { return status_; }
@@ -63,13 +66,10 @@ class Graph {
   // The type of an eval's result for one micro-batch. Errors: no such eval or result.
   StatusOr<TensorType> ResultType(std::string_view eval, std::string_view result) const;
 
-  // For the compiler: ends tracing and resolves the configuration, from which ir() gets its number
-  // of micro-batches. Errors: status(), those of GraphConfig::Resolve, a graph without programs.
-  StatusOr<ResolvedConfig> Finish();
-  ir::Graph& ir() { return ir_; }
-  const ir::Graph& ir() const { return ir_; }
+  // For the compiler. Errors: status(), a graph without programs.
+  Status Check() const;
+  const ir::Graph& ir() const { return ir_; }  // one rank's, of one micro-batch
   const std::optional<optim::Optimizer>& optimizer() const { return optimizer_; }  // once train ran
-  int num_ranks() const { return num_ranks_; }
 
  private:
   struct Eval {
@@ -83,14 +83,12 @@ class Graph {
   Status TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 
   ir::Graph ir_;
-  int num_ranks_;
   nn::Trace::Variables variables_;
   std::optional<optim::Optimizer> optimizer_;
   std::vector<Eval> evals_;
-  GraphConfig config_;
+  CompileOptions config_;
   Status status_;
   std::string running_;  // the program being traced
-  bool is_finished_ = false;
 };
 
 }  // namespace zg

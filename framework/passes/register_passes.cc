@@ -1,5 +1,6 @@
 #include "framework/passes/register_passes.h"
 
+#include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_elementwise.h"
@@ -47,6 +48,7 @@ PassDef MixedPrecisionDef() {
 
 void RegisterPasses(PassRegistry& registry) {
   const auto add = [&](PassDef pass) { registry.Register(std::move(pass)); };
+  add(SimplePass<AverageEvalResults>("Make a loss of an eval section the mean over all ranks."));
   add(SimplePass<BuildBackward>("Append the gradient of the loss for every parameter."));
   add(SimplePass<EliminateDeadNodes>("Remove what nobody reads."));
   add(SimplePass<FuseElementwise>("Make one node of a chain of elementwise ops."));

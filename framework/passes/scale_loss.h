@@ -18,11 +18,10 @@
 // No-op on a graph without backward, or when it ran already.
 #pragma once
 
+#include "framework/passes/control_tensors.h"
 #include "framework/passes/pass.h"
 
 namespace zg {
-
-inline constexpr char kLossScaler[] = "loss_scaler";
 
 class ScaleLoss : public Pass {
  public:

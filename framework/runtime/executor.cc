@@ -280,6 +280,10 @@ StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,
                          eval.empty() ? "" : ", eval ", eval, name);
 }
 
+bool Executor::HasOutput(std::string_view eval, std::string_view name) const {
+  return Output(eval, name).ok();
+}
+
 std::optional<Profile> Executor::profile() const {
   return profiler_ ? profiler_->Result() : std::nullopt;
 }

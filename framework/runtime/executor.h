@@ -71,6 +71,7 @@ class Executor {
   // What the last run of a program handed out under that name; whole on every rank.
   StatusOr<const std::vector<std::byte>*> Output(std::string_view eval,
                                                  std::string_view name) const;
+  bool HasOutput(std::string_view eval, std::string_view name) const;
 
   // Reads or writes the logical elements [begin, begin + count) of a stored tensor that lie on this
   // rank.

@@ -34,4 +34,12 @@ StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& 
   return plan;
 }
 
+Target TargetOf(const KernelRegistry& kernels, int64_t communicator_workspace_bytes) {
+  return [&kernels, communicator_workspace_bytes](const ir::Graph& graph) -> StatusOr<MemoryPlan> {
+    ZG_ASSIGN_OR_RETURN(ProgramPlan plan,
+                        PlanProgram(graph, kernels, communicator_workspace_bytes));
+    return std::move(plan.memory);
+  };
+}
+
 }  // namespace zg

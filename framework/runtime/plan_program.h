@@ -11,6 +11,7 @@
 #include "framework/ir/graph.h"
 #include "framework/kernels/kernel.h"
 #include "framework/passes/plan_memory.h"
+#include "framework/passes/program.h"
 
 namespace zg {
 
@@ -23,5 +24,9 @@ struct ProgramPlan {
 // The graph must be compiled (no `place` left). Error: the device has no kernel for a node.
 StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
                                   int64_t communicator_workspace_bytes);
+
+// What compiles for a device with these kernels, which must outlive it, and for a transport that
+// needs this much of the arena.
+Target TargetOf(const KernelRegistry& kernels, int64_t communicator_workspace_bytes = 0);
 
 }  // namespace zg

@@ -25,12 +25,6 @@ constexpr std::chrono::milliseconds kMeetEvery(100);
 constexpr char kWorked = '+';
 constexpr char kFailed = '-';
 
-Status WriteText(const std::string& path, const std::string& text) {
-  ZG_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  ZG_RETURN_IF_ERROR(file.Write(text.data(), text.size()));
-  return file.Commit();
-}
-
 // A line: a checksum on its way between ranks.
 std::string Pack(const FileChecksum& checksum) {
   return fmt::format("{} {}\n", checksum.bytes, checksum.sha256);
@@ -257,7 +251,7 @@ void CheckpointSave::TakeChecksums(const std::vector<std::string>& lines) {
 
 Status CheckpointSave::WriteDescribed(const std::string& name, const std::string& text) {
   checksums_[name] = {text.size(), Sha256Hex(text.data(), text.size())};
-  return WriteText(PathOf(name), text);
+  return WriteFileAtomically(PathOf(name), text);
 }
 
 Status CheckpointSave::Describe() {
@@ -266,7 +260,8 @@ Status CheckpointSave::Describe() {
     ZG_RETURN_IF_ERROR(WriteDescribed(IndexName(part.name), TensorIndexAsJson(part.layout.index)));
   }
   ZG_RETURN_IF_ERROR(WriteDescribed(kTrainStateName, TrainStateAsJson(state_)));
-  return WriteText(PathOf(kChecksumsName), ChecksumsAsJson(checksums_));  // makes it whole
+  return WriteFileAtomically(PathOf(kChecksumsName),
+                             ChecksumsAsJson(checksums_));  // makes it whole
 }
 
 Status CheckpointSave::Publish() {

@@ -8,11 +8,8 @@
 #include <vector>
 
 #include "framework/base/random.h"
-#include "framework/job/console.h"
-#include "framework/job/summary.h"
-#include "framework/ops/register_all_ops.h"
 #include "models/classifier/model.h"
-#include "zero/training_run.h"
+#include "zerograph/zerograph.h"
 
 namespace zg {
 namespace {
@@ -63,42 +60,34 @@ double Accuracy(const std::vector<float>& logits, const std::vector<int64_t>& la
 }
 
 Status TrainAndPredict(Job& job, double lr) {
-  zero::TrainingRun run;
-  ZG_ASSIGN_OR_RETURN(run.rss_before_graph_bytes, zero::ResidentBytesNow());
   const models::ClassifierConfig config;
   models::Classifier model(config);
-  Graph graph("classifier", job.size());
+  Graph graph("classifier");
   const int64_t batch = job.options().batch;
-  graph.train(optim::Sgd{.lr = lr}, [&](Inputs& in) {
+  graph.train(optim::Sgd{lr}, [&](Inputs& in) {
     return cross_entropy(model(in.f32("x", {batch, config.inputs})), in.i64("y", {batch}));
   });
   graph.eval("predict", [&](Inputs& in) { return model(in.f32("x", {batch, config.inputs})); });
-  zero::Configure(job, graph.config());
-  ZG_ASSIGN_OR_RETURN(
-      std::unique_ptr<zero::Trainer> trainer,
-      zero::Trainer::Compile(graph, job.communicator(), zero::TrainerOptionsOf(job)));
+
   ClusteredData data(config, batch, job.options().seed);
-  run.model = "classifier";
-  run.steps = job.options().steps;
-  run.lr = lr;
-  run.feed = [&](zero::Trainer& t, int64_t step, int64_t micro_batch) {
-    data.Fill(step, micro_batch);
-    return t.Feed({{"x", data.x()}, {"y", data.y()}});
-  };
-  ZG_ASSIGN_OR_RETURN(const Report report, zero::RunTraining(job, *trainer, run));
+  Training training = train(job, graph);
+  while (training.next()) {
+    training.step([&](int64_t micro_batch) {
+      data.Fill(training.step_number(), micro_batch);
+      return training.trainer().Feed({{"x", data.x()}, {"y", data.y()}});
+    });
+  }
 
   data.Fill(/*step=*/0, job.rank());  // no training step has number 0
-  ZG_RETURN_IF_ERROR(trainer->Eval("predict", {{"x", data.x()}}));
-  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer->Result("predict"));
+  ZG_RETURN_IF_ERROR(training.trainer().Eval("predict", {{"x", data.x()}}));
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, training.trainer().Result("predict"));
   if (!job.is_main()) return Status::Ok();
-  PrintOut("\n" + Summary(report));
   PrintOut(fmt::format("  prediction  {:.1f} % of {} new samples right\n",
                        100 * Accuracy(logits, data.y(), job.rank(), config.classes), batch));
-  return job.options().report.empty() ? Status::Ok() : WriteReport(job.options().report, report);
+  return Status::Ok();
 }
 
 int Main(int argc, char** argv) {
-  RegisterAllOps();
   double lr = 1e-3;
   FlagParser parser("Trains a small classifier on random clusters, then predicts with it.");
   parser.Section("Model");
@@ -107,7 +96,6 @@ int Main(int argc, char** argv) {
   defaults.steps = 100;
   defaults.batch = 128;
   Job job = Job::Start(argc, argv, parser, defaults);
-  if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
   job.Run([&](Job& rank) { return TrainAndPredict(rank, lr); });
   return 0;
 }

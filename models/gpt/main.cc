@@ -12,14 +12,11 @@
 #include <vector>
 
 #include "framework/io/token_dataset.h"
-#include "framework/job/console.h"
-#include "framework/job/summary.h"
-#include "framework/ops/register_all_ops.h"
 #include "models/gpt/bigram.h"
 #include "models/gpt/model.h"
 #include "models/gpt/presets.h"
 #include "models/gpt/sampler.h"
-#include "zero/training_run.h"
+#include "zerograph/zerograph.h"
 
 namespace zg {
 namespace {
@@ -104,9 +101,7 @@ class GptRun {
   GptRun(Job* job, const Flags& flags) : job_(*job), flags_(flags) {}
 
   Status Run() {
-    zero::TrainingRun run;
     ZG_RETURN_IF_ERROR(OpenData());
-    ZG_ASSIGN_OR_RETURN(run.rss_before_graph_bytes, zero::ResidentBytesNow());
     models::GptConfig config;
     config.layers = flags_.layers;
     config.heads = flags_.heads;
@@ -115,42 +110,43 @@ class GptRun {
     config.vocabulary = data_->train.vocabulary_size();
     config.dropout = flags_.dropout;
     models::Gpt model(config);
-    Graph graph("gpt", job_.size());
+    Graph graph("gpt");
     const Shape shape = {job_.options().batch, flags_.context};
     const auto loss = [&](Inputs& in) {
       return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
     };
-    graph.train(optim::AdamW{.lr = flags_.lr, .beta2 = 0.99, .weight_decay = flags_.weight_decay},
-                loss);
+    optim::AdamW adamw;
+    adamw.lr = flags_.lr;
+    adamw.beta2 = 0.99;
+    adamw.weight_decay = flags_.weight_decay;
+    graph.train(adamw, loss);
     graph.eval("validate", loss);
     graph.eval("continue", [&](Inputs& in) {
       return model(in.i64("x", {1, flags_.context}, Sbp::B()));
     });
-    zero::Configure(job_, graph.config());
-    ZG_ASSIGN_OR_RETURN(
-        std::unique_ptr<zero::Trainer> trainer,
-        zero::Trainer::Compile(graph, job_.communicator(), zero::TrainerOptionsOf(job_)));
+
+    TrainOptions options;
+    options.description = fmt::format(
+        "gpt: {} layers, {} heads, {} channels, context {}, vocabulary {}", config.layers,
+        config.heads, config.channels, config.context, config.vocabulary);
+    options.settings = {{"dropout", fmt::to_string(flags_.dropout)},
+                        {"heads", fmt::to_string(flags_.heads)},  // no tensor's shape tells
+                        {"training tokens", fmt::to_string(data_->train.size())}};
+    options.tokens_per_micro_batch = shape.num_elements();
+    Training training = train(job_, graph, options);
     Print(fmt::format("\n{} parameters, {} training and {} validation tokens\n",
                       graph.num_parameters(), data_->train.size(), data_->validation.size()));
-
-    run.model = "gpt";
-    run.settings = {{"dropout", fmt::to_string(flags_.dropout)},
-                    {"heads", fmt::to_string(flags_.heads)},  // no tensor's shape tells
-                    {"training tokens", fmt::to_string(data_->train.size())}};
-    run.steps = job_.options().steps;
-    run.lr = flags_.lr;
-    run.tokens_per_step = job_.options().micro_batches * shape.num_elements();
-    run.feed = [&](zero::Trainer& t, int64_t step, int64_t micro_batch) {
-      return Feed(t, step, micro_batch);
-    };
-    run.after_step = [&](zero::Trainer& t, int64_t step) -> Status {
-      if (step % flags_.eval_every != 0 || step == run.steps) return Status::Ok();
-      ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(t));
-      Print(fmt::format("step {}: validation loss {:.4f}\n", step, validation));
-      return Status::Ok();
-    };
-    ZG_ASSIGN_OR_RETURN(const Report report, zero::RunTraining(job_, *trainer, run));
-    return Finish(*trainer, report);
+    Trainer& trainer = training.trainer();
+    while (training.next()) {
+      const int64_t step = training.step_number();
+      if (!training.report().steps.empty() && (step - 1) % flags_.eval_every == 0) {
+        ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
+        Print(fmt::format("step {}: validation loss {:.4f}\n", step - 1, validation));
+      }
+      training.step([&](int64_t micro_batch) { return Feed(trainer, step, micro_batch); });
+    }
+    if (training.report().was_ended_by_signal) return Status::Ok();  // soon: no sample
+    return Finish(trainer);
   }
 
  private:
@@ -180,8 +176,8 @@ class GptRun {
     return Status::Ok();
   }
 
-  Status Feed(zero::Trainer& trainer, int64_t step, int64_t micro_batch) {
-    const uint64_t index = (step - 1) * job_.options().micro_batches + micro_batch;
+  Status Feed(Trainer& trainer, int64_t step, int64_t micro_batch) {
+    const uint64_t index = (step - 1) * job_.options().compile.micro_batches + micro_batch;
     ZG_RETURN_IF_ERROR(
         data_->train.FillBatch(job_.options().seed, index, static_cast<int>(job_.options().batch),
                                static_cast<int>(flags_.context), x_.data(), y_.data()));
@@ -190,7 +186,7 @@ class GptRun {
 
   // The mean over the first --eval-windows contexts of the validation data, as far as they fill
   // whole rounds.
-  StatusOr<double> ValidationLoss(zero::Trainer& trainer) {
+  StatusOr<double> ValidationLoss(Trainer& trainer) {
     const int64_t batch = job_.options().batch;
     const int64_t per_round = batch * job_.size();
     const int64_t windows = std::min<int64_t>(
@@ -209,7 +205,7 @@ class GptRun {
   }
 
   // Continues the beginning of the validation data.
-  StatusOr<std::vector<int64_t>> Sample(zero::Trainer& trainer) {
+  StatusOr<std::vector<int64_t>> Sample(Trainer& trainer) {
     const models::Sampler sampler({flags_.temperature, static_cast<uint64_t>(job_.options().seed)});
     const int64_t vocabulary = data_->train.vocabulary_size();
     std::vector<int64_t> text;
@@ -224,13 +220,8 @@ class GptRun {
     return std::vector<int64_t>(text.begin() + static_cast<int64_t>(prompt), text.end());
   }
 
-  Status Finish(zero::Trainer& trainer, const Report& report) {
-    if (report.was_ended_by_signal) {  // soon: no validation, no sample
-      Print("\n" + Summary(report));
-      return WriteReportIfAsked(report);
-    }
+  Status Finish(Trainer& trainer) {
     ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
-    Print("\n" + Summary(report));
     const double bigram =
         job_.is_main() ? BigramModel::Fit(data_->train).MeanNegativeLogLikelihood(data_->validation)
                        : 0;
@@ -248,12 +239,7 @@ class GptRun {
                           fmt::join(sample, " ")));
       }
     }
-    return WriteReportIfAsked(report);
-  }
-
-  Status WriteReportIfAsked(const Report& report) {
-    if (!job_.is_main() || job_.options().report.empty()) return Status::Ok();
-    return WriteReport(job_.options().report, report);
+    return Status::Ok();
   }
 
   void Print(const std::string& text) const {
@@ -268,7 +254,6 @@ class GptRun {
 };
 
 int Main(int argc, char** argv) {
-  RegisterAllOps();
   Flags flags;
   FlagParser parser("Trains a GPT-2 on text and lets it write.");
   AddFlags(&parser, &flags);
@@ -279,7 +264,6 @@ int Main(int argc, char** argv) {
   defaults.warmup_steps = 20;
   Job job = Job::Start(argc, argv, parser, defaults);
   job.CheckOnAllRanks(ApplyPreset(parser, &flags));
-  if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
   job.Run([&](Job& rank) { return GptRun(&rank, flags).Run(); });
   return 0;
 }

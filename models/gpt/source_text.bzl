@@ -38,6 +38,8 @@ def _source_text_impl(ctx):
         command = 'out=$1; shift; cat "$@" >"$out"',
         mnemonic = "SourceText",
     )
+    outputs = [ctx.outputs.out]
+    return [DefaultInfo(files = depset(outputs), runfiles = ctx.runfiles(files = outputs))]
 
 source_text = rule(
     implementation = _source_text_impl,

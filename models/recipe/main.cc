@@ -5,16 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "framework/base/format.h"
 #include "framework/base/random.h"
-#include "framework/job/console.h"
 #include "framework/job/summary.h"
-#include "framework/ops/register_all_ops.h"
 #include "models/recipe/model.h"
-#include "zero/training_run.h"
+#include "zerograph/zerograph.h"
 
 namespace zg {
 namespace {
@@ -31,12 +30,13 @@ class RandomData {
  public:
   RandomData(int64_t elements, uint64_t seed) : seed_(seed), x_(elements), y_(elements) {}
 
-  Status Feed(zero::Trainer& trainer, int64_t step, int64_t micro_batch) {
+  void Fill(int64_t step, int64_t micro_batch) {
     const RandomKey key = FoldIn(FoldIn(RandomKey{seed_}, step), micro_batch);
     FillNormal(FoldIn(key, "x"), 0, x_.size(), 0.0f, 1.0f, x_.data());
     FillNormal(FoldIn(key, "y"), 0, y_.size(), 0.0f, 1.0f, y_.data());
-    return trainer.Feed({{"x", x_}, {"y", y_}});
   }
+  const std::vector<float>& x() const { return x_; }
+  const std::vector<float>& y() const { return y_; }
 
  private:
   uint64_t seed_;
@@ -44,29 +44,27 @@ class RandomData {
   std::vector<float> y_;
 };
 
-StatusOr<Report> Train(Job& job, const Flags& flags, int stage) {
-  zero::TrainingRun run;
-  ZG_ASSIGN_OR_RETURN(run.rss_before_graph_bytes, zero::ResidentBytesNow());
+// `stage`: instead of the flag's.
+Report Train(Job& job, const Flags& flags, std::optional<int> stage) {
   models::Recipe model(flags.layers, flags.width);
-  Graph graph("recipe", job.size());
+  Graph graph("recipe");
   const Shape shape = {job.options().batch, flags.width};
-  graph.train(optim::Adam{.lr = flags.lr},
+  graph.train(optim::Adam{flags.lr},
               [&](Inputs& in) { return mse_loss(model(in.f32("x", shape)), in.f32("y", shape)); });
-  zero::Configure(job, graph.config());
-  graph.config().enable_zero({.stage = stage,
-                              .bucket_bytes = job.options().bucket_bytes(),
-                              .shard_min_elements = job.options().shard_min_elements});
-  ZG_ASSIGN_OR_RETURN(
-      std::unique_ptr<zero::Trainer> trainer,
-      zero::Trainer::Compile(graph, job.communicator(), zero::TrainerOptionsOf(job)));
+  graph.config() = job.options().compile;
   RandomData data(shape.num_elements(), job.options().seed);
-  run.model = "recipe";
-  run.steps = job.options().steps;
-  run.lr = flags.lr;
-  run.feed = [&](zero::Trainer& t, int64_t step, int64_t micro_batch) {
-    return data.Feed(t, step, micro_batch);
-  };
-  return zero::RunTraining(job, *trainer, run);
+  TrainOptions options;
+  options.stage = stage;
+  options.summarizes = !stage.has_value();
+  options.description = fmt::format("recipe: {0} layers of {1} x {1}", flags.layers, flags.width);
+  Training training = train(job, graph, options);
+  while (training.next()) {
+    training.step([&](int64_t micro_batch) {
+      data.Fill(training.step_number(), micro_batch);
+      return training.trainer().Feed({{"x", data.x()}, {"y", data.y()}});
+    });
+  }
+  return training.report();
 }
 
 std::string CompareTable(const std::vector<Report>& reports) {
@@ -94,27 +92,29 @@ std::string CompareTable(const std::vector<Report>& reports) {
   return FormatTable(rows);
 }
 
-Status TrainAtStages(Job& job, const Flags& flags) {
-  if (flags.compare && !job.options().save.empty()) {
+Status CompareStages(Job& job, const Flags& flags) {
+  if (!job.options().save.empty()) {
     return InvalidArgument("--save: got {}, but --compare trains four times; leave one of them out",
                            job.options().save);
   }
   std::vector<Report> reports;
-  const int first = flags.compare ? 0 : job.options().zero_stage;
-  const int last = flags.compare ? 3 : job.options().zero_stage;
-  for (int stage = first; stage <= last; ++stage) {
-    ZG_ASSIGN_OR_RETURN(Report report, Train(job, flags, stage));
-    reports.push_back(std::move(report));
+  for (int stage = 0; stage <= 3; ++stage) {
+    reports.push_back(Train(job, flags, stage));
     if (job.is_main()) PrintOut(fmt::format("\nstage {}\n{}", stage, Summary(reports.back())));
   }
   if (!job.is_main()) return Status::Ok();
-  if (flags.compare) PrintOut("\n" + CompareTable(reports));
+  PrintOut("\n" + CompareTable(reports));
   return job.options().report.empty() ? Status::Ok()
                                       : WriteReport(job.options().report, reports.back());
 }
 
+Status Run(Job& job, const Flags& flags) {
+  if (flags.compare) return CompareStages(job, flags);
+  Train(job, flags, std::nullopt);
+  return Status::Ok();
+}
+
 int Main(int argc, char** argv) {
-  RegisterAllOps();
   Flags flags;
   FlagParser parser(
       "Trains a stack of equal Linear layers on random data, as PyTorch's ZeRO recipe does.");
@@ -129,10 +129,9 @@ int Main(int argc, char** argv) {
   defaults.batch = 20;
   // With the recipe's learning rate the loss of random data grows beyond f32 after a few steps; the
   // parameters stay finite, and what the recipe is about, memory and time, does not depend on it.
-  defaults.on_non_finite = "ignore";
+  defaults.compile.on_non_finite = OnNonFinite::kIgnore;
   Job job = Job::Start(argc, argv, parser, defaults);
-  if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
-  job.Run([&](Job& rank) { return TrainAtStages(rank, flags); });
+  job.Run([&](Job& rank) { return Run(rank, flags); });
   return 0;
 }
 

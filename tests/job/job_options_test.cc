@@ -36,7 +36,6 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--batch=5",
                                     "--micro-batches=6",
                                     "--seed=9",
-                                    "--threads=4",
                                     "--bucket-mb=0.5",
                                     "--shard-min-elements=100",
                                     "--timeout=2.5",
@@ -60,23 +59,22 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--warmup-steps=3",
                                     "--final-lr-factor=0.25"});
   EXPECT_EQ(options.ranks, 2);
-  EXPECT_EQ(options.zero_stage, 3);
+  EXPECT_EQ(options.compile.zero.stage, 3);
   EXPECT_EQ(options.device, "cuda");
   EXPECT_EQ(options.gpu_collectives, "host");
   EXPECT_TRUE(options.fast_reduce);
   EXPECT_TRUE(options.cuda_graph);
   EXPECT_TRUE(options.tf32);
-  EXPECT_EQ(options.dtype, "bf16");
+  EXPECT_EQ(options.compile.dtype, DType::kBF16);
   EXPECT_EQ(options.steps, 7);
   EXPECT_EQ(options.batch, 5);
-  EXPECT_EQ(options.micro_batches, 6);
+  EXPECT_EQ(options.compile.micro_batches, 6);
   EXPECT_EQ(options.seed, 9);
-  EXPECT_EQ(options.threads, 4);
-  EXPECT_EQ(options.bucket_bytes(), 1 << 19);
-  EXPECT_EQ(options.shard_min_elements, 100);
+  EXPECT_EQ(options.compile.zero.bucket_bytes, 1 << 19);
+  EXPECT_EQ(options.compile.zero.shard_min_elements, 100);
   EXPECT_EQ(options.timeout_s, 2.5);
-  EXPECT_EQ(options.reduce_every, "step");
-  EXPECT_EQ(options.recompute, (std::vector<std::string>{"a.*", "b,c"}));
+  EXPECT_EQ(options.compile.reduce_every, ReduceEvery::kStep);
+  EXPECT_EQ(options.compile.recompute, (std::vector<std::string>{"a.*", "b,c"}));
   EXPECT_EQ(options.init, "i");
   EXPECT_EQ(options.save, "s");
   EXPECT_EQ(options.save_every, 11);
@@ -84,9 +82,9 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_TRUE(options.save_async);
   EXPECT_EQ(options.resume, "r");
   EXPECT_EQ(options.report, "p");
-  EXPECT_EQ(options.print_ir, "d");
-  EXPECT_EQ(options.clip_norm, 0.5);
-  EXPECT_EQ(options.on_non_finite, "skip");
+  EXPECT_EQ(options.compile.dump_directory, "d");
+  EXPECT_EQ(options.compile.max_grad_norm, 0.5);
+  EXPECT_EQ(options.compile.on_non_finite, OnNonFinite::kSkip);
   EXPECT_TRUE(options.detect_anomaly);
   EXPECT_TRUE(options.profile);
   EXPECT_EQ(options.lr_schedule, "linear");
@@ -105,21 +103,39 @@ std::string ScheduleError(std::vector<const char*> arguments) {
   return CheckSchedule(flags, options).message();
 }
 
+// How the flags resolve for so many processes.
+Status ResolveError(std::vector<const char*> arguments, int num_processes,
+                    JobOptions* options = nullptr) {
+  JobOptions own;
+  if (options == nullptr) options = &own;
+  FlagParser flags("");
+  AddJobFlags(&flags, options);
+  arguments.insert(arguments.begin(), "program");
+  EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+  return ResolveForProcesses(flags, num_processes, options);
+}
+
 TEST(JobOptions, APolicyThatTheLossScalerOverridesIsAnError) {
-  const auto error = [](std::vector<const char*> arguments) {
+  EXPECT_TRUE(ResolveError({"--dtype=f16"}, 1).ok());
+  EXPECT_TRUE(ResolveError({"--dtype=bf16", "--on-non-finite=skip"}, 1).ok());
+  EXPECT_EQ(
+      ResolveError({"--dtype=f16", "--on-non-finite=ignore"}, 1).message(),
+      "--on-non-finite: got 'ignore', but with --dtype f16 the loss scaler leaves out updates "
+      "that are not finite; leave the flag out");
+}
+
+TEST(JobOptions, FilesOfAPlanNeedThePlan) {
+  const auto check = [](std::vector<const char*> arguments) {
     JobOptions options;
     FlagParser flags("");
     AddJobFlags(&flags, &options);
     arguments.insert(arguments.begin(), "program");
     EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
-    return CheckNonFinite(flags, options).message();
+    return CheckPlan(flags, options).message();
   };
-  EXPECT_EQ(error({"--dtype=f16"}), "");
-  EXPECT_EQ(error({"--dtype=bf16", "--on-non-finite=skip"}), "");
-  EXPECT_EQ(
-      error({"--dtype=f16", "--on-non-finite=ignore"}),
-      "--on-non-finite: got 'ignore', but with --dtype f16 the loss scaler leaves out updates "
-      "that are not finite; leave the flag out");
+  EXPECT_EQ(check({"--plan", "--json=a", "--html=b"}), "");
+  EXPECT_EQ(check({"--json=a"}), "--json: is without effect; give --plan as well");
+  EXPECT_EQ(check({"--html=a"}), "--html: is without effect; give --plan as well");
 }
 
 TEST(JobOptions, FlagsOfTheScheduleWithoutEffectAreErrors) {
@@ -141,8 +157,6 @@ TEST(JobOptions, WhatIsNotBuiltIsAnError) {
   EXPECT_THAT(CheckSupported(Parse({"--device=cuda"})).message(),
               AllOf(HasSubstr("--device cuda: "), HasSubstr("use --device cpu")));
   EXPECT_TRUE(CheckSupported(Parse({"--dtype=f16"})).ok());
-  EXPECT_THAT(CheckSupported(Parse({"--threads=2"})).message(),
-              HasSubstr("--threads: got 2, but the kernels of this build use one thread"));
   EXPECT_TRUE(CheckSupported(Parse({"--save=x", "--resume=x"})).ok());
 }
 
@@ -188,30 +202,27 @@ TEST(JobOptions, FlagsOfSavingThatDoNotGoTogether) {
 }
 
 TEST(JobOptions, MicroBatchesAreSpreadOverTheRanks) {
-  JobOptions options = Parse({});
-  EXPECT_TRUE(ResolveForProcesses(3, &options).ok());
+  JobOptions options;
+  EXPECT_TRUE(ResolveError({}, 3, &options).ok());
   EXPECT_EQ(options.ranks, 3);
-  EXPECT_EQ(options.micro_batches, 3);
-
-  options = Parse({"--micro-batches=12"});
-  EXPECT_TRUE(ResolveForProcesses(4, &options).ok());
-  EXPECT_EQ(options.micro_batches, 12);
-  EXPECT_EQ(ResolveForProcesses(5, &options).message(),
+  EXPECT_EQ(options.compile.micro_batches, 3);
+  options = JobOptions();
+  EXPECT_TRUE(ResolveError({"--micro-batches=12"}, 4, &options).ok());
+  EXPECT_EQ(options.compile.micro_batches, 12);
+  EXPECT_EQ(ResolveError({"--micro-batches=12"}, 5).message(),
             "--micro-batches: got 12, expected a multiple of the 5 ranks: every rank computes the "
             "same number per step");
 }
 
 TEST(JobOptions, VirtualRanksAreRanksOfOneProcess) {
-  JobOptions options = Parse({"--ranks-in-process=1000"});
-  EXPECT_TRUE(ResolveForProcesses(1, &options).ok());
+  JobOptions options;
+  EXPECT_TRUE(ResolveError({"--ranks-in-process=1000"}, 1, &options).ok());
   EXPECT_EQ(options.ranks, 1);
   EXPECT_EQ(options.ranks_in_process, 1000);
-  EXPECT_EQ(options.micro_batches, 1000);
-
-  options = Parse({"--ranks-in-process=4", "--micro-batches=6"});
-  EXPECT_THAT(ResolveForProcesses(1, &options).message(),
+  EXPECT_EQ(options.compile.micro_batches, 1000);
+  EXPECT_THAT(ResolveError({"--ranks-in-process=4", "--micro-batches=6"}, 1).message(),
               HasSubstr("--micro-batches: got 6, expected a multiple of the 4 ranks"));
-  EXPECT_EQ(ResolveForProcesses(2, &options).message(),
+  EXPECT_EQ(ResolveError({"--ranks-in-process=4"}, 2).message(),
             "--ranks-in-process: got 4, but there are 2 processes; ranks are processes or the "
             "threads of one, so give either --ranks or --ranks-in-process");
 }
@@ -236,10 +247,10 @@ TEST(JobOptions, PathsAreCheckedAndNothingIsLeftBehind) {
   EXPECT_THAT(CheckPaths(options).message(), HasSubstr("is not a file"));
 
   options = JobOptions();
-  options.print_ir = directory + "/a/b";
+  options.compile.dump_directory = directory + "/a/b";
   EXPECT_TRUE(CheckPaths(options).ok());
-  EXPECT_TRUE(std::filesystem::is_directory(options.print_ir));
-  options.print_ir = "/proc/none";
+  EXPECT_TRUE(std::filesystem::is_directory(options.compile.dump_directory));
+  options.compile.dump_directory = "/proc/none";
   EXPECT_THAT(CheckPaths(options).message(), HasSubstr("--print-ir: /proc/none: "));
 }
 

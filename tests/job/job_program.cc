@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   if (action == "no-run") return job.size();
   job.Run([&](zg::Job& rank) {
     zg::PrintOut(fmt::format("rank {} of {} is process {}, micro-batches {}\n", rank.rank(),
-                             rank.size(), getpid(), rank.options().micro_batches));
+                             rank.size(), getpid(), rank.options().compile.micro_batches));
     if (const char* directory = std::getenv("TMPDIR"); directory != nullptr && rank.is_main()) {
       zg::PrintOut(fmt::format("temporary directory {}\n", directory));
     }

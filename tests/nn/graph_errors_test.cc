@@ -8,13 +8,13 @@ namespace {
 // What a graph of 2 ranks says about a training function of x (2, 3).
 std::string TrainError(const std::function<Var(Inputs&, Var)>& build,
                        const optim::Optimizer& optimizer = optim::Sgd{}) {
-  Graph graph("test", 2);
+  Graph graph("test");
   graph.train(optimizer, [&](Inputs& in) { return build(in, in.f32("x", {2, 3})); });
   return graph.status().message();
 }
 
 std::string EvalError(const std::function<Outputs(Inputs&)>& build) {
-  Graph graph("test", 2);
+  Graph graph("test");
   graph.eval("run", build);
   return graph.status().message();
 }
@@ -107,7 +107,7 @@ TEST(GraphErrorsTest, Results) {
 }
 
 TEST(GraphErrorsTest, VarsOfAnotherFunction) {
-  Graph graph("test", 2);
+  Graph graph("test");
   Var kept;
   graph.eval("first", [&](Inputs& in) { return kept = in.f32("x", {2}); });
   graph.eval("second", [&](Inputs&) { return relu(kept); });
@@ -115,7 +115,7 @@ TEST(GraphErrorsTest, VarsOfAnotherFunction) {
             "graph test, eval 'second': relu: input 0: the Var comes from another train or eval "
             "function; each of them makes its own");
 
-  Graph other("other", 2);
+  Graph other("other");
   other.eval("run", [&](Inputs&) { return kept; });
   EXPECT_EQ(other.status().message(),
             "graph other, eval 'run': result 'result': the Var comes from another train or eval "
@@ -172,29 +172,11 @@ TEST(GraphErrorsTest, OnlyTheFirstIsKept) {
   });
   EXPECT_FALSE(called);
   EXPECT_EQ(graph.status().message(), first);
-  EXPECT_EQ(graph.Finish().status().message(), first);
+  EXPECT_EQ(graph.Check().message(), first);
 }
 
-TEST(GraphErrorsTest, Finish) {
-  Graph empty("empty");
-  EXPECT_EQ(empty.Finish().status().message(),
-            "graph empty: neither train() nor eval() was called");
-
-  Graph uneven("uneven", 2);
-  uneven.eval("run", [](Inputs& in) { return in.f32("x", {2}); });
-  uneven.config().set_micro_batches(3);
-  EXPECT_EQ(uneven.Finish().status().message(),
-            "graph uneven: set_micro_batches: 3 micro-batches per step do not divide among 2 "
-            "ranks; use a multiple of 2, such as 4");
-
-  Graph nothing_to_train("nothing");
-  nothing_to_train.eval("run", [](Inputs& in) { return in.f32("x", {2}); });
-  nothing_to_train.config().recompute("blocks.*");
-  EXPECT_EQ(nothing_to_train.Finish().status().message(),
-            "graph nothing: recompute('blocks.*') is for training, but train() was not called");
-
-  Graph none("none", 0);
-  EXPECT_EQ(none.status().message(), "graph none: got 0 ranks, expected at least 1");
+TEST(GraphErrorsTest, AGraphNeedsAProgram) {
+  EXPECT_EQ(Graph("empty").Check().message(), "graph empty: neither train() nor eval() was called");
 }
 
 }  // namespace

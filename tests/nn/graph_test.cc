@@ -17,7 +17,7 @@ struct Classifier : Module {
 
 TEST(GraphTest, ATracedGraphAsText) {
   Classifier model;
-  Graph graph("classifier", 2);
+  Graph graph("classifier");
   graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
     Var x = in.f32("x", {5, 8}), y = in.i64("y", {5});
     return cross_entropy(model(x), y);
@@ -26,7 +26,7 @@ TEST(GraphTest, ATracedGraphAsText) {
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   EXPECT_EQ(
       ir::Print(graph.ir()),
-      "graph \"classifier\" mesh(data=2) micro_batches=1\n"
+      "graph \"classifier\" mesh(data=1) micro_batches=1\n"
       "variables:\n"
       "  %hidden.weight: f32[4,8] @parameters = variable (dtype=\"f32\", shape=[4,8])  // hidden\n"
       "    tensor \"hidden.weight\" f32[4,8] at 0 init uniform(0.35355339059327373)\n"
@@ -53,7 +53,7 @@ TEST(GraphTest, ATracedGraphAsText) {
       "  output %output.linear_1 (name=\"result\")\n");
 }
 
-TEST(GraphTest, AScalarResultIsTheMeanOverTheRanks) {
+TEST(GraphTest, AnEvalHandsOutWhatItReturns) {
   const auto evaluate = [](Graph* graph) {
     graph->eval("measure", [](Inputs& in) {
       const Var x = in.f32("x", {2, 3});
@@ -63,25 +63,18 @@ TEST(GraphTest, AScalarResultIsTheMeanOverTheRanks) {
     EXPECT_TRUE(graph->status().ok()) << graph->status().message();
     return SectionText(*graph, "eval \"measure\"");
   };
-  const std::string inputs =
-      "%x: f32[2,3] = input (dtype=\"f32\", name=\"x\", shape=[2,3])\n"
-      "%constant: f32[] = input (dtype=\"f32\", name=\"constant\", placement=\"B\", shape=[])\n"
-      "%mse_loss: f32[] = mse_loss %x, %x (divisor=6.0)\n";
-  Graph four("four", 4);
-  EXPECT_EQ(evaluate(&four), inputs +
-                                 "%scale: f32[] = scale %mse_loss (factor=0.25)\n"
-                                 "output %scale (name=\"loss\")\n"
-                                 "output %x (name=\"x\")\n"
-                                 "output %constant (name=\"constant\")\n");
-  Graph one("one", 1);
-  EXPECT_EQ(evaluate(&one), inputs +
-                                "output %mse_loss (name=\"loss\")\n"
-                                "output %x (name=\"x\")\n"
-                                "output %constant (name=\"constant\")\n");
+  Graph graph("test");
+  EXPECT_EQ(evaluate(&graph),
+            "%x: f32[2,3] = input (dtype=\"f32\", name=\"x\", shape=[2,3])\n"
+            "%constant: f32[] = input (dtype=\"f32\", name=\"constant\", placement=\"B\", shape=[])\n"
+            "%mse_loss: f32[] = mse_loss %x, %x (divisor=6.0)\n"
+            "output %mse_loss (name=\"loss\")\n"
+            "output %x (name=\"x\")\n"
+            "output %constant (name=\"constant\")\n");
 }
 
 TEST(GraphTest, AScalarOfBroadcastInputsIsNotScaled) {
-  Graph graph("test", 4);
+  Graph graph("test");
   graph.eval("measure", [](Inputs& in) {
     const Var x = in.f32("x", {2, 3}, Sbp::B());
     return mse_loss(x, x);
@@ -92,7 +85,7 @@ TEST(GraphTest, AScalarOfBroadcastInputsIsNotScaled) {
 
 TEST(GraphTest, LossesMayBeCombinedLinearly) {
   Linear layer(nullptr, "layer", 3, 3);
-  Graph graph("test", 2);
+  Graph graph("test");
   graph.train(optim::Sgd{}, [&](Inputs& in) {
     const Var x = in.f32("x", {2, 3});
     const Var weight = in.f32("weight", {}, Sbp::B());
@@ -116,25 +109,16 @@ TEST(GraphTest, ResultTypes) {
             "graph test, eval 'second': no result 'c'; it has 'a', 'b'");
 }
 
-TEST(GraphTest, FinishResolvesTheConfiguration) {
+TEST(GraphTest, KeepsItsOptimizer) {
   Classifier model;
-  Graph graph("test", 2);
+  Graph graph("test");
+  EXPECT_FALSE(graph.optimizer().has_value());
   graph.train(optim::AdamW{.lr = 0.1}, [&](Inputs& in) {
     return cross_entropy(model(in.f32("x", {5, 8})), in.i64("y", {5}));
   });
-  graph.config().enable_zero({.stage = 3});
-  graph.config().set_micro_batches(6);
-  const StatusOr<ResolvedConfig> resolved = graph.Finish();
-  ASSERT_TRUE(resolved.ok()) << resolved.status().message();
-  EXPECT_EQ(resolved->zero.stage, 3);
-  EXPECT_EQ(graph.ir().micro_batches(), 6);
-  EXPECT_EQ(graph.num_ranks(), 2);
+  ASSERT_TRUE(graph.Check().ok()) << graph.Check().message();
   ASSERT_TRUE(graph.optimizer().has_value());
   EXPECT_EQ(std::get<optim::AdamW>(*graph.optimizer()).lr, 0.1);
-
-  graph.eval("late", [](Inputs& in) { return in.f32("x", {2}); });
-  EXPECT_EQ(graph.status().message(),
-            "graph test, eval 'late': the graph is compiled already; call it before that");
 }
 
 }  // namespace

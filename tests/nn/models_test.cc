@@ -135,23 +135,25 @@ TEST(ModelsTest, GptNeedsAWholeContext) {
 
 // What the compiler does first works on every model, with its batch over 3 ranks.
 TEST(ModelsTest, CanBeTrained) {
-  Graph recipe("recipe", 3);
+  Graph recipe("recipe");
   TraceRecipe(&recipe, 4, 32);
-  Graph classifier("classifier", 3);
+  Graph classifier("classifier");
   TraceClassifier(&classifier, {});
-  Graph gpt("gpt", 3);
+  Graph gpt("gpt");
   TraceGpt(&gpt, kReferenceGpt, 16);
   for (Graph* graph : {&recipe, &classifier, &gpt}) {
-    ASSERT_TRUE(graph->Finish().ok());
+    ASSERT_TRUE(graph->Check().ok());
+    ir::Graph ir = graph->ir().Clone();
+    ir.set_mesh(Mesh::DataParallel(3));
     const auto rule = optim::MakeUpdateRule(*graph->optimizer());
     ASSERT_TRUE(rule.ok());
     const size_t num_parameters = graph->NamedParameters().size();
-    const auto backward = BuildBackward().Run(graph->ir());
+    const auto backward = BuildBackward().Run(ir);
     ASSERT_TRUE(backward.ok()) << backward.status().message();
-    EXPECT_EQ(graph->ir().NodesOf("parameter_gradient").size(), num_parameters);
-    const auto update = optim::AppendUpdate(*rule).Run(graph->ir());
+    EXPECT_EQ(ir.NodesOf("parameter_gradient").size(), num_parameters);
+    const auto update = optim::AppendUpdate(*rule).Run(ir);
     ASSERT_TRUE(update.ok()) << update.status().message();
-    const auto placed = InferSbp().Run(graph->ir());
+    const auto placed = InferSbp().Run(ir);
     ASSERT_TRUE(placed.ok()) << placed.status().message();
   }
 }

@@ -11,7 +11,7 @@
 #include "framework/ir/parser.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg {
 namespace {
@@ -103,14 +103,14 @@ std::vector<Status> CompareSettings(const Settings& mine, const Settings& other)
   return OnAllRanks([&](Communicator& communicator, bool is_other) -> Status {
     const Settings& settings = is_other ? other : mine;
     SmallModel model(settings.width);
-    Graph graph("small", kRanks);
+    Graph graph("small");
     graph.train(optim::Sgd{.lr = settings.lr}, [&](Inputs& in) {
       return mse_loss(model(in.f32("x", {settings.batch, 8})),
                       in.f32("y", {settings.batch, settings.width}));
     });
-    graph.config().set_dtype(settings.dtype);
+    graph.config().dtype = settings.dtype;
     graph.config().enable_zero({.stage = settings.stage, .bucket_bytes = settings.bucket_bytes});
-    return zero::Trainer::Compile(graph, communicator, {.seed = settings.seed}).status();
+    return make_trainer(graph, communicator, {.seed = settings.seed}).status();
   });
 }
 

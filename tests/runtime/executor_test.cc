@@ -9,9 +9,11 @@
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
+#include "framework/runtime/plan_program.h"
 #include "models/gpt/model.h"
 #include "tests/testing/allocation_counter.h"
-#include "zero/trainer.h"
+#include "zero/compile.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg {
 namespace {
@@ -28,7 +30,7 @@ struct SmallGpt {
   std::vector<int64_t> x = std::vector<int64_t>(kBatch * 8, 3);
   std::vector<int64_t> y = std::vector<int64_t>(kBatch * 8, 4);
 
-  explicit SmallGpt(int ranks, int stage = 0) : graph("gpt", ranks) {
+  explicit SmallGpt(int stage = 0) : graph("gpt") {
     RegisterAllOps();
     const Shape shape = {kBatch, 8};
     graph.train(optim::AdamW{}, [&](Inputs& in) {
@@ -40,13 +42,13 @@ struct SmallGpt {
 
 TEST(Executor, AllocatesNothingWhileStepping) {
   for (int stage : {0, 3}) {
-    zero::TrainerOptions options;
+    TrainerOptions options;
     options.profile = stage == 3;
     std::vector<int64_t> allocations(2);  // by rank
     const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
-      SmallGpt gpt(2, stage);
-      ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
-                          zero::Trainer::Compile(gpt.graph, communicator, options));
+      SmallGpt gpt(stage);
+      ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                          make_trainer(gpt.graph, communicator, options));
       Executor& executor = trainer->executor();
       const Executor::Feed feed = [&](int64_t) {
         return trainer->Feed({{"x", gpt.x}, {"y", gpt.y}});
@@ -67,9 +69,9 @@ TEST(Executor, AllocatesNothingWhileAThreadSaves) {
   const std::string directory = ::testing::TempDir() + "/executor_test_saves";
   std::vector<int64_t> allocations(2);  // by rank
   const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
-    SmallGpt gpt(2, /*stage=*/2);
-    ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
-                        zero::Trainer::Compile(gpt.graph, communicator, {}));
+    SmallGpt gpt(/*stage=*/2);
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                        make_trainer(gpt.graph, communicator, {}));
     const Executor::Feed feed = [&](int64_t) {
       return trainer->Feed({{"x", gpt.x}, {"y", gpt.y}});
     };
@@ -90,12 +92,12 @@ TEST(Executor, AllocatesNothingWhileAThreadSaves) {
 }
 
 // The parameters of two ranks after three steps.
-std::string Train(const zero::TrainerOptions& options) {
+std::string Train(const TrainerOptions& options) {
   std::string sha256;
   const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
-    SmallGpt gpt(2, /*stage=*/2);
-    ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
-                        zero::Trainer::Compile(gpt.graph, communicator, options));
+    SmallGpt gpt(/*stage=*/2);
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                        make_trainer(gpt.graph, communicator, options));
     for (int step = 0; step < 3; ++step) {
       ZG_RETURN_IF_ERROR(trainer->Step({{"x", gpt.x}, {"y", gpt.y}}).status());
     }
@@ -111,7 +113,7 @@ std::string Train(const zero::TrainerOptions& options) {
 
 TEST(Executor, WatchingNodesChangesNoBit) {
   const std::string expected = Train({});
-  zero::TrainerOptions options;
+  TrainerOptions options;
   options.profile = true;
   EXPECT_EQ(Train(options), expected);
   options.detect_anomaly = true;
@@ -119,11 +121,10 @@ TEST(Executor, WatchingNodesChangesNoBit) {
 }
 
 TEST(Executor, BadTokenNamesStepOpAndModule) {
-  SmallGpt gpt(1);
+  SmallGpt gpt;
   gpt.x[5] = 11;
   InProcessGroup group(1);
-  StatusOr<std::unique_ptr<zero::Trainer>> trainer =
-      zero::Trainer::Compile(gpt.graph, group.communicator(0), {});
+  StatusOr<std::unique_ptr<Trainer>> trainer = make_trainer(gpt.graph, group.communicator(0), {});
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   const Status status = (*trainer)->Step({{"x", gpt.x}, {"y", gpt.y}}).status();
   EXPECT_THAT(status.message(), HasSubstr("step 1, embedding of token_embedding"));
@@ -131,10 +132,9 @@ TEST(Executor, BadTokenNamesStepOpAndModule) {
 }
 
 TEST(Executor, InputsOfAnotherNameOrSizeAreErrors) {
-  SmallGpt gpt(1);
+  SmallGpt gpt;
   InProcessGroup group(1);
-  StatusOr<std::unique_ptr<zero::Trainer>> trainer =
-      zero::Trainer::Compile(gpt.graph, group.communicator(0), {});
+  StatusOr<std::unique_ptr<Trainer>> trainer = make_trainer(gpt.graph, group.communicator(0), {});
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   EXPECT_EQ((*trainer)->Feed({{"z", gpt.x}}).message(), "graph gpt: it has no input \"z\"");
   gpt.x.pop_back();
@@ -144,17 +144,20 @@ TEST(Executor, InputsOfAnotherNameOrSizeAreErrors) {
 }
 
 TEST(Executor, AJobOfAnotherSizeIsAnError) {
-  SmallGpt gpt(2);
+  SmallGpt gpt;
   InProcessGroup group(1);
-  EXPECT_EQ(zero::Trainer::Compile(gpt.graph, group.communicator(0), {}).status().message(),
+  StatusOr<Program> program =
+      zero::Compile(gpt.graph, Mesh::DataParallel(2), gpt.graph.config(), TargetOf(CpuKernels()));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_EQ(Trainer::Create(*std::move(program), group.communicator(0), {}).status().message(),
             "graph gpt: it is compiled for 2 ranks, the job has 1");
 }
 
 TEST(Executor, RanksWithDifferentProgramsAreToldTheFirstDifferingLine) {
   std::vector<std::string> messages(2);
   const Status status = RunRanks(2, [&](Communicator& communicator) {
-    SmallGpt gpt(2, /*stage=*/communicator.rank() + 1);
-    const Status compiled = zero::Trainer::Compile(gpt.graph, communicator, {}).status();
+    SmallGpt gpt(/*stage=*/communicator.rank() + 1);
+    const Status compiled = make_trainer(gpt.graph, communicator, {}).status();
     messages[communicator.rank()] = compiled.message();
     return Status::Ok();
   });

@@ -52,7 +52,7 @@ TEST(CheckpointSlices, EveryElementIsWrittenOnceAndThePlanKnowsTheMost) {
           EXPECT_LE(most, total_bytes / ranks + 8);  // rounded up, twice
         }
       };
-      for (const Status& status : OnSmallTrainers(config, [&](zero::Trainer& trainer) -> Status {
+      for (const Status& status : OnSmallTrainers(config, [&](Trainer& trainer) -> Status {
              const ir::Graph& compiled = trainer.executor().graph();
              if (trainer.executor().communicator().rank() == 0) check(compiled);
              ZG_RETURN_IF_ERROR(trainer.ReserveForSaving());

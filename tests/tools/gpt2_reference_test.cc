@@ -21,7 +21,7 @@
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 #include "tools/checkpoint/commands.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg::checkpoint_tool {
 namespace {
@@ -51,10 +51,10 @@ StatusOr<std::vector<float>> Logits(const models::GptConfig& config, const std::
   const int64_t batch = static_cast<int64_t>(tokens.size()) / config.context;
   graph.eval("logits", [&](Inputs& in) { return model(in.i64("x", {batch, config.context})); });
   InProcessGroup group(1);
-  zero::TrainerOptions options;
+  TrainerOptions options;
   options.init_path = init;
-  ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
-                      zero::Trainer::Compile(graph, group.communicator(0), options));
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                      make_trainer(graph, group.communicator(0), options));
   ZG_RETURN_IF_ERROR(trainer->Eval("logits", {{"x", tokens}}));
   return trainer->Result("logits");
 }

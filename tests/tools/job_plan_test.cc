@@ -1,6 +1,6 @@
 // What tools/plan says about a job, held against running it.
 
-#include "tools/plan/job_plan.h"
+#include "framework/plan/job_plan.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -10,12 +10,13 @@
 
 #include "framework/comm/in_process.h"
 #include "framework/passes/assign_offsets.h"
+#include "framework/plan/stage_comparison.h"
 #include "models/gpt/presets.h"
 #include "tools/plan/fit.h"
 #include "tools/plan/model_graph.h"
-#include "tools/plan/stage_comparison.h"
+#include "tools/plan/planned_model.h"
 #include "zero/memory_model.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg::plan {
 namespace {
@@ -28,8 +29,8 @@ PlanOptions TinyGpt() {
   options.context = 12;
   options.vocabulary = 29;
   options.batch = 2;
-  options.micro_batches = 1;
-  options.bucket_mb = 0.004;  // several buckets
+  options.compile.micro_batches = 1;
+  options.compile.zero.bucket_bytes = 4 << 10;  // several buckets
   return options;
 }
 
@@ -42,19 +43,19 @@ PlanOptions Preset(std::string_view name) {
   options.context = config.context;
   options.vocabulary = config.vocabulary;
   options.batch = 1;
-  options.micro_batches = 1;
+  options.compile.micro_batches = 1;
   return options;
 }
 
 PlanOptions OnRanks(PlanOptions options, int ranks, int stage) {
   options.ranks = ranks;
-  options.zero_stage = stage;
-  options.micro_batches = ranks;
+  options.compile.zero.stage = stage;
+  options.compile.micro_batches = ranks;
   return options;
 }
 
 JobPlan PlanOrDie(const PlanOptions& options) {
-  StatusOr<JobPlan> plan = PlanJob(options);
+  StatusOr<JobPlan> plan = PlanModel(options);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return plan.ok() ? std::move(plan).value() : JobPlan();
 }
@@ -67,9 +68,9 @@ struct Measured {
 };
 
 Status RunOnRank(const PlanOptions& options, Communicator& communicator, Measured* measured) {
-  Graph graph(options.model, options.ranks);
+  Graph graph(options.model);
   ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
-  ZG_ASSIGN_OR_RETURN(const auto trainer, zero::Trainer::Compile(graph, communicator, {}));
+  ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, {}));
   const std::vector<int64_t> tokens(options.batch * options.context, 3);
   ZG_RETURN_IF_ERROR(
       trainer->Step([&](int64_t) {
@@ -89,8 +90,8 @@ TEST(JobPlan, IsWhatARunMeasures) {
       for (const int64_t shard_min_elements : {0, 100}) {
         SCOPED_TRACE(fmt::format("{} ranks, stage {}, {}", ranks, stage, shard_min_elements));
         PlanOptions options = OnRanks(TinyGpt(), ranks, stage);
-        options.micro_batches = 2 * ranks;
-        options.shard_min_elements = shard_min_elements;
+        options.compile.micro_batches = 2 * ranks;
+        options.compile.zero.shard_min_elements = shard_min_elements;
         const JobPlan plan = PlanOrDie(options);
         Measured measured;
         const Status status = RunRanks(ranks, [&](Communicator& communicator) {
@@ -151,10 +152,10 @@ TEST(JobPlan, EarlyUpdatesFreeGradients) {
   options.model = "recipe";
   options.layers = 8;
   options.width = 256;
-  options.bucket_mb = 0.25;
+  options.compile.zero.bucket_bytes = 256 << 10;
   options = OnRanks(options, 2, 1);
   const JobPlan late = PlanOrDie(options);
-  options.update_early = true;
+  options.compile.update_early = true;
   const JobPlan early = PlanOrDie(options);
   const int gradients = static_cast<int>(MemoryCategory::kGradients);
   EXPECT_LT(4 * early.category_bytes[gradients], late.category_bytes[gradients]);
@@ -165,12 +166,12 @@ TEST(JobPlan, EarlyUpdatesFreeGradients) {
 TEST(JobPlan, SkippingTakesANormAndACounter) {
   PlanOptions options = OnRanks(TinyGpt(), 2, 2);
   const JobPlan stop = PlanOrDie(options);
-  options.on_non_finite = "skip";
+  options.compile.on_non_finite = OnNonFinite::kSkip;
   const JobPlan skip = PlanOrDie(options);
   EXPECT_GT(skip.sent_bytes, stop.sent_bytes);
   const int state = static_cast<int>(MemoryCategory::kOptimizerState);
   EXPECT_GT(skip.category_bytes[state], stop.category_bytes[state]);
-  options.on_non_finite = "ignore";
+  options.compile.on_non_finite = OnNonFinite::kIgnore;
   EXPECT_EQ(PlanOrDie(options).peak_bytes, stop.peak_bytes);
 }
 
@@ -193,17 +194,17 @@ TEST(JobPlan, WhatStaysWholeAndWhy) {
   const JobPlan stage1 = PlanOrDie(OnRanks(TinyGpt(), 2, 1));
   ASSERT_EQ(stage1.replicated.size(), 2u);
   EXPECT_EQ(stage1.replicated[0].category, MemoryCategory::kParameters);
-  EXPECT_EQ(stage1.replicated[0].reason, "--zero 1 keeps them whole; --zero 3 shards them");
+  EXPECT_EQ(stage1.replicated[0].reason, "stage 1 keeps them whole; stage 3 shards them");
   EXPECT_EQ(stage1.replicated[0].bytes,
             stage1.category_bytes[static_cast<int>(MemoryCategory::kParameters)]);
   EXPECT_EQ(stage1.replicated[1].category, MemoryCategory::kGradients);
-  EXPECT_EQ(stage1.replicated[1].reason, "--zero 1 keeps them whole; --zero 2 shards them");
+  EXPECT_EQ(stage1.replicated[1].reason, "stage 1 keeps them whole; stage 2 shards them");
 
   PlanOptions options = OnRanks(TinyGpt(), 2, 3);
-  options.shard_min_elements = 25;
+  options.compile.zero.shard_min_elements = 25;
   const JobPlan stage3 = PlanOrDie(options);
   ASSERT_EQ(stage3.replicated.size(), 3u);
-  EXPECT_EQ(stage3.replicated[0].reason, "fewer than 25 elements (--shard-min-elements)");
+  EXPECT_EQ(stage3.replicated[0].reason, "fewer than 25 elements");
   // Norms, and the biases of what has 24 outputs.
   EXPECT_EQ(stage3.replicated[0].tensors.size(), 2u * (4 + 2) + 2);
   EXPECT_EQ(stage3.replicated[0].tensors.front(), "blocks.0.norm1.weight");
@@ -214,10 +215,10 @@ TEST(JobPlan, WhatStaysWholeAndWhy) {
 TEST(JobPlan, ErrorsOfTheModelArePassedOn) {
   PlanOptions options = TinyGpt();
   options.heads = 5;
-  EXPECT_FALSE(PlanJob(options).ok());
+  EXPECT_FALSE(PlanModel(options).ok());
   options = TinyGpt();
   options.model = "resnet";
-  EXPECT_EQ(PlanJob(options).status().message(),
+  EXPECT_EQ(PlanModel(options).status().message(),
             "--model: got 'resnet', expected gpt, recipe or classifier");
 }
 
@@ -238,13 +239,12 @@ TEST(JobPlan, OtherModels) {
 }
 
 TEST(EstimateTime, AlphaBeta) {
-  PlanOptions options;
-  options.ranks = 4;
-  options.gflops = 50;
-  options.bandwidth_gb_s = 2;
-  options.latency_us = 100;
-  const TimeEstimate time =
-      EstimateTime({{"all_gather", {5, 4'000'000}}, {"all_reduce", {1, 2'000'000}}}, 1e9, options);
+  Machine machine;
+  machine.gflops = 50;
+  machine.bandwidth_gb_s = 2;
+  machine.latency_us = 100;
+  const TimeEstimate time = EstimateTime(
+      {{"all_gather", {5, 15, 4'000'000}}, {"all_reduce", {1, 6, 2'000'000}}}, 1e9, machine);
   EXPECT_DOUBLE_EQ(time.compute_ms, 20);
   EXPECT_DOUBLE_EQ(time.transfer_ms, 3);
   EXPECT_DOUBLE_EQ(time.latency_ms, (5 + 2) * 3 * 0.1);
@@ -257,34 +257,35 @@ TEST(CompareStages, WarnsWhereABucketInFlightOutweighsWhatIsSaved) {
   options.layers = 4;
   options.width = 256;
   options = OnRanks(options, 2, 2);
-  const StatusOr<StageComparison> stages = CompareStages(PlanOrDie(options));
-  ASSERT_TRUE(stages.ok()) << stages.status().message();
+  const StatusOr<PlanReport> report = PlanModel(options, /*compare_stages=*/true);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  const std::optional<StageComparison>& stages = report->stages;
+  ASSERT_TRUE(stages.has_value());
   ASSERT_EQ(stages->plans.size(), 4u);
   for (int stage = 0; stage <= 3; ++stage) {
-    EXPECT_EQ(stages->plans[stage].options.zero_stage, stage);
+    EXPECT_EQ(stages->plans[stage].options.zero.stage, stage);
   }
   ASSERT_GT(stages->plans[2].peak_bytes, stages->plans[1].peak_bytes);
   ASSERT_EQ(stages->warnings.size(), 2u);
   EXPECT_EQ(stages->warnings[1],
             "stage 3 needs 526.3 KB more than stage 1: its peak holds %bucket0.all_gather_1 "
-            "(communication, 1.1 MB), which that of stage 1 does not; a smaller --bucket-mb may "
-            "help");
+            "(communication, 1.1 MB), which that of stage 1 does not; smaller buckets may help");
 
-  options.bucket_mb = 0.25;  // four buckets
-  const StatusOr<StageComparison> small = CompareStages(PlanOrDie(options));
+  options.compile.zero.bucket_bytes = 256 << 10;  // four buckets
+  const StatusOr<PlanReport> small = PlanModel(options, /*compare_stages=*/true);
   ASSERT_TRUE(small.ok());
-  EXPECT_TRUE(small->warnings.empty());
+  EXPECT_TRUE(small->stages->warnings.empty());
 }
 
 TEST(FindFit, KeepsTheMicroBatchAndTakesTheSmallestStage) {
   PlanOptions options = OnRanks(Preset("mini"), 4, 0);
   options.batch = 4;
   const int64_t stage1 = PlanOrDie(OnRanks(options, 4, 1)).peak_bytes;
-  const StatusOr<JobPlan> fit = FindFit(options, stage1);
+  const StatusOr<PlanOptions> fit = FindFit(options, stage1);
   ASSERT_TRUE(fit.ok()) << fit.status().message();
-  EXPECT_EQ(fit->options.zero_stage, 1);
-  EXPECT_EQ(fit->options.batch, 4);
-  EXPECT_EQ(fit->peak_bytes, stage1);
+  EXPECT_EQ(fit->compile.zero.stage, 1);
+  EXPECT_EQ(fit->batch, 4);
+  EXPECT_EQ(PlanOrDie(*fit).peak_bytes, stage1);
 }
 
 // The least that any stage needs.
@@ -300,30 +301,30 @@ TEST(FindFit, RecomputesBeforeItCutsTheMicroBatch) {
   PlanOptions options = OnRanks(Preset("mini"), 4, 0);
   options.batch = 6;
   const int64_t budget = LeastOfStages(options);
-  const StatusOr<JobPlan> fit = FindFit(options, budget - 1);
+  const StatusOr<PlanOptions> fit = FindFit(options, budget - 1);
   ASSERT_TRUE(fit.ok()) << fit.status().message();
-  EXPECT_EQ(fit->options.batch, 6);
-  EXPECT_EQ(fit->options.recompute, std::vector<std::string>{"blocks.*"});
-  EXPECT_NE(ChoicesAsFlags(fit->options).find("--recompute 'blocks.*'"), std::string::npos);
-  EXPECT_LT(fit->peak_bytes, budget);
+  EXPECT_EQ(fit->batch, 6);
+  EXPECT_EQ(fit->compile.recompute, std::vector<std::string>{"blocks.*"});
+  EXPECT_NE(ChoicesAsFlags(*fit).find("--recompute 'blocks.*'"), std::string::npos);
+  EXPECT_LT(PlanOrDie(*fit).peak_bytes, budget);
 }
 
 TEST(FindFit, ASmallerMicroBatchKeepsTheSamplesOfAStep) {
   PlanOptions options = OnRanks(Preset("mini"), 4, 0);
   options.batch = 6;
-  options.recompute = {"blocks.*"};
+  options.compile.recompute = {"blocks.*"};
   const int64_t budget = LeastOfStages(options);
-  const StatusOr<JobPlan> fit = FindFit(options, budget - 1);
+  const StatusOr<PlanOptions> fit = FindFit(options, budget - 1);
   ASSERT_TRUE(fit.ok()) << fit.status().message();
-  EXPECT_EQ(fit->options.batch, 3);
-  EXPECT_EQ(fit->options.micro_batches, 8);
-  EXPECT_LT(fit->peak_bytes, budget);
+  EXPECT_EQ(fit->batch, 3);
+  EXPECT_EQ(fit->compile.micro_batches, 8);
+  EXPECT_LT(PlanOrDie(*fit).peak_bytes, budget);
 }
 
 TEST(FindFit, EarlyUpdatesKeepTheMicroBatch) {
   PlanOptions options = OnRanks(TinyGpt(), 2, 0);
-  options.update_early = true;
-  const StatusOr<JobPlan> none = FindFit(options, 100'000);
+  options.compile.update_early = true;
+  const StatusOr<PlanOptions> none = FindFit(options, 100'000);
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.status().message().find(" --batch 2 --micro-batches 2 "), std::string::npos)
       << none.status().message();
@@ -331,7 +332,7 @@ TEST(FindFit, EarlyUpdatesKeepTheMicroBatch) {
 
 TEST(FindFit, SaysByHowMuchAndWhatWouldFit) {
   PlanOptions options = OnRanks(TinyGpt(), 2, 0);
-  const StatusOr<JobPlan> none = FindFit(options, 100'000);
+  const StatusOr<PlanOptions> none = FindFit(options, 100'000);
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.status().code(), StatusCode::kInvalidArgument);
   const std::string& message = none.status().message();
@@ -339,7 +340,7 @@ TEST(FindFit, SaysByHowMuchAndWhatWouldFit) {
       << message;
   EXPECT_NE(message.find(" too much; --fit 1M would do, or --ranks "), std::string::npos)
       << message;
-  const StatusOr<JobPlan> never = FindFit(options, 1000);
+  const StatusOr<PlanOptions> never = FindFit(options, 1000);
   ASSERT_FALSE(never.ok());
   EXPECT_NE(never.status().message().find("; up to 1024 ranks do not help"), std::string::npos)
       << never.status().message();
@@ -360,7 +361,7 @@ TEST(GptPresets, HaveTheParametersThatTheirNamesSay) {
 TEST(GptPresets, TheFormulaCountsWhatTheModelHas) {
   for (const char* name : {"mini", "7.5b"}) {
     const PlanOptions options = Preset(name);
-    Graph graph("gpt", 1);
+    Graph graph("gpt");
     ASSERT_TRUE(TraceModel(options, &graph).ok());
     EXPECT_EQ(graph.num_parameters(),
               models::NumGptParameters(models::FindGptPreset(name)->config));

@@ -11,9 +11,10 @@
 #include "framework/kernels/cuda/cuda_kernels.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
+#include "framework/runtime/plan_program.h"
 #include "models/gpt/presets.h"
 #include "tools/plan/model_graph.h"
-#include "zero/trainer.h"
+#include "zero/compile.h"
 
 namespace zg::bench {
 namespace {
@@ -35,13 +36,13 @@ std::string Describe(const ir::OpCall& call) {
   return text;
 }
 
-std::map<std::string, int64_t> OpsOfStep(const Graph& graph) {
+std::map<std::string, int64_t> OpsOfStep(const ir::Graph& graph) {
   std::map<std::string, int64_t> counts;
   for (const ir::SectionKind kind :
        {ir::SectionKind::kForward, ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
-    for (const ir::Node* node : graph.ir().section(kind)->nodes) {
+    for (const ir::Node* node : graph.section(kind)->nodes) {
       if (LeftOut().count(node->op->name) == 0) {
-        ++counts[Describe(node->LocalCall(graph.ir().mesh()))];
+        ++counts[Describe(node->LocalCall(graph.mesh()))];
       }
     }
   }
@@ -65,11 +66,13 @@ TEST(KernelCases, AreTheKernelsOfTheCompiledStep) {
   options.context = 16;
   options.vocabulary = 64;
   options.batch = 2;
-  options.micro_batches = 1;
-  options.dtype = "bf16";
-  Graph graph("gpt", 1);
+  options.compile.micro_batches = 1;
+  options.compile.dtype = DType::kBF16;
+  Graph graph("gpt");
   ASSERT_TRUE(plan::TraceModel(options, &graph).ok());
-  ASSERT_TRUE(zero::CompileGraph(graph, /*dump_directory=*/"").ok());
+  const StatusOr<Program> program =
+      zero::Compile(graph, Mesh::DataParallel(1), graph.config(), TargetOf(CpuKernels()));
+  ASSERT_TRUE(program.ok()) << program.status().message();
   models::GptConfig config;
   config.layers = options.layers;
   config.heads = options.heads;
@@ -78,7 +81,7 @@ TEST(KernelCases, AreTheKernelsOfTheCompiledStep) {
   config.vocabulary = options.vocabulary;
   const auto cases = GptKernelCases(config, options.batch);
   ASSERT_TRUE(cases.ok()) << cases.status().message();
-  EXPECT_EQ(OpsOfCases(*cases), OpsOfStep(graph));
+  EXPECT_EQ(OpsOfCases(*cases), OpsOfStep(program->graph));
 }
 
 TEST(KernelCases, HaveKernelsOnBothDevices) {

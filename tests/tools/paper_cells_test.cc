@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/gpt/presets.h"
-#include "tools/plan/job_plan.h"
+#include "tools/plan/planned_model.h"
 #include "zero/memory_model.h"
 
 namespace zg::plan {
@@ -55,15 +55,15 @@ TEST_P(PaperCellsTest, GraphsNeedWhatTheFormulasSay) {
   options.context = config.context;
   options.vocabulary = config.vocabulary;
   options.batch = 1;
-  options.dtype = "bf16";
+  options.compile.dtype = DType::kBF16;
   for (const int ranks : kRanks) {
     for (const int stage : {1, 2, 3}) {
       if (ranks == 1 && stage > 1) continue;  // the same graph
       SCOPED_TRACE(fmt::format("{} ranks, stage {}", ranks, stage));
       options.ranks = ranks;
-      options.micro_batches = ranks;
-      options.zero_stage = stage;
-      const StatusOr<JobPlan> plan = PlanJob(options);
+      options.compile.micro_batches = ranks;
+      options.compile.zero.stage = stage;
+      const StatusOr<JobPlan> plan = PlanModel(options);
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       const StatusOr<zero::ModelStateBytes> expected =
           zero::PredictModelStates({GetParam().num_parameters, ranks, stage});

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "tools/plan/job_plan.h"
+#include "tools/plan/planned_model.h"
 
 namespace zg::plan {
 namespace {
@@ -35,15 +35,15 @@ TEST_P(PlanBoundTest, AtEveryStageAndNumberOfRanks) {
       if (ranks == 1 && stage > 0) continue;  // nothing to shard
       for (const int64_t micro_steps : {1, 4}) {
         // In turns: what matters to the arena is whether sizes are mixed and lives are short.
-        options.dtype = (ranks + stage) % 2 == 0 ? "f32" : "bf16";
-        options.recompute.clear();
-        if (micro_steps == 4) options.recompute.push_back("blocks.*");
+        options.compile.dtype = (ranks + stage) % 2 == 0 ? DType::kF32 : DType::kBF16;
+        options.compile.recompute.clear();
+        if (micro_steps == 4) options.compile.recompute.push_back("blocks.*");
         SCOPED_TRACE(fmt::format("{} ranks, stage {}, {} micro-steps, {}", ranks, stage,
-                                 micro_steps, options.dtype));
+                                 micro_steps, DTypeName(options.compile.dtype)));
         options.ranks = ranks;
-        options.zero_stage = stage;
-        options.micro_batches = micro_steps * ranks;
-        const StatusOr<JobPlan> plan = PlanJob(options);
+        options.compile.zero.stage = stage;
+        options.compile.micro_batches = micro_steps * ranks;
+        const StatusOr<JobPlan> plan = PlanModel(options);
         ASSERT_TRUE(plan.ok()) << plan.status().message();
         EXPECT_LE(plan->ratio(), 1.02);
         EXPECT_GE(plan->ratio(), 1.0);

@@ -5,12 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/plan/buffer_groups.h"
+#include "framework/plan/buffer_groups.h"
+#include "framework/plan/html_report.h"
+#include "framework/plan/json_report.h"
+#include "framework/plan/text_report.h"
 #include "tools/plan/byte_size.h"
-#include "tools/plan/html_report.h"
-#include "tools/plan/json_report.h"
 #include "tools/plan/paper_table.h"
-#include "tools/plan/text_report.h"
+#include "tools/plan/planned_model.h"
 
 namespace zg::plan {
 namespace {
@@ -42,14 +43,14 @@ TEST(PlanOptions, PresetsGiveWhatFlagsDoNot) {
   const PlanOptions mini = ReadOrDie({});
   EXPECT_EQ(mini.layers, 6);
   EXPECT_EQ(mini.vocabulary, 256);
-  EXPECT_EQ(mini.micro_batches, 1);
+  EXPECT_EQ(mini.compile.micro_batches, 1);
   const PlanOptions options =
       ReadOrDie({"--preset", "gpt2", "--layers", "3", "--ranks", "1024", "--zero", "3"});
   EXPECT_EQ(options.layers, 3);
   EXPECT_EQ(options.heads, 12);
   EXPECT_EQ(options.channels, 768);
   EXPECT_EQ(options.context, 1024);
-  EXPECT_EQ(options.micro_batches, 1024);
+  EXPECT_EQ(options.compile.micro_batches, 1024);
   const PlanOptions recipe = ReadOrDie({"--model", "recipe", "--layers", "2"});
   EXPECT_EQ(recipe.layers, 2);
   EXPECT_EQ(recipe.width, 2000);
@@ -128,15 +129,10 @@ TEST(GroupBuffers, LeavesTheNumbersOfBlocksAndBucketsOut) {
 }
 
 PlanReport MakeReport(const std::vector<const char*>& arguments) {
-  PlanReport report;
-  const StatusOr<JobPlan> plan = PlanJob(ReadOrDie(arguments));
-  EXPECT_TRUE(plan.ok()) << plan.status().message();
-  report.plan = *plan;
-  report.config = {{"zero", int64_t{3}}};
-  const StatusOr<StageComparison> stages = CompareStages(report.plan);
-  EXPECT_TRUE(stages.ok()) << stages.status().message();
-  report.stages = *stages;
-  return report;
+  StatusOr<PlanReport> report = PlanModel(ReadOrDie(arguments), /*compare_stages=*/true);
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  report->config = {{"zero", int64_t{3}}};
+  return *std::move(report);
 }
 
 const std::vector<const char*> kSmallJob = {"--layers",
@@ -181,7 +177,7 @@ TEST(JsonReport, HasEverything) {
   EXPECT_GT(json["time"]["flops_per_step"], 0);
   EXPECT_GT(json["time"]["step_ms"], 0);
   EXPECT_EQ(json["whole"].size(), 3u);
-  EXPECT_EQ(json["whole"][0]["reason"], "fewer than 50 elements (--shard-min-elements)");
+  EXPECT_EQ(json["whole"][0]["reason"], "fewer than 50 elements");
   ASSERT_EQ(json["stages"].size(), 4u);
   EXPECT_EQ(json["stages"][3]["memory"]["predicted"], memory["predicted"]);
   EXPECT_TRUE(json["warnings"].is_array());
@@ -191,15 +187,16 @@ TEST(JsonReport, HasEverything) {
 TEST(TextReport, HasEverything) {
   PlanReport report = MakeReport(kSmallJob);
   report.fit_bytes = 1'000'000;
+  report.fit_choices = "--zero 3 --batch 2 --micro-batches 2";
   const std::string text = TextReport(report);
-  for (const char* part : {"gpt: 2 layers, 6 heads, 24 channels, context 12, vocabulary 256; ",
-                           "fits into 1.0 MB: --zero 3 --batch 2 --micro-batches 2\n",
-                           "2 ranks, ZeRO stage 3, 2 micro-batches of 2 samples per step, f32\n",
-                           "memory per rank", "optimizer_state", "lower bound",
-                           "beside it, --save-async takes ", "most bytes are alive, ",
-                           "sent per rank and step", "all_gather", "computing at 100 GFLOP/s",
-                           "whole on every rank:", "fewer than 50 elements (--shard-min-elements)",
-                           "  stage  parameters", "compiled in "}) {
+  for (const char* part :
+       {"gpt: 2 layers, 6 heads, 24 channels, context 12, vocabulary 256; ",
+        "fits into 1.0 MB: --zero 3 --batch 2 --micro-batches 2\n",
+        "2 ranks, ZeRO stage 3, 2 micro-batches per step, f32\n",
+        "a micro-batch: x: i64[2,12], y: i64[2,12]\n", "memory per rank", "optimizer_state",
+        "lower bound", "beside it, saving while training goes on takes ", "most bytes are alive, ",
+        "sent per rank and step", "all_gather", "computing at 100 GFLOP/s",
+        "whole on every rank:", "fewer than 50 elements", "  stage  parameters", "compiled in "}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   }
 }

@@ -23,7 +23,7 @@ reject() { # TEXT ARG...: exit code 2 and TEXT on standard error
 }
 
 small=(--layers 2 --embd 24 --context 12 --batch 2)
-accept "4 ranks, ZeRO stage 2, 4 micro-batches of 2 samples" "${small[@]}" --ranks 4 --zero 2 \
+accept "4 ranks, ZeRO stage 2, 4 micro-batches per step" "${small[@]}" --ranks 4 --zero 2 \
   --json "$files/plan.json" --html "$files/plan.html"
 for part in '"predicted"' '"reduce_scatter"' '"stages"' '"warnings"'; do
   grep -qF "$part" "$files/plan.json" || { echo "FAILED: no $part in the JSON"; failed=1; }

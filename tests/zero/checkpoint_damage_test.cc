@@ -256,7 +256,7 @@ TEST_F(CheckpointDamageTest, AnotherModelsTensorsAreListedAtOnce) {
   SmallTrainerConfig config;
   config.hidden = 9;
   const Status status =
-      OnSmallTrainer(config, [&](zero::Trainer& trainer) { return trainer.Resume(root_); });
+      OnSmallTrainer(config, [&](Trainer& trainer) { return trainer.Resume(root_); });
   EXPECT_THAT(status.message(), HasSubstr("'hidden.weight': got f32[8,12], expected f32[9,12]"));
   EXPECT_THAT(status.message(), HasSubstr("'hidden.weight.momentum_buffer': got f32[8,12]"));
 }
@@ -268,7 +268,7 @@ TEST_F(CheckpointDamageTest, DamagedDataChangesNothingInTheTrainer) {
   for (const int ranks : {1, 2}) {
     SmallTrainerConfig config;
     config.ranks = ranks;
-    const auto statuses = OnSmallTrainers(config, [&](zero::Trainer& trainer) -> Status {
+    const auto statuses = OnSmallTrainers(config, [&](Trainer& trainer) -> Status {
       ZG_ASSIGN_OR_RETURN(const TensorDigest before, trainer.DigestParameters());
       const Status status = trainer.Resume(root_);
       EXPECT_EQ(trainer.step(), 0);
@@ -285,7 +285,7 @@ TEST_F(CheckpointDamageTest, DamagedDataChangesNothingInTheTrainer) {
 
 TEST_F(CheckpointDamageTest, SettingsThatDifferAreNamed) {
   const auto resume = [&](const SmallTrainerConfig& config) {
-    return OnSmallTrainer(config, [&](zero::Trainer& trainer) { return trainer.Resume(root_); });
+    return OnSmallTrainer(config, [&](Trainer& trainer) { return trainer.Resume(root_); });
   };
   EXPECT_TRUE(resume({}).ok());
   SmallTrainerConfig other;

@@ -48,7 +48,7 @@ class CheckpointSaveTest : public ::testing::Test {
 };
 
 TEST_F(CheckpointSaveTest, KeepsTheNewestAndLatestNamesIt) {
-  const Status status = OnSmallTrainer({}, [&](zero::Trainer& trainer) -> Status {
+  const Status status = OnSmallTrainer({}, [&](Trainer& trainer) -> Status {
     for (int i = 0; i < 4; ++i) {
       ZG_RETURN_IF_ERROR(SmallStep(trainer));
       SaveOptions options;
@@ -92,8 +92,8 @@ TEST_F(CheckpointSaveTest, ADirectoryInThePlaceOfLatest) {
   SaveSteps({}, root_, 1);
   fs::remove(root_ + "/latest");
   fs::create_directories(root_ + "/latest/x");
-  for (const Status& status : OnSmallTrainers(
-           SmallConfig(2), [&](zero::Trainer& trainer) { return trainer.Save(root_); })) {
+  for (const Status& status :
+       OnSmallTrainers(SmallConfig(2), [&](Trainer& trainer) { return trainer.Save(root_); })) {
     EXPECT_THAT(status.message(), HasSubstr(root_ + "/latest"));
   }
   ExpectOnlyWholeCheckpoints(root_);
@@ -113,7 +113,7 @@ TEST_F(CheckpointSaveTest, ADirectoryBelongsToOneJob) {
   EXPECT_THAT(CheckpointStore::Open(root_).status().message(),
               HasSubstr(root_ + ": another job saves into it"));
   const auto statuses = OnSmallTrainers(
-      SmallConfig(2), [&](zero::Trainer& trainer) { return trainer.PrepareSaving(root_); });
+      SmallConfig(2), [&](Trainer& trainer) { return trainer.PrepareSaving(root_); });
   for (const Status& status : statuses) {
     EXPECT_THAT(status.message(), HasSubstr("another job saves into it"));
   }
@@ -134,8 +134,8 @@ TEST_F(CheckpointSaveTest, ADirectoryThatCannotBe) {
   const std::string file = WriteTestFile("checkpoint_save_file", "x");
   for (const std::string& path : {std::string("/proc/none/a"), file, file + "/a"}) {
     for (const int ranks : {1, 2}) {
-      const auto statuses = OnSmallTrainers(
-          SmallConfig(ranks), [&](zero::Trainer& trainer) { return trainer.Save(path); });
+      const auto statuses =
+          OnSmallTrainers(SmallConfig(ranks), [&](Trainer& trainer) { return trainer.Save(path); });
       for (const Status& status : statuses) {
         EXPECT_THAT(status.message(), HasSubstr(path + ": the checkpoint of step 0 was not saved"));
         EXPECT_THAT(status.message(), HasSubstr("there is no older one in the directory"));
@@ -162,7 +162,7 @@ TEST_F(CheckpointSaveTest, AReadOnlyDirectory) {
   Status status;
   std::thread([&] {
     GiveUpPassingPermissions();
-    status = OnSmallTrainer({}, [&](zero::Trainer& trainer) { return trainer.Save(root_); });
+    status = OnSmallTrainer({}, [&](Trainer& trainer) { return trainer.Save(root_); });
   }).join();
   ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
   EXPECT_THAT(status.message(), HasSubstr("Permission denied"));
@@ -175,7 +175,7 @@ void ExpectFailedSaveIsHarmless(const std::string& root, int ranks, const SaveOp
                                 const std::function<void()>& before,
                                 const std::function<void()>& after, std::vector<Status>* statuses) {
   SaveSteps({}, root, 1);
-  *statuses = OnSmallTrainers(SmallConfig(ranks, 1), [&](zero::Trainer& trainer) -> Status {
+  *statuses = OnSmallTrainers(SmallConfig(ranks, 1), [&](Trainer& trainer) -> Status {
     Communicator& communicator = trainer.executor().communicator();
     ZG_RETURN_IF_ERROR(trainer.Resume(root));
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
@@ -276,7 +276,7 @@ TEST_F(CheckpointSaveTest, NeedsHardlyAnyMemoryBeyondTheArena) {
   constexpr int64_t kMegabyte = 1000 * 1000;
   SmallTrainerConfig config;
   config.hidden = 800 * 1000;  // 48 MB of parameters, and as much of momentum
-  const Status status = OnSmallTrainer(config, [&](zero::Trainer& trainer) -> Status {
+  const Status status = OnSmallTrainer(config, [&](Trainer& trainer) -> Status {
     ZG_ASSIGN_OR_RETURN(const ProcessMemory before, ReadProcessMemory());
     int64_t most_bytes = 0;
     SaveOptions options;
@@ -303,7 +303,7 @@ TEST_F(CheckpointSaveTest, MemoryForACopyIsAllocatedOnce) {
 #endif
   SmallTrainerConfig config;
   config.hidden = 800 * 1000;  // 48 MB of parameters, and as much of momentum
-  const Status status = OnSmallTrainer(config, [&](zero::Trainer& trainer) -> Status {
+  const Status status = OnSmallTrainer(config, [&](Trainer& trainer) -> Status {
     EXPECT_EQ(trainer.reserved_for_saving_bytes(), 0);
     ZG_ASSIGN_OR_RETURN(const ProcessMemory at_first, ReadProcessMemory());
     ZG_RETURN_IF_ERROR(trainer.ReserveForSaving());
@@ -335,7 +335,7 @@ TEST_F(CheckpointSaveTest, KilledAtAnyPointItIsThereWholeOrNotAtAll) {
       fs::remove_all(root_);
       SaveSteps({}, root_, 1);
       const pid_t child = Fork([&] {
-        OnSmallTrainers(SmallConfig(2, 3), [&](zero::Trainer& trainer) -> Status {
+        OnSmallTrainers(SmallConfig(2, 3), [&](Trainer& trainer) -> Status {
           ZG_RETURN_IF_ERROR(trainer.Resume(root_));
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
           SaveOptions options;
@@ -370,7 +370,7 @@ TEST_F(CheckpointSaveTest, KilledAtRandomMoments) {
   int num_with_checkpoint = 0;
   for (int i = 0; i < 20; ++i) {
     const pid_t child = Fork([&] {
-      OnSmallTrainers(SmallConfig(2, 1 + i % 3), [&](zero::Trainer& trainer) -> Status {
+      OnSmallTrainers(SmallConfig(2, 1 + i % 3), [&](Trainer& trainer) -> Status {
         while (true) {
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
           SaveOptions options;

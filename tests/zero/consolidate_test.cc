@@ -14,7 +14,7 @@
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
 #include "models/classifier/model.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg::zero {
 namespace {
@@ -43,15 +43,15 @@ void OnTrainers(const Setting& setting, const std::function<Status(Trainer&)>& b
   RegisterAllOps();
   const Status status = RunRanks(setting.ranks, [&](Communicator& communicator) -> Status {
     models::Classifier model(setting.model);
-    Graph graph("small", setting.ranks);
+    Graph graph("small");
     graph.train(optim::Adam{.lr = 0.1}, [&](Inputs& in) {
       return cross_entropy(model(in.f32("x", {4, setting.model.inputs})), in.i64("y", {4}));
     });
     graph.config().enable_zero({.stage = setting.stage, .bucket_bytes = 300});
-    graph.config().set_micro_batches(kMicroBatches);
-    graph.config().set_dtype(setting.dtype);
+    graph.config().micro_batches = kMicroBatches;
+    graph.config().dtype = setting.dtype;
     ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
-                        Trainer::Compile(graph, communicator, {.seed = 1}));
+                        make_trainer(graph, communicator, {.seed = 1}));
     return body(*trainer);
   });
   EXPECT_TRUE(status.ok()) << status.message();

@@ -17,7 +17,7 @@
 #include "tests/testing/stuck_communicator.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg::testing {
 namespace {
@@ -132,20 +132,20 @@ struct FakeGpt {
   std::unique_ptr<Communicator> communicator;
   models::Gpt model;
   int micro_batches = 1;
-  Graph graph{"gpt", 1};
-  std::unique_ptr<zero::Trainer> trainer;
+  Graph graph{"gpt"};
+  std::unique_ptr<Trainer> trainer;
   std::vector<int64_t> x = std::vector<int64_t>(2 * 8, 3);
   std::vector<int64_t> y = std::vector<int64_t>(2 * 8, 4);
 
-  Status Compile(zero::TrainerOptions options = {}) {
+  Status Compile(TrainerOptions options = {}) {
     RegisterAllOps();
     ZG_ASSIGN_OR_RETURN(communicator, MakeHostStagedCommunicator(&device, &group.communicator(0)));
     graph.train(optim::AdamW{}, [&](Inputs& in) {
       return cross_entropy(model(in.i64("x", {2, 8})), in.i64("y", {2, 8}));
     });
-    graph.config().set_micro_batches(micro_batches);
+    graph.config().micro_batches = micro_batches;
     options.kernels = &FakeDeviceKernels();
-    ZG_ASSIGN_OR_RETURN(trainer, zero::Trainer::Compile(graph, *communicator, options));
+    ZG_ASSIGN_OR_RETURN(trainer, make_trainer(graph, *communicator, options));
     return Status::Ok();
   }
   Status Step() {
@@ -238,7 +238,7 @@ TEST(DeviceErrors, WaitsInTheMiddleOfAStepHaveADeadline) {
 }
 
 TEST(DeviceErrors, WatchingNodesNeedsTheHost) {
-  zero::TrainerOptions options;
+  TrainerOptions options;
   options.detect_anomaly = true;
   EXPECT_EQ(FakeGpt().Compile(options).message(),
             "graph gpt: --detect-anomaly looks at what every node computes while it runs, which "

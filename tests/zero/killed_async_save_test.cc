@@ -42,7 +42,7 @@ TEST_F(KilledAsyncSaveTest, AtAnyPointItIsThereWholeOrNotAtAll) {
       fs::remove_all(root_);
       SaveSteps({}, root_, 1);
       ExpectKilled(Fork([&] {
-        OnSmallTrainers(SmallConfig(2, 3), [&](zero::Trainer& trainer) -> Status {
+        OnSmallTrainers(SmallConfig(2, 3), [&](Trainer& trainer) -> Status {
           ZG_RETURN_IF_ERROR(trainer.Resume(root_));
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
           SaveOptions options;
@@ -72,7 +72,7 @@ TEST_F(KilledAsyncSaveTest, AtRandomMoments) {
   int num_with_checkpoint = 0;
   for (int i = 0; i < 12; ++i) {
     const pid_t child = Fork([&] {
-      OnSmallTrainers(SmallConfig(2, 1 + i % 3), [&](zero::Trainer& trainer) -> Status {
+      OnSmallTrainers(SmallConfig(2, 1 + i % 3), [&](Trainer& trainer) -> Status {
         SaveOptions options;
         options.keep = 2;
         while (true) {

@@ -13,7 +13,7 @@
 #include "framework/ops/register_all_ops.h"
 #include "framework/optim/schedule.h"
 #include "models/classifier/model.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg {
 namespace {
@@ -26,7 +26,7 @@ class SmallRun {
     graph_.train(optim::Sgd{.lr = lr}, [&](Inputs& in) {
       return cross_entropy(model_(in.f32("x", {4, 12})), in.i64("y", {4}));
     });
-    auto trainer = zero::Trainer::Compile(graph_, group_.communicator(0), {});
+    auto trainer = make_trainer(graph_, group_.communicator(0), {});
     EXPECT_TRUE(trainer.ok()) << trainer.status().message();
     if (trainer.ok()) trainer_ = std::move(*trainer);
     for (size_t i = 0; i < x_.size(); ++i) x_[i] = static_cast<float>(i % 7) - 3.0f;
@@ -45,7 +45,7 @@ class SmallRun {
   models::Classifier model_{{12, 8, 3}};
   Graph graph_;
   InProcessGroup group_;
-  std::unique_ptr<zero::Trainer> trainer_;
+  std::unique_ptr<Trainer> trainer_;
   std::vector<float> x_ = std::vector<float>(4 * 12);
   std::vector<int64_t> y_ = {0, 1, 2, 1};
 };

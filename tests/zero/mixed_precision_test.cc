@@ -19,7 +19,7 @@
 #include "framework/ops/register_all_ops.h"
 #include "framework/tensor/half.h"
 #include "models/recipe/model.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg {
 namespace {
@@ -40,18 +40,18 @@ struct Job {
 class Rank {
  public:
   static StatusOr<std::unique_ptr<Rank>> Start(const Job& job, Communicator& communicator) {
-    std::unique_ptr<Rank> rank(new Rank(job));
+    std::unique_ptr<Rank> rank(new Rank());
     Graph& graph = rank->graph_;
     graph.train(optim::Adam{.lr = 0.01}, [&model = rank->model_](Inputs& in) {
       return mse_loss(model(in.f32("x", {kBatch, kWidth})), in.f32("y", {kBatch, kWidth}));
     });
     graph.config().enable_zero({.stage = job.stage, .bucket_bytes = 1024});
-    graph.config().set_micro_batches(kMicroBatches);
-    graph.config().set_dtype(job.dtype);
-    zero::TrainerOptions options;
+    graph.config().micro_batches = kMicroBatches;
+    graph.config().dtype = job.dtype;
+    TrainerOptions options;
     options.seed = 7;
     options.init_path = job.init_path;
-    ZG_ASSIGN_OR_RETURN(rank->trainer_, zero::Trainer::Compile(graph, communicator, options));
+    ZG_ASSIGN_OR_RETURN(rank->trainer_, make_trainer(graph, communicator, options));
     return rank;
   }
 
@@ -67,7 +67,7 @@ class Rank {
     });
   }
 
-  zero::Trainer& trainer() { return *trainer_; }
+  Trainer& trainer() { return *trainer_; }
 
   // The bytes of every stored tensor's part on this rank.
   std::map<std::string, std::string> StoredBytes() {
@@ -81,11 +81,11 @@ class Rank {
   }
 
  private:
-  explicit Rank(const Job& job) : graph_("test", job.ranks) {}
+  Rank() : graph_("test") {}
 
   models::Recipe model_{kDepth, kWidth};
   Graph graph_;
-  std::unique_ptr<zero::Trainer> trainer_;
+  std::unique_ptr<Trainer> trainer_;
   std::vector<float> x_ = std::vector<float>(kBatch * kWidth);
   std::vector<float> y_ = std::vector<float>(kBatch * kWidth);
 };

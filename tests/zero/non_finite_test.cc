@@ -18,7 +18,7 @@
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
 #include "tests/io/test_file.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg::zero {
 namespace {
@@ -96,20 +96,20 @@ Status FeedStep(Trainer& trainer, Data data, int64_t step, int64_t micro_batch,
 
 Status TrainOn(const Config& config, Communicator& communicator, Result* result) {
   Model model;
-  Graph graph("small", config.ranks);
+  Graph graph("small");
   graph.train(optim::Adam{.lr = 0.01}, [&](Inputs& in) {
     return mse_loss(model(in.f32("x", {kRows, kInputs})), in.f32("y", {kRows, kOutputs}));
   });
   graph.config().enable_zero({.stage = config.stage, .bucket_bytes = 1024});
-  graph.config().set_micro_batches(6);
-  graph.config().set_on_non_finite(config.on_non_finite);
-  graph.config().set_dtype(config.dtype);
-  if (config.max_grad_norm > 0) graph.config().clip_gradients(config.max_grad_norm);
+  graph.config().micro_batches = 6;
+  graph.config().on_non_finite = config.on_non_finite;
+  graph.config().dtype = config.dtype;
+  if (config.max_grad_norm > 0) graph.config().max_grad_norm = config.max_grad_norm;
   TrainerOptions options;
   options.init_path = config.init;
   options.detect_anomaly = config.detect_anomaly;
   ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
-                      Trainer::Compile(graph, communicator, options));
+                      make_trainer(graph, communicator, options));
   if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->Resume(config.resume));
   std::vector<float> x(kRows * kInputs);
   std::vector<float> y(kRows * kOutputs);

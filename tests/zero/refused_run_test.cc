@@ -14,7 +14,7 @@
 #include "framework/state/tensor_state.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/small_trainer.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg::zero {
 namespace {
@@ -54,11 +54,11 @@ TEST(RefusedRun, AnIdBeyondTheVocabulary) {
   RegisterAllOps();
   const Status status = RunRanks(1, [](Communicator& communicator) -> Status {
     Words model;
-    Graph graph("words", 1);
+    Graph graph("words");
     graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
       return cross_entropy(model(in.i64("x", {3})), in.i64("y", {3}));
     });
-    ZG_ASSIGN_OR_RETURN(const auto trainer, Trainer::Compile(graph, communicator, {}));
+    ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, {}));
     const std::vector<int64_t> y = {0, 1, 2};
     for (const int64_t id : {int64_t{4}, int64_t{5}}) {
       const std::vector<int64_t> x = {0, id, 1};
@@ -102,13 +102,13 @@ TEST(RefusedRun, MoreMemoryThanThereIsBeforeAnyIsAllocated) {
         nn::Linear linear{this, "linear", 4000000, 4000000};
         Var forward(Var x) override { return linear(x); }
       } model;
-      Graph graph("huge", 2);
+      Graph graph("huge");
       graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
         const Shape shape = {1, 4000000};
         return mse_loss(model(in.f32("x", shape)), in.f32("y", shape));
       });
       graph.config().enable_zero({.stage = stage});
-      return Trainer::Compile(graph, communicator, {}).status();
+      return make_trainer(graph, communicator, {}).status();
     });
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
     EXPECT_THAT(

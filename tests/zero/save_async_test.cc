@@ -56,7 +56,7 @@ TEST_F(SaveAsyncTest, TheFilesAreThoseOfASaveThatTrainingWaitsFor) {
         config.dtype = dtype;
         SaveOptions options;
         options.max_shard_bytes = 300;
-        ExpectAllOk(OnSmallTrainers(config, [&](zero::Trainer& trainer) -> Status {
+        ExpectAllOk(OnSmallTrainers(config, [&](Trainer& trainer) -> Status {
           for (int i = 0; i < 2; ++i) ZG_RETURN_IF_ERROR(SmallStep(trainer));
           ZG_RETURN_IF_ERROR(trainer.Save(root_ + "/sync", options));
           ZG_RETURN_IF_ERROR(trainer.StartSaving(root_ + "/async", options));
@@ -78,7 +78,7 @@ TEST_F(SaveAsyncTest, TheFilesAreThoseOfASaveThatTrainingWaitsFor) {
 
 TEST_F(SaveAsyncTest, TrainingIsNotChangedByIt) {
   std::string digest;
-  ExpectAllOk(OnSmallTrainers(SmallConfig(2, 3), [&](zero::Trainer& trainer) -> Status {
+  ExpectAllOk(OnSmallTrainers(SmallConfig(2, 3), [&](Trainer& trainer) -> Status {
     for (int i = 0; i < 6; ++i) {
       ZG_RETURN_IF_ERROR(SmallStep(trainer));
       ZG_RETURN_IF_ERROR(trainer.FinishSaving());
@@ -95,7 +95,7 @@ TEST_F(SaveAsyncTest, TrainingIsNotChangedByIt) {
 }
 
 TEST_F(SaveAsyncTest, OneAtATime) {
-  ExpectAllOk(OnSmallTrainers(SmallConfig(2), [&](zero::Trainer& trainer) -> Status {
+  ExpectAllOk(OnSmallTrainers(SmallConfig(2), [&](Trainer& trainer) -> Status {
     ZG_ASSIGN_OR_RETURN(const bool has_ended, trainer.ContinueSaving());
     EXPECT_TRUE(has_ended);  // there was none
     ZG_RETURN_IF_ERROR(trainer.FinishSaving());
@@ -111,7 +111,7 @@ TEST_F(SaveAsyncTest, OneAtATime) {
 
 TEST_F(SaveAsyncTest, WhatIsNotFinishedIsGone) {
   SaveSteps({}, root_, 1);
-  ExpectAllOk(OnSmallTrainers(SmallConfig(2), [&](zero::Trainer& trainer) -> Status {
+  ExpectAllOk(OnSmallTrainers(SmallConfig(2), [&](Trainer& trainer) -> Status {
     ZG_RETURN_IF_ERROR(trainer.Resume(root_));
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
     ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
@@ -132,7 +132,7 @@ TEST_F(SaveAsyncTest, AnErrorOfOneRanksThreadIsToldOnAll) {
     if (point == "created")
       fs::remove(root_ + "/step-00000002.tmp/model-00003-of-00004.safetensors");
   };
-  const auto statuses = OnSmallTrainers(SmallConfig(2, 1), [&](zero::Trainer& trainer) -> Status {
+  const auto statuses = OnSmallTrainers(SmallConfig(2, 1), [&](Trainer& trainer) -> Status {
     ZG_RETURN_IF_ERROR(trainer.Resume(root_));
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
     ZG_RETURN_IF_ERROR(trainer.StartSaving(root_, failing));
@@ -161,20 +161,19 @@ TEST_F(SaveAsyncTest, NoSpace) {
   SaveSteps({}, root_, 1);
   for (const int ranks : {1, 2}) {
     std::optional<FileSizeLimit> limit;
-    const auto statuses =
-        OnSmallTrainers(SmallConfig(ranks, 2), [&](zero::Trainer& trainer) -> Status {
-          Communicator& communicator = trainer.executor().communicator();
-          ZG_RETURN_IF_ERROR(trainer.Resume(root_));
-          ZG_RETURN_IF_ERROR(SmallStep(trainer));
-          if (communicator.rank() == 0) limit.emplace(600);
-          ZG_RETURN_IF_ERROR(communicator.Barrier("no space"));
-          ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
-          const Status failed = trainer.FinishSaving();
-          ZG_RETURN_IF_ERROR(communicator.Barrier("failed"));
-          if (communicator.rank() == 0) limit.reset();
-          ZG_RETURN_IF_ERROR(SmallStep(trainer));
-          return failed;
-        });
+    const auto statuses = OnSmallTrainers(SmallConfig(ranks, 2), [&](Trainer& trainer) -> Status {
+      Communicator& communicator = trainer.executor().communicator();
+      ZG_RETURN_IF_ERROR(trainer.Resume(root_));
+      ZG_RETURN_IF_ERROR(SmallStep(trainer));
+      if (communicator.rank() == 0) limit.emplace(600);
+      ZG_RETURN_IF_ERROR(communicator.Barrier("no space"));
+      ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
+      const Status failed = trainer.FinishSaving();
+      ZG_RETURN_IF_ERROR(communicator.Barrier("failed"));
+      if (communicator.rank() == 0) limit.reset();
+      ZG_RETURN_IF_ERROR(SmallStep(trainer));
+      return failed;
+    });
     for (const Status& status : statuses) {
       EXPECT_THAT(status.message(), HasSubstr("bytes cannot be reserved: File too large"));
     }

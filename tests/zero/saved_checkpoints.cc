@@ -34,7 +34,7 @@ SmallTrainerConfig SmallConfig(int ranks, int stage) {
 
 std::string DigestAfter(int steps, const std::string& resume) {
   std::string digest;
-  const Status status = OnSmallTrainer({}, [&](zero::Trainer& trainer) -> Status {
+  const Status status = OnSmallTrainer({}, [&](Trainer& trainer) -> Status {
     if (!resume.empty()) ZG_RETURN_IF_ERROR(trainer.Resume(resume));
     while (trainer.step() < steps) ZG_RETURN_IF_ERROR(SmallStep(trainer));
     ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());

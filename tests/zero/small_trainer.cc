@@ -11,7 +11,7 @@
 
 namespace zg::testing {
 
-Status SmallStep(zero::Trainer& trainer) {
+Status SmallStep(Trainer& trainer) {
   std::vector<float> x(4 * 12);
   const std::vector<int64_t> y = {0, 1, 2, 1};
   return trainer
@@ -24,7 +24,7 @@ Status SmallStep(zero::Trainer& trainer) {
       .status();
 }
 
-Status StepUntilSaved(zero::Trainer& trainer) {
+Status StepUntilSaved(Trainer& trainer) {
   bool is_saved = false;
   while (!is_saved) {
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
@@ -34,23 +34,23 @@ Status StepUntilSaved(zero::Trainer& trainer) {
 }
 
 std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,
-                                    const std::function<Status(zero::Trainer&)>& body) {
+                                    const std::function<Status(Trainer&)>& body) {
   RegisterAllOps();
   std::vector<Status> statuses(config.ranks);
   const Status together = RunRanks(config.ranks, [&](Communicator& communicator) -> Status {
     models::Classifier model({12, config.hidden, 3});
-    Graph graph("small", config.ranks);
+    Graph graph("small");
     graph.train(optim::Sgd{.lr = config.lr, .momentum = config.has_momentum ? 0.9 : 0.0},
                 [&](Inputs& in) {
                   return cross_entropy(model(in.f32("x", {4, 12})), in.i64("y", {4}));
                 });
     graph.config().enable_zero({.stage = config.stage});
-    graph.config().set_micro_batches(config.micro_batches);
-    graph.config().set_dtype(config.dtype);
-    zero::TrainerOptions options;
+    graph.config().micro_batches = config.micro_batches;
+    graph.config().dtype = config.dtype;
+    TrainerOptions options;
     options.seed = config.seed;
-    ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
-                        zero::Trainer::Compile(graph, communicator, options));
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                        make_trainer(graph, communicator, options));
     statuses[communicator.rank()] = body(*trainer);
     return Status::Ok();
   });
@@ -59,12 +59,12 @@ std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,
 }
 
 Status OnSmallTrainer(const SmallTrainerConfig& config,
-                      const std::function<Status(zero::Trainer&)>& body) {
+                      const std::function<Status(Trainer&)>& body) {
   return OnSmallTrainers(config, body)[0];
 }
 
 void SaveSteps(const SmallTrainerConfig& config, const std::string& directory, int steps) {
-  for (const Status& status : OnSmallTrainers(config, [&](zero::Trainer& trainer) -> Status {
+  for (const Status& status : OnSmallTrainers(config, [&](Trainer& trainer) -> Status {
          for (int i = 0; i < steps; ++i) {
            ZG_RETURN_IF_ERROR(SmallStep(trainer));
            SaveOptions options;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg::testing {
 
@@ -22,19 +22,19 @@ struct SmallTrainerConfig {
 };
 
 // Trains one step on some fixed data.
-Status SmallStep(zero::Trainer& trainer);
+Status SmallStep(Trainer& trainer);
 
 // Trains steps, continuing the save that was started after each, until it has ended.
-Status StepUntilSaved(zero::Trainer& trainer);
+Status StepUntilSaved(Trainer& trainer);
 
 // Runs `body` on every rank with its trainer and returns what it returned, by rank. A rank's error
 // does not end the others.
 std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,
-                                    const std::function<Status(zero::Trainer&)>& body);
+                                    const std::function<Status(Trainer&)>& body);
 
 // The same, of rank 0.
 Status OnSmallTrainer(const SmallTrainerConfig& config,
-                      const std::function<Status(zero::Trainer&)>& body);
+                      const std::function<Status(Trainer&)>& body);
 
 // Saves `steps` checkpoints, one after each step.
 void SaveSteps(const SmallTrainerConfig& config, const std::string& directory, int steps);

@@ -14,7 +14,7 @@
 #include "models/classifier/model.h"
 #include "models/gpt/model.h"
 #include "models/recipe/model.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg {
 namespace {
@@ -87,7 +87,7 @@ Model MakeModel(const Json& reference) {
   return model;
 }
 
-Status SetParameters(zero::Trainer& trainer, const SafetensorsFile& file) {
+Status SetParameters(Trainer& trainer, const SafetensorsFile& file) {
   for (const ir::StoredTensor& tensor : trainer.executor().graph().tensors()) {
     if (tensor.storage->category != MemoryCategory::kParameters) continue;
     const SafetensorsEntry* entry = file.Find(tensor.name);
@@ -102,7 +102,7 @@ Status SetParameters(zero::Trainer& trainer, const SafetensorsFile& file) {
 }
 
 // The data of one step: the step-th part of `entry` along its first dim.
-Status FeedStep(zero::Trainer& trainer, const SafetensorsFile& file, int step, int steps) {
+Status FeedStep(Trainer& trainer, const SafetensorsFile& file, int step, int steps) {
   for (const char* name : {"x", "y"}) {
     const SafetensorsEntry* entry = file.Find(std::string("data.") + name);
     const int64_t bytes = static_cast<int64_t>(entry->size_bytes()) / steps;
@@ -139,10 +139,9 @@ TEST_P(TorchReferenceTest, SameLosses) {
   Graph graph(GetParam().model);
   graph.train(MakeOptimizer(run), model.loss);
   const bool is_clipped = run.contains("max_norm");
-  if (is_clipped) graph.config().clip_gradients(run["max_norm"]);
+  if (is_clipped) graph.config().max_grad_norm = run["max_norm"];
   InProcessGroup group(1);
-  StatusOr<std::unique_ptr<zero::Trainer>> trainer =
-      zero::Trainer::Compile(graph, group.communicator(0), {});
+  StatusOr<std::unique_ptr<Trainer>> trainer = make_trainer(graph, group.communicator(0), {});
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
   StatusOr<SafetensorsFile> file =
       SafetensorsFile::Open("tests/reference/" + GetParam().model + ".safetensors");

@@ -11,7 +11,7 @@
 #include "models/gpt/model.h"
 #include "models/recipe/model.h"
 #include "tests/testing/clobber_check.h"
-#include "zero/trainer.h"
+#include "zero/zerograph/make_trainer.h"
 
 namespace zg::testing {
 namespace {
@@ -41,8 +41,8 @@ class Workload {
   virtual ~Workload() = default;
   virtual void Build(Graph& graph) = 0;
   virtual void Fill(int64_t step, int64_t micro_batch) = 0;
-  virtual Status Feed(zero::Trainer& trainer) = 0;
-  virtual Status Eval(zero::Trainer& trainer) = 0;
+  virtual Status Feed(Trainer& trainer) = 0;
+  virtual Status Eval(Trainer& trainer) = 0;
 };
 
 class MlpWorkload : public Workload {
@@ -56,8 +56,8 @@ class MlpWorkload : public Workload {
     FillNormal(generator, &x_);
     FillNormal(generator, &y_);
   }
-  Status Feed(zero::Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
-  Status Eval(zero::Trainer& trainer) override {
+  Status Feed(Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Eval(Trainer& trainer) override {
     return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
   }
 
@@ -80,8 +80,8 @@ class ClassifierWorkload : public Workload {
     FillNormal(generator, &x_);
     FillBelow(generator, 5, &y_);
   }
-  Status Feed(zero::Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
-  Status Eval(zero::Trainer& trainer) override {
+  Status Feed(Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Eval(Trainer& trainer) override {
     return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
   }
 
@@ -103,8 +103,8 @@ class GptWorkload : public Workload {
     FillBelow(generator, 29, &x_);
     FillBelow(generator, 29, &y_);
   }
-  Status Feed(zero::Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
-  Status Eval(zero::Trainer& trainer) override {
+  Status Feed(Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Eval(Trainer& trainer) override {
     return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
   }
 
@@ -130,24 +130,23 @@ std::unique_ptr<Workload> MakeWorkload(TestModel model) {
 
 Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResult* result) {
   std::unique_ptr<Workload> workload = MakeWorkload(config.model);
-  Graph graph("test", config.ranks);
+  Graph graph("test");
   workload->Build(graph);
   graph.config().enable_zero({.stage = config.stage,
                               .bucket_bytes = config.bucket_bytes,
                               .shard_min_elements = config.shard_min_elements});
-  graph.config().set_micro_batches(config.micro_batches);
-  graph.config().set_dtype(config.dtype);
-  graph.config().set_reduce_every(config.reduce_every);
-  if (!config.recompute.empty()) graph.config().recompute(config.recompute);
-  if (config.max_grad_norm > 0) graph.config().clip_gradients(config.max_grad_norm);
-  graph.config().set_update_early(config.update_early);
-  zero::TrainerOptions options;
+  graph.config().micro_batches = config.micro_batches;
+  graph.config().dtype = config.dtype;
+  graph.config().reduce_every = config.reduce_every;
+  if (!config.recompute.empty()) graph.config().recompute.push_back(config.recompute);
+  if (config.max_grad_norm > 0) graph.config().max_grad_norm = config.max_grad_norm;
+  graph.config().update_early = config.update_early;
+  TrainerOptions options;
   options.seed = kSeed;
   options.kernels = config.kernels;
   options.record = config.record;
   options.tf32 = config.tf32;
-  ZG_ASSIGN_OR_RETURN(std::unique_ptr<zero::Trainer> trainer,
-                      zero::Trainer::Compile(graph, communicator, options));
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator, options));
   if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->Resume(config.resume));
   for (int64_t step = trainer->step() + 1; step <= config.steps; ++step) {
     ZG_ASSIGN_OR_RETURN(const float loss, trainer->Step([&](int64_t micro_batch) {

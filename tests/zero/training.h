@@ -11,7 +11,7 @@
 #include "framework/comm/communicator.h"
 #include "framework/device/device.h"
 #include "framework/kernels/kernel.h"
-#include "framework/nn/graph_config.h"
+#include "framework/passes/compile_options.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/state/save_checkpoint.h"

@@ -54,7 +54,7 @@ TEST(UpdateEarly, RefusesWhatNeedsAllGradientsFirst) {
   EXPECT_NE(message().find("every rank computes 2 micro-batches per step"), std::string::npos);
   config.micro_batches = 1;
   config.max_grad_norm = 1;
-  EXPECT_NE(message().find("clip_gradients needs all gradients"), std::string::npos);
+  EXPECT_NE(message().find("max_grad_norm needs all gradients"), std::string::npos);
   config.max_grad_norm = 0;
   config.dtype = DType::kF16;
   EXPECT_NE(message().find("the loss scaling of f16 needs all gradients"), std::string::npos);

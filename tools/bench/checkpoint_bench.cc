@@ -25,7 +25,7 @@
 #include "framework/ops/register_all_ops.h"
 #include "framework/state/checkpoint_slices.h"
 #include "models/recipe/model.h"
-#include "zero/training_run.h"
+#include "zero/zerograph/train.h"
 
 namespace zg {
 namespace {
@@ -69,21 +69,19 @@ class Bench {
 
   Status Run() {
     models::Recipe model(flags_.layers, flags_.width);
-    Graph graph("recipe", job_.size());
+    Graph graph("recipe");
     const Shape shape = {job_.options().batch, flags_.width};
     graph.train(optim::Adam{}, [&](Inputs& in) {
       return mse_loss(model(in.f32("x", shape)), in.f32("y", shape));
     });
-    zero::Configure(job_, graph.config());
-    ZG_ASSIGN_OR_RETURN(
-        trainer_, zero::Trainer::Compile(graph, job_.communicator(), zero::TrainerOptionsOf(job_)));
+    trainer_ = make_trainer(job_, graph);
     data_.resize(shape.num_elements());
     FillNormal(RandomKey{1}, 0, data_.size(), 0.0f, 1.0f, data_.data());
     ZG_RETURN_IF_ERROR(trainer_->PrepareSaving(directory()));
     ZG_RETURN_IF_ERROR(trainer_->ReserveForSaving());
-    my_bytes_ = CheckpointBytesOf(graph.ir(), job_.rank());
+    my_bytes_ = CheckpointBytesOf(trainer_->program().graph, job_.rank());
     for (int rank = 0; rank < job_.size(); ++rank) {
-      all_bytes_ += CheckpointBytesOf(graph.ir(), rank);
+      all_bytes_ += CheckpointBytesOf(trainer_->program().graph, rank);
     }
     for (int i = 0; i < 3; ++i) ZG_RETURN_IF_ERROR(Step());  // warm up
     for (int64_t round = 0; round < flags_.rounds; ++round) {
@@ -195,7 +193,7 @@ class Bench {
   void Print() const {
     if (!job_.is_main()) return;
     PrintOut(fmt::format("{} on {} ranks, ZeRO stage {}, medians of {} rounds\n",
-                         FormatBytes(all_bytes_), job_.size(), job_.options().zero_stage,
+                         FormatBytes(all_bytes_), job_.size(), job_.options().compile.zero.stage,
                          flags_.rounds));
     PrintRate(write_, write_);
     PrintRate(save_, write_);
@@ -214,7 +212,7 @@ class Bench {
 
   Job& job_;
   const Flags flags_;
-  std::unique_ptr<zero::Trainer> trainer_;
+  std::unique_ptr<Trainer> trainer_;
   std::vector<float> data_;
   int64_t my_bytes_ = 0;
   int64_t all_bytes_ = 0;

@@ -5,13 +5,14 @@
 #include <cstdint>
 
 #include "framework/base/status.h"
-#include "tools/plan/job_plan.h"
+#include "framework/plan/job_plan.h"
+#include "tools/plan/plan_options.h"
 
 namespace zg::plan {
 
-// The plan of the first that fits: the largest divisor of options.batch first, for each first
+// The options of the first that fits: the largest divisor of options.batch first, for each first
 // without recomputing a gpt's blocks, and for each of these the smallest stage first. Error:
 // nothing fits; says what needs the least, by how much it is too much, and what would fit.
-StatusOr<JobPlan> FindFit(const PlanOptions& options, int64_t budget_bytes);
+StatusOr<PlanOptions> FindFit(const PlanOptions& options, int64_t budget_bytes);
 
 }  // namespace zg::plan

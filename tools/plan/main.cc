@@ -6,42 +6,37 @@
 #include "framework/io/atomic_file.h"
 #include "framework/job/console.h"
 #include "framework/ops/register_all_ops.h"
+#include "framework/plan/html_report.h"
+#include "framework/plan/json_report.h"
+#include "framework/plan/text_report.h"
+#include "framework/plan/write_plan.h"
 #include "tools/plan/byte_size.h"
 #include "tools/plan/fit.h"
-#include "tools/plan/html_report.h"
-#include "tools/plan/json_report.h"
 #include "tools/plan/paper_table.h"
-#include "tools/plan/text_report.h"
+#include "tools/plan/planned_model.h"
 
 namespace zg::plan {
 namespace {
-
-Status WriteFile(const std::string& path, const std::string& text) {
-  ZG_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-  ZG_RETURN_IF_ERROR(file.Write(text.data(), text.size()));
-  return file.Commit();
-}
 
 Status AnswerFromPaper(const PlanOptions& options) {
   ZG_ASSIGN_OR_RETURN(const std::string table, PaperTable(options));
   PrintOut(table);
   if (options.json.empty()) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(const std::string json, PaperJson(options));
-  return WriteFile(options.json, json);
+  return WriteFileAtomically(options.json, json);
 }
 
 StatusOr<PlanReport> MakeReport(const PlanOptions& options, const FlagParser& flags) {
-  PlanReport report;
+  PlanOptions chosen = options;
+  std::optional<int64_t> fit_bytes;
+  if (!options.fit.empty()) {
+    ZG_ASSIGN_OR_RETURN(fit_bytes, ParseByteSize("--fit", options.fit));
+    ZG_ASSIGN_OR_RETURN(chosen, FindFit(options, *fit_bytes));
+  }
+  ZG_ASSIGN_OR_RETURN(PlanReport report, PlanModel(chosen, options.compare_stages));
   report.config = flags.Resolved();
-  if (options.fit.empty()) {
-    ZG_ASSIGN_OR_RETURN(report.plan, PlanJob(options));
-  } else {
-    ZG_ASSIGN_OR_RETURN(report.fit_bytes, ParseByteSize("--fit", options.fit));
-    ZG_ASSIGN_OR_RETURN(report.plan, FindFit(options, *report.fit_bytes));
-  }
-  if (options.compare_stages && options.ranks > 1) {
-    ZG_ASSIGN_OR_RETURN(report.stages, CompareStages(report.plan));
-  }
+  report.fit_bytes = fit_bytes;
+  if (fit_bytes.has_value()) report.fit_choices = ChoicesAsFlags(chosen);
   return report;
 }
 
@@ -49,9 +44,7 @@ Status Answer(const PlanOptions& options, const FlagParser& flags) {
   if (flags.IsGiven("params")) return AnswerFromPaper(options);
   ZG_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(options, flags));
   PrintOut(TextReport(report));
-  if (!options.json.empty()) ZG_RETURN_IF_ERROR(WriteFile(options.json, JsonReport(report)));
-  if (!options.html.empty()) ZG_RETURN_IF_ERROR(WriteFile(options.html, HtmlReport(report)));
-  return Status::Ok();
+  return WritePlan(report, options.json, options.html);
 }
 
 int Fail(const Status& status) {

@@ -51,19 +51,7 @@ Status TraceModel(const PlanOptions& options, Graph* graph) {
   } else {
     return InvalidArgument("--model: got '{}', expected gpt, recipe or classifier", options.model);
   }
-  graph->config().enable_zero({.stage = options.zero_stage,
-                               .bucket_bytes = options.bucket_bytes(),
-                               .shard_min_elements = options.shard_min_elements});
-  GraphConfig& config = graph->config();
-  config.set_micro_batches(options.micro_batches);
-  ZG_ASSIGN_OR_RETURN(const DType dtype, ParseDType(options.dtype));
-  config.set_dtype(dtype);
-  for (const std::string& modules : options.recompute) config.recompute(modules);
-  config.set_reduce_every(options.reduce_every == "step" ? ReduceEvery::kStep
-                                                         : ReduceEvery::kMicroBatch);
-  config.set_update_early(options.update_early);
-  if (options.on_non_finite == "skip") config.set_on_non_finite(OnNonFinite::kSkip);
-  if (options.clip_norm > 0) config.clip_gradients(options.clip_norm);
+  graph->config() = options.compile;
   return graph->status();
 }
 

@@ -7,8 +7,7 @@
 
 namespace zg::plan {
 
-// Traces the training program of the model, with the optimizer that its demo trains it with, and
-// configures its training. `graph` must be new and made for options.ranks.
+// Traces the training program of the model, with the optimizer that its demo trains it with.
 Status TraceModel(const PlanOptions& options, Graph* graph);
 
 // "gpt: 48 layers, 25 heads, 1600 channels, context 1024, vocabulary 50257".

@@ -36,7 +36,7 @@ StatusOr<std::string> PaperTable(const PlanOptions& options) {
       {"  stage", "parameters", "gradients", "optimizer_state", "GB per rank", "elements sent"}};
   for (int stage = 0; stage < kNumStages; ++stage) {
     const PaperRow& row = rows[stage];
-    table.push_back({fmt::format("{} {}", stage == options.zero_stage ? '>' : ' ', stage),
+    table.push_back({fmt::format("{} {}", stage == options.compile.zero.stage ? '>' : ' ', stage),
                      gigabytes(row.bytes.parameters), gigabytes(row.bytes.gradients),
                      gigabytes(row.bytes.optimizer_state), gigabytes(row.bytes.total()),
                      FormatCount(row.elements_sent)});
@@ -62,7 +62,7 @@ StatusOr<std::string> PaperJson(const PlanOptions& options) {
   }
   const Json json = {{"parameters", options.num_parameters},
                      {"ranks", options.ranks},
-                     {"zero", options.zero_stage},
+                     {"zero", options.compile.zero.stage},
                      {"stages", std::move(stages)}};
   return json.dump(2) + "\n";
 }

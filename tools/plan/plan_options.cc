@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/job/compile_flags.h"
 #include "framework/job/report.h"
 #include "models/gpt/presets.h"
 #include "tools/plan/byte_size.h"
@@ -12,8 +13,7 @@ namespace zg::plan {
 namespace {
 
 constexpr int kMaxRanks = 1 << 20;
-constexpr double kMaxBucketMb = 1 << 20;
-constexpr double kMaxCount = 1e9;  // of samples or micro-batches
+constexpr double kMaxBatch = 1e9;
 constexpr double kMaxParameters = 1e18;
 
 // Flags that only one model has.
@@ -89,6 +89,7 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "clip-norm",
                            "update-early",
                            "on-non-finite",
+                           "print-ir",
                            "comm",
                            "fit",
                            "html"}) {
@@ -103,9 +104,10 @@ Status CheckParamsMode(const FlagParser& flags) {
 }  // namespace
 
 std::string ChoicesAsFlags(const PlanOptions& options) {
-  std::string flags = fmt::format("--zero {} --batch {} --micro-batches {}", options.zero_stage,
-                                  options.batch, options.micro_batches);
-  for (const std::string& modules : options.recompute) {
+  std::string flags =
+      fmt::format("--zero {} --batch {} --micro-batches {}", options.compile.zero.stage,
+                  options.batch, options.compile.micro_batches);
+  for (const std::string& modules : options.compile.recompute) {
     flags += fmt::format(" --recompute '{}'", modules);
   }
   return flags;
@@ -132,37 +134,18 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
 
   flags->Section("Training");
   flags->AddInt("ranks", &options->ranks, Between(1, kMaxRanks), "processes");
-  flags->AddInt("zero", &options->zero_stage, Between(0, 3),
-                "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
-                "STAGE");
-  flags->AddInt("batch", &options->batch, Between(1, kMaxCount), "samples per micro-batch");
-  flags->AddInt("micro-batches", &options->micro_batches, Between(0, kMaxCount),
-                "micro-batches per step over all ranks; 0 for one per rank");
-  flags->AddDouble("bucket-mb", &options->bucket_mb, {0, kMaxBucketMb, /*without_min=*/true},
-                   "parameters per collective, in units of 2^20 bytes", "MB");
-  flags->AddInt("shard-min-elements", &options->shard_min_elements, AtLeast(0),
-                "smaller parameters stay whole on every rank");
-  flags->AddChoice("dtype", &options->dtype, {"f32", "bf16", "f16"}, "what is computed in");
-  flags->AddStrings("recompute", &options->recompute,
-                    "modules whose activations are computed again in backward, as in blocks.*",
-                    "PATTERN");
-  flags->AddChoice("reduce-every", &options->reduce_every, {"micro-batch", "step"},
-                   "when gradients are summed over the ranks");
-  flags->AddDouble("clip-norm", &options->clip_norm, AtLeast(0),
-                   "limit of the gradients' norm; 0: none");
-  flags->AddChoice("on-non-finite", &options->on_non_finite, {"stop", "skip", "ignore"},
-                   "when a loss or gradient is infinite or NaN; skip takes a norm");
-  flags->AddBool("update-early", &options->update_early,
-                 "update parameters during backward, when their gradients are complete");
+  flags->AddInt("batch", &options->batch, Between(1, kMaxBatch), "samples per micro-batch");
   flags->AddChoice(
       "comm", &options->comm, {"shared", "messages"},
       "how ranks talk: memory of one host, or messages between hosts, which take room");
 
+  AddCompileFlags(flags, &options->compile);
+
   flags->Section("Machine");
-  flags->AddDouble("bandwidth-gb-s", &options->bandwidth_gb_s, Above(0),
+  flags->AddDouble("bandwidth-gb-s", &options->machine.bandwidth_gb_s, Above(0),
                    "what one rank sends per second, in units of 10^9 bytes", "GB");
-  flags->AddDouble("latency-us", &options->latency_us, AtLeast(0), "of one message", "US");
-  flags->AddDouble("gflops", &options->gflops, Above(0),
+  flags->AddDouble("latency-us", &options->machine.latency_us, AtLeast(0), "of one message", "US");
+  flags->AddDouble("gflops", &options->machine.gflops, Above(0),
                    "what one rank computes per second, in units of 10^9 operations");
 
   flags->Section("Questions");
@@ -189,13 +172,7 @@ Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
     if (options->layers == 0) options->layers = 20;
     if (options->width == 0) options->width = 2000;
   }
-  if (options->micro_batches == 0) options->micro_batches = options->ranks;
-  if (options->micro_batches % options->ranks != 0) {
-    return InvalidArgument(
-        "--micro-batches: got {}, expected a multiple of the {} ranks: every rank computes the "
-        "same number per step",
-        options->micro_batches, options->ranks);
-  }
+  ZG_RETURN_IF_ERROR(ResolveCompileFlags(flags, options->ranks, &options->compile));
   if (!options->fit.empty()) ZG_RETURN_IF_ERROR(ParseByteSize("--fit", options->fit).status());
   return Status::Ok();
 }

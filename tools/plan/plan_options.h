@@ -8,6 +8,8 @@
 
 #include "framework/base/status.h"
 #include "framework/job/flag_parser.h"
+#include "framework/passes/compile_options.h"
+#include "framework/plan/time_estimate.h"
 
 namespace zg::plan {
 
@@ -25,24 +27,12 @@ struct PlanOptions {
 
   // How it is trained.
   int ranks = 1;
-  int zero_stage = 0;
-  int64_t batch = 8;          // samples per micro-batch
-  int64_t micro_batches = 0;  // per step, over all ranks; 0: one per rank
-  double bucket_mb = 16;
-  int64_t shard_min_elements = 0;
-  std::string dtype = "f32";                 // f32, bf16 or f16
-  std::vector<std::string> recompute;        // patterns of modules
-  std::string reduce_every = "micro-batch";  // or step
-  double clip_norm = 0;                      // 0: gradients are not clipped
-  bool update_early = false;
-  std::string on_non_finite = "stop";
+  int64_t batch = 8;  // samples per micro-batch
+  CompileOptions compile;
 
   std::string comm = "shared";  // how ranks talk: by shared memory or by messages
 
-  // The machine.
-  double bandwidth_gb_s = 10;  // of one rank's link
-  double latency_us = 10;      // of one message
-  double gflops = 100;         // of one rank
+  Machine machine;
 
   // Other questions than what the job needs.
   bool compare_stages = true;
@@ -52,8 +42,6 @@ struct PlanOptions {
   // Files to write; "": none.
   std::string json;
   std::string html;
-
-  int64_t bucket_bytes() const { return static_cast<int64_t>(bucket_mb * (1 << 20)); }
 };
 
 // The choices that FindFit makes, as flags: "--zero 2 --batch 4 --micro-batches 16", and

@@ -1,0 +1,17 @@
+// The flags of the compiler: one line per field of CompileOptions, for every program that compiles.
+#pragma once
+
+#include "framework/base/status.h"
+#include "framework/job/flag_parser.h"
+#include "framework/passes/compile_options.h"
+
+namespace zg {
+
+// `options` holds the defaults and receives the flags.
+void AddCompileFlags(FlagParser* flags, CompileOptions* options);
+
+// Fills in the micro-batches of a step for `num_ranks`. Errors: flags that exclude each other or do
+// not go with the number of ranks, by name.
+Status ResolveCompileFlags(const FlagParser& flags, int num_ranks, CompileOptions* options);
+
+}  // namespace zg

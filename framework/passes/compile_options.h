@@ -1,0 +1,105 @@
+// CompileOptions: what a user asks the compiler for, beside the model. One struct from the graph's
+// config and the command line to the passes: a new setting is a field here, a line in
+// framework/job/compile_flags.cc, and the place that reads it.
+//
+//   graph.config().zero.stage = 2;
+//   graph.config().micro_batches = 16;
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/base/enum_names.h"
+#include "framework/base/status.h"
+#include "framework/passes/oneflow_switches.h"
+#include "framework/tensor/dtype.h"
+
+namespace zg {
+
+struct ZeroOptions {
+  // What every rank keeps only a shard of. 0: nothing. 1: optimizer state. 2: and gradients. 3: and
+  // parameters (arXiv 1910.02054, section 5).
+  int stage = 0;
+  // Parameters are laid end to end in flat buckets of up to this size, the unit of every
+  // collective. A larger parameter has a bucket of its own.
+  int64_t bucket_bytes = int64_t{16} << 20;
+  // A parameter with fewer elements stays whole on every rank.
+  int64_t shard_min_elements = 0;
+  // So does one whose shards would have fewer elements than this.
+  int64_t min_elements_per_shard = 0;
+};
+
+// When the gradients of a step's micro-batches are summed over the ranks. The two differ where a
+// rank computes several micro-batches per step.
+enum class ReduceEvery {
+  // After every micro-batch, into an accumulator that lies split over the ranks. The sum is a left
+  // fold over the micro-batches, so the bits do not depend on the number of ranks.
+  kMicroBatch,
+  // Once per step: every rank sums its own micro-batches in an accumulator of full size. Fewer
+  // bytes are sent; the bits depend on the number of ranks, but not on the stage.
+  kStep,
+};
+template <>
+struct EnumNames<ReduceEvery> {
+  static constexpr std::string_view kNames[] = {"micro-batch", "step"};
+};
+
+// What happens when a step's loss or gradients are infinite or NaN. Every rank does the same.
+enum class OnNonFinite {
+  kStop,    // the job ends with an error; parameters of this step are not updated
+  kSkip,    // the update is left out, which costs a norm of all gradients; after 24 in a row, stop
+  kIgnore,  // nothing is checked
+};
+template <>
+struct EnumNames<OnNonFinite> {
+  static constexpr std::string_view kNames[] = {"stop", "skip", "ignore"};
+};
+
+struct CompileOptions : OneFlowSwitches {
+  ZeroOptions zero;
+
+  // Micro-batches of a step, over all ranks; a multiple of their number. 0: one per rank.
+  int64_t micro_batches = 0;
+
+  // f32, or mixed precision with bf16 or f16: the model computes in 16 bits; losses, statistics and
+  // sums over ranks are in f32, and the optimizer updates f32 masters.
+  DType dtype = DType::kF32;
+
+  ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
+
+  // Activation checkpointing: what these modules compute in forward and need in backward is
+  // computed again there, instead of being kept. "blocks.*" makes a segment of each block
+  // (ir/scope_pattern.h); an item may hold several patterns, joined by commas.
+  std::vector<std::string> recompute;
+
+  // Scales the gradients of a step so that the norm of all of them together is at most this, as
+  // torch.nn.utils.clip_grad_norm_ does. 0: gradients are not clipped.
+  double max_grad_norm = 0;
+
+  // Updates a bucket of parameters as soon as its gradient is complete, so that gradients need not
+  // all be alive together. Same bits. For one micro-batch per rank and step, and neither clipping
+  // nor skipping nor f16, whose loss scaling looks at all gradients first.
+  bool update_early = false;
+
+  // In f16 the loss scaler decides, under each of the three: it leaves such updates out and lowers
+  // its scale.
+  OnNonFinite on_non_finite = OnNonFinite::kStop;
+
+  std::string dump_directory;  // where the IR goes after every pass; empty: nowhere
+
+  void enable_zero(const ZeroOptions& options) { zero = options; }
+
+  // OneFlow's form, with its meaning and defaults: stage 1 to 3 when `mode` is true, else 0; a
+  // parameter stays whole when its shards would have fewer than `shard_min_size` elements.
+  void enable_zero(bool mode = true, int stage = 2, int64_t shard_min_size = 1024);
+  void enable_zero(int stage) = delete;  // write zero.stage = stage
+
+  // The options with everything filled in that depends on the number of data ranks, and the
+  // switches as a stage. Errors: a value out of its range; switches that ask for another stage than
+  // `zero`; micro-batches that ranks cannot share evenly; a malformed pattern of modules; early
+  // updates with what needs all gradients first.
+  StatusOr<CompileOptions> Resolve(int num_data_ranks) const;
+};
+
+}  // namespace zg

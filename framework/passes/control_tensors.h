@@ -1,0 +1,20 @@
+// Control tensors: f32 states of a program's own that decide about updates and count them. Which of
+// them a program has depends on its options, which may be others when a checkpoint is resumed.
+#pragma once
+
+#include <cstdint>
+
+namespace zg {
+
+inline constexpr char kLossScaler[] = "loss_scaler";        // ops/loss_scaling.h
+inline constexpr char kUpdateCounter[] = "update_counter";  // ops/gradient_norm.h
+
+struct ControlTensor {
+  const char* name;
+  int64_t elements;
+  int64_t updates;  // the element that counts updates of the parameters
+};
+inline constexpr ControlTensor kControlTensors[] = {{kLossScaler, 4, 2}, {kUpdateCounter, 2, 0}};
+inline constexpr int64_t kMaxControlElements = 4;
+
+}  // namespace zg

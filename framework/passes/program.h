@@ -1,0 +1,36 @@
+// Program: a compiled graph, ready for any rank of its mesh to run: what is executed in which
+// order, where every value lies in the arena, and what that costs. Nothing is allocated yet.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "framework/base/status.h"
+#include "framework/ir/graph.h"
+#include "framework/passes/compile_options.h"
+#include "framework/passes/plan_memory.h"
+#include "framework/passes/predict_traffic.h"
+
+namespace zg {
+
+// Plans the memory of a compiled graph for one kind of device and transport, whose kernels need
+// scratch memory (runtime/plan_program.h has those of this build). Error: no kernel for a node.
+using Target = std::function<StatusOr<MemoryPlan>(const ir::Graph& graph)>;
+
+struct Program {
+  ir::Graph graph;                                  // placed, with collectives, in execution order
+  CompileOptions options;                           // resolved
+  MemoryPlan memory;                                // of every rank
+  std::map<std::string, PredictedTraffic> traffic;  // of one step, sent by one rank, by op
+  double flops = 0;                                 // of one rank in one step
+  int64_t num_parameters = 0;                       // elements of the model
+  // What decides the bits of training besides data and initial values, as name and value: the
+  // optimizer, the micro-batches, .... Empty for a graph that does not train.
+  std::map<std::string, std::string> settings;
+  double lr = 0;  // the optimizer's, before the factor of a schedule
+  double compile_ms = 0;
+};
+
+}  // namespace zg

@@ -1,0 +1,16 @@
+// The plan as one self-contained HTML page: memory over the step stacked by category, the buffers
+// that are alive under the pointer, and the schedule.
+#pragma once
+
+#include <string>
+
+#include "framework/plan/plan_report.h"
+
+namespace zg::plan {
+
+std::string HtmlReport(const PlanReport& report);
+
+// What the page is before the data come in; `%DATA%` stands for them.
+extern const char kHtmlPage[];
+
+}  // namespace zg::plan

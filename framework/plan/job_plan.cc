@@ -1,0 +1,51 @@
+#include "framework/plan/job_plan.h"
+
+#include "framework/state/checkpoint_slices.h"
+
+namespace zg::plan {
+namespace {
+
+void FillSchedule(const ir::Graph& graph, const MemoryPlan& memory, JobPlan* plan) {
+  const MemoryTimeline timeline = TrainingTimeline(graph, memory);
+  for (const MemoryMoment& moment : timeline.moments) {
+    const ir::Node& node = *moment.node;
+    const ir::Value* value = node.outputs.empty() ? node.inputs[0] : node.outputs[0];
+    plan->schedule.push_back({std::string(ir::SectionKindName(node.section->kind)), node.op->name,
+                              node.scope, value->name, moment.alive, moment.total_bytes()});
+  }
+  plan->peak = timeline.peak;
+  for (const PlannedBuffer* buffer : AliveAt(memory, timeline.peak)) {
+    plan->peak_alive.push_back(*buffer);
+  }
+  for (const PlannedBuffer& buffer : memory.buffers) {
+    if (buffer.bytes > 0) plan->buffers.push_back(buffer);
+  }
+}
+
+}  // namespace
+
+JobPlan PlanJob(const Program& program, const Machine& machine, const std::string& description) {
+  JobPlan plan;
+  plan.model = program.graph.name();
+  plan.description = description.empty() ? plan.model : description;
+  plan.num_parameters = program.num_parameters;
+  plan.ranks = program.graph.mesh().num_ranks();
+  plan.options = program.options;
+  const auto inputs = program.settings.find("inputs");
+  if (inputs != program.settings.end()) plan.inputs = inputs->second;
+  plan.machine = machine;
+  plan.category_bytes = program.memory.category_bytes;
+  plan.peak_bytes = program.memory.arena_bytes;
+  plan.lower_bound_bytes = program.memory.lower_bound_bytes;
+  plan.saving_bytes = MostCheckpointBytes(program.graph);
+  plan.compile_ms = program.compile_ms;
+  FillSchedule(program.graph, program.memory, &plan);
+  plan.traffic = program.traffic;
+  for (const auto& [op, traffic] : plan.traffic) plan.sent_bytes += traffic.bytes;
+  plan.flops = program.flops;
+  plan.time = EstimateTime(plan.traffic, plan.flops, machine);
+  plan.replicated = ListReplicated(program.graph, program.options.zero);
+  return plan;
+}
+
+}  // namespace zg::plan

@@ -1,0 +1,63 @@
+// PlanJob: everything that a program says about a job before it runs: what one rank holds when,
+// what it sends and computes, and what was not sharded. No weights are allocated.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/passes/memory_timeline.h"
+#include "framework/passes/program.h"
+#include "framework/plan/replicated.h"
+#include "framework/plan/time_estimate.h"
+
+namespace zg::plan {
+
+// A node of the training program, in the order of execution.
+struct ScheduledNode {
+  std::string section;  // "forward", "backward" or "update"
+  std::string op;
+  std::string scope;  // the module; "" for what belongs to none
+  std::string value;  // its first output, or what it reads when it has none
+  CategoryBytes alive = {};
+  int64_t alive_bytes = 0;
+};
+
+// Of one rank; every rank has the same.
+struct JobPlan {
+  std::string model;        // the graph's name
+  std::string description;  // of the model, for people
+  int64_t num_parameters = 0;
+  int ranks = 1;
+  CompileOptions options;  // resolved
+  std::string inputs;      // of one micro-batch: "x: i64[8,256], y: i64[8,256]"
+  Machine machine;         // that times are estimated for
+
+  CategoryBytes category_bytes = {};
+  int64_t peak_bytes = 0;  // the arena
+  int64_t lower_bound_bytes = 0;
+  int64_t saving_bytes = 0;  // host memory beside the arena that --save-async takes
+
+  std::vector<PlannedBuffer> buffers;  // with bytes
+  std::vector<ScheduledNode> schedule;
+  int peak = -1;                          // in the schedule
+  std::vector<PlannedBuffer> peak_alive;  // at that moment, largest first
+
+  std::map<std::string, PredictedTraffic> traffic;  // per step, by op
+  int64_t sent_bytes = 0;                           // all of it
+  double flops = 0;                                 // per step
+  TimeEstimate time;
+  std::vector<Replicated> replicated;
+  double compile_ms = 0;
+
+  double ratio() const {  // 1: nothing is lost to fragmentation
+    return static_cast<double>(peak_bytes) / static_cast<double>(lower_bound_bytes);
+  }
+};
+
+// `description` says what the model is; "" for its name.
+JobPlan PlanJob(const Program& program, const Machine& machine,
+                const std::string& description = "");
+
+}  // namespace zg::plan

@@ -1,0 +1,109 @@
+#include "framework/plan/json_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "framework/comm/communicator.h"
+
+namespace zg::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ConfigAsJson(const std::vector<ResolvedFlag>& config) {
+  Json json = Json::object();
+  for (const ResolvedFlag& flag : config) {
+    std::visit([&](const auto& value) { json[flag.name] = value; }, flag.value);
+  }
+  return json;
+}
+
+Json MemoryAsJson(const JobPlan& plan) {
+  Json json = Json::object();
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    json[std::string(MemoryCategoryName(static_cast<MemoryCategory>(i)))] = plan.category_bytes[i];
+  }
+  json["peak"] = plan.peak_bytes;
+  return json;
+}
+
+Json TrafficAsJson(const JobPlan& plan) {
+  Json json = Json::object();
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    const std::string name(CollectiveName(static_cast<CollectiveKind>(i)));
+    const auto found = plan.traffic.find(name);
+    const PredictedTraffic traffic =
+        found == plan.traffic.end() ? PredictedTraffic() : found->second;
+    json[name] = {{"count", traffic.count}, {"bytes", traffic.bytes}};
+  }
+  return json;
+}
+
+Json PeakAsJson(const JobPlan& plan) {
+  const ScheduledNode& node = plan.schedule[plan.peak];
+  Json buffers = Json::array();
+  for (const PlannedBuffer& buffer : plan.peak_alive) {
+    buffers.push_back({{"name", buffer.name},
+                       {"category", std::string(MemoryCategoryName(buffer.category))},
+                       {"bytes", buffer.bytes}});
+  }
+  return {{"node", plan.peak},
+          {"section", node.section},
+          {"op", node.op},
+          {"value", node.value},
+          {"scope", node.scope},
+          {"live_bytes", node.alive_bytes},
+          {"buffers", std::move(buffers)}};
+}
+
+Json TimeAsJson(const JobPlan& plan) {
+  return {{"flops_per_step", plan.flops},         {"compute_ms", plan.time.compute_ms},
+          {"transfer_ms", plan.time.transfer_ms}, {"latency_ms", plan.time.latency_ms},
+          {"step_ms", plan.time.step_ms()},       {"compile_ms", plan.compile_ms}};
+}
+
+Json ReplicatedAsJson(const JobPlan& plan) {
+  Json json = Json::array();
+  for (const Replicated& replicated : plan.replicated) {
+    json.push_back({{"category", std::string(MemoryCategoryName(replicated.category))},
+                    {"bytes", replicated.bytes},
+                    {"reason", replicated.reason},
+                    {"tensors", replicated.tensors}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string JsonReport(const PlanReport& report) {
+  const JobPlan& plan = report.plan;
+  Json json = {{"model", plan.model},
+               {"config", ConfigAsJson(report.config)},
+               {"zero", plan.options.zero.stage},
+               {"inputs", plan.inputs},
+               {"micro_batches", plan.options.micro_batches},
+               {"parameters", plan.num_parameters},
+               {"memory",
+                {{"predicted", MemoryAsJson(plan)},
+                 {"lower_bound", plan.lower_bound_bytes},
+                 {"saving", plan.saving_bytes},
+                 {"ratio", plan.ratio()}}},
+               {"peak", PeakAsJson(plan)},
+               {"communication", {{"predicted", TrafficAsJson(plan)}}},
+               {"time", TimeAsJson(plan)},
+               {"whole", ReplicatedAsJson(plan)}};
+  if (report.fit_bytes.has_value()) json["fit"] = *report.fit_bytes;
+  if (report.stages.has_value()) {
+    json["stages"] = Json::array();
+    for (const JobPlan& stage : report.stages->plans) {
+      json["stages"].push_back({{"zero", stage.options.zero.stage},
+                                {"memory", {{"predicted", MemoryAsJson(stage)}}},
+                                {"communication", {{"predicted", TrafficAsJson(stage)}}},
+                                {"step_ms", stage.time.step_ms()}});
+    }
+    json["warnings"] = report.stages->warnings;
+  }
+  // Paths on a command line need not be UTF-8.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace zg::plan

@@ -1,0 +1,23 @@
+// PlanReport: a plan, ready to be printed or written in any of its formats.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/job/flag_parser.h"
+#include "framework/plan/job_plan.h"
+#include "framework/plan/stage_comparison.h"
+
+namespace zg::plan {
+
+struct PlanReport {
+  std::vector<ResolvedFlag> config;
+  JobPlan plan;
+  std::optional<StageComparison> stages;
+  // When the plan is the answer to what fits: into how many bytes per rank, and the choices made.
+  std::optional<int64_t> fit_bytes;
+  std::string fit_choices;
+};
+
+}  // namespace zg::plan

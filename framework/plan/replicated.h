@@ -1,0 +1,24 @@
+// ListReplicated: which parameters, gradients and optimizer states every rank holds whole, and why.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/ir/graph.h"
+#include "framework/passes/compile_options.h"
+
+namespace zg::plan {
+
+struct Replicated {
+  MemoryCategory category = MemoryCategory::kParameters;
+  int64_t bytes = 0;
+  std::string reason;
+  // The parameters whose values, gradients or states they are, in the graph's order.
+  std::vector<std::string> tensors;
+};
+
+// Of a compiled graph, one per category that has any; none on one rank.
+std::vector<Replicated> ListReplicated(const ir::Graph& graph, const ZeroOptions& zero);
+
+}  // namespace zg::plan

@@ -1,0 +1,20 @@
+// CompareStages: the job at every ZeRO stage, and where a higher stage needs more memory than a
+// lower one. On small models it can: a bucket in flight outweighs what sharding saves.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/plan/job_plan.h"
+
+namespace zg::plan {
+
+struct StageComparison {
+  std::vector<JobPlan> plans;         // of stages 0 to 3
+  std::vector<std::string> warnings;  // one per stage that needs more than some lower one
+};
+
+// `plans` are those of stages 0 to 3, in order.
+StageComparison CompareStages(std::vector<JobPlan> plans);
+
+}  // namespace zg::plan

@@ -1,0 +1,145 @@
+#include "framework/plan/text_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/base/format.h"
+#include "framework/plan/buffer_groups.h"
+
+namespace zg::plan {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr size_t kGroupsShown = 12;
+constexpr size_t kTensorsShown = 3;
+
+std::string Milliseconds(double ms) {
+  return ms < 1000 ? fmt::format("{:.1f} ms", ms) : fmt::format("{:.2f} s", ms / 1000);
+}
+
+std::string Header(const PlanReport& report) {
+  const JobPlan& plan = report.plan;
+  const CompileOptions& options = plan.options;
+  std::string text = fmt::format("{}; {} parameters\n", plan.description,
+                                 FormatCount(static_cast<double>(plan.num_parameters)));
+  if (report.fit_bytes.has_value()) {
+    text += fmt::format("fits into {}: {}\n", FormatBytes(*report.fit_bytes), report.fit_choices);
+  }
+  text += fmt::format("{} ranks, ZeRO stage {}, {} micro-batches per step, {}\n", plan.ranks,
+                      options.zero.stage, options.micro_batches, DTypeName(options.dtype));
+  if (!plan.inputs.empty()) text += fmt::format("a micro-batch: {}\n", plan.inputs);
+  return text;
+}
+
+std::string Memory(const JobPlan& plan) {
+  Rows rows = {{"  memory per rank", "at most"}};
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    rows.push_back({fmt::format("  {}", MemoryCategoryName(static_cast<MemoryCategory>(i))),
+                    FormatBytes(plan.category_bytes[i])});
+  }
+  rows.push_back({"  peak", FormatBytes(plan.peak_bytes)});
+  rows.push_back({"  lower bound", FormatBytes(plan.lower_bound_bytes)});
+  return FormatTable(rows) + fmt::format("  peak / lower bound = {:.4f}\n", plan.ratio()) +
+         fmt::format("  beside it, saving while training goes on takes {}\n",
+                     FormatBytes(plan.saving_bytes));
+}
+
+std::string Peak(const JobPlan& plan) {
+  const ScheduledNode& node = plan.schedule[plan.peak];
+  std::string text =
+      fmt::format("  most bytes are alive, {}, in {} (node {} of {}): {} %{}{}\n",
+                  FormatBytes(node.alive_bytes), node.section, plan.peak + 1, plan.schedule.size(),
+                  node.op, node.value, node.scope.empty() ? "" : " of " + node.scope);
+  Rows rows = {{"  alive then", "category", "buffers", "bytes"}};
+  const std::vector<BufferGroup> groups = GroupBuffers(plan.peak_alive);
+  BufferGroup rest;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const BufferGroup& group = groups[i];
+    if (i >= kGroupsShown) {
+      rest.count += group.count;
+      rest.bytes += group.bytes;
+      continue;
+    }
+    rows.push_back({fmt::format("  %{}", group.name),
+                    std::string(MemoryCategoryName(group.category)), fmt::format("{}", group.count),
+                    FormatBytes(group.bytes)});
+  }
+  if (rest.count > 0) {
+    rows.push_back(
+        {"  and smaller ones", "", fmt::format("{}", rest.count), FormatBytes(rest.bytes)});
+  }
+  return text + FormatTable(rows);
+}
+
+std::string TrafficAndTime(const JobPlan& plan) {
+  std::string text;
+  if (plan.traffic.empty()) {
+    text = "  nothing is sent between ranks\n";
+  } else {
+    Rows rows = {{"  sent per rank and step", "calls", "bytes"}};
+    for (const auto& [op, traffic] : plan.traffic) {
+      rows.push_back(
+          {fmt::format("  {}", op), fmt::format("{}", traffic.count), FormatBytes(traffic.bytes)});
+    }
+    text = FormatTable(rows);
+  }
+  const Machine& machine = plan.machine;
+  return text + fmt::format(
+                    "\n  {}FLOP per rank and step; about {} per step:\n  {} computing at {} "
+                    "GFLOP/s, {} sending at {} GB/s, {} in latencies of {} us\n",
+                    FormatCount(plan.flops), Milliseconds(plan.time.step_ms()),
+                    Milliseconds(plan.time.compute_ms), machine.gflops,
+                    Milliseconds(plan.time.transfer_ms), machine.bandwidth_gb_s,
+                    Milliseconds(plan.time.latency_ms), machine.latency_us);
+}
+
+std::string Whole(const JobPlan& plan) {
+  if (plan.ranks == 1) return "  one rank: there is nothing to shard\n";
+  if (plan.replicated.empty()) return "  nothing is whole on every rank\n";
+  std::string text = "  whole on every rank:\n";
+  for (const Replicated& replicated : plan.replicated) {
+    std::string tensors;
+    for (size_t i = 0; i < std::min(replicated.tensors.size(), kTensorsShown); ++i) {
+      tensors += (i == 0 ? "" : ", ") + replicated.tensors[i];
+    }
+    if (replicated.tensors.size() > kTensorsShown) {
+      tensors += fmt::format(" and {} more", replicated.tensors.size() - kTensorsShown);
+    }
+    text += fmt::format("  {}, {}: {}\n    {}\n", MemoryCategoryName(replicated.category),
+                        FormatBytes(replicated.bytes), replicated.reason, tensors);
+  }
+  return text;
+}
+
+std::string Stages(const StageComparison& stages) {
+  Rows rows = {{"  stage"}};
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    rows[0].emplace_back(MemoryCategoryName(static_cast<MemoryCategory>(i)));
+  }
+  for (const char* title : {"peak", "sent per step", "time"}) rows[0].emplace_back(title);
+  for (const JobPlan& plan : stages.plans) {
+    std::vector<std::string> row = {fmt::format("  {}", plan.options.zero.stage)};
+    for (const int64_t bytes : plan.category_bytes) row.push_back(FormatBytes(bytes));
+    row.push_back(FormatBytes(plan.peak_bytes));
+    row.push_back(FormatBytes(plan.sent_bytes));
+    row.push_back(Milliseconds(plan.time.step_ms()));
+    rows.push_back(std::move(row));
+  }
+  std::string text = FormatTable(rows);
+  for (const std::string& warning : stages.warnings) text += "  warning: " + warning + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string TextReport(const PlanReport& report) {
+  const JobPlan& plan = report.plan;
+  std::string text = Header(report) + "\n" + Memory(plan) + "\n" + Peak(plan) + "\n" +
+                     TrafficAndTime(plan) + "\n" + Whole(plan);
+  if (report.stages.has_value()) text += "\n" + Stages(*report.stages);
+  return text + fmt::format("\n  compiled in {}\n", Milliseconds(plan.compile_ms));
+}
+
+}  // namespace zg::plan

@@ -1,0 +1,122 @@
+#include "framework/train/run_saver.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+
+#include "framework/io/checkpoint_names.h"
+#include "framework/job/console.h"
+
+namespace zg {
+namespace {
+
+SaveOptions SaveOptionsOf(const JobOptions& options) {
+  SaveOptions save_options;
+  save_options.keep = options.keep;
+  return save_options;
+}
+
+}  // namespace
+
+RunSaver::RunSaver(const Job& job, Trainer& trainer, int64_t last_step)
+    : job_(job),
+      options_(job.options()),
+      trainer_(trainer),
+      last_step_(last_step),
+      save_options_(SaveOptionsOf(job.options())),
+      signals_(!job.options().save.empty()),
+      agreement_(trainer.executor().communicator(), signals_) {}
+
+Status RunSaver::Prepare() {
+  if (options_.save.empty()) return Status::Ok();
+  ZG_RETURN_IF_ERROR(trainer_.PrepareSaving(options_.save).WithContext("--save"));
+  if (!options_.save_async) return Status::Ok();
+  return trainer_.ReserveForSaving().WithContext("--save-async");
+}
+
+StatusOr<bool> RunSaver::AfterStep(double step_ms) {
+  ZG_ASSIGN_OR_RETURN(const SignalDecision signals, agreement_.AfterStep(step_ms));
+  const int64_t step = trainer_.step();
+  if (options_.save.empty()) {
+    if (signals.save && job_.is_main()) {
+      PrintError("warning: SIGUSR1: nothing is saved; give --save DIR for a place\n");
+    }
+    return false;
+  }
+  if (signals.end || step == last_step_) {
+    ZG_RETURN_IF_ERROR(SaveLast(signals.end));
+    return signals.end;
+  }
+  if (signals.were_together) ContinueSave();
+  const bool is_due = options_.save_every > 0 && step % options_.save_every == 0;
+  if (!is_due && !signals.save) return false;
+  if (options_.save_async) {
+    FinishSave();
+    tells_when_saved_ = signals.save;
+    StartSave();
+  } else {
+    tells_when_saved_ = signals.save;
+    SaveNow();
+  }
+  return false;
+}
+
+Status RunSaver::SaveLast(bool is_asked_by_signal) {
+  FinishSave();
+  ZG_RETURN_IF_ERROR(trainer_.Save(options_.save, save_options_).WithContext("--save"));
+  if (is_asked_by_signal) {
+    Print(fmt::format("ended by a signal after step {}; saved in {}\n", trainer_.step(),
+                      PathOf(trainer_.step())));
+  }
+  return Status::Ok();
+}
+
+void RunSaver::SaveNow() {
+  const Status status = trainer_.Save(options_.save, save_options_);
+  if (!status.ok()) return Warn(status);
+  if (tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(trainer_.step())));
+}
+
+void RunSaver::StartSave() {
+  if (const Status status = trainer_.StartSaving(options_.save, save_options_); !status.ok()) {
+    Warn(status);
+  }
+}
+
+void RunSaver::ContinueSave() {
+  const std::optional<int64_t> step = trainer_.saving_step();
+  if (!step) return;
+  const StatusOr<bool> has_ended = trainer_.ContinueSaving();
+  if (!has_ended.ok()) return Warn(has_ended.status());
+  if (*has_ended && tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(*step)));
+}
+
+// Says so: checkpoints that come faster than the disk takes them are for the user to know.
+void RunSaver::FinishSave() {
+  using Clock = std::chrono::steady_clock;
+  const std::optional<int64_t> step = trainer_.saving_step();
+  if (!step) return;
+  const Clock::time_point start = Clock::now();
+  const Status status = trainer_.FinishSaving();
+  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  Print(fmt::format("step {}: training waited {:.0f} ms for the checkpoint of step {}\n",
+                    trainer_.step(), ms, *step));
+  if (!status.ok()) return Warn(status);
+  if (tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(*step)));
+}
+
+void RunSaver::Warn(const Status& status) const {
+  if (!job_.is_main()) return;
+  PrintError(fmt::format("warning: --save: {}\n  training goes on\n", status.message()));
+}
+
+void RunSaver::Print(const std::string& text) const {
+  if (job_.is_main()) PrintOut(text);
+}
+
+std::string RunSaver::PathOf(int64_t step) const {
+  return options_.save + "/" + StepDirectoryName(step);
+}
+
+}  // namespace zg

@@ -1,0 +1,51 @@
+// RunSaver: the checkpoints of a run, as the job's flags and signals ask for them. A save that
+// fails is told and training goes on, unless it was the run's last: that is an error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "framework/base/status.h"
+#include "framework/job/job.h"
+#include "framework/job/save_signals.h"
+#include "framework/job/signal_agreement.h"
+#include "framework/train/trainer.h"
+
+namespace zg {
+
+class RunSaver {
+ public:
+  // Both must outlive it.
+  RunSaver(const Job& job, Trainer& trainer, int64_t last_step);
+
+  // Every rank must call the following, in the same order.
+
+  // Before training: locks the directory and allocates what --save-async needs, so that errors come
+  // early.
+  Status Prepare();
+
+  // After each step, which took `step_ms`. True: a signal has ended the run, and the checkpoint of
+  // this step is on the disk.
+  StatusOr<bool> AfterStep(double step_ms);
+
+ private:
+  Status SaveLast(bool is_asked_by_signal);
+  void SaveNow();
+  void StartSave();
+  void ContinueSave();
+  void FinishSave();
+  void Warn(const Status& status) const;
+  void Print(const std::string& text) const;
+  std::string PathOf(int64_t step) const;
+
+  const Job& job_;
+  const JobOptions& options_;
+  Trainer& trainer_;
+  const int64_t last_step_;
+  const SaveOptions save_options_;
+  const SaveSignals signals_;
+  SignalAgreement agreement_;
+  bool tells_when_saved_ = false;  // the save under way, which a signal has asked for
+};
+
+}  // namespace zg

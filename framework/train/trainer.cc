@@ -1,0 +1,104 @@
+#include "framework/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "framework/train/device_kernels.h"
+
+namespace zg {
+
+ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const {
+  ExecutorOptions executor_options;
+  executor_options.seed = options.seed;
+  executor_options.measure_memory = options.measure_memory;
+  // Overflow is an everyday thing in f16: the loss scaler deals with it.
+  executor_options.stop_on_non_finite =
+      program_.options.dtype != DType::kF16 && program_.options.on_non_finite == OnNonFinite::kStop;
+  executor_options.detect_anomaly = options.detect_anomaly;
+  if (options.profile) executor_options.profile_clock = SteadyNanoseconds;
+  executor_options.record = options.record;
+  return executor_options;
+}
+
+StatusOr<std::unique_ptr<Trainer>> Trainer::Create(Program program, Communicator& communicator,
+                                                   const TrainerOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_ptr<Trainer> trainer(new Trainer(std::move(program)));
+  const ir::Graph& graph = trainer->program_.graph;
+  const KernelRegistry* kernels = options.kernels;
+  if (kernels == nullptr) {
+    ZG_ASSIGN_OR_RETURN(kernels, DeviceKernels(communicator.device(), options.tf32));
+  }
+  ZG_ASSIGN_OR_RETURN(trainer->executor_, Executor::Create(&graph, *kernels, &communicator,
+                                                           trainer->ExecutorOptionsFor(options)));
+  trainer->settings_ = trainer->program_.settings;
+  if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);
+  ZG_RETURN_IF_ERROR(InitializeTensors(*trainer->executor_, options.seed));
+  if (!options.init_path.empty()) {
+    ZG_RETURN_IF_ERROR(LoadParameters(*trainer->executor_, options.init_path));
+  }
+  if (options.detect_anomaly) {
+    ZG_RETURN_IF_ERROR(ExchangeStatus(communicator, "check initial values",
+                                      CheckFiniteTensors(*trainer->executor_)));
+  }
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - start;
+  trainer->create_ms_ = elapsed.count();
+  return trainer;
+}
+
+StatusOr<float> Trainer::Scalar(std::string_view name) const {
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output("", name));
+  float value = 0;
+  std::memcpy(&value, bytes->data(), sizeof(value));
+  return value;
+}
+
+StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& feed) {
+  const Communicator& communicator = executor_->communicator();
+  ++step_;
+  ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
+    return feed(micro_step * communicator.size() + communicator.rank());
+  }));
+  // Where the program needs it: to clip, for the scale of f16, to skip updates.
+  if (executor_->HasOutput("", "grad_norm")) {
+    ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
+  }
+  return Scalar("loss");
+}
+
+int64_t Trainer::micro_batches_per_rank() const {
+  return program_.options.micro_batches / executor_->communicator().size();
+}
+
+StatusOr<float> Trainer::Step(std::initializer_list<NamedData> data) {
+  if (micro_batches_per_rank() != 1) {
+    return InvalidArgument(
+        "a step has {} micro-batches per rank: give Step a function that feeds each of them",
+        micro_batches_per_rank());
+  }
+  return Step([&](int64_t) { return Feed(data); });
+}
+
+Status Trainer::Feed(std::initializer_list<NamedData> data) {
+  for (const NamedData& item : data)
+    ZG_RETURN_IF_ERROR(executor_->SetInput("", item.name, item.data, item.bytes));
+  return Status::Ok();
+}
+
+Status Trainer::Eval(std::string_view name, std::initializer_list<NamedData> data) {
+  for (const NamedData& item : data)
+    ZG_RETURN_IF_ERROR(executor_->SetInput(name, item.name, item.data, item.bytes));
+  return executor_->RunEval(name);
+}
+
+StatusOr<std::vector<float>> Trainer::Result(std::string_view eval, std::string_view result) const {
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output(eval, result));
+  std::vector<float> values(bytes->size() / sizeof(float));
+  std::memcpy(values.data(), bytes->data(), bytes->size());
+  return values;
+}
+
+}  // namespace zg

@@ -1,0 +1,191 @@
+// Trainer: a program ready to train. Create() allocates the arena and gives the parameters their
+// first values; after that Step() trains and Eval() evaluates with the same parameters, wherever
+// they lie.
+//
+//   ZG_ASSIGN_OR_RETURN(auto trainer, Trainer::Create(std::move(program), communicator, options));
+//   ZG_ASSIGN_OR_RETURN(float loss, trainer->Step([&](int64_t micro_batch) {
+//     FillBatch(step, micro_batch, &x, &y);
+//     return trainer->Feed({{"x", x}, {"y", y}});
+//   }));
+//
+// Every rank calls it in the same order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/io/checkpoint_store.h"
+#include "framework/passes/program.h"
+#include "framework/runtime/executor.h"
+#include "framework/state/save_checkpoint.h"
+#include "framework/state/save_memory.h"
+#include "framework/state/tensor_state.h"
+#include "framework/state/tensor_values.h"
+
+namespace zg {
+
+// The data of one input for one micro-batch; a view of the caller's memory.
+struct NamedData {
+  NamedData(std::string_view input, const std::vector<float>& values)
+      : name(input), data(values.data()), bytes(values.size() * sizeof(float)) {}
+  NamedData(std::string_view input, const std::vector<int64_t>& values)
+      : name(input), data(values.data()), bytes(values.size() * sizeof(int64_t)) {}
+
+  std::string_view name;
+  const void* data;
+  int64_t bytes;
+};
+
+struct TrainerOptions {
+  uint64_t seed = 1;  // of initial values and dropout
+  // Safetensors file with the parameters' first values; empty: their initializers.
+  std::string init_path{};
+  bool measure_memory = true;
+  // Checks what every node computes, and the first values of parameters, and stops at the first
+  // infinity or NaN with an error that names the node. Slow.
+  bool detect_anomaly = false;
+  bool profile = false;  // measures where the time of steps goes, for executor().profile()
+  bool record = false;   // what a device is to do for a step, and replay it (CUDA graphs)
+  bool tf32 = false;     // linear layers in f32 on a GPU may round operands (CudaKernels)
+  const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
+};
+
+// What the optimizer knows: its tensors by name, f32, such as "hidden.weight.exp_avg", and with f16
+// the loss scaler's state.
+struct OptimizerState {
+  int64_t step = 0;     // steps done
+  NamedValues tensors;  // logical shapes; whole, or a rank's parts
+};
+
+class Trainer {
+ public:
+  // Errors: a program for another number of ranks, ranks whose programs differ, too little memory,
+  // an init file that does not fit.
+  static StatusOr<std::unique_ptr<Trainer>> Create(Program program, Communicator& communicator,
+                                                   const TrainerOptions& options);
+
+  // One step: calls `feed` with the index, within the step over all ranks, of each micro-batch that
+  // this rank computes. Returns the mean loss of the step's micro-batches.
+  StatusOr<float> Step(const std::function<Status(int64_t micro_batch)>& feed);
+  // The same when this rank computes one micro-batch per step.
+  StatusOr<float> Step(std::initializer_list<NamedData> data);
+  // For training; the data must stay valid until the step ends.
+  Status Feed(std::initializer_list<NamedData> data);
+
+  // Runs an eval program on this rank's micro-batch; Result hands out what it returned, from all
+  // ranks.
+  Status Eval(std::string_view name, std::initializer_list<NamedData> data);
+  StatusOr<std::vector<float>> Result(std::string_view eval,
+                                      std::string_view result = "result") const;
+
+  // Saves everything that further steps depend on as `directory`/step-..., for any stage and number
+  // of ranks to resume. Error, on every rank: what failed on any of them; then the checkpoints that
+  // were there still are, and training can go on.
+  Status Save(const std::string& directory, const SaveOptions& options = {});
+  // What the first Save into a directory does before anything else, so that errors come early: rank
+  // 0 creates and locks it.
+  Status PrepareSaving(const std::string& directory);
+
+  // Save in two parts, with steps between them: copies what is to be saved, which a thread then
+  // writes. The files are those of Save. Error: as of Save, then nothing was started; also when
+  // another save is under way.
+  Status StartSaving(const std::string& directory, const SaveOptions& options = {});
+  // Whether that save has ended; does not wait. Call it between steps until it says so. Error, on
+  // every rank: as of Save; then the save has ended, too.
+  StatusOr<bool> ContinueSaving();
+  // Waits until it has.
+  Status FinishSaving();
+  // The step of the save that is under way.
+  std::optional<int64_t> saving_step() const;
+
+  // What the first StartSaving does before anything else: allocates the memory for the copies, once
+  // for all of them. Error, on every rank: there is not enough.
+  Status ReserveForSaving();
+  int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }  // on any rank
+
+  // Goes on where the checkpoint was saved; `path` is its directory, or one with `latest`. Every
+  // byte is checked first. Errors, on every rank: a damaged or newer checkpoint, other tensors than
+  // the model's, other settings than then.
+  Status Resume(const std::string& path);
+
+  // The parameters (of 16-bit ones the f32 masters), whole, on rank `to`; none on the other ranks.
+  // The same bits at every stage and on any number of ranks. Every rank must call this, in the same
+  // order. Error: no such rank.
+  StatusOr<NamedValues> ConsolidateParameters(int to = 0);
+  // Every rank takes its part of what rank `from` gives; the other ranks may give nothing. Every
+  // rank must call this, in the same order. Errors, on every rank: no such rank; all tensors that
+  // are missing, unknown, not whole or of another shape, and then nothing is changed.
+  Status ScatterParameters(const NamedValues& whole, int from = 0);
+
+  // The same for the optimizer's state: what PyTorch's ZeroRedundancyOptimizer calls
+  // consolidate_state_dict(to). `step` is set on every rank.
+  StatusOr<OptimizerState> ConsolidateOptimizerState(int to = 0);
+  // Goes on after rank `from`'s `step`.
+  Status ScatterOptimizerState(const OptimizerState& whole, int from = 0);
+
+  // A copy of the part that this rank holds. It fits this rank of a trainer with the same stage,
+  // number of ranks and buckets.
+  StatusOr<OptimizerState> LocalOptimizerState() const;
+  // Each rank gives what LocalOptimizerState returned there, or a whole state, of the same step
+  // everywhere (load_state_dict). Every rank must call this. Errors, on every rank: as above;
+  // elements that a rank holds and was not given; ranks that give different steps.
+  Status LoadOptimizerState(const OptimizerState& state);
+
+  // A setting of the caller's that decides the bits of further steps: Save keeps it, Resume
+  // compares it. Those that the trainer knows are there already: seed, micro-batches, optimizer,
+  // ...
+  void SetSetting(const std::string& name, std::string value) {
+    settings_[name] = std::move(value);
+  }
+
+  // The learning rate of the next steps, relative to the optimizer's.
+  void set_lr_factor(double factor) { lr_factor_ = factor; }
+  int64_t step() const { return step_; }   // steps done
+  int64_t micro_batches_per_rank() const;  // of a step
+  // Of the parameters; less than steps where gradients were not finite. Valid on rank 0.
+  int64_t num_updates() const;
+  // Of the last step, before clipping; none when the program does not need it.
+  std::optional<float> grad_norm() const { return grad_norm_; }
+
+  StatusOr<TensorDigest> DigestParameters() {
+    return DigestTensors(*executor_, TensorRole::kParameter);
+  }
+  StatusOr<TensorDigest> DigestOptimizerState() {
+    return DigestTensors(*executor_, TensorRole::kOptimizerState);
+  }
+  Executor& executor() { return *executor_; }
+  const Program& program() const { return program_; }
+  double create_ms() const { return create_ms_; }  // what Create() took
+
+ private:
+  explicit Trainer(Program program) : program_(std::move(program)) {}
+  ExecutorOptions ExecutorOptionsFor(const TrainerOptions& options) const;
+  StatusOr<float> Scalar(std::string_view name) const;  // an output of training
+  std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
+  Status CheckNoneIsUnderWay() const;
+  // An error of saving the checkpoint of a step, for the user.
+  static Status NotSaved(const std::string& directory, int64_t step, const Status& status);
+
+  Program program_;
+  std::map<std::string, std::string> settings_;  // as in TrainState
+  std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
+  std::string save_directory_;                   // that saving is prepared for
+  std::unique_ptr<Executor> executor_;
+  SaveMemory save_memory_;                // for the copy of a save under way
+  std::unique_ptr<CheckpointSave> save_;  // that is under way
+  int64_t step_ = 0;
+  double lr_factor_ = 1.0;
+  std::optional<float> grad_norm_;
+  double create_ms_ = 0;
+};
+
+}  // namespace zg

@@ -1,0 +1,159 @@
+// Saving and resuming: what of a trainer is in a checkpoint.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <iterator>
+
+#include "framework/base/check.h"
+#include "framework/io/checkpoint_reader.h"
+#include "framework/passes/control_tensors.h"
+#include "framework/train/trainer.h"
+
+namespace zg {
+
+int64_t Trainer::num_updates() const {
+  for (const ControlTensor& counting : kControlTensors) {
+    const ir::StoredTensor* tensor = executor_->graph().FindTensor(counting.name);
+    if (tensor == nullptr) continue;
+    if (executor_->LocalPartOf(*tensor).count != counting.elements) return 0;  // another rank's
+    float state[kMaxControlElements];
+    const Status status = ReadLocalElements(
+        *executor_, *tensor, 0, counting.elements,
+        [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+          std::memcpy(reinterpret_cast<std::byte*>(state) + offset_bytes, data, size_bytes);
+          return Status::Ok();
+        });
+    ZG_CHECK(status.ok(), "reading memory fails: {}", status.message());
+    return static_cast<int64_t>(state[counting.updates]);
+  }
+  return step_;
+}
+
+Status Trainer::PrepareSaving(const std::string& directory) {
+  if (save_directory_ == directory) return Status::Ok();
+  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());  // it holds the directory of before
+  Communicator& communicator = executor_->communicator();
+  Status status;
+  if (communicator.rank() == 0) {
+    store_.reset();  // unlocks the one before
+    StatusOr<CheckpointStore> store = CheckpointStore::Open(directory);
+    if (store.ok()) store_ = std::move(*store);
+    status = store.status();
+  }
+  save_directory_.clear();
+  ZG_RETURN_IF_ERROR(ExchangeStatus(communicator, "prepare saving", status));
+  save_directory_ = directory;
+  return Status::Ok();
+}
+
+Status Trainer::NotSaved(const std::string& directory, int64_t step, const Status& status) {
+  if (status.ok()) return status;
+  const std::optional<std::string> latest = LatestCheckpoint(directory);
+  return Status(status.code(), fmt::format("{}: the checkpoint of step {} was not saved: {}\n  {}",
+                                           directory, step, status.message(),
+                                           latest ? *latest + " is whole and can be resumed"
+                                                  : "there is no older one in the directory"));
+}
+
+std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
+  const TrainState state = {executor_->graph().name(), step_, num_updates(), settings_};
+  return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);
+}
+
+Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
+  Status status = CheckNoneIsUnderWay();
+  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = MakeSave(options)->Run();
+  return NotSaved(directory, step_, status);
+}
+
+Status Trainer::ReserveForSaving() {
+  if (save_memory_.data != nullptr) return Status::Ok();
+  Communicator& communicator = executor_->communicator();
+  ZG_ASSIGN_OR_RETURN(
+      save_memory_,
+      AllocateSaveMemory(communicator, CheckpointBytesOf(executor_->graph(), communicator.rank())));
+  return Status::Ok();
+}
+
+Status Trainer::CheckNoneIsUnderWay() const {
+  if (save_ == nullptr) return Status::Ok();
+  return FailedPrecondition("the checkpoint of step {} is still being saved; call FinishSaving",
+                            save_->step());
+}
+
+Status Trainer::StartSaving(const std::string& directory, const SaveOptions& options) {
+  Status status = CheckNoneIsUnderWay();
+  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = ReserveForSaving();
+  if (status.ok()) {
+    save_ = MakeSave(options);
+    status = save_->Start(save_memory_.data.get());
+    if (!status.ok()) save_.reset();
+  }
+  return NotSaved(directory, step_, status);
+}
+
+StatusOr<bool> Trainer::ContinueSaving() {
+  if (save_ == nullptr) return true;
+  const StatusOr<bool> has_ended = save_->Continue();
+  const int64_t step = save_->step();
+  if (!has_ended.ok() || *has_ended) save_.reset();
+  ZG_RETURN_IF_ERROR(NotSaved(save_directory_, step, has_ended.status()));
+  return *has_ended;
+}
+
+Status Trainer::FinishSaving() {
+  if (save_ == nullptr) return Status::Ok();
+  const Status status = save_->Finish();
+  const int64_t step = save_->step();
+  save_.reset();
+  return NotSaved(save_directory_, step, status);
+}
+
+std::optional<int64_t> Trainer::saving_step() const {
+  if (save_ == nullptr) return std::nullopt;
+  return save_->step();
+}
+
+Status Trainer::Resume(const std::string& path) {
+  Communicator& communicator = executor_->communicator();
+  const auto agree = [&](const Status& mine) {
+    return ExchangeStatus(communicator, "resume", mine);
+  };
+  StatusOr<CheckpointReader> opened = CheckpointReader::Open(path);
+  ZG_RETURN_IF_ERROR(agree(opened.status()));
+  const CheckpointReader& checkpoint = *opened;
+  const TrainState& state = checkpoint.state();
+  std::map<std::string, std::string> then = state.settings;
+  std::map<std::string, std::string> now = settings_;
+  then["model"] = state.model;
+  now["model"] = executor_->graph().name();
+  ZG_RETURN_IF_ERROR(agree(CheckSameSettings(checkpoint.directory(), then, now)));
+  ZG_RETURN_IF_ERROR(agree(checkpoint.CheckData(communicator.rank(), communicator.size())));
+
+  TensorsInFile tensors;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    tensors[name] = {tensor.entry, tensor.data};
+  }
+  SafetensorsEntry fresh_entries[std::size(kControlTensors)];
+  float fresh_values[std::size(kControlTensors)][kMaxControlElements] = {};
+  for (size_t i = 0; i < std::size(kControlTensors); ++i) {
+    const ControlTensor& counting = kControlTensors[i];
+    fresh_entries[i].shape = {counting.elements};
+    fresh_values[i][counting.updates] = static_cast<float>(state.updates);
+    if (executor_->graph().FindTensor(counting.name) == nullptr) {
+      tensors.erase(counting.name);
+    } else if (tensors.count(counting.name) == 0) {
+      tensors[counting.name] = {&fresh_entries[i],
+                                reinterpret_cast<const uint8_t*>(fresh_values[i])};
+    }
+  }
+  ZG_RETURN_IF_ERROR(
+      agree(LoadTensors(*executor_, checkpoint.directory(),
+                        {TensorRole::kParameter, TensorRole::kOptimizerState}, tensors)));
+  step_ = state.step;
+  return Status::Ok();
+}
+
+}  // namespace zg

@@ -1,0 +1,57 @@
+// Parameters and optimizer state as values: consolidated to one rank, or each rank's own.
+
+#include <string>
+
+#include "framework/train/trainer.h"
+
+namespace zg {
+
+StatusOr<NamedValues> Trainer::ConsolidateParameters(int to) {
+  return ConsolidateTensors(*executor_, TensorRole::kParameter, to);
+}
+
+Status Trainer::ScatterParameters(const NamedValues& whole, int from) {
+  return ScatterTensors(*executor_, TensorRole::kParameter, whole, from).WithContext("parameters");
+}
+
+StatusOr<OptimizerState> Trainer::ConsolidateOptimizerState(int to) {
+  OptimizerState state;
+  state.step = step_;
+  ZG_ASSIGN_OR_RETURN(state.tensors,
+                      ConsolidateTensors(*executor_, TensorRole::kOptimizerState, to));
+  return state;
+}
+
+Status Trainer::ScatterOptimizerState(const OptimizerState& whole, int from) {
+  ZG_RETURN_IF_ERROR(ScatterTensors(*executor_, TensorRole::kOptimizerState, whole.tensors, from)
+                         .WithContext("optimizer state"));
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> steps,
+                      executor_->communicator().Exchange("step of the optimizer state",
+                                                         std::to_string(whole.step)));
+  step_ = std::stoll(steps[from]);
+  return Status::Ok();
+}
+
+StatusOr<OptimizerState> Trainer::LocalOptimizerState() const {
+  ZG_ASSIGN_OR_RETURN(NamedValues tensors, LocalTensors(*executor_, TensorRole::kOptimizerState));
+  return OptimizerState{step_, std::move(tensors)};
+}
+
+Status Trainer::LoadOptimizerState(const OptimizerState& state) {
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> steps,
+                      executor_->communicator().Exchange("step of the optimizer state",
+                                                         std::to_string(state.step)));
+  for (size_t rank = 1; rank < steps.size(); ++rank) {
+    if (steps[rank] == steps[0]) continue;
+    return InvalidArgument(
+        "optimizer state: rank {} gives that of step {}, rank 0 that of step {}; give all ranks "
+        "one step's",
+        rank, steps[rank], steps[0]);
+  }
+  ZG_RETURN_IF_ERROR(SetLocalTensors(*executor_, TensorRole::kOptimizerState, state.tensors)
+                         .WithContext("optimizer state"));
+  step_ = state.step;
+  return Status::Ok();
+}
+
+}  // namespace zg

@@ -1,0 +1,264 @@
+#include "framework/train/training.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "framework/job/console.h"
+#include "framework/job/process_memory.h"
+#include "framework/job/progress.h"
+#include "framework/job/summary.h"
+#include "framework/optim/schedule.h"
+#include "framework/train/run_saver.h"
+
+namespace zg {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+void AddDifference(const TrafficCounters& before, const TrafficCounters& after,
+                   TrafficCounters* sum) {
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    (*sum)[i].count += after[i].count - before[i].count;
+    (*sum)[i].bytes += after[i].bytes - before[i].bytes;
+  }
+}
+
+TrafficCounters PerStep(TrafficCounters sum, int64_t steps) {
+  for (Traffic& traffic : sum) {
+    traffic.count /= steps;
+    traffic.bytes /= steps;
+  }
+  return sum;
+}
+
+TrafficCounters Predicted(const std::map<std::string, PredictedTraffic>& traffic) {
+  TrafficCounters counters = {};
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    const auto found = traffic.find(std::string(CollectiveName(static_cast<CollectiveKind>(i))));
+    if (found != traffic.end()) counters[i] = {found->second.count, found->second.bytes};
+  }
+  return counters;
+}
+
+StatusOr<std::vector<int64_t>> PeakOfEveryRank(const Executor& executor) {
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
+                      executor.communicator().Exchange(
+                          "peak memory", std::to_string(executor.meter().peak_bytes())));
+  std::vector<int64_t> peaks;
+  for (const std::string& text : texts) peaks.push_back(std::stoll(text));
+  return peaks;
+}
+
+Status FillMemory(const Job& job, const Executor& executor, Report* report) {
+  report->predicted_memory = {executor.plan().category_bytes, executor.plan().arena_bytes};
+  report->measured_memory = {executor.meter().category_bytes(), executor.meter().peak_bytes()};
+  ZG_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory());
+  // Peers' memory that is mapped here counts for the operating system, but it is theirs.
+  report->rss_peak_bytes =
+      memory.peak_resident_bytes - executor.communicator().arena().peer_resident_bytes();
+  ZG_ASSIGN_OR_RETURN(const DeviceMemoryUse device, executor.device().MemoryUse());
+  report->device_library_bytes = device.library_bytes;
+  report->rss_before_graph_bytes = job.resident_bytes_at_start();
+  ZG_ASSIGN_OR_RETURN(report->per_rank_peak_bytes, PeakOfEveryRank(executor));
+  return Status::Ok();
+}
+
+Status FillFinalState(Trainer& trainer, Report* report) {
+  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
+  report->final_state = {parameters.sum, parameters.sha256, state.sha256,
+                         trainer.step() - trainer.num_updates()};
+  return Status::Ok();
+}
+
+StatusOr<optim::Schedule> ScheduleOf(const JobOptions& options) {
+  optim::Schedule schedule;
+  ZG_ASSIGN_OR_RETURN(schedule.decay, optim::ParseDecay(options.lr_schedule));
+  schedule.warmup_steps = options.warmup_steps;
+  schedule.total_steps = options.steps;
+  schedule.final_factor = options.final_lr_factor;
+  return schedule;
+}
+
+// What of the flags decides the bits of further steps; the trainer knows the rest.
+void SetSettings(const JobOptions& options, const std::map<std::string, std::string>& settings,
+                 Trainer& trainer) {
+  for (const auto& [name, value] : settings) trainer.SetSetting(name, value);
+  trainer.SetSetting("batch", fmt::to_string(options.batch));
+  trainer.SetSetting("lr-schedule", options.lr_schedule);
+  trainer.SetSetting("warmup-steps", fmt::to_string(options.warmup_steps));
+  if (options.lr_schedule == "constant") return;  // more steps are no other schedule
+  trainer.SetSetting("final-lr-factor", fmt::to_string(options.final_lr_factor));
+  trainer.SetSetting("steps", fmt::to_string(options.steps));
+}
+
+Status ResumeIfAsked(const Job& job, Trainer& trainer) {
+  const JobOptions& options = job.options();
+  if (options.resume.empty()) return Status::Ok();
+  ZG_RETURN_IF_ERROR(trainer.Resume(options.resume).WithContext("--resume"));
+  if (trainer.step() > options.steps) {
+    return InvalidArgument("--steps: got {}, but the checkpoint in {} is of step {} already",
+                           options.steps, options.resume, trainer.step());
+  }
+  if (job.is_main()) PrintOut(fmt::format("resumed after step {}\n", trainer.step()));
+  return Status::Ok();
+}
+
+ProgressOptions ProgressOptionsOf(const Job& job, const Trainer& trainer, int64_t tokens_per_step) {
+  ProgressOptions options;
+  options.total_steps = job.options().steps;
+  options.tokens_per_step = tokens_per_step;
+  options.flops_per_step = trainer.program().flops * job.size();
+  options.peak_memory_bytes = trainer.program().memory.arena_bytes;
+  options.terminal_columns = TerminalColumns();
+  return options;
+}
+
+}  // namespace
+
+struct Training::Impl {
+  Impl(Job& the_job, std::unique_ptr<Trainer> the_trainer, TrainingOptions the_options)
+      : job(the_job),
+        trainer(std::move(the_trainer)),
+        options(std::move(the_options)),
+        progress(ProgressOptionsOf(job, *trainer, tokens_per_step())),
+        saver(job, *trainer, job.options().steps) {}
+
+  // Over all ranks.
+  int64_t tokens_per_step() const {
+    return options.tokens_per_micro_batch * trainer->program().options.micro_batches;
+  }
+
+  Status Begin();
+  StatusOr<bool> Next();
+  StatusOr<float> Step(const std::function<Status(int64_t micro_batch)>& feed);
+  Status Finish();
+
+  Job& job;
+  std::unique_ptr<Trainer> trainer;
+  TrainingOptions options;
+  Progress progress;
+  RunSaver saver;
+  optim::Schedule schedule;
+  TrafficCounters measured = {};  // of all steps
+  int64_t step_number = 0;        // of the step that Next() began
+  bool has_stepped = false;       // since then
+  bool has_ended = false;
+  Report report;
+};
+
+Status Training::Impl::Begin() {
+  report.model = trainer->program().graph.name();
+  report.config = job.config();
+  report.transport = trainer->executor().communicator().transport();
+  report.predicted_traffic = Predicted(trainer->program().traffic);
+  report.speed.compile_ms = trainer->program().compile_ms + trainer->create_ms();
+  report.speed.flops_per_step = trainer->program().flops;
+  ZG_ASSIGN_OR_RETURN(schedule, ScheduleOf(job.options()));
+  SetSettings(job.options(), options.settings, *trainer);
+  ZG_RETURN_IF_ERROR(saver.Prepare());
+  ZG_RETURN_IF_ERROR(ResumeIfAsked(job, *trainer));
+  report.saving_bytes = trainer->reserved_for_saving_bytes();
+  return Status::Ok();
+}
+
+StatusOr<bool> Training::Impl::Next() {
+  if (has_ended) return false;
+  if (has_stepped) {
+    ZG_ASSIGN_OR_RETURN(report.was_ended_by_signal, saver.AfterStep(report.steps.back().ms));
+    has_stepped = false;
+  }
+  has_ended = report.was_ended_by_signal || trainer->step() >= job.options().steps;
+  if (has_ended) ZG_RETURN_IF_ERROR(Finish());
+  step_number = trainer->step() + 1;
+  return !has_ended;
+}
+
+StatusOr<float> Training::Impl::Step(const std::function<Status(int64_t micro_batch)>& feed) {
+  if (step_number == 0 || has_stepped || has_ended) {
+    return FailedPrecondition(
+        "call next() before each step, and step() only when it returned true");
+  }
+  const Communicator& communicator = trainer->executor().communicator();
+  const double factor = schedule.Factor(step_number);
+  trainer->set_lr_factor(factor);
+  const TrafficCounters before = communicator.traffic();
+  const Clock::time_point start = Clock::now();
+  ZG_ASSIGN_OR_RETURN(const float loss, trainer->Step(feed));
+  StepRecord record;
+  record.step = step_number;
+  record.loss = loss;
+  record.grad_norm = trainer->grad_norm();
+  record.lr = trainer->program().lr * factor;
+  record.ms = MillisecondsSince(start);
+  AddDifference(before, communicator.traffic(), &measured);
+  report.steps.push_back(record);
+  if (job.is_main()) progress.Step(record);
+  has_stepped = true;
+  return loss;
+}
+
+Status Training::Impl::Finish() {
+  progress.Finish();
+  const auto num_steps = static_cast<int64_t>(report.steps.size());
+  if (num_steps > 0) report.measured_traffic = PerStep(measured, num_steps);
+  report.speed.ms_per_step_median = MedianStepMs(report.steps);
+  if (report.speed.ms_per_step_median > 0) {
+    report.speed.tokens_per_s =
+        1e3 * static_cast<double>(tokens_per_step()) / report.speed.ms_per_step_median;
+  }
+  report.profile = trainer->executor().profile();
+  ZG_RETURN_IF_ERROR(FillMemory(job, trainer->executor(), &report));
+  ZG_RETURN_IF_ERROR(FillFinalState(*trainer, &report));
+  if (!options.summarizes || !job.is_main()) return Status::Ok();
+  PrintOut("\n" + Summary(report));
+  return job.options().report.empty() ? Status::Ok() : WriteReport(job.options().report, report);
+}
+
+Training::Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions options)
+    : impl_(std::make_unique<Impl>(job, std::move(trainer), std::move(options))) {
+  job.CheckOnAllRanks(impl_->Begin());
+}
+Training::Training(Training&&) noexcept = default;
+Training::~Training() = default;
+
+bool Training::next() { return impl_->job.ValueOnAllRanks(impl_->Next()); }
+
+int64_t Training::step_number() const { return impl_->step_number; }
+
+float Training::step(std::initializer_list<NamedData> data) {
+  const int64_t per_rank = impl_->trainer->micro_batches_per_rank();
+  if (per_rank != 1) {
+    impl_->job.CheckOnAllRanks(InvalidArgument(
+        "a step has {} micro-batches per rank: give step() a function that feeds each of them",
+        per_rank));
+  }
+  return step([&](int64_t) { return impl_->trainer->Feed(data); });
+}
+
+float Training::step(const std::function<Status(int64_t micro_batch)>& feed) {
+  StatusOr<float> loss = impl_->Step(feed);
+  if (!loss.ok()) impl_->job.CheckOnAllRanks(loss.status());
+  return *loss;
+}
+
+Trainer& Training::trainer() { return *impl_->trainer; }
+const Report& Training::report() const { return impl_->report; }
+
+TrainerOptions TrainerOptionsOf(const Job& job) {
+  TrainerOptions options;
+  options.seed = static_cast<uint64_t>(job.options().seed);
+  options.init_path = job.options().init;
+  options.detect_anomaly = job.options().detect_anomaly;
+  options.profile = job.options().profile;
+  options.record = job.options().cuda_graph;
+  options.tf32 = job.options().tf32;
+  return options;
+}
+
+}  // namespace zg

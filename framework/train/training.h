@@ -1,0 +1,63 @@
+// Training: the steps of a job: learning rates by the schedule, progress, checkpoints and signals,
+// and at the end the summary and the report, all as the job's flags say. Data come from the
+// program.
+//
+//   Training training(job, trainer);
+//   while (training.next()) {
+//     training.step({{"x", x}, {"y", y}});            // this rank's micro-batch
+//   }
+//
+// Every rank calls it in the same order. An error ends the job on all ranks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "framework/base/status.h"
+#include "framework/job/job.h"
+#include "framework/job/report.h"
+#include "framework/train/trainer.h"
+
+namespace zg {
+
+struct TrainingOptions {
+  // What decides the bits besides the job's flags and the optimizer, as Trainer::SetSetting.
+  std::map<std::string, std::string> settings;
+  int64_t tokens_per_micro_batch = 0;  // 0: a model without tokens
+  bool summarizes = true;              // prints the summary and writes --report at the end
+};
+
+class Training {
+ public:
+  // Resumes as the flags say. The job must outlive it.
+  Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions options = {});
+  Training(Training&&) noexcept;
+  ~Training();
+
+  // Whether there is another step to take. After each step it saves what is due; after the last, or
+  // when a signal ended the run, it completes the report.
+  bool next();
+  int64_t step_number() const;  // of the step to take; the first of a run is 1
+
+  // Takes the step. Returns the mean loss of its micro-batches.
+  float step(std::initializer_list<NamedData> data);  // one micro-batch per rank
+  // `feed` sets the inputs of each micro-batch of this rank (trainer().Feed); `micro_batch` is its
+  // index within the step over all ranks.
+  float step(const std::function<Status(int64_t micro_batch)>& feed);
+
+  Trainer& trainer();
+  const Report& report() const;  // complete when next() has returned false
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Options of a trainer as the job's flags say.
+TrainerOptions TrainerOptionsOf(const Job& job);
+
+}  // namespace zg

@@ -1,0 +1,37 @@
+// A first program: a classifier of points by the quadrant that they lie in.
+//   bazel run //models/first -- --ranks 2 --zero 3
+#include <random>
+#include <vector>
+
+#include "zerograph/zerograph.h"
+
+struct Classifier : zg::nn::Module {
+  zg::nn::Linear hidden{this, "hidden", 2, 32};
+  zg::nn::Linear output{this, "output", 32, 4};
+  zg::Var forward(zg::Var x) override { return output(zg::relu(hidden(x))); }  // (B, 2) -> (B, 4)
+};
+
+int main(int argc, char** argv) {
+  zg::Job job = zg::Job::Start(argc, argv);  // flags, ranks, device; starts mpirun for --ranks N
+  Classifier model;
+  zg::Graph graph("first");  // a description: knows no ranks
+  graph.train(zg::optim::Adam{1e-2}, [&](zg::Inputs& in) {
+    zg::Var x = in.f32("x", {64, 2}), y = in.i64("y", {64});  // shapes of one micro-batch
+    return zg::cross_entropy(model(x), y);
+  });
+  graph.config().zero.stage = 2;  // what every rank keeps a shard of; --zero overrides it
+
+  zg::Training training = zg::train(job, graph);  // compiles, or ends with the error
+  while (training.next()) {
+    std::mt19937 random(static_cast<unsigned>(training.step_number() * job.size() + job.rank()));
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> x(64 * 2);
+    std::vector<int64_t> y(64);
+    for (int i = 0; i < 64; ++i) {
+      x[2 * i] = uniform(random);
+      x[2 * i + 1] = uniform(random);
+      y[i] = (x[2 * i] > 0 ? 1 : 0) + (x[2 * i + 1] > 0 ? 2 : 0);
+    }
+    training.step({{"x", x}, {"y", y}});  // this rank's micro-batch
+  }
+}

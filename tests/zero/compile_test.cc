@@ -1,0 +1,133 @@
+// Compile is a function: the graph stays as it is, and the same graph compiles for any stage and
+// mesh.
+#include "zero/compile.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/ir/printer.h"
+#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/nn/nn.h"
+#include "framework/runtime/plan_program.h"
+#include "models/classifier/model.h"
+#include "zero/stages_that_fit.h"
+
+namespace zg::zero {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CompileTest : public ::testing::Test {
+ protected:
+  CompileTest() {
+    const auto loss = [&](Inputs& in) {
+      return cross_entropy(model_(in.f32("x", {4, 23})), in.i64("y", {4}));
+    };
+    graph_.train(optim::Sgd{0.1, 0.9}, loss);
+    graph_.eval("validate", loss);
+    graph_.config().zero.bucket_bytes = 512;
+  }
+
+  StatusOr<Program> CompileAt(int stage, int ranks) const {
+    CompileOptions options = graph_.config();
+    options.zero.stage = stage;
+    return Compile(graph_, Mesh::DataParallel(ranks), options, TargetOf(CpuKernels()));
+  }
+
+  models::Classifier model_{{23, 17, 5}};
+  Graph graph_{"classifier"};
+};
+
+TEST_F(CompileTest, OneGraphCompilesAtEveryStageOnAnyRanks) {
+  const std::string traced = Print(graph_.ir());
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    int64_t arena_bytes = 0;
+    for (int stage = 0; stage <= 3; ++stage) {
+      SCOPED_TRACE(fmt::format("{} ranks, stage {}", ranks, stage));
+      const StatusOr<Program> program = CompileAt(stage, ranks);
+      ASSERT_TRUE(program.ok()) << program.status().message();
+      EXPECT_EQ(program->graph.mesh().num_ranks(), ranks);
+      EXPECT_EQ(program->options.zero.stage, stage);
+      EXPECT_EQ(program->options.micro_batches, ranks);
+      EXPECT_EQ(program->num_parameters, graph_.num_parameters());
+      EXPECT_GT(program->flops, 0);
+      EXPECT_EQ(program->traffic.empty(), ranks == 1);
+      if (ranks > 1 && stage > 0) {
+        EXPECT_LT(program->memory.arena_bytes, arena_bytes);
+      }
+      arena_bytes = program->memory.arena_bytes;
+      EXPECT_EQ(Print(graph_.ir()), traced);
+    }
+  }
+}
+
+TEST_F(CompileTest, EqualArgumentsGiveEqualPrograms) {
+  const StatusOr<Program> first = CompileAt(2, 3);
+  ASSERT_TRUE(CompileAt(3, 2).ok());
+  const StatusOr<Program> again = CompileAt(2, 3);
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(Print(first->graph), Print(again->graph));
+  EXPECT_EQ(first->memory.arena_bytes, again->memory.arena_bytes);
+  EXPECT_EQ(first->settings, again->settings);
+}
+
+TEST_F(CompileTest, SettingsSayWhatDecidesTheBits) {
+  const StatusOr<Program> program = CompileAt(2, 3);
+  ASSERT_TRUE(program.ok());
+  const std::map<std::string, std::string> expected = {
+      {"clip-norm", "0"},
+      {"inputs", "x: f32[4,23], y: i64[4]"},
+      {"micro-batches", "3"},
+      {"optimizer", "sgd_momentum_update lr=0.1 momentum=0.9 nesterov=false weight_decay=0.0"},
+      {"reduce-every", "micro-batch"}};
+  EXPECT_EQ(program->settings, expected);
+}
+
+TEST_F(CompileTest, RefusesWhatDoesNotWork) {
+  graph_.config().micro_batches = 3;
+  EXPECT_EQ(
+      CompileAt(0, 2).status().message(),
+      "graph classifier: micro_batches: 3 micro-batches per step do not divide among 2 ranks; "
+      "use a multiple of 2, such as 4");
+  Graph eval_only("eval");
+  eval_only.eval("run", [](Inputs& in) { return in.f32("x", {2}); });
+  eval_only.config().recompute = {"blocks.*"};
+  const auto compile = [](const Graph& graph) {
+    return Compile(graph, Mesh::DataParallel(2), graph.config(), TargetOf(CpuKernels())).status();
+  };
+  EXPECT_EQ(compile(eval_only).message(),
+            "graph eval: recompute 'blocks.*' is for training, but train() was not called");
+  EXPECT_EQ(compile(Graph("empty")).message(),
+            "graph empty: neither train() nor eval() was called");
+  const KernelRegistry none;
+  EXPECT_THAT(Compile(graph_, Mesh::DataParallel(1), {}, TargetOf(none)).status().message(),
+              HasSubstr("kernel"));
+}
+
+TEST_F(CompileTest, TheHintNamesExactBytesOfTheStagesThatFit) {
+  const Target target = TargetOf(CpuKernels());
+  const StatusOr<Program> program = CompileAt(0, 2);
+  ASSERT_TRUE(program.ok());
+  int64_t bytes[4];
+  for (int stage = 0; stage <= 3; ++stage) {
+    bytes[stage] = CompileAt(stage, 2)->memory.arena_bytes;
+  }
+  const auto hint = [&](int64_t available) {
+    return StagesThatFit(graph_, *program, target, available);
+  };
+  EXPECT_EQ(hint(bytes[0]), "");
+  EXPECT_THAT(hint(bytes[1]), AllOf(HasSubstr(fmt::format("({} bytes)", bytes[1])),
+                                    HasSubstr(fmt::format("({} bytes)", bytes[3]))));
+  EXPECT_THAT(hint(bytes[3]), AllOf(Not(HasSubstr("stage 1")), HasSubstr("stage 3 needs")));
+  EXPECT_THAT(hint(bytes[3] - 1),
+              HasSubstr(fmt::format("({} bytes) per rank; more ranks", bytes[3])));
+  const StatusOr<Program> alone = CompileAt(0, 1);
+  ASSERT_TRUE(alone.ok());
+  EXPECT_THAT(StagesThatFit(graph_, *alone, target, 0), HasSubstr("this is one rank"));
+}
+
+}  // namespace
+}  // namespace zg::zero

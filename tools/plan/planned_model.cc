@@ -1,0 +1,31 @@
+#include "tools/plan/planned_model.h"
+
+#include <utility>
+
+#include "framework/comm/message_chunks.h"
+#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/runtime/plan_program.h"
+#include "tools/plan/model_graph.h"
+#include "zero/zerograph/plan_graph.h"
+
+namespace zg::plan {
+
+StatusOr<PlanReport> PlanModel(const PlanOptions& options, bool compare_stages) {
+  Graph graph(options.model);
+  ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
+  const int64_t communicator_bytes =
+      options.comm == "messages" ? MessageWorkspaceBytes(options.ranks) : 0;
+  PlanGraphOptions plan_options;
+  plan_options.description = DescribeModel(options);
+  plan_options.machine = options.machine;
+  plan_options.compare_stages = compare_stages;
+  return PlanGraph(graph, Mesh::DataParallel(options.ranks), graph.config(),
+                   TargetOf(CpuKernels(), communicator_bytes), plan_options);
+}
+
+StatusOr<JobPlan> PlanModel(const PlanOptions& options) {
+  ZG_ASSIGN_OR_RETURN(PlanReport report, PlanModel(options, /*compare_stages=*/false));
+  return std::move(report.plan);
+}
+
+}  // namespace zg::plan

@@ -1,0 +1,27 @@
+// Compile: from a traced graph to the program of every rank.
+//
+//   Graph graph("classifier");
+//   graph.train(...);
+//   for (int ranks : {1, 2, 3, 4}) {
+//     ZG_ASSIGN_OR_RETURN(Program program, Compile(graph, Mesh::DataParallel(ranks),
+//     graph.config(), target)); program.memory.arena_bytes, program.traffic, program.graph ...
+//   }
+//
+// A function: the graph is a description and stays as it is; equal arguments give equal programs.
+#pragma once
+
+#include "framework/base/status.h"
+#include "framework/ir/mesh.h"
+#include "framework/nn/graph.h"
+#include "framework/passes/compile_options.h"
+#include "framework/passes/program.h"
+
+namespace zg::zero {
+
+// Runs the passes of pipeline.h on a copy of the graph's IR, then plans memory. Errors: those of
+// building the model, of the options (CompileOptions::Resolve), a graph without programs, a node
+// that the target has no kernel for.
+StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOptions& options,
+                          const Target& target);
+
+}  // namespace zg::zero

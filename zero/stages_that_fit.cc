@@ -1,0 +1,48 @@
+#include "zero/stages_that_fit.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "framework/base/format.h"
+
+namespace zg::zero {
+namespace {
+
+constexpr int kLastStage = 3;
+
+std::string BytesText(int64_t bytes) {
+  return fmt::format("{} ({} bytes)", FormatBytes(bytes), bytes);
+}
+
+}  // namespace
+
+std::string StagesThatFit(const Graph& graph, const Program& program, const Target& target,
+                          int64_t available_bytes) {
+  if (program.memory.arena_bytes <= available_bytes) return "";
+  const Mesh& mesh = program.graph.mesh();
+  if (mesh.num_ranks() == 1) {
+    return "a stage divides memory among ranks, and this is one rank; smaller micro-batches or "
+           "recomputation need less";
+  }
+  std::vector<std::string> fitting;
+  int64_t last_bytes = program.memory.arena_bytes;
+  for (int stage = program.options.zero.stage + 1; stage <= kLastStage; ++stage) {
+    CompileOptions options = program.options;
+    options.zero.stage = stage;
+    const StatusOr<Program> other = Compile(graph, mesh, options, target);
+    if (!other.ok()) return "";  // then only the error of the memory is told
+    last_bytes = other->memory.arena_bytes;
+    if (last_bytes > available_bytes) continue;
+    fitting.push_back(fmt::format("stage {} needs {}", stage, BytesText(last_bytes)));
+  }
+  if (fitting.empty()) {
+    return fmt::format(
+        "no stage fits: stage {} needs {} per rank; more ranks, smaller micro-batches or "
+        "recomputation need less",
+        kLastStage, BytesText(last_bytes));
+  }
+  return fmt::format("per rank, {}, which would fit", fmt::join(fitting, "; "));
+}
+
+}  // namespace zg::zero

@@ -1,0 +1,60 @@
+#include "zero/zerograph/make_trainer.h"
+
+#include <utility>
+
+#include "framework/comm/available_memory.h"
+#include "framework/runtime/plan_program.h"
+#include "framework/train/device_kernels.h"
+#include "zero/compile.h"
+#include "zero/stages_that_fit.h"
+
+namespace zg {
+namespace {
+
+// Memory that each rank may take, as if all ranks were on this host.
+StatusOr<int64_t> AvailableBytesPerRank(Communicator& communicator) {
+  if (!communicator.device().is_host()) {
+    ZG_ASSIGN_OR_RETURN(const DeviceMemoryUse use, communicator.device().MemoryUse());
+    return use.free_bytes;
+  }
+  ZG_ASSIGN_OR_RETURN(const AvailableMemory available, ReadAvailableMemory());
+  return available.bytes / communicator.size();
+}
+
+Status WithHint(const Status& error, const std::string& hint) {
+  if (hint.empty()) return error;
+  return Status(error.code(), error.message() + "\n  hint: " + hint);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
+                                                const CompileOptions& compile_options,
+                                                Communicator& communicator,
+                                                const TrainerOptions& options) {
+  const KernelRegistry* kernels = options.kernels;
+  if (kernels == nullptr) {
+    ZG_ASSIGN_OR_RETURN(kernels, DeviceKernels(communicator.device(), options.tf32));
+  }
+  const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
+  const Mesh mesh = Mesh::DataParallel(communicator.size());
+  CompileOptions asked = compile_options;
+  // One rank's dumps are enough: the program is the same everywhere.
+  if (communicator.rank() != 0) asked.dump_directory.clear();
+  ZG_ASSIGN_OR_RETURN(Program program, zero::Compile(graph, mesh, asked, target));
+  StatusOr<std::unique_ptr<Trainer>> trainer =
+      Trainer::Create(std::move(program), communicator, options);
+  if (trainer.ok() || trainer.status().code() != StatusCode::kFailedPrecondition) return trainer;
+  const StatusOr<int64_t> available_bytes = AvailableBytesPerRank(communicator);
+  asked.dump_directory.clear();
+  const StatusOr<Program> again = zero::Compile(graph, mesh, asked, target);
+  if (!available_bytes.ok() || !again.ok()) return trainer;
+  return WithHint(trainer.status(), zero::StagesThatFit(graph, *again, target, *available_bytes));
+}
+
+StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph, Communicator& communicator,
+                                                const TrainerOptions& options) {
+  return make_trainer(graph, graph.config(), communicator, options);
+}
+
+}  // namespace zg

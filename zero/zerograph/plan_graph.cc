@@ -1,0 +1,39 @@
+#include "zero/zerograph/plan_graph.h"
+
+#include <utility>
+#include <vector>
+
+namespace zg {
+namespace {
+
+constexpr int kNumStages = 4;
+
+}  // namespace
+
+StatusOr<plan::PlanReport> PlanGraph(const Graph& graph, const Mesh& mesh,
+                                     const CompileOptions& options, const Target& target,
+                                     const PlanGraphOptions& plan_options) {
+  const auto plan = [&](const CompileOptions& asked) -> StatusOr<plan::JobPlan> {
+    ZG_ASSIGN_OR_RETURN(const Program program, zero::Compile(graph, mesh, asked, target));
+    return plan::PlanJob(program, plan_options.machine, plan_options.description);
+  };
+  plan::PlanReport report;
+  ZG_ASSIGN_OR_RETURN(report.plan, plan(options));
+  if (!plan_options.compare_stages || mesh.num_ranks() == 1) return report;
+  std::vector<plan::JobPlan> stages;
+  for (int stage = 0; stage < kNumStages; ++stage) {
+    if (stage == report.plan.options.zero.stage) {
+      stages.push_back(report.plan);
+      continue;
+    }
+    CompileOptions other = report.plan.options;
+    other.zero.stage = stage;
+    other.dump_directory.clear();
+    ZG_ASSIGN_OR_RETURN(plan::JobPlan planned, plan(other));
+    stages.push_back(std::move(planned));
+  }
+  report.stages = plan::CompareStages(std::move(stages));
+  return report;
+}
+
+}  // namespace zg

@@ -1,0 +1,23 @@
+// PlanGraph: what a graph would need at its ZeRO stage and at the others, without running it.
+#pragma once
+
+#include <string>
+
+#include "framework/base/status.h"
+#include "framework/plan/plan_report.h"
+#include "zero/compile.h"
+
+namespace zg {
+
+struct PlanGraphOptions {
+  std::string description;     // of the model, for people; "": the graph's name
+  plan::Machine machine;       // that times are estimated for
+  bool compare_stages = true;  // plan every stage, where there are ranks to share
+};
+
+// The report has no `config`, which is the program's. Errors: those of zero::Compile.
+StatusOr<plan::PlanReport> PlanGraph(const Graph& graph, const Mesh& mesh,
+                                     const CompileOptions& options, const Target& target,
+                                     const PlanGraphOptions& plan_options = {});
+
+}  // namespace zg

@@ -1,0 +1,52 @@
+#include "zero/zerograph/train.h"
+
+#include <utility>
+
+#include "framework/job/console.h"
+#include "framework/job/summary.h"
+#include "framework/plan/text_report.h"
+#include "framework/plan/write_plan.h"
+#include "framework/runtime/plan_program.h"
+#include "framework/train/device_kernels.h"
+#include "zero/zerograph/make_trainer.h"
+#include "zero/zerograph/plan_graph.h"
+
+namespace zg {
+namespace {
+
+Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compile_options,
+                 const std::string& description) {
+  const JobOptions& options = job.options();
+  Communicator& communicator = job.communicator();
+  ZG_ASSIGN_OR_RETURN(const KernelRegistry* kernels,
+                      DeviceKernels(communicator.device(), options.tf32));
+  PlanGraphOptions plan_options;
+  plan_options.description = description;
+  ZG_ASSIGN_OR_RETURN(plan::PlanReport report,
+                      PlanGraph(graph, Mesh::DataParallel(job.num_planned_ranks()), compile_options,
+                                TargetOf(*kernels), plan_options));
+  report.config = job.config();
+  PrintOut(plan::TextReport(report));
+  return plan::WritePlan(report, options.json, options.html);
+}
+
+}  // namespace
+
+std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph, const TrainOptions& options) {
+  CompileOptions compile_options = job.ApplyCompileFlags(graph.config());
+  if (options.stage.has_value()) compile_options.zero.stage = *options.stage;
+  if (job.options().plan) {
+    job.CheckOnAllRanks(PrintPlan(job, graph, compile_options, options.description));
+    job.Exit(0);
+  }
+  std::unique_ptr<Trainer> trainer = job.ValueOnAllRanks(
+      make_trainer(graph, compile_options, job.communicator(), TrainerOptionsOf(job)));
+  if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
+  return trainer;
+}
+
+Training train(Job& job, const Graph& graph, const TrainOptions& options) {
+  return Training(job, make_trainer(job, graph, options), options);
+}
+
+}  // namespace zg

@@ -1,0 +1,31 @@
+// From a job and a graph to training.
+//
+//   zg::Training training = zg::train(job, graph);   // compiles, or ends the job with the error
+//   while (training.next()) training.step({{"x", x}, {"y", y}});
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "framework/job/job.h"
+#include "framework/nn/graph.h"
+#include "framework/train/training.h"
+
+namespace zg {
+
+struct TrainOptions : TrainingOptions {
+  std::string description;   // of the model, for the plan; "": the graph's name
+  std::optional<int> stage;  // of ZeRO, instead of what the config and the flags say
+};
+
+// Compiles the graph with its config and the job's flags on top of it, and prints the
+// configuration. With --plan prints the plan instead, allocates nothing, and ends the job. Every
+// rank must call it; an error ends the job on all of them.
+Training train(Job& job, const Graph& graph, const TrainOptions& options = {});
+
+// The same without the steps: for programs that only evaluate, or that step by themselves.
+std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph,
+                                      const TrainOptions& options = {});
+
+}  // namespace zg
