@@ -14,6 +14,11 @@ namespace {
 
 constexpr char kCollectiveTimeout[] = "ZG_COLLECTIVE_TIMEOUT_S";
 constexpr char kComm[] = "ZG_COMM";
+constexpr char kInstructionSet[] = "ZG_INSTRUCTION_SET";
+
+constexpr InstructionSet kInstructionSets[] = {InstructionSet::kBaseline, InstructionSet::kAvx2,
+                                               InstructionSet::kAvx512, InstructionSet::kAvx512Bf16,
+                                               InstructionSet::kAmx};
 
 std::optional<std::string_view> Get(const char* name) {
   const char* text = std::getenv(name);
@@ -33,6 +38,9 @@ const std::vector<EnvironmentVariable>& EnvironmentVariables() {
        "how long a rank waits in a collective for the others before it ends the job"},
       {kComm, "auto | shared | messages (auto)",
        "how the ranks of an MPI job exchange tensors: through mapped memory or by messages"},
+      {kInstructionSet, "baseline | avx2 | avx512 | avx512_bf16 | amx (amx: all)",
+       "the best that kernels may use of the processor; results in f32 have the same bits with "
+       "each"},
       {"ZG_CUDA", "off", "when building: leave an installed CUDA toolkit alone"},
       {"ZG_LAUNCHER_COLUMNS", "columns, or 0",
        "set by --ranks for the ranks it starts: the width of the terminal they write to"},
@@ -57,7 +65,7 @@ Status CheckEnvironment() {
     }
     return InvalidArgument("environment variable {} is not known; there are {}", name, names);
   }
-  return Status::Ok();
+  return InstructionSetFromEnvironment().status();
 }
 
 StatusOr<double> CollectiveTimeoutSeconds() {
@@ -70,6 +78,31 @@ StatusOr<double> CollectiveTimeoutSeconds() {
     return BadValue(kCollectiveTimeout, *text, "a number of seconds > 0, such as 300");
   }
   return seconds;
+}
+
+std::string_view InstructionSetName(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::kBaseline:
+      return "baseline";
+    case InstructionSet::kAvx2:
+      return "avx2";
+    case InstructionSet::kAvx512:
+      return "avx512";
+    case InstructionSet::kAvx512Bf16:
+      return "avx512_bf16";
+    case InstructionSet::kAmx:
+      return "amx";
+  }
+  return "?";
+}
+
+StatusOr<InstructionSet> InstructionSetFromEnvironment() {
+  const std::optional<std::string_view> text = Get(kInstructionSet);
+  if (!text) return kDefaultInstructionSet;
+  for (const InstructionSet set : kInstructionSets) {
+    if (*text == InstructionSetName(set)) return set;
+  }
+  return BadValue(kInstructionSet, *text, "baseline, avx2, avx512, avx512_bf16 or amx");
 }
 
 std::string_view CommTransportName(CommTransport transport) {

@@ -21,12 +21,26 @@ struct EnvironmentVariable {
 
 const std::vector<EnvironmentVariable>& EnvironmentVariables();
 
-// An error if the environment has a ZG_ variable that is not in the list, such as a misspelt one.
+// An error if the environment has a ZG_ variable that is not in the list, such as a misspelt one,
+// or an instruction set that is none.
 Status CheckEnvironment();
 
 // ZG_COLLECTIVE_TIMEOUT_S: how long a rank waits in a collective for the others.
 inline constexpr double kDefaultCollectiveTimeoutSeconds = 300;
 StatusOr<double> CollectiveTimeoutSeconds();
+
+// ZG_INSTRUCTION_SET: the best that kernels may use of the processor
+// (framework/base/instruction_set.h). Each has what those before it have.
+enum class InstructionSet {
+  kBaseline,    // what every x86-64 has
+  kAvx2,        // x86-64-v3, with fused multiply-add
+  kAvx512,      // x86-64-v4
+  kAvx512Bf16,  // products of pairs of bf16
+  kAmx,         // products of tiles of bf16
+};
+inline constexpr InstructionSet kDefaultInstructionSet = InstructionSet::kAmx;
+std::string_view InstructionSetName(InstructionSet set);
+StatusOr<InstructionSet> InstructionSetFromEnvironment();
 
 // ZG_COMM: how the ranks of an MPI job exchange tensors.
 enum class CommTransport {

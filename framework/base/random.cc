@@ -14,6 +14,8 @@
 // foreach_target.h has to come first.
 #include <hwy/highway.h>
 
+#include "framework/base/instruction_set.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace zg::HWY_NAMESPACE {
 
@@ -235,7 +237,7 @@ float NormalAt(RandomKey key, uint64_t element) {
   // The pair's words decide; where the pair lies in the stream does not matter to the arithmetic.
   const uint64_t begin = element / 4 * 4;
   float block[4];
-  HWY_DYNAMIC_DISPATCH(FillNormalImpl)(key, begin, begin + 4, 0.0f, 1.0f, block);
+  ZG_HWY_DISPATCH(FillNormalImpl)(key, begin, begin + 4, 0.0f, 1.0f, block);
   return block[element % 4];
 }
 
@@ -248,17 +250,17 @@ uint64_t UniformBelow(RandomKey key, uint64_t index, uint64_t bound) {
 
 void FillBits(RandomKey key, uint64_t begin, uint64_t end, uint32_t* out) {
   ZG_CHECK(begin <= end, "FillBits: begin {} > end {}", begin, end);
-  HWY_DYNAMIC_DISPATCH(FillBitsImpl)(key, begin, end, out);
+  ZG_HWY_DISPATCH(FillBitsImpl)(key, begin, end, out);
 }
 
 void FillUniform(RandomKey key, uint64_t begin, uint64_t end, float low, float high, float* out) {
   ZG_CHECK(begin <= end, "FillUniform: begin {} > end {}", begin, end);
-  HWY_DYNAMIC_DISPATCH(FillUniformImpl)(key, begin, end, low, high, out);
+  ZG_HWY_DISPATCH(FillUniformImpl)(key, begin, end, low, high, out);
 }
 
 void FillNormal(RandomKey key, uint64_t begin, uint64_t end, float mean, float stddev, float* out) {
   ZG_CHECK(begin <= end, "FillNormal: begin {} > end {}", begin, end);
-  HWY_DYNAMIC_DISPATCH(FillNormalImpl)(key, begin, end, mean, stddev, out);
+  ZG_HWY_DISPATCH(FillNormalImpl)(key, begin, end, mean, stddev, out);
 }
 
 RandomKey FoldIn(RandomKey key, std::string_view name) {

@@ -14,6 +14,8 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "framework/base/instruction_set.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace zg::HWY_NAMESPACE {
 
@@ -153,7 +155,7 @@ void LeftFold(ReductionTypes types, bool continues, const void* const* inputs, i
               int64_t elements, void* output) {
   ZG_CHECK(num_inputs >= 1 && elements >= 0, "{} inputs, {} elements", num_inputs, elements);
   if (elements == 0) return;  // Empty buffers may be null.
-  HWY_DYNAMIC_DISPATCH(LeftFoldImpl)(types, continues, inputs, num_inputs, elements, output);
+  ZG_HWY_DISPATCH(LeftFoldImpl)(types, continues, inputs, num_inputs, elements, output);
 }
 
 }  // namespace zg

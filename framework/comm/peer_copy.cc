@@ -10,6 +10,8 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "framework/base/instruction_set.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace zg::HWY_NAMESPACE {
 
@@ -46,7 +48,7 @@ void CopyFromPeer(const std::byte* from, int64_t bytes, std::byte* to) {
     if (bytes > 0) std::memcpy(to, from, bytes);
     return;
   }
-  HWY_DYNAMIC_DISPATCH(StreamingCopy)
+  ZG_HWY_DISPATCH(StreamingCopy)
   (reinterpret_cast<const uint8_t*>(from), bytes, reinterpret_cast<uint8_t*>(to));
 }
 

@@ -16,6 +16,7 @@ class EnvTest : public testing::Test {
     unsetenv("ZG_COLLECTIVE_TIMEOUT_S");
     unsetenv("ZG_COMM");
     unsetenv("ZG_COM");
+    unsetenv("ZG_INSTRUCTION_SET");
   }
 };
 
@@ -49,6 +50,20 @@ TEST_F(EnvTest, ReadsTheTransport) {
   setenv("ZG_COMM", "Messages", 1);
   EXPECT_EQ(CommTransportFromEnvironment().status().message(),
             "environment variable ZG_COMM is 'Messages'; expected auto, shared or messages");
+}
+
+TEST_F(EnvTest, ReadsTheInstructionSet) {
+  EXPECT_EQ(InstructionSetFromEnvironment().value(), InstructionSet::kAmx);
+  setenv("ZG_INSTRUCTION_SET", "avx512_bf16", 1);
+  EXPECT_EQ(InstructionSetFromEnvironment().value(), InstructionSet::kAvx512Bf16);
+  setenv("ZG_INSTRUCTION_SET", "baseline", 1);
+  EXPECT_EQ(InstructionSetFromEnvironment().value(), InstructionSet::kBaseline);
+  EXPECT_TRUE(CheckEnvironment().ok());
+  setenv("ZG_INSTRUCTION_SET", "sse", 1);
+  EXPECT_EQ(InstructionSetFromEnvironment().status().message(),
+            "environment variable ZG_INSTRUCTION_SET is 'sse'; expected baseline, avx2, avx512, "
+            "avx512_bf16 or amx");
+  EXPECT_EQ(CheckEnvironment().message(), InstructionSetFromEnvironment().status().message());
 }
 
 TEST_F(EnvTest, AMisspeltVariableIsAnError) {

@@ -39,9 +39,11 @@ class Carver {
 };
 
 // The logarithm of the sum before the maximum was taken out.
-ZG_MULTIVERSION void LogSumExp(const float* maxima, const float* sums, int64_t count, float* out) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) out[i] = maxima[i] + Log(sums[i]);
+void LogSumExp(const float* maxima, const float* sums, int64_t count, float* out) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) out[i] = maxima[i] + Log(sums[i]);
+  });
 }
 
 class Attention : public Kernel {

@@ -98,9 +98,9 @@ ZG_INLINE void SoftmaxColumnOf(const Column& column, const float* products, T* w
   for (int i = 0; i < kColumn; ++i) sums_out[i] = sums[i];
 }
 template <typename T>
-ZG_MULTIVERSION void SoftmaxColumn(const Column& column, const float* products, T* weights,
-                                   float* maxima, float* sums) {
-  SoftmaxColumnOf(column, products, weights, maxima, sums);
+void SoftmaxColumn(const Column& column, const float* products, T* weights, float* maxima,
+                   float* sums) {
+  Multiversion([=]() ZG_VERSION { SoftmaxColumnOf(column, products, weights, maxima, sums); });
 }
 ZG_PROCESSOR_BF16 void SoftmaxColumn(const Column& column, const float* products,
                                      ProcessorBFloat16* weights, float* maxima, float* sums) {
@@ -133,10 +133,11 @@ ZG_INLINE void SoftmaxGradColumnOf(const Column& column, const QueryLanes& queri
   ClearUnseenKeys(column, dproducts);
 }
 template <typename T>
-ZG_MULTIVERSION void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
-                                       const float* products, const float* dweights, T* weights,
-                                       T* dproducts) {
-  SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
+void SoftmaxGradColumn(const Column& column, const QueryLanes& queries, const float* products,
+                       const float* dweights, T* weights, T* dproducts) {
+  Multiversion([=]() ZG_VERSION {
+    SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
+  });
 }
 ZG_PROCESSOR_BF16 void SoftmaxGradColumn(const Column& column, const QueryLanes& queries,
                                          const float* products, const float* dweights,
@@ -177,16 +178,20 @@ void ForColumns(const AttentionShape& shape, int64_t begin, const Body& body) {
 }
 
 template <typename T>
-ZG_MULTIVERSION float Dot(const T* a, const T* b, int64_t count) {
-  return SumTerms(
-      count, [=](const auto& load)
-                 __attribute__((always_inline)) { return load(a, 0.0f) * load(b, 0.0f); });
+float Dot(const T* a, const T* b, int64_t count) {
+  return Multiversion([=]() ZG_VERSION {
+    return SumTerms(
+        count, [=](const auto& load)
+                   __attribute__((always_inline)) { return load(a, 0.0f) * load(b, 0.0f); });
+  });
 }
 
 template <typename T>
-ZG_MULTIVERSION void ScaleRow(const float* row, float factor, T* out, int64_t count) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) out[i] = FromF32<T>(row[i] * factor);
+void ScaleRow(const float* row, float factor, T* out, int64_t count) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) out[i] = FromF32<T>(row[i] * factor);
+  });
 }
 
 }  // namespace

@@ -33,28 +33,32 @@ ZG_INLINE void AddEightRowsOf(const T* x, int64_t stride, int64_t count, float* 
               ((ToF32(x4[i]) + ToF32(x5[i])) + (ToF32(x6[i]) + ToF32(x7[i])));
   }
 }
-ZG_MULTIVERSION void AddEightRows(const float* x, int64_t stride, int64_t count, float* sum) {
-  AddEightRowsOf(x, stride, count, sum);
+void AddEightRows(const float* x, int64_t stride, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, stride, count, sum); });
 }
-ZG_MULTIVERSION void AddEightRows(const BFloat16* x, int64_t stride, int64_t count, float* sum) {
-  AddEightRowsOf(x, stride, count, sum);
+void AddEightRows(const BFloat16* x, int64_t stride, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, stride, count, sum); });
 }
-ZG_MULTIVERSION void AddEightRows(const Float16* x, int64_t stride, int64_t count, float* sum) {
-  AddEightRowsOf(x, stride, count, sum);
+void AddEightRows(const Float16* x, int64_t stride, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, stride, count, sum); });
 }
 
 template <typename T>
 void AddRow(const T* x, int64_t count, float* sum) {
   for (int64_t i = 0; i < count; ++i) sum[i] += ToF32(x[i]);
 }
-ZG_MULTIVERSION void AddRow(const float* x, int64_t count, float* sum) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
+void AddRow(const float* x, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
+  });
 }
 
-ZG_MULTIVERSION float SumVector(const float* x, int64_t count) {
-  return SumTerms(
-      count, [=](const auto& load) __attribute__((always_inline)) { return load(x, 0.0f); });
+float SumVector(const float* x, int64_t count) {
+  return Multiversion([=]() ZG_VERSION {
+    return SumTerms(
+        count, [=](const auto& load) __attribute__((always_inline)) { return load(x, 0.0f); });
+  });
 }
 
 // Into `sum` in f32, which is that of the columns [begin, begin + count).

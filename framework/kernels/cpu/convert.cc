@@ -9,25 +9,31 @@
 namespace zg {
 namespace {
 
-ZG_MULTIVERSION void Widen(const BFloat16* source, float* target, int64_t count) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
+void Widen(const BFloat16* source, float* target, int64_t count) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
+  });
 }
 
-ZG_MULTIVERSION void Widen(const Float16* source, float* target, int64_t count) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
+void Widen(const Float16* source, float* target, int64_t count) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
+  });
 }
 
 template <typename T>
-ZG_MULTIVERSION void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows,
-                                 int64_t columns, T* target, int64_t target_stride) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const float* const from = source + row * source_stride;
-    T* const to = target + row * target_stride;
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < columns; ++i) to[i] = FromF32<T>(from[i]);
-  }
+void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows, int64_t columns,
+                 T* target, int64_t target_stride) {
+  Multiversion([=]() ZG_VERSION {
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* const from = source + row * source_stride;
+      T* const to = target + row * target_stride;
+      ZG_INDEPENDENT
+      for (int64_t i = 0; i < columns; ++i) to[i] = FromF32<T>(from[i]);
+    }
+  });
 }
 
 template <typename T>
@@ -35,11 +41,11 @@ ZG_INLINE void RoundInPlace(float* values, int64_t count) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) values[i] = ToF32(FromF32<T>(values[i]));
 }
-ZG_MULTIVERSION void RoundToBFloat16(float* values, int64_t count) {
-  RoundInPlace<BFloat16>(values, count);
+void RoundToBFloat16(float* values, int64_t count) {
+  Multiversion([=]() ZG_VERSION { RoundInPlace<BFloat16>(values, count); });
 }
-ZG_MULTIVERSION void RoundToFloat16(float* values, int64_t count) {
-  RoundInPlace<Float16>(values, count);
+void RoundToFloat16(float* values, int64_t count) {
+  Multiversion([=]() ZG_VERSION { RoundInPlace<Float16>(values, count); });
 }
 
 void WidenAny(DType from, const void* source, float* target, int64_t count) {

@@ -12,10 +12,12 @@ namespace {
 constexpr int64_t kBlock = 2048;  // elements whose random bits stay in the first-level cache
 
 // An element is kept if the upper 24 of its random bits are at least the threshold.
-ZG_MULTIVERSION void KeepBlock(const float* x, const uint32_t* bits, uint32_t threshold,
-                               float scale, int64_t count, float* y) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) y[i] = (bits[i] >> 8) >= threshold ? x[i] * scale : 0.0f;
+void KeepBlock(const float* x, const uint32_t* bits, uint32_t threshold, float scale, int64_t count,
+               float* y) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) y[i] = (bits[i] >> 8) >= threshold ? x[i] * scale : 0.0f;
+  });
 }
 
 // Both dropout and its gradient: the mask is a function of (seed, step, micro-batch, stream,

@@ -8,24 +8,28 @@ namespace zg {
 namespace {
 
 template <ElementwiseCode kCode, typename T>
-ZG_MULTIVERSION void RunUnary(const void* const* inputs, float scalar, int64_t count, void* out) {
-  const T* const x = static_cast<const T*>(inputs[0]);
-  T* const y = static_cast<T*>(out);
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    y[i] = FromF32<T>(Evaluate(kCode, ToF32(x[i]), 0.0f, scalar));
-  }
+void RunUnary(const void* const* inputs, float scalar, int64_t count, void* out) {
+  Multiversion([=]() ZG_VERSION {
+    const T* const x = static_cast<const T*>(inputs[0]);
+    T* const y = static_cast<T*>(out);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = FromF32<T>(Evaluate(kCode, ToF32(x[i]), 0.0f, scalar));
+    }
+  });
 }
 
 template <ElementwiseCode kCode, typename T>
-ZG_MULTIVERSION void RunBinary(const void* const* inputs, float, int64_t count, void* out) {
-  const T* const a = static_cast<const T*>(inputs[0]);
-  const T* const b = static_cast<const T*>(inputs[1]);
-  T* const y = static_cast<T*>(out);
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    y[i] = FromF32<T>(Evaluate(kCode, ToF32(a[i]), ToF32(b[i]), 0.0f));
-  }
+void RunBinary(const void* const* inputs, float, int64_t count, void* out) {
+  Multiversion([=]() ZG_VERSION {
+    const T* const a = static_cast<const T*>(inputs[0]);
+    const T* const b = static_cast<const T*>(inputs[1]);
+    T* const y = static_cast<T*>(out);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = FromF32<T>(Evaluate(kCode, ToF32(a[i]), ToF32(b[i]), 0.0f));
+    }
+  });
 }
 
 struct Functions {

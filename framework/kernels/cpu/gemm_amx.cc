@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "framework/base/instruction_set.h"
 #include "framework/kernels/cpu/gemm_pairs.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -123,63 +124,65 @@ ZG_INLINE void PairRows(HalfRow low, HalfRow high, Lanes* left, Lanes* right) {
 // Rows that run along k have their pairs side by side: sixteen of them are a tile of A, and
 // transposed a tile of B.
 template <bool kTransposes>
-ZG_MULTIVERSION void PackAlong(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                               float* strips) {
-  for (int64_t first = 0; first < RoundUp(count, kAmxBlock); first += kAmxSide) {
-    const BFloat16* const rows = data + first * stride;
-    for (int64_t k = 0; k < depth; k += kAmxDepth, strips += kAmxFloats) {
-      Tile tile;
-      if (first + kAmxSide <= count && k + kAmxDepth <= depth) {
+void PackAlong(const BFloat16* data, int64_t stride, int64_t depth, int64_t count, float* strips) {
+  Multiversion([=]() ZG_VERSION {
+    for (int64_t first = 0; first < RoundUp(count, kAmxBlock); first += kAmxSide) {
+      const BFloat16* const rows = data + first * stride;
+      for (int64_t k = 0; k < depth; k += kAmxDepth, strips += kAmxFloats) {
+        Tile tile;
+        if (first + kAmxSide <= count && k + kAmxDepth <= depth) {
 #pragma GCC unroll 16
-        for (int i = 0; i < kLanes; ++i) tile[i] = AsLanes(LoadRow(rows + i * stride + k));
-      } else {
-        for (int i = 0; i < kLanes; ++i) {
-          tile[i] = AsLanes(LoadRow(rows + i * stride + k, first + i < count ? depth - k : 0));
+          for (int i = 0; i < kLanes; ++i) tile[i] = AsLanes(LoadRow(rows + i * stride + k));
+        } else {
+          for (int i = 0; i < kLanes; ++i) {
+            tile[i] = AsLanes(LoadRow(rows + i * stride + k, first + i < count ? depth - k : 0));
+          }
         }
+        if (kTransposes) Transpose(tile);
+        StoreTile(tile, strips);
       }
-      if (kTransposes) Transpose(tile);
-      StoreTile(tile, strips);
     }
-  }
+  });
 }
 
 // Rows that run across: two of them have the pairs of a row of two tiles of B, which transposed are
 // tiles of A.
 template <bool kTransposes>
-ZG_MULTIVERSION void PackAcross(const BFloat16* data, int64_t stride, int64_t depth, int64_t count,
-                                float* strips) {
-  const int64_t strip = AmxStripSize(depth);
-  for (int64_t k = 0; k < depth; k += kAmxDepth, strips += kAmxFloats) {
-    float* packed = strips;
-    for (int64_t first = 0; first < count; first += kAmxBlock, packed += 2 * strip) {
-      const BFloat16* const rows = data + k * stride + first;
-      Tile left;
-      Tile right;
-      if (first + kAmxBlock <= count && k + kAmxDepth <= depth) {
+void PackAcross(const BFloat16* data, int64_t stride, int64_t depth, int64_t count, float* strips) {
+  Multiversion([=]() ZG_VERSION {
+    const int64_t strip = AmxStripSize(depth);
+    for (int64_t k = 0; k < depth; k += kAmxDepth, strips += kAmxFloats) {
+      float* packed = strips;
+      for (int64_t first = 0; first < count; first += kAmxBlock, packed += 2 * strip) {
+        const BFloat16* const rows = data + k * stride + first;
+        Tile left;
+        Tile right;
+        if (first + kAmxBlock <= count && k + kAmxDepth <= depth) {
 #pragma GCC unroll 16
-        for (int i = 0; i < kLanes; ++i) {
-          const BFloat16* const low = rows + 2 * i * stride;
-          __builtin_prefetch(low + kAmxDepth * stride);
-          __builtin_prefetch(low + (kAmxDepth + 1) * stride);
-          PairRows(LoadRow(low), LoadRow(low + stride), &left[i], &right[i]);
+          for (int i = 0; i < kLanes; ++i) {
+            const BFloat16* const low = rows + 2 * i * stride;
+            __builtin_prefetch(low + kAmxDepth * stride);
+            __builtin_prefetch(low + (kAmxDepth + 1) * stride);
+            PairRows(LoadRow(low), LoadRow(low + stride), &left[i], &right[i]);
+          }
+        } else {
+          for (int i = 0; i < kLanes; ++i) {
+            const int64_t left_of_depth = depth - k - 2 * i;
+            const BFloat16* const low = rows + 2 * i * stride;
+            PairRows(LoadRow(low, left_of_depth > 0 ? count - first : 0),
+                     LoadRow(low + stride, left_of_depth > 1 ? count - first : 0), &left[i],
+                     &right[i]);
+          }
         }
-      } else {
-        for (int i = 0; i < kLanes; ++i) {
-          const int64_t left_of_depth = depth - k - 2 * i;
-          const BFloat16* const low = rows + 2 * i * stride;
-          PairRows(LoadRow(low, left_of_depth > 0 ? count - first : 0),
-                   LoadRow(low + stride, left_of_depth > 1 ? count - first : 0), &left[i],
-                   &right[i]);
+        if (kTransposes) {
+          Transpose(left);
+          Transpose(right);
         }
+        StoreTile(left, packed);
+        StoreTile(right, packed + strip);
       }
-      if (kTransposes) {
-        Transpose(left);
-        Transpose(right);
-      }
-      StoreTile(left, packed);
-      StoreTile(right, packed + strip);
     }
-  }
+  });
 }
 
 // By the instruction of HasPairProducts, which takes denormal numbers for zeros.
@@ -208,8 +211,8 @@ constexpr GemmMethod kProcessorMethod = MakeAmxMethod<AmxTiles>(RoundTileSums);
 
 bool HasAmxProducts() {
   // The permission is asked for once.
-  static const bool has =
-      ProcessorHasTiles() && HasPairProducts() && SystemSavesTiles() && SystemPermitsTiles();
+  static const bool has = MayUse(InstructionSet::kAmx) && ProcessorHasTiles() &&
+                          HasPairProducts() && SystemSavesTiles() && SystemPermitsTiles();
   return has;
 }
 

@@ -33,17 +33,14 @@ ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t depth, int64
     for (int i = 0; i < kLanes; ++i) strip[k * width + i] = ToF32(b[i * stride + k]);
   }
 }
-ZG_MULTIVERSION void TransposeStrip(const float* b, int64_t stride, int64_t depth, int64_t width,
-                                    float* strip) {
-  TransposeStripOf(b, stride, depth, width, strip);
+void TransposeStrip(const float* b, int64_t stride, int64_t depth, int64_t width, float* strip) {
+  Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, depth, width, strip); });
 }
-ZG_MULTIVERSION void TransposeStrip(const BFloat16* b, int64_t stride, int64_t depth, int64_t width,
-                                    float* strip) {
-  TransposeStripOf(b, stride, depth, width, strip);
+void TransposeStrip(const BFloat16* b, int64_t stride, int64_t depth, int64_t width, float* strip) {
+  Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, depth, width, strip); });
 }
-ZG_MULTIVERSION void TransposeStrip(const Float16* b, int64_t stride, int64_t depth, int64_t width,
-                                    float* strip) {
-  TransposeStripOf(b, stride, depth, width, strip);
+void TransposeStrip(const Float16* b, int64_t stride, int64_t depth, int64_t width, float* strip) {
+  Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, depth, width, strip); });
 }
 
 // Row k of a block of B, all of its whole units.
@@ -59,17 +56,14 @@ ZG_INLINE void SpreadRowOf(const T* row, int64_t columns, int64_t depth, int64_t
     begin += width;
   }
 }
-ZG_MULTIVERSION void SpreadRow(const float* row, int64_t columns, int64_t depth, int64_t k,
-                               float* panels) {
-  SpreadRowOf(row, columns, depth, k, panels);
+void SpreadRow(const float* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
+  Multiversion([=]() ZG_VERSION { SpreadRowOf(row, columns, depth, k, panels); });
 }
-ZG_MULTIVERSION void SpreadRow(const BFloat16* row, int64_t columns, int64_t depth, int64_t k,
-                               float* panels) {
-  SpreadRowOf(row, columns, depth, k, panels);
+void SpreadRow(const BFloat16* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
+  Multiversion([=]() ZG_VERSION { SpreadRowOf(row, columns, depth, k, panels); });
 }
-ZG_MULTIVERSION void SpreadRow(const Float16* row, int64_t columns, int64_t depth, int64_t k,
-                               float* panels) {
-  SpreadRowOf(row, columns, depth, k, panels);
+void SpreadRow(const Float16* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
+  Multiversion([=]() ZG_VERSION { SpreadRowOf(row, columns, depth, k, panels); });
 }
 
 // Eight rows of a; fetches the next eight meanwhile.
@@ -100,15 +94,14 @@ ZG_INLINE void TransposePieceOf(const T* a, int64_t stride, int64_t depth, float
     for (int64_t i = 0; i < kTileRows; ++i) piece[k * kTileRows + i] = ToF32(a[i * stride + k]);
   }
 }
-ZG_MULTIVERSION void TransposePiece(const float* a, int64_t stride, int64_t depth, float* piece) {
-  TransposePieceOf(a, stride, depth, piece);
+void TransposePiece(const float* a, int64_t stride, int64_t depth, float* piece) {
+  Multiversion([=]() ZG_VERSION { TransposePieceOf(a, stride, depth, piece); });
 }
-ZG_MULTIVERSION void TransposePiece(const BFloat16* a, int64_t stride, int64_t depth,
-                                    float* piece) {
-  TransposePieceOf(a, stride, depth, piece);
+void TransposePiece(const BFloat16* a, int64_t stride, int64_t depth, float* piece) {
+  Multiversion([=]() ZG_VERSION { TransposePieceOf(a, stride, depth, piece); });
 }
-ZG_MULTIVERSION void TransposePiece(const Float16* a, int64_t stride, int64_t depth, float* piece) {
-  TransposePieceOf(a, stride, depth, piece);
+void TransposePiece(const Float16* a, int64_t stride, int64_t depth, float* piece) {
+  Multiversion([=]() ZG_VERSION { TransposePieceOf(a, stride, depth, piece); });
 }
 
 // kColumns columns of a into pieces, few enough that these do not drive each other from the cache.
@@ -140,17 +133,14 @@ ZG_INLINE void CopyAllPiecesOf(const T* a, int64_t stride, int64_t depth, int64_
     CopyPiecesOf<kLanes>(a + i, stride, depth, pieces + i * depth);
   }
 }
-ZG_MULTIVERSION void CopyPieces(const float* a, int64_t stride, int64_t depth, int64_t columns,
-                                float* pieces) {
-  CopyAllPiecesOf(a, stride, depth, columns, pieces);
+void CopyPieces(const float* a, int64_t stride, int64_t depth, int64_t columns, float* pieces) {
+  Multiversion([=]() ZG_VERSION { CopyAllPiecesOf(a, stride, depth, columns, pieces); });
 }
-ZG_MULTIVERSION void CopyPieces(const BFloat16* a, int64_t stride, int64_t depth, int64_t columns,
-                                float* pieces) {
-  CopyAllPiecesOf(a, stride, depth, columns, pieces);
+void CopyPieces(const BFloat16* a, int64_t stride, int64_t depth, int64_t columns, float* pieces) {
+  Multiversion([=]() ZG_VERSION { CopyAllPiecesOf(a, stride, depth, columns, pieces); });
 }
-ZG_MULTIVERSION void CopyPieces(const Float16* a, int64_t stride, int64_t depth, int64_t columns,
-                                float* pieces) {
-  CopyAllPiecesOf(a, stride, depth, columns, pieces);
+void CopyPieces(const Float16* a, int64_t stride, int64_t depth, int64_t columns, float* pieces) {
+  Multiversion([=]() ZG_VERSION { CopyAllPiecesOf(a, stride, depth, columns, pieces); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "framework/base/instruction_set.h"
 #include "framework/kernels/cpu/gemm_pack.h"
 #include "framework/kernels/cpu/gemm_panels.h"
 #include "framework/kernels/cpu/lanes.h"
@@ -155,7 +156,8 @@ constexpr GemmMethod kPairMethod = MakePairMethod();
 }  // namespace
 
 bool HasPairProducts() {
-  return __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_supports("avx512bw") != 0;
+  return MayUse(InstructionSet::kAvx512Bf16) && __builtin_cpu_supports("avx512bf16") != 0 &&
+         __builtin_cpu_supports("avx512bw") != 0;
 }
 
 bool PairProductsAreFast() { return HasPairProducts() && __builtin_cpu_is("intel") == 0; }

@@ -15,7 +15,7 @@
 
 namespace zg {
 
-bool HasPairProducts();  // of this processor
+bool HasPairProducts();  // of this processor, where kernels may use them (MayUse)
 
 // Whether they outrun products in f32. Intel's processors begin a product of pairs on one port
 // every second cycle (Sapphire Rapids: 81 GFLOP/s where widened operands reach 148), AMD's on two

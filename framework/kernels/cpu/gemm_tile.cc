@@ -1,6 +1,7 @@
 #include "framework/kernels/cpu/gemm_tile.h"
 
 #include <algorithm>
+#include <cstring>
 
 // Highway compiles the part up to HWY_AFTER_NAMESPACE once per instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -12,6 +13,8 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "framework/base/instruction_set.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace zg::HWY_NAMESPACE {
 
@@ -21,6 +24,37 @@ using FloatVector = hn::Vec<Floats>;
 
 constexpr int kLanesPerVector = static_cast<int>(hn::MaxLanes(Floats()));
 constexpr int64_t kPrefetchDepth = 16;  // how many k ahead B is fetched into the first-level cache
+
+// a * b + c with one rounding, for one element where the processor has no such instruction.
+HWY_INLINE float FusedMultiplyAdd(float a, float b, float c) {
+  const double product = static_cast<double>(a) * b;  // exact
+  const double sum = product + c;
+  const double rounded_c = sum - product;
+  const double lost = (product - (sum - rounded_c)) + (c - rounded_c);  // exact: Knuth's TwoSum
+  if (!(lost < 0 || lost > 0)) return static_cast<float>(sum);
+  // Rounded to odd, a sum in double can be rounded again, to float (Boldo and Melquiond 2008,
+  // "Emulation of FMA and correctly rounded sums").
+  int64_t bits;
+  std::memcpy(&bits, &sum, sizeof(bits));
+  if (bits % 2 == 0) bits += (lost > 0) == (sum > 0) ? 1 : -1;
+  double odd;
+  std::memcpy(&odd, &bits, sizeof(odd));
+  return static_cast<float>(odd);
+}
+
+HWY_INLINE FloatVector FusedMultiplyAdd(Floats floats, FloatVector a, FloatVector b,
+                                        FloatVector c) {
+  if constexpr (HWY_TARGET <= HWY_AVX2) {
+    return hn::MulAdd(a, b, c);
+  } else {
+    HWY_ALIGN float as[kLanesPerVector], bs[kLanesPerVector], cs[kLanesPerVector];
+    hn::Store(a, floats, as);
+    hn::Store(b, floats, bs);
+    hn::Store(c, floats, cs);
+    for (int i = 0; i < kLanesPerVector; ++i) cs[i] = FusedMultiplyAdd(as[i], bs[i], cs[i]);
+    return hn::Load(floats, cs);
+  }
+}
 
 // The part of a tile that fits the registers.
 template <int kRows, int kVectors>
@@ -80,7 +114,7 @@ HWY_INLINE void Block(const GemmTile& tile) {
       for (int i = 0; i < kRows; ++i) {
         const FloatVector element = hn::Set(floats, a[i]);
         for (int v = 0; v < kVectors; ++v) {
-          sums[i][v] = hn::MulAdd(element, row[v], sums[i][v]);
+          sums[i][v] = FusedMultiplyAdd(floats, element, row[v], sums[i][v]);
         }
       }
       a += tile.a_stride;
@@ -146,7 +180,7 @@ namespace zg {
 HWY_EXPORT(ComputeTileImpl);
 
 void ComputeTile(const GemmTile& tile, int64_t rows, int64_t width) {
-  HWY_DYNAMIC_DISPATCH(ComputeTileImpl)(tile, rows, width);
+  ZG_HWY_DISPATCH(ComputeTileImpl)(tile, rows, width);
 }
 
 }  // namespace zg

@@ -42,21 +42,23 @@ ZG_INLINE Doubles AddHalves(Doubles a, Doubles b) {
 
 // The sum of squares of each block. Squares are exact in f64; with s[i] = g[i]^2 + g[i + 8]^2 the
 // sum is ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)).
-ZG_MULTIVERSION void TileSums(const float* g, int64_t num_tiles, double* sums) {
-  for (int64_t tile = 0; tile < num_tiles; ++tile) {
-    Doubles s[kTileBlocks];
-    for (int64_t block = 0; block < kTileBlocks; ++block) {
-      const Doubles low = LoadAsDoubles(g + block * kBlockElements);
-      const Doubles high = LoadAsDoubles(g + block * kBlockElements + 8);
-      s[block] = low * low + high * high;
+void TileSums(const float* g, int64_t num_tiles, double* sums) {
+  Multiversion([=]() ZG_VERSION {
+    for (int64_t tile = 0; tile < num_tiles; ++tile) {
+      Doubles s[kTileBlocks];
+      for (int64_t block = 0; block < kTileBlocks; ++block) {
+        const Doubles low = LoadAsDoubles(g + block * kBlockElements);
+        const Doubles high = LoadAsDoubles(g + block * kBlockElements + 8);
+        s[block] = low * low + high * high;
+      }
+      const Doubles first = AddPairs(AddNeighbours(s[0], s[1]), AddNeighbours(s[2], s[3]));
+      const Doubles second = AddPairs(AddNeighbours(s[4], s[5]), AddNeighbours(s[6], s[7]));
+      const Doubles all = AddHalves(first, second);
+      std::memcpy(sums, &all, sizeof(all));
+      g += kTileElements;
+      sums += kTileBlocks;
     }
-    const Doubles first = AddPairs(AddNeighbours(s[0], s[1]), AddNeighbours(s[2], s[3]));
-    const Doubles second = AddPairs(AddNeighbours(s[4], s[5]), AddNeighbours(s[6], s[7]));
-    const Doubles all = AddHalves(first, second);
-    std::memcpy(sums, &all, sizeof(all));
-    g += kTileElements;
-    sums += kTileBlocks;
-  }
+  });
 }
 
 class SquareSum : public Kernel {

@@ -38,36 +38,38 @@ struct NormalizeRows {
 // The variance is that of the differences from the mean (two passes, no cancellation). `y` may be
 // `x`.
 template <typename T>
-ZG_MULTIVERSION void Normalize(const NormalizeRows<T>& block, int64_t rows, int64_t columns) {
-  const NormalizeRows<T> b = block;
-  const float size = static_cast<float>(columns);
-  for (int64_t row = 0; row < rows; ++row) {
-    const T* const x = b.x + row * columns;
-    const float mean = SumTerms(
-                           columns, [=](const auto& load)
-                                        __attribute__((always_inline)) { return load(x, 0.0f); }) /
-                       size;
-    const float variance = SumTerms(
-                               columns,
-                               [=](const auto& load) __attribute__((always_inline)) {
-                                 const Lanes difference = load(x, mean) - mean;
-                                 return difference * difference;
-                               }) /
-                           size;
-    b.mean[row] = mean;
-    b.rstd[row] = 1.0f / std::sqrt(variance + b.epsilon);
-  }
-  for (int64_t row = 0; row < rows; ++row) {
-    const T* const x = b.x + row * columns;
-    T* const y = b.y + row * columns;
-    const float mean = b.mean[row];
-    const float rstd = b.rstd[row];
-    PrefetchRow<0>(x + kGroupRows * columns, columns);
-    ZG_INDEPENDENT
-    for (int64_t j = 0; j < columns; ++j) {
-      y[j] = FromF32<T>((ToF32(x[j]) - mean) * rstd * b.gamma[j] + b.beta[j]);
+void Normalize(const NormalizeRows<T>& block, int64_t rows, int64_t columns) {
+  Multiversion([=]() ZG_VERSION {
+    const NormalizeRows<T> b = block;
+    const float size = static_cast<float>(columns);
+    for (int64_t row = 0; row < rows; ++row) {
+      const T* const x = b.x + row * columns;
+      const float mean = SumTerms(
+                             columns, [=
+      ](const auto& load) __attribute__((always_inline)) { return load(x, 0.0f); }) /
+                         size;
+      const float variance = SumTerms(
+                                 columns,
+                                 [=](const auto& load) __attribute__((always_inline)) {
+                                   const Lanes difference = load(x, mean) - mean;
+                                   return difference * difference;
+                                 }) /
+                             size;
+      b.mean[row] = mean;
+      b.rstd[row] = 1.0f / std::sqrt(variance + b.epsilon);
     }
-  }
+    for (int64_t row = 0; row < rows; ++row) {
+      const T* const x = b.x + row * columns;
+      T* const y = b.y + row * columns;
+      const float mean = b.mean[row];
+      const float rstd = b.rstd[row];
+      PrefetchRow<0>(x + kGroupRows * columns, columns);
+      ZG_INDEPENDENT
+      for (int64_t j = 0; j < columns; ++j) {
+        y[j] = FromF32<T>((ToF32(x[j]) - mean) * rstd * b.gamma[j] + b.beta[j]);
+      }
+    }
+  });
 }
 
 class LayerNorm : public Kernel {
@@ -127,52 +129,55 @@ struct NormalizeGradRows {
 // At most kGroupRows rows; adds their terms to dgamma and dbeta. With n = (x - mean) rstd and
 // d = dy gamma: dx = (d - (sum d + n sum (d n)) / columns) rstd. `dx` may be `dy` or `x`.
 template <typename T>
-ZG_MULTIVERSION void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t rows,
-                                   int64_t columns) {
-  const NormalizeGradRows<T> b = block;
-  const float size = static_cast<float>(columns);
-  float sums[kGroupRows][2];  // of d and d n
-  for (int64_t row = 0; row < rows; ++row) {
-    const T* const dy = b.dy + row * columns;
-    const T* const x = b.x + row * columns;
-    const float* const gamma = b.gamma;
-    const float mean = b.mean[row];
-    const float rstd = b.rstd[row];
-    PrefetchRow<1>(b.dx + row * columns, columns);
-    SumManyTerms<2>(
-        columns,
-        [=](const auto& load, Lanes* sum) __attribute__((always_inline)) {
-          const Lanes n = (load(x, mean) - mean) * rstd;
-          const Lanes d = load(dy, 0.0f) * load(gamma, 0.0f);
-          sum[0] += d;
-          sum[1] += d * n;
-        },
-        sums[row]);
-  }
-  for (int64_t row = 0; row < rows; ++row) {
-    const T* const dy = b.dy + row * columns;
-    const T* const x = b.x + row * columns;
-    T* const dx = b.dx + row * columns;
-    const float mean = b.mean[row];
-    const float rstd = b.rstd[row];
-    const float mean_d = sums[row][0] / size;
-    const float mean_dn = sums[row][1] / size;
-    PrefetchRow<0>(dy + kGroupRows * columns, columns);
-    PrefetchRow<0>(x + kGroupRows * columns, columns);
-    ZG_INDEPENDENT
-    for (int64_t j = 0; j < columns; ++j) {
-      const float n = (ToF32(x[j]) - mean) * rstd;
-      const float dy_j = ToF32(dy[j]);
-      b.dgamma[j] += dy_j * n;
-      b.dbeta[j] += dy_j;
-      dx[j] = FromF32<T>((dy_j * b.gamma[j] - (mean_d + n * mean_dn)) * rstd);
+void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t rows, int64_t columns) {
+  Multiversion([=]() ZG_VERSION {
+    const NormalizeGradRows<T> b = block;
+    const float size = static_cast<float>(columns);
+    float sums[kGroupRows][2];  // of d and d n
+    for (int64_t row = 0; row < rows; ++row) {
+      const T* const dy = b.dy + row * columns;
+      const T* const x = b.x + row * columns;
+      const float* const gamma = b.gamma;
+      const float mean = b.mean[row];
+      const float rstd = b.rstd[row];
+      PrefetchRow<1>(b.dx + row * columns, columns);
+      SumManyTerms<2>(
+          columns,
+          [=](const auto& load, Lanes* sum) __attribute__((always_inline)) {
+            const Lanes n = (load(x, mean) - mean) * rstd;
+            const Lanes d = load(dy, 0.0f) * load(gamma, 0.0f);
+            sum[0] += d;
+            sum[1] += d * n;
+          },
+          sums[row]);
     }
-  }
+    for (int64_t row = 0; row < rows; ++row) {
+      const T* const dy = b.dy + row * columns;
+      const T* const x = b.x + row * columns;
+      T* const dx = b.dx + row * columns;
+      const float mean = b.mean[row];
+      const float rstd = b.rstd[row];
+      const float mean_d = sums[row][0] / size;
+      const float mean_dn = sums[row][1] / size;
+      PrefetchRow<0>(dy + kGroupRows * columns, columns);
+      PrefetchRow<0>(x + kGroupRows * columns, columns);
+      ZG_INDEPENDENT
+      for (int64_t j = 0; j < columns; ++j) {
+        const float n = (ToF32(x[j]) - mean) * rstd;
+        const float dy_j = ToF32(dy[j]);
+        b.dgamma[j] += dy_j * n;
+        b.dbeta[j] += dy_j;
+        dx[j] = FromF32<T>((dy_j * b.gamma[j] - (mean_d + n * mean_dn)) * rstd);
+      }
+    }
+  });
 }
 
-ZG_MULTIVERSION void AddInto(const float* x, int64_t count, float* sum) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
+void AddInto(const float* x, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
+  });
 }
 
 class LayerNormGrad : public Kernel {

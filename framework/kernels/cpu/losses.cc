@@ -13,18 +13,21 @@ namespace {
 // Elements summed in f32 before the sum goes on in f64.
 constexpr int64_t kBlock = 4096;
 
-ZG_MULTIVERSION float SquaredErrorBlock(const float* a, const float* b, int64_t count) {
-  return SumTerms(
-      count, [=](const auto& load) __attribute__((always_inline)) {
-        const Lanes difference = load(a, 0.0f) - load(b, 0.0f);
-        return difference * difference;
-      });
+float SquaredErrorBlock(const float* a, const float* b, int64_t count) {
+  return Multiversion([=]() ZG_VERSION {
+    return SumTerms(
+        count, [=](const auto& load) __attribute__((always_inline)) {
+          const Lanes difference = load(a, 0.0f) - load(b, 0.0f);
+          return difference * difference;
+        });
+  });
 }
 
-ZG_MULTIVERSION void ScaledDifference(const float* a, const float* b, float scale, int64_t count,
-                                      float* out) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) out[i] = (a[i] - b[i]) * scale;
+void ScaledDifference(const float* a, const float* b, float scale, int64_t count, float* out) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) out[i] = (a[i] - b[i]) * scale;
+  });
 }
 
 // Blocks of a prediction and a target in f32; those of 16 bits are widened in the workspace.
@@ -125,13 +128,16 @@ class MseLossGrad : public Kernel {
 };
 
 // ln(sum of e^x) of a row, stabilised by its maximum.
-ZG_MULTIVERSION void LogSumExpRow(const float* x, int64_t columns, float* terms, float* result) {
-  const float maximum = MaximumOf(x, columns);
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < columns; ++i) terms[i] = Exp(x[i] - maximum);
-  const float sum = SumTerms(
-      columns, [=](const auto& load) __attribute__((always_inline)) { return load(terms, 0.0f); });
-  *result = maximum + Log(sum);
+void LogSumExpRow(const float* x, int64_t columns, float* terms, float* result) {
+  Multiversion([=]() ZG_VERSION {
+    const float maximum = MaximumOf(x, columns);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < columns; ++i) terms[i] = Exp(x[i] - maximum);
+    const float sum = SumTerms(
+        columns, [=](const auto& load)
+                     __attribute__((always_inline)) { return load(terms, 0.0f); });
+    *result = maximum + Log(sum);
+  });
 }
 
 // A row of a matrix, widened into `row_in_f32` if it is of 16 bits.
@@ -144,12 +150,14 @@ const float* RowInF32(DType dtype, const void* matrix, int64_t row, int64_t colu
 }
 
 // (softmax(x) - onehot(target)) * scale, for one row. `out` may be `x`.
-ZG_MULTIVERSION void SoftmaxMinusOneHot(const float* x, int64_t columns, float log_sum_exp,
-                                        int64_t target, float scale, float* out) {
-  const float at_target = (Exp(x[target] - log_sum_exp) - 1.0f) * scale;
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < columns; ++i) out[i] = Exp(x[i] - log_sum_exp) * scale;
-  out[target] = at_target;
+void SoftmaxMinusOneHot(const float* x, int64_t columns, float log_sum_exp, int64_t target,
+                        float scale, float* out) {
+  Multiversion([=]() ZG_VERSION {
+    const float at_target = (Exp(x[target] - log_sum_exp) - 1.0f) * scale;
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < columns; ++i) out[i] = Exp(x[i] - log_sum_exp) * scale;
+    out[target] = at_target;
+  });
 }
 
 Status CheckTarget(const char* op, int64_t row, int64_t target, int64_t columns) {

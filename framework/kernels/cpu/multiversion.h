@@ -1,7 +1,9 @@
 // How a hot loop becomes fast on every processor with one binary, and keeps its bits:
 //
-//   ZG_MULTIVERSION void Add(const float* a, const float* b, int64_t count, float* out) {
-//     ZG_INDEPENDENT for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+//   void Add(const float* a, const float* b, int64_t count, float* out) {
+//     Multiversion([=]() ZG_VERSION {
+//       ZG_INDEPENDENT for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+//     });
 //   }
 //
 // The versions differ in vector width only: without contraction (-ffp-contract=off) and reordering
@@ -9,19 +11,46 @@
 #pragma once
 
 #include "framework/base/host_device.h"
+#include "framework/base/instruction_set.h"
 
-// Compiled for AVX-512, AVX2 and plain x86-64; the loader picks what the processor can run. Not
-// with the address and thread sanitizers, whose run time is not up when the loader asks.
+// After the parentheses of the lambda. Functions called from it are ZG_INLINE, so that they are
+// compiled for its target.
+#define ZG_VERSION mutable __attribute__((always_inline))
+
+// Not with the address sanitizer: GCC 12 takes arrays on its stack for aligned to 64 bytes, which
+// they are not (GCC bug 110027).
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define ZG_MULTIVERSION \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define ZG_MULTIVERSION
+    !defined(__SANITIZE_ADDRESS__)
+#define ZG_HAS_VERSIONS
 #endif
 
-// Functions called from a ZG_MULTIVERSION one are ZG_INLINE, so that they are compiled for its
-// target.
+namespace zg {
+
+#ifdef ZG_HAS_VERSIONS
+template <typename Body>
+__attribute__((target("arch=x86-64-v4"))) auto RunForAvx512(Body body) {
+  return body();
+}
+template <typename Body>
+__attribute__((target("arch=x86-64-v3"))) auto RunForAvx2(Body body) {
+  return body();
+}
+#endif
+
+// Runs `body`, which is compiled for AVX-512, AVX2 and plain x86-64, for the best of them that
+// kernels may use. It captures by value: a compiler that sees only addresses of what a loop needs
+// has to expect that the loop changes it.
+template <typename Body>
+ZG_INLINE auto Multiversion(Body body) {
+#ifdef ZG_HAS_VERSIONS
+  const InstructionSet set = VectorInstructionSet();
+  if (set == InstructionSet::kAvx512) return RunForAvx512(body);
+  if (set == InstructionSet::kAvx2) return RunForAvx2(body);
+#endif
+  return body();
+}
+
+}  // namespace zg
 
 // Before a loop: an iteration writes only what no other iteration reads. Unlike __restrict it
 // allows arrays that are exactly the same memory (a result that overwrites its operand).

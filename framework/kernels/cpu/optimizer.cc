@@ -13,34 +13,39 @@ namespace {
 // Every update is one pass over memory. Outputs may be the inputs.
 
 template <typename Gradient>
-ZG_MULTIVERSION void SgdBlock(const float* p, const Gradient* g, SgdFactors f, int64_t count,
-                              float* p_out) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    p_out[i] = SgdStep(p[i], ToF32(g[i]), f);
-  }
+void SgdBlock(const float* p, const Gradient* g, SgdFactors f, int64_t count, float* p_out) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      p_out[i] = SgdStep(p[i], ToF32(g[i]), f);
+    }
+  });
 }
 
 template <typename Gradient>
-ZG_MULTIVERSION void SgdMomentumBlock(const float* p, const Gradient* g, const float* m,
-                                      SgdFactors f, int64_t count, float* p_out, float* m_out) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    const SgdResult result = SgdMomentumStep(p[i], ToF32(g[i]), m[i], f);
-    p_out[i] = result.p;
-    m_out[i] = result.m;
-  }
+void SgdMomentumBlock(const float* p, const Gradient* g, const float* m, SgdFactors f,
+                      int64_t count, float* p_out, float* m_out) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      const SgdResult result = SgdMomentumStep(p[i], ToF32(g[i]), m[i], f);
+      p_out[i] = result.p;
+      m_out[i] = result.m;
+    }
+  });
 }
 
 template <typename Gradient>
-ZG_MULTIVERSION void SgdNesterovBlock(const float* p, const Gradient* g, const float* m,
-                                      SgdFactors f, int64_t count, float* p_out, float* m_out) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    const SgdResult result = SgdNesterovStep(p[i], ToF32(g[i]), m[i], f);
-    p_out[i] = result.p;
-    m_out[i] = result.m;
-  }
+void SgdNesterovBlock(const float* p, const Gradient* g, const float* m, SgdFactors f,
+                      int64_t count, float* p_out, float* m_out) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      const SgdResult result = SgdNesterovStep(p[i], ToF32(g[i]), m[i], f);
+      p_out[i] = result.p;
+      m_out[i] = result.m;
+    }
+  });
 }
 
 template <typename Gradient>
@@ -55,28 +60,31 @@ struct AdamArrays {
 };
 
 template <typename Gradient>
-ZG_MULTIVERSION void AdamBlock(const AdamArrays<Gradient>& arrays, const AdamFactors& factors,
-                               int64_t count) {
-  const AdamArrays<Gradient> a = arrays;
-  const AdamFactors f = factors;
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    const AdamResult result = AdamStep({a.p[i], ToF32(a.g[i]), a.m[i], a.v[i]}, f);
-    a.p_out[i] = result.p;
-    a.m_out[i] = result.m;
-    a.v_out[i] = result.v;
-  }
+void AdamBlock(const AdamArrays<Gradient>& arrays, const AdamFactors& factors, int64_t count) {
+  Multiversion([=]() ZG_VERSION {
+    const AdamArrays<Gradient> a = arrays;
+    const AdamFactors f = factors;
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      const AdamResult result = AdamStep({a.p[i], ToF32(a.g[i]), a.m[i], a.v[i]}, f);
+      a.p_out[i] = result.p;
+      a.m_out[i] = result.m;
+      a.v_out[i] = result.v;
+    }
+  });
 }
 
-ZG_MULTIVERSION bool AllFinite(const float* data, int64_t count) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  uint32_t num_others = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, data + i, sizeof(bits));
-    num_others += (bits & kExponent) == kExponent;
-  }
-  return num_others == 0;
+bool AllFinite(const float* data, int64_t count) {
+  return Multiversion([=]() ZG_VERSION {
+    constexpr uint32_t kExponent = 0x7f800000;
+    uint32_t num_others = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      uint32_t bits;
+      std::memcpy(&bits, data + i, sizeof(bits));
+      num_others += (bits & kExponent) == kExponent;
+    }
+    return num_others == 0;
+  });
 }
 
 // What the control input says, or its absence.
