@@ -36,7 +36,7 @@ bool ProcessorHas(InstructionSet set) {
 void DisableTargetsAbove(InstructionSet set) {
   if (set == InstructionSet::kAvx512) return hwy::DisableTargets(HWY_AVX3 - 1);
   if (set == InstructionSet::kAvx2) return hwy::DisableTargets(HWY_AVX2 - 1);
-  hwy::DisableTargets(HWY_SSSE3 | HWY_SSE4 | (HWY_SSE4 - 1));
+  hwy::DisableTargets(HWY_SSSE3 | (HWY_SSSE3 - 1));
 }
 
 }  // namespace
