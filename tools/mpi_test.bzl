@@ -39,6 +39,7 @@ def mpi_test(
         testonly = True,
         srcs = srcs,
         data = data,
+        local_defines = ["OMPI_SKIP_MPICXX"],  # the library of MPI's classes for C++ is not linked
         tags = tags + ["mpi"],
         deps = deps + [
             str(Label("//tests/testing:mpi_main")),

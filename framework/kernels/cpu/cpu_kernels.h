@@ -3,10 +3,15 @@
 //   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CpuKernels().Make(spec));
 #pragma once
 
+#include <string>
+
 #include "framework/kernels/kernel.h"
 
 namespace zg {
 
 const KernelRegistry& CpuKernels();
+
+// A kernel of an op that is defined elsewhere; before a graph with it is compiled.
+void RegisterCpuKernel(std::string op, KernelFactory factory);
 
 }  // namespace zg

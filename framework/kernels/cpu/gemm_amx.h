@@ -13,8 +13,8 @@
 
 namespace zg {
 
-// Whether this processor has tiles of bf16 (and what rounds their sums), the system lets this process
-// use them, and kernels may (MayUse).
+// Whether this processor has tiles of bf16 (and what rounds their sums), the system lets this
+// process use them, and kernels may (MayUse).
 bool HasAmxProducts();
 
 // Where HasAmxProducts().

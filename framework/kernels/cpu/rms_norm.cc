@@ -22,18 +22,20 @@ struct ScaledRow {
 
 // `y` may be `x`.
 template <typename T>
-ZG_MULTIVERSION void NormalizeByRms(const ScaledRow<T>& row, int64_t columns) {
-  const ScaledRow<T> r = row;
-  const T* const x = r.x;
-  const float squares = SumTerms(
-      columns, [=](const auto& load) __attribute__((always_inline)) {
-        const Lanes values = load(x, 0.0f);
-        return values * values;
-      });
-  const float rrms = 1.0f / std::sqrt(squares / static_cast<float>(columns) + r.epsilon);
-  *r.rrms = rrms;
-  ZG_INDEPENDENT
-  for (int64_t j = 0; j < columns; ++j) r.y[j] = FromF32<T>(ToF32(x[j]) * rrms * r.weight[j]);
+void NormalizeByRms(const ScaledRow<T>& row, int64_t columns) {
+  Multiversion([=]() ZG_VERSION {
+    const ScaledRow<T> r = row;
+    const T* const x = r.x;
+    const float squares = SumTerms(
+        columns, [=](const auto& load) __attribute__((always_inline)) {
+          const Lanes values = load(x, 0.0f);
+          return values * values;
+        });
+    const float rrms = 1.0f / std::sqrt(squares / static_cast<float>(columns) + r.epsilon);
+    *r.rrms = rrms;
+    ZG_INDEPENDENT
+    for (int64_t j = 0; j < columns; ++j) r.y[j] = FromF32<T>(ToF32(x[j]) * rrms * r.weight[j]);
+  });
 }
 
 class RmsNorm : public Kernel {
@@ -86,29 +88,33 @@ struct ScaledGradRow {
 // Adds the row's terms to dweight. With n = x rrms and e = dy weight: dx = (e - n average(e n))
 // rrms. `dx` may be `dy` or `x`.
 template <typename T>
-ZG_MULTIVERSION void NormalizeByRmsGrad(const ScaledGradRow<T>& row, int64_t columns) {
-  const ScaledGradRow<T> r = row;
-  const T* const dy = r.dy;
-  const T* const x = r.x;
-  const float* const weight = r.weight;
-  const float rrms = r.rrms;
-  const float sum = SumTerms(
-      columns, [=](const auto& load) __attribute__((always_inline)) {
-        return (load(dy, 0.0f) * load(weight, 0.0f)) * (load(x, 0.0f) * rrms);
-      });
-  const float average = sum / static_cast<float>(columns);
-  ZG_INDEPENDENT
-  for (int64_t j = 0; j < columns; ++j) {
-    const float n = ToF32(x[j]) * rrms;
-    const float dy_j = ToF32(dy[j]);
-    r.dweight[j] += dy_j * n;
-    r.dx[j] = FromF32<T>((dy_j * weight[j] - n * average) * rrms);
-  }
+void NormalizeByRmsGrad(const ScaledGradRow<T>& row, int64_t columns) {
+  Multiversion([=]() ZG_VERSION {
+    const ScaledGradRow<T> r = row;
+    const T* const dy = r.dy;
+    const T* const x = r.x;
+    const float* const weight = r.weight;
+    const float rrms = r.rrms;
+    const float sum = SumTerms(
+        columns, [=](const auto& load) __attribute__((always_inline)) {
+          return (load(dy, 0.0f) * load(weight, 0.0f)) * (load(x, 0.0f) * rrms);
+        });
+    const float average = sum / static_cast<float>(columns);
+    ZG_INDEPENDENT
+    for (int64_t j = 0; j < columns; ++j) {
+      const float n = ToF32(x[j]) * rrms;
+      const float dy_j = ToF32(dy[j]);
+      r.dweight[j] += dy_j * n;
+      r.dx[j] = FromF32<T>((dy_j * weight[j] - n * average) * rrms);
+    }
+  });
 }
 
-ZG_MULTIVERSION void AddInto(const float* x, int64_t count, float* sum) {
-  ZG_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
+void AddInto(const float* x, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
+  });
 }
 
 class RmsNormGrad : public Kernel {
