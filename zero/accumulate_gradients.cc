@@ -28,11 +28,10 @@ bool IsSum(const ir::Value& gradient) {
 }  // namespace
 
 StatusOr<bool> AccumulateGradients::Run(ir::Graph& graph) const {
-  const int axis = ShardAxis(graph);
-  const int num_ranks = axis < 0 ? 1 : graph.mesh().axes()[axis].size;
+  const int num_ranks = graph.mesh().num_data_ranks();
   if (graph.micro_batches() == num_ranks) return false;
   ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
-  const bool own_only = options_.reduce_once_per_step && axis >= 0;
+  const bool own_only = options_.reduce_once_per_step && num_ranks > 1;
   bool changed = false;
   for (ir::Node* update : updates) {
     ir::Value* gradient = update->inputs[1];
@@ -49,10 +48,10 @@ StatusOr<bool> AccumulateGradients::Run(ir::Graph& graph) const {
     if (own_only) {
       sum->sbp = gradient->sbp;
     } else {
-      sum->sbp = axis < 0 || IsReplicated(*update) ? AllBroadcast(graph.mesh()) : ShardedSbp(graph);
+      sum->sbp = IsReplicated(*update) ? AllBroadcast(graph.mesh()) : ShardedSbp(graph);
     }
     ir::Builder backward(&graph, graph.section(ir::SectionKind::kBackward));
-    if (axis < 0 || own_only) backward.InsertBefore(graph.NextOf(gradient->producer));
+    if (num_ranks == 1 || own_only) backward.InsertBefore(graph.NextOf(gradient->producer));
     ir::Value* next = backward.Op("accumulate", {sum, gradient}, {}, sum->name);
     backward.Ops("assign", {sum, next});
     ZG_RETURN_IF_ERROR(backward.status());

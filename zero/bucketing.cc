@@ -231,7 +231,8 @@ class BucketMaker {
 }  // namespace
 
 StatusOr<bool> Bucketing::Run(ir::Graph& graph) const {
-  BucketFiller filler(options_, graph.mesh().num_ranks());
+  // Every data rank sums up an equal part, also of what only some of them shard.
+  BucketFiller filler(options_, graph.mesh().num_data_ranks());
   bool any = false;
   for (ir::Node* update : InGradientOrder(graph)) {
     if (!update->inputs[0]->sbp.empty()) continue;  // bucketed before placements were inferred

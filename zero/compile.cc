@@ -65,7 +65,7 @@ StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOpt
   const auto start = std::chrono::steady_clock::now();
   ZG_RETURN_IF_ERROR(graph.Check());
   Program program;
-  StatusOr<CompileOptions> resolved = options.Resolve(mesh.num_ranks());
+  StatusOr<CompileOptions> resolved = options.Resolve(mesh.num_data_ranks());
   if (!resolved.ok()) return resolved.status().WithContext("graph " + graph.name());
   program.options = std::move(*resolved);
   if (!graph.optimizer().has_value() && !program.options.recompute.empty()) {

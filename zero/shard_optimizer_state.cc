@@ -44,7 +44,7 @@ Status Shard(ir::Graph& graph, ir::Node* update) {
 }  // namespace
 
 StatusOr<bool> ShardOptimizerState::Run(ir::Graph& graph) const {
-  if (ShardAxis(graph) < 0) return false;
+  if (!HasShardAxes(graph)) return false;
   ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
   for (ir::Node* update : updates) {

@@ -42,7 +42,7 @@ Status GatherPerSection(ir::Graph& graph, ir::Value* bucket) {
 }  // namespace
 
 StatusOr<bool> ShardParameters::Run(ir::Graph& graph) const {
-  if (ShardAxis(graph) < 0) return false;
+  if (!HasShardAxes(graph)) return false;
   ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
   for (ir::Node* update : updates) {

@@ -84,7 +84,7 @@ class Mover {
 }  // namespace
 
 StatusOr<bool> UpdateEarly::Run(ir::Graph& graph) const {
-  const int64_t micro_steps = graph.micro_batches() / graph.mesh().num_ranks();
+  const int64_t micro_steps = graph.micro_batches() / graph.mesh().num_data_ranks();
   if (micro_steps != 1) {
     return InvalidArgument(
         "every rank computes {} micro-batches per step, and gradients are complete after the last "

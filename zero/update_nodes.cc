@@ -25,14 +25,11 @@ StatusOr<std::vector<ir::Node*>> UnboxedUpdateNodes(const ir::Graph& graph, std:
   return updates;
 }
 
-int ShardAxis(const ir::Graph& graph) {
-  const int axis = graph.mesh().FindAxis("data");
-  return axis >= 0 && graph.mesh().axes()[axis].size > 1 ? axis : -1;
-}
+bool HasShardAxes(const ir::Graph& graph) { return !graph.mesh().ShardAxes().empty(); }
 
 NdSbp ShardedSbp(const ir::Graph& graph) {
   NdSbp sbp = AllBroadcast(graph.mesh());
-  sbp[ShardAxis(graph)] = Sbp::S(0);
+  for (const int axis : graph.mesh().ShardAxes()) sbp[axis] = Sbp::S(0);
   return sbp;
 }
 

@@ -1,5 +1,5 @@
-// Finding what the ZeRO passes work on: the optimizer's update nodes, and the mesh axis they shard
-// over.
+// Finding what the ZeRO passes work on: the optimizer's update nodes, and the placement of
+// a shard.
 #pragma once
 
 #include <string_view>
@@ -18,11 +18,11 @@ std::vector<ir::Node*> UpdateNodes(const ir::Graph& graph);
 // variable already, so `pass` comes too late.
 StatusOr<std::vector<ir::Node*>> UnboxedUpdateNodes(const ir::Graph& graph, std::string_view pass);
 
-// The axis along which ZeRO shards: "data". -1 when the mesh has none or it has one rank: nothing
-// to shard.
-int ShardAxis(const ir::Graph& graph);
+// Whether there is anything to shard: the mesh has axes over which ZeRO shards (ir/mesh.h), with
+// more than one rank.
+bool HasShardAxes(const ir::Graph& graph);
 
-// B on every axis, S(0) on the shard axis.
+// S(0) on these axes, B on the others.
 NdSbp ShardedSbp(const ir::Graph& graph);
 
 // True for a bucket that the user's shard_min_elements keeps whole.

@@ -29,6 +29,14 @@ OpCall Node::Call() const {
   return call;
 }
 
+std::vector<int> BoxingAxes(const Node& node) {
+  if (!node.attributes.Has("axes") || node.attributes.Ints("axes").empty()) {
+    return {static_cast<int>(node.attributes.Int("axis"))};
+  }
+  const std::vector<int64_t>& axes = node.attributes.Ints("axes");
+  return std::vector<int>(axes.begin(), axes.end());
+}
+
 OpCall Node::LocalCall(const Mesh& mesh) const {
   OpCall call{op, {}, attributes};
   for (const Value* input : inputs) {

@@ -54,6 +54,10 @@ struct Node {
   OpCall LocalCall(const Mesh& mesh) const;  // with the types that one rank sees
 };
 
+// The mesh axes that a boxing node works along together, in ascending order: one but for sums over
+// several.
+std::vector<int> BoxingAxes(const Node& node);
+
 enum class SectionKind { kVariables, kForward, kBackward, kUpdate, kEval };
 std::string_view SectionKindName(SectionKind kind);
 

@@ -17,6 +17,54 @@ int Mesh::Coordinate(int rank, int axis) const {
   return rank % axes_[axis].size;
 }
 
+bool Mesh::IsDataAxis(int axis) const {
+  const std::string& name = axes_[axis].name;
+  return name == "data" || name == "shard" || name == "replica";
+}
+
+std::vector<int> Mesh::DataAxes() const {
+  std::vector<int> axes;
+  for (int axis = 0; axis < num_axes(); ++axis) {
+    if (IsDataAxis(axis) && axes_[axis].size > 1) axes.push_back(axis);
+  }
+  return axes;
+}
+
+std::vector<int> Mesh::ShardAxes() const {
+  std::vector<int> axes;
+  for (const int axis : DataAxes()) {
+    if (axes_[axis].name != "replica") axes.push_back(axis);
+  }
+  return axes;
+}
+
+int Mesh::num_data_ranks() const {
+  int product = 1;
+  for (const int axis : DataAxes()) product *= axes_[axis].size;
+  return product;
+}
+
+int Mesh::DataIndex(int rank) const {
+  int index = 0;
+  for (const int axis : DataAxes()) index = index * axes_[axis].size + Coordinate(rank, axis);
+  return index;
+}
+
+std::vector<int> Mesh::RanksAlong(int rank, const std::vector<int>& axes) const {
+  std::vector<int> ranks = {rank};
+  for (const int axis : axes) {
+    int stride = 1;
+    for (int i = axis + 1; i < num_axes(); ++i) stride *= axes_[i].size;
+    std::vector<int> next;
+    for (const int begin : ranks) {
+      const int first = begin - Coordinate(begin, axis) * stride;
+      for (int i = 0; i < axes_[axis].size; ++i) next.push_back(first + i * stride);
+    }
+    ranks = std::move(next);
+  }
+  return ranks;
+}
+
 int Mesh::FindAxis(const std::string& name) const {
   for (int i = 0; i < num_axes(); ++i) {
     if (axes_[i].name == name) return i;
@@ -31,6 +79,23 @@ std::string Mesh::ToString() const {
 }
 
 NdSbp AllBroadcast(const Mesh& mesh) { return NdSbp(mesh.num_axes(), Sbp::B()); }
+
+ShardPosition ShardPositionOf(const Mesh& mesh, const NdSbp& sbp, int rank) {
+  ShardPosition position;
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    const int size = mesh.axes()[axis].size;
+    const int coordinate = mesh.Coordinate(rank, axis);
+    if (!sbp.empty() && sbp[axis].is_split()) {
+      ZG_CHECK(sbp[axis].dim() == 0, "{} splits another dim than the first", ToString(sbp));
+      position.part = position.part * size + coordinate;
+      position.num_parts *= size;
+    } else {
+      position.copy = position.copy * size + coordinate;
+      position.num_copies *= size;
+    }
+  }
+  return position;
+}
 
 Shape LocalShape(const Shape& logical, const NdSbp& sbp, const Mesh& mesh) {
   Shape local = logical;

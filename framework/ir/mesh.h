@@ -1,5 +1,13 @@
 // Mesh: the ranks of a job as a grid with named axes, `data=4` or `data=2,tensor=2`; the last axis
 // varies fastest.
+//
+// What an axis is for follows from its name:
+//   data, shard    Ranks along it compute different micro-batches. ZeRO shards over it.
+//   replica        Ranks along it compute different micro-batches. ZeRO keeps whole copies along
+//   it:
+//                  `replica=2,shard=4` is hybrid sharding.
+//   another name   Ranks along it work on the same micro-batches (`tensor`).
+// Micro-batch j * num_data_ranks() + DataIndex(rank) is the j-th of a rank.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +35,37 @@ class Mesh {
   int num_ranks() const;
   int Coordinate(int rank, int axis) const;     // of `rank` along `axis`
   int FindAxis(const std::string& name) const;  // -1 when there is none
-  std::string ToString() const;                 // "data=2,tensor=2"
+
+  // The axes along which ranks compute different micro-batches, and those of them over which ZeRO
+  // shards; in ascending order. Axes of one rank are left out.
+  std::vector<int> DataAxes() const;
+  std::vector<int> ShardAxes() const;
+  bool IsDataAxis(int axis) const;
+  int num_data_ranks() const;     // the product of the data axes
+  int DataIndex(int rank) const;  // of `rank` among the data ranks: over all data axes together
+
+  // The ranks that differ from `rank` only along these axes, itself among them; the last axis of
+  // the list varies fastest.
+  std::vector<int> RanksAlong(int rank, const std::vector<int>& axes) const;
+
+  std::string ToString() const;  // "data=2,tensor=2"
 
  private:
   std::vector<MeshAxis> axes_;
 };
 
 NdSbp AllBroadcast(const Mesh& mesh);
+
+// Which part of a value split along one dim a rank holds: the part-th of num_parts, and which copy
+// of that part, of num_copies.
+struct ShardPosition {
+  int64_t part = 0;
+  int64_t num_parts = 1;
+  int64_t copy = 0;
+  int64_t num_copies = 1;
+};
+// Every axis of `sbp` that splits, splits dim 0.
+ShardPosition ShardPositionOf(const Mesh& mesh, const NdSbp& sbp, int rank);
 
 // The part of a value of shape `logical` that one rank holds. Split dims must divide evenly
 // (verified by the verifier); an empty `sbp` means that placement is not inferred yet, and gives

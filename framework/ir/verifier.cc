@@ -257,18 +257,50 @@ class Verifier {
     }
     if (node.inputs.empty()) return Status::Ok();  // a source lies as it was decided
     const Mesh& mesh = graph_.mesh();
-    int boxing_axis = -1;
-    if (node.op->traits.kind == OpKind::kBoxing) {
-      const int64_t axis = node.attributes.Int("axis");
-      if (axis < 0 || axis >= mesh.num_axes()) {
-        return NodeError(node, "got axis {}, expected one of the {} of mesh({})", axis,
-                         mesh.num_axes(), mesh.ToString());
+    std::vector<bool> is_boxed(mesh.num_axes());
+    const bool is_boxing = node.op->traits.kind == OpKind::kBoxing;
+    if (is_boxing) {
+      int last = -1;
+      for (const int axis : BoxingAxes(node)) {
+        if (axis < 0 || axis >= mesh.num_axes()) {
+          return NodeError(node, "got axis {}, expected one of the {} of mesh({})", axis,
+                           mesh.num_axes(), mesh.ToString());
+        }
+        if (axis <= last) return NodeError(node, "got axes that do not ascend");
+        is_boxed[axis] = true;
+        last = axis;
       }
-      boxing_axis = static_cast<int>(axis);
     }
+    const bool is_joint = is_boxing && BoxingAxes(node).size() > 1;
     for (int axis = 0; axis < mesh.num_axes(); ++axis) {
-      ZG_RETURN_IF_ERROR(boxing_axis >= 0 && axis != boxing_axis ? CheckSamePlacement(node, axis)
-                                                                 : CheckAxis(node, axis));
+      if (is_boxed[axis]) ZG_RETURN_IF_ERROR(CheckNesting(node, axis, is_boxed));
+      if (is_joint && is_boxed[axis] && KeepsCopies(node, axis)) continue;
+      ZG_RETURN_IF_ERROR(is_boxing && !is_boxed[axis] ? CheckSamePlacement(node, axis)
+                                                      : CheckAxis(node, axis));
+    }
+    return Status::Ok();
+  }
+
+  // Of a sum over several axes, one along which every rank receives the whole.
+  bool KeepsCopies(const Node& node, int axis) const {
+    const SbpSignature got = PlacementsAlong(node, axis);
+    const bool accumulates_whole = got.inputs.size() == 1 || got.inputs[1].is_broadcast();
+    return got.inputs[0].is_partial() && accumulates_whole && got.outputs[0].is_broadcast();
+  }
+
+  // Of two axes that split one dim, the later one cuts the parts of the earlier. So the earlier one
+  // cannot change while the later one stays: the parts would lie on other ranks.
+  Status CheckNesting(const Node& node, int axis, const std::vector<bool>& is_boxed) {
+    for (const Value* value : {node.inputs[0], node.outputs[0]}) {
+      const Sbp sbp = value->sbp[axis];
+      for (int inner = axis + 1; inner < graph_.mesh().num_axes(); ++inner) {
+        if (is_boxed[inner] || !sbp.is_split() || value->sbp[inner] != sbp) continue;
+        return NodeError(node,
+                         "it changes the placement {} of %{} along axis {}, expected no later axis "
+                         "that splits the same dim; change axis {} first",
+                         ToString(value->sbp), value->name, graph_.mesh().axes()[axis].name,
+                         graph_.mesh().axes()[inner].name);
+      }
     }
     return Status::Ok();
   }

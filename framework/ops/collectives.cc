@@ -30,7 +30,8 @@ Sbp SplitOf(const ir::OpCall& call, const char* attribute) {
   return Sbp::S(static_cast<int>(call.attributes.Int(attribute)));
 }
 
-// Every boxing op works along one mesh axis; every rank of the mesh runs it, in the same order.
+// Every boxing op works along one mesh axis, and sums also along several; every rank of the mesh
+// runs it, in the same order.
 ir::OpDef Boxing(std::string name, std::string doc) {
   ir::OpDef op;
   op.name = std::move(name);
@@ -71,6 +72,11 @@ std::vector<ir::AliasRule> IntoAccumulator() {
   return {rule};
 }
 
+// Several mesh axes in ascending order, over which a sum is one fold in rank order, instead of the
+// one in `axis`. The result of a reduce_scatter is B along some of them, and split along at least
+// one.
+ir::AttributeDef SummedAxes() { return {"axes", std::vector<int64_t>{}}; }
+
 ir::OpDef Place() {
   ir::OpDef op = Boxing(
       "place",
@@ -88,6 +94,7 @@ ir::OpDef AllReduce() {
              "onto the accumulator "
              "(input 1, overwritten on the first micro-batch) if there is one.");
   op.max_inputs = 2;
+  op.attributes.push_back(SummedAxes());
   op.traits.message_rounds = 2;
   op.sent_bytes = [](const ir::OpCall& call, int num_ranks) {
     return TermsSent(call, num_ranks) + ResultsSent(call, num_ranks);
@@ -115,6 +122,7 @@ ir::OpDef ReduceScatter() {
   op.max_inputs = 2;
   op.attributes.push_back({"dim", int64_t{0}});
   op.attributes.push_back({"in_place", false});
+  op.attributes.push_back(SummedAxes());
   op.traits.message_rounds = 1;
   op.sent_bytes = TermsSent;
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {

@@ -6,7 +6,7 @@
 namespace zg {
 
 StatusOr<bool> AverageEvalResults::Run(ir::Graph& graph) const {
-  const int num_ranks = graph.mesh().num_ranks();
+  const int num_ranks = graph.mesh().num_data_ranks();
   if (num_ranks == 1) return false;
   const TensorType scalar = {DType::kF32, Shape{}};
   bool changed = false;

@@ -12,6 +12,7 @@
 
 #include "framework/base/enum_names.h"
 #include "framework/base/status.h"
+#include "framework/ir/mesh.h"
 #include "framework/passes/oneflow_switches.h"
 #include "framework/tensor/dtype.h"
 
@@ -59,6 +60,10 @@ struct EnumNames<OnNonFinite> {
 struct CompileOptions : OneFlowSwitches {
   ZeroOptions zero;
 
+  // The ranks as a grid of named axes (ir/mesh.h): {{"replica", 2}, {"shard", 4}} is hybrid
+  // sharding. Empty: all ranks along one axis, "data".
+  std::vector<MeshAxis> mesh;
+
   // Micro-batches of a step, over all ranks; a multiple of their number. 0: one per rank.
   int64_t micro_batches = 0;
 
@@ -87,6 +92,10 @@ struct CompileOptions : OneFlowSwitches {
   OnNonFinite on_non_finite = OnNonFinite::kStop;
 
   std::string dump_directory;  // where the IR goes after every pass; empty: nowhere
+
+  Mesh MeshOf(int num_ranks) const {
+    return mesh.empty() ? Mesh::DataParallel(num_ranks) : Mesh(mesh);
+  }
 
   void enable_zero(const ZeroOptions& options) { zero = options; }
 

@@ -11,7 +11,7 @@ Status TooLarge(int num_ranks) {
       num_ranks);
 }
 
-// A data input becomes its logical value: the parts of all ranks of the axis "data" side by side.
+// A data input becomes its logical value: the parts of all data ranks side by side.
 Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   ir::Value* value = node->outputs[0];
   value->sbp = AllBroadcast(graph.mesh());
@@ -23,15 +23,13 @@ Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   if (sbp.is_partial()) {
     return with_context(InvalidArgument("got placement 'P', expected B or S(dim)"));
   }
-  const int axis = graph.mesh().FindAxis("data");
-  if (sbp.is_broadcast() || axis < 0) return Status::Ok();
+  if (sbp.is_broadcast()) return Status::Ok();
   if (sbp.dim() >= value->type.shape.num_dims()) {
     return with_context(InvalidArgument("it has no dim {} to split, as its placement {} asks",
                                         sbp.dim(), sbp.ToString()));
   }
-  const int num_ranks = graph.mesh().axes()[axis].size;
-  if (num_ranks == 1) return Status::Ok();
-  value->sbp[axis] = sbp;
+  const int num_ranks = graph.mesh().num_data_ranks();
+  for (const int axis : graph.mesh().DataAxes()) value->sbp[axis] = sbp;
   const int64_t local_size = value->type.shape.dim(sbp.dim());
   if (local_size > Shape::kMaxElements / num_ranks) return with_context(TooLarge(num_ranks));
   value->type.shape.set_dim(sbp.dim(), local_size * num_ranks);
@@ -40,22 +38,36 @@ Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   return Status::Ok();
 }
 
+// Random numbers are drawn by micro-batch and by element of the rank's part: data ranks must hold
+// different parts, and other ranks the same.
+Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
+  const Mesh& mesh = graph.mesh();
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (mesh.axes()[axis].size == 1) continue;
+    const Sbp sbp = node.outputs[0]->sbp[axis];
+    if (mesh.IsDataAxis(axis) && !sbp.is_split()) {
+      return InvalidArgument(
+          "{}: {} of %{}, which is the same on all ranks, would draw another mask on each; apply "
+          "it to values that are split over the axis {}",
+          node.scope, node.op->name, node.inputs[0]->name, mesh.axes()[axis].name);
+    }
+    if (!mesh.IsDataAxis(axis) && !sbp.is_broadcast()) {
+      return InvalidArgument(
+          "{}: {} of %{}, which is {} along the axis {}, would draw the same mask for different "
+          "parts; apply it to values that are B along that axis",
+          node.scope, node.op->name, node.inputs[0]->name, sbp.ToString(), mesh.axes()[axis].name);
+    }
+  }
+  return Status::Ok();
+}
+
 Status PlaceOutputs(ir::Graph& graph, ir::Node* node) {
   for (ir::Value* output : node->outputs) output->sbp.clear();
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
-    const std::vector<Sbp> outputs =
-        ChooseSignature(*node, axis, graph.mesh().axes()[axis].size).outputs;
+    const std::vector<Sbp> outputs = ChooseSignature(*node, axis, graph.mesh()).outputs;
     for (size_t i = 0; i < outputs.size(); ++i) node->outputs[i]->sbp.push_back(outputs[i]);
   }
-  const int data = graph.mesh().FindAxis("data");
-  if (node->op->traits.is_random && data >= 0 && graph.mesh().axes()[data].size > 1 &&
-      !node->outputs[0]->sbp[data].is_split()) {
-    return InvalidArgument(
-        "{}: {} of %{}, which is the same on all ranks, would draw another mask on each; apply it "
-        "to values that are "
-        "split over the axis data",
-        node->scope, node->op->name, node->inputs[0]->name);
-  }
+  if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
   if (!types.ok()) return types.status().WithContext(node->scope);
   for (size_t i = 0; i < types->size(); ++i) {

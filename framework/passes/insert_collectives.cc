@@ -1,5 +1,7 @@
 #include "framework/passes/insert_collectives.h"
 
+#include <algorithm>
+
 #include "framework/ir/builder.h"
 #include "framework/ops/op_names.h"
 #include "framework/passes/boxing.h"
@@ -8,28 +10,140 @@
 namespace zg {
 namespace {
 
-// Appends the boxing ops that bring `value` to the placement `to`, one mesh axis after the other.
-ir::Value* Box(ir::Builder* builder, ir::Value* value, const NdSbp& to) {
-  const Mesh& mesh = builder->graph().mesh();
-  for (int axis = 0; axis < mesh.num_axes() && value != nullptr; ++axis) {
-    Boxing boxing =
-        FindBoxing(value->sbp[axis], to[axis], value->type.bytes(), mesh.axes()[axis].size);
-    if (boxing.op.empty()) continue;
-    boxing.attributes.Set("axis", int64_t{axis});
+// The mesh axes along which a sum is pending in `from` and not in `to`.
+std::vector<int64_t> SummedAxes(const NdSbp& from, const NdSbp& to) {
+  std::vector<int64_t> axes;
+  for (size_t axis = 0; axis < from.size(); ++axis) {
+    if (from[axis].is_partial() && !to[axis].is_partial()) axes.push_back(axis);
+  }
+  return axes;
+}
+
+// Whether a sum of `value` over `axes` can go to the ranks as `to` has it along them, in one
+// collective: parts of one dim, which no later axis splits already, and if copies are kept, along
+// dim 0 in equal pieces.
+bool CanScatter(const ir::Graph& graph, const ir::Value& value, const NdSbp& to,
+                const std::vector<int64_t>& axes) {
+  int dim = -1;
+  int64_t last_split = -1;
+  int64_t num_ranks = 1;
+  bool keeps_copies = false;
+  for (const int64_t axis : axes) {
+    num_ranks *= graph.mesh().axes()[axis].size;
+    if (!to[axis].is_split()) {
+      keeps_copies = true;
+      continue;
+    }
+    if (dim >= 0 && to[axis].dim() != dim) return false;
+    dim = to[axis].dim();
+    if (last_split < 0) last_split = axis;
+  }
+  if (dim < 0) return false;
+  for (size_t axis = last_split; axis < to.size(); ++axis) {
+    if (value.sbp[axis] == Sbp::S(dim)) return false;
+  }
+  const bool divides = graph.LocalType(value).shape.num_elements() % num_ranks == 0;
+  return !keeps_copies || (dim == 0 && divides);
+}
+
+// Makes the node that sums over `axes`, onto an accumulator if `inputs` has one.
+ir::Value* Sum(ir::Builder* builder, const std::vector<ir::Value*>& inputs, const NdSbp& to,
+               const std::vector<int64_t>& axes, bool in_place, const std::string& name) {
+  const auto split =
+      std::find_if(axes.begin(), axes.end(), [&](int64_t axis) { return to[axis].is_split(); });
+  ir::Attributes attributes = {{"axis", axes[0]}};
+  if (axes.size() > 1) attributes = {{"axes", axes}};
+  if (split != axes.end()) {
+    attributes.Set("dim", int64_t{to[*split].dim()});
+    attributes.Set("in_place", in_place);
+  }
+  ir::Value* sum =
+      builder->Op(split == axes.end() ? op_names::kAllReduce : op_names::kReduceScatter, inputs,
+                  std::move(attributes), name);
+  if (sum == nullptr) return nullptr;
+  sum->sbp = inputs[0]->sbp;
+  for (const int64_t axis : axes) sum->sbp[axis] = to[axis];
+  sum->category = inputs.back()->category;
+  return sum;
+}
+
+// Brings one value to a placement by boxing ops, each along one mesh axis but for sums, which are
+// one fold over all their axes.
+class Route {
+ public:
+  Route(ir::Builder* builder, ir::Value* value, const NdSbp& to)
+      : builder_(*builder), value_(value), to_(to) {}
+
+  ir::Value* Run() {
+    SumUp();
+    // Of axes that split one dim the last one cuts finest: splits go from the last axis on, and
+    // come from the first.
+    for (size_t axis = to_.size(); axis-- > 0;) Leave(axis);
+    for (size_t axis = 0; axis < to_.size(); ++axis) {
+      if (value_ != nullptr && value_->sbp[axis] != to_[axis]) Change(axis, to_[axis]);
+    }
+    return value_;
+  }
+
+ private:
+  const Mesh& mesh() const { return builder_.graph().mesh(); }
+
+  void SumUp() {
+    const std::vector<int64_t> axes = SummedAxes(value_->sbp, to_);
+    if (axes.empty()) return;
+    NdSbp summed = to_;
+    if (!CanScatter(builder_.graph(), *value_, to_, axes)) {
+      for (const int64_t axis : axes) summed[axis] = Sbp::B();
+    }
+    const bool scatters = std::any_of(axes.begin(), axes.end(),
+                                      [&](int64_t axis) { return summed[axis].is_split(); });
     // A full-size gradient that stays resident keeps the rank's part in place; one in flight is
     // given up.
-    if (value->sbp[axis].is_partial() && to[axis].is_split()) {
-      boxing.attributes.Set("in_place", value->category == MemoryCategory::kGradients);
-    }
-    ir::Value* boxed = builder->Op(boxing.op, {value}, std::move(boxing.attributes),
-                                   value->name + "." + boxing.op);
-    if (boxed == nullptr) return nullptr;
-    boxed->sbp = value->sbp;
-    boxed->sbp[axis] = to[axis];
-    boxed->category = value->category;
-    value = boxed;
+    const bool in_place = value_->category == MemoryCategory::kGradients;
+    value_ = Sum(&builder_, {value_}, summed, axes, in_place,
+                 value_->name + (scatters ? ".reduce_scatter" : ".all_reduce"));
   }
-  return value;
+
+  // Takes the value off a split that must change, or that stands in the way of an earlier axis.
+  void Leave(size_t axis) {
+    if (value_ == nullptr || !value_->sbp[axis].is_split()) return;
+    const bool changes = value_->sbp[axis] != to_[axis];
+    if (!changes && !StandsInTheWay(axis, value_->sbp[axis])) return;
+    const bool is_direct = changes && !StandsInTheWay(axis, value_->sbp[axis]) &&
+                           !(to_[axis].is_split() && StandsInTheWay(axis, to_[axis]));
+    Change(axis, is_direct ? to_[axis] : Sbp::B());
+  }
+
+  // Whether an earlier axis has still to come from or go to the same split.
+  bool StandsInTheWay(size_t axis, Sbp split) const {
+    for (size_t earlier = 0; earlier < axis; ++earlier) {
+      if (value_->sbp[earlier] == to_[earlier]) continue;
+      if (value_->sbp[earlier] == split || to_[earlier] == split) return true;
+    }
+    return false;
+  }
+
+  void Change(size_t axis, Sbp to) {
+    Boxing boxing =
+        FindBoxing(value_->sbp[axis], to, value_->type.bytes(), mesh().axes()[axis].size);
+    boxing.attributes.Set("axis", static_cast<int64_t>(axis));
+    ir::Value* boxed = builder_.Op(boxing.op, {value_}, std::move(boxing.attributes),
+                                   value_->name + "." + boxing.op);
+    if (boxed != nullptr) {
+      boxed->sbp = value_->sbp;
+      boxed->sbp[axis] = to;
+      boxed->category = value_->category;
+    }
+    value_ = boxed;
+  }
+
+  ir::Builder& builder_;
+  ir::Value* value_;
+  const NdSbp& to_;
+};
+
+ir::Value* Box(ir::Builder* builder, ir::Value* value, const NdSbp& to) {
+  return Route(builder, value, to).Run();
 }
 
 ir::Builder BuilderBefore(ir::Graph& graph, ir::Node* node) {
@@ -54,23 +168,26 @@ StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
   if (node->op->traits.kind != ir::OpKind::kAccumulate) return false;
   ir::Value* accumulator = node->inputs[0];
   ir::Value* term = node->inputs[1];
-  for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
-    if (!term->sbp[axis].is_partial() || accumulator->sbp[axis].is_partial()) continue;
-    ir::Builder builder = BuilderBefore(graph, node);
-    ir::Attributes attributes = {{"axis", int64_t{axis}}};
-    const bool split = accumulator->sbp[axis].is_split();
-    if (split) attributes.Set("dim", int64_t{accumulator->sbp[axis].dim()});
-    ir::Value* folded =
-        builder.Op(split ? op_names::kReduceScatter : op_names::kAllReduce, {term, accumulator},
-                   std::move(attributes), node->outputs[0]->name);
-    ZG_RETURN_IF_ERROR(builder.status());
-    folded->sbp = accumulator->sbp;
-    folded->category = accumulator->category;
-    graph.ReplaceAllUses(node->outputs[0], folded);
-    graph.Erase(node);
-    return true;
+  const std::vector<int64_t> axes = SummedAxes(term->sbp, accumulator->sbp);
+  if (axes.empty()) return false;
+  const NdSbp& to = accumulator->sbp;
+  const bool scatters =
+      std::any_of(axes.begin(), axes.end(), [&](int64_t axis) { return to[axis].is_split(); });
+  if (scatters && !CanScatter(graph, *term, to, axes)) {
+    return InvalidArgument(
+               "accumulate of %{}: got {} on mesh({}), which one sum over all of its axes cannot "
+               "bring to {}; expected parts along dim 0, with a number of elements that all ranks "
+               "of these axes together divide",
+               term->name, ToString(term->sbp), graph.mesh().ToString(), ToString(to))
+        .WithContext(node->scope);
   }
-  return false;
+  ir::Builder builder = BuilderBefore(graph, node);
+  ir::Value* folded =
+      Sum(&builder, {term, accumulator}, to, axes, /*in_place=*/false, node->outputs[0]->name);
+  ZG_RETURN_IF_ERROR(builder.status());
+  graph.ReplaceAllUses(node->outputs[0], folded);
+  graph.Erase(node);
+  return true;
 }
 
 StatusOr<bool> BoxInputs(ir::Graph& graph, ir::Node* node) {
@@ -78,8 +195,7 @@ StatusOr<bool> BoxInputs(ir::Graph& graph, ir::Node* node) {
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
     std::vector<Sbp> outputs;
     for (const ir::Value* output : node->outputs) outputs.push_back(output->sbp[axis]);
-    const ir::SbpSignature signature =
-        ChooseSignature(*node, axis, graph.mesh().axes()[axis].size, &outputs);
+    const ir::SbpSignature signature = ChooseSignature(*node, axis, graph.mesh(), &outputs);
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(signature.inputs[i]);
   }
   bool changed = false;

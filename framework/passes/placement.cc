@@ -27,18 +27,25 @@ Change ChangeFor(const ir::Node& node, const ir::SbpSignature& signature, int ax
   return change;
 }
 
-bool Divides(const ir::OpCall& call, const ir::SbpSignature& signature, int num_ranks) {
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
+// Whether every axis can cut its equal parts, as the inputs lie along the others.
+bool Divides(const ir::Node& node, const ir::SbpSignature& signature, int axis, const Mesh& mesh) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp sbp = signature.inputs[i];
-    if (sbp.is_split() && call.inputs[i].shape.dim(sbp.dim()) % num_ranks != 0) return false;
+    if (!sbp.is_split()) continue;
+    int64_t num_parts = mesh.axes()[axis].size;
+    for (int other = 0; other < mesh.num_axes(); ++other) {
+      if (other != axis && node.inputs[i]->sbp[other] == sbp) num_parts *= mesh.axes()[other].size;
+    }
+    if (node.inputs[i]->type.shape.dim(sbp.dim()) % num_parts != 0) return false;
   }
   return true;
 }
 
 }  // namespace
 
-ir::SbpSignature ChooseSignature(const ir::Node& node, int axis, int num_ranks,
+ir::SbpSignature ChooseSignature(const ir::Node& node, int axis, const Mesh& mesh,
                                  const std::vector<Sbp>* outputs) {
+  const int num_ranks = mesh.axes()[axis].size;
   const ir::OpCall call = node.Call();
   std::vector<ir::SbpSignature> candidates;
   if (num_ranks > 1 && node.op->sbp_signatures != nullptr)
@@ -49,7 +56,7 @@ ir::SbpSignature ChooseSignature(const ir::Node& node, int axis, int num_ranks,
   Change best_change;
   for (const ir::SbpSignature& candidate : candidates) {
     if (outputs != nullptr && candidate.outputs != *outputs) continue;
-    if (!Divides(call, candidate, num_ranks)) continue;
+    if (!Divides(node, candidate, axis, mesh)) continue;
     const Change change = ChangeFor(node, candidate, axis, num_ranks);
     if (best == nullptr || change < best_change) {
       best = &candidate;

@@ -9,7 +9,7 @@ namespace zg {
 // the one that moves the fewest bytes; the first listed wins a tie. With `outputs`, only signatures
 // that give these. Null-sized result (no inputs, no outputs) never happens: all-B is always legal
 // unless `outputs` forbids it, which is our bug.
-ir::SbpSignature ChooseSignature(const ir::Node& node, int axis, int num_ranks,
+ir::SbpSignature ChooseSignature(const ir::Node& node, int axis, const Mesh& mesh,
                                  const std::vector<Sbp>* outputs = nullptr);
 
 }  // namespace zg

@@ -65,6 +65,11 @@ int64_t MemoryPlan::BaseOffset(const ir::Value* value) const {
   return buffers[location.buffer].offset + location.offset_bytes;
 }
 
+int64_t MemoryPlan::OffsetOn(const ir::Value* value, int rank) const {
+  const Location& location = storage.Of(value);
+  return buffers[location.buffer].offset + location.OffsetOn(mesh, rank);
+}
+
 CategoryBytes PeakByCategory(const std::vector<PlannedBuffer>& buffers) {
   CategoryBytes always = {};
   std::map<std::pair<int, int>, CategoryBytes> changes;  // (timeline, moment)
@@ -90,6 +95,7 @@ CategoryBytes PeakByCategory(const std::vector<PlannedBuffer>& buffers) {
 MemoryPlan PlanMemory(const ir::Graph& graph, const PlanMemoryOptions& options) {
   const std::unordered_map<const ir::Node*, Moment> moments = Moments(graph);
   MemoryPlan plan;
+  plan.mesh = graph.mesh();
   plan.storage = AssignStorage(graph);
   for (const Buffer& buffer : plan.storage.buffers)
     plan.buffers.push_back(LifetimeOf(buffer, moments));

@@ -29,6 +29,7 @@ struct PlannedBuffer {
 };
 
 struct MemoryPlan {
+  Mesh mesh;
   Storage storage;                                      // buffer ids index `buffers`
   std::vector<PlannedBuffer> buffers;                   // merged-away buffers have 0 bytes
   std::unordered_map<const ir::Node*, int> workspaces;  // node -> its workspace's buffer
@@ -38,9 +39,10 @@ struct MemoryPlan {
   int64_t lower_bound_bytes = 0;
   CategoryBytes category_bytes = {};  // the most that is alive at one moment, per category
 
-  // The arena offset of a value on `rank`: base + rank * stride.
+  // Where a value begins in the arena of `rank`: the base, and the axis strides of its location
+  // times the rank's coordinates.
+  int64_t OffsetOn(const ir::Value* value, int rank) const;
   int64_t BaseOffset(const ir::Value* value) const;
-  int64_t RankStride(const ir::Value* value) const { return storage.Of(value).rank_stride_bytes; }
 };
 
 struct PlanMemoryOptions {

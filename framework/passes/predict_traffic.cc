@@ -1,5 +1,7 @@
 #include "framework/passes/predict_traffic.h"
 
+#include "framework/ops/op_names.h"
+
 namespace zg {
 namespace {
 
@@ -8,7 +10,7 @@ int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section) {
   switch (section.kind) {
     case ir::SectionKind::kForward:
     case ir::SectionKind::kBackward:
-      return graph.micro_batches() / graph.mesh().num_ranks();
+      return graph.micro_batches() / graph.mesh().num_data_ranks();
     case ir::SectionKind::kUpdate:
       return 1;
     case ir::SectionKind::kVariables:
@@ -16,6 +18,36 @@ int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section) {
       return 0;
   }
   return 0;
+}
+
+// The node as one rank and the others along the node's axes see it: the values are whole along
+// these, and local along the others.
+ir::OpCall CallAlongAxes(const ir::Graph& graph, const ir::Node& node) {
+  ir::OpCall call = node.Call();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    NdSbp sbp = node.inputs[i]->sbp;
+    for (const int axis : ir::BoxingAxes(node)) sbp[axis] = Sbp::B();
+    call.inputs[i].shape = LocalShape(node.inputs[i]->type.shape, sbp, graph.mesh());
+  }
+  return call;
+}
+
+bool SplitsASum(const ir::Node& node) {
+  for (const int axis : ir::BoxingAxes(node)) {
+    if (node.inputs[0]->sbp[axis].is_partial() && node.outputs[0]->sbp[axis].is_split())
+      return true;
+  }
+  return false;
+}
+
+// The number of ranks along those of the node's axes for which `is_counted` holds.
+template <typename IsCounted>
+int NumRanksAlong(const ir::Graph& graph, const ir::Node& node, const IsCounted& is_counted) {
+  int product = 1;
+  for (const int axis : ir::BoxingAxes(node)) {
+    if (is_counted(node.outputs[0]->sbp[axis])) product *= graph.mesh().axes()[axis].size;
+  }
+  return product;
 }
 
 }  // namespace
@@ -27,11 +59,19 @@ std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
     if (runs == 0) continue;
     for (const ir::Node* node : section->nodes) {
       if (node->op->sent_bytes == nullptr) continue;
-      const int num_ranks = graph.mesh().axes()[node->attributes.Int("axis")].size;
+      const int num_ranks = NumRanksAlong(graph, *node, [](Sbp) { return true; });
+      const int num_copies = NumRanksAlong(graph, *node, [](Sbp to) { return !to.is_split(); });
       PredictedTraffic& sent = traffic[node->op->name];
       sent.count += runs;
       sent.messages += runs * node->op->traits.message_rounds * (num_ranks - 1);
-      sent.bytes += runs * node->op->sent_bytes(node->Call(), num_ranks);
+      sent.bytes += runs * node->op->sent_bytes(CallAlongAxes(graph, *node), num_ranks);
+      // A sum that is split along some axes and copied along others: the copies are collected.
+      if (!SplitsASum(*node) || num_copies == 1) continue;
+      PredictedTraffic& copied = traffic[op_names::kAllGather];
+      copied.count += runs;
+      copied.messages += runs * (num_copies - 1);
+      copied.bytes +=
+          runs * graph.LocalType(*node->outputs[0]).bytes() / num_copies * (num_copies - 1);
     }
   }
   return traffic;

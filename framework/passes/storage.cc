@@ -5,6 +5,20 @@
 #include "framework/base/check.h"
 
 namespace zg {
+
+bool Location::depends_on_rank() const {
+  return std::any_of(axis_stride_bytes.begin(), axis_stride_bytes.end(),
+                     [](int64_t stride) { return stride != 0; });
+}
+
+int64_t Location::OffsetOn(const Mesh& mesh, int rank) const {
+  int64_t offset = offset_bytes;
+  for (size_t axis = 0; axis < axis_stride_bytes.size(); ++axis) {
+    offset += mesh.Coordinate(rank, static_cast<int>(axis)) * axis_stride_bytes[axis];
+  }
+  return offset;
+}
+
 namespace {
 
 class StorageAssigner {
@@ -14,7 +28,7 @@ class StorageAssigner {
     for (const ir::Node* node : graph.AllNodes()) {
       position_[node] = position++;
       for (const ir::Value* output : node->outputs) {
-        storage_.locations[output] = {static_cast<int>(storage_.buffers.size()), 0, 0};
+        storage_.locations[output] = {static_cast<int>(storage_.buffers.size()), 0, {}};
         storage_.buffers.push_back({output, graph.LocalType(*output).bytes(), {output}});
       }
     }
@@ -55,8 +69,23 @@ class StorageAssigner {
   Location Inside(const ir::Value* whole, const ir::AliasRule& rule, const ir::Value* part) const {
     Location location = storage_.Of(whole);
     location.offset_bytes += rule.offset_elements * SizeOf(whole->type.dtype);
-    if (rule.at_rank_slice) location.rank_stride_bytes += graph_.LocalType(*part).bytes();
+    if (rule.at_rank_slice) AddRankSlice(*whole, *part, &location);
     return location;
+  }
+
+  // `part` is the rank's own part of `whole` along the axes that split only `part`; the last of
+  // them cuts finest.
+  void AddRankSlice(const ir::Value& whole, const ir::Value& part, Location* location) const {
+    const std::vector<MeshAxis>& axes = graph_.mesh().axes();
+    location->axis_stride_bytes.resize(axes.size());
+    int64_t stride = graph_.LocalType(part).bytes();
+    for (size_t axis = axes.size(); axis-- > 0;) {
+      if (part.sbp.empty() || !part.sbp[axis].is_split() || part.sbp[axis] == whole.sbp[axis]) {
+        continue;
+      }
+      location->axis_stride_bytes[axis] += stride;
+      stride *= axes[axis].size;
+    }
   }
 
   void ProduceInVariable(const ir::Node& assign) {
@@ -96,7 +125,7 @@ class StorageAssigner {
   // The value is exactly its buffer, and the buffer may move.
   bool SpansFreeBuffer(const ir::Value* value) const {
     const Location& location = storage_.Of(value);
-    return !IsVariable(value) && location.offset_bytes == 0 && location.rank_stride_bytes == 0 &&
+    return !IsVariable(value) && location.offset_bytes == 0 && !location.depends_on_rank() &&
            storage_.buffers[location.buffer].bytes == graph_.LocalType(*value).bytes();
   }
 
@@ -124,13 +153,16 @@ class StorageAssigner {
     const Location from = storage_.Of(value);
     if (from.buffer == target.buffer) return;
     Buffer& source = storage_.buffers[from.buffer];
-    ZG_CHECK(from.offset_bytes == 0 && from.rank_stride_bytes == 0, "%{} does not begin its buffer",
+    ZG_CHECK(from.offset_bytes == 0 && !from.depends_on_rank(), "%{} does not begin its buffer",
              value->name);
     for (const ir::Value* member : source.members) {
       Location& location = storage_.locations[member];
       location.buffer = target.buffer;
       location.offset_bytes += target.offset_bytes;
-      location.rank_stride_bytes += target.rank_stride_bytes;
+      location.axis_stride_bytes.resize(graph_.mesh().num_axes());
+      for (size_t axis = 0; axis < target.axis_stride_bytes.size(); ++axis) {
+        location.axis_stride_bytes[axis] += target.axis_stride_bytes[axis];
+      }
       storage_.buffers[target.buffer].members.push_back(member);
     }
     source.members.clear();

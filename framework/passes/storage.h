@@ -11,11 +11,15 @@
 
 namespace zg {
 
-// Bytes [offset_bytes + rank * rank_stride_bytes, ...) of a buffer, on rank `rank`.
+// Bytes [OffsetOn(mesh, rank), ...) of a buffer, on rank `rank`.
 struct Location {
   int buffer = -1;
   int64_t offset_bytes = 0;
-  int64_t rank_stride_bytes = 0;
+  // By mesh axis: what a rank adds for each step of its coordinate. Empty: nothing.
+  std::vector<int64_t> axis_stride_bytes;
+
+  bool depends_on_rank() const;
+  int64_t OffsetOn(const Mesh& mesh, int rank) const;
 };
 
 struct Buffer {

@@ -5,7 +5,7 @@
 #include "framework/base/check.h"
 #include "framework/base/format.h"
 #include "framework/runtime/anomaly.h"
-#include "framework/runtime/boxing_kernels.h"
+#include "framework/runtime/boxing/boxing_kernel.h"
 #include "framework/runtime/check_same_program.h"
 #include "framework/runtime/local_elements.h"
 #include "framework/runtime/non_finite.h"
@@ -13,6 +13,27 @@
 
 namespace zg {
 namespace {
+
+// What the executor cannot do with a graph on its mesh.
+Status CheckMesh(const ir::Graph& graph) {
+  const int num_data_ranks = graph.mesh().num_data_ranks();
+  if (graph.micro_batches() % num_data_ranks != 0) {
+    return InvalidArgument(
+        "graph {}: got {} micro-batches per step, expected a multiple of the {} data ranks of "
+        "mesh({})",
+        graph.name(), graph.micro_batches(), num_data_ranks, graph.mesh().ToString());
+  }
+  for (const ir::StoredTensor& tensor : graph.tensors()) {
+    for (const Sbp sbp : tensor.storage->sbp) {
+      if (sbp.is_broadcast() || (sbp.is_split() && sbp.dim() == 0)) continue;
+      return InvalidArgument(
+          "graph {}: tensor \"{}\" is stored in %{} with placement {}, expected B or S(0) along "
+          "each axis",
+          graph.name(), tensor.name, tensor.storage->name, ToString(tensor.storage->sbp));
+    }
+  }
+  return Status::Ok();
+}
 
 // "each rank: parameters 1.2 GB, gradients 600.0 MB, ...".
 std::string MemoryPerRank(const MemoryPlan& plan) {
@@ -35,6 +56,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
                               graph->name(), graph->mesh().num_ranks(), communicator->size());
   }
   ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, options.seed, *communicator));
+  ZG_RETURN_IF_ERROR(CheckMesh(*graph));
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
   ZG_RETURN_IF_ERROR(executor->CheckOptions());
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
@@ -94,12 +116,14 @@ Status Executor::Resolve() {
       position = 0;
     }
     if (section->kind == ir::SectionKind::kVariables) continue;
-    for (const ir::Node* node : section->nodes) ResolveNode(*node, timeline, position++, program);
+    for (const ir::Node* node : section->nodes) {
+      ZG_RETURN_IF_ERROR(ResolveNode(*node, timeline, position++, program));
+    }
   }
   return Status::Ok();
 }
 
-void Executor::ResolveNode(const ir::Node& node, int timeline, int position, Program* program) {
+Status Executor::ResolveNode(const ir::Node& node, int timeline, int position, Program* program) {
   Instruction instruction;
   instruction.index = num_instructions_++;
   instruction.node = &node;
@@ -124,13 +148,13 @@ void Executor::ResolveNode(const ir::Node& node, int timeline, int position, Pro
     outputs_.push_back({node.section->name, node.attributes.String("name"), type,
                         std::vector<std::byte>(type.bytes()), nullptr});
   } else if (node.op->traits.kind == ir::OpKind::kAssign) {
-    if (instruction.inputs[0] == instruction.inputs[1]) return;  // produced in place
+    if (instruction.inputs[0] == instruction.inputs[1]) return Status::Ok();  // produced in place
   } else if (IsBoxing(node)) {
-    instruction.kernel = MakeBoxingKernel(*graph_, node, plan_, communicator_);
+    ZG_ASSIGN_OR_RETURN(instruction.kernel, MakeBoxingKernel(*graph_, node, plan_, communicator_));
     if (plan_.communicator_workspace >= 0) AddOperand(plan_.communicator_workspace, &instruction);
   } else {
     const auto kernel = kernels_.find(&node);
-    if (kernel == kernels_.end()) return;  // a view
+    if (kernel == kernels_.end()) return Status::Ok();  // a view
     instruction.kernel = std::move(kernel->second);
   }
   const auto workspace = plan_.workspaces.find(&node);
@@ -139,6 +163,7 @@ void Executor::ResolveNode(const ir::Node& node, int timeline, int position, Pro
     instruction.workspace = arena_ + instruction.operands.back().begin;
   }
   program->instructions.push_back(std::move(instruction));
+  return Status::Ok();
 }
 
 void Executor::AddOperand(int buffer, Instruction* instruction) const {
@@ -147,7 +172,7 @@ void Executor::AddOperand(int buffer, Instruction* instruction) const {
 }
 
 Executor::Operand Executor::OperandOf(const ir::Value* value) const {
-  const int64_t begin = plan_.BaseOffset(value) + communicator_->rank() * plan_.RankStride(value);
+  const int64_t begin = plan_.OffsetOn(value, communicator_->rank());
   return {plan_.storage.Of(value).buffer, begin, begin + graph_->LocalType(*value).bytes()};
 }
 
@@ -171,14 +196,15 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   context.step = step;
   context.lr_factor = lr_factor;
   context.stop_on_non_finite = options_.stop_on_non_finite;
-  const int num_ranks = communicator_->size();
-  const int64_t micro_steps = graph_->micro_batches() / num_ranks;
+  const int num_data_ranks = graph_->mesh().num_data_ranks();
+  const int data_index = graph_->mesh().DataIndex(communicator_->rank());
+  const int64_t micro_steps = graph_->micro_batches() / num_data_ranks;
   if (profiler_) profiler_->BeginStep();
   for (int64_t j = 0; j < micro_steps; ++j) {
     const int64_t feed_begin = profiler_ ? profiler_->Now() : 0;
     ZG_RETURN_IF_ERROR(feed(j));
     if (profiler_) profiler_->EndFeed(feed_begin);
-    context.micro_batch = j * num_ranks + communicator_->rank();
+    context.micro_batch = j * num_data_ranks + data_index;
     context.first_micro_step = j == 0;
     ZG_RETURN_IF_ERROR(Run(micro_batch_, context));
   }

@@ -63,7 +63,7 @@ class Executor {
   Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
 
   // One training step. `feed(j)` sets the inputs of local micro-batch j, which has index
-  // j * ranks + rank in the step.
+  // j * mesh.num_data_ranks() + mesh.DataIndex(rank) in the step.
   using Feed = std::function<Status(int64_t micro_step)>;
   Status RunStep(int64_t step, double lr_factor, const Feed& feed);
   Status RunEval(std::string_view eval);
@@ -144,7 +144,7 @@ class Executor {
   Status CheckOptions() const;
   static std::string NameOf(const ir::Node& node);  // "embedding of token_embedding"
   Status Resolve();
-  void ResolveNode(const ir::Node& node, int timeline, int position, Program* program);
+  Status ResolveNode(const ir::Node& node, int timeline, int position, Program* program);
   Status PrepareDevice();
   Operand OperandOf(const ir::Value* value) const;
   void AddOperand(int buffer, Instruction* instruction) const;  // the whole buffer

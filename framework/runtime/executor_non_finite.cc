@@ -36,20 +36,23 @@ std::string Executor::BlamedGradient() const {
     const ir::Node& node = *instruction.node;
     if (node.op->traits.kind != ir::OpKind::kUpdate) continue;
     const ir::Value* gradient = node.inputs[1];
-    // Before a collective that makes it whole has run, only this rank's part is there.
+    // Before its collective has run, only this rank's part is there.
     bool is_gathered_later = false;
-    if (gradient->producer->op->traits.kind == ir::OpKind::kBoxing) {
-      const ir::Value* part = gradient->producer->inputs[0];
-      is_gathered_later = graph_->LocalType(*part).shape.num_elements() <
-                          graph_->LocalType(*gradient).shape.num_elements();
-      if (is_gathered_later) gradient = part;
+    while (gradient->producer->op->traits.kind == ir::OpKind::kBoxing) {
+      const ir::Value* source = gradient->producer->inputs[0];
+      if (graph_->LocalType(*source).bytes() >= graph_->LocalType(*gradient).bytes()) break;
+      gradient = source;
+      is_gathered_later = true;
     }
     const TensorType type = graph_->LocalType(*gradient);
     const void* const data = arena_ + OperandOf(gradient).begin;
     const auto found = FirstNonFinite(type.dtype, data, type.shape.num_elements());
     if (!found) continue;
     const int64_t part_begin =
-        is_gathered_later ? communicator_->rank() * type.shape.num_elements() : 0;
+        is_gathered_later
+            ? ShardPositionOf(graph_->mesh(), gradient->sbp, communicator_->rank()).part *
+                  type.shape.num_elements()
+            : 0;
     return fmt::format(
         "that of {} is {}",
         ElementAt(static_cast<const float*>(instruction.inputs[0]) + part_begin + *found),

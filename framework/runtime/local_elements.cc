@@ -5,10 +5,10 @@
 namespace zg {
 
 LocalElements LocalElementsOf(const ir::Graph& graph, const ir::StoredTensor& tensor, int rank) {
-  // Storage is flat when it is split, so a shard is a range of elements.
-  const int64_t storage_elements = tensor.storage->type.shape.num_elements();
+  // Storage is split along its first dim only, so a shard is a range of elements.
   const int64_t local_elements = graph.LocalType(*tensor.storage).shape.num_elements();
-  const int64_t shard_begin = local_elements == storage_elements ? 0 : rank * local_elements;
+  const int64_t shard_begin =
+      ShardPositionOf(graph.mesh(), tensor.storage->sbp, rank).part * local_elements;
   const int64_t begin = std::max(shard_begin, tensor.offset_elements);
   const int64_t end = std::min(shard_begin + local_elements,
                                tensor.offset_elements + tensor.type.shape.num_elements());

@@ -1,6 +1,6 @@
 #include "framework/runtime/plan_program.h"
 
-#include "framework/runtime/boxing_kernels.h"
+#include "framework/runtime/boxing/boxing_kernel.h"
 
 namespace zg {
 StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,

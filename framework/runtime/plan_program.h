@@ -16,7 +16,7 @@
 namespace zg {
 
 struct ProgramPlan {
-  // Boxing nodes have none here: theirs need the plan (boxing_kernels.h).
+  // Boxing nodes have none here: theirs need the plan (boxing/boxing_kernel.h).
   std::unordered_map<const ir::Node*, std::unique_ptr<Kernel>> kernels;
   MemoryPlan memory;
 };

@@ -19,15 +19,42 @@ int64_t PartElements(const ir::Graph& graph, const std::vector<const ir::StoredT
   return (whole_elements + num_ranks - 1) / num_ranks;
 }
 
-// Adds the elements of a split tensor to those of the ranks that hold them.
+// Of `count` elements that several ranks hold, those that the copy-th of them writes: an equal
+// part, but for the last ones.
+struct CopyPart {
+  int64_t begin = 0;
+  int64_t count = 0;
+};
+CopyPart PartOfCopy(int64_t count, int64_t copy, int64_t num_copies) {
+  const int64_t part = (count + num_copies - 1) / num_copies;
+  const int64_t begin = std::min(copy * part, count);
+  return {begin, std::min(part, count - begin)};
+}
+
+// The ranks that hold each part of a value with this placement, copy by copy.
+using RanksOfParts = std::vector<std::vector<int>>;
+RanksOfParts FindRanksOfParts(const Mesh& mesh, const NdSbp& sbp) {
+  RanksOfParts ranks_of_parts;
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+    const ShardPosition position = ShardPositionOf(mesh, sbp, rank);
+    ranks_of_parts.resize(position.num_parts);
+    ranks_of_parts[position.part].push_back(rank);
+  }
+  return ranks_of_parts;
+}
+
+// Adds the elements of a split tensor to those of the ranks that hold and write them.
 void AddShards(const ir::Graph& graph, const ir::StoredTensor& tensor,
-               std::vector<int64_t>* elements) {
+               const RanksOfParts& ranks_of_parts, std::vector<int64_t>* elements) {
   const int64_t shard_elements = graph.LocalType(*tensor.storage).shape.num_elements();
   const int64_t end = tensor.offset_elements + tensor.type.shape.num_elements();
   for (int64_t begin = tensor.offset_elements; begin < end;) {
-    const int64_t rank = begin / shard_elements;
-    const int64_t shard_end = std::min(end, (rank + 1) * shard_elements);
-    (*elements)[rank] += shard_end - begin;
+    const int64_t part = begin / shard_elements;
+    const int64_t shard_end = std::min(end, (part + 1) * shard_elements);
+    const std::vector<int>& ranks = ranks_of_parts[part];
+    for (size_t copy = 0; copy < ranks.size(); ++copy) {
+      (*elements)[ranks[copy]] += PartOfCopy(shard_end - begin, copy, ranks.size()).count;
+    }
     begin = shard_end;
   }
 }
@@ -49,6 +76,11 @@ std::vector<CheckpointSlice> CheckpointSlicesOf(const ir::Graph& graph,
       const int64_t end = std::min((rank + 1) * part_elements, whole_begin);
       slice.begin = begin - (whole_begin - elements.count);
       slice.count = end - begin;
+    } else {
+      const ShardPosition position = ShardPositionOf(graph.mesh(), tensors[i]->storage->sbp, rank);
+      const CopyPart part = PartOfCopy(elements.count, position.copy, position.num_copies);
+      slice.begin += part.begin;
+      slice.count = part.count;
     }
     if (slice.count > 0) slices.push_back(slice);
   }
@@ -68,6 +100,8 @@ int64_t CheckpointBytesOf(const ir::Graph& graph, int rank) {
 
 int64_t MostCheckpointBytes(const ir::Graph& graph) {
   std::vector<int64_t> elements(graph.mesh().num_ranks());
+  RanksOfParts ranks_of_parts;  // of the last tensor's placement, which most have
+  NdSbp sbp_of_parts;
   for (const TensorRole role : kRoles) {
     const std::vector<const ir::StoredTensor*> tensors = TensorsByName(graph, role);
     int64_t whole_elements = 0;
@@ -75,7 +109,12 @@ int64_t MostCheckpointBytes(const ir::Graph& graph) {
       if (IsWholeOnEveryRank(graph, *tensor)) {
         whole_elements += tensor->type.shape.num_elements();
       } else {
-        AddShards(graph, *tensor, &elements);
+        const NdSbp& sbp = tensor->storage->sbp;
+        if (ranks_of_parts.empty() || sbp != sbp_of_parts) {
+          ranks_of_parts = FindRanksOfParts(graph.mesh(), sbp);
+          sbp_of_parts = sbp;
+        }
+        AddShards(graph, *tensor, ranks_of_parts, &elements);
       }
     }
     const int64_t part_elements = PartElements(graph, tensors);

@@ -1,6 +1,6 @@
 // CheckpointSlices: what each rank writes of a checkpoint. A rank writes the elements that it
-// holds; of tensors that are whole on every rank, laid end to end, each writes an equal part. Every
-// element is written once.
+// holds, and if several ranks hold them, an equal part; of tensors that are whole on every rank,
+// laid end to end, each writes an equal part. Every element is written once.
 #pragma once
 
 #include <cstddef>

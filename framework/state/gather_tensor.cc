@@ -20,7 +20,10 @@ StatusOr<std::vector<float>> GatherRange(Executor& executor, const ir::StoredTen
   const int64_t local_begin = std::max(begin, part.begin);
   const int64_t local_end = std::min(end, part.begin + part.count);
   std::string mine;
-  if (local_end > local_begin) {
+  const bool is_first_copy =
+      ShardPositionOf(executor.graph().mesh(), tensor.storage->sbp, executor.communicator().rank())
+          .copy == 0;
+  if (is_first_copy && local_end > local_begin) {
     const int64_t bytes = (local_end - local_begin) * kFloatBytes;
     std::vector<std::byte> scratch;
     ZG_ASSIGN_OR_RETURN(const std::byte* const data,

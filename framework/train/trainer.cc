@@ -57,10 +57,11 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 }
 
 StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& feed) {
-  const Communicator& communicator = executor_->communicator();
+  const Mesh& mesh = program_.graph.mesh();
+  const int data_index = mesh.DataIndex(executor_->communicator().rank());
   ++step_;
   ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
-    return feed(micro_step * communicator.size() + communicator.rank());
+    return feed(micro_step * mesh.num_data_ranks() + data_index);
   }));
   // Where the program needs it: to clip, for the scale of f16, to skip updates.
   if (executor_->HasOutput("", "grad_norm")) {
@@ -70,7 +71,7 @@ StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& 
 }
 
 int64_t Trainer::micro_batches_per_rank() const {
-  return program_.options.micro_batches / executor_->communicator().size();
+  return program_.options.micro_batches / program_.graph.mesh().num_data_ranks();
 }
 
 StatusOr<float> Trainer::Step(std::initializer_list<NamedData> data) {

@@ -227,7 +227,12 @@ Training::Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions o
 Training::Training(Training&&) noexcept = default;
 Training::~Training() = default;
 
-bool Training::next() { return impl_->job.ValueOnAllRanks(impl_->Next()); }
+// Ranks that are well do not ask each other between steps.
+bool Training::next() {
+  const StatusOr<bool> has_next = impl_->Next();
+  if (!has_next.ok()) impl_->job.CheckOnAllRanks(has_next.status());
+  return *has_next;
+}
 
 int64_t Training::step_number() const { return impl_->step_number; }
 

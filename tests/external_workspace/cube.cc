@@ -57,7 +57,8 @@ template <typename F>
 class ElementwiseKernel : public zg::Kernel {
  public:
   explicit ElementwiseKernel(const zg::KernelSpec& spec)
-      : num_elements_(spec.outputs[0].shape.num_elements()), has_dy_(spec.call.inputs.size() == 2) {}
+      : num_elements_(spec.outputs[0].shape.num_elements()),
+        has_dy_(spec.call.inputs.size() == 2) {}
 
   zg::Status Run(const zg::KernelArguments& arguments) override {
     const float* const x = arguments.input<float>(0);

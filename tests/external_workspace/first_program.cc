@@ -7,7 +7,9 @@
 struct Classifier : zg::nn::Module {
   zg::nn::Linear hidden{this, "hidden", 256, 128};
   zg::nn::Linear output{this, "output", 128, 10};
-  zg::Var forward(zg::Var x) override { return output(zg::relu(hidden(x))); }  // (B, 256) -> (B, 10)
+  zg::Var forward(zg::Var x) override {
+    return output(zg::relu(hidden(x)));
+  }  // (B, 256) -> (B, 10)
 };
 
 int main(int argc, char** argv) {

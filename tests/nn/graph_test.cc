@@ -64,13 +64,14 @@ TEST(GraphTest, AnEvalHandsOutWhatItReturns) {
     return SectionText(*graph, "eval \"measure\"");
   };
   Graph graph("test");
-  EXPECT_EQ(evaluate(&graph),
-            "%x: f32[2,3] = input (dtype=\"f32\", name=\"x\", shape=[2,3])\n"
-            "%constant: f32[] = input (dtype=\"f32\", name=\"constant\", placement=\"B\", shape=[])\n"
-            "%mse_loss: f32[] = mse_loss %x, %x (divisor=6.0)\n"
-            "output %mse_loss (name=\"loss\")\n"
-            "output %x (name=\"x\")\n"
-            "output %constant (name=\"constant\")\n");
+  EXPECT_EQ(
+      evaluate(&graph),
+      "%x: f32[2,3] = input (dtype=\"f32\", name=\"x\", shape=[2,3])\n"
+      "%constant: f32[] = input (dtype=\"f32\", name=\"constant\", placement=\"B\", shape=[])\n"
+      "%mse_loss: f32[] = mse_loss %x, %x (divisor=6.0)\n"
+      "output %mse_loss (name=\"loss\")\n"
+      "output %x (name=\"x\")\n"
+      "output %constant (name=\"constant\")\n");
 }
 
 TEST(GraphTest, AScalarOfBroadcastInputsIsNotScaled) {

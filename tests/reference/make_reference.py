@@ -1,26 +1,28 @@
 #!/usr/bin/python3
 """Makes the reference files of this folder with PyTorch, an implementation independent of ours.
 
-Run, on Debian 12 with python3-torch (1.13.1):
+Run, outside of the repository for what pip installs:
 
-    /usr/bin/python3 tests/reference/make_reference.py                 # rewrites the files here
-    /usr/bin/python3 tests/reference/make_reference.py --output /tmp/x # or puts them elsewhere
+    python3 -m venv /tmp/torch && /tmp/torch/bin/pip install torch==2.15.0 numpy
+    /tmp/torch/bin/python tests/reference/make_reference.py                 # rewrites the files here
+    /tmp/torch/bin/python tests/reference/make_reference.py --output /tmp/x # or puts them elsewhere
 
 Each case is trained for 20 steps, float32 on one thread, every step with its own batch, once per optimizer and
-always from the same initial parameters. It writes
+always from the same initial parameters. Batches divide by 2 and by 3, so that ranks can share them. It writes
 
   <case>.safetensors  the initial parameters by name; `data.x` and `data.y`, whose first dim is the step.
                       Floats are F32, tokens and class numbers I64. Weights of Linear are (out, in).
   <case>.json         {"case", "model": {dims}, "batch", "steps", "loss", "made_with",
                        "optimizers": [{"name", "optimizer": "sgd|adam|adamw", "hyperparameters",
-                                       "losses", "losses_float64",
+                                       "losses", "losses_float64", "losses_bfloat16",
                                        "final_param_sums", "final_param_sums_float64",
                                        "max_norm", "grad_norms", "grad_norms_float64"}, ...],
                        "zero_gradient": {name: reason}}
 
 losses[i] is the loss before update i. Runs with max_norm have their gradients clipped by clip_grad_norm_, which
 returns grad_norms[i]; the others have none of the three. The `_float64` twins come from the same run in double precision: the gap
-between the two is how much float32 rounding alone moves the numbers, hence the scale for a tolerance. Parameters
+between the two is how much float32 rounding alone moves the numbers, hence the scale for a tolerance.
+`losses_bfloat16` come from a run in float32 with the forward pass under torch.autocast. Parameters
 under `zero_gradient` get nothing but rounding noise as their gradient (at least in part), which Adam scales up to
 full-size updates: their sums say nothing unless weight decay is in the gradient.
 """
@@ -83,7 +85,7 @@ class Case:
 
 def mlp_case() -> Case:
     dims = {"depth": 4, "width": 32}
-    batch = 8
+    batch = 12
     model = LinearStack(**dims)
     x = torch.randn(STEPS, batch, dims["width"])
     y = x @ (torch.randn(dims["width"], dims["width"]) / dims["width"] ** 0.5)
@@ -92,7 +94,7 @@ def mlp_case() -> Case:
 
 def classifier_case() -> Case:
     dims = {"inputs": 128, "hidden": 64, "classes": 10}
-    batch = 16
+    batch = 12
     model = Classifier(**dims)
     centers = torch.randn(dims["classes"], dims["inputs"])
     y = torch.randint(dims["classes"], (STEPS, batch))
@@ -102,7 +104,7 @@ def classifier_case() -> Case:
 
 def gpt_case() -> Case:
     dims = {"layers": 2, "heads": 2, "channels": 32, "context": 16, "vocabulary": 61}
-    batch = 2
+    batch = 6
     model = Gpt(**dims)
     spread_out(model)
     tokens = token_walks(STEPS * batch, dims["context"] + 1, dims["vocabulary"])
@@ -136,7 +138,7 @@ def parameters(model: nn.Module) -> Tensors:
 
 
 def train(case: Case, initial: Tensors, optimizer: str, hyper: Dict[str, Any], max_norm: float,
-          dtype: torch.dtype) -> Dict[str, Any]:
+          dtype: torch.dtype, autocast: bool = False) -> Dict[str, Any]:
     """The losses of one run, the sum of every final parameter, and the norms of a clipped run."""
     model = case.model.to(dtype)
     model.load_state_dict(initial)
@@ -146,7 +148,8 @@ def train(case: Case, initial: Tensors, optimizer: str, hyper: Dict[str, Any], m
     for step in range(STEPS):
         x = case.x[step].to(dtype) if case.x.is_floating_point() else case.x[step]
         y = case.y[step].to(dtype) if case.y.is_floating_point() else case.y[step]
-        loss = model(x, y)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            loss = model(x, y)
         updater.zero_grad(set_to_none=True)
         loss.backward()
         if max_norm > 0:
@@ -167,9 +170,11 @@ def reference(case: Case, initial: Tensors) -> Dict[str, Any]:
     for name, optimizer, hyper, max_norm in case.optimizers():
         single = train(case, initial, optimizer, hyper, max_norm, torch.float32)
         double = train(case, initial, optimizer, hyper, max_norm, torch.float64)
+        half = train(case, initial, optimizer, hyper, max_norm, torch.float32, autocast=True)
         runs.append({"name": name, "optimizer": optimizer, "hyperparameters": hyper,
                      **({"max_norm": max_norm} if max_norm > 0 else {}), **single,
-                     **{key + "_float64": value for key, value in double.items()}})
+                     **{key + "_float64": value for key, value in double.items()},
+                     "losses_bfloat16": half["losses"]})
     return {"case": case.name, "model": case.dims, "batch": case.batch, "steps": STEPS, "loss": case.loss,
             "made_with": f"torch {torch.__version__}", "optimizers": runs, "zero_gradient": case.zero_gradient}
 

@@ -24,7 +24,7 @@ class Walk {
   using Words = std::vector<std::set<const ir::Value*>>;
 
   std::pair<int64_t, int64_t> RangeOf(const ir::Value* value) const {
-    const int64_t begin = plan_.BaseOffset(value) + rank_ * plan_.RankStride(value);
+    const int64_t begin = plan_.OffsetOn(value, rank_);
     return {begin / kWordBytes, (begin + graph_.LocalType(*value).bytes()) / kWordBytes};
   }
 

@@ -201,7 +201,7 @@ class Model {
       const Shape& shape = operand.Type().shape;
       has_parameter = has_parameter || operand.is_parameter;
       has_ids = has_ids || operand.Type().dtype == DType::kI64;
-      if (shape.num_dims() > 0 && operand.is_parameter) {
+      if (shape.num_dims() > 0 && !operand.of_micro_batch) {
         fewest_rows = std::min(fewest_rows, shape.dim(0));
       }
       call.inputs.push_back(operand.Type());

@@ -519,7 +519,7 @@ class Run {
         }
       }
       if (!possible) return InvalidArgument("no signature has the placements of its outputs");
-      const ir::SbpSignature signature = ChooseSignature(node, axis, size, &outputs);
+      const ir::SbpSignature signature = ChooseSignature(node, axis, graph_.mesh(), &outputs);
       for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(signature.inputs[i]);
     }
     return wanted;

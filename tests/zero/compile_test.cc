@@ -24,11 +24,11 @@ class CompileTest : public ::testing::Test {
  protected:
   CompileTest() {
     const auto loss = [&](Inputs& in) {
-      return cross_entropy(model_(in.f32("x", {4, 23})), in.i64("y", {4}));
+      return cross_entropy(model_(in.f32("x", {4, 256})), in.i64("y", {4}));
     };
     graph_.train(optim::Sgd{0.1, 0.9}, loss);
     graph_.eval("validate", loss);
-    graph_.config().zero.bucket_bytes = 512;
+    graph_.config().zero.bucket_bytes = 4096;
   }
 
   StatusOr<Program> CompileAt(int stage, int ranks) const {
@@ -37,7 +37,7 @@ class CompileTest : public ::testing::Test {
     return Compile(graph_, Mesh::DataParallel(ranks), options, TargetOf(CpuKernels()));
   }
 
-  models::Classifier model_{{23, 17, 5}};
+  models::Classifier model_{{256, 128, 10}};
   Graph graph_{"classifier"};
 };
 
@@ -79,7 +79,7 @@ TEST_F(CompileTest, SettingsSayWhatDecidesTheBits) {
   ASSERT_TRUE(program.ok());
   const std::map<std::string, std::string> expected = {
       {"clip-norm", "0"},
-      {"inputs", "x: f32[4,23], y: i64[4]"},
+      {"inputs", "x: f32[4,256], y: i64[4]"},
       {"micro-batches", "3"},
       {"optimizer", "sgd_momentum_update lr=0.1 momentum=0.9 nesterov=false weight_decay=0.0"},
       {"reduce-every", "micro-batch"}};

@@ -179,7 +179,7 @@ TEST(DeviceErrors, TooLittleMemorySaysWhichStageWouldFit) {
   };
   const std::string message = Train(config).status().message();
   EXPECT_THAT(message, ::testing::HasSubstr(fmt::format("{} bytes do not fit", arena_bytes)));
-  EXPECT_THAT(message, ::testing::HasSubstr("hint: stage 1 needs about"));
+  EXPECT_THAT(message, ::testing::HasSubstr("hint: per rank, stage 1 needs "));
 }
 
 // One wait at the end, and one for each set of inputs that is filled.
@@ -254,8 +254,7 @@ TEST(DeviceErrors, Tf32NeedsAGpu) {
   RunConfig config;
   config.tf32 = true;
   EXPECT_EQ(Train(config).status().message(),
-            "graph test: --tf32 is for the tensor cores of a GPU; leave it out, or run with "
-            "--device cuda");
+            "tf32 is for the tensor cores of a GPU, but the ranks compute on the CPU");
 }
 
 TEST(DeviceErrors, RecordingNeedsADevice) {

@@ -132,6 +132,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   std::unique_ptr<Workload> workload = MakeWorkload(config.model);
   Graph graph("test");
   workload->Build(graph);
+  graph.config().mesh = config.mesh;
   graph.config().enable_zero({.stage = config.stage,
                               .bucket_bytes = config.bucket_bytes,
                               .shard_min_elements = config.shard_min_elements});

@@ -31,6 +31,7 @@ using ConnectDevice = std::function<StatusOr<DeviceRank>(Communicator& host)>;
 struct RunConfig {
   TestModel model = TestModel::kMlp;
   int ranks = 1;
+  std::vector<MeshAxis> mesh = {};  // of these ranks; empty: one axis "data"
   int stage = 0;
   int64_t micro_batches = 1;
   int steps = 3;

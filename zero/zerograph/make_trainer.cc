@@ -37,7 +37,7 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
     ZG_ASSIGN_OR_RETURN(kernels, DeviceKernels(communicator.device(), options.tf32));
   }
   const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
-  const Mesh mesh = Mesh::DataParallel(communicator.size());
+  const Mesh mesh = compile_options.MeshOf(communicator.size());
   CompileOptions asked = compile_options;
   // One rank's dumps are enough: the program is the same everywhere.
   if (communicator.rank() != 0) asked.dump_directory.clear();

@@ -23,8 +23,8 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
   PlanGraphOptions plan_options;
   plan_options.description = description;
   ZG_ASSIGN_OR_RETURN(plan::PlanReport report,
-                      PlanGraph(graph, Mesh::DataParallel(job.num_planned_ranks()), compile_options,
-                                TargetOf(*kernels), plan_options));
+                      PlanGraph(graph, compile_options.MeshOf(job.num_planned_ranks()),
+                                compile_options, TargetOf(*kernels), plan_options));
   report.config = job.config();
   PrintOut(plan::TextReport(report));
   return plan::WritePlan(report, options.json, options.html);
