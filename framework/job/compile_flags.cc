@@ -4,7 +4,6 @@ namespace zg {
 namespace {
 
 constexpr double kMaxBucketMb = 1 << 20;
-constexpr double kMaxMicroBatches = 1e9;
 
 }  // namespace
 
@@ -22,7 +21,7 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
                  "update parameters during backward, when their gradients are complete");
 
   flags->Section("Step");
-  flags->AddInt("micro-batches", &options->micro_batches, Between(0, kMaxMicroBatches),
+  flags->AddInt("micro-batches", &options->micro_batches, AtLeast(0),
                 "micro-batches per step over all ranks; 0 for one per rank");
   flags->AddEnum("reduce-every", &options->reduce_every,
                  "when gradients are summed over the ranks");

@@ -58,6 +58,8 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
   ZG_RETURN_IF_ERROR(CheckSameProgram(*graph, options.seed, *communicator));
   ZG_RETURN_IF_ERROR(CheckMesh(*graph));
   std::unique_ptr<Executor> executor(new Executor(graph, communicator, options));
+  executor->num_data_ranks_ = graph->mesh().num_data_ranks();
+  executor->data_index_ = graph->mesh().DataIndex(communicator->rank());
   ZG_RETURN_IF_ERROR(executor->CheckOptions());
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
                       PlanProgram(*graph, kernels, communicator->arena().workspace_bytes()));
@@ -196,15 +198,13 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   context.step = step;
   context.lr_factor = lr_factor;
   context.stop_on_non_finite = options_.stop_on_non_finite;
-  const int num_data_ranks = graph_->mesh().num_data_ranks();
-  const int data_index = graph_->mesh().DataIndex(communicator_->rank());
-  const int64_t micro_steps = graph_->micro_batches() / num_data_ranks;
+  const int64_t micro_steps = graph_->micro_batches() / num_data_ranks_;
   if (profiler_) profiler_->BeginStep();
   for (int64_t j = 0; j < micro_steps; ++j) {
     const int64_t feed_begin = profiler_ ? profiler_->Now() : 0;
     ZG_RETURN_IF_ERROR(feed(j));
     if (profiler_) profiler_->EndFeed(feed_begin);
-    context.micro_batch = j * num_data_ranks + data_index;
+    context.micro_batch = j * num_data_ranks_ + data_index_;
     context.first_micro_step = j == 0;
     ZG_RETURN_IF_ERROR(Run(micro_batch_, context));
   }

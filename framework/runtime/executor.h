@@ -165,6 +165,8 @@ class Executor {
   Communicator* communicator_;
   Device& device_;
   ExecutorOptions options_;
+  int num_data_ranks_ = 1;
+  int data_index_ = 0;
   MemoryPlan plan_;
   std::byte* arena_ = nullptr;
   std::unique_ptr<MemoryMeter> meter_;

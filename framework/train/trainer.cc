@@ -33,6 +33,9 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::Create(Program program, Communicator
   }
   ZG_ASSIGN_OR_RETURN(trainer->executor_, Executor::Create(&graph, *kernels, &communicator,
                                                            trainer->ExecutorOptionsFor(options)));
+  trainer->num_data_ranks_ = graph.mesh().num_data_ranks();
+  trainer->data_index_ = graph.mesh().DataIndex(communicator.rank());
+  trainer->has_grad_norm_ = trainer->executor_->HasOutput("", "grad_norm");
   trainer->settings_ = trainer->program_.settings;
   if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);
   ZG_RETURN_IF_ERROR(InitializeTensors(*trainer->executor_, options.seed));
@@ -57,21 +60,19 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 }
 
 StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& feed) {
-  const Mesh& mesh = program_.graph.mesh();
-  const int data_index = mesh.DataIndex(executor_->communicator().rank());
   ++step_;
   ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
-    return feed(micro_step * mesh.num_data_ranks() + data_index);
+    return feed(micro_step * num_data_ranks_ + data_index_);
   }));
   // Where the program needs it: to clip, for the scale of f16, to skip updates.
-  if (executor_->HasOutput("", "grad_norm")) {
+  if (has_grad_norm_) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
   }
   return Scalar("loss");
 }
 
 int64_t Trainer::micro_batches_per_rank() const {
-  return program_.options.micro_batches / program_.graph.mesh().num_data_ranks();
+  return program_.options.micro_batches / num_data_ranks_;
 }
 
 StatusOr<float> Trainer::Step(std::initializer_list<NamedData> data) {

@@ -29,7 +29,7 @@ reject "--zero: got it 2 times" --zero 1 --zero 1
 reject "--steps: got no value, expected N before --zero" --steps --zero 2
 reject "--seed" --zero 1 --seed
 
-for flag in ranks ranks-in-process steps batch threads; do
+for flag in ranks ranks-in-process steps batch; do
   reject "--$flag: got '0', expected a whole number" --$flag 0
   reject "--$flag: got '-1', expected a whole number" --$flag -1
   reject "--$flag: got '1e3', expected a whole number" --$flag 1e3
