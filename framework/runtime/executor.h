@@ -1,24 +1,22 @@
 // Executor: a compiled graph on one rank. Creating it makes the kernels, plans the arena, allocates
-// it and resolves every address; after that a step is a walk over a flat list of instructions that
-// allocates nothing. It runs where the communicator has its arena: on the host, or on a device,
-// which is told a whole step before the host waits for it.
+// it and resolves every address; after that a step is a walk over flat lists of instructions that
+// allocates nothing. Its runner (runner.h) carries them out on the device of the communicator.
 //
-//   ZG_ASSIGN_OR_RETURN(auto executor, Executor::Create(&graph, CpuKernels(), &communicator, {.seed
-//   = 1})); ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_step) { return
-//   executor->SetInput("", "x", data, bytes); })); float loss =
-//   executor->OutputAs<float>("loss")[0];
+//   ZG_ASSIGN_OR_RETURN(auto executor,
+//                       Executor::Create(&graph, CpuKernels(), &communicator, {.seed = 1}));
+//   ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_step) {
+//     return executor->SetInput("", "x", data, bytes);
+//   }));
+//   ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* loss, executor->Output("", "loss"));
 //
 // Every rank of the mesh creates it from the same graph and calls it in the same order.
 #pragma once
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -27,10 +25,10 @@
 #include "framework/ir/graph.h"
 #include "framework/kernels/kernel.h"
 #include "framework/passes/plan_memory.h"
-#include "framework/runtime/device_inputs.h"
+#include "framework/runtime/bound_program.h"
 #include "framework/runtime/memory_meter.h"
 #include "framework/runtime/profile.h"
-#include "framework/runtime/queue_limit.h"
+#include "framework/runtime/runner.h"
 
 namespace zg {
 
@@ -73,14 +71,10 @@ class Executor {
                                                  std::string_view name) const;
   bool HasOutput(std::string_view eval, std::string_view name) const;
 
-  // Reads or writes the logical elements [begin, begin + count) of a stored tensor that lie on this
-  // rank.
-  struct LocalPart {
-    int64_t begin = 0;  // element of the tensor
-    int64_t count = 0;
-    std::byte* data = nullptr;  // memory of device(): the host's, or to be copied
-  };
-  LocalPart LocalPartOf(const ir::StoredTensor& tensor) const;
+  // The elements of a stored tensor that lie on this rank.
+  LocalPart LocalPartOf(const ir::StoredTensor& tensor) const {
+    return program_.memory.PartOf(tensor);
+  }
 
   const ir::Graph& graph() const { return *graph_; }
   const MemoryPlan& plan() const { return plan_; }
@@ -91,75 +85,13 @@ class Executor {
   Device& device() const { return device_; }
 
  private:
-  struct Operand {
-    int buffer = 0;
-    int64_t begin = 0;  // in the arena
-    int64_t end = 0;
-  };
-  struct Instruction {
-    const ir::Node* node = nullptr;
-    std::unique_ptr<Kernel> kernel;  // null: an input, an output, or an assignment that copies
-    std::vector<const void*> inputs;
-    std::vector<void*> outputs;
-    void* workspace = nullptr;
-    int slot = -1;  // of an input or output
-    int index = 0;  // over all programs
-    int timeline = 0;
-    int position = 0;
-    std::vector<Operand> operands;  // for the meter
-
-    bool is_input() const { return slot >= 0 && inputs.empty(); }
-  };
-  struct Recorded {
-    std::unique_ptr<RecordedWork> work;
-    TrafficCounters traffic = {};  // of one replay
-  };
-  struct Program {
-    std::vector<Instruction> instructions;
-    // By StepContext::first_micro_step, which collectives look at on the host; what is recorded
-    // also by the set of inputs that it reads.
-    bool has_run[2] = {false, false};
-    Recorded recorded[DeviceInputs::kNumSets][2];
-  };
-  struct InputSlot {
-    std::string eval;
-    std::string name;
-    int64_t bytes = 0;
-    const void* data = nullptr;
-  };
-  struct OutputSlot {
-    std::string eval;
-    std::string name;
-    TensorType type;
-    std::vector<std::byte> data;
-    DeviceBytes pinned;  // where a device puts it; null on the host
-  };
-
   Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options)
       : graph_(graph),
         communicator_(communicator),
         device_(communicator->device()),
         options_(options) {}
 
-  Status CheckOptions() const;
-  static std::string NameOf(const ir::Node& node);  // "embedding of token_embedding"
-  Status Resolve();
-  Status ResolveNode(const ir::Node& node, int timeline, int position, Program* program);
-  Status PrepareDevice();
-  Operand OperandOf(const ir::Value* value) const;
-  void AddOperand(int buffer, Instruction* instruction) const;  // the whole buffer
-  Status Run(Program& program, const StepContext& context);
-  Status RunInstructions(Program& program, const StepContext& context);
-  Status RunOne(Instruction& instruction, const StepContext& context);
-  Status RunWatched(Instruction& instruction, const StepContext& context);
-  Status CheckOutput(const OutputSlot& slot, const StepContext& context) const;
-  std::string ElementAt(const void* address) const;  // of which tensor; for messages
-  std::string BlamedGradient() const;
-  std::string BlamedUpdate(const Instruction& instruction) const;
-  Status RunOnDevice(Program& program, const StepContext& context);
-  // Waits for the device and takes what it put out.
-  Status Finish(std::string_view eval, const StepContext& context);
-  Status FaultStatus(const DeviceFault& fault, int64_t step) const;
+  StatusOr<std::byte*> AllocateArena();
 
   const ir::Graph* graph_;
   Communicator* communicator_;
@@ -168,23 +100,10 @@ class Executor {
   int num_data_ranks_ = 1;
   int data_index_ = 0;
   MemoryPlan plan_;
-  std::byte* arena_ = nullptr;
   std::unique_ptr<MemoryMeter> meter_;
   std::optional<Profiler> profiler_;
-  std::unordered_map<const ir::Node*, std::unique_ptr<Kernel>> kernels_;  // empty after Resolve
-  Program micro_batch_;                                                   // forward and backward
-  Program update_;
-  std::map<std::string, Program, std::less<>> evals_;
-  int num_instructions_ = 0;
-  std::vector<InputSlot> inputs_;
-  std::vector<OutputSlot> outputs_;
-
-  // On a device; null on the host.
-  std::unique_ptr<DeviceInputs> device_inputs_;
-  std::unique_ptr<QueueLimit> queue_limit_;
-  DeviceBytes fault_;          // a DeviceFault in its memory
-  DeviceBytes pinned_fault_;   // where it is copied to
-  bool is_recording_ = false;  // nothing is queued then
+  BoundProgram program_;
+  std::unique_ptr<Runner> runner_;
 };
 
 }  // namespace zg

@@ -15,9 +15,11 @@
 
 namespace zg {
 
+// Boxing nodes have none here: theirs need the plan (boxing/boxing_kernel.h).
+using ProgramKernels = std::unordered_map<const ir::Node*, std::unique_ptr<Kernel>>;
+
 struct ProgramPlan {
-  // Boxing nodes have none here: theirs need the plan (boxing/boxing_kernel.h).
-  std::unordered_map<const ir::Node*, std::unique_ptr<Kernel>> kernels;
+  ProgramKernels kernels;
   MemoryPlan memory;
 };
 

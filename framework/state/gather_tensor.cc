@@ -16,7 +16,7 @@ constexpr int64_t kFloatBytes = sizeof(float);
 // Elements [begin, end) from all ranks that hold a part of them, on every rank.
 StatusOr<std::vector<float>> GatherRange(Executor& executor, const ir::StoredTensor& tensor,
                                          std::string_view purpose, int64_t begin, int64_t end) {
-  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  const LocalPart part = executor.LocalPartOf(tensor);
   const int64_t local_begin = std::max(begin, part.begin);
   const int64_t local_end = std::min(end, part.begin + part.count);
   std::string mine;

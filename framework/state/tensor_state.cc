@@ -63,7 +63,7 @@ void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill,
 // Writes those of the elements [begin, end) that this rank holds to where it holds them.
 Status WriteElements(Executor& executor, const ir::StoredTensor& tensor, int64_t begin, int64_t end,
                      const FillElements& fill) {
-  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  const LocalPart part = executor.LocalPartOf(tensor);
   begin = std::max(begin, part.begin);
   end = std::min(end, part.begin + part.count);
   if (begin >= end) return Status::Ok();
@@ -115,7 +115,7 @@ std::vector<const ir::StoredTensor*> TensorsByName(const ir::Graph& graph, Tenso
 
 Status InitializeTensors(Executor& executor, uint64_t seed) {
   for (const ir::StoredTensor& tensor : executor.graph().tensors()) {
-    const Executor::LocalPart part = executor.LocalPartOf(tensor);
+    const LocalPart part = executor.LocalPartOf(tensor);
     if (part.count == 0) continue;
     const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
     const RandomKey key = FoldIn(RandomKey{seed}, name);
@@ -138,7 +138,7 @@ Status SetElements(Executor& executor, std::string_view name, int64_t begin, int
 
 Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t begin,
                          int64_t count, const ByteSink& sink) {
-  const Executor::LocalPart part = executor.LocalPartOf(tensor);
+  const LocalPart part = executor.LocalPartOf(tensor);
   ZG_CHECK(part.begin <= begin && begin + count <= part.begin + part.count,
            "{}: elements [{}, {}) are not on this rank", tensor.name, begin, begin + count);
   const int64_t element_bytes = SizeOf(tensor.type.dtype);
@@ -208,7 +208,7 @@ Status LoadParameters(Executor& executor, const std::string& path) {
 Status CheckFiniteTensors(const Executor& executor) {
   for (const ir::StoredTensor& tensor : executor.graph().tensors()) {
     const DType dtype = tensor.type.dtype;
-    const Executor::LocalPart part = executor.LocalPartOf(tensor);
+    const LocalPart part = executor.LocalPartOf(tensor);
     ZG_RETURN_IF_ERROR(ReadLocalElements(
         executor, tensor, part.begin, part.count,
         [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {

@@ -45,7 +45,7 @@ Status CheckValues(const Executor& executor, TensorRole role, const NamedValues&
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     known.insert(tensor->name);
     const auto found = values.find(tensor->name);
-    const Executor::LocalPart part = executor.LocalPartOf(*tensor);
+    const LocalPart part = executor.LocalPartOf(*tensor);
     const Range whole = {0, tensor->type.shape.num_elements()};
     const Range local = {part.begin, part.begin + part.count};
     const std::string problem = found == values.end()
@@ -113,7 +113,7 @@ Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& wh
 StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role) {
   NamedValues local;
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
-    const Executor::LocalPart part = executor.LocalPartOf(*tensor);
+    const LocalPart part = executor.LocalPartOf(*tensor);
     TensorValues values = {tensor->type.shape, part.begin, std::vector<float>(part.count)};
     auto* const bytes = reinterpret_cast<std::byte*>(values.values.data());
     ZG_RETURN_IF_ERROR(

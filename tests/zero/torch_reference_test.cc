@@ -110,7 +110,7 @@ Status SetParameters(Trainer& trainer, const SafetensorsFile& file) {
     if (Shape(entry->shape) != tensor.type.shape) {
       return InvalidArgument("{}: '{}' has another shape", file.path(), tensor.name);
     }
-    const Executor::LocalPart part = trainer.executor().LocalPartOf(tensor);
+    const LocalPart part = trainer.executor().LocalPartOf(tensor);
     if (part.count == 0) continue;
     const float* const values = reinterpret_cast<const float*>(file.Data(*entry)) + part.begin;
     if (is_copy) {
@@ -153,7 +153,7 @@ void AddSums(Trainer& trainer, int rank, std::mutex* mutex, Result* result) {
   const std::lock_guard<std::mutex> lock(*mutex);
   for (const ir::StoredTensor& tensor : trainer.executor().graph().tensors()) {
     if (tensor.storage->category != MemoryCategory::kParameters) continue;
-    const Executor::LocalPart part = trainer.executor().LocalPartOf(tensor);
+    const LocalPart part = trainer.executor().LocalPartOf(tensor);
     const bool is_whole = part.count == tensor.type.shape.num_elements() && part.begin == 0;
     if (is_whole && tensor.storage->sbp[0].is_broadcast() && rank != 0) continue;
     const auto* const values = reinterpret_cast<const float*>(part.data);

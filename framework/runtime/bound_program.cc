@@ -1,0 +1,134 @@
+#include "framework/runtime/bound_program.h"
+
+#include <utility>
+
+#include "framework/runtime/boxing/boxing_kernel.h"
+
+namespace zg {
+namespace {
+
+class Binder {
+ public:
+  Binder(const RankMemory& memory, ProgramKernels kernels, Communicator* communicator)
+      : memory_(memory), kernels_(std::move(kernels)), communicator_(communicator) {
+    program_.memory = memory;
+  }
+
+  StatusOr<BoundProgram> Run() && {
+    for (const auto& section : memory_.graph().sections()) {
+      if (section->kind == ir::SectionKind::kVariables) continue;
+      InstructionList* list = &program_.micro_batch;
+      if (section->kind == ir::SectionKind::kUpdate) list = &program_.update;
+      if (section->kind == ir::SectionKind::kEval) {
+        list = &program_.evals[section->name];
+        ++timeline_;
+        position_ = 0;
+      }
+      for (const ir::Node* node : section->nodes) ZG_RETURN_IF_ERROR(Bind(*node, list));
+    }
+    int index = 0;
+    for (InstructionList* list : program_.Lists()) list->index = index++;
+    return std::move(program_);
+  }
+
+ private:
+  Status Bind(const ir::Node& node, InstructionList* list) {
+    Instruction instruction;
+    instruction.node = &node;
+    instruction.index = num_nodes_++;
+    instruction.timeline = timeline_;
+    instruction.position = position_++;
+    for (const ir::Value* input : node.inputs) {
+      instruction.inputs.push_back(Add(memory_.OperandOf(input), &instruction));
+    }
+    for (const ir::Value* output : node.outputs) {
+      instruction.outputs.push_back(Add(memory_.OperandOf(output), &instruction));
+    }
+    ZG_ASSIGN_OR_RETURN(const bool does_something, BindWork(node, &instruction));
+    if (!does_something) return Status::Ok();
+    const MemoryPlan& plan = memory_.plan();
+    if (IsBoxing(node) && plan.communicator_workspace >= 0) {
+      Add(memory_.WholeBuffer(plan.communicator_workspace), &instruction);
+    }
+    const auto workspace = plan.workspaces.find(&node);
+    if (workspace != plan.workspaces.end()) {
+      instruction.workspace = Add(memory_.WholeBuffer(workspace->second), &instruction);
+    }
+    list->instructions.push_back(std::move(instruction));
+    return Status::Ok();
+  }
+
+  // False: a view, or an assignment whose value is produced in place.
+  StatusOr<bool> BindWork(const ir::Node& node, Instruction* instruction) {
+    switch (instruction->kind()) {
+      case ir::OpKind::kInput:
+        instruction->slot = static_cast<int>(program_.inputs.size());
+        program_.inputs.push_back({node.section->name, node.attributes.String("name"),
+                                   memory_.graph().LocalType(*node.outputs[0]).bytes(), nullptr});
+        return true;
+      case ir::OpKind::kOutput: {
+        instruction->slot = static_cast<int>(program_.outputs.size());
+        const TensorType& type = node.inputs[0]->type;
+        program_.outputs.push_back({node.section->name, node.attributes.String("name"), type,
+                                    std::vector<std::byte>(type.bytes())});
+        return true;
+      }
+      case ir::OpKind::kAssign:
+        return instruction->inputs[0] != instruction->inputs[1];
+      case ir::OpKind::kBoxing: {
+        ZG_ASSIGN_OR_RETURN(instruction->kernel,
+                            MakeBoxingKernel(memory_.graph(), node, memory_.plan(), communicator_));
+        return true;
+      }
+      default: {
+        const auto kernel = kernels_.find(&node);
+        if (kernel == kernels_.end()) return false;
+        instruction->kernel = std::move(kernel->second);
+        return true;
+      }
+    }
+  }
+
+  std::byte* Add(const Operand& operand, Instruction* instruction) const {
+    instruction->operands.push_back(operand);
+    return memory_.AddressOf(operand);
+  }
+
+  const RankMemory memory_;
+  ProgramKernels kernels_;
+  Communicator* const communicator_;
+  BoundProgram program_;
+  int num_nodes_ = 0;
+  int timeline_ = 0;
+  int position_ = 0;
+};
+
+}  // namespace
+
+std::vector<InstructionList*> BoundProgram::Lists() {
+  std::vector<InstructionList*> lists = {&micro_batch, &update};
+  for (auto& [name, list] : evals) lists.push_back(&list);
+  return lists;
+}
+
+StatusOr<BoundProgram> BindProgram(const RankMemory& memory, ProgramKernels kernels,
+                                   Communicator* communicator) {
+  return Binder(memory, std::move(kernels), communicator).Run();
+}
+
+std::string StepAndNode(const Instruction& instruction, int64_t step) {
+  // An output names the value that it hands out.
+  if (instruction.kind() == ir::OpKind::kOutput) return fmt::format("step {}", step);
+  const ir::Node& node = *instruction.node;
+  return fmt::format("step {}, {}{}{}", step, node.op->name, node.scope.empty() ? "" : " of ",
+                     node.scope);
+}
+
+void Touch(const Instruction& instruction, MemoryMeter* meter) {
+  for (const Operand& operand : instruction.operands) {
+    meter->Touch(operand.buffer, instruction.timeline, instruction.position, operand.begin,
+                 operand.end);
+  }
+}
+
+}  // namespace zg

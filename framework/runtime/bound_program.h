@@ -1,0 +1,83 @@
+// BoundProgram: a compiled graph with the addresses of one rank's arena: flat lists of
+// instructions that a runner (runner.h) walks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/ir/graph.h"
+#include "framework/kernels/kernel.h"
+#include "framework/runtime/memory_meter.h"
+#include "framework/runtime/plan_program.h"
+#include "framework/runtime/rank_memory.h"
+
+namespace zg {
+
+// A node that does something when it runs.
+struct Instruction {
+  const ir::Node* node = nullptr;
+  std::unique_ptr<Kernel> kernel;  // null: an input, an output, or an assignment that copies
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  void* workspace = nullptr;
+  int slot = -1;  // of an input or output
+  int index = 0;  // among all nodes
+  int timeline = 0;
+  int position = 0;
+  std::vector<Operand> operands;  // inputs, outputs, scratch memory
+
+  ir::OpKind kind() const { return node->op->traits.kind; }
+};
+
+// Instructions that run one after the other: forward and backward of a micro-batch, the update, or
+// an eval section.
+struct InstructionList {
+  int index = 0;  // among the lists of the program
+  std::vector<Instruction> instructions;
+};
+
+// An input: this rank's part, which the caller owns.
+struct InputSlot {
+  std::string eval;  // "": training
+  std::string name;
+  int64_t bytes = 0;
+  const void* data = nullptr;  // null: not set
+};
+
+// An output, on the host.
+struct OutputSlot {
+  std::string eval;  // "": training
+  std::string name;
+  TensorType type;
+  std::vector<std::byte> data;
+};
+
+struct BoundProgram {
+  RankMemory memory;
+  InstructionList micro_batch;  // forward and backward
+  InstructionList update;
+  std::map<std::string, InstructionList, std::less<>> evals;
+  std::vector<InputSlot> inputs;
+  std::vector<OutputSlot> outputs;
+
+  std::vector<InstructionList*> Lists();  // by index
+};
+
+// Takes the kernels out of `kernels` and makes those of boxing nodes, whose groups meet: every rank
+// of the job must call this. The arena has been allocated for the plan in `memory`.
+StatusOr<BoundProgram> BindProgram(const RankMemory& memory, ProgramKernels kernels,
+                                   Communicator* communicator);
+
+// "step 3, embedding of token_embedding".
+std::string StepAndNode(const Instruction& instruction, int64_t step);
+
+// Reports the operands of an instruction that has run.
+void Touch(const Instruction& instruction, MemoryMeter* meter);
+
+}  // namespace zg

@@ -1,0 +1,159 @@
+#include "framework/runtime/device_runner.h"
+
+#include <cstring>
+#include <utility>
+
+#include "framework/base/check.h"
+#include "framework/runtime/non_finite_report.h"
+
+namespace zg {
+
+Status DeviceRunner::Check(const Communicator& communicator, const RunnerOptions& options) {
+  if (options.detect_anomaly) {
+    return InvalidArgument(
+        "--detect-anomaly looks at what every node computes while it runs, which only the host "
+        "can; run it with --device cpu");
+  }
+  if (options.profiler != nullptr) {
+    return InvalidArgument(
+        "--profile measures every node while it runs, which a device's queue does not tell; run "
+        "it with --device cpu");
+  }
+  if (!options.record || communicator.can_be_recorded()) return Status::Ok();
+  return InvalidArgument(
+      "its programs cannot be recorded (--cuda-graph): the collectives go through the host");
+}
+
+Status DeviceRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
+  program_ = program;
+  meter_ = meter;
+  recordings_.resize(program->Lists().size());
+  return ExchangeStatus(communicator_, "prepare the device", Allocate());
+}
+
+Status DeviceRunner::Allocate() {
+  std::vector<int64_t> input_bytes;
+  for (const InputSlot& slot : program_->inputs) input_bytes.push_back(slot.bytes);
+  ZG_ASSIGN_OR_RETURN(inputs_, DeviceInputs::Create(&communicator_, input_bytes));
+  for (const OutputSlot& slot : program_->outputs) {
+    ZG_ASSIGN_OR_RETURN(DeviceBytes pinned, device_.AllocatePinned(slot.data.size()));
+    pinned_outputs_.push_back(std::move(pinned));
+  }
+  ZG_ASSIGN_OR_RETURN(fault_, device_.Allocate(sizeof(DeviceFault)));
+  ZG_ASSIGN_OR_RETURN(pinned_fault_, device_.AllocatePinned(sizeof(DeviceFault)));
+  return device_.Synchronize();
+}
+
+Status DeviceRunner::Run(InstructionList& list, const StepContext& context) {
+  if (const Status begun = inputs_->Begin(context); !begun.ok()) {
+    return begun.WithContext(fmt::format("step {}", context.step));
+  }
+  ZG_RETURN_IF_ERROR(FillInputs(list));
+  const int variant = context.first_micro_step ? 1 : 0;
+  Recordings& recordings = recordings_[list.index];
+  Recorded& recorded = recordings.recorded[inputs_->set()][variant];
+  // The first run loads kernels and connects ranks, which cannot be recorded.
+  if (!records_ || !recordings.has_run[variant]) {
+    ZG_RETURN_IF_ERROR(QueueList(list, context));
+    recordings.has_run[variant] = true;
+  } else {
+    if (recorded.work == nullptr) ZG_RETURN_IF_ERROR(Record(list, context, &recorded));
+    ZG_RETURN_IF_ERROR(recorded.work->Replay());
+    communicator_.traffic_meter().Add(recorded.traffic);
+  }
+  return inputs_->End();
+}
+
+Status DeviceRunner::FillInputs(const InstructionList& list) {
+  for (const Instruction& instruction : list.instructions) {
+    if (instruction.kind() != ir::OpKind::kInput) continue;
+    const InputSlot& slot = program_->inputs[instruction.slot];
+    if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
+    inputs_->Fill(instruction.slot, slot.data);
+  }
+  return Status::Ok();
+}
+
+Status DeviceRunner::Record(InstructionList& list, const StepContext& context, Recorded* recorded) {
+  const TrafficCounters before = communicator_.traffic();
+  ZG_RETURN_IF_ERROR(device_.BeginRecording());
+  is_recording_ = true;
+  const Status status = QueueList(list, context);
+  is_recording_ = false;
+  StatusOr<std::unique_ptr<RecordedWork>> work = device_.EndRecording();
+  ZG_RETURN_IF_ERROR(status);
+  ZG_RETURN_IF_ERROR(work.status());
+  recorded->work = std::move(*work);
+  recorded->traffic = communicator_.traffic_meter().TakeBack(before);
+  return Status::Ok();
+}
+
+Status DeviceRunner::QueueList(InstructionList& list, const StepContext& context) {
+  ZG_RETURN_IF_ERROR(inputs_->QueueContext());
+  for (Instruction& instruction : list.instructions) {
+    if (!is_recording_) {
+      if (const Status ready = queue_limit_.BeforeInstruction(); !ready.ok()) {
+        return ready.WithContext(fmt::format("step {}", context.step));
+      }
+    }
+    const Status status = QueueOne(instruction, context);
+    if (!status.ok()) return status.WithContext(StepAndNode(instruction, context.step));
+    if (meter_ != nullptr) Touch(instruction, meter_);
+  }
+  return Status::Ok();
+}
+
+Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& context) {
+  if (instruction.kernel != nullptr) {
+    KernelArguments arguments{instruction.inputs.data(), instruction.outputs.data(),
+                              instruction.workspace, &context};
+    arguments.stream = device_.stream();
+    arguments.device_step = inputs_->device_context();
+    arguments.fault = reinterpret_cast<DeviceFault*>(fault_.get());
+    arguments.node = instruction.index;
+    return instruction.kernel->Run(arguments);
+  }
+  switch (instruction.kind()) {
+    case ir::OpKind::kInput:
+      return inputs_->QueueInput(instruction.slot, instruction.outputs[0]);
+    case ir::OpKind::kOutput:
+      return device_.CopyOut(pinned_outputs_[instruction.slot].get(), instruction.inputs[0],
+                             instruction.operands[0].bytes());
+    default:  // an assignment
+      return device_.Copy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
+                          instruction.operands[0].bytes());
+  }
+}
+
+Status DeviceRunner::Finish(std::string_view eval, const StepContext& context) {
+  ZG_RETURN_IF_ERROR(device_.CopyOut(pinned_fault_.get(), fault_.get(), sizeof(DeviceFault)));
+  if (const Status done = communicator_.Synchronize(); !done.ok()) {
+    return done.WithContext(fmt::format("step {}", context.step));
+  }
+  DeviceFault fault;
+  std::memcpy(&fault, pinned_fault_.get(), sizeof(fault));
+  if (fault.happened != 0) return FaultStatus(fault, context.step);
+  for (size_t i = 0; i < program_->outputs.size(); ++i) {
+    OutputSlot& slot = program_->outputs[i];
+    if (slot.eval != eval) continue;
+    std::memcpy(slot.data.data(), pinned_outputs_[i].get(), slot.data.size());
+    if (!context.stop_on_non_finite) continue;
+    if (const Status finite = CheckFiniteOutput(slot, nullptr); !finite.ok()) {
+      return finite.WithContext(fmt::format("step {}", context.step));
+    }
+  }
+  return Status::Ok();
+}
+
+Status DeviceRunner::FaultStatus(const DeviceFault& fault, int64_t step) const {
+  for (const InstructionList* list : program_->Lists()) {
+    for (const Instruction& instruction : list->instructions) {
+      if (instruction.index != fault.node) continue;
+      return InvalidArgument("{}", instruction.kernel->FaultText(fault))
+          .WithContext(StepAndNode(instruction, step));
+    }
+  }
+  ZG_CHECK(false, "a fault of instruction {}, which there is not", fault.node);
+}
+
+}  // namespace zg

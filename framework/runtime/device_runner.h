@@ -1,0 +1,60 @@
+// DeviceRunner: queues instructions on a device. The host waits once, at the end of a step.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework/device/device.h"
+#include "framework/runtime/device_inputs.h"
+#include "framework/runtime/queue_limit.h"
+#include "framework/runtime/runner.h"
+
+namespace zg {
+
+class DeviceRunner : public Runner {
+ public:
+  static Status Check(const Communicator& communicator, const RunnerOptions& options);
+  DeviceRunner(Communicator* communicator, const RunnerOptions& options)
+      : communicator_(*communicator),
+        device_(communicator->device()),
+        records_(options.record),
+        queue_limit_(communicator) {}
+
+  Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
+  Status Run(InstructionList& list, const StepContext& context) override;
+  Status Finish(std::string_view eval, const StepContext& context) override;
+
+ private:
+  struct Recorded {
+    std::unique_ptr<RecordedWork> work;
+    TrafficCounters traffic = {};  // of one replay
+  };
+  // Of a list of instructions, by StepContext::first_micro_step, which collectives look at on the
+  // host; what is recorded also by the set of inputs that it reads.
+  struct Recordings {
+    bool has_run[2] = {false, false};
+    Recorded recorded[DeviceInputs::kNumSets][2];
+  };
+
+  Status Allocate();
+  Status FillInputs(const InstructionList& list);
+  Status QueueList(InstructionList& list, const StepContext& context);
+  Status QueueOne(Instruction& instruction, const StepContext& context);
+  Status Record(InstructionList& list, const StepContext& context, Recorded* recorded);
+  Status FaultStatus(const DeviceFault& fault, int64_t step) const;
+
+  Communicator& communicator_;
+  Device& device_;
+  const bool records_;
+  QueueLimit queue_limit_;
+  BoundProgram* program_ = nullptr;
+  MemoryMeter* meter_ = nullptr;
+  std::unique_ptr<DeviceInputs> inputs_;
+  std::vector<DeviceBytes> pinned_outputs_;  // by slot: where the device puts them
+  DeviceBytes fault_;                        // a DeviceFault in the device's memory
+  DeviceBytes pinned_fault_;                 // where it is copied to
+  std::vector<Recordings> recordings_;       // by list
+  bool is_recording_ = false;                // nothing is queued then
+};
+
+}  // namespace zg

@@ -1,0 +1,86 @@
+#include "framework/runtime/host_runner.h"
+
+#include <cstring>
+#include <optional>
+
+#include "framework/runtime/anomaly.h"
+#include "framework/runtime/non_finite_report.h"
+
+namespace zg {
+
+Status HostRunner::Check(const RunnerOptions& options) {
+  if (!options.record) return Status::Ok();
+  return InvalidArgument("its programs cannot be recorded (--cuda-graph): the host has no queue");
+}
+
+Status HostRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
+  program_ = program;
+  meter_ = meter;
+  return Status::Ok();
+}
+
+Status HostRunner::Run(InstructionList& list, const StepContext& context) {
+  const bool is_watched = options_.detect_anomaly || options_.profiler != nullptr;
+  for (Instruction& instruction : list.instructions) {
+    const Status status =
+        is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
+    if (!status.ok()) return status.WithContext(StepAndNode(instruction, context.step));
+    if (meter_ != nullptr) Touch(instruction, meter_);
+  }
+  return Status::Ok();
+}
+
+Status HostRunner::Finish(std::string_view /*eval*/, const StepContext& /*context*/) {
+  return Status::Ok();
+}
+
+Status HostRunner::RunWatched(Instruction& instruction, const StepContext& context) {
+  const RankMemory& memory = program_->memory;
+  std::optional<NodeAnomalies> anomalies;
+  // Before the node runs: outputs may take the place of inputs.
+  if (options_.detect_anomaly) {
+    anomalies.emplace(memory.graph(), *instruction.node, instruction.inputs);
+  }
+  Profiler* const profiler = options_.profiler;
+  const int64_t begin = profiler != nullptr ? profiler->Now() : 0;
+  ZG_RETURN_IF_ERROR(RunOne(instruction, context));
+  if (profiler != nullptr) profiler->EndNode(instruction.index, begin);
+  if (!anomalies) return Status::Ok();
+  return anomalies->CheckOutputs(instruction.outputs, context, memory.rank());
+}
+
+Status HostRunner::RunOne(Instruction& instruction, const StepContext& context) {
+  if (instruction.kernel != nullptr) return RunKernel(instruction, context);
+  switch (instruction.kind()) {
+    case ir::OpKind::kInput: {
+      const InputSlot& slot = program_->inputs[instruction.slot];
+      if (slot.data == nullptr) return InvalidArgument("input \"{}\" was not set", slot.name);
+      std::memcpy(instruction.outputs[0], slot.data, slot.bytes);
+      return Status::Ok();
+    }
+    case ir::OpKind::kOutput:
+      return TakeOutput(instruction, context);
+    default:  // an assignment
+      std::memcpy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
+                  instruction.operands[0].bytes());
+      return Status::Ok();
+  }
+}
+
+Status HostRunner::RunKernel(Instruction& instruction, const StepContext& context) {
+  const Status status = instruction.kernel->Run(
+      {instruction.inputs.data(), instruction.outputs.data(), instruction.workspace, &context});
+  if (status.ok() || instruction.kind() != ir::OpKind::kUpdate) return status;
+  return Status(status.code(),
+                status.message() + BlamedUpdate(program_->memory, instruction) + kNonFiniteHint);
+}
+
+Status HostRunner::TakeOutput(const Instruction& instruction, const StepContext& context) {
+  OutputSlot& slot = program_->outputs[instruction.slot];
+  std::memcpy(slot.data.data(), instruction.inputs[0], slot.data.size());
+  if (!context.stop_on_non_finite) return Status::Ok();
+  return CheckFiniteOutput(slot,
+                           [this] { return BlamedGradient(program_->memory, program_->update); });
+}
+
+}  // namespace zg

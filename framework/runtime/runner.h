@@ -1,0 +1,47 @@
+// Runner: carries out the instructions of a bound program where the arena is. On the host an
+// instruction is done when it returns (host_runner.cc); on a device a whole step is queued before
+// the host waits for it (device_runner.cc).
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/kernels/kernel.h"
+#include "framework/runtime/bound_program.h"
+#include "framework/runtime/memory_meter.h"
+#include "framework/runtime/profile.h"
+
+namespace zg {
+
+struct RunnerOptions {
+  bool detect_anomaly = false;   // check what every node computes (anomaly.h); for the host only
+  bool record = false;           // record what a device is to do for a list, and replay that
+  Profiler* profiler = nullptr;  // of nodes; for the host only; null: nothing is measured
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  // Before the first run: takes the program that it is to run, and allocates what it needs besides
+  // the arena. Both must outlive it; with a null `meter` operands are not measured. Every rank of
+  // the job must call this.
+  virtual Status Prepare(BoundProgram* program, MemoryMeter* meter) = 0;
+
+  // Runs a list of the program with the inputs that its slots point to. They may change when the
+  // call has returned.
+  virtual Status Run(InstructionList& list, const StepContext& context) = 0;
+
+  // Waits until all that was run is done. Then the outputs of `eval` ("": training) are in their
+  // slots.
+  virtual Status Finish(std::string_view eval, const StepContext& context) = 0;
+};
+
+// The runner for the device of the communicator, which must outlive it. Errors: options that this
+// device does not have.
+StatusOr<std::unique_ptr<Runner>> MakeRunner(const ir::Graph& graph, Communicator* communicator,
+                                             const RunnerOptions& options);
+
+}  // namespace zg
