@@ -12,7 +12,9 @@ fail() {
 }
 
 # Debian's bazelrc floods the output with --sandbox_debug. Kernels of GPUs are tested elsewhere.
-bazel build --noshow_progress --nosandbox_debug --repo_env=ZG_CUDA=off "$@" //...
+readonly flags=(--noshow_progress --nosandbox_debug --repo_env=ZG_CUDA=off "$@")
+bazel build "${flags[@]}" //...
+bazel test "${flags[@]}" --test_output=errors //...
 
 # Do not leave the Bazel server behind on a machine that is not a developer's.
 scratch=$(mktemp -d)

@@ -1,6 +1,5 @@
-// The material of the op suite (op_suite_test.cc): each family of framework/ops has a file here
-// with cases, a plain double-precision reference for each of its ops, and inputs that its shape
-// rules must reject.
+// The material of the op suite (op_suite.h): each family of ops has a file with cases, a plain
+// double-precision reference for each of its ops, and inputs that its shape rules must reject.
 #pragma once
 
 #include <functional>
@@ -57,6 +56,7 @@ struct OpCase {
   bool check_gradient = true;            // false for cases with many elements
   bool exact_splits = true;              // parts have the bits of the whole where no sum is cut
   bool parts_are_micro_batches = false;  // rank r computes micro-batch r: its part depends on r
+  bool is_f32_only = false;              // the op refuses 16 bits
   // For runs in 16 bits: floating-point inputs that stay f32, such as statistics and states; and
   // whether a kernel rounds results that it passes on within, too.
   std::vector<int> f32_inputs = {};
@@ -97,11 +97,6 @@ inline OpCase Sized(std::string op, std::string label, std::vector<InputSpec> in
           .attributes = std::move(attributes),
           .f32_inputs = std::move(f32_inputs)};
 }
-
-// Of each family, in its file.
-#define ZG_OP_FAMILY(Family) FamilyCases Family##Cases();
-#define ZG_OP_FAMILY_WITHOUT_CUDA(Family) ZG_OP_FAMILY(Family)
-#include "framework/ops/families.inc"
 
 // Helpers of references.
 inline int64_t Columns(const ReferenceTensor& tensor) { return tensor.shape.dim(-1); }

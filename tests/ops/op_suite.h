@@ -1,5 +1,11 @@
-// What the tests of the op suite share: all cases, a case made concrete (node, random inputs,
-// reference results), and a fixture that visits the compute ops one by one.
+// The op suite: what is true of every op, checked for each op under test. The checks are the files
+// beside this one (op_definition_check.cc, ...); they share what is here: all cases, a case made
+// concrete (node, random inputs, reference results), and a fixture that visits the compute ops one
+// by one.
+//
+// Which ops are under test, the program says that links the checks: zerograph_families.cc for the
+// ops of framework/ops; a project with ops of its own, in a file that defines the same two
+// functions (op_suite.bzl).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,6 +20,11 @@
 #include "tests/testing/heap_tensor.h"
 
 namespace zg::testing {
+
+// Given by the program. The ops that it registers are those under test; their kernels are those of
+// CpuKernels().
+void RegisterOpsUnderTest();
+std::vector<FamilyCases> FamiliesUnderTest();
 
 // The kernels under test.
 const KernelRegistry& Kernels();
@@ -72,6 +83,7 @@ class OpSuite : public ::testing::TestWithParam<std::string> {
   const ir::OpDef& op() const;
 };
 
+// Of the ops under test.
 std::vector<std::string> ComputeOpNames();  // without those of structure and communication
 std::vector<std::string> KernelOpNames();   // all that have a kernel
 

@@ -1,9 +1,8 @@
 // For every compute op: its definition is complete, its shape rule rejects what it must, its kernel
 // agrees with a plain reference, and memory is shared as its alias rules allow.
-#include "tests/ops/op_suite.h"
-
 #include <algorithm>
 
+#include "tests/ops/op_suite.h"
 #include "tests/testing/interpreter.h"
 
 namespace zg::testing {
