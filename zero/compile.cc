@@ -63,7 +63,7 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
 StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOptions& options,
                           const Target& target) {
   const auto start = std::chrono::steady_clock::now();
-  ZG_RETURN_IF_ERROR(graph.Check());
+  ZG_RETURN_IF_ERROR(graph.check());
   Program program;
   StatusOr<CompileOptions> resolved = options.Resolve(mesh.num_data_ranks());
   if (!resolved.ok()) return resolved.status().WithContext("graph " + graph.name());

@@ -8,40 +8,40 @@ constexpr double kMaxBucketMb = 1 << 20;
 }  // namespace
 
 void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
-  flags->Section("ZeRO");
-  flags->AddInt("zero", &options->zero.stage, Between(0, 3),
-                "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
-                "STAGE");
-  flags->AddMebibytes("bucket-mb", &options->zero.bucket_bytes,
-                      {0, kMaxBucketMb, /*without_min=*/true},
-                      "parameters per collective, in units of 2^20 bytes");
-  flags->AddInt("shard-min-elements", &options->zero.shard_min_elements, AtLeast(0),
-                "smaller parameters stay whole on every rank");
-  flags->AddBool("update-early", &options->update_early,
-                 "update parameters during backward, when their gradients are complete");
+  flags->section("ZeRO");
+  flags->add_int("zero", &options->zero.stage, between(0, 3),
+                 "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
+                 "STAGE");
+  flags->add_mebibytes("bucket-mb", &options->zero.bucket_bytes,
+                       {0, kMaxBucketMb, /*without_min=*/true},
+                       "parameters per collective, in units of 2^20 bytes");
+  flags->add_int("shard-min-elements", &options->zero.shard_min_elements, at_least(0),
+                 "smaller parameters stay whole on every rank");
+  flags->add_bool("update-early", &options->update_early,
+                  "update parameters during backward, when their gradients are complete");
 
-  flags->Section("Step");
-  flags->AddInt("micro-batches", &options->micro_batches, AtLeast(0),
-                "micro-batches per step over all ranks; 0 for one per rank");
-  flags->AddEnum("reduce-every", &options->reduce_every,
-                 "when gradients are summed over the ranks");
-  flags->AddStrings("recompute", &options->recompute,
-                    "modules whose activations backward computes again, such as 'blocks.*'",
-                    "PATTERN");
-  flags->AddChoice(
+  flags->section("Step");
+  flags->add_int("micro-batches", &options->micro_batches, at_least(0),
+                 "micro-batches per step over all ranks; 0 for one per rank");
+  flags->add_enum("reduce-every", &options->reduce_every,
+                  "when gradients are summed over the ranks");
+  flags->add_strings("recompute", &options->recompute,
+                     "modules whose activations backward computes again, such as 'blocks.*'",
+                     "PATTERN");
+  flags->add_choice(
       "dtype", {"f32", "bf16", "f16"},
       [options](const std::string& text) { options->dtype = ParseDType(text).value(); },
       [options] { return std::string(DTypeName(options->dtype)); }, "what is computed in");
-  flags->AddDouble("clip-norm", &options->max_grad_norm, AtLeast(0),
-                   "largest norm of a step's gradients together; 0: any");
-  flags->AddEnum("on-non-finite", &options->on_non_finite,
-                 "when a loss or gradient is infinite or NaN; skip takes a norm");
-  flags->AddString("print-ir", &options->dump_directory,
-                   "write the graph after every compiler pass", "DIR");
+  flags->add_double("clip-norm", &options->max_grad_norm, at_least(0),
+                    "largest norm of a step's gradients together; 0: any");
+  flags->add_enum("on-non-finite", &options->on_non_finite,
+                  "when a loss or gradient is infinite or NaN; skip takes a norm");
+  flags->add_string("print-ir", &options->dump_directory,
+                    "write the graph after every compiler pass", "DIR");
 }
 
 Status ResolveCompileFlags(const FlagParser& flags, int num_ranks, CompileOptions* options) {
-  if (options->dtype == DType::kF16 && flags.IsGiven("on-non-finite")) {
+  if (options->dtype == DType::kF16 && flags.is_given("on-non-finite")) {
     return InvalidArgument(
         "--on-non-finite: got '{}', but with --dtype f16 the loss scaler leaves out updates that "
         "are not finite; leave the flag out",

@@ -27,17 +27,17 @@ int WriteAll(int file, std::string_view text) {
 
 }  // namespace
 
-void PrintOut(std::string_view text) {
+void print_out(std::string_view text) {
   static bool is_broken = false;
   if (is_broken) return;
   const int error = WriteAll(STDOUT_FILENO, text);
   if (error == 0) return;
   is_broken = true;
-  PrintError(fmt::format("warning: standard output cannot be written ({}); going on without it\n",
-                         std::strerror(error)));
+  print_error(fmt::format("warning: standard output cannot be written ({}); going on without it\n",
+                          std::strerror(error)));
 }
 
-void PrintError(std::string_view text) { WriteAll(STDERR_FILENO, text); }
+void print_error(std::string_view text) { WriteAll(STDERR_FILENO, text); }
 
 int TerminalColumns() {
   if (const char* columns = std::getenv(kLauncherColumns)) return std::max(std::atoi(columns), 0);

@@ -7,10 +7,10 @@
 namespace zg {
 
 // Writes to standard output at once.
-void PrintOut(std::string_view text);
+void print_out(std::string_view text);
 
 // Writes to standard error at once; nothing can be said about a failure.
-void PrintError(std::string_view text);
+void print_error(std::string_view text);
 
 // The width of the terminal that standard error ends at; 0 when it is none, or one that cannot
 // redraw a line. Ranks started by the launcher see the launcher's terminal.

@@ -123,18 +123,18 @@ void FlagParser::AddInteger(std::string name, Integer* value, NumberRange range,
        [value]() -> FlagValue { return int64_t{*value}; }});
 }
 
-void FlagParser::AddInt(std::string name, int* value, NumberRange range, std::string help,
-                        std::string placeholder) {
+void FlagParser::add_int(std::string name, int* value, NumberRange range, std::string help,
+                         std::string placeholder) {
   AddInteger(std::move(name), value, range, std::move(help), std::move(placeholder));
 }
 
-void FlagParser::AddInt(std::string name, int64_t* value, NumberRange range, std::string help,
-                        std::string placeholder) {
+void FlagParser::add_int(std::string name, int64_t* value, NumberRange range, std::string help,
+                         std::string placeholder) {
   AddInteger(std::move(name), value, range, std::move(help), std::move(placeholder));
 }
 
-void FlagParser::AddDouble(std::string name, double* value, NumberRange range, std::string help,
-                           std::string placeholder) {
+void FlagParser::add_double(std::string name, double* value, NumberRange range, std::string help,
+                            std::string placeholder) {
   const auto assign = [name, value, range](const std::vector<std::string>& texts) -> Status {
     const std::optional<double> number = ParseNumber<double>(texts[0]);
     if (!number || !range.Contains(*number)) {
@@ -148,8 +148,8 @@ void FlagParser::AddDouble(std::string name, double* value, NumberRange range, s
        [value]() -> FlagValue { return *value; }});
 }
 
-void FlagParser::AddMebibytes(std::string name, int64_t* bytes, NumberRange range, std::string help,
-                              std::string placeholder) {
+void FlagParser::add_mebibytes(std::string name, int64_t* bytes, NumberRange range,
+                               std::string help, std::string placeholder) {
   const auto assign = [name, bytes, range](const std::vector<std::string>& texts) -> Status {
     const std::optional<double> number = ParseNumber<double>(texts[0]);
     const double given = number.value_or(0) * kMebibyte;
@@ -163,8 +163,8 @@ void FlagParser::AddMebibytes(std::string name, int64_t* bytes, NumberRange rang
        [bytes]() -> FlagValue { return static_cast<double>(*bytes) / kMebibyte; }});
 }
 
-void FlagParser::AddString(std::string name, std::string* value, std::string help,
-                           std::string placeholder) {
+void FlagParser::add_string(std::string name, std::string* value, std::string help,
+                            std::string placeholder) {
   const auto assign = [value](const std::vector<std::string>& texts) {
     *value = texts[0];
     return Status::Ok();
@@ -173,16 +173,16 @@ void FlagParser::AddString(std::string name, std::string* value, std::string hel
        [value]() -> FlagValue { return *value; }});
 }
 
-void FlagParser::AddChoice(std::string name, std::string* value, std::vector<std::string> choices,
-                           std::string help) {
-  AddChoice(
+void FlagParser::add_choice(std::string name, std::string* value, std::vector<std::string> choices,
+                            std::string help) {
+  add_choice(
       std::move(name), std::move(choices), [value](const std::string& text) { *value = text; },
       [value] { return *value; }, std::move(help));
 }
 
-void FlagParser::AddChoice(std::string name, std::vector<std::string> choices,
-                           std::function<void(const std::string& text)> set,
-                           std::function<std::string()> get, std::string help) {
+void FlagParser::add_choice(std::string name, std::vector<std::string> choices,
+                            std::function<void(const std::string& text)> set,
+                            std::function<std::string()> get, std::string help) {
   std::string placeholder;
   for (const std::string& choice : choices) {
     placeholder += placeholder.empty() ? choice : "|" + choice;
@@ -198,8 +198,8 @@ void FlagParser::AddChoice(std::string name, std::vector<std::string> choices,
        [get]() -> FlagValue { return get(); }});
 }
 
-void FlagParser::AddStrings(std::string name, std::vector<std::string>* value, std::string help,
-                            std::string placeholder) {
+void FlagParser::add_strings(std::string name, std::vector<std::string>* value, std::string help,
+                             std::string placeholder) {
   const auto assign = [value](const std::vector<std::string>& texts) {
     *value = texts;
     return Status::Ok();
@@ -208,7 +208,7 @@ void FlagParser::AddStrings(std::string name, std::vector<std::string>* value, s
        [value]() -> FlagValue { return *value; }});
 }
 
-void FlagParser::AddBool(std::string name, bool* value, std::string help) {
+void FlagParser::add_bool(std::string name, bool* value, std::string help) {
   const auto assign = [name, value](const std::vector<std::string>& texts) -> Status {
     if (texts[0] != "true" && texts[0] != "false") {
       return BadValue(name, texts[0], fmt::format("--{0} or --no-{0} without a value", name));
@@ -274,7 +274,7 @@ void FlagParser::CommandLine::Add(const Flag& flag) {
   option->group(flag.section);
 }
 
-void FlagParser::CopyGivenTo(FlagParser* other) const {
+void FlagParser::copy_given_to(FlagParser* other) const {
   for (Flag& flag : other->flags_) {
     for (const Flag& mine : flags_) {
       if (mine.name != flag.name || !mine.is_given) continue;
@@ -285,7 +285,7 @@ void FlagParser::CopyGivenTo(FlagParser* other) const {
   }
 }
 
-std::string FlagParser::Help(std::string_view program) const {
+std::string FlagParser::help(std::string_view program) const {
   CommandLine command_line(*this);
   command_line.app.name(std::string(program));
   std::string help = command_line.app.help();
@@ -295,7 +295,7 @@ std::string FlagParser::Help(std::string_view program) const {
   return help + "\n";
 }
 
-StatusOr<bool> FlagParser::Parse(int argc, const char* const* argv) {
+StatusOr<bool> FlagParser::parse(int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     // CLI11 would take the next argument for the value.
     const std::string_view argument(argv[i]);
@@ -364,7 +364,7 @@ Status FlagParser::UnknownFlag(const std::string& argument) const {
   return InvalidArgument("unknown flag {}; did you mean --{}?", given, closest);
 }
 
-bool FlagParser::IsGiven(std::string_view name) const {
+bool FlagParser::is_given(std::string_view name) const {
   for (const Flag& flag : flags_) {
     if (flag.name == name) return flag.is_given;
   }
@@ -372,7 +372,7 @@ bool FlagParser::IsGiven(std::string_view name) const {
   return false;
 }
 
-std::vector<ResolvedFlag> FlagParser::Resolved() const {
+std::vector<ResolvedFlag> FlagParser::resolved() const {
   std::vector<ResolvedFlag> resolved;
   for (const Flag& flag : flags_) resolved.push_back({flag.name, flag.value()});
   return resolved;

@@ -4,9 +4,9 @@
 //
 //   double learning_rate = 1e-3;
 //   zg::FlagParser flags("Trains a classifier of handwritten digits.");
-//   flags.Section("Model");
-//   flags.AddDouble("lr", &learning_rate, zg::Above(0), "learning rate");
-//   zg::Job job = zg::Job::Start(argc, argv, flags);
+//   flags.section("Model");
+//   flags.add_double("lr", &learning_rate, zg::above(0), "learning rate");
+//   zg::Job job = zg::Job::start(argc, argv, flags);
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ struct NumberRange {
   bool Contains(double value) const;
   std::string ToString() const;  // ">= 1", "> 0", "from 0 to 3"; "" for all numbers
 };
-inline NumberRange AtLeast(double min) { return {min}; }
-inline NumberRange Above(double min) {
+inline NumberRange at_least(double min) { return {min}; }
+inline NumberRange above(double min) {
   return {min, std::numeric_limits<double>::infinity(), /*without_min=*/true};
 }
-inline NumberRange Between(double min, double max) { return {min, max}; }
+inline NumberRange between(double min, double max) { return {min, max}; }
 
 using FlagValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 std::string FormatFlagValue(const FlagValue& value);
@@ -55,57 +55,57 @@ class FlagParser {
   explicit FlagParser(std::string description) : description_(std::move(description)) {}
 
   // The help lists the flags added from here on under this title.
-  void Section(std::string title) { section_ = std::move(title); }
+  void section(std::string title) { section_ = std::move(title); }
 
   // In all of these: `name` has no dashes; `value` holds the default, receives what is given and
   // must live as long as the parser; `placeholder` stands for the value in the help.
-  void AddInt(std::string name, int* value, NumberRange range, std::string help,
-              std::string placeholder = "N");
-  void AddInt(std::string name, int64_t* value, NumberRange range, std::string help,
-              std::string placeholder = "N");
-  void AddDouble(std::string name, double* value, NumberRange range, std::string help,
-                 std::string placeholder = "X");
-  void AddString(std::string name, std::string* value, std::string help,
-                 std::string placeholder = "TEXT");
+  void add_int(std::string name, int* value, NumberRange range, std::string help,
+               std::string placeholder = "N");
+  void add_int(std::string name, int64_t* value, NumberRange range, std::string help,
+               std::string placeholder = "N");
+  void add_double(std::string name, double* value, NumberRange range, std::string help,
+                  std::string placeholder = "X");
+  void add_string(std::string name, std::string* value, std::string help,
+                  std::string placeholder = "TEXT");
   // One of `choices`.
-  void AddChoice(std::string name, std::string* value, std::vector<std::string> choices,
-                 std::string help);
+  void add_choice(std::string name, std::string* value, std::vector<std::string> choices,
+                  std::string help);
   // One of the texts of an enum (base/enum_names.h).
   template <typename Enum>
-  void AddEnum(std::string name, Enum* value, std::string help) {
+  void add_enum(std::string name, Enum* value, std::string help) {
     std::vector<std::string> choices;
     for (const std::string_view text : EnumNames<Enum>::kNames) choices.emplace_back(text);
-    AddChoice(
+    add_choice(
         std::move(name), std::move(choices),
         [value](const std::string& text) { *value = *ParseEnum<Enum>(text); },
         [value] { return std::string(EnumName(*value)); }, std::move(help));
   }
   // Of any type: `set` receives one of the choices, `get` says which one the value is now.
-  void AddChoice(std::string name, std::vector<std::string> choices,
-                 std::function<void(const std::string& text)> set, std::function<std::string()> get,
-                 std::string help);
+  void add_choice(std::string name, std::vector<std::string> choices,
+                  std::function<void(const std::string& text)> set,
+                  std::function<std::string()> get, std::string help);
   // Bytes, given in units of 2^20.
-  void AddMebibytes(std::string name, int64_t* bytes, NumberRange range, std::string help,
-                    std::string placeholder = "MB");
+  void add_mebibytes(std::string name, int64_t* bytes, NumberRange range, std::string help,
+                     std::string placeholder = "MB");
   // --name A B --name C: any number of values; those given replace the default.
-  void AddStrings(std::string name, std::vector<std::string>* value, std::string help,
-                  std::string placeholder = "TEXT");
+  void add_strings(std::string name, std::vector<std::string>* value, std::string help,
+                   std::string placeholder = "TEXT");
   // --name and --no-name.
-  void AddBool(std::string name, bool* value, std::string help);
+  void add_bool(std::string name, bool* value, std::string help);
 
   // Whether help was asked for; if so, no flag has been set. Does not print or exit.
-  StatusOr<bool> Parse(int argc, const char* const* argv);
+  StatusOr<bool> parse(int argc, const char* const* argv);
 
   // Whether the flag was on the command line that was parsed.
-  bool IsGiven(std::string_view name) const;
+  bool is_given(std::string_view name) const;
 
   // Gives the flags that were given here to those of the same names in `other`.
-  void CopyGivenTo(FlagParser* other) const;
+  void copy_given_to(FlagParser* other) const;
 
-  std::string Help(std::string_view program) const;
+  std::string help(std::string_view program) const;
 
   // All flags in the order of the help, with their values of now.
-  std::vector<ResolvedFlag> Resolved() const;
+  std::vector<ResolvedFlag> resolved() const;
 
  private:
   enum class Kind { kSingle, kList, kSwitch };

@@ -113,13 +113,13 @@ struct Job::Impl {
     if (is_virtual_rank || options.ranks_in_process == 1 || options.plan) return;
     ExitWithError(InvalidArgument(
         "--ranks-in-process: got {}, but this program has no virtual ranks: what it does on a rank "
-        "must be inside Job::Run",
+        "must be inside Job::run",
         options.ranks_in_process));
   }
 
   void PrintHint(StatusCode code) const {
     if (code != StatusCode::kInvalidArgument || is_started) return;
-    PrintError(fmt::format("hint: {} --help lists all flags\n", program));
+    print_error(fmt::format("hint: {} --help lists all flags\n", program));
   }
 
   // The flags of this process, as far as they can be judged alone. True: help is wanted.
@@ -137,10 +137,10 @@ struct Job::Impl {
 };
 
 StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
-  ZG_ASSIGN_OR_RETURN(const bool wants_help, flags->Parse(argc, argv));
+  ZG_ASSIGN_OR_RETURN(const bool wants_help, flags->parse(argc, argv));
   if (wants_help) return true;
   ZG_RETURN_IF_ERROR(CheckEnvironment());
-  if (!flags->IsGiven("timeout")) {
+  if (!flags->is_given("timeout")) {
     ZG_ASSIGN_OR_RETURN(options.timeout_s, CollectiveTimeoutSeconds());
   }
   ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
@@ -167,7 +167,7 @@ void Job::Impl::Exit(int code) {
 void Job::Impl::ExitWithError(const Status& status) {
   if (is_virtual_rank) TakeTheLastWord();
   const std::string where = is_virtual_rank ? " on " + FormatRanks({communicator->rank()}) : "";
-  PrintError(fmt::format("error{}: {}\n", where, status.message()));
+  print_error(fmt::format("error{}: {}\n", where, status.message()));
   PrintHint(status.code());
   Exit(ExitCode(status.code()));
 }
@@ -181,7 +181,7 @@ void Job::Impl::ConnectMpi(const MpiJob& job) {
   const auto check = [&](const Status& status) {
     if (status.ok()) return;
     // An error on one rank is an error on all, so rank 0 can speak for everybody.
-    if (job.rank == 0) PrintError(fmt::format("error: {}\n", status.message()));
+    if (job.rank == 0) print_error(fmt::format("error: {}\n", status.message()));
     Exit(ExitCode(status.code()));
   };
   StatusOr<std::unique_ptr<MpiSession>> started = MpiSession::Start();
@@ -224,7 +224,7 @@ void Job::Impl::CheckOnAllRanks(const Status& mine) {
       std::find_if(by_rank.begin(), by_rank.end(), [](const Status& s) { return !s.ok(); });
   if (first_error == by_rank.end()) return;
   if (communicator->rank() == 0) {
-    PrintError(FormatErrors(by_rank));
+    print_error(FormatErrors(by_rank));
     PrintHint(first_error->code());
   } else if (is_virtual_rank) {
     while (true) pause();  // rank 0 ends the process
@@ -239,19 +239,19 @@ void Job::Impl::AgreeWithOtherRanks(const StatusOr<bool>& wants_help) {
       communicator->Exchange("who wants help", *wants_help ? "help" : "");
   CheckOnAllRanks(help.status());
   if (std::count(help->begin(), help->end(), "help") == communicator->size()) {
-    if (communicator->rank() == 0) PrintOut(flags->Help(program));
+    if (communicator->rank() == 0) print_out(flags->help(program));
     Exit(0);
   }
   CheckOnAllRanks(*wants_help ? InvalidArgument("--help on some ranks, but not on all")
                               : Status::Ok());
   const int size = communicator->size();
-  CheckOnAllRanks(flags->IsGiven("ranks") && options.ranks != size
+  CheckOnAllRanks(flags->is_given("ranks") && options.ranks != size
                       ? InvalidArgument("--ranks: got {}, but mpirun started {}; leave it out or "
                                         "start the program without mpirun",
                                         options.ranks, size)
                       : Status::Ok());
   CheckOnAllRanks(ResolveForProcesses(*flags, size, &options));
-  CheckOnAllRanks(CheckSameOptions(*communicator, FlagsAsText(flags->Resolved())));
+  CheckOnAllRanks(CheckSameOptions(*communicator, FlagsAsText(flags->resolved())));
 }
 
 void Job::Impl::Start(int argc, char** argv) {
@@ -267,11 +267,11 @@ void Job::Impl::Start(int argc, char** argv) {
   if (is_alone) {
     if (!wants_help.ok()) ExitWithError(wants_help.status());
     if (*wants_help) {
-      PrintOut(flags->Help(program));
+      print_out(flags->help(program));
       Exit(0);
     }
     const int num_processes = mpi_job ? 1 : options.ranks;
-    if (num_processes != options.ranks && flags->IsGiven("ranks")) {
+    if (num_processes != options.ranks && flags->is_given("ranks")) {
       ExitWithError(
           InvalidArgument("--ranks: got {}, but mpirun started 1; leave it out or start "
                           "the program without mpirun",
@@ -330,7 +330,7 @@ void Job::Impl::RunVirtualRanks(const std::function<Status(Job&)>& body) {
   const bool is_a_ranks = std::any_of(by_rank.begin(), by_rank.end(),
                                       [](const Status& status) { return !status.ok(); });
   if (!is_a_ranks) ExitWithError(first);
-  PrintError(FormatErrors(by_rank));
+  print_error(FormatErrors(by_rank));
   Exit(ExitCode(first.code()));
 }
 
@@ -338,7 +338,7 @@ Job::Job(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Job::Job(Job&&) noexcept = default;
 Job::~Job() = default;
 
-Job Job::Start(int argc, char** argv, FlagParser& flags, const JobOptions& defaults) {
+Job Job::start(int argc, char** argv, FlagParser& flags, const JobOptions& defaults) {
   auto impl = std::make_unique<Impl>();
   impl->flags = &flags;
   impl->options = defaults;
@@ -346,14 +346,14 @@ Job Job::Start(int argc, char** argv, FlagParser& flags, const JobOptions& defau
   return Job(std::move(impl));
 }
 
-Job Job::Start(int argc, char** argv) {
+Job Job::start(int argc, char** argv) {
   auto impl = std::make_unique<Impl>();
   impl->flags = &impl->own_flags;
   impl->Start(argc, argv);
   return Job(std::move(impl));
 }
 
-void Job::Run(const std::function<Status(Job&)>& body) {
+void Job::run(const std::function<Status(Job&)>& body) {
   if (impl_->options.ranks_in_process > 1 && !impl_->options.plan) {
     impl_->RunVirtualRanks(body);
   } else {
@@ -374,31 +374,31 @@ const JobOptions& Job::options() const { return impl_->options; }
 int Job::num_planned_ranks() const { return impl_->num_ranks(); }
 int64_t Job::resident_bytes_at_start() const { return impl_->resident_bytes_at_start; }
 
-CompileOptions Job::ApplyCompileFlags(const CompileOptions& of_graph) {
+CompileOptions Job::apply_compile_flags(const CompileOptions& of_graph) {
   CompileOptions options = of_graph;
   FlagParser table("");
   AddCompileFlags(&table, &options);
-  impl_->flags->CopyGivenTo(&table);
-  CheckOnAllRanks(ResolveCompileFlags(*impl_->flags, impl_->num_ranks(), &options));
+  impl_->flags->copy_given_to(&table);
+  impl_->CheckOnAllRanks(ResolveCompileFlags(*impl_->flags, impl_->num_ranks(), &options));
   return impl_->options.compile = options;
 }
 std::vector<ResolvedFlag> Job::config() const {
-  std::vector<ResolvedFlag> config = impl_->flags->Resolved();
+  std::vector<ResolvedFlag> config = impl_->flags->resolved();
   CompileOptions compile = impl_->options.compile;  // may be the graph's
   FlagParser table("");
   AddCompileFlags(&table, &compile);
-  for (const ResolvedFlag& resolved : table.Resolved()) {
+  for (const ResolvedFlag& resolved : table.resolved()) {
     for (ResolvedFlag& flag : config) {
       if (flag.name == resolved.name) flag.value = resolved.value;
     }
   }
   return config;
 }
-void Job::CheckOnAllRanks(const Status& mine) { impl_->CheckOnAllRanks(mine); }
+void Job::check_on_all_ranks(const Status& mine) { impl_->CheckOnAllRanks(mine); }
 
-void Job::Exit(int code) { impl_->Exit(code); }
+void Job::exit(int code) { impl_->Exit(code); }
 
-void Job::Fail(const Status& status) {
+void Job::fail(const Status& status) {
   ZG_CHECK(!status.ok(), "Fail needs an error");
   if (impl_->session) impl_->communicator->Abort(status);  // prints, and does not return
   impl_->ExitWithError(status);

@@ -3,8 +3,8 @@
 //
 //   int main(int argc, char** argv) {
 //     zg::FlagParser flags("Trains a classifier.");  // plus flags of its own
-//     zg::Job job = zg::Job::Start(argc, argv, flags);
-//     job.Run([&](zg::Job& rank) -> zg::Status {
+//     zg::Job job = zg::Job::start(argc, argv, flags);
+//     job.run([&](zg::Job& rank) -> zg::Status {
 //       ZG_RETURN_IF_ERROR(model.Load(path));
 //       ... rank.options().steps, rank.communicator() ...
 //     });
@@ -31,14 +31,14 @@ class Job {
   // Returns once per process. Does not return for --help, for an error, and in the process that
   // started mpirun, which becomes the job's exit code. `flags` must outlive the job; the job's own
   // are added with `defaults`. Call it before anything else, threads above all.
-  static Job Start(int argc, char** argv, FlagParser& flags, const JobOptions& defaults = {});
-  static Job Start(int argc, char** argv);
+  static Job start(int argc, char** argv, FlagParser& flags, const JobOptions& defaults = {});
+  static Job start(int argc, char** argv);
 
   // Runs `body` on every rank of this process: here, or with --ranks-in-process N in N threads,
   // each with a Job of its own. Returns when all are ok; an error of any rank ends the job, printed
-  // as by CheckOnAllRanks. Every process must call it. A program that works without it cannot have
-  // virtual ranks: its size() and communicator() then end the job with an error that says so.
-  void Run(const std::function<Status(Job&)>& body);
+  // as by check_on_all_ranks. Every process must call it. A program that works without it cannot
+  // have virtual ranks: its size() and communicator() then end the job with an error that says so.
+  void run(const std::function<Status(Job&)>& body);
 
   Job(Job&&) noexcept;
   ~Job();
@@ -54,22 +54,22 @@ class Job {
 
   // The graph's own options with the flags that were given on top; from now on they are those of
   // options() and config().
-  CompileOptions ApplyCompileFlags(const CompileOptions& of_graph);
+  CompileOptions apply_compile_flags(const CompileOptions& of_graph);
 
   // Every rank must call this, each with what happened to it. Returns if all are ok; else rank 0
   // prints each error once with the ranks that have it, and the job ends.
-  void CheckOnAllRanks(const Status& mine);
+  void check_on_all_ranks(const Status& mine);
   template <typename T>
-  T ValueOnAllRanks(StatusOr<T> mine) {
-    CheckOnAllRanks(mine.status());
+  T value_on_all_ranks(StatusOr<T> mine) {
+    check_on_all_ranks(mine.status());
     return std::move(mine).value();
   }
 
   // Ends the job for all ranks; any rank may call it at any time.
-  [[noreturn]] void Fail(const Status& status);
+  [[noreturn]] void fail(const Status& status);
 
   // Ends this process in order; every rank must call it.
-  [[noreturn]] void Exit(int code);
+  [[noreturn]] void exit(int code);
 
  private:
   struct Impl;

@@ -22,69 +22,69 @@ constexpr double kMaxTimeoutSeconds = 7 * 24 * 3600;
 }  // namespace
 
 void AddJobFlags(FlagParser* flags, JobOptions* options) {
-  flags->Section("Job");
-  flags->AddInt("ranks", &options->ranks, Between(1, kMaxRanks),
-                "processes; for more than one the program starts mpirun");
-  flags->AddInt("ranks-in-process", &options->ranks_in_process, Between(1, kMaxRanks),
-                "virtual ranks, the threads of one process, instead of processes: a simulation");
-  flags->AddChoice("device", &options->device, {"cpu", "cuda"}, "where the ranks compute");
-  flags->AddDouble("timeout", &options->timeout_s, {0, kMaxTimeoutSeconds, /*without_min=*/true},
-                   "how long a rank waits for the others", "SECONDS");
+  flags->section("Job");
+  flags->add_int("ranks", &options->ranks, between(1, kMaxRanks),
+                 "processes; for more than one the program starts mpirun");
+  flags->add_int("ranks-in-process", &options->ranks_in_process, between(1, kMaxRanks),
+                 "virtual ranks, the threads of one process, instead of processes: a simulation");
+  flags->add_choice("device", &options->device, {"cpu", "cuda"}, "where the ranks compute");
+  flags->add_double("timeout", &options->timeout_s, {0, kMaxTimeoutSeconds, /*without_min=*/true},
+                    "how long a rank waits for the others", "SECONDS");
 
-  flags->Section("GPUs");
-  flags->AddChoice("gpu-collectives", &options->gpu_collectives, {"nccl", "host"},
-                   "how GPUs talk: NCCL, one rank per GPU, or through the host's memory");
-  flags->AddBool("fast-reduce", &options->fast_reduce,
-                 "NCCL's own sums over ranks: faster, other bits on other numbers of ranks");
-  flags->AddBool("cuda-graph", &options->cuda_graph,
-                 "record the work of a step once and replay it");
-  flags->AddBool("tf32", &options->tf32,
-                 "products of f32 by tensor cores, which round operands to 10 bits of mantissa");
+  flags->section("GPUs");
+  flags->add_choice("gpu-collectives", &options->gpu_collectives, {"nccl", "host"},
+                    "how GPUs talk: NCCL, one rank per GPU, or through the host's memory");
+  flags->add_bool("fast-reduce", &options->fast_reduce,
+                  "NCCL's own sums over ranks: faster, other bits on other numbers of ranks");
+  flags->add_bool("cuda-graph", &options->cuda_graph,
+                  "record the work of a step once and replay it");
+  flags->add_bool("tf32", &options->tf32,
+                  "products of f32 by tensor cores, which round operands to 10 bits of mantissa");
 
-  flags->Section("Training");
-  flags->AddInt("steps", &options->steps, AtLeast(1), "training steps");
-  flags->AddInt("batch", &options->batch, AtLeast(1), "samples per micro-batch");
-  flags->AddInt("seed", &options->seed, AtLeast(0), "of initial values, data order and dropout");
-  flags->AddBool("detect-anomaly", &options->detect_anomaly,
-                 "check what every node computes, stop at the first infinity or NaN; slow");
-  flags->AddBool("profile", &options->profile, "measure what the time of a step goes to, by op");
-  flags->AddChoice("lr-schedule", &options->lr_schedule, {"constant", "linear", "cosine"},
-                   "how the learning rate goes on after the warm-up");
-  flags->AddInt("warmup-steps", &options->warmup_steps, AtLeast(0),
-                "steps over which the learning rate rises from 0");
-  flags->AddDouble("final-lr-factor", &options->final_lr_factor, Between(0, 1),
-                   "of the learning rate at the last step, when it falls");
+  flags->section("Training");
+  flags->add_int("steps", &options->steps, at_least(1), "training steps");
+  flags->add_int("batch", &options->batch, at_least(1), "samples per micro-batch");
+  flags->add_int("seed", &options->seed, at_least(0), "of initial values, data order and dropout");
+  flags->add_bool("detect-anomaly", &options->detect_anomaly,
+                  "check what every node computes, stop at the first infinity or NaN; slow");
+  flags->add_bool("profile", &options->profile, "measure what the time of a step goes to, by op");
+  flags->add_choice("lr-schedule", &options->lr_schedule, {"constant", "linear", "cosine"},
+                    "how the learning rate goes on after the warm-up");
+  flags->add_int("warmup-steps", &options->warmup_steps, at_least(0),
+                 "steps over which the learning rate rises from 0");
+  flags->add_double("final-lr-factor", &options->final_lr_factor, between(0, 1),
+                    "of the learning rate at the last step, when it falls");
 
   AddCompileFlags(flags, &options->compile);
 
-  flags->Section("Files");
-  flags->AddString("init", &options->init, "initial parameters, a .safetensors file", "FILE");
-  flags->AddString("save", &options->save, "write checkpoints into this directory", "DIR");
-  flags->AddInt("save-every", &options->save_every, AtLeast(0),
-                "steps between checkpoints; 0: only one, at the end");
-  flags->AddInt("keep", &options->keep, AtLeast(0), "newest checkpoints to keep; 0: all");
-  flags->AddBool("save-async", &options->save_async,
-                 "save from a copy while training goes on; takes memory for the copy");
-  flags->AddString("resume", &options->resume,
-                   "continue from the checkpoint here, or the latest one here", "DIR");
-  flags->AddString("report", &options->report, "write a JSON report of the run", "FILE");
+  flags->section("Files");
+  flags->add_string("init", &options->init, "initial parameters, a .safetensors file", "FILE");
+  flags->add_string("save", &options->save, "write checkpoints into this directory", "DIR");
+  flags->add_int("save-every", &options->save_every, at_least(0),
+                 "steps between checkpoints; 0: only one, at the end");
+  flags->add_int("keep", &options->keep, at_least(0), "newest checkpoints to keep; 0: all");
+  flags->add_bool("save-async", &options->save_async,
+                  "save from a copy while training goes on; takes memory for the copy");
+  flags->add_string("resume", &options->resume,
+                    "continue from the checkpoint here, or the latest one here", "DIR");
+  flags->add_string("report", &options->report, "write a JSON report of the run", "FILE");
 
-  flags->Section("Plan");
-  flags->AddBool("plan", &options->plan,
-                 "print what the job will hold, send and compute, and end without running it");
-  flags->AddString("json", &options->json, "write the plan as one JSON object", "FILE");
-  flags->AddString("html", &options->html,
-                   "write the plan as a page with memory over time and the schedule", "FILE");
+  flags->section("Plan");
+  flags->add_bool("plan", &options->plan,
+                  "print what the job will hold, send and compute, and end without running it");
+  flags->add_string("json", &options->json, "write the plan as one JSON object", "FILE");
+  flags->add_string("html", &options->html,
+                    "write the plan as a page with memory over time and the schedule", "FILE");
 }
 
 Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {
-  if (flags.IsGiven("final-lr-factor") && options.lr_schedule == "constant") {
+  if (flags.is_given("final-lr-factor") && options.lr_schedule == "constant") {
     return InvalidArgument(
         "--final-lr-factor: got {}, but --lr-schedule constant keeps the learning rate; give "
         "linear or cosine",
         options.final_lr_factor);
   }
-  if (flags.IsGiven("warmup-steps") && options.warmup_steps > options.steps) {
+  if (flags.is_given("warmup-steps") && options.warmup_steps > options.steps) {
     return InvalidArgument(
         "--warmup-steps: got {}, expected at most the {} --steps: the learning rate would not "
         "reach its value",
@@ -95,7 +95,7 @@ Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {
 
 Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
   for (const char* flag : {"save-every", "keep", "save-async"}) {
-    if (flags.IsGiven(flag) && options.save.empty()) {
+    if (flags.is_given(flag) && options.save.empty()) {
       return InvalidArgument("--{}: is without effect; give --save DIR as well", flag);
     }
   }
@@ -109,7 +109,7 @@ Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
 
 Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options) {
   for (const char* flag : {"gpu-collectives", "fast-reduce", "cuda-graph", "tf32"}) {
-    if (flags.IsGiven(flag) && options.device != "cuda") {
+    if (flags.is_given(flag) && options.device != "cuda") {
       return InvalidArgument("--{}: is without effect; give --device cuda as well", flag);
     }
   }
@@ -132,7 +132,7 @@ Status CheckSupported(const JobOptions& options) {
 
 Status CheckPlan(const FlagParser& flags, const JobOptions& options) {
   for (const char* flag : {"json", "html"}) {
-    if (flags.IsGiven(flag) && !options.plan) {
+    if (flags.is_given(flag) && !options.plan) {
       return InvalidArgument("--{}: is without effect; give --plan as well", flag);
     }
   }

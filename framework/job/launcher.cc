@@ -159,7 +159,7 @@ void FollowParent(pid_t parent) {
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   execv(mpirun.c_str(), pointers.data());
-  PrintError(fmt::format("error: {}: {}\n", mpirun, std::strerror(errno)));
+  print_error(fmt::format("error: {}: {}\n", mpirun, std::strerror(errno)));
   _exit(kCannotExecute);
 }
 
@@ -237,10 +237,10 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor
   RankOutput* const ranks = job.output;
   MpirunMessages messages;
   const auto show_output = [&](std::string_view bytes) {
-    PrintOut(ranks == nullptr ? bytes : ranks->Filter(RankOutput::kOutput, bytes));
+    print_out(ranks == nullptr ? bytes : ranks->Filter(RankOutput::kOutput, bytes));
   };
   const auto show_errors = [&](std::string_view bytes) {
-    PrintError(
+    print_error(
         messages.Filter(ranks == nullptr ? bytes : ranks->Filter(RankOutput::kErrors, bytes)));
   };
   // mpirun may wait for a lost host for ever.
@@ -251,10 +251,10 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor
                     {{&output.read_end, show_output}, {&errors.read_end, show_errors}},
                     is_over});
   if (ranks != nullptr) {
-    PrintOut(ranks->Finish(RankOutput::kOutput));
-    PrintError(messages.Filter(ranks->Finish(RankOutput::kErrors)));
+    print_out(ranks->Finish(RankOutput::kOutput));
+    print_error(messages.Filter(ranks->Finish(RankOutput::kErrors)));
   }
-  PrintError(messages.Finish());
+  print_error(messages.Finish());
   MpirunEnd result{end.code, end.was_stopped, messages.first_end(), messages.lost_host()};
   // mpirun 4.1 sometimes loses its box about an abort, but the rank had spoken before.
   const bool is_unexplained = end.code != 0 && !result.first_end && result.lost_host.empty();
@@ -283,7 +283,7 @@ StatusOr<int> RunSupervised(std::string_view context,
       return body(Supervisor{std::move(own_signals), directory});
     }();
     RemoveDirectory(directory);
-    if (!code.ok()) PrintError(fmt::format("error: {}{}\n", context, code.status().message()));
+    if (!code.ok()) print_error(fmt::format("error: {}{}\n", context, code.status().message()));
     _exit(code.ok() ? *code : 1);
   }
   const int code = WaitForChild(supervisor, signals).code;

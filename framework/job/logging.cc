@@ -24,7 +24,7 @@ void StartLogging(int rank, int num_ranks) {
   logger->set_error_handler([](const std::string& message) {
     static std::atomic<bool> has_warned = false;
     if (!has_warned.exchange(true)) {
-      PrintError(fmt::format("warning: the log cannot be written ({})\n", message));
+      print_error(fmt::format("warning: the log cannot be written ({})\n", message));
     }
   });
   spdlog::set_default_logger(std::move(logger));

@@ -39,7 +39,7 @@ double MovingAverage::ms() const {
 void Progress::Step(const StepRecord& record) {
   average_.Add(record.ms);
   if (options_.terminal_columns == 0) {
-    PrintOut(Line(record) + "\n");
+    print_out(Line(record) + "\n");
     return;
   }
   const double now = Now();
@@ -47,11 +47,11 @@ void Progress::Step(const StepRecord& record) {
   if (bar_is_open_ && !is_last && now - last_redraw_s_ < kSecondsBetweenRedraws) return;
   last_redraw_s_ = now;
   bar_is_open_ = true;
-  PrintError("\r" + Bar(record));
+  print_error("\r" + Bar(record));
 }
 
 void Progress::Finish() {
-  if (bar_is_open_) PrintError("\n");
+  if (bar_is_open_) print_error("\n");
   bar_is_open_ = false;
 }
 

@@ -6,7 +6,7 @@
 
 namespace zg {
 
-Var nn::Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes) {
+Var nn::append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes) {
   Trace* const trace = Trace::Current();
   return trace == nullptr ? Var() : trace->Append(op, inputs, std::move(attributes));
 }

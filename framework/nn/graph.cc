@@ -107,7 +107,7 @@ Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inp
   return trace.status();
 }
 
-std::vector<NamedParameter> Graph::NamedParameters() const {
+std::vector<NamedParameter> Graph::named_parameters() const {
   std::vector<NamedParameter> parameters;
   for (const ir::StoredTensor& tensor : ir_.tensors()) {
     if (tensor.storage->category != MemoryCategory::kParameters) continue;
@@ -118,13 +118,13 @@ std::vector<NamedParameter> Graph::NamedParameters() const {
 
 int64_t Graph::num_parameters() const {
   int64_t count = 0;
-  for (const NamedParameter& parameter : NamedParameters()) {
+  for (const NamedParameter& parameter : named_parameters()) {
     count += parameter.shape.num_elements();
   }
   return count;
 }
 
-StatusOr<TensorType> Graph::ResultType(std::string_view eval, std::string_view result) const {
+StatusOr<TensorType> Graph::result_type(std::string_view eval, std::string_view result) const {
   const auto found = std::find_if(evals_.begin(), evals_.end(),
                                   [&](const Eval& candidate) { return candidate.name == eval; });
   if (found == evals_.end()) {
@@ -138,7 +138,7 @@ StatusOr<TensorType> Graph::ResultType(std::string_view eval, std::string_view r
                   Listed(found->results, [](const auto& one) { return one.first; }));
 }
 
-Status Graph::Check() const {
+Status Graph::check() const {
   ZG_RETURN_IF_ERROR(status_);
   if (optimizer_.has_value() || !evals_.empty()) return Status::Ok();
   return InvalidArgument("graph {}: neither train() nor eval() was called", name());

@@ -60,14 +60,14 @@ class Graph {
   const Status& status() const { return status_; }
 
   // What train() and eval() used so far, in the order of the first use.
-  std::vector<NamedParameter> NamedParameters() const;
+  std::vector<NamedParameter> named_parameters() const;
   int64_t num_parameters() const;  // elements of them all
 
   // The type of an eval's result for one micro-batch. Errors: no such eval or result.
-  StatusOr<TensorType> ResultType(std::string_view eval, std::string_view result) const;
+  StatusOr<TensorType> result_type(std::string_view eval, std::string_view result) const;
 
   // For the compiler. Errors: status(), a graph without programs.
-  Status Check() const;
+  Status check() const;
   const ir::Graph& ir() const { return ir_; }  // one rank's, of one micro-batch
   const std::optional<optim::Optimizer>& optimizer() const { return optimizer_; }  // once train ran
 

@@ -13,10 +13,10 @@ Var Module::operator()(Var x) {
 }
 
 Var Module::forward(Var) {
-  return Fail(InvalidArgument("the module has no `Var forward(Var)`, so it cannot be called"));
+  return fail(InvalidArgument("the module has no `Var forward(Var)`, so it cannot be called"));
 }
 
-Var Module::Fail(const Status& status) const {
+Var Module::fail(const Status& status) const {
   Scope scope(*this);
   Trace* trace = Trace::Current();
   return trace == nullptr ? Var() : trace->Fail(status);

@@ -47,7 +47,7 @@ class Module {
 
   // What a forward returns when it cannot go on: the graph keeps the error, with this module's
   // path. Does nothing outside of a trace.
-  Var Fail(const Status& status) const;
+  Var fail(const Status& status) const;
 
  private:
   std::string path_;

@@ -5,7 +5,7 @@
 
 namespace zg::optim {
 
-double Schedule::Factor(int64_t step) const {
+double Schedule::factor(int64_t step) const {
   if (step < warmup_steps) return static_cast<double>(step) / static_cast<double>(warmup_steps);
   if (decay == Decay::kConstant) return 1.0;
   const int64_t span = std::max<int64_t>(1, total_steps - warmup_steps);

@@ -2,7 +2,7 @@
 // to every step anew, so that another schedule needs no other program.
 //
 //   const optim::Schedule schedule = {optim::Schedule::Decay::kCosine, 100, 1000, 0.1};
-//   trainer.set_lr_factor(schedule.Factor(step));
+//   trainer.set_lr_factor(schedule.factor(step));
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Schedule {
   // Rises linearly from 0 at step 0 to 1 at `warmup_steps`; from there stays, or falls to
   // `final_factor` along a line or half a cosine (SGDR, arXiv 1608.03983, without restarts). The
   // first step is 1.
-  double Factor(int64_t step) const;
+  double factor(int64_t step) const;
 };
 
 // "constant", "linear" or "cosine". Error: another name.

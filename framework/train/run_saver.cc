@@ -30,17 +30,17 @@ RunSaver::RunSaver(const Job& job, Trainer& trainer, int64_t last_step)
 
 Status RunSaver::Prepare() {
   if (options_.save.empty()) return Status::Ok();
-  ZG_RETURN_IF_ERROR(trainer_.PrepareSaving(options_.save).WithContext("--save"));
+  ZG_RETURN_IF_ERROR(trainer_.prepare_saving(options_.save).WithContext("--save"));
   if (!options_.save_async) return Status::Ok();
-  return trainer_.ReserveForSaving().WithContext("--save-async");
+  return trainer_.reserve_for_saving().WithContext("--save-async");
 }
 
 StatusOr<bool> RunSaver::AfterStep(double step_ms) {
   ZG_ASSIGN_OR_RETURN(const SignalDecision signals, agreement_.AfterStep(step_ms));
-  const int64_t step = trainer_.step();
+  const int64_t step = trainer_.steps_done();
   if (options_.save.empty()) {
     if (signals.save && job_.is_main()) {
-      PrintError("warning: SIGUSR1: nothing is saved; give --save DIR for a place\n");
+      print_error("warning: SIGUSR1: nothing is saved; give --save DIR for a place\n");
     }
     return false;
   }
@@ -64,22 +64,22 @@ StatusOr<bool> RunSaver::AfterStep(double step_ms) {
 
 Status RunSaver::SaveLast(bool is_asked_by_signal) {
   FinishSave();
-  ZG_RETURN_IF_ERROR(trainer_.Save(options_.save, save_options_).WithContext("--save"));
+  ZG_RETURN_IF_ERROR(trainer_.save(options_.save, save_options_).WithContext("--save"));
   if (is_asked_by_signal) {
-    Print(fmt::format("ended by a signal after step {}; saved in {}\n", trainer_.step(),
-                      PathOf(trainer_.step())));
+    Print(fmt::format("ended by a signal after step {}; saved in {}\n", trainer_.steps_done(),
+                      PathOf(trainer_.steps_done())));
   }
   return Status::Ok();
 }
 
 void RunSaver::SaveNow() {
-  const Status status = trainer_.Save(options_.save, save_options_);
+  const Status status = trainer_.save(options_.save, save_options_);
   if (!status.ok()) return Warn(status);
-  if (tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(trainer_.step())));
+  if (tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(trainer_.steps_done())));
 }
 
 void RunSaver::StartSave() {
-  if (const Status status = trainer_.StartSaving(options_.save, save_options_); !status.ok()) {
+  if (const Status status = trainer_.start_saving(options_.save, save_options_); !status.ok()) {
     Warn(status);
   }
 }
@@ -87,7 +87,7 @@ void RunSaver::StartSave() {
 void RunSaver::ContinueSave() {
   const std::optional<int64_t> step = trainer_.saving_step();
   if (!step) return;
-  const StatusOr<bool> has_ended = trainer_.ContinueSaving();
+  const StatusOr<bool> has_ended = trainer_.continue_saving();
   if (!has_ended.ok()) return Warn(has_ended.status());
   if (*has_ended && tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(*step)));
 }
@@ -98,21 +98,21 @@ void RunSaver::FinishSave() {
   const std::optional<int64_t> step = trainer_.saving_step();
   if (!step) return;
   const Clock::time_point start = Clock::now();
-  const Status status = trainer_.FinishSaving();
+  const Status status = trainer_.finish_saving();
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   Print(fmt::format("step {}: training waited {:.0f} ms for the checkpoint of step {}\n",
-                    trainer_.step(), ms, *step));
+                    trainer_.steps_done(), ms, *step));
   if (!status.ok()) return Warn(status);
   if (tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(*step)));
 }
 
 void RunSaver::Warn(const Status& status) const {
   if (!job_.is_main()) return;
-  PrintError(fmt::format("warning: --save: {}\n  training goes on\n", status.message()));
+  print_error(fmt::format("warning: --save: {}\n  training goes on\n", status.message()));
 }
 
 void RunSaver::Print(const std::string& text) const {
-  if (job_.is_main()) PrintOut(text);
+  if (job_.is_main()) print_out(text);
 }
 
 std::string RunSaver::PathOf(int64_t step) const {

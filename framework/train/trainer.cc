@@ -22,7 +22,7 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const
   return executor_options;
 }
 
-StatusOr<std::unique_ptr<Trainer>> Trainer::Create(Program program, Communicator& communicator,
+StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(program)));
@@ -59,7 +59,7 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
   return value;
 }
 
-StatusOr<float> Trainer::Step(const std::function<Status(int64_t micro_batch)>& feed) {
+StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& feed) {
   ++step_;
   ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
     return feed(micro_step * num_data_ranks_ + data_index_);
@@ -75,28 +75,28 @@ int64_t Trainer::micro_batches_per_rank() const {
   return program_.options.micro_batches / num_data_ranks_;
 }
 
-StatusOr<float> Trainer::Step(std::initializer_list<NamedData> data) {
+StatusOr<float> Trainer::step(std::initializer_list<NamedData> data) {
   if (micro_batches_per_rank() != 1) {
     return InvalidArgument(
-        "a step has {} micro-batches per rank: give Step a function that feeds each of them",
+        "a step has {} micro-batches per rank: give step() a function that feeds each of them",
         micro_batches_per_rank());
   }
-  return Step([&](int64_t) { return Feed(data); });
+  return step([&](int64_t) { return feed(data); });
 }
 
-Status Trainer::Feed(std::initializer_list<NamedData> data) {
+Status Trainer::feed(std::initializer_list<NamedData> data) {
   for (const NamedData& item : data)
     ZG_RETURN_IF_ERROR(executor_->SetInput("", item.name, item.data, item.bytes));
   return Status::Ok();
 }
 
-Status Trainer::Eval(std::string_view name, std::initializer_list<NamedData> data) {
+Status Trainer::eval(std::string_view name, std::initializer_list<NamedData> data) {
   for (const NamedData& item : data)
     ZG_RETURN_IF_ERROR(executor_->SetInput(name, item.name, item.data, item.bytes));
   return executor_->RunEval(name);
 }
 
-StatusOr<std::vector<float>> Trainer::Result(std::string_view eval, std::string_view result) const {
+StatusOr<std::vector<float>> Trainer::result(std::string_view eval, std::string_view result) const {
   ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output(eval, result));
   std::vector<float> values(bytes->size() / sizeof(float));
   std::memcpy(values.data(), bytes->data(), bytes->size());

@@ -1,11 +1,11 @@
-// Trainer: a program ready to train. Create() allocates the arena and gives the parameters their
-// first values; after that Step() trains and Eval() evaluates with the same parameters, wherever
+// Trainer: a program ready to train. create() allocates the arena and gives the parameters their
+// first values; after that step() trains and eval() evaluates with the same parameters, wherever
 // they lie.
 //
-//   ZG_ASSIGN_OR_RETURN(auto trainer, Trainer::Create(std::move(program), communicator, options));
-//   ZG_ASSIGN_OR_RETURN(float loss, trainer->Step([&](int64_t micro_batch) {
+//   ZG_ASSIGN_OR_RETURN(auto trainer, Trainer::create(std::move(program), communicator, options));
+//   ZG_ASSIGN_OR_RETURN(float loss, trainer->step([&](int64_t micro_batch) {
 //     FillBatch(step, micro_batch, &x, &y);
-//     return trainer->Feed({{"x", x}, {"y", y}});
+//     return trainer->feed({{"x", x}, {"y", y}});
 //   }));
 //
 // Every rank calls it in the same order.
@@ -70,101 +70,101 @@ class Trainer {
  public:
   // Errors: a program for another number of ranks, ranks whose programs differ, too little memory,
   // an init file that does not fit.
-  static StatusOr<std::unique_ptr<Trainer>> Create(Program program, Communicator& communicator,
+  static StatusOr<std::unique_ptr<Trainer>> create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options);
 
   // One step: calls `feed` with the index, within the step over all ranks, of each micro-batch that
   // this rank computes. Returns the mean loss of the step's micro-batches.
-  StatusOr<float> Step(const std::function<Status(int64_t micro_batch)>& feed);
+  StatusOr<float> step(const std::function<Status(int64_t micro_batch)>& feed);
   // The same when this rank computes one micro-batch per step.
-  StatusOr<float> Step(std::initializer_list<NamedData> data);
+  StatusOr<float> step(std::initializer_list<NamedData> data);
   // For training; the data must stay valid until the step ends.
-  Status Feed(std::initializer_list<NamedData> data);
+  Status feed(std::initializer_list<NamedData> data);
 
-  // Runs an eval program on this rank's micro-batch; Result hands out what it returned, from all
+  // Runs an eval program on this rank's micro-batch; result hands out what it returned, from all
   // ranks.
-  Status Eval(std::string_view name, std::initializer_list<NamedData> data);
-  StatusOr<std::vector<float>> Result(std::string_view eval,
+  Status eval(std::string_view name, std::initializer_list<NamedData> data);
+  StatusOr<std::vector<float>> result(std::string_view eval,
                                       std::string_view result = "result") const;
 
   // Saves everything that further steps depend on as `directory`/step-..., for any stage and number
   // of ranks to resume. Error, on every rank: what failed on any of them; then the checkpoints that
   // were there still are, and training can go on.
-  Status Save(const std::string& directory, const SaveOptions& options = {});
-  // What the first Save into a directory does before anything else, so that errors come early: rank
-  // 0 creates and locks it.
-  Status PrepareSaving(const std::string& directory);
+  Status save(const std::string& directory, const SaveOptions& options = {});
+  // What the first save() into a directory does before anything else, so that errors come early:
+  // rank 0 creates and locks it.
+  Status prepare_saving(const std::string& directory);
 
-  // Save in two parts, with steps between them: copies what is to be saved, which a thread then
-  // writes. The files are those of Save. Error: as of Save, then nothing was started; also when
+  // save() in two parts, with steps between them: copies what is to be saved, which a thread then
+  // writes. The files are those of save(). Error: as of save(), then nothing was started; also when
   // another save is under way.
-  Status StartSaving(const std::string& directory, const SaveOptions& options = {});
+  Status start_saving(const std::string& directory, const SaveOptions& options = {});
   // Whether that save has ended; does not wait. Call it between steps until it says so. Error, on
-  // every rank: as of Save; then the save has ended, too.
-  StatusOr<bool> ContinueSaving();
+  // every rank: as of save(); then the save has ended, too.
+  StatusOr<bool> continue_saving();
   // Waits until it has.
-  Status FinishSaving();
+  Status finish_saving();
   // The step of the save that is under way.
   std::optional<int64_t> saving_step() const;
 
-  // What the first StartSaving does before anything else: allocates the memory for the copies, once
-  // for all of them. Error, on every rank: there is not enough.
-  Status ReserveForSaving();
+  // What the first start_saving does before anything else: allocates the memory for the copies,
+  // once for all of them. Error, on every rank: there is not enough.
+  Status reserve_for_saving();
   int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }  // on any rank
 
   // Goes on where the checkpoint was saved; `path` is its directory, or one with `latest`. Every
   // byte is checked first. Errors, on every rank: a damaged or newer checkpoint, other tensors than
   // the model's, other settings than then.
-  Status Resume(const std::string& path);
+  Status resume(const std::string& path);
 
   // The parameters (of 16-bit ones the f32 masters), whole, on rank `to`; none on the other ranks.
   // The same bits at every stage and on any number of ranks. Every rank must call this, in the same
   // order. Error: no such rank.
-  StatusOr<NamedValues> ConsolidateParameters(int to = 0);
+  StatusOr<NamedValues> consolidate_parameters(int to = 0);
   // Every rank takes its part of what rank `from` gives; the other ranks may give nothing. Every
   // rank must call this, in the same order. Errors, on every rank: no such rank; all tensors that
   // are missing, unknown, not whole or of another shape, and then nothing is changed.
-  Status ScatterParameters(const NamedValues& whole, int from = 0);
+  Status scatter_parameters(const NamedValues& whole, int from = 0);
 
   // The same for the optimizer's state: what PyTorch's ZeroRedundancyOptimizer calls
   // consolidate_state_dict(to). `step` is set on every rank.
-  StatusOr<OptimizerState> ConsolidateOptimizerState(int to = 0);
+  StatusOr<OptimizerState> consolidate_optimizer_state(int to = 0);
   // Goes on after rank `from`'s `step`.
-  Status ScatterOptimizerState(const OptimizerState& whole, int from = 0);
+  Status scatter_optimizer_state(const OptimizerState& whole, int from = 0);
 
   // A copy of the part that this rank holds. It fits this rank of a trainer with the same stage,
   // number of ranks and buckets.
-  StatusOr<OptimizerState> LocalOptimizerState() const;
-  // Each rank gives what LocalOptimizerState returned there, or a whole state, of the same step
+  StatusOr<OptimizerState> local_optimizer_state() const;
+  // Each rank gives what local_optimizer_state returned there, or a whole state, of the same step
   // everywhere (load_state_dict). Every rank must call this. Errors, on every rank: as above;
   // elements that a rank holds and was not given; ranks that give different steps.
-  Status LoadOptimizerState(const OptimizerState& state);
+  Status load_optimizer_state(const OptimizerState& state);
 
-  // A setting of the caller's that decides the bits of further steps: Save keeps it, Resume
+  // A setting of the caller's that decides the bits of further steps: save() keeps it, resume()
   // compares it. Those that the trainer knows are there already: seed, micro-batches, optimizer,
   // ...
-  void SetSetting(const std::string& name, std::string value) {
+  void set_setting(const std::string& name, std::string value) {
     settings_[name] = std::move(value);
   }
 
   // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
-  int64_t step() const { return step_; }   // steps done
+  int64_t steps_done() const { return step_; }
   int64_t micro_batches_per_rank() const;  // of a step
   // Of the parameters; less than steps where gradients were not finite. Valid on rank 0.
   int64_t num_updates() const;
   // Of the last step, before clipping; none when the program does not need it.
   std::optional<float> grad_norm() const { return grad_norm_; }
 
-  StatusOr<TensorDigest> DigestParameters() {
+  StatusOr<TensorDigest> digest_parameters() {
     return DigestTensors(*executor_, TensorRole::kParameter);
   }
-  StatusOr<TensorDigest> DigestOptimizerState() {
+  StatusOr<TensorDigest> digest_optimizer_state() {
     return DigestTensors(*executor_, TensorRole::kOptimizerState);
   }
   Executor& executor() { return *executor_; }
   const Program& program() const { return program_; }
-  double create_ms() const { return create_ms_; }  // what Create() took
+  double create_ms() const { return create_ms_; }  // what create() took
 
  private:
   explicit Trainer(Program program) : program_(std::move(program)) {}

@@ -29,7 +29,7 @@ int64_t Trainer::num_updates() const {
   return step_;
 }
 
-Status Trainer::PrepareSaving(const std::string& directory) {
+Status Trainer::prepare_saving(const std::string& directory) {
   if (save_directory_ == directory) return Status::Ok();
   ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());  // it holds the directory of before
   Communicator& communicator = executor_->communicator();
@@ -60,14 +60,14 @@ std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
   return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);
 }
 
-Status Trainer::Save(const std::string& directory, const SaveOptions& options) {
+Status Trainer::save(const std::string& directory, const SaveOptions& options) {
   Status status = CheckNoneIsUnderWay();
-  if (status.ok()) status = PrepareSaving(directory);
+  if (status.ok()) status = prepare_saving(directory);
   if (status.ok()) status = MakeSave(options)->Run();
   return NotSaved(directory, step_, status);
 }
 
-Status Trainer::ReserveForSaving() {
+Status Trainer::reserve_for_saving() {
   if (save_memory_.data != nullptr) return Status::Ok();
   Communicator& communicator = executor_->communicator();
   ZG_ASSIGN_OR_RETURN(
@@ -78,14 +78,14 @@ Status Trainer::ReserveForSaving() {
 
 Status Trainer::CheckNoneIsUnderWay() const {
   if (save_ == nullptr) return Status::Ok();
-  return FailedPrecondition("the checkpoint of step {} is still being saved; call FinishSaving",
+  return FailedPrecondition("the checkpoint of step {} is still being saved; call finish_saving",
                             save_->step());
 }
 
-Status Trainer::StartSaving(const std::string& directory, const SaveOptions& options) {
+Status Trainer::start_saving(const std::string& directory, const SaveOptions& options) {
   Status status = CheckNoneIsUnderWay();
-  if (status.ok()) status = PrepareSaving(directory);
-  if (status.ok()) status = ReserveForSaving();
+  if (status.ok()) status = prepare_saving(directory);
+  if (status.ok()) status = reserve_for_saving();
   if (status.ok()) {
     save_ = MakeSave(options);
     status = save_->Start(save_memory_.data.get());
@@ -94,7 +94,7 @@ Status Trainer::StartSaving(const std::string& directory, const SaveOptions& opt
   return NotSaved(directory, step_, status);
 }
 
-StatusOr<bool> Trainer::ContinueSaving() {
+StatusOr<bool> Trainer::continue_saving() {
   if (save_ == nullptr) return true;
   const StatusOr<bool> has_ended = save_->Continue();
   const int64_t step = save_->step();
@@ -103,7 +103,7 @@ StatusOr<bool> Trainer::ContinueSaving() {
   return *has_ended;
 }
 
-Status Trainer::FinishSaving() {
+Status Trainer::finish_saving() {
   if (save_ == nullptr) return Status::Ok();
   const Status status = save_->Finish();
   const int64_t step = save_->step();
@@ -116,7 +116,7 @@ std::optional<int64_t> Trainer::saving_step() const {
   return save_->step();
 }
 
-Status Trainer::Resume(const std::string& path) {
+Status Trainer::resume(const std::string& path) {
   Communicator& communicator = executor_->communicator();
   const auto agree = [&](const Status& mine) {
     return ExchangeStatus(communicator, "resume", mine);

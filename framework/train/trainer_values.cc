@@ -6,15 +6,15 @@
 
 namespace zg {
 
-StatusOr<NamedValues> Trainer::ConsolidateParameters(int to) {
+StatusOr<NamedValues> Trainer::consolidate_parameters(int to) {
   return ConsolidateTensors(*executor_, TensorRole::kParameter, to);
 }
 
-Status Trainer::ScatterParameters(const NamedValues& whole, int from) {
+Status Trainer::scatter_parameters(const NamedValues& whole, int from) {
   return ScatterTensors(*executor_, TensorRole::kParameter, whole, from).WithContext("parameters");
 }
 
-StatusOr<OptimizerState> Trainer::ConsolidateOptimizerState(int to) {
+StatusOr<OptimizerState> Trainer::consolidate_optimizer_state(int to) {
   OptimizerState state;
   state.step = step_;
   ZG_ASSIGN_OR_RETURN(state.tensors,
@@ -22,7 +22,7 @@ StatusOr<OptimizerState> Trainer::ConsolidateOptimizerState(int to) {
   return state;
 }
 
-Status Trainer::ScatterOptimizerState(const OptimizerState& whole, int from) {
+Status Trainer::scatter_optimizer_state(const OptimizerState& whole, int from) {
   ZG_RETURN_IF_ERROR(ScatterTensors(*executor_, TensorRole::kOptimizerState, whole.tensors, from)
                          .WithContext("optimizer state"));
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> steps,
@@ -32,12 +32,12 @@ Status Trainer::ScatterOptimizerState(const OptimizerState& whole, int from) {
   return Status::Ok();
 }
 
-StatusOr<OptimizerState> Trainer::LocalOptimizerState() const {
+StatusOr<OptimizerState> Trainer::local_optimizer_state() const {
   ZG_ASSIGN_OR_RETURN(NamedValues tensors, LocalTensors(*executor_, TensorRole::kOptimizerState));
   return OptimizerState{step_, std::move(tensors)};
 }
 
-Status Trainer::LoadOptimizerState(const OptimizerState& state) {
+Status Trainer::load_optimizer_state(const OptimizerState& state) {
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> steps,
                       executor_->communicator().Exchange("step of the optimizer state",
                                                          std::to_string(state.step)));

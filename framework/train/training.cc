@@ -69,10 +69,10 @@ Status FillMemory(const Job& job, const Executor& executor, Report* report) {
 }
 
 Status FillFinalState(Trainer& trainer, Report* report) {
-  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
-  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.digest_parameters());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.digest_optimizer_state());
   report->final_state = {parameters.sum, parameters.sha256, state.sha256,
-                         trainer.step() - trainer.num_updates()};
+                         trainer.steps_done() - trainer.num_updates()};
   return Status::Ok();
 }
 
@@ -88,24 +88,24 @@ StatusOr<optim::Schedule> ScheduleOf(const JobOptions& options) {
 // What of the flags decides the bits of further steps; the trainer knows the rest.
 void SetSettings(const JobOptions& options, const std::map<std::string, std::string>& settings,
                  Trainer& trainer) {
-  for (const auto& [name, value] : settings) trainer.SetSetting(name, value);
-  trainer.SetSetting("batch", fmt::to_string(options.batch));
-  trainer.SetSetting("lr-schedule", options.lr_schedule);
-  trainer.SetSetting("warmup-steps", fmt::to_string(options.warmup_steps));
+  for (const auto& [name, value] : settings) trainer.set_setting(name, value);
+  trainer.set_setting("batch", fmt::to_string(options.batch));
+  trainer.set_setting("lr-schedule", options.lr_schedule);
+  trainer.set_setting("warmup-steps", fmt::to_string(options.warmup_steps));
   if (options.lr_schedule == "constant") return;  // more steps are no other schedule
-  trainer.SetSetting("final-lr-factor", fmt::to_string(options.final_lr_factor));
-  trainer.SetSetting("steps", fmt::to_string(options.steps));
+  trainer.set_setting("final-lr-factor", fmt::to_string(options.final_lr_factor));
+  trainer.set_setting("steps", fmt::to_string(options.steps));
 }
 
 Status ResumeIfAsked(const Job& job, Trainer& trainer) {
   const JobOptions& options = job.options();
   if (options.resume.empty()) return Status::Ok();
-  ZG_RETURN_IF_ERROR(trainer.Resume(options.resume).WithContext("--resume"));
-  if (trainer.step() > options.steps) {
+  ZG_RETURN_IF_ERROR(trainer.resume(options.resume).WithContext("--resume"));
+  if (trainer.steps_done() > options.steps) {
     return InvalidArgument("--steps: got {}, but the checkpoint in {} is of step {} already",
-                           options.steps, options.resume, trainer.step());
+                           options.steps, options.resume, trainer.steps_done());
   }
-  if (job.is_main()) PrintOut(fmt::format("resumed after step {}\n", trainer.step()));
+  if (job.is_main()) print_out(fmt::format("resumed after step {}\n", trainer.steps_done()));
   return Status::Ok();
 }
 
@@ -173,9 +173,9 @@ StatusOr<bool> Training::Impl::Next() {
     ZG_ASSIGN_OR_RETURN(report.was_ended_by_signal, saver.AfterStep(report.steps.back().ms));
     has_stepped = false;
   }
-  has_ended = report.was_ended_by_signal || trainer->step() >= job.options().steps;
+  has_ended = report.was_ended_by_signal || trainer->steps_done() >= job.options().steps;
   if (has_ended) ZG_RETURN_IF_ERROR(Finish());
-  step_number = trainer->step() + 1;
+  step_number = trainer->steps_done() + 1;
   return !has_ended;
 }
 
@@ -185,11 +185,11 @@ StatusOr<float> Training::Impl::Step(const std::function<Status(int64_t micro_ba
         "call next() before each step, and step() only when it returned true");
   }
   const Communicator& communicator = trainer->executor().communicator();
-  const double factor = schedule.Factor(step_number);
+  const double factor = schedule.factor(step_number);
   trainer->set_lr_factor(factor);
   const TrafficCounters before = communicator.traffic();
   const Clock::time_point start = Clock::now();
-  ZG_ASSIGN_OR_RETURN(const float loss, trainer->Step(feed));
+  ZG_ASSIGN_OR_RETURN(const float loss, trainer->step(feed));
   StepRecord record;
   record.step = step_number;
   record.loss = loss;
@@ -216,13 +216,13 @@ Status Training::Impl::Finish() {
   ZG_RETURN_IF_ERROR(FillMemory(job, trainer->executor(), &report));
   ZG_RETURN_IF_ERROR(FillFinalState(*trainer, &report));
   if (!options.summarizes || !job.is_main()) return Status::Ok();
-  PrintOut("\n" + Summary(report));
+  print_out("\n" + Summary(report));
   return job.options().report.empty() ? Status::Ok() : WriteReport(job.options().report, report);
 }
 
 Training::Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions options)
     : impl_(std::make_unique<Impl>(job, std::move(trainer), std::move(options))) {
-  job.CheckOnAllRanks(impl_->Begin());
+  job.check_on_all_ranks(impl_->Begin());
 }
 Training::Training(Training&&) noexcept = default;
 Training::~Training() = default;
@@ -230,7 +230,7 @@ Training::~Training() = default;
 // Ranks that are well do not ask each other between steps.
 bool Training::next() {
   const StatusOr<bool> has_next = impl_->Next();
-  if (!has_next.ok()) impl_->job.CheckOnAllRanks(has_next.status());
+  if (!has_next.ok()) impl_->job.check_on_all_ranks(has_next.status());
   return *has_next;
 }
 
@@ -239,23 +239,23 @@ int64_t Training::step_number() const { return impl_->step_number; }
 float Training::step(std::initializer_list<NamedData> data) {
   const int64_t per_rank = impl_->trainer->micro_batches_per_rank();
   if (per_rank != 1) {
-    impl_->job.CheckOnAllRanks(InvalidArgument(
+    impl_->job.check_on_all_ranks(InvalidArgument(
         "a step has {} micro-batches per rank: give step() a function that feeds each of them",
         per_rank));
   }
-  return step([&](int64_t) { return impl_->trainer->Feed(data); });
+  return step([&](int64_t) { return impl_->trainer->feed(data); });
 }
 
 float Training::step(const std::function<Status(int64_t micro_batch)>& feed) {
   StatusOr<float> loss = impl_->Step(feed);
-  if (!loss.ok()) impl_->job.CheckOnAllRanks(loss.status());
+  if (!loss.ok()) impl_->job.check_on_all_ranks(loss.status());
   return *loss;
 }
 
 Trainer& Training::trainer() { return *impl_->trainer; }
 const Report& Training::report() const { return impl_->report; }
 
-TrainerOptions TrainerOptionsOf(const Job& job) {
+TrainerOptions trainer_options_of(const Job& job) {
   TrainerOptions options;
   options.seed = static_cast<uint64_t>(job.options().seed);
   options.init_path = job.options().init;

@@ -25,7 +25,7 @@
 namespace zg {
 
 struct TrainingOptions {
-  // What decides the bits besides the job's flags and the optimizer, as Trainer::SetSetting.
+  // What decides the bits besides the job's flags and the optimizer, as Trainer::set_setting.
   std::map<std::string, std::string> settings;
   int64_t tokens_per_micro_batch = 0;  // 0: a model without tokens
   bool summarizes = true;              // prints the summary and writes --report at the end
@@ -45,7 +45,7 @@ class Training {
 
   // Takes the step. Returns the mean loss of its micro-batches.
   float step(std::initializer_list<NamedData> data);  // one micro-batch per rank
-  // `feed` sets the inputs of each micro-batch of this rank (trainer().Feed); `micro_batch` is its
+  // `feed` sets the inputs of each micro-batch of this rank (trainer().feed); `micro_batch` is its
   // index within the step over all ranks.
   float step(const std::function<Status(int64_t micro_batch)>& feed);
 
@@ -58,6 +58,6 @@ class Training {
 };
 
 // Options of a trainer as the job's flags say.
-TrainerOptions TrainerOptionsOf(const Job& job);
+TrainerOptions trainer_options_of(const Job& job);
 
 }  // namespace zg

@@ -74,29 +74,29 @@ Status TrainAndPredict(Job& job, double lr) {
   while (training.next()) {
     training.step([&](int64_t micro_batch) {
       data.Fill(training.step_number(), micro_batch);
-      return training.trainer().Feed({{"x", data.x()}, {"y", data.y()}});
+      return training.trainer().feed({{"x", data.x()}, {"y", data.y()}});
     });
   }
 
   data.Fill(/*step=*/0, job.rank());  // no training step has number 0
-  ZG_RETURN_IF_ERROR(training.trainer().Eval("predict", {{"x", data.x()}}));
-  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, training.trainer().Result("predict"));
+  ZG_RETURN_IF_ERROR(training.trainer().eval("predict", {{"x", data.x()}}));
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, training.trainer().result("predict"));
   if (!job.is_main()) return Status::Ok();
-  PrintOut(fmt::format("  prediction  {:.1f} % of {} new samples right\n",
-                       100 * Accuracy(logits, data.y(), job.rank(), config.classes), batch));
+  print_out(fmt::format("  prediction  {:.1f} % of {} new samples right\n",
+                        100 * Accuracy(logits, data.y(), job.rank(), config.classes), batch));
   return Status::Ok();
 }
 
 int Main(int argc, char** argv) {
   double lr = 1e-3;
   FlagParser parser("Trains a small classifier on random clusters, then predicts with it.");
-  parser.Section("Model");
-  parser.AddDouble("lr", &lr, AtLeast(0), "learning rate of SGD");
+  parser.section("Model");
+  parser.add_double("lr", &lr, at_least(0), "learning rate of SGD");
   JobOptions defaults;
   defaults.steps = 100;
   defaults.batch = 128;
-  Job job = Job::Start(argc, argv, parser, defaults);
-  job.Run([&](Job& rank) { return TrainAndPredict(rank, lr); });
+  Job job = Job::start(argc, argv, parser, defaults);
+  job.run([&](Job& rank) { return TrainAndPredict(rank, lr); });
   return 0;
 }
 

@@ -12,7 +12,7 @@ struct Classifier : zg::nn::Module {
 };
 
 int main(int argc, char** argv) {
-  zg::Job job = zg::Job::Start(argc, argv);  // flags, ranks, device; starts mpirun for --ranks N
+  zg::Job job = zg::Job::start(argc, argv);  // flags, ranks, device; starts mpirun for --ranks N
   Classifier model;
   zg::Graph graph("first");  // a description: knows no ranks
   graph.train(zg::optim::Adam{1e-2}, [&](zg::Inputs& in) {

@@ -42,42 +42,42 @@ struct Flags {
 };
 
 void AddFlags(FlagParser* parser, Flags* flags) {
-  parser->Section("Model");
-  parser->AddChoice(
+  parser->section("Model");
+  parser->add_choice(
       "preset", &flags->preset, {"mini", "gpt2"},
       "sizes of a known model: mini 6/6/384/256, gpt2 12/12/768/1024 (layers/heads/embd/context)");
-  parser->AddInt("layers", &flags->layers, AtLeast(1), "transformer blocks");
-  parser->AddInt("heads", &flags->heads, AtLeast(1), "attention heads; must divide --embd");
-  parser->AddInt("embd", &flags->channels, AtLeast(1), "channels");
-  parser->AddInt("context", &flags->context, AtLeast(1), "tokens that a prediction sees");
-  parser->AddInt("vocab", &flags->vocabulary, Between(0, kMaxVocabulary),
-                 "tokens that the model knows; 0: those of the data, 256 for text");
-  parser->AddDouble("dropout", &flags->dropout, Between(0, 0.99), "dropout probability");
-  parser->Section("Data");
-  parser->AddStrings(
+  parser->add_int("layers", &flags->layers, at_least(1), "transformer blocks");
+  parser->add_int("heads", &flags->heads, at_least(1), "attention heads; must divide --embd");
+  parser->add_int("embd", &flags->channels, at_least(1), "channels");
+  parser->add_int("context", &flags->context, at_least(1), "tokens that a prediction sees");
+  parser->add_int("vocab", &flags->vocabulary, between(0, kMaxVocabulary),
+                  "tokens that the model knows; 0: those of the data, 256 for text");
+  parser->add_double("dropout", &flags->dropout, between(0, 0.99), "dropout probability");
+  parser->section("Data");
+  parser->add_strings(
       "data", &flags->data,
       "text files, whose bytes are the tokens, or one .bin file of u16 tokens (nanoGPT, llm.c); "
       "default: this project's own sources and documents",
       "FILE");
-  parser->AddDouble("validation-fraction", &flags->validation_fraction, Between(0, 1),
-                    "share of the data, at its end");
-  parser->Section("Training");
-  parser->AddDouble("lr", &flags->lr, AtLeast(0), "AdamW's learning rate, after warm-up");
-  parser->AddDouble("weight-decay", &flags->weight_decay, AtLeast(0), "AdamW's weight decay");
-  parser->AddInt("eval-every", &flags->eval_every, AtLeast(1), "steps between validations");
-  parser->AddInt("eval-windows", &flags->eval_windows, AtLeast(1),
-                 "contexts of validation data per validation");
-  parser->Section("Sample");
-  parser->AddInt("sample-tokens", &flags->sample_tokens, AtLeast(0),
-                 "tokens written at the end; 0: none");
-  parser->AddDouble("temperature", &flags->temperature, AtLeast(0),
-                    "0: always the likeliest token");
+  parser->add_double("validation-fraction", &flags->validation_fraction, between(0, 1),
+                     "share of the data, at its end");
+  parser->section("Training");
+  parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
+  parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
+  parser->add_int("eval-every", &flags->eval_every, at_least(1), "steps between validations");
+  parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
+                  "contexts of validation data per validation");
+  parser->section("Sample");
+  parser->add_int("sample-tokens", &flags->sample_tokens, at_least(0),
+                  "tokens written at the end; 0: none");
+  parser->add_double("temperature", &flags->temperature, at_least(0),
+                     "0: always the likeliest token");
 }
 
 Status ApplyPreset(const FlagParser& parser, Flags* flags) {
   if (flags->preset.empty()) return Status::Ok();
   for (const char* name : {"layers", "heads", "embd", "context"}) {
-    if (parser.IsGiven(name))
+    if (parser.is_given(name))
       return InvalidArgument("--{}: --preset {} sets it already; give one of them", name,
                              flags->preset);
   }
@@ -181,7 +181,7 @@ class GptRun {
     ZG_RETURN_IF_ERROR(
         data_->train.FillBatch(job_.options().seed, index, static_cast<int>(job_.options().batch),
                                static_cast<int>(flags_.context), x_.data(), y_.data()));
-    return trainer.Feed({{"x", x_}, {"y", y_}});
+    return trainer.feed({{"x", x_}, {"y", y_}});
   }
 
   // The mean over the first --eval-windows contexts of the validation data, as far as they fill
@@ -197,8 +197,8 @@ class GptRun {
       ZG_RETURN_IF_ERROR(data_->validation.FillWindows(
           round * per_round + job_.rank() * batch, static_cast<int>(batch),
           static_cast<int>(flags_.context), x_.data(), y_.data()));
-      ZG_RETURN_IF_ERROR(trainer.Eval("validate", {{"x", x_}, {"y", y_}}));
-      ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.Result("validate"));
+      ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x_}, {"y", y_}}));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));
       sum += loss[0];
     }
     return sum / static_cast<double>(rounds);
@@ -213,8 +213,8 @@ class GptRun {
     for (uint64_t i = 0; i < prompt; ++i) text.push_back(data_->validation[i]);
     for (int64_t i = 0; i < flags_.sample_tokens; ++i) {
       const models::ContextWindow window = models::LastTokens(text, flags_.context);
-      ZG_RETURN_IF_ERROR(trainer.Eval("continue", {{"x", window.tokens}}));
-      ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.Result("continue"));
+      ZG_RETURN_IF_ERROR(trainer.eval("continue", {{"x", window.tokens}}));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("continue"));
       text.push_back(sampler.Draw(logits.data() + window.last * vocabulary, vocabulary, i));
     }
     return std::vector<int64_t>(text.begin() + static_cast<int64_t>(prompt), text.end());
@@ -243,7 +243,7 @@ class GptRun {
   }
 
   void Print(const std::string& text) const {
-    if (job_.is_main()) PrintOut(text);
+    if (job_.is_main()) print_out(text);
   }
 
   Job& job_;
@@ -262,9 +262,9 @@ int Main(int argc, char** argv) {
   defaults.batch = 8;
   defaults.lr_schedule = "cosine";
   defaults.warmup_steps = 20;
-  Job job = Job::Start(argc, argv, parser, defaults);
-  job.CheckOnAllRanks(ApplyPreset(parser, &flags));
-  job.Run([&](Job& rank) { return GptRun(&rank, flags).Run(); });
+  Job job = Job::start(argc, argv, parser, defaults);
+  job.check_on_all_ranks(ApplyPreset(parser, &flags));
+  job.run([&](Job& rank) { return GptRun(&rank, flags).Run(); });
   return 0;
 }
 

@@ -87,7 +87,7 @@ struct Gpt : nn::Module {
   Var forward(Var tokens) override {
     if (const int64_t context = position_embedding.weight.shape().dim(0);
         tokens.dim(-1) != context) {
-      return Fail(InvalidArgument("got tokens i64{}, expected (B, {}): the context",
+      return fail(InvalidArgument("got tokens i64{}, expected (B, {}): the context",
                                   tokens.shape().ToString(), context));
     }
     Var x = token_embedding(tokens);

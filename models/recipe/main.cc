@@ -61,7 +61,7 @@ Report Train(Job& job, const Flags& flags, std::optional<int> stage) {
   while (training.next()) {
     training.step([&](int64_t micro_batch) {
       data.Fill(training.step_number(), micro_batch);
-      return training.trainer().Feed({{"x", data.x()}, {"y", data.y()}});
+      return training.trainer().feed({{"x", data.x()}, {"y", data.y()}});
     });
   }
   return training.report();
@@ -100,10 +100,10 @@ Status CompareStages(Job& job, const Flags& flags) {
   std::vector<Report> reports;
   for (int stage = 0; stage <= 3; ++stage) {
     reports.push_back(Train(job, flags, stage));
-    if (job.is_main()) PrintOut(fmt::format("\nstage {}\n{}", stage, Summary(reports.back())));
+    if (job.is_main()) print_out(fmt::format("\nstage {}\n{}", stage, Summary(reports.back())));
   }
   if (!job.is_main()) return Status::Ok();
-  PrintOut("\n" + CompareTable(reports));
+  print_out("\n" + CompareTable(reports));
   return job.options().report.empty() ? Status::Ok()
                                       : WriteReport(job.options().report, reports.back());
 }
@@ -118,20 +118,20 @@ int Main(int argc, char** argv) {
   Flags flags;
   FlagParser parser(
       "Trains a stack of equal Linear layers on random data, as PyTorch's ZeRO recipe does.");
-  parser.Section("Model");
-  parser.AddInt("layers", &flags.layers, AtLeast(1), "linear layers");
-  parser.AddInt("width", &flags.width, AtLeast(1), "inputs and outputs of each");
-  parser.AddDouble("lr", &flags.lr, AtLeast(0), "Adam's learning rate");
-  parser.AddBool("compare", &flags.compare,
-                 "train at stages 0, 1, 2 and 3 one after another and print one table");
+  parser.section("Model");
+  parser.add_int("layers", &flags.layers, at_least(1), "linear layers");
+  parser.add_int("width", &flags.width, at_least(1), "inputs and outputs of each");
+  parser.add_double("lr", &flags.lr, at_least(0), "Adam's learning rate");
+  parser.add_bool("compare", &flags.compare,
+                  "train at stages 0, 1, 2 and 3 one after another and print one table");
   JobOptions defaults;
   defaults.steps = 10;
   defaults.batch = 20;
   // With the recipe's learning rate the loss of random data grows beyond f32 after a few steps; the
   // parameters stay finite, and what the recipe is about, memory and time, does not depend on it.
   defaults.compile.on_non_finite = OnNonFinite::kIgnore;
-  Job job = Job::Start(argc, argv, parser, defaults);
-  job.Run([&](Job& rank) { return Run(rank, flags); });
+  Job job = Job::start(argc, argv, parser, defaults);
+  job.run([&](Job& rank) { return Run(rank, flags); });
   return 0;
 }
 

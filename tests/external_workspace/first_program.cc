@@ -13,7 +13,7 @@ struct Classifier : zg::nn::Module {
 };
 
 int main(int argc, char** argv) {
-  zg::Job job = zg::Job::Start(argc, argv);
+  zg::Job job = zg::Job::start(argc, argv);
   Classifier model;
   zg::Graph graph("classifier");
   graph.train(zg::optim::Sgd{.lr = 0.5}, [&](zg::Inputs& in) {

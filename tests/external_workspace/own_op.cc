@@ -11,7 +11,7 @@ struct Cubes : zg::nn::Module {
 
 int main(int argc, char** argv) {
   RegisterCube();
-  zg::Job job = zg::Job::Start(argc, argv);
+  zg::Job job = zg::Job::start(argc, argv);
   Cubes model;
   zg::Graph graph("cubes");
   graph.train(zg::optim::Adam{.lr = 0.02}, [&](zg::Inputs& in) {

@@ -28,21 +28,21 @@ struct Values {
 class FlagParserTest : public testing::Test {
  protected:
   FlagParserTest() {
-    flags_.Section("Numbers");
-    flags_.AddInt("count", &values_.count, Between(1, 10), "how many");
-    flags_.AddInt("tokens", &values_.tokens, {}, "any number");
-    flags_.AddDouble("lr", &values_.lr, Above(0), "learning rate");
-    flags_.AddDouble("momentum", &values_.momentum, Between(0, 1), "of SGD");
-    flags_.Section("Texts");
-    flags_.AddString("name", &values_.name, "what it is called", "NAME");
-    flags_.AddChoice("mode", &values_.mode, {"fast", "slow", "exact"}, "how");
-    flags_.AddBool("shuffle", &values_.shuffle, "order of the data");
-    flags_.AddStrings("file", &values_.files, "inputs", "FILE");
+    flags_.section("Numbers");
+    flags_.add_int("count", &values_.count, between(1, 10), "how many");
+    flags_.add_int("tokens", &values_.tokens, {}, "any number");
+    flags_.add_double("lr", &values_.lr, above(0), "learning rate");
+    flags_.add_double("momentum", &values_.momentum, between(0, 1), "of SGD");
+    flags_.section("Texts");
+    flags_.add_string("name", &values_.name, "what it is called", "NAME");
+    flags_.add_choice("mode", &values_.mode, {"fast", "slow", "exact"}, "how");
+    flags_.add_bool("shuffle", &values_.shuffle, "order of the data");
+    flags_.add_strings("file", &values_.files, "inputs", "FILE");
   }
 
   StatusOr<bool> Parse(std::vector<const char*> arguments) {
     arguments.insert(arguments.begin(), "program");
-    return flags_.Parse(static_cast<int>(arguments.size()), arguments.data());
+    return flags_.parse(static_cast<int>(arguments.size()), arguments.data());
   }
 
   // The message of the error that the arguments must give.
@@ -66,7 +66,7 @@ TEST_F(FlagParserTest, WithoutArgumentsTheDefaultsStay) {
   EXPECT_EQ(values_.name, "none");
   EXPECT_TRUE(values_.shuffle);
   EXPECT_THAT(values_.files, IsEmpty());
-  EXPECT_FALSE(flags_.IsGiven("count"));
+  EXPECT_FALSE(flags_.is_given("count"));
 }
 
 TEST_F(FlagParserTest, SetsFlagsInBothSpellings) {
@@ -81,7 +81,7 @@ TEST_F(FlagParserTest, SetsFlagsInBothSpellings) {
   EXPECT_EQ(values_.mode, "exact");
   EXPECT_FALSE(values_.shuffle);
   EXPECT_THAT(values_.files, ElementsAre("x", "y", "z"));
-  EXPECT_TRUE(flags_.IsGiven("count"));
+  EXPECT_TRUE(flags_.is_given("count"));
 }
 
 TEST_F(FlagParserTest, KeepsEveryBitOfAWholeNumber) {
@@ -147,7 +147,7 @@ TEST_F(FlagParserTest, HelpSetsNothing) {
 }
 
 TEST_F(FlagParserTest, HelpShowsSectionsPlaceholdersAndDefaults) {
-  EXPECT_EQ(flags_.Help("counter"), R"(Counts things.
+  EXPECT_EQ(flags_.help("counter"), R"(Counts things.
 Usage: counter [flags]
 
 Numbers:
@@ -169,7 +169,7 @@ Other:
 
 TEST_F(FlagParserTest, ResolvedFlagsAsText) {
   EXPECT_FALSE(Parse({"--file", "a", "b", "--lr", "0.1"}).value());
-  EXPECT_EQ(FlagsAsText(flags_.Resolved()),
+  EXPECT_EQ(FlagsAsText(flags_.resolved()),
             "count = 3\ntokens = 1048576\nlr = 0.1\nmomentum = 0.9\nname = none\nmode = fast\n"
             "shuffle = true\nfile = a b\n");
 }

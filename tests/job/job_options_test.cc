@@ -18,7 +18,7 @@ JobOptions Parse(std::vector<const char*> arguments) {
   FlagParser flags("");
   AddJobFlags(&flags, &options);
   arguments.insert(arguments.begin(), "program");
-  const StatusOr<bool> help = flags.Parse(static_cast<int>(arguments.size()), arguments.data());
+  const StatusOr<bool> help = flags.parse(static_cast<int>(arguments.size()), arguments.data());
   EXPECT_TRUE(help.ok()) << help.status().message();
   return options;
 }
@@ -98,7 +98,7 @@ std::string ScheduleError(std::vector<const char*> arguments) {
   FlagParser flags("");
   AddJobFlags(&flags, &options);
   arguments.insert(arguments.begin(), {"program", "--steps=10"});
-  const StatusOr<bool> help = flags.Parse(static_cast<int>(arguments.size()), arguments.data());
+  const StatusOr<bool> help = flags.parse(static_cast<int>(arguments.size()), arguments.data());
   EXPECT_TRUE(help.ok()) << help.status().message();
   return CheckSchedule(flags, options).message();
 }
@@ -111,7 +111,7 @@ Status ResolveError(std::vector<const char*> arguments, int num_processes,
   FlagParser flags("");
   AddJobFlags(&flags, options);
   arguments.insert(arguments.begin(), "program");
-  EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+  EXPECT_TRUE(flags.parse(static_cast<int>(arguments.size()), arguments.data()).ok());
   return ResolveForProcesses(flags, num_processes, options);
 }
 
@@ -130,7 +130,7 @@ TEST(JobOptions, FilesOfAPlanNeedThePlan) {
     FlagParser flags("");
     AddJobFlags(&flags, &options);
     arguments.insert(arguments.begin(), "program");
-    EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+    EXPECT_TRUE(flags.parse(static_cast<int>(arguments.size()), arguments.data()).ok());
     return CheckPlan(flags, options).message();
   };
   EXPECT_EQ(check({"--plan", "--json=a", "--html=b"}), "");
@@ -166,7 +166,7 @@ TEST(JobOptions, FlagsOfGpusThatDoNotGoTogether) {
     FlagParser flags("");
     AddJobFlags(&flags, &options);
     arguments.insert(arguments.begin(), "program");
-    EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+    EXPECT_TRUE(flags.parse(static_cast<int>(arguments.size()), arguments.data()).ok());
     return CheckGpuFlags(flags, options).message();
   };
   EXPECT_EQ(check({}), "");
@@ -189,7 +189,7 @@ TEST(JobOptions, FlagsOfSavingThatDoNotGoTogether) {
     FlagParser flags("");
     AddJobFlags(&flags, &options);
     arguments.insert(arguments.begin(), "program");
-    EXPECT_TRUE(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).ok());
+    EXPECT_TRUE(flags.parse(static_cast<int>(arguments.size()), arguments.data()).ok());
     return CheckSaving(flags, options).message();
   };
   EXPECT_EQ(check({}), "");

@@ -91,7 +91,7 @@ for action in fail return-error; do
 done
 expect 1 "error: everything is broken" --ranks-in-process 3 --do fail-everywhere
 (($(grep -c broken "$err") == 1)) || fail "fail-everywhere on virtual ranks: not said once"
-expect 2 "what it does on a rank must be inside Job::Run" --ranks-in-process 3 --do no-run
+expect 2 "what it does on a rank must be inside Job::run" --ranks-in-process 3 --do no-run
 expect 1 "rank 2: data loss: something is broken" --ranks 3 --do fail --on-rank 2
 head -n 1 "$err" | grep -q "rank 2" || fail "the rank's message is not the first"
 expect 3 "rank 1 ended with exit code 3" --ranks 2 --do exit-3 --on-rank 1

@@ -172,11 +172,11 @@ TEST(GraphErrorsTest, OnlyTheFirstIsKept) {
   });
   EXPECT_FALSE(called);
   EXPECT_EQ(graph.status().message(), first);
-  EXPECT_EQ(graph.Check().message(), first);
+  EXPECT_EQ(graph.check().message(), first);
 }
 
 TEST(GraphErrorsTest, AGraphNeedsAProgram) {
-  EXPECT_EQ(Graph("empty").Check().message(), "graph empty: neither train() nor eval() was called");
+  EXPECT_EQ(Graph("empty").check().message(), "graph empty: neither train() nor eval() was called");
 }
 
 }  // namespace

@@ -102,11 +102,11 @@ TEST(GraphTest, ResultTypes) {
     return Outputs{{"a", in.f32("a", {2})}, {"b", in.i64("b", {5})}};
   });
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
-  EXPECT_EQ(graph.ResultType("first", "result").value().ToString(), "f32[2,3]");
-  EXPECT_EQ(graph.ResultType("second", "b").value().ToString(), "i64[5]");
-  EXPECT_EQ(graph.ResultType("third", "a").status().message(),
+  EXPECT_EQ(graph.result_type("first", "result").value().ToString(), "f32[2,3]");
+  EXPECT_EQ(graph.result_type("second", "b").value().ToString(), "i64[5]");
+  EXPECT_EQ(graph.result_type("third", "a").status().message(),
             "graph test: no eval 'third'; it has 'first', 'second'");
-  EXPECT_EQ(graph.ResultType("second", "c").status().message(),
+  EXPECT_EQ(graph.result_type("second", "c").status().message(),
             "graph test, eval 'second': no result 'c'; it has 'a', 'b'");
 }
 
@@ -117,7 +117,7 @@ TEST(GraphTest, KeepsItsOptimizer) {
   graph.train(optim::AdamW{.lr = 0.1}, [&](Inputs& in) {
     return cross_entropy(model(in.f32("x", {5, 8})), in.i64("y", {5}));
   });
-  ASSERT_TRUE(graph.Check().ok()) << graph.Check().message();
+  ASSERT_TRUE(graph.check().ok()) << graph.check().message();
   ASSERT_TRUE(graph.optimizer().has_value());
   EXPECT_EQ(std::get<optim::AdamW>(*graph.optimizer()).lr, 0.1);
 }

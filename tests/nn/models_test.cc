@@ -29,7 +29,7 @@ Shapes ReferenceShapes(const std::string& name) {
 
 Shapes ShapesOf(const Graph& graph) {
   Shapes shapes;
-  for (const NamedParameter& parameter : graph.NamedParameters()) {
+  for (const NamedParameter& parameter : graph.named_parameters()) {
     shapes[parameter.name] = parameter.shape.dims();
   }
   return shapes;
@@ -142,12 +142,12 @@ TEST(ModelsTest, CanBeTrained) {
   Graph gpt("gpt");
   TraceGpt(&gpt, kReferenceGpt, 16);
   for (Graph* graph : {&recipe, &classifier, &gpt}) {
-    ASSERT_TRUE(graph->Check().ok());
+    ASSERT_TRUE(graph->check().ok());
     ir::Graph ir = graph->ir().Clone();
     ir.set_mesh(Mesh::DataParallel(3));
     const auto rule = optim::MakeUpdateRule(*graph->optimizer());
     ASSERT_TRUE(rule.ok());
-    const size_t num_parameters = graph->NamedParameters().size();
+    const size_t num_parameters = graph->named_parameters().size();
     const auto backward = BuildBackward().Run(ir);
     ASSERT_TRUE(backward.ok()) << backward.status().message();
     EXPECT_EQ(ir.NodesOf("parameter_gradient").size(), num_parameters);

@@ -10,7 +10,7 @@ namespace {
 
 std::vector<std::string> NamesOf(const Graph& graph) {
   std::vector<std::string> names;
-  for (const NamedParameter& parameter : graph.NamedParameters()) names.push_back(parameter.name);
+  for (const NamedParameter& parameter : graph.named_parameters()) names.push_back(parameter.name);
   return names;
 }
 
@@ -91,7 +91,7 @@ TEST(ModuleTest, OneModuleServesSeveralGraphs) {
   for (Graph* graph : {&first, &second}) {
     graph->eval("run", [&](Inputs& in) { return layer(in.f32("x", {2, 3})); });
     ASSERT_TRUE(graph->status().ok()) << graph->status().message();
-    EXPECT_EQ(graph->NamedParameters().size(), 2u);
+    EXPECT_EQ(graph->named_parameters().size(), 2u);
   }
 }
 
@@ -104,7 +104,7 @@ TEST(ModuleTest, TwoModelsInOneGraphNeedNames) {
     return generator(x) + critic(x);
   });
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
-  EXPECT_EQ(graph.NamedParameters().size(), 10u);
+  EXPECT_EQ(graph.named_parameters().size(), 10u);
 
   Net one;
   Net other;
@@ -147,7 +147,7 @@ TEST(ModuleTest, AForwardCanFail) {
   struct Picky : Module {
     using Module::Module;
     Var forward(Var x) override {
-      if (x.dim(0) != 8) return Fail(InvalidArgument("got a batch of {}, expected 8", x.dim(0)));
+      if (x.dim(0) != 8) return fail(InvalidArgument("got a batch of {}, expected 8", x.dim(0)));
       return x;
     }
   } picky(nullptr, "picky");

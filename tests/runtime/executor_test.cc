@@ -51,7 +51,7 @@ TEST(Executor, AllocatesNothingWhileStepping) {
                           make_trainer(gpt.graph, communicator, options));
       Executor& executor = trainer->executor();
       const Executor::Feed feed = [&](int64_t) {
-        return trainer->Feed({{"x", gpt.x}, {"y", gpt.y}});
+        return trainer->feed({{"x", gpt.x}, {"y", gpt.y}});
       };
       ZG_RETURN_IF_ERROR(executor.RunStep(1, 1.0, feed));  // threads and libraries warm up
       const zg::testing::AllocationCounter counter;
@@ -73,16 +73,16 @@ TEST(Executor, AllocatesNothingWhileAThreadSaves) {
     ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
                         make_trainer(gpt.graph, communicator, {}));
     const Executor::Feed feed = [&](int64_t) {
-      return trainer->Feed({{"x", gpt.x}, {"y", gpt.y}});
+      return trainer->feed({{"x", gpt.x}, {"y", gpt.y}});
     };
     ZG_RETURN_IF_ERROR(trainer->executor().RunStep(1, 1.0, feed));  // warms up
-    ZG_RETURN_IF_ERROR(trainer->StartSaving(directory));
+    ZG_RETURN_IF_ERROR(trainer->start_saving(directory));
     bool is_saved = false;
     for (int step = 2; !is_saved; ++step) {
       const zg::testing::AllocationCounter counter;
       ZG_RETURN_IF_ERROR(trainer->executor().RunStep(step, 1.0, feed));
       allocations[communicator.rank()] += counter.count();
-      ZG_ASSIGN_OR_RETURN(is_saved, trainer->ContinueSaving());
+      ZG_ASSIGN_OR_RETURN(is_saved, trainer->continue_saving());
     }
     return Status::Ok();
   });
@@ -99,11 +99,11 @@ std::string Train(const TrainerOptions& options) {
     ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
                         make_trainer(gpt.graph, communicator, options));
     for (int step = 0; step < 3; ++step) {
-      ZG_RETURN_IF_ERROR(trainer->Step({{"x", gpt.x}, {"y", gpt.y}}).status());
+      ZG_RETURN_IF_ERROR(trainer->step({{"x", gpt.x}, {"y", gpt.y}}).status());
     }
     const std::optional<Profile> profile = trainer->executor().profile();
     EXPECT_EQ(profile.has_value(), options.profile);
-    ZG_ASSIGN_OR_RETURN(const TensorDigest digest, trainer->DigestParameters());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest digest, trainer->digest_parameters());
     if (communicator.rank() == 0) sha256 = digest.sha256;
     return Status::Ok();
   });
@@ -126,7 +126,7 @@ TEST(Executor, BadTokenNamesStepOpAndModule) {
   InProcessGroup group(1);
   StatusOr<std::unique_ptr<Trainer>> trainer = make_trainer(gpt.graph, group.communicator(0), {});
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
-  const Status status = (*trainer)->Step({{"x", gpt.x}, {"y", gpt.y}}).status();
+  const Status status = (*trainer)->step({{"x", gpt.x}, {"y", gpt.y}}).status();
   EXPECT_THAT(status.message(), HasSubstr("step 1, embedding of token_embedding"));
   EXPECT_THAT(status.message(), HasSubstr("11"));
 }
@@ -136,10 +136,10 @@ TEST(Executor, InputsOfAnotherNameOrSizeAreErrors) {
   InProcessGroup group(1);
   StatusOr<std::unique_ptr<Trainer>> trainer = make_trainer(gpt.graph, group.communicator(0), {});
   ASSERT_TRUE(trainer.ok()) << trainer.status().message();
-  EXPECT_EQ((*trainer)->Feed({{"z", gpt.x}}).message(), "graph gpt: it has no input \"z\"");
+  EXPECT_EQ((*trainer)->feed({{"z", gpt.x}}).message(), "graph gpt: it has no input \"z\"");
   gpt.x.pop_back();
-  EXPECT_EQ((*trainer)->Feed({{"x", gpt.x}}).message(), "input \"x\": got 120 bytes, expected 128");
-  EXPECT_EQ((*trainer)->Eval("predict", {}).message(),
+  EXPECT_EQ((*trainer)->feed({{"x", gpt.x}}).message(), "input \"x\": got 120 bytes, expected 128");
+  EXPECT_EQ((*trainer)->eval("predict", {}).message(),
             "graph gpt: it has no eval section \"predict\"");
 }
 
@@ -149,7 +149,7 @@ TEST(Executor, AJobOfAnotherSizeIsAnError) {
   StatusOr<Program> program =
       zero::Compile(gpt.graph, Mesh::DataParallel(2), gpt.graph.config(), TargetOf(CpuKernels()));
   ASSERT_TRUE(program.ok()) << program.status().message();
-  EXPECT_EQ(Trainer::Create(*std::move(program), group.communicator(0), {}).status().message(),
+  EXPECT_EQ(Trainer::create(*std::move(program), group.communicator(0), {}).status().message(),
             "graph gpt: it is compiled for 2 ranks, the job has 1");
 }
 

@@ -55,7 +55,7 @@ TEST(CheckpointSlices, EveryElementIsWrittenOnceAndThePlanKnowsTheMost) {
       for (const Status& status : OnSmallTrainers(config, [&](Trainer& trainer) -> Status {
              const ir::Graph& compiled = trainer.executor().graph();
              if (trainer.executor().communicator().rank() == 0) check(compiled);
-             ZG_RETURN_IF_ERROR(trainer.ReserveForSaving());
+             ZG_RETURN_IF_ERROR(trainer.reserve_for_saving());
              EXPECT_EQ(trainer.reserved_for_saving_bytes(), MostCheckpointBytes(compiled));
              return Status::Ok();
            })) {

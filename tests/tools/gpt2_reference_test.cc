@@ -55,8 +55,8 @@ StatusOr<std::vector<float>> Logits(const models::GptConfig& config, const std::
   options.init_path = init;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
                       make_trainer(graph, group.communicator(0), options));
-  ZG_RETURN_IF_ERROR(trainer->Eval("logits", {{"x", tokens}}));
-  return trainer->Result("logits");
+  ZG_RETURN_IF_ERROR(trainer->eval("logits", {{"x", tokens}}));
+  return trainer->result("logits");
 }
 
 TEST(Gpt2Reference, SameLogitsAsPyTorch) {

@@ -73,8 +73,8 @@ Status RunOnRank(const PlanOptions& options, Communicator& communicator, Measure
   ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, {}));
   const std::vector<int64_t> tokens(options.batch * options.context, 3);
   ZG_RETURN_IF_ERROR(
-      trainer->Step([&](int64_t) {
-               return trainer->Feed({{"x", tokens}, {"y", tokens}});
+      trainer->step([&](int64_t) {
+               return trainer->feed({{"x", tokens}, {"y", tokens}});
              })
           .status());
   if (communicator.rank() != 0) return Status::Ok();

@@ -24,7 +24,7 @@ StatusOr<PlanOptions> Read(std::vector<const char*> arguments) {
   FlagParser flags("Test.");
   AddPlanFlags(&flags, &options);
   arguments.insert(arguments.begin(), "plan");
-  ZG_RETURN_IF_ERROR(flags.Parse(static_cast<int>(arguments.size()), arguments.data()).status());
+  ZG_RETURN_IF_ERROR(flags.parse(static_cast<int>(arguments.size()), arguments.data()).status());
   ZG_RETURN_IF_ERROR(ResolvePlanOptions(flags, &options));
   return options;
 }

@@ -256,7 +256,7 @@ TEST_F(CheckpointDamageTest, AnotherModelsTensorsAreListedAtOnce) {
   SmallTrainerConfig config;
   config.hidden = 9;
   const Status status =
-      OnSmallTrainer(config, [&](Trainer& trainer) { return trainer.Resume(root_); });
+      OnSmallTrainer(config, [&](Trainer& trainer) { return trainer.resume(root_); });
   EXPECT_THAT(status.message(), HasSubstr("'hidden.weight': got f32[8,12], expected f32[9,12]"));
   EXPECT_THAT(status.message(), HasSubstr("'hidden.weight.momentum_buffer': got f32[8,12]"));
 }
@@ -269,10 +269,10 @@ TEST_F(CheckpointDamageTest, DamagedDataChangesNothingInTheTrainer) {
     SmallTrainerConfig config;
     config.ranks = ranks;
     const auto statuses = OnSmallTrainers(config, [&](Trainer& trainer) -> Status {
-      ZG_ASSIGN_OR_RETURN(const TensorDigest before, trainer.DigestParameters());
-      const Status status = trainer.Resume(root_);
-      EXPECT_EQ(trainer.step(), 0);
-      ZG_ASSIGN_OR_RETURN(const TensorDigest after, trainer.DigestParameters());
+      ZG_ASSIGN_OR_RETURN(const TensorDigest before, trainer.digest_parameters());
+      const Status status = trainer.resume(root_);
+      EXPECT_EQ(trainer.steps_done(), 0);
+      ZG_ASSIGN_OR_RETURN(const TensorDigest after, trainer.digest_parameters());
       EXPECT_EQ(before.sha256, after.sha256);
       return status;
     });
@@ -285,7 +285,7 @@ TEST_F(CheckpointDamageTest, DamagedDataChangesNothingInTheTrainer) {
 
 TEST_F(CheckpointDamageTest, SettingsThatDifferAreNamed) {
   const auto resume = [&](const SmallTrainerConfig& config) {
-    return OnSmallTrainer(config, [&](Trainer& trainer) { return trainer.Resume(root_); });
+    return OnSmallTrainer(config, [&](Trainer& trainer) { return trainer.resume(root_); });
   };
   EXPECT_TRUE(resume({}).ok());
   SmallTrainerConfig other;

@@ -53,7 +53,7 @@ TEST_F(CheckpointSaveTest, KeepsTheNewestAndLatestNamesIt) {
       ZG_RETURN_IF_ERROR(SmallStep(trainer));
       SaveOptions options;
       options.keep = 2;
-      ZG_RETURN_IF_ERROR(trainer.Save(root_, options));
+      ZG_RETURN_IF_ERROR(trainer.save(root_, options));
     }
     return Status::Ok();
   });
@@ -93,7 +93,7 @@ TEST_F(CheckpointSaveTest, ADirectoryInThePlaceOfLatest) {
   fs::remove(root_ + "/latest");
   fs::create_directories(root_ + "/latest/x");
   for (const Status& status :
-       OnSmallTrainers(SmallConfig(2), [&](Trainer& trainer) { return trainer.Save(root_); })) {
+       OnSmallTrainers(SmallConfig(2), [&](Trainer& trainer) { return trainer.save(root_); })) {
     EXPECT_THAT(status.message(), HasSubstr(root_ + "/latest"));
   }
   ExpectOnlyWholeCheckpoints(root_);
@@ -113,7 +113,7 @@ TEST_F(CheckpointSaveTest, ADirectoryBelongsToOneJob) {
   EXPECT_THAT(CheckpointStore::Open(root_).status().message(),
               HasSubstr(root_ + ": another job saves into it"));
   const auto statuses = OnSmallTrainers(
-      SmallConfig(2), [&](Trainer& trainer) { return trainer.PrepareSaving(root_); });
+      SmallConfig(2), [&](Trainer& trainer) { return trainer.prepare_saving(root_); });
   for (const Status& status : statuses) {
     EXPECT_THAT(status.message(), HasSubstr("another job saves into it"));
   }
@@ -135,7 +135,7 @@ TEST_F(CheckpointSaveTest, ADirectoryThatCannotBe) {
   for (const std::string& path : {std::string("/proc/none/a"), file, file + "/a"}) {
     for (const int ranks : {1, 2}) {
       const auto statuses =
-          OnSmallTrainers(SmallConfig(ranks), [&](Trainer& trainer) { return trainer.Save(path); });
+          OnSmallTrainers(SmallConfig(ranks), [&](Trainer& trainer) { return trainer.save(path); });
       for (const Status& status : statuses) {
         EXPECT_THAT(status.message(), HasSubstr(path + ": the checkpoint of step 0 was not saved"));
         EXPECT_THAT(status.message(), HasSubstr("there is no older one in the directory"));
@@ -162,7 +162,7 @@ TEST_F(CheckpointSaveTest, AReadOnlyDirectory) {
   Status status;
   std::thread([&] {
     GiveUpPassingPermissions();
-    status = OnSmallTrainer({}, [&](Trainer& trainer) { return trainer.Save(root_); });
+    status = OnSmallTrainer({}, [&](Trainer& trainer) { return trainer.save(root_); });
   }).join();
   ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
   EXPECT_THAT(status.message(), HasSubstr("Permission denied"));
@@ -177,11 +177,11 @@ void ExpectFailedSaveIsHarmless(const std::string& root, int ranks, const SaveOp
   SaveSteps({}, root, 1);
   *statuses = OnSmallTrainers(SmallConfig(ranks, 1), [&](Trainer& trainer) -> Status {
     Communicator& communicator = trainer.executor().communicator();
-    ZG_RETURN_IF_ERROR(trainer.Resume(root));
+    ZG_RETURN_IF_ERROR(trainer.resume(root));
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
     if (communicator.rank() == 0) before();
     ZG_RETURN_IF_ERROR(communicator.Barrier("before"));
-    const Status failed = trainer.Save(root, failing);
+    const Status failed = trainer.save(root, failing);
     ZG_RETURN_IF_ERROR(communicator.Barrier("after"));
     if (communicator.rank() == 0) {
       after();
@@ -191,7 +191,7 @@ void ExpectFailedSaveIsHarmless(const std::string& root, int ranks, const SaveOp
     EXPECT_THAT(failed.message(), HasSubstr(root + ": the checkpoint of step 2 was not saved: "));
     EXPECT_THAT(failed.message(), HasSubstr("step-00000001 is whole and can be resumed"));
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
-    const Status saved = trainer.Save(root);
+    const Status saved = trainer.save(root);
     EXPECT_TRUE(saved.ok()) << saved.message();
     return failed;
   });
@@ -285,7 +285,7 @@ TEST_F(CheckpointSaveTest, NeedsHardlyAnyMemoryBeyondTheArena) {
       ASSERT_TRUE(now.ok());
       most_bytes = std::max(most_bytes, now->resident_bytes - before.resident_bytes);
     };
-    ZG_RETURN_IF_ERROR(trainer.Save(root_, options));
+    ZG_RETURN_IF_ERROR(trainer.save(root_, options));
     EXPECT_GT(fs::file_size(root_ + "/step-00000000/model-00001-of-00001.safetensors"),
               40 * kMegabyte);
     EXPECT_LT(most_bytes, 4 * kMegabyte);
@@ -306,15 +306,15 @@ TEST_F(CheckpointSaveTest, MemoryForACopyIsAllocatedOnce) {
   const Status status = OnSmallTrainer(config, [&](Trainer& trainer) -> Status {
     EXPECT_EQ(trainer.reserved_for_saving_bytes(), 0);
     ZG_ASSIGN_OR_RETURN(const ProcessMemory at_first, ReadProcessMemory());
-    ZG_RETURN_IF_ERROR(trainer.ReserveForSaving());
+    ZG_RETURN_IF_ERROR(trainer.reserve_for_saving());
     ZG_ASSIGN_OR_RETURN(const ProcessMemory before, ReadProcessMemory());
     const int64_t reserved = trainer.reserved_for_saving_bytes();
     EXPECT_GT(reserved, 100 * kMegabyte);
     EXPECT_GE(before.resident_bytes - at_first.resident_bytes, reserved - kMegabyte);
     for (int i = 0; i < 2; ++i) {
-      ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
+      ZG_RETURN_IF_ERROR(trainer.start_saving(root_));
       ZG_ASSIGN_OR_RETURN(const ProcessMemory during, ReadProcessMemory());
-      ZG_RETURN_IF_ERROR(trainer.FinishSaving());
+      ZG_RETURN_IF_ERROR(trainer.finish_saving());
       ZG_ASSIGN_OR_RETURN(const ProcessMemory after, ReadProcessMemory());
       EXPECT_LT(during.resident_bytes - before.resident_bytes, kLittle);
       EXPECT_LT(after.resident_bytes - before.resident_bytes, kLittle);
@@ -336,14 +336,14 @@ TEST_F(CheckpointSaveTest, KilledAtAnyPointItIsThereWholeOrNotAtAll) {
       SaveSteps({}, root_, 1);
       const pid_t child = Fork([&] {
         OnSmallTrainers(SmallConfig(2, 3), [&](Trainer& trainer) -> Status {
-          ZG_RETURN_IF_ERROR(trainer.Resume(root_));
+          ZG_RETURN_IF_ERROR(trainer.resume(root_));
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
           SaveOptions options;
           const bool is_victim = trainer.executor().communicator().rank() == victim;
           options.at_point = [&](std::string_view now) {
             if (is_victim && now == point) std::raise(SIGKILL);
           };
-          return trainer.Save(root_, options);
+          return trainer.save(root_, options);
         });
       });
       ExpectKilled(child);
@@ -375,7 +375,7 @@ TEST_F(CheckpointSaveTest, KilledAtRandomMoments) {
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
           SaveOptions options;
           options.keep = 2;
-          ZG_RETURN_IF_ERROR(trainer.Save(root_, options));
+          ZG_RETURN_IF_ERROR(trainer.save(root_, options));
         }
       });
     });

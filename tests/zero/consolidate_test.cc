@@ -63,12 +63,12 @@ StatusOr<std::vector<float>> TrainSteps(Trainer& trainer, int steps) {
   std::vector<float> x(4 * 12);
   const std::vector<int64_t> y = {0, 1, 2, 1};
   for (int i = 0; i < steps; ++i) {
-    const int64_t step = trainer.step() + 1;
-    ZG_ASSIGN_OR_RETURN(const float loss, trainer.Step([&](int64_t micro_batch) {
+    const int64_t step = trainer.steps_done() + 1;
+    ZG_ASSIGN_OR_RETURN(const float loss, trainer.step([&](int64_t micro_batch) {
       for (size_t j = 0; j < x.size(); ++j) {
         x[j] = static_cast<float>((j + 3 * micro_batch + 5 * step) % 7) - 3.0f;
       }
-      return trainer.Feed({{"x", x}, {"y", y}});
+      return trainer.feed({{"x", x}, {"y", y}});
     }));
     losses.push_back(loss);
   }
@@ -107,8 +107,8 @@ TEST_P(ConsolidateTest, AnyStageToAnyStage) {
     Consolidated mine;
     OnTrainers(setting, [&](Trainer& trainer) -> Status {
       ZG_RETURN_IF_ERROR(TrainSteps(trainer, 2).status());
-      ZG_ASSIGN_OR_RETURN(NamedValues parameters, trainer.ConsolidateParameters(to));
-      ZG_ASSIGN_OR_RETURN(OptimizerState optimizer, trainer.ConsolidateOptimizerState(to));
+      ZG_ASSIGN_OR_RETURN(NamedValues parameters, trainer.consolidate_parameters(to));
+      ZG_ASSIGN_OR_RETURN(OptimizerState optimizer, trainer.consolidate_optimizer_state(to));
       ZG_ASSIGN_OR_RETURN(const std::vector<float> next, TrainSteps(trainer, 2));
       if (trainer.executor().communicator().rank() == to) {
         mine = {std::move(parameters), std::move(optimizer)};
@@ -134,10 +134,11 @@ TEST_P(ConsolidateTest, AnyStageToAnyStage) {
     const int from = setting.ranks / 2;
     OnTrainers(setting, [&](Trainer& trainer) -> Status {
       const bool gives = trainer.executor().communicator().rank() == from;
-      ZG_RETURN_IF_ERROR(trainer.ScatterParameters(gives ? first.parameters : NamedValues(), from));
       ZG_RETURN_IF_ERROR(
-          trainer.ScatterOptimizerState(gives ? first.optimizer : OptimizerState(), from));
-      EXPECT_EQ(trainer.step(), 2);
+          trainer.scatter_parameters(gives ? first.parameters : NamedValues(), from));
+      ZG_RETURN_IF_ERROR(
+          trainer.scatter_optimizer_state(gives ? first.optimizer : OptimizerState(), from));
+      EXPECT_EQ(trainer.steps_done(), 2);
       ZG_ASSIGN_OR_RETURN(const std::vector<float> next, TrainSteps(trainer, 2));
       EXPECT_EQ(next, losses);
       return Status::Ok();
@@ -151,7 +152,7 @@ TEST(Consolidate, TensorsOfSeveralChunks) {
   setting.model = {1200, 2000, 3};
   NamedValues whole;
   OnTrainers(setting, [&](Trainer& trainer) -> Status {
-    ZG_ASSIGN_OR_RETURN(whole, trainer.ConsolidateParameters());
+    ZG_ASSIGN_OR_RETURN(whole, trainer.consolidate_parameters());
     return Status::Ok();
   });
   ASSERT_EQ(whole.at("hidden.weight").values.size(), 2400000u);
@@ -159,13 +160,13 @@ TEST(Consolidate, TensorsOfSeveralChunks) {
   setting.ranks = 3;
   OnTrainers(setting, [&](Trainer& trainer) -> Status {
     const bool gives = trainer.executor().communicator().rank() == 1;
-    ZG_ASSIGN_OR_RETURN(const NamedValues same, trainer.ConsolidateParameters(1));
+    ZG_ASSIGN_OR_RETURN(const NamedValues same, trainer.consolidate_parameters(1));
     NamedValues negated = same;
     for (auto& [name, tensor] : negated) {
       for (float& value : tensor.values) value = -value;
     }
-    ZG_RETURN_IF_ERROR(trainer.ScatterParameters(negated, 1));
-    ZG_ASSIGN_OR_RETURN(const NamedValues after, trainer.ConsolidateParameters(1));
+    ZG_RETURN_IF_ERROR(trainer.scatter_parameters(negated, 1));
+    ZG_ASSIGN_OR_RETURN(const NamedValues after, trainer.consolidate_parameters(1));
     EXPECT_EQ(same.empty(), !gives);
     for (const auto& [name, tensor] : same) {
       EXPECT_TRUE(tensor.values == whole.at(name).values) << name;
@@ -176,26 +177,26 @@ TEST(Consolidate, TensorsOfSeveralChunks) {
 }
 
 // What a rank holds of the state fits the same rank again, and a whole state fits every rank.
-TEST(LocalOptimizerState, LoadsWhereItCameFromAndWhole) {
+TEST(local_optimizer_state, LoadsWhereItCameFromAndWhole) {
   for (const Setting& setting : AllSettings(DType::kF32)) {
     SCOPED_TRACE(fmt::format("stage {}, {} ranks", setting.stage, setting.ranks));
     for (const bool is_whole : {false, true}) {
       OnTrainers(setting, [&](Trainer& trainer) -> Status {
         ZG_RETURN_IF_ERROR(TrainSteps(trainer, 1).status());
-        ZG_ASSIGN_OR_RETURN(const NamedValues parameters, trainer.ConsolidateParameters());
-        ZG_ASSIGN_OR_RETURN(OptimizerState state, trainer.LocalOptimizerState());
+        ZG_ASSIGN_OR_RETURN(const NamedValues parameters, trainer.consolidate_parameters());
+        ZG_ASSIGN_OR_RETURN(OptimizerState state, trainer.local_optimizer_state());
         int64_t held = 0;
         for (const auto& [name, tensor] : state.tensors) held += tensor.values.size();
         const int64_t all = 2 * (7 * 12 + 7 + 3 * 7 + 3);
         EXPECT_TRUE(setting.stage == 0 || setting.ranks == 1 ? held == all : held < all) << held;
         for (int rank = 0; is_whole && rank < setting.ranks; ++rank) {
-          ZG_ASSIGN_OR_RETURN(OptimizerState whole, trainer.ConsolidateOptimizerState(rank));
+          ZG_ASSIGN_OR_RETURN(OptimizerState whole, trainer.consolidate_optimizer_state(rank));
           if (rank == trainer.executor().communicator().rank()) state = std::move(whole);
         }
         ZG_ASSIGN_OR_RETURN(const std::vector<float> expected, TrainSteps(trainer, 2));
-        ZG_RETURN_IF_ERROR(trainer.ScatterParameters(parameters));
-        ZG_RETURN_IF_ERROR(trainer.LoadOptimizerState(state));
-        EXPECT_EQ(trainer.step(), 1);
+        ZG_RETURN_IF_ERROR(trainer.scatter_parameters(parameters));
+        ZG_RETURN_IF_ERROR(trainer.load_optimizer_state(state));
+        EXPECT_EQ(trainer.steps_done(), 1);
         ZG_ASSIGN_OR_RETURN(const std::vector<float> again, TrainSteps(trainer, 2));
         EXPECT_EQ(again, expected);
         return Status::Ok();
@@ -209,41 +210,41 @@ TEST(ConsolidateErrors, NameEveryTensor) {
   OnTrainers({3, 2}, [&](Trainer& trainer) -> Status {
     const int rank = trainer.executor().communicator().rank();
     ZG_RETURN_IF_ERROR(TrainSteps(trainer, 1).status());
-    EXPECT_EQ(trainer.ConsolidateParameters(2).status().message(),
+    EXPECT_EQ(trainer.consolidate_parameters(2).status().message(),
               "consolidate: got rank 2, expected one of 0 to 1");
-    EXPECT_EQ(trainer.ScatterParameters({}, -1).message(),
+    EXPECT_EQ(trainer.scatter_parameters({}, -1).message(),
               "parameters: scatter: got rank -1, expected one of 0 to 1");
 
-    ZG_ASSIGN_OR_RETURN(NamedValues whole, trainer.ConsolidateParameters());
-    ZG_ASSIGN_OR_RETURN(const TensorDigest before, trainer.DigestParameters());
+    ZG_ASSIGN_OR_RETURN(NamedValues whole, trainer.consolidate_parameters());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest before, trainer.digest_parameters());
     if (rank == 0) {
       whole["stranger"] = {Shape({1}), 0, {1.0f}};
       whole.erase("hidden.bias");
       whole["hidden.weight"].shape = Shape({12, 7});
       whole["output.weight"].values.pop_back();
     }
-    const std::string message = trainer.ScatterParameters(whole).message();
+    const std::string message = trainer.scatter_parameters(whole).message();
     EXPECT_THAT(message, HasSubstr("parameters: "));
     EXPECT_THAT(message, HasSubstr("'hidden.bias' is missing"));
     EXPECT_THAT(message, HasSubstr("'hidden.weight': got shape [12,7], expected [7,12]"));
     EXPECT_THAT(message, HasSubstr("'output.weight': got elements 0 to 20, expected 0 to 21"));
     EXPECT_THAT(message, HasSubstr("'stranger' is not known"));
-    ZG_ASSIGN_OR_RETURN(const TensorDigest after, trainer.DigestParameters());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest after, trainer.digest_parameters());
     EXPECT_EQ(after.sha256, before.sha256);
 
     // Another rank's part.
-    ZG_ASSIGN_OR_RETURN(OptimizerState mine, trainer.LocalOptimizerState());
-    ZG_ASSIGN_OR_RETURN(const TensorDigest state_before, trainer.DigestOptimizerState());
+    ZG_ASSIGN_OR_RETURN(OptimizerState mine, trainer.local_optimizer_state());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest state_before, trainer.digest_optimizer_state());
     OptimizerState none = mine;
     for (auto& [name, tensor] : none.tensors) {
       if (rank == 1) tensor.values.clear();
     }
-    EXPECT_THAT(trainer.LoadOptimizerState(none).message(),
+    EXPECT_THAT(trainer.load_optimizer_state(none).message(),
                 HasSubstr("give this rank's own tensors, or whole ones"));
-    ZG_ASSIGN_OR_RETURN(const TensorDigest state_after, trainer.DigestOptimizerState());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest state_after, trainer.digest_optimizer_state());
     EXPECT_EQ(state_after.sha256, state_before.sha256);
     mine.step += rank;
-    EXPECT_EQ(trainer.LoadOptimizerState(mine).message(),
+    EXPECT_EQ(trainer.load_optimizer_state(mine).message(),
               "optimizer state: rank 1 gives that of step 2, rank 0 that of step 1; give all ranks "
               "one step's");
     return Status::Ok();

@@ -149,7 +149,7 @@ struct FakeGpt {
     return Status::Ok();
   }
   Status Step() {
-    return trainer->Step([&](int64_t) { return trainer->Feed({{"x", x}, {"y", y}}); }).status();
+    return trainer->step([&](int64_t) { return trainer->feed({{"x", x}, {"y", y}}); }).status();
   }
 };
 
@@ -164,7 +164,7 @@ TEST(DeviceErrors, BadTokenNamesStepOpAndModule) {
 TEST(DeviceErrors, AnInputThatWasNotSet) {
   FakeGpt gpt;
   ASSERT_TRUE(gpt.Compile().ok());
-  EXPECT_EQ(gpt.trainer->Step({{"x", gpt.x}}).status().message(), "input \"y\" was not set");
+  EXPECT_EQ(gpt.trainer->step({{"x", gpt.x}}).status().message(), "input \"y\" was not set");
 }
 
 TEST(DeviceErrors, TooLittleMemorySaysWhichStageWouldFit) {

@@ -43,14 +43,14 @@ TEST_F(KilledAsyncSaveTest, AtAnyPointItIsThereWholeOrNotAtAll) {
       SaveSteps({}, root_, 1);
       ExpectKilled(Fork([&] {
         OnSmallTrainers(SmallConfig(2, 3), [&](Trainer& trainer) -> Status {
-          ZG_RETURN_IF_ERROR(trainer.Resume(root_));
+          ZG_RETURN_IF_ERROR(trainer.resume(root_));
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
           SaveOptions options;
           const bool is_victim = trainer.executor().communicator().rank() == victim;
           options.at_point = [&](std::string_view now) {
             if (is_victim && now == point) std::raise(SIGKILL);
           };
-          ZG_RETURN_IF_ERROR(trainer.StartSaving(root_, options));
+          ZG_RETURN_IF_ERROR(trainer.start_saving(root_, options));
           return StepUntilSaved(trainer);
         });
       }));
@@ -77,7 +77,7 @@ TEST_F(KilledAsyncSaveTest, AtRandomMoments) {
         options.keep = 2;
         while (true) {
           ZG_RETURN_IF_ERROR(SmallStep(trainer));
-          ZG_RETURN_IF_ERROR(trainer.StartSaving(root_, options));
+          ZG_RETURN_IF_ERROR(trainer.start_saving(root_, options));
           ZG_RETURN_IF_ERROR(StepUntilSaved(trainer));
         }
       });

@@ -35,10 +35,10 @@ class SmallRun {
   // The parameters after a step with this factor.
   std::string Step(double factor) {
     trainer_->set_lr_factor(factor);
-    EXPECT_TRUE(trainer_->Step({{"x", x_}, {"y", y_}}).ok());
+    EXPECT_TRUE(trainer_->step({{"x", x_}, {"y", y_}}).ok());
     return Digest();
   }
-  std::string Digest() { return trainer_->DigestParameters()->sha256; }
+  std::string Digest() { return trainer_->digest_parameters()->sha256; }
   std::string Program() { return Print(trainer_->executor().graph()); }
 
  private:
@@ -67,11 +67,11 @@ TEST(LrFactor, ScalesTheOptimizersRate) {
   SmallRun full(0.5);
   SmallRun half(0.25);
   // Factors 0.5 and 1, then 0.5 at the middle of the fall.
-  EXPECT_EQ(warmup.Factor(1), 0.5);
-  EXPECT_EQ(halving.Factor(2), 0.5);
-  EXPECT_EQ(scheduled.Step(warmup.Factor(1)), half.Step(1.0));
-  EXPECT_EQ(scheduled.Step(warmup.Factor(2)), half.Step(2.0));
-  EXPECT_EQ(scheduled.Step(halving.Factor(2)), half.Step(1.0));
+  EXPECT_EQ(warmup.factor(1), 0.5);
+  EXPECT_EQ(halving.factor(2), 0.5);
+  EXPECT_EQ(scheduled.Step(warmup.factor(1)), half.Step(1.0));
+  EXPECT_EQ(scheduled.Step(warmup.factor(2)), half.Step(2.0));
+  EXPECT_EQ(scheduled.Step(halving.factor(2)), half.Step(1.0));
   EXPECT_EQ(full.Step(0.5), SmallRun(0.25).Step(1.0));
 }
 

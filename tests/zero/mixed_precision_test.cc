@@ -57,13 +57,13 @@ class Rank {
 
   // In micro-batch `overflowing` the targets are so far away that f16 has no gradients for them.
   StatusOr<float> Step(int64_t overflowing = -1) {
-    return trainer_->Step([&](int64_t micro_batch) {
-      std::mt19937 random(static_cast<unsigned>(1000 * trainer_->step() + micro_batch));
+    return trainer_->step([&](int64_t micro_batch) {
+      std::mt19937 random(static_cast<unsigned>(1000 * trainer_->steps_done() + micro_batch));
       std::normal_distribution<float> normal;
       for (float& value : x_) value = normal(random);
       const float factor = micro_batch == overflowing ? 1e15f : 1.0f;
       for (float& value : y_) value = factor * normal(random);
-      return trainer_->Feed({{"x", x_}, {"y", y_}});
+      return trainer_->feed({{"x", x_}, {"y", y_}});
     });
   }
 
@@ -149,8 +149,8 @@ TEST(LossScalingTest, AStepThatOverflowsChangesNothingButTheScale) {
       ZG_ASSIGN_OR_RETURN(all.emplace_back(), rank.Step());
       ZG_RETURN_IF_ERROR(ExpectState("after step 3", LossScalerOf(rank), {-1, 1, 2, 0}));
       if (rank.StoredBytes() == after) return InvalidArgument("step 3 changed nothing");
-      ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, rank.trainer().DigestParameters());
-      ZG_ASSIGN_OR_RETURN(const TensorDigest optimizer, rank.trainer().DigestOptimizerState());
+      ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, rank.trainer().digest_parameters());
+      ZG_ASSIGN_OR_RETURN(const TensorDigest optimizer, rank.trainer().digest_optimizer_state());
       if (rank.trainer().executor().communicator().rank() == 0) {
         digests = {parameters.sha256, optimizer.sha256};
         got_losses = all;
@@ -240,7 +240,7 @@ StatusOr<std::string> DigestOf(const Job& job, const std::function<Status(Rank&)
   std::string sha256;
   ZG_RETURN_IF_ERROR(RunJob(job, [&](Rank& rank) -> Status {
     ZG_RETURN_IF_ERROR(check(rank));
-    ZG_ASSIGN_OR_RETURN(const TensorDigest digest, rank.trainer().DigestParameters());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest digest, rank.trainer().digest_parameters());
     if (rank.trainer().executor().communicator().rank() == 0) sha256 = digest.sha256;
     return Status::Ok();
   }));

@@ -91,7 +91,7 @@ Status FeedStep(Trainer& trainer, Data data, int64_t step, int64_t micro_batch,
     std::fill(y->begin(), y->end(), data == Data::kHugeInput ? 1e15f : 0.0f);
     for (size_t i = 0; i < y->size(); i += kOutputs) (*y)[i] = 1e15f;
   }
-  return trainer.Feed({{"x", *x}, {"y", *y}});
+  return trainer.feed({{"x", *x}, {"y", *y}});
 }
 
 Status TrainOn(const Config& config, Communicator& communicator, Result* result) {
@@ -110,13 +110,13 @@ Status TrainOn(const Config& config, Communicator& communicator, Result* result)
   options.detect_anomaly = config.detect_anomaly;
   ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
                       make_trainer(graph, communicator, options));
-  if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->Resume(config.resume));
+  if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->resume(config.resume));
   std::vector<float> x(kRows * kInputs);
   std::vector<float> y(kRows * kOutputs);
   Status status;
-  const int64_t first_step = trainer->step();
+  const int64_t first_step = trainer->steps_done();
   for (size_t i = first_step; i < config.steps.size() && status.ok(); ++i) {
-    const StatusOr<float> loss = trainer->Step([&](int64_t micro_batch) {
+    const StatusOr<float> loss = trainer->step([&](int64_t micro_batch) {
       // A good step's data is that of its number among the good ones.
       const int64_t index = std::count(config.steps.begin(), config.steps.begin() + i, Data::kGood);
       return FeedStep(*trainer, config.steps[i], index, micro_batch, &x, &y);
@@ -134,9 +134,9 @@ Status TrainOn(const Config& config, Communicator& communicator, Result* result)
   result->is_traffic_as_planned =
       IsTrafficAsPlanned(executor, static_cast<int64_t>(config.steps.size()) - first_step);
   result->num_updates = trainer->num_updates();
-  if (!config.save.empty()) ZG_RETURN_IF_ERROR(trainer->Save(config.save));
-  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer->DigestParameters());
-  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer->DigestOptimizerState());
+  if (!config.save.empty()) ZG_RETURN_IF_ERROR(trainer->save(config.save));
+  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer->digest_parameters());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer->digest_optimizer_state());
   result->param_sha256 = parameters.sha256;
   result->optimizer_sha256 = state.sha256;
   result->status = status;

@@ -32,7 +32,7 @@ TEST(RefusedRun, ATargetBeyondTheClassesOnOneRank) {
   testing::OnSmallTrainers(config, [&](Trainer& trainer) {
     Communicator& communicator = trainer.executor().communicator();
     const std::vector<int64_t> y = {0, 1, communicator.rank() == 1 ? 3 : 2, 1};
-    const Status status = trainer.Step({{"x", x}, {"y", y}}).status();
+    const Status status = trainer.step({{"x", x}, {"y", y}}).status();
     statuses[communicator.rank()] = status;
     if (!status.ok()) communicator.Abort(status);
     return status;
@@ -62,7 +62,7 @@ TEST(RefusedRun, AnIdBeyondTheVocabulary) {
     const std::vector<int64_t> y = {0, 1, 2};
     for (const int64_t id : {int64_t{4}, int64_t{5}}) {
       const std::vector<int64_t> x = {0, id, 1};
-      ZG_RETURN_IF_ERROR(trainer->Step({{"x", x}, {"y", y}}).status());
+      ZG_RETURN_IF_ERROR(trainer->step({{"x", x}, {"y", y}}).status());
     }
     return Status::Ok();
   });

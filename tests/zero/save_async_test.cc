@@ -58,15 +58,15 @@ TEST_F(SaveAsyncTest, TheFilesAreThoseOfASaveThatTrainingWaitsFor) {
         options.max_shard_bytes = 300;
         ExpectAllOk(OnSmallTrainers(config, [&](Trainer& trainer) -> Status {
           for (int i = 0; i < 2; ++i) ZG_RETURN_IF_ERROR(SmallStep(trainer));
-          ZG_RETURN_IF_ERROR(trainer.Save(root_ + "/sync", options));
-          ZG_RETURN_IF_ERROR(trainer.StartSaving(root_ + "/async", options));
+          ZG_RETURN_IF_ERROR(trainer.save(root_ + "/sync", options));
+          ZG_RETURN_IF_ERROR(trainer.start_saving(root_ + "/async", options));
           EXPECT_EQ(trainer.saving_step(), 2);
           ZG_RETURN_IF_ERROR(StepUntilSaved(trainer));
           EXPECT_EQ(trainer.saving_step(), std::nullopt);
-          EXPECT_GE(trainer.step(), 2 + 5);  // a step between the phases
+          EXPECT_GE(trainer.steps_done(), 2 + 5);  // a step between the phases
           // Another one from the same memory, which waits.
-          ZG_RETURN_IF_ERROR(trainer.StartSaving(root_ + "/async", options));
-          return trainer.FinishSaving();
+          ZG_RETURN_IF_ERROR(trainer.start_saving(root_ + "/async", options));
+          return trainer.finish_saving();
         }));
         ExpectSameFiles(root_ + "/sync/step-00000002", root_ + "/async/step-00000002");
         EXPECT_TRUE(OpenAndCheck(root_ + "/async").ok());
@@ -81,12 +81,12 @@ TEST_F(SaveAsyncTest, TrainingIsNotChangedByIt) {
   ExpectAllOk(OnSmallTrainers(SmallConfig(2, 3), [&](Trainer& trainer) -> Status {
     for (int i = 0; i < 6; ++i) {
       ZG_RETURN_IF_ERROR(SmallStep(trainer));
-      ZG_RETURN_IF_ERROR(trainer.FinishSaving());
-      ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
+      ZG_RETURN_IF_ERROR(trainer.finish_saving());
+      ZG_RETURN_IF_ERROR(trainer.start_saving(root_));
     }
-    ZG_RETURN_IF_ERROR(trainer.FinishSaving());
-    ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
-    ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
+    ZG_RETURN_IF_ERROR(trainer.finish_saving());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.digest_parameters());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.digest_optimizer_state());
     if (trainer.executor().communicator().rank() == 0) digest = parameters.sha256 + state.sha256;
     return Status::Ok();
   }));
@@ -96,15 +96,15 @@ TEST_F(SaveAsyncTest, TrainingIsNotChangedByIt) {
 
 TEST_F(SaveAsyncTest, OneAtATime) {
   ExpectAllOk(OnSmallTrainers(SmallConfig(2), [&](Trainer& trainer) -> Status {
-    ZG_ASSIGN_OR_RETURN(const bool has_ended, trainer.ContinueSaving());
+    ZG_ASSIGN_OR_RETURN(const bool has_ended, trainer.continue_saving());
     EXPECT_TRUE(has_ended);  // there was none
-    ZG_RETURN_IF_ERROR(trainer.FinishSaving());
-    ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
-    for (const Status& status : {trainer.StartSaving(root_), trainer.Save(root_)}) {
+    ZG_RETURN_IF_ERROR(trainer.finish_saving());
+    ZG_RETURN_IF_ERROR(trainer.start_saving(root_));
+    for (const Status& status : {trainer.start_saving(root_), trainer.save(root_)}) {
       EXPECT_THAT(status.message(), HasSubstr("the checkpoint of step 0 is still being saved"));
     }
-    EXPECT_THAT(trainer.PrepareSaving(root_ + "/other").message(), HasSubstr("still being saved"));
-    return trainer.FinishSaving();
+    EXPECT_THAT(trainer.prepare_saving(root_ + "/other").message(), HasSubstr("still being saved"));
+    return trainer.finish_saving();
   }));
   EXPECT_TRUE(OpenAndCheck(root_).ok());
 }
@@ -112,10 +112,10 @@ TEST_F(SaveAsyncTest, OneAtATime) {
 TEST_F(SaveAsyncTest, WhatIsNotFinishedIsGone) {
   SaveSteps({}, root_, 1);
   ExpectAllOk(OnSmallTrainers(SmallConfig(2), [&](Trainer& trainer) -> Status {
-    ZG_RETURN_IF_ERROR(trainer.Resume(root_));
+    ZG_RETURN_IF_ERROR(trainer.resume(root_));
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
-    ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
-    return trainer.ContinueSaving().status();
+    ZG_RETURN_IF_ERROR(trainer.start_saving(root_));
+    return trainer.continue_saving().status();
   }));
   EXPECT_THAT(NamesIn(root_), ElementsAre("latest", "step-00000001"));
   EXPECT_TRUE(OpenAndCheck(root_).ok());
@@ -133,16 +133,16 @@ TEST_F(SaveAsyncTest, AnErrorOfOneRanksThreadIsToldOnAll) {
       fs::remove(root_ + "/step-00000002.tmp/model-00003-of-00004.safetensors");
   };
   const auto statuses = OnSmallTrainers(SmallConfig(2, 1), [&](Trainer& trainer) -> Status {
-    ZG_RETURN_IF_ERROR(trainer.Resume(root_));
+    ZG_RETURN_IF_ERROR(trainer.resume(root_));
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
-    ZG_RETURN_IF_ERROR(trainer.StartSaving(root_, failing));
+    ZG_RETURN_IF_ERROR(trainer.start_saving(root_, failing));
     const Status failed = StepUntilSaved(trainer);
     EXPECT_EQ(trainer.saving_step(), std::nullopt);
     ZG_RETURN_IF_ERROR(trainer.executor().communicator().Barrier("failed"));
     EXPECT_THAT(NamesIn(root_), ElementsAre("latest", "step-00000001"));
     EXPECT_TRUE(OpenAndCheck(root_).ok());
     ZG_RETURN_IF_ERROR(trainer.executor().communicator().Barrier("looked"));
-    ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
+    ZG_RETURN_IF_ERROR(trainer.start_saving(root_));
     const Status saved = StepUntilSaved(trainer);
     EXPECT_TRUE(saved.ok()) << saved.message();
     return failed;
@@ -163,12 +163,12 @@ TEST_F(SaveAsyncTest, NoSpace) {
     std::optional<FileSizeLimit> limit;
     const auto statuses = OnSmallTrainers(SmallConfig(ranks, 2), [&](Trainer& trainer) -> Status {
       Communicator& communicator = trainer.executor().communicator();
-      ZG_RETURN_IF_ERROR(trainer.Resume(root_));
+      ZG_RETURN_IF_ERROR(trainer.resume(root_));
       ZG_RETURN_IF_ERROR(SmallStep(trainer));
       if (communicator.rank() == 0) limit.emplace(600);
       ZG_RETURN_IF_ERROR(communicator.Barrier("no space"));
-      ZG_RETURN_IF_ERROR(trainer.StartSaving(root_));
-      const Status failed = trainer.FinishSaving();
+      ZG_RETURN_IF_ERROR(trainer.start_saving(root_));
+      const Status failed = trainer.finish_saving();
       ZG_RETURN_IF_ERROR(communicator.Barrier("failed"));
       if (communicator.rank() == 0) limit.reset();
       ZG_RETURN_IF_ERROR(SmallStep(trainer));

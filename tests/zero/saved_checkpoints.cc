@@ -35,10 +35,10 @@ SmallTrainerConfig SmallConfig(int ranks, int stage) {
 std::string DigestAfter(int steps, const std::string& resume) {
   std::string digest;
   const Status status = OnSmallTrainer({}, [&](Trainer& trainer) -> Status {
-    if (!resume.empty()) ZG_RETURN_IF_ERROR(trainer.Resume(resume));
-    while (trainer.step() < steps) ZG_RETURN_IF_ERROR(SmallStep(trainer));
-    ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.DigestParameters());
-    ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.DigestOptimizerState());
+    if (!resume.empty()) ZG_RETURN_IF_ERROR(trainer.resume(resume));
+    while (trainer.steps_done() < steps) ZG_RETURN_IF_ERROR(SmallStep(trainer));
+    ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer.digest_parameters());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer.digest_optimizer_state());
     digest = parameters.sha256 + state.sha256;
     return Status::Ok();
   });

@@ -15,11 +15,11 @@ Status SmallStep(Trainer& trainer) {
   std::vector<float> x(4 * 12);
   const std::vector<int64_t> y = {0, 1, 2, 1};
   return trainer
-      .Step([&](int64_t micro_batch) {
+      .step([&](int64_t micro_batch) {
         for (size_t i = 0; i < x.size(); ++i) {
           x[i] = static_cast<float>((i + 3 * micro_batch) % 7) - 3.0f;
         }
-        return trainer.Feed({{"x", x}, {"y", y}});
+        return trainer.feed({{"x", x}, {"y", y}});
       })
       .status();
 }
@@ -28,7 +28,7 @@ Status StepUntilSaved(Trainer& trainer) {
   bool is_saved = false;
   while (!is_saved) {
     ZG_RETURN_IF_ERROR(SmallStep(trainer));
-    ZG_ASSIGN_OR_RETURN(is_saved, trainer.ContinueSaving());
+    ZG_ASSIGN_OR_RETURN(is_saved, trainer.continue_saving());
   }
   return Status::Ok();
 }
@@ -69,7 +69,7 @@ void SaveSteps(const SmallTrainerConfig& config, const std::string& directory, i
            ZG_RETURN_IF_ERROR(SmallStep(trainer));
            SaveOptions options;
            options.max_shard_bytes = 300;
-           ZG_RETURN_IF_ERROR(trainer.Save(directory, options));
+           ZG_RETURN_IF_ERROR(trainer.save(directory, options));
          }
          return Status::Ok();
        })) {

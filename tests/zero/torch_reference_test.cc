@@ -183,7 +183,7 @@ Status Train(const Json& reference, const Json& run, const RunConfig& config,
       return FeedPart(*trainer, file, step * config.micro_batches + micro_batch,
                       steps * config.micro_batches);
     };
-    ZG_ASSIGN_OR_RETURN(const float loss, trainer->Step(feed));
+    ZG_ASSIGN_OR_RETURN(const float loss, trainer->step(feed));
     if (communicator.rank() != 0) continue;
     result->losses.push_back(loss);
     if (trainer->grad_norm().has_value()) result->norms.push_back(*trainer->grad_norm());

@@ -56,9 +56,9 @@ class MlpWorkload : public Workload {
     FillNormal(generator, &x_);
     FillNormal(generator, &y_);
   }
-  Status Feed(Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Feed(Trainer& trainer) override { return trainer.feed({{"x", x_}, {"y", y_}}); }
   Status Eval(Trainer& trainer) override {
-    return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
+    return trainer.eval("validate", {{"x", x_}, {"y", y_}});
   }
 
  private:
@@ -80,9 +80,9 @@ class ClassifierWorkload : public Workload {
     FillNormal(generator, &x_);
     FillBelow(generator, 5, &y_);
   }
-  Status Feed(Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Feed(Trainer& trainer) override { return trainer.feed({{"x", x_}, {"y", y_}}); }
   Status Eval(Trainer& trainer) override {
-    return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
+    return trainer.eval("validate", {{"x", x_}, {"y", y_}});
   }
 
  private:
@@ -103,9 +103,9 @@ class GptWorkload : public Workload {
     FillBelow(generator, 29, &x_);
     FillBelow(generator, 29, &y_);
   }
-  Status Feed(Trainer& trainer) override { return trainer.Feed({{"x", x_}, {"y", y_}}); }
+  Status Feed(Trainer& trainer) override { return trainer.feed({{"x", x_}, {"y", y_}}); }
   Status Eval(Trainer& trainer) override {
-    return trainer.Eval("validate", {{"x", x_}, {"y", y_}});
+    return trainer.eval("validate", {{"x", x_}, {"y", y_}});
   }
 
  private:
@@ -148,9 +148,9 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   options.record = config.record;
   options.tf32 = config.tf32;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator, options));
-  if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->Resume(config.resume));
-  for (int64_t step = trainer->step() + 1; step <= config.steps; ++step) {
-    ZG_ASSIGN_OR_RETURN(const float loss, trainer->Step([&](int64_t micro_batch) {
+  if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->resume(config.resume));
+  for (int64_t step = trainer->steps_done() + 1; step <= config.steps; ++step) {
+    ZG_ASSIGN_OR_RETURN(const float loss, trainer->step([&](int64_t micro_batch) {
       workload->Fill(step, micro_batch);
       return workload->Feed(*trainer);
     }));
@@ -158,15 +158,15 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
     if (trainer->grad_norm()) result->grad_norms.push_back(*trainer->grad_norm());
   }
   if (!config.save.empty()) {
-    ZG_RETURN_IF_ERROR(trainer->Save(config.save, config.save_options));
+    ZG_RETURN_IF_ERROR(trainer->save(config.save, config.save_options));
   }
   result->measured_traffic = communicator.traffic();
   workload->Fill(0, communicator.rank());
   ZG_RETURN_IF_ERROR(workload->Eval(*trainer));
-  ZG_ASSIGN_OR_RETURN(const std::vector<float> eval_loss, trainer->Result("validate"));
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> eval_loss, trainer->result("validate"));
   result->eval_loss = eval_loss[0];
-  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer->DigestParameters());
-  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer->DigestOptimizerState());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer->digest_parameters());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer->digest_optimizer_state());
   result->param_sha256 = parameters.sha256;
   result->param_sum = parameters.sum;
   result->optimizer_sha256 = state.sha256;

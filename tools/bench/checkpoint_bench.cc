@@ -77,8 +77,8 @@ class Bench {
     trainer_ = make_trainer(job_, graph);
     data_.resize(shape.num_elements());
     FillNormal(RandomKey{1}, 0, data_.size(), 0.0f, 1.0f, data_.data());
-    ZG_RETURN_IF_ERROR(trainer_->PrepareSaving(directory()));
-    ZG_RETURN_IF_ERROR(trainer_->ReserveForSaving());
+    ZG_RETURN_IF_ERROR(trainer_->prepare_saving(directory()));
+    ZG_RETURN_IF_ERROR(trainer_->reserve_for_saving());
     my_bytes_ = CheckpointBytesOf(trainer_->program().graph, job_.rank());
     for (int rank = 0; rank < job_.size(); ++rank) {
       all_bytes_ += CheckpointBytesOf(trainer_->program().graph, rank);
@@ -96,8 +96,8 @@ class Bench {
   std::string PlainFile() const { return fmt::format("{}/plain-{}", directory(), job_.rank()); }
 
   Status Step() {
-    return trainer_->Step([&](int64_t) {
-                     return trainer_->Feed({{"x", data_}, {"y", data_}});
+    return trainer_->step([&](int64_t) {
+                     return trainer_->feed({{"x", data_}, {"y", data_}});
                    })
         .status();
   }
@@ -119,10 +119,10 @@ class Bench {
 
   Status Round() {
     ZG_RETURN_IF_ERROR(Measure(&write_, [&] { return WritePlainFile(); }));
-    ZG_RETURN_IF_ERROR(Measure(&save_, [&] { return trainer_->Save(directory()); }));
+    ZG_RETURN_IF_ERROR(Measure(&save_, [&] { return trainer_->save(directory()); }));
     ZG_RETURN_IF_ERROR(ForgetCachedFiles());
     ZG_RETURN_IF_ERROR(Measure(&read_, [&] { return ReadPlainFile(); }));
-    ZG_RETURN_IF_ERROR(Measure(&load_, [&] { return trainer_->Resume(directory()); }));
+    ZG_RETURN_IF_ERROR(Measure(&load_, [&] { return trainer_->resume(directory()); }));
     unlink(PlainFile().c_str());
     return StepWhileSaving();
   }
@@ -164,14 +164,14 @@ class Bench {
     for (int64_t i = 0; i < flags_.steps_alone; ++i) {
       ZG_RETURN_IF_ERROR(Measure(&step_alone_, [&] { return Step(); }));
     }
-    ZG_RETURN_IF_ERROR(Measure(&start_, [&] { return trainer_->StartSaving(directory()); }));
+    ZG_RETURN_IF_ERROR(Measure(&start_, [&] { return trainer_->start_saving(directory()); }));
     const Clock::time_point start = Clock::now();
     bool is_saved = false;
     double added_ms = start_.ms.back();
     while (!is_saved) {
       ZG_ASSIGN_OR_RETURN(const double ms, Time([&]() -> Status {
                             ZG_RETURN_IF_ERROR(Step());
-                            ZG_ASSIGN_OR_RETURN(is_saved, trainer_->ContinueSaving());
+                            ZG_ASSIGN_OR_RETURN(is_saved, trainer_->continue_saving());
                             return Status::Ok();
                           }));
       step_during_.ms.push_back(ms);
@@ -184,7 +184,7 @@ class Bench {
 
   void PrintRate(const Column& column, const Column& plain) const {
     const double ms = Median(column.ms);
-    PrintOut(
+    print_out(
         fmt::format("  {:<34} {:>8.1f} ms  {:>10}/s  {:.2f} x the disk\n", column.name, ms,
                     FormatBytes(static_cast<int64_t>(static_cast<double>(all_bytes_) * 1e3 / ms)),
                     Median(plain.ms) / ms));
@@ -192,9 +192,9 @@ class Bench {
 
   void Print() const {
     if (!job_.is_main()) return;
-    PrintOut(fmt::format("{} on {} ranks, ZeRO stage {}, medians of {} rounds\n",
-                         FormatBytes(all_bytes_), job_.size(), job_.options().compile.zero.stage,
-                         flags_.rounds));
+    print_out(fmt::format("{} on {} ranks, ZeRO stage {}, medians of {} rounds\n",
+                          FormatBytes(all_bytes_), job_.size(), job_.options().compile.zero.stage,
+                          flags_.rounds));
     PrintRate(write_, write_);
     PrintRate(save_, write_);
     PrintRate(read_, read_);
@@ -202,7 +202,7 @@ class Bench {
     PrintRate(save_async_, write_);
     const double alone = Mean(step_alone_.ms);
     const double during = Mean(step_during_.ms);
-    PrintOut(fmt::format(
+    print_out(fmt::format(
         "  a step alone {:.1f} ms, while a thread saves {:.1f} ms ({:.2f} x; means)\n"
         "  a save takes from training: {:.1f} ms when it waits, {:.1f} ms when it does not, of "
         "which "
@@ -231,18 +231,19 @@ int Main(int argc, char** argv) {
   RegisterAllOps();
   Flags flags;
   FlagParser parser("Times checkpoints. --save names a directory on the disk in question.");
-  parser.Section("Benchmark");
-  parser.AddInt("layers", &flags.layers, AtLeast(1), "linear layers");
-  parser.AddInt("width", &flags.width, AtLeast(1), "inputs and outputs of each");
-  parser.AddInt("rounds", &flags.rounds, AtLeast(1), "rounds of everything");
-  parser.AddInt("steps-alone", &flags.steps_alone, AtLeast(1), "steps per round without a save");
+  parser.section("Benchmark");
+  parser.add_int("layers", &flags.layers, at_least(1), "linear layers");
+  parser.add_int("width", &flags.width, at_least(1), "inputs and outputs of each");
+  parser.add_int("rounds", &flags.rounds, at_least(1), "rounds of everything");
+  parser.add_int("steps-alone", &flags.steps_alone, at_least(1), "steps per round without a save");
   JobOptions defaults;
   defaults.batch = 20;
-  Job job = Job::Start(argc, argv, parser, defaults);
-  job.CheckOnAllRanks(job.options().save.empty()
-                          ? InvalidArgument("--save: got none, expected a directory to save into")
-                          : Status::Ok());
-  job.Run([&](Job& rank) { return Bench(rank, flags).Run(); });
+  Job job = Job::start(argc, argv, parser, defaults);
+  job.check_on_all_ranks(
+      job.options().save.empty()
+          ? InvalidArgument("--save: got none, expected a directory to save into")
+          : Status::Ok());
+  job.run([&](Job& rank) { return Bench(rank, flags).Run(); });
   return 0;
 }
 

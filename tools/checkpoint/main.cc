@@ -24,17 +24,17 @@ namespace {
 
 int Print(const StatusOr<std::string>& text) {
   if (text.ok()) {
-    PrintOut(*text);
+    print_out(*text);
     return 0;
   }
-  PrintError("error: " + text.status().message() + "\n");
+  print_error("error: " + text.status().message() + "\n");
   return 1;
 }
 
 int PrintDifference(const std::string& path_a, const std::string& path_b) {
   const StatusOr<checkpoint_tool::Difference> found = checkpoint_tool::Diff(path_a, path_b);
   if (!found.ok()) return Print(found.status());
-  PrintOut(found->text);
+  print_out(found->text);
   return found->is_same ? 0 : 1;
 }
 

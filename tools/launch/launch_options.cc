@@ -101,20 +101,20 @@ StatusOr<Options> ParseCommandLine(int argc, const char* const* argv, std::strin
   FlagParser flags(
       "Runs a program with a Job under mpirun, and again from its last checkpoint when it fails:\n"
       "  launch --ranks 2 -- bazel-bin/models/gpt/gpt --save runs/gpt --save-every 100");
-  flags.Section("Flags, before the -- and the program");
-  flags.AddInt("ranks", &options.ranks, Between(1, 1024), "processes");
-  flags.AddInt("max-restarts", &options.max_restarts, AtLeast(0), "restarts after failures");
-  flags.AddInt("min-ranks", &options.min_ranks, Between(1, 1024),
-               "a restart that fails before it has saved is followed by one with fewer ranks, "
-               "but no fewer than these (default: --ranks)");
-  flags.AddString("hosts", &hosts,
-                  "where, with how many ranks at most, filled in this order (default: this host)",
-                  "HOST:N,...");
+  flags.section("Flags, before the -- and the program");
+  flags.add_int("ranks", &options.ranks, between(1, 1024), "processes");
+  flags.add_int("max-restarts", &options.max_restarts, at_least(0), "restarts after failures");
+  flags.add_int("min-ranks", &options.min_ranks, between(1, 1024),
+                "a restart that fails before it has saved is followed by one with fewer ranks, "
+                "but no fewer than these (default: --ranks)");
+  flags.add_string("hosts", &hosts,
+                   "where, with how many ranks at most, filled in this order (default: this host)",
+                   "HOST:N,...");
   int own_argc = 0;
   while (own_argc < argc && std::string_view(argv[own_argc]) != "--") ++own_argc;
-  ZG_ASSIGN_OR_RETURN(const bool wants_help, flags.Parse(own_argc, argv));
+  ZG_ASSIGN_OR_RETURN(const bool wants_help, flags.parse(own_argc, argv));
   if (wants_help) {
-    *help = flags.Help("launch");
+    *help = flags.help("launch");
     return options;
   }
   if (own_argc + 1 >= argc) return InvalidArgument("expected -- and a program after the flags");

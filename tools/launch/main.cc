@@ -20,8 +20,8 @@ namespace {
 
 int Fail(const Status& status) {
   const bool is_users = status.code() == StatusCode::kInvalidArgument;
-  PrintError(fmt::format("error: {}\n{}", status.message(),
-                         is_users ? "hint: launch --help lists all flags\n" : ""));
+  print_error(fmt::format("error: {}\n{}", status.message(),
+                          is_users ? "hint: launch --help lists all flags\n" : ""));
   return is_users ? 2 : 1;
 }
 
@@ -35,7 +35,7 @@ int Main(int argc, char** argv) {
   const StatusOr<Options> options = ParseCommandLine(argc, argv, &help);
   if (!options.ok()) return Fail(options.status());
   if (!help.empty()) {
-    PrintOut(help);
+    print_out(help);
     return 0;
   }
   if (const StatusOr<std::string> mpirun = FindMpirun(); !mpirun.ok()) return Fail(mpirun.status());

@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kPauseSeconds = 1;
 
-void Say(const std::string& text) { PrintError("launch: " + text + "\n"); }
+void Say(const std::string& text) { print_error("launch: " + text + "\n"); }
 
 std::string HostName() {
   char name[256] = "";
@@ -103,7 +103,7 @@ class RestartingJob {
         Say(policy_.why());
       }
     }
-    if (attempts_.size() > 1) PrintError(Table(attempts_));
+    if (attempts_.size() > 1) print_error(Table(attempts_));
     return code;
   }
 
@@ -176,7 +176,7 @@ class RestartingJob {
     const std::vector<std::string> lines = output.LastLines(rank);
     Say(lines.empty() ? fmt::format("rank {} has written nothing", rank)
                       : fmt::format("the last lines of rank {}:", rank));
-    for (const std::string& line : lines) PrintError(fmt::format("  | {}\n", line));
+    for (const std::string& line : lines) print_error(fmt::format("  | {}\n", line));
   }
 
   const Options& options_;

@@ -20,7 +20,7 @@ namespace {
 
 Status AnswerFromPaper(const PlanOptions& options) {
   ZG_ASSIGN_OR_RETURN(const std::string table, PaperTable(options));
-  PrintOut(table);
+  print_out(table);
   if (options.json.empty()) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(const std::string json, PaperJson(options));
   return WriteFileAtomically(options.json, json);
@@ -34,23 +34,23 @@ StatusOr<PlanReport> MakeReport(const PlanOptions& options, const FlagParser& fl
     ZG_ASSIGN_OR_RETURN(chosen, FindFit(options, *fit_bytes));
   }
   ZG_ASSIGN_OR_RETURN(PlanReport report, PlanModel(chosen, options.compare_stages));
-  report.config = flags.Resolved();
+  report.config = flags.resolved();
   report.fit_bytes = fit_bytes;
   if (fit_bytes.has_value()) report.fit_choices = ChoicesAsFlags(chosen);
   return report;
 }
 
 Status Answer(const PlanOptions& options, const FlagParser& flags) {
-  if (flags.IsGiven("params")) return AnswerFromPaper(options);
+  if (flags.is_given("params")) return AnswerFromPaper(options);
   ZG_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(options, flags));
-  PrintOut(TextReport(report));
+  print_out(TextReport(report));
   return WritePlan(report, options.json, options.html);
 }
 
 int Fail(const Status& status) {
   const bool is_users = status.code() == StatusCode::kInvalidArgument;
-  PrintError(fmt::format("error: {}\n{}", status.message(),
-                         is_users ? "hint: plan --help lists all flags\n" : ""));
+  print_error(fmt::format("error: {}\n{}", status.message(),
+                          is_users ? "hint: plan --help lists all flags\n" : ""));
   return is_users ? 2 : 1;
 }
 
@@ -59,10 +59,10 @@ int Main(int argc, char** argv) {
   PlanOptions options;
   FlagParser flags("Says what a training job will hold, send and compute, without running it.");
   AddPlanFlags(&flags, &options);
-  const StatusOr<bool> wants_help = flags.Parse(argc, argv);
+  const StatusOr<bool> wants_help = flags.parse(argc, argv);
   if (!wants_help.ok()) return Fail(wants_help.status());
   if (*wants_help) {
-    PrintOut(flags.Help("plan"));
+    print_out(flags.help("plan"));
     return 0;
   }
   Status status = ResolvePlanOptions(flags, &options);

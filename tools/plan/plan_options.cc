@@ -32,7 +32,7 @@ const std::vector<SizeFlag>& SizeFlags() {
 
 Status CheckSizesBelongTo(const std::string& model, const FlagParser& flags) {
   for (const SizeFlag& flag : SizeFlags()) {
-    if (!flags.IsGiven(flag.name)) continue;
+    if (!flags.is_given(flag.name)) continue;
     bool belongs = false;
     for (std::string_view other : flag.models) belongs = belongs || other == model;
     if (!belongs) {
@@ -93,7 +93,7 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "comm",
                            "fit",
                            "html"}) {
-    if (!flags.IsGiven(name)) continue;
+    if (!flags.is_given(name)) continue;
     return InvalidArgument(
         "--{}: --params asks for the paper's formulas, which know no model; give one of them",
         name);
@@ -116,56 +116,57 @@ std::string ChoicesAsFlags(const PlanOptions& options) {
 void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   std::vector<std::string> presets;
   for (const models::GptPreset& preset : models::GptPresets()) presets.emplace_back(preset.name);
-  flags->Section("Model");
-  flags->AddChoice("model", &options->model, {"gpt", "recipe", "classifier"},
-                   "what is trained, as in //models");
-  flags->AddChoice("preset", &options->preset, presets,
-                   "sizes of a known gpt; the flags below change them");
-  const NumberRange size = AtLeast(0);  // 0: the preset's, or the demo's default
-  flags->AddInt(
+  flags->section("Model");
+  flags->add_choice("model", &options->model, {"gpt", "recipe", "classifier"},
+                    "what is trained, as in //models");
+  flags->add_choice("preset", &options->preset, presets,
+                    "sizes of a known gpt; the flags below change them");
+  const NumberRange size = at_least(0);  // 0: the preset's, or the demo's default
+  flags->add_int(
       "layers", &options->layers, size,
       "transformer blocks or linear layers; 0: as in the preset or demo, as in all sizes");
-  flags->AddInt("heads", &options->heads, size, "attention heads; must divide --embd");
-  flags->AddInt("embd", &options->channels, size, "channels");
-  flags->AddInt("context", &options->context, size, "tokens that a prediction sees");
-  flags->AddInt("vocab", &options->vocabulary, size, "different tokens");
-  flags->AddInt("width", &options->width, size, "inputs and outputs of a linear layer");
-  flags->AddDouble("dropout", &options->dropout, Between(0, 0.99), "dropout probability");
+  flags->add_int("heads", &options->heads, size, "attention heads; must divide --embd");
+  flags->add_int("embd", &options->channels, size, "channels");
+  flags->add_int("context", &options->context, size, "tokens that a prediction sees");
+  flags->add_int("vocab", &options->vocabulary, size, "different tokens");
+  flags->add_int("width", &options->width, size, "inputs and outputs of a linear layer");
+  flags->add_double("dropout", &options->dropout, between(0, 0.99), "dropout probability");
 
-  flags->Section("Training");
-  flags->AddInt("ranks", &options->ranks, Between(1, kMaxRanks), "processes");
-  flags->AddInt("batch", &options->batch, Between(1, kMaxBatch), "samples per micro-batch");
-  flags->AddChoice(
+  flags->section("Training");
+  flags->add_int("ranks", &options->ranks, between(1, kMaxRanks), "processes");
+  flags->add_int("batch", &options->batch, between(1, kMaxBatch), "samples per micro-batch");
+  flags->add_choice(
       "comm", &options->comm, {"shared", "messages"},
       "how ranks talk: memory of one host, or messages between hosts, which take room");
 
   AddCompileFlags(flags, &options->compile);
 
-  flags->Section("Machine");
-  flags->AddDouble("bandwidth-gb-s", &options->machine.bandwidth_gb_s, Above(0),
-                   "what one rank sends per second, in units of 10^9 bytes", "GB");
-  flags->AddDouble("latency-us", &options->machine.latency_us, AtLeast(0), "of one message", "US");
-  flags->AddDouble("gflops", &options->machine.gflops, Above(0),
-                   "what one rank computes per second, in units of 10^9 operations");
+  flags->section("Machine");
+  flags->add_double("bandwidth-gb-s", &options->machine.bandwidth_gb_s, above(0),
+                    "what one rank sends per second, in units of 10^9 bytes", "GB");
+  flags->add_double("latency-us", &options->machine.latency_us, at_least(0), "of one message",
+                    "US");
+  flags->add_double("gflops", &options->machine.gflops, above(0),
+                    "what one rank computes per second, in units of 10^9 operations");
 
-  flags->Section("Questions");
-  flags->AddBool("compare-stages", &options->compare_stages,
-                 "plan every stage, and warn where a higher one needs more");
-  flags->AddString("fit", &options->fit,
-                   "find the smallest stage and largest micro-batch that need no more", "BYTES");
-  flags->AddDouble("params", &options->num_parameters, {0, kMaxParameters, /*without_min=*/true},
-                   "no model but the ZeRO paper's formulas for so many parameters", "COUNT");
+  flags->section("Questions");
+  flags->add_bool("compare-stages", &options->compare_stages,
+                  "plan every stage, and warn where a higher one needs more");
+  flags->add_string("fit", &options->fit,
+                    "find the smallest stage and largest micro-batch that need no more", "BYTES");
+  flags->add_double("params", &options->num_parameters, {0, kMaxParameters, /*without_min=*/true},
+                    "no model but the ZeRO paper's formulas for so many parameters", "COUNT");
 
-  flags->Section("Files");
-  flags->AddString("json", &options->json, "write the plan as one JSON object", "FILE");
-  flags->AddString("html", &options->html,
-                   "write a page with memory over time and the schedule; needs no other file",
-                   "FILE");
+  flags->section("Files");
+  flags->add_string("json", &options->json, "write the plan as one JSON object", "FILE");
+  flags->add_string("html", &options->html,
+                    "write a page with memory over time and the schedule; needs no other file",
+                    "FILE");
 }
 
 Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
   ZG_RETURN_IF_ERROR(CheckFiles(*options));
-  if (flags.IsGiven("params")) return CheckParamsMode(flags);
+  if (flags.is_given("params")) return CheckParamsMode(flags);
   ZG_RETURN_IF_ERROR(CheckSizesBelongTo(options->model, flags));
   if (options->model == "gpt") ZG_RETURN_IF_ERROR(ResolveGpt(options));
   if (options->model == "recipe") {

@@ -19,8 +19,8 @@ StatusOr<PlanReport> PlanModel(const PlanOptions& options, bool compare_stages) 
   plan_options.description = DescribeModel(options);
   plan_options.machine = options.machine;
   plan_options.compare_stages = compare_stages;
-  return PlanGraph(graph, Mesh::DataParallel(options.ranks), graph.config(),
-                   TargetOf(CpuKernels(), communicator_bytes), plan_options);
+  return plan_graph(graph, Mesh::DataParallel(options.ranks), graph.config(),
+                    TargetOf(CpuKernels(), communicator_bytes), plan_options);
 }
 
 StatusOr<JobPlan> PlanModel(const PlanOptions& options) {

@@ -43,7 +43,7 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   if (communicator.rank() != 0) asked.dump_directory.clear();
   ZG_ASSIGN_OR_RETURN(Program program, zero::Compile(graph, mesh, asked, target));
   StatusOr<std::unique_ptr<Trainer>> trainer =
-      Trainer::Create(std::move(program), communicator, options);
+      Trainer::create(std::move(program), communicator, options);
   if (trainer.ok() || trainer.status().code() != StatusCode::kFailedPrecondition) return trainer;
   const StatusOr<int64_t> available_bytes = AvailableBytesPerRank(communicator);
   asked.dump_directory.clear();

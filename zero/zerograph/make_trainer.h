@@ -13,7 +13,7 @@
 
 namespace zg {
 
-// Every rank must call it, with equal graphs. Errors: those of zero::Compile and Trainer::Create;
+// Every rank must call it, with equal graphs. Errors: those of zero::Compile and Trainer::create;
 // of memory that is not enough, with the exact bytes of the stages that would fit.
 StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
                                                 const CompileOptions& compile_options,

@@ -10,9 +10,9 @@ constexpr int kNumStages = 4;
 
 }  // namespace
 
-StatusOr<plan::PlanReport> PlanGraph(const Graph& graph, const Mesh& mesh,
-                                     const CompileOptions& options, const Target& target,
-                                     const PlanGraphOptions& plan_options) {
+StatusOr<plan::PlanReport> plan_graph(const Graph& graph, const Mesh& mesh,
+                                      const CompileOptions& options, const Target& target,
+                                      const PlanGraphOptions& plan_options) {
   const auto plan = [&](const CompileOptions& asked) -> StatusOr<plan::JobPlan> {
     ZG_ASSIGN_OR_RETURN(const Program program, zero::Compile(graph, mesh, asked, target));
     return plan::PlanJob(program, plan_options.machine, plan_options.description);

@@ -1,4 +1,4 @@
-// PlanGraph: what a graph would need at its ZeRO stage and at the others, without running it.
+// plan_graph: what a graph would need at its ZeRO stage and at the others, without running it.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct PlanGraphOptions {
 };
 
 // The report has no `config`, which is the program's. Errors: those of zero::Compile.
-StatusOr<plan::PlanReport> PlanGraph(const Graph& graph, const Mesh& mesh,
-                                     const CompileOptions& options, const Target& target,
-                                     const PlanGraphOptions& plan_options = {});
+StatusOr<plan::PlanReport> plan_graph(const Graph& graph, const Mesh& mesh,
+                                      const CompileOptions& options, const Target& target,
+                                      const PlanGraphOptions& plan_options = {});
 
 }  // namespace zg

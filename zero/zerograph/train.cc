@@ -23,25 +23,25 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
   PlanGraphOptions plan_options;
   plan_options.description = description;
   ZG_ASSIGN_OR_RETURN(plan::PlanReport report,
-                      PlanGraph(graph, compile_options.MeshOf(job.num_planned_ranks()),
-                                compile_options, TargetOf(*kernels), plan_options));
+                      plan_graph(graph, compile_options.MeshOf(job.num_planned_ranks()),
+                                 compile_options, TargetOf(*kernels), plan_options));
   report.config = job.config();
-  PrintOut(plan::TextReport(report));
+  print_out(plan::TextReport(report));
   return plan::WritePlan(report, options.json, options.html);
 }
 
 }  // namespace
 
 std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph, const TrainOptions& options) {
-  CompileOptions compile_options = job.ApplyCompileFlags(graph.config());
+  CompileOptions compile_options = job.apply_compile_flags(graph.config());
   if (options.stage.has_value()) compile_options.zero.stage = *options.stage;
   if (job.options().plan) {
-    job.CheckOnAllRanks(PrintPlan(job, graph, compile_options, options.description));
-    job.Exit(0);
+    job.check_on_all_ranks(PrintPlan(job, graph, compile_options, options.description));
+    job.exit(0);
   }
-  std::unique_ptr<Trainer> trainer = job.ValueOnAllRanks(
-      make_trainer(graph, compile_options, job.communicator(), TrainerOptionsOf(job)));
-  if (job.is_main()) PrintOut(ConfigurationTable(job.config()));
+  std::unique_ptr<Trainer> trainer = job.value_on_all_ranks(
+      make_trainer(graph, compile_options, job.communicator(), trainer_options_of(job)));
+  if (job.is_main()) print_out(ConfigurationTable(job.config()));
   return trainer;
 }
 

@@ -3,6 +3,9 @@
 //   models       zg::nn::Module, zg::nn::Linear, ..., functions of zg::Var, losses, zg::optim
 //   graphs       zg::Graph: train(), eval(), config()
 //   programs     zg::Job, zg::train, zg::Training, zg::Trainer
+//
+// Names: types, and named values such as zg::Sbp::S(0) and zg::Status::Ok(), are PascalCase; all
+// that a program calls is snake_case.
 #pragma once
 
 #include "framework/job/console.h"

@@ -43,20 +43,20 @@ struct Options {
 };
 
 void AddFlags(FlagParser* parser, Options* options) {
-  parser->AddChoice("device", &options->device, {"cuda", "cpu"}, "cpu: to try this program");
-  parser->AddChoice("preset", &options->preset, {"gpt2", "mini"}, "sizes of the model");
-  parser->AddInt("batch", &options->batch, AtLeast(1), "samples per micro-batch");
-  parser->AddInt("vocab", &options->vocabulary, AtLeast(0),
-                 "0: the preset's, up to the next multiple of 64");
-  parser->AddInt("product-size", &options->product_size, AtLeast(1),
-                 "rows and columns of the matrices that show the peak");
-  parser->AddInt("copy-mb", &options->copy_mb, AtLeast(1),
-                 "of the copy that shows the bandwidth, in units of 2^20 bytes");
-  parser->AddInt(
-      "cold-mb", &options->cold_mb, AtLeast(0),
+  parser->add_choice("device", &options->device, {"cuda", "cpu"}, "cpu: to try this program");
+  parser->add_choice("preset", &options->preset, {"gpt2", "mini"}, "sizes of the model");
+  parser->add_int("batch", &options->batch, at_least(1), "samples per micro-batch");
+  parser->add_int("vocab", &options->vocabulary, at_least(0),
+                  "0: the preset's, up to the next multiple of 64");
+  parser->add_int("product-size", &options->product_size, at_least(1),
+                  "rows and columns of the matrices that show the peak");
+  parser->add_int("copy-mb", &options->copy_mb, at_least(1),
+                  "of the copy that shows the bandwidth, in units of 2^20 bytes");
+  parser->add_int(
+      "cold-mb", &options->cold_mb, at_least(0),
       "a kernel goes through so much memory, in units of 2^20 bytes, before it comes back");
-  parser->AddString("filter", &options->filter, "only kernels whose name has this");
-  parser->AddBool("list", &options->list, "the kernels and their sizes; needs no GPU");
+  parser->add_string("filter", &options->filter, "only kernels whose name has this");
+  parser->add_bool("list", &options->list, "the kernels and their sizes; needs no GPU");
 }
 
 struct Ceilings {
@@ -117,23 +117,23 @@ Status Measure(const Options& options, const std::vector<KernelCase>& cases) {
     place.kernels = &CudaKernels();
   }
   ZG_ASSIGN_OR_RETURN(const Ceilings ceilings, MeasureCeilings(place, options));
-  PrintOut(fmt::format(
+  print_out(fmt::format(
       "{}: {}, micro-batch {}, bf16\nceilings: {:.1f} TFLOP/s (products of {} rows and columns), "
       "{:.1f} GB/s (a copy of {} MiB, read and written)\n\n",
       place.device->name(), options.preset, options.batch, ceilings.flops_per_s / 1e12,
       options.product_size, ceilings.bytes_per_s / 1e9, options.copy_mb));
-  PrintOut(fmt::format("{:<30}{:>10}{:>10}{:>12}{:>10}{:>10}{:>8}{:>10}{:>13}\n", "kernel", "us",
-                       "floor us", "of ceiling", "bound by", "TFLOP/s", "GB/s", "per step",
-                       "ms per step"));
+  print_out(fmt::format("{:<30}{:>10}{:>10}{:>12}{:>10}{:>10}{:>8}{:>10}{:>13}\n", "kernel", "us",
+                        "floor us", "of ceiling", "bound by", "TFLOP/s", "GB/s", "per step",
+                        "ms per step"));
   double step_seconds = 0, step_floor_seconds = 0;
   for (const KernelCase& test : cases) {
     ZG_ASSIGN_OR_RETURN(const double seconds, MedianKernelSeconds(place, test));
-    PrintOut(Row(test, seconds, ceilings));
+    print_out(Row(test, seconds, ceilings));
     step_seconds += static_cast<double>(test.times_per_step) * seconds;
     step_floor_seconds += static_cast<double>(test.times_per_step) * ceilings.FloorSeconds(test);
   }
-  PrintOut(fmt::format("\nthese kernels in a step: {:.2f} ms, floor {:.2f} ms\n",
-                       1e3 * step_seconds, 1e3 * step_floor_seconds));
+  print_out(fmt::format("\nthese kernels in a step: {:.2f} ms, floor {:.2f} ms\n",
+                        1e3 * step_seconds, 1e3 * step_floor_seconds));
   return Status::Ok();
 }
 
@@ -151,7 +151,7 @@ Status Run(const Options& options) {
                            options.filter);
   }
   if (!options.list) return Measure(options, cases);
-  PrintOut(List(cases));
+  print_out(List(cases));
   return Status::Ok();
 }
 
@@ -160,14 +160,14 @@ int Main(int argc, char** argv) {
   Options options;
   FlagParser parser("Measures the kernels of a GPT-2 training step on a GPU.");
   AddFlags(&parser, &options);
-  const StatusOr<bool> wants_help = parser.Parse(argc, argv);
+  const StatusOr<bool> wants_help = parser.parse(argc, argv);
   if (wants_help.ok() && *wants_help) {
-    PrintOut(parser.Help("cuda_kernel_bench"));
+    print_out(parser.help("cuda_kernel_bench"));
     return 0;
   }
   const Status status = wants_help.ok() ? Run(options) : wants_help.status();
   if (status.ok()) return 0;
-  PrintError(fmt::format("error: {}\n", status.message()));
+  print_error(fmt::format("error: {}\n", status.message()));
   return status.code() == StatusCode::kInvalidArgument ? 2 : 1;
 }
 
