@@ -1,4 +1,6 @@
 // What a model is made of: functions of Vars, each appending one node to the graph being traced.
+// Outside the function given to Graph::train or Graph::eval nothing is traced: there each of them
+// ends the process with an error that names it.
 // The formulas are those of the ops of the same names (framework/ops). Modules that bring their
 // own parameters are in linear.h, embedding.h, ...; losses in losses.h.
 // Shapes: B batch, T time, C channels, V vocabulary; "..." any leading dims.
@@ -13,7 +15,7 @@
 namespace zg {
 
 namespace nn {
-// One node; its first output. An empty Var where nothing is traced.
+// One node; its first output.
 Var append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes = {});
 }  // namespace nn
 

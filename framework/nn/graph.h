@@ -25,17 +25,13 @@
 #include "framework/ir/graph.h"
 #include "framework/nn/inputs.h"
 #include "framework/nn/outputs.h"
+#include "framework/nn/parameter.h"
 #include "framework/nn/trace.h"
 #include "framework/nn/var.h"
 #include "framework/optim/optimizer.h"
 #include "framework/passes/compile_options.h"
 
 namespace zg {
-
-struct NamedParameter {
-  std::string name;
-  Shape shape;
-};
 
 class Graph {
  public:

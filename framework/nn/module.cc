@@ -5,7 +5,22 @@
 namespace zg::nn {
 
 Module::Module(const Module* parent, const std::string& name)
-    : path_(parent == nullptr ? name : JoinPath(parent->path(), name)) {}
+    : path_(parent == nullptr ? name : JoinPath(parent->path(), name)),
+      tree_(parent == nullptr ? std::make_shared<ParameterTree>() : parent->tree_) {}
+
+std::vector<NamedParameter> Module::named_parameters() const {
+  std::vector<NamedParameter> named;
+  for (const Parameter* parameter : tree_->Of(path_)) {
+    named.push_back({parameter->path(), parameter->shape()});
+  }
+  return named;
+}
+
+int64_t Module::num_parameters() const {
+  int64_t count = 0;
+  for (const Parameter* parameter : tree_->Of(path_)) count += parameter->shape().num_elements();
+  return count;
+}
 
 Var Module::operator()(Var x) {
   Scope scope(*this);
@@ -18,15 +33,14 @@ Var Module::forward(Var) {
 
 Var Module::fail(const Status& status) const {
   Scope scope(*this);
-  Trace* trace = Trace::Current();
-  return trace == nullptr ? Var() : trace->Fail(status);
+  return Trace::Current()->Fail(status);
 }
 
 Module::Scope::Scope(const Module& module) {
-  Trace* trace = Trace::Current();
-  if (trace == nullptr) return;
-  previous_ = trace->builder().scope();
-  trace->builder().set_scope(module.path());
+  Trace& trace =
+      Trace::Of(module.path().empty() ? "a model" : fmt::format("module '{}'", module.path()));
+  previous_ = trace.builder().scope();
+  trace.builder().set_scope(module.path());
 }
 
 Module::Scope::~Scope() {

@@ -10,8 +10,12 @@
 // names give paths, "blocks.3.attention.qkv", that name parameters and stand in error messages.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "framework/nn/parameter.h"
 #include "framework/nn/var.h"
 
 namespace zg::nn {
@@ -30,6 +34,11 @@ class Module {
 
   const std::string& path() const { return path_; }  // "" for a root without a name
 
+  // The parameters of this module and of those in it, by their paths, in the order of construction.
+  // Known before any graph uses them. A graph's order is that of their first use.
+  std::vector<NamedParameter> named_parameters() const;
+  int64_t num_parameters() const;  // elements of them all
+
   // While it lives, new nodes belong to the module.
   class Scope {
    public:
@@ -46,11 +55,14 @@ class Module {
   virtual Var forward(Var x);
 
   // What a forward returns when it cannot go on: the graph keeps the error, with this module's
-  // path. Does nothing outside of a trace.
+  // path.
   Var fail(const Status& status) const;
 
  private:
+  friend class Parameter;
+
   std::string path_;
+  std::shared_ptr<ParameterTree> tree_;  // that of the root
 };
 
 std::string JoinPath(const std::string& parent, const std::string& name);

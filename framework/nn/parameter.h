@@ -1,5 +1,9 @@
-// Parameter: a named tensor of a module that training changes. It becomes a variable of the graph
-// being traced at its first use there; a graph's train and eval functions share it.
+// Parameter: a named tensor of a module that training changes. It belongs to its model from its
+// construction on (Module::named_parameters), and becomes a variable of a graph when a function of
+// the graph first uses it; the graph's train and eval functions share it.
+//
+// A parameter that no function of a graph uses is no error, as in PyTorch. It is not in that graph:
+// it takes no memory, is not trained and is not in checkpoints.
 //
 //   struct Bias : zg::nn::Module {
 //     zg::nn::Parameter value{this, "value", {256}, zg::Initializer::Zeros()};
@@ -7,18 +11,28 @@
 //   };
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "framework/nn/parameter_tree.h"
 #include "framework/nn/var.h"
 
-namespace zg::nn {
+namespace zg {
+
+struct NamedParameter {
+  std::string name;  // its path
+  Shape shape;
+};
+
+namespace nn {
 
 class Module;
 
 class Parameter {
  public:
-  // f32; its path is that of `module`, ".", and `name`.
+  // f32; its path is that of `module`, ".", and `name`. Without a module it belongs to no model.
   Parameter(const Module* module, const std::string& name, Shape shape, Initializer initializer);
+  ~Parameter();
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
@@ -29,9 +43,12 @@ class Parameter {
   const Shape& shape() const { return shape_; }
   const Initializer& initializer() const { return initializer_; }
   int64_t id() const { return id_; }  // unique in the process
-  Status Check() const;               // of the path's characters and the shape
+
+  // Errors: characters of the path, the shape, another parameter of the model with the same path.
+  Status Check() const;
 
  private:
+  std::shared_ptr<ParameterTree> tree_;  // null without a module
   std::string module_path_;
   std::string path_;
   Shape shape_;
@@ -39,4 +56,6 @@ class Parameter {
   int64_t id_;
 };
 
-}  // namespace zg::nn
+}  // namespace nn
+
+}  // namespace zg

@@ -1,6 +1,10 @@
 #include "framework/nn/trace.h"
 
+#include <fmt/core.h>
+
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 
 #include "framework/base/random.h"
 #include "framework/ir/quote.h"
@@ -42,6 +46,16 @@ Trace::Trace(ir::Graph* graph, ir::Section* section, Variables* variables)
 Trace::~Trace() { current_trace = previous_; }
 
 Trace* Trace::Current() { return current_trace; }
+
+Trace& Trace::Of(std::string_view caller) {
+  if (current_trace != nullptr) return *current_trace;
+  std::fflush(nullptr);
+  fmt::print(stderr,
+             "error: {} was used outside the function given to Graph::train or Graph::eval, where "
+             "a Var has no value; use it inside that function\n",
+             caller);
+  std::_Exit(1);  // no destructors: other ranks may be threads of this process
+}
 
 Var Trace::Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes,
                   const std::string& name) {

@@ -31,6 +31,9 @@ class Trace {
   Trace& operator=(const Trace&) = delete;
 
   static Trace* Current();  // null while nothing is traced
+  // The current one, for what only means something while a graph is traced; while none is, ends the
+  // process with an error that names `caller`: "relu", "module 'blocks.0'".
+  static Trace& Of(std::string_view caller);
 
   // One node named after scope and op; its first output. Errors: an input that is empty or of
   // another trace, and those of the op.

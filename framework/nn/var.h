@@ -3,7 +3,8 @@
 // Functions of Vars (functions.h) and the operators below append one node to the graph each.
 //
 // Nothing throws. The graph keeps the first error, with the path of the module that made it; from
-// then on every function returns an empty Var and does nothing.
+// then on every function returns an empty Var and does nothing. Outside that function there is no
+// graph to keep an error: there a function of Vars ends the process with one.
 #pragma once
 
 #include <cstdint>

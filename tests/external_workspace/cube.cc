@@ -3,7 +3,6 @@
 #include "framework/ir/builder.h"
 #include "framework/ir/op_registry.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
-#include "framework/nn/trace.h"
 
 namespace {
 
@@ -94,7 +93,4 @@ void RegisterCube() {
   zg::RegisterCpuKernel("cube_grad", Make<CubeGradOf>);
 }
 
-zg::Var cube(zg::Var x) {
-  zg::nn::Trace* const trace = zg::nn::Trace::Current();
-  return trace == nullptr ? zg::Var() : trace->Append("cube", {x});
-}
+zg::Var cube(zg::Var x) { return zg::nn::append("cube", {x}); }

@@ -2,15 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "framework/nn/nn.h"
 #include "tests/nn/traced_text.h"
 
 namespace zg::nn {
 namespace {
 
-std::vector<std::string> NamesOf(const Graph& graph) {
+// Of a graph or a module.
+template <typename Owner>
+std::vector<std::string> NamesOf(const Owner& owner) {
   std::vector<std::string> names;
-  for (const NamedParameter& parameter : graph.named_parameters()) names.push_back(parameter.name);
+  for (const NamedParameter& parameter : owner.named_parameters()) names.push_back(parameter.name);
   return names;
 }
 
@@ -63,6 +69,104 @@ TEST(ModuleTest, NodesBelongToTheModuleThatMadeThem) {
             "%tail.1.linear: f32[2,1] = linear %tail.0.relu, %tail.1.weight  // tail.1\n"
             "%scale: f32[2,1] = scale %tail.1.linear (factor=2.0)\n"
             "output %scale (name=\"result\")\n");
+}
+
+TEST(ModuleTest, ParametersBelongToTheModelFromTheirConstruction) {
+  Net net;
+  EXPECT_EQ(NamesOf(net),
+            (std::vector<std::string>{"hidden.weight", "hidden.bias", "shifts.0.value",
+                                      "shifts.1.value", "tail.1.weight"}));
+  EXPECT_EQ(net.named_parameters()[0].shape, (Shape{3, 3}));
+  EXPECT_EQ(net.num_parameters(), 9 + 3 + 3 + 3 + 3);
+  EXPECT_EQ(NamesOf(net.hidden), (std::vector<std::string>{"hidden.weight", "hidden.bias"}));
+  EXPECT_EQ(net.shifts.num_parameters(), 3 + 3);
+  net.hidden.bias.reset();
+  net.tail.add<Linear>(1, 1);
+  EXPECT_EQ(NamesOf(net),
+            (std::vector<std::string>{"hidden.weight", "shifts.0.value", "shifts.1.value",
+                                      "tail.1.weight", "tail.2.weight", "tail.2.bias"}));
+  Net named("critic");
+  EXPECT_EQ(NamesOf(named.tail), (std::vector<std::string>{"critic.tail.1.weight"}));
+}
+
+// "a" is not the module of "ab".
+TEST(ModuleTest, ModulesWhoseNamesBeginAlikeAreApart) {
+  struct Model : Module {
+    Shift a{this, "a"};
+    Shift ab{this, "ab"};
+  } model;
+  EXPECT_EQ(NamesOf(model.a), std::vector<std::string>{"a.value"});
+  EXPECT_EQ(NamesOf(model.ab), std::vector<std::string>{"ab.value"});
+}
+
+TEST(ModuleTest, TwoParametersOfOneNameAreAnError) {
+  struct Twins : Module {
+    Shift first{this, "shift"};
+    Shift second{this, "shift"};
+    Var forward(Var x) override { return second(x); }
+  } twins;
+  Graph graph("test");
+  graph.train(optim::Sgd(), [&](Inputs& in) {
+    const Var x = in.f32("x", {2, 3});
+    return mse_loss(twins(x), x);
+  });
+  EXPECT_EQ(graph.status().message(),
+            "graph test, train: shift: two parameters of the model are named 'shift.value': one of "
+            "module 'shift', one of module 'shift'; give one of them, or its module, another name");
+
+  struct Crossed : Module {
+    Parameter whole{this, "shift.value", {3}, Initializer::Zeros()};
+    Shift shift{this, "shift"};
+    Var forward(Var x) override { return add_broadcast(x, whole); }
+  } crossed;
+  EXPECT_EQ(TracedText([&](Inputs& in) {
+              return crossed(in.f32("x", {2, 3}));
+            }),
+            "graph test, eval 'run': two parameters of the model are named 'shift.value': one of "
+            "module 'shift', one of module ''; give one of them, or its module, another name");
+}
+
+TEST(ModuleTest, AModuleCanBeReplaced) {
+  struct Model : Module {
+    std::unique_ptr<Shift> head = std::make_unique<Shift>(this, "head");
+    Var forward(Var x) override { return (*head)(x); }
+  } model;
+  model.head = std::make_unique<Shift>(&model, "head");
+  Graph graph("test");
+  graph.eval("run", [&](Inputs& in) { return model(in.f32("x", {2, 3})); });
+  EXPECT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(NamesOf(model), std::vector<std::string>{"head.value"});
+}
+
+TEST(ModuleTest, AParameterThatAGraphDoesNotUseIsNotInIt) {
+  Net net;
+  Graph graph("test");
+  graph.eval("run", [&](Inputs& in) { return net.hidden(in.f32("x", {2, 3})); });
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  EXPECT_EQ(NamesOf(graph), (std::vector<std::string>{"hidden.weight", "hidden.bias"}));
+  EXPECT_EQ(net.named_parameters().size(), 5u);
+}
+
+// The header promises an exit code of 1 and a message, instead of a Var without a value.
+TEST(ModuleDeathTest, OutsideOfATrace) {
+  const auto expected = [](const std::string& caller) {
+    return "^error: " + caller +
+           " was used outside the function given to Graph::train or Graph::eval, where a Var has "
+           "no value; use it inside that function\n$";
+  };
+  const auto exits = ::testing::ExitedWithCode(1);
+  EXPECT_EXIT(relu(Var()), exits, expected("relu"));
+  EXPECT_EXIT(Var() + Var(), exits, expected("add"));
+  EXPECT_EXIT(dropout(Var(), 0.5), exits, expected("dropout"));
+  EXPECT_EXIT(cross_entropy(Var(), Var()), exits, expected("cross_entropy"));
+  Net net;
+  EXPECT_EXIT(net(Var()), exits, expected("a model"));
+  EXPECT_EXIT(net.hidden(Var()), exits, expected("module 'hidden'"));
+  EXPECT_EXIT((void)static_cast<Var>(net.hidden.weight), exits,
+              expected("parameter 'hidden.weight'"));
+  Graph graph("test");  // over when its function has returned
+  graph.eval("run", [&](Inputs& in) { return net(in.f32("x", {2, 3})); });
+  EXPECT_EXIT(net(Var()), exits, expected("a model"));
 }
 
 TEST(ModuleTest, ParametersBecomeVariablesAtTheirFirstUse) {
