@@ -3,7 +3,7 @@
 //
 //   Classifier model;
 //   zg::Graph graph("classifier");
-//   graph.train(zg::optim::Sgd{.lr = 1e-3}, [&](zg::Inputs& in) {
+//   graph.train(zg::optim::Sgd{1e-3}, [&](zg::Inputs& in) {
 //     Var x = in.f32("x", {128, 256}), y = in.i64("y", {128});
 //     return zg::cross_entropy(model(x), y);
 //   });

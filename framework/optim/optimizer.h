@@ -1,6 +1,8 @@
-// The optimizers a graph can train with, as PyTorch defines them. Designated initialisers read
-// well:
-//   graph.train(zg::optim::AdamW{.lr = 3e-4, .weight_decay = 0.1}, ...)
+// The optimizers that a graph can train with, as PyTorch defines them. The learning rate comes
+// first; the other hyperparameters are fields:
+//   zg::optim::AdamW adamw{3e-4};
+//   adamw.weight_decay = 0.1;
+//   graph.train(adamw, ...);
 #pragma once
 
 #include <string>

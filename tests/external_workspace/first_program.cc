@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   zg::Job job = zg::Job::start(argc, argv);
   Classifier model;
   zg::Graph graph("classifier");
-  graph.train(zg::optim::Sgd{.lr = 0.5}, [&](zg::Inputs& in) {
+  graph.train(zg::optim::Sgd{0.5}, [&](zg::Inputs& in) {
     zg::Var x = in.f32("x", {32, 256}), y = in.i64("y", {32});
     return zg::cross_entropy(model(x), y);
   });

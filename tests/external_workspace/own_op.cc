@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   zg::Job job = zg::Job::start(argc, argv);
   Cubes model;
   zg::Graph graph("cubes");
-  graph.train(zg::optim::Adam{.lr = 0.02}, [&](zg::Inputs& in) {
+  graph.train(zg::optim::Adam{0.02}, [&](zg::Inputs& in) {
     zg::Var x = in.f32("x", {32, 16}), y = in.f32("y", {32, 8});
     return zg::mse_loss(model(x), y);
   });
