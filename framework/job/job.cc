@@ -1,5 +1,6 @@
 #include "framework/job/job.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "framework/job/process_memory.h"
 #include "framework/job/same_options.h"
 #include "framework/job/save_signals.h"
+#include "framework/job/start_line.h"
 
 namespace zg {
 namespace {
@@ -127,6 +129,7 @@ struct Job::Impl {
   void ConnectSingle();
   void ConnectMpi(const MpiJob& job);
   void GoToDevice();
+  void LogStart();
   [[noreturn]] void Launch(int argc, char** argv);
   void Start(int argc, char** argv);
 
@@ -202,6 +205,12 @@ void Job::Impl::GoToDevice() {
   CheckOnAllRanks(placed.status());
   on_device = std::move(*placed);
   if (on_device.communicator != nullptr) communicator = on_device.communicator.get();
+}
+
+void Job::Impl::LogStart() {
+  const StatusOr<std::string> line = StartLine(options, *communicator);
+  CheckOnAllRanks(line.status());
+  spdlog::info("{}", *line);
 }
 
 void Job::Impl::Launch(int argc, char** argv) {
@@ -292,7 +301,8 @@ void Job::Impl::Start(int argc, char** argv) {
     CheckOnAllRanks(CheckPaths(mine));
   }
   GoToDevice();
-  StartLogging(communicator->rank(), communicator->size());
+  StartLogging(communicator->rank(), communicator->size(), options.log_level);
+  if (!options.plan) LogStart();
   const StatusOr<ProcessMemory> memory = ReadProcessMemory();
   CheckOnAllRanks(memory.status());
   resident_bytes_at_start = memory->resident_bytes;

@@ -11,6 +11,7 @@
 
 #include "framework/device/cuda_device.h"
 #include "framework/job/compile_flags.h"
+#include "framework/job/logging.h"
 #include "framework/job/report.h"
 
 namespace zg {
@@ -30,6 +31,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->add_choice("device", &options->device, {"cpu", "cuda"}, "where the ranks compute");
   flags->add_double("timeout", &options->timeout_s, {0, kMaxTimeoutSeconds, /*without_min=*/true},
                     "how long a rank waits for the others", "SECONDS");
+  flags->add_choice("log-level", &options->log_level, LogLevels(),
+                    "what is logged on standard error");
 
   flags->section("GPUs");
   flags->add_choice("gpu-collectives", &options->gpu_collectives, {"nccl", "host"},

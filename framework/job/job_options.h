@@ -17,6 +17,7 @@ struct JobOptions {
   int ranks = 1;             // processes
   int ranks_in_process = 1;  // virtual ranks, instead of processes
   std::string device = "cpu";
+  std::string log_level = "info";  // one of LogLevels()
   CompileOptions compile;
   int64_t steps = 100;
   int64_t batch = 8;  // samples per micro-batch

@@ -43,6 +43,7 @@ done
 for value in -0.1 1.1 nan; do
   reject "--final-lr-factor: got '$value', expected a number from 0 to 1" --final-lr-factor $value
 done
+reject "--log-level: got 'loud', expected trace, debug, info, warn, error or off" --log-level loud
 reject "--lr-schedule: got 'step', expected constant, linear or cosine" --lr-schedule step
 reject "--warmup-steps: got '-1', expected a whole number >= 0" --warmup-steps -1
 reject "--warmup-steps: got 6, expected at most the 5 --steps" --steps 5 --warmup-steps 6

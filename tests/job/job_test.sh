@@ -36,7 +36,7 @@ expect_nothing_left() {
   fail "$1: something is left behind: ${directory:-a process}"
 }
 
-run() { timeout -k 5 30 "$program" "$@" >"$out" 2>"$err"; }
+run() { timeout -k 5 30 "$program" --log-level warn "$@" >"$out" 2>"$err"; }
 
 for ranks in 1 2 3; do
   run --ranks $ranks || fail "--ranks $ranks ended with $?"
@@ -100,10 +100,36 @@ expect 134 "rank 0 was ended by signal 6" --ranks 2 --do crash --on-rank 0
 expect 1 "rank 1 left the job before its end" --ranks 2 --do leave --on-rank 1
 expect 1 "no sign of rank 0 within 2 s" --ranks 2 --do stop --on-rank 0 --timeout 2
 
-# Rank 0 logs everything, the others what is odd.
-run --ranks 2 --do warn || fail "--do warn: $?"
-[[ $(sort "$err") == $'info: all is well\nwarning: rank 1: something is odd\nwarning: something is odd' ]] ||
-  fail "another log"
+# Rank 0 logs what --log-level says, the others what is odd.
+logs() { # LEVEL EXPECTED: without the line about the start
+  timeout -k 5 30 "$program" --ranks 2 --do warn --log-level "$1" >"$out" 2>"$err" || fail "--log-level $1: $?"
+  [[ $(grep -v '^info: 2 ranks' "$err" | sort) == "$2" ]] || fail "--log-level $1: another log"
+}
+odd=$'warning: rank 1: something is odd\nwarning: something is odd'
+logs debug $'info: all is well\n'"$odd"
+logs info $'info: all is well\n'"$odd"
+logs warn "$odd"
+logs error ""
+logs off ""
+
+# One line says at the start what was chosen and why.
+starts_with() { # EXPECTED ARG...: a regular expression for the one line
+  local expected=$1
+  shift
+  timeout -k 5 30 "$program" "$@" >"$out" 2>"$err" || fail "$*: $?"
+  [[ $(cat "$err") =~ ^info:\ $expected$ ]] || fail "$*: another first line than '$expected'"
+}
+best='kernels use [a-z0-9_]+(, for bf16 products [a-z0-9_]+)? \(the best that the processor has\)'
+one_host='transport: shared memory \(all ranks are on one host\)'
+if [[ -z ${ZG_INSTRUCTION_SET:-} ]]; then
+  starts_with "1 rank, 1 thread; $best; transport: none \(1 rank\)"
+  starts_with "3 ranks, 3 per host, 1 thread each; $best; $one_host" --ranks 3
+  starts_with "2 ranks in one process, a thread each; $best; transport: in process \(--ranks-in-process\)" \
+    --ranks-in-process 2
+fi
+ZG_INSTRUCTION_SET=baseline ZG_COMM=messages starts_with \
+  "2 ranks, 2 per host, 1 thread each; kernels use baseline \(ZG_INSTRUCTION_SET=baseline\); transport: messages \(ZG_COMM=messages\)" \
+  --ranks 2
 
 # Signals to the program that started the ranks.
 signal() { # NAME CODE

@@ -65,7 +65,7 @@ for case in "--ranks 1" "--ranks 2 --zero 3" "--ranks 2 --zero 1 --save-async" "
     [[ $target == program || $case == *"--ranks 2"* ]] || continue
     rm -rf "$saved"
     # shellcheck disable=SC2086
-    start $case --save "$saved"
+    start $case --save "$saved" --log-level warn
     receiver=$program
     [[ $target == program ]] || receiver=$(pid_of_rank 1)
     kill -USR1 "$receiver"

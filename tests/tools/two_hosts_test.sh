@@ -89,7 +89,9 @@ cable_bytes() { ip netns exec "$host_a" cat /sys/class/net/cable/statistics/tx_b
 "$recipe" --ranks 2 "${flags[@]}" --width 60 --zero 2 --steps 600 --report "$scratch/one_host.json" >"$out" 2>"$err" || fail "one host: $?"
 before=$(cable_bytes)
 on_two_hosts -- --steps 600 --report "$scratch/two_hosts.json" || fail "two hosts: $?"
-[[ ! -s $err ]] || fail "standard error is not empty"
+[[ $(wc -l <"$err") == 1 ]] || fail "standard error has more than the line of the start"
+grep -q '^info: 2 ranks, 1 per host, .*; transport: messages (the ranks are on several hosts)$' "$err" ||
+  fail "the start does not tell the hosts"
 python3 - "$scratch" $(($(cable_bytes) - before)) <<'PYTHON' || fail "other bits, or not by messages"
 import json
 import pathlib

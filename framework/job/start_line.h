@@ -1,0 +1,19 @@
+// StartLine: what a job chose for its ranks at its start and why, as one line for the log:
+//
+//   2 ranks, 2 per host, 1 thread each; kernels use avx512, for bf16 products amx (the best that
+//   the processor has); transport: shared memory (all ranks are on one host)
+#pragma once
+
+#include <string>
+
+#include "framework/base/status.h"
+#include "framework/comm/communicator.h"
+#include "framework/job/job_options.h"
+
+namespace zg {
+
+// Every process of the job must call this, with the communicator that its rank uses. Error: a rank
+// that does not answer.
+StatusOr<std::string> StartLine(const JobOptions& options, Communicator& communicator);
+
+}  // namespace zg
