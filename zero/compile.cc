@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <optional>
 
+#include "framework/base/stopwatch.h"
 #include "framework/optim/optimizer.h"
 #include "framework/passes/pass_manager.h"
 #include "zero/pipeline.h"
@@ -62,7 +62,7 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
 
 StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOptions& options,
                           const Target& target) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   ZG_RETURN_IF_ERROR(graph.check());
   Program program;
   StatusOr<CompileOptions> resolved = options.Resolve(mesh.num_data_ranks());
@@ -73,9 +73,7 @@ StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOpt
                            graph.name(), program.options.recompute[0]);
   }
   ZG_ASSIGN_OR_RETURN(program, CompileResolved(graph, mesh, std::move(program), target));
-  const std::chrono::duration<double, std::milli> elapsed =
-      std::chrono::steady_clock::now() - start;
-  program.compile_ms = elapsed.count();
+  program.compile_ms = stopwatch.ms();
   return program;
 }
 

@@ -1,5 +1,7 @@
 #include "framework/job/flag_parser.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -274,6 +276,18 @@ void FlagParser::CommandLine::Add(const Flag& flag) {
   option->group(flag.section);
 }
 
+std::string FlagParser::given() const {
+  std::string given;
+  for (const Flag& flag : flags_) {
+    if (!flag.is_given) continue;
+    const bool is_switch = flag.kind == Kind::kSwitch;
+    const bool is_off = is_switch && flag.texts[0] == "false";
+    given += fmt::format("{}--{}{}", given.empty() ? "" : " ", is_off ? "no-" : "", flag.name);
+    if (!is_switch) given += fmt::format(" {}", fmt::join(flag.texts, " "));
+  }
+  return given;
+}
+
 void FlagParser::copy_given_to(FlagParser* other) const {
   for (Flag& flag : other->flags_) {
     for (const Flag& mine : flags_) {
@@ -281,6 +295,7 @@ void FlagParser::copy_given_to(FlagParser* other) const {
       const Status status = flag.assign(mine.texts);
       ZG_CHECK(status.ok(), "--{} is another flag there: {}", flag.name, status.message());
       flag.is_given = true;
+      flag.texts = mine.texts;
     }
   }
 }

@@ -99,6 +99,10 @@ class FlagParser {
   // Whether the flag was on the command line that was parsed.
   bool is_given(std::string_view name) const;
 
+  // The flags that were on the command line, as they would stand on one: "--zero 3 --recompute a
+  // b".
+  std::string given() const;
+
   // Gives the flags that were given here to those of the same names in `other`.
   void copy_given_to(FlagParser* other) const;
 

@@ -392,6 +392,17 @@ CompileOptions Job::apply_compile_flags(const CompileOptions& of_graph) {
   impl_->CheckOnAllRanks(ResolveCompileFlags(*impl_->flags, impl_->num_ranks(), &options));
   return impl_->options.compile = options;
 }
+
+Status Job::with_compile_flags(const Status& error) const {
+  if (error.code() != StatusCode::kInvalidArgument) return error;
+  CompileOptions unused;
+  FlagParser table("");
+  AddCompileFlags(&table, &unused);
+  impl_->flags->copy_given_to(&table);
+  const std::string given = table.given();
+  return given.empty() ? error : Status(error.code(), error.message() + "\n  with " + given);
+}
+
 std::vector<ResolvedFlag> Job::config() const {
   std::vector<ResolvedFlag> config = impl_->flags->resolved();
   CompileOptions compile = impl_->options.compile;  // may be the graph's

@@ -55,6 +55,8 @@ class Job {
   // The graph's own options with the flags that were given on top; from now on they are those of
   // options() and config().
   CompileOptions apply_compile_flags(const CompileOptions& of_graph);
+  // An error of compiling with these options, with the flags that were given for them.
+  Status with_compile_flags(const Status& error) const;
 
   // Every rank must call this, each with what happened to it. Returns if all are ok; else rank 0
   // prints each error once with the ranks that have it, and the job ends.

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <optional>
 
+#include "framework/base/stopwatch.h"
 #include "framework/io/checkpoint_names.h"
 #include "framework/job/console.h"
 
@@ -94,14 +94,12 @@ void RunSaver::ContinueSave() {
 
 // Says so: checkpoints that come faster than the disk takes them are for the user to know.
 void RunSaver::FinishSave() {
-  using Clock = std::chrono::steady_clock;
   const std::optional<int64_t> step = trainer_.saving_step();
   if (!step) return;
-  const Clock::time_point start = Clock::now();
+  const Stopwatch stopwatch;
   const Status status = trainer_.finish_saving();
-  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   Print(fmt::format("step {}: training waited {:.0f} ms for the checkpoint of step {}\n",
-                    trainer_.steps_done(), ms, *step));
+                    trainer_.steps_done(), stopwatch.ms(), *step));
   if (!status.ok()) return Warn(status);
   if (tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(*step)));
 }

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstring>
 
+#include "framework/base/stopwatch.h"
 #include "framework/train/device_kernels.h"
 
 namespace zg {
@@ -24,7 +24,7 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const
 
 StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(program)));
   const ir::Graph& graph = trainer->program_.graph;
   const KernelRegistry* kernels = options.kernels;
@@ -39,17 +39,21 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   trainer->settings_ = trainer->program_.settings;
   if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);
   ZG_RETURN_IF_ERROR(InitializeTensors(*trainer->executor_, options.seed));
-  if (!options.init_path.empty()) {
-    ZG_RETURN_IF_ERROR(LoadParameters(*trainer->executor_, options.init_path));
-  }
-  if (options.detect_anomaly) {
-    ZG_RETURN_IF_ERROR(ExchangeStatus(communicator, "check initial values",
-                                      CheckFiniteTensors(*trainer->executor_)));
-  }
-  const std::chrono::duration<double, std::milli> elapsed =
-      std::chrono::steady_clock::now() - start;
-  trainer->create_ms_ = elapsed.count();
+  trainer->detect_anomaly_ = options.detect_anomaly;
+  ZG_RETURN_IF_ERROR(trainer->CheckFirstValues());
+  trainer->create_ms_ = stopwatch.ms();
   return trainer;
+}
+
+Status Trainer::CheckFirstValues() {
+  if (!detect_anomaly_) return Status::Ok();
+  return ExchangeStatus(executor_->communicator(), "check initial values",
+                        CheckFiniteTensors(*executor_));
+}
+
+Status Trainer::load_parameters(const std::string& path) {
+  ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path));
+  return CheckFirstValues();
 }
 
 StatusOr<float> Trainer::Scalar(std::string_view name) const {

@@ -47,8 +47,6 @@ struct NamedData {
 
 struct TrainerOptions {
   uint64_t seed = 1;  // of initial values and dropout
-  // Safetensors file with the parameters' first values; empty: their initializers.
-  std::string init_path{};
   bool measure_memory = true;
   // Checks what every node computes, and the first values of parameters, and stops at the first
   // infinity or NaN with an error that names the node. Slow.
@@ -68,10 +66,14 @@ struct OptimizerState {
 
 class Trainer {
  public:
-  // Errors: a program for another number of ranks, ranks whose programs differ, too little memory,
-  // an init file that does not fit.
+  // Errors: a program for another number of ranks, ranks whose programs differ, too little memory.
   static StatusOr<std::unique_ptr<Trainer>> create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options);
+
+  // Instead of the initializers' values those of a safetensors file, by name, in F32, F16 or BF16.
+  // Every rank must call this, before the first step. Errors, on every rank: a file that cannot be
+  // read; all tensors that are missing, unknown or of another shape.
+  Status load_parameters(const std::string& path);
 
   // One step: calls `feed` with the index, within the step over all ranks, of each micro-batch that
   // this rank computes. Returns the mean loss of the step's micro-batches.
@@ -169,6 +171,7 @@ class Trainer {
  private:
   explicit Trainer(Program program) : program_(std::move(program)) {}
   ExecutorOptions ExecutorOptionsFor(const TrainerOptions& options) const;
+  Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
   Status CheckNoneIsUnderWay() const;
@@ -186,6 +189,7 @@ class Trainer {
   int num_data_ranks_ = 1;
   int data_index_ = 0;
   bool has_grad_norm_ = false;
+  bool detect_anomaly_ = false;
   int64_t step_ = 0;
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
+#include "framework/base/stopwatch.h"
 #include "framework/job/console.h"
 #include "framework/job/process_memory.h"
 #include "framework/job/progress.h"
@@ -13,12 +12,6 @@
 
 namespace zg {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double MillisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 void AddDifference(const TrafficCounters& before, const TrafficCounters& after,
                    TrafficCounters* sum) {
@@ -105,7 +98,6 @@ Status ResumeIfAsked(const Job& job, Trainer& trainer) {
     return InvalidArgument("--steps: got {}, but the checkpoint in {} is of step {} already",
                            options.steps, options.resume, trainer.steps_done());
   }
-  if (job.is_main()) print_out(fmt::format("resumed after step {}\n", trainer.steps_done()));
   return Status::Ok();
 }
 
@@ -135,8 +127,10 @@ struct Training::Impl {
   }
 
   Status Begin();
+  void PrintStart() const;
   StatusOr<bool> Next();
-  StatusOr<float> Step(const std::function<Status(int64_t micro_batch)>& feed);
+  float Step(const std::function<StatusOr<float>()>& run);
+  StatusOr<float> RunStep(const std::function<StatusOr<float>()>& run);
   Status Finish();
 
   Job& job;
@@ -167,6 +161,13 @@ Status Training::Impl::Begin() {
   return Status::Ok();
 }
 
+void Training::Impl::PrintStart() const {
+  if (!job.is_main()) return;
+  print_out(ConfigurationTable(job.config()));
+  if (job.options().resume.empty()) return;
+  print_out(fmt::format("resumed after step {}\n", trainer->steps_done()));
+}
+
 StatusOr<bool> Training::Impl::Next() {
   if (has_ended) return false;
   if (has_stepped) {
@@ -179,7 +180,14 @@ StatusOr<bool> Training::Impl::Next() {
   return !has_ended;
 }
 
-StatusOr<float> Training::Impl::Step(const std::function<Status(int64_t micro_batch)>& feed) {
+// Ranks that are well do not ask each other between steps.
+float Training::Impl::Step(const std::function<StatusOr<float>()>& run) {
+  const StatusOr<float> loss = RunStep(run);
+  if (!loss.ok()) job.check_on_all_ranks(loss.status());
+  return *loss;
+}
+
+StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& run) {
   if (step_number == 0 || has_stepped || has_ended) {
     return FailedPrecondition(
         "call next() before each step, and step() only when it returned true");
@@ -188,14 +196,14 @@ StatusOr<float> Training::Impl::Step(const std::function<Status(int64_t micro_ba
   const double factor = schedule.factor(step_number);
   trainer->set_lr_factor(factor);
   const TrafficCounters before = communicator.traffic();
-  const Clock::time_point start = Clock::now();
-  ZG_ASSIGN_OR_RETURN(const float loss, trainer->step(feed));
+  const Stopwatch stopwatch;
+  ZG_ASSIGN_OR_RETURN(const float loss, run());
   StepRecord record;
   record.step = step_number;
   record.loss = loss;
   record.grad_norm = trainer->grad_norm();
   record.lr = trainer->program().lr * factor;
-  record.ms = MillisecondsSince(start);
+  record.ms = stopwatch.ms();
   AddDifference(before, communicator.traffic(), &measured);
   report.steps.push_back(record);
   if (job.is_main()) progress.Step(record);
@@ -223,11 +231,11 @@ Status Training::Impl::Finish() {
 Training::Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions options)
     : impl_(std::make_unique<Impl>(job, std::move(trainer), std::move(options))) {
   job.check_on_all_ranks(impl_->Begin());
+  impl_->PrintStart();
 }
 Training::Training(Training&&) noexcept = default;
 Training::~Training() = default;
 
-// Ranks that are well do not ask each other between steps.
 bool Training::next() {
   const StatusOr<bool> has_next = impl_->Next();
   if (!has_next.ok()) impl_->job.check_on_all_ranks(has_next.status());
@@ -237,33 +245,14 @@ bool Training::next() {
 int64_t Training::step_number() const { return impl_->step_number; }
 
 float Training::step(std::initializer_list<NamedData> data) {
-  const int64_t per_rank = impl_->trainer->micro_batches_per_rank();
-  if (per_rank != 1) {
-    impl_->job.check_on_all_ranks(InvalidArgument(
-        "a step has {} micro-batches per rank: give step() a function that feeds each of them",
-        per_rank));
-  }
-  return step([&](int64_t) { return impl_->trainer->feed(data); });
+  return impl_->Step([&] { return impl_->trainer->step(data); });
 }
 
 float Training::step(const std::function<Status(int64_t micro_batch)>& feed) {
-  StatusOr<float> loss = impl_->Step(feed);
-  if (!loss.ok()) impl_->job.check_on_all_ranks(loss.status());
-  return *loss;
+  return impl_->Step([&] { return impl_->trainer->step(feed); });
 }
 
 Trainer& Training::trainer() { return *impl_->trainer; }
 const Report& Training::report() const { return impl_->report; }
-
-TrainerOptions trainer_options_of(const Job& job) {
-  TrainerOptions options;
-  options.seed = static_cast<uint64_t>(job.options().seed);
-  options.init_path = job.options().init;
-  options.detect_anomaly = job.options().detect_anomaly;
-  options.profile = job.options().profile;
-  options.record = job.options().cuda_graph;
-  options.tf32 = job.options().tf32;
-  return options;
-}
 
 }  // namespace zg

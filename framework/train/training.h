@@ -33,7 +33,8 @@ struct TrainingOptions {
 
 class Training {
  public:
-  // Resumes as the flags say. The job must outlive it.
+  // Resumes as the flags say, then prints the configuration: errors of the start come before it.
+  // The job must outlive it.
   Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions options = {});
   Training(Training&&) noexcept;
   ~Training();
@@ -56,8 +57,5 @@ class Training {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Options of a trainer as the job's flags say.
-TrainerOptions trainer_options_of(const Job& job);
 
 }  // namespace zg

@@ -157,18 +157,28 @@ class GptRun {
     }
     if (flags_.data.empty()) flags_.data = {DefaultCorpus()};
     std::optional<int> vocabulary;
-    if (flags_.vocabulary > 0) vocabulary = static_cast<int>(flags_.vocabulary);
-    ZG_ASSIGN_OR_RETURN(const TokenDataset all, TokenDataset::Open(flags_.data, vocabulary));
-    ZG_ASSIGN_OR_RETURN(data_, all.Split(flags_.validation_fraction));
-    ZG_RETURN_IF_ERROR(data_->train.CheckContext(static_cast<int>(flags_.context)));
-    ZG_RETURN_IF_ERROR(data_->validation.CheckContext(static_cast<int>(flags_.context)));
+    std::string from = "--data";  // the flags that an error is about
+    if (flags_.vocabulary > 0) {
+      vocabulary = static_cast<int>(flags_.vocabulary);
+      from += fmt::format(" with --vocab {}", flags_.vocabulary);
+    }
+    const StatusOr<TokenDataset> all = TokenDataset::Open(flags_.data, vocabulary);
+    ZG_RETURN_IF_ERROR(all.status().WithContext(from));
+    StatusOr<TokenSplit> split = all->Split(flags_.validation_fraction);
+    ZG_RETURN_IF_ERROR(split.status().WithContext(
+        fmt::format("--data with --validation-fraction {}", flags_.validation_fraction)));
+    data_ = std::move(*split);
+    for (const TokenDataset* part : {&data_->train, &data_->validation}) {
+      ZG_RETURN_IF_ERROR(part->CheckContext(static_cast<int>(flags_.context))
+                             .WithContext(fmt::format("--data with --context {}", flags_.context)));
+    }
     const int64_t needed = job_.options().batch * job_.size();
     const int64_t windows = data_->validation.num_windows(static_cast<int>(flags_.context));
     if (windows < needed) {
       return InvalidArgument(
-          "{}: {} validation contexts, expected at least {} (--batch times the ranks); give more "
-          "data, a smaller "
-          "--batch or a larger --validation-fraction",
+          "--data: {}: {} validation contexts, expected at least {} (--batch times the ranks); "
+          "give "
+          "more data, a smaller --batch or a larger --validation-fraction",
           data_->validation.name(), windows, needed);
     }
     x_.resize(job_.options().batch * flags_.context);

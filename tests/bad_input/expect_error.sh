@@ -3,7 +3,8 @@
 #
 # Runs PROGRAM ARG... and fails unless it ends by itself within EXPECT_ERROR_SECONDS (20), with the
 # exit code, with the text on standard error, and with at most 25 lines there: an error that people
-# can read. EXPECTED_CODE may be "nonzero". PROGRAM may be `env` or `mpirun`, then ARG... names the
+# can read. With EXPECT_ERROR_FIRST=1 nothing may stand on standard output: the error comes before
+# the run shows anything. EXPECTED_CODE may be "nonzero". PROGRAM may be `env` or `mpirun`, then ARG... names the
 # program.
 set -uo pipefail
 
@@ -33,6 +34,7 @@ elif [[ $code != "$expected_code" ]]; then
   problems+=("exit code $code, expected $expected_code")
 fi
 grep -qF -- "$expected_text" "$errors" || problems+=("no '$expected_text' on standard error")
+[[ -z ${EXPECT_ERROR_FIRST:-} || ! -s $output ]] || problems+=("there is something on standard output")
 lines=$(wc -l <"$errors")
 ((lines <= max_lines)) || problems+=("$lines lines on standard error, expected at most $max_lines")
 for internal in 'terminate called' 'Segmentation fault' 'AddressSanitizer' 'runtime error:'; do

@@ -167,6 +167,12 @@ Other:
 )");
 }
 
+TEST_F(FlagParserTest, GivenFlagsAsOnACommandLine) {
+  EXPECT_EQ(flags_.given(), "");
+  EXPECT_FALSE(Parse({"--file", "a", "b", "--no-shuffle", "--lr=0.1"}).value());
+  EXPECT_EQ(flags_.given(), "--lr 0.1 --no-shuffle --file a b");
+}
+
 TEST_F(FlagParserTest, ResolvedFlagsAsText) {
   EXPECT_FALSE(Parse({"--file", "a", "b", "--lr", "0.1"}).value());
   EXPECT_EQ(FlagsAsText(flags_.resolved()),

@@ -8,6 +8,7 @@ gpt=./$2
 files=$(mktemp -d)
 trap 'rm -rf "$files"' EXIT
 failed=0
+export EXPECT_ERROR_FIRST=1  # before the configuration
 reject() { # CODE TEXT ARG...
   local code=$1 text=$2
   shift 2
@@ -19,27 +20,31 @@ small=(--layers 1 --embd 8 --context 16 --steps 1)
 printf 'too short' >"$files/short.txt"
 head -c 20000 /dev/zero >"$files/zeros.txt"
 printf '\x01' >"$files/odd.bin"
-reject nonzero "$files/missing.txt" "${small[@]}" --heads 2 --data "$files/missing.txt"
-reject nonzero "$files/empty.txt" "${small[@]}" --heads 2 --data "$files/empty.txt"
-reject nonzero "short.txt" "${small[@]}" --heads 2 --data "$files/short.txt"
-reject nonzero "odd.bin" "${small[@]}" --heads 2 --data "$files/odd.bin"
+reject nonzero "--data: $files/missing.txt" "${small[@]}" --heads 2 --data "$files/missing.txt"
+reject nonzero "--data: $files/empty.txt" "${small[@]}" --heads 2 --data "$files/empty.txt"
+reject nonzero "--data with --validation-fraction 0.1: $files/short.txt" "${small[@]}" --heads 2 --data "$files/short.txt"
+reject nonzero "--data: $files/odd.bin" "${small[@]}" --heads 2 --data "$files/odd.bin"
 reject nonzero "validation contexts, expected at least" "${small[@]}" --heads 2 --data "$files/zeros.txt" --batch 1000
 reject 2 "--heads: got 3, expected a divisor of --embd 8" "${small[@]}" --heads 3
 reject 2 "--vocab: got '-1'" "${small[@]}" --heads 2 --data "$files/zeros.txt" --vocab -1
 printf 'x%.0s' {1..5000} >"$files/letters.txt"
-reject nonzero "expected tokens below the vocabulary of 100" "${small[@]}" --heads 2 --data "$files/letters.txt" --vocab 100
+reject nonzero "--data with --context 600: $files/letters.txt (validation part): got 500 tokens, expected at least 601" \
+  --layers 1 --embd 8 --heads 2 --context 600 --steps 1 --data "$files/letters.txt"
+reject nonzero "--data with --vocab 100: $files/letters.txt: got token 120 at position 0, expected tokens below the vocabulary of 100" "${small[@]}" --heads 2 --data "$files/letters.txt" --vocab 100
 reject 2 "--preset mini sets it already" --preset mini --layers 2
 reject 2 "--preset: got 'huge'" --preset huge
 for value in nan inf -1; do
   reject 2 "--lr: got '$value', expected a number >= 0" --lr $value
 done
 reject 2 "the pattern 'layers.*' matches no module; there are: blocks.0" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute 'layers.*'
+reject 2 "  with --recompute layers.*" "${small[@]}" --heads 2 --ranks 2 --data "$files/zeros.txt" --recompute 'layers.*'
 reject 2 "recompute: got 'blocks.', expected the path of a module" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute blocks.
 reject 2 "the pattern 'layers.*' matches no module" "${small[@]}" --heads 2 --ranks-in-process 3 --data "$files/zeros.txt" --recompute 'layers.*'
 # On every rank, without a hang.
 reject nonzero "missing.txt" "${small[@]}" --heads 2 --ranks 2 --data "$files/missing.txt"
 reject nonzero "micro" "${small[@]}" --heads 2 --ranks 2 --micro-batches 3 --data "$files/zeros.txt"
 
+export EXPECT_ERROR_FIRST=  # what only the steps can tell
 # f16 that no loss scale can help: it stops after a number of steps, on every rank.
 reject nonzero "the gradients were not finite in 25 steps in a row" --layers 1 --embd 8 --heads 2 --context 16 --steps 100 \
   --data "$files/zeros.txt" --dtype f16 --lr 1e6 --warmup-steps 0 --ranks 2 --zero 2
@@ -50,6 +55,7 @@ too_fast=(--layers 1 --embd 8 --heads 2 --context 16 --steps 100
 reject nonzero ": the loss is nan" "${too_fast[@]}" --ranks 2 --zero 2 --clip-norm 0
 reject nonzero "; its inputs were finite" "${too_fast[@]}" --ranks 2 --zero 2 --detect-anomaly
 
+export EXPECT_ERROR_FIRST=1
 # Initial values: truncated, a lie about sizes, a missing and a misshapen parameter.
 python3 - "$files" <<'PYTHON'
 import json
@@ -78,8 +84,9 @@ write("misshapen.safetensors", {"token_embedding.weight": [8, 256]})
 write("truncated.safetensors", {"token_embedding.weight": [256, 8]}, cut=4)
 write("lie.safetensors", {"token_embedding.weight": [256, 8]}, claim=4)
 PYTHON
+reject nonzero "--init: $files/one.safetensors: " "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/one.safetensors"
 reject nonzero "'blocks.0.attention.projection.bias' is missing" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/one.safetensors"
 reject nonzero "tensors do not fit the model" "${small[@]}" --heads 2 --ranks 2 --zero 3 --data "$files/zeros.txt" --init "$files/misshapen.safetensors"
-reject nonzero "truncated.safetensors" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/truncated.safetensors"
-reject nonzero "lie.safetensors" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/lie.safetensors"
+reject nonzero "--init: $files/truncated.safetensors" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/truncated.safetensors"
+reject nonzero "--init: $files/lie.safetensors" "${small[@]}" --heads 2 --data "$files/zeros.txt" --init "$files/lie.safetensors"
 exit $failed

@@ -68,6 +68,7 @@ check("classifier_whole", "classifier_then", 5)
 PYTHON
 
 failed=0
+export EXPECT_ERROR_FIRST=1  # before the configuration
 reject() { # CODE TEXT ARG...
   local code=$1 text=$2
   shift 2
@@ -92,7 +93,7 @@ reject 2 "--resume: /no/such: " --resume /no/such
 reject 2 "--keep: is without effect; give --save DIR as well" --keep 2
 reject 2 "--init: got" --init "$directory/gpt/step-00000004/model-00001-of-00001.safetensors" "${at_step_4[@]}"
 printf x | dd of="$directory/gpt/step-00000004/model-00001-of-00001.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
-reject nonzero "model-00001-of-00001.safetensors: its sha256 is" --ranks 2 --steps 6 "${at_step_4[@]}"
+reject nonzero "--resume: $directory/gpt/step-00000004/model-00001-of-00001.safetensors: its sha256 is" --ranks 2 --steps 6 "${at_step_4[@]}"
 
 # No room for a file: every save but the last is a warning, the last is an error.
 for how in "" --save-async; do

@@ -51,10 +51,8 @@ StatusOr<std::vector<float>> Logits(const models::GptConfig& config, const std::
   const int64_t batch = static_cast<int64_t>(tokens.size()) / config.context;
   graph.eval("logits", [&](Inputs& in) { return model(in.i64("x", {batch, config.context})); });
   InProcessGroup group(1);
-  TrainerOptions options;
-  options.init_path = init;
-  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
-                      make_trainer(graph, group.communicator(0), options));
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, make_trainer(graph, group.communicator(0)));
+  ZG_RETURN_IF_ERROR(trainer->load_parameters(init));
   ZG_RETURN_IF_ERROR(trainer->eval("logits", {{"x", tokens}}));
   return trainer->result("logits");
 }

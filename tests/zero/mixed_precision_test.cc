@@ -50,8 +50,10 @@ class Rank {
     graph.config().dtype = job.dtype;
     TrainerOptions options;
     options.seed = 7;
-    options.init_path = job.init_path;
     ZG_ASSIGN_OR_RETURN(rank->trainer_, make_trainer(graph, communicator, options));
+    if (!job.init_path.empty()) {
+      ZG_RETURN_IF_ERROR(rank->trainer_->load_parameters(job.init_path));
+    }
     return rank;
   }
 

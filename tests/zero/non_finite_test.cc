@@ -106,10 +106,10 @@ Status TrainOn(const Config& config, Communicator& communicator, Result* result)
   graph.config().dtype = config.dtype;
   if (config.max_grad_norm > 0) graph.config().max_grad_norm = config.max_grad_norm;
   TrainerOptions options;
-  options.init_path = config.init;
   options.detect_anomaly = config.detect_anomaly;
   ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
                       make_trainer(graph, communicator, options));
+  if (!config.init.empty()) ZG_RETURN_IF_ERROR(trainer->load_parameters(config.init));
   if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->resume(config.resume));
   std::vector<float> x(kRows * kInputs);
   std::vector<float> y(kRows * kOutputs);

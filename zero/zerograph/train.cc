@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "framework/job/console.h"
-#include "framework/job/summary.h"
 #include "framework/plan/text_report.h"
 #include "framework/plan/write_plan.h"
 #include "framework/runtime/plan_program.h"
@@ -13,6 +12,16 @@
 
 namespace zg {
 namespace {
+
+TrainerOptions TrainerOptionsOf(const JobOptions& flags) {
+  TrainerOptions options;
+  options.seed = static_cast<uint64_t>(flags.seed);
+  options.detect_anomaly = flags.detect_anomaly;
+  options.profile = flags.profile;
+  options.record = flags.cuda_graph;
+  options.tf32 = flags.tf32;
+  return options;
+}
 
 Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compile_options,
                  const std::string& description) {
@@ -33,16 +42,21 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
 }  // namespace
 
 std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph, const TrainOptions& options) {
+  job.check_on_all_ranks(graph.check());
   CompileOptions compile_options = job.apply_compile_flags(graph.config());
   if (options.stage.has_value()) compile_options.zero.stage = *options.stage;
   if (job.options().plan) {
-    job.check_on_all_ranks(PrintPlan(job, graph, compile_options, options.description));
+    job.check_on_all_ranks(
+        job.with_compile_flags(PrintPlan(job, graph, compile_options, options.description)));
     job.exit(0);
   }
-  std::unique_ptr<Trainer> trainer = job.value_on_all_ranks(
-      make_trainer(graph, compile_options, job.communicator(), trainer_options_of(job)));
-  if (job.is_main()) print_out(ConfigurationTable(job.config()));
-  return trainer;
+  StatusOr<std::unique_ptr<Trainer>> made =
+      make_trainer(graph, compile_options, job.communicator(), TrainerOptionsOf(job.options()));
+  job.check_on_all_ranks(job.with_compile_flags(made.status()));
+  if (const std::string& init = job.options().init; !init.empty()) {
+    job.check_on_all_ranks((*made)->load_parameters(init).WithContext("--init"));
+  }
+  return std::move(made).value();
 }
 
 Training train(Job& job, const Graph& graph, const TrainOptions& options) {

@@ -19,12 +19,13 @@ struct TrainOptions : TrainingOptions {
   std::optional<int> stage;  // of ZeRO, instead of what the config and the flags say
 };
 
-// Compiles the graph with its config and the job's flags on top of it, and prints the
-// configuration. With --plan prints the plan instead, allocates nothing, and ends the job. Every
-// rank must call it; an error ends the job on all of them.
+// Compiles the graph with its config and the job's flags on top of it, resumes if they say so, and
+// prints the configuration. With --plan prints the plan instead, allocates nothing, and ends the
+// job. Every rank must call it; an error ends the job on all of them, before anything is printed.
 Training train(Job& job, const Graph& graph, const TrainOptions& options = {});
 
-// The same without the steps: for programs that only evaluate, or that step by themselves.
+// The same without the steps: for programs that only evaluate, or that step by themselves. Does not
+// resume or save, and prints nothing but the plan.
 std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph,
                                       const TrainOptions& options = {});
 
