@@ -1,5 +1,4 @@
-// What it takes to stand between a user and a child process: signals are passed on to it, what it
-// writes is shown, and its end is noticed.
+// Supervision of a child process: passes signals on to it, shows its output and waits for its end.
 #pragma once
 
 #include <sys/types.h>
@@ -47,7 +46,7 @@ class SignalQueue {
   ~SignalQueue();
 
   int descriptor() const { return file_.get(); }
-  // For the child, before it becomes another program.
+  // For the child, before exec.
   void RestoreMask() const;
 
  private:
@@ -56,7 +55,7 @@ class SignalQueue {
   sigset_t old_mask_;
 };
 
-// A pipe to read until its end, and who gets what comes.
+// A pipe to read until its end, and the receiver of its bytes.
 struct ShownPipe {
   File* pipe;
   std::function<void(std::string_view bytes)> show;
@@ -67,14 +66,14 @@ struct ChildEnd {
   bool was_stopped = false;  // INT, TERM, HUP or QUIT came for it
 };
 
-// What the child gets for a signal that came.
+// Maps a signal that came to the one that the child gets.
 using SignalTranslation = std::function<int(int signal)>;
 
-// What is done for a child while it runs.
+// How to treat a child while it runs.
 struct ChildWatch {
   SignalTranslation translate = [](int signal) { return signal; };
   std::vector<ShownPipe> pipes;
-  // Once it has nothing left to do, it has kLastSeconds, and is then killed.
+  // Once this returns true, the child is killed after kLastSeconds.
   std::function<bool()> is_over = [] { return false; };
 };
 inline constexpr double kLastSeconds = 10;
@@ -82,7 +81,7 @@ inline constexpr double kLastSeconds = 10;
 // Passes signals on to the child and shows the pipes until it has ended.
 ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch& watch = {});
 
-// Waits for so long, or until a signal asks for an end: then false. Others are dropped.
+// Waits for this time. Returns false at once when a signal asks for an end; drops other signals.
 bool SleepUnlessStopped(double seconds, const SignalQueue& signals);
 
 }  // namespace zg

@@ -1,4 +1,5 @@
-// The flags of the compiler: one line per field of CompileOptions, for every program that compiles.
+// The flags of the compiler, one line per field of CompileOptions. Every program that compiles has
+// them.
 #pragma once
 
 #include "framework/base/status.h"

@@ -1,5 +1,5 @@
-// Console: standard output and the terminal, for rank 0. A full disk or a closed pipe under the
-// output must not end a training run: it gives one warning, and the rest goes nowhere.
+// Console: standard output and the terminal, for rank 0. Output that cannot be written (a full
+// disk, a closed pipe) gives one warning and does not end a training run.
 #pragma once
 
 #include <string_view>
@@ -9,17 +9,17 @@ namespace zg {
 // Writes to standard output at once.
 void print_out(std::string_view text);
 
-// Writes to standard error at once; nothing can be said about a failure.
+// Writes to standard error at once; ignores failures.
 void print_error(std::string_view text);
 
-// The width of the terminal that standard error ends at; 0 when it is none, or one that cannot
-// redraw a line. Ranks started by the launcher see the launcher's terminal.
+// The width of the terminal on standard error; 0 without a terminal, or with one that cannot redraw
+// a line. Ranks started by the launcher see the launcher's terminal.
 int TerminalColumns();
 
-// ZG_LAUNCHER_COLUMNS: how the launcher tells its ranks what TerminalColumns() is for itself.
+// ZG_LAUNCHER_COLUMNS: the launcher gives its own TerminalColumns() to its ranks in this variable.
 inline constexpr char kLauncherColumns[] = "ZG_LAUNCHER_COLUMNS";
 
-// Whether colors are welcome on standard error: a terminal, and no NO_COLOR (no-color.org).
+// Whether to use colors on standard error: on a terminal, unless NO_COLOR is set (no-color.org).
 bool WantColors();
 
 }  // namespace zg

@@ -1,5 +1,5 @@
-// Job: a training program from its command line to its end. Reads the flags, starts the ranks,
-// connects them, and sees to it that a mistake on any rank ends all of them with one message.
+// Job: a training program from its command line to its end. It reads the flags, starts and connects
+// the ranks, and ends all of them with one message when any of them has an error.
 //
 //   int main(int argc, char** argv) {
 //     zg::FlagParser flags("Trains a classifier.");  // plus flags of its own
@@ -10,8 +10,8 @@
 //     });
 //   }
 //
-// Exit codes: 0; 2 when the command line is wrong (kInvalidArgument); 1 for every other error; what
-// mpirun says when a rank was killed.
+// Exit codes: 0 for success; 2 for a wrong command line (kInvalidArgument); 1 for every other
+// error; that of mpirun when a rank was killed.
 #pragma once
 
 #include <functional>
@@ -28,16 +28,16 @@ namespace zg {
 
 class Job {
  public:
-  // Returns once per process. Does not return for --help, for an error, and in the process that
-  // started mpirun, which becomes the job's exit code. `flags` must outlive the job; the job's own
-  // are added with `defaults`. Call it before anything else, threads above all.
+  // Starts the job. Returns on every rank. Does not return after --help, after an error, or in the
+  // process that starts mpirun, which exits with the job's code. Adds the job's own flags, with
+  // `defaults`, to `flags`, which must outlive the job. Call it first, above all before threads.
   static Job start(int argc, char** argv, FlagParser& flags, const JobOptions& defaults = {});
   static Job start(int argc, char** argv);
 
-  // Runs `body` on every rank of this process: here, or with --ranks-in-process N in N threads,
-  // each with a Job of its own. Returns when all are ok; an error of any rank ends the job, printed
-  // as by check_on_all_ranks. Every process must call it. A program that works without it cannot
-  // have virtual ranks: its size() and communicator() then end the job with an error that says so.
+  // Runs `body` on every rank of this process: in the calling thread, or with --ranks-in-process N
+  // in N threads, each with a Job of its own. Returns when all are ok; an error of any rank ends
+  // the job as check_on_all_ranks does. Every process must call it. Without run() a program has no
+  // virtual ranks: size() and communicator() then end the job with an error.
   void run(const std::function<Status(Job&)>& body);
 
   Job(Job&&) noexcept;
@@ -49,17 +49,17 @@ class Job {
   Communicator& communicator() const;
   const JobOptions& options() const;
   std::vector<ResolvedFlag> config() const;  // every flag with its value, for the report
-  int num_planned_ranks() const;             // that the flags ask for; with --plan none is started
+  int num_planned_ranks() const;             // as the flags say; --plan starts none of them
   int64_t resident_bytes_at_start() const;   // of this process, before any model was built
 
-  // The graph's own options with the flags that were given on top; from now on they are those of
-  // options() and config().
+  // The options of the graph, overridden by the flags that were given. From now on options() and
+  // config() have them, too.
   CompileOptions apply_compile_flags(const CompileOptions& of_graph);
   // An error of compiling with these options, with the flags that were given for them.
   Status with_compile_flags(const Status& error) const;
 
-  // Every rank must call this, each with what happened to it. Returns if all are ok; else rank 0
-  // prints each error once with the ranks that have it, and the job ends.
+  // Every rank must call this with its status. Returns if all are ok; otherwise rank 0 prints each
+  // distinct error with its ranks, and the job ends.
   void check_on_all_ranks(const Status& mine);
   template <typename T>
   T value_on_all_ranks(StatusOr<T> mine) {
@@ -67,10 +67,10 @@ class Job {
     return std::move(mine).value();
   }
 
-  // Ends the job for all ranks; any rank may call it at any time.
+  // Ends the job on all ranks with an error. Any rank may call it at any time.
   [[noreturn]] void fail(const Status& status);
 
-  // Ends this process in order; every rank must call it.
+  // Ends the job in order. Every rank must call it.
   [[noreturn]] void exit(int code);
 
  private:

@@ -1,5 +1,5 @@
-// JobOptions: what every program that trains accepts on its command line, apart from flags of its
-// own. The defaults are the program's to choose.
+// JobOptions: the flags that every training program has besides its own. A program chooses the
+// defaults.
 #pragma once
 
 #include <cstdint>
@@ -51,28 +51,29 @@ struct JobOptions {
 // `options` holds the defaults and receives the flags.
 void AddJobFlags(FlagParser* flags, JobOptions* options);
 
-// Whether the flags of the schedule go together. Errors: one that the others leave without effect.
+// Checks the flags of the schedule against each other. Error: a flag without effect.
 Status CheckSchedule(const FlagParser& flags, const JobOptions& options);
 
-// Whether the flags of saving go together. Errors: one that has no effect without --save.
+// Checks the flags of saving against each other. Errors: a flag that needs --save; --init with
+// --resume.
 Status CheckSaving(const FlagParser& flags, const JobOptions& options);
 
-// Whether the flags of GPUs go together. Errors: one that has no effect on the CPU, or on how the
-// GPUs are connected.
+// Checks the flags of GPUs against each other. Error: a flag without effect on the CPU, or with
+// these collectives.
 Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options);
 
-// Whether this build, on this machine, can do what the flags ask for. Errors name the flag.
+// Checks that this build and this machine support what the flags ask for. Errors name the flag.
 Status CheckSupported(const JobOptions& options);
 
-// Whether the flags of the plan go together. Errors: one that has no effect without --plan.
+// Checks the flags of the plan against each other. Error: a flag that needs --plan.
 Status CheckPlan(const FlagParser& flags, const JobOptions& options);
 
-// Fills in what depends on the number of ranks. Errors: virtual ranks in several processes; those
-// of ResolveCompileFlags.
+// Fills in the options that depend on the number of ranks. Errors: virtual ranks in several
+// processes; those of ResolveCompileFlags.
 Status ResolveForProcesses(const FlagParser& flags, int num_processes, JobOptions* options);
 
-// Whether the files that the flags name can be read or written, asked before any work is done.
-// Creates the directory of --print-ir. Nothing is left behind by the question.
+// Checks, before any work, that the files that the flags name can be read or written. Creates the
+// directory of --print-ir and leaves nothing else behind.
 Status CheckPaths(const JobOptions& options);
 
 }  // namespace zg

@@ -1,6 +1,5 @@
-// The launcher: a program that is given --ranks N starts N of itself under mpirun, so that nobody
-// has to know how. For ranks on several hosts there is //tools:launch; the program then finds
-// itself inside a job and does not launch.
+// The launcher: a program with --ranks N starts N processes of itself under mpirun. //tools:launch
+// starts ranks on several hosts; a program inside an MPI job does not launch.
 #pragma once
 
 #include <functional>
@@ -37,7 +36,7 @@ struct LaunchOptions {
 // Errors: no mpirun, or one that is not Open MPI's; no temporary directory.
 StatusOr<int> LaunchRanks(const LaunchOptions& options, int argc, const char* const* argv);
 
-// A job of tools/launch, and what LaunchRanks is made of.
+// A job under mpirun, of LaunchRanks or tools/launch.
 struct MpirunJob {
   int num_ranks = 1;
   // "a:2,b:2": with so many ranks at most, filled in this order; between hosts Open MPI's own
@@ -45,7 +44,7 @@ struct MpirunJob {
   std::string hosts;
   std::vector<std::string> command;  // the program and its arguments
   bool saves_at_term = false;        // as in LaunchOptions
-  // The ranks' output goes through here, line by line, if given; else it is shown at once.
+  // Filters the ranks' output line by line. Null: the output is shown at once.
   RankOutput* output = nullptr;
 };
 
@@ -56,8 +55,7 @@ struct MpirunEnd {
   std::string lost_host;  // "" if none was
 };
 
-// What a supervisor has: the signals that come for its jobs, and a directory of its own for what
-// Open MPI keeps in files.
+// The signals that come for a supervisor's jobs, and its own directory for Open MPI's files.
 struct Supervisor {
   SignalQueue signals;
   std::string directory;

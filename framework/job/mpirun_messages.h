@@ -1,7 +1,6 @@
-// MpirunMessages: what mpirun writes to standard error, made fit for people. The ranks' own output
-// passes at once and unchanged. mpirun's boxes of explanation, which would bury the message of the
-// rank that failed, become one line that names the rank, or nothing where that rank has spoken;
-// that a signal is passed on is not shown.
+// MpirunMessages: a filter for the standard error of mpirun. The ranks' own output passes at once
+// and unchanged. Each box in which mpirun explains an end becomes one line that names the rank, or
+// nothing if that rank has printed its own error. Notices about forwarded signals are removed.
 #pragma once
 
 #include <optional>
@@ -21,13 +20,13 @@ inline constexpr char kEndedTheJob[] = "ended the job with an error";
 
 class MpirunMessages {
  public:
-  // The next bytes in, what to show out. Holds back only what may be part of a box.
+  // Takes the next bytes, returns those to show. Holds back only what may be part of a box.
   std::string Filter(std::string_view bytes);
 
-  // What is still held back, at the end.
+  // Returns what is still held back. Call it at the end.
   std::string Finish();
 
-  // Of the first box that blames one.
+  // The rank of the first box that blames one.
   const std::optional<RankEnd>& first_end() const { return first_end_; }
   // The host that mpirun lost the connection to, or "".
   const std::string& lost_host() const { return lost_host_; }

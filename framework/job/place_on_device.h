@@ -1,5 +1,5 @@
-// PlaceOnDevice: takes a rank to the device of its --device flag: opens its GPU and connects it
-// with those of the other ranks.
+// PlaceOnDevice: gives a rank the device of its --device flag: opens its GPU and connects it with
+// the GPUs of the other ranks.
 #pragma once
 
 #include <memory>

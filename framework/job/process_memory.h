@@ -1,4 +1,4 @@
-// The memory of this process as the operating system counts it, to be held against the plan.
+// The memory of this process as the operating system counts it, to compare with the plan.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ StatusOr<ProcessMemory> ReadProcessMemory();
 // The same from the text of /proc/<pid>/status. Error: a line is missing or not as documented.
 StatusOr<ProcessMemory> ParseProcessStatus(std::string_view text);
 
-// Lets the peak start again from what is resident now.
+// Resets the peak to what is resident now.
 Status ResetPeakResidentBytes();
 
 }  // namespace zg

@@ -1,5 +1,5 @@
-// Progress: what is seen of a run while it runs. On a terminal a bar that is redrawn on standard
-// error, elsewhere one line per step on standard output. For rank 0 alone.
+// Progress: shows a run while it runs. On a terminal it redraws a bar on standard error; elsewhere
+// it prints one line per step on standard output. For rank 0 alone.
 //
 //   step  12/300  loss 2.771340  grad norm 1.204  lr 1.000e-03  12.3 ms  41.6k tokens/s  MFU n/a
 #pragma once
@@ -21,7 +21,7 @@ struct ProgressOptions {
   int terminal_columns = 0;  // TerminalColumns(); 0: lines instead of a bar
 };
 
-// The rate over the last steps, without the first step of the run.
+// The mean time of the last steps, without the first step of the run.
 class MovingAverage {
  public:
   void Add(double ms);
@@ -43,10 +43,10 @@ class Progress {
 
   void Step(const StepRecord& record);
 
-  // Leaves the bar behind as a line of its own. Also done by the destructor.
+  // Ends the line of the bar. The destructor does so, too.
   void Finish();
 
-  // What Step prints for `record` after it was counted, without line ends.
+  // The text that Step prints for `record`, without the end of the line.
   std::string Line(const StepRecord& record) const;
   std::string Bar(const StepRecord& record) const;
 

@@ -1,6 +1,5 @@
-// RankOutput: what the ranks of a job write, from the output of `mpirun --tag-output`. Lines come
-// out whole and without tags, never mixed with another rank's; each rank's last lines are kept for
-// when it fails.
+// RankOutput: splits the output of `mpirun --tag-output` by rank. Returns whole lines without tags,
+// never mixed with those of another rank, and keeps each rank's last lines for when it fails.
 #pragma once
 
 #include <deque>
@@ -16,13 +15,13 @@ class RankOutput {
  public:
   enum Stream { kOutput, kErrors };
 
-  // The next bytes of one of mpirun's streams in, the lines to show out.
+  // Takes the next bytes of one of mpirun's streams, returns the lines to show.
   std::string Filter(Stream stream, std::string_view bytes);
 
-  // What is still held back of a stream, at the end.
+  // Returns what is still held back of a stream. Call it at the end.
   std::string Finish(Stream stream);
 
-  // Of both streams, the oldest first.
+  // The last lines of both streams, the oldest first.
   std::vector<std::string> LastLines(int rank) const;
 
   // The first rank that wrote an error as a rank that ends its job does: "rank 1: ..." by rank 1.

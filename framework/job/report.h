@@ -1,5 +1,5 @@
-// Report: everything about a finished run that a script may want, written by --report as one JSON
-// object; and the parts of it that the summary for people shows.
+// Report: the results of a finished run. --report writes it as one JSON object; the summary shows
+// parts of it.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct StepRecord {
   double ms = 0.0;
 };
 
-// Of the logical tensors in name order, shards put together.
+// Digests of the whole logical tensors, in the order of their names.
 struct FinalState {
   double param_sum = 0.0;
   std::string param_sha256;
@@ -68,7 +68,7 @@ struct Report {
   std::optional<Profile> profile;  // of rank 0; none without --profile
 };
 
-// The median of the steps' milliseconds without the first step, which warms up; 0 without steps.
+// The median time of a step, without the first one, which warms up; 0 without steps.
 double MedianStepMs(const std::vector<StepRecord>& steps);
 
 // Losses and norms have 9 significant digits, which is every bit of an f32; what is not finite is
@@ -78,7 +78,7 @@ std::string ReportAsJson(const Report& report);
 // Writes the JSON under a temporary name and renames it.
 Status WriteReport(const std::string& path, const Report& report);
 
-// Whether a file of this name can be made, to be asked before hours of training. Leaves nothing.
+// Whether a file of this name can be written; ask before hours of training. Leaves nothing behind.
 Status CheckWritable(const std::string& path);
 
 }  // namespace zg

@@ -1,5 +1,5 @@
-// CheckSameOptions: ranks that were started with different flags are told so at the start, instead
-// of training on a mixture or hanging.
+// CheckSameOptions: different flags on different ranks are an error at the start, so that they do
+// not train on a mixture or hang.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
-// SignalAgreement: signals reach ranks at different moments, or one rank only. This makes a request
-// of any rank a decision of all ranks at the same step.
+// SignalAgreement: signals reach ranks at different times, or one rank only. It turns a signal at
+// any rank into a decision of all ranks at the same step.
 //
-// The ranks ask each other between steps, but not more often than about every 50 ms: rank 0 says
-// after how many steps the next time is. One time costs an Exchange, measured as 65 to 90 us with 2
-// ranks on a busy host: less than two thousandths of the time.
+// The ranks exchange requests between steps, at most about every 50 ms: rank 0 says after how many
+// steps the next exchange is. One exchange was measured as 65 to 90 us with 2 ranks on a busy host,
+// less than two thousandths of the time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace zg {
 struct SignalDecision {
   bool save = false;
   bool end = false;
-  bool were_together = false;  // the ranks have asked each other now
+  bool were_together = false;  // the ranks have exchanged requests now
 };
 
 class SignalAgreement {
@@ -26,9 +26,9 @@ class SignalAgreement {
   SignalAgreement(Communicator& communicator, const SaveSignals& signals)
       : communicator_(communicator), signals_(signals) {}
 
-  // Every rank must call this after each step. `step_ms` is how long it took. A wish to save is
-  // fulfilled one meeting after it was heard, so that one signal that reaches the ranks one after
-  // another, or several quick ones, are one wish.
+  // Every rank must call this after each step, which took `step_ms`. A request to save takes effect
+  // one exchange after it was seen. One signal that reaches the ranks one after another, or several
+  // in quick succession, are then one request.
   StatusOr<SignalDecision> AfterStep(double step_ms);
 
  private:

@@ -1,5 +1,5 @@
-// What a run prints for people before and after the steps: the configuration, and memory and
-// traffic as predicted by the compiler next to what was measured.
+// The text that a run prints before and after its steps: the configuration, and memory and traffic,
+// predicted by the compiler and measured.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Embedding: rows of a table by index. ids (...) i64 in [0, rows), weight (rows, channels),
+// Embedding: looks up rows of a table. ids (...) i64 in [0, rows), weight (rows, channels),
 // result (..., channels).
 #pragma once
 

@@ -1,5 +1,5 @@
-// Graph: a model's programs over one set of parameters: how it trains, and any number of ways
-// to evaluate it. Nothing in it knows ranks, collectives or ZeRO stages.
+// Graph: the programs of a model over one set of parameters: one for training and any number for
+// evaluation. A graph is a description: it knows no ranks, collectives or ZeRO stages.
 //
 //   Classifier model;
 //   zg::Graph graph("classifier");
@@ -10,9 +10,9 @@
 //   graph.eval("predict", [&](zg::Inputs& in) { return model(in.f32("x", {128, 256})); });
 //   graph.config().zero.stage = 2;
 //
-// The functions run once, inside train() and eval(), and are traced: what they compute with Vars
-// becomes nodes of the graph. An error in them does not throw: the graph keeps the first one, and
-// calls after it do nothing.
+// The functions run once, inside train() and eval(), and are traced: each operation on Vars becomes
+// a node of the graph. Nothing throws: the graph keeps the first error (status()), and later calls
+// do nothing.
 #pragma once
 
 #include <cstdint>
@@ -39,30 +39,32 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // The training program: `build` returns the loss of one micro-batch, a f32 scalar. Once.
+  // Adds the training program. `build` returns the loss of one micro-batch, a f32 scalar. A graph
+  // has one training program.
   void train(const optim::Optimizer& optimizer, const std::function<Var(Inputs&)>& build);
 
-  // A program without an update, run on request. A scalar result (a loss) is the mean over the
-  // micro-batches of all ranks; other results are those of all ranks side by side.
+  // Adds a program without an update, which runs on request. A scalar result (a loss) is the mean
+  // over the micro-batches of all ranks; any other result is the concatenation of those of all
+  // ranks.
   void eval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 
   const std::string& name() const { return ir_.name(); }
 
-  // How it is compiled unless the compiler is given other options.
+  // The options that the graph is compiled with by default.
   CompileOptions& config() { return config_; }
   const CompileOptions& config() const { return config_; }
 
-  // The first error, with the path of the module in which it occurred.
+  // The first error, with the path of the module that caused it.
   const Status& status() const { return status_; }
 
-  // What train() and eval() used so far, in the order of the first use.
+  // The parameters that train() and eval() have used so far, in the order of first use.
   std::vector<NamedParameter> named_parameters() const;
-  int64_t num_parameters() const;  // elements of them all
+  int64_t num_parameters() const;  // the sum of their elements
 
-  // The type of an eval's result for one micro-batch. Errors: no such eval or result.
+  // The type of a result of an eval program, for one micro-batch. Error: no such program or result.
   StatusOr<TensorType> result_type(std::string_view eval, std::string_view result) const;
 
-  // For the compiler. Errors: status(), a graph without programs.
+  // Whether the graph can be compiled. Errors: status(); a graph without programs.
   Status check() const;
   const ir::Graph& ir() const { return ir_; }  // one rank's, of one micro-batch
   const std::optional<optim::Optimizer>& optimizer() const { return optimizer_; }  // once train ran

@@ -1,4 +1,4 @@
-// Inputs: where a traced function gets its data from. The data are fed by name before each run.
+// Inputs: declares the inputs of a traced function. Their data are fed by name before each run.
 //
 //   Var x = in.f32("x", {128, 256});  // the shape of one micro-batch
 #pragma once
@@ -14,9 +14,9 @@ class Inputs {
  public:
   explicit Inputs(nn::Trace* trace) : trace_(trace) {}
 
-  // Every rank is fed another micro-batch; on all ranks together the value is split along the dim
-  // of `placement`. With Sbp::B() all ranks are fed the same, such as a constant table. Errors: a
-  // name given twice, a dim < 1, a placement that the shape does not have.
+  // With Sbp::S(dim) each rank is fed its own micro-batch: the logical value is their concatenation
+  // along that dim. With Sbp::B() all ranks are fed the same data, such as a constant table.
+  // Errors: a duplicate name, a dim < 1, a placement that the shape does not allow.
   Var f32(const std::string& name, const Shape& shape, Sbp placement = Sbp::S(0));
   Var i64(const std::string& name, const Shape& shape, Sbp placement = Sbp::S(0));
 

@@ -1,6 +1,5 @@
-// Losses: f32 scalars, the mean over one micro-batch. Ranks' losses are summed and divided by the
-// number of micro-batches by the compiler, so of such a mean a model may only take sums,
-// differences and multiples.
+// Losses: f32 scalars, each the mean over one micro-batch. The compiler averages them over all
+// micro-batches and ranks. A model may therefore only add, subtract and scale them.
 #pragma once
 
 #include "framework/nn/var.h"

@@ -6,8 +6,8 @@
 //     zg::Var forward(zg::Var x) { return output(zg::relu(hidden(x))); }  // x (B, 256) -> (B, 10)
 //   };
 //
-// The tree of modules is that of the C++ objects: each is given its parent and its name in it. The
-// names give paths, "blocks.3.attention.qkv", that name parameters and stand in error messages.
+// Modules form a tree: each is constructed with its parent and its name in the parent. The path of
+// a module, "blocks.3.attention.qkv", prefixes the names of its parameters and its error messages.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace zg::nn {
 
 class Module {
  public:
-  // Without a parent: the root of a model, whose name is usually empty.
+  // A module without a parent is the root of a model; its name is usually empty.
   explicit Module(const Module* parent = nullptr, const std::string& name = "");
   virtual ~Module() = default;
   Module(const Module&) = delete;
@@ -37,9 +37,9 @@ class Module {
   // The parameters of this module and of those in it, by their paths, in the order of construction.
   // Known before any graph uses them. A graph's order is that of their first use.
   std::vector<NamedParameter> named_parameters() const;
-  int64_t num_parameters() const;  // elements of them all
+  int64_t num_parameters() const;  // the sum of their elements
 
-  // While it lives, new nodes belong to the module.
+  // While a Scope exists, new nodes belong to its module.
   class Scope {
    public:
     explicit Scope(const Module& module);
@@ -54,8 +54,8 @@ class Module {
  protected:
   virtual Var forward(Var x);
 
-  // What a forward returns when it cannot go on: the graph keeps the error, with this module's
-  // path.
+  // Reports an error from forward and returns an empty Var: `return fail(...)`. The graph keeps the
+  // error with the path of this module.
   Var fail(const Status& status) const;
 
  private:

@@ -1,5 +1,5 @@
-// RunSaver: the checkpoints of a run, as the job's flags and signals ask for them. A save that
-// fails is told and training goes on, unless it was the run's last: that is an error.
+// RunSaver: saves the checkpoints of a run, as the job's flags and signals ask for them. A save
+// that fails is a warning, and training goes on; a failure of the last save is an error.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ class RunSaver {
 
   // Every rank must call the following, in the same order.
 
-  // Before training: locks the directory and allocates what --save-async needs, so that errors come
-  // early.
+  // Call it before training. Locks the directory and allocates the memory of --save-async, so that
+  // errors come early.
   Status Prepare();
 
-  // After each step, which took `step_ms`. True: a signal has ended the run, and the checkpoint of
-  // this step is on the disk.
+  // Call it after each step, which took `step_ms`. Returns true if a signal has ended the run; the
+  // checkpoint of this step is then on the disk.
   StatusOr<bool> AfterStep(double step_ms);
 
  private:

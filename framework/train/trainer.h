@@ -1,6 +1,5 @@
-// Trainer: a program ready to train. create() allocates the arena and gives the parameters their
-// first values; after that step() trains and eval() evaluates with the same parameters, wherever
-// they lie.
+// Trainer: a program with its memory, ready to train. create() allocates the arena and initializes
+// the parameters; then step() trains and eval() evaluates with the same parameters.
 //
 //   ZG_ASSIGN_OR_RETURN(auto trainer, Trainer::create(std::move(program), communicator, options));
 //   ZG_ASSIGN_OR_RETURN(float loss, trainer->step([&](int64_t micro_batch) {
@@ -8,7 +7,7 @@
 //     return trainer->feed({{"x", x}, {"y", y}});
 //   }));
 //
-// Every rank calls it in the same order.
+// Every rank must make the same calls, in the same order.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +32,7 @@
 
 namespace zg {
 
-// The data of one input for one micro-batch; a view of the caller's memory.
+// The data of one input for one micro-batch. A view of the caller's memory.
 struct NamedData {
   NamedData(std::string_view input, const std::vector<float>& values)
       : name(input), data(values.data()), bytes(values.size() * sizeof(float)) {}
@@ -48,17 +47,17 @@ struct NamedData {
 struct TrainerOptions {
   uint64_t seed = 1;  // of initial values and dropout
   bool measure_memory = true;
-  // Checks what every node computes, and the first values of parameters, and stops at the first
-  // infinity or NaN with an error that names the node. Slow.
+  // Checks the initial parameters and the outputs of every node. The first infinity or NaN is an
+  // error that names the node. Slow.
   bool detect_anomaly = false;
-  bool profile = false;  // measures where the time of steps goes, for executor().profile()
-  bool record = false;   // what a device is to do for a step, and replay it (CUDA graphs)
+  bool profile = false;  // measures the time of every node, for executor().profile()
+  bool record = false;   // records a step's work on the device and replays it (CUDA graphs)
   bool tf32 = false;     // linear layers in f32 on a GPU may round operands (CudaKernels)
   const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
 };
 
-// What the optimizer knows: its tensors by name, f32, such as "hidden.weight.exp_avg", and with f16
-// the loss scaler's state.
+// The state of the optimizer: f32 tensors by name, such as "hidden.weight.exp_avg"; with f16 also
+// the state of the loss scaler.
 struct OptimizerState {
   int64_t step = 0;     // steps done
   NamedValues tensors;  // logical shapes; whole, or a rank's parts
@@ -75,76 +74,78 @@ class Trainer {
   // read; all tensors that are missing, unknown or of another shape.
   Status load_parameters(const std::string& path);
 
-  // One step: calls `feed` with the index, within the step over all ranks, of each micro-batch that
-  // this rank computes. Returns the mean loss of the step's micro-batches.
+  // Takes one step. Calls `feed` for each micro-batch of this rank, with its index among the
+  // micro-batches of all ranks in this step. Returns the mean loss over all micro-batches.
   StatusOr<float> step(const std::function<Status(int64_t micro_batch)>& feed);
-  // The same when this rank computes one micro-batch per step.
+  // The same with the data of the one micro-batch of this rank. Error: a step has several.
   StatusOr<float> step(std::initializer_list<NamedData> data);
-  // For training; the data must stay valid until the step ends.
+  // Sets inputs of the training program, from within `feed`. The data must stay valid until the
+  // step ends.
   Status feed(std::initializer_list<NamedData> data);
 
-  // Runs an eval program on this rank's micro-batch; result hands out what it returned, from all
-  // ranks.
+  // Runs an eval program on this rank's micro-batch. result() returns a result of its last run, of
+  // all ranks.
   Status eval(std::string_view name, std::initializer_list<NamedData> data);
   StatusOr<std::vector<float>> result(std::string_view eval,
                                       std::string_view result = "result") const;
 
-  // Saves everything that further steps depend on as `directory`/step-..., for any stage and number
-  // of ranks to resume. Error, on every rank: what failed on any of them; then the checkpoints that
-  // were there still are, and training can go on.
+  // Writes a checkpoint to `directory`/step-... It can be resumed at any stage and on any number of
+  // ranks. Error, on every rank: what failed on any of them. Older checkpoints then remain, and
+  // training can go on.
   Status save(const std::string& directory, const SaveOptions& options = {});
-  // What the first save() into a directory does before anything else, so that errors come early:
-  // rank 0 creates and locks it.
+  // Creates and locks the directory, on rank 0. The first save() into a directory does so, too;
+  // call this before training so that errors come early.
   Status prepare_saving(const std::string& directory);
 
-  // save() in two parts, with steps between them: copies what is to be saved, which a thread then
-  // writes. The files are those of save(). Error: as of save(), then nothing was started; also when
-  // another save is under way.
+  // Starts an asynchronous save: copies the state, which a thread then writes while steps go on.
+  // The files are those of save(). Errors: those of save(); another save is under way. Then nothing
+  // was started.
   Status start_saving(const std::string& directory, const SaveOptions& options = {});
-  // Whether that save has ended; does not wait. Call it between steps until it says so. Error, on
-  // every rank: as of save(); then the save has ended, too.
+  // Continues the asynchronous save and returns whether it has ended; does not wait. Call it
+  // between steps until it returns true. Error, on every rank: that of save(); the save has then
+  // ended, too.
   StatusOr<bool> continue_saving();
-  // Waits until it has.
+  // Waits for the end of the asynchronous save. Error: that of save().
   Status finish_saving();
-  // The step of the save that is under way.
+  // The step of the asynchronous save under way; none without one.
   std::optional<int64_t> saving_step() const;
 
-  // What the first start_saving does before anything else: allocates the memory for the copies,
-  // once for all of them. Error, on every rank: there is not enough.
+  // Allocates the memory for the copies of all asynchronous saves. The first start_saving() does
+  // so, too; call this before training so that errors come early. Error, on every rank: too little
+  // memory.
   Status reserve_for_saving();
-  int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }  // on any rank
+  int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }  // most of any rank
 
-  // Goes on where the checkpoint was saved; `path` is its directory, or one with `latest`. Every
-  // byte is checked first. Errors, on every rank: a damaged or newer checkpoint, other tensors than
-  // the model's, other settings than then.
+  // Restores a checkpoint. `path` is its directory, or a directory with `latest`. Every byte is
+  // checked first. Errors, on every rank: a damaged checkpoint or one of a newer format; tensors or
+  // settings that differ from those of this run.
   Status resume(const std::string& path);
 
-  // The parameters (of 16-bit ones the f32 masters), whole, on rank `to`; none on the other ranks.
+  // The whole parameters (f32 masters of 16-bit ones) on rank `to`, nothing on the other ranks.
   // The same bits at every stage and on any number of ranks. Every rank must call this, in the same
   // order. Error: no such rank.
   StatusOr<NamedValues> consolidate_parameters(int to = 0);
-  // Every rank takes its part of what rank `from` gives; the other ranks may give nothing. Every
-  // rank must call this, in the same order. Errors, on every rank: no such rank; all tensors that
-  // are missing, unknown, not whole or of another shape, and then nothing is changed.
+  // Distributes the parameters that rank `from` gives; the other ranks may give nothing. Every rank
+  // must call this, in the same order. Errors, on every rank: no such rank; all tensors that are
+  // missing, unknown, not whole or of another shape. After an error nothing has changed.
   Status scatter_parameters(const NamedValues& whole, int from = 0);
 
   // The same for the optimizer's state: what PyTorch's ZeroRedundancyOptimizer calls
   // consolidate_state_dict(to). `step` is set on every rank.
   StatusOr<OptimizerState> consolidate_optimizer_state(int to = 0);
-  // Goes on after rank `from`'s `step`.
+  // Also sets the step to that of rank `from`.
   Status scatter_optimizer_state(const OptimizerState& whole, int from = 0);
 
-  // A copy of the part that this rank holds. It fits this rank of a trainer with the same stage,
-  // number of ranks and buckets.
+  // A copy of this rank's part of the optimizer's state. It fits the same rank of a trainer with
+  // the same stage, number of ranks and buckets.
   StatusOr<OptimizerState> local_optimizer_state() const;
   // Each rank gives what local_optimizer_state returned there, or a whole state, of the same step
   // everywhere (load_state_dict). Every rank must call this. Errors, on every rank: as above;
   // elements that a rank holds and was not given; ranks that give different steps.
   Status load_optimizer_state(const OptimizerState& state);
 
-  // A setting of the caller's that decides the bits of further steps: save() keeps it, resume()
-  // compares it. Those that the trainer knows are there already: seed, micro-batches, optimizer,
-  // ...
+  // Adds a setting of the caller that decides the bits of further steps: save() writes it, resume()
+  // compares it. The trainer adds its own: seed, micro-batches, optimizer, ...
   void set_setting(const std::string& name, std::string value) {
     settings_[name] = std::move(value);
   }
@@ -153,9 +154,11 @@ class Trainer {
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   int64_t steps_done() const { return step_; }
   int64_t micro_batches_per_rank() const;  // of a step
-  // Of the parameters; less than steps where gradients were not finite. Valid on rank 0.
+  // Updates of the parameters: the steps without those left out because gradients were not finite.
+  // Valid on rank 0.
   int64_t num_updates() const;
-  // Of the last step, before clipping; none when the program does not need it.
+  // The norm of the gradients of the last step, before clipping; none if the program does not
+  // compute it.
   std::optional<float> grad_norm() const { return grad_norm_; }
 
   StatusOr<TensorDigest> digest_parameters() {

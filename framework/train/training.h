@@ -1,13 +1,13 @@
-// Training: the steps of a job: learning rates by the schedule, progress, checkpoints and signals,
-// and at the end the summary and the report, all as the job's flags say. Data come from the
-// program.
+// Training: the training loop of a job. It sets learning rates by the schedule, shows progress,
+// saves checkpoints, handles signals, and at the end writes summary and report, all as the job's
+// flags say. The data come from the program.
 //
 //   Training training(job, trainer);
 //   while (training.next()) {
 //     training.step({{"x", x}, {"y", y}});            // this rank's micro-batch
 //   }
 //
-// Every rank calls it in the same order. An error ends the job on all ranks.
+// Every rank must make the same calls, in the same order. An error ends the job on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@
 namespace zg {
 
 struct TrainingOptions {
-  // What decides the bits besides the job's flags and the optimizer, as Trainer::set_setting.
+  // Settings of the program that decide the bits, besides flags and optimizer
+  // (Trainer::set_setting).
   std::map<std::string, std::string> settings;
   int64_t tokens_per_micro_batch = 0;  // 0: a model without tokens
   bool summarizes = true;              // prints the summary and writes --report at the end
@@ -39,8 +40,8 @@ class Training {
   Training(Training&&) noexcept;
   ~Training();
 
-  // Whether there is another step to take. After each step it saves what is due; after the last, or
-  // when a signal ended the run, it completes the report.
+  // Whether there is another step to take. Also saves the checkpoints that are due and, after the
+  // last step or when a signal ended the run, completes the report.
   bool next();
   int64_t step_number() const;  // of the step to take; the first of a run is 1
 

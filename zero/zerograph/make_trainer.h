@@ -1,5 +1,5 @@
-// make_trainer: a graph as a trainer on the ranks of a communicator, in one call: compiles it,
-// chooses the kernels of the communicator's device, allocates.
+// make_trainer: compiles a graph for the ranks of a communicator, chooses the kernels of its device
+// and creates the trainer.
 //
 //   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator));
 #pragma once
@@ -14,13 +14,13 @@
 namespace zg {
 
 // Every rank must call it, with equal graphs. Errors: those of zero::Compile and Trainer::create;
-// of memory that is not enough, with the exact bytes of the stages that would fit.
+// an error of too little memory names the exact bytes of the stages that would fit.
 StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
                                                 const CompileOptions& compile_options,
                                                 Communicator& communicator,
                                                 const TrainerOptions& options);
 
-// With the graph's config.
+// The same with the graph's own options.
 StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph, Communicator& communicator,
                                                 const TrainerOptions& options = {});
 

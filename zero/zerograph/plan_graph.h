@@ -1,4 +1,5 @@
-// plan_graph: what a graph would need at its ZeRO stage and at the others, without running it.
+// plan_graph: the memory, traffic and time that a graph needs at its ZeRO stage and at the others,
+// without running it.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ struct PlanGraphOptions {
   bool compare_stages = true;  // plan every stage, where there are ranks to share
 };
 
-// The report has no `config`, which is the program's. Errors: those of zero::Compile.
+// Leaves `config` of the report empty. Errors: those of zero::Compile.
 StatusOr<plan::PlanReport> plan_graph(const Graph& graph, const Mesh& mesh,
                                       const CompileOptions& options, const Target& target,
                                       const PlanGraphOptions& plan_options = {});

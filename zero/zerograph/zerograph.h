@@ -1,4 +1,5 @@
-// Zerograph's public face: all that a program which trains includes, as "zerograph/zerograph.h".
+// The public face of Zerograph: the one header that a training program includes, as
+// "zerograph/zerograph.h".
 //
 //   models       zg::nn::Module, zg::nn::Linear, ..., functions of zg::Var, losses, zg::optim
 //   graphs       zg::Graph: train(), eval(), config()
