@@ -16,6 +16,12 @@ done
 grep "^3 ranks, ZeRO stage 2, 3 micro-batches per step, f32" "$out/plan.txt" >/dev/null
 grep "script" "$out/plan.html" >/dev/null
 
+# Its step() takes the data of one micro-batch per rank.
+code=0
+"$first" --ranks 2 --micro-batches 4 >"$out/step.txt" 2>&1 || code=$?
+((code == 2))
+grep "a step has 2 micro-batches per rank: give step() a function that feeds each of them" "$out/step.txt" >/dev/null
+
 python3 - "$out" "$readme" "$main" <<'PYTHON'
 import json
 import pathlib
