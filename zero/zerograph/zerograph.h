@@ -5,8 +5,8 @@
 //   graphs       zg::Graph: train(), eval(), config()
 //   programs     zg::Job, zg::train, zg::Training, zg::Trainer
 //
-// Names: types, and named values such as zg::Sbp::S(0) and zg::Status::Ok(), are PascalCase; all
-// that a program calls is snake_case.
+// Names: types, and named values such as zg::Sbp::S(0) and zg::Status::Ok(), are PascalCase; what a
+// program calls is snake_case. The framework's own functions below this header are PascalCase.
 #pragma once
 
 #include "framework/job/console.h"
