@@ -13,8 +13,6 @@ StatusOr<ir::Value*> RoundedSum(ir::Graph& graph, ir::Node* update, ir::Value* s
   ir::Value* rounded = builder.Op("cast", {sum}, {{"dtype", dtype}},
                                   fmt::format("{}.{}", sum->name, DTypeName(dtype)));
   ZG_RETURN_IF_ERROR(builder.status());
-  rounded->sbp = sum->sbp;
-  rounded->category = sum->category;
   return rounded;
 }
 
@@ -22,7 +20,7 @@ StatusOr<ir::Value*> RoundedSum(ir::Graph& graph, ir::Node* update, ir::Value* s
 bool IsSum(const ir::Value& gradient) {
   const ir::Node& producer = *gradient.producer;
   const bool is_rounded = producer.op->traits.kind == ir::OpKind::kCast;
-  return IsVariable(is_rounded ? *producer.inputs[0] : gradient);
+  return ir::IsVariable(is_rounded ? *producer.inputs[0] : gradient);
 }
 
 }  // namespace
@@ -36,27 +34,19 @@ StatusOr<bool> AccumulateGradients::Run(ir::Graph& graph) const {
   for (ir::Node* update : updates) {
     ir::Value* gradient = update->inputs[1];
     if (IsSum(*gradient)) continue;
-    ZG_ASSIGN_OR_RETURN(ir::Node * variable,
-                        graph.AddNode(graph.section(ir::SectionKind::kVariables),
-                                      {"variable",
-                                       {},
-                                       {{"dtype", DType::kF32}, {"shape", gradient->type.shape}},
-                                       "",
-                                       gradient->name + ".sum"}));
-    ir::Value* sum = variable->outputs[0];
-    sum->category = MemoryCategory::kGradients;
+    ir::Builder backward(&graph, graph.section(ir::SectionKind::kBackward));
+    ir::Value* sum = backward.Storage(gradient->name + ".sum", {DType::kF32, gradient->type.shape},
+                                      Role::kGradient);
+    ZG_RETURN_IF_ERROR(backward.status());
     if (own_only) {
       sum->sbp = gradient->sbp;
     } else {
       sum->sbp = IsReplicated(*update) ? AllBroadcast(graph.mesh()) : ShardedSbp(graph);
     }
-    ir::Builder backward(&graph, graph.section(ir::SectionKind::kBackward));
     if (num_ranks == 1 || own_only) backward.InsertBefore(graph.NextOf(gradient->producer));
     ir::Value* next = backward.Op("accumulate", {sum, gradient}, {}, sum->name);
     backward.Ops("assign", {sum, next});
     ZG_RETURN_IF_ERROR(backward.status());
-    next->sbp = sum->sbp;
-    next->category = sum->category;
     if (gradient->type.dtype != sum->type.dtype && !own_only) {
       ZG_ASSIGN_OR_RETURN(sum, RoundedSum(graph, update, sum, gradient->type.dtype));
     }

@@ -17,19 +17,19 @@
 //     %n = sgd_update %bucket0, %bucket0.grad
 // After:
 //   variables:
-//     %bucket0.grad.sum: f32[64] {S(0)} @gradients = variable
+//     %bucket0.grad.sum: f32[64] {S(0)} = variable (role="gradient")
 //   backward:
-//     %a: f32[64] {S(0)} @gradients = accumulate %bucket0.grad.sum, %bucket0.grad
+//     %a: f32[64] {S(0)} = accumulate %bucket0.grad.sum, %bucket0.grad
 //     assign %bucket0.grad.sum, %a
 //   update:
 //     %n = sgd_update %bucket0, %bucket0.grad.sum
 //
 // After, reduce_once_per_step:
 //   variables:
-//     %bucket0.grad.sum: f32[64] {P} @gradients = variable
+//     %bucket0.grad.sum: f32[64] {P} = variable (role="gradient")
 //   backward:
-//     %bucket0.grad: f32[64] {P} @gradients = bucket_pack ...
-//     %a: f32[64] {P} @gradients = accumulate %bucket0.grad.sum, %bucket0.grad
+//     %bucket0.grad: f32[64] {P} = bucket_pack ...
+//     %a: f32[64] {P} = accumulate %bucket0.grad.sum, %bucket0.grad
 //     assign %bucket0.grad.sum, %a
 //   update:
 //     %n = sgd_update %bucket0, %bucket0.grad.sum

@@ -138,16 +138,10 @@ class BucketMaker {
   StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
     const ir::Value& model = *variables[0];
     const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
-    ZG_ASSIGN_OR_RETURN(ir::Node * node, graph_.AddNode(graph_.section(ir::SectionKind::kVariables),
-                                                        {"variable",
-                                                         {},
-                                                         {{"dtype", model.type.dtype},
-                                                          {"shape", Shape{bucket_.elements}},
-                                                          {"replicated", bucket_.replicated}},
-                                                         "",
-                                                         name}));
-    ir::Value* flat = node->outputs[0];
-    flat->category = model.category;
+    ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kVariables));
+    ir::Value* flat = builder.Storage(name, {model.type.dtype, Shape{bucket_.elements}},
+                                      ir::RoleOf(model), bucket_.replicated);
+    ZG_RETURN_IF_ERROR(builder.status());
     for (size_t i = 0; i < variables.size(); ++i) {
       for (ir::StoredTensor& tensor : graph_.tensors()) {
         if (tensor.storage != variables[i]) continue;
@@ -173,7 +167,6 @@ class BucketMaker {
         backward.Op("bucket_pack", gradients,
                     {{"offsets", bucket_.offsets}, {"size", bucket_.elements}}, name_ + ".grad");
     ZG_RETURN_IF_ERROR(backward.status());
-    packed->category = MemoryCategory::kGradients;
     return packed;
   }
 
@@ -212,7 +205,6 @@ class BucketMaker {
       ir::Value* view = builder.Op("bucket_view", {bucket},
                                    {{"offset", offset}, {"shape", parameter->type.shape}}, name);
       ZG_RETURN_IF_ERROR(builder.status());
-      view->category = parameter->category;
       for (ir::Node* reader : readers) {
         for (size_t i = 0; i < reader->inputs.size(); ++i) {
           if (reader->inputs[i] == parameter)

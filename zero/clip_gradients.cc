@@ -46,7 +46,6 @@ class NormBuilder {
     }
     ir::Value* sum = builder_.Op("square_sum", {gradient}, {}, gradient->name + ".square_sum");
     ZG_RETURN_IF_ERROR(builder_.status());
-    for (Sbp sbp : gradient->sbp) sum->sbp.push_back(sbp.is_split() ? Sbp::P() : sbp);
     return sum;
   }
 
@@ -58,7 +57,6 @@ class NormBuilder {
     if (partial.size() > 1) {
       ir::Value* sum = builder_.Op("add_square_sums", partial, {}, "square_sum");
       ZG_RETURN_IF_ERROR(builder_.status());
-      sum->sbp = partial[0]->sbp;
       partial = {sum};
     }
     combined.insert(combined.end(), partial.begin(), partial.end());
@@ -77,16 +75,14 @@ class NormBuilder {
     } else if (skip_non_finite) {
       op = op_names::kGuardedUpdateControl;
       ZG_RETURN_IF_ERROR(AddLoss(&inputs));
-      ZG_ASSIGN_OR_RETURN(state, UpdateCounter());
+      state = builder_.Variable(kUpdateCounter, {DType::kF32, Shape{2}}, Initializer::Zeros(),
+                                Role::kControl);
     }
     if (state != nullptr) inputs.push_back(state);
     const std::vector<ir::Value*> outputs =
         builder_.Ops(op, inputs, {{"max_norm", max_norm}}, "control");
     if (state != nullptr) builder_.Ops("assign", {state, outputs[2]});
     ZG_RETURN_IF_ERROR(builder_.status());
-    for (ir::Value* output : outputs) {
-      if (!inputs[0]->sbp.empty()) output->sbp = AllBroadcast(graph_.mesh());
-    }
     graph_.Rename(outputs[1], "grad_norm");
     builder_.Ops("output", {outputs[1]}, {{"name", std::string("grad_norm")}});
     ZG_RETURN_IF_ERROR(builder_.status());
@@ -97,12 +93,9 @@ class NormBuilder {
   // Insert-collectives would sum it for each of its readers. `builder` stands before `reader`.
   Status PlaceWhole(ir::Node* reader, int index, ir::Builder& builder) {
     ir::Value* partial = reader->inputs[index];
-    const NdSbp broadcast = AllBroadcast(graph_.mesh());
     ir::Value* whole =
-        builder.Op("place", {partial}, {{"sbp", broadcast}}, partial->name + ".whole");
+        builder.Place(partial, AllBroadcast(graph_.mesh()), partial->name + ".whole");
     ZG_RETURN_IF_ERROR(builder.status());
-    whole->sbp = broadcast;
-    whole->category = partial->category;
     graph_.ReplaceInput(reader, index, whole);
     return Status::Ok();
   }
@@ -124,14 +117,6 @@ class NormBuilder {
     return Status::Ok();
   }
 
-  StatusOr<ir::Value*> UpdateCounter() {
-    ir::Value* counter = builder_.Variable(kUpdateCounter, {DType::kF32, Shape{2}},
-                                           Initializer::Zeros(), MemoryCategory::kOptimizerState);
-    ZG_RETURN_IF_ERROR(builder_.status());
-    if (!first_->inputs[0]->sbp.empty()) counter->sbp = AllBroadcast(graph_.mesh());
-    return counter;
-  }
-
   ir::Graph& graph_;
   ir::Node* first_;
   ir::Builder builder_;
@@ -141,21 +126,21 @@ class NormBuilder {
 Status GiveControl(ir::Graph& graph, ir::Node* update, ir::Value* control) {
   std::vector<ir::Value*> inputs = update->inputs;
   inputs.push_back(control);
-  ZG_ASSIGN_OR_RETURN(
-      ir::Node * controlled,
-      graph.AddNode(update->section,
-                    {update->op->name, inputs, update->attributes, update->scope, "updated"},
-                    update));
+  ir::Builder builder(&graph, update->section);
+  builder.InsertBefore(update);
+  builder.set_scope(update->scope);
+  const std::vector<ir::Value*> outputs =
+      builder.Ops(update->op->name, inputs, update->attributes, "updated");
+  ZG_RETURN_IF_ERROR(builder.status());
   std::vector<std::string> names;
   for (size_t i = 0; i < update->outputs.size(); ++i) {
     ir::Value* old_value = update->outputs[i];
     names.push_back(old_value->name);
-    controlled->outputs[i]->sbp = old_value->sbp;
-    controlled->outputs[i]->category = old_value->category;
-    graph.ReplaceAllUses(old_value, controlled->outputs[i]);
+    outputs[i]->sbp = old_value->sbp;  // which need not be what its inputs suggest
+    graph.ReplaceAllUses(old_value, outputs[i]);
   }
   graph.Erase(update);
-  for (size_t i = 0; i < names.size(); ++i) graph.Rename(controlled->outputs[i], names[i]);
+  for (size_t i = 0; i < names.size(); ++i) graph.Rename(outputs[i], names[i]);
   return Status::Ok();
 }
 

@@ -32,6 +32,17 @@ std::string InputsText(const ir::Graph& compiled) {
   return text;
 }
 
+// The parameters that training leaves alone: "table.weight, head.bias".
+std::string FrozenText(const ir::Graph& graph) {
+  std::string text;
+  for (const ir::StoredTensor& tensor : graph.tensors()) {
+    const ir::Value& storage = *tensor.storage;
+    if (!ir::HasRole(storage, Role::kParameter) || ir::IsTrainableParameter(storage)) continue;
+    text += (text.empty() ? "" : ", ") + tensor.name;
+  }
+  return text;
+}
+
 StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program program,
                                   const Target& target) {
   std::optional<optim::UpdateRule> update;
@@ -42,6 +53,8 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
                         {"micro-batches", fmt::to_string(program.options.micro_batches)},
                         {"clip-norm", fmt::to_string(program.options.max_grad_norm)},
                         {"reduce-every", std::string(EnumName(program.options.reduce_every))}};
+    const std::string frozen = FrozenText(graph.ir());
+    if (!frozen.empty()) program.settings["frozen"] = frozen;
   }
   program.num_parameters = graph.num_parameters();
   program.graph = graph.ir().Clone();

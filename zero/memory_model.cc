@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "framework/passes/zero_stage.h"
+
 namespace zg::zero {
 namespace {
 
@@ -23,13 +25,14 @@ Status Check(const ModelStates& states) {
 
 StatusOr<ModelStateBytes> PredictModelStates(const ModelStates& states) {
   ZG_RETURN_IF_ERROR(Check(states));
-  // What stage `first` and those above it divide among the ranks.
-  const auto bytes = [&](double bytes_per_parameter, int first) {
-    const double ranks = states.stage >= first ? static_cast<double>(states.ranks) : 1.0;
+  const auto bytes = [&](double bytes_per_parameter, Role role) {
+    const bool divides = states.stage >= FirstStageThatShards(role);
+    const double ranks = divides ? static_cast<double>(states.ranks) : 1.0;
     return states.num_parameters * bytes_per_parameter / ranks;
   };
-  return ModelStateBytes{bytes(states.bytes.parameters, 3), bytes(states.bytes.gradients, 2),
-                         bytes(states.bytes.optimizer_state, 1)};
+  return ModelStateBytes{bytes(states.bytes.parameters, Role::kParameter),
+                         bytes(states.bytes.gradients, Role::kGradient),
+                         bytes(states.bytes.optimizer_state, Role::kOptimizerState)};
 }
 
 StatusOr<double> PredictElementsSent(const ModelStates& states) {

@@ -14,6 +14,7 @@
 #include "framework/passes/recompute.h"
 #include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
+#include "framework/passes/zero_stage.h"
 #include "zero/accumulate_gradients.h"
 #include "zero/bucketing.h"
 #include "zero/clip_gradients.h"
@@ -70,9 +71,10 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
     // Before the stages: they move its nodes.
     Add<AccumulateGradients>(
         &passes, AccumulateGradientsOptions{options.reduce_every == ReduceEvery::kStep});
-    if (stage >= 1) Add<ShardOptimizerState>(&passes);
-    if (stage >= 2) Add<ShardGradients>(&passes);  // each stage builds on the one before
-    if (stage >= 3) Add<ShardParameters>(&passes);
+    const auto shards = [&](Role role) { return stage >= FirstStageThatShards(role); };
+    if (shards(Role::kOptimizerState)) Add<ShardOptimizerState>(&passes);
+    if (shards(Role::kGradient)) Add<ShardGradients>(&passes);  // builds on the one before
+    if (shards(Role::kParameter)) Add<ShardParameters>(&passes);
     // Where gradients lie is settled, and how they get there is not.
     if (is_clipped || is_scaled || skips) {
       Add<ClipGradients>(&passes, options.max_grad_norm, skips);

@@ -5,12 +5,28 @@
 namespace zg::zero {
 namespace {
 
+// The reduction, and what keeps its result, right behind the gradient.
+bool MoveBehind(ir::Graph& graph, ir::Node* reduction, ir::Node* gradient) {
+  ir::Node* last = gradient;
+  bool changed = false;
+  const auto append = [&](ir::Node* node) {
+    changed = changed || graph.NextOf(last) != node;
+    graph.MoveAfter(node, last);
+    last = node;
+  };
+  append(reduction);
+  if (reduction->op->traits.kind == ir::OpKind::kAccumulate) {
+    append(reduction->outputs[0]->users[0]);
+  }
+  return changed;
+}
+
 // The node that takes the full-size gradient: its `place`, or the `accumulate` into the variable
 // that the update reads. Null for an accumulator of full size, which stays until the update.
 ir::Node* ReductionOf(const ir::Node& update) {
   ir::Value* gradient = update.inputs[1];
   if (gradient->producer->op->traits.kind == ir::OpKind::kPlace) {
-    return IsVariable(*VariableOf(gradient)) ? nullptr : gradient->producer;
+    return ir::IsVariable(*VariableOf(gradient)) ? nullptr : gradient->producer;
   }
   if (gradient->producer->op->traits.kind == ir::OpKind::kCast) {
     gradient = gradient->producer->inputs[0];
@@ -31,14 +47,12 @@ StatusOr<bool> ShardGradients::Run(ir::Graph& graph) const {
     ir::Node* reduction = IsReplicated(*update) ? nullptr : ReductionOf(*update);
     if (reduction == nullptr) continue;
     ir::Value* whole = reduction->inputs.back();
-    if (whole->category == MemoryCategory::kCommunication) continue;
-    whole->category = MemoryCategory::kCommunication;
-    reduction->outputs[0]->category = MemoryCategory::kGradients;
-    graph.MoveAfter(reduction, whole->producer);
-    if (reduction->op->traits.kind == ir::OpKind::kAccumulate) {
-      graph.MoveAfter(reduction->outputs[0]->users[0], reduction);
+    ir::Node* gradient = whole->producer;
+    if (gradient->op->traits.kind == ir::OpKind::kPack && !ir::IsInFlight(*whole)) {
+      gradient->attributes.Set("in_flight", true);
+      changed = true;
     }
-    changed = true;
+    changed = MoveBehind(graph, reduction, gradient) || changed;
   }
   return changed;
 }

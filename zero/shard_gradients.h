@@ -8,14 +8,14 @@
 //
 // Before:
 //   backward:
-//     %g: f32[64] {P} @gradients = bucket_pack ...
+//     %g: f32[64] {P} = bucket_pack ...
 //     ... (the rest of backward)
 //   update:
-//     %g.shard: f32[64] {S(0)} @gradients = place %g (sbp="{S(0)}")
+//     %g.shard: f32[64] {S(0)} = place %g (sbp="{S(0)}")
 // After:
 //   backward:
-//     %g: f32[64] {P} @communication = bucket_pack ...
-//     %g.shard: f32[64] {S(0)} @gradients = place %g (sbp="{S(0)}")
+//     %g: f32[64] {P} = bucket_pack ... (in_flight=true)
+//     %g.shard: f32[64] {S(0)} = place %g (sbp="{S(0)}")
 //     ... (the rest of backward)
 //
 // No-op on one rank, for buckets marked replicated, and where accumulate-gradients reduces once per

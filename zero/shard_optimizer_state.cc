@@ -1,18 +1,15 @@
 #include "zero/shard_optimizer_state.h"
 
 #include "framework/ir/builder.h"
+#include "framework/ir/placement.h"
+#include "framework/passes/zero_stage.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
 namespace {
 
-ir::Value* Place(ir::Builder* builder, ir::Value* value, const NdSbp& sbp,
-                 const std::string& name) {
-  ir::Value* placed = builder->Op("place", {value}, {{"sbp", sbp}}, name);
-  if (placed == nullptr) return nullptr;
-  placed->sbp = sbp;
-  placed->category = value->category;
-  return placed;
+bool IsOptimizerState(const ir::Value& value) {
+  return ir::IsVariable(value) && FirstStageThatShards(ir::RoleOf(value)) == 1;
 }
 
 Status Shard(ir::Graph& graph, ir::Node* update) {
@@ -21,21 +18,21 @@ Status Shard(ir::Graph& graph, ir::Node* update) {
   before.InsertBefore(update);
   for (size_t i = 0; i < update->inputs.size(); ++i) {
     ir::Value* input = update->inputs[i];
-    if (input->category == MemoryCategory::kOptimizerState) input->sbp = sharded;
+    if (IsOptimizerState(*input)) input->sbp = sharded;
     if (input->sbp == sharded) continue;  // or a sharded accumulator
-    ir::Value* shard = Place(&before, input, sharded, input->name + ".shard");
+    ir::Value* shard = before.Place(input, sharded, input->name + ".shard");
     ZG_RETURN_IF_ERROR(before.status());
     graph.ReplaceInput(update, static_cast<int>(i), shard);
   }
-  for (ir::Value* output : update->outputs) output->sbp = sharded;
+  ir::PlaceOutputs(update, graph.mesh());
 
   ir::Node* assign = ParameterAssign(*update);
   ir::Value* parameters = assign->inputs[1];  // an output of the update, or a cast of it
-  parameters->sbp = sharded;
+  ir::PlaceOutputs(parameters->producer, graph.mesh());
   ir::Builder after(&graph, update->section);
   after.InsertBefore(graph.NextOf(parameters->producer));
   ir::Value* whole =
-      Place(&after, parameters, AllBroadcast(graph.mesh()), parameters->name + ".whole");
+      after.Place(parameters, AllBroadcast(graph.mesh()), parameters->name + ".whole");
   ZG_RETURN_IF_ERROR(after.status());
   graph.ReplaceInput(assign, 1, whole);
   return Status::Ok();

@@ -26,15 +26,9 @@ Status GatherPerSection(ir::Graph& graph, ir::Value* bucket) {
     if (views.empty()) continue;
     ir::Builder builder(&graph, section.get());
     builder.InsertBefore(views.front());
-    const NdSbp broadcast = AllBroadcast(graph.mesh());
-    ir::Value* whole = builder.Op("place", {bucket}, {{"sbp", broadcast}}, bucket->name + ".whole");
+    ir::Value* whole = builder.Place(bucket, AllBroadcast(graph.mesh()), bucket->name + ".whole");
     ZG_RETURN_IF_ERROR(builder.status());
-    whole->sbp = broadcast;
-    whole->category = MemoryCategory::kCommunication;
-    for (ir::Node* view : views) {
-      graph.ReplaceInput(view, 0, whole);
-      view->outputs[0]->category = MemoryCategory::kCommunication;
-    }
+    for (ir::Node* view : views) graph.ReplaceInput(view, 0, whole);
   }
   return Status::Ok();
 }

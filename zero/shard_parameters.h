@@ -19,7 +19,7 @@
 // After:
 //   %p: f32[64] {S(0)} = variable
 //   forward:
-//     %p.whole: f32[64] {B} @communication = place %p (sbp="{B}")
+//     %p.whole: f32[64] {B} = place %p (sbp="{B}")
 //     %w = bucket_view %p.whole (...)
 //   update:
 //     %n = sgd_update %p, %g

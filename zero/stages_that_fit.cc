@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "framework/base/format.h"
+#include "framework/passes/zero_stage.h"
 
 namespace zg::zero {
 namespace {
-
-constexpr int kLastStage = 3;
 
 std::string BytesText(int64_t bytes) {
   return fmt::format("{} ({} bytes)", FormatBytes(bytes), bytes);

@@ -17,7 +17,7 @@ std::vector<ir::Node*> UpdateNodes(const ir::Graph& graph) {
 StatusOr<std::vector<ir::Node*>> UnboxedUpdateNodes(const ir::Graph& graph, std::string_view pass) {
   std::vector<ir::Node*> updates = UpdateNodes(graph);
   for (const ir::Node* update : updates) {
-    if (IsVariable(*VariableOf(update->inputs[0]))) continue;
+    if (ir::IsVariable(*VariableOf(update->inputs[0]))) continue;
     return InvalidArgument(
         "{}: the update of %{} reads through a collective; run the pass before insert-collectives",
         pass, update->outputs[0]->name);
@@ -45,10 +45,6 @@ ir::Value* VariableOf(ir::Value* value) {
   return value;
 }
 
-bool IsVariable(const ir::Value& value) {
-  return value.producer->op->traits.kind == ir::OpKind::kVariable;
-}
-
 ir::Node* ParameterAssign(const ir::Node& update) {
   ir::Node* assign = nullptr;
   std::vector<ir::Value*> values = {update.outputs[0]};
@@ -58,9 +54,7 @@ ir::Node* ParameterAssign(const ir::Node& update) {
     for (ir::Node* user : value->users) {
       const ir::OpKind kind = user->op->traits.kind;
       if (kind == ir::OpKind::kAssign) {
-        if (assign == nullptr || user->inputs[0]->category == MemoryCategory::kParameters) {
-          assign = user;
-        }
+        if (assign == nullptr || ir::HasRole(*user->inputs[0], Role::kParameter)) assign = user;
       } else if (kind == ir::OpKind::kCast || kind == ir::OpKind::kPlace) {
         values.push_back(user->outputs[0]);
       }

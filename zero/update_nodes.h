@@ -28,8 +28,6 @@ NdSbp ShardedSbp(const ir::Graph& graph);
 // True for a bucket that the user's shard_min_elements keeps whole.
 bool IsReplicated(const ir::Node& update);
 
-bool IsVariable(const ir::Value& value);
-
 // The variable that a value is, or is a place or view of.
 ir::Value* VariableOf(ir::Value* value);
 

@@ -28,6 +28,7 @@ struct Printer {
   std::string operator()(const Shape& value) const { return value.ToString(); }
   std::string operator()(Sbp value) const { return Quote(value.ToString()); }
   std::string operator()(const NdSbp& value) const { return Quote(zg::ToString(value)); }
+  std::string operator()(Role value) const { return Quote(std::string(EnumName(value))); }
 };
 
 template <typename T>
@@ -43,6 +44,7 @@ StatusOr<Attribute> FromLiteral(const Attribute& literal, const Attribute& examp
     if (std::holds_alternative<DType>(example)) return AsAttribute(ParseDType(*text));
     if (std::holds_alternative<Sbp>(example)) return AsAttribute(ParseSbp(*text));
     if (std::holds_alternative<NdSbp>(example)) return AsAttribute(ParseNdSbp(*text));
+    if (std::holds_alternative<Role>(example)) return AsAttribute(ParseRole(*text));
   }
   if (const auto* dims = std::get_if<std::vector<int64_t>>(&literal)) {
     if (std::holds_alternative<Shape>(example)) return Attribute(Shape(*dims));

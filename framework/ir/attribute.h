@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/ir/role.h"
 #include "framework/ir/sbp.h"
 #include "framework/tensor/tensor_type.h"
 
 namespace zg::ir {
 
-// In text the last four look like "bf16", [4,8], "S(0)" and "{S(0),B}".
+// In text the last five look like "bf16", [4,8], "S(0)", "{S(0),B}" and "optimizer_state".
 using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, DType,
-                               Shape, Sbp, NdSbp>;
+                               Shape, Sbp, NdSbp, Role>;
 
 // Doubles always show a point or an exponent.
 std::string ToString(const Attribute& attribute);
@@ -43,6 +44,7 @@ class Attributes {
   zg::DType DType(std::string_view name) const { return Get<zg::DType>(name); }
   const zg::Shape& Shape(std::string_view name) const { return Get<zg::Shape>(name); }
   zg::Sbp Sbp(std::string_view name) const { return Get<zg::Sbp>(name); }
+  zg::Role Role(std::string_view name) const { return Get<zg::Role>(name); }
   const zg::NdSbp& NdSbp(std::string_view name) const { return Get<zg::NdSbp>(name); }
 
   const std::map<std::string, Attribute, std::less<>>& items() const { return items_; }
@@ -69,8 +71,8 @@ struct AttributeDef {
 };
 
 // Sets what is missing to its default, and gives literals the type that the def asks for: a string
-// becomes a DType, an Sbp or an NdSbp, a list of integers a Shape. Errors: an attribute that no def
-// names, one of another type than the def's example, a missing one that is required.
+// becomes a DType, an Sbp, an NdSbp or a Role, a list of integers a Shape. Errors: an attribute
+// that no def names, one of another type than the def's example, a missing one that is required.
 Status CompleteAttributes(const std::vector<AttributeDef>& defs, Attributes* attributes);
 
 }  // namespace zg::ir

@@ -2,6 +2,7 @@
 
 #include "framework/base/check.h"
 #include "framework/ir/op_registry.h"
+#include "framework/ir/placement.h"
 
 namespace zg::ir {
 
@@ -24,34 +25,53 @@ std::vector<Value*> Builder::Ops(const std::string& op, std::vector<Value*> inpu
   if (!status_.ok()) return none;
   for (const Value* input : inputs)
     ZG_CHECK(input != nullptr, "{}: a null input without an earlier error", op);
-  StatusOr<Node*> node = graph_->AddNode(
+  const Node* node = Add(
       section_, {op, std::move(inputs), std::move(attributes), scope_, std::move(name)}, before_);
-  if (!node.ok()) {
-    Fail(node.status());
-    return none;
-  }
-  return (*node)->outputs;
+  return node == nullptr ? none : node->outputs;
+}
+
+Value* Builder::Place(Value* value, const NdSbp& sbp, std::string name) {
+  return Op("place", {value}, {{"sbp", sbp}}, std::move(name));
 }
 
 Value* Builder::Variable(const std::string& name, const TensorType& type, Initializer initializer,
-                         MemoryCategory category) {
+                         Role role, bool trainable) {
   if (!status_.ok()) return nullptr;
   if (graph_->FindTensor(name) != nullptr) {
     Fail(InvalidArgument("two variables are named '{}'; give one of the modules another name",
                          name));
     return nullptr;
   }
-  StatusOr<Node*> node = graph_->AddNode(
+  Value* value = Storage(name, type, role);
+  if (value == nullptr) return nullptr;
+  value->producer->attributes.Set("trainable", trainable);
+  graph_->tensors().push_back({name, type, initializer, value, 0});
+  return value;
+}
+
+Value* Builder::Storage(const std::string& name, const TensorType& type, Role role,
+                        bool replicated) {
+  if (!status_.ok()) return nullptr;
+  const Node* node = Add(
       graph_->section(SectionKind::kVariables),
-      {"variable", {}, {{"dtype", type.dtype}, {"shape", type.shape}}, scope_, name});
+      {"variable",
+       {},
+       {{"dtype", type.dtype}, {"replicated", replicated}, {"role", role}, {"shape", type.shape}},
+       scope_,
+       name},
+      nullptr);
+  return node == nullptr ? nullptr : node->outputs[0];
+}
+
+Node* Builder::Add(Section* section, Graph::NodeSpec spec, Node* before) {
+  const bool is_placed = graph_->is_placed();
+  StatusOr<Node*> node = graph_->AddNode(section, std::move(spec), before);
   if (!node.ok()) {
     Fail(node.status());
     return nullptr;
   }
-  Value* value = (*node)->outputs[0];
-  value->category = category;
-  graph_->tensors().push_back({name, type, initializer, value, 0});
-  return value;
+  if (is_placed) PlaceOutputs(*node, graph_->mesh());
+  return *node;
 }
 
 void Builder::Fail(const Status& status) {

@@ -1,6 +1,7 @@
 // Builder: appends nodes to one section of a graph. nn modules, gradient rules, optimizers and
 // passes write nodes through it. The first error is kept, with the module path, and every later
-// call returns null: callers check status() once, at the end.
+// call returns null: callers check status() once, at the end. In a graph that has placements new
+// values get theirs too, as infer-sbp would choose them (placement.h).
 #pragma once
 
 #include <string>
@@ -24,9 +25,16 @@ class Builder {
   std::vector<Value*> Ops(const std::string& op, std::vector<Value*> inputs,
                           Attributes attributes = {}, std::string name = "");
 
+  // The value in another placement.
+  Value* Place(Value* value, const NdSbp& sbp, std::string name);
+
   // A `variable` node of the variables section that holds exactly one named tensor.
   Value* Variable(const std::string& name, const TensorType& type, Initializer initializer,
-                  MemoryCategory category);
+                  Role role, bool trainable = true);
+  // A `variable` node without a tensor, or whose tensors are still to move there. `replicated`: the
+  // ZeRO passes leave it whole on every rank.
+  Value* Storage(const std::string& name, const TensorType& type, Role role,
+                 bool replicated = false);
 
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   const std::string& scope() const { return scope_; }
@@ -36,6 +44,9 @@ class Builder {
   Section* section() { return section_; }
 
  private:
+  // Returns null after an error, which is kept.
+  Node* Add(Section* section, Graph::NodeSpec spec, Node* before);
+
   Graph* graph_;
   Section* section_;
   Node* before_ = nullptr;

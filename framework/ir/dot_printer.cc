@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "framework/ir/memory_category.h"
 #include "framework/ir/quote.h"
 
 namespace zg::ir {
@@ -14,7 +15,7 @@ std::string Label(const std::string& text) { return Quote(text); }
 
 std::string_view Color(const Node& node) {
   if (node.outputs.empty()) return "white";
-  switch (node.outputs[0]->category) {
+  switch (CategoryOf(*node.outputs[0])) {
     case MemoryCategory::kParameters:
       return "lightblue";
     case MemoryCategory::kGradients:

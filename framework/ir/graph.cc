@@ -37,6 +37,42 @@ std::vector<int> BoxingAxes(const Node& node) {
   return std::vector<int>(axes.begin(), axes.end());
 }
 
+bool IsVariable(const Value& value) { return value.producer->op->traits.kind == OpKind::kVariable; }
+
+Role RoleOf(const Value& variable) {
+  ZG_CHECK(IsVariable(variable), "%{} is no variable", variable.name);
+  return variable.producer->attributes.Role("role");
+}
+
+bool HasRole(const Value& value, Role role) { return IsVariable(value) && RoleOf(value) == role; }
+
+bool IsTrainableParameter(const Value& value) {
+  return HasRole(value, Role::kParameter) && value.producer->attributes.Bool("trainable");
+}
+
+bool HoldsGradient(const Value& value) {
+  const Node& node = *value.producer;
+  switch (node.op->traits.kind) {
+    case OpKind::kVariable:
+      return RoleOf(value) == Role::kGradient;
+    case OpKind::kPack:
+      return true;
+    case OpKind::kAccumulate:
+    case OpKind::kBoxing:
+    case OpKind::kCast:
+    case OpKind::kPlace:
+    case OpKind::kView:
+      return HoldsGradient(*node.inputs[0]);
+    default:
+      return false;
+  }
+}
+
+bool IsInFlight(const Value& value) {
+  const Node& node = *value.producer;
+  return node.op->traits.kind == OpKind::kPack && node.attributes.Bool("in_flight");
+}
+
 OpCall Node::LocalCall(const Mesh& mesh) const {
   OpCall call{op, {}, attributes};
   for (const Value* input : inputs) {

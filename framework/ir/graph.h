@@ -22,9 +22,9 @@
 #include "framework/base/status.h"
 #include "framework/ir/attribute.h"
 #include "framework/ir/initializer.h"
-#include "framework/ir/memory_category.h"
 #include "framework/ir/mesh.h"
 #include "framework/ir/op_def.h"
+#include "framework/ir/role.h"
 #include "framework/ir/sbp.h"
 
 namespace zg::ir {
@@ -36,7 +36,6 @@ struct Value {
   std::string name;  // unique in the graph; printed with a leading %
   TensorType type;   // of the logical value, over all ranks
   NdSbp sbp;         // empty until infer-sbp
-  MemoryCategory category = MemoryCategory::kActivations;
   Node* producer = nullptr;
   int output_index = 0;      // among the producer's outputs
   std::vector<Node*> users;  // one entry per use, in no particular order; kept by Graph
@@ -57,6 +56,19 @@ struct Node {
 // The mesh axes that a boxing node works along together, in ascending order: one but for sums over
 // several.
 std::vector<int> BoxingAxes(const Node& node);
+
+bool IsVariable(const Value& value);
+Role RoleOf(const Value& variable);
+bool HasRole(const Value& value, Role role);  // false for what is no variable
+bool IsTrainableParameter(const Value& value);
+
+// Whether the value is a gradient of parameters: packed into its bucket, summed over micro-batches,
+// or one of these as a view, cast or in another placement.
+bool HoldsGradient(const Value& value);
+
+// Whether the value is such a bucket and only on its way: it is reduced where it is complete, and
+// its memory given up then.
+bool IsInFlight(const Value& value);
 
 enum class SectionKind { kVariables, kForward, kBackward, kUpdate, kEval };
 std::string_view SectionKindName(SectionKind kind);
@@ -92,6 +104,9 @@ class Graph {
   void set_mesh(Mesh mesh) { mesh_ = std::move(mesh); }
   int64_t micro_batches() const { return micro_batches_; }  // per step, over all ranks
   void set_micro_batches(int64_t count) { micro_batches_ = count; }
+
+  // Whether values have placements (infer-sbp): all of them do, or none.
+  bool is_placed() const { return !values_.empty() && !values_.front()->sbp.empty(); }
 
   // Sections in execution order; the first four always exist.
   const std::vector<std::unique_ptr<Section>>& sections() const { return sections_; }

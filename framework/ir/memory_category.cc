@@ -1,10 +1,36 @@
 #include "framework/ir/memory_category.h"
 
+#include "framework/ir/graph.h"
+
 namespace zg {
 namespace {
 
 constexpr std::string_view kCategoryNames[kNumMemoryCategories] = {
     "parameters", "gradients", "optimizer_state", "activations", "communication", "workspace"};
+
+MemoryCategory CategoryOfRole(Role role) {
+  switch (role) {
+    case Role::kParameter:
+    case Role::kBuffer:
+      return MemoryCategory::kParameters;
+    case Role::kGradient:
+      return MemoryCategory::kGradients;
+    case Role::kMaster:
+    case Role::kOptimizerState:
+    case Role::kControl:
+      return MemoryCategory::kOptimizerState;
+    case Role::kAccumulator:
+      return MemoryCategory::kActivations;
+  }
+  return MemoryCategory::kActivations;
+}
+
+// Of the value in another placement.
+MemoryCategory CategoryOfCopy(const ir::Value& value) {
+  if (ir::HoldsGradient(value)) return MemoryCategory::kGradients;
+  const MemoryCategory category = CategoryOf(value);
+  return category == MemoryCategory::kParameters ? MemoryCategory::kCommunication : category;
+}
 
 }  // namespace
 
@@ -12,11 +38,21 @@ std::string_view MemoryCategoryName(MemoryCategory category) {
   return kCategoryNames[static_cast<int>(category)];
 }
 
-StatusOr<MemoryCategory> ParseMemoryCategory(std::string_view name) {
-  for (int i = 0; i < kNumMemoryCategories; ++i) {
-    if (kCategoryNames[i] == name) return static_cast<MemoryCategory>(i);
+MemoryCategory CategoryOf(const ir::Value& value) {
+  const ir::Node& node = *value.producer;
+  switch (node.op->traits.kind) {
+    case ir::OpKind::kVariable:
+      return CategoryOfRole(ir::RoleOf(value));
+    case ir::OpKind::kView:
+      return CategoryOf(*node.inputs[0]);
+    case ir::OpKind::kPack:
+      return ir::IsInFlight(value) ? MemoryCategory::kCommunication : MemoryCategory::kGradients;
+    case ir::OpKind::kPlace:
+    case ir::OpKind::kBoxing:
+      return CategoryOfCopy(*node.inputs.back());  // a sum is one with its accumulator
+    default:
+      return ir::HoldsGradient(value) ? MemoryCategory::kGradients : MemoryCategory::kActivations;
   }
-  return InvalidArgument("unknown memory category '{}'", name);
 }
 
 }  // namespace zg

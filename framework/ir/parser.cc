@@ -12,12 +12,11 @@ namespace {
 
 constexpr int64_t kMaxRanks = 1 << 20;
 
-// `%name: f32[4,8] {S(0)} @gradients`, left of the equals sign.
+// `%name: f32[4,8] {S(0)}`, left of the equals sign.
 struct DeclaredOutput {
   std::string name;
   TensorType type;
   NdSbp sbp;
-  MemoryCategory category = MemoryCategory::kActivations;
   size_t name_position = 0;
   size_t type_position = 0;
 };
@@ -55,13 +54,6 @@ StatusOr<DeclaredOutput> ParseOutput(TextCursor* cursor) {
   output.type_position = cursor->position();
   ZG_ASSIGN_OR_RETURN(output.type, ParseType(cursor));
   ZG_ASSIGN_OR_RETURN(output.sbp, ParsePlacement(cursor));
-  if (cursor->Consume("@")) {
-    const size_t position = cursor->position();
-    ZG_ASSIGN_OR_RETURN(const std::string name, cursor->Word("a memory category"));
-    StatusOr<MemoryCategory> category = ParseMemoryCategory(name);
-    if (!category.ok()) return cursor->ErrorAt(position, category.status());
-    output.category = *category;
-  }
   return output;
 }
 
@@ -267,7 +259,6 @@ class GraphParser {
       Value* value = (*node)->outputs[i];
       graph_->Rename(value, outputs[i].name);
       value->sbp = outputs[i].sbp;
-      value->category = outputs[i].category;
     }
     return Status::Ok();
   }

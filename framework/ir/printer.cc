@@ -21,9 +21,6 @@ std::string ValueName(const Value* value) {
 std::string PrintOutput(const Value& value) {
   std::string text = fmt::format("{}: {}", ValueName(&value), value.type.ToString());
   if (!value.sbp.empty()) text += " " + ToString(value.sbp);
-  if (value.category != MemoryCategory::kActivations) {
-    text += fmt::format(" @{}", MemoryCategoryName(value.category));
-  }
   return text;
 }
 

@@ -3,7 +3,7 @@
 //
 //   graph "mlp" mesh(data=2) micro_batches=4
 //   variables:
-//     %w: f32[3,4] {B} @parameters = variable (dtype="f32", shape=[3,4])  // hidden
+//     %w: f32[3,4] {B} = variable (dtype="f32", shape=[3,4])  // hidden
 //       tensor "hidden.weight" f32[3,4] at 0 init normal(0.02)
 //   forward:
 //     %x: f32[16,4] {S(0)} = input (dtype="f32", name="x", shape=[16,4])
@@ -11,10 +11,10 @@
 //     %n: f32[16,3] {S(0)}, %n.1: f32[16] {S(0)}, %n.2: f32[16] {S(0)} = layer_norm %y, %g, %b
 //   eval "predict":
 //
-// An output shows its logical type, its placement once it has one, and its memory category unless
-// that is activations. Attributes stand in name order, without those that have their default. The
-// comment is the node's scope. A tensor that holds another one, rounded to its own dtype, ends with
-// `copy_of "hidden.weight"`. Empty sections are left out, but for eval sections.
+// An output shows its logical type, and its placement once it has one. Attributes stand in name
+// order, without those that have their default. The comment is the node's scope. A tensor that
+// holds another one, rounded to its own dtype, ends with `copy_of "hidden.weight"`. Empty sections
+// are left out, but for eval sections.
 #pragma once
 
 #include <string>

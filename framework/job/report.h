@@ -10,7 +10,7 @@
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
-#include "framework/ir/graph.h"
+#include "framework/ir/memory_category.h"
 #include "framework/job/flag_parser.h"
 #include "framework/runtime/profile.h"
 

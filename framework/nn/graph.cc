@@ -110,7 +110,7 @@ Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inp
 std::vector<NamedParameter> Graph::named_parameters() const {
   std::vector<NamedParameter> parameters;
   for (const ir::StoredTensor& tensor : ir_.tensors()) {
-    if (tensor.storage->category != MemoryCategory::kParameters) continue;
+    if (!ir::HasRole(*tensor.storage, Role::kParameter)) continue;
     parameters.push_back({tensor.name, tensor.type.shape});
   }
   return parameters;

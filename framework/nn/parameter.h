@@ -36,12 +36,17 @@ class Parameter {
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
+  // Training leaves it as it is: no gradient, no optimizer state. Files of weights and checkpoints
+  // hold it like any other. Before its first use in a graph.
+  void freeze() { is_trainable_ = false; }
+
   operator Var() const;  // NOLINT: implicit, so that functions of Vars take parameters
 
   const std::string& path() const { return path_; }  // "blocks.3.attention.qkv.weight"
   const std::string& module_path() const { return module_path_; }
   const Shape& shape() const { return shape_; }
   const Initializer& initializer() const { return initializer_; }
+  bool is_trainable() const { return is_trainable_; }
   int64_t id() const { return id_; }  // unique in the process
 
   // Errors: characters of the path, the shape, another parameter of the model with the same path.
@@ -53,6 +58,7 @@ class Parameter {
   std::string path_;
   Shape shape_;
   Initializer initializer_;
+  bool is_trainable_ = true;
   int64_t id_;
 };
 

@@ -82,7 +82,7 @@ Var Trace::Read(const Parameter& parameter) {
   builder_.set_scope(parameter.module_path());
   if (const Status status = parameter.Check(); !status.ok()) builder_.Fail(status);
   value = builder_.Variable(parameter.path(), {DType::kF32, parameter.shape()},
-                            parameter.initializer(), MemoryCategory::kParameters);
+                            parameter.initializer(), Role::kParameter, parameter.is_trainable());
   builder_.set_scope(scope);
   if (value == nullptr) return Var();
   if (value->name != parameter.path()) {  // a node took the name first; the parameter's wins

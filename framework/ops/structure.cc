@@ -23,16 +23,30 @@ std::vector<ir::SbpSignature> SamePlacement(const ir::OpCall& call) {
   return signatures;
 }
 
+StatusOr<Types> VariableType(const ir::OpCall& call) {
+  const Role role = call.attributes.Role("role");
+  if (role != Role::kParameter && !call.attributes.Bool("trainable")) {
+    return InvalidArgument(
+        "variable: got trainable=false with the role {}, expected it with parameters only",
+        EnumName(role));
+  }
+  return TypeFromAttributes(call);
+}
+
 ir::OpDef Variable() {
   ir::OpDef op;
   op.name = "variable";
   op.traits.kind = ir::OpKind::kVariable;
-  op.doc = "Storage that outlives a step: parameters, optimizer state, accumulators.";
+  op.doc =
+      "Storage that outlives a step: parameters, optimizer state, accumulators. Training leaves a "
+      "parameter alone that is not `trainable`.";
   op.min_inputs = op.max_inputs = 0;
   op.attributes = {{"dtype", DType::kF32, true},
                    {"shape", Shape{}, true},
+                   {"role", Role::kParameter},
+                   {"trainable", true},
                    {"replicated", false}};  // the ZeRO passes leave it whole on every rank
-  op.infer_shape = TypeFromAttributes;
+  op.infer_shape = VariableType;
   op.not_differentiable = "a source has no inputs";
   return op;
 }
@@ -153,10 +167,11 @@ ir::OpDef BucketPack() {
   op.traits.kind = ir::OpKind::kPack;
   op.doc =
       "A flat bucket of `size` elements with input i at offsets[i] and zeros elsewhere. Its inputs "
-      "are produced in place "
-      "where the memory plan can do so.";
+      "are gradients of parameters, produced in place where the memory plan can do so. "
+      "`in_flight`: it is reduced as soon as it is complete, and its memory given up then.";
   op.max_inputs = -1;
-  op.attributes = {{"offsets", std::vector<int64_t>{}, true}, {"size", int64_t{0}, true}};
+  op.attributes = {
+      {"offsets", std::vector<int64_t>{}, true}, {"size", int64_t{0}, true}, {"in_flight", false}};
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     const std::vector<int64_t>& offsets = call.attributes.Ints("offsets");
     if (offsets.size() != call.inputs.size()) {

@@ -13,7 +13,7 @@ StatusOr<bool> AppendUpdate::Run(ir::Graph& graph) const {
     std::vector<ir::Value*> inputs = {parameter, node->inputs[1]};
     for (const std::string& state : rule_.state_names) {
       ir::Value* variable = builder.Variable(parameter->name + "." + state, parameter->type,
-                                             Initializer::Zeros(), MemoryCategory::kOptimizerState);
+                                             Initializer::Zeros(), Role::kOptimizerState);
       inputs.push_back(variable);
     }
     graph.Erase(node);

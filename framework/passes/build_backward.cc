@@ -26,16 +26,11 @@ StatusOr<ir::Node*> FindLossOutput(const ir::Graph& graph) {
       graph.name());
 }
 
-bool IsParameter(const ir::Value& value) {
-  return value.producer->op->traits.kind == ir::OpKind::kVariable &&
-         value.category == MemoryCategory::kParameters;
-}
-
-// The values that depend on a parameter: those for which a gradient is worth computing.
+// The values that depend on a trainable parameter: those for which a gradient is worth computing.
 std::unordered_set<const ir::Value*> DependOnParameters(const ir::Graph& graph) {
   std::unordered_set<const ir::Value*> needed;
   for (const ir::Node* node : graph.section(ir::SectionKind::kVariables)->nodes) {
-    if (IsParameter(*node->outputs[0])) needed.insert(node->outputs[0]);
+    if (ir::IsTrainableParameter(*node->outputs[0])) needed.insert(node->outputs[0]);
   }
   for (const ir::Node* node : graph.section(ir::SectionKind::kForward)->nodes) {
     for (const ir::Value* input : node->inputs) {
@@ -118,11 +113,8 @@ Status AccumulateLoss(ir::Graph& graph, ir::Node* loss_output) {
   ir::Value* loss = loss_output->inputs[0];
   graph.Erase(loss_output);
   ir::Builder forward(&graph, graph.section(ir::SectionKind::kForward));
-  StatusOr<ir::Node*> variable =
-      graph.AddNode(graph.section(ir::SectionKind::kVariables),
-                    {"variable", {}, {{"dtype", DType::kF32}, {"shape", Shape{}}}, "", "loss_sum"});
-  ZG_RETURN_IF_ERROR(variable.status());
-  ir::Value* sum = (*variable)->outputs[0];
+  ir::Value* sum = forward.Storage("loss_sum", {DType::kF32, Shape{}}, Role::kAccumulator);
+  ZG_RETURN_IF_ERROR(forward.status());
   ir::Value* next = forward.Op("accumulate", {sum, loss}, {}, "loss_sum");
   forward.Ops("assign", {sum, next});
   ir::Builder update(&graph, graph.section(ir::SectionKind::kUpdate));
@@ -141,7 +133,7 @@ StatusOr<bool> BuildBackward::Run(ir::Graph& graph) const {
   std::unordered_set<const ir::Value*> needed = DependOnParameters(graph);
   if (needed.count(loss) == 0) {
     return InvalidArgument(
-        "graph {}: the loss %{} depends on no parameter, so there is nothing to train",
+        "graph {}: the loss %{} depends on no trainable parameter, so there is nothing to train",
         graph.name(), loss->name);
   }
   Differentiation differentiation(&graph, std::move(needed));
@@ -149,7 +141,7 @@ StatusOr<bool> BuildBackward::Run(ir::Graph& graph) const {
   for (ir::Node* variable : graph.section(ir::SectionKind::kVariables)->nodes) {
     ir::Value* parameter = variable->outputs[0];
     ir::Value* gradient = differentiation.GradientOf(parameter);
-    if (!IsParameter(*parameter) || gradient == nullptr) continue;
+    if (!ir::IsTrainableParameter(*parameter) || gradient == nullptr) continue;
     differentiation.builder().set_scope(variable->scope);
     differentiation.builder().Ops("parameter_gradient", {parameter, gradient});
   }

@@ -4,8 +4,8 @@
 // Requires: the forward section has one `output (name="loss")` of a f32 scalar: the mean over one
 // micro-batch.
 //
-// Ensures: the backward section computes, for every variable of category parameters that the loss
-// depends on, its gradient of loss / micro_batches, marked by `parameter_gradient`. A value that is
+// Ensures: the backward section computes, for every trainable parameter that the loss depends
+// on, its gradient of loss / micro_batches, marked by `parameter_gradient`. A value that is
 // used n times gets its n gradients added in the reverse order of the uses. The loss of the step,
 // the mean over its micro-batches, is accumulated in a variable and becomes an output of the update
 // section.
@@ -30,9 +30,9 @@
 //     %mean_loss = scale %loss_sum (factor=1.0)
 //     output %mean_loss (name="loss")
 //
-// Errors: no loss, a loss that is not a f32 scalar, a loss that depends on no parameter, an op
-// without gradient on the way from a parameter to the loss.
-// No-op: never; a graph without a loss does not train.
+// Errors: no loss, a loss that is not a f32 scalar, a loss that depends on no trainable parameter,
+// an op without gradient on the way from a parameter to the loss. No-op: never; a graph without a
+// loss does not train.
 #pragma once
 
 #include "framework/passes/pass.h"

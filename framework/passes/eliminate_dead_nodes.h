@@ -7,7 +7,7 @@
 //   variables without tensors.
 //
 //   variables:                                variables:
-//     %w: f32[4] @parameters = variable         %w: f32[4] @parameters = variable
+//     %w: f32[4] = variable                     %w: f32[4] = variable
 //       tensor "w" f32[4] at 0 init zeros         tensor "w" f32[4] at 0 init zeros
 //   forward:                            ->    forward:
 //     %x: f32[4] = input (name="x")             %x: f32[4] = input (name="x")

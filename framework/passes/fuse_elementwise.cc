@@ -71,8 +71,6 @@ Status Replace(ir::Graph& graph, const Chain& chain) {
   ir::Value* fused = builder.Op("fused_elementwise", chain.inputs(),
                                 {{"program", ToString(chain.program())}}, last->outputs[0]->name);
   ZG_RETURN_IF_ERROR(builder.status());
-  fused->sbp = last->outputs[0]->sbp;
-  fused->category = last->outputs[0]->category;
   graph.ReplaceAllUses(last->outputs[0], fused);
   for (auto node = chain.nodes().rbegin(); node != chain.nodes().rend(); ++node) graph.Erase(*node);
   return Status::Ok();

@@ -20,11 +20,6 @@ bool IsPartial(const ir::Value& value) {
   return std::any_of(value.sbp.begin(), value.sbp.end(), [](Sbp one) { return one.is_partial(); });
 }
 
-void CopyPlacement(const ir::Value& from, ir::Value* to) {
-  to->sbp = from.sbp;
-  to->category = from.category;
-}
-
 // Makes the fused nodes, in the modules of their products and with the values' former names.
 class Fusion {
  public:
@@ -45,8 +40,6 @@ class Fusion {
     });
     ZG_ASSIGN_OR_RETURN(const Outputs fused,
                         Add(op_names::kLinearGelu, linear->inputs, *linear, linear));
-    CopyPlacement(gelus.empty() ? *h : *gelus[0]->outputs[0], fused[0]);
-    CopyPlacement(*h, fused[1]);
     const std::string h_name = h->name;
     const std::string y_name = gelus.empty() ? h_name + ".gelu" : gelus[0]->outputs[0]->name;
     for (ir::Node* gelu : gelus) Replace(gelu, fused[0]);
@@ -66,7 +59,6 @@ class Fusion {
     // Its h may be computed between the two.
     ZG_ASSIGN_OR_RETURN(const Outputs fused, Add(op_names::kLinearGradInputGelu, std::move(inputs),
                                                  *linear_grad, gelu_grad));
-    CopyPlacement(*gelu_grad->outputs[0], fused[0]);
     const std::string name = gelu_grad->outputs[0]->name;
     Replace(gelu_grad, fused[0]);
     graph_.Erase(linear_grad);

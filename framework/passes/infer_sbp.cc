@@ -1,6 +1,6 @@
 #include "framework/passes/infer_sbp.h"
 
-#include "framework/passes/placement.h"
+#include "framework/ir/placement.h"
 
 namespace zg {
 namespace {
@@ -61,12 +61,8 @@ Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
   return Status::Ok();
 }
 
-Status PlaceOutputs(ir::Graph& graph, ir::Node* node) {
-  for (ir::Value* output : node->outputs) output->sbp.clear();
-  for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
-    const std::vector<Sbp> outputs = ChooseSignature(*node, axis, graph.mesh()).outputs;
-    for (size_t i = 0; i < outputs.size(); ++i) node->outputs[i]->sbp.push_back(outputs[i]);
-  }
+Status PlaceNode(ir::Graph& graph, ir::Node* node) {
+  ir::PlaceOutputs(node, graph.mesh());
   if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
   if (!types.ok()) return types.status().WithContext(node->scope);
@@ -88,10 +84,8 @@ StatusOr<bool> InferSbp::Run(ir::Graph& graph) const {
     changed = changed || !node->outputs.empty();
     if (node->op->traits.kind == ir::OpKind::kInput) {
       ZG_RETURN_IF_ERROR(PlaceInput(graph, node));
-    } else if (node->inputs.empty()) {
-      for (ir::Value* output : node->outputs) output->sbp = AllBroadcast(graph.mesh());
     } else {
-      ZG_RETURN_IF_ERROR(PlaceOutputs(graph, node));
+      ZG_RETURN_IF_ERROR(PlaceNode(graph, node));
     }
   }
   return changed;

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "framework/ir/builder.h"
+#include "framework/ir/placement.h"
 #include "framework/ops/op_names.h"
 #include "framework/passes/boxing.h"
-#include "framework/passes/placement.h"
 
 namespace zg {
 namespace {
@@ -61,9 +61,7 @@ ir::Value* Sum(ir::Builder* builder, const std::vector<ir::Value*>& inputs, cons
       builder->Op(split == axes.end() ? op_names::kAllReduce : op_names::kReduceScatter, inputs,
                   std::move(attributes), name);
   if (sum == nullptr) return nullptr;
-  sum->sbp = inputs[0]->sbp;
-  for (const int64_t axis : axes) sum->sbp[axis] = to[axis];
-  sum->category = inputs.back()->category;
+  for (const int64_t axis : axes) sum->sbp[axis] = to[axis];  // some may keep copies
   return sum;
 }
 
@@ -86,8 +84,6 @@ class Route {
   }
 
  private:
-  const Mesh& mesh() const { return builder_.graph().mesh(); }
-
   void SumUp() {
     const std::vector<int64_t> axes = SummedAxes(value_->sbp, to_);
     if (axes.empty()) return;
@@ -99,7 +95,7 @@ class Route {
                                       [&](int64_t axis) { return summed[axis].is_split(); });
     // A full-size gradient that stays resident keeps the rank's part in place; one in flight is
     // given up.
-    const bool in_place = value_->category == MemoryCategory::kGradients;
+    const bool in_place = ir::HoldsGradient(*value_) && !ir::IsInFlight(*value_);
     value_ = Sum(&builder_, {value_}, summed, axes, in_place,
                  value_->name + (scatters ? ".reduce_scatter" : ".all_reduce"));
   }
@@ -124,17 +120,10 @@ class Route {
   }
 
   void Change(size_t axis, Sbp to) {
-    Boxing boxing =
-        FindBoxing(value_->sbp[axis], to, value_->type.bytes(), mesh().axes()[axis].size);
+    Boxing boxing = FindBoxing(value_->sbp[axis], to);
     boxing.attributes.Set("axis", static_cast<int64_t>(axis));
-    ir::Value* boxed = builder_.Op(boxing.op, {value_}, std::move(boxing.attributes),
-                                   value_->name + "." + boxing.op);
-    if (boxed != nullptr) {
-      boxed->sbp = value_->sbp;
-      boxed->sbp[axis] = to;
-      boxed->category = value_->category;
-    }
-    value_ = boxed;
+    value_ = builder_.Op(boxing.op, {value_}, std::move(boxing.attributes),
+                         value_->name + "." + boxing.op);
   }
 
   ir::Builder& builder_;
@@ -157,7 +146,6 @@ Status LowerPlace(ir::Graph& graph, ir::Node* place) {
   ir::Builder builder = BuilderBefore(graph, place);
   ir::Value* boxed = Box(&builder, place->inputs[0], place->attributes.NdSbp("sbp"));
   ZG_RETURN_IF_ERROR(builder.status());
-  if (boxed != place->inputs[0]) boxed->category = place->outputs[0]->category;
   graph.ReplaceAllUses(place->outputs[0], boxed);
   graph.Erase(place);
   return Status::Ok();
@@ -195,7 +183,7 @@ StatusOr<bool> BoxInputs(ir::Graph& graph, ir::Node* node) {
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
     std::vector<Sbp> outputs;
     for (const ir::Value* output : node->outputs) outputs.push_back(output->sbp[axis]);
-    const ir::SbpSignature signature = ChooseSignature(*node, axis, graph.mesh(), &outputs);
+    const ir::SbpSignature signature = ir::ChooseSignature(*node, axis, graph.mesh(), &outputs);
     for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(signature.inputs[i]);
   }
   bool changed = false;

@@ -27,8 +27,7 @@ Status KeepCopy(ir::Graph& graph, ir::Node* update, const std::vector<ir::Node*>
   for (ir::Node* cast : casts) graph.Rename(cast->outputs[0], master->name + ".cast");
   ir::Builder builder(&graph, graph.section(ir::SectionKind::kUpdate));
   builder.set_scope(update->scope);
-  ir::Value* copy =
-      builder.Variable(copy_name, type, tensor.initializer, MemoryCategory::kParameters);
+  ir::Value* copy = builder.Variable(copy_name, type, tensor.initializer, Role::kParameter);
   ZG_RETURN_IF_ERROR(builder.status());
   graph.FindTensor(copy_name)->copy_of = tensor.name;
   for (ir::Node* cast : casts) {
@@ -36,7 +35,7 @@ Status KeepCopy(ir::Graph& graph, ir::Node* update, const std::vector<ir::Node*>
     graph.Erase(cast);
   }
 
-  master->category = MemoryCategory::kOptimizerState;
+  master->producer->attributes.Set("role", Role::kMaster);
   builder.InsertBefore(graph.NextOf(update));  // before the new master counts as the old one
   ir::Value* next =
       builder.Op("cast", {update->outputs[0]}, {{"dtype", type.dtype}}, copy->name + ".next");

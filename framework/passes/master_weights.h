@@ -1,11 +1,11 @@
 // master-weights: parameters that the model reads in 16 bits only are kept in 16 bits; what the
-// optimizer updates is a master copy in f32, which becomes optimizer state, and gradients stay in
+// optimizer updates is a master copy in f32, which counts as optimizer state, and gradients stay in
 // 16 bits. That is 2 + 2 + 12 bytes per parameter with Adam (arXiv 1910.02054, section 3.1).
 //
 // Requires: mixed-precision, build-backward and append-update have run; before bucketing.
 //
-// Ensures: no section but update reads the master. The 16-bit copy is a variable of its own, of
-// category parameters, assigned at the end of the update; a stored tensor that is the copy of the
+// Ensures: no section but update reads the master. The 16-bit copy is a variable of its own,
+// the parameter, assigned at the end of the update; a stored tensor that is the copy of the
 // master's.
 //
 // Before:
@@ -22,7 +22,7 @@
 //     assign %w, %w.next
 // After:
 //   variables:
-//     %w: f32[5,2000] = variable ()
+//     %w: f32[5,2000] = variable (role="master")
 //     %w.bf16: bf16[5,2000] = variable ()
 //   forward:
 //     %y = linear %x, %w.bf16

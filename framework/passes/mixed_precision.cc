@@ -12,9 +12,8 @@ bool IsF32(const ir::Value& value) { return value.type.dtype == DType::kF32; }
 
 // What the model computes with, rather than what it has computed from losses.
 bool IsSource(const ir::Value& value) {
-  const ir::OpKind kind = value.producer->op->traits.kind;
-  return kind == ir::OpKind::kInput ||
-         (kind == ir::OpKind::kVariable && value.category == MemoryCategory::kParameters);
+  return value.producer->op->traits.kind == ir::OpKind::kInput ||
+         ir::HasRole(value, Role::kParameter);
 }
 
 class SectionLowering {

@@ -35,7 +35,7 @@ PlannedBuffer LifetimeOf(const Buffer& buffer,
   PlannedBuffer planned;
   if (buffer.members.empty()) return planned;
   planned.name = buffer.root->name;
-  planned.category = buffer.root->category;
+  planned.category = CategoryOf(*buffer.root);
   planned.bytes = buffer.bytes;
   if (buffer.root->producer->op->traits.kind == ir::OpKind::kVariable) {
     planned.timeline = Lifetime::kAllTimelines;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/ir/graph.h"
+#include "framework/ir/memory_category.h"
 #include "framework/passes/storage.h"
 
 namespace zg {

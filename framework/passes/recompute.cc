@@ -120,7 +120,6 @@ class Recomputation {
                                         node.scope, node.outputs[0]->name + ".again"},
                                        places_.at(SegmentOf(node))));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      copy->outputs[i]->category = node.outputs[i]->category;
       if (copied_values_.count(node.outputs[i]) != 0) copies_[node.outputs[i]] = copy->outputs[i];
     }
     return Status::Ok();

@@ -14,8 +14,8 @@ StatusOr<bool> ScaleLoss::Run(ir::Graph& graph) const {
   }
   ir::Builder builder(&graph, backward);
   builder.InsertBefore(seed);
-  ir::Value* state = builder.Variable(kLossScaler, {DType::kF32, Shape{4}}, Initializer::Zeros(),
-                                      MemoryCategory::kOptimizerState);
+  ir::Value* state =
+      builder.Variable(kLossScaler, {DType::kF32, Shape{4}}, Initializer::Zeros(), Role::kControl);
   ir::Value* scaled = builder.Op("loss_seed", {state}, {{"value", seed->attributes.Float("value")}},
                                  "scaled_loss_seed");
   ZG_RETURN_IF_ERROR(builder.status());

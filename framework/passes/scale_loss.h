@@ -11,7 +11,7 @@
 //     %loss_seed = constant (value=0.5)
 // After:
 //   variables:
-//     %loss_scaler: f32[4] @optimizer_state = variable
+//     %loss_scaler: f32[4] = variable (role="control")
 //   backward:
 //     %scaled_loss_seed = loss_seed %loss_scaler (value=0.5)
 //

@@ -4,26 +4,29 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
+
+#include "framework/passes/zero_stage.h"
 
 namespace zg::plan {
 namespace {
 
-// The first stage that shards the category; 4: none does.
-int FirstStageOf(MemoryCategory category) {
-  switch (category) {
-    case MemoryCategory::kOptimizerState:
-      return 1;
-    case MemoryCategory::kGradients:
-      return 2;
-    case MemoryCategory::kParameters:
-      return 3;
-    default:
-      return 4;
+// The role of what the value holds, if it is what a stage shards.
+std::optional<Role> ShardedRole(const ir::Value& value) {
+  const bool is_pack = value.producer->op->traits.kind == ir::OpKind::kPack;
+  if (is_pack && !ir::IsInFlight(value)) return Role::kGradient;
+  if (!ir::IsVariable(value) || FirstStageThatShards(ir::RoleOf(value)) > kLastStage) {
+    return std::nullopt;
   }
+  return ir::RoleOf(value);
 }
 
-std::string Reason(MemoryCategory category, const ZeroOptions& zero) {
-  const int first = FirstStageOf(category);
+std::string Reason(const ir::Value& value, Role role, const ZeroOptions& zero) {
+  if (role == Role::kParameter && !ir::IsTrainableParameter(value)) {
+    return "not trainable; stages shard what is updated";
+  }
+  const int first = FirstStageThatShards(role);
   if (zero.stage < first) {
     return fmt::format("stage {} keeps them whole; stage {} shards them", zero.stage, first);
   }
@@ -38,21 +41,23 @@ bool IsWhole(const ir::Value& value) {
 
 std::vector<Replicated> ListReplicated(const ir::Graph& graph, const ZeroOptions& zero) {
   if (graph.mesh().num_ranks() == 1) return {};
-  std::map<MemoryCategory, Replicated> by_category;
+  std::map<std::pair<MemoryCategory, std::string>, Replicated> by_reason;
   std::map<const ir::Value*, std::vector<std::string>> tensors;  // by storage
   for (const ir::StoredTensor& tensor : graph.tensors()) {
     tensors[tensor.storage].push_back(tensor.name);
   }
   for (const ir::Node* node : graph.AllNodes()) {
-    const bool is_pack = node->op->traits.kind == ir::OpKind::kPack;
-    if (node->op->traits.kind != ir::OpKind::kVariable && !is_pack) continue;
+    if (node->outputs.empty()) continue;
     const ir::Value& value = *node->outputs[0];
-    if (FirstStageOf(value.category) > 3 || !IsWhole(value)) continue;
-    Replicated& replicated = by_category[value.category];
-    replicated.category = value.category;
-    replicated.reason = Reason(value.category, zero);
+    const std::optional<Role> role = ShardedRole(value);
+    if (!role.has_value() || !IsWhole(value)) continue;
+    const MemoryCategory category = CategoryOf(value);
+    const std::string reason = Reason(value, *role, zero);
+    Replicated& replicated = by_reason[{category, reason}];
+    replicated.category = category;
+    replicated.reason = reason;
     replicated.bytes += graph.LocalType(value).bytes();
-    if (is_pack) {
+    if (!ir::IsVariable(value)) {
       for (const ir::Value* gradient : node->inputs) replicated.tensors.push_back(gradient->name);
     } else {
       const std::vector<std::string>& stored = tensors[&value];
@@ -60,7 +65,7 @@ std::vector<Replicated> ListReplicated(const ir::Graph& graph, const ZeroOptions
     }
   }
   std::vector<Replicated> all;
-  for (auto& [category, replicated] : by_category) all.push_back(std::move(replicated));
+  for (auto& [reason, replicated] : by_reason) all.push_back(std::move(replicated));
   return all;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/ir/graph.h"
+#include "framework/ir/memory_category.h"
 #include "framework/passes/compile_options.h"
 
 namespace zg::plan {
@@ -18,7 +19,7 @@ struct Replicated {
   std::vector<std::string> tensors;
 };
 
-// Of a compiled graph, one per category that has any; none on one rank.
+// Of a compiled graph, one per category and reason that has any; none on one rank.
 std::vector<Replicated> ListReplicated(const ir::Graph& graph, const ZeroOptions& zero);
 
 }  // namespace zg::plan

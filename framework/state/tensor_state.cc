@@ -99,13 +99,10 @@ std::string Mismatch(const ir::StoredTensor& tensor, const SafetensorsEntry* ent
 }  // namespace
 
 std::vector<const ir::StoredTensor*> TensorsByName(const ir::Graph& graph, TensorRole role) {
-  std::set<std::string_view> copied;
-  for (const ir::StoredTensor& tensor : graph.tensors()) copied.insert(tensor.copy_of);
   std::vector<const ir::StoredTensor*> tensors;
   for (const ir::StoredTensor& tensor : graph.tensors()) {
     if (!tensor.copy_of.empty()) continue;
-    const bool is_parameter = tensor.storage->category == MemoryCategory::kParameters ||
-                              copied.count(tensor.name) != 0;  // the master of a 16-bit copy
+    const bool is_parameter = IsOfModel(ir::RoleOf(*tensor.storage));
     if (is_parameter == (role == TensorRole::kParameter)) tensors.push_back(&tensor);
   }
   std::sort(tensors.begin(), tensors.end(),

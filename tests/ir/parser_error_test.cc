@@ -116,10 +116,6 @@ TEST_F(ParserErrorTest, Outputs) {
             "as in {S(0),B}");
   EXPECT_EQ(LineError("  %y: f32[3,4] {} = relu %w"),
             "graph:5:16: got {}, expected a placement like {S(0)}");
-  EXPECT_EQ(LineError("  %y: f32[3,4] @ = relu %w"),
-            "graph:5:18: got '=', expected a memory category");
-  EXPECT_EQ(LineError("  %y: f32[3,4] @stack = relu %w"),
-            "graph:5:17: unknown memory category 'stack'");
   EXPECT_EQ(LineError("  %y: f32[3,4] relu %w"), "graph:5:16: got 'relu', expected '='");
   EXPECT_EQ(LineError("  %y: f32[3,4], = relu %w"), "graph:5:17: got '=', expected '%'");
   EXPECT_EQ(LineError("  %y: f32[3,4] = %w"), "graph:5:18: got '%', expected an op");

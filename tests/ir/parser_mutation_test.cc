@@ -15,14 +15,14 @@ namespace {
 
 constexpr char kText[] = R"(graph "mlp" mesh(data=2, tensor=1) micro_batches=4
 variables:
-  %w: f32[3,4] {B,B} @parameters = variable (dtype="f32", shape=[3,4])  // hidden
-  %bucket: f32[64] {S(0),B} @parameters = variable (dtype="f32", shape=[64])
+  %w: f32[3,4] {B,B} = variable (dtype="f32", shape=[3,4])  // hidden
+  %bucket: f32[64] {S(0),B} = variable (dtype="f32", shape=[64])
     tensor "w" f32[4,8] at 0 init normal(0.02)
     tensor "b" f32[4] at 32 init zeros
   %g: f32[3] {B,B} = variable (dtype="f32", shape=[3])
 forward:
   %x: f32[16,4] {S(0),B} = input (dtype="f32", name="x", shape=[16,4])
-  %all: f32[64] {B,B} @communication = all_gather %bucket
+  %all: f32[64] {B,B} = all_gather %bucket
   %view: f32[4,8] {B,B} = bucket_view %all (offset=0, shape=[4,8])
   %y: f32[16,3] {S(0),B} = linear %x, %w  // hidden
   %n: f32[16,3] {S(0),B}, %n.1: f32[16] {S(0),B}, %n.2: f32[16] {S(0),B} = layer_norm %y, %g, %g
@@ -30,8 +30,8 @@ forward:
 backward:
   %c: f32[] {B,B} = constant (value=0.5)
 update:
-  %p: f32[64] {P,B} @gradients = bucket_pack %view, %g (offsets=[0,32], size=64)
-  %r: f32[64] {S(0),B} @gradients = reduce_scatter %p
+  %p: f32[64] {P,B} = bucket_pack %view, %g (offsets=[0,32], size=64)
+  %r: f32[64] {S(0),B} = reduce_scatter %p
   assign %bucket, %r
   output %c (name="loss")
 eval "predict":

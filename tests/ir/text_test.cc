@@ -26,20 +26,20 @@ class TextTest : public ::testing::Test {
 
 constexpr char kModel[] = R"(graph "mlp" mesh(data=2) micro_batches=4
 variables:
-  %hidden.weight: f32[3,4] {B} @parameters = variable (dtype="f32", shape=[3,4])  // hidden
+  %hidden.weight: f32[3,4] {B} = variable (dtype="f32", shape=[3,4])  // hidden
     tensor "hidden.weight" f32[3,4] at 0 init normal(0.02)
-  %bucket0: bf16[64] {S(0)} @optimizer_state = variable (dtype="bf16", replicated=true, shape=[64])
+  %bucket0: bf16[64] {S(0)} = variable (dtype="bf16", replicated=true, role="optimizer_state", shape=[64])
     tensor "w.exp_avg" bf16[4,8] at 0 init zeros
     tensor "b.exp_avg" bf16[4] at 32 init uniform(0.5)
     tensor "g.exp_avg" bf16[] at 36 init ones
     tensor "a \"b\"" bf16[3,4] at 40 init normal(0.02) copy_of "hidden.weight"
-  %gamma: f32[3] {B} @parameters = variable (dtype="f32", shape=[3])
+  %gamma: f32[3] {B} = variable (dtype="f32", shape=[3])
 forward:
   %x: f32[16,4] {S(0)} = input (dtype="f32", name="x", shape=[16,4])
   %y: f32[16,3] {S(0)} = linear %x, %hidden.weight  // hidden
   %n: f32[16,3] {S(0)}, %n.1: f32[16] {S(0)}, %n.2: f32[16] {S(0)} = layer_norm %y, %gamma, %gamma
 backward:
-  %n.grad: f32[16,3] {S(0)} @gradients = relu %n  // a comment
+  %n.grad: f32[16,3] {S(0)} = relu %n  // a comment
 update:
   output %n (name="n")
 eval "predict":
@@ -61,7 +61,7 @@ TEST_F(TextTest, TheParsedGraphHasWhatTheTextSays) {
   const ir::Value* weight = graph.FindValue("hidden.weight");
   ASSERT_NE(weight, nullptr);
   EXPECT_EQ(weight->type, (TensorType{DType::kF32, Shape{3, 4}}));
-  EXPECT_EQ(weight->category, MemoryCategory::kParameters);
+  EXPECT_EQ(ir::RoleOf(*weight), Role::kParameter);
   EXPECT_EQ(weight->producer->scope, "hidden");
   EXPECT_FALSE(weight->producer->attributes.Bool("replicated"));
   ASSERT_EQ(weight->users.size(), 1u);
@@ -172,12 +172,12 @@ TEST_F(TextTest, SpacesBlankLinesAndCommentsDoNotMatter) {
       "\n// a comment\n\tgraph\"g\"mesh( data = 1 )micro_batches = 1 // here\r\n"
       "variables: // empty\n"
       "forward :\n"
-      "%c:f32 [ ]  {B}@workspace=constant(value=1.0)//scope  \r\n"
+      "%c:f32 [ ]  {B}=constant(value=1.0)//scope  \r\n"
       "   // another\n"
       "output%c(name=\"o\")";
   EXPECT_EQ(Print(MustParse(text)), R"(graph "g" mesh(data=1) micro_batches=1
 forward:
-  %c: f32[] {B} @workspace = constant (value=1.0)  // scope
+  %c: f32[] {B} = constant (value=1.0)  // scope
   output %c (name="o")
 )");
 }
@@ -197,7 +197,7 @@ TEST_F(TextTest, WhatTheBuilderMakesRoundTrips) {
   ir::Builder builder(&graph, graph.section(ir::SectionKind::kForward));
   builder.set_scope("blocks.0");
   ir::Value* weight = builder.Variable("blocks.0.weight", {DType::kF32, Shape{3, 4}},
-                                       Initializer::Normal(0.02), MemoryCategory::kParameters);
+                                       Initializer::Normal(0.02), Role::kParameter);
   ir::Value* x = builder.Op("input", {},
                             {{"name", std::string("x")},
                              {"dtype", std::string("f32")},
@@ -217,7 +217,7 @@ TEST_F(TextTest, NodesHaveLabels) {
 TEST_F(TextTest, ThePictureHasEveryNodeAndEdge) {
   const ir::Graph graph = MustParse(R"(graph "a \"b\"" mesh(data=2) micro_batches=2
 variables:
-  %w: f32[3,4] {B} @parameters = variable (dtype="f32", shape=[3,4])
+  %w: f32[3,4] {B} = variable (dtype="f32", shape=[3,4])
 forward:
   %x: f32[16,4] {S(0)} = input (dtype="f32", name="x", shape=[16,4])
   %y: f32[16,3] {S(0)} = linear %x, %w  // hidden

@@ -35,7 +35,7 @@ class VerifierTest : public ::testing::Test {
 
 constexpr char kGood[] = R"(graph "g" mesh(data=2) micro_batches=2
 variables:
-  %w: f32[4,8] @parameters = variable (dtype="f32", shape=[4,8])
+  %w: f32[4,8] = variable (dtype="f32", shape=[4,8])
     tensor "w" f32[4,8] at 0 init zeros
 forward:
   %x: f32[6,8] = input (dtype="f32", name="x", shape=[6,8])

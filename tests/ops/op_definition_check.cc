@@ -26,7 +26,7 @@ TEST_P(OpTest, RejectsWithAMessage) {
     std::vector<ir::Value*> inputs;
     for (const InputSpec& spec : rejection->inputs) {
       inputs.push_back(builder.Variable(fmt::format("input{}", inputs.size()), spec.type,
-                                        Initializer::Zeros(), MemoryCategory::kParameters));
+                                        Initializer::Zeros(), Role::kParameter));
     }
     builder.Ops(rejection->op, inputs, rejection->attributes);
     EXPECT_EQ(builder.status().code(), StatusCode::kInvalidArgument);

@@ -21,7 +21,7 @@ class Backward {
       : builder_(&concrete->graph(), concrete->graph().section(ir::SectionKind::kBackward)),
         inputs_(concrete->inputs()),
         seed_value_(builder_.Variable("seed", concrete->node().outputs[0]->type,
-                                      Initializer::Zeros(), MemoryCategory::kGradients)),
+                                      Initializer::Zeros(), Role::kGradient)),
         context_(concrete->node(), &builder_, Seeds(concrete->node()), std::move(needed)),
         seed_(HeapTensor::FromDoubles(seed_value_->type,
                                       RandomValues({seed_value_->type}, /*seed=*/99))) {

@@ -101,7 +101,7 @@ ConcreteCase::ConcreteCase(const OpCase& op_case) : op_case_(op_case) {
   unsigned seed = 1;
   for (const InputSpec& spec : op_case.inputs) {
     values.push_back(builder.Variable(fmt::format("input{}", seed), spec.type, Initializer::Zeros(),
-                                      MemoryCategory::kParameters));
+                                      Role::kParameter));
     reference_call_.inputs.push_back({spec.type.shape, RandomValues(spec, seed)});
     ++seed;
   }

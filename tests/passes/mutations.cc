@@ -142,7 +142,6 @@ bool Rebuild(Graph& graph, Node* node, const std::vector<Value*>& inputs,
   if (!made.ok()) return false;
   for (size_t i = 0; i < node->outputs.size() && i < (*made)->outputs.size(); ++i) {
     (*made)->outputs[i]->sbp = node->outputs[i]->sbp;
-    (*made)->outputs[i]->category = node->outputs[i]->category;
     graph.ReplaceAllUses(node->outputs[i], (*made)->outputs[i]);
   }
   graph.Erase(node);
@@ -184,10 +183,10 @@ NodeFilter AssignOf(const NodeFilter& producer) {
 }
 
 // Two stored tensors of one variable change places.
-bool SwapTensors(Graph& graph, MemoryCategory category) {
+bool SwapTensors(Graph& graph, Role role) {
   for (ir::StoredTensor& a : graph.tensors()) {
     for (ir::StoredTensor& b : graph.tensors()) {
-      if (&a == &b || a.storage != b.storage || a.storage->category != category ||
+      if (&a == &b || a.storage != b.storage || ir::RoleOf(*a.storage) != role ||
           a.type != b.type) {
         continue;
       }
@@ -409,9 +408,9 @@ std::vector<Mutation> AllMutations() {
         return true;
       }));
   add("bucketing", "two parameters are stored in each other's place",
-      [](Graph& graph, unsigned) { return SwapTensors(graph, MemoryCategory::kParameters); });
+      [](Graph& graph, unsigned) { return SwapTensors(graph, Role::kParameter); });
   add("bucketing", "two states are stored in each other's place",
-      [](Graph& graph, unsigned) { return SwapTensors(graph, MemoryCategory::kOptimizerState); });
+      [](Graph& graph, unsigned) { return SwapTensors(graph, Role::kOptimizerState); });
   add("bucketing", "a view of another bucket",
       One(Op("bucket_view"), ReadAnother(0, Op("variable"))));
   add("bucketing", "an update reads another bucket of gradients",
@@ -467,7 +466,7 @@ std::vector<Mutation> AllMutations() {
       One(In(backward, Op("accumulate")), AccumulateInUpdate));
   add("accumulate-gradients", "a sum of 16-bit gradients is not rounded",
       One(In(update, Op("cast")), [](Graph& graph, Node* node) {
-        if (node->inputs[0]->category != MemoryCategory::kGradients) return false;
+        if (!ir::HasRole(*node->inputs[0], Role::kGradient)) return false;
         for (Node* user : std::vector<Node*>(node->outputs[0]->users)) {
           if (!IsUpdate(*user)) return false;
           graph.ReplaceInput(user, 1, node->inputs[0]);
@@ -498,9 +497,7 @@ std::vector<Mutation> AllMutations() {
       One(Op("variable"),
           [](Graph&, Node* node) {
             Value* value = node->outputs[0];
-            if (value->category != MemoryCategory::kOptimizerState || !value->sbp[0].is_split()) {
-              return false;
-            }
+            if (RoleOf(*value) != Role::kOptimizerState || !value->sbp[0].is_split()) return false;
             value->sbp[0] = Sbp::B();
             return true;
           }),
@@ -513,9 +510,8 @@ std::vector<Mutation> AllMutations() {
   add("shard-gradients", "the full-size bucket counts as gradients",
       One(Op("bucket_pack"),
           [](Graph&, Node* node) {
-            Value* value = node->outputs[0];
-            if (value->category != MemoryCategory::kCommunication) return false;
-            value->category = MemoryCategory::kGradients;
+            if (!node->attributes.Bool("in_flight")) return false;
+            node->attributes.Set("in_flight", false);
             return true;
           }),
       "categories decide about memory only; the golden file holds them");

@@ -145,7 +145,7 @@ TEST(PlanMemory, GradientsAreProducedInsideTheirBucket) {
                  "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
                  "  %a: f32[64] {B} = relu %x\n"
                  "  %b: f32[64] {B} = gelu %x\n"
-                 "  %g: f32[128] {B} @gradients = bucket_pack %a, %b (offsets=[0,64], size=128)\n"
+                 "  %g: f32[128] {B} = bucket_pack %a, %b (offsets=[0,64], size=128)\n"
                  "  output %g (name=\"g\")\n");
   const MemoryPlan plan = PlanMemory(graph, {});
   EXPECT_EQ(plan.BaseOffset(graph.FindValue("a")), plan.BaseOffset(graph.FindValue("g")));

@@ -48,7 +48,7 @@ std::string Program(const Cell& cell, DType dtype, int ranks) {
   return fmt::format(
       "graph \"boxing\" mesh(data={0}) micro_batches={0}\n"
       "variables:\n"
-      "  %x: {3}[12,24,12] {{B}} @parameters = variable (dtype=\"{3}\", shape=[12,24,12])\n"
+      "  %x: {3}[12,24,12] {{B}} = variable (dtype=\"{3}\", shape=[12,24,12])\n"
       "    tensor \"x\" {3}[12,24,12] at 0 init zeros\n"
       "eval \"box\":\n"
       "  %from: {3}[12,24,12] {{{1}}} = place %x (sbp=\"{{{1}}}\")\n"

@@ -142,7 +142,6 @@ StatusOr<ir::Value*> AddVariable(ir::Graph& graph, const NdSbp& sbp, const std::
       graph.AddNode(graph.section(ir::SectionKind::kVariables),
                     {"variable", {}, {{"dtype", DType::kF32}, {"shape", kShape}}, "", name}));
   node->outputs[0]->sbp = sbp;
-  node->outputs[0]->category = MemoryCategory::kParameters;
   return node->outputs[0];
 }
 
@@ -156,7 +155,6 @@ StatusOr<std::vector<Placed>> AddChanges(ir::Graph& graph, const std::vector<Cha
     ir::Value* const moved =
         builder.Op("place", {placed.source}, {{"sbp", changes[i].to}}, fmt::format("moved{}", i));
     ZG_RETURN_IF_ERROR(builder.status());
-    moved->sbp = changes[i].to;
     builder.Ops("assign", {placed.result, moved});
     ZG_RETURN_IF_ERROR(builder.status());
     all.push_back(placed);

@@ -20,7 +20,7 @@ ir::Graph DropoutGraph() {
   return ParseOrDie(
       "graph \"g\" mesh(data=1) micro_batches=1\n"
       "variables:\n"
-      "  %w: f32[16] {B} @parameters = variable (dtype=\"f32\", shape=[16])\n"
+      "  %w: f32[16] {B} = variable (dtype=\"f32\", shape=[16])\n"
       "forward:\n"
       "  %x: f32[8,16] {B} = input (dtype=\"f32\", name=\"x\", shape=[8,16])\n"
       "  %y: f32[8,16] {B} = dropout %x (probability=0.5, stream=7)  // encoder.drop\n"
@@ -58,7 +58,7 @@ TEST(PlanProgram, AGradientThatNoUpdateReadsIsAnError) {
   const ir::Graph graph = ParseOrDie(
       "graph \"g\" mesh(data=1) micro_batches=1\n"
       "variables:\n"
-      "  %w: f32[16] {B} @parameters = variable (dtype=\"f32\", shape=[16])\n"
+      "  %w: f32[16] {B} = variable (dtype=\"f32\", shape=[16])\n"
       "backward:\n"
       "  %w.grad: f32[16] {B} = relu %w\n"
       "  parameter_gradient %w, %w.grad\n");

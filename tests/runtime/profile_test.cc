@@ -50,7 +50,7 @@ KernelRegistry FakeKernels() {
 // On two ranks, which compute two micro-batches each.
 constexpr char kProgram[] = R"(graph "g" mesh(data=2) micro_batches=4
 variables:
-  %w: f32[8,8] {B} @parameters = variable (dtype="f32", shape=[8,8])
+  %w: f32[8,8] {B} = variable (dtype="f32", shape=[8,8])
     tensor "w" f32[8,8] at 0 init zeros
 forward:
   %x: f32[4,8] {S(0)} = input (dtype="f32", name="x", shape=[4,8])

@@ -19,8 +19,8 @@ namespace {
 constexpr char kProgram[] =
     "graph \"traffic\" mesh(data=3) micro_batches=3\n"
     "variables:\n"
-    "  %x: f32[12,24] {P} @parameters = variable (dtype=\"f32\", shape=[12,24])\n"
-    "  %y: f32[12,24] {B} @parameters = variable (dtype=\"f32\", shape=[12,24])\n"
+    "  %x: f32[12,24] {P} = variable (dtype=\"f32\", shape=[12,24])\n"
+    "  %y: f32[12,24] {B} = variable (dtype=\"f32\", shape=[12,24])\n"
     "update:\n"
     "  %s: f32[12,24] {S(0)} = place %x (sbp=\"{S(0)}\")\n"
     "  %b: f32[12,24] {B} = place %s (sbp=\"{B}\")\n"

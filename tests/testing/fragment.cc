@@ -122,6 +122,11 @@ void RegisterGiven() {
   if (ir::OpRegistry::Global().Find("given") != nullptr) return;
   ir::OpDef op = *ir::OpRegistry::Global().Find("variable");
   op.name = "given";
+  op.attributes = {{"dtype", DType::kF32, true}, {"shape", Shape{}, true}};
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<std::vector<TensorType>> {
+    return std::vector<TensorType>{
+        {call.attributes.DType("dtype"), call.attributes.Shape("shape")}};
+  };
   op.doc = "A value of a test that stands for whatever computes it.";
   op.traits.kind = ir::OpKind::kCompute;
   op.traits.has_side_effect = true;  // so that it stays

@@ -19,12 +19,12 @@ std::string Expand(const std::string& text) {
 }
 
 TEST(Fragment, GivenValues) {
-  EXPECT_EQ(Expand(R"(  %x: f32[8,4] {S(0)} @gradients  // block
+  EXPECT_EQ(Expand(R"(  %x: f32[8,4] {S(0)}  // block
   %y: f32[8,4] {S(0)} = relu %x
 )"),
             R"(graph "g" mesh(data=2) micro_batches=2
 forward:
-  %x: f32[8,4] {S(0)} @gradients = given (dtype="f32", shape=[8,4])  // block
+  %x: f32[8,4] {S(0)} = given (dtype="f32", shape=[8,4])  // block
   %y: f32[8,4] {S(0)} = relu %x
 )");
 }

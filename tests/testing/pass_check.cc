@@ -328,7 +328,7 @@ class Checker {
       return fmt::format("the mean loss is {} before, {} after\n", before, after);
     }
     for (const ir::StoredTensor& tensor : before_.tensors()) {
-      if (tensor.storage->category != MemoryCategory::kParameters ||
+      if (!ir::IsTrainableParameter(*tensor.storage) ||
           seen_after_.count("gradient " + tensor.name) != 0) {
         continue;
       }

@@ -80,7 +80,7 @@ class Model {
   }
 
   static bool DependsOnParameter(const ir::Value* value) {
-    if (value->category == MemoryCategory::kParameters) return true;
+    if (ir::IsTrainableParameter(*value)) return true;
     const std::vector<ir::Value*>& inputs = value->producer->inputs;
     return std::any_of(inputs.begin(), inputs.end(), DependsOnParameter);
   }
@@ -98,10 +98,10 @@ class Model {
 
   ir::Value* AddParameter(const TensorType& type) {
     ir::Builder builder(&graph_, section_);
-    ir::Value* value =
-        builder.Variable(fmt::format("w{}", ++num_parameters_), type,
-                         random_.Percent(20) ? Initializer::Ones() : Initializer::Normal(0.5),
-                         MemoryCategory::kParameters);
+    ir::Value* value = builder.Variable(
+        fmt::format("w{}", ++num_parameters_), type,
+        random_.Percent(20) ? Initializer::Ones() : Initializer::Normal(0.5), Role::kParameter,
+        /*trainable=*/!random_.Percent(15));
     ZG_CHECK(builder.status().ok(), "{}", builder.status().message());
     parameters_.push_back(value);
     operands_.push_back({value, {}, true, false});

@@ -10,9 +10,9 @@
 
 #include "framework/base/check.h"
 #include "framework/base/random.h"
+#include "framework/ir/placement.h"
 #include "framework/ir/printer.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
-#include "framework/passes/placement.h"
 #include "framework/tensor/half.h"
 #include "tests/testing/virtual_ranks.h"
 
@@ -519,7 +519,7 @@ class Run {
         }
       }
       if (!possible) return InvalidArgument("no signature has the placements of its outputs");
-      const ir::SbpSignature signature = ChooseSignature(node, axis, graph_.mesh(), &outputs);
+      const ir::SbpSignature signature = ir::ChooseSignature(node, axis, graph_.mesh(), &outputs);
       for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(signature.inputs[i]);
     }
     return wanted;

@@ -23,7 +23,7 @@ check() {
 cat >"$work/model.graph" <<'END'
 graph "model" mesh(data=2) micro_batches=2
 variables:
-  %w: f32[3,4] @parameters = variable (dtype="f32", shape=[3,4])
+  %w: f32[3,4] = variable (dtype="f32", shape=[3,4])
     tensor "w" f32[3,4] at 0 init normal(0.02)
 forward:
   %x: f32[8,4] = input (dtype="f32", name="x", shape=[8,4])

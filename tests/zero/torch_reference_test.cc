@@ -152,7 +152,7 @@ struct Result {
 void AddSums(Trainer& trainer, int rank, std::mutex* mutex, Result* result) {
   const std::lock_guard<std::mutex> lock(*mutex);
   for (const ir::StoredTensor& tensor : trainer.executor().graph().tensors()) {
-    if (tensor.storage->category != MemoryCategory::kParameters) continue;
+    if (!ir::HasRole(*tensor.storage, Role::kParameter)) continue;
     const LocalPart part = trainer.executor().LocalPartOf(tensor);
     const bool is_whole = part.count == tensor.type.shape.num_elements() && part.begin == 0;
     if (is_whole && tensor.storage->sbp[0].is_broadcast() && rank != 0) continue;

@@ -28,7 +28,7 @@ Buckets ReadBuckets(const ir::Graph& graph) {
   Buckets buckets;
   for (const ir::Node* node : graph.section(ir::SectionKind::kVariables)->nodes) {
     const ir::Value& value = *node->outputs[0];
-    if (value.category != MemoryCategory::kParameters) continue;
+    if (!ir::HasRole(value, Role::kParameter)) continue;
     buckets.bytes += value.type.bytes();
     for (const ir::Node* reader : value.users) {
       if (reader->section->kind != ir::SectionKind::kBackward) continue;

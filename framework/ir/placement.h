@@ -1,0 +1,26 @@
+// Placement of one node: which of its legal signatures it takes, and where its outputs lie then.
+// infer-sbp asks for every node, Builder for what passes append later.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/ir/graph.h"
+
+namespace zg::ir {
+
+// Bytes that each rank sends to change a placement along one mesh axis, of T logical bytes on n
+// ranks: P -> B 2 T (n-1)/n; P -> S and S -> B T (n-1)/n; S(i) -> S(j) T/n (n-1)/n; others 0.
+double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ranks);
+
+// The signature along one mesh axis that changes the placement of the fewest inputs, and of those
+// the one that moves the fewest bytes; the first listed wins a tie. With `outputs`, only signatures
+// that give these. Null-sized result (no inputs, no outputs) never happens: all-B is always legal
+// unless `outputs` forbids it, which is our bug.
+SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
+                             const std::vector<Sbp>* outputs = nullptr);
+
+// Gives the outputs their placements by those of the inputs, which have theirs. Sources are B. A
+// boxing op changes the placement along its own axes and leaves the others alone.
+void PlaceOutputs(Node* node, const Mesh& mesh);
+
+}  // namespace zg::ir

@@ -1,0 +1,209 @@
+// A frozen parameter is trained around: no gradient, no state, no update, at any stage, on any
+// number of ranks, and checkpoints hold it.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/comm/in_process.h"
+#include "framework/ir/graph.h"
+#include "framework/nn/nn.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/plan/replicated.h"
+#include "framework/state/tensor_state.h"
+#include "zero/zerograph/make_trainer.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kBatch = 4;
+constexpr int kMicroBatches = 6;  // of 1, 2 and 3 ranks
+
+struct Frozen {
+  bool embedding = false;
+  bool weight = false;
+};
+
+struct Model : nn::Module {
+  explicit Model(const Frozen& frozen) {
+    if (frozen.embedding) table.weight.freeze();
+    if (frozen.weight) hidden.weight.freeze();
+  }
+  nn::Embedding table{this, "table", 5, 8};
+  nn::Linear hidden{this, "hidden", 8, 8};
+  nn::Linear last{this, "last", 8, 3};
+};
+
+struct Config {
+  int ranks = 1;
+  int stage = 0;
+  DType dtype = DType::kF32;
+  Frozen frozen = {true, true};
+  std::string resume = {};
+  std::string save = {};
+};
+
+struct Result {
+  std::vector<float> losses;
+  std::string parameters;
+  std::string state;
+  std::vector<std::string> parameter_names;
+  std::vector<std::string> state_names;
+  std::vector<float> table;  // elements of a frozen parameter, before and after
+  std::vector<float> table_before;
+  std::vector<plan::Replicated> replicated;
+};
+
+std::vector<std::string> NamesOf(const ir::Graph& graph, TensorRole role) {
+  std::vector<std::string> names;
+  for (const ir::StoredTensor* tensor : TensorsByName(graph, role)) names.push_back(tensor->name);
+  return names;
+}
+
+// Of the table, which lies whole on every rank.
+std::vector<float> TableOf(Trainer& trainer) {
+  const ir::StoredTensor* tensor = trainer.executor().graph().FindTensor("table.weight");
+  const LocalPart part = trainer.executor().LocalPartOf(*tensor);
+  EXPECT_EQ(part.count, tensor->type.shape.num_elements());
+  const auto* const values = reinterpret_cast<const float*>(part.data);
+  return std::vector<float>(values, values + part.count);
+}
+
+Status TrainOnRank(const Config& config, Communicator& communicator, Result* result) {
+  Model model(config.frozen);
+  Graph graph("frozen");
+  graph.train(optim::AdamW{.lr = 0.1}, [&](Inputs& in) {
+    const Var h = model.table(in.i64("ids", {kBatch}));
+    return cross_entropy(model.last(relu(model.hidden(h))), in.i64("y", {kBatch}));
+  });
+  graph.config().zero.stage = config.stage;
+  graph.config().zero.bucket_bytes = 128;
+  graph.config().micro_batches = kMicroBatches;
+  graph.config().dtype = config.dtype;
+  ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator));
+  if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->resume(config.resume));
+  if (config.frozen.embedding) result->table_before = TableOf(*trainer);
+  std::vector<int64_t> ids(kBatch);
+  std::vector<int64_t> y(kBatch);
+  while (trainer->steps_done() < 3) {
+    ZG_ASSIGN_OR_RETURN(const float loss, trainer->step([&](int64_t micro_batch) {
+      for (int64_t i = 0; i < kBatch; ++i) {
+        ids[i] = (trainer->steps_done() + 2 * micro_batch + i) % 5;
+        y[i] = ids[i] % 3;
+      }
+      return trainer->feed({{"ids", ids}, {"y", y}});
+    }));
+    result->losses.push_back(loss);
+    if (!config.save.empty() && trainer->steps_done() == 2) {
+      ZG_RETURN_IF_ERROR(trainer->save(config.save));
+    }
+  }
+  if (config.frozen.embedding) result->table = TableOf(*trainer);
+  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer->digest_parameters());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer->digest_optimizer_state());
+  result->parameters = parameters.sha256;
+  result->state = state.sha256;
+  const ir::Graph& compiled = trainer->executor().graph();
+  result->parameter_names = NamesOf(compiled, TensorRole::kParameter);
+  result->state_names = NamesOf(compiled, TensorRole::kOptimizerState);
+  result->replicated = plan::ListReplicated(compiled, trainer->program().options.zero);
+  return Status::Ok();
+}
+
+// Rank 0's.
+StatusOr<Result> Train(const Config& config) {
+  RegisterAllOps();
+  std::vector<Result> results(config.ranks);
+  ZG_RETURN_IF_ERROR(RunRanks(config.ranks, [&](Communicator& communicator) {
+    return TrainOnRank(config, communicator, &results[communicator.rank()]);
+  }));
+  return results[0];
+}
+
+Result MustTrain(const Config& config) {
+  StatusOr<Result> result = Train(config);
+  EXPECT_TRUE(result.ok()) << result.status().message();
+  return result.ok() ? *std::move(result) : Result();
+}
+
+TEST(FrozenParameters, StayAsTheyAreAndHaveNoState) {
+  const Result result = MustTrain({});
+  EXPECT_EQ(result.table, result.table_before);
+  EXPECT_LT(result.losses[2], result.losses[0]);
+  EXPECT_EQ(result.parameter_names,
+            (std::vector<std::string>{"hidden.bias", "hidden.weight", "last.bias", "last.weight",
+                                      "table.weight"}));
+  EXPECT_EQ(result.state_names,
+            (std::vector<std::string>{"hidden.bias.exp_avg", "hidden.bias.exp_avg_sq",
+                                      "last.bias.exp_avg", "last.bias.exp_avg_sq",
+                                      "last.weight.exp_avg", "last.weight.exp_avg_sq"}));
+}
+
+TEST(FrozenParameters, ChangeWhatIsTrained) {
+  EXPECT_NE(MustTrain({}).parameters, MustTrain({1, 0, DType::kF32, {false, true}}).parameters);
+  EXPECT_NE(MustTrain({}).parameters, MustTrain({1, 0, DType::kF32, {false, false}}).parameters);
+}
+
+TEST(FrozenParameters, SameBitsAtEveryStageAndOnAnyNumberOfRanks) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Result one = MustTrain({1, 0, dtype});
+    for (const int ranks : {2, 3}) {
+      for (int stage = 0; stage <= 3; ++stage) {
+        const Result result = MustTrain({ranks, stage, dtype});
+        SCOPED_TRACE(fmt::format("{} stage {}, {} ranks", DTypeName(dtype), stage, ranks));
+        EXPECT_EQ(result.losses, one.losses);
+        EXPECT_EQ(result.parameters, one.parameters);
+        EXPECT_EQ(result.state, one.state);
+        EXPECT_EQ(result.table, one.table_before);
+      }
+    }
+  }
+}
+
+TEST(FrozenParameters, AreListedAsWholeWithTheReason) {
+  const Result result = MustTrain({2, 3});
+  ASSERT_EQ(result.replicated.size(), 1u);
+  EXPECT_EQ(result.replicated[0].category, MemoryCategory::kParameters);
+  EXPECT_EQ(result.replicated[0].bytes, 4 * (5 * 8 + 8 * 8));
+  EXPECT_EQ(result.replicated[0].reason, "not trainable; stages shard what is updated");
+  EXPECT_EQ(result.replicated[0].tensors,
+            (std::vector<std::string>{"table.weight", "hidden.weight"}));
+}
+
+TEST(FrozenParameters, AreInCheckpoints) {
+  const std::string directory = ::testing::TempDir() + "/frozen";
+  std::filesystem::remove_all(directory);
+  const Result whole = MustTrain({2, 2, DType::kBF16, {true, true}, "", directory});
+  const Result resumed = MustTrain({3, 3, DType::kBF16, {true, true}, directory});
+  EXPECT_EQ(resumed.losses, (std::vector<float>{whole.losses[2]}));
+  EXPECT_EQ(resumed.parameters, whole.parameters);
+  EXPECT_EQ(resumed.state, whole.state);
+
+  const StatusOr<Result> thawed = Train({1, 0, DType::kBF16, {true, false}, directory});
+  ASSERT_FALSE(thawed.ok());
+  EXPECT_NE(thawed.status().message().find("frozen"), std::string::npos)
+      << thawed.status().message();
+}
+
+TEST(FrozenParameters, AModelOfNothingElseDoesNotTrain) {
+  RegisterAllOps();
+  nn::Module root;
+  nn::Linear only(&root, "only", 4, 2, {.has_bias = false});
+  only.weight.freeze();
+  Graph graph("all_frozen");
+  graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
+    return mse_loss(only(in.f32("x", {3, 4})), in.f32("y", {3, 2}));
+  });
+  InProcessGroup group(1);
+  const Status status = make_trainer(graph, group.communicator(0)).status();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("depends on no trainable parameter"), std::string::npos)
+      << status.message();
+}
+
+}  // namespace
+}  // namespace zg
