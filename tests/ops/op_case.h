@@ -91,11 +91,13 @@ struct FamilyCases {
 // A case for one of the lists without references.
 inline OpCase Sized(std::string op, std::string label, std::vector<InputSpec> inputs,
                     ir::Attributes attributes = {}, std::vector<int> f32_inputs = {}) {
-  return {.op = std::move(op),
-          .label = std::move(label),
-          .inputs = std::move(inputs),
-          .attributes = std::move(attributes),
-          .f32_inputs = std::move(f32_inputs)};
+  OpCase sized;
+  sized.op = std::move(op);
+  sized.label = std::move(label);
+  sized.inputs = std::move(inputs);
+  sized.attributes = std::move(attributes);
+  sized.f32_inputs = std::move(f32_inputs);
+  return sized;
 }
 
 // Helpers of references.
