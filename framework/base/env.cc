@@ -43,7 +43,7 @@ const std::vector<EnvironmentVariable>& EnvironmentVariables() {
        "each"},
       {"ZG_CUDA", "off", "when building: leave an installed CUDA toolkit alone"},
       {"ZG_LAUNCHER_COLUMNS", "columns, or 0",
-       "set by --ranks for the ranks it starts: the width of the terminal they write to"},
+       "set by the launcher for the ranks it starts: the width of the terminal they write to"},
       {"ZG_EXPECTED_RANKS", "ranks", "in tests: the number of ranks that mpirun was asked for"},
   };
   return *variables;

@@ -6,7 +6,7 @@
 namespace zg {
 namespace {
 
-constexpr const char* kHint = "; run on a machine with an NVIDIA GPU, or use --device cpu";
+constexpr const char* kHint = "; run on a machine with an NVIDIA GPU, or use `device=cpu`";
 
 std::string VersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
@@ -20,14 +20,14 @@ std::string Gibibytes(int64_t bytes) {
 
 Status CheckCudaProbe(const CudaProbe& probe) {
   if (probe.driver_version == 0) {
-    return FailedPrecondition("--device cuda: this machine has no NVIDIA driver (libcuda.so.1){}",
+    return FailedPrecondition("`device=cuda`: this machine has no NVIDIA driver (libcuda.so.1){}",
                               kHint);
   }
   // Within a major version an older driver runs what a newer toolkit made.
   if (probe.driver_version / 1000 < probe.runtime_version / 1000) {
     return FailedPrecondition(
-        "--device cuda: the driver supports CUDA {}, but this program was built with {}; install "
-        "a newer driver, build with a toolkit {}.x (CUDA_PATH), or use --device cpu",
+        "`device=cuda`: the driver supports CUDA {}, but this program was built with {}; install "
+        "a newer driver, build with a toolkit {}.x (CUDA_PATH), or use `device=cpu`",
         VersionText(probe.driver_version), VersionText(probe.runtime_version),
         probe.driver_version / 1000);
   }
@@ -35,10 +35,10 @@ Status CheckCudaProbe(const CudaProbe& probe) {
     const std::string why = probe.error.empty() ? "" : fmt::format(" ({})", probe.error);
     if (!probe.visible_devices.empty()) {
       return FailedPrecondition(
-          "--device cuda: the driver shows no GPU{}; CUDA_VISIBLE_DEVICES is '{}'{}", why,
+          "`device=cuda`: the driver shows no GPU{}; CUDA_VISIBLE_DEVICES is '{}'{}", why,
           probe.visible_devices, kHint);
     }
-    return FailedPrecondition("--device cuda: the driver shows no GPU{}{}", why, kHint);
+    return FailedPrecondition("`device=cuda`: the driver shows no GPU{}{}", why, kHint);
   }
   return Status::Ok();
 }
@@ -66,7 +66,7 @@ Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_by
 
 Status CudaWorkFailed(const std::string& device, const std::string& error) {
   return FailedPrecondition(
-      "{}: queued work failed: {}\n  hint: with CUDA_LAUNCH_BLOCKING=1, and without --cuda-graph, "
+      "{}: queued work failed: {}\n  hint: with CUDA_LAUNCH_BLOCKING=1, and without `record`, "
       "the error names the node",
       device, error);
 }
@@ -77,8 +77,8 @@ Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank) {
     const auto [taken, is_free] = rank_of_gpu.emplace(gpu_by_rank[rank], rank);
     if (is_free) continue;
     return InvalidArgument(
-        "--gpu-collectives nccl: ranks {} and {} share the GPU {}, which NCCL does not allow; "
-        "start one rank per GPU, or use --gpu-collectives host",
+        "`gpu_collectives=nccl`: ranks {} and {} share the GPU {}, which NCCL does not allow; "
+        "start one rank per GPU, or use `gpu_collectives=host`",
         taken->second, rank, gpu_by_rank[rank]);
   }
   return Status::Ok();

@@ -44,7 +44,7 @@ StatusOr<std::string> FindCheckpoint(const std::string& path) {
   if (!std::filesystem::exists(latest, error)) {
     return NotFound(
         "{}: there is no checkpoint; expected {} in it, as in a checkpoint's own directory, or "
-        "{}, as in the directory given to --save",
+        "{}, as in the directory of `save`",
         path, kTrainStateName, kLatestName);
   }
   ZG_ASSIGN_OR_RETURN(const std::string name, ReadLatest(latest));

@@ -87,7 +87,7 @@ Status CheckSameSettings(const std::string& path, const std::map<std::string, st
   if (differences.empty()) return Status::Ok();
   return InvalidArgument(
       "{}: the run would not go on as it began; what differs from the checkpoint:{}\n"
-      "  hint: give the same as then, or start anew from parameters alone with --init",
+      "  hint: give the same as then, or start anew from parameters alone with `init`",
       path, differences);
 }
 

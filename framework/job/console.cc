@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "framework/job/flag_names.h"
+
 namespace zg {
 namespace {
 
@@ -37,7 +39,7 @@ void print_out(std::string_view text) {
                           std::strerror(error)));
 }
 
-void print_error(std::string_view text) { WriteAll(STDERR_FILENO, text); }
+void print_error(std::string_view text) { WriteAll(STDERR_FILENO, WithFlagNames(text)); }
 
 int TerminalColumns() {
   if (const char* columns = std::getenv(kLauncherColumns)) return std::max(std::atoi(columns), 0);

@@ -19,6 +19,7 @@
 #include "framework/comm/mpi_communicator.h"
 #include "framework/job/compile_flags.h"
 #include "framework/job/console.h"
+#include "framework/job/flag_names.h"
 #include "framework/job/launcher.h"
 #include "framework/job/logging.h"
 #include "framework/job/place_on_device.h"
@@ -49,6 +50,11 @@ std::string Pack(const Status& status) {
 Status Unpack(const std::string& packed) {
   if (packed.empty()) return Status::Ok();
   return Status(static_cast<StatusCode>(packed[0] - 'A'), packed.substr(1));
+}
+
+// For what prints it by other means than PrintError.
+Status NamingFlags(const Status& status) {
+  return Status(status.code(), WithFlagNames(status.message()));
 }
 
 // "rank 2", "ranks 0, 1, 2", "ranks 0, 1, 2 and 13 more".
@@ -224,7 +230,7 @@ void Job::Impl::CheckOnAllRanks(const Status& mine) {
       communicator->Exchange("compare errors", Pack(mine));
   if (!packed.ok()) {
     // The ranks are no longer together: this one speaks for itself.
-    communicator->Abort(mine.ok() ? packed.status() : mine);
+    communicator->Abort(NamingFlags(mine.ok() ? packed.status() : mine));
     ExitWithError(mine.ok() ? packed.status() : mine);
   }
   std::vector<Status> by_rank;
@@ -421,7 +427,8 @@ void Job::exit(int code) { impl_->Exit(code); }
 
 void Job::fail(const Status& status) {
   ZG_CHECK(!status.ok(), "Fail needs an error");
-  if (impl_->session) impl_->communicator->Abort(status);  // prints, and does not return
+  if (impl_->session)
+    impl_->communicator->Abort(NamingFlags(status));  // prints, and does not return
   impl_->ExitWithError(status);
 }
 

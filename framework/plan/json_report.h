@@ -1,5 +1,5 @@
 // The plan as one JSON object. `memory.predicted` and `communication.predicted` have the keys of a
-// run's --report (framework/job/report.h), so that scripts can compare them.
+// run's report (framework/job/report.h), so that scripts can compare them.
 #pragma once
 
 #include <string>

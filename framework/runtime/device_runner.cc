@@ -11,17 +11,17 @@ namespace zg {
 Status DeviceRunner::Check(const Communicator& communicator, const RunnerOptions& options) {
   if (options.detect_anomaly) {
     return InvalidArgument(
-        "--detect-anomaly looks at what every node computes while it runs, which only the host "
-        "can; run it with --device cpu");
+        "`detect_anomaly` looks at what every node computes while it runs, which only the host "
+        "can; run it with `device=cpu`");
   }
   if (options.profiler != nullptr) {
     return InvalidArgument(
-        "--profile measures every node while it runs, which a device's queue does not tell; run "
-        "it with --device cpu");
+        "`profile` measures every node while it runs, which a device's queue does not tell; run "
+        "it with `device=cpu`");
   }
   if (!options.record || communicator.can_be_recorded()) return Status::Ok();
   return InvalidArgument(
-      "its programs cannot be recorded (--cuda-graph): the collectives go through the host");
+      "its programs cannot be recorded (`record`): the collectives go through the host");
 }
 
 Status DeviceRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {

@@ -10,7 +10,7 @@ namespace zg {
 
 Status HostRunner::Check(const RunnerOptions& options) {
   if (!options.record) return Status::Ok();
-  return InvalidArgument("its programs cannot be recorded (--cuda-graph): the host has no queue");
+  return InvalidArgument("its programs cannot be recorded (`record`): the host has no queue");
 }
 
 Status HostRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {

@@ -17,7 +17,7 @@ std::string ElementText(DType dtype, const void* data, int64_t index);
 
 // What errors about a step's values end with.
 inline constexpr char kNonFiniteHint[] =
-    "\n  hint: --detect-anomaly names the first node that computed an infinity or NaN; "
-    "--on-non-finite skip leaves such updates out, ignore goes on";
+    "\n  hint: `detect_anomaly` names the first node that computed an infinity or NaN; "
+    "`on_non_finite=skip` leaves such updates out, ignore goes on";
 
 }  // namespace zg

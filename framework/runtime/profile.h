@@ -1,4 +1,4 @@
-// Profiler: measures where the time of training steps goes on one rank, for --profile. The executor
+// Profiler: measures where the time of training steps goes on one rank. The executor
 // tells it what begins and ends; a Profile, and the table of it, is what comes out.
 //
 // The first step, which warms caches and pages, counts only as long as it is the only one.

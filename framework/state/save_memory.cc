@@ -61,7 +61,7 @@ StatusOr<SaveMemory> AllocateSaveMemory(Communicator& communicator, int64_t byte
 Status CheckSaveMemory(int64_t host_bytes, const AvailableMemory& available) {
   if (host_bytes <= available.bytes) return Status::Ok();
   return FailedPrecondition(
-      "a copy of the checkpoint takes {} bytes on this host, but {} leaves {}; leave --save-async "
+      "a copy of the checkpoint takes {} bytes on this host, but {} leaves {}; leave `save_async` "
       "out, or use more hosts",
       host_bytes, available.limited_by, available.bytes);
 }

@@ -30,9 +30,9 @@ RunSaver::RunSaver(const Job& job, Trainer& trainer, int64_t last_step)
 
 Status RunSaver::Prepare() {
   if (options_.save.empty()) return Status::Ok();
-  ZG_RETURN_IF_ERROR(trainer_.prepare_saving(options_.save).WithContext("--save"));
+  ZG_RETURN_IF_ERROR(trainer_.prepare_saving(options_.save).WithContext("`save`"));
   if (!options_.save_async) return Status::Ok();
-  return trainer_.reserve_for_saving().WithContext("--save-async");
+  return trainer_.reserve_for_saving().WithContext("`save_async`");
 }
 
 StatusOr<bool> RunSaver::AfterStep(double step_ms) {
@@ -40,7 +40,7 @@ StatusOr<bool> RunSaver::AfterStep(double step_ms) {
   const int64_t step = trainer_.steps_done();
   if (options_.save.empty()) {
     if (signals.save && job_.is_main()) {
-      print_error("warning: SIGUSR1: nothing is saved; give --save DIR for a place\n");
+      print_error("warning: SIGUSR1: nothing is saved; give `save=DIR` for a place\n");
     }
     return false;
   }
@@ -64,7 +64,7 @@ StatusOr<bool> RunSaver::AfterStep(double step_ms) {
 
 Status RunSaver::SaveLast(bool is_asked_by_signal) {
   FinishSave();
-  ZG_RETURN_IF_ERROR(trainer_.save(options_.save, save_options_).WithContext("--save"));
+  ZG_RETURN_IF_ERROR(trainer_.save(options_.save, save_options_).WithContext("`save`"));
   if (is_asked_by_signal) {
     Print(fmt::format("ended by a signal after step {}; saved in {}\n", trainer_.steps_done(),
                       PathOf(trainer_.steps_done())));
@@ -106,7 +106,7 @@ void RunSaver::FinishSave() {
 
 void RunSaver::Warn(const Status& status) const {
   if (!job_.is_main()) return;
-  print_error(fmt::format("warning: --save: {}\n  training goes on\n", status.message()));
+  print_error(fmt::format("warning: `save`: {}\n  training goes on\n", status.message()));
 }
 
 void RunSaver::Print(const std::string& text) const {

@@ -20,7 +20,7 @@ class RunSaver {
 
   // Every rank must call the following, in the same order.
 
-  // Call it before training. Locks the directory and allocates the memory of --save-async, so that
+  // Call it before training. Locks the directory and allocates the memory of save_async, so that
   // errors come early.
   Status Prepare();
 

@@ -93,9 +93,9 @@ void SetSettings(const JobOptions& options, const std::map<std::string, std::str
 Status ResumeIfAsked(const Job& job, Trainer& trainer) {
   const JobOptions& options = job.options();
   if (options.resume.empty()) return Status::Ok();
-  ZG_RETURN_IF_ERROR(trainer.resume(options.resume).WithContext("--resume"));
+  ZG_RETURN_IF_ERROR(trainer.resume(options.resume).WithContext("`resume`"));
   if (trainer.steps_done() > options.steps) {
-    return InvalidArgument("--steps: got {}, but the checkpoint in {} is of step {} already",
+    return InvalidArgument("`steps`: got {}, but the checkpoint in {} is of step {} already",
                            options.steps, options.resume, trainer.steps_done());
   }
   return Status::Ok();

@@ -29,7 +29,7 @@ struct TrainingOptions {
   // (Trainer::set_setting).
   std::map<std::string, std::string> settings;
   int64_t tokens_per_micro_batch = 0;  // 0: a model without tokens
-  bool summarizes = true;              // prints the summary and writes --report at the end
+  bool summarizes = true;              // prints the summary and writes the report at the end
 };
 
 class Training {

@@ -9,17 +9,17 @@ TEST(CudaSupport, WhyThereIsNoGpu) {
   EXPECT_TRUE(CheckCudaProbe({13000, 13000, 1, ""}).ok());
   EXPECT_TRUE(CheckCudaProbe({13010, 13000, 8, ""}).ok());  // of the same major version
   EXPECT_EQ(CheckCudaProbe({13000, 0, 0, "CUDA driver version is insufficient"}).message(),
-            "--device cuda: this machine has no NVIDIA driver (libcuda.so.1); run on a machine "
-            "with an NVIDIA GPU, or use --device cpu");
+            "`device=cuda`: this machine has no NVIDIA driver (libcuda.so.1); run on a machine "
+            "with an NVIDIA GPU, or use `device=cpu`");
   EXPECT_EQ(CheckCudaProbe({13000, 12040, 0, "CUDA driver version is insufficient"}).message(),
-            "--device cuda: the driver supports CUDA 12.4, but this program was built with 13.0; "
-            "install a newer driver, build with a toolkit 12.x (CUDA_PATH), or use --device cpu");
+            "`device=cuda`: the driver supports CUDA 12.4, but this program was built with 13.0; "
+            "install a newer driver, build with a toolkit 12.x (CUDA_PATH), or use `device=cpu`");
   EXPECT_EQ(CheckCudaProbe({13000, 13000, 0, "no CUDA-capable device is detected"}).message(),
-            "--device cuda: the driver shows no GPU (no CUDA-capable device is detected); run on "
-            "a machine with an NVIDIA GPU, or use --device cpu");
+            "`device=cuda`: the driver shows no GPU (no CUDA-capable device is detected); run on "
+            "a machine with an NVIDIA GPU, or use `device=cpu`");
   EXPECT_EQ(CheckCudaProbe({13000, 13000, 0, "", "7"}).message(),
-            "--device cuda: the driver shows no GPU; CUDA_VISIBLE_DEVICES is '7'; run on a machine "
-            "with an NVIDIA GPU, or use --device cpu");
+            "`device=cuda`: the driver shows no GPU; CUDA_VISIBLE_DEVICES is '7'; run on a machine "
+            "with an NVIDIA GPU, or use `device=cpu`");
 }
 
 TEST(CudaSupport, WhichGpu) {
@@ -49,14 +49,14 @@ TEST(CudaSupport, WorkThatFailedSaysHowToFindTheNode) {
   EXPECT_EQ(
       CudaWorkFailed("cuda:0 (T)", "an illegal memory access was encountered").message(),
       "cuda:0 (T): queued work failed: an illegal memory access was encountered\n  hint: with "
-      "CUDA_LAUNCH_BLOCKING=1, and without --cuda-graph, the error names the node");
+      "CUDA_LAUNCH_BLOCKING=1, and without `record`, the error names the node");
 }
 
 TEST(CudaSupport, NcclNeedsAGpuForEachRank) {
   EXPECT_TRUE(CheckOneRankPerGpu({"a", "b", "c"}).ok());
   EXPECT_EQ(CheckOneRankPerGpu({"a", "b", "a", "b"}).message(),
-            "--gpu-collectives nccl: ranks 0 and 2 share the GPU a, which NCCL does not allow; "
-            "start one rank per GPU, or use --gpu-collectives host");
+            "`gpu_collectives=nccl`: ranks 0 and 2 share the GPU a, which NCCL does not allow; "
+            "start one rank per GPU, or use `gpu_collectives=host`");
 }
 
 }  // namespace

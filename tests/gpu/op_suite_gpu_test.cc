@@ -240,7 +240,7 @@ TEST(CudaKernelsOnTheDevice, SayThatTooManyGuardedStepsWereLeftOut) {
   EXPECT_EQ(FaultOf("guarded_update_control", {sums, loss, state},
                     {{"max_norm", 0.0}, {"max_skipped", int64_t{2}}}),
             "the loss or a gradient was not finite in 3 steps in a row, whose updates were left "
-            "out\n  hint: lower the learning rate or look at the data; --detect-anomaly names the "
+            "out\n  hint: lower the learning rate or look at the data; `detect_anomaly` names the "
             "first node");
 }
 

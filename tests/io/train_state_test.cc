@@ -65,7 +65,7 @@ TEST(TrainState, SettingsThatDifferAreAllNamed) {
             "  batch: got \"4\", expected \"8\"\n"
             "  new: got \"b\", expected nothing\n"
             "  old: got nothing, expected \"a\"\n"
-            "  hint: give the same as then, or start anew from parameters alone with --init");
+            "  hint: give the same as then, or start anew from parameters alone with `init`");
 }
 
 }  // namespace

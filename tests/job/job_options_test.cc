@@ -155,7 +155,7 @@ TEST(JobOptions, WhatIsNotBuiltIsAnError) {
   // No GPU, whatever this build and this machine have.
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   EXPECT_THAT(CheckSupported(Parse({"--device=cuda"})).message(),
-              AllOf(HasSubstr("--device cuda: "), HasSubstr("use --device cpu")));
+              AllOf(HasSubstr("`device=cuda`: "), HasSubstr("use `device=cpu`")));
   EXPECT_TRUE(CheckSupported(Parse({"--dtype=f16"})).ok());
   EXPECT_TRUE(CheckSupported(Parse({"--save=x", "--resume=x"})).ok());
 }

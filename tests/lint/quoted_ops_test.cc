@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include "framework/ir/op_registry.h"
 #include "framework/ops/register_all_ops.h"
+#include "tests/lint/source_tree.h"
 
 namespace zg::testing {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Words that mean something else there than the op of that name.
 struct OtherMeaning {
@@ -21,9 +16,8 @@ struct OtherMeaning {
   std::string_view word;  // empty: every one
 };
 constexpr OtherMeaning kOtherMeanings[] = {
-    // Calls of a communicator and their operands; boxing kernels dispatch to them.
+    // Calls of a communicator and their operands.
     {"framework/comm/", ""},
-    {"framework/runtime/boxing_kernels.cc", ""},
     // Modules and flags. Models call functions, and do not see ops.
     {"models/", ""},
     {"tools/checkpoint/convert.cc", "dropout"},
@@ -65,37 +59,19 @@ std::set<std::string> OpNames() {
   return names;
 }
 
-std::string ReadFile(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 TEST(QuotedOps, AreNotComparedOutsideOfOpsAndKernels) {
-  // The runfile is a link into the tree.
-  const fs::path root =
-      fs::canonical("tests/lint/BUILD.bazel").parent_path().parent_path().parent_path();
   const std::set<std::string> ops = OpNames();
-  int num_files = 0;
-  for (const char* folder : {"framework", "zero", "models", "tools"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      const std::string extension = entry.path().extension().string();
-      if (extension != ".cc" && extension != ".h" && extension != ".cu") continue;
-      const std::string path = entry.path().lexically_relative(root).string();
-      if (KnowsOps(path)) continue;
-      ++num_files;
-      for (const QuotedOp& quoted : FindQuotedOps(ReadFile(entry.path()), ops)) {
-        if (MeansSomethingElse(path, quoted.op)) continue;
-        ADD_FAILURE() << fmt::format(
-            "{}:{}: quotes the op \"{}\"; ask its traits (framework/ir/op_traits.h), or take its "
-            "name "
-            "from framework/ops/op_names.h",
-            path, quoted.line, quoted.op);
-      }
+  const int num_files = ForEachSource([&](const std::string& path, const std::string& text) {
+    if (KnowsOps(path)) return;
+    for (const QuotedOp& quoted : FindQuotedOps(text, ops)) {
+      if (MeansSomethingElse(path, quoted.op)) continue;
+      ADD_FAILURE() << fmt::format(
+          "{}:{}: quotes the op \"{}\"; ask its traits (framework/ir/op_traits.h), or take its "
+          "name from framework/ops/op_names.h",
+          path, quoted.line, quoted.op);
     }
-  }
-  EXPECT_GT(num_files, 100) << "the tree was not found at " << root;
+  });
+  EXPECT_GT(num_files, 100) << "the tree was not found";
 }
 
 std::string Found(std::string_view text) {

@@ -241,13 +241,13 @@ TEST(DeviceErrors, WatchingNodesNeedsTheHost) {
   TrainerOptions options;
   options.detect_anomaly = true;
   EXPECT_EQ(FakeGpt().Compile(options).message(),
-            "graph gpt: --detect-anomaly looks at what every node computes while it runs, which "
-            "only the host can; run it with --device cpu");
+            "graph gpt: `detect_anomaly` looks at what every node computes while it runs, which "
+            "only the host can; run it with `device=cpu`");
   options.detect_anomaly = false;
   options.profile = true;
   EXPECT_EQ(FakeGpt().Compile(options).message(),
-            "graph gpt: --profile measures every node while it runs, which a device's queue does "
-            "not tell; run it with --device cpu");
+            "graph gpt: `profile` measures every node while it runs, which a device's queue does "
+            "not tell; run it with `device=cpu`");
 }
 
 TEST(DeviceErrors, Tf32NeedsAGpu) {
@@ -261,10 +261,10 @@ TEST(DeviceErrors, RecordingNeedsADevice) {
   RunConfig config;
   config.record = true;
   EXPECT_EQ(Train(config).status().message(),
-            "graph test: its programs cannot be recorded (--cuda-graph): the host has no queue");
+            "graph test: its programs cannot be recorded (`record`): the host has no queue");
   config.ranks = config.micro_batches = 2;
   EXPECT_EQ(Train(OnDevice(config)).status().message(),
-            "graph test: its programs cannot be recorded (--cuda-graph): the collectives go "
+            "graph test: its programs cannot be recorded (`record`): the collectives go "
             "through the host");
 }
 

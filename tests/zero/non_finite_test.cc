@@ -174,8 +174,8 @@ TEST_P(NonFiniteTest, StopEndsOnEveryRankBeforeTheUpdate) {
   for (const Result& result : results) {
     EXPECT_EQ(result.status.message(),
               "step 2: the loss is nan\n"
-              "  hint: --detect-anomaly names the first node that computed an infinity or NaN; "
-              "--on-non-finite skip leaves such updates out, ignore goes on");
+              "  hint: `detect_anomaly` names the first node that computed an infinity or NaN; "
+              "`on_non_finite=skip` leaves such updates out, ignore goes on");
     EXPECT_EQ(result.status.code(), StatusCode::kFailedPrecondition);
   }
   config.steps = {Data::kGood};

@@ -187,7 +187,7 @@ TEST_F(SaveAsyncTest, TooLittleMemoryForIt) {
   EXPECT_TRUE(CheckSaveMemory(1000, available).ok());
   EXPECT_EQ(CheckSaveMemory(1001, available).message(),
             "a copy of the checkpoint takes 1001 bytes on this host, but a test leaves 1000; leave "
-            "--save-async out, or use more hosts");
+            "`save_async` out, or use more hosts");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ const LazyLibrary& Nccl() {
 Status LoadNccl() {
   if (Nccl().problem().empty()) return Status::Ok();
   return FailedPrecondition(
-      "--gpu-collectives nccl: NCCL cannot be loaded: {}, or use --gpu-collectives host",
+      "`gpu_collectives=nccl`: NCCL cannot be loaded: {}, or use `gpu_collectives=host`",
       Nccl().problem());
 }
 

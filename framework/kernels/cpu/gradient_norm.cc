@@ -189,7 +189,7 @@ class GuardedUpdateControl : public Kernel {
   static Status TooManySkipped(float skipped) {
     return FailedPrecondition(
         "the loss or a gradient was not finite in {} steps in a row, whose updates were left out\n"
-        "  hint: lower the learning rate or look at the data; --detect-anomaly names the first "
+        "  hint: lower the learning rate or look at the data; `detect_anomaly` names the first "
         "node",
         skipped);
   }

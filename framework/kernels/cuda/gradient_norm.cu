@@ -222,7 +222,7 @@ class GuardedUpdateControl : public Kernel {
   std::string FaultText(const DeviceFault& fault) const override {
     return fmt::format(
         "the loss or a gradient was not finite in {} steps in a row, whose updates were left out\n"
-        "  hint: lower the learning rate or look at the data; --detect-anomaly names the first "
+        "  hint: lower the learning rate or look at the data; `detect_anomaly` names the first "
         "node",
         fault.got);
   }
