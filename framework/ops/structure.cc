@@ -74,9 +74,13 @@ ir::OpDef Output() {
   op.name = "output";
   op.traits.kind = ir::OpKind::kOutput;
   op.traits.has_side_effect = true;
-  op.doc = "Hands a value to the user under a name; whole on every rank.";
+  op.doc = "Hands a value to the user under a name: whole, or of S(0) each rank its part.";
   op.num_outputs = 0;
   op.attributes = {{"name", std::string(), true}};
+  op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
+    if (call.inputs[0].shape.num_dims() == 0) return {};
+    return {{{Sbp::S(0)}, {}}};
+  };
   op.infer_shape = [](const ir::OpCall&) -> StatusOr<Types> { return Types{}; };
   op.not_differentiable = "nothing comes out";
   return op;

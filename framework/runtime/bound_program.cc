@@ -66,13 +66,9 @@ class Binder {
         program_.inputs.push_back({node.section->name, node.attributes.String("name"),
                                    memory_.graph().LocalType(*node.outputs[0]).bytes(), nullptr});
         return true;
-      case ir::OpKind::kOutput: {
-        instruction->slot = static_cast<int>(program_.outputs.size());
-        const TensorType& type = node.inputs[0]->type;
-        program_.outputs.push_back({node.section->name, node.attributes.String("name"), type,
-                                    std::vector<std::byte>(type.bytes())});
+      case ir::OpKind::kOutput:
+        BindOutput(node, instruction);
         return true;
-      }
       case ir::OpKind::kAssign:
         return instruction->inputs[0] != instruction->inputs[1];
       case ir::OpKind::kBoxing: {
@@ -87,6 +83,17 @@ class Binder {
         return true;
       }
     }
+  }
+
+  void BindOutput(const ir::Node& node, Instruction* instruction) {
+    const std::string& name = node.attributes.String("name");
+    if (node.section->kind == ir::SectionKind::kEval) {
+      program_.results.push_back({node.section->name, name, node.inputs[0]});
+      return;
+    }
+    instruction->slot = static_cast<int>(program_.outputs.size());
+    const TensorType type = memory_.graph().LocalType(*node.inputs[0]);
+    program_.outputs.push_back({name, type, std::vector<std::byte>(type.bytes())});
   }
 
   std::byte* Add(const Operand& operand, Instruction* instruction) const {

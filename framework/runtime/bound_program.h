@@ -22,11 +22,12 @@ namespace zg {
 // A node that does something when it runs.
 struct Instruction {
   const ir::Node* node = nullptr;
-  std::unique_ptr<Kernel> kernel;  // null: an input, an output, or an assignment that copies
+  // Null: an input, an output, or an assignment that copies.
+  std::unique_ptr<Kernel> kernel;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   void* workspace = nullptr;
-  int slot = -1;  // of an input or output
+  int slot = -1;  // of an input or an output of training
   int index = 0;  // among all nodes
   int timeline = 0;
   int position = 0;
@@ -50,12 +51,18 @@ struct InputSlot {
   const void* data = nullptr;  // null: not set
 };
 
-// An output, on the host.
+// An output of training, on the host.
 struct OutputSlot {
-  std::string eval;  // "": training
   std::string name;
   TensorType type;
   std::vector<std::byte> data;
+};
+
+// A result of an eval section. It stays in the arena until the next run.
+struct EvalResult {
+  std::string eval;
+  std::string name;
+  const ir::Value* value = nullptr;
 };
 
 struct BoundProgram {
@@ -65,6 +72,7 @@ struct BoundProgram {
   std::map<std::string, InstructionList, std::less<>> evals;
   std::vector<InputSlot> inputs;
   std::vector<OutputSlot> outputs;
+  std::vector<EvalResult> results;
 
   std::vector<InstructionList*> Lists();  // by index
 };

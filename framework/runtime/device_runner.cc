@@ -117,6 +117,7 @@ Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& conte
     case ir::OpKind::kInput:
       return inputs_->QueueInput(instruction.slot, instruction.outputs[0]);
     case ir::OpKind::kOutput:
+      if (instruction.slot < 0) return Status::Ok();  // a result, which stays where it is
       return device_.CopyOut(pinned_outputs_[instruction.slot].get(), instruction.inputs[0],
                              instruction.operands[0].bytes());
     default:  // an assignment
@@ -125,7 +126,7 @@ Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& conte
   }
 }
 
-Status DeviceRunner::Finish(std::string_view eval, const StepContext& context) {
+Status DeviceRunner::Finish(const StepContext& context) {
   ZG_RETURN_IF_ERROR(device_.CopyOut(pinned_fault_.get(), fault_.get(), sizeof(DeviceFault)));
   if (const Status done = communicator_.Synchronize(); !done.ok()) {
     return done.WithContext(fmt::format("step {}", context.step));
@@ -135,7 +136,6 @@ Status DeviceRunner::Finish(std::string_view eval, const StepContext& context) {
   if (fault.happened != 0) return FaultStatus(fault, context.step);
   for (size_t i = 0; i < program_->outputs.size(); ++i) {
     OutputSlot& slot = program_->outputs[i];
-    if (slot.eval != eval) continue;
     std::memcpy(slot.data.data(), pinned_outputs_[i].get(), slot.data.size());
     if (!context.stop_on_non_finite) continue;
     if (const Status finite = CheckFiniteOutput(slot, nullptr); !finite.ok()) {

@@ -22,7 +22,7 @@ class DeviceRunner : public Runner {
 
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
   Status Run(InstructionList& list, const StepContext& context) override;
-  Status Finish(std::string_view eval, const StepContext& context) override;
+  Status Finish(const StepContext& context) override;
 
  private:
   struct Recorded {

@@ -112,6 +112,7 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   context.step = step;
   context.lr_factor = lr_factor;
   context.stop_on_non_finite = options_.stop_on_non_finite;
+  last_eval_ = nullptr;
   const int64_t micro_steps = graph_->micro_batches() / num_data_ranks_;
   if (profiler_) profiler_->BeginStep();
   for (int64_t j = 0; j < micro_steps; ++j) {
@@ -124,7 +125,7 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   }
   ZG_RETURN_IF_ERROR(runner_->Run(program_.update, context));
   if (profiler_) profiler_->EndStep();
-  return runner_->Finish("", context);
+  return runner_->Finish(context);
 }
 
 Status Executor::RunEval(std::string_view eval) {
@@ -133,21 +134,32 @@ Status Executor::RunEval(std::string_view eval) {
     return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
   StepContext context;
   context.seed = options_.seed;
+  last_eval_ = &list->second;
   ZG_RETURN_IF_ERROR(runner_->Run(list->second, context));
-  return runner_->Finish(eval, context);
+  return runner_->Finish(context);
 }
 
-StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view eval,
-                                                         std::string_view name) const {
+StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view name) const {
   for (const OutputSlot& slot : program_.outputs) {
-    if (slot.eval == eval && slot.name == name) return &slot.data;
+    if (slot.name == name) return &slot.data;
   }
-  return InvalidArgument("graph {}{}{}: it has no output \"{}\"", graph_->name(),
-                         eval.empty() ? "" : ", eval ", eval, name);
+  return InvalidArgument("graph {}: it has no output \"{}\"", graph_->name(), name);
 }
 
-bool Executor::HasOutput(std::string_view eval, std::string_view name) const {
-  return Output(eval, name).ok();
+StatusOr<Executor::LocalResult> Executor::Result(std::string_view eval,
+                                                 std::string_view name) const {
+  for (const EvalResult& result : program_.results) {
+    if (result.eval != eval || result.name != name) continue;
+    if (last_eval_ == nullptr || last_eval_ != &program_.evals.find(eval)->second) {
+      return FailedPrecondition(
+          "graph {}, eval {}: its result \"{}\" is not there: it is kept until the next run, and "
+          "{} "
+          "ran last; run the eval, then take its results",
+          graph_->name(), eval, name, last_eval_ == nullptr ? "a step" : "another eval");
+    }
+    return LocalResult{result.value, program_.memory.AddressOf(result.value)};
+  }
+  return InvalidArgument("graph {}, eval {}: it has no result \"{}\"", graph_->name(), eval, name);
 }
 
 std::optional<Profile> Executor::profile() const {

@@ -7,7 +7,7 @@
 //   ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_step) {
 //     return executor->SetInput("", "x", data, bytes);
 //   }));
-//   ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* loss, executor->Output("", "loss"));
+//   ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* loss, executor->Output("loss"));
 //
 // Every rank of the mesh creates it from the same graph and calls it in the same order.
 #pragma once
@@ -66,10 +66,17 @@ class Executor {
   Status RunStep(int64_t step, double lr_factor, const Feed& feed);
   Status RunEval(std::string_view eval);
 
-  // What the last run of a program handed out under that name; whole on every rank.
-  StatusOr<const std::vector<std::byte>*> Output(std::string_view eval,
-                                                 std::string_view name) const;
-  bool HasOutput(std::string_view eval, std::string_view name) const;
+  // What the last step handed out under that name, on the host.
+  StatusOr<const std::vector<std::byte>*> Output(std::string_view name) const;
+  bool HasOutput(std::string_view name) const { return Output(name).ok(); }
+
+  // This rank's part of a result of the eval section that ran last. Its memory is that of device(),
+  // and its until the next run. Errors: no such result; another section or a step ran last.
+  struct LocalResult {
+    const ir::Value* value = nullptr;
+    const std::byte* data = nullptr;
+  };
+  StatusOr<LocalResult> Result(std::string_view eval, std::string_view name) const;
 
   // The elements of a stored tensor that lie on this rank.
   LocalPart LocalPartOf(const ir::StoredTensor& tensor) const {
@@ -104,6 +111,7 @@ class Executor {
   std::optional<Profiler> profiler_;
   BoundProgram program_;
   std::unique_ptr<Runner> runner_;
+  const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
 };
 
 }  // namespace zg

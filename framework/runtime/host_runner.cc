@@ -30,9 +30,7 @@ Status HostRunner::Run(InstructionList& list, const StepContext& context) {
   return Status::Ok();
 }
 
-Status HostRunner::Finish(std::string_view /*eval*/, const StepContext& /*context*/) {
-  return Status::Ok();
-}
+Status HostRunner::Finish(const StepContext& /*context*/) { return Status::Ok(); }
 
 Status HostRunner::RunWatched(Instruction& instruction, const StepContext& context) {
   const RankMemory& memory = program_->memory;
@@ -76,6 +74,7 @@ Status HostRunner::RunKernel(Instruction& instruction, const StepContext& contex
 }
 
 Status HostRunner::TakeOutput(const Instruction& instruction, const StepContext& context) {
+  if (instruction.slot < 0) return Status::Ok();  // a result, which stays where it is
   OutputSlot& slot = program_->outputs[instruction.slot];
   std::memcpy(slot.data.data(), instruction.inputs[0], slot.data.size());
   if (!context.stop_on_non_finite) return Status::Ok();

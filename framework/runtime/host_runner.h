@@ -12,7 +12,7 @@ class HostRunner : public Runner {
 
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
   Status Run(InstructionList& list, const StepContext& context) override;
-  Status Finish(std::string_view eval, const StepContext& context) override;
+  Status Finish(const StepContext& context) override;
 
  private:
   Status RunOne(Instruction& instruction, const StepContext& context);

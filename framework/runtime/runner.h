@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
@@ -34,9 +33,8 @@ class Runner {
   // call has returned.
   virtual Status Run(InstructionList& list, const StepContext& context) = 0;
 
-  // Waits until all that was run is done. Then the outputs of `eval` ("": training) are in their
-  // slots.
-  virtual Status Finish(std::string_view eval, const StepContext& context) = 0;
+  // Waits until all that was run is done. Then the outputs of training are in their slots.
+  virtual Status Finish(const StepContext& context) = 0;
 };
 
 // The runner for the device of the communicator, which must outlive it. Errors: options that this

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "framework/base/stopwatch.h"
+#include "framework/state/eval_result.h"
 #include "framework/train/device_kernels.h"
 
 namespace zg {
@@ -35,7 +36,7 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
                                                            trainer->ExecutorOptionsFor(options)));
   trainer->num_data_ranks_ = graph.mesh().num_data_ranks();
   trainer->data_index_ = graph.mesh().DataIndex(communicator.rank());
-  trainer->has_grad_norm_ = trainer->executor_->HasOutput("", "grad_norm");
+  trainer->has_grad_norm_ = trainer->executor_->HasOutput("grad_norm");
   trainer->settings_ = trainer->program_.settings;
   if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);
   ZG_RETURN_IF_ERROR(InitializeTensors(*trainer->executor_, options.seed));
@@ -57,7 +58,7 @@ Status Trainer::load_parameters(const std::string& path) {
 }
 
 StatusOr<float> Trainer::Scalar(std::string_view name) const {
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output("", name));
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output(name));
   float value = 0;
   std::memcpy(&value, bytes->data(), sizeof(value));
   return value;
@@ -100,11 +101,14 @@ Status Trainer::eval(std::string_view name, std::initializer_list<NamedData> dat
   return executor_->RunEval(name);
 }
 
-StatusOr<std::vector<float>> Trainer::result(std::string_view eval, std::string_view result) const {
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output(eval, result));
-  std::vector<float> values(bytes->size() / sizeof(float));
-  std::memcpy(values.data(), bytes->data(), bytes->size());
-  return values;
+StatusOr<std::vector<float>> Trainer::local_result(std::string_view eval,
+                                                   std::string_view result) const {
+  return ReadLocalResult(*executor_, eval, result);
+}
+
+StatusOr<std::vector<float>> Trainer::result(std::string_view eval, std::string_view result,
+                                             int to) const {
+  return GatherResult(*executor_, eval, result, to);
 }
 
 }  // namespace zg

@@ -81,9 +81,10 @@ Status RunCell(const Cell& cell, DType dtype, Communicator& communicator) {
   std::copy(expected.begin(), expected.end(), x.data);
   ZG_RETURN_IF_ERROR(communicator.Barrier("values are set"));
   ZG_RETURN_IF_ERROR(executor->RunEval("box"));
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* output, executor->Output("box", "y"));
-  return *output == expected ? Status::Ok()
-                             : InvalidArgument("rank {} got another value", communicator.rank());
+  ZG_ASSIGN_OR_RETURN(const Executor::LocalResult y, executor->Result("box", "y"));
+  return std::equal(expected.begin(), expected.end(), y.data)
+             ? Status::Ok()
+             : InvalidArgument("rank {} got another value", communicator.rank());
 }
 
 TEST_P(BoxingTest, KeepsTheValueOnOneToFourRanks) {
