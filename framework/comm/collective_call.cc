@@ -77,6 +77,7 @@ CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
   }
   record.hash = hash;
   record.sequence = sequence;
+  record.word = call.word;
   record.count = call.count;
   record.input = call.input;
   record.output = call.output;

@@ -25,19 +25,21 @@ struct CollectiveCall {
   ArenaOperand output;
   ReductionTypes types = DType::kU8;  // of a reduction
   bool accumulate = false;
+  uint64_t word = 0;  // travels with the call, and may differ
 };
 
 // A call in a form that other ranks can read: a hash to compare and the rest to print.
 struct CallRecord {
-  uint64_t hash = 0;     // of everything but the sequence number
+  uint64_t hash = 0;     // of everything but the sequence number and the word
   int64_t sequence = 0;  // how many calls this rank has made, this one included
+  uint64_t word = 0;
   int64_t count = 0;
   ArenaOperand input;
   ArenaOperand output;
   ReductionTypes types = DType::kU8;
   bool accumulate = false;
   char operation[16] = {};
-  char name[111] = {};  // longer names are cut short
+  char name[103] = {};  // longer names are cut short
 };
 static_assert(sizeof(CallRecord) == 3 * 64);
 

@@ -2,6 +2,7 @@
 // as traffic. Every rank of the job must make the same calls in the same order.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ class ControlPlane {
   // The strings of all ranks, by rank.
   virtual StatusOr<std::vector<std::string>> Exchange(std::string_view name,
                                                       const std::string& mine) = 0;
+  // The word of every rank, by rank, into `all`, which has room for size() of them. Allocates
+  // nothing where ranks read each other's memory: a step may call it.
+  virtual Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) = 0;
   // Ends the job for every rank with this error; does not return in a multi-process job.
   virtual void Abort(const Status& status) = 0;
 };

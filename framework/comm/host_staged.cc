@@ -224,6 +224,9 @@ class HostStagedCommunicator : public Communicator {
                                               const std::string& mine) override {
     return host_.Exchange(name, mine);
   }
+  Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) override {
+    return host_.ExchangeWord(name, mine, all);
+  }
   void Abort(const Status& status) override { host_.Abort(status); }
 
  protected:

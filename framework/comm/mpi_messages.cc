@@ -99,6 +99,10 @@ class MpiMessageGroup : public Group {
 
   // Tells every peer what this rank calls and hears what they call.
   Status Enter(const CollectiveCall& call);
+  // The word of the call that a rank entered last.
+  uint64_t WordOf(int of_rank) const {
+    return of_rank == rank() ? call_.word : peer_records_[of_rank].word;
+  }
 
  private:
   Status Start(CollectiveKind kind, const CollectiveCall& call);
@@ -309,6 +313,13 @@ class MpiMessageCommunicator : public Communicator {
                                               const std::string& mine) override {
     ZG_RETURN_IF_ERROR(world_.Enter({"exchange", name, 0, {}, {}}));
     return GatherStrings(world_.comm(), mine, name, world_.timeout_s());
+  }
+  Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) override {
+    CollectiveCall call = {"exchange_word", name, 0, {}, {}};
+    call.word = mine;
+    ZG_RETURN_IF_ERROR(world_.Enter(call));
+    for (int rank = 0; rank < size_; ++rank) all[rank] = world_.WordOf(rank);
+    return Status::Ok();
   }
   void Abort(const Status& status) override { PrintAndAbort(status, rank_); }
 

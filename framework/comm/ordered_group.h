@@ -101,6 +101,9 @@ class OrderedCommunicator : public Communicator {
                                               const std::string& mine) final {
     return control_.Exchange(name, mine);
   }
+  Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) final {
+    return control_.ExchangeWord(name, mine, all);
+  }
   void Abort(const Status& status) final { control_.Abort(status); }
 
  protected:

@@ -21,6 +21,13 @@ class PeerMemoryCommunicator : public Communicator {
   Status Barrier(std::string_view name) final {
     return rendezvous().Enter({"barrier", name, 0, {}, {}});
   }
+  Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) final {
+    CollectiveCall call = {"exchange_word", name, 0, {}, {}};
+    call.word = mine;
+    ZG_RETURN_IF_ERROR(rendezvous().Enter(call));
+    for (int rank = 0; rank < size(); ++rank) all[rank] = rendezvous().WordOf(rank);
+    return Status::Ok();
+  }
 
  protected:
   PeerMemoryCommunicator(ControlBlock* block, int rank, int num_ranks, double timeout_s,

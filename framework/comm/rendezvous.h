@@ -70,6 +70,9 @@ class Rendezvous {
   // deadline, or has failed. After an error the block is of no further use to any rank.
   Status Enter(const CollectiveCall& call);
 
+  // The word of a rank's call; after Enter has returned, until the next call.
+  uint64_t WordOf(int rank) const { return ReadRecord(rank, call_.sequence).word; }
+
   // Waits for every rank again, within the call that was entered last.
   Status MeetAgain();
 

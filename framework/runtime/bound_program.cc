@@ -61,11 +61,16 @@ class Binder {
   // False: a view, or an assignment whose value is produced in place.
   StatusOr<bool> BindWork(const ir::Node& node, Instruction* instruction) {
     switch (instruction->kind()) {
-      case ir::OpKind::kInput:
+      case ir::OpKind::kInput: {
         instruction->slot = static_cast<int>(program_.inputs.size());
-        program_.inputs.push_back({node.section->name, node.attributes.String("name"),
-                                   memory_.graph().LocalType(*node.outputs[0]).bytes(), nullptr});
+        InputSlot& slot = program_.inputs.emplace_back();
+        slot.eval = node.section->name;
+        slot.name = node.attributes.String("name");
+        slot.type = memory_.graph().LocalType(*node.outputs[0]);
+        slot.bytes = slot.type.bytes();
+        slot.is_same_on_all_ranks = node.attributes.Sbp("placement").is_broadcast();
         return true;
+      }
       case ir::OpKind::kOutput:
         BindOutput(node, instruction);
         return true;
@@ -115,6 +120,12 @@ class Binder {
 std::vector<InstructionList*> BoundProgram::Lists() {
   std::vector<InstructionList*> lists = {&micro_batch, &update};
   for (auto& [name, list] : evals) lists.push_back(&list);
+  return lists;
+}
+
+std::vector<const InstructionList*> BoundProgram::Lists() const {
+  std::vector<const InstructionList*> lists = {&micro_batch, &update};
+  for (const auto& [name, list] : evals) lists.push_back(&list);
   return lists;
 }
 

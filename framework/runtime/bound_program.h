@@ -47,8 +47,10 @@ struct InstructionList {
 struct InputSlot {
   std::string eval;  // "": training
   std::string name;
+  TensorType type;
   int64_t bytes = 0;
-  const void* data = nullptr;  // null: not set
+  bool is_same_on_all_ranks = false;  // placement B
+  const void* data = nullptr;         // null: not set
 };
 
 // An output of training, on the host.
@@ -75,6 +77,7 @@ struct BoundProgram {
   std::vector<EvalResult> results;
 
   std::vector<InstructionList*> Lists();  // by index
+  std::vector<const InstructionList*> Lists() const;
 };
 
 // Takes the kernels out of `kernels` and makes those of boxing nodes, whose groups meet: every rank

@@ -77,6 +77,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
       }
     }
   }
+  executor->same_.emplace(communicator, &executor->program_);
   ZG_RETURN_IF_ERROR(executor->runner_->Prepare(
       &executor->program_, options.measure_memory ? executor->meter_.get() : nullptr));
   return executor;
@@ -113,12 +114,18 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   context.lr_factor = lr_factor;
   context.stop_on_non_finite = options_.stop_on_non_finite;
   last_eval_ = nullptr;
+  if (const Status same = same_->CheckFactor(lr_factor); !same.ok()) {
+    return same.WithContext(fmt::format("step {}", step));
+  }
   const int64_t micro_steps = graph_->micro_batches() / num_data_ranks_;
   if (profiler_) profiler_->BeginStep();
   for (int64_t j = 0; j < micro_steps; ++j) {
     const int64_t feed_begin = profiler_ ? profiler_->Now() : 0;
     ZG_RETURN_IF_ERROR(feed(j));
     if (profiler_) profiler_->EndFeed(feed_begin);
+    if (const Status same = same_->CheckInputs(program_.micro_batch); !same.ok()) {
+      return same.WithContext(fmt::format("step {}", step));
+    }
     context.micro_batch = j * num_data_ranks_ + data_index_;
     context.first_micro_step = j == 0;
     ZG_RETURN_IF_ERROR(runner_->Run(program_.micro_batch, context));
@@ -134,6 +141,9 @@ Status Executor::RunEval(std::string_view eval) {
     return InvalidArgument("graph {}: it has no eval section \"{}\"", graph_->name(), eval);
   StepContext context;
   context.seed = options_.seed;
+  if (const Status same = same_->CheckInputs(list->second); !same.ok()) {
+    return same.WithContext(fmt::format("eval {}", eval));
+  }
   last_eval_ = &list->second;
   ZG_RETURN_IF_ERROR(runner_->Run(list->second, context));
   return runner_->Finish(context);

@@ -29,6 +29,7 @@
 #include "framework/runtime/memory_meter.h"
 #include "framework/runtime/profile.h"
 #include "framework/runtime/runner.h"
+#include "framework/runtime/same_on_all_ranks.h"
 
 namespace zg {
 
@@ -60,8 +61,10 @@ class Executor {
   // section, "" is training. Error: no such input, or another size.
   Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
 
-  // One training step. `feed(j)` sets the inputs of local micro-batch j, which has index
-  // j * mesh.num_data_ranks() + mesh.DataIndex(rank) in the step.
+  // One training step. The factor of the learning rate and inputs with placement B must be the same
+  // on all ranks, else every rank gets an error with two of the values. `feed(j)` sets the inputs
+  // of local micro-batch j, which has index j * mesh.num_data_ranks() + mesh.DataIndex(rank) in the
+  // step.
   using Feed = std::function<Status(int64_t micro_step)>;
   Status RunStep(int64_t step, double lr_factor, const Feed& feed);
   Status RunEval(std::string_view eval);
@@ -110,6 +113,7 @@ class Executor {
   std::unique_ptr<MemoryMeter> meter_;
   std::optional<Profiler> profiler_;
   BoundProgram program_;
+  std::optional<SameOnAllRanks> same_;
   std::unique_ptr<Runner> runner_;
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
 };

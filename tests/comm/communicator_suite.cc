@@ -199,6 +199,21 @@ TEST_P(CommunicatorSuite, ExchangesStringsOfAnySize) {
   });
 }
 
+TEST_P(CommunicatorSuite, ExchangesWords) {
+  Run([](Communicator& communicator) -> Status {
+    const auto word_of = [](int rank, int i) { return ~uint64_t{0} - 1000 * i - rank; };
+    std::vector<uint64_t> all(communicator.size());
+    for (int i = 0; i < 5; ++i) {
+      ZG_RETURN_IF_ERROR(
+          communicator.ExchangeWord("words", word_of(communicator.rank(), i), all.data()));
+      for (int rank = 0; rank < communicator.size(); ++rank) {
+        if (all[rank] != word_of(rank, i)) return InvalidArgument("the word of rank {}", rank);
+      }
+    }
+    return Status::Ok();
+  });
+}
+
 TEST_P(CommunicatorSuite, ExchangeStatusTellsEveryRankOfAnError) {
   Run([](Communicator& communicator) -> Status {
     ZG_RETURN_IF_ERROR(ExchangeStatus(communicator, "good", Status::Ok()));

@@ -1,0 +1,96 @@
+#include "framework/runtime/same_on_all_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/comm/in_process.h"
+#include "framework/nn/nn.h"
+#include "framework/ops/register_all_ops.h"
+#include "zero/zerograph/make_trainer.h"
+
+namespace zg {
+namespace {
+
+// What one rank gives.
+struct Given {
+  double factor = 1.0;
+  std::vector<float> table = {0, 1, 2};
+  std::vector<int64_t> ids = {0, 1};
+};
+
+// A model with inputs that are the same on all ranks, in training and in an eval.
+struct SmallModel {
+  struct Net : nn::Module {
+    nn::Linear linear{this, "linear", 3, 3};
+  } net;
+  Graph graph{"small"};
+
+  SmallModel() {
+    RegisterAllOps();
+    graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
+      const Var x = add_broadcast(in.f32("x", {2, 3}), in.f32("table", {3}, Sbp::B()));
+      return cross_entropy(net.linear(x), in.i64("y", {2}));
+    });
+    graph.eval("look", [&](Inputs& in) {
+      const Var first = in.f32("first", {2, 3}, Sbp::B());
+      return net.linear(add_broadcast(first, in.f32("table", {3}, Sbp::B())));
+    });
+  }
+};
+
+// The error of a step that every rank, `given` by rank, must have alike; empty when it has none.
+std::string StepError(const std::vector<Given>& given) {
+  std::vector<std::string> errors(given.size());
+  const Status status =
+      RunRanks(static_cast<int>(given.size()), [&](Communicator& communicator) -> Status {
+        SmallModel model;
+        const Given& mine = given[communicator.rank()];
+        ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                            make_trainer(model.graph, communicator, {}));
+        const std::vector<float> x(6, static_cast<float>(communicator.rank()));
+        trainer->set_lr_factor(mine.factor);
+        errors[communicator.rank()] =
+            trainer->step({{"x", x}, {"table", mine.table}, {"y", mine.ids}}).status().message();
+        return Status::Ok();
+      });
+  EXPECT_TRUE(status.ok()) << status.message();
+  for (const std::string& error : errors) EXPECT_EQ(error, errors[0]);
+  return errors[0];
+}
+
+TEST(SameOnAllRanks, WhatDiffersLegallyIsNoError) {
+  EXPECT_EQ(StepError({{}, {.ids = {2, 2}}}), "");
+  EXPECT_EQ(StepError({{.factor = 0.5}, {.factor = 0.5}, {.factor = 0.5}}), "");
+}
+
+TEST(SameOnAllRanks, FactorsOfTheLearningRate) {
+  EXPECT_EQ(StepError({{}, {}, {.factor = 0.25}}),
+            "step 1: the factor of the learning rate is 0.25 on rank 2, but 1 on rank 0; set the "
+            "same on every rank");
+}
+
+TEST(SameOnAllRanks, InputsWithPlacementB) {
+  EXPECT_EQ(StepError({{}, {.table = {0, 1.5, 2}}}),
+            "step 1: input \"table\" has placement B, but its element 1 is 1.5 on rank 1 and 1 on "
+            "rank 0; feed every rank the same, or give the input a placement S(dim)");
+}
+
+TEST(SameOnAllRanks, InputsOfAnEvalSection) {
+  const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
+    SmallModel model;
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
+                        make_trainer(model.graph, communicator, {}));
+    std::vector<float> first(6, 7.0f);
+    const std::vector<float> table(3, 1.0f);
+    ZG_RETURN_IF_ERROR(trainer->eval("look", {{"first", first}, {"table", table}}));
+    first[4] += static_cast<float>(communicator.rank());
+    EXPECT_EQ(
+        trainer->eval("look", {{"first", first}, {"table", table}}).message(),
+        "eval look: input \"first\" has placement B, but its element 4 is 8 on rank 1 and 7 on "
+        "rank 0; feed every rank the same, or give the input a placement S(dim)");
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+}  // namespace
+}  // namespace zg
