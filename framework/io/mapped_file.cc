@@ -39,7 +39,7 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     close(file);
     return MappedFile(path, nullptr, 0);
   }
-  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  void* data = mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
   const int error = errno;
   close(file);
   if (data == MAP_FAILED) return CannotRead(path, error);
@@ -63,6 +63,21 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
+}
+
+MappedWindow::MappedWindow(const uint8_t* data, uint64_t bytes) : data_(data) {
+  static const uint64_t page_size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t before = reinterpret_cast<uintptr_t>(data) % page_size;
+  page_bytes_ = before + bytes;
+  // A size of 0 asks for a second mapping of the same pages; only shared mappings have one.
+  void* const pages = mremap(const_cast<uint8_t*>(data) - before, 0, page_bytes_, MREMAP_MAYMOVE);
+  if (pages == MAP_FAILED) return;
+  pages_ = pages;
+  data_ = static_cast<const uint8_t*>(pages) + before;
+}
+
+MappedWindow::~MappedWindow() {
+  if (pages_ != nullptr) munmap(pages_, page_bytes_);
 }
 
 }  // namespace zg

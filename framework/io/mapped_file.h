@@ -30,4 +30,21 @@ class MappedFile {
   uint64_t size_ = 0;
 };
 
+// MappedWindow: bytes [data, data + bytes) of a mapped file, mapped once more, for reading a large
+// file piece by piece. What is read through it leaves this process's memory with it; pages that are
+// read through the MappedFile stay until that is destroyed.
+class MappedWindow {
+ public:
+  MappedWindow(const uint8_t* data, uint64_t bytes);
+  MappedWindow(const MappedWindow&) = delete;
+  ~MappedWindow();
+
+  const uint8_t* data() const { return data_; }
+
+ private:
+  const uint8_t* data_ = nullptr;
+  void* pages_ = nullptr;  // null: data_ is the file's own mapping, where the system has no other
+  uint64_t page_bytes_ = 0;
+};
+
 }  // namespace zg

@@ -7,6 +7,7 @@
 #include "framework/base/check.h"
 #include "framework/base/random.h"
 #include "framework/io/float_values.h"
+#include "framework/io/mapped_file.h"
 #include "framework/io/safetensors.h"
 #include "framework/io/sha256.h"
 #include "framework/runtime/non_finite.h"
@@ -20,6 +21,9 @@ constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
 
 // Between a device and the host.
 constexpr int64_t kPieceElements = int64_t{1} << 20;
+
+// From a file.
+constexpr int64_t kReadElements = int64_t{1} << 18;
 
 // Elements [begin, end) of the initializer's values.
 void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, uint64_t end,
@@ -94,6 +98,23 @@ std::string Mismatch(const ir::StoredTensor& tensor, const SafetensorsEntry* ent
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return fmt::format("'{}': got {}{}, expected {}", tensor.name, dtype,
                      Shape(entry->shape).ToString(), tensor.type.ToString());
+}
+
+// A piece at a time: what was read of a mapped file must not stay in memory.
+void ReadElements(const TensorInFile& tensor, int64_t begin, int64_t end, float* values) {
+  const int64_t element_bytes = BitsOf(tensor.entry->dtype) / 8;
+  while (begin < end) {
+    const int64_t count = std::min(end - begin, kReadElements);
+    const uint8_t* const data = tensor.data + begin * element_bytes;
+    if (tensor.is_mapped) {
+      const MappedWindow window(data, count * element_bytes);
+      ReadFloatValues(tensor.entry->dtype, window.data(), count, values);
+    } else {
+      ReadFloatValues(tensor.entry->dtype, data, count, values);
+    }
+    begin += count;
+    values += count;
+  }
 }
 
 }  // namespace
@@ -182,12 +203,9 @@ Status LoadTensors(Executor& executor, const std::string& path,
   }
   for (const std::string& name : known) {
     const TensorInFile& tensor = tensors.find(name)->second;
-    const int64_t element_bytes = BitsOf(tensor.entry->dtype) / 8;
     ZG_RETURN_IF_ERROR(SetElements(executor, name, 0, Shape(tensor.entry->shape).num_elements(),
                                    [&](int64_t begin, int64_t end, float* values) {
-                                     ReadFloatValues(tensor.entry->dtype,
-                                                     tensor.data + begin * element_bytes,
-                                                     end - begin, values);
+                                     ReadElements(tensor, begin, end, values);
                                    }));
   }
   return Status::Ok();
@@ -197,7 +215,7 @@ Status LoadParameters(Executor& executor, const std::string& path) {
   ZG_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
   TensorsInFile tensors;
   for (const SafetensorsEntry& entry : file.entries()) {
-    tensors[entry.name] = {&entry, file.Data(entry)};
+    tensors[entry.name] = {&entry, file.Data(entry), /*is_mapped=*/true};
   }
   return LoadTensors(executor, path, {TensorRole::kParameter}, tensors);
 }

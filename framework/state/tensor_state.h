@@ -48,10 +48,12 @@ Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tenso
 struct TensorInFile {
   const SafetensorsEntry* entry = nullptr;
   const uint8_t* data = nullptr;
+  bool is_mapped = false;  // a MappedFile's
 };
 using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
 
-// Sets the tensors of these roles, and their rounded copies; each rank reads only its part. Errors,
+// Sets the tensors of these roles, and their rounded copies; each rank reads only its part, a piece
+// at a time, so that it needs no memory for the whole. Errors,
 // all of them in one message that begins with `path`: a tensor that is missing, has another shape
 // or is not of floating-point numbers, and one that the graph does not know.
 Status LoadTensors(Executor& executor, const std::string& path,

@@ -12,7 +12,8 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kChunkElements = int64_t{1} << 20;
+// Of what travels at once: every rank holds it several times.
+constexpr int64_t kChunkElements = int64_t{1} << 17;
 
 Status CheckRank(const Executor& executor, const char* what, int rank) {
   const int size = executor.communicator().size();

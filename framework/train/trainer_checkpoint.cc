@@ -134,7 +134,7 @@ Status Trainer::resume(const std::string& path) {
 
   TensorsInFile tensors;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    tensors[name] = {tensor.entry, tensor.data};
+    tensors[name] = {tensor.entry, tensor.data, /*is_mapped=*/true};
   }
   SafetensorsEntry fresh_entries[std::size(kControlTensors)];
   float fresh_values[std::size(kControlTensors)][kMaxControlElements] = {};
@@ -146,7 +146,8 @@ Status Trainer::resume(const std::string& path) {
       tensors.erase(counting.name);
     } else if (tensors.count(counting.name) == 0) {
       tensors[counting.name] = {&fresh_entries[i],
-                                reinterpret_cast<const uint8_t*>(fresh_values[i])};
+                                reinterpret_cast<const uint8_t*>(fresh_values[i]),
+                                /*is_mapped=*/false};
     }
   }
   ZG_RETURN_IF_ERROR(
