@@ -117,17 +117,16 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   if (const Status same = same_->CheckFactor(lr_factor); !same.ok()) {
     return same.WithContext(fmt::format("step {}", step));
   }
-  const int64_t micro_steps = graph_->micro_batches() / num_data_ranks_;
   if (profiler_) profiler_->BeginStep();
-  for (int64_t j = 0; j < micro_steps; ++j) {
+  for (int64_t j = 0; j < micro_batches_per_rank(); ++j) {
+    context.micro_batch = j * num_data_ranks_ + data_index_;
+    context.first_micro_step = j == 0;
     const int64_t feed_begin = profiler_ ? profiler_->Now() : 0;
-    ZG_RETURN_IF_ERROR(feed(j));
+    ZG_RETURN_IF_ERROR(feed(context.micro_batch));
     if (profiler_) profiler_->EndFeed(feed_begin);
     if (const Status same = same_->CheckInputs(program_.micro_batch); !same.ok()) {
       return same.WithContext(fmt::format("step {}", step));
     }
-    context.micro_batch = j * num_data_ranks_ + data_index_;
-    context.first_micro_step = j == 0;
     ZG_RETURN_IF_ERROR(runner_->Run(program_.micro_batch, context));
   }
   ZG_RETURN_IF_ERROR(runner_->Run(program_.update, context));

@@ -4,7 +4,7 @@
 //
 //   ZG_ASSIGN_OR_RETURN(auto executor,
 //                       Executor::Create(&graph, CpuKernels(), &communicator, {.seed = 1}));
-//   ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_step) {
+//   ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_batch) {
 //     return executor->SetInput("", "x", data, bytes);
 //   }));
 //   ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* loss, executor->Output("loss"));
@@ -62,11 +62,12 @@ class Executor {
   Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
 
   // One training step. The factor of the learning rate and inputs with placement B must be the same
-  // on all ranks, else every rank gets an error with two of the values. `feed(j)` sets the inputs
-  // of local micro-batch j, which has index j * mesh.num_data_ranks() + mesh.DataIndex(rank) in the
-  // step.
-  using Feed = std::function<Status(int64_t micro_step)>;
+  // on all ranks, else every rank gets an error with two of the values. `feed` sets the inputs of
+  // each micro-batch that this rank computes; `micro_batch` is its index in the step, over all
+  // ranks.
+  using Feed = std::function<Status(int64_t micro_batch)>;
   Status RunStep(int64_t step, double lr_factor, const Feed& feed);
+  int64_t micro_batches_per_rank() const { return graph_->micro_batches() / num_data_ranks_; }
   Status RunEval(std::string_view eval);
 
   // What the last step handed out under that name, on the host.

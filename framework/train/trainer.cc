@@ -34,8 +34,6 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   }
   ZG_ASSIGN_OR_RETURN(trainer->executor_, Executor::Create(&graph, *kernels, &communicator,
                                                            trainer->ExecutorOptionsFor(options)));
-  trainer->num_data_ranks_ = graph.mesh().num_data_ranks();
-  trainer->data_index_ = graph.mesh().DataIndex(communicator.rank());
   trainer->has_grad_norm_ = trainer->executor_->HasOutput("grad_norm");
   trainer->settings_ = trainer->program_.settings;
   if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);
@@ -66,9 +64,7 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 
 StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& feed) {
   ++step_;
-  ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, [&](int64_t micro_step) {
-    return feed(micro_step * num_data_ranks_ + data_index_);
-  }));
+  ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, feed));
   // Where the program needs it: to clip, for the scale of f16, to skip updates.
   if (has_grad_norm_) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
@@ -76,9 +72,7 @@ StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& 
   return Scalar("loss");
 }
 
-int64_t Trainer::micro_batches_per_rank() const {
-  return program_.options.micro_batches / num_data_ranks_;
-}
+int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }
 
 StatusOr<float> Trainer::step(std::initializer_list<NamedData> data) {
   if (micro_batches_per_rank() != 1) {

@@ -194,9 +194,6 @@ class Trainer {
   std::unique_ptr<Executor> executor_;
   SaveMemory save_memory_;                // for the copy of a save under way
   std::unique_ptr<CheckpointSave> save_;  // that is under way
-  // Asked once: a step allocates nothing.
-  int num_data_ranks_ = 1;
-  int data_index_ = 0;
   bool has_grad_norm_ = false;
   bool detect_anomaly_ = false;
   int64_t step_ = 0;

@@ -22,13 +22,9 @@ class AllGather : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     ZG_RETURN_IF_ERROR(group_.AllGather(name_, input_, gathered_, part_bytes_));
     if (!puts_parts_) return Status::Ok();
-    for (int part = 0; part < group_.size(); ++part) {
-      ZG_RETURN_IF_ERROR(
-          PutPart(device_, view_, {part, group_.size()},
-                  static_cast<const std::byte*>(arguments.workspace) + part * part_bytes_,
-                  static_cast<std::byte*>(arguments.outputs[0])));
-    }
-    return Status::Ok();
+    return PutParts(device_, view_, group_.size(),
+                    static_cast<const std::byte*>(arguments.workspace),
+                    static_cast<std::byte*>(arguments.outputs[0]));
   }
 
  private:

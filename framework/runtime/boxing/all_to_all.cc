@@ -20,18 +20,11 @@ class AllToAll : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     auto* const sent = static_cast<std::byte*>(arguments.workspace);
     const std::byte* const received = sent + local_bytes_;
-    for (int part = 0; part < group_.size(); ++part) {
-      ZG_RETURN_IF_ERROR(TakePart(device_, cut_, {part, group_.size()},
-                                  static_cast<const std::byte*>(arguments.inputs[0]),
-                                  sent + part * part_bytes_));
-    }
+    ZG_RETURN_IF_ERROR(TakeParts(device_, cut_, group_.size(),
+                                 static_cast<const std::byte*>(arguments.inputs[0]), sent));
     ZG_RETURN_IF_ERROR(group_.AllToAll(name_, sent_, received_, part_bytes_));
-    for (int part = 0; part < group_.size(); ++part) {
-      ZG_RETURN_IF_ERROR(PutPart(device_, join_, {part, group_.size()},
-                                 received + part * part_bytes_,
-                                 static_cast<std::byte*>(arguments.outputs[0])));
-    }
-    return Status::Ok();
+    return PutParts(device_, join_, group_.size(), received,
+                    static_cast<std::byte*>(arguments.outputs[0]));
   }
 
  private:

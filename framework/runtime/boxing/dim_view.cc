@@ -35,4 +35,22 @@ Status PutPart(Device& device, const DimView& view, PartOfDim which, const std::
   return device.Copy(rows);
 }
 
+Status TakeParts(Device& device, const DimView& view, int64_t count, const std::byte* whole,
+                 std::byte* parts) {
+  const int64_t part_bytes = view.outer * (view.size / count) * view.inner_bytes;
+  for (int64_t i = 0; i < count; ++i) {
+    ZG_RETURN_IF_ERROR(TakePart(device, view, {i, count}, whole, parts + i * part_bytes));
+  }
+  return Status::Ok();
+}
+
+Status PutParts(Device& device, const DimView& view, int64_t count, const std::byte* parts,
+                std::byte* whole) {
+  const int64_t part_bytes = view.outer * (view.size / count) * view.inner_bytes;
+  for (int64_t i = 0; i < count; ++i) {
+    ZG_RETURN_IF_ERROR(PutPart(device, view, {i, count}, parts + i * part_bytes, whole));
+  }
+  return Status::Ok();
+}
+
 }  // namespace zg

@@ -31,4 +31,10 @@ Status TakePart(Device& device, const DimView& view, PartOfDim which, const std:
 Status PutPart(Device& device, const DimView& view, PartOfDim which, const std::byte* part,
                std::byte* whole);
 
+// The same for all `count` parts, which lie side by side in `parts`.
+Status TakeParts(Device& device, const DimView& view, int64_t count, const std::byte* whole,
+                 std::byte* parts);
+Status PutParts(Device& device, const DimView& view, int64_t count, const std::byte* parts,
+                std::byte* whole);
+
 }  // namespace zg

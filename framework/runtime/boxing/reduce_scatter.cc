@@ -14,7 +14,6 @@ class ReduceScatter : public Kernel {
         group_(*group),
         name_(node.name),
         elements_(node.input.shape.num_elements()),
-        part_bytes_(node.input.bytes() / group->size()),
         types_(node.types()),
         has_accumulator_(node.has_accumulator),
         brings_dim_to_front_(BringsDimToFront(node)),
@@ -24,12 +23,9 @@ class ReduceScatter : public Kernel {
 
   Status Run(const KernelArguments& arguments) override {
     if (brings_dim_to_front_) {
-      for (int part = 0; part < group_.size(); ++part) {
-        ZG_RETURN_IF_ERROR(
-            TakePart(device_, view_, {part, group_.size()},
-                     static_cast<const std::byte*>(arguments.inputs[0]),
-                     static_cast<std::byte*>(arguments.workspace) + part * part_bytes_));
-      }
+      ZG_RETURN_IF_ERROR(TakeParts(device_, view_, group_.size(),
+                                   static_cast<const std::byte*>(arguments.inputs[0]),
+                                   static_cast<std::byte*>(arguments.workspace)));
     }
     const bool accumulate = has_accumulator_ && !arguments.step->first_micro_step;
     return group_.ReduceScatter(name_, source_, output_, elements_, types_, accumulate);
@@ -40,7 +36,6 @@ class ReduceScatter : public Kernel {
   Group& group_;
   const std::string name_;
   const int64_t elements_;
-  const int64_t part_bytes_;
   const ReductionTypes types_;
   const bool has_accumulator_;
   const bool brings_dim_to_front_;
