@@ -22,7 +22,7 @@ class Arena {
  public:
   virtual ~Arena() = default;
 
-  // Where the memory is.
+  // The device whose memory it is.
   virtual Device& device() const { return CpuDevice(); }
 
   // Scratch memory that the transport needs inside the arena (0 when peers' memory is read in
@@ -36,8 +36,8 @@ class Arena {
   // that cannot be mapped. An error on one rank is an error on all.
   virtual StatusOr<std::byte*> Allocate(int64_t bytes, int64_t workspace_offset) = 0;
 
-  // Bytes of other ranks' arenas that are mapped into this process and resident: not this rank's
-  // memory, though the operating system counts them in its resident set.
+  // Bytes of other ranks' arenas that are mapped into this process and resident. The operating
+  // system counts them in this process's resident set, though they are not its memory.
   virtual int64_t peer_resident_bytes() const { return 0; }
 
   // This rank's block; null before Allocate.

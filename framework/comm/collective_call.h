@@ -25,7 +25,7 @@ struct CollectiveCall {
   ArenaOperand output;
   ReductionTypes types = DType::kU8;  // of a reduction
   bool accumulate = false;
-  uint64_t word = 0;  // travels with the call, and may differ
+  uint64_t word = 0;  // travels with the call and may differ between ranks
 };
 
 // A call in a form that other ranks can read: a hash to compare and the rest to print.

@@ -28,13 +28,13 @@ class Communicator : public ControlPlane {
   virtual Arena& arena() = 0;
   Device& device() { return arena().device(); }
 
-  // Collectives on another device than the host are queued behind its other work. Whether queued
-  // ones can be recorded with the rest (Device::BeginRecording).
+  // Whether collectives, which a device queues behind its other work, can be recorded with it
+  // (Device::BeginRecording).
   virtual bool can_be_recorded() const { return false; }
-  // Waits until the device has done what was queued. Error: a collective failed, or other ranks did
+  // Waits until the device has done its queued work. Errors: a collective failed; other ranks did
   // not come to one before the deadline.
   virtual Status Synchronize() { return device().Synchronize(); }
-  // The same, up to an event of the device.
+  // The same for the work before an event of the device.
   virtual Status WaitFor(DeviceEvent& event) { return event.Wait(); }
 
   // The group of all ranks.
@@ -48,9 +48,9 @@ class Communicator : public ControlPlane {
   const TrafficCounters& traffic() const { return traffic_.counters(); }
 
  protected:
-  // Of ranks that are not all ranks in their order. Collective like GroupOf.
+  // The group of other ranks than all in their order. Collective like GroupOf.
   virtual StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) = 0;
-  // For the destructor of a class that owns what groups need.
+  // For the destructor of a derived class that owns what its groups use.
   void ReleaseGroups() { made_groups_.clear(); }
 
  private:

@@ -1,5 +1,5 @@
-// ControlPlane: how the ranks of a job agree. Small host data, not on the step's path, not counted
-// as traffic. Every rank of the job must make the same calls in the same order.
+// ControlPlane: how the ranks of a job agree. It carries small data of the host, which are not
+// counted as traffic. Every rank of the job must make the same calls in the same order.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class ControlPlane {
   virtual void Abort(const Status& status) = 0;
 };
 
-// What happened on all ranks: this rank's error if it has one, else the first other rank's, as
+// The status of all ranks: this rank's error if it has one, else the first other rank's, as
 // Aborted. Every rank must call this, in the same order.
 Status ExchangeStatus(ControlPlane& control, std::string_view name, const Status& mine);
 

@@ -1,7 +1,8 @@
-// Collectives of ranks whose arenas are on devices, by way of the host: what a collective reads is
-// copied into pinned memory piece by piece, another communicator does it there, and the result is
-// copied back. The sums are the other's, so the bits are too. Several ranks may share a GPU, which
-// NCCL refuses; every byte crosses the bus twice, and the host waits for the device.
+// HostStagedCommunicator: the collectives of ranks whose arenas are on devices, through the host.
+// The operands are copied into pinned memory piece by piece, another communicator runs the
+// collective there, and the result is copied back; so the bits are those of the other communicator.
+// Several ranks may share a GPU, which NCCL refuses; but every byte crosses the bus twice and the
+// host waits for the device.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace zg {
 
-// `host` works for this one alone from here on; both outlive the result. Every rank must call this.
-// Errors: too little memory on the host, or it cannot be pinned.
+// From here on only the result may use `host`, which must outlive it, as must the device. Every
+// rank must call this. Errors: too little memory on the host; memory that cannot be pinned.
 StatusOr<std::unique_ptr<Communicator>> MakeHostStagedCommunicator(Device* device,
                                                                    Communicator* host);
 

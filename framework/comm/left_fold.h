@@ -1,6 +1,6 @@
-// LeftFold: the one way in which contributions of several ranks become a sum. Each element is added
-// up in the order of the inputs, one addition at a time, so that the bits do not depend on the
-// instruction set, on how a buffer is cut into parts, or on which rank does the work.
+// LeftFold: the sum of the contributions of several ranks, the same on every transport. Each
+// element is added up in the order of the inputs, one addition at a time, so that the bits do not
+// depend on the instruction set, on how a buffer is cut into parts, or on which rank does the work.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// MappedMemory: a range of pages from mmap, given back by the destructor. The arenas are made of
-// it.
+// MappedMemory: a range of pages from mmap, which the destructor gives back. Arenas of the host lie
+// in it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class MappedMemory {
   // Zeroed memory of this process alone, in huge pages where it is large and the system has them.
   static StatusOr<MappedMemory> Private(int64_t bytes);
 
-  // Takes over pages that somebody has mapped.
+  // Takes over pages that are mapped already.
   static MappedMemory Adopt(void* data, int64_t bytes);
 
   std::byte* data() const { return data_; }

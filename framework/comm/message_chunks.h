@@ -1,5 +1,5 @@
-// How much room collectives as messages take in the arena (mpi_messages.h): two chunks of every
-// peer's part.
+// The scratch memory in the arena of collectives by messages (mpi_messages.h): two chunks for every
+// peer.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ inline constexpr int kMessageDepth = 2;
 
 int64_t MessageChunkBytes(int num_ranks);
 
-// What Communicator::workspace_bytes is when ranks talk by messages.
+// Arena::workspace_bytes of ranks that talk by messages.
 int64_t MessageWorkspaceBytes(int num_ranks);
 
 }  // namespace zg

@@ -15,13 +15,13 @@ namespace zg {
 struct NcclOptions {
   double timeout_s = 0;  // without any progress of the queue
   // NCCL's own reductions, where it has them: faster, but the bits depend on the number of ranks
-  // and on how NCCL goes about it. Sums that go on from an accumulator, and sums of 16-bit terms in
-  // f32, stay as they are.
+  // and on NCCL's algorithm. Sums that continue an accumulator, and sums of 16-bit terms in f32,
+  // keep the order of the other transports.
   bool own_sums = false;
 };
 
-// `control` carries what is not on the device; it and the device outlive the result. Every rank
-// must call this. Errors, on all ranks: two ranks on one GPU; what NCCL says.
+// `control` carries the data of the host; it and the device must outlive the result. Every rank
+// must call this. Errors, on all ranks: two ranks on one GPU; an error of NCCL.
 StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(Device* device, ControlPlane* control,
                                                              const NcclOptions& options);
 

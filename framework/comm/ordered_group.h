@@ -2,7 +2,7 @@
 // sum over ranks is an all-to-all of the parts, chunk by chunk, each folded by its owner in the
 // order of every transport (group.h). Needs room in the arena for a chunk of every peer.
 //
-// How messages travel and how a device folds is left to the derived classes. Nothing here waits.
+// The derived classes say how messages travel and how a device folds. Nothing here waits.
 #pragma once
 
 #include <string_view>
@@ -87,8 +87,8 @@ class OrderedGroup : public Group {
   std::vector<Message> received_;
 };
 
-// What communicators with such groups have in common: the control plane is another one's, which
-// outlives this.
+// The common part of communicators with such groups. Their control plane is that of another
+// communicator, which must outlive this.
 class OrderedCommunicator : public Communicator {
  public:
   int rank() const final { return control_.rank(); }

@@ -1,6 +1,6 @@
-// PeerMemoryCommunicator: what ranks have in common that read each other's memory. How blocks of
-// memory are shared, how strings are exchanged and what ends the job differs between threads of one
-// process (in_process.h) and processes of one host (mpi_shared.h).
+// PeerMemoryCommunicator: the common part of communicators whose ranks read each other's memory.
+// Threads of one process (in_process.h) and processes of one host (mpi_shared.h) differ in how they
+// share blocks of memory, exchange strings and end the job.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// ReductionTypes: in what dtypes a sum over ranks comes and goes.
+// ReductionTypes: the dtypes of the terms and of the result of a sum over ranks.
 #pragma once
 
 #include "framework/tensor/dtype.h"

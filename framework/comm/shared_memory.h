@@ -22,8 +22,7 @@ struct SharedMemoryAddress {
   int64_t pid = 0;
   int64_t fd = 0;
   int64_t bytes = 0;
-  uint64_t token =
-      0;  // random; also at the end of the memory, to prove that a mapping is the right one
+  uint64_t token = 0;  // random; stands at the end of the memory too, to recognise it
 };
 
 class OwnedSharedMemory {
@@ -33,7 +32,8 @@ class OwnedSharedMemory {
   OwnedSharedMemory& operator=(OwnedSharedMemory&& other) noexcept;
   ~OwnedSharedMemory();
 
-  // Zeroed pages, all of them really there: too little memory is an error now, not a signal later.
+  // Zeroed pages, which are all allocated now: too little memory is an error here, not a signal
+  // later.
   static StatusOr<OwnedSharedMemory> Create(const std::string& label, int64_t bytes);
 
   std::byte* data() const { return memory_.data(); }

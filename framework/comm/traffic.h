@@ -1,6 +1,6 @@
-// Traffic: what the collectives of a rank moved between ranks. Counted where bytes move (a copy
-// from a peer's memory, a message that arrives, a call of NCCL), so that a wrong prediction shows
-// (passes/predict_traffic.h).
+// Traffic: the bytes that the collectives of a rank received from other ranks. They are counted
+// where they move (a copy from a peer's memory, a message that arrives, a call of NCCL), so that a
+// wrong prediction shows (passes/predict_traffic.h).
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ using TrafficCounters = std::array<Traffic, kNumCollectiveKinds>;
 // The counters of one rank, over all its groups.
 class TrafficMeter {
  public:
-  // The call to which the bytes that follow belong.
+  // The bytes that are added from here on belong to a call of this kind.
   void BeginCall(CollectiveKind kind) {
     current_ = &counters_[static_cast<int>(kind)];
     ++current_->count;
@@ -33,8 +33,8 @@ class TrafficMeter {
 
   const TrafficCounters& counters() const { return counters_; }
 
-  // For calls that were recorded: sets the counters back and returns what had been counted since
-  // `before`, to be added at each replay.
+  // For calls that were recorded and have not run: sets the counters back to `before` and returns
+  // the difference, which each replay adds.
   TrafficCounters TakeBack(const TrafficCounters& before);
   void Add(const TrafficCounters& traffic);
 

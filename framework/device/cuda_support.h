@@ -1,5 +1,5 @@
-// What stands between a job and its GPUs, in words. Nothing here needs CUDA, so that every message
-// is tested where there is none.
+// The errors between a job and its GPUs. Nothing here needs CUDA, so that every message is tested
+// on machines without it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace zg {
 
-// What the CUDA runtime found. Versions are as it gives them: 13000 is 13.0.
+// The answers of the CUDA runtime. Versions are in its form: 13000 is 13.0.
 struct CudaProbe {
   int runtime_version = 0;
   int driver_version = 0;  // the newest that the driver supports; 0: there is no driver
@@ -19,7 +19,7 @@ struct CudaProbe {
   std::string visible_devices{};  // CUDA_VISIBLE_DEVICES
 };
 
-// Ok when there is a GPU, else why there is none.
+// Error: there is no GPU, and why.
 Status CheckCudaProbe(const CudaProbe& probe);
 
 // GPU `index` must be one of `num_devices`.
@@ -32,7 +32,7 @@ Status CheckCudaCapability(const std::string& device, int major, int minor);
 Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_bytes,
                        int64_t total_bytes);
 
-// The error when queued work has failed: `error` is what CUDA says of it.
+// The error of queued work that has failed; `error` is CUDA's text.
 Status CudaWorkFailed(const std::string& device, const std::string& error);
 
 // NCCL needs a GPU for each rank; `gpu_by_rank` names theirs.

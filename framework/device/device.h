@@ -1,5 +1,5 @@
-// Device: where a rank computes: memory that its kernels work on, and the queue in front of it.
-// Work is done in the order in which it is queued; on the host it is done when the call returns.
+// Device: the memory that a rank's kernels work on, and the queue of its work. Work is done in the
+// order in which it is queued; on the host it is done when the call returns.
 //
 //   ZG_ASSIGN_OR_RETURN(DeviceBytes memory, device.Allocate(bytes));
 //   ZG_RETURN_IF_ERROR(device.CopyIn(memory.get(), values, bytes));
@@ -19,16 +19,16 @@
 
 namespace zg {
 
-// Memory that is given back with this object.
+// Memory of a device, which the destructor gives back.
 using DeviceBytes = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
-// A moment in the queue.
+// A point in the queue.
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
-  virtual Status Record() = 0;          // after what is queued now
-  virtual StatusOr<bool> IsDone() = 0;  // true as well before it is recorded
-  virtual Status Wait() = 0;            // until it is done
+  virtual Status Record() = 0;          // puts it behind the work that is queued now
+  virtual StatusOr<bool> IsDone() = 0;  // also true before it is recorded
+  virtual Status Wait() = 0;            // until the queue has passed it
 };
 
 // Queued work that was recorded once and can be queued again as a whole.
@@ -50,8 +50,8 @@ struct CopiedRows {
 
 struct DeviceMemoryUse {
   int64_t free_bytes = 0;  // for all programs on the device together
-  // Taken since the device was opened, but not given out by Allocate: by libraries, for the code of
-  // kernels, for recorded work.
+  // Memory taken since the device was opened, but not by Allocate: for libraries, the code of
+  // kernels and recorded work.
   int64_t library_bytes = 0;
 };
 
@@ -69,12 +69,12 @@ class Device {
   // Host memory that the device reads and writes by itself: copies from and to any other may wait
   // for the queue. Not zeroed.
   virtual StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) = 0;
-  // Makes memory of the host so, until the result is destroyed.
+  // Turns memory of the host into such memory, until the result is destroyed.
   virtual StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) = 0;
-  // On the host nothing is known: all is free.
+  // The host knows nothing: all is free.
   virtual StatusOr<DeviceMemoryUse> MemoryUse() = 0;
 
-  // Queued: the host's memory must stay as it is until the queue has come past.
+  // Queued: the host's memory must not change until the queue has passed the copy.
   virtual Status CopyIn(void* to_device, const void* from_host, int64_t bytes) = 0;
   virtual Status CopyOut(void* to_host, const void* from_device, int64_t bytes) = 0;
   // Queued, within the device. The ranges do not overlap.

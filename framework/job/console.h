@@ -9,7 +9,8 @@ namespace zg {
 // Writes to standard output at once.
 void print_out(std::string_view text);
 
-// Writes to standard error at once, with flags for quoted settings (flag_names.h). Ignores failures.
+// Writes to standard error at once, with flags for quoted settings (flag_names.h). Ignores
+// failures.
 void print_error(std::string_view text);
 
 // The width of the terminal on standard error; 0 without a terminal, or with one that cannot redraw

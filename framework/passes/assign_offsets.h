@@ -1,6 +1,6 @@
-// AssignOffsets: where in one arena every buffer goes, so that buffers that are alive at the same
-// time do not overlap and the arena is small. (Dynamic storage allocation, which is NP-hard: here
-// several greedy orders, then local improvement of the best.)
+// AssignOffsets: places buffers in one arena so that those alive at the same time do not overlap
+// and the arena is small. This is dynamic storage allocation, which is NP-hard; the solver tries
+// several greedy orders and improves the best one locally.
 #pragma once
 
 #include <cstdint>

@@ -23,9 +23,10 @@ struct PlannedBuffer {
   MemoryCategory category = MemoryCategory::kActivations;
   int64_t bytes = 0;
   int64_t offset = 0;  // in the arena
-  int timeline =
-      0;          // 0: training; 1, 2, ...: the eval sections; Lifetime::kAllTimelines: variables
-  int first = 0;  // moments are positions of nodes on the timeline
+  // 0: training; 1, 2, ...: the eval sections; Lifetime::kAllTimelines: variables.
+  int timeline = 0;
+  // Alive at the moments [first, last]: positions of nodes on the timeline.
+  int first = 0;
   int last = 0;
 };
 
@@ -47,8 +48,9 @@ struct MemoryPlan {
 };
 
 struct PlanMemoryOptions {
-  std::function<int64_t(const ir::Node&)>
-      workspace_bytes;  // what the node's kernel needs; null: nothing
+  // Scratch memory that the kernel of a node needs; null: none.
+  std::function<int64_t(const ir::Node&)> workspace_bytes;
+  // Scratch memory that the transport needs (Arena::workspace_bytes).
   int64_t communicator_workspace_bytes = 0;
 };
 

@@ -1,6 +1,6 @@
-// Storage: which values share memory. Every value lies somewhere inside a buffer; views, in-place
-// updates, gradients produced inside their bucket and gathers into a parameter are placements
-// inside another value's buffer instead of copies.
+// Storage: which values share memory. Every value lies inside a buffer. Views, in-place updates,
+// gradients that are produced in their bucket and gathers into a parameter lie inside the buffer of
+// another value, so that nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +36,14 @@ struct Storage {
 };
 
 // Applies the alias rules of all ops, in execution order:
-//   kOutputInsideInput   always
-//   kInputInsideOutput   when the input spans its buffer, has no other reader, and is not a
-//   variable's kInPlace             when nobody reads the input's memory afterwards and it is not a
-//   variable's assign               the new value is produced in the variable's memory when nobody
-//   reads the old one afterwards
-// Where a wish is not granted, the node copies when it runs.
+//   kOutputInsideInput  always.
+//   kInputInsideOutput  when the input spans its buffer, has no other reader, and is not a
+//                       variable's.
+//   kInPlace            when nothing reads the input's memory afterwards, and it is not a
+//                       variable's.
+//   assign              produces the new value in the variable's memory, when nothing reads the
+//                       old value afterwards.
+// Where a rule does not apply, the node copies when it runs.
 Storage AssignStorage(const ir::Graph& graph);
 
 }  // namespace zg

@@ -1,5 +1,5 @@
-// GroupBuffers: buffers of the same kind as one line. A model of 48 equal blocks has 48 buffers of
-// every activation; what people want to know is what all of them take.
+// GroupBuffers: groups buffers of the same kind. A model of 48 equal blocks has 48 buffers of every
+// activation, and people want to know the bytes of all of them together.
 #pragma once
 
 #include <cstdint>

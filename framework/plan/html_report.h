@@ -10,7 +10,7 @@ namespace zg::plan {
 
 std::string HtmlReport(const PlanReport& report);
 
-// What the page is before the data come in; `%DATA%` stands for them.
+// The page without its data, for which `%DATA%` stands.
 extern const char kHtmlPage[];
 
 }  // namespace zg::plan

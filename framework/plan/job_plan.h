@@ -1,5 +1,5 @@
-// PlanJob: everything that a program says about a job before it runs: what one rank holds when,
-// what it sends and computes, and what was not sharded. No weights are allocated.
+// PlanJob: what a program tells about a job before it runs: the memory of one rank over time, its
+// traffic, its flops, and the tensors that were not sharded. No weights are allocated.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ScheduledNode {
   int64_t alive_bytes = 0;
 };
 
-// Of one rank; every rank has the same.
+// The plan of one rank; that of every rank is the same.
 struct JobPlan {
   std::string model;        // the graph's name
   std::string description;  // of the model, for people

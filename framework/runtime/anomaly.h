@@ -1,8 +1,8 @@
 // NodeAnomalies: the check around every node that detect_anomaly asks for: the first infinity or
 // NaN that a node computes is an error which says where, and whether the node was fed with one.
 //
-// In f16 overflow in backward is what the loss scaler is there for: with it, only forward, eval and
-// the update nodes are checked.
+// With a loss scaler (f16) overflow in backward is expected: then only forward, eval and the update
+// nodes are checked.
 #pragma once
 
 #include <string>

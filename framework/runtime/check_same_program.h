@@ -1,5 +1,5 @@
-// CheckSameProgram: ranks that compiled different graphs are told so before step 1, instead of
-// hanging or mixing data.
+// CheckSameProgram: finds out before step 1 whether ranks compiled different graphs, which would
+// make them hang or mix data.
 #pragma once
 
 #include <cstdint>

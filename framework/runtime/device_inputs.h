@@ -1,6 +1,6 @@
-// DeviceInputs: what a device reads from the host in each run of a program: the step context and
-// the inputs, in pinned memory. There are two sets, used in turn, so that the host prepares a run
-// while the device is still busy with the one before.
+// DeviceInputs: the step context and the inputs that a device reads from the host in each run, in
+// pinned memory. Two sets are used in turn, so that the host prepares a run while the device still
+// works on the one before.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ class DeviceInputs {
   static StatusOr<std::unique_ptr<DeviceInputs>> Create(Communicator* communicator,
                                                         const std::vector<int64_t>& input_bytes);
 
-  // Turns to the next set: waits until the device has done the run that used it last. Errors: those
-  // of collectives in that run.
+  // Turns to the next set and waits until the device has finished the run that used it last.
+  // Errors: those of collectives in that run.
   Status Begin(const StepContext& context);
   void Fill(int input, const void* data);
   int set() const { return set_; }
 
-  // Queue copies from this set into the device's memory. They may be recorded: a set stays where it
-  // is.
+  // Queue copies from this set into the device's memory. The copies may be recorded, because a set
+  // never moves.
   Status QueueContext();
   Status QueueInput(int input, void* to_device);
 

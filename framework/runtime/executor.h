@@ -35,16 +35,18 @@ namespace zg {
 
 struct ExecutorOptions {
   uint64_t seed = 0;  // of initial values and dropout
-  bool measure_memory =
-      true;  // keep a MemoryMeter on every run; costs a few comparisons per operand
-  // A loss, norm of gradients or updated parameter that is infinite or NaN is an error of RunStep.
-  // Of the first two every rank sees the same, and on the host nothing is updated yet.
+  // Counts in a MemoryMeter what every run touches: a few comparisons per operand.
+  bool measure_memory = true;
+  // A loss, a norm of the gradients or an updated parameter that is infinite or NaN is an error of
+  // RunStep. Every rank sees the same loss and norm; on the host they are checked before the
+  // update.
   bool stop_on_non_finite = false;
-  // The same for what any node computes (runtime/anomaly.h); slow, and for the host only.
+  // Every value that a node computes is checked (anomaly.h). Slow; for the host only.
   bool detect_anomaly = false;
-  // Measures with it what training steps spend their time on; for the host only. Null: nothing is.
+  // The clock that measures the time of every node; null: nothing is measured. For the host only.
   NanosecondClock profile_clock = nullptr;
-  bool record = false;  // record what a device is to do for a program, and replay that
+  // A device's work is recorded once and then replayed (a CUDA graph).
+  bool record = false;
 };
 
 class Executor {
@@ -56,9 +58,9 @@ class Executor {
                                                     Communicator* communicator,
                                                     ExecutorOptions options);
 
-  // What the next runs of a program read for its input of that name: this rank's part, whole and
-  // contiguous; must stay valid until the next `feed` or the end of the run. `eval` names an eval
-  // section, "" is training. Error: no such input, or another size.
+  // Sets the input that the next run reads: this rank's part, contiguous. The data must stay valid
+  // until the next `feed` or the end of the run. `eval` names an eval section; "" is training.
+  // Errors: no such input; another number of bytes.
   Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
 
   // One training step. The factor of the learning rate and inputs with placement B must be the same
@@ -70,12 +72,12 @@ class Executor {
   int64_t micro_batches_per_rank() const { return graph_->micro_batches() / num_data_ranks_; }
   Status RunEval(std::string_view eval);
 
-  // What the last step handed out under that name, on the host.
+  // The bytes of an output of the last step, on the host. Error: no such output.
   StatusOr<const std::vector<std::byte>*> Output(std::string_view name) const;
   bool HasOutput(std::string_view name) const { return Output(name).ok(); }
 
-  // This rank's part of a result of the eval section that ran last. Its memory is that of device(),
-  // and its until the next run. Errors: no such result; another section or a step ran last.
+  // This rank's part of a result of the eval section that ran last, in the memory of device(). The
+  // next run overwrites it. Errors: no such result; another section or a step ran last.
   struct LocalResult {
     const ir::Value* value = nullptr;
     const std::byte* data = nullptr;
@@ -90,7 +92,7 @@ class Executor {
   const ir::Graph& graph() const { return *graph_; }
   const MemoryPlan& plan() const { return plan_; }
   const MemoryMeter& meter() const { return *meter_; }
-  // Of the steps so far on this rank; none without a clock for it.
+  // Where the time of this rank's steps went; none without ExecutorOptions::profile_clock.
   std::optional<Profile> profile() const;
   Communicator& communicator() const { return *communicator_; }
   Device& device() const { return device_; }

@@ -7,15 +7,16 @@
 
 namespace zg {
 
+// Elements [begin, begin + count) of the tensor, flat.
 struct LocalElements {
-  int64_t begin = 0;  // of the tensor
+  int64_t begin = 0;
   int64_t count = 0;
-  int64_t storage_offset = 0;  // of the first one in the rank's part of the tensor's storage
+  int64_t storage_offset = 0;  // element of the rank's part of the storage where they begin
 };
 
 LocalElements LocalElementsOf(const ir::Graph& graph, const ir::StoredTensor& tensor, int rank);
 
-// Whether every rank holds all of it.
+// Whether every rank holds all elements.
 bool IsWholeOnEveryRank(const ir::Graph& graph, const ir::StoredTensor& tensor);
 
 }  // namespace zg

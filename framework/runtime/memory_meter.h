@@ -1,6 +1,6 @@
-// MemoryMeter: measures what a run really touches, to hold it against the plan. The executor
-// reports every operand of every instruction it executes; a buffer counts from its first touch to
-// its last.
+// MemoryMeter: measures the memory that a run touches, to be compared with the plan. The runner
+// reports every operand of every instruction; a buffer counts as alive from its first touch to its
+// last.
 #pragma once
 
 #include <vector>
@@ -18,10 +18,10 @@ class MemoryMeter {
   // belong to `buffer`.
   void Touch(int buffer, int timeline, int position, int64_t begin, int64_t end);
 
-  CategoryBytes category_bytes()
-      const;  // the most in use at one moment, of what was touched so far
-  int64_t peak_bytes()
-      const;  // the end of the highest byte touched, rounded up to the buffer alignment
+  // By category: the most bytes that were alive at one moment, among those touched so far.
+  CategoryBytes category_bytes() const;
+  // The end of the highest byte touched, rounded up to the alignment of buffers.
+  int64_t peak_bytes() const;
 
  private:
   struct Touched {

@@ -1,4 +1,4 @@
-// Infinities and NaN in memory, and how messages speak of them.
+// Finds infinities and NaN in memory and formats elements for messages.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ std::optional<int64_t> FirstNonFinite(DType dtype, const void* data, int64_t num
 // A floating-point element as a message shows it: "nan", "inf", "-inf" or its digits.
 std::string ElementText(DType dtype, const void* data, int64_t index);
 
-// What errors about a step's values end with.
+// The end of errors about values of a step.
 inline constexpr char kNonFiniteHint[] =
     "\n  hint: `detect_anomaly` names the first node that computed an infinity or NaN; "
     "`on_non_finite=skip` leaves such updates out, ignore goes on";

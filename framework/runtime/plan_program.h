@@ -1,6 +1,5 @@
-// PlanProgram: what a rank needs to run a compiled graph, without its memory: the kernels, and the
-// plan of the arena with the workspaces that they ask for. The executor allocates and runs it;
-// tools/plan only looks at it.
+// PlanProgram: makes the kernels of a compiled graph and plans the arena with the workspaces that
+// they need. Nothing is allocated: the executor does that, tools/plan only shows the plan.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +26,8 @@ struct ProgramPlan {
 StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
                                   int64_t communicator_workspace_bytes);
 
-// What compiles for a device with these kernels, which must outlive it, and for a transport that
-// needs this much of the arena.
+// The target for a device with these kernels, which must outlive it, and for a transport that needs
+// this many bytes of the arena.
 Target TargetOf(const KernelRegistry& kernels, int64_t communicator_workspace_bytes = 0);
 
 }  // namespace zg

@@ -1,7 +1,7 @@
-// QueueLimit: how far the host runs ahead of a device. A queue of CUDA's takes about a thousand
-// launches; one more waits for a launch to get through, without a deadline, and for ever if a
-// collective is stuck. So the host waits before that, through the communicator, whose waits have a
-// deadline and name the collective.
+// QueueLimit: limits how far the host runs ahead of a device. A CUDA stream takes about a thousand
+// launches; the next one blocks, without a deadline, and forever if a collective is stuck. So the
+// host waits earlier, through the communicator, whose waits have a deadline and name the
+// collective.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace zg {
 
 class QueueLimit {
  public:
-  // Of instructions; some are several launches.
+  // Instructions; some are several launches.
   static constexpr int kMostAhead = 384;
 
   // For the device of the communicator, which outlives this.
@@ -25,11 +25,11 @@ class QueueLimit {
   Status BeforeInstruction();
 
  private:
-  static constexpr int kMarks = 3;  // in the queue, at equal distances
+  static constexpr int kMarks = 3;  // events in the queue, at equal distances
 
   Communicator& communicator_;
   std::vector<std::unique_ptr<DeviceEvent>> marks_;
-  size_t oldest_ = 0;  // of the marks: the host goes on when the queue has come past it
+  size_t oldest_ = 0;  // the mark that the queue must have passed before the host goes on
   int num_since_mark_ = 0;
 };
 

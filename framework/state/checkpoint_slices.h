@@ -1,6 +1,6 @@
-// CheckpointSlices: what each rank writes of a checkpoint. A rank writes the elements that it
-// holds, and if several ranks hold them, an equal part; of tensors that are whole on every rank,
-// laid end to end, each writes an equal part. Every element is written once.
+// CheckpointSlices: the elements of a checkpoint that each rank writes. A rank writes the elements
+// that it holds; ranks that hold the same elements write equal parts of them. Tensors that are
+// whole on every rank are laid end to end and cut into equal parts. Every element is written once.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ struct CheckpointSlice {
   int64_t bytes() const { return count * static_cast<int64_t>(sizeof(float)); }
 };
 
-// Those of one rank of `tensors`, which are TensorsByName of a role; none is empty.
+// The slices of one rank. `tensors` are TensorsByName of a role; no slice is empty.
 std::vector<CheckpointSlice> CheckpointSlicesOf(const ir::Graph& graph,
                                                 const std::vector<const ir::StoredTensor*>& tensors,
                                                 int rank);
 
-// The bytes of a rank's slices of all roles: what a copy of them takes.
+// The bytes of a rank's slices of all roles, and so of a copy of them.
 int64_t CheckpointBytesOf(const ir::Graph& graph, int rank);
 
-// Those of the rank that has most; also for graphs of very many ranks.
+// The largest CheckpointBytesOf of all ranks; fast for very many ranks, too.
 int64_t MostCheckpointBytes(const ir::Graph& graph);
 
 }  // namespace zg

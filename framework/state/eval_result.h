@@ -14,8 +14,9 @@ namespace zg {
 StatusOr<std::vector<float>> ReadLocalResult(const Executor& executor, std::string_view eval,
                                              std::string_view result);
 
-// The whole result, flat, on rank `to`; empty on the other ranks, or, of a result that every rank
-// holds whole, that. Every rank must call this, in the same order. Errors: as above; no such rank.
+// The whole result, flat, on rank `to`. The other ranks get an empty vector, or the result too if
+// every rank holds it whole. Every rank must call this, in the same order. Errors: as above; no
+// such rank.
 StatusOr<std::vector<float>> GatherResult(const Executor& executor, std::string_view eval,
                                           std::string_view result, int to);
 

@@ -19,8 +19,9 @@ using ChunkVisitor = std::function<void(int64_t begin, const float* values, int6
 Status ForEachChunk(const Executor& executor, const ir::StoredTensor& tensor,
                     std::string_view purpose, const ChunkVisitor& visit);
 
-// The same of `num_elements` f32 elements of which this rank holds a part. The parts follow each
-// other in the order of the ranks; of those that several ranks hold one is the first copy.
+// The same for `num_elements` f32 elements of which this rank holds a part. The parts follow each
+// other in the order of the ranks. Ranks that hold the same part say so by `is_first_copy`, which
+// is true on one of them.
 Status ForEachChunk(const Executor& executor, const LocalPart& part, bool is_first_copy,
                     int64_t num_elements, std::string_view purpose, const ChunkVisitor& visit);
 

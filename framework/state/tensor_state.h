@@ -1,5 +1,5 @@
-// The logical tensors of a running graph, whatever their placement: first values, values from a
-// file, digests.
+// Sets and reads the logical tensors of a running graph, whatever their placement: initial values,
+// values from a file, digests.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace zg {
 
-// What a stored tensor is to the user. Copies of parameters in another dtype are neither.
+// The role of a stored tensor for the user. Copies of parameters in another dtype have none.
 enum class TensorRole { kParameter, kOptimizerState };
 
-// The tensors of a role in name order. They are in f32: of parameters that the model reads in 16
-// bits only, these are the masters.
+// The tensors of a role in name order. They are in f32: for parameters that the model reads in 16
+// bits these are the masters.
 std::vector<const ir::StoredTensor*> TensorsByName(const ir::Graph& graph, TensorRole role);
 
 // Gives every stored tensor the values of its initializer. Element i of a tensor depends on (seed,
@@ -52,10 +52,10 @@ struct TensorInFile {
 };
 using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
 
-// Sets the tensors of these roles, and their rounded copies; each rank reads only its part, a piece
-// at a time, so that it needs no memory for the whole. Errors,
-// all of them in one message that begins with `path`: a tensor that is missing, has another shape
-// or is not of floating-point numbers, and one that the graph does not know.
+// Sets the tensors of these roles, and their rounded copies. Each rank reads only its part, a piece
+// at a time, so that it needs no memory for the whole. Errors, all in one message that begins with
+// `path`: a tensor that is missing, has another shape or is not of floating-point numbers; one that
+// the graph does not have.
 Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors);
 
@@ -67,10 +67,10 @@ Status LoadParameters(Executor& executor, const std::string& path);
 // error names the first that is not.
 Status CheckFiniteTensors(const Executor& executor);
 
+// The digest of all tensors of one role, each whole, in name order.
 struct TensorDigest {
-  std::string
-      sha256;        // of the bytes of all tensors of one role, in name order, shards put together
-  double sum = 0.0;  // of their elements, in that order
+  std::string sha256;  // of their bytes
+  double sum = 0.0;    // of their elements, added in that order
 };
 
 // Every rank must call this; the result is valid on rank 0.

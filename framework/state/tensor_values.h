@@ -25,14 +25,14 @@ struct TensorValues {
 
 using NamedValues = std::map<std::string, TensorValues, std::less<>>;  // by the tensor's name
 
-// Every tensor of the role, whole, on rank `to`; nothing on the other ranks, which need memory for
-// a few megabytes at a time. The values are the same for every stage and number of ranks. Every
+// Every tensor of the role, whole, on rank `to`, and nothing on the other ranks, which need a few
+// megabytes of memory at a time. The values are the same for every stage and number of ranks. Every
 // rank must call this, in the same order. Error: no such rank.
 StatusOr<NamedValues> ConsolidateTensors(Executor& executor, TensorRole role, int to);
 
-// The reverse: every rank takes its parts of the whole tensors that rank `from` gives; what other
-// ranks give is not looked at. Every rank must call this, in the same order. Errors, on every rank:
-// no such rank; all tensors that are missing, unknown, not whole or of another shape.
+// The reverse: every rank takes its parts of the whole tensors that rank `from` gives; those of
+// other ranks are ignored. Every rank must call this, in the same order. Errors, on every rank: no
+// such rank; all tensors that are missing, unknown, not whole or of another shape.
 Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& whole, int from);
 
 // Copies of the parts that this rank holds, without talking to others.

@@ -86,12 +86,12 @@ class Trainer {
   // Runs an eval program on this rank's micro-batch. What it returns stays in the arena until the
   // next run.
   Status eval(std::string_view name, std::initializer_list<NamedData> data);
-  // This rank's part of a result of the eval that ran last: the rows of its own micro-batch, or, for
-  // a scalar, the mean over all ranks. Error: another program has run since.
+  // This rank's part of a result of the eval that ran last: the rows of its own micro-batch, or,
+  // for a scalar, the mean over all ranks. Error: another program has run since.
   StatusOr<std::vector<float>> local_result(std::string_view eval,
                                             std::string_view result = "result") const;
-  // The result of all ranks, side by side, on rank `to`. The other ranks get an empty vector, or the
-  // result too if every rank holds it whole, such as a scalar. Every rank must call this.
+  // The result of all ranks, side by side, on rank `to`. The other ranks get an empty vector, or
+  // the result too if every rank holds it whole, such as a scalar. Every rank must call this.
   StatusOr<std::vector<float>> result(std::string_view eval, std::string_view result = "result",
                                       int to = 0) const;
 
