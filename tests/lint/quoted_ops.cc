@@ -27,7 +27,8 @@ std::string WithoutComments(std::string_view text) {
 // Whether the text that ends here begins a node.
 bool MakesNode(const std::string& before) {
   static const auto& pattern =
-      *new std::regex(R"((\b(Op|Ops|[Aa]ppend|Mean)\(|\bUpdateRule\{|\bAddNode\([^;]*\{)\s*$)");
+      *new std::regex(R"((\b(Op|Ops|[Aa]ppend|Trace::Of)\(|\bMean\(("\w+", )?|)"
+                      R"(\bUpdateRule\{|\bAdd(Node)?\([^;]*\{)\s*$)");
   return std::regex_search(before, pattern);
 }
 
