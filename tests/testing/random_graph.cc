@@ -98,10 +98,11 @@ class Model {
 
   ir::Value* AddParameter(const TensorType& type) {
     ir::Builder builder(&graph_, section_);
-    ir::Value* value = builder.Variable(
-        fmt::format("w{}", ++num_parameters_), type,
-        random_.Percent(20) ? Initializer::Ones() : Initializer::Normal(0.5), Role::kParameter,
-        /*trainable=*/!random_.Percent(15));
+    const bool is_frozen = options_.percent_frozen > 0 && random_.Percent(options_.percent_frozen);
+    ir::Value* value =
+        builder.Variable(fmt::format("w{}", ++num_parameters_), type,
+                         random_.Percent(20) ? Initializer::Ones() : Initializer::Normal(0.5),
+                         Role::kParameter, !is_frozen);
     ZG_CHECK(builder.status().ok(), "{}", builder.status().message());
     parameters_.push_back(value);
     operands_.push_back({value, {}, true, false});

@@ -17,7 +17,8 @@ namespace zg::testing {
 struct RandomModelOptions {
   unsigned seed = 1;
   int num_ranks = 1;
-  int max_ops = 8;  // in the forward section, besides losses
+  int max_ops = 8;         // in the forward section, besides losses
+  int percent_frozen = 0;  // of the parameters
 };
 
 // A training program whose only output is the loss, and evals, before the first pass. Its mesh is
