@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/row_sums.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -173,13 +174,6 @@ void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t rows, int64_t colu
   });
 }
 
-void AddInto(const float* x, int64_t count, float* sum) {
-  Multiversion([=]() ZG_VERSION {
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
-  });
-}
-
 class LayerNormGrad : public Kernel {
  public:
   explicit LayerNormGrad(const KernelSpec& spec)
@@ -204,23 +198,19 @@ class LayerNormGrad : public Kernel {
       dgamma = wide + x_.columns;
       dbeta = wide + 2 * x_.columns;
     }
-    std::fill_n(dgamma, x_.columns, 0.0f);
-    std::fill_n(dbeta, x_.columns, 0.0f);
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t begin = 0; begin < x_.rows; begin += kBlockRows) {
-        std::fill_n(block_dgamma, 2 * x_.columns, 0.0f);
-        const int64_t end = std::min(begin + kBlockRows, x_.rows);
-        for (int64_t row = begin; row < end; row += kGroupRows) {
-          const int64_t offset = row * x_.columns;
-          NormalizeGrad<T>({arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, gamma,
-                            arguments.input<float>(3) + row, arguments.input<float>(4) + row,
-                            arguments.output<T>(0) + offset, block_dgamma, block_dbeta},
-                           std::min(kGroupRows, end - row), x_.columns);
-        }
-        AddInto(block_dgamma, x_.columns, dgamma);
-        AddInto(block_dbeta, x_.columns, dbeta);
-      }
+      SumRows<2>(x_.rows, x_.columns, block_dgamma, {dgamma, dbeta},
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t row = begin; row < end; row += kGroupRows) {
+                     const int64_t offset = row * x_.columns;
+                     NormalizeGrad<T>(
+                         {arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, gamma,
+                          arguments.input<float>(3) + row, arguments.input<float>(4) + row,
+                          arguments.output<T>(0) + offset, block_dgamma, block_dbeta},
+                         std::min(kGroupRows, end - row), x_.columns);
+                   }
+                 });
     });
     if (is_half()) {
       ConvertFloats(DType::kF32, dgamma, dtype_, arguments.outputs[1], x_.columns);
@@ -232,7 +222,6 @@ class LayerNormGrad : public Kernel {
  private:
   bool is_half() const { return dtype_ != DType::kF32; }
 
-  static constexpr int64_t kBlockRows = 32;  // sums of sums: less rounding than one long sum
   const DType dtype_;
   const MatrixShape x_;
 };

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -6,6 +5,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/row_sums.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -110,13 +110,6 @@ void NormalizeByRmsGrad(const ScaledGradRow<T>& row, int64_t columns) {
   });
 }
 
-void AddInto(const float* x, int64_t count, float* sum) {
-  Multiversion([=]() ZG_VERSION {
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
-  });
-}
-
 class RmsNormGrad : public Kernel {
  public:
   explicit RmsNormGrad(const KernelSpec& spec)
@@ -137,20 +130,17 @@ class RmsNormGrad : public Kernel {
       weight = wide;
       dweight = wide + x_.columns;
     }
-    std::fill_n(dweight, x_.columns, 0.0f);
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t begin = 0; begin < x_.rows; begin += kBlockRows) {
-        std::fill_n(block_dweight, x_.columns, 0.0f);
-        for (int64_t row = begin; row < std::min(begin + kBlockRows, x_.rows); ++row) {
+      SumRows<1>(x_.rows, x_.columns, block_dweight, {dweight}, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
           const int64_t offset = row * x_.columns;
           NormalizeByRmsGrad<T>(
               {arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, weight,
                arguments.input<float>(3)[row], arguments.output<T>(0) + offset, block_dweight},
               x_.columns);
         }
-        AddInto(block_dweight, x_.columns, dweight);
-      }
+      });
     });
     if (is_half()) {
       ConvertFloats(DType::kF32, dweight, dtype_, arguments.outputs[1], x_.columns);
@@ -161,7 +151,6 @@ class RmsNormGrad : public Kernel {
  private:
   bool is_half() const { return dtype_ != DType::kF32; }
 
-  static constexpr int64_t kBlockRows = 32;  // sums of sums: less rounding than one long sum
   const DType dtype_;
   const MatrixShape x_;
 };

@@ -1,19 +1,9 @@
 #include "framework/kernels/cuda/column_sum.cuh"
 #include "framework/kernels/cuda/reduce.cuh"
+#include "framework/kernels/cuda/warp_rows.cuh"
 
 namespace zg::cuda {
 namespace {
-
-// A warp has a row: it reads it several times, but from the first-level cache.
-constexpr int kRowsPerBlock = kThreads / kWarp;
-
-__device__ inline int64_t RowOfWarp() {
-  return static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.x / kWarp;
-}
-
-inline LaunchShape WarpPerRow(int64_t rows) {
-  return {dim3(static_cast<unsigned>(CeilDivide(rows, kRowsPerBlock)))};
-}
 
 template <typename T>
 struct LayerNormArrays {
