@@ -283,10 +283,16 @@ TEST_F(VerifierTest, PlacementsFitOnceCollectivesAreInserted) {
 
 TEST_F(VerifierTest, OpsWithoutSignaturesAreAllBroadcast) {
   EXPECT_EQ(PlacementError(R"(
-  %x: f32[8,4] {S(0)} = input (dtype="f32", name="x", shape=[8,4])
+  %x: f32[] {P} = input (dtype="f32", name="x", shape=[])
   output %x (name="x")
 )"),
-            "forward: output %x: along axis data: got (S(0)) -> (), expected (B) -> ()");
+            "forward: output %x: along axis data: got (P) -> (), expected (B) -> ()");
+  EXPECT_EQ(PlacementError(R"(
+  %x: f32[8,4] {S(1)} = input (dtype="f32", name="x", shape=[8,4])
+  output %x (name="x")
+)"),
+            "forward: output %x: along axis data: got (S(1)) -> (), expected (S(0)) -> () or (B) "
+            "-> ()");
 }
 
 TEST_F(VerifierTest, CollectivesHaveTheirOwnSignature) {
