@@ -108,16 +108,21 @@ assert through_cable > sent * len(two["steps"]), (through_cable, sent)
 PYTHON
 
 # What the report says was sent is what went through the cable: rank 0 counts what it receives. Starting
-# and ending a job is left out by taking the difference of a long one and a short one.
-received_bytes() { ip netns exec "$host_a" cat /sys/class/net/cable/statistics/rx_bytes; }
-for stage in 0 1 2 3; do
-  through_cable=()
+# and ending a job is left out by taking the difference of a long one and a short one. The headers of
+# Ethernet, IP and TCP (14 + 20 + 32 bytes a packet) are not counted: how many packets TCP makes of the
+# same bytes depends on how busy the machine is.
+received_bytes() {
+  local counters=/sys/class/net/cable/statistics
+  ip netns exec "$host_a" sh -c "echo \$((\$(cat $counters/rx_bytes) - 66 * \$(cat $counters/rx_packets)))"
+}
+cable_agrees() { # STAGE
+  local through_cable=() steps before
   for steps in 5 45; do
     before=$(received_bytes)
-    width=500 zero=$stage on_two_hosts -- --steps $steps --report "$scratch/wire.json" || fail "stage $stage: $?"
+    width=500 zero=$1 on_two_hosts -- --steps $steps --report "$scratch/wire.json" || return
     through_cable+=($(($(received_bytes) - before)))
   done
-  python3 - "$scratch/wire.json" $(((through_cable[1] - through_cable[0]) / 40)) <<'PYTHON' || fail "stage $stage: the cable says otherwise"
+  python3 - "$scratch/wire.json" $(((through_cable[1] - through_cable[0]) / 40)) <<'PYTHON'
 import json
 import sys
 
@@ -125,8 +130,11 @@ measured = json.load(open(sys.argv[1]))["communication"]["measured"]
 reported = sum(kind["bytes"] for kind in measured.values() if isinstance(kind, dict))
 through_cable = int(sys.argv[2])
 print(f"per step: {reported} bytes in the report, {through_cable} through the cable: {through_cable / reported - 1:+.2%}")
-assert reported <= through_cable <= 1.03 * reported
+sys.exit(not reported <= through_cable <= 1.03 * reported)
 PYTHON
+}
+for stage in 0 1 2 3; do # twice, as TCP sends some segments again when the machine is busy
+  cable_agrees $stage || cable_agrees $stage || fail "stage $stage: the cable says otherwise"
 done
 
 # Shared memory does not reach there.
