@@ -210,50 +210,40 @@ bool AccumulateInUpdate(Graph& graph, Node* node) {
   return true;
 }
 
-// An update, with its assignment, before the last reader of what it overwrites.
+// What `node` needs and comes behind `reader` in its section, in order, with `node` itself; empty when
+// it needs the reader.
+std::vector<Node*> NeededBehind(const Graph& graph, Node* node, const Node* reader) {
+  std::vector<Node*> needed = {node};
+  for (size_t i = 0; i < needed.size(); ++i) {
+    for (const Value* input : needed[i]->inputs) {
+      Node* producer = input->producer;
+      if (producer == reader) return {};
+      if (producer->section != reader->section) continue;
+      if (graph.IndexOf(producer) < graph.IndexOf(reader)) continue;
+      if (std::find(needed.begin(), needed.end(), producer) == needed.end()) {
+        needed.push_back(producer);
+      }
+    }
+  }
+  std::sort(needed.begin(), needed.end(),
+            [&](const Node* a, const Node* b) { return graph.IndexOf(a) < graph.IndexOf(b); });
+  return needed;
+}
+
+// An update, with its assignment and what it needs, before a reader of what it overwrites.
 bool UpdateTooEarly(Graph& graph, Node* update) {
   Node* assign = nullptr;
   for (Node* user : update->outputs[0]->users) {
     if (user->op->name == "assign" && user->inputs[0] == update->inputs[0]) assign = user;
   }
   if (assign == nullptr) return false;
-  const int gradient = graph.IndexOf(update->inputs[1]->producer);
   for (Node* reader : update->inputs[0]->users) {
     if (reader == update || reader == assign || reader->section != update->section) continue;
     if (graph.IndexOf(reader) >= graph.IndexOf(update)) continue;
-    if (update->inputs[1]->producer->section == update->section &&
-        graph.IndexOf(reader) < gradient) {
-      continue;
-    }
-    graph.MoveBefore(update, reader);
+    const std::vector<Node*> needed = NeededBehind(graph, update, reader);
+    if (needed.empty()) continue;
+    for (Node* node : needed) graph.MoveBefore(node, reader);
     graph.MoveAfter(assign, update);
-    return true;
-  }
-  // Readers stand before the gradient: they come last instead.
-  for (Node* reader : update->inputs[0]->users) {
-    if (reader == update || reader == assign || reader->section != update->section) continue;
-    std::vector<Node*> moved = {reader};
-    Node* last = assign;
-    for (size_t i = 0; i < moved.size(); ++i) {
-      for (const Value* output : moved[i]->outputs) {
-        for (Node* user : output->users) {
-          if (user->section != update->section) continue;
-          // What the update itself needs cannot come behind it.
-          if (user == update) return false;
-          if (std::find(moved.begin(), moved.end(), user) == moved.end()) moved.push_back(user);
-        }
-      }
-    }
-    std::sort(moved.begin(), moved.end(),
-              [&](const Node* a, const Node* b) { return graph.IndexOf(a) < graph.IndexOf(b); });
-    const auto feeds_update = [&](const Node* node) {
-      return node == update->inputs[1]->producer || IsUpdate(*node);
-    };
-    if (std::any_of(moved.begin(), moved.end(), feeds_update)) continue;
-    for (Node* node : moved) {
-      graph.MoveAfter(node, last);
-      last = node;
-    }
     return true;
   }
   return false;
@@ -424,9 +414,9 @@ std::vector<Mutation> AllMutations() {
         return false;
       }));
 
-  // The sums over the ranks come first, those over the micro-batches second.
   add("infer-sbp", "a partial gradient counts as whole",
-      One(Op("bucket_pack"), SetSbp(0, Sbp::P(), Sbp::B())));
+      One(Op("bucket_pack"), SetSbp(0, Sbp::P(), Sbp::B())),
+      "insert-collectives then sums the gradient over the ranks before it is packed");
   add("infer-sbp", "a split value counts as partial",
       One(In(SectionKind::kForward, Op("gelu")), SetSbp(0, Sbp::S(0), Sbp::P())));
   add("infer-sbp", "a variable counts as partial",
