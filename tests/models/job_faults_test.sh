@@ -50,7 +50,7 @@ for transport in shared messages; do
     ((SECONDS - start <= 10)) || fail "$what: the job ended only after $((SECONDS - start)) s"
     nobody="no sign of rank $stopped within 2 s"
     grep -Eq -e "^rank [^$stopped]: deadline exceeded: step [0-9]+, $collective.*: $collective '.*' .*on rank [^$stopped]: $nobody" \
-      -e "^rank [^$stopped]: deadline exceeded: (exchange '.*' .*on rank [^$stopped]|signals): $nobody" "$err" || fail "$what: no error that names step, collective and rank"
+      -e "^rank [^$stopped]: deadline exceeded: (step [0-9]+: exchange_word '.*' .*on rank [^$stopped]|exchange '.*' .*on rank [^$stopped]|signals): $nobody" "$err" || fail "$what: no error that names step, collective and rank"
     for ((i = 0; i < 50; ++i)); do
       [[ -n $(ranks) ]] || break
       sleep 0.1

@@ -171,7 +171,7 @@ wait %1
 start=$SECONDS
 wait $job && fail "exit code 0 without a cable"
 ((SECONDS - start <= 15)) || fail "the job ended only $((SECONDS - start)) s after the cut"
-grep -Eq "^rank 0: deadline exceeded: step [0-9]+, .*(reduce_scatter|all_gather|all_reduce) '.*: no sign of rank 1 within 2 s" "$err" ||
+grep -Eq "^rank 0: deadline exceeded: step [0-9]+[,:] .*(reduce_scatter|all_gather|all_reduce|exchange_word) '.*: no sign of rank 1 within 2 s" "$err" ||
   fail "no error that names the collective and the rank"
 expect_nothing_left "cut"
 
