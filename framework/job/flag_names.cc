@@ -16,6 +16,7 @@ constexpr SettingFlag kFlags[] = {
     {"device", "device"},
     {"gpu_collectives", "gpu-collectives"},
     {"init", "init"},
+    {"metrics", "metrics"},
     {"on_non_finite", "on-non-finite"},
     {"profile", "profile"},
     {"record", "cuda-graph"},

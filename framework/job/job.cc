@@ -303,7 +303,9 @@ void Job::Impl::Start(int argc, char** argv) {
     AgreeWithOtherRanks(wants_help);
     // Rank 0 writes; every rank may read.
     JobOptions mine = options;
-    if (communicator->rank() != 0) mine.report = mine.compile.dump_directory = "";
+    if (communicator->rank() != 0) {
+      mine.report = mine.metrics = mine.compile.dump_directory = "";
+    }
     CheckOnAllRanks(CheckPaths(mine));
   }
   GoToDevice();

@@ -20,6 +20,14 @@ namespace {
 constexpr int kMaxRanks = 1024;
 constexpr double kMaxTimeoutSeconds = 7 * 24 * 3600;
 
+Status MakeDirectory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error && access(path.c_str(), W_OK | X_OK) == 0) return Status::Ok();
+  return InvalidArgument("{}: {}; expected a directory that can be written", path,
+                         error ? error.message() : std::strerror(errno));
+}
+
 }  // namespace
 
 void AddJobFlags(FlagParser* flags, JobOptions* options) {
@@ -71,6 +79,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->add_string("resume", &options->resume,
                     "continue from the checkpoint here, or the latest one here", "DIR");
   flags->add_string("report", &options->report, "write a JSON report of the run", "FILE");
+  flags->add_string("metrics", &options->metrics,
+                    "write every step's numbers here, as JSON lines and for TensorBoard", "DIR");
 
   flags->section("Plan");
   flags->add_bool("plan", &options->plan,
@@ -172,14 +182,10 @@ Status CheckPaths(const JobOptions& options) {
                              error ? error.message() : "is not a directory");
     }
   }
-  if (!options.compile.dump_directory.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(options.compile.dump_directory, error);
-    if (error || access(options.compile.dump_directory.c_str(), W_OK | X_OK) != 0) {
-      return InvalidArgument("--print-ir: {}: {}; expected a directory that can be written",
-                             options.compile.dump_directory,
-                             error ? error.message() : std::strerror(errno));
-    }
+  for (const auto& [flag, path] :
+       {std::pair<const char*, const std::string&>("--print-ir", options.compile.dump_directory),
+        {"--metrics", options.metrics}}) {
+    if (!path.empty()) ZG_RETURN_IF_ERROR(MakeDirectory(path).WithContext(flag));
   }
   for (const auto& [flag, path] :
        {std::pair<const char*, const std::string&>("--report", options.report),

@@ -41,6 +41,7 @@ struct JobOptions {
   std::string save;
   std::string resume;
   std::string report;
+  std::string metrics;
 
   // The plan of the program instead of a run; the files only with it.
   bool plan = false;
@@ -73,7 +74,7 @@ Status CheckPlan(const FlagParser& flags, const JobOptions& options);
 Status ResolveForProcesses(const FlagParser& flags, int num_processes, JobOptions* options);
 
 // Checks, before any work, that the files that the flags name can be read or written. Creates the
-// directory of --print-ir and leaves nothing else behind.
+// directories of --print-ir and --metrics and leaves nothing else behind.
 Status CheckPaths(const JobOptions& options);
 
 }  // namespace zg

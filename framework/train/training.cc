@@ -8,6 +8,7 @@
 #include "framework/job/progress.h"
 #include "framework/job/summary.h"
 #include "framework/optim/schedule.h"
+#include "framework/train/run_metrics.h"
 #include "framework/train/run_saver.h"
 
 namespace zg {
@@ -119,12 +120,13 @@ struct Training::Impl {
         trainer(std::move(the_trainer)),
         options(std::move(the_options)),
         progress(ProgressOptionsOf(job, *trainer, tokens_per_step())),
-        saver(job, *trainer, job.options().steps) {}
+        saver(job, *trainer, job.options().steps),
+        metrics(job, *trainer,
+                {options.samples_per_micro_batch * micro_batches(), tokens_per_step()}) {}
 
   // Over all ranks.
-  int64_t tokens_per_step() const {
-    return options.tokens_per_micro_batch * trainer->program().options.micro_batches;
-  }
+  int64_t micro_batches() const { return trainer->program().options.micro_batches; }
+  int64_t tokens_per_step() const { return options.tokens_per_micro_batch * micro_batches(); }
 
   Status Begin();
   void PrintStart() const;
@@ -132,12 +134,14 @@ struct Training::Impl {
   float Step(const std::function<StatusOr<float>()>& run);
   StatusOr<float> RunStep(const std::function<StatusOr<float>()>& run);
   Status Finish();
+  Status WriteResults() const;
 
   Job& job;
   std::unique_ptr<Trainer> trainer;
   TrainingOptions options;
   Progress progress;
   RunSaver saver;
+  RunMetrics metrics;
   optim::Schedule schedule;
   TrafficCounters measured = {};  // of all steps
   int64_t step_number = 0;        // of the step that Next() began
@@ -158,14 +162,16 @@ Status Training::Impl::Begin() {
   ZG_RETURN_IF_ERROR(saver.Prepare());
   ZG_RETURN_IF_ERROR(ResumeIfAsked(job, *trainer));
   report.saving_bytes = trainer->reserved_for_saving_bytes();
-  return Status::Ok();
+  return metrics.Open();
 }
 
 void Training::Impl::PrintStart() const {
   if (!job.is_main()) return;
   print_out(ConfigurationTable(job.config()));
-  if (job.options().resume.empty()) return;
-  print_out(fmt::format("resumed after step {}\n", trainer->steps_done()));
+  if (!job.options().resume.empty()) {
+    print_out(fmt::format("resumed after step {}\n", trainer->steps_done()));
+  }
+  metrics.PrintStart();
 }
 
 StatusOr<bool> Training::Impl::Next() {
@@ -207,6 +213,7 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
   AddDifference(before, communicator.traffic(), &measured);
   report.steps.push_back(record);
   if (job.is_main()) progress.Step(record);
+  metrics.AfterStep(record);
   has_stepped = true;
   return loss;
 }
@@ -223,9 +230,17 @@ Status Training::Impl::Finish() {
   report.profile = trainer->executor().profile();
   ZG_RETURN_IF_ERROR(FillMemory(job, trainer->executor(), &report));
   ZG_RETURN_IF_ERROR(FillFinalState(*trainer, &report));
-  if (!options.summarizes || !job.is_main()) return Status::Ok();
-  print_out("\n" + Summary(report));
-  return job.options().report.empty() ? Status::Ok() : WriteReport(job.options().report, report);
+  return ExchangeStatus(trainer->executor().communicator(), "write the results", WriteResults());
+}
+
+Status Training::Impl::WriteResults() const {
+  if (!job.is_main()) return Status::Ok();
+  if (options.summarizes) {
+    print_out("\n" + Summary(report));
+    const std::string& path = job.options().report;
+    if (!path.empty()) ZG_RETURN_IF_ERROR(WriteReport(path, report));
+  }
+  return metrics.failure();
 }
 
 Training::Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions options)
@@ -251,6 +266,8 @@ float Training::step(std::initializer_list<NamedData> data) {
 float Training::step(const std::function<Status(int64_t micro_batch)>& feed) {
   return impl_->Step([&] { return impl_->trainer->step(feed); });
 }
+
+void Training::log(std::string_view name, double value) { impl_->metrics.Log(name, value); }
 
 Trainer& Training::trainer() { return *impl_->trainer; }
 const Report& Training::report() const { return impl_->report; }

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "framework/base/status.h"
 #include "framework/job/job.h"
@@ -28,8 +29,9 @@ struct TrainingOptions {
   // Settings of the program that decide the bits, besides flags and optimizer
   // (Trainer::set_setting).
   std::map<std::string, std::string> settings;
-  int64_t tokens_per_micro_batch = 0;  // 0: a model without tokens
-  bool summarizes = true;              // prints the summary and writes the report at the end
+  int64_t samples_per_micro_batch = 0;  // 0: unknown
+  int64_t tokens_per_micro_batch = 0;   // 0: a model without tokens
+  bool summarizes = true;               // prints the summary and writes the report at the end
 };
 
 class Training {
@@ -50,6 +52,11 @@ class Training {
   // `feed` sets the inputs of each micro-batch of this rank (trainer().feed); `micro_batch` is its
   // index within the step over all ranks.
   float step(const std::function<Status(int64_t micro_batch)>& feed);
+
+  // Adds a value of the last step, such as the loss of an evaluation, to what the job's metrics
+  // show of it. Every rank may call it; that of rank 0 counts. A name that the step has already is
+  // left out: a resumed run may evaluate a second time.
+  void log(std::string_view name, double value);
 
   Trainer& trainer();
   const Report& report() const;  // complete when next() has returned false

@@ -70,7 +70,9 @@ Status TrainAndPredict(Job& job, double lr) {
   graph.eval("predict", [&](Inputs& in) { return model(in.f32("x", {batch, config.inputs})); });
 
   ClusteredData data(config, batch, job.options().seed);
-  Training training = train(job, graph);
+  TrainOptions options;
+  options.samples_per_micro_batch = batch;
+  Training training = train(job, graph, options);
   while (training.next()) {
     training.step([&](int64_t micro_batch) {
       data.Fill(training.step_number(), micro_batch);
@@ -82,8 +84,9 @@ Status TrainAndPredict(Job& job, double lr) {
   ZG_RETURN_IF_ERROR(training.trainer().eval("predict", {{"x", data.x()}}));
   ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, training.trainer().result("predict"));
   if (!job.is_main()) return Status::Ok();
-  print_out(fmt::format("  prediction  {:.1f} % of {} new samples right\n",
-                        100 * Accuracy(logits, data.y(), job.rank(), config.classes), batch));
+  const double accuracy = Accuracy(logits, data.y(), job.rank(), config.classes);
+  training.log("accuracy", accuracy);
+  print_out(fmt::format("  prediction  {:.1f} % of {} new samples right\n", 100 * accuracy, batch));
   return Status::Ok();
 }
 

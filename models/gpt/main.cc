@@ -132,6 +132,7 @@ class GptRun {
     options.settings = {{"dropout", fmt::to_string(flags_.dropout)},
                         {"heads", fmt::to_string(flags_.heads)},  // no tensor's shape tells
                         {"training tokens", fmt::to_string(data_->train.size())}};
+    options.samples_per_micro_batch = job_.options().batch;
     options.tokens_per_micro_batch = shape.num_elements();
     Training training = train(job_, graph, options);
     Print(fmt::format("\n{} parameters, {} training and {} validation tokens\n",
@@ -142,11 +143,12 @@ class GptRun {
       if (!training.report().steps.empty() && (step - 1) % flags_.eval_every == 0) {
         ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
         Print(fmt::format("step {}: validation loss {:.4f}\n", step - 1, validation));
+        training.log("validation_loss", validation);
       }
       training.step([&](int64_t micro_batch) { return Feed(trainer, step, micro_batch); });
     }
     if (training.report().was_ended_by_signal) return Status::Ok();  // soon: no sample
-    return Finish(trainer);
+    return Finish(training);
   }
 
  private:
@@ -230,8 +232,10 @@ class GptRun {
     return std::vector<int64_t>(text.begin() + static_cast<int64_t>(prompt), text.end());
   }
 
-  Status Finish(Trainer& trainer) {
+  Status Finish(Training& training) {
+    Trainer& trainer = training.trainer();
     ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
+    training.log("validation_loss", validation);
     const double bigram =
         job_.is_main() ? BigramModel::Fit(data_->train).MeanNegativeLogLikelihood(data_->validation)
                        : 0;

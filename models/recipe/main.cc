@@ -55,6 +55,7 @@ Report Train(Job& job, const Flags& flags, std::optional<int> stage) {
   RandomData data(shape.num_elements(), job.options().seed);
   TrainOptions options;
   options.stage = stage;
+  options.samples_per_micro_batch = job.options().batch;
   options.summarizes = !stage.has_value();
   options.description = fmt::format("recipe: {0} layers of {1} x {1}", flags.layers, flags.width);
   Training training = train(job, graph, options);
@@ -93,9 +94,11 @@ std::string CompareTable(const std::vector<Report>& reports) {
 }
 
 Status CompareStages(Job& job, const Flags& flags) {
-  if (!job.options().save.empty()) {
-    return InvalidArgument("--save: got {}, but --compare trains four times; leave one of them out",
-                           job.options().save);
+  for (const auto& [flag, value] :
+       {std::pair("--save", job.options().save), std::pair("--metrics", job.options().metrics)}) {
+    if (value.empty()) continue;
+    return InvalidArgument("{}: got {}, but --compare trains four times; leave one of them out",
+                           flag, value);
   }
   std::vector<Report> reports;
   for (int stage = 0; stage <= 3; ++stage) {

@@ -78,6 +78,7 @@ reject "--report: /no/such/directory/r.json: directory /no/such/directory does n
   --report /no/such/directory/r.json
 reject "--report: /: is a directory" --report /
 reject "--print-ir: /proc/ir: " --print-ir /proc/ir
+reject "--metrics: /proc/m: " --metrics /proc/m
 
 reject_environment() { # TEXT NAME=VALUE
   "$expect_error" env 2 "$1" -- "$2" "$program" || failed=1

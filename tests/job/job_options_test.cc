@@ -50,6 +50,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--save-async",
                                     "--resume=r",
                                     "--report=p",
+                                    "--metrics=m",
                                     "--print-ir=d",
                                     "--clip-norm=0.5",
                                     "--on-non-finite=skip",
@@ -82,6 +83,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_TRUE(options.save_async);
   EXPECT_EQ(options.resume, "r");
   EXPECT_EQ(options.report, "p");
+  EXPECT_EQ(options.metrics, "m");
   EXPECT_EQ(options.compile.dump_directory, "d");
   EXPECT_EQ(options.compile.max_grad_norm, 0.5);
   EXPECT_EQ(options.compile.on_non_finite, OnNonFinite::kSkip);
@@ -252,6 +254,10 @@ TEST(JobOptions, PathsAreCheckedAndNothingIsLeftBehind) {
   EXPECT_TRUE(std::filesystem::is_directory(options.compile.dump_directory));
   options.compile.dump_directory = "/proc/none";
   EXPECT_THAT(CheckPaths(options).message(), HasSubstr("--print-ir: /proc/none: "));
+
+  options = JobOptions();
+  options.metrics = "/dev/null";
+  EXPECT_THAT(CheckPaths(options).message(), HasSubstr("--metrics: /dev/null: "));
 }
 
 }  // namespace

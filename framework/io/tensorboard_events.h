@@ -1,0 +1,27 @@
+// The records of TensorBoard's event files: messages of the protocol buffer Event, each with its
+// length and checksums (TFRecord). A file begins with VersionEvent.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zg {
+
+struct NamedScalar {
+  std::string name;
+  double value = 0;
+};
+
+// The first record of a file. Times are seconds since 1970.
+std::string VersionEvent(double time_s);
+
+// Says that a run begins with this step: readers drop what files before this one have of it and
+// of later steps.
+std::string RunStartEvent(double time_s, int64_t first_step);
+
+// Values of one step, as f32.
+std::string ScalarsEvent(double time_s, int64_t step, const std::vector<NamedScalar>& scalars);
+
+}  // namespace zg

@@ -1,0 +1,49 @@
+// Metrics: the numbers of a run while it runs, in a directory:
+//
+//   metrics.jsonl          a line per step, {"step":7,"time":1763830000.5,"loss":2.77,"lr":0.001},
+//                          and one for values that come later, {"step":7,...,"validation_loss":2.9}
+//   events.out.tfevents.*  the same for TensorBoard; a file per start of the program
+//
+// One process of a job has it. What Write has returned for survives the end of the process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/io/append_file.h"
+#include "framework/io/tensorboard_events.h"
+
+namespace zg {
+
+class Metrics {
+ public:
+  // Goes on after step `steps_done` with what the directory, made where it is missing, has. Later
+  // steps, which an earlier run has written and this one takes again, are removed from
+  // metrics.jsonl; TensorBoard is told to drop them. Errors: a directory or file that cannot be
+  // made or written, or that another process writes; lines that are not of this format.
+  static StatusOr<std::unique_ptr<Metrics>> Open(const std::string& directory, int64_t steps_done);
+
+  // How many steps were removed.
+  int64_t num_removed_steps() const { return num_removed_steps_; }
+
+  // Writes values of a step, not before those written last. Those of a name that the step has
+  // already are left out.
+  Status Write(int64_t step, const std::vector<NamedScalar>& values);
+
+ private:
+  Metrics(AppendFile lines, AppendFile events)
+      : lines_(std::move(lines)), events_(std::move(events)) {}
+
+  AppendFile lines_;
+  AppendFile events_;
+  int64_t num_removed_steps_ = 0;
+  int64_t last_step_ = 0;
+  std::set<std::string> names_of_last_step_;
+};
+
+}  // namespace zg
