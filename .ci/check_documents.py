@@ -24,7 +24,8 @@ FLAG_TABLES = [
 # Flags of other programs that the documents name.
 FOREIGN_FLAGS = {"--config", "--define", "--disk_cache", "--force", "--from", "--to", "--heads", "--optimizer", "--dtype",
                  "--list", "--dot", "--passes", "--gpu-check", "--list-targets", "--only", "--skip", "--minutes",
-                 "--resume", "--json", "--init", "--vocab", "--help", "--benchmark_filter", "--logdir"}
+                 "--resume", "--json", "--init", "--vocab", "--help", "--benchmark_filter", "--logdir", "--vocab-size",
+                 "--out", "--special", "--pattern", "--min-count", "--tokenizer", "--after-file"}
 
 problems = []
 

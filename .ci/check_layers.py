@@ -31,7 +31,10 @@ LIBRARIES = {
     "mpi.h": ("@openmpi//:mpi",),
     "nlohmann/": ("@nlohmann_json//:json",),
     "openssl/": ("@openssl//:crypto",),
+    "pcre2.h": ("@pcre2//:pcre2",),
     "spdlog/": ("@spdlog//:spdlog",),
+    "utf8proc.h": ("@utf8proc//:utf8proc",),
+    "zlib.h": ("@zlib//:zlib",),
 }
 CUDA = re.compile(r"^(cuda|cublas|cudnn|nccl|nv/|mma\.h)")
 MPI_PLACES = ("framework/comm/", "tests/")

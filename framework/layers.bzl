@@ -17,6 +17,7 @@ LAYERS = [
     "framework/passes",
     "framework/device",
     "framework/io",
+    "framework/text",
     "framework/comm",
     "framework/kernels",
     "framework/runtime",

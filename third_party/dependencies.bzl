@@ -26,7 +26,10 @@ _LIBRARIES = {
     "nlohmann_json": "/usr/include/nlohmann",
     "openmpi": "/usr/lib/x86_64-linux-gnu/openmpi",
     "openssl": "/usr/include/openssl",
+    "pcre2": "/usr/share/doc/libpcre2-dev",
     "spdlog": "/usr/include/spdlog",
+    "utf8proc": "/usr/share/doc/libutf8proc-dev",
+    "zlib": "/usr/share/doc/zlib1g-dev",
 }
 
 # What Bazel itself asks for and Debian packages.

@@ -9,7 +9,7 @@ packages=(
   g++ git python3 clang-format
   # Libraries
   libbenchmark-dev libcli11-dev libfmt-dev libgmock-dev libgtest-dev libhwy-dev libopenmpi-dev
-  libspdlog-dev libssl-dev nlohmann-json3-dev openmpi-bin
+  libpcre2-dev libspdlog-dev libssl-dev libutf8proc-dev nlohmann-json3-dev openmpi-bin zlib1g-dev
   # Tests
   iproute2
 )

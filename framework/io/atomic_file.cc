@@ -56,6 +56,13 @@ Status AtomicFile::Write(const void* data, size_t size_bytes) {
   return Status::Ok();
 }
 
+Status AtomicFile::Rewrite(uint64_t offset_bytes, const void* data, size_t size_bytes) {
+  const auto offset = static_cast<off_t>(offset_bytes);
+  if (lseek(file_, offset, SEEK_SET) != offset) return CannotWrite(errno);
+  ZG_RETURN_IF_ERROR(Write(data, size_bytes));
+  return lseek(file_, 0, SEEK_END) >= 0 ? Status::Ok() : CannotWrite(errno);
+}
+
 Status AtomicFile::Commit() {
   if (fsync(file_) != 0) return CannotWrite(errno);
   if (rename(temporary_path_.c_str(), path_.c_str()) != 0) return CannotWrite(errno);

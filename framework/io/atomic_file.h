@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ class AtomicFile {
   const std::string& path() const { return path_; }
 
   Status Write(const void* data, size_t size_bytes);
+  // Replaces bytes that were written before.
+  Status Rewrite(uint64_t offset_bytes, const void* data, size_t size_bytes);
 
   // Syncs the bytes, replaces `path`, syncs the directory. No more calls after it.
   Status Commit();

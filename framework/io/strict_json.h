@@ -1,4 +1,4 @@
-// JSON of a checkpoint's small files, read without trust: no duplicate keys, no deep nesting,
+// JSON of checkpoints and tokenizers, read without trust: no duplicate keys, no deep nesting,
 // nothing before or after the one object.
 #pragma once
 

@@ -4,24 +4,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "framework/base/check.h"
 #include "framework/base/random.h"
 #include "framework/io/mapped_file.h"
+#include "framework/io/token_file.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "token files are little-endian");
 
 namespace zg {
 namespace {
 
-constexpr int kMaxVocabulary = 65536;  // ids are u16 at most
-
-// llm.c's header: 256 i32, of which magic, version and number of tokens are used.
-constexpr uint64_t kHeaderBytes = 1024;
-constexpr int32_t kTokenMagic = 20240520;
-constexpr int32_t kEvaluationMagic = 20240522;
-constexpr int32_t kWideTokenMagic = 20240801;  // u32 tokens
+constexpr int32_t kEvaluationMagic = 20240522;  // llm.c's, whose tokens are not a sequence
 
 bool IsTokenFile(const std::string& path) {
   constexpr std::string_view kExtension = ".bin";
@@ -29,47 +25,64 @@ bool IsTokenFile(const std::string& path) {
          path.compare(path.size() - kExtension.size(), kExtension.npos, kExtension) == 0;
 }
 
-// Where the tokens begin: 0 without a header. Checks the header and the size.
-StatusOr<uint64_t> FindTokens(const MappedFile& file) {
+// Where the tokens of a file are.
+struct TokenRange {
+  uint64_t begin_bytes = 0;
+  uint64_t num_tokens = 0;
+  int token_bytes = 2;
+};
+
+// Checks the header and the size.
+StatusOr<TokenRange> FindTokens(const MappedFile& file) {
   const std::string& path = file.path();
   if (file.size() == 0) return DataLoss("{}: the file is empty, expected u16 tokens", path);
   int32_t header[3] = {};
   std::memcpy(header, file.data(), std::min<uint64_t>(sizeof(header), file.size()));
   const auto [magic, version, num_tokens] = header;
-  if (magic == kEvaluationMagic || magic == kWideTokenMagic) {
+  if (magic == kEvaluationMagic) {
     return InvalidArgument(
-        "{}: got magic {} ({}), expected {} (u16 tokens) or no header", path, magic,
-        magic == kWideTokenMagic ? "llm.c's u32 tokens" : "llm.c's evaluation data", kTokenMagic);
+        "{}: got magic {} (llm.c's evaluation data), expected {} (u16 tokens), {} (u32 tokens) or "
+        "no header",
+        path, magic, kU16TokenFile.magic, kU32TokenFile.magic);
   }
-  if (magic != kTokenMagic) {
-    if (file.size() % 2 == 0) return uint64_t{0};
+  if (magic != kU16TokenFile.magic && magic != kU32TokenFile.magic) {
+    if (file.size() % 2 == 0) return TokenRange{0, file.size() / 2, 2};
     return DataLoss(
         "{}: got {} bytes, expected an even number: u16 tokens; the file is truncated or "
         "not a token file (text files must not end in .bin)",
         path, file.size());
   }
-  if (file.size() < kHeaderBytes) {
+  const TokenFileFormat format = magic == kU16TokenFile.magic ? kU16TokenFile : kU32TokenFile;
+  if (file.size() < kTokenHeaderBytes) {
     return DataLoss(
         "{}: got {} bytes, expected at least the {} of llm.c's header; the file is truncated", path,
-        file.size(), kHeaderBytes);
+        file.size(), kTokenHeaderBytes);
   }
-  if (version != 1) return InvalidArgument("{}: got version {}, expected 1", path, version);
+  if (version != format.version) {
+    return InvalidArgument("{}: got version {}, expected {}", path, version, format.version);
+  }
   if (num_tokens <= 0)
     return DataLoss("{}: got {} tokens in the header, expected some", path, num_tokens);
-  const uint64_t expected = kHeaderBytes + 2 * static_cast<uint64_t>(num_tokens);
-  if (file.size() == expected) return kHeaderBytes;
-  return DataLoss("{}: got {} bytes, expected {} for the header and {} u16 tokens; the file is {}",
-                  path, file.size(), expected, num_tokens,
+  const auto count = static_cast<uint64_t>(num_tokens);
+  const uint64_t expected = kTokenHeaderBytes + count * format.token_bytes;
+  if (file.size() == expected) return TokenRange{kTokenHeaderBytes, count, format.token_bytes};
+  return DataLoss("{}: got {} bytes, expected {} for the header and {} u{} tokens; the file is {}",
+                  path, file.size(), expected, num_tokens, 8 * format.token_bytes,
                   file.size() < expected ? "truncated" : "longer than its header says");
 }
 
-int MaxToken(const uint8_t* tokens, uint64_t size, int token_bytes) {
-  if (token_bytes == 1) return size == 0 ? -1 : *std::max_element(tokens, tokens + size);
+template <typename Token>
+int64_t LargestOf(const uint8_t* tokens, uint64_t size) {
   // `tokens` is aligned: it is a page or a page plus llm.c's header.
-  const uint16_t* wide = reinterpret_cast<const uint16_t*>(tokens);
-  uint16_t max = 0;
-  for (uint64_t i = 0; i < size; ++i) max = std::max(max, wide[i]);
-  return max;
+  const Token* const typed = reinterpret_cast<const Token*>(tokens);
+  Token max = 0;
+  for (uint64_t i = 0; i < size; ++i) max = std::max(max, typed[i]);
+  return size == 0 ? -1 : int64_t{max};
+}
+
+int64_t MaxToken(const uint8_t* tokens, uint64_t size, int token_bytes) {
+  if (token_bytes == 1) return LargestOf<uint8_t>(tokens, size);
+  return token_bytes == 2 ? LargestOf<uint16_t>(tokens, size) : LargestOf<uint32_t>(tokens, size);
 }
 
 }  // namespace
@@ -80,7 +93,7 @@ struct TokenDataset::Storage {
   std::optional<MappedFile> file;
   const uint8_t* tokens = nullptr;
   uint64_t num_tokens = 0;
-  int token_bytes = 0;  // 1 or 2
+  int token_bytes = 0;  // 1, 2 or 4
 };
 
 StatusOr<TokenDataset> TokenDataset::Open(const std::vector<std::string>& paths,
@@ -115,11 +128,11 @@ StatusOr<TokenDataset> TokenDataset::FromTextFiles(const std::vector<std::string
 StatusOr<TokenDataset> TokenDataset::FromTokenFile(const std::string& path,
                                                    std::optional<int> vocabulary) {
   ZG_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  ZG_ASSIGN_OR_RETURN(const uint64_t begin, FindTokens(file));
+  ZG_ASSIGN_OR_RETURN(const TokenRange range, FindTokens(file));
   auto storage = std::make_shared<Storage>();
-  storage->tokens = file.data() + begin;
-  storage->num_tokens = (file.size() - begin) / 2;
-  storage->token_bytes = 2;
+  storage->tokens = file.data() + range.begin_bytes;
+  storage->num_tokens = range.num_tokens;
+  storage->token_bytes = range.token_bytes;
   storage->file = std::move(file);
   TokenDataset data(path, std::move(storage));
   ZG_RETURN_IF_ERROR(data.SetVocabulary(vocabulary));
@@ -133,13 +146,17 @@ Status TokenDataset::SetVocabulary(std::optional<int> vocabulary) {
   if (vocabulary && *vocabulary < 1) {
     return InvalidArgument("{}: got a vocabulary of {}, expected 1 or more", name_, *vocabulary);
   }
-  const int largest_possible = storage_->token_bytes == 1 ? 256 : kMaxVocabulary;
+  const int64_t largest_possible = int64_t{1} << 8 * storage_->token_bytes;
   if (vocabulary && *vocabulary >= largest_possible) {
     vocabulary_size_ = *vocabulary;
     return Status::Ok();
   }
-  const int max_token = MaxToken(storage_->tokens, size_, storage_->token_bytes);
-  vocabulary_size_ = vocabulary.value_or(max_token + 1);
+  const int64_t max_token = MaxToken(storage_->tokens, size_, storage_->token_bytes);
+  if (max_token >= std::numeric_limits<int>::max()) {
+    return DataLoss("{}: got token {}, expected tokens below 2^31 - 1; the file is damaged", name_,
+                    max_token);
+  }
+  vocabulary_size_ = vocabulary.value_or(static_cast<int>(max_token) + 1);
   if (max_token < vocabulary_size_) return Status::Ok();
   uint64_t position = 0;
   while ((*this)[position] < vocabulary_size_) ++position;
@@ -153,7 +170,10 @@ int64_t TokenDataset::operator[](uint64_t position) const {
   ZG_CHECK(position < size_, "token {} of {}", position, size_);
   const uint64_t index = begin_ + position;
   if (storage_->token_bytes == 1) return storage_->tokens[index];
-  return reinterpret_cast<const uint16_t*>(storage_->tokens)[index];
+  if (storage_->token_bytes == 2) {
+    return reinterpret_cast<const uint16_t*>(storage_->tokens)[index];
+  }
+  return reinterpret_cast<const uint32_t*>(storage_->tokens)[index];
 }
 
 TokenDataset TokenDataset::Slice(uint64_t begin, uint64_t size) const {

@@ -31,9 +31,10 @@ class TokenDataset {
   static StatusOr<TokenDataset> FromTextFiles(const std::vector<std::string>& paths,
                                               std::optional<int> vocabulary = std::nullopt);
 
-  // u16 little-endian tokens, memory-mapped: without a header (nanoGPT), or after the 1024 bytes of
-  // llm.c's, which its magic number tells. Given a vocabulary (that of the model), a token beyond
-  // it is an error; otherwise the vocabulary is the largest token + 1. Either reads the file once.
+  // Little-endian tokens, memory-mapped: u16 without a header (nanoGPT), or u16 or u32 after the
+  // 1024 bytes of llm.c's, which its magic number tells (token_file.h). Given a vocabulary (that of
+  // the model), a token beyond it is an error; otherwise the vocabulary is the largest token + 1.
+  // Either reads the file once.
   static StatusOr<TokenDataset> FromTokenFile(const std::string& path,
                                               std::optional<int> vocabulary = std::nullopt);
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/io/mapped_file.h"
+#include "framework/io/token_file.h"
 #include "tests/io/test_file.h"
 
 namespace zg {
@@ -119,13 +121,15 @@ INSTANTIATE_TEST_SUITE_P(
             "OddSize", "odd.bin", "abc", std::nullopt,
             "got 3 bytes, expected an even number: u16 tokens; the file is truncated or not "
             "a token file (text files must not end in .bin)"},
-        RejectedData{
-            "WideTokens", "magic.bin", LlmcHeader(20240801, 7, 0), std::nullopt,
-            "got magic 20240801 (llm.c's u32 tokens), expected 20240520 (u16 tokens) or no "
-            "header"},
+        RejectedData{"WideTokens", "size.bin", LlmcHeader(20240801, 7, 2) + "123456", std::nullopt,
+                     "got 1030 bytes, expected 1032 for the header and 2 u32 tokens; the file is "
+                     "truncated"},
+        RejectedData{"HugeToken", "huge.bin", LlmcHeader(20240801, 7, 1) + "\xff\xff\xff\x7f",
+                     std::nullopt,
+                     "got token 2147483647, expected tokens below 2^31 - 1; the file is damaged"},
         RejectedData{"EvaluationData", "magic.bin", LlmcHeader(20240522, 1, 0), std::nullopt,
-                     "got magic 20240522 (llm.c's evaluation data), expected 20240520 (u16 tokens) "
-                     "or no header"},
+                     "got magic 20240522 (llm.c's evaluation data), expected 20240520 (u16 "
+                     "tokens), 20240801 (u32 tokens) or no header"},
         RejectedData{"TruncatedHeader", "short.bin", LlmcHeader(20240520, 1, 4).substr(0, 1023),
                      std::nullopt,
                      "got 1023 bytes, expected at least the 1024 of llm.c's header; the file is "
@@ -155,6 +159,34 @@ INSTANTIATE_TEST_SUITE_P(
     [](const ::testing::TestParamInfo<RejectedData>& info) {
       return std::string(info.param.name);
     });
+
+TEST(TokenFileWriter, WritesWhatIsRead) {
+  for (const int64_t vocabulary : {60'000, 65'536, 65'537, 100'000}) {
+    const std::string path = TestPath("written.bin");
+    StatusOr<TokenFileWriter> writer = TokenFileWriter::Create(path, vocabulary);
+    ASSERT_TRUE(writer.ok()) << writer.status().ToString();
+    EXPECT_EQ(writer->token_bytes(), vocabulary <= 65'536 ? 2 : 4);
+    const auto last = static_cast<uint32_t>(vocabulary - 1);
+    ASSERT_TRUE(writer->Write({0, last}).ok());
+    ASSERT_TRUE(writer->Write({}).ok());
+    ASSERT_TRUE(writer->Write({5}).ok());
+    const Status committed = writer->Commit();
+    ASSERT_TRUE(committed.ok()) << committed.ToString();
+    const StatusOr<TokenDataset> data = TokenDataset::Open({path}, static_cast<int>(vocabulary));
+    ASSERT_TRUE(data.ok()) << data.status().ToString();
+    EXPECT_EQ(AllTokens(*data), (std::vector<int64_t>{0, last, 5}));
+    EXPECT_EQ(TokenDataset::Open({path})->vocabulary_size(), vocabulary);
+    EXPECT_FALSE(TokenDataset::Open({path}, static_cast<int>(vocabulary - 1)).ok());
+  }
+}
+
+TEST(TokenFileWriter, AFileWithoutTokensIsNone) {
+  const std::string path = TestPath("without.bin");
+  TokenFileWriter writer = TokenFileWriter::Create(path, 10).value();
+  EXPECT_EQ(writer.Commit().message(),
+            path + ": got 0 tokens, expected from 1 to 2147483647 in one token file");
+  EXPECT_EQ(MappedFile::Open(path).status().code(), StatusCode::kNotFound);
+}
 
 TEST(TokenDataset, RejectsListsOfFilesThatItCannotJoin) {
   EXPECT_EQ(TokenDataset::Open({}).status().message(),

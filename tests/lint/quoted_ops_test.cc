@@ -28,6 +28,7 @@ constexpr OtherMeaning kOtherMeanings[] = {
     {"framework/optim/schedule.cc", "constant"},
     {"framework/optim/schedule.cc", "linear"},
     {"framework/train/", "constant"},
+    {"framework/text/", ""},  // keys of tokenizer files; there is no graph
     {"zero/training_run.cc", "constant"},
     // Names of values, and what a message calls a name.
     {"framework/passes/build_backward.cc", "loss_seed"},

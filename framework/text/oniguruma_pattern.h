@@ -1,0 +1,16 @@
+// The expressions in a tokenizer.json are written for Oniguruma (Ruby's syntax), ours are PCRE2's.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+// The same expression for PCRE2. Takes what means the same in both, and translates \s, \S, \d, \D
+// and \uHHHH. The rest (\w, \h, \b, ^, $, look-behind, nested classes, {n}+, ...) means something
+// else to PCRE2, or may, and is an error that quotes it.
+StatusOr<std::string> PcreOfOniguruma(std::string_view pattern);
+
+}  // namespace zg

@@ -1,0 +1,94 @@
+// Tokenizer: text to the ids of a byte-level BPE vocabulary and back, as GPT-2, Llama 3, Qwen2 and
+// others do it. Ids are those of Hugging Face's `tokenizers` (encode with add_special_tokens=False).
+//
+//   ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Open("downloads/qwen2"));
+//   TextEncoder encoder(tokenizer);
+//   ZG_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids, encoder.Encode("Hello, world"));
+//   ZG_ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids));
+//
+// Any bytes can be encoded. What is not UTF-8, at which Hugging Face's stops, is cut into words of
+// its own: every longest run of bytes with which no valid character begins. Decoding gives the bytes
+// that were encoded; with a normalizer, their normal form, and what an added token with "lstrip" or
+// "rstrip" has taken is gone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/text/added_tokens.h"
+#include "framework/text/bpe_model.h"
+#include "framework/text/pre_tokenizer.h"
+
+namespace zg {
+
+// What a tokenizer consists of, and what its files say.
+struct TokenizerParts {
+  std::string path;  // for messages
+  BpeVocabulary vocabulary;
+  PreTokenizer pre_tokenizer;
+  bool normalizes_to_nfc = false;
+  std::vector<AddedToken> added_tokens;  // found in the text as it is
+  // Found after those, in what lies between them ("normalized": true). None with a normalizer.
+  std::vector<AddedToken> late_added_tokens;
+  // What Hugging Face adds around a text with add_special_tokens=True.
+  std::vector<uint32_t> begin_ids, end_ids;
+};
+
+// Immutable, cheap to copy, for any number of threads.
+class Tokenizer {
+ public:
+  // A tokenizer.json; or a directory with one, or with vocab.bpe and encoder.json, or with
+  // merges.txt and vocab.json. Errors name file, key, what was got and what was expected; what is
+  // not supported is among them.
+  static StatusOr<Tokenizer> Open(const std::string& path);
+  static StatusOr<Tokenizer> FromJsonFile(const std::string& path);
+  // GPT-2's two files: merges, one pair a line; ids by token. <|endoftext|> is an added token.
+  static StatusOr<Tokenizer> FromGpt2Files(const std::string& merges_path,
+                                           const std::string& ids_path);
+  static StatusOr<Tokenizer> Create(const TokenizerParts& parts);
+
+  const std::string& path() const;
+  int64_t vocabulary_size() const;  // the largest id + 1
+  const std::vector<uint32_t>& begin_ids() const;
+  const std::vector<uint32_t>& end_ids() const;
+  // The id of an added token; nothing when there is none of that content.
+  std::optional<uint32_t> AddedTokenId(std::string_view content) const;
+
+  // The bytes of the tokens, one after the other. Error: an id that no token has.
+  StatusOr<std::string> Decode(const std::vector<uint32_t>& ids) const;
+
+ private:
+  friend class TextEncoder;
+  struct State;
+  explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<const State> state_;
+};
+
+// Encodes texts; for one thread at a time. Keeps the tokens of words that it has met.
+class TextEncoder {
+ public:
+  explicit TextEncoder(const Tokenizer& tokenizer);
+  TextEncoder(TextEncoder&& other) noexcept;
+  ~TextEncoder();
+
+  // Receives ids in order, at least one at a time. An error ends the encoding.
+  using Sink = std::function<Status(const std::vector<uint32_t>& ids)>;
+
+  // Gives the ids of `text` to `sink` in pieces of some 10,000, so that a mapped file of any size can
+  // be encoded. Memory beside: with a normalizer, for the text between two added tokens.
+  Status Encode(std::string_view text, const Sink& sink);
+  StatusOr<std::vector<uint32_t>> Encode(std::string_view text);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace zg
