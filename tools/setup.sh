@@ -12,6 +12,8 @@ packages=(
   libpcre2-dev libspdlog-dev libssl-dev libutf8proc-dev nlohmann-json3-dev openmpi-bin zlib1g-dev
   # Tests
   iproute2
+  # Data
+  dataset-fashion-mnist
 )
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

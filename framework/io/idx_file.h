@@ -1,0 +1,42 @@
+// IdxFile: an array of bytes as MNIST's files have it, plain or in gzip: two zeros, the type (8: u8),
+// the number of dims, each dim as a big-endian u32, then the values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+struct IdxFile {
+  std::string path;
+  std::vector<int64_t> shape;   // at least one dim
+  std::vector<uint8_t> values;  // row-major
+};
+
+// Reads the whole file. Errors name file, got, expected: missing, another magic or type, truncated,
+// more bytes than the dims say, damaged gzip.
+StatusOr<IdxFile> ReadIdxFile(const std::string& path);
+
+// Images and what they show.
+struct LabelledImages {
+  int64_t count = 0, height = 0, width = 0;
+  std::vector<uint8_t> pixels;  // (count, height, width)
+  std::vector<uint8_t> labels;  // (count)
+};
+
+// Two IDX files of 3 dims and of 1. Errors also: other dims, counts that differ, a label that is not
+// below `num_classes`.
+StatusOr<LabelledImages> ReadLabelledImages(const std::string& images_path,
+                                            const std::string& labels_path, int num_classes);
+
+// Debian's package dataset-fashion-mnist: 28x28 images of 10 kinds of clothes, 60,000 for training
+// and 10,000 for tests.
+inline constexpr char kFashionMnistDirectory[] = "/usr/share/datasets/fashion-mnist";
+enum class FashionMnistPart { kTrain, kTest };
+StatusOr<LabelledImages> ReadFashionMnist(FashionMnistPart part,
+                                          const std::string& directory = kFashionMnistDirectory);
+
+}  // namespace zg
