@@ -1,0 +1,84 @@
+// DataLoader: the micro-batches of one rank, made ahead of time by a thread of its own.
+//
+//   struct Batch { std::vector<float> x; std::vector<int64_t> y; };
+//   DataLoader<Batch> loader(order, first_micro_batch, per_rank, [&](const MicroBatch& from, Batch* to) {
+//     ...  // copies samples from.samples into rows 0 .. from.num_real() - 1 of `to`
+//     return Status::Ok();
+//   });
+//   training.step([&](int64_t micro_batch) {
+//     const StatusOr<const Batch*> batch = loader.Load(training.step_number() - 1, micro_batch);
+//     ...
+//   });
+//
+// Nothing but the step and the micro-batch decides what a batch holds: to resume in the middle of an
+// epoch ask for the step that comes next. Asking out of order is right too, but is not prefetched.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "framework/base/check.h"
+#include "framework/base/status.h"
+#include "framework/data/prefetch_queue.h"
+#include "framework/data/sample_order.h"
+
+namespace zg {
+
+template <typename Batch>
+class DataLoader {
+ public:
+  // Makes the content of `to`, which may hold that of an older batch. Runs on the loader's thread,
+  // one call at a time. An error is that of Load.
+  using Fill = std::function<Status(const MicroBatch& from, Batch* to)>;
+
+  // This rank asks for `per_rank` micro-batches of a step, from `first_micro_batch` on. At most
+  // `depth` batches are ready before they are asked for.
+  DataLoader(SampleOrder order, int64_t first_micro_batch, int64_t per_rank, Fill fill,
+             int depth = 2)
+      : order_(std::move(order)),
+        first_micro_batch_(first_micro_batch),
+        per_rank_(per_rank),
+        fill_(std::move(fill)),
+        depth_(depth) {
+    ZG_CHECK(first_micro_batch >= 0 && per_rank >= 1 && depth >= 1 &&
+                 first_micro_batch + per_rank <= order_.options().micro_batches,
+             "micro-batches [{}, +{}) of {}", first_micro_batch, per_rank,
+             order_.options().micro_batches);
+  }
+
+  DataLoader(const DataLoader&) = delete;
+
+  const SampleOrder& order() const { return order_; }
+
+  // The batch of `micro_batch`, one of this rank's, in step `step`, counted from 0. It stays as it
+  // is until the next call.
+  StatusOr<const Batch*> Load(int64_t step, int64_t micro_batch) {
+    const int64_t in_rank = micro_batch - first_micro_batch_;
+    ZG_CHECK(step >= 0 && in_rank >= 0 && in_rank < per_rank_, "micro-batch {} is not this rank's",
+             micro_batch);
+    const int64_t index = step * per_rank_ + in_rank;
+    if (queue_ == nullptr || index != next_index_) {
+      queue_.reset();  // ends its thread before the next one begins
+      queue_ = std::make_unique<PrefetchQueue<Batch>>(
+          index, depth_, [this](int64_t at, Batch* to) { return Make(at, to); });
+    }
+    next_index_ = index + 1;
+    return queue_->Next();
+  }
+
+ private:
+  Status Make(int64_t index, Batch* to) {
+    return fill_(order_.At(index / per_rank_, first_micro_batch_ + index % per_rank_), to);
+  }
+
+  SampleOrder order_;
+  int64_t first_micro_batch_;
+  int64_t per_rank_;
+  Fill fill_;
+  int depth_;
+  int64_t next_index_ = 0;  // of all micro-batches that this rank asks for
+  std::unique_ptr<PrefetchQueue<Batch>> queue_;
+};
+
+}  // namespace zg

@@ -1,0 +1,115 @@
+#include "framework/data/data_loader.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/data/record_file.h"
+#include "tests/io/test_file.h"
+
+namespace zg {
+namespace {
+
+struct Batch {
+  std::vector<uint64_t> samples;
+};
+
+Status Copy(const MicroBatch& from, Batch* to) {
+  to->samples = from.samples;
+  return Status::Ok();
+}
+
+SampleOrder Order(uint64_t num_samples, int64_t batch, int64_t micro_batches) {
+  SampleOrderOptions options;
+  options.num_samples = num_samples;
+  options.batch = batch;
+  options.micro_batches = micro_batches;
+  return SampleOrder::Create(options).value();
+}
+
+TEST(DataLoader, AnyNumberOfRanksHasTheSameMicroBatches) {
+  const SampleOrder order = Order(50, 3, 6);
+  for (const int64_t num_ranks : {1, 2, 3, 6}) {
+    const int64_t per_rank = 6 / num_ranks;
+    for (int64_t rank = 0; rank < num_ranks; ++rank) {
+      DataLoader<Batch> loader(order, rank * per_rank, per_rank, Copy);
+      for (int64_t step = 0; step < 2 * order.steps_per_epoch(); ++step) {
+        for (int64_t m = rank * per_rank; m < (rank + 1) * per_rank; ++m) {
+          const StatusOr<const Batch*> batch = loader.Load(step, m);
+          ASSERT_TRUE(batch.ok()) << batch.status().ToString();
+          ASSERT_EQ((*batch)->samples, order.At(step, m).samples);
+        }
+      }
+    }
+  }
+}
+
+TEST(DataLoader, ResumesInTheMiddleOfAnEpochAndJumps) {
+  const SampleOrder order = Order(50, 3, 4);
+  DataLoader<Batch> loader(order, 2, 2, Copy);
+  const int64_t first = order.StepAt({2, 24}).value();
+  for (const int64_t step : {first, first + 1, int64_t{0}, first + 7, first + 8}) {
+    for (const int64_t m : {2, 3}) {
+      EXPECT_EQ(loader.Load(step, m).value()->samples, order.At(step, m).samples);
+    }
+  }
+  EXPECT_EQ(loader.Load(3, 3).value()->samples, order.At(3, 3).samples);
+  EXPECT_EQ(loader.Load(3, 2).value()->samples, order.At(3, 2).samples) << "out of order";
+}
+
+TEST(DataLoader, MakesBatchesAheadButNoMoreThanItMay) {
+  std::atomic<int> num_made = 0;
+  DataLoader<Batch> loader(
+      Order(100, 1, 1), 0, 1,
+      [&](const MicroBatch& from, Batch* to) {
+        ++num_made;
+        return Copy(from, to);
+      },
+      /*depth=*/3);
+  const Batch* const first = loader.Load(0, 0).value();
+  const std::vector<uint64_t> samples = first->samples;
+  while (num_made < 4) std::this_thread::yield();  // that one and three ahead
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_EQ(num_made, 4);
+  EXPECT_EQ(first->samples, samples) << "it is the user's until the next call";
+}
+
+TEST(DataLoader, AnErrorComesWhereItsBatchWould) {
+  const SampleOrder order = Order(100, 1, 1);
+  DataLoader<Batch> loader(order, 0, 1, [&](const MicroBatch& from, Batch* to) {
+    if (from.samples == order.At(3, 0).samples) return DataLoss("sample 3 is damaged");
+    return Copy(from, to);
+  });
+  for (int64_t step = 0; step < 3; ++step) EXPECT_TRUE(loader.Load(step, 0).ok());
+  EXPECT_EQ(loader.Load(3, 0).status().message(), "sample 3 is damaged");
+  EXPECT_EQ(loader.Load(4, 0).status().message(), "sample 3 is damaged");
+  EXPECT_TRUE(loader.Load(7, 0).ok()) << "asked for out of order it begins again";
+}
+
+TEST(DataLoader, EndsWhileBatchesAreBeingMade) {
+  for (int i = 0; i < 50; ++i) {
+    DataLoader<Batch> loader(Order(100, 1, 1), 0, 1, Copy);
+    EXPECT_TRUE(i % 2 == 1 || loader.Load(i, 0).ok());
+  }
+}
+
+TEST(RecordFile, HasSamplesBehindAHeader) {
+  const std::string path = WriteTestFile("records", "HDabcdefghi");
+  const StatusOr<RecordFile> file = RecordFile::Open(path, 3, 2);
+  ASSERT_TRUE(file.ok()) << file.status().ToString();
+  ASSERT_EQ(file->size(), 3u);
+  EXPECT_EQ(std::memcmp((*file)[1], "def", 3), 0);
+  EXPECT_EQ(RecordFile::Open(path, 4, 2).status().message(),
+            path +
+                ": got 11 bytes, expected 2 of a header and one or more records of 4; the file is "
+                "truncated or has other records");
+  EXPECT_FALSE(RecordFile::Open(path, 3, 11).ok()) << "no record";
+  EXPECT_EQ(RecordFile::Open("/no/such", 1).status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace zg
