@@ -24,6 +24,7 @@ constexpr SettingFlag kFlags[] = {
     {"save", "save"},
     {"save_async", "save-async"},
     {"steps", "steps"},
+    {"trace", "trace"},
 };
 
 }  // namespace

@@ -154,6 +154,7 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
   }
   ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSaving(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckTrace(*flags, options));
   ZG_RETURN_IF_ERROR(CheckPlan(*flags, options));
   ZG_RETURN_IF_ERROR(CheckGpuFlags(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSupported(options));
@@ -304,7 +305,7 @@ void Job::Impl::Start(int argc, char** argv) {
     // Rank 0 writes; every rank may read.
     JobOptions mine = options;
     if (communicator->rank() != 0) {
-      mine.report = mine.metrics = mine.compile.dump_directory = "";
+      mine.report = mine.metrics = mine.trace = mine.compile.dump_directory = "";
     }
     CheckOnAllRanks(CheckPaths(mine));
   }

@@ -18,6 +18,7 @@ namespace zg {
 namespace {
 
 constexpr int kMaxRanks = 1024;
+constexpr int kMaxTraceSteps = 1000;
 constexpr double kMaxTimeoutSeconds = 7 * 24 * 3600;
 
 Status MakeDirectory(const std::string& path) {
@@ -81,6 +82,10 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->add_string("report", &options->report, "write a JSON report of the run", "FILE");
   flags->add_string("metrics", &options->metrics,
                     "write every step's numbers here, as JSON lines and for TensorBoard", "DIR");
+  flags->add_string("trace", &options->trace,
+                    "write what each rank did when, for Perfetto or chrome://tracing", "FILE");
+  flags->add_int("trace-steps", &options->trace_steps, between(1, kMaxTraceSteps),
+                 "first steps that the trace shows");
 
   flags->section("Plan");
   flags->add_bool("plan", &options->plan,
@@ -143,6 +148,11 @@ Status CheckSupported(const JobOptions& options) {
   return Status::Ok();
 }
 
+Status CheckTrace(const FlagParser& flags, const JobOptions& options) {
+  if (!flags.is_given("trace-steps") || !options.trace.empty()) return Status::Ok();
+  return InvalidArgument("--trace-steps: is without effect; give --trace FILE as well");
+}
+
 Status CheckPlan(const FlagParser& flags, const JobOptions& options) {
   for (const char* flag : {"json", "html"}) {
     if (flags.is_given(flag) && !options.plan) {
@@ -190,7 +200,8 @@ Status CheckPaths(const JobOptions& options) {
   for (const auto& [flag, path] :
        {std::pair<const char*, const std::string&>("--report", options.report),
         {"--json", options.json},
-        {"--html", options.html}}) {
+        {"--html", options.html},
+        {"--trace", options.trace}}) {
     if (!path.empty()) ZG_RETURN_IF_ERROR(CheckWritable(path).WithContext(flag));
   }
   return Status::Ok();

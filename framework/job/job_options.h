@@ -42,6 +42,8 @@ struct JobOptions {
   std::string resume;
   std::string report;
   std::string metrics;
+  std::string trace;
+  int64_t trace_steps = 3;  // of this start of the program
 
   // The plan of the program instead of a run; the files only with it.
   bool plan = false;
@@ -65,6 +67,9 @@ Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options);
 
 // Checks that this build and this machine support what the flags ask for. Errors name the flag.
 Status CheckSupported(const JobOptions& options);
+
+// Checks the flags of the trace against each other. Error: a flag that needs --trace.
+Status CheckTrace(const FlagParser& flags, const JobOptions& options);
 
 // Checks the flags of the plan against each other. Error: a flag that needs --plan.
 Status CheckPlan(const FlagParser& flags, const JobOptions& options);

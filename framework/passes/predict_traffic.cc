@@ -50,7 +50,38 @@ int NumRanksAlong(const ir::Graph& graph, const ir::Node& node, const IsCounted&
   return product;
 }
 
+// One execution of a node.
+struct NodeTraffic {
+  PredictedTraffic own;
+  PredictedTraffic collected;  // by an all-gather behind it
+};
+
+NodeTraffic TrafficOf(const ir::Graph& graph, const ir::Node& node) {
+  NodeTraffic traffic;
+  if (node.op->sent_bytes == nullptr) return traffic;
+  const int num_ranks = NumRanksAlong(graph, node, [](Sbp) { return true; });
+  const int num_copies = NumRanksAlong(graph, node, [](Sbp to) { return !to.is_split(); });
+  traffic.own = {1, node.op->traits.message_rounds * (num_ranks - 1),
+                 node.op->sent_bytes(CallAlongAxes(graph, node), num_ranks)};
+  // A sum that is split along some axes and copied along others: the copies are collected.
+  if (!SplitsASum(node) || num_copies == 1) return traffic;
+  traffic.collected = {1, num_copies - 1,
+                       graph.LocalType(*node.outputs[0]).bytes() / num_copies * (num_copies - 1)};
+  return traffic;
+}
+
+void Add(const PredictedTraffic& traffic, int64_t runs, PredictedTraffic* sum) {
+  sum->count += runs * traffic.count;
+  sum->messages += runs * traffic.messages;
+  sum->bytes += runs * traffic.bytes;
+}
+
 }  // namespace
+
+int64_t SentBytes(const ir::Graph& graph, const ir::Node& node) {
+  const NodeTraffic traffic = TrafficOf(graph, node);
+  return traffic.own.bytes + traffic.collected.bytes;
+}
 
 std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
   std::map<std::string, PredictedTraffic> traffic;
@@ -58,20 +89,11 @@ std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
     const int64_t runs = RunsPerStep(graph, *section);
     if (runs == 0) continue;
     for (const ir::Node* node : section->nodes) {
-      if (node->op->sent_bytes == nullptr) continue;
-      const int num_ranks = NumRanksAlong(graph, *node, [](Sbp) { return true; });
-      const int num_copies = NumRanksAlong(graph, *node, [](Sbp to) { return !to.is_split(); });
-      PredictedTraffic& sent = traffic[node->op->name];
-      sent.count += runs;
-      sent.messages += runs * node->op->traits.message_rounds * (num_ranks - 1);
-      sent.bytes += runs * node->op->sent_bytes(CallAlongAxes(graph, *node), num_ranks);
-      // A sum that is split along some axes and copied along others: the copies are collected.
-      if (!SplitsASum(*node) || num_copies == 1) continue;
-      PredictedTraffic& copied = traffic[op_names::kAllGather];
-      copied.count += runs;
-      copied.messages += runs * (num_copies - 1);
-      copied.bytes +=
-          runs * graph.LocalType(*node->outputs[0]).bytes() / num_copies * (num_copies - 1);
+      const NodeTraffic of_node = TrafficOf(graph, *node);
+      if (of_node.own.count > 0) Add(of_node.own, runs, &traffic[node->op->name]);
+      if (of_node.collected.count > 0) {
+        Add(of_node.collected, runs, &traffic[op_names::kAllGather]);
+      }
     }
   }
   return traffic;

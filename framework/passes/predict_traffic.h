@@ -21,6 +21,9 @@ struct PredictedTraffic {
 // rounded up to whole elements; forward and backward count once per local micro-batch.
 std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph);
 
+// Of one execution of a node; 0: it sends nothing.
+int64_t SentBytes(const ir::Graph& graph, const ir::Node& node);
+
 // Floating-point operations of one rank in one training step; large jobs have more than an int64_t
 // holds.
 double PredictFlops(const ir::Graph& graph);

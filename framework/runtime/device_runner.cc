@@ -16,8 +16,8 @@ Status DeviceRunner::Check(const Communicator& communicator, const RunnerOptions
   }
   if (options.profiler != nullptr) {
     return InvalidArgument(
-        "`profile` measures every node while it runs, which a device's queue does not tell; run "
-        "it with `device=cpu`");
+        "`profile` and `trace` measure every node while it runs, which a device's queue does not "
+        "tell; run it with `device=cpu`");
   }
   if (!options.record || communicator.can_be_recorded()) return Status::Ok();
   return InvalidArgument(

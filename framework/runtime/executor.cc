@@ -76,6 +76,11 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
         executor->profiler_->AddNode(instruction.index, *graph, *instruction.node);
       }
     }
+    const BoundProgram& bound = executor->program_;
+    const auto per_micro_batch = static_cast<int64_t>(bound.micro_batch.instructions.size()) + 1;
+    executor->profiler_->KeepTimeline(options.timeline_steps,
+                                      executor->micro_batches_per_rank() * per_micro_batch +
+                                          static_cast<int64_t>(bound.update.instructions.size()));
   }
   executor->same_.emplace(communicator, &executor->program_);
   ZG_RETURN_IF_ERROR(executor->runner_->Prepare(
@@ -117,7 +122,7 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   if (const Status same = same_->CheckFactor(lr_factor); !same.ok()) {
     return same.WithContext(fmt::format("step {}", step));
   }
-  if (profiler_) profiler_->BeginStep();
+  if (profiler_) profiler_->BeginStep(step);
   for (int64_t j = 0; j < micro_batches_per_rank(); ++j) {
     context.micro_batch = j * num_data_ranks_ + data_index_;
     context.first_micro_step = j == 0;

@@ -45,6 +45,7 @@ struct ExecutorOptions {
   bool detect_anomaly = false;
   // The clock that measures the time of every node; null: nothing is measured. For the host only.
   NanosecondClock profile_clock = nullptr;
+  int64_t timeline_steps = 0;  // by the same clock: so many first steps are kept for timeline()
   // A device's work is recorded once and then replayed (a CUDA graph).
   bool record = false;
 };
@@ -94,6 +95,8 @@ class Executor {
   const MemoryMeter& meter() const { return *meter_; }
   // Where the time of this rank's steps went; none without ExecutorOptions::profile_clock.
   std::optional<Profile> profile() const;
+  // When the nodes of the first steps ran; null without ExecutorOptions::profile_clock.
+  const Timeline* timeline() const { return profiler_ ? &profiler_->timeline() : nullptr; }
   Communicator& communicator() const { return *communicator_; }
   Device& device() const { return device_; }
 

@@ -76,22 +76,42 @@ void Profiler::AddNode(int index, const ir::Graph& graph, const ir::Node& node) 
   nodes_[index] = measured;
 }
 
-void Profiler::BeginStep() {
+void Profiler::KeepTimeline(int64_t num_steps, int64_t slices_per_step) {
+  timeline_steps_ = num_steps;
+  timeline_.steps.reserve(num_steps);
+  timeline_.slices.reserve(num_steps * slices_per_step);
+}
+
+void Profiler::BeginStep(int64_t step) {
   if (steps_ended_ == 1) {
     step_ns_ = feed_ns_ = 0;
     for (MeasuredNode& node : nodes_) node.calls = node.ns = 0;
   }
+  step_ = step;
+  keeps_slices_ = steps_ended_ < timeline_steps_;
   step_begin_ = Now();
 }
 
 void Profiler::EndStep() {
-  step_ns_ += Now() - step_begin_;
+  const int64_t end = Now();
+  step_ns_ += end - step_begin_;
   ++steps_ended_;
+  if (keeps_slices_) timeline_.steps.push_back({step_, step_begin_, end});
+  keeps_slices_ = false;
+}
+
+void Profiler::EndFeed(int64_t begin) {
+  const int64_t end = Now();
+  feed_ns_ += end - begin;
+  if (keeps_slices_) timeline_.slices.push_back({nullptr, begin, end});
 }
 
 void Profiler::EndNode(int index, int64_t begin) {
-  nodes_[index].ns += Now() - begin;
-  ++nodes_[index].calls;
+  const int64_t end = Now();
+  MeasuredNode& measured = nodes_[index];
+  measured.ns += end - begin;
+  ++measured.calls;
+  if (keeps_slices_) timeline_.slices.push_back({measured.node, begin, end});
 }
 
 std::optional<Profile> Profiler::Result() const {

@@ -1,7 +1,9 @@
 // Profiler: measures where the time of training steps goes on one rank. The executor
-// tells it what begins and ends; a Profile, and the table of it, is what comes out.
+// tells it what begins and ends; a Profile, and the table of it, is what comes out. On request it
+// also keeps when each node of the first steps ran (Timeline).
 //
-// The first step, which warms caches and pages, counts only as long as it is the only one.
+// The first step, which warms caches and pages, counts in a profile only as long as it is the only
+// one.
 #pragma once
 
 #include <cstdint>
@@ -44,20 +46,40 @@ std::string ProfileTable(const Profile& profile);
 using NanosecondClock = int64_t (*)();  // monotonic
 int64_t SteadyNanoseconds();
 
+// When things ran on one rank, by the profiler's clock, in the order of their ends.
+struct TimelineSlice {
+  const ir::Node* node = nullptr;  // null: the caller set inputs
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+struct TimelineStep {
+  int64_t step = 0;
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+struct Timeline {
+  std::vector<TimelineStep> steps;
+  std::vector<TimelineSlice> slices;  // of all these steps
+};
+
 class Profiler {
  public:
   explicit Profiler(NanosecondClock clock) : clock_(clock) {}
+
+  // Before the first step: keeps a timeline of so many steps, of at most so many slices each.
+  void KeepTimeline(int64_t num_steps, int64_t slices_per_step);
 
   // The node that later calls name by `index`, before the first step. The graph must outlive this.
   void AddNode(int index, const ir::Graph& graph, const ir::Node& node);
 
   int64_t Now() const { return clock_(); }
-  void BeginStep();
+  void BeginStep(int64_t step);
   void EndStep();
-  void EndFeed(int64_t begin) { feed_ns_ += Now() - begin; }
+  void EndFeed(int64_t begin);
   void EndNode(int index, int64_t begin);
 
   std::optional<Profile> Result() const;  // none before a step has ended
+  const Timeline& timeline() const { return timeline_; }
 
  private:
   struct MeasuredNode {
@@ -71,9 +93,13 @@ class Profiler {
   NanosecondClock clock_;
   std::vector<MeasuredNode> nodes_;  // by index
   int64_t steps_ended_ = 0;
+  int64_t step_ = 0;
   int64_t step_begin_ = 0;
   int64_t step_ns_ = 0;
   int64_t feed_ns_ = 0;
+  int64_t timeline_steps_ = 0;  // to keep
+  bool keeps_slices_ = false;   // of the step under way
+  Timeline timeline_;
 };
 
 }  // namespace zg

@@ -18,7 +18,10 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const
   executor_options.stop_on_non_finite =
       program_.options.dtype != DType::kF16 && program_.options.on_non_finite == OnNonFinite::kStop;
   executor_options.detect_anomaly = options.detect_anomaly;
-  if (options.profile) executor_options.profile_clock = SteadyNanoseconds;
+  if (options.profile || options.trace_steps > 0) {
+    executor_options.profile_clock = SteadyNanoseconds;
+    executor_options.timeline_steps = options.trace_steps;
+  }
   executor_options.record = options.record;
   return executor_options;
 }

@@ -10,6 +10,7 @@
 #include "framework/optim/schedule.h"
 #include "framework/train/run_metrics.h"
 #include "framework/train/run_saver.h"
+#include "framework/train/run_trace.h"
 
 namespace zg {
 namespace {
@@ -122,7 +123,8 @@ struct Training::Impl {
         progress(ProgressOptionsOf(job, *trainer, tokens_per_step())),
         saver(job, *trainer, job.options().steps),
         metrics(job, *trainer,
-                {options.samples_per_micro_batch * micro_batches(), tokens_per_step()}) {}
+                {options.samples_per_micro_batch * micro_batches(), tokens_per_step()}),
+        trace(job, *trainer) {}
 
   // Over all ranks.
   int64_t micro_batches() const { return trainer->program().options.micro_batches; }
@@ -142,6 +144,7 @@ struct Training::Impl {
   Progress progress;
   RunSaver saver;
   RunMetrics metrics;
+  RunTrace trace;
   optim::Schedule schedule;
   TrafficCounters measured = {};  // of all steps
   int64_t step_number = 0;        // of the step that Next() began
@@ -162,6 +165,7 @@ Status Training::Impl::Begin() {
   ZG_RETURN_IF_ERROR(saver.Prepare());
   ZG_RETURN_IF_ERROR(ResumeIfAsked(job, *trainer));
   report.saving_bytes = trainer->reserved_for_saving_bytes();
+  ZG_RETURN_IF_ERROR(trace.Begin());
   return metrics.Open();
 }
 
@@ -177,6 +181,7 @@ void Training::Impl::PrintStart() const {
 StatusOr<bool> Training::Impl::Next() {
   if (has_ended) return false;
   if (has_stepped) {
+    trace.AfterStep();
     ZG_ASSIGN_OR_RETURN(report.was_ended_by_signal, saver.AfterStep(report.steps.back().ms));
     has_stepped = false;
   }
@@ -220,6 +225,7 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
 
 Status Training::Impl::Finish() {
   progress.Finish();
+  trace.Finish();
   const auto num_steps = static_cast<int64_t>(report.steps.size());
   if (num_steps > 0) report.measured_traffic = PerStep(measured, num_steps);
   report.speed.ms_per_step_median = MedianStepMs(report.steps);
@@ -227,7 +233,7 @@ Status Training::Impl::Finish() {
     report.speed.tokens_per_s =
         1e3 * static_cast<double>(tokens_per_step()) / report.speed.ms_per_step_median;
   }
-  report.profile = trainer->executor().profile();
+  if (job.options().profile) report.profile = trainer->executor().profile();
   ZG_RETURN_IF_ERROR(FillMemory(job, trainer->executor(), &report));
   ZG_RETURN_IF_ERROR(FillFinalState(*trainer, &report));
   return ExchangeStatus(trainer->executor().communicator(), "write the results", WriteResults());
@@ -240,6 +246,7 @@ Status Training::Impl::WriteResults() const {
     const std::string& path = job.options().report;
     if (!path.empty()) ZG_RETURN_IF_ERROR(WriteReport(path, report));
   }
+  ZG_RETURN_IF_ERROR(trace.failure());
   return metrics.failure();
 }
 

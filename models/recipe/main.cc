@@ -95,7 +95,8 @@ std::string CompareTable(const std::vector<Report>& reports) {
 
 Status CompareStages(Job& job, const Flags& flags) {
   for (const auto& [flag, value] :
-       {std::pair("--save", job.options().save), std::pair("--metrics", job.options().metrics)}) {
+       {std::pair("--save", job.options().save), std::pair("--metrics", job.options().metrics),
+        std::pair("--trace", job.options().trace)}) {
     if (value.empty()) continue;
     return InvalidArgument("{}: got {}, but --compare trains four times; leave one of them out",
                            flag, value);

@@ -51,6 +51,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--resume=r",
                                     "--report=p",
                                     "--metrics=m",
+                                    "--trace=t",
+                                    "--trace-steps=13",
                                     "--print-ir=d",
                                     "--clip-norm=0.5",
                                     "--on-non-finite=skip",
@@ -84,6 +86,8 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.resume, "r");
   EXPECT_EQ(options.report, "p");
   EXPECT_EQ(options.metrics, "m");
+  EXPECT_EQ(options.trace, "t");
+  EXPECT_EQ(options.trace_steps, 13);
   EXPECT_EQ(options.compile.dump_directory, "d");
   EXPECT_EQ(options.compile.max_grad_norm, 0.5);
   EXPECT_EQ(options.compile.on_non_finite, OnNonFinite::kSkip);

@@ -100,6 +100,8 @@ for ranks in 1 2; do
     "--metrics: $directory/metrics.jsonl: line 1: got 'a log of something else', expected a line of metrics" -- \
     --ranks $ranks --metrics "$directory" || failed=1
 done
-"$expect_error" "$recipe" 2 "--metrics: got $directory/m, but --compare trains four times" -- \
-  --plan --compare --metrics "$directory/m" || failed=1
+for flag in metrics trace; do
+  "$expect_error" "$recipe" 2 "--$flag: got $directory/m_$flag, but --compare trains four times" -- \
+    --plan --compare --$flag "$directory/m_$flag" || failed=1
+done
 exit $failed

@@ -66,14 +66,15 @@ eval "predict":
   %e: f32[8,8] {B} = linear %w, %w
 )";
 
-// Rank 0's profile after so many steps, with an eval after each.
-StatusOr<Profile> ProfileOf(int steps) {
+// Rank 0's profile after so many steps, with an eval after each. `timeline`: of two steps.
+StatusOr<Profile> ProfileOf(int steps, Timeline* timeline = nullptr) {
   RegisterAllOps();
   Profile profile;
   const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
     ZG_ASSIGN_OR_RETURN(const ir::Graph graph, ir::Parse(kProgram));
     ExecutorOptions options;
     options.profile_clock = FakeNow;
+    if (timeline != nullptr) options.timeline_steps = 2;
     ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                         Executor::Create(&graph, FakeKernels(), &communicator, options));
     EXPECT_FALSE(executor->profile().has_value());
@@ -85,7 +86,11 @@ StatusOr<Profile> ProfileOf(int steps) {
       }));
       ZG_RETURN_IF_ERROR(executor->RunEval("predict"));
     }
-    if (communicator.rank() == 0) profile = executor->profile().value();
+    if (communicator.rank() != 0) return Status::Ok();
+    profile = executor->profile().value();
+    if (timeline == nullptr) return Status::Ok();
+    *timeline = *executor->timeline();
+    for (TimelineSlice& slice : timeline->slices) slice.node = nullptr;  // dies with the graph
     return Status::Ok();
   });
   ZG_RETURN_IF_ERROR(status);
@@ -138,9 +143,33 @@ TEST(ExecutorProfile, TheFirstStepCountsOnlyAlone) {
   EXPECT_EQ(profile->step_ms, 4 * 900 + 10);
 }
 
+TEST(ExecutorTimeline, IsOfTheFirstSteps) {
+  Timeline timeline;
+  now_ns = 5 * kMs;
+  const StatusOr<Profile> profile = ProfileOf(3, &timeline);
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  ASSERT_EQ(timeline.steps.size(), 2u);
+  EXPECT_EQ(timeline.steps[0].step, 1);
+  EXPECT_EQ(timeline.steps[1].step, 2);
+  // A micro-batch: setting inputs, the input, three nodes of forward, two of backward.
+  ASSERT_EQ(timeline.slices.size(), 2u * (2 * 7 + 1));
+  for (int i = 0; i < 2; ++i) {
+    const TimelineStep& step = timeline.steps[i];
+    int64_t end_ns = step.begin_ns;
+    for (int j = 0; j < 15; ++j) {
+      const TimelineSlice& slice = timeline.slices[15 * i + j];
+      EXPECT_EQ(slice.begin_ns, end_ns) << i << " " << j;  // this clock stands still between nodes
+      end_ns = slice.end_ns;
+    }
+    EXPECT_EQ(step.end_ns, end_ns);
+  }
+  const TimelineSlice& linear = timeline.slices[15 + 2];
+  EXPECT_EQ(linear.end_ns - linear.begin_ns, 4 * kMs);
+}
+
 TEST(Profiler, WhatNoNodeTookIsBetweenThem) {
   Profiler profiler(FakeNow);
-  profiler.BeginStep();
+  profiler.BeginStep(1);
   now_ns += 3 * kMs;
   const int64_t begin = profiler.Now();
   now_ns += 2 * kMs;

@@ -245,9 +245,10 @@ TEST(DeviceErrors, WatchingNodesNeedsTheHost) {
             "only the host can; run it with `device=cpu`");
   options.detect_anomaly = false;
   options.profile = true;
-  EXPECT_EQ(FakeGpt().Compile(options).message(),
-            "graph gpt: `profile` measures every node while it runs, which a device's queue does "
-            "not tell; run it with `device=cpu`");
+  EXPECT_EQ(
+      FakeGpt().Compile(options).message(),
+      "graph gpt: `profile` and `trace` measure every node while it runs, which a device's queue does "
+      "not tell; run it with `device=cpu`");
 }
 
 TEST(DeviceErrors, Tf32NeedsAGpu) {

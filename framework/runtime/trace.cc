@@ -1,0 +1,131 @@
+#include "framework/runtime/trace.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "framework/passes/memory_timeline.h"
+#include "framework/passes/predict_traffic.h"
+
+namespace zg {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kSteps[] = "step";
+
+// What is the same in all slices of a node.
+struct NodeText {
+  std::string fields;        // of the event, without braces
+  int64_t memory_bytes = 0;  // in use while it runs
+};
+
+std::string Text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string Fields(std::string_view name, std::string_view category, const Json& arguments) {
+  std::string fields = fmt::format(R"("name":{},"cat":{})", Text(name), Text(category));
+  if (!arguments.empty()) fields += ",\"args\":" + Text(arguments);
+  return fields;
+}
+
+std::string NodeFields(const ir::Graph& graph, const ir::Node& node) {
+  std::string category(ir::SectionKindName(node.section->kind));
+  Json arguments = Json::object();
+  if (!node.scope.empty()) arguments["module"] = node.scope;
+  if (!node.outputs.empty()) arguments["value"] = "%" + node.outputs[0]->name;
+  const int64_t flops = node.op->flops ? node.op->flops(node.LocalCall(graph.mesh())) : 0;
+  if (flops > 0) arguments["flops"] = flops;
+  int64_t bytes = 0;
+  for (const ir::Value* input : node.inputs) bytes += graph.LocalType(*input).bytes();
+  for (const ir::Value* output : node.outputs) bytes += graph.LocalType(*output).bytes();
+  arguments["bytes"] = bytes;
+  if (node.op->sent_bytes != nullptr) {
+    category += ",collective";
+    arguments["sent_bytes"] = SentBytes(graph, node);
+  }
+  return Fields(node.op->name, category, arguments);
+}
+
+// The events of one rank.
+class Writer {
+ public:
+  Writer(int rank, int64_t start_ns) : rank_(rank), start_ns_(start_ns) {}
+
+  void Metadata(std::string_view name, const Json& arguments) {
+    Add(fmt::format(R"({{"ph":"M","pid":{},"tid":0,"name":"{}","args":{}}})", rank_, name,
+                    Text(arguments)));
+  }
+
+  void Slice(std::string_view fields, int64_t begin_ns, int64_t end_ns) {
+    Add(fmt::format(R"({{"ph":"X","pid":{},"tid":0,"ts":{},"dur":{},{}}})", rank_,
+                    Microseconds(begin_ns - start_ns_), Microseconds(end_ns - begin_ns), fields));
+  }
+
+  // Where it differs from the one before.
+  void Memory(int64_t at_ns, int64_t bytes) {
+    if (bytes == memory_bytes_) return;
+    memory_bytes_ = bytes;
+    Add(fmt::format(R"({{"ph":"C","pid":{},"ts":{},"name":"memory","args":{{"bytes":{}}}}})", rank_,
+                    Microseconds(at_ns - start_ns_), bytes));
+  }
+
+  std::string Take() { return std::move(text_); }
+
+ private:
+  void Add(std::string_view event) {
+    if (!text_.empty()) text_ += ",\n";
+    text_ += event;
+  }
+
+  static std::string Microseconds(int64_t ns) {
+    return fmt::format("{:.3f}", static_cast<double>(ns) / 1e3);
+  }
+
+  const int rank_;
+  const int64_t start_ns_;
+  int64_t memory_bytes_ = -1;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string TraceEvents(const ir::Graph& graph, const MemoryPlan& plan, const Timeline& timeline,
+                        int rank, int64_t start_ns) {
+  std::unordered_map<const ir::Node*, NodeText> nodes;
+  for (const MemoryMoment& moment : TrainingTimeline(graph, plan).moments) {
+    nodes[moment.node] = {NodeFields(graph, *moment.node), moment.total_bytes()};
+  }
+  Writer writer(rank, start_ns);
+  writer.Metadata("process_name", {{"name", fmt::format("rank {}", rank)}});
+  writer.Metadata("process_sort_index", {{"sort_index", rank}});
+  writer.Metadata("thread_name", {{"name", "steps"}});
+  for (const TimelineStep& step : timeline.steps) {
+    const std::string name = fmt::format("step {}", step.step);
+    writer.Slice(Fields(name, kSteps, Json::object()), step.begin_ns, step.end_ns);
+  }
+  const std::string feed = Fields("setting inputs", kSteps, Json::object());
+  for (const TimelineSlice& slice : timeline.slices) {
+    if (slice.node == nullptr) {
+      writer.Slice(feed, slice.begin_ns, slice.end_ns);
+      continue;
+    }
+    const NodeText& node = nodes.at(slice.node);
+    writer.Memory(slice.begin_ns, node.memory_bytes);
+    writer.Slice(node.fields, slice.begin_ns, slice.end_ns);
+  }
+  return writer.Take();
+}
+
+std::string TraceBegin(std::string_view model) {
+  return fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"model\":{}}},\n",
+                     Text(model)) +
+         "\"traceEvents\":[\n";
+}
+
+std::string TraceEnd() { return "\n]}\n"; }
+
+}  // namespace zg
