@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
+#include <vector>
 
 #include "framework/base/format.h"
 #include "framework/job/console.h"
@@ -36,8 +38,32 @@ double MovingAverage::ms() const {
   return std::accumulate(window_.begin(), window_.end(), 0.0) / static_cast<double>(window_.size());
 }
 
+void TimeLeft::Add(double ms, double now_s) {
+  if (!window_.empty()) {
+    between_s_ += std::max(0.0, now_s - last_end_s_ - ms / 1e3);
+    ++num_between_;
+    if (!is_warm_) window_.clear();
+    is_warm_ = true;
+  }
+  last_end_s_ = now_s;
+  window_.push_back(ms);
+  if (window_.size() > kWindow) window_.pop_front();
+}
+
+double TimeLeft::Seconds(int64_t num_steps) const {
+  if (window_.empty()) return 0;
+  std::vector<double> sorted(window_.begin(), window_.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto left_out = static_cast<std::ptrdiff_t>(sorted.size() / 4);
+  const double sum = std::accumulate(sorted.begin() + left_out, sorted.end() - left_out, 0.0);
+  const double step_s = sum / static_cast<double>(sorted.size() - 2 * left_out) / 1e3;
+  const double between_s = num_between_ > 0 ? between_s_ / static_cast<double>(num_between_) : 0;
+  return static_cast<double>(num_steps) * (step_s + between_s);
+}
+
 void Progress::Step(const StepRecord& record) {
   average_.Add(record.ms);
+  time_left_.Add(record.ms, Now());
   if (options_.terminal_columns == 0) {
     print_out(Line(record) + "\n");
     return;
@@ -67,6 +93,12 @@ std::string Progress::Utilization() const {
   return FormatPercent(options_.flops_per_step * 1000 / ms / options_.peak_flops);
 }
 
+std::string Progress::Remaining(int64_t step) const {
+  const int64_t num_left = options_.total_steps - step;
+  if (num_left <= 0) return "";
+  return fmt::format(" {} left", FormatDuration(time_left_.Seconds(num_left)));
+}
+
 std::string Progress::Line(const StepRecord& record) const {
   const std::string total = fmt::format("{}", options_.total_steps);
   std::string line =
@@ -78,7 +110,8 @@ std::string Progress::Line(const StepRecord& record) const {
   if (options_.peak_memory_bytes > 0) {
     line += fmt::format("  peak {}", FormatBytes(options_.peak_memory_bytes));
   }
-  return line;
+  const std::string remaining = Remaining(record.step);
+  return remaining.empty() ? line : line + " " + remaining;
 }
 
 // Padded to one less than the terminal's width: a full line would wrap, and what the last drawing
@@ -91,8 +124,7 @@ std::string Progress::Bar(const StepRecord& record) const {
   tail += fmt::format(" lr {:.3g} {:.1f} ms", record.lr, ms);
   if (options_.tokens_per_step > 0) tail += fmt::format(" {} tokens/s", TokenRate());
   if (options_.peak_flops > 0) tail += fmt::format(" MFU {}", Utilization());
-  const int64_t num_left = options_.total_steps - record.step;
-  tail += fmt::format(" {} left", FormatDuration(ms / 1000 * static_cast<double>(num_left)));
+  tail += Remaining(record.step);
 
   const int width = std::max(options_.terminal_columns - 1, 1);
   const int free_cells = width - static_cast<int>(head.size() + tail.size()) - 4;  // " [", "] "

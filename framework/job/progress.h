@@ -2,6 +2,7 @@
 // it prints one line per step on standard output. For rank 0 alone.
 //
 //   step  12/300  loss 2.771340  grad norm 1.204  lr 1.000e-03  12.3 ms  41.6k tokens/s  MFU n/a
+//   0:04 left
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,24 @@ class MovingAverage {
   std::deque<double> window_;
 };
 
+// How long the rest of a run takes: for each step the mean of recent ones, without the slowest and
+// fastest quarter, and what came between two steps, such as evaluations and checkpoints, on average
+// since the run began. The first step counts only until there is a second.
+class TimeLeft {
+ public:
+  // A step of `ms` has ended at `now_s`, by a clock that only goes forward.
+  void Add(double ms, double now_s);
+  double Seconds(int64_t num_steps) const;  // 0 before the first step
+
+ private:
+  static constexpr size_t kWindow = 40;
+  std::deque<double> window_;  // ms
+  bool is_warm_ = false;       // the first step is not in the window
+  double last_end_s_ = 0;
+  double between_s_ = 0;  // together
+  int64_t num_between_ = 0;
+};
+
 class Progress {
  public:
   explicit Progress(ProgressOptions options) : options_(options) {}
@@ -46,16 +65,18 @@ class Progress {
   // Ends the line of the bar. The destructor does so, too.
   void Finish();
 
-  // The text that Step prints for `record`, without the end of the line.
+  // The text that Step prints for `record`, which it has counted, without the end of the line.
   std::string Line(const StepRecord& record) const;
   std::string Bar(const StepRecord& record) const;
 
  private:
   std::string TokenRate() const;
   std::string Utilization() const;
+  std::string Remaining(int64_t step) const;  // with the space before it; "" after the last step
 
   ProgressOptions options_;
   MovingAverage average_;
+  TimeLeft time_left_;
   double last_redraw_s_ = 0;
   bool bar_is_open_ = false;
 };

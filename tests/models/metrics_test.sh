@@ -85,7 +85,7 @@ code=0
 (
   ulimit -f 4
   "$classifier" --ranks-in-process 2 --steps 40 --metrics "$directory/full"
-) >"$directory/full.out" 2>"$directory/full.err" || code=$?
+) 2>"$directory/full.err" | cat >"$directory/full.out" || code=$?
 if ((code != 1)) || (($(grep -c "warning: step .*: --metrics: .*: cannot be written: File too large" "$directory/full.err") != 1)) ||
   ! grep "^error on rank 0: --metrics: .*: cannot be written: File too large" "$directory/full.err" >/dev/null ||
   ! grep "^step 40/40" "$directory/full.out" >/dev/null; then

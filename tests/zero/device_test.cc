@@ -247,8 +247,8 @@ TEST(DeviceErrors, WatchingNodesNeedsTheHost) {
   options.profile = true;
   EXPECT_EQ(
       FakeGpt().Compile(options).message(),
-      "graph gpt: `profile` and `trace` measure every node while it runs, which a device's queue does "
-      "not tell; run it with `device=cpu`");
+      "graph gpt: `profile` and `trace` measure every node while it runs, which a device's queue "
+      "does not tell; run it with `device=cpu`");
 }
 
 TEST(DeviceErrors, Tf32NeedsAGpu) {
