@@ -59,7 +59,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->add_int("seed", &options->seed, at_least(0), "of initial values, data order and dropout");
   flags->add_bool("detect-anomaly", &options->detect_anomaly,
                   "check what every node computes, stop at the first infinity or NaN; slow");
-  flags->add_bool("profile", &options->profile, "measure what the time of a step goes to, by op");
+  flags->add_bool("profile", &options->profile,
+                  "measure what the time of a step goes to, by op and module");
   flags->add_choice("lr-schedule", &options->lr_schedule, {"constant", "linear", "cosine"},
                     "how the learning rate goes on after the warm-up");
   flags->add_int("warmup-steps", &options->warmup_steps, at_least(0),

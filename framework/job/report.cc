@@ -71,12 +71,22 @@ Json ProfileAsJson(const std::optional<Profile>& profile) {
                     {"gflops_per_s", Rate(row.gflops_per_s())},
                     {"gb_per_s", Rate(row.gb_per_s())}});
   }
+  Json modules = Json::array();
+  for (const ProfileModule& module : profile->modules) {
+    modules.push_back({{"module", module.module},
+                       {"forward_ms", module.forward_ms},
+                       {"backward_ms", module.backward_ms},
+                       {"update_ms", module.update_ms},
+                       {"ms", module.ms()},
+                       {"share", profile->Share(module.ms())}});
+  }
   return {{"steps", profile->steps},
           {"is_warm", profile->is_warm},
           {"step_ms", profile->step_ms},
           {"feed_ms", profile->feed_ms},
           {"between_nodes_ms", profile->between_nodes_ms()},
-          {"rows", std::move(rows)}};
+          {"rows", std::move(rows)},
+          {"modules", std::move(modules)}};
 }
 
 }  // namespace

@@ -83,7 +83,9 @@ std::string Summary(const Report& report) {
   }
   text += "\n\n" + MemoryTable(report.predicted_memory, report.measured_memory) + "\n" +
           TrafficTable(report.predicted_traffic, report.measured_traffic);
-  if (report.profile) text += "\n" + ProfileTable(*report.profile);
+  if (report.profile) {
+    text += "\n" + ProfileTable(*report.profile) + "\n" + ProfileModuleTable(*report.profile);
+  }
   if (report.saving_bytes > 0) {
     text += fmt::format("\n  host memory for saving, beside the arena: {}\n",
                         FormatBytes(report.saving_bytes));

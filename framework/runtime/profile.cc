@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "framework/base/format.h"
+#include "framework/ir/scope_pattern.h"
 
 namespace zg {
 namespace {
 
 constexpr double kShortestMsForRates = 0.01;  // of a call
+constexpr int kModuleDepth = 3;               // "blocks.3.attention"
+constexpr size_t kMostModulesShown = 24;
 
 double BillionsPerSecond(double amount, const ProfileRow& row) {
   const bool is_too_short = row.ms < kShortestMsForRates * static_cast<double>(row.calls);
@@ -23,6 +27,29 @@ std::string RateText(double per_s) { return per_s > 0 ? fmt::format("{:.1f}", pe
 
 std::string FirstColumn(std::string_view section, std::string_view what) {
   return fmt::format("  {:<8}  {}", section, what);
+}
+
+// The module of a node, down to a depth.
+std::string_view ModuleOf(const ir::Node& node) {
+  const std::string_view prefix = ScopePrefix(node.scope, kModuleDepth);
+  return prefix.empty() ? std::string_view(node.scope) : prefix;
+}
+
+double& MsIn(ir::SectionKind section, ProfileModule* module) {
+  switch (section) {
+    case ir::SectionKind::kForward:
+      return module->forward_ms;
+    case ir::SectionKind::kBackward:
+      return module->backward_ms;
+    default:
+      return module->update_ms;
+  }
+}
+
+void Add(const ProfileModule& module, ProfileModule* sum) {
+  sum->forward_ms += module.forward_ms;
+  sum->backward_ms += module.backward_ms;
+  sum->update_ms += module.update_ms;
 }
 
 }  // namespace
@@ -58,6 +85,34 @@ std::string ProfileTable(const Profile& profile) {
                                            profile.steps == 1 ? "" : "s");
   return FormatTable(table) +
          fmt::format("  {}; collectives include waiting for other ranks\n", of);
+}
+
+std::string ProfileModuleTable(const Profile& profile) {
+  std::vector<std::vector<std::string>> table = {
+      {"  by module", "forward", "backward", "update", "ms", "share"}};
+  const auto add = [&](const std::string& name, const ProfileModule& module) {
+    table.push_back({"  " + name});
+    for (const double ms : {module.forward_ms, module.backward_ms, module.update_ms, module.ms()}) {
+      table.back().push_back(fmt::format("{:.3f}", ms));
+    }
+    table.back().push_back(FormatPercent(profile.Share(module.ms())));
+  };
+  ProfileModule all;
+  ProfileModule others;
+  for (size_t i = 0; i < profile.modules.size(); ++i) {
+    const ProfileModule& module = profile.modules[i];
+    Add(module, &all);
+    if (i < kMostModulesShown) {
+      add(module.module.empty() ? "(no module)" : module.module, module);
+    } else {
+      Add(module, &others);
+    }
+  }
+  if (profile.modules.size() > kMostModulesShown) {
+    add(fmt::format("({} others)", profile.modules.size() - kMostModulesShown), others);
+  }
+  add("all nodes", all);
+  return FormatTable(table);
 }
 
 int64_t SteadyNanoseconds() {
@@ -123,6 +178,7 @@ std::optional<Profile> Profiler::Result() const {
   profile.step_ms = static_cast<double>(step_ns_) / steps / 1e6;
   profile.feed_ms = static_cast<double>(feed_ns_) / steps / 1e6;
   std::map<std::pair<ir::SectionKind, std::string>, ProfileRow> rows;
+  std::map<std::string_view, ProfileModule> modules;
   for (const MeasuredNode& measured : nodes_) {
     if (measured.calls == 0 || measured.node->section->kind == ir::SectionKind::kEval) continue;
     const ir::SectionKind section = measured.node->section->kind;
@@ -130,14 +186,21 @@ std::optional<Profile> Profiler::Result() const {
     row.op = measured.node->op->name;
     row.section = ir::SectionKindName(section);
     const int64_t calls = measured.calls / profile.steps;
+    const double ms = static_cast<double>(measured.ns) / steps / 1e6;
     row.calls += calls;
-    row.ms += static_cast<double>(measured.ns) / steps / 1e6;
+    row.ms += ms;
     row.flops += static_cast<double>(calls * measured.flops);
     row.bytes += static_cast<double>(calls * measured.bytes);
+    ProfileModule& module = modules[ModuleOf(*measured.node)];
+    module.module = ModuleOf(*measured.node);
+    MsIn(section, &module) += ms;
   }
   for (auto& [key, row] : rows) profile.rows.push_back(std::move(row));
   std::stable_sort(profile.rows.begin(), profile.rows.end(),
                    [](const ProfileRow& a, const ProfileRow& b) { return a.ms > b.ms; });
+  for (auto& [key, module] : modules) profile.modules.push_back(std::move(module));
+  std::stable_sort(profile.modules.begin(), profile.modules.end(),
+                   [](const ProfileModule& a, const ProfileModule& b) { return a.ms() > b.ms(); });
   return profile;
 }
 

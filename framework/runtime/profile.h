@@ -29,12 +29,23 @@ struct ProfileRow {
   double gb_per_s() const;
 };
 
+// The nodes of one module, and of those below it beyond a depth; ms per step, on one rank.
+struct ProfileModule {
+  std::string module;  // "blocks.3.attention"; "": nodes that no module made
+  double forward_ms = 0;
+  double backward_ms = 0;
+  double update_ms = 0;
+
+  double ms() const { return forward_ms + backward_ms + update_ms; }
+};
+
 struct Profile {
   int64_t steps = 0;     // that were measured
   bool is_warm = false;  // they are those after the first; else it is the first alone
   double step_ms = 0;
-  double feed_ms = 0;            // of which the caller took to set inputs
-  std::vector<ProfileRow> rows;  // the longest first
+  double feed_ms = 0;                       // of which the caller took to set inputs
+  std::vector<ProfileRow> rows;             // the longest first
+  std::vector<ProfileModule> modules = {};  // the same nodes; the longest first
 
   double between_nodes_ms() const;  // what is left of the step
   double Share(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
@@ -42,6 +53,9 @@ struct Profile {
 
 // One line per row, then feeding, the rest, and the step that all of them add up to.
 std::string ProfileTable(const Profile& profile);
+
+// One line per module, the longest, then the others together, and the nodes that all add up to.
+std::string ProfileModuleTable(const Profile& profile);
 
 using NanosecondClock = int64_t (*)();  // monotonic
 int64_t SteadyNanoseconds();

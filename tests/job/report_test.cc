@@ -97,6 +97,7 @@ TEST(Report, HasTheProfileIfOneWasMade) {
   report.profile->rows = {{"linear", "forward", 4, 5, 2e7, 1e7},
                           {"all_reduce", "backward", 3, 2.5, 0, 5e6},
                           {"constant", "backward", 2, 0, 0, 4}};
+  report.profile->modules = {{"blocks.0.mlp", 4, 2, 0.5}, {"", 1, 0, 0}};
   EXPECT_EQ(Json::parse(ReportAsJson(report))["profile"], Json::parse(R"({
       "steps": 2, "is_warm": true, "step_ms": 10.0, "feed_ms": 1.0, "between_nodes_ms": 1.5,
       "rows": [
@@ -105,7 +106,12 @@ TEST(Report, HasTheProfileIfOneWasMade) {
         {"op": "all_reduce", "section": "backward", "calls": 3, "ms": 2.5, "share": 0.25,
          "gflops_per_s": null, "gb_per_s": 2.0},
         {"op": "constant", "section": "backward", "calls": 2, "ms": 0.0, "share": 0.0,
-         "gflops_per_s": null, "gb_per_s": null}]})"));
+         "gflops_per_s": null, "gb_per_s": null}],
+      "modules": [
+        {"module": "blocks.0.mlp", "forward_ms": 4.0, "backward_ms": 2.0, "update_ms": 0.5,
+         "ms": 6.5, "share": 0.65},
+        {"module": "", "forward_ms": 1.0, "backward_ms": 0.0, "update_ms": 0.0, "ms": 1.0,
+         "share": 0.1}]})"));
 }
 
 TEST(Report, ALossIsReadBackWithEveryBit) {
@@ -199,7 +205,8 @@ TEST(Summary, ShowsPredictedNextToMeasured) {
 TEST(Summary, ShowsTheProfileIfOneWasMade) {
   Report report = SmallReport();
   report.profile = {2, true, 10, 1, {}};
-  EXPECT_THAT(Summary(report), HasSubstr("+1 calls\n\n" + ProfileTable(*report.profile)));
+  EXPECT_THAT(Summary(report), HasSubstr("+1 calls\n\n" + ProfileTable(*report.profile) + "\n" +
+                                         ProfileModuleTable(*report.profile)));
 }
 
 TEST(Summary, ARunOfOneRankSendsNothing) {

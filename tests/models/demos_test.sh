@@ -77,5 +77,8 @@ parts = [row["ms"] for row in profile["rows"]] + [profile["feed_ms"], profile["b
 assert profile["steps"] == 3 and all(ms >= 0 for ms in parts), profile
 assert abs(sum(parts) - profile["step_ms"]) < 1e-6, profile
 assert {"forward", "backward", "update"} == {row["section"] for row in profile["rows"]}, profile
+modules = {row["module"]: row["ms"] for row in profile["modules"]}
+assert abs(sum(modules.values()) - sum(row["ms"] for row in profile["rows"])) < 1e-6, profile
+assert {"blocks.0.attention", "blocks.1.mlp"} <= modules.keys(), modules
 assert "reduce_scatter" in {row["op"] for row in profile["rows"]}, profile
 PYTHON

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,11 +55,11 @@ variables:
     tensor "w" f32[8,8] at 0 init zeros
 forward:
   %x: f32[4,8] {S(0)} = input (dtype="f32", name="x", shape=[4,8])
-  %h: f32[4,8] {S(0)} = linear %x, %w
+  %h: f32[4,8] {S(0)} = linear %x, %w  // blocks.0.mlp.expand
   %r: f32[4,8] {S(0)} = relu %h
-  %y: f32[4,8] {S(0)} = linear %r, %w
+  %y: f32[4,8] {S(0)} = linear %r, %w  // head
 backward:
-  %w.grad: f32[8,8] {P} = linear_grad_weight %y, %x
+  %w.grad: f32[8,8] {P} = linear_grad_weight %y, %x  // blocks.0.mlp.expand
   %w.grad.sum: f32[8,8] {B} = all_reduce %w.grad
 update:
   %w.next: f32[8,8] {B} = relu %w
@@ -143,6 +144,25 @@ TEST(ExecutorProfile, TheFirstStepCountsOnlyAlone) {
   EXPECT_EQ(profile->step_ms, 4 * 900 + 10);
 }
 
+TEST(ExecutorProfile, TimeGoesToTheModuleThatTookIt) {
+  const StatusOr<Profile> profile = ProfileOf(3);
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  ASSERT_EQ(profile->modules.size(), 3u);
+  const ProfileModule& deep = profile->modules[0];
+  EXPECT_EQ(deep.module, "blocks.0.mlp");  // and what is below it
+  EXPECT_EQ(deep.forward_ms, 10);
+  EXPECT_EQ(deep.backward_ms, 6);
+  EXPECT_EQ(deep.update_ms, 0);
+  EXPECT_EQ(profile->modules[1].module, "head");
+  EXPECT_EQ(profile->modules[1].ms(), 10);
+  EXPECT_EQ(profile->modules[2].module, "");
+  EXPECT_EQ(profile->modules[2].forward_ms, 2);
+  EXPECT_EQ(profile->modules[2].update_ms, 1);
+  double ms = profile->feed_ms + profile->between_nodes_ms();
+  for (const ProfileModule& module : profile->modules) ms += module.ms();
+  EXPECT_EQ(ms, profile->step_ms);
+}
+
 TEST(ExecutorTimeline, IsOfTheFirstSteps) {
   Timeline timeline;
   now_ns = 5 * kMs;
@@ -207,6 +227,24 @@ TEST(ProfileTable, AddsUpToTheStep) {
             whole step             20.000  100.0%
   mean of the 9 steps after the first; collectives include waiting for other ranks
 )");
+}
+
+TEST(ProfileModuleTable, AddsUpToTheNodes) {
+  Profile profile = {9, true, 20, 0.5, {}};
+  profile.modules = {{"blocks.0.mlp", 6, 4, 0}, {"", 0, 0.5, 4}};
+  EXPECT_EQ(ProfileModuleTable(profile),
+            R"(  by module     forward  backward  update      ms  share
+  blocks.0.mlp    6.000     4.000   0.000  10.000  50.0%
+  (no module)     0.000     0.500   4.000   4.500  22.5%
+  all nodes       6.000     4.500   4.000  14.500  72.5%
+)");
+  profile.modules.assign(30, {"m", 0.25, 0, 0});
+  const std::string table = ProfileModuleTable(profile);
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 1 + 24 + 2);
+  EXPECT_NE(table.find("(6 others)    1.500     0.000   0.000  1.500   7.5%\n"
+                       "  all nodes     7.500 "),
+            std::string::npos)
+      << table;
 }
 
 TEST(ProfileTable, SaysWhichStepsItIsOf) {
