@@ -1,6 +1,7 @@
 #include "framework/io/tensorboard_events.h"
 
 #include <cstring>
+#include <limits>
 
 #include "framework/io/crc32c.h"
 
@@ -11,7 +12,16 @@ namespace {
 enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
 enum SessionLogField { kStatus = 1 };
 enum SummaryField { kValue = 1 };
-enum ValueField { kTag = 1, kSimpleValue = 2 };
+enum ValueField { kTag = 1, kSimpleValue = 2, kHistogram = 5 };
+enum HistogramField {
+  kMin = 1,
+  kMax = 2,
+  kNum = 3,
+  kSum = 4,
+  kSumSquares = 5,
+  kBucketLimits = 6,
+  kBuckets = 7
+};
 constexpr uint64_t kSessionStart = 1;
 
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
@@ -44,11 +54,47 @@ void AppendBytesField(int field, std::string_view bytes, std::string* message) {
   message->append(bytes);
 }
 
+void AppendDoubleField(int field, double number, std::string* message) {
+  AppendKey(field, kFixed64, message);
+  AppendFixed(number, message);
+}
+
 std::string BeginEvent(double time_s) {
   std::string event;
-  AppendKey(kWallTime, kFixed64, &event);
-  AppendFixed(time_s, &event);
+  AppendDoubleField(kWallTime, time_s, &event);
   return event;
+}
+
+std::string SummaryEvent(double time_s, int64_t step, std::string_view summary) {
+  std::string event = BeginEvent(time_s);
+  AppendVarintField(kStep, static_cast<uint64_t>(step), &event);
+  AppendBytesField(kSummary, summary, &event);
+  return event;
+}
+
+// A bucket begins where the one before ends: what lies between two is an empty one.
+std::string HistogramMessage(const ValueHistogram& histogram) {
+  std::string message;
+  AppendDoubleField(kMin, histogram.min(), &message);
+  AppendDoubleField(kMax, histogram.max(), &message);
+  AppendDoubleField(kNum, static_cast<double>(histogram.num()), &message);
+  AppendDoubleField(kSum, histogram.sum(), &message);
+  AppendDoubleField(kSumSquares, histogram.sum_squares(), &message);
+  std::string limits;
+  std::string counts;
+  double end = -std::numeric_limits<double>::infinity();
+  for (const ValueHistogram::Bucket& bucket : histogram.buckets()) {
+    if (bucket.begin > end) {
+      AppendFixed(bucket.begin, &limits);
+      AppendFixed(0.0, &counts);
+    }
+    end = bucket.end;
+    AppendFixed(bucket.end, &limits);
+    AppendFixed(static_cast<double>(bucket.count), &counts);
+  }
+  AppendBytesField(kBucketLimits, limits, &message);
+  AppendBytesField(kBuckets, counts, &message);
+  return message;
 }
 
 // A checksum of bytes that hold checksums themselves says little; TFRecord therefore rotates it.
@@ -92,10 +138,19 @@ std::string ScalarsEvent(double time_s, int64_t step, const std::vector<NamedSca
     AppendFixed(static_cast<float>(scalar.value), &value);
     AppendBytesField(kValue, value, &summary);
   }
-  std::string event = BeginEvent(time_s);
-  AppendVarintField(kStep, static_cast<uint64_t>(step), &event);
-  AppendBytesField(kSummary, summary, &event);
-  return Record(event);
+  return Record(SummaryEvent(time_s, step, summary));
+}
+
+std::string HistogramsEvent(double time_s, int64_t step,
+                            const std::map<std::string, ValueHistogram>& histograms) {
+  std::string summary;
+  for (const auto& [name, histogram] : histograms) {
+    std::string value;
+    AppendBytesField(kTag, name, &value);
+    AppendBytesField(kHistogram, HistogramMessage(histogram), &value);
+    AppendBytesField(kValue, value, &summary);
+  }
+  return Record(SummaryEvent(time_s, step, summary));
 }
 
 }  // namespace zg

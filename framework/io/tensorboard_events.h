@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "framework/base/value_histogram.h"
 
 namespace zg {
 
@@ -23,5 +26,9 @@ std::string RunStartEvent(double time_s, int64_t first_step);
 
 // Values of one step, as f32.
 std::string ScalarsEvent(double time_s, int64_t step, const std::vector<NamedScalar>& scalars);
+
+// Histograms of one step, by name.
+std::string HistogramsEvent(double time_s, int64_t step,
+                            const std::map<std::string, ValueHistogram>& histograms);
 
 }  // namespace zg

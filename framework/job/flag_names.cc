@@ -17,6 +17,7 @@ constexpr SettingFlag kFlags[] = {
     {"gpu_collectives", "gpu-collectives"},
     {"init", "init"},
     {"metrics", "metrics"},
+    {"metrics_histograms", "metrics-histograms"},
     {"on_non_finite", "on-non-finite"},
     {"profile", "profile"},
     {"record", "cuda-graph"},

@@ -154,7 +154,7 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
   }
   ZG_RETURN_IF_ERROR(CheckSchedule(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSaving(*flags, options));
-  ZG_RETURN_IF_ERROR(CheckTrace(*flags, options));
+  ZG_RETURN_IF_ERROR(CheckObserving(*flags, options));
   ZG_RETURN_IF_ERROR(CheckPlan(*flags, options));
   ZG_RETURN_IF_ERROR(CheckGpuFlags(*flags, options));
   ZG_RETURN_IF_ERROR(CheckSupported(options));

@@ -83,6 +83,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->add_string("report", &options->report, "write a JSON report of the run", "FILE");
   flags->add_string("metrics", &options->metrics,
                     "write every step's numbers here, as JSON lines and for TensorBoard", "DIR");
+  flags->add_int("metrics-histograms", &options->metrics_histograms, at_least(0),
+                 "steps between histograms of gradients, for TensorBoard; 0: none");
   flags->add_string("trace", &options->trace,
                     "write what each rank did when, for Perfetto or chrome://tracing", "FILE");
   flags->add_int("trace-steps", &options->trace_steps, between(1, kMaxTraceSteps),
@@ -149,9 +151,14 @@ Status CheckSupported(const JobOptions& options) {
   return Status::Ok();
 }
 
-Status CheckTrace(const FlagParser& flags, const JobOptions& options) {
-  if (!flags.is_given("trace-steps") || !options.trace.empty()) return Status::Ok();
-  return InvalidArgument("--trace-steps: is without effect; give --trace FILE as well");
+Status CheckObserving(const FlagParser& flags, const JobOptions& options) {
+  if (flags.is_given("trace-steps") && options.trace.empty()) {
+    return InvalidArgument("--trace-steps: is without effect; give --trace FILE as well");
+  }
+  if (flags.is_given("metrics-histograms") && options.metrics.empty()) {
+    return InvalidArgument("--metrics-histograms: is without effect; give --metrics DIR as well");
+  }
+  return Status::Ok();
 }
 
 Status CheckPlan(const FlagParser& flags, const JobOptions& options) {

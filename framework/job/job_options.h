@@ -42,6 +42,7 @@ struct JobOptions {
   std::string resume;
   std::string report;
   std::string metrics;
+  int64_t metrics_histograms = 0;  // steps between them; 0: none
   std::string trace;
   int64_t trace_steps = 3;  // of this start of the program
 
@@ -68,8 +69,9 @@ Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options);
 // Checks that this build and this machine support what the flags ask for. Errors name the flag.
 Status CheckSupported(const JobOptions& options);
 
-// Checks the flags of the trace against each other. Error: a flag that needs --trace.
-Status CheckTrace(const FlagParser& flags, const JobOptions& options);
+// Checks the flags of metrics and trace against each other. Error: a flag that needs --metrics or
+// --trace.
+Status CheckObserving(const FlagParser& flags, const JobOptions& options);
 
 // Checks the flags of the plan against each other. Error: a flag that needs --plan.
 Status CheckPlan(const FlagParser& flags, const JobOptions& options);

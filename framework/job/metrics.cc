@@ -140,4 +140,9 @@ Status Metrics::Write(int64_t step, const std::vector<NamedScalar>& values) {
   return events_.Append(ScalarsEvent(now, step, news));
 }
 
+Status Metrics::WriteHistograms(int64_t step,
+                                const std::map<std::string, ValueHistogram>& histograms) {
+  return events_.Append(HistogramsEvent(SecondsSince1970(), step, histograms));
+}
+
 }  // namespace zg

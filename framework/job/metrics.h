@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/base/value_histogram.h"
 #include "framework/io/append_file.h"
 #include "framework/io/tensorboard_events.h"
 
@@ -34,6 +36,9 @@ class Metrics {
   // Writes values of a step, not before those written last. Those of a name that the step has
   // already are left out.
   Status Write(int64_t step, const std::vector<NamedScalar>& values);
+
+  // Writes histograms of a step, for TensorBoard only.
+  Status WriteHistograms(int64_t step, const std::map<std::string, ValueHistogram>& histograms);
 
  private:
   Metrics(AppendFile lines, AppendFile events)

@@ -19,6 +19,11 @@ Status DeviceRunner::Check(const Communicator& communicator, const RunnerOptions
         "`profile` and `trace` measure every node while it runs, which a device's queue does not "
         "tell; run it with `device=cpu`");
   }
+  if (options.gradient_histograms != nullptr) {
+    return InvalidArgument(
+        "`metrics_histograms` are counted on the host while the step runs; run it with "
+        "`device=cpu`");
+  }
   if (!options.record || communicator.can_be_recorded()) return Status::Ok();
   return InvalidArgument(
       "its programs cannot be recorded (`record`): the collectives go through the host");

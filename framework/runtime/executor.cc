@@ -61,6 +61,10 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
   if (options.profile_clock != nullptr) {
     runner_options.profiler = &executor->profiler_.emplace(options.profile_clock);
   }
+  if (options.gradient_histograms_every > 0) {
+    runner_options.gradient_histograms =
+        &executor->gradient_histograms_.emplace(options.gradient_histograms_every);
+  }
   ZG_ASSIGN_OR_RETURN(executor->runner_, MakeRunner(*graph, communicator, runner_options));
   ZG_ASSIGN_OR_RETURN(ProgramPlan program,
                       PlanProgram(*graph, kernels, communicator->arena().workspace_bytes()));

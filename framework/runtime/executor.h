@@ -26,6 +26,7 @@
 #include "framework/kernels/kernel.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/runtime/bound_program.h"
+#include "framework/runtime/gradient_histograms.h"
 #include "framework/runtime/memory_meter.h"
 #include "framework/runtime/profile.h"
 #include "framework/runtime/runner.h"
@@ -45,6 +46,9 @@ struct ExecutorOptions {
   bool detect_anomaly = false;
   // The clock that measures the time of every node; null: nothing is measured. For the host only.
   NanosecondClock profile_clock = nullptr;
+  // Every how many steps the gradients are counted (gradient_histograms.h); 0: never. For the host
+  // only.
+  int64_t gradient_histograms_every = 0;
   int64_t timeline_steps = 0;  // by the same clock: so many first steps are kept for timeline()
   // A device's work is recorded once and then replayed (a CUDA graph).
   bool record = false;
@@ -97,6 +101,11 @@ class Executor {
   std::optional<Profile> profile() const;
   // When the nodes of the first steps ran; null without ExecutorOptions::profile_clock.
   const Timeline* timeline() const { return profiler_ ? &profiler_->timeline() : nullptr; }
+  // How the gradients of the last step were distributed, as far as they lie on this rank; null
+  // where they were not counted.
+  GradientHistograms* gradient_histograms() {
+    return gradient_histograms_ ? &*gradient_histograms_ : nullptr;
+  }
   Communicator& communicator() const { return *communicator_; }
   Device& device() const { return device_; }
 
@@ -118,6 +127,7 @@ class Executor {
   MemoryPlan plan_;
   std::unique_ptr<MemoryMeter> meter_;
   std::optional<Profiler> profiler_;
+  std::optional<GradientHistograms> gradient_histograms_;
   BoundProgram program_;
   std::optional<SameOnAllRanks> same_;
   std::unique_ptr<Runner> runner_;

@@ -20,7 +20,10 @@ Status HostRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
 }
 
 Status HostRunner::Run(InstructionList& list, const StepContext& context) {
-  const bool is_watched = options_.detect_anomaly || options_.profiler != nullptr;
+  const bool counts_gradients =
+      options_.gradient_histograms != nullptr && options_.gradient_histograms->IsDue(context.step);
+  const bool is_watched =
+      options_.detect_anomaly || options_.profiler != nullptr || counts_gradients;
   for (Instruction& instruction : list.instructions) {
     const Status status =
         is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
@@ -38,6 +41,10 @@ Status HostRunner::RunWatched(Instruction& instruction, const StepContext& conte
   // Before the node runs: outputs may take the place of inputs.
   if (options_.detect_anomaly) {
     anomalies.emplace(memory.graph(), *instruction.node, instruction.inputs);
+  }
+  GradientHistograms* const histograms = options_.gradient_histograms;
+  if (histograms != nullptr && histograms->IsDue(context.step)) {
+    histograms->Observe(memory, instruction);
   }
   Profiler* const profiler = options_.profiler;
   const int64_t begin = profiler != nullptr ? profiler->Now() : 0;

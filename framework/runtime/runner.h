@@ -9,15 +9,18 @@
 #include "framework/comm/communicator.h"
 #include "framework/kernels/kernel.h"
 #include "framework/runtime/bound_program.h"
+#include "framework/runtime/gradient_histograms.h"
 #include "framework/runtime/memory_meter.h"
 #include "framework/runtime/profile.h"
 
 namespace zg {
 
 struct RunnerOptions {
-  bool detect_anomaly = false;   // check what every node computes (anomaly.h); for the host only
-  bool record = false;           // record what a device is to do for a list, and replay that
-  Profiler* profiler = nullptr;  // of nodes; for the host only; null: nothing is measured
+  bool detect_anomaly = false;  // check what every node computes (anomaly.h); for the host only
+  bool record = false;          // record what a device is to do for a list, and replay that
+  // For the host only; null: nothing is measured or counted.
+  Profiler* profiler = nullptr;
+  GradientHistograms* gradient_histograms = nullptr;
 };
 
 class Runner {

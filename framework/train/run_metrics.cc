@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -11,6 +13,12 @@
 namespace zg {
 
 Status RunMetrics::Open() {
+  if (job_.options().metrics_histograms > 0 &&
+      trainer_.executor().gradient_histograms() == nullptr) {
+    return FailedPrecondition(
+        "`metrics_histograms`: the trainer does not count gradients; make it with "
+        "TrainerOptions::gradient_histograms_every");
+  }
   if (job_.options().metrics.empty() || !job_.is_main()) return Status::Ok();
   StatusOr<std::unique_ptr<Metrics>> opened =
       Metrics::Open(job_.options().metrics, trainer_.steps_done());
@@ -27,8 +35,13 @@ void RunMetrics::PrintStart() const {
                         trainer_.steps_done()));
 }
 
-void RunMetrics::AfterStep(const StepRecord& record) {
-  if (metrics_ == nullptr) return;
+Status RunMetrics::AfterStep(const StepRecord& record) {
+  if (metrics_ != nullptr) WriteScalars(record);
+  const int64_t every = job_.options().metrics_histograms;
+  return every > 0 && record.step % every == 0 ? WriteHistograms(record.step) : Status::Ok();
+}
+
+void RunMetrics::WriteScalars(const StepRecord& record) {
   std::vector<NamedScalar> values = {{"loss", record.loss}, {"lr", record.lr}};
   if (record.grad_norm) values.push_back({"grad_norm", *record.grad_norm});
   values.push_back({"ms", record.ms});
@@ -51,9 +64,33 @@ void RunMetrics::Log(std::string_view name, double value) {
   if (metrics_ != nullptr) Write(trainer_.steps_done(), {{std::string(name), value}});
 }
 
+// Each rank has counted the gradients that it updates with.
+Status RunMetrics::WriteHistograms(int64_t step) {
+  std::string mine;
+  for (const auto& [name, histogram] : trainer_.executor().gradient_histograms()->Take()) {
+    mine += fmt::format("{}\t{}\n", name, histogram.Pack());
+  }
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> of_ranks,
+                      trainer_.executor().communicator().Exchange("histograms of gradients", mine));
+  if (metrics_ == nullptr || !failure_.ok()) return Status::Ok();
+  std::map<std::string, ValueHistogram> all;
+  for (const std::string& lines : of_ranks) {
+    std::istringstream stream(lines);
+    for (std::string name, packed; std::getline(stream, name, '\t');) {
+      std::getline(stream, packed);
+      all["gradients/" + name].Merge(ValueHistogram::Unpack(packed));
+    }
+  }
+  Note(step, metrics_->WriteHistograms(step, all));
+  return Status::Ok();
+}
+
 void RunMetrics::Write(int64_t step, const std::vector<NamedScalar>& values) {
-  if (!failure_.ok()) return;
-  failure_ = metrics_->Write(step, values).WithContext("`metrics`");
+  if (failure_.ok()) Note(step, metrics_->Write(step, values));
+}
+
+void RunMetrics::Note(int64_t step, const Status& status) {
+  failure_ = status.WithContext("`metrics`");
   if (failure_.ok()) return;
   print_error(fmt::format("warning: step {}: {}\n  training goes on without them\n", step,
                           failure_.message()));

@@ -32,7 +32,8 @@ class RunMetrics {
   // Tells what Open has removed, if anything.
   void PrintStart() const;
 
-  void AfterStep(const StepRecord& record);
+  // Every rank must call this. Error: the ranks are no longer together.
+  Status AfterStep(const StepRecord& record);
   // A value that the program has for the last step.
   void Log(std::string_view name, double value);
 
@@ -40,7 +41,10 @@ class RunMetrics {
   const Status& failure() const { return failure_; }
 
  private:
+  void WriteScalars(const StepRecord& record);
+  Status WriteHistograms(int64_t step);
   void Write(int64_t step, const std::vector<NamedScalar>& values);
+  void Note(int64_t step, const Status& status);
 
   const Job& job_;
   Trainer& trainer_;

@@ -22,6 +22,7 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const
     executor_options.profile_clock = SteadyNanoseconds;
     executor_options.timeline_steps = options.trace_steps;
   }
+  executor_options.gradient_histograms_every = options.gradient_histograms_every;
   executor_options.record = options.record;
   return executor_options;
 }

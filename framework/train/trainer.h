@@ -50,7 +50,8 @@ struct TrainerOptions {
   // Checks the initial parameters and the outputs of every node. The first infinity or NaN is an
   // error that names the node. Slow.
   bool detect_anomaly = false;
-  bool profile = false;     // measures the time of every node, for executor().profile()
+  bool profile = false;  // measures the time of every node, for executor().profile()
+  int64_t gradient_histograms_every = 0;  // steps; 0: never
   int64_t trace_steps = 0;  // when the nodes of so many steps ran, for executor().timeline()
   bool record = false;      // records a step's work on the device and replays it (CUDA graphs)
   bool tf32 = false;        // linear layers in f32 on a GPU may round operands (CudaKernels)

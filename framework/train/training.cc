@@ -218,7 +218,7 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
   AddDifference(before, communicator.traffic(), &measured);
   report.steps.push_back(record);
   if (job.is_main()) progress.Step(record);
-  metrics.AfterStep(record);
+  ZG_RETURN_IF_ERROR(metrics.AfterStep(record));
   has_stepped = true;
   return loss;
 }

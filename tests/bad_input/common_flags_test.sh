@@ -81,6 +81,7 @@ reject "--trace: /no/such/directory/t.json: directory /no/such/directory does no
   --trace /no/such/directory/t.json
 reject "--trace-steps: got '0', expected a whole number from 1 to 1000" --trace-steps 0 --trace t
 reject "--trace-steps: is without effect; give --trace FILE as well" --trace-steps 2
+reject "--metrics-histograms: is without effect; give --metrics DIR as well" --metrics-histograms 2
 reject "--print-ir: /proc/ir: " --print-ir /proc/ir
 reject "--metrics: /proc/m: " --metrics /proc/m
 

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "framework/io/crc32c.h"
 
@@ -32,6 +34,27 @@ TEST(TensorBoardEvents, AreMessagesOfTheProtocolBuffer) {
   const std::string lr = "\x0a\x02" + "lr"s + "\x15\0\0\x80\x3e"s;      // 0.25
   EXPECT_EQ(EventOf(ScalarsEvent(1.5, 7, {{"loss", 2.5}, {"lr", 0.25}})),
             kTime + "\x10\x07" + "\x2a\x18" + "\x0a\x0b" + loss + "\x0a\x09" + lr);
+}
+
+std::string Doubles(const std::vector<double>& numbers) {
+  std::string bytes(numbers.size() * sizeof(double), '\0');
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+TEST(TensorBoardEvents, AHistogramHasItsGapsAsEmptyBuckets) {
+  ValueHistogram histogram;
+  for (const float value : {1.0f, 1.125f, -2.0f, 1.25f}) histogram.Add(value);
+  const std::string numbers = "\x09" + Doubles({-2}) + "\x11" + Doubles({1.25}) + "\x19" +
+                              Doubles({4}) + "\x21" + Doubles({1.375}) + "\x29" +
+                              Doubles({1 + 1.265625 + 4 + 1.5625});
+  const std::string buckets =
+      "\x32\x28" + Doubles({-2.5, -2, 1, 1.25, 1.5}) + "\x3a\x28" + Doubles({0, 1, 0, 2, 1});
+  const std::string message = numbers + buckets;
+  ASSERT_EQ(message.size(), 129u);
+  EXPECT_EQ(EventOf(HistogramsEvent(1.5, 7, {{"w", histogram}})),
+            kTime + "\x10\x07" + "\x2a\x8a\x01" + "\x0a\x87\x01" + "\x0a\x01w" + "\x2a\x81\x01" +
+                message);
 }
 
 TEST(TensorBoardEvents, RecordsHaveTheirLengthAndChecksums) {

@@ -51,6 +51,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--resume=r",
                                     "--report=p",
                                     "--metrics=m",
+                                    "--metrics-histograms=14",
                                     "--trace=t",
                                     "--trace-steps=13",
                                     "--print-ir=d",
@@ -86,6 +87,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.resume, "r");
   EXPECT_EQ(options.report, "p");
   EXPECT_EQ(options.metrics, "m");
+  EXPECT_EQ(options.metrics_histograms, 14);
   EXPECT_EQ(options.trace, "t");
   EXPECT_EQ(options.trace_steps, 13);
   EXPECT_EQ(options.compile.dump_directory, "d");

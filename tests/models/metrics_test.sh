@@ -19,11 +19,11 @@ run_classifier whole --steps 8
 run_classifier first --steps 6 --ranks 2 --zero 2 --metrics "$directory/classifier" \
   --save "$directory/saved" --save-every 4
 run_classifier then --steps 8 --ranks-in-process 2 --zero 3 --metrics "$directory/classifier" \
-  --resume "$directory/saved/step-00000004"
+  --resume "$directory/saved/step-00000004" --metrics-histograms 3
 grep "^metrics in .*: removed 2 steps after step 4, to be taken again$" "$directory/then.out" >/dev/null
 
 gpt_flags=(--layers 1 --heads 2 --embd 16 --context 16 --batch 2 --micro-batches 2 --sample-tokens 0
-  --eval-windows 4 --eval-every 2 --clip-norm 1 --metrics "$directory/gpt")
+  --eval-windows 4 --eval-every 2 --clip-norm 1 --metrics "$directory/gpt" --metrics-histograms 2)
 "$gpt" "${gpt_flags[@]}" --ranks 2 --steps 5 --report "$directory/gpt.json" --save "$directory/saved_gpt" >/dev/null
 "$gpt" "${gpt_flags[@]}" --steps 5 --resume "$directory/saved_gpt" >/dev/null # nothing left to do but to evaluate
 
@@ -75,6 +75,16 @@ for scalars in values.values():
     assert scalars.keys() - {"validation_loss"} == ALWAYS | {"grad_norm", "tokens_per_s"}, scalars
     assert abs(scalars["tokens_per_s"] - 16 * scalars["samples_per_s"]) < 1e-6 * scalars["tokens_per_s"], scalars
     assert abs(scalars["samples_per_s"] * scalars["ms"] / 1000 - 4) < 1e-6, scalars
+
+gradients = read_metrics.read_histograms(directory / "gpt")
+assert list(gradients) == [2, 4], gradients.keys()
+for histograms in gradients.values():
+    assert {"gradients/token_embedding.weight", "gradients/blocks.0.mlp.expand.bias"} <= histograms.keys(), histograms.keys()
+    assert histograms["gradients/blocks.0.mlp.expand.bias"]["num"] == 64, histograms
+    norm = sum(histogram["sum_squares"] for histogram in histograms.values()) ** 0.5
+    step = next(step for step, values in gradients.items() if values is histograms)
+    assert abs(norm - values[step]["grad_norm"]) < 1e-6 * norm, (step, norm, values[step])
+assert list(read_metrics.read_histograms(directory / "classifier")) == [6]
 
 values = read_metrics.read(directory / "killed", was_killed=True)
 assert len(values) >= 20 and list(values) == list(range(1, len(values) + 1)), values.keys()

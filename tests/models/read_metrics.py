@@ -86,8 +86,23 @@ def read_events(directory):
                     name = scalar[1].decode()
                     values = shown.setdefault(step, {})
                     assert name not in values, (step, name)
-                    values[name] = struct.unpack("<f", scalar[2])[0]
+                    values[name] = struct.unpack("<f", scalar[2])[0] if 2 in scalar else histogram(scalar[5])
     return shown
+
+
+def doubles(data):
+    return list(struct.unpack(f"<{len(data) // 8}d", data))
+
+
+def histogram(message):
+    found = dict(fields(message))
+    numbers = {name: doubles(found[number])[0] for number, name in
+               [(1, "min"), (2, "max"), (3, "num"), (4, "sum"), (5, "sum_squares")]}
+    limits, counts = doubles(found[6]), doubles(found[7])
+    assert len(limits) == len(counts) and limits == sorted(limits), message
+    assert sum(counts) == numbers["num"], message
+    numbers["buckets"] = list(zip(limits, counts))
+    return numbers
 
 
 def read_lines(directory):
@@ -110,8 +125,17 @@ def same(a, b):
     return math.isnan(a) and math.isnan(b) or math.isclose(a, b, rel_tol=1e-6)
 
 
+def read_histograms(directory):
+    """{step: {name: histogram}}"""
+    found = {step: {name: value for name, value in values.items() if isinstance(value, dict)}
+             for step, values in read_events(directory).items()}
+    return {step: values for step, values in found.items() if values}
+
+
 def read(directory, was_killed=False):
-    lines, events = read_lines(directory), read_events(directory)
+    lines = read_lines(directory)
+    events = {step: {name: value for name, value in values.items() if isinstance(value, float)}
+              for step, values in read_events(directory).items()}
     if was_killed and len(lines) == len(events) + 1:  # between the two
         lines.popitem()
     assert lines.keys() == events.keys(), (lines.keys(), events.keys())

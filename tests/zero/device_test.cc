@@ -249,6 +249,11 @@ TEST(DeviceErrors, WatchingNodesNeedsTheHost) {
       FakeGpt().Compile(options).message(),
       "graph gpt: `profile` and `trace` measure every node while it runs, which a device's queue "
       "does not tell; run it with `device=cpu`");
+  options.profile = false;
+  options.gradient_histograms_every = 1;
+  EXPECT_EQ(FakeGpt().Compile(options).message(),
+            "graph gpt: `metrics_histograms` are counted on the host while the step runs; run it "
+            "with `device=cpu`");
 }
 
 TEST(DeviceErrors, Tf32NeedsAGpu) {

@@ -18,6 +18,7 @@ TrainerOptions TrainerOptionsOf(const JobOptions& flags) {
   options.seed = static_cast<uint64_t>(flags.seed);
   options.detect_anomaly = flags.detect_anomaly;
   options.profile = flags.profile;
+  options.gradient_histograms_every = flags.metrics_histograms;
   if (!flags.trace.empty()) options.trace_steps = flags.trace_steps;
   options.record = flags.cuda_graph;
   options.tf32 = flags.tf32;
