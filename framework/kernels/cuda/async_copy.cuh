@@ -4,6 +4,10 @@
 
 #include <cstdint>
 
+#ifdef ZG_EMULATED_CUDA  // on the host, by tests/cuda_emulation
+#include <emulated_instructions.h>
+#else
+
 namespace zg::cuda {
 
 // 16 bytes, both at multiples of 16; zeros where `is_inside` is false, and then nothing is read.
@@ -26,3 +30,5 @@ __device__ inline void WaitForCopies() {
 }
 
 }  // namespace zg::cuda
+
+#endif  // ZG_EMULATED_CUDA

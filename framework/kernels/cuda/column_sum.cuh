@@ -75,7 +75,12 @@ __global__ void ColumnSumFinishKernel(const float* partial, int64_t num_chunks, 
   const float* const chunks = partial + blockIdx.y * num_chunks * columns;
   float sum = 0.0f;
   for (int64_t chunk = 0; chunk < num_chunks; ++chunk) sum += chunks[chunk * columns + column];
-  outputs.sums[blockIdx.y][column] = Round<T>(sum);
+  T* out = outputs.sums[0];
+#pragma unroll
+  for (unsigned s = 1; s < kSums; ++s) {  // an index that is computed would take a stack frame
+    if (blockIdx.y == s) out = outputs.sums[s];
+  }
+  out[column] = Round<T>(sum);
 }
 
 // `is_aligned`: the terms' operands can be read in packs of kPack from every column that is a

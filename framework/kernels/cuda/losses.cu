@@ -133,13 +133,13 @@ class MseLossGrad : public Kernel {
 };
 
 // Calls f(first column, Floats) on all of a row's elements, spread over the block's threads: in
-// packs, but for the elements before the first and after the last 16-byte boundary.
+// packs if `in_packs`, but for the elements before the first and after the last 16-byte boundary.
 template <typename T, typename F>
-__device__ inline void ForEachOfRow(const T* row, int64_t columns, const F& f) {
+__device__ inline void ForEachOfRow(const T* row, int64_t columns, bool in_packs, const F& f) {
   constexpr int kPack = kPackOf<T>;
   const int64_t misaligned = reinterpret_cast<uintptr_t>(row) % 16 / sizeof(T);
   int64_t body = misaligned == 0 ? 0 : kPack - misaligned;
-  if (body > columns) body = columns;
+  if (!in_packs || body > columns) body = columns;
   const int64_t tail = body + (columns - body) / kPack * kPack;
   for (int64_t i = threadIdx.x; i < body; i += kThreads) f(i, LoadFloats<1>(row + i));
   for (int64_t i = body + static_cast<int64_t>(threadIdx.x) * kPack; i < tail;
@@ -190,7 +190,7 @@ __global__ void SoftmaxCrossEntropyKernel(CrossEntropyArrays<T> arrays, int64_t 
   const int64_t row = blockIdx.x;
   const T* const logits = arrays.logits + row * columns;
   SoftmaxSum part;
-  ForEachOfRow(logits, columns, [&](int64_t, const auto& x) { part.Add(x); });
+  ForEachOfRow(logits, columns, true, [&](int64_t, const auto& x) { part.Add(x); });
   float maximum = WarpMax(part.maximum);
   if (threadIdx.x % kWarp == 0) maxima[threadIdx.x / kWarp] = maximum;
   __syncthreads();
@@ -278,18 +278,14 @@ __global__ void SoftmaxCrossEntropyGradKernel(CrossEntropyGradArrays<T> arrays, 
   const float log_sum_exp = arrays.log_sum_exp[row];
   const bool same_alignment =
       (reinterpret_cast<uintptr_t>(out) - reinterpret_cast<uintptr_t>(logits)) % 16 == 0;
-  ForEachOfRow(logits, columns, [&](int64_t begin, auto x) {
+  ForEachOfRow(logits, columns, same_alignment, [&](int64_t begin, auto x) {
     constexpr int kCount = sizeof(x) / sizeof(float);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const float probability = Exp(x[i] - log_sum_exp);
       x[i] = (begin + i == target ? probability - 1.0f : probability) * scale;
     }
-    if (same_alignment) {
-      StoreFloats(x, out + begin);
-    } else {
-      for (int i = 0; i < kCount; ++i) out[begin + i] = Round<T>(x[i]);
-    }
+    StoreFloats(x, out + begin);
   });
 }
 

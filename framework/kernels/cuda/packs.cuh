@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "framework/kernels/cuda/kernel_util.h"
 #include "framework/kernels/cuda/rounding.cuh"
@@ -41,13 +42,21 @@ __device__ inline Floats<kCount> LoadFloats(const T* data) {
   return floats;
 }
 
-// Rounds to T.
+// Rounds to T. In stores of 16 bytes where there are as many: the compiler may take a Pack apart.
 template <int kCount, typename T>
 __device__ inline void StoreFloats(const Floats<kCount>& floats, T* data) {
   Pack<T, kCount> pack;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) pack.values[i] = Round<T>(floats[i]);
-  *reinterpret_cast<Pack<T, kCount>*>(data) = pack;
+  if constexpr (sizeof(pack) % sizeof(uint4) == 0) {
+    constexpr int kWords = sizeof(pack) / sizeof(uint4);
+    uint4 words[kWords];
+    memcpy(words, &pack, sizeof(pack));
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) __stwb(reinterpret_cast<uint4*>(data) + i, words[i]);
+  } else {
+    *reinterpret_cast<Pack<T, kCount>*>(data) = pack;
+  }
 }
 
 template <int kPack, typename Body>

@@ -1,6 +1,10 @@
 // The shared memory that a launch asks for.
 #pragma once
 
+#ifdef ZG_EMULATED_CUDA  // on the host, by tests/cuda_emulation
+#include <emulated_instructions.h>
+#else
+
 namespace zg::cuda {
 
 __device__ inline char* DynamicSharedMemory() {
@@ -9,3 +13,5 @@ __device__ inline char* DynamicSharedMemory() {
 }
 
 }  // namespace zg::cuda
+
+#endif  // ZG_EMULATED_CUDA

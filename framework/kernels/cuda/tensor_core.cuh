@@ -10,6 +10,10 @@
 
 #include "framework/tensor/half.h"
 
+#ifdef ZG_EMULATED_CUDA  // on the host, by tests/cuda_emulation
+#include <emulated_instructions.h>
+#else
+
 namespace zg::cuda {
 
 // c += a b.
@@ -61,3 +65,5 @@ __device__ inline uint32_t PackPair(Float16, float low, float high) {
 }
 
 }  // namespace zg::cuda
+
+#endif  // ZG_EMULATED_CUDA

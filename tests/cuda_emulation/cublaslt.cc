@@ -1,0 +1,389 @@
+// cuBLASLt as its documentation has it: column-major products with their epilogues, plainly
+// computed in f32. It checks what the library demands of layouts, addresses and workspaces, and
+// what is its caller's to see to: that operands lie in the device's memory and apart.
+#include <cublasLt.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/tensor/half.h"
+#include "tests/cuda_emulation/memory.h"
+
+struct CublasLtMatmulDesc {
+  cublasComputeType_t compute;
+  cublasOperation_t transpose_a = CUBLAS_OP_N;
+  cublasOperation_t transpose_b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  int64_t aux_stride = 0;
+  void* aux = nullptr;
+  const void* bias = nullptr;
+
+  bool has_bias() const {
+    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  }
+  bool has_aux() const { return epilogue > CUBLASLT_EPILOGUE_BIAS; }
+  bool writes_aux() const { return has_aux() && epilogue != CUBLASLT_EPILOGUE_DGELU; }
+};
+
+struct CublasLtMatrixLayout {
+  cudaDataType type;
+  int64_t rows;
+  int64_t columns;
+  int64_t stride;  // between columns
+
+  bool operator==(const CublasLtMatrixLayout& other) const {
+    return type == other.type && rows == other.rows && columns == other.columns &&
+           stride == other.stride;
+  }
+};
+
+struct CublasLtPreference {
+  size_t workspace_bytes = 0;
+  uint32_t reductions = 0;
+  uint32_t alignments[4] = {256, 256, 256, 256};  // of a, b, c, d
+};
+
+namespace {
+
+using zg::BFloat16;
+using zg::Float16;
+using zg::FromF32;
+using zg::ToF32;
+
+constexpr uintptr_t kWorkspaceAlignment = 256;
+constexpr uintptr_t kAuxAlignment = 16;
+constexpr int64_t kAuxRowMultiple = 8;  // elements
+constexpr uint64_t kAlgorithm = 0x616c676f;
+
+std::string& Problem() {
+  static auto& problem = *new std::string;
+  return problem;
+}
+
+cublasStatus_t Refuse(std::string problem) {
+  Problem() = std::move(problem);
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+// What the emulated library chose, in an algorithm's words.
+struct Algorithm {
+  uint64_t name;
+  uint64_t alignments[4];  // of a, b, c, d
+  uint64_t bias_alignment;
+  uint64_t workspace_bytes;
+  uint64_t operation;  // a hash of what it was chosen for
+};
+static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
+
+uint64_t AlignmentOf(const void* address) {
+  const uintptr_t bits = reinterpret_cast<uintptr_t>(address);
+  return bits == 0 ? 1 : bits & (~bits + 1);
+}
+
+int64_t ElementBytes(cudaDataType type) { return type == CUDA_R_32F ? 4 : 2; }
+
+float Element(cudaDataType type, const void* memory, int64_t index) {
+  if (type == CUDA_R_16BF) return ToF32(static_cast<const BFloat16*>(memory)[index]);
+  if (type == CUDA_R_16F) return ToF32(static_cast<const Float16*>(memory)[index]);
+  return static_cast<const float*>(memory)[index];
+}
+
+void SetElement(cudaDataType type, void* memory, int64_t index, float value) {
+  if (type == CUDA_R_16BF) {
+    static_cast<BFloat16*>(memory)[index] = FromF32<BFloat16>(value);
+  } else if (type == CUDA_R_16F) {
+    static_cast<Float16*>(memory)[index] = FromF32<Float16>(value);
+  } else {
+    static_cast<float*>(memory)[index] = value;
+  }
+}
+
+// To 10 bits of mantissa.
+float RoundToTf32(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  bits = (bits + 0x1000u) & ~0x1fffu;
+  std::memcpy(&value, &bits, sizeof(bits));
+  return value;
+}
+
+double GeluTanh(double x) { return std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)); }
+float Gelu(float x) { return static_cast<float>(0.5 * x * (1.0 + GeluTanh(x))); }
+float GeluDerivative(float x) {
+  const double t = GeluTanh(x);
+  const double inner = 0.7978845608028654 * (1.0 + 3 * 0.044715 * x * x);
+  return static_cast<float>(0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner);
+}
+
+struct Range {
+  const char* name;
+  const void* memory;
+  int64_t bytes;
+  bool is_written;
+};
+
+Range RangeOf(const char* name, const void* memory, const CublasLtMatrixLayout& layout,
+              bool is_written) {
+  const int64_t elements = (layout.columns - 1) * layout.stride + layout.rows;
+  return {name, memory, elements * ElementBytes(layout.type), is_written};
+}
+
+bool Overlap(const Range& a, const Range& b) {
+  const char* const a_begin = static_cast<const char*>(a.memory);
+  const char* const b_begin = static_cast<const char*>(b.memory);
+  return a_begin < b_begin + b.bytes && b_begin < a_begin + a.bytes;
+}
+
+cublasStatus_t CheckRanges(const std::vector<Range>& ranges) {
+  for (const Range& range : ranges) {
+    if (!zg::emulation::IsAllocated(range.memory, static_cast<size_t>(range.bytes))) {
+      return Refuse(
+          fmt::format("{} ({} bytes) is not within an allocation", range.name, range.bytes));
+    }
+    for (const Range& other : ranges) {
+      if (&range != &other && range.is_written && Overlap(range, other)) {
+        return Refuse(fmt::format("{} and {} overlap", range.name, other.name));
+      }
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Whether a product of these shapes exists.
+cublasStatus_t CheckShapes(const CublasLtMatmulDesc& operation, const CublasLtMatrixLayout& a,
+                           const CublasLtMatrixLayout& b, const CublasLtMatrixLayout& c,
+                           const CublasLtMatrixLayout& d) {
+  const bool is_a_transposed = operation.transpose_a == CUBLAS_OP_T;
+  const bool is_b_transposed = operation.transpose_b == CUBLAS_OP_T;
+  const int64_t inner = is_a_transposed ? a.rows : a.columns;
+  if (inner != (is_b_transposed ? b.columns : b.rows) ||
+      d.rows != (is_a_transposed ? a.columns : a.rows) ||
+      d.columns != (is_b_transposed ? b.rows : b.columns) || !(c == d)) {
+    return Refuse("the shapes of a product do not fit");
+  }
+  if (a.type != d.type || b.type != d.type) return Refuse("the types of a product differ");
+  if (!operation.has_aux()) return CUBLAS_STATUS_SUCCESS;
+  if (d.type == CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (operation.aux_stride < d.rows || operation.aux_stride % kAuxRowMultiple != 0) {
+    return Refuse(fmt::format("columns of aux {} elements apart", operation.aux_stride));
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+uint64_t HashOf(const CublasLtMatmulDesc& operation, const CublasLtMatrixLayout& a,
+                const CublasLtMatrixLayout& b, const CublasLtMatrixLayout& d) {
+  uint64_t hash = operation.compute * 64 + operation.transpose_a * 32 + operation.transpose_b * 16 +
+                  operation.epilogue;
+  for (const CublasLtMatrixLayout* layout : {&a, &b, &d}) {
+    for (const int64_t value : {int64_t{layout->type}, layout->rows, layout->columns}) {
+      hash = hash * 1000003 + static_cast<uint64_t>(value);
+    }
+  }
+  return hash;
+}
+
+// op(matrix), row by row in f32.
+std::vector<float> Unpack(const void* memory, const CublasLtMatrixLayout& layout,
+                          bool is_transposed, bool is_tf32) {
+  std::vector<float> values(static_cast<size_t>(layout.rows * layout.columns));
+  for (int64_t column = 0; column < layout.columns; ++column) {
+    for (int64_t row = 0; row < layout.rows; ++row) {
+      const float value = Element(layout.type, memory, column * layout.stride + row);
+      const int64_t at = is_transposed ? column * layout.rows + row : row * layout.columns + column;
+      values[at] = is_tf32 ? RoundToTf32(value) : value;
+    }
+  }
+  return values;
+}
+
+template <typename T>
+cublasStatus_t SetValue(T* target, const void* value, size_t bytes) {
+  if (bytes != sizeof(T)) {
+    return Refuse(fmt::format("an attribute of {} bytes, given {}", sizeof(T), bytes));
+  }
+  std::memcpy(target, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(uintptr_t{1});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const char* cublasLtGetStatusName(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_INVALID_VALUE ? Problem().c_str() : "CUBLAS_STATUS_NOT_SUPPORTED";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation,
+                                        cublasComputeType_t compute, cudaDataType_t scale) {
+  if (scale != CUDA_R_32F) return Refuse("factors that are not f32");
+  *operation = new CublasLtMatmulDesc{compute};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) {
+  delete operation;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, size_t bytes) {
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return SetValue(&operation->transpose_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return SetValue(&operation->transpose_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return SetValue(&operation->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return SetValue(&operation->aux_stride, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return SetValue(&operation->aux, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return SetValue(&operation->bias, value, bytes);
+  }
+  return Refuse("an attribute that is not known here");
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = new CublasLtPreference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, size_t bytes) {
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) {
+    return SetValue(&preference->workspace_bytes, value, bytes);
+  }
+  if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
+    return SetValue(&preference->reductions, value, bytes);
+  }
+  const int operand = attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES;
+  return SetValue(&preference->alignments[operand], value, bytes);
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t stride) {
+  if (rows == 0 || columns == 0 || stride < static_cast<int64_t>(rows)) {
+    return Refuse(fmt::format("a layout of {} x {}, {} apart", rows, columns, stride));
+  }
+  *layout = new CublasLtMatrixLayout{type, static_cast<int64_t>(rows),
+                                     static_cast<int64_t>(columns), stride};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Deep products want a workspace: split sums.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* returned) {
+  const cublasStatus_t status = CheckShapes(*operation, *a, *b, *c, *d);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  if (requested < 1) return Refuse("no algorithm is asked for");
+  Algorithm algorithm = {kAlgorithm, {}, 1, 0, HashOf(*operation, *a, *b, *d)};
+  std::copy(preference->alignments, preference->alignments + 4, algorithm.alignments);
+  if (operation->has_bias()) {
+    algorithm.bias_alignment = std::min<uint64_t>(16, AlignmentOf(operation->bias));
+  }
+  const int64_t depth = operation->transpose_a == CUBLAS_OP_T ? a->rows : a->columns;
+  const bool is_split = depth >= 64 && preference->reductions != 0;
+  const size_t partial = static_cast<size_t>(d->rows * d->columns) * sizeof(float);
+  if (is_split) algorithm.workspace_bytes = std::min(partial, preference->workspace_bytes);
+  cublasLtMatmulHeuristicResult_t result = {{}, algorithm.workspace_bytes, CUBLAS_STATUS_SUCCESS};
+  std::memcpy(&result.algo, &algorithm, sizeof(algorithm));
+  results[0] = result;
+  *returned = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* chosen,
+                              void* workspace, size_t workspace_bytes, cudaStream_t) {
+  const CublasLtMatmulDesc& op = *operation;
+  const cudaDataType type = d_layout->type;
+  cublasStatus_t status = CheckShapes(op, *a_layout, *b_layout, *c_layout, *d_layout);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  if (*static_cast<const float*>(alpha) != 1.0f || *static_cast<const float*>(beta) != 0.0f) {
+    return Refuse("factors other than 1 and 0");
+  }
+  Algorithm algorithm;
+  std::memcpy(&algorithm, chosen, sizeof(algorithm));
+  if (algorithm.name != kAlgorithm ||
+      algorithm.operation != HashOf(op, *a_layout, *b_layout, *d_layout)) {
+    return Refuse("an algorithm that was chosen for another product");
+  }
+  const void* const operands[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i) {
+    if (AlignmentOf(operands[i]) < algorithm.alignments[i]) {
+      return Refuse(fmt::format("operand {} is not at a multiple of {} bytes", "abcd"[i],
+                                algorithm.alignments[i]));
+    }
+  }
+  std::vector<Range> ranges = {RangeOf("a", a, *a_layout, false), RangeOf("b", b, *b_layout, false),
+                               RangeOf("d", d, *d_layout, true)};
+  if (op.has_bias()) {
+    if (AlignmentOf(op.bias) < algorithm.bias_alignment) return Refuse("bias is misaligned");
+    ranges.push_back({"bias", op.bias, d_layout->rows * ElementBytes(type), false});
+  }
+  if (op.has_aux()) {
+    if (AlignmentOf(op.aux) < kAuxAlignment) return Refuse("aux is misaligned");
+    const CublasLtMatrixLayout layout = {type, d_layout->rows, d_layout->columns, op.aux_stride};
+    ranges.push_back(RangeOf("aux", op.aux, layout, op.writes_aux()));
+  }
+  if (workspace_bytes < algorithm.workspace_bytes) return Refuse("the workspace is too small");
+  if (workspace_bytes > 0) {
+    if (AlignmentOf(workspace) < kWorkspaceAlignment) return Refuse("workspace is misaligned");
+    ranges.push_back({"the workspace", workspace, static_cast<int64_t>(workspace_bytes), true});
+  }
+  status = CheckRanges(ranges);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+
+  if (workspace_bytes > 0) std::memset(workspace, 0xff, workspace_bytes);
+  const bool is_tf32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  const std::vector<float> left = Unpack(a, *a_layout, op.transpose_a == CUBLAS_OP_T, is_tf32);
+  const std::vector<float> right = Unpack(b, *b_layout, op.transpose_b == CUBLAS_OP_T, is_tf32);
+  const int64_t rows = d_layout->rows;
+  const int64_t columns = d_layout->columns;
+  const int64_t depth = static_cast<int64_t>(left.size()) / rows;
+  std::vector<float> sums(static_cast<size_t>(columns));
+  for (int64_t row = 0; row < rows; ++row) {
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    for (int64_t k = 0; k < depth; ++k) {
+      const float factor = left[row * depth + k];
+      const float* const terms = right.data() + k * columns;
+      for (int64_t column = 0; column < columns; ++column) sums[column] += factor * terms[column];
+    }
+    const float bias = op.has_bias() ? Element(type, op.bias, row) : 0.0f;
+    for (int64_t column = 0; column < columns; ++column) {
+      float value = sums[column] + bias;
+      const int64_t aux_at = column * op.aux_stride + row;
+      if (op.writes_aux()) {
+        SetElement(type, op.aux, aux_at, value);
+        value = Gelu(value);
+      } else if (op.has_aux()) {
+        value *= GeluDerivative(Element(type, op.aux, aux_at));
+      }
+      SetElement(type, d, column * d_layout->stride + row, value);
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
