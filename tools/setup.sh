@@ -12,8 +12,8 @@ packages=(
   libpcre2-dev libspdlog-dev libssl-dev libutf8proc-dev nlohmann-json3-dev openmpi-bin zlib1g-dev
   # Tests
   iproute2
-  # Data
-  dataset-fashion-mnist
+  # Data of demos and tests
+  dataset-fashion-mnist python3.11-doc
 )
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then

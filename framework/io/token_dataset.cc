@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -23,6 +24,23 @@ bool IsTokenFile(const std::string& path) {
   constexpr std::string_view kExtension = ".bin";
   return path.size() >= kExtension.size() &&
          path.compare(path.size() - kExtension.size(), kExtension.npos, kExtension) == 0;
+}
+
+// `path`; of a directory the files in and below it, by path.
+StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return std::vector<std::string>{path};
+  std::vector<std::string> files;
+  fs::recursive_directory_iterator entry(path, error);
+  while (!error && entry != fs::recursive_directory_iterator()) {
+    if (entry->is_regular_file(error)) files.push_back(entry->path().string());
+    entry.increment(error);
+  }
+  if (error) return FailedPrecondition("{}: cannot be read: {}", path, error.message());
+  if (files.empty()) return DataLoss("{}: got a directory without files, expected text", path);
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 // Where the tokens of a file are.
@@ -111,7 +129,12 @@ StatusOr<TokenDataset> TokenDataset::FromTextFiles(const std::vector<std::string
   if (paths.empty()) return InvalidArgument("text data: got no file, expected one or more");
   auto storage = std::make_shared<Storage>();
   std::vector<uint8_t>& text = storage->text;
+  std::vector<std::string> files;
   for (const std::string& path : paths) {
+    ZG_ASSIGN_OR_RETURN(const std::vector<std::string> more, FilesOf(path));
+    files.insert(files.end(), more.begin(), more.end());
+  }
+  for (const std::string& path : files) {
     ZG_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
     if (file.size() == 0) return DataLoss("{}: the file is empty, expected text", path);
     if (!text.empty() && text.back() != '\n') text.push_back('\n');

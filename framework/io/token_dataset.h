@@ -27,7 +27,8 @@ class TokenDataset {
                                      std::optional<int> vocabulary = std::nullopt);
 
   // Bytes are tokens. Several files are joined in the given order; a newline goes between two of
-  // them where the first does not end with one. The vocabulary is 256 unless given.
+  // them where the first does not end with one. A directory stands for the files in and below it,
+  // in the order of their paths. The vocabulary is 256 unless given.
   static StatusOr<TokenDataset> FromTextFiles(const std::vector<std::string>& paths,
                                               std::optional<int> vocabulary = std::nullopt);
 

@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/io/token_dataset.h"
 #include "models/gpt/bigram.h"
+#include "models/gpt/default_text.h"
 #include "models/gpt/model.h"
 #include "models/gpt/presets.h"
 #include "models/gpt/sampler.h"
@@ -31,7 +31,7 @@ struct Flags {
   int64_t context = 128;
   int64_t vocabulary = 0;  // 0: that of the data
   double dropout = 0.0;
-  std::vector<std::string> data;
+  std::vector<std::string> data = models::DefaultData();
   double validation_fraction = 0.1;
   double lr = 2e-3;
   double weight_decay = 0.1;
@@ -56,8 +56,8 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->section("Data");
   parser->add_strings(
       "data", &flags->data,
-      "text files, whose bytes are the tokens, or one .bin file of u16 tokens (nanoGPT, llm.c); "
-      "default: this project's own sources and documents",
+      "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens "
+      "(nanoGPT, llm.c)",
       "FILE");
   parser->add_double("validation-fraction", &flags->validation_fraction, between(0, 1),
                      "share of the data, at its end");
@@ -87,13 +87,6 @@ Status ApplyPreset(const FlagParser& parser, Flags* flags) {
   flags->channels = config.channels;
   flags->context = config.context;
   return Status::Ok();
-}
-
-// The corpus that the build makes of the project's own files lies beside the program.
-std::string DefaultCorpus() {
-  std::error_code error;
-  return (std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "corpus.txt")
-      .string();
 }
 
 class GptRun {
@@ -157,7 +150,7 @@ class GptRun {
       return InvalidArgument("--heads: got {}, expected a divisor of --embd {}", flags_.heads,
                              flags_.channels);
     }
-    if (flags_.data.empty()) flags_.data = {DefaultCorpus()};
+    if (flags_.data.empty()) flags_.data = {models::SourceText()};
     std::optional<int> vocabulary;
     std::string from = "--data";  // the flags that an error is about
     if (flags_.vocabulary > 0) {
@@ -278,6 +271,12 @@ int Main(int argc, char** argv) {
   defaults.warmup_steps = 20;
   Job job = Job::start(argc, argv, parser, defaults);
   job.check_on_all_ranks(ApplyPreset(parser, &flags));
+  if (flags.data.empty() && job.is_main()) {
+    print_error(fmt::format(
+        "{} is not there: training on this project's own sources. Debian's package python3.11-doc "
+        "has it (tools/setup.sh), or give --data\n",
+        models::kProseDirectory));
+  }
   job.run([&](Job& rank) { return GptRun(&rank, flags).Run(); });
   return 0;
 }

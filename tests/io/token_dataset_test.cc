@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -70,6 +71,22 @@ TEST(TokenDataset, TextFilesAreJoinedWithANewlineWhereThereIsNone) {
   for (const int64_t token : AllTokens(*data)) text += static_cast<char>(token);
   EXPECT_EQ(text, "two\none\ntwo\n");
   EXPECT_EQ(data->name(), b + " + " + a + " + " + b);
+}
+
+TEST(TokenDataset, ADirectoryIsItsFilesInOrder) {
+  const std::string directory = TestPath("texts");
+  std::filesystem::create_directories(directory + "/b/d");
+  EXPECT_EQ(TokenDataset::Open({directory}).status().message(),
+            directory + ": got a directory without files, expected text");
+  WriteTestFile("texts/c", "three");
+  WriteTestFile("texts/b/d/e", "two");
+  WriteTestFile("texts/a", "one\n");
+  const StatusOr<TokenDataset> data = TokenDataset::Open({directory});
+  ASSERT_TRUE(data.ok()) << data.status().ToString();
+  std::string text;
+  for (const int64_t token : AllTokens(*data)) text += static_cast<char>(token);
+  EXPECT_EQ(text, "one\ntwo\nthree");
+  EXPECT_EQ(data->name(), directory);
 }
 
 TEST(TokenDataset, ReadsTokenFilesWithAndWithoutAHeader) {
