@@ -69,3 +69,17 @@ def check(name, num_ranks, num_steps):
 check("processes", 2, 2)
 check("threads", 4, 3)
 PYTHON
+
+# For a file that may have 20 KB: a warning as soon as it is known, an error at the end.
+code=0
+(
+  ulimit -f 20
+  run_gpt full --ranks-in-process 2 --zero 1 --trace "$directory/full.trace" --trace-steps 1
+) 2>"$directory/full.err" || code=$?
+if ((code != 1)) || (($(grep -c "warning: --trace: .*full.trace: cannot be written: File too large" "$directory/full.err") != 1)) ||
+  ! grep "^error on rank 0: --trace: .*full.trace: cannot be written: File too large" "$directory/full.err" >/dev/null ||
+  [[ ! -s $directory/full.json || -n $(find "$directory" -name 'full.trace*') ]]; then
+  echo "FAILED: a trace without room ended with $code" >&2
+  cat "$directory/full.err" >&2
+  exit 1
+fi
