@@ -20,12 +20,6 @@ namespace {
 
 constexpr int32_t kEvaluationMagic = 20240522;  // llm.c's, whose tokens are not a sequence
 
-bool IsTokenFile(const std::string& path) {
-  constexpr std::string_view kExtension = ".bin";
-  return path.size() >= kExtension.size() &&
-         path.compare(path.size() - kExtension.size(), kExtension.npos, kExtension) == 0;
-}
-
 // `path`; of a directory the files in and below it, by path.
 StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   namespace fs = std::filesystem;
@@ -105,14 +99,21 @@ int64_t MaxToken(const uint8_t* tokens, uint64_t size, int token_bytes) {
 
 }  // namespace
 
-// Where the tokens live: joined text, or a mapped file.
+// Where the tokens live: joined text, encoded text, or a mapped file.
 struct TokenDataset::Storage {
   std::vector<uint8_t> text;
+  std::vector<uint32_t> encoded;
   std::optional<MappedFile> file;
   const uint8_t* tokens = nullptr;
   uint64_t num_tokens = 0;
   int token_bytes = 0;  // 1, 2 or 4
 };
+
+bool TokenDataset::IsTokenFile(const std::string& path) {
+  constexpr std::string_view kExtension = ".bin";
+  return path.size() >= kExtension.size() &&
+         path.compare(path.size() - kExtension.size(), kExtension.npos, kExtension) == 0;
+}
 
 StatusOr<TokenDataset> TokenDataset::Open(const std::vector<std::string>& paths,
                                           std::optional<int> vocabulary) {
@@ -158,6 +159,18 @@ StatusOr<TokenDataset> TokenDataset::FromTokenFile(const std::string& path,
   storage->token_bytes = range.token_bytes;
   storage->file = std::move(file);
   TokenDataset data(path, std::move(storage));
+  ZG_RETURN_IF_ERROR(data.SetVocabulary(vocabulary));
+  return data;
+}
+
+StatusOr<TokenDataset> TokenDataset::FromTokens(const std::string& name,
+                                                std::vector<uint32_t> tokens, int vocabulary) {
+  auto storage = std::make_shared<Storage>();
+  storage->encoded = std::move(tokens);
+  storage->tokens = reinterpret_cast<const uint8_t*>(storage->encoded.data());
+  storage->num_tokens = storage->encoded.size();
+  storage->token_bytes = 4;
+  TokenDataset data(name, std::move(storage));
   ZG_RETURN_IF_ERROR(data.SetVocabulary(vocabulary));
   return data;
 }

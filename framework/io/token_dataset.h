@@ -22,6 +22,8 @@ struct TokenSplit;
 // Cheap to copy: copies and parts share the tokens.
 class TokenDataset {
  public:
+  static bool IsTokenFile(const std::string& path);  // its name ends with .bin
+
   // One `.bin` file is a token file; anything else is text. `vocabulary` as in the functions below.
   static StatusOr<TokenDataset> Open(const std::vector<std::string>& paths,
                                      std::optional<int> vocabulary = std::nullopt);
@@ -38,6 +40,11 @@ class TokenDataset {
   // Either reads the file once.
   static StatusOr<TokenDataset> FromTokenFile(const std::string& path,
                                               std::optional<int> vocabulary = std::nullopt);
+
+  // Tokens of a text that was encoded here; `name` serves messages. Error: a token that is not below
+  // the vocabulary.
+  static StatusOr<TokenDataset> FromTokens(const std::string& name, std::vector<uint32_t> tokens,
+                                           int vocabulary);
 
   const std::string& name() const { return name_; }  // the files and the part, for messages
   uint64_t size() const { return size_; }            // tokens

@@ -12,7 +12,7 @@ namespace {
 // What followed each token: successors[begin[a] .. begin[a + 1]) are the tokens after `a`.
 struct Successors {
   std::vector<uint64_t> begin;
-  std::vector<uint16_t> tokens;
+  std::vector<uint32_t> tokens;
 };
 
 Successors GroupByPrevious(const TokenDataset& train) {
@@ -24,7 +24,7 @@ Successors GroupByPrevious(const TokenDataset& train) {
   successors.tokens.resize(num_pairs);
   std::vector<uint64_t> next_free = successors.begin;
   for (uint64_t i = 0; i < num_pairs; ++i) {
-    successors.tokens[next_free[train[i]]++] = static_cast<uint16_t>(train[i + 1]);
+    successors.tokens[next_free[train[i]]++] = static_cast<uint32_t>(train[i + 1]);
   }
   return successors;
 }
@@ -41,17 +41,17 @@ BigramModel BigramModel::Fit(const TokenDataset& train) {
   std::vector<uint32_t> counts(vocabulary, 0);        // of the pairs of one row
   std::vector<uint64_t> num_previous(vocabulary, 0);  // distinct tokens before `next`
   uint64_t num_singles = 0, num_doubles = 0;          // pairs seen once, twice
-  std::vector<uint16_t> distinct;
+  std::vector<uint32_t> distinct;
   for (int a = 0; a < vocabulary; ++a) {
     const uint64_t begin = successors.begin[a], end = successors.begin[a + 1];
     model.row_total_[a] = end - begin;
     distinct.clear();
     for (uint64_t i = begin; i < end; ++i) {
-      const uint16_t next = successors.tokens[i];
+      const uint32_t next = successors.tokens[i];
       if (counts[next]++ == 0) distinct.push_back(next);
     }
     std::sort(distinct.begin(), distinct.end());
-    for (const uint16_t next : distinct) {
+    for (const uint32_t next : distinct) {
       model.pairs_.push_back({next, counts[next]});
       num_singles += counts[next] == 1;
       num_doubles += counts[next] == 2;

@@ -16,7 +16,7 @@ namespace zg {
 // discounting on eleven, by up to 0.04 nats over the second best, with nothing to tune.
 class BigramModel {
  public:
-  // Uses 2 bytes per token of `train` while it runs, and up to 8 per distinct pair in the result.
+  // Uses 4 bytes per token of `train` while it runs, and up to 8 per distinct pair in the result.
   // For more than some hundred million tokens fit a Slice.
   static BigramModel Fit(const TokenDataset& train);
 
@@ -29,7 +29,7 @@ class BigramModel {
  private:
   // A pair (previous, next) that the training data has; pairs are ordered by previous, then next.
   struct Pair {
-    uint16_t next;
+    uint32_t next;
     uint32_t count;
   };
 

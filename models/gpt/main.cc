@@ -5,14 +5,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/io/token_dataset.h"
+#include "framework/text/tokenizer.h"
 #include "models/gpt/bigram.h"
 #include "models/gpt/default_text.h"
+#include "models/gpt/encoded_text.h"
 #include "models/gpt/model.h"
 #include "models/gpt/presets.h"
 #include "models/gpt/sampler.h"
@@ -32,6 +35,7 @@ struct Flags {
   int64_t vocabulary = 0;  // 0: that of the data
   double dropout = 0.0;
   std::vector<std::string> data = models::DefaultData();
+  std::string tokenizer;
   double validation_fraction = 0.1;
   double lr = 2e-3;
   double weight_decay = 0.1;
@@ -59,6 +63,10 @@ void AddFlags(FlagParser* parser, Flags* flags) {
       "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens "
       "(nanoGPT, llm.c)",
       "FILE");
+  parser->add_string("tokenizer", &flags->tokenizer,
+                     "encodes the text: a tokenizer.json, or a directory with one or with GPT-2's "
+                     "vocab.bpe and encoder.json; or says what the tokens of a .bin file mean",
+                     "PATH");
   parser->add_double("validation-fraction", &flags->validation_fraction, between(0, 1),
                      "share of the data, at its end");
   parser->section("Training");
@@ -151,18 +159,37 @@ class GptRun {
                              flags_.channels);
     }
     if (flags_.data.empty()) flags_.data = {models::SourceText()};
+    if (!flags_.tokenizer.empty()) {
+      StatusOr<Tokenizer> tokenizer = Tokenizer::Open(flags_.tokenizer);
+      ZG_RETURN_IF_ERROR(tokenizer.status().WithContext("--tokenizer"));
+      tokenizer_ = std::move(*tokenizer);
+    }
     std::optional<int> vocabulary;
     std::string from = "--data";  // the flags that an error is about
     if (flags_.vocabulary > 0) {
       vocabulary = static_cast<int>(flags_.vocabulary);
       from += fmt::format(" with --vocab {}", flags_.vocabulary);
+    } else if (tokenizer_) {
+      vocabulary = static_cast<int>(tokenizer_->vocabulary_size());
+      from += fmt::format(" with --tokenizer {}", flags_.tokenizer);
     }
-    const StatusOr<TokenDataset> all = TokenDataset::Open(flags_.data, vocabulary);
+    const bool is_encoded_here =
+        tokenizer_.has_value() &&
+        std::none_of(flags_.data.begin(), flags_.data.end(), TokenDataset::IsTokenFile);
+    const StatusOr<TokenDataset> all =
+        TokenDataset::Open(flags_.data, is_encoded_here ? std::nullopt : vocabulary);
     ZG_RETURN_IF_ERROR(all.status().WithContext(from));
     StatusOr<TokenSplit> split = all->Split(flags_.validation_fraction);
     ZG_RETURN_IF_ERROR(split.status().WithContext(
         fmt::format("--data with --validation-fraction {}", flags_.validation_fraction)));
     data_ = std::move(*split);
+    // Texts are cut before they are encoded: every vocabulary is validated on the same text.
+    for (TokenDataset* part : {&data_->train, &data_->validation}) {
+      if (!is_encoded_here) continue;
+      StatusOr<TokenDataset> encoded = models::EncodeText(*part, *tokenizer_, *vocabulary);
+      ZG_RETURN_IF_ERROR(encoded.status().WithContext(from));
+      *part = std::move(*encoded);
+    }
     for (const TokenDataset* part : {&data_->train, &data_->validation}) {
       ZG_RETURN_IF_ERROR(part->CheckContext(static_cast<int>(flags_.context))
                              .WithContext(fmt::format("--data with --context {}", flags_.context)));
@@ -189,14 +216,19 @@ class GptRun {
     return trainer.feed({{"x", x_}, {"y", y_}});
   }
 
-  // The mean over the first --eval-windows contexts of the validation data, as far as they fill
-  // whole rounds.
+  // Rounds of a window per row and rank that a validation has: the first --eval-windows contexts of
+  // the validation data, as far as they fill whole rounds.
+  int64_t ValidationRounds() const {
+    const int64_t per_round = job_.options().batch * job_.size();
+    const int64_t windows = std::min<int64_t>(
+        flags_.eval_windows, data_->validation.num_windows(static_cast<int>(flags_.context)));
+    return std::max<int64_t>(1, windows / per_round);
+  }
+
   StatusOr<double> ValidationLoss(Trainer& trainer) {
     const int64_t batch = job_.options().batch;
     const int64_t per_round = batch * job_.size();
-    const int64_t windows = std::min<int64_t>(
-        flags_.eval_windows, data_->validation.num_windows(static_cast<int>(flags_.context)));
-    const int64_t rounds = std::max<int64_t>(1, windows / per_round);
+    const int64_t rounds = ValidationRounds();
     double sum = 0;
     for (int64_t round = 0; round < rounds; ++round) {
       ZG_RETURN_IF_ERROR(data_->validation.FillWindows(
@@ -225,6 +257,20 @@ class GptRun {
     return std::vector<int64_t>(text.begin() + static_cast<int64_t>(prompt), text.end());
   }
 
+  // A loss per token of any vocabulary as bits per byte of the text that was validated.
+  Status PrintBitsPerByte(double nats_per_token) const {
+    const auto num_tokens = static_cast<uint64_t>(ValidationRounds() * job_.options().batch *
+                                                  job_.size() * flags_.context);
+    const StatusOr<std::string> text =
+        models::DecodeTokens(data_->validation, 1, num_tokens, *tokenizer_);
+    ZG_RETURN_IF_ERROR(text.status().WithContext("--tokenizer"));
+    const double bytes_per_token =
+        static_cast<double>(text->size()) / static_cast<double>(num_tokens);
+    Print(fmt::format("  {:.4f} bits per byte, {:.3f} bytes per token\n",
+                      nats_per_token / std::log(2.0) / bytes_per_token, bytes_per_token));
+    return Status::Ok();
+  }
+
   Status Finish(Training& training) {
     Trainer& trainer = training.trainer();
     ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
@@ -236,9 +282,11 @@ class GptRun {
         fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits); a bigram model of the "
                     "same text has {:.4f}\n",
                     validation, validation / std::log(2.0), bigram));
+    if (tokenizer_) ZG_RETURN_IF_ERROR(PrintBitsPerByte(validation));
     if (flags_.sample_tokens > 0) {
-      ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample, Sample(trainer));
-      if (data_->train.vocabulary_size() <= 256) {
+      ZG_ASSIGN_OR_RETURN(std::vector<int64_t> sample, Sample(trainer));
+      if (tokenizer_) sample = models::BytesOfSample(sample, *tokenizer_);
+      if (tokenizer_ || data_->train.vocabulary_size() <= 256) {
         Print(fmt::format("\nIt continues the validation text with:\n{}\n",
                           models::PrintableText(sample)));
       } else {
@@ -255,6 +303,7 @@ class GptRun {
 
   Job& job_;
   Flags flags_;
+  std::optional<Tokenizer> tokenizer_;
   std::optional<TokenSplit> data_;
   std::vector<int64_t> x_;
   std::vector<int64_t> y_;

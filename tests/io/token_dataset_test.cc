@@ -89,6 +89,17 @@ TEST(TokenDataset, ADirectoryIsItsFilesInOrder) {
   EXPECT_EQ(data->name(), directory);
 }
 
+TEST(TokenDataset, TakesTokensOfEncodedText) {
+  const StatusOr<TokenDataset> data = TokenDataset::FromTokens("book", {5, 100'000, 0}, 100'001);
+  ASSERT_TRUE(data.ok()) << data.status().ToString();
+  EXPECT_EQ(AllTokens(*data), (std::vector<int64_t>{5, 100'000, 0}));
+  EXPECT_EQ(data->vocabulary_size(), 100'001);
+  EXPECT_EQ(
+      TokenDataset::FromTokens("book", {5, 7}, 7).status().message(),
+      "book: got token 7 at position 1, expected tokens below the vocabulary of 7; enlarge the "
+      "model's vocabulary or tokenize again");
+}
+
 TEST(TokenDataset, ReadsTokenFilesWithAndWithoutAHeader) {
   const std::vector<uint16_t> tokens = {5, 0, 50256, 300};
   const std::string plain = WriteTestFile("plain.bin", TokenBytes(tokens));

@@ -36,6 +36,16 @@ TEST(BigramModel, ProbabilitiesSumToOne) {
   }
 }
 
+TEST(BigramModel, KnowsTokensOfMoreThanSixteenBits) {
+  const auto tokens = [](std::vector<uint32_t> ids) {
+    return TokenDataset::FromTokens("wide", std::move(ids), 70'003).value();
+  };
+  const BigramModel model = BigramModel::Fit(tokens({70'000, 70'001, 70'000, 70'001, 4464, 4465}));
+  const BigramModel same = BigramModel::Fit(tokens({0, 1, 0, 1, 2, 3}));
+  EXPECT_EQ(model.Probability(70'000, 70'001), same.Probability(0, 1));
+  EXPECT_EQ(model.Probability(70'000, 4465), same.Probability(0, 3));  // 70'001 - 65'536
+}
+
 // Pairs of "abacabad": ab 2, ba 2, ac 1, ca 1, ad 1. Vocabulary 256.
 TEST(BigramModel, IsInterpolatedKneserNey) {
   const BigramModel model = BigramModel::Fit(Text("abacabad"));

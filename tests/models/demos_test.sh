@@ -25,6 +25,8 @@ gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4 --mic
 "$gpt" --ranks 4 --zero 2 --profile "${gpt_flags[@]}" --report "$reports/gpt_4.json" | grep "whole step" >/dev/null
 ZG_COMM=messages "$gpt" --ranks 2 --zero 1 "${gpt_flags[@]}" --report "$reports/gpt_messages.json" >/dev/null
 "$gpt" --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_1.json" >/dev/null
+"$gpt" --ranks 2 "${gpt_flags[@]}" --tokenizer tests/reference/tokenizer_gpt2.json \
+  --data tests/reference/tokenizer_text.txt --validation-fraction 0.3 | grep "bits per byte" >/dev/null
 # Virtual ranks are ranks too, and recomputation changes no bit.
 "$classifier" --ranks-in-process 3 --zero 2 "${classifier_flags[@]}" --report "$reports/classifier_virtual_3.json" >/dev/null
 "$recipe" --ranks-in-process 2 --compare --steps 3 --layers 4 --width 100 --report "$reports/recipe_virtual_2.json" >"$reports/out"

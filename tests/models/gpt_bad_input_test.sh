@@ -31,6 +31,8 @@ printf 'x%.0s' {1..5000} >"$files/letters.txt"
 reject nonzero "--data with --context 600: $files/letters.txt (validation part): got 500 tokens, expected at least 601" \
   --layers 1 --embd 8 --heads 2 --context 600 --steps 1 --data "$files/letters.txt"
 reject nonzero "--data with --vocab 100: $files/letters.txt: got token 120 at position 0, expected tokens below the vocabulary of 100" "${small[@]}" --heads 2 --data "$files/letters.txt" --vocab 100
+reject nonzero "--tokenizer: $files/none: no such file" "${small[@]}" --heads 2 --data "$files/letters.txt" --tokenizer "$files/none"
+reject nonzero "--tokenizer: $files: got a directory without a tokenizer" "${small[@]}" --heads 2 --data "$files/letters.txt" --tokenizer "$files"
 reject 2 "--preset mini sets it already" --preset mini --layers 2
 reject 2 "--preset: got 'huge'" --preset huge
 for value in nan inf -1; do
