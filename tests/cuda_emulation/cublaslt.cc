@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -58,7 +57,6 @@ using zg::ToF32;
 constexpr uintptr_t kWorkspaceAlignment = 256;
 constexpr uintptr_t kAuxAlignment = 16;
 constexpr int64_t kAuxRowMultiple = 8;  // elements
-constexpr uint64_t kAlgorithm = 0x616c676f;
 
 std::string& Problem() {
   static auto& problem = *new std::string;
@@ -67,16 +65,15 @@ std::string& Problem() {
 
 cublasStatus_t Refuse(std::string problem) {
   Problem() = std::move(problem);
-  return CUBLAS_STATUS_INVALID_VALUE;
+  return CUBLAS_STATUS_INTERNAL_ERROR;
 }
 
 // What the emulated library chose, in an algorithm's words.
 struct Algorithm {
-  uint64_t name;
   uint64_t alignments[4];  // of a, b, c, d
   uint64_t bias_alignment;
   uint64_t workspace_bytes;
-  uint64_t operation;  // a hash of what it was chosen for
+  int64_t rows, columns;  // of d, for which it was chosen
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 
@@ -175,18 +172,6 @@ cublasStatus_t CheckShapes(const CublasLtMatmulDesc& operation, const CublasLtMa
   return CUBLAS_STATUS_SUCCESS;
 }
 
-uint64_t HashOf(const CublasLtMatmulDesc& operation, const CublasLtMatrixLayout& a,
-                const CublasLtMatrixLayout& b, const CublasLtMatrixLayout& d) {
-  uint64_t hash = operation.compute * 64 + operation.transpose_a * 32 + operation.transpose_b * 16 +
-                  operation.epilogue;
-  for (const CublasLtMatrixLayout* layout : {&a, &b, &d}) {
-    for (const int64_t value : {int64_t{layout->type}, layout->rows, layout->columns}) {
-      hash = hash * 1000003 + static_cast<uint64_t>(value);
-    }
-  }
-  return hash;
-}
-
 // op(matrix), row by row in f32.
 std::vector<float> Unpack(const void* memory, const CublasLtMatrixLayout& layout,
                           bool is_transposed, bool is_tf32) {
@@ -218,7 +203,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 }
 
 const char* cublasLtGetStatusName(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_INVALID_VALUE ? Problem().c_str() : "CUBLAS_STATUS_NOT_SUPPORTED";
+  return status == CUBLAS_STATUS_INTERNAL_ERROR ? Problem().c_str() : "CUBLAS_STATUS_NOT_SUPPORTED";
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation,
@@ -296,7 +281,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const cublasStatus_t status = CheckShapes(*operation, *a, *b, *c, *d);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   if (requested < 1) return Refuse("no algorithm is asked for");
-  Algorithm algorithm = {kAlgorithm, {}, 1, 0, HashOf(*operation, *a, *b, *d)};
+  Algorithm algorithm = {{}, 1, 0, d->rows, d->columns};
   std::copy(preference->alignments, preference->alignments + 4, algorithm.alignments);
   if (operation->has_bias()) {
     algorithm.bias_alignment = std::min<uint64_t>(16, AlignmentOf(operation->bias));
@@ -327,8 +312,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   }
   Algorithm algorithm;
   std::memcpy(&algorithm, chosen, sizeof(algorithm));
-  if (algorithm.name != kAlgorithm ||
-      algorithm.operation != HashOf(op, *a_layout, *b_layout, *d_layout)) {
+  if (algorithm.rows != d_layout->rows || algorithm.columns != d_layout->columns) {
     return Refuse("an algorithm that was chosen for another product");
   }
   const void* const operands[] = {a, b, c, d};

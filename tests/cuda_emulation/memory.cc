@@ -126,6 +126,9 @@ void FollowAll(History* histories, uintptr_t base, uintptr_t address, size_t byt
 
 void CheckBounds(uintptr_t address, size_t bytes, Access access) {
   const Allocation& found = arena.PageOf(address);
+  if (found.bytes == 0) {
+    Fail(cudaErrorIllegalAddress, "{} of {} bytes in no allocation", NameOf(access), bytes);
+  }
   if (address + bytes > found.begin + found.bytes) {
     Fail(cudaErrorIllegalAddress, "{} of {} bytes at byte {} of an allocation of {}",
          NameOf(access), bytes, address - found.begin, found.bytes);

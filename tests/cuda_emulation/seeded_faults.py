@@ -38,8 +38,8 @@ FAULTS = {
     "swapped fragment": (TENSOR_CORE, "1:  b[0][1] = matrices[1];\n  b[1][0] = matrices[2];",
                          "  b[0][1] = matrices[2];\n  b[1][0] = matrices[1];", ATTENTION),
     "wrong mask": ("attention_rows.cuh", "key <= query", "key <= query + 1", ATTENTION),
-    "mask skipped one tile too early": (TENSOR_CORE, "key_end - 1 <= first_query", "key_end - 2 <= first_query",
-                                        ATTENTION),
+    "mask skipped one tile too early": (TENSOR_CORE, "key_end - 1 <= first_query",
+                                        "key_end - kRowsOfBlock <= first_query", ATTENTION),
     "one row too many read": (TENSOR_CORE, "begin + row < shape.time", "begin + row <= shape.time", ATTENTION),
     "one row too many written": (TENSOR_CORE, "    if (position >= shape.time) continue;",
                                  "    if (position > shape.time) continue;", ATTENTION),
@@ -80,7 +80,7 @@ FAULTS = {
     "wrong leading dimension of aux": ("matmul.cc", "CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.columns",
                                        "CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.rows",
                                        ("matmul.cc", "*linear*")),
-    "misaligned workspace": ("matmul.cc", "AlignWorkspace(workspace), workspace_bytes_", "workspace, workspace_bytes_",
+    "misaligned workspace": ("matmul.cc", "kWorkspaceAlignment = 256;", "kWorkspaceAlignment = 64;",
                              ("matmul.cc", "*linear*")),
     "algorithm for aligned operands only": ("matmul.cc", "is_aligned ? aligned_ : unaligned_", "aligned_",
                                             ("matmul.cc", "*linear*")),
@@ -124,6 +124,7 @@ class Build:
         output = folder / (source + ".o")
         arguments[arguments.index("-o") + 1] = str(output)
         arguments[1:1] = ["-iquote", str(folder)]
+        arguments.append("-Wno-error")  # what a fault leaves unused
         if "-MF" in arguments:
             arguments[arguments.index("-MF") + 1] = str(folder / (source + ".d"))
         done = run(arguments, cwd=self.root)
@@ -161,14 +162,13 @@ def try_fault(build, name):
             sys.exit(f"{name}: does not compile\n{error}")
         test = build.program(folder, [output])
         try:
-            done = run([str(test), f"--gtest_filter={tests}"], timeout=300)
+            done = run([str(test), f"--gtest_filter={tests}", "--gtest_fail_fast"], timeout=300)
         except subprocess.TimeoutExpired:
             return False, "hangs"
         if done.returncode == 0:
             return False, "all tests passed"
-        said = re.search(r"block \(.*|cuBLASLt: .*|CUDA: .*|output \d.*|\[.*\] differs.*|was written to", done.stdout)
-        failed = len(re.findall(r"^\[  FAILED  \] .*GetParam", done.stdout, re.MULTILINE)) // 2
-        return True, f"{failed} tests failed: {said[0] if said else done.stdout[-200:]}"
+        said = re.search(r"block \(.*|cuBLASLt: .*|CUDA: .*|^.*(?:IsClose|SameBits).*$", done.stdout, re.MULTILINE)
+        return True, said[0] if said else done.stdout[-200:]
 
 
 def main():

@@ -24,14 +24,18 @@ __global__ void FoldKernel(FoldInputs inputs, int64_t elements, Sum* output) {
 Status LeftFoldOnCuda(ReductionTypes types, const FoldInputs& inputs, int64_t elements,
                       std::byte* output, void* stream) {
   if (elements == 0) return Status::Ok();
-  const auto blocks =
+  cudaLaunchConfig_t config = {};
+  config.gridDim =
       static_cast<unsigned>(std::min(kMaxBlocks, (elements + kThreads - 1) / kThreads));
+  config.blockDim = kThreads;
+  config.stream = static_cast<cudaStream_t>(stream);
+  cudaError_t error = cudaSuccess;
   WithFoldTypes(types.terms, types.sum, [&](auto term, auto sum) {
-    FoldKernel<decltype(term), decltype(sum)>
-        <<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-            inputs, elements, reinterpret_cast<decltype(sum)*>(output));
+    using Sum = decltype(sum);
+    error = cudaLaunchKernelEx(&config, FoldKernel<decltype(term), Sum>, inputs, elements,
+                               reinterpret_cast<Sum*>(output));
   });
-  return CudaStatus(cudaGetLastError(), "the sum over ranks");
+  return CudaStatus(error, "the sum over ranks");
 }
 
 }  // namespace zg

@@ -11,6 +11,7 @@ enum cublasStatus_t {
   CUBLAS_STATUS_SUCCESS,
   CUBLAS_STATUS_INVALID_VALUE,
   CUBLAS_STATUS_NOT_SUPPORTED,
+  CUBLAS_STATUS_INTERNAL_ERROR,  // of a mistake, so that no caller takes another way instead
 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32 };
