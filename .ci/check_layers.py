@@ -148,7 +148,8 @@ class Workspace:
         names.update(dict.fromkeys(CC_RULES, self.record))
         names.update(
             alias=self.record_alias, fail=fail, glob=self.glob, Label=Label, rule=lambda **_: self.record,
-            select=lambda branches: [item for items in branches.values() for item in items])
+            select=lambda branches: [item for items in branches.values() for item in items],
+            package_name=lambda: self.package)
         names["native"] = types.SimpleNamespace(**names)
         return names
 

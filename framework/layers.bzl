@@ -24,6 +24,7 @@ LAYERS = [
     "framework/state",
     "framework/optim",
     "framework/nn",
+    "framework/eager",
     "framework/data",
     "framework/job",
     "framework/train",

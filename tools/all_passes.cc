@@ -1,13 +1,17 @@
 #include "tools/all_passes.h"
 
+#include "framework/nn/optimizers.h"
 #include "framework/optim/append_update.h"
 #include "framework/passes/register_passes.h"
 #include "zero/accumulate_gradients.h"
 #include "zero/bucketing.h"
 #include "zero/clip_gradients.h"
+#include "zero/eval_weights.h"
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
+#include "zero/sum_factors.h"
+#include "zero/tensor_norms.h"
 #include "zero/update_early.h"
 
 namespace zg {
@@ -16,7 +20,9 @@ namespace {
 PassDef AppendUpdate() {
   PassDef def;
   def.name = "append-update";
-  def.doc = "Append the optimizer's update of every parameter; optimizer: sgd, adam or adamw.";
+  def.doc =
+      "Append the optimizer's update of every parameter; optimizer: sgd, adam, adamw, lamb or "
+      "adafactor.";
   def.options = {
       {"optimizer", std::string("sgd")}, {"lr", 1e-3}, {"momentum", 0.0}, {"weight_decay", 0.0}};
   def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
@@ -37,14 +43,25 @@ PassDef AppendUpdate() {
       adamw.lr = lr;
       adamw.weight_decay = weight_decay;
       optimizer = adamw;
+    } else if (name == "lamb") {
+      optim::Lamb lamb;
+      lamb.lr = lr;
+      lamb.weight_decay = weight_decay;
+      optimizer = lamb;
+    } else if (name == "adafactor") {
+      optim::Adafactor adafactor;
+      adafactor.lr = lr;
+      adafactor.weight_decay = weight_decay;
+      optimizer = adafactor;
     } else {
-      return InvalidArgument("got optimizer '{}', expected sgd, adam or adamw", name);
+      return InvalidArgument("got optimizer '{}', expected sgd, adam, adamw, lamb or adafactor",
+                             name);
     }
     if (momentum != 0.0 && name != "sgd") {
       return InvalidArgument("got momentum {} for {}, expected sgd", momentum, name);
     }
-    ZG_ASSIGN_OR_RETURN(optim::UpdateRule rule, optim::MakeUpdateRule(optimizer));
-    return std::unique_ptr<Pass>(std::make_unique<optim::AppendUpdate>(std::move(rule)));
+    ZG_ASSIGN_OR_RETURN(optim::UpdateRules rules, optim::MakeUpdateRules(optimizer, {}));
+    return std::unique_ptr<Pass>(std::make_unique<optim::AppendUpdate>(std::move(rules)));
   };
   return def;
 }
@@ -85,12 +102,14 @@ PassDef ClipGradients() {
   PassDef def;
   def.name = "clip-gradients";
   def.doc =
-      "Scale gradients so that their global norm is at most max_norm; skip_non_finite: leave out "
-      "updates that are not finite.";
+      "Scale gradients so that their global norm is at most max_norm (0: any), and divide them by the "
+      "weight of the loss; skip_non_finite: leave out updates that are not finite.";
   def.options = {{"max_norm", 1.0}, {"skip_non_finite", false}};
   def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     const double max_norm = options.Float("max_norm");
-    if (!(max_norm > 0)) return InvalidArgument("got max_norm {}, expected max_norm > 0", max_norm);
+    if (!(max_norm >= 0)) {
+      return InvalidArgument("got max_norm {}, expected max_norm >= 0", max_norm);
+    }
     return std::unique_ptr<Pass>(
         std::make_unique<zero::ClipGradients>(max_norm, options.Bool("skip_non_finite")));
   };
@@ -104,11 +123,14 @@ void RegisterAllPasses(PassRegistry& registry) {
   const auto add = [&](PassDef pass) { registry.Register(std::move(pass)); };
   add(AppendUpdate());
   add(Bucketing());
+  add(SimplePass<zero::EvalWeights>("Eval programs read the weights that the optimizer averages."));
   add(AccumulateGradients());
   add(SimplePass<zero::ShardOptimizerState>("ZeRO stage 1: each rank updates its part."));
   add(SimplePass<zero::ShardGradients>("ZeRO stage 2: reduce a gradient bucket once complete."));
   add(SimplePass<zero::ShardParameters>("ZeRO stage 3: gather parameters only while in use."));
   add(ClipGradients());
+  add(SimplePass<zero::TensorNorms>("Give updates the norms of whole tensors that they need."));
+  add(SimplePass<zero::SumFactors>("Give updates the sums of rows and columns that they need."));
   add(SimplePass<zero::UpdateEarly>("Update a bucket as soon as its gradient is complete."));
 }
 

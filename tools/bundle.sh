@@ -1,23 +1,29 @@
 #!/usr/bin/env bash
-# bundle.sh [-o DIR] [--gpu-check] [TARGET...]: programs that run on another machine without Bazel,
-# packages or this source tree: for GPU hosts, which have a driver, cuBLASLt of the same major
-# version, NCCL unless --gpu-collectives is host, and a glibc at least as new as the one here. The
-# two libraries are looked for in CUDA_PATH (/usr/local/cuda) and LD_LIBRARY_PATH; those of PyTorch's
-# wheels will do.
+# bundle.sh [-o DIR|FILE.tar.xz] [--max-mb N] [--config NAME] [--define NAME=VALUE] [--gpu-check]
+# [TARGET...]: programs that run on another machine without Bazel, packages or this source tree: for
+# GPU hosts, which have a driver, cuBLASLt of the same major version, NCCL unless
+# --gpu-collectives is host, and a glibc at least as new as the one here. The two libraries are
+# looked for in CUDA_PATH (/usr/local/cuda) and LD_LIBRARY_PATH; those of PyTorch's wheels will do.
 #
 #   tools/bundle.sh -o /tmp/zerograph --gpu-check
 #   scp -r /tmp/zerograph host: && ssh host zerograph/gpu_check
 #   scp -r /tmp/zerograph host: && ssh host zerograph/gpt --device cuda --ranks 2 --zero 2
+#   tools/bundle.sh -o zerograph.tar.xz --define cuda_archs=90a --max-mb 25 --gpu-check
 #
 # --gpu-check stands for the programs that tools/gpu_check needs. That, as gpu_check, and the
-# benchmark against PyTorch, tools/bench/gpu/compare_with_torch_gpu.py, are in every bundle.
+# benchmarks against PyTorch and against estimates, in tools/bench, are in every bundle.
+# --config and --define go to Bazel. --max-mb: more is an error, and the archive is removed.
 #
 # A target is a Bazel label of a cc_binary or cc_test, or the path of a program. DIR (bundle/ by
 # default) then has a launcher script per target beside the programs with their data, the shared
-# libraries and Open MPI.
+# libraries and Open MPI. Programs lose their symbols. FILE.tar.xz has that directory as FILE; what
+# programs have in common is in it once, as xz looks back 128 MiB. To unpack it takes that much
+# memory, and tar with xz, or python3 -m tarfile -e FILE.tar.xz.
 set -euo pipefail
 
 out=bundle
+max_mb=
+bazel_flags=(-c opt)
 targets=()
 while (($# > 0)); do
   case $1 in
@@ -25,12 +31,24 @@ while (($# > 0)); do
       out=${2:?"-o: got nothing, expected a directory"}
       shift
       ;;
+    --max-mb)
+      max_mb=${2-}
+      if [[ ! $max_mb =~ ^[1-9][0-9]*$ ]]; then
+        echo "bundle.sh: --max-mb: got '$max_mb', expected a whole number of at least 1" >&2
+        exit 2
+      fi
+      shift
+      ;;
+    --config | --define)
+      bazel_flags+=("$1=${2:?"$1: got nothing, expected what Bazel takes"}")
+      shift
+      ;;
     --gpu-check)
       listed=$("$(dirname "$0")/gpu_check/gpu_check.py" --list-targets)
       mapfile -t -O "${#targets[@]}" targets <<<"$listed"
       ;;
     -*)
-      echo "bundle.sh: got $1, expected -o DIR, --gpu-check or a target" >&2
+      echo "bundle.sh: got $1, expected -o, --max-mb, --config, --define, --gpu-check or a target" >&2
       exit 2
       ;;
     *) targets+=("$1") ;;
@@ -40,6 +58,13 @@ done
 if ((${#targets[@]} == 0)); then
   sed -n '2,/^set -/{/^set -/!s/^# \{0,1\}//p}' "$0" >&2
   exit 2
+fi
+archive=
+if [[ $out == *.tar.xz ]]; then
+  archive=$(cd "$(dirname "$out")" && pwd)/${out##*/}
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  out=$work/$(basename "$out" .tar.xz)
 fi
 if [[ -e $out && ! -e $out/.zerograph_bundle && -n $(ls -A "$out") ]]; then
   echo "bundle.sh: $out: it is there and is no bundle; expected a new or empty directory" >&2
@@ -76,14 +101,14 @@ add_libraries_of() {
 file_of_label() {
   local label=${1#//}
   [[ $label == *:* ]] || label=$label:${label##*/}
-  echo "$(bazel info -c opt bazel-bin 2>/dev/null)/${label/://}"
+  echo "$(bazel info "${bazel_flags[@]}" bazel-bin 2>/dev/null)/${label/://}"
 }
 
 add_program() {
   local target=$1 program name inside
   program=$target
   if [[ $target == //* ]]; then
-    bazel build -c opt "$target" >&2
+    bazel build "${bazel_flags[@]}" "$target" >&2
     program=$(file_of_label "$target")
   fi
   if [[ ! -f $program || ! -x $program ]]; then
@@ -98,6 +123,11 @@ add_program() {
     mkdir "$out/programs/$name"
     cp -L "$program" "$out/programs/$name/"
     inside=$name
+  fi
+  # Not a script's.
+  if [[ $(head -c 4 "$program") == $'\x7fELF' ]]; then
+    chmod u+w "$out/programs/$name/$inside"
+    strip "$out/programs/$name/$inside"
   fi
   add_libraries_of "$program"
   cat >"$out/$name" <<LAUNCHER
@@ -162,4 +192,21 @@ LAUNCHER
 for target in "${targets[@]}"; do add_program "$target"; done
 add_scripts
 add_open_mpi
-du -sh "$out"
+
+megabytes() { awk '{ printf "%.1f MB", $1 / 1e6 }' <<<"$1"; }
+size=$(du -sb "$out" | cut -f 1)
+said="$out"
+if [[ -n $archive ]]; then
+  inside=$size
+  tar -C "$work" --sort=name --owner=0 --group=0 -cf - "$(basename "$out")" |
+    xz -T1 --x86 --lzma2=preset=9e,dict=128MiB >"$archive"
+  size=$(stat -c %s "$archive")
+  said="$archive, with $(megabytes "$inside")"
+fi
+echo "$(megabytes "$size") in $said"
+if [[ -n $max_mb ]] && ((size > max_mb * 1000000)); then
+  echo "bundle.sh: $(megabytes "$size"), expected at most $max_mb MB (--max-mb)" >&2
+  echo "  hint: fewer targets, or one architecture: --define cuda_archs=90a" >&2
+  [[ -n $archive ]] && rm "$archive"
+  exit 1
+fi

@@ -14,10 +14,23 @@ load(
 )
 
 # Optimised in every compilation mode but dbg: a slow program must never be a forgotten flag.
-_OPTIMIZE = select({
-    str(Label("//tools:dbg")): [],
-    "//conditions:default": ["-O3"],
-})
+_OPTIMIZE = ["-O3"]
+
+# Tests, and the packages below: what they take to compile counts, as most run for less than that.
+_OPTIMIZE_LITTLE = ["-O1"]
+
+_COLD_PACKAGES = [
+    "framework/job",
+    "framework/nn",
+    "framework/ops",
+    "framework/plan",
+    "framework/train",
+    "models",
+    "tools",
+]
+
+def _is_cold(package):
+    return any([package == cold or package.startswith(cold + "/") for cold in _COLD_PACKAGES])
 
 # --config=werror. The exceptions are the ones that GCC 12 reports wrongly inside inlined standard
 # library code at -O3.
@@ -37,7 +50,7 @@ _WARNINGS_ARE_ERRORS = select({
 # stop being bit-identical across ZeRO stages and numbers of ranks.
 #
 # //tools:cuda.bzl gives these to the host compiler of nvcc too.
-COPTS = _OPTIMIZE + [
+_COMMON = [
     "-Wall",
     "-Wextra",
     "-ffp-contract=off",
@@ -45,14 +58,38 @@ COPTS = _OPTIMIZE + [
 
 _CXXOPTS = ["-std=c++17"]
 
-def cc_library(name, copts = [], **kwargs):
+# dbg: no optimisation, and no prelude, so that each source is seen to include what it uses.
+def _unless_dbg(values):
+    return select({str(Label("//tools:dbg")): [], "//conditions:default": values})
+
+COPTS = _unless_dbg(_OPTIMIZE) + _COMMON
+
+# The flags of precompiled headers, which are those of the sources that they come before.
+PRELUDE_COPTS = _unless_dbg(_OPTIMIZE) + _COMMON + _CXXOPTS
+COLD_PRELUDE_COPTS = _unless_dbg(_OPTIMIZE_LITTLE) + _COMMON + _CXXOPTS
+
+def _compile(rule, name, is_test, copts = [], deps = [], **kwargs):
+    if is_test:
+        optimize, prelude = _OPTIMIZE_LITTLE, "test_prelude"
+    elif _is_cold(native.package_name()):
+        optimize, prelude = _OPTIMIZE_LITTLE, "cold_prelude"
+    else:
+        optimize, prelude = _OPTIMIZE, "prelude"
+    rule(
+        name = name,
+        copts = _unless_dbg(optimize + ["-include", prelude + ".h"]) + _COMMON + _CXXOPTS + copts,
+        deps = deps + _unless_dbg([str(Label("//tools/prelude:" + prelude))]),
+        **kwargs
+    )
+
+def cc_library(name, testonly = False, **kwargs):
     """A cc_library with the project's flags; those in `copts` come after them."""
-    _cc_library(name = name, copts = COPTS + _CXXOPTS + copts, **kwargs)
+    _compile(_cc_library, name, is_test = testonly, testonly = testonly, **kwargs)
 
-def cc_binary(name, copts = [], **kwargs):
+def cc_binary(name, **kwargs):
     """A cc_binary with the project's flags; those in `copts` come after them."""
-    _cc_binary(name = name, copts = COPTS + _CXXOPTS + copts, **kwargs)
+    _compile(_cc_binary, name, is_test = False, **kwargs)
 
-def cc_test(name, copts = [], **kwargs):
+def cc_test(name, **kwargs):
     """A cc_test with the project's flags; those in `copts` come after them."""
-    _cc_test(name = name, copts = COPTS + _CXXOPTS + copts, **kwargs)
+    _compile(_cc_test, name, is_test = True, **kwargs)

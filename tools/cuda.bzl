@@ -19,27 +19,27 @@
 Sources that only call CUDA may be .cc files. Without a toolkit it declares nothing: depend on it
 through if_cuda.
 
-Code is made for the architectures of --define cuda_archs=80,90a (the default; "all" is what the
-toolkit knows from sm_80 on), and as PTX of the newest of them, which later GPUs translate.
+Machine code is made for the architectures of --define cuda_archs=80,90 (the default; "all" is what
+the toolkit knows from sm_80 on). It comes from one PTX, that of the oldest of them, which is in the
+object too, for GPUs that none of them is for: reading the source once for all takes the least time.
+A source may use what a later GPU has only under an architecture with a letter, such as 90a, which
+gets PTX of its own.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@cuda//:cuda.bzl", "CUDA_ARCHS", "CUDA_AVAILABLE", "CUDA_PATH")
 load("//tools:cc.bzl", "COPTS")
 
-_DEFAULT_ARCHS = "80,90a"
-
-def _digits(arch):
-    """"90a" -> 90."""
-    return int("".join([c for c in arch.elems() if c.isdigit()]))
+_DEFAULT_ARCHS = "80,90"
 
 def _gencode_flags(requested):
     archs = CUDA_ARCHS if requested == "all" else requested.split(",")
-    flags = []
-    for arch in archs:
-        flags.append("-gencode=arch=compute_%s,code=sm_%s" % (arch, arch))
-    newest = max([_digits(arch) for arch in archs])  # PTX of a letter runs on that GPU only
-    flags.append("-gencode=arch=compute_%d,code=compute_%d" % (newest, newest))
+    flags = ["-gencode=arch=compute_%s,code=sm_%s" % (arch, arch) for arch in archs if not arch.isdigit()]
+    common = [arch for arch in archs if arch.isdigit()]
+    if common:
+        oldest = min([int(arch) for arch in common])
+        codes = ["sm_" + arch for arch in common] + ["compute_%d" % oldest]
+        flags.append("-gencode=arch=compute_%d,code=[%s]" % (oldest, ",".join(codes)))
     return flags
 
 def _compile(ctx, source, context):

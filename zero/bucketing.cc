@@ -4,12 +4,14 @@
 #include <unordered_map>
 
 #include "framework/ir/builder.h"
+#include "framework/ops/factored_shapes.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
 namespace {
 
 constexpr int64_t kAlignmentBytes = 64;  // a cache line, and the widest vector
+constexpr char kMatrices[] = "matrices";
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -100,11 +102,12 @@ class BucketMaker {
     ZG_ASSIGN_OR_RETURN(ir::Value * gradients, Pack());
     std::vector<ir::Value*> inputs = {parameters, gradients};
     for (size_t slot = 2; slot < first->inputs.size(); ++slot) {
-      ZG_ASSIGN_OR_RETURN(ir::Value * state, Flatten(InputsAt(slot)));
+      ZG_ASSIGN_OR_RETURN(ir::Value * state,
+                          IsFactored(*first) ? FlattenFactors(slot) : Flatten(InputsAt(slot)));
       inputs.push_back(state);
     }
     const std::vector<ir::Value*> updated =
-        update.Ops(first->op->name, inputs, first->attributes, name_ + ".next");
+        update.Ops(first->op->name, inputs, Attributes(), name_ + ".next");
     ZG_RETURN_IF_ERROR(update.status());
     const std::vector<ir::Value*> read = ReadByModel();
     ir::Value* flat_read = parameters;
@@ -121,6 +124,23 @@ class BucketMaker {
   }
 
  private:
+  // Those that the updates have in common. One that looks at whole tensors needs to know where they
+  // lie.
+  ir::Attributes Attributes() const {
+    ir::Attributes attributes = bucket_.updates[0]->attributes;
+    constexpr char kTensors[] = "tensors";
+    std::vector<int64_t> tensors, matrices;
+    for (size_t i = 0; i < bucket_.updates.size(); ++i) {
+      tensors.push_back(bucket_.offsets[i]);
+      tensors.push_back(ElementsOf(*bucket_.updates[i]));
+      if (!IsFactored(*bucket_.updates[i])) continue;
+      AppendMatrices(bucket_.updates[i]->inputs[0]->type.shape, bucket_.offsets[i], &matrices);
+    }
+    if (attributes.Has(kTensors)) attributes.Set(kTensors, tensors);
+    if (!matrices.empty()) attributes.Set(kMatrices, matrices);
+    return attributes;
+  }
+
   // One value of each update.
   std::vector<ir::Value*> InputsAt(size_t slot) const {
     std::vector<ir::Value*> values;
@@ -136,17 +156,34 @@ class BucketMaker {
 
   // The flat variable that takes the place of these; named after the first, as "bucket0.exp_avg".
   StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
+    return FlattenAt(variables, bucket_.offsets, bucket_.elements, bucket_.replicated);
+  }
+
+  // Numbers of rows or columns lie end to end, and whole on every rank: all take part in them.
+  StatusOr<ir::Value*> FlattenFactors(size_t slot) {
+    std::vector<int64_t> offsets;
+    int64_t end = 0;
+    for (const ir::Value* state : InputsAt(slot)) {
+      offsets.push_back(end);
+      end += state->type.shape.num_elements();
+    }
+    return FlattenAt(InputsAt(slot), offsets, end, /*replicated=*/true);
+  }
+
+  StatusOr<ir::Value*> FlattenAt(const std::vector<ir::Value*>& variables,
+                                 const std::vector<int64_t>& offsets, int64_t elements,
+                                 bool replicated) {
     const ir::Value& model = *variables[0];
     const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
     ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kVariables));
-    ir::Value* flat = builder.Storage(name, {model.type.dtype, Shape{bucket_.elements}},
-                                      ir::RoleOf(model), bucket_.replicated);
+    ir::Value* flat =
+        builder.Storage(name, {model.type.dtype, Shape{elements}}, ir::RoleOf(model), replicated);
     ZG_RETURN_IF_ERROR(builder.status());
     for (size_t i = 0; i < variables.size(); ++i) {
       for (ir::StoredTensor& tensor : graph_.tensors()) {
         if (tensor.storage != variables[i]) continue;
         tensor.storage = flat;
-        tensor.offset_elements = bucket_.offsets[i];
+        tensor.offset_elements = offsets[i];
       }
     }
     return flat;

@@ -7,7 +7,9 @@
 // gradients. Tensors begin at multiples of 64 bytes; a bucket's size is a multiple of 64 bytes
 // times the ranks. A bucket holds tensors of one update rule and dtype, up to `bucket_bytes` (one
 // larger tensor has its own). Tensors below `shard_min_elements` go to buckets marked `replicated`.
-// Every section reads parameters through `bucket_view`s of its own.
+// Every section reads parameters through `bucket_view`s of its own. Numbers for rows and columns of
+// matrices (framework/ops/factored_update.cc) lie in variables of their own, without padding, and
+// are marked `replicated` always.
 //
 // Before:
 //   variables:

@@ -5,6 +5,7 @@
 #include "framework/base/exact_sum.h"
 #include "framework/ir/builder.h"
 #include "framework/ops/op_names.h"
+#include "framework/passes/result_names.h"
 #include "framework/passes/scale_loss.h"
 #include "zero/update_nodes.h"
 
@@ -63,9 +64,11 @@ class NormBuilder {
     return combined;
   }
 
-  StatusOr<ir::Value*> Control(const std::vector<ir::Value*>& all_sums, double max_norm,
-                               bool skip_non_finite) {
+  // `all_sums` is empty where no norm is asked for; `weight` may be null.
+  StatusOr<ir::Value*> Control(const std::vector<ir::Value*>& all_sums, ir::Value* weight,
+                               double max_norm, bool skip_non_finite) {
     ZG_ASSIGN_OR_RETURN(std::vector<ir::Value*> inputs, Combine(all_sums));
+    if (weight != nullptr) inputs.push_back(weight);
     const ir::StoredTensor* scaler = graph_.FindTensor(kLossScaler);
     std::string op = op_names::kUpdateControl;
     ir::Value* state = nullptr;
@@ -79,14 +82,34 @@ class NormBuilder {
                                 Role::kControl);
     }
     if (state != nullptr) inputs.push_back(state);
-    const std::vector<ir::Value*> outputs =
-        builder_.Ops(op, inputs, {{"max_norm", max_norm}}, "control");
+    ir::Attributes attributes = {{"max_norm", max_norm}};
+    if (weight != nullptr) attributes.Set("weighted", true);
+    const std::vector<ir::Value*> outputs = builder_.Ops(op, inputs, attributes, "control");
     if (state != nullptr) builder_.Ops("assign", {state, outputs[2]});
     ZG_RETURN_IF_ERROR(builder_.status());
+    if (all_sums.empty()) return outputs[0];
     graph_.Rename(outputs[1], "grad_norm");
     builder_.Ops("output", {outputs[1]}, {{"name", std::string("grad_norm")}});
     ZG_RETURN_IF_ERROR(builder_.status());
     return outputs[0];
+  }
+
+  // What the program hands out of a step under this name before the updates, whole on every rank;
+  // null: nothing.
+  StatusOr<ir::Value*> StepResult(const char* name) {
+    for (ir::Node* node : graph_.NodesOf(ir::OpKind::kOutput)) {
+      if (node->section != first_->section || node->attributes.String("name") != name ||
+          graph_.IndexOf(node) > graph_.IndexOf(first_)) {
+        continue;
+      }
+      if (IsPartial(*node->inputs[0])) {
+        ir::Builder builder(&graph_, node->section);
+        builder.InsertBefore(node);
+        ZG_RETURN_IF_ERROR(PlaceWhole(node, 0, builder));
+      }
+      return node->inputs[0];
+    }
+    return nullptr;
   }
 
  private:
@@ -100,20 +123,9 @@ class NormBuilder {
     return Status::Ok();
   }
 
-  // The step's loss, if the program hands it out before the updates.
   Status AddLoss(std::vector<ir::Value*>* inputs) {
-    for (ir::Node* node : graph_.NodesOf(ir::OpKind::kOutput)) {
-      if (node->section != first_->section || node->attributes.String("name") != "loss" ||
-          graph_.IndexOf(node) > graph_.IndexOf(first_)) {
-        continue;
-      }
-      if (IsPartial(*node->inputs[0])) {
-        ir::Builder builder(&graph_, node->section);
-        builder.InsertBefore(node);
-        ZG_RETURN_IF_ERROR(PlaceWhole(node, 0, builder));
-      }
-      inputs->push_back(node->inputs[0]);
-    }
+    ZG_ASSIGN_OR_RETURN(ir::Value * loss, StepResult(kLossResult));
+    if (loss != nullptr) inputs->push_back(loss);
     return Status::Ok();
   }
 
@@ -122,41 +134,28 @@ class NormBuilder {
   ir::Builder builder_;
 };
 
-// Nodes do not grow inputs: `update` is replaced by one that reads the control as well.
-Status GiveControl(ir::Graph& graph, ir::Node* update, ir::Value* control) {
-  std::vector<ir::Value*> inputs = update->inputs;
-  inputs.push_back(control);
-  ir::Builder builder(&graph, update->section);
-  builder.InsertBefore(update);
-  builder.set_scope(update->scope);
-  const std::vector<ir::Value*> outputs =
-      builder.Ops(update->op->name, inputs, update->attributes, "updated");
-  ZG_RETURN_IF_ERROR(builder.status());
-  std::vector<std::string> names;
-  for (size_t i = 0; i < update->outputs.size(); ++i) {
-    ir::Value* old_value = update->outputs[i];
-    names.push_back(old_value->name);
-    outputs[i]->sbp = old_value->sbp;  // which need not be what its inputs suggest
-    graph.ReplaceAllUses(old_value, outputs[i]);
-  }
-  graph.Erase(update);
-  for (size_t i = 0; i < names.size(); ++i) graph.Rename(outputs[i], names[i]);
-  return Status::Ok();
-}
-
 }  // namespace
 
 StatusOr<bool> ClipGradients::Run(ir::Graph& graph) const {
   ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   if (updates.empty() || HasControl(*updates[0])) return false;
   NormBuilder norm(&graph, updates[0]);
+  const bool needs_norm =
+      max_norm_ > 0 || skip_non_finite_ || graph.FindTensor(kLossScaler) != nullptr;
+  ZG_ASSIGN_OR_RETURN(ir::Value * weight, norm.StepResult(kLossWeightResult));
+  if (!needs_norm && weight == nullptr) return false;
   std::vector<ir::Value*> sums;
   for (ir::Node* update : updates) {
+    if (!needs_norm) break;
     ZG_ASSIGN_OR_RETURN(ir::Value * sum, norm.SquareSumOf(update));
     sums.push_back(sum);
   }
-  ZG_ASSIGN_OR_RETURN(ir::Value * control, norm.Control(sums, max_norm_, skip_non_finite_));
-  for (ir::Node* update : updates) ZG_RETURN_IF_ERROR(GiveControl(graph, update, control));
+  ZG_ASSIGN_OR_RETURN(ir::Value * control, norm.Control(sums, weight, max_norm_, skip_non_finite_));
+  for (ir::Node* update : updates) {
+    std::vector<ir::Value*> inputs = update->inputs;
+    inputs.push_back(control);
+    ZG_RETURN_IF_ERROR(ReplaceUpdate(graph, update, inputs));
+  }
   return true;
 }
 

@@ -1,5 +1,5 @@
 // clip-gradients: scales all gradients so that their global norm is at most max_norm, as
-// torch.nn.utils.clip_grad_norm_ does.
+// torch.nn.utils.clip_grad_norm_ does, and divides them by the weight of a step's loss.
 //
 // Requires: bucketing and infer-sbp have run, and the shard passes of the stage; no collectives are
 // inserted yet.
@@ -13,7 +13,8 @@
 // loss scaler (scale-loss), a scaled_update_control takes the scale out of the gradients, leaves
 // out steps whose norm is not finite and gives the next state. With skip_non_finite and without a
 // scaler, a guarded_update_control leaves out steps whose norm or loss is not finite; its state is
-// a variable and a stored tensor, "update_counter".
+// a variable and a stored tensor, "update_counter". The loss_weight of the step (build-backward), if
+// it has one, is an input of the control; without a limit and a scaler no norm is taken for it.
 //
 // Before:
 //   update:
@@ -30,7 +31,8 @@
 //     %n: f32[64] {S(0)} = sgd_update %p.shard, %g.shard, %control
 //
 // Errors: shards that cut a block of 16 elements, which bucketing never makes.
-// No-op on a graph without update nodes, or whose updates have a control.
+// No-op on a graph without update nodes, or whose updates have a control, or where there is no
+// limit, no weight, no scaler and nothing to skip.
 #pragma once
 
 #include "framework/passes/control_tensors.h"
@@ -40,7 +42,7 @@ namespace zg::zero {
 
 class ClipGradients : public Pass {
  public:
-  // max_norm 0: for the loss scaler or skip_non_finite alone.
+  // max_norm 0: for the weight, the loss scaler or skip_non_finite alone.
   explicit ClipGradients(double max_norm, bool skip_non_finite = false)
       : max_norm_(max_norm), skip_non_finite_(skip_non_finite) {}
   std::string_view name() const override { return "clip-gradients"; }

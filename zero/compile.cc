@@ -5,20 +5,12 @@
 #include <optional>
 
 #include "framework/base/stopwatch.h"
-#include "framework/optim/optimizer.h"
+#include "framework/optim/update_rules.h"
 #include "framework/passes/pass_manager.h"
 #include "zero/pipeline.h"
 
 namespace zg::zero {
 namespace {
-
-std::string OptimizerText(const optim::UpdateRule& rule) {
-  std::string text = rule.op;
-  for (const auto& [name, value] : rule.attributes.items()) {
-    text += fmt::format(" {}={}", name, ir::ToString(value));
-  }
-  return text;
-}
 
 // The training inputs of one micro-batch, in the order in which they are used: "x: i64[8,256],
 // y: i64[8,256]".
@@ -43,18 +35,40 @@ std::string FrozenText(const ir::Graph& graph) {
   return text;
 }
 
+// "embedding.weight after 20 updates, ...".
+std::string JoinedText(const optim::UpdateRules& rules) {
+  std::string text;
+  for (const auto& [name, updates] : rules.joined_after) {
+    text += fmt::format("{}{} after {} updates", text.empty() ? "" : ", ", name, updates);
+  }
+  return text;
+}
+
+void DescribeTraining(const ir::Graph& graph, const optim::UpdateRules& rules, Program* program) {
+  program->lr = rules.rule.attributes.Float("lr");
+  program->settings = {{"optimizer", optim::ToString(rules.rule)},
+                       {"micro-batches", fmt::to_string(program->options.micro_batches)},
+                       {"clip-norm", fmt::to_string(program->options.max_grad_norm)},
+                       {"reduce-every", std::string(EnumName(program->options.reduce_every))}};
+  for (size_t i = 0; i < rules.groups.size(); ++i) {  // the order decides who has a parameter
+    const optim::GroupRule& group = rules.groups[i];
+    program->settings[fmt::format("group {} '{}'", i + 1, group.name)] =
+        fmt::format("{}: {}", group.patterns, optim::ToString(group.rule));
+  }
+  if (const std::string frozen = FrozenText(graph); !frozen.empty()) {
+    program->settings["frozen"] = frozen;
+  }
+  if (const std::string joined = JoinedText(rules); !joined.empty()) {
+    program->settings["joined"] = joined;
+  }
+}
+
 StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program program,
                                   const Target& target) {
-  std::optional<optim::UpdateRule> update;
+  std::optional<optim::UpdateRules> update;
   if (graph.optimizer().has_value()) {
-    ZG_ASSIGN_OR_RETURN(update, optim::MakeUpdateRule(*graph.optimizer()));
-    program.lr = update->attributes.Float("lr");
-    program.settings = {{"optimizer", OptimizerText(*update)},
-                        {"micro-batches", fmt::to_string(program.options.micro_batches)},
-                        {"clip-norm", fmt::to_string(program.options.max_grad_norm)},
-                        {"reduce-every", std::string(EnumName(program.options.reduce_every))}};
-    const std::string frozen = FrozenText(graph.ir());
-    if (!frozen.empty()) program.settings["frozen"] = frozen;
+    ZG_ASSIGN_OR_RETURN(update, graph.update_rules());
+    DescribeTraining(graph.ir(), *update, &program);
   }
   program.num_parameters = graph.num_parameters();
   program.graph = graph.ir().Clone();

@@ -2,13 +2,16 @@
 
 #include "framework/ir/scope_pattern.h"
 #include "framework/optim/append_update.h"
+#include "framework/passes/accumulate_results.h"
 #include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
+#include "framework/passes/drop_custom_gradients.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/fuse_gelu.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
+#include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
 #include "framework/passes/recompute.h"
@@ -18,9 +21,12 @@
 #include "zero/accumulate_gradients.h"
 #include "zero/bucketing.h"
 #include "zero/clip_gradients.h"
+#include "zero/eval_weights.h"
 #include "zero/shard_gradients.h"
 #include "zero/shard_optimizer_state.h"
 #include "zero/shard_parameters.h"
+#include "zero/sum_factors.h"
+#include "zero/tensor_norms.h"
 #include "zero/update_early.h"
 
 namespace zg::zero {
@@ -44,17 +50,19 @@ std::vector<ScopePattern> RecomputedModules(const CompileOptions& options) {
 }  // namespace
 
 std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
-                                                const std::optional<optim::UpdateRule>& update) {
+                                                const std::optional<optim::UpdateRules>& update) {
   std::vector<std::unique_ptr<Pass>> passes;
   const int stage = options.zero.stage;
   const bool is_mixed = options.dtype != DType::kF32;
   const bool is_scaled = options.dtype == DType::kF16;  // its gradients would vanish below 2^-24
-  const bool is_clipped = options.max_grad_norm > 0;
   const bool skips = options.on_non_finite == OnNonFinite::kSkip;
   Add<AverageEvalResults>(&passes);                           // before types change: a loss is f32
   if (is_mixed) Add<MixedPrecision>(&passes, options.dtype);  // gradients follow the types
+  Add<KeepCaches>(&passes);                                   // of the types that rows have now
+  if (update.has_value()) Add<BuildBackward>(&passes);
+  Add<DropCustomGradients>(&passes);  // backward knows them
   if (update.has_value()) {
-    Add<BuildBackward>(&passes);
+    Add<AccumulateResults>(&passes, /*keep_finite=*/is_scaled || skips);
     if (is_scaled) Add<ScaleLoss>(&passes);
     Add<Recompute>(&passes,
                    RecomputedModules(options));  // before bucketing: views serve copies too
@@ -65,6 +73,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   if (update.has_value()) {
     Add<Bucketing>(&passes,
                    BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements});
+    Add<EvalWeights>(&passes);  // where states are, and placements not yet
   }
   Add<InferSbp>(&passes);  // buckets have placements like any value
   if (update.has_value()) {
@@ -76,9 +85,9 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
     if (shards(Role::kGradient)) Add<ShardGradients>(&passes);  // builds on the one before
     if (shards(Role::kParameter)) Add<ShardParameters>(&passes);
     // Where gradients lie is settled, and how they get there is not.
-    if (is_clipped || is_scaled || skips) {
-      Add<ClipGradients>(&passes, options.max_grad_norm, skips);
-    }
+    Add<ClipGradients>(&passes, options.max_grad_norm, skips);
+    Add<TensorNorms>(&passes);  // of what updates read, the control among it
+    Add<SumFactors>(&passes);   // likewise
   }
   Add<InsertCollectives>(&passes);  // placements are final
   Add<FuseGelu>(&passes);           // before a chain takes the gelu

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "framework/optim/optimizer.h"
+#include "framework/optim/update_rules.h"
 #include "framework/passes/compile_options.h"
 #include "framework/passes/pass.h"
 
@@ -13,6 +13,6 @@ namespace zg::zero {
 
 // `options` must be resolved; no `update`: the graph has eval sections only.
 std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
-                                                const std::optional<optim::UpdateRule>& update);
+                                                const std::optional<optim::UpdateRules>& update);
 
 }  // namespace zg::zero

@@ -1,5 +1,8 @@
 #include "zero/shard_optimizer_state.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "framework/ir/builder.h"
 #include "framework/ir/placement.h"
 #include "framework/passes/zero_stage.h"
@@ -18,6 +21,7 @@ Status Shard(ir::Graph& graph, ir::Node* update) {
   before.InsertBefore(update);
   for (size_t i = 0; i < update->inputs.size(); ++i) {
     ir::Value* input = update->inputs[i];
+    if (IsFactored(*update) && i >= 2) break;  // numbers of rows and columns stay whole
     if (IsOptimizerState(*input)) input->sbp = sharded;
     if (input->sbp == sharded) continue;  // or a sharded accumulator
     ir::Value* shard = before.Place(input, sharded, input->name + ".shard");
@@ -38,6 +42,41 @@ Status Shard(ir::Graph& graph, ir::Node* update) {
   return Status::Ok();
 }
 
+// The nodes of eval programs that read a state of the update.
+std::vector<ir::Node*> EvalReaders(const ir::Node& update) {
+  std::vector<ir::Node*> readers;
+  for (const ir::Value* input : update.inputs) {
+    if (!IsOptimizerState(*input)) continue;
+    for (ir::Node* user : input->users) {
+      const bool is_known = std::find(readers.begin(), readers.end(), user) != readers.end();
+      if (user->section->kind == ir::SectionKind::kEval && !is_known) readers.push_back(user);
+    }
+  }
+  return readers;
+}
+
+// Weights for evaluation are computed on the parts as well, and are whole for those who read them.
+Status ShardEvalWeights(ir::Graph& graph, ir::Node* node) {
+  const NdSbp sharded = ShardedSbp(graph);
+  ir::Builder builder(&graph, node->section);
+  builder.InsertBefore(node);
+  for (size_t i = 0; i < node->inputs.size(); ++i) {
+    ir::Value* input = node->inputs[i];
+    if (input->sbp == sharded) continue;
+    ir::Value* shard = builder.Place(input, sharded, input->name + ".shard");
+    ZG_RETURN_IF_ERROR(builder.status());
+    graph.ReplaceInput(node, static_cast<int>(i), shard);
+  }
+  ir::PlaceOutputs(node, graph.mesh());
+  ir::Value* part = node->outputs[0];
+  const std::vector<ir::Node*> readers = UsersIn(graph, *node->section, *part);
+  builder.InsertBefore(graph.NextOf(node));
+  ir::Value* whole = builder.Place(part, AllBroadcast(graph.mesh()), part->name + ".whole");
+  ZG_RETURN_IF_ERROR(builder.status());
+  for (ir::Node* reader : readers) graph.ReplaceInput(reader, 0, whole);  // views, or a cast
+  return Status::Ok();
+}
+
 }  // namespace
 
 StatusOr<bool> ShardOptimizerState::Run(ir::Graph& graph) const {
@@ -46,7 +85,9 @@ StatusOr<bool> ShardOptimizerState::Run(ir::Graph& graph) const {
   bool changed = false;
   for (ir::Node* update : updates) {
     if (IsReplicated(*update) || update->outputs[0]->sbp == ShardedSbp(graph)) continue;
+    const std::vector<ir::Node*> eval_readers = EvalReaders(*update);
     ZG_RETURN_IF_ERROR(Shard(graph, update));
+    for (ir::Node* node : eval_readers) ZG_RETURN_IF_ERROR(ShardEvalWeights(graph, node));
     changed = true;
   }
   return changed;

@@ -22,6 +22,7 @@
 //     assign %p, %n.whole
 //     assign %m, %k
 //
+// Numbers of rows and columns (ops/factored_update.cc) stay whole.
 // No-op on one rank, and for buckets marked replicated.
 #pragma once
 

@@ -55,6 +55,9 @@ StatusOr<bool> ShardParameters::Run(ir::Graph& graph) const {
     bucket->sbp = ShardedSbp(graph);
     if (shard->op->traits.kind == ir::OpKind::kPlace) Bypass(graph, shard);
     Bypass(graph, whole);
+    for (ir::Node* user : std::vector<ir::Node*>(bucket->users)) {  // of weights for evaluation
+      if (user->op->traits.kind == ir::OpKind::kPlace) Bypass(graph, user);
+    }
     ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket));
     changed = true;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "framework/passes/result_names.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
@@ -90,6 +91,15 @@ StatusOr<bool> UpdateEarly::Run(ir::Graph& graph) const {
         "every rank computes {} micro-batches per step, and gradients are complete after the last "
         "only; use one micro-batch per rank",
         micro_steps);
+  }
+  for (const ir::Node* output : graph.NodesOf(ir::OpKind::kOutput)) {
+    if (output->section->kind != ir::SectionKind::kUpdate ||
+        output->attributes.String("name") != kLossWeightResult) {
+      continue;
+    }
+    return InvalidArgument(
+        "the loss has a loss_weight, and that of the whole step divides all gradients; turn "
+        "early updates off");
   }
   Mover mover(&graph);
   bool changed = false;

@@ -22,7 +22,8 @@
 //     ... (the rest of backward)
 //
 // No-op when nothing can move.
-// Errors: several micro-batches per rank; the gradients are complete after the last only.
+// Errors: several micro-batches per rank, whose gradients are complete after the last only; a loss
+// with a weight, by which all gradients are divided.
 #pragma once
 
 #include "framework/passes/pass.h"

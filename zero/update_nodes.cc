@@ -1,8 +1,11 @@
 #include "zero/update_nodes.h"
 
+#include <algorithm>
 #include <map>
 
 #include "framework/base/check.h"
+#include "framework/ir/builder.h"
+#include "framework/ops/op_names.h"
 
 namespace zg::zero {
 
@@ -37,6 +40,8 @@ bool IsReplicated(const ir::Node& update) {
   return VariableOf(update.inputs[0])->producer->attributes.Bool("replicated");
 }
 
+bool IsFactored(const ir::Node& update) { return update.op->name == op_names::kFactoredUpdate; }
+
 ir::Value* VariableOf(ir::Value* value) {
   const auto kind = [&] { return value->producer->op->traits.kind; };
   while (kind() == ir::OpKind::kPlace || kind() == ir::OpKind::kView) {
@@ -62,6 +67,55 @@ ir::Node* ParameterAssign(const ir::Node& update) {
   }
   ZG_CHECK(assign != nullptr, "%{} is not assigned", update.outputs[0]->name);
   return assign;
+}
+
+Status ReplaceUpdate(ir::Graph& graph, ir::Node* update, const std::vector<ir::Value*>& inputs) {
+  ir::Builder builder(&graph, update->section);
+  builder.InsertBefore(update);
+  builder.set_scope(update->scope);
+  const std::vector<ir::Value*> outputs =
+      builder.Ops(update->op->name, inputs, update->attributes, "updated");
+  ZG_RETURN_IF_ERROR(builder.status());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < update->outputs.size(); ++i) {
+    ir::Value* old_value = update->outputs[i];
+    names.push_back(old_value->name);
+    outputs[i]->sbp = old_value->sbp;  // which need not be what its inputs suggest
+    graph.ReplaceAllUses(old_value, outputs[i]);
+  }
+  graph.Erase(update);
+  for (size_t i = 0; i < names.size(); ++i) graph.Rename(outputs[i], names[i]);
+  return Status::Ok();
+}
+
+StatusOr<ir::Value*> PartBegins(ir::Graph& graph, ir::Node* update) {
+  ir::Builder builder(&graph, update->section);
+  builder.InsertBefore(update);
+  builder.set_scope(update->scope);
+  const ir::Value& bucket = *update->inputs[0];
+  const int64_t elements = bucket.type.shape.num_elements();
+  const int64_t own = graph.LocalType(bucket).shape.num_elements();
+  ir::Value* begins =
+      builder.Op("iota", {}, {{"size", elements / own}, {"step", own}}, bucket.name + ".begins");
+  ZG_RETURN_IF_ERROR(builder.status());
+  if (own == elements) return begins;
+  begins = builder.Place(begins, bucket.sbp, begins->name + ".shard");
+  ZG_RETURN_IF_ERROR(builder.status());
+  return begins;
+}
+
+Status SumGradientOnce(ir::Graph& graph, ir::Node* update) {
+  ir::Value* gradient = update->inputs[1];
+  const bool is_partial = std::any_of(gradient->sbp.begin(), gradient->sbp.end(),
+                                      [](Sbp sbp) { return sbp.is_partial(); });
+  if (!is_partial) return Status::Ok();
+  ir::Builder builder(&graph, update->section);
+  builder.InsertBefore(update);
+  builder.set_scope(update->scope);
+  ir::Value* whole = builder.Place(gradient, update->inputs[0]->sbp, gradient->name + ".whole");
+  ZG_RETURN_IF_ERROR(builder.status());
+  graph.ReplaceInput(update, 1, whole);
+  return Status::Ok();
 }
 
 std::vector<ir::Node*> UsersIn(const ir::Graph& graph, const ir::Section& section,

@@ -28,12 +28,26 @@ NdSbp ShardedSbp(const ir::Graph& graph);
 // True for a bucket that the user's shard_min_elements keeps whole.
 bool IsReplicated(const ir::Node& update);
 
+// Whether its states have a number for each row and column of matrices (ops/factored_update.cc).
+bool IsFactored(const ir::Node& update);
+
 // The variable that a value is, or is a place or view of.
 ir::Value* VariableOf(ir::Value* value);
 
 // The `assign` through which an update's new parameters reach the variable that the model reads:
 // the updated one itself, or its 16-bit copy where that is a master (master-weights).
 ir::Node* ParameterAssign(const ir::Node& update);
+
+// Nodes do not grow inputs: the update is replaced by one that has these.
+Status ReplaceUpdate(ir::Graph& graph, ir::Node* update, const std::vector<ir::Value*>& inputs);
+
+// For updates that look at whole tensors. The bucket's elements at which the ranks' parts begin, of
+// each rank its own, as a value before `update`.
+StatusOr<ir::Value*> PartBegins(ir::Graph& graph, ir::Node* update);
+
+// A gradient that is a pending sum is placed before the update; else it would be summed for each of
+// its readers.
+Status SumGradientOnce(ir::Graph& graph, ir::Node* update);
 
 // The nodes of the section that read the value, each once, in execution order.
 std::vector<ir::Node*> UsersIn(const ir::Graph& graph, const ir::Section& section,

@@ -45,6 +45,8 @@ const std::vector<EnvironmentVariable>& EnvironmentVariables() {
       {"ZG_LAUNCHER_COLUMNS", "columns, or 0",
        "set by the launcher for the ranks it starts: the width of the terminal they write to"},
       {"ZG_EXPECTED_RANKS", "ranks", "in tests: the number of ranks that mpirun was asked for"},
+      {"ZG_TEST_SHARED_GPU", "1",
+       "in tests: ranks over NCCL may share a GPU (framework/device/cuda_support.h)"},
   };
   return *variables;
 }

@@ -32,19 +32,21 @@ class DataLoader {
   // one call at a time. An error is that of Load.
   using Fill = std::function<Status(const MicroBatch& from, Batch* to)>;
 
-  // This rank asks for `per_rank` micro-batches of a step, from `first_micro_batch` on. At most
-  // `depth` batches are ready before they are asked for.
+  // This rank asks for `per_rank` micro-batches of a step: `first_micro_batch`, and then each
+  // `distance` behind the one before, as a Trainer on as many ranks does. At most `depth` batches are
+  // ready before they are asked for.
   DataLoader(SampleOrder order, int64_t first_micro_batch, int64_t per_rank, Fill fill,
-             int depth = 2)
+             int depth = 2, int64_t distance = 1)
       : order_(std::move(order)),
         first_micro_batch_(first_micro_batch),
         per_rank_(per_rank),
+        distance_(distance),
         fill_(std::move(fill)),
         depth_(depth) {
-    ZG_CHECK(first_micro_batch >= 0 && per_rank >= 1 && depth >= 1 &&
-                 first_micro_batch + per_rank <= order_.options().micro_batches,
-             "micro-batches [{}, +{}) of {}", first_micro_batch, per_rank,
-             order_.options().micro_batches);
+    ZG_CHECK(first_micro_batch >= 0 && per_rank >= 1 && depth >= 1 && distance >= 1 &&
+                 first_micro_batch + (per_rank - 1) * distance < order_.options().micro_batches,
+             "{} micro-batches from {} on, each {} behind the one before, of {}", per_rank,
+             first_micro_batch, distance, order_.options().micro_batches);
   }
 
   DataLoader(const DataLoader&) = delete;
@@ -54,9 +56,10 @@ class DataLoader {
   // The batch of `micro_batch`, one of this rank's, in step `step`, counted from 0. It stays as it
   // is until the next call.
   StatusOr<const Batch*> Load(int64_t step, int64_t micro_batch) {
-    const int64_t in_rank = micro_batch - first_micro_batch_;
-    ZG_CHECK(step >= 0 && in_rank >= 0 && in_rank < per_rank_, "micro-batch {} is not this rank's",
-             micro_batch);
+    const int64_t in_rank = (micro_batch - first_micro_batch_) / distance_;
+    ZG_CHECK(
+        step >= 0 && in_rank >= 0 && in_rank < per_rank_ && micro_batch == MicroBatchOf(in_rank),
+        "micro-batch {} is not this rank's", micro_batch);
     const int64_t index = step * per_rank_ + in_rank;
     if (queue_ == nullptr || index != next_index_) {
       queue_.reset();  // ends its thread before the next one begins
@@ -69,12 +72,15 @@ class DataLoader {
 
  private:
   Status Make(int64_t index, Batch* to) {
-    return fill_(order_.At(index / per_rank_, first_micro_batch_ + index % per_rank_), to);
+    return fill_(order_.At(index / per_rank_, MicroBatchOf(index % per_rank_)), to);
   }
+
+  int64_t MicroBatchOf(int64_t in_rank) const { return first_micro_batch_ + in_rank * distance_; }
 
   SampleOrder order_;
   int64_t first_micro_batch_;
   int64_t per_rank_;
+  int64_t distance_;
   Fill fill_;
   int depth_;
   int64_t next_index_ = 0;  // of all micro-batches that this rank asks for

@@ -33,6 +33,13 @@ StatusOr<SampleOrder> SampleOrder::Create(const SampleOrderOptions& options) {
   return SampleOrder(options, static_cast<int64_t>(steps));
 }
 
+std::vector<float> MicroBatch::weights(int64_t batch) const {
+  ZG_CHECK(batch >= num_real(), "{} samples in a batch of {}", num_real(), batch);
+  std::vector<float> weights(samples.size(), 1.0f);
+  weights.resize(batch);
+  return weights;
+}
+
 MicroBatch SampleOrder::At(int64_t step, int64_t micro_batch) const {
   ZG_CHECK(step >= 0 && micro_batch >= 0 && micro_batch < options_.micro_batches,
            "step {}, micro-batch {} of {}", step, micro_batch, options_.micro_batches);

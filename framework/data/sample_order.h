@@ -27,6 +27,8 @@ struct MicroBatch {
   std::vector<uint64_t> samples;  // the real ones, at most the batch; the rest of it is empty
 
   int64_t num_real() const { return static_cast<int64_t>(samples.size()); }
+  // Of the rows of a batch, for weighted_mean: 1 for the real ones, 0 for the rest.
+  std::vector<float> weights(int64_t batch) const;
 };
 
 // Where a step stands in the data; what a checkpoint would keep. A step number says the same.

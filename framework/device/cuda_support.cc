@@ -1,12 +1,15 @@
 #include "framework/device/cuda_support.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <string_view>
 
 namespace zg {
 namespace {
 
 constexpr const char* kHint = "; run on a machine with an NVIDIA GPU, or use `device=cpu`";
+constexpr char kSharedGpu[] = "ZG_TEST_SHARED_GPU";
 
 std::string VersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
@@ -82,6 +85,21 @@ Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank) {
         taken->second, rank, gpu_by_rank[rank]);
   }
   return Status::Ok();
+}
+
+StatusOr<bool> IsGpuSharedForTest() {
+  const char* const text = std::getenv(kSharedGpu);
+  if (text == nullptr) return false;
+  if (std::string_view(text) != "1") {
+    return InvalidArgument("environment variable {} is '{}'; expected 1", kSharedGpu, text);
+  }
+  if (std::getenv("TEST_TMPDIR") == nullptr) {
+    return InvalidArgument(
+        "environment variable {} is for tests, which have TEST_TMPDIR; start one rank per GPU, or "
+        "use `gpu_collectives=host`",
+        kSharedGpu);
+  }
+  return true;
 }
 
 int GpuOfRank(int local_rank, int num_devices) { return local_rank % num_devices; }

@@ -38,6 +38,11 @@ Status CudaWorkFailed(const std::string& device, const std::string& error);
 // NCCL needs a GPU for each rank; `gpu_by_rank` names theirs.
 Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank);
 
+// Whether ZG_TEST_SHARED_GPU=1 asks to leave that check out, so that a test shows on one GPU what
+// NCCL carries: ranks then talk through sockets, as if each had a host of its own. Much slower than
+// `gpu_collectives=host`. Errors: another value; no TEST_TMPDIR, which tests have.
+StatusOr<bool> IsGpuSharedForTest();
+
 // The ranks of a host take its GPUs in turn.
 int GpuOfRank(int local_rank, int num_devices);
 

@@ -21,7 +21,8 @@ Value* Builder::Op(const std::string& op, std::vector<Value*> inputs, Attributes
 std::vector<Value*> Builder::Ops(const std::string& op, std::vector<Value*> inputs,
                                  Attributes attributes, std::string name) {
   const OpDef* def = OpRegistry::Global().Find(op);
-  const std::vector<Value*> none(def == nullptr ? 1 : def->num_outputs, nullptr);
+  const bool is_known = def != nullptr && def->num_outputs >= 0;
+  const std::vector<Value*> none(is_known ? def->num_outputs : 1, nullptr);
   if (!status_.ok()) return none;
   for (const Value* input : inputs)
     ZG_CHECK(input != nullptr, "{}: a null input without an earlier error", op);

@@ -153,8 +153,9 @@ StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
   node->scope = std::move(spec.scope);
   node->section = section;
   ZG_ASSIGN_OR_RETURN(std::vector<TensorType> types, op->infer_shape(node->Call()));
-  ZG_CHECK(static_cast<int>(types.size()) == op->num_outputs, "{}: shape rule gave {} outputs",
-           op->name, types.size());
+  const int num_outputs = static_cast<int>(types.size());
+  ZG_CHECK(num_outputs == op->num_outputs || op->num_outputs < 0, "{}: shape rule gave {} outputs",
+           op->name, num_outputs);
   for (const TensorType& type : types) {
     if (type.shape.IsValid()) continue;
     return InvalidArgument("{}: got output type {}, expected dims >= 0 with at most 2^56 elements",
@@ -162,7 +163,7 @@ StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
   }
   for (Value* input : node->inputs) input->users.push_back(node.get());
   const std::string hint = spec.name.empty() ? op->name : spec.name;
-  for (int i = 0; i < op->num_outputs; ++i) {
+  for (int i = 0; i < num_outputs; ++i) {
     auto value = std::make_unique<Value>();
     value->name = UniqueName(i == 0 ? hint : fmt::format("{}.{}", hint, i));
     value->type = types[i];

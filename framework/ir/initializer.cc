@@ -10,6 +10,12 @@ std::string Initializer::ToString() const {
       return "zeros";
     case Kind::kOnes:
       return "ones";
+    case Kind::kConstant:
+      return fmt::format("constant({})", scale);
+    case Kind::kTruncatedNormal:
+      return fmt::format("truncated_normal({},{})", scale, bound);
+    case Kind::kOrthogonal:
+      return fmt::format("orthogonal({})", scale);
     case Kind::kNormal:
       return fmt::format("normal({})", scale);
     case Kind::kUniform:

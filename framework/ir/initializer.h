@@ -7,19 +7,34 @@
 namespace zg {
 
 struct Initializer {
-  enum class Kind { kZeros, kOnes, kNormal, kUniform };
+  enum class Kind {
+    kZeros,
+    kOnes,
+    kConstant,         // scale
+    kNormal,           // of mean 0 and standard deviation scale
+    kTruncatedNormal,  // likewise, drawn again beyond [-bound, bound]
+    kUniform,          // in [-scale, scale)
+    kOrthogonal,       // scale times rows, or columns where these are fewer, that are orthonormal
+  };
   Kind kind = Kind::kZeros;
-  double scale = 0.0;  // kNormal: standard deviation, mean 0; kUniform: values in [-scale, scale)
+  double scale = 0.0;
+  double bound = 0.0;
 
   static Initializer Zeros() { return {}; }
-  static Initializer Ones() { return {Kind::kOnes, 0.0}; }
+  static Initializer Ones() { return {Kind::kOnes}; }
+  static Initializer Constant(double value) { return {Kind::kConstant, value}; }
   static Initializer Normal(double standard_deviation) {
     return {Kind::kNormal, standard_deviation};
   }
+  static Initializer TruncatedNormal(double standard_deviation, double bound) {
+    return {Kind::kTruncatedNormal, standard_deviation, bound};
+  }
   static Initializer Uniform(double bound) { return {Kind::kUniform, bound}; }
+  // Of a tensor as a matrix: dim 0 by the others. Computed whole on every rank.
+  static Initializer Orthogonal(double gain = 1.0) { return {Kind::kOrthogonal, gain}; }
   std::string ToString() const;  // "zeros", "normal(0.02)"
   friend bool operator==(const Initializer& a, const Initializer& b) {
-    return a.kind == b.kind && a.scale == b.scale;
+    return a.kind == b.kind && a.scale == b.scale && a.bound == b.bound;
   }
 };
 

@@ -20,6 +20,7 @@ enum class OpKind {
   kOutput,             // sink: hands a value to the user
   kAssign,             // sink: a variable holds a value from here on
   kParameterGradient,  // sink: names the gradient of a parameter for append-update
+  kNextValue,          // sink: names what a buffer holds after the step for accumulate-results
 };
 
 struct OpTraits {
@@ -28,6 +29,8 @@ struct OpTraits {
   bool is_elementwise = false;   // an output element depends on the same element of the inputs only
   bool is_random = false;        // draws by micro-batch: ranks of the data axis get other values
   bool is_loss = false;          // reduces input 0, of any floating-point dtype, to a f32 scalar
+  bool stops_gradient = false;   // its results count as constants in backward
+  bool computes_in_f32 = false;  // mixed precision gives it f32 operands (as PyTorch's autocast)
   bool sinks_to_user = false;    // only holds memory: scheduled right before what reads it first
   int message_rounds = 0;        // exchanges of messages with every other rank of the axis
 
@@ -35,7 +38,8 @@ struct OpTraits {
     return kind == OpKind::kVariable || kind == OpKind::kInput || kind == OpKind::kConstant;
   }
   bool is_sink() const {
-    return kind == OpKind::kOutput || kind == OpKind::kAssign || kind == OpKind::kParameterGradient;
+    return kind == OpKind::kOutput || kind == OpKind::kAssign ||
+           kind == OpKind::kParameterGradient || kind == OpKind::kNextValue;
   }
   // False: the node only names memory, or the executor does what is to do.
   bool has_kernel() const {

@@ -62,15 +62,32 @@ StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
   ZG_ASSIGN_OR_RETURN(const std::string kind, cursor->Word("an initializer"));
   if (kind == "zeros") return Initializer::Zeros();
   if (kind == "ones") return Initializer::Ones();
-  if (kind != "normal" && kind != "uniform") {
-    return cursor->ErrorAt(position, InvalidArgument("got '{}', expected zeros, ones, "
-                                                     "normal(deviation) or uniform(bound)",
-                                                     kind));
+  Initializer initializer;
+  if (kind == "constant") {
+    initializer.kind = Initializer::Kind::kConstant;
+  } else if (kind == "normal") {
+    initializer.kind = Initializer::Kind::kNormal;
+  } else if (kind == "truncated_normal") {
+    initializer.kind = Initializer::Kind::kTruncatedNormal;
+  } else if (kind == "uniform") {
+    initializer.kind = Initializer::Kind::kUniform;
+  } else if (kind == "orthogonal") {
+    initializer.kind = Initializer::Kind::kOrthogonal;
+  } else {
+    return cursor->ErrorAt(position,
+                           InvalidArgument("got '{}', expected zeros, ones, constant(value), "
+                                           "normal(deviation), truncated_normal(deviation,bound), "
+                                           "uniform(bound) or orthogonal(gain)",
+                                           kind));
   }
   ZG_RETURN_IF_ERROR(cursor->Expect("("));
-  ZG_ASSIGN_OR_RETURN(const double scale, cursor->Number("a number"));
+  ZG_ASSIGN_OR_RETURN(initializer.scale, cursor->Number("a number"));
+  if (initializer.kind == Initializer::Kind::kTruncatedNormal) {
+    ZG_RETURN_IF_ERROR(cursor->Expect(","));
+    ZG_ASSIGN_OR_RETURN(initializer.bound, cursor->Number("a number"));
+  }
   ZG_RETURN_IF_ERROR(cursor->Expect(")"));
-  return kind == "normal" ? Initializer::Normal(scale) : Initializer::Uniform(scale);
+  return initializer;
 }
 
 // The comment that may end a line, without its slashes.
@@ -239,13 +256,16 @@ class GraphParser {
     ZG_ASSIGN_OR_RETURN(spec.inputs, ParseInputs(cursor));
     ZG_ASSIGN_OR_RETURN(spec.attributes, ParseAttributes(cursor));
     ZG_ASSIGN_OR_RETURN(spec.scope, ParseComment(cursor));
-    if (static_cast<int>(outputs.size()) != def->num_outputs) {
+    const auto check_outputs = [&](int expected) -> Status {
+      if (static_cast<int>(outputs.size()) == expected) return Status::Ok();
       return error_at_op(
-          InvalidArgument("{}: got {} outputs, expected {}", op, outputs.size(), def->num_outputs));
-    }
+          InvalidArgument("{}: got {} outputs, expected {}", op, outputs.size(), expected));
+    };
+    if (def->num_outputs >= 0) ZG_RETURN_IF_ERROR(check_outputs(def->num_outputs));
     ZG_RETURN_IF_ERROR(CheckNamesAreNew(outputs, *cursor));
     StatusOr<Node*> node = graph_->AddNode(section_, std::move(spec));
     if (!node.ok()) return error_at_op(node.status());
+    ZG_RETURN_IF_ERROR(check_outputs(static_cast<int>((*node)->outputs.size())));
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].type == (*node)->outputs[i]->type) continue;
       return cursor->ErrorAt(

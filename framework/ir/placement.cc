@@ -42,6 +42,11 @@ bool Divides(const Node& node, const SbpSignature& signature, int axis, const Me
   return true;
 }
 
+bool RunsForEveryMicroBatch(const Section& section) {
+  return section.kind == SectionKind::kForward || section.kind == SectionKind::kBackward ||
+         section.kind == SectionKind::kEval;
+}
+
 // Of a boxing op along one of its axes.
 SbpSignature BoxingSignature(const Node& node, int axis) {
   const std::vector<SbpSignature> legal = node.op->sbp_signatures(node.Call());
@@ -63,6 +68,23 @@ void PlaceBoxed(Node* node) {
 
 }  // namespace
 
+std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, const Mesh& mesh) {
+  const OpKind kind = node.op->traits.kind;
+  const bool computes = kind == OpKind::kCompute || kind == OpKind::kCast || kind == OpKind::kPack;
+  if (!computes || !RunsForEveryMicroBatch(*node.section)) return {};
+  if (!mesh.IsDataAxis(axis) || mesh.axes()[axis].size == 1) return {};
+  SbpSignature signature;
+  // A gradient for which the micro-batches do not differ is a term of each of them, too.
+  bool has_terms = kind == OpKind::kPack;
+  for (const Value* input : node.inputs) {
+    const bool is_term = !input->sbp.empty() && input->sbp[axis].is_partial();
+    signature.inputs.push_back(is_term ? Sbp::P() : Sbp::B());
+    has_terms = has_terms || is_term;
+  }
+  signature.outputs.assign(node.outputs.size(), has_terms ? Sbp::P() : Sbp::B());
+  return signature;
+}
+
 double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ranks) {
   const double total = static_cast<double>(logical_bytes);
   const double others = static_cast<double>(num_ranks - 1) / num_ranks;
@@ -79,6 +101,9 @@ SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
   std::vector<SbpSignature> candidates;
   if (num_ranks > 1 && node.op->sbp_signatures != nullptr)
     candidates = node.op->sbp_signatures(call);
+  if (std::optional<SbpSignature> own = MicroBatchSignature(node, axis, mesh)) {
+    candidates.push_back(std::move(*own));
+  }
   candidates.push_back({std::vector<Sbp>(node.inputs.size(), Sbp::B()),
                         std::vector<Sbp>(node.outputs.size(), Sbp::B())});
   const SbpSignature* best = nullptr;

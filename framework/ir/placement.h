@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "framework/ir/graph.h"
 
@@ -18,6 +19,12 @@ double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ran
 // unless `outputs` forbids it, which is our bug.
 SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
                              const std::vector<Sbp>* outputs = nullptr);
+
+// Along an axis of data ranks, what is computed for every micro-batch is a term of P: each rank holds
+// that of its own micro-batch, and gradients and losses are sums over them. So any op may compute
+// such values from such values and from what is whole (B), without communication.
+// Nothing for other axes, and for nodes that do not compute for every micro-batch.
+std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, const Mesh& mesh);
 
 // Gives the outputs their placements by those of the inputs, which have theirs. Sources are B. A
 // boxing op changes the placement along its own axes and leaves the others alone.

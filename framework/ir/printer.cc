@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "framework/ir/quote.h"
@@ -10,35 +11,58 @@
 namespace zg::ir {
 namespace {
 
-std::string PlainOrQuoted(const std::string& name) {
-  return IsPlainName(name) ? name : Quote(name);
+// Graphs are printed after every pass, hence text that is appended to.
+
+void AppendName(const std::string& name, std::string* text) {
+  *text += IsPlainName(name) ? name : Quote(name);
 }
 
-std::string ValueName(const Value* value) {
-  return value == nullptr ? "%null" : "%" + PlainOrQuoted(value->name);
+void AppendValues(const std::vector<Value*>& values, std::string* text) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    *text += i == 0 ? "%" : ", %";
+    if (values[i] == nullptr) {
+      *text += "null";
+    } else {
+      AppendName(values[i]->name, text);
+    }
+  }
 }
 
-std::string PrintOutput(const Value& value) {
-  std::string text = fmt::format("{}: {}", ValueName(&value), value.type.ToString());
-  if (!value.sbp.empty()) text += " " + ToString(value.sbp);
-  return text;
+void AppendOutputs(const Node& node, std::string* text) {
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const Value& value = *node.outputs[i];
+    *text += i == 0 ? "%" : ", %";
+    AppendName(value.name, text);
+    *text += ": ";
+    *text += value.type.ToString();
+    if (!value.sbp.empty()) (*text += ' ') += ToString(value.sbp);
+  }
+  if (!node.outputs.empty()) *text += " = ";
+}
+
+bool IsSame(const Attribute& a, const Attribute& b) {
+  if (!(a == b)) return false;
+  const auto* const number = std::get_if<double>(&a);
+  return number == nullptr || std::signbit(*number) == std::signbit(std::get<double>(b));
 }
 
 bool IsDefault(const OpDef& op, const std::string& name, const Attribute& value) {
   return std::any_of(op.attributes.begin(), op.attributes.end(), [&](const AttributeDef& def) {
-    // As text, which tells 0.0 from -0.0.
-    return def.name == name && !def.required && ToString(def.example) == ToString(value);
+    return def.name == name && !def.required && IsSame(def.example, value);
   });
 }
 
-std::string PrintAttributes(const Node& node) {
-  std::vector<std::string> parts;
+void AppendAttributes(const Node& node, std::string* text) {
+  const char* separator = " (";
   for (const auto& [name, value] : node.attributes.items()) {
-    if (!IsDefault(*node.op, name, value)) {
-      parts.push_back(fmt::format("{}={}", name, ToString(value)));
-    }
+    if (IsDefault(*node.op, name, value)) continue;
+    *text += separator;
+    *text += name;
+    *text += '=';
+    *text += ToString(value);
+    separator = ", ";
   }
-  return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, ", "));
+  if (separator[0] == ',') *text += ')';
 }
 
 // On one line, without spaces around it: as the parser reads it back.
@@ -50,12 +74,6 @@ std::string PrintScope(std::string scope) {
   return "  // " + scope.substr(begin, scope.find_last_not_of(' ') + 1 - begin);
 }
 
-std::string PrintInputs(const Node& node) {
-  std::vector<std::string> inputs;
-  for (const Value* input : node.inputs) inputs.push_back(ValueName(input));
-  return fmt::format("{}", fmt::join(inputs, ", "));
-}
-
 std::string PrintTensor(const StoredTensor& tensor) {
   return fmt::format("tensor {} {} at {} init {}{}", Quote(tensor.name), tensor.type.ToString(),
                      tensor.offset_elements, tensor.initializer.ToString(),
@@ -63,11 +81,13 @@ std::string PrintTensor(const StoredTensor& tensor) {
 }
 
 std::string PrintMesh(const Mesh& mesh) {
-  std::vector<std::string> axes;
+  std::string text = "mesh(";
   for (const MeshAxis& axis : mesh.axes()) {
-    axes.push_back(fmt::format("{}={}", PlainOrQuoted(axis.name), axis.size));
+    if (&axis != &mesh.axes().front()) text += ", ";
+    AppendName(axis.name, &text);
+    text += fmt::format("={}", axis.size);
   }
-  return fmt::format("mesh({})", fmt::join(axes, ", "));
+  return text + ")";
 }
 
 std::string SectionHeader(const Section& section) {
@@ -76,25 +96,28 @@ std::string SectionHeader(const Section& section) {
   return fmt::format("{} {}", kind, Quote(section.name));
 }
 
+void AppendNode(const Node& node, std::string* text) {
+  AppendOutputs(node, text);
+  *text += node.op->name;
+  if (!node.inputs.empty()) *text += ' ';
+  AppendValues(node.inputs, text);
+  AppendAttributes(node, text);
+  *text += PrintScope(node.scope);
+}
+
 }  // namespace
 
 std::string PrintNode(const Node& node) {
-  std::vector<std::string> outputs;
-  for (const Value* output : node.outputs) outputs.push_back(PrintOutput(*output));
-  std::string text = fmt::format("{}", fmt::join(outputs, ", "));
-  if (!text.empty()) text += " = ";
-  text += node.op->name;
-  if (!node.inputs.empty()) text += " " + PrintInputs(node);
-  return text + PrintAttributes(node) + PrintScope(node.scope);
+  std::string text;
+  AppendNode(node, &text);
+  return text;
 }
 
 std::string NodeLabel(const Node& node) {
-  std::vector<std::string> values;
-  for (const Value* value : node.outputs.empty() ? node.inputs : node.outputs) {
-    values.push_back(ValueName(value));
-  }
-  return fmt::format("{}: {} {}", node.section == nullptr ? "?" : SectionHeader(*node.section),
-                     node.op->name, fmt::join(values, ", "));
+  std::string text = node.section == nullptr ? "?" : SectionHeader(*node.section);
+  text += ": " + node.op->name + " ";
+  AppendValues(node.outputs.empty() ? node.inputs : node.outputs, &text);
+  return text;
 }
 
 std::string Print(const Graph& graph) {
@@ -102,11 +125,14 @@ std::string Print(const Graph& graph) {
   for (const StoredTensor& tensor : graph.tensors()) tensors[tensor.storage].push_back(&tensor);
   std::string text = fmt::format("graph {} {} micro_batches={}\n", Quote(graph.name()),
                                  PrintMesh(graph.mesh()), graph.micro_batches());
+  text.reserve(text.size() + 160 * graph.AllNodes().size());
   for (const auto& section : graph.sections()) {
     if (section->nodes.empty() && section->kind != SectionKind::kEval) continue;
     text += SectionHeader(*section) + ":\n";
     for (const Node* node : section->nodes) {
-      text += "  " + PrintNode(*node) + "\n";
+      text += "  ";
+      AppendNode(*node, &text);
+      text += '\n';
       for (const Value* output : node->outputs) {
         const auto stored = tensors.find(output);
         if (stored == tensors.end()) continue;

@@ -41,6 +41,22 @@ std::vector<std::string_view> SplitAt(char separator, std::string_view text) {
   return parts;
 }
 
+using Parts = std::vector<std::string_view>;
+
+// How many of the first parts the patterns from `pattern` on match, when `part` are taken; 0: none.
+size_t MatchedParts(const Parts& patterns, size_t pattern, const Parts& parts, size_t part) {
+  if (pattern == patterns.size()) return part;
+  if (patterns[pattern] == "**") {
+    for (size_t rest = part; rest <= parts.size(); ++rest) {
+      const size_t matched = MatchedParts(patterns, pattern + 1, parts, rest);
+      if (matched > 0) return matched;
+    }
+    return 0;
+  }
+  if (part == parts.size() || !Matches(patterns[pattern], parts[part])) return 0;
+  return MatchedParts(patterns, pattern + 1, parts, part + 1);
+}
+
 std::vector<std::string_view> PartsOf(std::string_view scope) { return SplitAt('.', scope); }
 
 bool IsLegalPart(std::string_view part) {
@@ -54,17 +70,14 @@ StatusOr<ScopePattern> ScopePattern::Parse(const std::string& text) {
   const std::vector<std::string_view> parts = PartsOf(text);
   if (std::all_of(parts.begin(), parts.end(), IsLegalPart)) return ScopePattern(text);
   return InvalidArgument(
-      "got '{}', expected the path of a module: letters, digits, '_' and '*' in parts joined by "
-      "'.', such as blocks.*",
+      "got '{}', expected the path of a module or parameter: letters, digits, '_' and '*' in parts "
+      "joined by '.', such as blocks.*",
       text);
 }
 
 std::string_view ScopePattern::ModuleOf(std::string_view scope) const {
-  const std::vector<std::string_view> patterns = PartsOf(text_);
-  const std::vector<std::string_view> parts = PartsOf(scope);
-  if (parts.size() < patterns.size()) return {};
-  const bool matches = std::equal(patterns.begin(), patterns.end(), parts.begin(), Matches);
-  return matches ? ScopePrefix(scope, num_parts()) : std::string_view();
+  const size_t matched = MatchedParts(PartsOf(text_), 0, PartsOf(scope), 0);
+  return matched > 0 ? ScopePrefix(scope, static_cast<int>(matched)) : std::string_view();
 }
 
 int ScopePattern::num_parts() const { return static_cast<int>(PartsOf(text_).size()); }
@@ -76,6 +89,11 @@ StatusOr<std::vector<ScopePattern>> ParseScopePatterns(const std::string& text) 
     patterns.push_back(std::move(pattern));
   }
   return patterns;
+}
+
+bool MatchesAny(const std::vector<ScopePattern>& patterns, std::string_view path) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const ScopePattern& pattern) { return !pattern.ModuleOf(path).empty(); });
 }
 
 std::string_view ScopePrefix(std::string_view scope, int num_parts) {

@@ -1,7 +1,8 @@
-// ScopePattern: names modules by their path, the scope of the nodes that they made. A pattern is
-// parts joined by '.', as many as the path has; `*` in a part stands for any characters of that
-// part, so "blocks.*" is blocks.0, blocks.1, ... and "blocks.*.mlp" the mlp of each. What lies
-// below a module belongs to it.
+// ScopePattern: names modules by their path, the scope of the nodes that they made, and parameters
+// by theirs. A pattern is parts joined by '.', as many as the path has; `*` in a part stands for any
+// characters of that part, so "blocks.*" is blocks.0, blocks.1, ... and "blocks.*.mlp" the mlp of
+// each. A part `**` stands for any number of parts: "**.bias" is every bias. What lies below a
+// module belongs to it.
 #pragma once
 
 #include <string>
@@ -33,6 +34,9 @@ class ScopePattern {
 
 // Patterns joined by commas.
 StatusOr<std::vector<ScopePattern>> ParseScopePatterns(const std::string& text);
+
+// Whether one of the patterns names the path, or what it lies in.
+bool MatchesAny(const std::vector<ScopePattern>& patterns, std::string_view path);
 
 // The first `num_parts` (at least 1) parts of a scope; empty when it has fewer.
 std::string_view ScopePrefix(std::string_view scope, int num_parts);

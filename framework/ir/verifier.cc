@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "framework/ir/placement.h"
 #include "framework/ir/printer.h"
 
 namespace zg::ir {
@@ -47,7 +48,7 @@ class Verifier {
  private:
   // Walks the nodes in execution order; also fills `values_`.
   Status CheckLinksAndOrder() {
-    std::unordered_set<std::string_view> names;
+    section_of_.reserve(graph_.AllNodes().size());
     for (const auto& section : graph_.sections()) {
       for (const Node* node : section->nodes) {
         if (node->section != section.get()) {
@@ -60,12 +61,13 @@ class Verifier {
             return NodeError(*node, "%{}: its producer is not the node that lists it as output {}",
                              output->name, i);
           }
-          if (!names.insert(output->name).second) {
+          // Whoever is found by its own name shares it with no other.
+          const Value* const named = graph_.FindValue(output->name);
+          if (named == nullptr)
+            return NodeError(*node, "%{} is not found by its name", output->name);
+          if (named != output) {
             return NodeError(*node, "two values are named %{}, expected a name of its own",
                              output->name);
-          }
-          if (graph_.FindValue(output->name) != output) {
-            return NodeError(*node, "%{} is not found by its name", output->name);
           }
           section_of_[output] = section.get();
           values_.push_back(output);
@@ -94,17 +96,30 @@ class Verifier {
   }
 
   Status CheckUsers() {
-    std::unordered_map<const Value*, std::vector<const Node*>> users;
+    using Use = std::pair<const Value*, const Node*>;
+    std::vector<Use> reads;
+    std::vector<Use> listed;
     for (const Node* node : graph_.AllNodes()) {
-      for (const Value* input : node->inputs) users[input].push_back(node);
+      for (const Value* input : node->inputs) reads.emplace_back(input, node);
     }
     for (const Value* value : values_) {
-      std::vector<const Node*>& expected = users[value];
-      if (!std::is_permutation(expected.begin(), expected.end(), value->users.begin(),
-                               value->users.end())) {
-        return NodeError(*value->producer, "%{} lists {} users, expected the {} nodes that read it",
-                         value->name, value->users.size(), expected.size());
+      for (const Node* user : value->users) listed.emplace_back(value, user);
+    }
+    std::sort(reads.begin(), reads.end());
+    std::sort(listed.begin(), listed.end());
+    if (reads == listed) return Status::Ok();
+    const auto users = [](const std::vector<Use>& uses, const Value* value) {
+      std::vector<const Node*> found;
+      for (const auto& [used, user] : uses) {
+        if (used == value) found.push_back(user);
       }
+      return found;
+    };
+    for (const Value* value : values_) {
+      const std::vector<const Node*> expected = users(reads, value);
+      if (users(listed, value) == expected) continue;
+      return NodeError(*value->producer, "%{} lists {} users, expected the {} nodes that read it",
+                       value->name, value->users.size(), expected.size());
     }
     return Status::Ok();
   }
@@ -117,7 +132,18 @@ class Verifier {
                        : NodeError(node, "expected nothing but variables in section variables");
   }
 
+  static bool HasItsAttributes(const Node& node) {
+    const auto& items = node.attributes.items();
+    const std::vector<AttributeDef>& defs = node.op->attributes;
+    return items.size() == defs.size() &&
+           std::all_of(defs.begin(), defs.end(), [&](const AttributeDef& def) {
+             const auto found = items.find(def.name);
+             return found != items.end() && found->second.index() == def.example.index();
+           });
+  }
+
   Status CheckAttributes(const Node& node) {
+    if (HasItsAttributes(node)) return Status::Ok();
     Attributes completed = node.attributes;
     ZG_RETURN_IF_ERROR(
         CompleteAttributes(node.op->attributes, &completed).WithContext(NodeLabel(node)));
@@ -336,6 +362,8 @@ class Verifier {
       legal.push_back({std::vector<Sbp>(got.inputs.size(), Sbp::B()),
                        std::vector<Sbp>(got.outputs.size(), Sbp::B())});
     }
+    const std::optional<SbpSignature> own = MicroBatchSignature(node, axis, graph_.mesh());
+    if (own.has_value() && own->outputs[0].is_partial()) legal.push_back(*own);
     std::vector<std::string> expected;
     for (const SbpSignature& signature : legal) {
       if (signature.inputs == got.inputs && signature.outputs == got.outputs) return Status::Ok();

@@ -1,5 +1,7 @@
 #include "framework/job/compile_flags.h"
 
+#include "framework/job/mesh_axes.h"
+
 namespace zg {
 namespace {
 
@@ -9,6 +11,16 @@ constexpr double kMaxBucketMb = 1 << 20;
 
 void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
   flags->section("ZeRO");
+  flags->add_parsed(
+      "mesh",
+      [options](const std::string& text) -> Status {
+        ZG_ASSIGN_OR_RETURN(options->mesh, ParseMeshAxes(text));
+        return Status::Ok();
+      },
+      [options] { return Mesh(options->mesh).ToString(); },
+      "the ranks as a grid, such as replica=2,shard=4: shard inside, copies across; default: all "
+      "along data",
+      "AXES");
   flags->add_int("zero", &options->zero.stage, between(0, 3),
                  "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
                  "STAGE");
@@ -40,6 +52,10 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
                     "write the graph after every compiler pass", "DIR");
 }
 
+void TakeRanksOfMesh(const FlagParser& flags, const CompileOptions& options, int* ranks) {
+  if (flags.is_given("mesh") && !flags.is_given("ranks")) *ranks = Mesh(options.mesh).num_ranks();
+}
+
 Status ResolveCompileFlags(const FlagParser& flags, int num_ranks, CompileOptions* options) {
   if (options->dtype == DType::kF16 && flags.is_given("on-non-finite")) {
     return InvalidArgument(
@@ -47,12 +63,18 @@ Status ResolveCompileFlags(const FlagParser& flags, int num_ranks, CompileOption
         "are not finite; leave the flag out",
         EnumName(options->on_non_finite));
   }
-  if (options->micro_batches == 0) options->micro_batches = num_ranks;
-  if (options->micro_batches % num_ranks != 0) {
+  const Mesh mesh = options->MeshOf(num_ranks);
+  if (mesh.num_ranks() != num_ranks) {
+    return InvalidArgument("{}: got {}, which are {} ranks, but the job has {}; give --ranks {}",
+                           flags.is_given("mesh") ? "--mesh" : "graph.config().mesh",
+                           mesh.ToString(), mesh.num_ranks(), num_ranks, mesh.num_ranks());
+  }
+  if (options->micro_batches == 0) options->micro_batches = mesh.num_data_ranks();
+  if (options->micro_batches % mesh.num_data_ranks() != 0) {
     return InvalidArgument(
         "--micro-batches: got {}, expected a multiple of the {} ranks: every rank computes the "
         "same number per step",
-        options->micro_batches, num_ranks);
+        options->micro_batches, mesh.num_data_ranks());
   }
   return Status::Ok();
 }

@@ -11,8 +11,11 @@ namespace zg {
 // `options` holds the defaults and receives the flags.
 void AddCompileFlags(FlagParser* flags, CompileOptions* options);
 
+// A mesh on the command line says how many ranks there are, where --ranks does not.
+void TakeRanksOfMesh(const FlagParser& flags, const CompileOptions& options, int* ranks);
+
 // Fills in the micro-batches of a step for `num_ranks`. Errors: flags that exclude each other or do
-// not go with the number of ranks, by name.
+// not go with the number of ranks, by name; a mesh of another number.
 Status ResolveCompileFlags(const FlagParser& flags, int num_ranks, CompileOptions* options);
 
 }  // namespace zg

@@ -286,6 +286,9 @@ void Job::Impl::Start(int argc, char** argv) {
       print_out(flags->help(program));
       Exit(0);
     }
+    if (!mpi_job && options.ranks_in_process == 1) {
+      TakeRanksOfMesh(*flags, options.compile, &options.ranks);
+    }
     const int num_processes = mpi_job ? 1 : options.ranks;
     if (num_processes != options.ranks && flags->is_given("ranks")) {
       ExitWithError(

@@ -1,6 +1,7 @@
-// Activation functions as modules, for Sequential; elsewhere call relu(x), gelu(x) and
-// silu(x).
+// Activation functions as modules, for Sequential; elsewhere call relu(x), gelu(x), ...
 #pragma once
+
+#include <string>
 
 #include "framework/nn/functions.h"
 #include "framework/nn/module.h"
@@ -23,6 +24,44 @@ class SiLU : public Module {
  public:
   using Module::Module;
   Var forward(Var x) override { return silu(x); }
+};
+
+class Sigmoid : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return sigmoid(x); }
+};
+
+class Tanh : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return tanh(x); }
+};
+
+class Softplus : public Module {
+ public:
+  using Module::Module;
+  Var forward(Var x) override { return softplus(x); }
+};
+
+class LeakyReLU : public Module {
+ public:
+  LeakyReLU(const Module* parent, const std::string& name, double slope = 0.01)
+      : Module(parent, name), slope_(slope) {}
+  Var forward(Var x) override { return leaky_relu(x, slope_); }
+
+ private:
+  double slope_;
+};
+
+class ELU : public Module {
+ public:
+  ELU(const Module* parent, const std::string& name, double alpha = 1.0)
+      : Module(parent, name), alpha_(alpha) {}
+  Var forward(Var x) override { return elu(x, alpha_); }
+
+ private:
+  double alpha_;
 };
 
 }  // namespace zg::nn

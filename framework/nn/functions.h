@@ -17,19 +17,56 @@ namespace zg {
 namespace nn {
 // One node; its first output.
 Var append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes = {});
+// All of its outputs; none after an error.
+std::vector<Var> append_all(const std::string& op, const std::vector<Var>& inputs,
+                            ir::Attributes attributes = {});
 }  // namespace nn
 
+// Element by element; shapes are broadcast as in NumPy.
 inline Var add(Var a, Var b) { return nn::append("add", {a, b}); }
 inline Var subtract(Var a, Var b) { return nn::append("subtract", {a, b}); }
 inline Var multiply(Var a, Var b) { return nn::append("multiply", {a, b}); }
+inline Var divide(Var a, Var b) { return nn::append("divide", {a, b}); }
+inline Var maximum(Var a, Var b) { return nn::append("maximum", {a, b}); }
+inline Var minimum(Var a, Var b) { return nn::append("minimum", {a, b}); }
 inline Var scale(Var x, double factor) { return nn::append("scale", {x}, {{"factor", factor}}); }
+inline Var shift(Var x, double offset) { return nn::append("shift", {x}, {{"offset", offset}}); }
 
-// x (..., R...) + r (R...), for every index of the leading dims.
-inline Var add_broadcast(Var x, Var r) { return nn::append("add_broadcast", {x, r}); }
+inline Var abs(Var x) { return nn::append("abs", {x}); }
+inline Var sign(Var x) { return nn::append("sign", {x}); }
+inline Var square(Var x) { return nn::append("square", {x}); }
+inline Var sqrt(Var x) { return nn::append("sqrt", {x}); }
+inline Var rsqrt(Var x) { return nn::append("rsqrt", {x}); }
+inline Var reciprocal(Var x) { return nn::append("reciprocal", {x}); }
+inline Var exp(Var x) { return nn::append("exp", {x}); }
+inline Var log(Var x) { return nn::append("log", {x}); }
+inline Var sin(Var x) { return nn::append("sin", {x}); }
+inline Var cos(Var x) { return nn::append("cos", {x}); }
+inline Var erf(Var x) { return nn::append("erf", {x}); }
+
+// x^exponent; of x < 0 NaN unless the exponent is whole. 0^0 is 1.
+Var pow(Var x, double exponent);
+inline Var pow(Var x, Var exponent) { return nn::append("pow", {x, exponent}); }
+
+// x, which backward takes for a constant; shares its memory.
+inline Var stop_gradient(Var x) { return nn::append("stop_gradient", {x}); }
+
+// Within [low, high].
+Var clamp(Var x, double low, double high);
+inline Var clamp_min(Var x, double low) { return nn::append("clamp_min", {x}, {{"low", low}}); }
+inline Var clamp_max(Var x, double high) { return nn::append("clamp_max", {x}, {{"high", high}}); }
 
 inline Var relu(Var x) { return nn::append("relu", {x}); }
 inline Var gelu(Var x) { return nn::append("gelu", {x}); }  // the tanh approximation
+inline Var gelu_erf(Var x) { return nn::append("gelu_erf", {x}); }
 inline Var silu(Var x) { return nn::append("silu", {x}); }
+inline Var sigmoid(Var x) { return nn::append("sigmoid", {x}); }
+inline Var tanh(Var x) { return nn::append("tanh", {x}); }
+inline Var softplus(Var x) { return nn::append("softplus", {x}); }
+inline Var leaky_relu(Var x, double slope = 0.01) {
+  return nn::append("leaky_relu", {x}, {{"slope", slope}});
+}
+inline Var elu(Var x, double alpha = 1.0) { return nn::append("elu", {x}, {{"alpha", alpha}}); }
 
 // x (..., K), weight (N, K), bias (N) -> (..., N).
 inline Var linear(Var x, Var weight) { return nn::append("linear", {x, weight}); }
@@ -50,9 +87,7 @@ inline Var rms_norm(Var x, Var weight, double epsilon = 1e-6) {
 
 // qkv (B, T, 3C) = [q | k | v], each with its heads side by side -> (B, T, C). With `causal` a
 // position sees only itself and those before it.
-inline Var attention(Var qkv, int64_t heads, bool causal = true) {
-  return nn::append("attention", {qkv}, {{"heads", heads}, {"causal", causal}});
-}
+Var attention(Var qkv, int64_t heads, bool causal = true);
 
 // While training: zeroes elements with this probability and scales the others by 1 / (1 - it). In
 // eval: x. Each call has a mask of its own, which depends on the calling module's path, on nothing

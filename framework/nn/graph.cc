@@ -7,17 +7,55 @@
 
 #include "framework/ops/register_all_ops.h"
 #include "framework/passes/micro_batch_values.h"
+#include "framework/passes/result_names.h"
 
 namespace zg {
 namespace {
 
 const TensorType kScalar = {DType::kF32, Shape{}};
 
+constexpr char kGradNorm[] = "grad_norm";  // a result that training has without being asked
+
 template <typename Items, typename NameOf>
 std::string Listed(const Items& items, NameOf name_of) {
   std::vector<std::string> names;
   for (const auto& item : items) names.push_back(fmt::format("'{}'", name_of(item)));
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+Status CheckResults(const std::vector<NamedVar>& results, const nn::Trace& trace) {
+  std::set<std::string> names;
+  for (const NamedVar& result : results) {
+    ZG_RETURN_IF_ERROR(nn::CheckName("result", result.name));
+    if (!names.insert(result.name).second) {
+      return InvalidArgument("two results are named '{}'", result.name);
+    }
+    const Status usable = trace.CheckUsable(result.var);
+    ZG_RETURN_IF_ERROR(usable.WithContext(fmt::format("result '{}'", result.name)));
+  }
+  return Status::Ok();
+}
+
+// What is handed out is f32: conditions as 0 and 1, indices as numbers.
+Var AsF32(Var result, nn::Trace& trace) {
+  if (IsFloat(result.dtype())) return result;
+  return trace.Append("cast", {result}, {{"dtype", DType::kF32}});
+}
+
+// Of the loss and of its weight. `hint` says how to get a scalar.
+Status CheckLoss(const char* name, Var loss, const char* hint) {
+  const TensorType& type = loss.value()->type;
+  if (type != kScalar) {
+    return InvalidArgument("the {} %{} is {}, expected the scalar {}; {}", name, loss.value()->name,
+                           type.ToString(), kScalar.ToString(), hint);
+  }
+  if (MicroBatchValues(*loss.value()->producer->section).count(loss.value()) == 0) {
+    return InvalidArgument(
+        "the {} %{} does not depend on an input with placement S(dim), so that all ranks would "
+        "compute the same",
+        name, loss.value()->name);
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -40,38 +78,45 @@ void Graph::Run(const std::string& program, const std::function<Status()>& trace
   if (status_.ok() && !status.ok()) status_ = with_context(status);
 }
 
-void Graph::train(const optim::Optimizer& optimizer, const std::function<Var(Inputs&)>& build) {
+void Graph::train(const optim::Optimizer& optimizer, const std::function<Outputs(Inputs&)>& build) {
   Run("train", [&] { return TraceTrain(optimizer, build); });
 }
 
 Status Graph::TraceTrain(const optim::Optimizer& optimizer,
-                         const std::function<Var(Inputs&)>& build) {
+                         const std::function<Outputs(Inputs&)>& build) {
   if (optimizer_.has_value()) return InvalidArgument("called twice; a graph has one training loss");
   ZG_RETURN_IF_ERROR(optim::MakeUpdateRule(optimizer).status());
   if (!build) return InvalidArgument("got an empty function");
   optimizer_ = optimizer;
   nn::Trace trace(&ir_, ir_.section(ir::SectionKind::kForward), &variables_);
   Inputs inputs(&trace);
-  const Var loss = build(inputs);
+  const Outputs outputs = build(inputs);
   ZG_RETURN_IF_ERROR(trace.status());
-  if (loss.empty()) {
+  std::vector<NamedVar> results = outputs.items();
+  const bool is_only_loss = results.size() == 1 && results[0].name == "result";
+  if (is_only_loss) results[0].name = kLossResult;
+  if (is_only_loss && results[0].var.empty()) {
     return InvalidArgument("the function returned no loss; return one, such as cross_entropy(...)");
   }
-  ZG_RETURN_IF_ERROR(trace.CheckUsable(loss).WithContext("loss"));
-  const TensorType& type = loss.value()->type;
-  if (type != kScalar) {
-    return InvalidArgument(
-        "the loss %{} is {}, expected the scalar {}; take the mean with mse_loss or cross_entropy",
-        loss.value()->name, type.ToString(), kScalar.ToString());
+  ZG_RETURN_IF_ERROR(CheckResults(results, trace));
+  const auto loss = std::find_if(results.begin(), results.end(),
+                                 [](const NamedVar& one) { return one.name == kLossResult; });
+  if (loss == results.end()) {
+    return InvalidArgument("the function returned {}, expected one of the results to be the 'loss'",
+                           Listed(results, [](const NamedVar& one) { return one.name; }));
   }
-  ZG_ASSIGN_OR_RETURN(const auto values, MicroBatchValues(*trace.builder().section()));
-  if (values.count(loss.value()) == 0) {
-    return InvalidArgument(
-        "the loss %{} does not depend on an input with placement S(dim), so that all ranks would "
-        "compute the same",
-        loss.value()->name);
+  ZG_RETURN_IF_ERROR(
+      CheckLoss(kLossResult, loss->var, "take the mean with mse_loss or cross_entropy"));
+  for (const NamedVar& result : results) {
+    if (result.name == kLossWeightResult) {
+      ZG_RETURN_IF_ERROR(CheckLoss(kLossWeightResult, result.var, "take the sum of the weights"));
+    }
+    if (result.name == kGradNorm) {
+      return InvalidArgument("a result is named '{}', as the norm of the gradients is; rename it",
+                             kGradNorm);
+    }
+    trace.Append("output", {AsF32(result.var, trace)}, {{"name", result.name}});
   }
-  trace.Append("output", {loss}, {{"name", std::string("loss")}});
   return trace.status();
 }
 
@@ -90,18 +135,13 @@ Status Graph::TraceEval(const std::string& name, const std::function<Outputs(Inp
   const Outputs outputs = build(inputs);
   ZG_RETURN_IF_ERROR(trace.status());
   if (outputs.items().empty()) return InvalidArgument("the function returned no result");
-  ZG_ASSIGN_OR_RETURN(const auto values, MicroBatchValues(*trace.builder().section()));
   Eval eval{name, {}};
-  std::set<std::string> names;
+  ZG_RETURN_IF_ERROR(CheckResults(outputs.items(), trace));
   for (const NamedVar& item : outputs.items()) {
-    ZG_RETURN_IF_ERROR(nn::CheckName("result", item.name));
-    if (!names.insert(item.name).second) {
-      return InvalidArgument("two results are named '{}'", item.name);
-    }
-    ZG_RETURN_IF_ERROR(
-        trace.CheckUsable(item.var).WithContext(fmt::format("result '{}'", item.name)));
-    eval.results.push_back({item.name, item.var.value()->type});
-    trace.Append("output", {item.var}, {{"name", item.name}});
+    const Var result = AsF32(item.var, trace);
+    ZG_RETURN_IF_ERROR(trace.status());
+    eval.results.push_back({item.name, result.value()->type});
+    trace.Append("output", {result}, {{"name", item.name}});
   }
   evals_.push_back(std::move(eval));
   return trace.status();

@@ -17,6 +17,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +31,7 @@
 #include "framework/nn/trace.h"
 #include "framework/nn/var.h"
 #include "framework/optim/optimizer.h"
+#include "framework/optim/update_rules.h"
 #include "framework/passes/compile_options.h"
 
 namespace zg {
@@ -39,14 +42,30 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Adds the training program. `build` returns the loss of one micro-batch, a f32 scalar. A graph
-  // has one training program.
-  void train(const optim::Optimizer& optimizer, const std::function<Var(Inputs&)>& build);
+  // Adds the training program. `build` returns the loss of one micro-batch, a f32 scalar; that of a
+  // step is their mean. It may return further results beside it, which a step hands out:
+  //   return zg::Outputs{{"loss", loss}, {"logits", logits}, {"accuracy", accuracy}};
+  // Of these a f32 scalar is the mean over the step's micro-batches, too; any other result has
+  // theirs side by side, along dim 0. A graph has one training program.
+  // With a f32 scalar "loss_weight" beside it, the loss of a step is the sum of its micro-batches'
+  // losses divided by that of their weights; so are the gradients (weighted_mean, nn/losses.h).
+  void train(const optim::Optimizer& optimizer, const std::function<Outputs(Inputs&)>& build);
 
-  // Adds a program without an update, which runs on request. A scalar result (a loss) is the mean
-  // over the micro-batches of all ranks; any other result is the concatenation of those of all
-  // ranks.
+  // Adds a program without an update, which runs on request. A f32 scalar (a loss) is the mean over
+  // the micro-batches of all ranks; any other result has theirs side by side, along dim 0.
   void eval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
+
+  // What of the model is trained, and how. `parameters` are patterns of paths, joined by commas
+  // (framework/ir/scope_pattern.h): "blocks.*,**.bias". Call these after train() and eval(); a
+  // pattern that names no parameter is an error. Between steps the trainer has them, too.
+  //
+  // Frozen parameters cost no gradient and no optimizer state.
+  void freeze(const std::string& parameters);
+  // Their optimizer state is new; `after_updates` steps have been done without them.
+  void unfreeze(const std::string& parameters, int64_t after_updates = 0);
+  // A parameter belongs to the last group that names it. Frozen ones are unfrozen. A group with an
+  // optimizer of its own begins with new state.
+  void add_parameter_group(const optim::ParameterGroup& group, int64_t after_updates = 0);
 
   const std::string& name() const { return ir_.name(); }
 
@@ -68,6 +87,11 @@ class Graph {
   Status check() const;
   const ir::Graph& ir() const { return ir_; }  // one rank's, of one micro-batch
   const std::optional<optim::Optimizer>& optimizer() const { return optimizer_; }  // once train ran
+  // How each parameter is updated, by the groups so far. Error: no training program.
+  StatusOr<optim::UpdateRules> update_rules() const;
+
+  // An equal graph, to which no further program can be added.
+  std::unique_ptr<Graph> Clone() const;
 
  private:
   struct Eval {
@@ -77,12 +101,18 @@ class Graph {
 
   // Runs `trace` unless there is an error already, and keeps its error.
   void Run(const std::string& program, const std::function<Status()>& trace);
-  Status TraceTrain(const optim::Optimizer& optimizer, const std::function<Var(Inputs&)>& build);
+  Status TraceTrain(const optim::Optimizer& optimizer,
+                    const std::function<Outputs(Inputs&)>& build);
+  StatusOr<std::vector<ir::Node*>> ParametersNamed(const std::string& patterns) const;
+  // Of the program "train", from outside its function.
+  void Change(const std::string& what, const std::function<Status()>& change);
   Status TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 
   ir::Graph ir_;
   nn::Trace::Variables variables_;
   std::optional<optim::Optimizer> optimizer_;
+  std::vector<optim::ParameterGroup> groups_;
+  std::map<std::string, int64_t> joined_after_;  // as in UpdateRules
   std::vector<Eval> evals_;
   CompileOptions config_;
   Status status_;

@@ -30,6 +30,10 @@ Var Inputs::i64(const std::string& name, const Shape& shape, Sbp placement) {
   return Add(name, {DType::kI64, shape}, placement);
 }
 
+Var Inputs::boolean(const std::string& name, const Shape& shape, Sbp placement) {
+  return Add(name, {DType::kBool, shape}, placement);
+}
+
 Var Inputs::Add(const std::string& name, const TensorType& type, Sbp placement) {
   if (const Status legal = nn::CheckName("input", name); !legal.ok()) return trace_->Fail(legal);
   if (!names_.insert(name).second) {

@@ -19,6 +19,8 @@ class Inputs {
   // Errors: a duplicate name, a dim < 1, a placement that the shape does not allow.
   Var f32(const std::string& name, const Shape& shape, Sbp placement = Sbp::S(0));
   Var i64(const std::string& name, const Shape& shape, Sbp placement = Sbp::S(0));
+  // Fed as bytes, 0 for false.
+  Var boolean(const std::string& name, const Shape& shape, Sbp placement = Sbp::S(0));
 
  private:
   Var Add(const std::string& name, const TensorType& type, Sbp placement);

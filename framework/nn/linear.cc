@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/nn/functions.h"
+#include "framework/nn/lora.h"
 
 namespace zg::nn {
 namespace {
@@ -24,7 +25,8 @@ Linear::Linear(const Module* parent, const std::string& name, int64_t in, int64_
 
 Var Linear::forward(Var x) {
   const Var w = weight;  // C++ leaves the order of arguments open; that of the variables is ours
-  return bias.has_value() ? linear(x, w, *bias) : linear(x, w);
+  const Var y = bias.has_value() ? linear(x, w, *bias) : linear(x, w);
+  return adapter == nullptr ? y : y + adapter->Difference(x);
 }
 
 }  // namespace zg::nn

@@ -1,6 +1,7 @@
 // Linear: y = x weight^T + bias. x (..., in), weight (out, in), bias (out), y (..., out).
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,8 @@ struct LinearOptions {
   std::optional<Initializer> bias = std::nullopt;
 };
 
+class LoraAdapter;
+
 class Linear : public Module {
  public:
   Linear(const Module* parent, const std::string& name, int64_t in, int64_t out,
@@ -24,6 +27,7 @@ class Linear : public Module {
 
   Parameter weight;
   std::optional<Parameter> bias;
+  std::shared_ptr<const LoraAdapter> adapter;  // adds to y (lora.h)
 };
 
 }  // namespace zg::nn

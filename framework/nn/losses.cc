@@ -1,5 +1,11 @@
 #include "framework/nn/losses.h"
 
+#include "framework/nn/conditions.h"
+#include "framework/nn/dims.h"
+#include "framework/nn/functions.h"
+#include "framework/nn/indexing.h"
+#include "framework/nn/products.h"
+#include "framework/nn/reductions.h"
 #include "framework/nn/trace.h"
 
 namespace zg {
@@ -12,14 +18,197 @@ Var Mean(const char* function, const char* op, std::vector<Var> inputs, Var coun
       op, inputs, {{"divisor", static_cast<double>(counted.shape().num_elements())}});
 }
 
+Var Reduced(Var terms, Reduction reduction) {
+  if (reduction == Reduction::kNone) return terms;
+  return reduction == Reduction::kSum ? sum(terms) : mean(terms);
+}
+
+// Of what must have one shape, without broadcasting: a loss of operands that only fit by chance is a
+// mistake. `what` b is, for the message.
+template <typename Build>
+Var OfEqualShapes(const char* function, Var a, Var b, const Build& build,
+                  const char* what = "the target") {
+  return nn::Checked(function, a, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::Trace::Of(function).CheckUsable(b).WithContext(function));
+    if (a.shape() != b.shape()) {
+      return InvalidArgument("{}: got {} %{} {}, expected the same shape", nn::Caller(function, a),
+                             what, b.value()->name, b.value()->type.ToString());
+    }
+    return build();
+  });
+}
+
+// min(|d|, limit) (|d| - min(|d|, limit) / 2): d^2 / 2 up to the limit, and linear beyond.
+Var BentSquare(Var prediction, Var target, double limit) {
+  const Var distance = abs(prediction - target);
+  const Var bent = clamp_max(distance, limit);
+  return bent * (distance - bent * 0.5);
+}
+
+Status CheckLimit(const char* function, const char* name, double limit) {
+  if (limit > 0.0 && limit < 1e30) return Status::Ok();
+  return InvalidArgument("{}: {} is {}, expected a positive number", function, name, limit);
+}
+
+Status CheckOptions(const char* function, Var logits, const ClassLossOptions& options) {
+  if (!(options.label_smoothing >= 0.0 && options.label_smoothing < 1.0)) {
+    return InvalidArgument("{}: label_smoothing is {}, expected 0 <= label_smoothing < 1", function,
+                           options.label_smoothing);
+  }
+  if (options.weight.empty()) return Status::Ok();
+  const Shape weights{logits.dim(static_cast<int>(options.class_dim))};
+  if (options.weight.shape() == weights) return Status::Ok();
+  return InvalidArgument("{}: got weights {}, expected one for each class, {}",
+                         nn::Caller(function, logits), options.weight.shape().ToString(),
+                         weights.ToString());
+}
+
+// With the classes as the last dim.
+Var ClassesLast(Var x, int64_t class_dim) {
+  Dims order;
+  for (int64_t dim = 0; dim < x.shape().num_dims(); ++dim) {
+    if (dim != class_dim) order.push_back(dim);
+  }
+  order.push_back(class_dim);
+  return permute(x, order);
+}
+
+// Of log probabilities (..., V) and class indices.
+StatusOr<Var> OfClasses(const char* function, Var log_probabilities, Var targets,
+                        const ClassLossOptions& options) {
+  const int64_t classes = log_probabilities.dim(-1);
+  Dims rows = log_probabilities.shape().dims();
+  rows.pop_back();
+  if (targets.dtype() != DType::kI64 || targets.shape().dims() != rows) {
+    return InvalidArgument("{}: got the targets %{} {}, expected an i64 index for each row, i64{}",
+                           function, targets.value()->name, targets.value()->type.ToString(),
+                           Shape(rows).ToString());
+  }
+  const Var counted = not_equal(targets, static_cast<double>(options.ignore_index));
+  const Var target = where(counted, targets, 0.0);
+  const Var picked = squeeze(gather(log_probabilities, -1, unsqueeze(target, -1)), -1);
+  Var share = to(counted, DType::kF32);
+  if (!options.weight.empty()) {
+    share = share * squeeze(embedding(target, unsqueeze(options.weight, 1)), -1);
+  }
+  Var loss = -(share * picked);
+  if (options.label_smoothing > 0.0) {
+    const Var all = options.weight.empty() ? log_probabilities : log_probabilities * options.weight;
+    const Var of_all = where(counted, -sum(all, {-1}), 0.0);
+    loss = loss * (1.0 - options.label_smoothing) +
+           of_all * (options.label_smoothing / static_cast<double>(classes));
+  }
+  if (options.reduction == Reduction::kMean) return sum(loss) / sum(share);
+  return Reduced(loss, options.reduction);
+}
+
 }  // namespace
 
-Var mse_loss(Var prediction, Var target) {
-  return Mean("mse_loss", "mse_loss", {prediction, target}, prediction);
+Var mse_loss(Var prediction, Var target, Reduction reduction) {
+  if (reduction == Reduction::kMean) {
+    return Mean("mse_loss", "mse_loss", {prediction, target}, prediction);
+  }
+  return OfEqualShapes("mse_loss", prediction, target,
+                       [&] { return Reduced(square(prediction - target), reduction); });
 }
 
 Var cross_entropy(Var logits, Var targets) {
   return Mean("cross_entropy", "softmax_cross_entropy", {logits, targets}, targets);
+}
+
+Var cross_entropy(Var logits, Var targets, const ClassLossOptions& options) {
+  return nn::Checked("cross_entropy", logits, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(
+        nn::Trace::Of("cross_entropy").CheckUsable(targets).WithContext("cross_entropy: targets"));
+    ZG_ASSIGN_OR_RETURN(const int64_t dim, nn::DimOf("cross_entropy", logits, options.class_dim));
+    ZG_RETURN_IF_ERROR(CheckOptions("cross_entropy", logits, options));
+    return OfClasses("cross_entropy", log_softmax(ClassesLast(logits, dim)), targets, options);
+  });
+}
+
+Var nll_loss(Var log_probabilities, Var targets, const ClassLossOptions& options) {
+  return nn::Checked("nll_loss", log_probabilities, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(
+        nn::Trace::Of("nll_loss").CheckUsable(targets).WithContext("nll_loss: targets"));
+    ZG_ASSIGN_OR_RETURN(const int64_t dim,
+                        nn::DimOf("nll_loss", log_probabilities, options.class_dim));
+    ZG_RETURN_IF_ERROR(CheckOptions("nll_loss", log_probabilities, options));
+    if (options.label_smoothing > 0.0) {
+      return InvalidArgument("nll_loss: got label_smoothing {}; cross_entropy has that",
+                             options.label_smoothing);
+    }
+    return OfClasses("nll_loss", ClassesLast(log_probabilities, dim), targets, options);
+  });
+}
+
+Var soft_cross_entropy(Var logits, Var targets, const ClassLossOptions& options) {
+  return OfEqualShapes("soft_cross_entropy", logits, targets, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t dim,
+                        nn::DimOf("soft_cross_entropy", logits, options.class_dim));
+    ZG_RETURN_IF_ERROR(CheckOptions("soft_cross_entropy", logits, options));
+    Var share = ClassesLast(targets, dim);
+    if (options.label_smoothing > 0.0) {
+      const double of_each = options.label_smoothing / static_cast<double>(share.dim(-1));
+      share = share * (1.0 - options.label_smoothing) + of_each;
+    }
+    if (!options.weight.empty()) share = share * options.weight;
+    const Var terms = share * log_softmax(ClassesLast(logits, dim));
+    return Reduced(-sum(terms, {-1}), options.reduction);
+  });
+}
+
+Var l1_loss(Var prediction, Var target, Reduction reduction) {
+  return OfEqualShapes("l1_loss", prediction, target,
+                       [&] { return Reduced(abs(prediction - target), reduction); });
+}
+
+Var smooth_l1_loss(Var prediction, Var target, double beta, Reduction reduction) {
+  return OfEqualShapes("smooth_l1_loss", prediction, target, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(CheckLimit("smooth_l1_loss", "beta", beta));
+    return Reduced(BentSquare(prediction, target, beta), reduction) / beta;
+  });
+}
+
+Var huber_loss(Var prediction, Var target, double delta, Reduction reduction) {
+  return OfEqualShapes("huber_loss", prediction, target, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(CheckLimit("huber_loss", "delta", delta));
+    return Reduced(BentSquare(prediction, target, delta), reduction);
+  });
+}
+
+// -t log(s) - (1 - t) log(1 - s) = log(1 + e^x) - t x.
+Var bce_with_logits(Var logits, Var targets, Reduction reduction) {
+  return OfEqualShapes("bce_with_logits", logits, targets,
+                       [&] { return Reduced(softplus(logits) - targets * logits, reduction); });
+}
+
+Var kl_div(Var log_prediction, Var target, Reduction reduction) {
+  return OfEqualShapes("kl_div", log_prediction, target, [&] {
+    return Reduced(sum(target * (log(target) - log_prediction), {-1}), reduction);
+  });
+}
+
+Var cosine_similarity(Var a, Var b, int64_t dim, double epsilon) {
+  const Var lengths = clamp_min(norm(a, {dim}), epsilon) * clamp_min(norm(b, {dim}), epsilon);
+  return sum(a * b, {dim}) / lengths;
+}
+
+// PyTorch's, whose epsilon is added to the squares.
+Var cosine_embedding_loss(Var a, Var b, Var labels, double margin, Reduction reduction) {
+  return OfEqualShapes("cosine_embedding_loss", a, b, [&] {
+    const Var squares = (sum(square(a), {-1}) + 1e-12) * (sum(square(b), {-1}) + 1e-12);
+    const Var cosine = sum(a * b, {-1}) * rsqrt(squares);
+    const Var apart = clamp_min(cosine - margin, 0.0);
+    return Reduced(where(equal(labels, 1.0), 1.0 - cosine, apart), reduction);
+  });
+}
+
+Outputs weighted_mean(Var terms, Var weights) {
+  // Divided by the number of elements, the weight of a full micro-batch is 1: f16 needs no other scale.
+  const Var loss = OfEqualShapes(
+      "weighted_mean", terms, weights, [&] { return mean(terms * weights); }, "the weights");
+  if (loss.empty()) return loss;
+  return {{"loss", loss}, {"loss_weight", mean(weights)}};
 }
 
 }  // namespace zg

@@ -11,20 +11,29 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "framework/nn/buffer.h"
 #include "framework/nn/parameter.h"
 #include "framework/nn/var.h"
 
 namespace zg::nn {
 
+class Module;
+
+struct NamedModule {
+  std::string name;  // its path
+  Module* module;
+};
+
 class Module {
  public:
   // A module without a parent is the root of a model; its name is usually empty.
   explicit Module(const Module* parent = nullptr, const std::string& name = "");
-  virtual ~Module() = default;
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -37,7 +46,22 @@ class Module {
   // The parameters of this module and of those in it, by their paths, in the order of construction.
   // Known before any graph uses them. A graph's order is that of their first use.
   std::vector<NamedParameter> named_parameters() const;
-  int64_t num_parameters() const;  // the sum of their elements
+  int64_t num_parameters() const;                     // the sum of their elements
+  std::vector<NamedParameter> named_buffers() const;  // likewise
+
+  // The parameters and buffers themselves, in the same order.
+  std::vector<Parameter*> parameters() const;
+  std::vector<Buffer*> buffers() const;
+
+  // This module and those in it, in the order of construction: each before what is in it.
+  std::vector<NamedModule> named_modules() const;
+
+  // Calls the function with each of them:
+  //   model.apply([](zg::nn::Module& module) {
+  //     auto* linear = dynamic_cast<zg::nn::Linear*>(&module);
+  //     if (linear != nullptr) linear->weight.set_initializer(zg::Initializer::Normal(0.02));
+  //   });
+  void apply(const std::function<void(Module&)>& function) const;
 
   // While a Scope exists, new nodes belong to its module.
   class Scope {
@@ -59,10 +83,13 @@ class Module {
   Var fail(const Status& status) const;
 
  private:
-  friend class Parameter;
+  friend class Variable;
+
+  // Of this role, in the order of construction.
+  std::vector<Variable*> Variables(Role role) const;
 
   std::string path_;
-  std::shared_ptr<ParameterTree> tree_;  // that of the root
+  std::shared_ptr<ModelTree> tree_;  // that of the root
 };
 
 std::string JoinPath(const std::string& parent, const std::string& name);

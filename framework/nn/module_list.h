@@ -14,6 +14,9 @@ namespace zg::nn {
 template <typename T>
 class ModuleList : public Module {
  public:
+  // Empty, for modules that differ (emplace_back).
+  ModuleList(const Module* parent, const std::string& name) : Module(parent, name) {}
+
   // `count` modules T(this, index, args...).
   template <typename... Args>
   ModuleList(const Module* parent, const std::string& name, int64_t count, const Args&... args)

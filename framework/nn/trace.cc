@@ -8,7 +8,7 @@
 
 #include "framework/base/random.h"
 #include "framework/ir/quote.h"
-#include "framework/nn/parameter.h"
+#include "framework/nn/variable.h"
 
 namespace zg::nn {
 namespace {
@@ -34,8 +34,9 @@ Status CheckName(std::string_view what, std::string_view name) {
                          what, name);
 }
 
-Trace::Trace(ir::Graph* graph, ir::Section* section, Variables* variables)
+Trace::Trace(ir::Graph* graph, ir::Section* section, Variables* variables, NodeRunner* runner)
     : builder_(graph, section),
+      runner_(runner),
       training_(section->kind == ir::SectionKind::kForward),
       variables_(variables),
       previous_(current_trace),
@@ -45,62 +46,101 @@ Trace::Trace(ir::Graph* graph, ir::Section* section, Variables* variables)
 
 Trace::~Trace() { current_trace = previous_; }
 
+void EndProcess(const Status& status) {
+  std::fflush(nullptr);
+  fmt::print(stderr, "error: {}\n", status.message());
+  std::_Exit(1);  // no destructors: other ranks may be threads of this process
+}
+
 Trace* Trace::Current() { return current_trace; }
 
 Trace& Trace::Of(std::string_view caller) {
   if (current_trace != nullptr) return *current_trace;
-  std::fflush(nullptr);
-  fmt::print(stderr,
-             "error: {} was used outside the function given to Graph::train or Graph::eval, where "
-             "a Var has no value; use it inside that function\n",
-             caller);
-  std::_Exit(1);  // no destructors: other ranks may be threads of this process
+  EndProcess(InvalidArgument(
+      "{} was used outside the function given to Graph::train or Graph::eval, where a Var has no "
+      "value; use it inside that function, or while a zg::Eager exists",
+      caller));
+}
+
+Var Trace::Hold(ir::Value* value) const {
+  return Var(value, id_, runner_ == nullptr ? nullptr : runner_->Hold(value));
 }
 
 Var Trace::Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes,
                   const std::string& name) {
-  if (!status().ok()) return Var();
+  const std::vector<Var> outputs = AppendAll(op, inputs, std::move(attributes), name);
+  return outputs.empty() ? Var() : outputs[0];
+}
+
+std::vector<Var> Trace::AppendAll(const std::string& op, const std::vector<Var>& inputs,
+                                  ir::Attributes attributes, const std::string& name) {
+  if (!status().ok()) return {};
   std::vector<ir::Value*> values;
   for (const Var& input : inputs) {
     if (const Status usable = CheckUsable(input); !usable.ok()) {
-      return Fail(usable.WithContext(fmt::format("{}: input {}", op, values.size())));
+      Fail(usable.WithContext(fmt::format("{}: input {}", op, values.size())));
+      return {};
     }
     values.push_back(input.value());
   }
   const std::string& scope = builder_.scope();
   const std::string scoped_op = scope.empty() ? op : scope + "." + op;
-  const std::vector<ir::Value*> outputs =
-      builder_.Ops(op, values, std::move(attributes), name.empty() ? scoped_op : name);
-  return outputs.empty() || outputs[0] == nullptr ? Var() : Var(outputs[0], id_);
-}
-
-Var Trace::Read(const Parameter& parameter) {
-  if (!status().ok()) return Var();
-  ir::Value*& value = (*variables_)[parameter.id()];
-  if (value != nullptr) return Var(value, id_);
-  const std::string scope = builder_.scope();
-  builder_.set_scope(parameter.module_path());
-  if (const Status status = parameter.Check(); !status.ok()) builder_.Fail(status);
-  value = builder_.Variable(parameter.path(), {DType::kF32, parameter.shape()},
-                            parameter.initializer(), Role::kParameter, parameter.is_trainable());
-  builder_.set_scope(scope);
-  if (value == nullptr) return Var();
-  if (value->name != parameter.path()) {  // a node took the name first; the parameter's wins
-    builder_.graph().Rename(builder_.graph().FindValue(parameter.path()), value->name + ".value");
-    builder_.graph().Rename(value, parameter.path());
+  std::vector<Var> outputs;
+  for (ir::Value* output :
+       builder_.Ops(op, values, std::move(attributes), name.empty() ? scoped_op : name)) {
+    if (output != nullptr) outputs.push_back(Hold(output));
   }
-  return Var(value, id_);
+  if (runner_ == nullptr) return status().ok() ? outputs : std::vector<Var>();
+  if (!status().ok()) runner_->Fail(status());
+  const Status ran = runner_->Run(builder_.section()->nodes.back());
+  if (!ran.ok()) runner_->Fail(ran);
+  return outputs;
 }
 
-Status Trace::CheckUsable(Var var) const {
+std::vector<Var> Trace::RunFrom(size_t first) {
+  std::vector<Var> results;
+  if (runner_ == nullptr) return results;
+  for (size_t i = first; i < builder_.section()->nodes.size(); ++i) {
+    ir::Node* const node = builder_.section()->nodes[i];
+    if (const Status ran = runner_->Run(node); !ran.ok()) runner_->Fail(ran);
+    for (ir::Value* output : node->outputs) results.push_back(Hold(output));
+  }
+  return results;
+}
+
+Var Trace::Read(const Variable& variable) {
+  if (!status().ok()) return Var();
+  ir::Value*& value = (*variables_)[variable.id()];
+  if (value != nullptr) return Hold(value);
+  const std::string scope = builder_.scope();
+  builder_.set_scope(variable.module_path());
+  if (const Status status = variable.Check(); !status.ok()) builder_.Fail(status);
+  value = builder_.Variable(variable.path(), {DType::kF32, variable.shape()},
+                            variable.initializer(), variable.role(), variable.is_trainable());
+  builder_.set_scope(scope);
+  if (runner_ != nullptr && !status().ok()) runner_->Fail(status());
+  if (value == nullptr) return Var();
+  if (value->name != variable.path()) {  // a node took the name first; the variable's wins
+    builder_.graph().Rename(builder_.graph().FindValue(variable.path()), value->name + ".value");
+    builder_.graph().Rename(value, variable.path());
+  }
+  if (runner_ != nullptr) {
+    if (const Status ran = runner_->Run(value->producer); !ran.ok()) runner_->Fail(ran);
+  }
+  return Hold(value);
+}
+
+Status Trace::CheckUsable(const Var& var) const {
   if (var.empty()) return InvalidArgument("the Var is empty; it was never given a value");
   if (var.trace_id_ == id_) return Status::Ok();
   return InvalidArgument(
-      "the Var comes from another train or eval function; each of them makes its own");
+      "the Var comes from another train or eval function, or from an Eager; each of them makes its "
+      "own");
 }
 
 Var Trace::Fail(const Status& status) {
   builder_.Fail(status);
+  if (runner_ != nullptr) runner_->Fail(this->status());
   return Var();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,18 +15,32 @@
 
 namespace zg::nn {
 
-class Parameter;
+class Variable;
+
+// What takes the nodes of a trace as they are appended: an eager session, which runs them. A trace
+// of a graph has none.
+class NodeRunner {
+ public:
+  virtual ~NodeRunner() = default;
+  virtual Status Run(ir::Node* node) = 0;
+  // What a Var owns, so that its value stays.
+  virtual std::shared_ptr<const void> Hold(ir::Value* value) = 0;
+  virtual void Fail(const Status& status) = 0;  // ends the process
+};
+
+// Ends the process with the error.
+[[noreturn]] void EndProcess(const Status& status);
 
 // Error unless letters, digits and '_' in parts joined by '.'. `what` is for the message: "input".
 Status CheckName(std::string_view what, std::string_view name);
 
 class Trace {
  public:
-  // The `variable` node of each parameter used so far in the graph, by Parameter::id().
+  // The `variable` node of each parameter and buffer used so far in the graph, by Variable::id().
   using Variables = std::unordered_map<int64_t, ir::Value*>;
 
   // Is the thread's current trace until its destruction.
-  Trace(ir::Graph* graph, ir::Section* section, Variables* variables);
+  Trace(ir::Graph* graph, ir::Section* section, Variables* variables, NodeRunner* runner = nullptr);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
@@ -39,18 +54,29 @@ class Trace {
   // another trace, and those of the op.
   Var Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes = {},
              const std::string& name = "");
-  Var Read(const Parameter& parameter);  // makes the variable at the first use
-  Status CheckUsable(Var var) const;     // not empty, and of this trace
+  // All its outputs; none after an error.
+  std::vector<Var> AppendAll(const std::string& op, const std::vector<Var>& inputs,
+                             ir::Attributes attributes = {}, const std::string& name = "");
+  Var Read(const Variable& variable);        // makes the variable at the first use
+  Status CheckUsable(const Var& var) const;  // not empty, and of this trace
+
+  // Of nodes that were appended through builder(): runs those from the section's node `first` on,
+  // where nodes run at once, and returns all their results, so that the values stay.
+  std::vector<Var> RunFrom(size_t first);
+  Var Hold(ir::Value* value) const;  // a value of this trace as a Var
 
   Var Fail(const Status& status);  // keeps the first, with the scope; returns an empty Var
   const Status& status() const { return builder_.status(); }
 
   bool training() const { return training_; }
+  void set_training(bool training) { training_ = training; }
   int64_t NextStream();  // a random stream of its own: by scope, and order within it
+  void RestartStreams() { num_streams_.clear(); }  // another step draws from the same
   ir::Builder& builder() { return builder_; }
 
  private:
   ir::Builder builder_;
+  NodeRunner* runner_;
   bool training_;
   Variables* variables_;
   Trace* previous_;

@@ -23,7 +23,15 @@ int64_t Var::dim(int i) const {
 Var operator+(Var a, Var b) { return add(a, b); }
 Var operator-(Var a, Var b) { return subtract(a, b); }
 Var operator*(Var a, Var b) { return multiply(a, b); }
+Var operator/(Var a, Var b) { return divide(a, b); }
+Var operator+(Var x, double offset) { return shift(x, offset); }
+Var operator+(double offset, Var x) { return shift(x, offset); }
+Var operator-(Var x, double offset) { return shift(x, -offset); }
+Var operator-(double minuend, Var x) { return shift(-x, minuend); }
 Var operator*(Var x, double factor) { return scale(x, factor); }
 Var operator*(double factor, Var x) { return scale(x, factor); }
+Var operator/(Var x, double divisor) { return scale(x, 1.0 / divisor); }
+Var operator/(double dividend, Var x) { return scale(reciprocal(x), dividend); }
+Var operator-(Var x) { return scale(x, -1.0); }
 
 }  // namespace zg

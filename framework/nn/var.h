@@ -2,12 +2,15 @@
 // Graph::train or Graph::eval runs. A light handle: copy it freely, but not out of that function.
 // Functions of Vars (functions.h) and the operators below append one node to the graph each.
 //
+// While an Eager exists (framework/eager), functions run at once instead, and a Var has a value.
+//
 // Nothing throws. The graph keeps the first error, with the path of the module that made it; from
 // then on every function returns an empty Var and does nothing. Outside that function there is no
 // graph to keep an error: there a function of Vars ends the process with one.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "framework/ir/graph.h"
 
@@ -26,20 +29,33 @@ class Var {
   DType dtype() const;       // f32 for an empty Var
   int64_t dim(int i) const;  // negative i counts from the end; no such dim: an error, and 1
   ir::Value* value() const { return value_; }  // null for an empty Var
+  // What keeps the value of a Var that was computed at once; null while a graph is traced.
+  const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
   friend class nn::Trace;
-  Var(ir::Value* value, int64_t trace_id) : value_(value), trace_id_(trace_id) {}
+  Var(ir::Value* value, int64_t trace_id, std::shared_ptr<const void> owner)
+      : value_(value), trace_id_(trace_id), owner_(std::move(owner)) {}
 
   ir::Value* value_ = nullptr;
   int64_t trace_id_ = 0;
+  std::shared_ptr<const void> owner_;
 };
 
-// Element by element, on equal shapes.
+// Element by element; shapes are broadcast as in NumPy: aligned at their last dims, where a dim of
+// size 1, or one that is not there, is repeated.
 Var operator+(Var a, Var b);
 Var operator-(Var a, Var b);
 Var operator*(Var a, Var b);
+Var operator/(Var a, Var b);
+Var operator+(Var x, double offset);
+Var operator+(double offset, Var x);
+Var operator-(Var x, double offset);
+Var operator-(double minuend, Var x);
 Var operator*(Var x, double factor);
 Var operator*(double factor, Var x);
+Var operator/(Var x, double divisor);
+Var operator/(double dividend, Var x);
+Var operator-(Var x);
 
 }  // namespace zg

@@ -26,6 +26,15 @@ StatusOr<Types> TypeOfResult(const ir::OpCall& call) {
   return Types{result};
 }
 
+// Of a sum over ranks.
+StatusOr<Types> TypeOfSum(const ir::OpCall& call) {
+  if (call.inputs[0].dtype == DType::kBool) {
+    return InvalidArgument("{}: got terms of type {}, expected numbers; convert with to(x, dtype)",
+                           call.op->name, call.inputs[0].ToString());
+  }
+  return TypeOfResult(call);
+}
+
 Sbp SplitOf(const ir::OpCall& call, const char* attribute) {
   return Sbp::S(static_cast<int>(call.attributes.Int(attribute)));
 }
@@ -93,6 +102,7 @@ ir::OpDef AllReduce() {
              "P -> B: every rank receives the sum of all ranks' terms, added in rank order, "
              "onto the accumulator "
              "(input 1, overwritten on the first micro-batch) if there is one.");
+  op.infer_shape = TypeOfSum;
   op.max_inputs = 2;
   op.attributes.push_back(SummedAxes());
   op.traits.message_rounds = 2;
@@ -119,6 +129,7 @@ ir::OpDef ReduceScatter() {
              "(input 1, overwritten on the first micro-batch) if there is one. `in_place`: "
              "the part stays inside "
              "the input's memory.");
+  op.infer_shape = TypeOfSum;
   op.max_inputs = 2;
   op.attributes.push_back({"dim", int64_t{0}});
   op.attributes.push_back({"in_place", false});

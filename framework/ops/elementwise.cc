@@ -1,10 +1,13 @@
 // Ops on tensors of one type, element by element, and their gradients: the rows of elementwise.inc.
+#include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "framework/base/check.h"
 #include "framework/ir/op_registry.h"
+#include "framework/ops/broadcasting.h"
 #include "framework/ops/elementwise_table.h"
 #include "framework/ops/op_rules.h"
 
@@ -31,55 +34,131 @@ std::vector<ir::SbpSignature> PartialTerms(Linearity linearity, int num_inputs) 
   return {};
 }
 
-// What a gradient rule's node reads: the gradient of the op's result, the result, an operand.
-enum Operand { kDy, kY, kA, kB };
-
-// How the gradient of one operand is computed.
-struct GradientRule {
-  enum class Kind { kNone, kPassOn, kNode };
-  Kind kind = Kind::kNone;
-  std::string op = {};  // of the node; empty: the op itself, with its attributes
-  std::vector<Operand> operands = {};
-  ir::Attributes attributes = {};
+// A value in the formula of a gradient: operators and functions append a node each.
+struct Term {
+  ir::Builder* builder = nullptr;
+  ir::Value* value = nullptr;
 };
 
-GradientRule None() { return {}; }
-GradientRule Dy() { return {GradientRule::Kind::kPassOn}; }
-template <typename... Operands>
-GradientRule Node(const char* op, Operands... operands) {
-  return {GradientRule::Kind::kNode, op, {operands...}};
+Term Append(const char* op, Term a, ir::Attributes attributes = {}) {
+  return {a.builder, a.builder->Op(op, {a.value}, std::move(attributes))};
 }
-GradientRule SameOp() { return Node("", kDy); }
-GradientRule Scaled(double factor) {
-  return {GradientRule::Kind::kNode, "scale", {kDy}, {{"factor", factor}}};
+Term Append(const char* op, Term a, Term b, ir::Attributes attributes = {}) {
+  return {a.builder, a.builder->Op(op, {a.value, b.value}, std::move(attributes))};
 }
 
-ir::Value* Gradient(const GradientRule& rule, ir::GradientContext& context) {
-  if (rule.kind == GradientRule::Kind::kPassOn) return context.output_gradient();
-  std::vector<ir::Value*> inputs;
-  for (const Operand operand : rule.operands) {
-    switch (operand) {
-      case kDy:
-        inputs.push_back(context.output_gradient());
-        break;
-      case kY:
-        inputs.push_back(context.output(0));
-        break;
-      case kA:
-        inputs.push_back(context.input(0));
-        break;
-      case kB:
-        inputs.push_back(context.input(1));
-        break;
-    }
+// The functions of the formulas: every row as one of Terms.
+#define ZG_UNARY(Name, name, ...) \
+  [[maybe_unused]] Term Name(Term x) { return Append(name, x); }
+#define ZG_UNARY_WITH(Name, name, x, attribute, ...) \
+  [[maybe_unused]] Term Name(Term x, double value) { \
+    return Append(name, x, {{#attribute, value}});   \
   }
-  if (!rule.op.empty()) return context.builder().Op(rule.op, std::move(inputs), rule.attributes);
-  const ir::Node& node = context.node();
-  return context.builder().Op(node.op->name, std::move(inputs), node.attributes);
+#define ZG_BINARY(Name, name, ...) \
+  [[maybe_unused]] Term Name(Term a, Term b) { return Append(name, a, b); }
+#define ZG_BINARY_WITH(Name, name, a, b, attribute, ...)     \
+  [[maybe_unused]] Term Name(Term a, Term b, double value) { \
+    return Append(name, a, b, {{#attribute, value}});        \
+  }
+#include "framework/ops/elementwise.inc"
+
+Term operator*(Term a, Term b) { return Multiply(a, b); }
+Term operator/(Term a, Term b) { return Divide(a, b); }
+Term operator*(double factor, Term x) { return Scale(x, factor); }
+Term operator-(Term x) { return Scale(x, -1.0); }
+
+// dx = p f''(x), of the functions whose gradients have gradients of several terms.
+Term SiluSecond(Term p, Term x) {  // s (1 - s) (2 + x (1 - 2 s)), s = sigmoid(x)
+  const Term s = Sigmoid(x);
+  return SigmoidGrad(p, s) * Shift(x * Shift(-2.0 * s, 1.0), 2.0);
+}
+
+Term GeluSecond(Term p, Term x) {  // (1 - t^2) (u' + x (u'' / 2 - t u'^2)), t = tanh(u)
+  constexpr double kFactor = 0.7978845608028654;  // sqrt(2 / pi)
+  constexpr double kCubic = 0.044715;
+  const Term square = Square(x);
+  const Term t = Tanh(kFactor * (x * Shift(kCubic * square, 1.0)));
+  const Term slope = Shift((3.0 * kFactor * kCubic) * square, kFactor);
+  const Term bend = Subtract((3.0 * kFactor * kCubic) * x, t * Square(slope));
+  return TanhGrad(p, t) * Add(slope, x * bend);
+}
+
+Term GeluErfSecond(Term p, Term x) {  // e^(-x^2 / 2) (2 - x^2) / sqrt(2 pi)
+  constexpr double kFactor = 0.3989422804014327;
+  const Term square = Square(x);
+  return (kFactor * p) * (Exp(-0.5 * square) * Shift(-square, 2.0));
+}
+
+struct NoGradient {};
+NoGradient None() { return {}; }
+
+// What a formula may name.
+struct Terms {
+  Term dy, y, a, b;
+  double number = 0.0;  // the attribute
+};
+using GradientRule = std::function<Term(const Terms&)>;
+
+// From a lambda with the formula; of one that is None(), no rule.
+template <typename Formula>
+GradientRule Rule(const Formula& formula) {
+  if constexpr (std::is_same_v<decltype(formula(Terms())), NoGradient>) {
+    return nullptr;
+  } else {
+    return formula;
+  }
+}
+
+Shape ResultShape(const ir::OpCall& call) {
+  const Shape& first = call.inputs[0].shape;
+  if (call.inputs.size() == 1) return first;
+  return BroadcastShapes(first, call.inputs[1].shape).value_or(first);
+}
+
+StatusOr<std::vector<TensorType>> InferType(const ir::OpCall& call, const InputNames& names) {
+  ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+  const Shape& first = call.inputs[0].shape;
+  if (call.inputs.size() == 2 && !BroadcastShapes(first, call.inputs[1].shape).has_value()) {
+    return Rejected(call, names, "shapes differ, and cannot be broadcast to one");
+  }
+  return std::vector<TensorType>{{call.inputs[0].dtype, ResultShape(call)}};
+}
+
+Status AppendGradients(const std::vector<GradientRule>& rules, std::string_view attribute,
+                       ir::GradientContext& context) {
+  ir::Builder* const builder = &context.builder();
+  const int last = context.num_inputs() - 1;
+  Terms terms = {{builder, context.output_gradient()},
+                 {builder, context.output(0)},
+                 {builder, context.input(0)},
+                 {builder, context.input(last)}};
+  if (!attribute.empty()) terms.number = context.node().attributes.Float(attribute);
+  for (int i = 0; i <= last; ++i) {
+    if (!context.needs(i)) continue;
+    const Term gradient = rules[i](terms);
+    context.set_input_gradient(i, SumToType(*builder, gradient.value, context.input(i)->type));
+  }
+  return Status::Ok();
+}
+
+// Of PyTorch's autocast list.
+bool ComputesInF32(ElementwiseCode code) {
+  switch (code) {
+    case ElementwiseCode::kExp:
+    case ElementwiseCode::kLog:
+    case ElementwiseCode::kPow:
+    case ElementwiseCode::kPower:
+    case ElementwiseCode::kReciprocal:
+    case ElementwiseCode::kRsqrt:
+    case ElementwiseCode::kSoftplus:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // `gradients` has a rule for each operand; the only one of an op that is itself a gradient is
-// None().
+// null.
 ir::OpDef Elementwise(ElementwiseCode code, InputNames names, std::string doc, Linearity linearity,
                       std::vector<GradientRule> gradients) {
   const ElementwiseRow& row = RowOf(code);
@@ -88,10 +167,11 @@ ir::OpDef Elementwise(ElementwiseCode code, InputNames names, std::string doc, L
   op.doc = std::move(doc);
   op.min_inputs = op.max_inputs = row.num_inputs;
   op.traits.is_elementwise = true;
+  op.traits.computes_in_f32 = ComputesInF32(code);
   if (!row.attribute.empty()) op.attributes = {{std::string(row.attribute), 1.0, true}};
-  op.infer_shape = [names](const ir::OpCall& call) { return LikeInputs(call, names); };
+  op.infer_shape = [names](const ir::OpCall& call) { return InferType(call, names); };
   op.sbp_signatures = [linearity](const ir::OpCall& call) {
-    std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);
+    std::vector<ir::SbpSignature> signatures = SplitAnyDimOf(ResultShape(call), call);
     for (ir::SbpSignature& partial :
          PartialTerms(linearity, static_cast<int>(call.inputs.size()))) {
       signatures.push_back(std::move(partial));
@@ -99,35 +179,57 @@ ir::OpDef Elementwise(ElementwiseCode code, InputNames names, std::string doc, L
     return signatures;
   };
   op.aliases = [](const ir::OpCall& call) {
-    return call.inputs.size() == 1 ? InPlaceOf({0}) : InPlaceOf({0, 1});
+    return InPlaceOfFullSize({call.inputs[0].dtype, ResultShape(call)}, call);
   };
   op.flops = [&row](const ir::OpCall& call) {
-    return row.flops * call.inputs[0].shape.num_elements();
+    return row.flops * ResultShape(call).num_elements();
   };
-  if (gradients[0].kind == GradientRule::Kind::kNone) {
+  if (gradients[0] == nullptr) {
     op.not_differentiable = kNoSecondDerivative;
     return op;
   }
   ZG_CHECK(static_cast<int>(gradients.size()) == row.num_inputs, "{}: {} gradients", row.op,
            gradients.size());
-  op.gradient = [gradients](ir::GradientContext& context) {
-    for (int i = 0; i < context.num_inputs(); ++i) {
-      if (context.needs(i)) context.set_input_gradient(i, Gradient(gradients[i], context));
-    }
-    return Status::Ok();
+  op.gradient = [gradients, &row](ir::GradientContext& context) {
+    return AppendGradients(gradients, row.attribute, context);
   };
   return op;
 }
 
 }  // namespace
 
+// The formula of one gradient as a lambda in which names stand for Terms, and `attribute` for that of
+// the node. The op's own operands may be called dy and y as well.
+#define ZG_RULE(first, second, attribute, formula)                    \
+  Rule([]([[maybe_unused]] const Terms& terms) {                      \
+    [[maybe_unused]] const Term dy = terms.dy, y = terms.y, ddx = dy; \
+    {                                                                 \
+      [[maybe_unused]] const Term first = terms.a, second = terms.b;  \
+      [[maybe_unused]] const double attribute = terms.number;         \
+      return formula;                                                 \
+    }                                                                 \
+  })
+// As many as there are formulas: one or two.
+#define ZG_ONE_RULE(first, second, attribute, formula) ZG_RULE(first, second, attribute, formula)
+#define ZG_TWO_RULES(first, second, attribute, of_first, of_second) \
+  ZG_RULE(first, second, attribute, of_first), ZG_RULE(first, second, attribute, of_second)
+#define ZG_THIRD(first, second, third, ...) third
+#define ZG_RULES(first, second, attribute, ...) \
+  ZG_THIRD(__VA_ARGS__, ZG_TWO_RULES, ZG_ONE_RULE, )(first, second, attribute, __VA_ARGS__)
+
 void RegisterElementwiseOps(ir::OpRegistry& registry) {
-#define ZG_UNARY(Name, name, x, doc, flops, linearity, formula, ...) \
-  registry.Register(Elementwise(ElementwiseCode::k##Name, {#x}, doc, linearity, {__VA_ARGS__}));
-#define ZG_UNARY_WITH(Name, name, x, attribute, doc, flops, linearity, formula, ...) \
-  registry.Register(Elementwise(ElementwiseCode::k##Name, {#x}, doc, linearity, {__VA_ARGS__}));
-#define ZG_BINARY(Name, name, a, b, doc, flops, linearity, formula, ...) \
-  registry.Register(Elementwise(ElementwiseCode::k##Name, {#a, #b}, doc, linearity, {__VA_ARGS__}));
+#define ZG_UNARY(Name, name, x, doc, flops, linearity, formula, gradient)       \
+  registry.Register(Elementwise(ElementwiseCode::k##Name, {#x}, doc, linearity, \
+                                {ZG_RULE(x, none, none_too, gradient)}));
+#define ZG_UNARY_WITH(Name, name, x, attribute, doc, flops, linearity, formula, gradient) \
+  registry.Register(Elementwise(ElementwiseCode::k##Name, {#x}, doc, linearity,           \
+                                {ZG_RULE(x, none, attribute, gradient)}));
+#define ZG_BINARY(Name, name, a, b, doc, flops, linearity, formula, ...)            \
+  registry.Register(Elementwise(ElementwiseCode::k##Name, {#a, #b}, doc, linearity, \
+                                {ZG_RULES(a, b, none, __VA_ARGS__)}));
+#define ZG_BINARY_WITH(Name, name, a, b, attribute, doc, flops, linearity, formula, ...) \
+  registry.Register(Elementwise(ElementwiseCode::k##Name, {#a, #b}, doc, linearity,      \
+                                {ZG_RULES(a, b, attribute, __VA_ARGS__)}));
 #include "framework/ops/elementwise.inc"
 }
 

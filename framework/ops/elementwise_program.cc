@@ -32,11 +32,17 @@ class Parser {
  public:
   Parser(std::string_view program, int num_inputs) : program_(program), num_inputs_(num_inputs) {}
 
-  StatusOr<ElementwiseProgram> Parse() {
+  StatusOr<ElementwiseProgram> Parse(const std::vector<int64_t>& results) {
     std::string_view rest = program_;
     do {
       ZG_RETURN_IF_ERROR(ParseStatement(TakeUntil(';', rest)));
     } while (!rest.empty());
+    for (const int64_t result : results) {
+      if (result < 0 || result >= static_cast<int64_t>(used_.size())) {
+        return Error("it has no t{}", result);
+      }
+      used_[result] = true;
+    }
     for (size_t i = 0; i + 1 < used_.size(); ++i) {
       if (!used_[i]) return Error("t{} is never used", i);
     }
@@ -129,8 +135,9 @@ std::string ToString(const ElementwiseProgram& program) {
   return fmt::format("{}", fmt::join(statements, ";"));
 }
 
-StatusOr<ElementwiseProgram> ParseElementwiseProgram(std::string_view text, int num_inputs) {
-  return Parser(text, num_inputs).Parse();
+StatusOr<ElementwiseProgram> ParseElementwiseProgram(std::string_view text, int num_inputs,
+                                                     const std::vector<int64_t>& results) {
+  return Parser(text, num_inputs).Parse(results);
 }
 
 int64_t FlopsPerElement(const ElementwiseProgram& program) {

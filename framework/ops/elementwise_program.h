@@ -33,8 +33,10 @@ using ElementwiseProgram = std::vector<ElementwiseStatement>;
 std::string ToString(const ElementwiseProgram& program);
 
 // The inverse. Error: what does not parse, an op that is not elementwise, a wrong number of
-// operands, a name that is not defined (yet), a result that nobody uses.
-StatusOr<ElementwiseProgram> ParseElementwiseProgram(std::string_view text, int num_inputs);
+// operands, a name that is not defined (yet), a result that nobody uses and that is not among
+// `results`, a result that is not there.
+StatusOr<ElementwiseProgram> ParseElementwiseProgram(std::string_view text, int num_inputs,
+                                                     const std::vector<int64_t>& results = {});
 
 // As many as the ops take apart.
 int64_t FlopsPerElement(const ElementwiseProgram& program);

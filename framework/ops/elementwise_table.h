@@ -11,6 +11,7 @@ enum class ElementwiseCode : int32_t {
 #define ZG_UNARY(Name, ...) k##Name,
 #define ZG_UNARY_WITH(Name, ...) k##Name,
 #define ZG_BINARY(Name, ...) k##Name,
+#define ZG_BINARY_WITH(Name, ...) k##Name,
 #include "framework/ops/elementwise.inc"
 };
 
@@ -27,6 +28,8 @@ inline constexpr ElementwiseRow kElementwiseRows[] = {
 #define ZG_UNARY_WITH(Name, name, x, attribute, doc, flops, ...) \
   {ElementwiseCode::k##Name, name, 1, #attribute, flops},
 #define ZG_BINARY(Name, name, a, b, doc, flops, ...) {ElementwiseCode::k##Name, name, 2, "", flops},
+#define ZG_BINARY_WITH(Name, name, a, b, attribute, doc, flops, ...) \
+  {ElementwiseCode::k##Name, name, 2, #attribute, flops},
 #include "framework/ops/elementwise.inc"
 };
 

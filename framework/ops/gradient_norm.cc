@@ -1,6 +1,7 @@
 // The norm of all gradients together, for clipping: exact sums of squares per bucket, and from them
 // what the update nodes are told. guarded_update_control leaves out updates that are not finite;
-// its state starts as zeros.
+// its state starts as zeros. Where the loss of a step is a weighted mean, gradients are those of its
+// sum, and the weight, a scalar behind the square sums, divides them.
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_names.h"
@@ -10,6 +11,8 @@ namespace zg {
 namespace {
 
 using Types = std::vector<TensorType>;
+
+const TensorType kWeight = {DType::kF32, Shape{}};
 
 TensorType SumType() { return {DType::kI64, Shape{kExactSumWords}}; }
 
@@ -39,8 +42,8 @@ ir::OpDef SquareSum() {
   return op;
 }
 
-Status CheckSums(const ir::OpCall& call) {
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
+Status CheckSums(const ir::OpCall& call, size_t num_sums) {
+  for (size_t i = 0; i < num_sums; ++i) {
     if (call.inputs[i] == SumType()) continue;
     return InvalidArgument("{}: input {} is {}, expected a square sum, {}", call.op->name, i,
                            call.inputs[i].ToString(), SumType().ToString());
@@ -54,7 +57,7 @@ ir::OpDef AddSquareSums() {
   op.doc = "The square sum of all that the inputs are square sums of, with its digits carried.";
   op.max_inputs = -1;
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckSums(call));
+    ZG_RETURN_IF_ERROR(CheckSums(call, call.inputs.size()));
     return Types{SumType()};
   };
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
@@ -71,12 +74,18 @@ ir::OpDef UpdateControl() {
       "From the square sums of all gradients: norm, output 1, is the square root of their sum, and "
       "control, output 0, is {factor on the gradient, number of the update, the first is 1}. "
       "factor = min(1, max_norm / (norm + 1e-6)), never 0; 1 when max_norm is 0; NaN when max_norm "
-      "is not 0 and norm is not finite.";
+      "is not 0 and norm is not finite. `weighted`: the last input is a weight, by which norm and "
+      "factor are divided; there may be no square sums then.";
   op.max_inputs = -1;
   op.num_outputs = 2;
-  op.attributes = {{"max_norm", 0.0}};
+  op.attributes = {{"max_norm", 0.0}, {"weighted", false}};
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
-    ZG_RETURN_IF_ERROR(CheckSums(call));
+    const size_t num_sums = call.inputs.size() - (call.attributes.Bool("weighted") ? 1 : 0);
+    ZG_RETURN_IF_ERROR(CheckSums(call, num_sums));
+    if (num_sums < call.inputs.size() && call.inputs.back() != kWeight) {
+      return InvalidArgument("update_control: the weight is {}, expected {}",
+                             call.inputs.back().ToString(), kWeight.ToString());
+    }
     ZG_RETURN_IF_ERROR(CheckRange(call, "max_norm"));
     return Types{{DType::kF32, Shape{2}}, {DType::kF32, Shape{}}};
   };
@@ -91,11 +100,12 @@ ir::OpDef GuardedUpdateControl() {
       "update_control that leaves out updates that are not finite. The inputs are square sums, "
       "then any number of scalars such as the loss, and last the state {updates done, updates left "
       "out in a row}, whose next value is output 2. When a gradient or scalar is infinite or NaN, "
-      "the factor is 0, which changes no parameter. More than max_skipped in a row end the job.";
+      "the factor is 0, which changes no parameter. More than max_skipped in a row end the job. "
+      "`weighted`: the first scalar is the weight.";
   op.min_inputs = 2;
   op.max_inputs = -1;
   op.num_outputs = 3;
-  op.attributes = {{"max_norm", 0.0}, {"max_skipped", int64_t{24}}};
+  op.attributes = {{"max_norm", 0.0}, {"max_skipped", int64_t{24}}, {"weighted", false}};
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType scalar = {DType::kF32, Shape{}};
     const TensorType state = {DType::kF32, Shape{2}};
@@ -111,6 +121,9 @@ ir::OpDef GuardedUpdateControl() {
     if (call.inputs.back() != state) {
       return InvalidArgument("guarded_update_control: the state is {}, expected {}",
                              call.inputs.back().ToString(), state.ToString());
+    }
+    if (call.attributes.Bool("weighted") && call.inputs[call.inputs.size() - 2] != scalar) {
+      return InvalidArgument("guarded_update_control: it is `weighted` and has no scalar");
     }
     ZG_RETURN_IF_ERROR(CheckRange(call, "max_norm"));
     return Types{{DType::kF32, Shape{2}}, scalar, state};

@@ -154,7 +154,17 @@ ir::OpDef LinearGradInput() {
     signatures.push_back({{B, P}, {P}});
     return signatures;
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = [](ir::GradientContext& context) {
+    ir::Builder& builder = context.builder();
+    ir::Value* ddx = context.output_gradient();
+    if (context.needs(0)) {
+      context.set_input_gradient(0, builder.Op(op_names::kLinear, {ddx, context.input(1)}));
+    }
+    if (context.needs(1)) {
+      context.set_input_gradient(1, builder.Op("linear_grad_weight", {context.input(0), ddx}));
+    }
+    return Status::Ok();
+  };
   op.flops = LinearGradInputFlops;
   return op;
 }
@@ -215,7 +225,18 @@ ir::OpDef LinearGradWeight() {
     signatures.push_back({{B, P}, {P}});
     return signatures;
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = [](ir::GradientContext& context) {
+    ir::Builder& builder = context.builder();
+    ir::Value* ddw = context.output_gradient();
+    if (context.needs(0)) {
+      context.set_input_gradient(0, builder.Op(op_names::kLinear, {context.input(1), ddw}));
+    }
+    if (context.needs(1)) {
+      context.set_input_gradient(1,
+                                 builder.Op(op_names::kLinearGradInput, {context.input(0), ddw}));
+    }
+    return Status::Ok();
+  };
   op.flops = [](const ir::OpCall& call) {
     return ProductFlops(call.inputs[0], call.inputs[1].shape.dim(-1));
   };
@@ -241,7 +262,18 @@ ir::OpDef LinearGradBias() {
     signatures.push_back({{P}, {P}});
     return signatures;
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = [](ir::GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    const Shape& dy = context.input(0)->type.shape;
+    std::vector<int64_t> dims, sizes;  // of the rows
+    for (int dim = 0; dim + 1 < dy.num_dims(); ++dim) {
+      dims.push_back(dim);
+      sizes.push_back(dy.dim(dim));
+    }
+    context.set_input_gradient(0, context.builder().Op("expand", {context.output_gradient()},
+                                                       {{"dims", dims}, {"sizes", sizes}}));
+    return Status::Ok();
+  };
   op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }

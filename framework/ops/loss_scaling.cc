@@ -17,6 +17,7 @@ using Types = std::vector<TensorType>;
 
 const ir::AttributeDef kInitialExponent = {"initial_exponent", int64_t{16}};
 const TensorType kState = {DType::kF32, Shape{4}};
+const TensorType kWeight = {DType::kF32, Shape{}};
 const TensorType kSquareSum = {DType::kI64, Shape{kExactSumWords}};
 
 ir::OpDef LossSeed() {
@@ -43,17 +44,22 @@ ir::OpDef ScaledUpdateControl() {
       "the "
       "factor is 0, which changes no parameter, and k falls by 1; it rises by 1 after "
       "growth_interval updates in a row. More than max_skipped steps left out in a row end the "
-      "job.";
+      "job. `weighted`: behind the square sums is the weight.";
   op.min_inputs = 2;
   op.max_inputs = -1;
   op.num_outputs = 3;
   op.attributes = {{"max_norm", 0.0},
                    {"growth_interval", int64_t{2000}},
                    {"max_skipped", int64_t{24}},
+                   {"weighted", false},
                    kInitialExponent};
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
+    const size_t behind_sums = call.attributes.Bool("weighted") ? 2 : 1;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      const TensorType& expected = i + 1 < call.inputs.size() ? kSquareSum : kState;
+      const size_t from_end = call.inputs.size() - i;
+      const TensorType& expected = from_end > behind_sums ? kSquareSum
+                                   : from_end == 1        ? kState
+                                                          : kWeight;
       if (call.inputs[i] == expected) continue;
       return InvalidArgument("scaled_update_control: input {} is {}, expected {}", i,
                              call.inputs[i].ToString(), expected.ToString());

@@ -20,9 +20,24 @@ inline constexpr char kAllToAll[] = "all_to_all";
 inline constexpr char kLocalSlice[] = "local_slice";
 inline constexpr char kLocalTerm[] = "local_term";
 
+// What keep-caches gives storage.
+inline constexpr char kCachedRows[] = "cached_rows";
+
+// Removed once backward is built.
+inline constexpr char kCustomGradient[] = "custom_gradient";
+
 // What tells the updates the norm of the gradients, with and without a state.
 inline constexpr char kUpdateControl[] = "update_control";
 inline constexpr char kGuardedUpdateControl[] = "guarded_update_control";
 inline constexpr char kScaledUpdateControl[] = "scaled_update_control";
+
+// An update that knows norms of whole tensors, and what it knows them from.
+inline constexpr char kNormedUpdate[] = "normed_update";
+inline constexpr char kTensorSquareSums[] = "tensor_square_sums";
+
+// An update whose states are numbers of rows and columns, and what it knows of them from.
+inline constexpr char kFactoredUpdate[] = "factored_update";
+inline constexpr char kFactorSums[] = "factor_sums";
+inline constexpr char kFactoredStepSums[] = "factored_step_sums";
 
 }  // namespace zg::op_names

@@ -136,6 +136,27 @@ ir::OpDef ParameterGradient() {
   return op;
 }
 
+ir::OpDef NextValue() {
+  ir::OpDef op;
+  op.name = "next_value";
+  op.traits.kind = ir::OpKind::kNextValue;
+  op.traits.has_side_effect = true;
+  op.doc =
+      "Says that the buffer in input 0 holds input 1 after the step; consumed by "
+      "accumulate-results.";
+  op.min_inputs = op.max_inputs = 2;
+  op.num_outputs = 0;
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
+    if (call.inputs[0].shape != call.inputs[1].shape || !IsFloat(call.inputs[1].dtype)) {
+      return InvalidArgument("next_value: got a value of type {}, expected the buffer's type {}",
+                             call.inputs[1].ToString(), call.inputs[0].ToString());
+    }
+    return Types{};
+  };
+  op.not_differentiable = "nothing comes out";
+  return op;
+}
+
 ir::OpDef BucketView() {
   ir::OpDef op;
   op.name = "bucket_view";
@@ -161,6 +182,77 @@ ir::OpDef BucketView() {
     rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
     rule.offset_elements = call.attributes.Int("offset");
     return std::vector<ir::AliasRule>{rule};
+  };
+  return op;
+}
+
+// S(dim) -> P and back along the axes of data ranks, where a rank's part is its own micro-batch.
+ir::OpDef MicroBatchView(std::string name, std::string doc) {
+  ir::OpDef op;
+  op.name = std::move(name);
+  op.traits.kind = ir::OpKind::kView;
+  op.traits.sinks_to_user = true;
+  op.doc = std::move(doc);
+  op.attributes = {{"dim", int64_t{0}, true}, {"num_parts", int64_t{1}, true}};
+  op.not_differentiable = "it is made after backward is built";
+  op.aliases = [](const ir::OpCall&) {
+    ir::AliasRule rule;
+    rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
+    return std::vector<ir::AliasRule>{rule};
+  };
+  return op;
+}
+
+Status CheckDimAndParts(const ir::OpCall& call) {
+  const TensorType& x = call.inputs[0];
+  const int64_t dim = call.attributes.Int("dim");
+  const int64_t num_parts = call.attributes.Int("num_parts");
+  if (dim >= 0 && dim < x.shape.num_dims() && num_parts > 0) return Status::Ok();
+  return InvalidArgument("{}: got dim {} in {} parts of x {}, expected a dim that x has",
+                         call.op->name, dim, num_parts, x.ToString());
+}
+
+Sbp SplitOf(const ir::OpCall& call) { return Sbp::S(static_cast<int>(call.attributes.Int("dim"))); }
+
+ir::OpDef OwnPart() {
+  ir::OpDef op = MicroBatchView(
+      "own_part",
+      "What every micro-batch has of x, which are `num_parts` of them side by side along `dim`.");
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckDimAndParts(call));
+    TensorType part = call.inputs[0];
+    const int dim = static_cast<int>(call.attributes.Int("dim"));
+    const int64_t num_parts = call.attributes.Int("num_parts");
+    if (part.shape.dim(dim) % num_parts != 0) {
+      return InvalidArgument("own_part: dim {} of x {} does not divide into {} parts", dim,
+                             part.ToString(), num_parts);
+    }
+    part.shape.set_dim(dim, part.shape.dim(dim) / num_parts);
+    return Types{part};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    std::vector<ir::SbpSignature> signatures = SamePlacement(call);
+    signatures.push_back({{SplitOf(call)}, {Sbp::P()}});
+    return signatures;
+  };
+  return op;
+}
+
+ir::OpDef JoinedParts() {
+  ir::OpDef op = MicroBatchView("joined_parts",
+                                "What every one of `num_parts` micro-batches has of x, side by "
+                                "side along `dim`.");
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckDimAndParts(call));
+    TensorType joined = call.inputs[0];
+    const int dim = static_cast<int>(call.attributes.Int("dim"));
+    joined.shape.set_dim(dim, joined.shape.dim(dim) * call.attributes.Int("num_parts"));
+    return Types{joined};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    std::vector<ir::SbpSignature> signatures = SamePlacement(call);
+    signatures.push_back({{Sbp::P()}, {SplitOf(call)}});
+    return signatures;
   };
   return op;
 }
@@ -266,7 +358,10 @@ void RegisterStructureOps(ir::OpRegistry& registry) {
   registry.Register(Constant());
   registry.Register(Assign());
   registry.Register(ParameterGradient());
+  registry.Register(NextValue());
   registry.Register(BucketView());
+  registry.Register(OwnPart());
+  registry.Register(JoinedParts());
   registry.Register(BucketPack());
   registry.Register(Accumulate());
 }

@@ -5,7 +5,8 @@
 // Ensures: no `parameter_gradient` is left; the update section has one update node per parameter,
 // reading the parameter, its gradient and its state, and assigning the new values to the same
 // variables. State tensors are named after the parameter: "w.exp_avg" and "w.exp_avg_sq" (Adam),
-// "w.momentum_buffer" (SGD).
+// "w.momentum_buffer" (SGD); "w.row_var" and "w.col_var" (Adafactor) have numbers for rows and
+// columns. Updates of a group of parameters have its number.
 //
 // Before:
 //   backward:
@@ -19,20 +20,20 @@
 // No-op on a graph without `parameter_gradient`.
 #pragma once
 
-#include "framework/optim/optimizer.h"
+#include "framework/optim/update_rules.h"
 #include "framework/passes/pass.h"
 
 namespace zg::optim {
 
 class AppendUpdate : public Pass {
  public:
-  explicit AppendUpdate(UpdateRule rule) : rule_(std::move(rule)) {}
+  explicit AppendUpdate(UpdateRules rules) : rules_(std::move(rules)) {}
 
   std::string_view name() const override { return "append-update"; }
   StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
-  UpdateRule rule_;
+  UpdateRules rules_;
 };
 
 }  // namespace zg::optim

@@ -1,37 +1,16 @@
 #include "framework/optim/optimizer.h"
 
-#include <cmath>
-#include <limits>
+#include <fmt/format.h>
 
 namespace zg::optim {
 namespace {
 
-struct Range {
-  const char* optimizer;
-  const char* name;
-  double value;
-  double end;  // legal: 0 <= value < end
-};
-
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-
-Status CheckRanges(std::initializer_list<Range> ranges) {
-  for (const Range& range : ranges) {
-    if (range.value >= 0.0 && range.value < range.end) continue;  // false for NaN as well
-    return InvalidArgument("{}: {} is {}, expected {}", range.optimizer, range.name, range.value,
-                           range.end == kUnbounded
-                               ? "a finite number >= 0"
-                               : fmt::format("0 <= {} < {}", range.name, range.end));
-  }
-  return Status::Ok();
-}
-
 StatusOr<UpdateRule> AdamRule(const char* name, const AdamW& adam, bool decoupled) {
-  ZG_RETURN_IF_ERROR(CheckRanges({{name, "lr", adam.lr, kUnbounded},
-                                  {name, "beta1", adam.beta1, 1.0},
-                                  {name, "beta2", adam.beta2, 1.0},
-                                  {name, "epsilon", adam.epsilon, kUnbounded},
-                                  {name, "weight_decay", adam.weight_decay, kUnbounded}}));
+  ZG_RETURN_IF_ERROR(CheckHyperparameters(name, {{"lr", adam.lr},
+                                                 {"beta1", adam.beta1, 1.0},
+                                                 {"beta2", adam.beta2, 1.0},
+                                                 {"epsilon", adam.epsilon},
+                                                 {"weight_decay", adam.weight_decay}}));
   return UpdateRule{"adam_update",
                     {{"lr", adam.lr},
                      {"beta1", adam.beta1},
@@ -39,14 +18,14 @@ StatusOr<UpdateRule> AdamRule(const char* name, const AdamW& adam, bool decouple
                      {"epsilon", adam.epsilon},
                      {"weight_decay", adam.weight_decay},
                      {"decoupled", decoupled}},
-                    {"exp_avg", "exp_avg_sq"}};
+                    {{"exp_avg"}, {"exp_avg_sq"}},
+                    /*counts=*/true};
 }
 
 struct RuleMaker {
   StatusOr<UpdateRule> operator()(const Sgd& sgd) const {
-    ZG_RETURN_IF_ERROR(CheckRanges({{"Sgd", "lr", sgd.lr, kUnbounded},
-                                    {"Sgd", "momentum", sgd.momentum, kUnbounded},
-                                    {"Sgd", "weight_decay", sgd.weight_decay, kUnbounded}}));
+    ZG_RETURN_IF_ERROR(CheckHyperparameters(
+        "Sgd", {{"lr", sgd.lr}, {"momentum", sgd.momentum}, {"weight_decay", sgd.weight_decay}}));
     if (sgd.momentum == 0.0) {
       if (sgd.nesterov) return InvalidArgument("Sgd: nesterov needs momentum > 0");
       return UpdateRule{"sgd_update", {{"lr", sgd.lr}, {"weight_decay", sgd.weight_decay}}, {}};
@@ -56,19 +35,87 @@ struct RuleMaker {
                        {"momentum", sgd.momentum},
                        {"weight_decay", sgd.weight_decay},
                        {"nesterov", sgd.nesterov}},
-                      {"momentum_buffer"}};
+                      {{"momentum_buffer"}}};
   }
   StatusOr<UpdateRule> operator()(const Adam& adam) const {
     return AdamRule("Adam", {adam.lr, adam.beta1, adam.beta2, adam.epsilon, adam.weight_decay},
                     false);
   }
   StatusOr<UpdateRule> operator()(const AdamW& adam) const { return AdamRule("AdamW", adam, true); }
+  StatusOr<UpdateRule> operator()(const Elementwise& rule) const {
+    ZG_RETURN_IF_ERROR(rule.status);
+    ir::Attributes attributes = {{"lr", rule.lr},
+                                 {"weight_decay", rule.weight_decay},
+                                 {"program", rule.program},
+                                 {"results", rule.results},
+                                 {"eval_program", rule.eval_program}};
+    std::vector<State> states;
+    for (const std::string& name : rule.states) states.push_back({name});
+    if (rule.norms.empty()) {
+      return UpdateRule{"elementwise_update", attributes, states, /*counts=*/true};
+    }
+    attributes.Set("norms", rule.norms);
+    return UpdateRule{"normed_update", attributes, states, /*counts=*/true};
+  }
+  StatusOr<UpdateRule> operator()(const Factored& factored) const {
+    ZG_ASSIGN_OR_RETURN(UpdateRule rule, (*this)(factored.of_vectors));
+    rule.of_matrices.push_back(
+        UpdateRule{"factored_update",
+                   {{"lr", factored.lr},
+                    {"beta2_decay", factored.beta2_decay},
+                    {"epsilon1", factored.epsilon1},
+                    {"epsilon2", factored.epsilon2},
+                    {"clip_threshold", factored.clip_threshold},
+                    {"weight_decay", factored.weight_decay}},
+                   {{"row_var", StateOf::kRows}, {"col_var", StateOf::kColumns}},
+                   /*counts=*/true});
+    return rule;
+  }
 };
 
 }  // namespace
 
+Shape State::ShapeFor(const Shape& parameter) const {
+  Shape shape = parameter;
+  if (of == StateOf::kRows) shape.set_dim(-1, 1);
+  if (of == StateOf::kColumns) shape.set_dim(-2, 1);
+  return shape;
+}
+
+const UpdateRule& UpdateRule::For(const Shape& parameter) const {
+  return of_matrices.empty() || parameter.num_dims() < 2 ? *this : of_matrices[0];
+}
+
+void UpdateRule::ScaleLr(double factor) {
+  attributes.Set("lr", attributes.Float("lr") * factor);
+  for (UpdateRule& rule : of_matrices) rule.ScaleLr(factor);
+}
+
 StatusOr<UpdateRule> MakeUpdateRule(const Optimizer& optimizer) {
   return std::visit(RuleMaker(), optimizer);
+}
+
+std::string ToString(const UpdateRule& rule) {
+  std::string text = rule.op;
+  for (const auto& [name, value] : rule.attributes.items()) {
+    text += fmt::format(" {}={}", name, ir::ToString(value));
+  }
+  for (const UpdateRule& of_matrices : rule.of_matrices) {
+    text += "; of matrices " + ToString(of_matrices);
+  }
+  return text;
+}
+
+Status CheckHyperparameters(std::string_view optimizer,
+                            std::initializer_list<HyperparameterRange> ranges) {
+  for (const HyperparameterRange& range : ranges) {
+    if (range.value >= 0.0 && range.value < range.end) continue;  // false for NaN as well
+    return InvalidArgument("{}: {} is {}, expected {}", optimizer, range.name, range.value,
+                           range.end == std::numeric_limits<double>::infinity()
+                               ? "a finite number >= 0"
+                               : fmt::format("0 <= {} < {}", range.name, range.end));
+  }
+  return Status::Ok();
 }
 
 }  // namespace zg::optim

@@ -3,14 +3,21 @@
 //   zg::optim::AdamW adamw{3e-4};
 //   adamw.weight_decay = 0.1;
 //   graph.train(adamw, ...);
+// More of them, and those of users, are in framework/nn/optimizers.h and update_rule.h.
 #pragma once
 
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "framework/base/status.h"
 #include "framework/ir/attribute.h"
+#include "framework/tensor/shape.h"
 
 namespace zg::optim {
 
@@ -40,17 +47,84 @@ struct AdamW {
   double weight_decay = 1e-2;
 };
 
-using Optimizer = std::variant<Sgd, Adam, AdamW>;
+// A rule made of elementwise ops: what framework/nn/update_rule.h traces.
+struct Elementwise {
+  std::string name;  // in messages
+  double lr = 1e-3;
+  double weight_decay = 0.0;
+  std::vector<std::string> states;  // suffixes of their names; they start as zeros
+  std::string program;              // of the op elementwise_update, likewise the next
+  std::vector<int64_t> results;
+  std::vector<int64_t> norms = {};  // statements whose norms over a tensor it reads (normed_update)
+  // What eval programs read instead of the parameter, a program of fused_elementwise on the
+  // parameter and the states; empty: the parameter.
+  std::string eval_program;
+  Status status;  // why it could not be traced
+};
 
-// The update node of an optimizer: op, attributes, and its state tensors' suffixes ("exp_avg", as
-// in PyTorch).
+// Adafactor (framework/nn/optimizers.h): tensors of two dims or more keep numbers for their rows
+// and columns only; others have a rule that is made of elementwise ops.
+struct Factored {
+  double lr = 1e-2;
+  double beta2_decay = -0.8;
+  double epsilon1 = 0.0;
+  double epsilon2 = 0.0;
+  double clip_threshold = 1.0;
+  double weight_decay = 0.0;
+  Elementwise of_vectors;  // and the status of all
+};
+
+using Optimizer = std::variant<Sgd, Adam, AdamW, Elementwise, Factored>;
+
+// Parameters that are trained in a way of their own.
+struct ParameterGroup {
+  std::string name;  // letters, digits, '_'
+  // Patterns of their paths, joined by commas (framework/ir/scope_pattern.h): "**.bias,head".
+  std::string parameters;
+  std::optional<Optimizer> optimizer = std::nullopt;  // none: the graph's
+  double lr_factor = 1.0;                             // on the optimizer's lr
+};
+
+// What a state has a number for.
+enum class StateOf {
+  kElements,  // each element of the parameter
+  kRows,      // each row of its matrices, which are those of the last two dims: [.., R, 1]
+  kColumns,   // each column: [.., 1, C]
+};
+
+struct State {
+  std::string name;  // a suffix of the tensor's name: "exp_avg", as in PyTorch
+  StateOf of = StateOf::kElements;
+
+  Shape ShapeFor(const Shape& parameter) const;
+};
+
+// The update node of an optimizer: op, attributes, and states.
 struct UpdateRule {
   std::string op;
   ir::Attributes attributes;
-  std::vector<std::string> state_names;
+  std::vector<State> states;
+  bool counts = false;  // its op has the attribute after_updates
+  // Of parameters of two dims or more, where they have a rule of their own: one, or none.
+  std::vector<UpdateRule> of_matrices = {};
+
+  const UpdateRule& For(const Shape& parameter) const;
+  void ScaleLr(double factor);
 };
 
 // Error: a hyperparameter that is not finite or out of its range.
 StatusOr<UpdateRule> MakeUpdateRule(const Optimizer& optimizer);
+
+// "adam_update beta1=0.9 ...".
+std::string ToString(const UpdateRule& rule);
+
+// 0 <= value < end.
+struct HyperparameterRange {
+  std::string_view name;
+  double value;
+  double end = std::numeric_limits<double>::infinity();
+};
+Status CheckHyperparameters(std::string_view optimizer,
+                            std::initializer_list<HyperparameterRange> ranges);
 
 }  // namespace zg::optim

@@ -12,7 +12,7 @@ StatusOr<bool> AverageEvalResults::Run(ir::Graph& graph) const {
   bool changed = false;
   for (const auto& section : graph.sections()) {
     if (section->kind != ir::SectionKind::kEval) continue;
-    ZG_ASSIGN_OR_RETURN(const auto by_micro_batch, MicroBatchValues(*section));
+    const auto by_micro_batch = MicroBatchValues(*section);
     for (ir::Node* node : std::vector<ir::Node*>(section->nodes)) {
       if (node->op->traits.kind != ir::OpKind::kOutput) continue;
       ir::Value* const result = node->inputs[0];

@@ -2,13 +2,13 @@
 // the ops.
 //
 // Requires: the forward section has one `output (name="loss")` of a f32 scalar: the mean over one
-// micro-batch.
+// micro-batch; or its sum, and beside it an `output (name="loss_weight")`.
 //
 // Ensures: the backward section computes, for every trainable parameter that the loss depends
 // on, its gradient of loss / micro_batches, marked by `parameter_gradient`. A value that is
 // used n times gets its n gradients added in the reverse order of the uses. The loss of the step,
 // the mean over its micro-batches, is accumulated in a variable and becomes an output of the update
-// section.
+// section. So is the weight, by which the mean of sums is divided; clip-gradients divides the gradients.
 //
 // Before:
 //   forward:
@@ -30,8 +30,8 @@
 //     %mean_loss = scale %loss_sum (factor=1.0)
 //     output %mean_loss (name="loss")
 //
-// Errors: no loss, a loss that is not a f32 scalar, a loss that depends on no trainable parameter,
-// an op without gradient on the way from a parameter to the loss. No-op: never; a graph without a
+// Errors: no loss; a loss or weight that is not a f32 scalar; a loss that depends on no trainable
+// parameter, or a weight that does; an op without gradient on the way from a parameter to the loss. No-op: never; a graph without a
 // loss does not train.
 #pragma once
 

@@ -13,6 +13,9 @@ namespace {
 
 bool CanFuse(const ir::Node& node) {
   if (!node.op->traits.is_elementwise) return false;
+  for (const ir::Value* input : node.inputs) {
+    if (input->type != node.outputs[0]->type) return false;  // it is broadcast
+  }
   const std::vector<Sbp>& sbp = node.outputs[0]->sbp;
   return std::none_of(sbp.begin(), sbp.end(), [](Sbp one) { return one.is_partial(); });
 }

@@ -1,5 +1,6 @@
 #include "framework/passes/infer_sbp.h"
 
+#include "framework/ir/builder.h"
 #include "framework/ir/placement.h"
 
 namespace zg {
@@ -11,14 +12,23 @@ Status TooLarge(int num_ranks) {
       num_ranks);
 }
 
-// A data input becomes its logical value: the parts of all data ranks side by side.
+// Whether an attribute of the node says how its value lies on data ranks: an input or a cache.
+bool SaysPlacement(const ir::Node& node) {
+  const ir::OpKind kind = node.op->traits.kind;
+  return kind == ir::OpKind::kInput ||
+         (kind == ir::OpKind::kVariable && node.attributes.Has("placement"));
+}
+
+// It becomes its logical value: the parts of all data ranks side by side.
 Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   ir::Value* value = node->outputs[0];
   value->sbp = AllBroadcast(graph.mesh());
   const Sbp sbp = node->attributes.Sbp("placement");
   const auto with_context = [&](const Status& status) {
     return status.WithContext(
-        fmt::format("input \"{}\" {}", node->attributes.String("name"), value->type.ToString()));
+        fmt::format("{} \"{}\" {}", node->op->name,
+                    node->attributes.Has("name") ? node->attributes.String("name") : value->name,
+                    value->type.ToString()));
   };
   if (sbp.is_partial()) {
     return with_context(InvalidArgument("got placement 'P', expected B or S(dim)"));
@@ -45,7 +55,7 @@ Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
     if (mesh.axes()[axis].size == 1) continue;
     const Sbp sbp = node.outputs[0]->sbp[axis];
-    if (mesh.IsDataAxis(axis) && !sbp.is_split()) {
+    if (mesh.IsDataAxis(axis) && sbp.is_broadcast()) {
       return InvalidArgument(
           "{}: {} of %{}, which is the same on all ranks, would draw another mask on each; apply "
           "it to values that are split over the axis {}",
@@ -61,7 +71,96 @@ Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
   return Status::Ok();
 }
 
+// The dim along which the micro-batches of a value lie side by side; -1: none.
+int MicroBatchDim(const Mesh& mesh, const ir::Value& value) {
+  for (const int axis : mesh.DataAxes()) {
+    if (value.sbp[axis].is_split()) return value.sbp[axis].dim();
+  }
+  return -1;
+}
+
+// Whether the node computes the same for all micro-batches at once, as the ranks hold them, as for
+// each: without communication between data ranks, and each part of a result is what its
+// micro-batch gives, whose type the outputs still have.
+bool JoinsMicroBatches(const ir::Graph& graph, const ir::Node& node) {
+  const Mesh& mesh = graph.mesh();
+  const StatusOr<std::vector<TensorType>> joined = node.op->infer_shape(node.Call());
+  if (!joined.ok()) return false;
+  std::vector<NdSbp> placements(node.outputs.size(), AllBroadcast(mesh));
+  for (const int axis : mesh.DataAxes()) {
+    const ir::SbpSignature signature = ir::ChooseSignature(node, axis, mesh);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i]->sbp[axis] != signature.inputs[i]) return false;
+    }
+    for (size_t i = 0; i < placements.size(); ++i) placements[i][axis] = signature.outputs[i];
+  }
+  for (size_t i = 0; i < placements.size(); ++i) {
+    const TensorType& own = node.outputs[i]->type;
+    if ((*joined)[i].dtype != own.dtype) return false;
+    if (LocalShape((*joined)[i].shape, placements[i], mesh) != own.shape) return false;
+  }
+  return true;
+}
+
+// Else each micro-batch is computed on its own: the node reads its inputs' parts.
+Status ComputeByMicroBatch(ir::Graph& graph, ir::Node* node) {
+  ir::Builder builder(&graph, node->section);
+  builder.InsertBefore(node);
+  builder.set_scope(node->scope);
+  const int64_t num_parts = graph.mesh().num_data_ranks();
+  for (size_t i = 0; i < node->inputs.size(); ++i) {
+    ir::Value* input = node->inputs[i];
+    const int64_t dim = MicroBatchDim(graph.mesh(), *input);
+    if (dim < 0) continue;
+    ir::Value* own = builder.Op("own_part", {input}, {{"dim", dim}, {"num_parts", num_parts}},
+                                input->name + ".own");
+    ZG_RETURN_IF_ERROR(builder.status());
+    for (const int axis : graph.mesh().DataAxes()) own->sbp[axis] = Sbp::P();
+    graph.ReplaceInput(node, static_cast<int>(i), own);
+  }
+  return Status::Ok();
+}
+
+// A result that each micro-batch has of its own is handed out as those of all of them.
+Status JoinResult(ir::Graph& graph, ir::Node* output) {
+  const ir::Value* result = output->inputs[0];
+  const std::vector<int> axes = graph.mesh().DataAxes();
+  const bool for_every_micro_batch = output->section->kind == ir::SectionKind::kEval ||
+                                     output->section->kind == ir::SectionKind::kForward;
+  if (!for_every_micro_batch || axes.empty()) return Status::Ok();
+  if (!result->sbp[axes[0]].is_partial() || result->type == TensorType{DType::kF32, Shape{}}) {
+    return Status::Ok();
+  }
+  if (result->type.shape.num_dims() == 0) {
+    return InvalidArgument(
+               "result '{}': got {} of each micro-batch, expected f32[], whose mean is taken, or a "
+               "tensor, whose parts are put side by side along dim 0; reshape it to [1]",
+               output->attributes.String("name"), result->type.ToString())
+        .WithContext(output->scope);
+  }
+  ir::Builder builder(&graph, output->section);
+  builder.InsertBefore(output);
+  const int64_t num_parts = graph.mesh().num_data_ranks();
+  ir::Value* joined =
+      builder.Op("joined_parts", {output->inputs[0]},
+                 {{"dim", int64_t{0}}, {"num_parts", num_parts}}, result->name + ".joined");
+  ZG_RETURN_IF_ERROR(builder.status());
+  for (const int axis : axes) joined->sbp[axis] = Sbp::S(0);
+  graph.ReplaceInput(output, 0, joined);
+  return Status::Ok();
+}
+
 Status PlaceNode(ir::Graph& graph, ir::Node* node) {
+  const std::vector<int> data_axes = graph.mesh().DataAxes();
+  // A sum over micro-batches has the shape of one of them.
+  const bool by_micro_batch =
+      !data_axes.empty() &&
+      (node->op->traits.kind == ir::OpKind::kAccumulate ||
+       ir::MicroBatchSignature(*node, data_axes[0], graph.mesh()).has_value());
+  if (by_micro_batch && !JoinsMicroBatches(graph, *node)) {
+    ZG_RETURN_IF_ERROR(ComputeByMicroBatch(graph, node));
+  }
+  if (node->op->traits.kind == ir::OpKind::kOutput) ZG_RETURN_IF_ERROR(JoinResult(graph, node));
   ir::PlaceOutputs(node, graph.mesh());
   if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
@@ -82,7 +181,7 @@ StatusOr<bool> InferSbp::Run(ir::Graph& graph) const {
   for (ir::Node* node : graph.AllNodes()) {
     if (!node->outputs.empty() && !node->outputs[0]->sbp.empty()) continue;
     changed = changed || !node->outputs.empty();
-    if (node->op->traits.kind == ir::OpKind::kInput) {
+    if (SaysPlacement(*node)) {
       ZG_RETURN_IF_ERROR(PlaceInput(graph, node));
     } else {
       ZG_RETURN_IF_ERROR(PlaceNode(graph, node));

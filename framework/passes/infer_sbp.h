@@ -1,12 +1,17 @@
 // infer-sbp: gives every value a placement along every mesh axis, and turns the shapes of one
 // micro-batch into the logical shapes over all ranks.
 //
-// Requires: no value has a placement. Data inputs carry their `placement` along the axis "data".
+// Requires: no value has a placement. Data inputs and caches carry their `placement` along the axis
+// "data".
 //
-// Ensures: every value has one. Variables are B. A node takes the legal signature
+// Ensures: every value has one. Other variables are B. A node takes the legal signature
 // (OpDef::sbp_signatures, or all-B) that changes the placement of the fewest inputs, and of those
 // the one that moves the fewest bytes. A split value's logical dim is the ranks' parts together. On
 // an axis of one rank everything is B.
+//
+// Along the axes of data ranks nothing moves: a node computes all micro-batches side by side where
+// its op can (S), or each rank computes its own (P, ir::MicroBatchSignature) from views of its parts
+// (own_part). A result of the user that is P is handed out side by side (joined_parts).
 //
 // Before, on mesh(data=2):
 //   %x: f32[8,4] = input (placement="S(0)")

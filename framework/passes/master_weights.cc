@@ -7,12 +7,16 @@
 namespace zg {
 namespace {
 
-// The casts through which the model reads the parameter; empty if it is read in f32 as well.
+// The casts to one 16-bit type through which the model reads the parameter; empty if it is read in
+// another dtype as well.
 std::vector<ir::Node*> CastsOf(const ir::Value& parameter) {
   std::vector<ir::Node*> casts;
   for (ir::Node* user : parameter.users) {
     if (user->section->kind == ir::SectionKind::kUpdate) continue;
     if (user->op->traits.kind != ir::OpKind::kCast) return {};
+    const DType dtype = user->outputs[0]->type.dtype;
+    const bool is_same = casts.empty() || dtype == casts[0]->outputs[0]->type.dtype;
+    if (!IsFloat(dtype) || dtype == DType::kF32 || !is_same) return {};
     casts.push_back(user);
   }
   return casts;

@@ -24,7 +24,9 @@ class SectionLowering {
   StatusOr<bool> Run() {
     for (ir::Node* node : std::vector<ir::Node*>(section_->nodes)) {
       if (node->op->traits.kind == ir::OpKind::kOutput) {
-        ZG_RETURN_IF_ERROR(Widen(node));
+        ZG_RETURN_IF_ERROR(Widen(node, 0));
+      } else if (node->op->traits.kind == ir::OpKind::kNextValue) {
+        ZG_RETURN_IF_ERROR(Widen(node, 1));
       } else if (node->op->traits.kind != ir::OpKind::kCast) {
         ZG_RETURN_IF_ERROR(Lower(node));
       }
@@ -38,14 +40,20 @@ class SectionLowering {
     const auto is_f32_source = [](const ir::Value* value) {
       return IsF32(*value) && IsSource(*value);
     };
+    const auto is_f32_result = [](const ir::Value* value) {
+      return IsF32(*value) && !IsSource(*value);
+    };
     const std::vector<ir::Value*>& inputs = node->inputs;
-    const bool has_half = std::any_of(inputs.begin(), inputs.end(), is_half);
-    if (node->op->traits.is_loss) {
-      if (has_half && IsF32(*inputs[0])) ZG_RETURN_IF_ERROR(Cast(node, 0));
-    } else if (has_half || std::any_of(inputs.begin(), inputs.end(), is_f32_source)) {
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (IsF32(*inputs[i])) ZG_RETURN_IF_ERROR(Cast(node, static_cast<int>(i)));
-      }
+    const auto any_input = [&](const auto& is) {
+      return std::any_of(inputs.begin(), inputs.end(), is);
+    };
+    const ir::OpTraits& traits = node->op->traits;
+    if (traits.is_loss) {
+      if (any_input(is_half) && IsF32(*inputs[0])) ZG_RETURN_IF_ERROR(Cast(node, 0, dtype_));
+    } else if (traits.computes_in_f32 || (traits.is_elementwise && any_input(is_f32_result))) {
+      ZG_RETURN_IF_ERROR(CastAll(node, dtype_, DType::kF32));
+    } else if (any_input(is_half) || any_input(is_f32_source)) {
+      ZG_RETURN_IF_ERROR(CastAll(node, DType::kF32, dtype_));
     }
     StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
     if (!types.ok()) return types.status().WithContext(node->scope);
@@ -53,16 +61,24 @@ class SectionLowering {
     return Status::Ok();
   }
 
+  Status CastAll(ir::Node* node, DType from, DType to) {
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      if (node->inputs[i]->type.dtype != from) continue;
+      ZG_RETURN_IF_ERROR(Cast(node, static_cast<int>(i), to));
+    }
+    return Status::Ok();
+  }
+
   // One cast of a value serves the whole section.
-  Status Cast(ir::Node* node, int index) {
+  Status Cast(ir::Node* node, int index, DType to) {
     ir::Value* value = node->inputs[index];
     ir::Value*& cast = casts_[value];
     if (cast == nullptr) {
       ir::Builder builder(&graph_, section_);
       builder.InsertBefore(node);
       builder.set_scope(value->producer->scope);
-      cast = builder.Op("cast", {value}, {{"dtype", dtype_}},
-                        fmt::format("{}.{}", value->name, DTypeName(dtype_)));
+      cast = builder.Op("cast", {value}, {{"dtype", to}},
+                        fmt::format("{}.{}", value->name, DTypeName(to)));
       ZG_RETURN_IF_ERROR(builder.status());
     }
     graph_.ReplaceInput(node, index, cast);
@@ -70,15 +86,16 @@ class SectionLowering {
     return Status::Ok();
   }
 
-  Status Widen(ir::Node* output) {
-    ir::Value* value = output->inputs[0];
+  // What leaves the section leaves it in f32.
+  Status Widen(ir::Node* sink, int index) {
+    ir::Value* value = sink->inputs[index];
     if (value->type.dtype != dtype_) return Status::Ok();
     ir::Builder builder(&graph_, section_);
-    builder.InsertBefore(output);
-    builder.set_scope(output->scope);
+    builder.InsertBefore(sink);
+    builder.set_scope(sink->scope);
     ir::Value* wide = builder.Op("cast", {value}, {{"dtype", DType::kF32}}, value->name);
     ZG_RETURN_IF_ERROR(builder.status());
-    graph_.ReplaceInput(output, 0, wide);
+    graph_.ReplaceInput(sink, index, wide);
     changed_ = true;
     return Status::Ok();
   }

@@ -1,12 +1,15 @@
 #include "framework/passes/register_passes.h"
 
+#include "framework/passes/accumulate_results.h"
 #include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
+#include "framework/passes/drop_custom_gradients.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/fuse_gelu.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
+#include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
 #include "framework/passes/recompute.h"
@@ -44,17 +47,31 @@ PassDef MixedPrecisionDef() {
   return def;
 }
 
+PassDef AccumulateResultsDef() {
+  PassDef def;
+  def.name = "accumulate-results";
+  def.doc = "Take the means over a step's micro-batches of what it hands out and of buffers.";
+  def.options = {{"keep_finite", false}};
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    return std::unique_ptr<Pass>(std::make_unique<AccumulateResults>(options.Bool("keep_finite")));
+  };
+  return def;
+}
+
 }  // namespace
 
 void RegisterPasses(PassRegistry& registry) {
   const auto add = [&](PassDef pass) { registry.Register(std::move(pass)); };
+  add(AccumulateResultsDef());
   add(SimplePass<AverageEvalResults>("Make a loss of an eval section the mean over all ranks."));
   add(SimplePass<BuildBackward>("Append the gradient of the loss for every parameter."));
+  add(SimplePass<DropCustomGradients>("Remove what has told backward a gradient."));
   add(SimplePass<EliminateDeadNodes>("Remove what nobody reads."));
   add(SimplePass<FuseElementwise>("Make one node of a chain of elementwise ops."));
   add(SimplePass<FuseGelu>("Make one node of a product and the gelu or gelu_grad behind it."));
   add(SimplePass<InferSbp>("Give every value a placement on every mesh axis."));
   add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
+  add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
   add(MixedPrecisionDef());
   add(RecomputeDef());

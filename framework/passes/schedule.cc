@@ -20,18 +20,15 @@ ir::Node* FirstUser(const ir::Graph& graph, const ir::Node& node) {
   return first;
 }
 
-bool MoveResultsToEnd(ir::Graph& graph, const ir::Section& section) {
-  bool changed = false;
+void MoveResultsToEnd(ir::Graph& graph, const ir::Section& section) {
   ir::Node* first_result = nullptr;
   for (ir::Node* node : std::vector<ir::Node*>(section.nodes)) {
     if (node->op->traits.kind == ir::OpKind::kOutput) {
       if (first_result == nullptr) first_result = node;
     } else if (first_result != nullptr) {
       graph.MoveBefore(node, first_result);
-      changed = true;
     }
   }
-  return changed;
 }
 
 }  // namespace
@@ -40,9 +37,8 @@ StatusOr<bool> Schedule::Run(ir::Graph& graph) const {
   bool changed = false;
   for (const auto& section : graph.sections()) {
     if (section->kind == ir::SectionKind::kVariables) continue;
-    if (section->kind == ir::SectionKind::kEval && MoveResultsToEnd(graph, *section)) {
-      changed = true;
-    }
+    const std::vector<ir::Node*> before = section->nodes;
+    if (section->kind == ir::SectionKind::kEval) MoveResultsToEnd(graph, *section);
     const std::vector<ir::Node*> nodes = section->nodes;
     // From the end, so that a view has moved before the gather that it reads.
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
@@ -57,8 +53,8 @@ StatusOr<bool> Schedule::Run(ir::Graph& graph) const {
                       [](const ir::Node* between) { return between->op->traits.sinks_to_user; });
       if (settled) continue;
       graph.MoveBefore(*node, user);
-      changed = true;
     }
+    changed = changed || section->nodes != before;
   }
   return changed;
 }

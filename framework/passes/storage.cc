@@ -54,7 +54,7 @@ class StorageAssigner {
       case ir::AliasRule::Kind::kOutputInsideInput:
         return Merge(output, Inside(input, rule, output));
       case ir::AliasRule::Kind::kInputInsideOutput:
-        if (SpansFreeBuffer(input) && input->users.size() == 1 &&
+        if (SpansFreeBuffer(input) && IsLastReader(node, *input) &&
             BufferOf(input) != BufferOf(output)) {
           Merge(input, Inside(output, rule, input));
         }
@@ -120,6 +120,18 @@ class StorageAssigner {
   bool IsVariable(const ir::Value* value) const {
     const ir::Value* root = storage_.buffers[BufferOf(value)].root;
     return root->producer->op->traits.kind == ir::OpKind::kVariable;
+  }
+
+  // Whether the node is the only reader of the value, and nothing reads its memory later, through a
+  // view.
+  bool IsLastReader(const ir::Node& node, const ir::Value& value) const {
+    if (value.users.size() != 1) return false;
+    for (const ir::Value* member : storage_.buffers[BufferOf(&value)].members) {
+      for (const ir::Node* user : member->users) {
+        if (position_.at(user) > position_.at(&node)) return false;
+      }
+    }
+    return true;
   }
 
   // The value is exactly its buffer, and the buffer may move.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "framework/ops/op_names.h"
 #include "framework/passes/zero_stage.h"
 
 namespace zg::plan {
@@ -22,10 +23,19 @@ std::optional<Role> ShardedRole(const ir::Value& value) {
   return ir::RoleOf(value);
 }
 
+// Whether an update keeps numbers of rows and columns in it (ops/factored_update.cc).
+bool IsOfRowsOrColumns(const ir::Value& value) {
+  return std::any_of(value.users.begin(), value.users.end(), [&](const ir::Node* user) {
+    return user->op->name == op_names::kFactoredUpdate &&
+           (user->inputs[2] == &value || user->inputs[3] == &value);
+  });
+}
+
 std::string Reason(const ir::Value& value, Role role, const ZeroOptions& zero) {
   if (role == Role::kParameter && !ir::IsTrainableParameter(value)) {
     return "not trainable; stages shard what is updated";
   }
+  if (IsOfRowsOrColumns(value)) return "one number for each row or column of a matrix";
   const int first = FirstStageThatShards(role);
   if (zero.stage < first) {
     return fmt::format("stage {} keeps them whole; stage {} shards them", zero.stage, first);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "framework/passes/micro_batch_values.h"
 #include "framework/runtime/boxing/boxing_kernel.h"
 
 namespace zg {
@@ -97,8 +98,17 @@ class Binder {
       return;
     }
     instruction->slot = static_cast<int>(program_.outputs.size());
-    const TensorType type = memory_.graph().LocalType(*node.inputs[0]);
-    program_.outputs.push_back({name, type, std::vector<std::byte>(type.bytes())});
+    const ir::Graph& graph = memory_.graph();
+    OutputSlot& slot = program_.outputs.emplace_back();
+    slot.name = name;
+    slot.type = graph.LocalType(*node.inputs[0]);
+    slot.is_of_micro_batch = node.section->kind == ir::SectionKind::kForward &&
+                             MicroBatchValues(*node.section).count(node.inputs[0]) != 0;
+    if (slot.is_of_micro_batch) {
+      slot.num_parts = graph.micro_batches() / graph.mesh().num_data_ranks();
+    }
+    slot.data.resize(slot.num_parts * slot.type.bytes());
+    slot.must_be_finite = name == "loss" || name == "grad_norm";
   }
 
   std::byte* Add(const Operand& operand, Instruction* instruction) const {

@@ -56,8 +56,17 @@ struct InputSlot {
 // An output of training, on the host.
 struct OutputSlot {
   std::string name;
-  TensorType type;
+  bool is_of_micro_batch = false;  // else of the step
+  int64_t num_parts = 1;           // one for each micro-batch of this rank, in their order
+  TensorType type;                 // of a part
   std::vector<std::byte> data;
+  // Of the framework: infinite or NaN, it ends training that stops then.
+  bool must_be_finite = false;
+
+  // Where the micro-batch's part begins, in bytes.
+  int64_t OffsetOf(const ir::Graph& graph, int64_t micro_batch) const {
+    return num_parts == 1 ? 0 : micro_batch / graph.mesh().num_data_ranks() * type.bytes();
+  }
 };
 
 // A result of an eval section. It stays in the arena until the next run.

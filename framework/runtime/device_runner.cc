@@ -37,6 +37,13 @@ Status DeviceRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
 }
 
 Status DeviceRunner::Allocate() {
+  for (const OutputSlot& slot : program_->outputs) {
+    if (!records_ || slot.num_parts == 1) continue;
+    return InvalidArgument(
+        "its programs cannot be recorded (`record`): \"{}\" has a result for each of {} "
+        "micro-batches of a rank, and a recording has one place for it",
+        slot.name, slot.num_parts);
+  }
   std::vector<int64_t> input_bytes;
   for (const InputSlot& slot : program_->inputs) input_bytes.push_back(slot.bytes);
   ZG_ASSIGN_OR_RETURN(inputs_, DeviceInputs::Create(&communicator_, input_bytes));
@@ -121,10 +128,13 @@ Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& conte
   switch (instruction.kind()) {
     case ir::OpKind::kInput:
       return inputs_->QueueInput(instruction.slot, instruction.outputs[0]);
-    case ir::OpKind::kOutput:
+    case ir::OpKind::kOutput: {
       if (instruction.slot < 0) return Status::Ok();  // a result, which stays where it is
-      return device_.CopyOut(pinned_outputs_[instruction.slot].get(), instruction.inputs[0],
-                             instruction.operands[0].bytes());
+      const int64_t offset = program_->outputs[instruction.slot].OffsetOf(program_->memory.graph(),
+                                                                          context.micro_batch);
+      return device_.CopyOut(pinned_outputs_[instruction.slot].get() + offset,
+                             instruction.inputs[0], instruction.operands[0].bytes());
+    }
     default:  // an assignment
       return device_.Copy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
                           instruction.operands[0].bytes());
@@ -142,7 +152,7 @@ Status DeviceRunner::Finish(const StepContext& context) {
   for (size_t i = 0; i < program_->outputs.size(); ++i) {
     OutputSlot& slot = program_->outputs[i];
     std::memcpy(slot.data.data(), pinned_outputs_[i].get(), slot.data.size());
-    if (!context.stop_on_non_finite) continue;
+    if (!context.stop_on_non_finite || !slot.must_be_finite) continue;
     if (const Status finite = CheckFiniteOutput(slot, nullptr); !finite.ok()) {
       return finite.WithContext(fmt::format("step {}", context.step));
     }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/base/format.h"
+#include "framework/passes/assign_offsets.h"
 #include "framework/runtime/check_same_program.h"
 #include "framework/runtime/plan_program.h"
 
@@ -26,6 +27,19 @@ Status CheckMesh(const ir::Graph& graph) {
           "each axis",
           graph.name(), tensor.name, tensor.storage->name, ToString(tensor.storage->sbp));
     }
+  }
+  return Status::Ok();
+}
+
+// Caches hold zeros until a program writes to them. That no step touches them is no reason to leave
+// them out of what is measured.
+Status ClearCaches(const RankMemory& memory, Device& device, MemoryMeter* meter) {
+  const ir::Section& variables = *memory.graph().section(ir::SectionKind::kVariables);
+  for (const ir::Node* node : variables.nodes) {
+    if (!node->attributes.Has("placement")) continue;  // which caches alone have
+    const Operand cache = memory.OperandOf(node->outputs[0]);
+    ZG_RETURN_IF_ERROR(device.Zero(memory.AddressOf(cache), cache.bytes()));
+    meter->Touch(cache.buffer, Lifetime::kAllTimelines, 0, cache.begin, cache.end);
   }
   return Status::Ok();
 }
@@ -74,6 +88,8 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
   ZG_ASSIGN_OR_RETURN(executor->program_,
                       BindProgram(RankMemory(graph, &executor->plan_, arena, communicator->rank()),
                                   std::move(program.kernels), communicator));
+  ZG_RETURN_IF_ERROR(
+      ClearCaches(executor->program_.memory, executor->device_, executor->meter_.get()));
   if (executor->profiler_) {
     for (const InstructionList* list : executor->program_.Lists()) {
       for (const Instruction& instruction : list->instructions) {
@@ -157,11 +173,11 @@ Status Executor::RunEval(std::string_view eval) {
   return runner_->Finish(context);
 }
 
-StatusOr<const std::vector<std::byte>*> Executor::Output(std::string_view name) const {
+StatusOr<const OutputSlot*> Executor::Output(std::string_view name) const {
   for (const OutputSlot& slot : program_.outputs) {
-    if (slot.name == name) return &slot.data;
+    if (slot.name == name) return &slot;
   }
-  return InvalidArgument("graph {}: it has no output \"{}\"", graph_->name(), name);
+  return InvalidArgument("graph {}: training has no result \"{}\"", graph_->name(), name);
 }
 
 StatusOr<Executor::LocalResult> Executor::Result(std::string_view eval,

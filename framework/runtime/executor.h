@@ -7,7 +7,7 @@
 //   ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_batch) {
 //     return executor->SetInput("", "x", data, bytes);
 //   }));
-//   ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* loss, executor->Output("loss"));
+//   ZG_ASSIGN_OR_RETURN(const OutputSlot* loss, executor->Output("loss"));
 //
 // Every rank of the mesh creates it from the same graph and calls it in the same order.
 #pragma once
@@ -77,8 +77,8 @@ class Executor {
   int64_t micro_batches_per_rank() const { return graph_->micro_batches() / num_data_ranks_; }
   Status RunEval(std::string_view eval);
 
-  // The bytes of an output of the last step, on the host. Error: no such output.
-  StatusOr<const std::vector<std::byte>*> Output(std::string_view name) const;
+  // An output of the last step, on the host. Error: no such output.
+  StatusOr<const OutputSlot*> Output(std::string_view name) const;
   bool HasOutput(std::string_view name) const { return Output(name).ok(); }
 
   // This rank's part of a result of the eval section that ran last, in the memory of device(). The

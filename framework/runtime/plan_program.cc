@@ -13,6 +13,12 @@ StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& 
             "graph {}: the gradient of %{} is computed but no update reads it; run append-update",
             graph.name(), node->inputs[0]->name);
       }
+      if (node->op->traits.kind == ir::OpKind::kNextValue) {
+        return InvalidArgument(
+            "graph {}: the next value of %{} is computed but nothing assigns it; run "
+            "accumulate-results",
+            graph.name(), node->inputs[0]->name);
+      }
       if (!node->op->traits.has_kernel() || IsBoxing(*node)) continue;
       KernelSpec spec{node->LocalCall(graph.mesh()), {}};
       for (const ir::Value* output : node->outputs)

@@ -12,6 +12,7 @@
 #include "framework/io/sha256.h"
 #include "framework/runtime/non_finite.h"
 #include "framework/state/gather_tensor.h"
+#include "framework/state/initial_values.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -24,26 +25,6 @@ constexpr int64_t kPieceElements = int64_t{1} << 20;
 
 // From a file.
 constexpr int64_t kReadElements = int64_t{1} << 18;
-
-// Elements [begin, end) of the initializer's values.
-void FillInitial(const Initializer& initializer, RandomKey key, uint64_t begin, uint64_t end,
-                 float* data) {
-  const float scale = static_cast<float>(initializer.scale);
-  switch (initializer.kind) {
-    case Initializer::Kind::kZeros:
-      std::fill_n(data, end - begin, 0.0f);
-      return;
-    case Initializer::Kind::kOnes:
-      std::fill_n(data, end - begin, 1.0f);
-      return;
-    case Initializer::Kind::kNormal:
-      FillNormal(key, begin, end, 0.0f, scale, data);
-      return;
-    case Initializer::Kind::kUniform:
-      FillUniform(key, begin, end, -scale, scale, data);
-      return;
-  }
-}
 
 // Writes the elements [begin, end) of a tensor to host memory, rounded to its dtype a chunk at a
 // time.
@@ -137,10 +118,10 @@ Status InitializeTensors(Executor& executor, uint64_t seed) {
     if (part.count == 0) continue;
     const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
     const RandomKey key = FoldIn(RandomKey{seed}, name);
-    ZG_RETURN_IF_ERROR(WriteElements(executor, tensor, 0, tensor.type.shape.num_elements(),
-                                     [&](int64_t begin, int64_t end, float* data) {
-                                       FillInitial(tensor.initializer, key, begin, end, data);
-                                     }));
+    const InitialValues values(tensor.initializer, key, tensor.type.shape);
+    ZG_RETURN_IF_ERROR(WriteElements(
+        executor, tensor, 0, tensor.type.shape.num_elements(),
+        [&](int64_t begin, int64_t end, float* data) { values.Fill(begin, end, data); }));
   }
   return Status::Ok();
 }
@@ -174,13 +155,15 @@ Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tenso
 }
 
 Status LoadTensors(Executor& executor, const std::string& path,
-                   const std::vector<TensorRole>& roles, const TensorsInFile& tensors) {
+                   const std::vector<TensorRole>& roles, const TensorsInFile& tensors,
+                   const std::vector<ScopePattern>& may_lack) {
   std::vector<std::string> problems;
   std::set<std::string> known;
   for (const TensorRole role : roles) {
     for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
-      known.insert(tensor->name);
       const auto found = tensors.find(tensor->name);
+      if (found == tensors.end() && MatchesAny(may_lack, tensor->name)) continue;
+      known.insert(tensor->name);
       const std::string problem =
           Mismatch(*tensor, found == tensors.end() ? nullptr : found->second.entry);
       if (!problem.empty()) problems.push_back(problem);
@@ -211,13 +194,14 @@ Status LoadTensors(Executor& executor, const std::string& path,
   return Status::Ok();
 }
 
-Status LoadParameters(Executor& executor, const std::string& path) {
+Status LoadParameters(Executor& executor, const std::string& path,
+                      const std::vector<ScopePattern>& may_lack) {
   ZG_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
   TensorsInFile tensors;
   for (const SafetensorsEntry& entry : file.entries()) {
     tensors[entry.name] = {&entry, file.Data(entry), /*is_mapped=*/true};
   }
-  return LoadTensors(executor, path, {TensorRole::kParameter}, tensors);
+  return LoadTensors(executor, path, {TensorRole::kParameter}, tensors, may_lack);
 }
 
 Status CheckFiniteTensors(const Executor& executor) {

@@ -13,6 +13,7 @@
 #include "framework/base/status.h"
 #include "framework/io/safetensors_header.h"
 #include "framework/ir/graph.h"
+#include "framework/ir/scope_pattern.h"
 #include "framework/runtime/executor.h"
 
 namespace zg {
@@ -57,11 +58,13 @@ using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
 // `path`: a tensor that is missing, has another shape or is not of floating-point numbers; one that
 // the graph does not have.
 Status LoadTensors(Executor& executor, const std::string& path,
-                   const std::vector<TensorRole>& roles, const TensorsInFile& tensors);
+                   const std::vector<TensorRole>& roles, const TensorsInFile& tensors,
+                   const std::vector<ScopePattern>& may_lack = {});
 
 // Reads the parameters from a safetensors file in F32, F16 or BF16, whose values f32 holds exactly;
 // each rank reads only its part. Errors as of LoadTensors.
-Status LoadParameters(Executor& executor, const std::string& path);
+Status LoadParameters(Executor& executor, const std::string& path,
+                      const std::vector<ScopePattern>& may_lack = {});
 
 // Whether the stored tensors, parameters and state, are finite as far as they lie on this rank. The
 // error names the first that is not.

@@ -11,8 +11,10 @@ struct DTypeInfo {
 };
 
 constexpr DTypeInfo kDTypes[] = {
-    {DType::kF32, "f32", 4, true},  {DType::kBF16, "bf16", 2, true}, {DType::kF16, "f16", 2, true},
-    {DType::kI64, "i64", 8, false}, {DType::kI32, "i32", 4, false},  {DType::kU8, "u8", 1, false},
+    {DType::kF32, "f32", 4, true},    {DType::kBF16, "bf16", 2, true},
+    {DType::kF16, "f16", 2, true},    {DType::kI64, "i64", 8, false},
+    {DType::kI32, "i32", 4, false},   {DType::kU8, "u8", 1, false},
+    {DType::kBool, "bool", 1, false},
 };
 
 const DTypeInfo& Info(DType dtype) { return kDTypes[static_cast<int>(dtype)]; }
@@ -27,7 +29,7 @@ StatusOr<DType> ParseDType(std::string_view name) {
   for (const DTypeInfo& info : kDTypes) {
     if (info.name == name) return info.dtype;
   }
-  return InvalidArgument("unknown dtype '{}': expected f32, bf16, f16, i64, i32 or u8", name);
+  return InvalidArgument("unknown dtype '{}': expected f32, bf16, f16, i64, i32, u8 or bool", name);
 }
 
 }  // namespace zg

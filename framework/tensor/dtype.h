@@ -1,4 +1,5 @@
-// Element types of tensors and their text names (`f32`, `bf16`, `f16`, `i64`, `i32`, `u8`).
+// Element types of tensors and their text names (`f32`, `bf16`, `f16`, `i64`, `i32`, `u8`, `bool`).
+// An element of bool is a byte, 0 for false; what is computed is 0 or 1, what is fed may be any.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace zg {
 
-enum class DType { kF32, kBF16, kF16, kI64, kI32, kU8 };
+enum class DType { kF32, kBF16, kF16, kI64, kI32, kU8, kBool };
 
 int64_t SizeOf(DType dtype);  // bytes of one element
 std::string_view DTypeName(DType dtype);

@@ -28,6 +28,7 @@ int64_t Shape::num_elements() const {
 }
 
 bool Shape::IsValid() const {
+  if (num_dims() > kMaxDims) return false;
   int64_t product = 1;
   for (int64_t dim : dims_) {
     if (dim < 0) return false;
@@ -40,6 +41,13 @@ bool Shape::IsValid() const {
   return true;
 }
 
-std::string Shape::ToString() const { return fmt::format("[{}]", fmt::join(dims_, ",")); }
+std::string Shape::ToString() const {
+  std::string text = "[";
+  for (const int64_t dim : dims_) {
+    if (text.size() > 1) text += ',';
+    text += fmt::format_int(dim).c_str();
+  }
+  return text + ']';
+}
 
 }  // namespace zg

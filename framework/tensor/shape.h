@@ -12,6 +12,7 @@ namespace zg {
 class Shape {
  public:
   static constexpr int64_t kMaxElements = int64_t{1} << 56;
+  static constexpr int kMaxDims = 8;
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
@@ -22,7 +23,8 @@ class Shape {
   void set_dim(int i, int64_t size);
   const std::vector<int64_t>& dims() const { return dims_; }
   int64_t num_elements() const;
-  bool IsValid() const;  // dims >= 0, and at most kMaxElements: sizes in bytes fit an int64_t
+  // At most kMaxDims dims >= 0, and at most kMaxElements: sizes in bytes fit an int64_t.
+  bool IsValid() const;
   std::string ToString() const;  // "[20,2000]"
 
   friend bool operator==(const Shape& a, const Shape& b) { return a.dims_ == b.dims_; }

@@ -5,7 +5,7 @@
 namespace zg {
 
 std::string TensorType::ToString() const {
-  return fmt::format("{}{}", DTypeName(dtype), shape.ToString());
+  return std::string(DTypeName(dtype)) + shape.ToString();
 }
 
 }  // namespace zg

@@ -6,6 +6,7 @@
 
 #include "framework/base/stopwatch.h"
 #include "framework/state/eval_result.h"
+#include "framework/state/step_result.h"
 #include "framework/train/device_kernels.h"
 
 namespace zg {
@@ -31,38 +32,46 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
                                                    const TrainerOptions& options) {
   const Stopwatch stopwatch;
   std::unique_ptr<Trainer> trainer(new Trainer(std::move(program)));
-  const ir::Graph& graph = trainer->program_.graph;
-  const KernelRegistry* kernels = options.kernels;
-  if (kernels == nullptr) {
-    ZG_ASSIGN_OR_RETURN(kernels, DeviceKernels(communicator.device(), options.tf32));
+  trainer->options_ = options;
+  trainer->communicator_ = &communicator;
+  trainer->kernels_ = options.kernels;
+  if (options.kernels == nullptr) {
+    ZG_ASSIGN_OR_RETURN(trainer->kernels_, DeviceKernels(communicator.device(), options.tf32));
   }
-  ZG_ASSIGN_OR_RETURN(trainer->executor_, Executor::Create(&graph, *kernels, &communicator,
-                                                           trainer->ExecutorOptionsFor(options)));
-  trainer->has_grad_norm_ = trainer->executor_->HasOutput("grad_norm");
+  ZG_RETURN_IF_ERROR(trainer->MakeExecutor());
   trainer->settings_ = trainer->program_.settings;
   if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);
-  ZG_RETURN_IF_ERROR(InitializeTensors(*trainer->executor_, options.seed));
-  trainer->detect_anomaly_ = options.detect_anomaly;
   ZG_RETURN_IF_ERROR(trainer->CheckFirstValues());
   trainer->create_ms_ = stopwatch.ms();
   return trainer;
 }
 
+Status Trainer::MakeExecutor() {
+  ZG_ASSIGN_OR_RETURN(executor_, Executor::Create(&program_.graph, *kernels_, communicator_,
+                                                  ExecutorOptionsFor(options_)));
+  has_grad_norm_ = executor_->HasOutput("grad_norm");
+  return InitializeTensors(*executor_, options_.seed);
+}
+
 Status Trainer::CheckFirstValues() {
-  if (!detect_anomaly_) return Status::Ok();
+  if (!options_.detect_anomaly) return Status::Ok();
   return ExchangeStatus(executor_->communicator(), "check initial values",
                         CheckFiniteTensors(*executor_));
 }
 
-Status Trainer::load_parameters(const std::string& path) {
-  ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path));
+Status Trainer::load_parameters(const std::string& path, const std::string& may_lack) {
+  std::vector<ScopePattern> patterns;
+  if (!may_lack.empty()) {
+    ZG_ASSIGN_OR_RETURN(patterns, ParseScopePatterns(may_lack));
+  }
+  ZG_RETURN_IF_ERROR(LoadParameters(*executor_, path, patterns));
   return CheckFirstValues();
 }
 
 StatusOr<float> Trainer::Scalar(std::string_view name) const {
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::byte>* bytes, executor_->Output(name));
+  ZG_ASSIGN_OR_RETURN(const OutputSlot* output, executor_->Output(name));
   float value = 0;
-  std::memcpy(&value, bytes->data(), sizeof(value));
+  std::memcpy(&value, output->data.data(), sizeof(value));
   return value;
 }
 
@@ -97,6 +106,14 @@ Status Trainer::eval(std::string_view name, std::initializer_list<NamedData> dat
   for (const NamedData& item : data)
     ZG_RETURN_IF_ERROR(executor_->SetInput(name, item.name, item.data, item.bytes));
   return executor_->RunEval(name);
+}
+
+StatusOr<std::vector<float>> Trainer::local_step_result(std::string_view result) const {
+  return ReadLocalStepResult(*executor_, result);
+}
+
+StatusOr<std::vector<float>> Trainer::step_result(std::string_view result, int to) const {
+  return GatherStepResult(*executor_, result, to);
 }
 
 StatusOr<std::vector<float>> Trainer::local_result(std::string_view eval,

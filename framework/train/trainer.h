@@ -23,6 +23,7 @@
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
 #include "framework/io/checkpoint_store.h"
+#include "framework/nn/graph.h"
 #include "framework/passes/program.h"
 #include "framework/runtime/executor.h"
 #include "framework/state/save_checkpoint.h"
@@ -38,6 +39,8 @@ struct NamedData {
       : name(input), data(values.data()), bytes(values.size() * sizeof(float)) {}
   NamedData(std::string_view input, const std::vector<int64_t>& values)
       : name(input), data(values.data()), bytes(values.size() * sizeof(int64_t)) {}
+  NamedData(std::string_view input, const std::vector<uint8_t>& values)  // of bool
+      : name(input), data(values.data()), bytes(values.size()) {}
 
   std::string_view name;
   const void* data;
@@ -74,7 +77,8 @@ class Trainer {
   // Instead of the initializers' values those of a safetensors file, by name, in F32, F16 or BF16.
   // Every rank must call this, before the first step. Errors, on every rank: a file that cannot be
   // read; all tensors that are missing, unknown or of another shape.
-  Status load_parameters(const std::string& path);
+  // The file may lack the parameters that the patterns `may_lack` name: these keep their values.
+  Status load_parameters(const std::string& path, const std::string& may_lack = "");
 
   // Takes one step. Calls `feed` for each micro-batch of this rank, with its index among the
   // micro-batches of all ranks in this step. Returns the mean loss over all micro-batches.
@@ -84,6 +88,14 @@ class Trainer {
   // Sets inputs of the training program, from within `feed`. The data must stay valid until the
   // step ends.
   Status feed(std::initializer_list<NamedData> data);
+
+  // This rank's part of a result that the last step handed out beside the loss: those of its
+  // micro-batches, one after the other; for a scalar, the mean over the step.
+  StatusOr<std::vector<float>> local_step_result(std::string_view result) const;
+  // The result of all micro-batches of the last step, in their order, on rank `to`. The other ranks
+  // get an empty vector, or the result too if every rank holds it whole, such as a scalar. Every
+  // rank must call this.
+  StatusOr<std::vector<float>> step_result(std::string_view result, int to = 0) const;
 
   // Runs an eval program on this rank's micro-batch. What it returns stays in the arena until the
   // next run.
@@ -127,7 +139,8 @@ class Trainer {
   // Restores a checkpoint. `path` is its directory, or a directory with `latest`. Every byte is
   // checked first. Errors, on every rank: a damaged checkpoint or one of a newer format; tensors or
   // settings that differ from those of this run.
-  Status resume(const std::string& path);
+  // `groups` are those that add_parameter_group had added before.
+  Status resume(const std::string& path, const std::vector<optim::ParameterGroup>& groups = {});
 
   // The whole parameters (f32 masters of 16-bit ones) on rank `to`, nothing on the other ranks.
   // The same bits at every stage and on any number of ranks. Every rank must call this, in the same
@@ -151,6 +164,22 @@ class Trainer {
   // everywhere (load_state_dict). Every rank must call this. Errors, on every rank: as above;
   // elements that a rank holds and was not given; ranks that give different steps.
   Status load_optimizer_state(const OptimizerState& state);
+
+  // Between steps, what is trained and how, as the functions of Graph say. The program is compiled
+  // again, and every tensor that stays keeps its values; parameters that are frozen give up their
+  // optimizer state, and those that join begin with new state. Checkpoints know of the changes, and
+  // resume() makes them again. Every rank must call these, with the same
+  // arguments. Errors, on every rank, which change nothing: those of Graph; nothing is left to
+  // train; arguments that differ; too little memory.
+  Status freeze(const std::string& parameters);
+  Status unfreeze(const std::string& parameters);
+  Status add_parameter_group(const optim::ParameterGroup& group);
+  // How a changed graph becomes a program. make_trainer calls it.
+  using Compiler = std::function<StatusOr<Program>(const Graph& graph)>;
+  void set_compiler(std::unique_ptr<Graph> graph, Compiler compile) {
+    graph_ = std::move(graph);
+    compile_ = std::move(compile);
+  }
 
   // Adds a setting of the caller that decides the bits of further steps: save() writes it, resume()
   // compares it. The trainer adds its own: seed, micro-batches, optimizer, ...
@@ -181,15 +210,27 @@ class Trainer {
 
  private:
   explicit Trainer(Program program) : program_(std::move(program)) {}
+  Status MakeExecutor();  // of the program, with initial values
   ExecutorOptions ExecutorOptionsFor(const TrainerOptions& options) const;
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
   std::unique_ptr<CheckpointSave> MakeSave(const SaveOptions& options);
   Status CheckNoneIsUnderWay() const;
+  Status Change(const std::string& verb, const std::string& parameters,
+                const std::function<void(Graph& graph, int64_t after_updates)>& apply);
+  Status Rebuild(std::unique_ptr<Graph> graph, std::string changes);
+  Status RepeatChanges(const std::map<std::string, std::string>& settings,
+                       const std::vector<optim::ParameterGroup>& groups);
   // An error of saving the checkpoint of a step, for the user.
   static Status NotSaved(const std::string& directory, int64_t step, const Status& status);
 
   Program program_;
+  TrainerOptions options_;
+  Communicator* communicator_ = nullptr;
+  const KernelRegistry* kernels_ = nullptr;
+  std::unique_ptr<Graph> graph_;  // what the program was compiled from, with
+  Compiler compile_;
+  std::string changes_;                          // since create(), as in the settings
   std::map<std::string, std::string> settings_;  // as in TrainState
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // that saving is prepared for
@@ -197,7 +238,6 @@ class Trainer {
   SaveMemory save_memory_;                // for the copy of a save under way
   std::unique_ptr<CheckpointSave> save_;  // that is under way
   bool has_grad_norm_ = false;
-  bool detect_anomaly_ = false;
   int64_t step_ = 0;
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;

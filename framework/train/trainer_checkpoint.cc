@@ -116,7 +116,7 @@ std::optional<int64_t> Trainer::saving_step() const {
   return save_->step();
 }
 
-Status Trainer::resume(const std::string& path) {
+Status Trainer::resume(const std::string& path, const std::vector<optim::ParameterGroup>& groups) {
   Communicator& communicator = executor_->communicator();
   const auto agree = [&](const Status& mine) {
     return ExchangeStatus(communicator, "resume", mine);
@@ -125,6 +125,7 @@ Status Trainer::resume(const std::string& path) {
   ZG_RETURN_IF_ERROR(agree(opened.status()));
   const CheckpointReader& checkpoint = *opened;
   const TrainState& state = checkpoint.state();
+  ZG_RETURN_IF_ERROR(RepeatChanges(state.settings, groups));
   std::map<std::string, std::string> then = state.settings;
   std::map<std::string, std::string> now = settings_;
   then["model"] = state.model;

@@ -18,7 +18,7 @@
 #include "models/gpt/encoded_text.h"
 #include "models/gpt/model.h"
 #include "models/gpt/presets.h"
-#include "models/gpt/sampler.h"
+#include "models/gpt/sample.h"
 #include "zerograph/zerograph.h"
 
 namespace zg {
@@ -34,6 +34,7 @@ struct Flags {
   int64_t context = 128;
   int64_t vocabulary = 0;  // 0: that of the data
   double dropout = 0.0;
+  int64_t lora = 0;
   std::vector<std::string> data = models::DefaultData();
   std::string tokenizer;
   double validation_fraction = 0.1;
@@ -41,8 +42,7 @@ struct Flags {
   double weight_decay = 0.1;
   int64_t eval_every = 100;
   int64_t eval_windows = 128;
-  int64_t sample_tokens = 400;
-  double temperature = 0.7;
+  models::SampleFlags sample;
 };
 
 void AddFlags(FlagParser* parser, Flags* flags) {
@@ -57,6 +57,8 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_int("vocab", &flags->vocabulary, between(0, kMaxVocabulary),
                   "tokens that the model knows; 0: those of the data, 256 for text");
   parser->add_double("dropout", &flags->dropout, between(0, 0.99), "dropout probability");
+  parser->add_int("lora", &flags->lora, at_least(0),
+                  "trains adapters of this rank on the linear layers, and nothing else; 0: none");
   parser->section("Data");
   parser->add_strings(
       "data", &flags->data,
@@ -75,11 +77,7 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_int("eval-every", &flags->eval_every, at_least(1), "steps between validations");
   parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
                   "contexts of validation data per validation");
-  parser->section("Sample");
-  parser->add_int("sample-tokens", &flags->sample_tokens, at_least(0),
-                  "tokens written at the end; 0: none");
-  parser->add_double("temperature", &flags->temperature, at_least(0),
-                     "0: always the likeliest token");
+  models::AddSampleFlags(parser, &flags->sample);
 }
 
 Status ApplyPreset(const FlagParser& parser, Flags* flags) {
@@ -97,6 +95,15 @@ Status ApplyPreset(const FlagParser& parser, Flags* flags) {
   return Status::Ok();
 }
 
+void AdaptAll(models::Gpt& model, nn::Lora* lora) {
+  for (models::GptBlock& block : model.blocks) {
+    for (nn::Linear* layer : {&block.attention.qkv, &block.attention.projection, &block.mlp.expand,
+                              &block.mlp.contract}) {
+      lora->adapt(*layer);
+    }
+  }
+}
+
 class GptRun {
  public:
   GptRun(Job* job, const Flags& flags) : job_(*job), flags_(flags) {}
@@ -111,6 +118,8 @@ class GptRun {
     config.vocabulary = data_->train.vocabulary_size();
     config.dropout = flags_.dropout;
     models::Gpt model(config);
+    nn::Lora lora({flags_.lora, 2.0 * static_cast<double>(flags_.lora)});
+    if (flags_.lora > 0) AdaptAll(model, &lora);
     Graph graph("gpt");
     const Shape shape = {job_.options().batch, flags_.context};
     const auto loss = [&](Inputs& in) {
@@ -122,11 +131,18 @@ class GptRun {
     adamw.weight_decay = flags_.weight_decay;
     graph.train(adamw, loss);
     graph.eval("validate", loss);
-    graph.eval("continue", [&](Inputs& in) {
-      return model(in.i64("x", {1, flags_.context}, Sbp::B()));
-    });
+    if (flags_.sample.tokens > 0) {
+      generator_.emplace(graph, GeneratorOptions{.context = flags_.context},
+                         [&](Var tokens) { return model(tokens); });
+    }
+
+    if (flags_.lora > 0) {
+      graph.freeze("**");
+      graph.unfreeze("**.lora_A,**.lora_B");
+    }
 
     TrainOptions options;
+    options.init_may_lack = "**.lora_A,**.lora_B";
     options.description = fmt::format(
         "gpt: {} layers, {} heads, {} channels, context {}, vocabulary {}", config.layers,
         config.heads, config.channels, config.context, config.vocabulary);
@@ -205,6 +221,19 @@ class GptRun {
     }
     x_.resize(job_.options().batch * flags_.context);
     y_.resize(x_.size());
+    return FindPrompt();
+  }
+
+  // Without --prompt the beginning of the validation data.
+  Status FindPrompt() {
+    if (!flags_.sample.prompt.empty()) {
+      ZG_ASSIGN_OR_RETURN(prompt_,
+                          models::PromptTokens(flags_.sample, tokenizer_ ? &*tokenizer_ : nullptr,
+                                               flags_.context, data_->train.vocabulary_size()));
+      return Status::Ok();
+    }
+    const uint64_t size = std::min<uint64_t>(flags_.context / 2 + 1, data_->validation.size());
+    for (uint64_t i = 0; i < size; ++i) prompt_.push_back(data_->validation[i]);
     return Status::Ok();
   }
 
@@ -241,22 +270,6 @@ class GptRun {
     return sum / static_cast<double>(rounds);
   }
 
-  // Continues the beginning of the validation data.
-  StatusOr<std::vector<int64_t>> Sample(Trainer& trainer) {
-    const models::Sampler sampler({flags_.temperature, static_cast<uint64_t>(job_.options().seed)});
-    const int64_t vocabulary = data_->train.vocabulary_size();
-    std::vector<int64_t> text;
-    const uint64_t prompt = std::min<uint64_t>(flags_.context / 2 + 1, data_->validation.size());
-    for (uint64_t i = 0; i < prompt; ++i) text.push_back(data_->validation[i]);
-    for (int64_t i = 0; i < flags_.sample_tokens; ++i) {
-      const models::ContextWindow window = models::LastTokens(text, flags_.context);
-      ZG_RETURN_IF_ERROR(trainer.eval("continue", {{"x", window.tokens}}));
-      ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("continue"));
-      text.push_back(sampler.Draw(logits.data() + window.last * vocabulary, vocabulary, i));
-    }
-    return std::vector<int64_t>(text.begin() + static_cast<int64_t>(prompt), text.end());
-  }
-
   // A loss per token of any vocabulary as bits per byte of the text that was validated.
   Status PrintBitsPerByte(double nats_per_token) const {
     const auto num_tokens = static_cast<uint64_t>(ValidationRounds() * job_.options().batch *
@@ -283,18 +296,26 @@ class GptRun {
                     "same text has {:.4f}\n",
                     validation, validation / std::log(2.0), bigram));
     if (tokenizer_) ZG_RETURN_IF_ERROR(PrintBitsPerByte(validation));
-    if (flags_.sample_tokens > 0) {
-      ZG_ASSIGN_OR_RETURN(std::vector<int64_t> sample, Sample(trainer));
-      if (tokenizer_) sample = models::BytesOfSample(sample, *tokenizer_);
-      if (tokenizer_ || data_->train.vocabulary_size() <= 256) {
-        Print(fmt::format("\nIt continues the validation text with:\n{}\n",
-                          models::PrintableText(sample)));
-      } else {
-        Print(fmt::format("\nIt continues the validation tokens with:\n{}\n",
-                          fmt::join(sample, " ")));
-      }
-    }
+    if (generator_) ZG_RETURN_IF_ERROR(PrintSample(trainer));
     return Status::Ok();
+  }
+
+  Status PrintSample(Trainer& trainer) {
+    const auto seed = static_cast<uint64_t>(job_.options().seed);
+    ZG_ASSIGN_OR_RETURN(
+        std::vector<int64_t> sample,
+        generator_->generate(trainer, prompt_, models::OptionsOf(flags_.sample, seed)));
+    if (tokenizer_) sample = models::BytesOfSample(sample, *tokenizer_);
+    const bool is_text = tokenizer_ || data_->train.vocabulary_size() <= 256;
+    Print(fmt::format(
+        "\nIt continues the {} with:\n{}\n", ContinuedName(is_text),
+        is_text ? models::PrintableText(sample) : fmt::to_string(fmt::join(sample, " "))));
+    return Status::Ok();
+  }
+
+  const char* ContinuedName(bool is_text) const {
+    if (!flags_.sample.prompt.empty()) return "prompt";
+    return is_text ? "validation text" : "validation tokens";
   }
 
   void Print(const std::string& text) const {
@@ -305,6 +326,8 @@ class GptRun {
   Flags flags_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<TokenSplit> data_;
+  std::vector<int64_t> prompt_;
+  std::optional<Generator> generator_;
   std::vector<int64_t> x_;
   std::vector<int64_t> y_;
 };

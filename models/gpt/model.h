@@ -83,15 +83,15 @@ struct Gpt : nn::Module {
         blocks(this, "blocks", config.layers, config),
         final_norm(this, "final_norm", config.channels) {}
 
-  // tokens (B, T) i64 -> logits (B, T, V)
+  // tokens (B, T) i64 -> logits (B, T, V); while decoding (B, S) of any S up to T.
   Var forward(Var tokens) override {
-    if (const int64_t context = position_embedding.weight.shape().dim(0);
-        tokens.dim(-1) != context) {
+    const int64_t context = position_embedding.weight.shape().dim(0);
+    if (tokens.dim(-1) != context && nn::Decoding::Current() == nullptr) {
       return fail(InvalidArgument("got tokens i64{}, expected (B, {}): the context",
                                   tokens.shape().ToString(), context));
     }
     Var x = token_embedding(tokens);
-    x = embedding_dropout(add_broadcast(x, position_embedding.weight));
+    x = embedding_dropout(add(x, at_positions(position_embedding.weight, tokens.dim(-1))));
     for (GptBlock& block : blocks) x = block(x);
     x = final_norm(x);
     return linear(x, token_embedding.weight);

@@ -66,6 +66,12 @@ TEST_F(EnvTest, ReadsTheInstructionSet) {
   EXPECT_EQ(CheckEnvironment().message(), InstructionSetFromEnvironment().status().message());
 }
 
+TEST_F(EnvTest, KnowsVariablesOfTests) {
+  setenv("ZG_TEST_SHARED_GPU", "1", 1);
+  EXPECT_TRUE(CheckEnvironment().ok());
+  unsetenv("ZG_TEST_SHARED_GPU");
+}
+
 TEST_F(EnvTest, AMisspeltVariableIsAnError) {
   EXPECT_TRUE(CheckEnvironment().ok());
   setenv("ZG_COM", "messages", 1);

@@ -124,6 +124,35 @@ TEST(Emulation, PacksAreAlignedAndInside) {
               ::testing::AnyOf(HasSubstr("host's memory"), HasSubstr("misaligned")));
 }
 
+// Threads write bytes and halves of words that are neighbours, after whole ones and before whole ones.
+__global__ void NeighboursKernel(Fault fault, unsigned char* bytes, unsigned short* halves) {
+  __shared__ int words[16];
+  const unsigned i = threadIdx.x;
+  if (i < 16) words[i] = 0;
+  __syncthreads();
+  auto* const shared = reinterpret_cast<unsigned char*>(words);
+  shared[i] = bytes[i];
+  if (fault == kFirst) bytes[i] = shared[i ^ 1];
+  __syncthreads();
+  halves[i] = static_cast<unsigned short>(words[i / 4]);
+  if (fault == kSecond && i == 9) halves[10] = 1;
+  __syncthreads();
+  if (i < 32) reinterpret_cast<int*>(halves)[i] = i;
+  if (fault == kThird && i == 40) halves[7] = 1;
+}
+
+TEST(Emulation, BytesOfAWordAreApart) {
+  const Array<unsigned char> bytes(64);
+  const Array<unsigned short> halves(64);
+  EXPECT_EQ(ErrorOf(1, 64, NeighboursKernel, kNone, bytes.data(), halves.data()), "");
+  EXPECT_THAT(ErrorOf(1, 64, NeighboursKernel, kFirst, bytes.data(), halves.data()),
+              HasSubstr("race"));
+  EXPECT_THAT(ErrorOf(1, 64, NeighboursKernel, kSecond, bytes.data(), halves.data()),
+              HasSubstr("a race: a write of global memory"));
+  EXPECT_THAT(ErrorOf(1, 64, NeighboursKernel, kThird, bytes.data(), halves.data()),
+              HasSubstr("a race: a write of global memory"));
+}
+
 __global__ void WriteKernel(Fault fault, int* data) {
   if (fault == kFirst) data[0] = static_cast<int>(blockIdx.x);
   if (fault == kSecond) atomicAdd(data + 7, 1);
@@ -138,6 +167,21 @@ TEST(Emulation, NothingOrdersBlocks) {
   EXPECT_EQ(data.Values()[7], 15);
   EXPECT_EQ(ErrorOf(1, 2, WriteKernel, kThird, data.data()), "");
   EXPECT_THAT(ErrorOf(1, 3, WriteKernel, kThird, data.data()), HasSubstr("race"));
+}
+
+__global__ void AddWideKernel(Fault fault, unsigned long long* data) {
+  if (fault == kFirst) atomicAdd(data + 1, 1ull << 40);
+  if (fault == kSecond && threadIdx.x == 0) data[1] = 0;
+  if (fault == kSecond && threadIdx.x == 1) atomicAdd(data + 1, 1ull);
+  if (fault == kThird) atomicAdd(data + 8, 1ull);
+}
+
+TEST(Emulation, AtomicsAddWideNumbers) {
+  const Array<unsigned long long> data(8);
+  EXPECT_EQ(ErrorOf(3, 4, AddWideKernel, kFirst, data.data()), "");
+  EXPECT_EQ(data.Values()[1], 36ull << 40);
+  EXPECT_THAT(ErrorOf(1, 2, AddWideKernel, kSecond, data.data()), HasSubstr("race"));
+  EXPECT_THAT(ErrorOf(1, 1, AddWideKernel, kThird, data.data()), HasSubstr("allocation"));
 }
 
 __global__ void CopyAsyncKernel(Fault fault, const int* from, int* to) {

@@ -1,6 +1,3 @@
-// Its check of longjmp takes another stack for a corrupted one.
-#undef _FORTIFY_SOURCE
-
 #include "tests/cuda_emulation/fibers.h"
 
 #include <sys/mman.h>

@@ -17,6 +17,7 @@ bool Free(void* memory);
 bool IsAllocated(const void* address, size_t bytes);
 
 enum class Access { kRead, kWrite, kAtomic };
+const char* NameOf(Access access);  // "a read"
 
 // Ends the launch if the running thread must not do that; nothing outside of kernels.
 void Check(const void* address, size_t bytes, Access access);

@@ -20,6 +20,7 @@ TARGET = "//tests/cuda_emulation:op_suite_emulated_test"
 FLAGS = ["--config=werror", "--noshow_progress"]
 
 TENSOR_CORE = "attention_tensor_core.cuh"
+TENSOR_CORE_GRAD = "attention_tensor_core_grad.cuh"
 TILES = "attention_tiles.cuh"
 ATTENTION = ("attention.cu", "*attention*")
 
@@ -28,32 +29,38 @@ ATTENTION = ("attention.cu", "*attention*")
 FAULTS = {
     "missing barrier before a product": (TENSOR_CORE, "    WaitForCopies<1>();\n    __syncthreads();\n    float scores",
                                          "    WaitForCopies<1>();\n    float scores", ATTENTION),
-    "missing barrier after a tile": (TENSOR_CORE, "    work(begin, stage);\n    __syncthreads();",
+    "missing barrier after a tile": (TENSOR_CORE_GRAD, "    work(begin, stage);\n    __syncthreads();",
                                      "    work(begin, stage);", ATTENTION),
     "missing wait": (TENSOR_CORE, "    WaitForCopies<0>();\n    __syncthreads();\n    if (begin",
                      "    __syncthreads();\n    if (begin", ATTENTION),
-    "wait for one group less": (TENSOR_CORE, "      CommitCopies();\n      WaitForCopies<1>();\n    } else",
+    "wait for one group less": (TENSOR_CORE_GRAD, "      CommitCopies();\n      WaitForCopies<1>();\n    } else",
                                 "      CommitCopies();\n      WaitForCopies<2>();\n    } else", ATTENTION),
-    "missing commit": (TENSOR_CORE, "  load(begin, 0);\n  CommitCopies();", "  load(begin, 0);", ATTENTION),
+    "missing commit": (TENSOR_CORE_GRAD, "  load(begin, 0);\n  CommitCopies();", "  load(begin, 0);", ATTENTION),
     "swapped fragment": (TENSOR_CORE, "1:  b[0][1] = matrices[1];\n  b[1][0] = matrices[2];",
                          "  b[0][1] = matrices[2];\n  b[1][0] = matrices[1];", ATTENTION),
     "wrong mask": ("attention_rows.cuh", "key <= query", "key <= query + 1", ATTENTION),
-    "mask skipped one tile too early": (TENSOR_CORE, "key_end - 1 <= first_query",
-                                        "key_end - kRowsOfBlock <= first_query", ATTENTION),
-    "one row too many read": (TENSOR_CORE, "begin + row < shape.time", "begin + row <= shape.time", ATTENTION),
-    "one row too many written": (TENSOR_CORE, "    if (position >= shape.time) continue;",
-                                 "    if (position > shape.time) continue;", ATTENTION),
-    "missing bound of a row's statistics": (TENSOR_CORE, "  if (query >= shape.time) return {0.0f, 0.0f};\n", "",
+    "wrong mask of keys": (TENSOR_CORE, "n * 8 + i >= seen", "n * 8 + i > seen", ATTENTION),
+    "wrong mask of queries": (TENSOR_CORE_GRAD, "n * 8 + i < hidden", "n * 8 + i <= hidden", ATTENTION),
+    "mask skipped one tile too early": (TENSOR_CORE, "|| last <= first_query",
+                                        "|| last - kTiles * 8 <= first_query", ATTENTION),
+    "blocks without a head": (TENSOR_CORE, "  if (at.batch >= shape.batch) return;\n", "", ATTENTION),
+    "every group of heads is the first": (
+        "attention_rows.cuh", "blockIdx.z * gridDim.x + blockIdx.x", "blockIdx.x", ATTENTION),
+    "one dot too many": ("attention_dot.cuh", "lane == 0 && is_inside", "lane == 0", ATTENTION),
+    "one row too many read": (TENSOR_CORE, "step < rows_inside", "step <= rows_inside", ATTENTION),
+    "one row too many written": (TENSOR_CORE, "    if (position >= rows.positions) continue;",
+                                 "    if (position > rows.positions) continue;", ATTENTION),
+    "missing bound of a row's statistics": (TENSOR_CORE_GRAD, "  if (query >= shape.queries) return {0.0f, 0.0f};\n", "",
                                             ATTENTION),
     "shared memory of one row less": ("attention.cu", "2 * kRowsOfBlock + 2 * kStages<size()> * 64",
                                       "2 * kRowsOfBlock + 2 * kStages<size()> * 64 - 1", ATTENTION),
     "missing barrier between two uses of a tile": (
-        TILES, "    AddWeightedRows<kTile, kSize, true>(weights, douts, dv);\n    __syncthreads();",
-        "    AddWeightedRows<kTile, kSize, true>(weights, douts, dv);", ATTENTION),
+        TILES, "      AddWeightedRows<kTile, kSize, true>(weights, douts, dv);\n      __syncthreads();",
+        "      AddWeightedRows<kTile, kSize, true>(weights, douts, dv);", ATTENTION),
     "tensor cores for rows that are not aligned": ("attention.cu", "shape.head_size % 8 == 0 && ", "", ATTENTION),
     "missing bound of a pack": ("packs.cuh", "1:  if (begin + kPack <= num_elements)", "  if (begin < num_elements)",
                                 ("cast.cu", "*cast*")),
-    "misaligned pack": ("broadcast.cu", "columns_ % kPack == 0 && ", "", ("broadcast.cu", "*add_broadcast*")),
+    "misaligned pack": ("embedding.cu", "shape_.columns % kPack == 0 && ", "", ("embedding.cu", "*embedding*")),
     "missing barrier after a preparation": ("packs.cuh", "prepared = body.Prepare();\n  __syncthreads();",
                                             "prepared = body.Prepare();", ("dropout.cu", "*dropout*")),
     "missing barrier before the next sum": ("reduce.cuh", "  __syncthreads();  // before", "  // before",
@@ -65,6 +72,8 @@ FAULTS = {
                                        "    shared_scale", ("losses.cu", "*cross_entropy*")),
     "missing elements behind the packs": ("losses.cu", "int64_t i = tail + threadIdx.x;",
                                           "int64_t i = tail + 1 + threadIdx.x;", ("losses.cu", "*cross_entropy*")),
+    "difference of infinities": ("losses.cu", "maximum == -INFINITY ? 0.0f : maximum", "maximum",
+                                 ("losses.cu", "*cross_entropy*")),
     "missing barrier in a scan": ("embedding.cu", "sums[thread - distance] : 0;\n    __syncthreads();",
                                   "sums[thread - distance] : 0;", ("embedding.cu", "*embedding*")),
     "workspace of one word less": ("embedding.cu", "(2 * shape_.rows + 1 + 2 * shape_.num_ids)",

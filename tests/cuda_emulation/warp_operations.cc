@@ -113,4 +113,12 @@ int Atomic(int* address, int (*change)(int old, int a, int b), int a, int b) {
   return old;
 }
 
+unsigned long long AtomicAdd(unsigned long long* address, unsigned long long value) {
+  CheckAlignment(address, sizeof(value));
+  Check(address, sizeof(value), Access::kAtomic);
+  const unsigned long long old = *address;
+  *address = old + value;
+  return old;
+}
+
 }  // namespace zg::emulation

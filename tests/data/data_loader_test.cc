@@ -48,6 +48,18 @@ TEST(DataLoader, AnyNumberOfRanksHasTheSameMicroBatches) {
   }
 }
 
+TEST(DataLoader, RanksTakeMicroBatchesInTurn) {
+  const SampleOrder order = Order(50, 3, 6);
+  for (const int64_t rank : {0, 1}) {
+    DataLoader<Batch> loader(order, rank, /*per_rank=*/3, Copy, /*depth=*/2, /*distance=*/2);
+    for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
+      for (int64_t m = rank; m < 6; m += 2) {
+        EXPECT_EQ(loader.Load(step, m).value()->samples, order.At(step, m).samples);
+      }
+    }
+  }
+}
+
 TEST(DataLoader, ResumesInTheMiddleOfAnEpochAndJumps) {
   const SampleOrder order = Order(50, 3, 4);
   DataLoader<Batch> loader(order, 2, 2, Copy);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
+
 namespace zg {
 namespace {
 
@@ -57,6 +60,26 @@ TEST(CudaSupport, NcclNeedsAGpuForEachRank) {
   EXPECT_EQ(CheckOneRankPerGpu({"a", "b", "a", "b"}).message(),
             "`gpu_collectives=nccl`: ranks 0 and 2 share the GPU a, which NCCL does not allow; "
             "start one rank per GPU, or use `gpu_collectives=host`");
+}
+
+TEST(CudaSupport, RanksShareAGpuOverNcclInTestsOnly) {
+  const char* const folder = std::getenv("TEST_TMPDIR");
+  const std::string saved = folder == nullptr ? "" : folder;
+  setenv("TEST_TMPDIR", "/tmp", 1);
+  unsetenv("ZG_TEST_SHARED_GPU");
+  EXPECT_FALSE(IsGpuSharedForTest().value());
+  setenv("ZG_TEST_SHARED_GPU", "1", 1);
+  EXPECT_TRUE(IsGpuSharedForTest().value());
+  setenv("ZG_TEST_SHARED_GPU", "yes", 1);
+  EXPECT_EQ(IsGpuSharedForTest().status().message(),
+            "environment variable ZG_TEST_SHARED_GPU is 'yes'; expected 1");
+  setenv("ZG_TEST_SHARED_GPU", "1", 1);
+  unsetenv("TEST_TMPDIR");
+  EXPECT_EQ(IsGpuSharedForTest().status().message(),
+            "environment variable ZG_TEST_SHARED_GPU is for tests, which have TEST_TMPDIR; start "
+            "one rank per GPU, or use `gpu_collectives=host`");
+  unsetenv("ZG_TEST_SHARED_GPU");
+  if (folder != nullptr) setenv("TEST_TMPDIR", saved.c_str(), 1);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST(CudaKernels, RejectOtherTypes) {
   spec.call.inputs = {{DType::kI32, {5}}, {DType::kI32, {5}}};
   spec.outputs = {{DType::kI32, {5}}};
   EXPECT_EQ(CudaKernels().Make(spec).status().message(),
-            "add: input 0 is i32[5], the CUDA kernel takes f32, bf16, f16 and i64");
+            "add: input 0 is i32[5], the CUDA kernel takes f32, bf16, f16, i64 and bool");
 }
 
 TEST(CudaKernels, RejectWhatAttentionHasNoTilesFor) {
@@ -69,6 +69,9 @@ TEST(CudaKernels, RejectWhatAttentionHasNoTilesFor) {
             "attention: heads have 257 channels, the CUDA kernel takes up to 256");
   EXPECT_EQ(ErrorOf("attention", {F32({1, 1 << 20, 3})}, one_head),
             "attention: 1048576 positions, the CUDA kernel takes up to 1048560");
+  constexpr int64_t kHeads = int64_t{1} << 31;
+  EXPECT_EQ(ErrorOf("attention", {F32({1, 5, 3 * kHeads})}, {{"heads", kHeads}, {"causal", true}}),
+            "attention: 2147483648 heads, the CUDA kernel takes up to 2147483647");
 }
 
 TEST(CudaKernels, RejectMorePositionsThanTheListsOfEmbeddingGradHold) {
@@ -101,9 +104,9 @@ TEST(CudaKernels, RejectMoreScalarsThanAGuardedControlReads) {
   std::vector<TensorType> inputs(66, F32({}));
   inputs.front() = {DType::kI64, {21}};
   inputs.push_back(F32({2}));
-  EXPECT_EQ(
-      ErrorOf("guarded_update_control", inputs, {{"max_norm", 0.0}, {"max_skipped", int64_t{2}}}),
-      "guarded_update_control: 65 scalars, the CUDA kernel takes up to 64");
+  EXPECT_EQ(ErrorOf("guarded_update_control", inputs,
+                    {{"max_norm", 0.0}, {"max_skipped", int64_t{2}}, {"weighted", false}}),
+            "guarded_update_control: 65 scalars, the CUDA kernel takes up to 64");
 }
 
 TEST(CudaKernels, WordTheFaultsOfTheDevice) {

@@ -26,15 +26,15 @@ class Limits:
 
 # A kernel's name without namespaces, arguments and spaces: its limits. `*` stands for any type.
 HOT_KERNELS = {
-    # Four warps of 32: 128 registers are 4 blocks on a multiprocessor, 168 are 3, 255 are 2.
+    # Four warps of 32: 128 registers are 4 blocks on a multiprocessor, 168 are 3, 176 to 255 are 2.
     "AttentionTensorCoreKernel<64,*>": Limits(128),
     "AttentionTensorCoreKernel<128,*>": Limits(168),
-    "AttentionKeyGradTensorCoreKernel<64,*>": Limits(200),
-    "AttentionKeyGradTensorCoreKernel<128,*>": Limits(255, stack_bytes=24),
+    "AttentionKeyGradTensorCoreKernel<64,*>": Limits(168),
+    "AttentionKeyGradTensorCoreKernel<128,*>": Limits(255),
     "AttentionQueryGradTensorCoreKernel<64,*>": Limits(168),
-    "AttentionQueryGradTensorCoreKernel<128,*>": Limits(200),
-    "AttentionDotKernel<*>": Limits(32),
+    "AttentionQueryGradTensorCoreKernel<128,*>": Limits(168),
     # Eight warps: 32 registers are 8 blocks, 40 are 6, 64 are 4.
+    "AttentionDotKernel<true,*>": Limits(40, loads=2),
     "SoftmaxCrossEntropyKernel<*>": Limits(40, loads=1),
     "SoftmaxCrossEntropyGradKernel<*>": Limits(40, loads=1, stores=1),
     "LayerNormKernel<8,*>": Limits(40, loads=3, stores=1),
@@ -44,8 +44,7 @@ HOT_KERNELS = {
     "ColumnSumChunkKernel<8,*>": Limits(64, loads=1, stores=1),
     "ColumnSumFinishKernel<*>": Limits(32),
     "PackKernel<8,CastBody<*>>": Limits(32, loads=1, stores=1),
-    "PackKernel<8,AddBroadcastBody<*>>": Limits(32, loads=2, stores=1),
-    "PackKernel<8,ElementwiseBody<*>>": Limits(32, loads=1, stores=1),
+    "PackKernel<8,ElementwiseBody<*>>": Limits(48, loads=1, stores=1),  # 48, which are 5 blocks, for the powers
     "PackKernel<8,AccumulateBody<*>>": Limits(32, loads=2, stores=1),
     "PreparedPackKernel<8,DropoutBody<*>>": Limits(40, loads=1, stores=1),
     "PreparedPackKernel<4,UpdateBody<AdamRule,*>>": Limits(64, loads=3, stores=3),

@@ -231,7 +231,8 @@ TEST(CudaKernelsOnTheDevice, SayThatTooManyStepsWereLeftOut) {
   const ir::Attributes attributes = {{"max_norm", 0.0},
                                      {"growth_interval", int64_t{10}},
                                      {"max_skipped", int64_t{2}},
-                                     {"initial_exponent", int64_t{16}}};
+                                     {"initial_exponent", int64_t{16}},
+                                     {"weighted", false}};
   EXPECT_EQ(FaultOf("scaled_update_control", {sums, state}, attributes),
             "the gradients were not finite in 3 steps in a row, down to a loss scale of 2^13\n"
             "  hint: lower the learning rate, clip gradients, or compute in bf16 or f32");
@@ -242,7 +243,7 @@ TEST(CudaKernelsOnTheDevice, SayThatTooManyGuardedStepsWereLeftOut) {
   const HeapTensor loss = HeapTensor::FromDoubles({DType::kF32, {}}, {std::nan("")});
   const HeapTensor state = HeapTensor::FromDoubles({DType::kF32, {2}}, {7, 2});
   EXPECT_EQ(FaultOf("guarded_update_control", {sums, loss, state},
-                    {{"max_norm", 0.0}, {"max_skipped", int64_t{2}}}),
+                    {{"max_norm", 0.0}, {"max_skipped", int64_t{2}}, {"weighted", false}}),
             "the loss or a gradient was not finite in 3 steps in a row, whose updates were left "
             "out\n  hint: lower the learning rate or look at the data; `detect_anomaly` names the "
             "first node");

@@ -102,7 +102,7 @@ TEST_F(ParserErrorTest, Outputs) {
   EXPECT_EQ(LineError("  %y: [3,4] = relu %w"),
             "graph:5:7: got '[', expected a type like f32[4,8]");
   EXPECT_EQ(LineError("  %y: f64[3,4] = relu %w"),
-            "graph:5:7: unknown dtype 'f64': expected f32, bf16, f16, i64, i32 or u8");
+            "graph:5:7: unknown dtype 'f64': expected f32, bf16, f16, i64, i32, u8 or bool");
   EXPECT_EQ(LineError("  %y: f32 = relu %w"), "graph:5:11: got '=', expected a type like f32[4,8]");
   EXPECT_EQ(LineError("  %y: f32[3 4] = relu %w"), "graph:5:13: got '4', expected ',' or ']'");
   EXPECT_EQ(LineError("  %y: f32[3,] = relu %w"), "graph:5:13: got ']', expected an integer");
@@ -178,7 +178,7 @@ TEST_F(ParserErrorTest, Attributes) {
             "graph:5:16: test_options: attribute 'rate': got 1, expected the type of 0.5");
   EXPECT_EQ(LineError(start + "(dtype=\"f64\")"),
             "graph:5:16: test_options: attribute 'dtype': unknown dtype 'f64': expected f32, bf16, "
-            "f16, i64, i32 or u8");
+            "f16, i64, i32, u8 or bool");
   EXPECT_EQ(LineError(start + "(shape=\"[4]\")"),
             "graph:5:16: test_options: attribute 'shape': got \"[4]\", expected the type of []");
   EXPECT_EQ(LineError(start + "(placement=\"{B}\")"),
@@ -202,7 +202,7 @@ TEST_F(ParserErrorTest, Tensors) {
     return LineError("  %y: f32[3,4] = relu %w\n" + line);
   };
   EXPECT_EQ(tensor_error("tensor \"t\" at 0"),
-            "graph:6:12: unknown dtype 'at': expected f32, bf16, f16, i64, i32 or u8");
+            "graph:6:12: unknown dtype 'at': expected f32, bf16, f16, i64, i32, u8 or bool");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] 0"), "graph:6:18: got '0', expected 'at'");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at x"),
             "graph:6:21: got 'x', expected an offset in elements");
@@ -211,7 +211,10 @@ TEST_F(ParserErrorTest, Tensors) {
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init"),
             "graph:6:27: got the end of the line, expected an initializer");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init random"),
-            "graph:6:28: got 'random', expected zeros, ones, normal(deviation) or uniform(bound)");
+            "graph:6:28: got 'random', expected zeros, ones, constant(value), normal(deviation), "
+            "truncated_normal(deviation,bound), uniform(bound) or orthogonal(gain)");
+  EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init truncated_normal(1)"),
+            "graph:6:46: got ')', expected ','");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init normal"),
             "graph:6:34: got the end of the line, expected '('");
   EXPECT_EQ(tensor_error("tensor \"t\" f32[] at 0 init normal(x)"),

@@ -42,6 +42,15 @@ TEST(ScopePatternTest, AStarIsAnyCharactersOfOnePart) {
   EXPECT_EQ(ModuleOf("**", "x.y"), "x");
 }
 
+TEST(ScopePatternTest, TwoStarsAreAnyNumberOfParts) {
+  EXPECT_EQ(ModuleOf("**.bias", "blocks.3.mlp.bias"), "blocks.3.mlp.bias");
+  EXPECT_EQ(ModuleOf("**.bias", "bias"), "bias");
+  EXPECT_EQ(ModuleOf("**.bias", "blocks.3.mlp.weight"), "");
+  EXPECT_EQ(ModuleOf("blocks.**.*norm", "blocks.3.first_norm.weight"), "blocks.3.first_norm");
+  EXPECT_EQ(ModuleOf("blocks.**.bias", "blocks.bias"), "blocks.bias");
+  EXPECT_EQ(ModuleOf("**", ""), "");
+}
+
 TEST(ScopePatternTest, RejectsWhatNoPathIs) {
   for (const char* text : {"", ".", "a.", ".a", "a..b", "a b", "a/b", "a?"}) {
     SCOPED_TRACE(text);

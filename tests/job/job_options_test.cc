@@ -26,6 +26,7 @@ JobOptions Parse(std::vector<const char*> arguments) {
 TEST(JobOptions, EveryFlagReachesItsField) {
   const JobOptions options = Parse({"--ranks=2",
                                     "--zero=3",
+                                    "--mesh=replica=2,shard=3",
                                     "--device=cuda",
                                     "--gpu-collectives=host",
                                     "--fast-reduce",
@@ -64,6 +65,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--final-lr-factor=0.25"});
   EXPECT_EQ(options.ranks, 2);
   EXPECT_EQ(options.compile.zero.stage, 3);
+  EXPECT_EQ(Mesh(options.compile.mesh).ToString(), "replica=2,shard=3");
   EXPECT_EQ(options.device, "cuda");
   EXPECT_EQ(options.gpu_collectives, "host");
   EXPECT_TRUE(options.fast_reduce);
@@ -220,6 +222,18 @@ TEST(JobOptions, MicroBatchesAreSpreadOverTheRanks) {
   EXPECT_EQ(ResolveError({"--micro-batches=12"}, 5).message(),
             "--micro-batches: got 12, expected a multiple of the 5 ranks: every rank computes the "
             "same number per step");
+}
+
+TEST(JobOptions, AMeshHasAsManyRanksAsTheJob) {
+  EXPECT_TRUE(ResolveError({"--mesh=replica=2,shard=2"}, 4).ok());
+  EXPECT_TRUE(ResolveError({"--mesh=replica=2,shard=2", "--ranks-in-process=4"}, 1).ok());
+  EXPECT_EQ(ResolveError({"--mesh=replica=2,shard=2"}, 2).message(),
+            "--mesh: got replica=2,shard=2, which are 4 ranks, but the job has 2; give --ranks 4");
+  JobOptions of_program;
+  of_program.compile.mesh = {{"shard", 3}};
+  EXPECT_EQ(ResolveError({}, 2, &of_program).message(),
+            "graph.config().mesh: got shard=3, which are 3 ranks, but the job has 2; give --ranks "
+            "3");
 }
 
 TEST(JobOptions, VirtualRanksAreRanksOfOneProcess) {

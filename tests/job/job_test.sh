@@ -47,6 +47,12 @@ for ranks in 1 2 3; do
   expect_nothing_left "--ranks $ranks"
 done
 
+# A mesh gives the number of ranks.
+run --mesh replica=2,shard=2 || fail "--mesh ended with $?"
+(($(grep -c "^rank . of 4 is process" "$out") == 4)) || fail "--mesh: 4 ranks did not start"
+grep -q "micro-batches 4" "$out" || fail "--mesh: not one micro-batch per rank"
+expect_nothing_left "--mesh"
+
 # Virtual ranks: threads of one process, of which the first prints.
 run --ranks-in-process 3 || fail "--ranks-in-process 3 ended with $?"
 (($(grep -c "^rank . of 3 is process" "$out") == 3)) || fail "3 virtual ranks did not start"

@@ -149,7 +149,7 @@ TEST(Elementwise, OtherDTypesAreRejected) {
   const TensorType small{DType::kI32, {4}};
   const Status status = MakeStatus("relu", {small}, {small}, {});
   EXPECT_EQ(status.message(),
-            "relu: input 0 is i32[4], the CPU kernel takes f32, bf16, f16 and i64");
+            "relu: input 0 is i32[4], the CPU kernel takes f32, bf16, f16, i64 and bool");
 }
 
 std::vector<float> RunFused(const std::string& program, const std::vector<std::vector<float>>& in,

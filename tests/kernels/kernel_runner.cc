@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "framework/base/random.h"
+#include "framework/ir/op_registry.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/ops/register_all_ops.h"
 #include "framework/tensor/half.h"
 
 namespace zg::testing {
@@ -72,6 +74,11 @@ KernelRunner::KernelRunner(const std::string& op, const KernelMaker& make,
   op_.name = op;
   spec_.call.op = &op_;
   spec_.call.inputs = std::move(inputs);
+  RegisterAllOps();
+  if (const ir::OpDef* def = ir::OpRegistry::Global().Find(op); def != nullptr) {
+    const Status complete = ir::CompleteAttributes(def->attributes, &attributes);
+    ZG_CHECK(complete.ok(), "{}", complete.message());
+  }
   spec_.call.attributes = std::move(attributes);
   spec_.outputs = std::move(outputs);
   StatusOr<std::unique_ptr<Kernel>> kernel = make(spec_);

@@ -32,8 +32,25 @@ constexpr OtherMeaning kOtherMeanings[] = {
     {"zero/training_run.cc", "constant"},
     // Names of values, and what a message calls a name.
     {"framework/passes/build_backward.cc", "loss_seed"},
+    {"framework/eager/session_training.cc", "loss_seed"},
+    {"framework/nn/optimizers.cc", "sum"},
+    // Initializers.
+    {"framework/ir/parser.cc", "constant"},
+    {"framework/ir/parser.cc", "normal"},
+    {"framework/ir/parser.cc", "uniform"},
     {"zero/clip_gradients.cc", "square_sum"},
     {"framework/nn/inputs.cc", "input"},
+    // Functions of Vars, in their errors; they append nodes and look at none.
+    {"framework/nn/attention.cc", ""},
+    {"framework/nn/conditions.cc", ""},
+    {"framework/nn/extremes.cc", ""},
+    {"framework/nn/images.cc", ""},
+    {"framework/nn/indexing.cc", ""},
+    {"framework/nn/losses.cc", ""},
+    {"framework/nn/products.cc", ""},
+    {"framework/nn/random.cc", ""},
+    {"framework/nn/reductions.cc", ""},
+    {"framework/nn/shapes.cc", ""},
 };
 
 bool MeansSomethingElse(const std::string& path, const std::string& word) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# demos_test.sh RECIPE CLASSIFIER GPT: the programs as a user starts them, on several ranks under
+# demos_test.sh RECIPE CLASSIFIER GPT BERT LSTM LLAMA: the programs as a user starts them, on several ranks under
 # mpirun. Reports of different stages and numbers of ranks must hold the same bits, and plans must
 # equal measurements.
 set -euo pipefail
 # What Open MPI leaves behind is not ours to free.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
-recipe=./$1 classifier=./$2 gpt=./$3
+recipe=./$1 classifier=./$2 gpt=./$3 bert=./$4 lstm=./$5 llama=./$6
 reports=$(mktemp -d)
 trap 'rm -rf "$reports"' EXIT
 
@@ -24,6 +24,8 @@ gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4 --mic
 "$gpt" --ranks 2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_2.json" | grep "a bigram model of the same text has" >/dev/null
 "$gpt" --ranks 4 --zero 2 --profile "${gpt_flags[@]}" --report "$reports/gpt_4.json" | grep "whole step" >/dev/null
 ZG_COMM=messages "$gpt" --ranks 2 --zero 1 "${gpt_flags[@]}" --report "$reports/gpt_messages.json" >/dev/null
+"$gpt" --mesh replica=2,shard=2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_mesh.json" >/dev/null
+ZG_COMM=messages "$gpt" --mesh shard=2,replica=2 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_mesh_messages.json" >/dev/null
 "$gpt" --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_1.json" >/dev/null
 "$gpt" --ranks 2 "${gpt_flags[@]}" --tokenizer tests/reference/tokenizer_gpt2.json \
   --data tests/reference/tokenizer_text.txt --validation-fraction 0.3 | grep "bits per byte" >/dev/null
@@ -43,13 +45,24 @@ for dtype in bf16 f16; do
   "$gpt" --dtype $dtype --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_1.json" >/dev/null
 done
 
+"$gpt" --ranks 2 --zero 3 "${gpt_flags[@]}" --prompt "Some text" --top-k 9 --top-p 0.9 | grep "It continues the prompt with" >/dev/null
+"$llama" --ranks 2 --zero 3 --context 32 --batch 2 --steps 2 --eval-windows 4 --data tests/reference/tokenizer_text.txt \
+  --sample-tokens 40 --temperature 0 --report "$reports/llama_2.json" | grep "It continues the validation data with" >/dev/null
+
+bert_flags=(--data tests/reference/tokenizer_text.txt --preset tiny --context 32 --batch 2 --steps 4 --micro-batches 4 --eval-windows 8)
+"$bert" --ranks 2 --zero 3 "${bert_flags[@]}" --report "$reports/bert_2.json" | grep "of 40 hidden tokens right" >/dev/null
+"$bert" --ranks 1 "${bert_flags[@]}" --report "$reports/bert_1.json" >/dev/null
+lstm_flags=(--data tests/reference/tokenizer_text.txt --hidden 64 --context 16 --batch 4 --steps 3 --micro-batches 4 --eval-windows 8 --sample-tokens 20)
+"$lstm" --ranks 2 --zero 3 "${lstm_flags[@]}" --report "$reports/lstm_2.json" | grep "It continues" >/dev/null
+"$lstm" --ranks 1 "${lstm_flags[@]}" --report "$reports/lstm_1.json" >/dev/null
+
 python3 - "$reports" <<'PYTHON'
 import json
 import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 25, sorted(reports)
+assert len(reports) == 32, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -68,7 +81,7 @@ for name, report in sorted(reports.items()):
     found = (losses, norms, rates, final["param_sha256"], final["optimizer_sha256"])
     expected = bits.setdefault((report["model"], report["config"]["reduce-every"], report["config"]["dtype"]), found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 6
+assert len(bits) == 9
 lr = reports["classifier_1"]["config"]["lr"]
 rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
 assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates

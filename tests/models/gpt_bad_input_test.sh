@@ -33,6 +33,10 @@ reject nonzero "--data with --context 600: $files/letters.txt (validation part):
 reject nonzero "--data with --vocab 100: $files/letters.txt: got token 120 at position 0, expected tokens below the vocabulary of 100" "${small[@]}" --heads 2 --data "$files/letters.txt" --vocab 100
 reject nonzero "--tokenizer: $files/none: no such file" "${small[@]}" --heads 2 --data "$files/letters.txt" --tokenizer "$files/none"
 reject nonzero "--tokenizer: $files: got a directory without a tokenizer" "${small[@]}" --heads 2 --data "$files/letters.txt" --tokenizer "$files"
+reject 2 "--top-p: got '0', expected a number > 0 and <= 1" "${small[@]}" --heads 2 --top-p 0
+reject 2 "--top-k: got '-1', expected a whole number >= 0" "${small[@]}" --heads 2 --top-k -1
+reject nonzero "--prompt: got a text of 17 tokens, expected at most 16" "${small[@]}" --heads 2 --data "$files/letters.txt" --prompt "seventeen letters"
+reject nonzero "--prompt: it has the token 195, the model knows 0 to 127" "${small[@]}" --heads 2 --data "$files/letters.txt" --vocab 128 --prompt "é"
 reject 2 "--preset mini sets it already" --preset mini --layers 2
 reject 2 "--preset: got 'huge'" --preset huge
 for value in nan inf -1; do

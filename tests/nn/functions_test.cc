@@ -45,9 +45,9 @@ TEST(FunctionsTest, Layers) {
             }),
             "%silu: f32[2,3] = silu %x");
   EXPECT_EQ(LastNode([](Inputs& in) {
-              return add_broadcast(in.f32("x", {2, 3}), in.f32("r", {3}, Sbp::B()));
+              return add(in.f32("x", {2, 3}), in.f32("r", {3}, Sbp::B()));
             }),
-            "%add_broadcast: f32[2,3] = add_broadcast %x, %r");
+            "%add: f32[2,3] = add %x, %r");
   EXPECT_EQ(LastNode([](Inputs& in) {
               return linear(in.f32("x", {2, 3}), in.f32("w", {4, 3}, Sbp::B()));
             }),
@@ -128,7 +128,10 @@ TEST(FunctionsTest, DoNothingAfterAnError) {
     EXPECT_EQ(bad.dim(5), 1);
     return bad;
   });
-  EXPECT_EQ(text, "graph test, eval 'run': add: shapes differ: a f32[2,3], b f32[2,4]");
+  EXPECT_EQ(
+      text,
+      "graph test, eval 'run': add: shapes differ, and cannot be broadcast to one: a f32[2,3], b "
+      "f32[2,4]");
 }
 
 TEST(FunctionsTest, ReportADimThatDoesNotExist) {

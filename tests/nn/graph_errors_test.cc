@@ -34,34 +34,6 @@ TEST(GraphErrorsTest, Loss) {
             "S(dim), so that all ranks would compute the same");
 }
 
-TEST(GraphErrorsTest, WhatMeansDoNotAllow) {
-  const std::string rest =
-      " is a mean over one micro-batch; such means can only be scaled, and added to or subtracted "
-      "from each other, else the result would depend on the number of ranks";
-  EXPECT_EQ(TrainError([](Inputs&, Var x) { return relu(mse_loss(x, x)); }),
-            "graph test, train: relu: %mse_loss" + rest);
-  EXPECT_EQ(TrainError([](Inputs&, Var x) {
-              const Var loss = mse_loss(x, x);
-              return loss * loss;
-            }),
-            "graph test, train: multiply: %mse_loss" + rest);
-  Parameter penalty(nullptr, "penalty", {4}, Initializer::Ones());
-  EXPECT_EQ(TrainError([&](Inputs&, Var x) {
-              const Var loss = mse_loss(x, x);
-              return loss + mse_loss(penalty, penalty);
-            }),
-            "graph test, train: add: %mse_loss" + rest);
-  struct Squash : Module {
-    using Module::Module;
-    Var forward(Var x) override { return gelu(x); }
-  } squash(nullptr, "squash");
-  EXPECT_EQ(EvalError([&](Inputs& in) {
-              const Var x = in.f32("x", {2, 3});
-              return squash(mse_loss(x, x));
-            }),
-            "graph test, eval 'run': squash: gelu: %mse_loss" + rest);
-}
-
 TEST(GraphErrorsTest, Optimizer) {
   EXPECT_EQ(TrainError([](Inputs&, Var x) { return mse_loss(x, x); }, optim::Sgd{.lr = -1.0}),
             "graph test, train: Sgd: lr is -1, expected a finite number >= 0");
@@ -113,13 +85,13 @@ TEST(GraphErrorsTest, VarsOfAnotherFunction) {
   graph.eval("second", [&](Inputs&) { return relu(kept); });
   EXPECT_EQ(graph.status().message(),
             "graph test, eval 'second': relu: input 0: the Var comes from another train or eval "
-            "function; each of them makes its own");
+            "function, or from an Eager; each of them makes its own");
 
   Graph other("other");
   other.eval("run", [&](Inputs&) { return kept; });
   EXPECT_EQ(other.status().message(),
             "graph other, eval 'run': result 'result': the Var comes from another train or eval "
-            "function; each of them makes its own");
+            "function, or from an Eager; each of them makes its own");
 }
 
 TEST(GraphErrorsTest, CallsThatDoNotFit) {

@@ -151,7 +151,7 @@ TEST(ModelsTest, CanBeTrained) {
     const auto backward = BuildBackward().Run(ir);
     ASSERT_TRUE(backward.ok()) << backward.status().message();
     EXPECT_EQ(ir.NodesOf("parameter_gradient").size(), num_parameters);
-    const auto update = optim::AppendUpdate(*rule).Run(ir);
+    const auto update = optim::AppendUpdate(optim::UpdateRules{*rule, {}}).Run(ir);
     ASSERT_TRUE(update.ok()) << update.status().message();
     const auto placed = InferSbp().Run(ir);
     ASSERT_TRUE(placed.ok()) << placed.status().message();

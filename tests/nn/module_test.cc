@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/eager/eager.h"
 #include "framework/nn/nn.h"
 #include "tests/nn/traced_text.h"
 
@@ -23,7 +24,7 @@ std::vector<std::string> NamesOf(const Owner& owner) {
 struct Shift : Module {
   Parameter value{this, "value", {3}, Initializer::Zeros()};
   using Module::Module;
-  Var forward(Var x) override { return add_broadcast(x, value); }
+  Var forward(Var x) override { return add(x, value); }
 };
 
 struct Net : Module {
@@ -61,11 +62,11 @@ TEST(ModuleTest, NodesBelongToTheModuleThatMadeThem) {
   EXPECT_EQ(text,
             "%x: f32[2,3] = input (dtype=\"f32\", name=\"x\", shape=[2,3])\n"
             "%hidden.linear: f32[2,3] = linear %x, %hidden.weight, %hidden.bias  // hidden\n"
-            "%shifts.0.add_broadcast: f32[2,3] = add_broadcast %hidden.linear, %shifts.0.value  // "
+            "%shifts.0.add: f32[2,3] = add %hidden.linear, %shifts.0.value  // "
             "shifts.0\n"
-            "%shifts.1.add_broadcast: f32[2,3] = add_broadcast %shifts.0.add_broadcast, "
+            "%shifts.1.add: f32[2,3] = add %shifts.0.add, "
             "%shifts.1.value  // shifts.1\n"
-            "%tail.0.relu: f32[2,3] = relu %shifts.1.add_broadcast  // tail.0\n"
+            "%tail.0.relu: f32[2,3] = relu %shifts.1.add  // tail.0\n"
             "%tail.1.linear: f32[2,1] = linear %tail.0.relu, %tail.1.weight  // tail.1\n"
             "%scale: f32[2,1] = scale %tail.1.linear (factor=2.0)\n"
             "output %scale (name=\"result\")\n");
@@ -89,6 +90,42 @@ TEST(ModuleTest, ParametersBelongToTheModelFromTheirConstruction) {
   EXPECT_EQ(NamesOf(named.tail), (std::vector<std::string>{"critic.tail.1.weight"}));
 }
 
+TEST(ModuleTest, ModulesAndParametersOfATree) {
+  Net net;
+  std::vector<std::string> names;
+  for (const NamedModule& named : net.named_modules()) {
+    EXPECT_EQ(named.module->path(), named.name);
+    names.push_back(named.name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"", "hidden", "shifts", "shifts.0", "shifts.1", "tail",
+                                             "tail.0", "tail.1"}));
+  EXPECT_EQ(net.named_modules()[1].module, &net.hidden);
+  EXPECT_EQ(net.shifts.named_modules().size(), 3u);
+  EXPECT_EQ(net.parameters().size(), 5u);
+  EXPECT_EQ(net.parameters()[2], &net.shifts[0].value);
+  EXPECT_TRUE(net.buffers().empty());
+  BatchNorm1d norm(nullptr, "norm", 3);
+  ASSERT_EQ(norm.buffers().size(), 2u);
+  EXPECT_EQ(norm.buffers()[0]->path(), "norm.running_mean");
+  {
+    const Shift more(&net, "more");
+    EXPECT_EQ(net.named_modules().back().name, "more");
+  }
+  EXPECT_EQ(net.named_modules().size(), 8u);
+}
+
+TEST(ModuleTest, ApplyGivesOtherInitialValues) {
+  Net net;
+  net.apply([](Module& module) {
+    if (auto* linear = dynamic_cast<Linear*>(&module)) {
+      linear->weight.set_initializer(Initializer::Constant(0.5));
+    }
+  });
+  Eager eager;
+  EXPECT_EQ(Tensor(net.hidden.weight).values(), std::vector<float>(9, 0.5f));
+  EXPECT_EQ(Tensor(net.shifts[0].value).values(), std::vector<float>(3, 0.0f));
+}
+
 // "a" is not the module of "ab".
 TEST(ModuleTest, ModulesWhoseNamesBeginAlikeAreApart) {
   struct Model : Module {
@@ -110,20 +147,22 @@ TEST(ModuleTest, TwoParametersOfOneNameAreAnError) {
     const Var x = in.f32("x", {2, 3});
     return mse_loss(twins(x), x);
   });
-  EXPECT_EQ(graph.status().message(),
-            "graph test, train: shift: two parameters of the model are named 'shift.value': one of "
-            "module 'shift', one of module 'shift'; give one of them, or its module, another name");
+  EXPECT_EQ(
+      graph.status().message(),
+      "graph test, train: shift: two parameters or buffers of the model are named 'shift.value': one of "
+      "module 'shift', one of module 'shift'; give one of them, or its module, another name");
 
   struct Crossed : Module {
     Parameter whole{this, "shift.value", {3}, Initializer::Zeros()};
     Shift shift{this, "shift"};
-    Var forward(Var x) override { return add_broadcast(x, whole); }
+    Var forward(Var x) override { return add(x, whole); }
   } crossed;
-  EXPECT_EQ(TracedText([&](Inputs& in) {
-              return crossed(in.f32("x", {2, 3}));
-            }),
-            "graph test, eval 'run': two parameters of the model are named 'shift.value': one of "
-            "module 'shift', one of module ''; give one of them, or its module, another name");
+  EXPECT_EQ(
+      TracedText([&](Inputs& in) {
+        return crossed(in.f32("x", {2, 3}));
+      }),
+      "graph test, eval 'run': two parameters or buffers of the model are named 'shift.value': one of "
+      "module 'shift', one of module ''; give one of them, or its module, another name");
 }
 
 TEST(ModuleTest, AModuleCanBeReplaced) {
@@ -152,7 +191,7 @@ TEST(ModuleDeathTest, OutsideOfATrace) {
   const auto expected = [](const std::string& caller) {
     return "^error: " + caller +
            " was used outside the function given to Graph::train or Graph::eval, where a Var has "
-           "no value; use it inside that function\n$";
+           "no value; use it inside that function, or while a zg::Eager exists\n$";
   };
   const auto exits = ::testing::ExitedWithCode(1);
   EXPECT_EXIT(relu(Var()), exits, expected("relu"));
@@ -223,9 +262,7 @@ TEST(ModuleTest, TwoModelsInOneGraphNeedNames) {
 TEST(ModuleTest, ParametersKeepTheirNamesWhenAValueHasIt) {
   Parameter scale_parameter(nullptr, "scale", {3}, Initializer::Ones());
   Graph graph("test");
-  graph.eval("run", [&](Inputs& in) {
-    return add_broadcast(in.f32("x", {2, 3}) * 2.0, scale_parameter);
-  });
+  graph.eval("run", [&](Inputs& in) { return add(in.f32("x", {2, 3}) * 2.0, scale_parameter); });
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   EXPECT_EQ(graph.ir().FindValue("scale")->producer->op->name, "variable");
 }
@@ -291,7 +328,7 @@ TEST(ModuleTest, SeveralArgumentsTakeAnOperatorOfOnesOwn) {
 TEST(ModuleTest, NamesAreChecked) {
   for (const std::string name : {"", "a b", "a..b", ".a", "a.", "ä"}) {
     Parameter parameter(nullptr, name, {3}, Initializer::Ones());
-    EXPECT_EQ(TracedText([&](Inputs& in) { return add_broadcast(in.f32("x", {3}), parameter); }),
+    EXPECT_EQ(TracedText([&](Inputs& in) { return add(in.f32("x", {3}), parameter); }),
               "graph test, eval 'run': parameter name '" + name +
                   "': expected letters, digits and '_', in parts joined by '.'");
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/ops/attention_option_cases.h"
 #include "tests/ops/op_case.h"
 
 namespace zg::testing {
@@ -149,14 +150,14 @@ void AddLarge(Sizes sizes, bool causal, std::vector<OpCase>* large) {
 }  // namespace
 
 FamilyCases AttentionCases() {
-  FamilyCases family;
+  FamilyCases family = AttentionOptionCases();
   AddCases("causal", {2, 5, 3, 4}, true, &family.cases);
   AddCases("all keys", {2, 5, 3, 4}, false, &family.cases);
   AddCases("one position", {3, 1, 1, 3}, true, &family.cases);
   AddCases("long", {1, 67, 2, 17}, true, &family.cases);
   AddCases("long, all keys", {1, 67, 2, 17}, false, &family.cases);
   AddCases("splits", {6, 3, 2, 5}, true, &family.cases);
-  family.rejections = {
+  const std::vector<Rejection> rejections = {
       {"attention",
        {F32({2, 5, 24})},
        {{"heads", int64_t{3}}},
@@ -175,6 +176,7 @@ FamilyCases AttentionCases() {
        {{"heads", int64_t{2}}},
        "attention_grad: log_sum_exp is not one f32 per batch entry, head and position: "
        "dout f32[2,5,8], qkv f32[2,5,24], out f32[2,5,8], log_sum_exp f32[2,5,2]"}};
+  family.rejections.insert(family.rejections.end(), rejections.begin(), rejections.end());
   for (const bool causal : {true, false}) {
     AddLarge({2, 130, 2, 64}, causal, &family.large);
     AddLarge({1, 200, 1, 128}, causal, &family.large);
@@ -182,10 +184,12 @@ FamilyCases AttentionCases() {
     AddLarge({1, 33, 1, 200}, causal, &family.large);
     AddLarge({1, 65, 3, 16}, causal, &family.large);
   }
+  AddLarge({7, 5, 19, 8}, true, &family.large);  // on a GPU, two groups of heads and one to spare
   const ir::Attributes causal = {{"heads", int64_t{6}}, {"causal", true}};
   const InputSpec qkv = F32({8, 256, 3 * 384}), out = F32({8, 256, 384});
-  family.bench = {Sized("attention", "gpt", {qkv}, causal),
-                  Sized("attention_grad", "gpt", {out, qkv, out, F32({8, 6, 256})}, causal, {3})};
+  family.bench.push_back(Sized("attention", "gpt", {qkv}, causal));
+  family.bench.push_back(
+      Sized("attention_grad", "gpt", {out, qkv, out, F32({8, 6, 256})}, causal, {3}));
   return family;
 }
 

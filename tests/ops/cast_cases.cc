@@ -21,6 +21,33 @@ ReferenceOutputs Cast(const ReferenceCall& call) {
   return {y};
 }
 
+// Towards 0, or whether it is not 0.
+ReferenceOutputs CastToWhole(const ReferenceCall& call) {
+  const bool to_bool = call.attributes.DType("dtype") == DType::kBool;
+  std::vector<double> y = call.inputs[0].values;
+  for (double& value : y) value = to_bool ? (value != 0.0 ? 1.0 : 0.0) : std::trunc(value);
+  return {y};
+}
+
+void AddWholeNumbers(std::vector<OpCase>* cases) {
+  const auto add = [&](InputSpec x, DType dtype) {
+    const bool is_whole = !IsFloat(dtype);
+    cases->push_back({.op = "cast",
+                      .label = fmt::format("{} to {}", x.type.ToString(), DTypeName(dtype)),
+                      .inputs = {x},
+                      .attributes = {{"dtype", dtype}},
+                      .reference = is_whole ? CastToWhole : Cast,
+                      .prepare = [](ReferenceCall& call) { call.inputs[0].values[1] = 0.0; },
+                      .tolerance = 0,
+                      .check_gradient = false});
+  };
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kBool}) {
+    add(I64({5, 7}, 200), dtype);
+    add(Bool({3, 1531}), dtype);
+    if (!IsFloat(dtype)) add(F32({5, 7}, -20.0, 20.0), dtype);
+  }
+}
+
 }  // namespace
 
 FamilyCases CastCases() {
@@ -45,12 +72,15 @@ FamilyCases CastCases() {
     add_case("many elements", {3, 1531}, 100.0);
     family.cases.back().check_gradient = false;
   }
-  family.rejections = {
-      {"cast", {I64({2}, 5)}, {{"dtype", DType::kBF16}}, "cast: x is not floating-point: x i64[2]"},
-      {"cast",
-       {F32({2})},
-       {{"dtype", DType::kI64}},
-       "cast: got dtype i64, expected f32, bf16 or f16"}};
+  AddWholeNumbers(&family.cases);
+  family.rejections = {{"cast",
+                        {{{DType::kU8, {2}}}},
+                        {{"dtype", DType::kBF16}},
+                        "cast: expected f32, bf16, f16, i64 or bool: x u8[2]"},
+                       {"cast",
+                        {F32({2})},
+                        {{"dtype", DType::kI32}},
+                        "cast: got dtype i32, expected f32, bf16, f16, i64 or bool"}};
   family.large = {Sized("cast", "many elements", {F32({70001})}, {{"dtype", DType::kBF16}}, {0})};
   family.bench = {Sized("cast", "bucket", {F32({4 << 20})}, {{"dtype", DType::kBF16}}, {0})};
   family.exact_on_gpu = {"cast"};

@@ -5,29 +5,13 @@
 
 #include "framework/base/exact_sum.h"
 #include "tests/ops/op_case.h"
+#include "tests/ops/square_sum_reference.h"
 
 namespace zg::testing {
 namespace {
 
-// The digits of `term` in base 2^32, from 2^256 down to 2^-320.
-void AddDigits(double term, std::vector<double>* words) {
-  for (int i = kExactSumWords - 3; i >= 0; --i) {
-    const double digit = std::floor(std::ldexp(term, 320 - 32 * i));
-    term -= std::ldexp(digit, 32 * i - 320);
-    (*words)[i] += digit;
-  }
-}
-
 ReferenceOutputs SquareSum(const ReferenceCall& call) {
-  const std::vector<double>& g = call.inputs[0].values;
-  std::vector<double> words(kExactSumWords);
-  for (size_t block = 0; block < g.size(); block += 16) {
-    double s[16] = {};
-    for (size_t i = 0; i < 16 && block + i < g.size(); ++i) s[i] = g[block + i] * g[block + i];
-    for (int i = 0; i < 8; ++i) s[i] += s[i + 8];
-    AddDigits(((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])), &words);
-  }
-  return {words};
+  return {SquareSumWords(call.inputs[0].values)};
 }
 
 ReferenceOutputs AddSquareSums(const ReferenceCall& call) {

@@ -12,7 +12,7 @@
 
 namespace zg::testing {
 
-// A random input: uniform in [low, high), whole numbers for i64.
+// A random input: uniform in [low, high), whole numbers for i64 and bool.
 struct InputSpec {
   TensorType type;
   double low = -1.0;
@@ -25,6 +25,8 @@ inline InputSpec F32(Shape shape, double low = -1.0, double high = 1.0) {
 inline InputSpec I64(Shape shape, int64_t end) {
   return {{DType::kI64, std::move(shape)}, 0.0, static_cast<double>(end)};
 }
+
+inline InputSpec Bool(Shape shape) { return {{DType::kBool, std::move(shape)}, 0.0, 2.0}; }
 
 struct ReferenceTensor {
   Shape shape;

@@ -134,6 +134,7 @@ TEST_P(OpHalfTest, KernelRoundsWhatItComputesInF32) {
 
 TEST_P(OpHalfTest, KernelMatchesReference) {
   constexpr int kRoundingsWithin = 4;
+  constexpr int kRoundingsOfTerms = 2;  // that of the result as well
   ForEachHalfCase(op().name, [](const OpCase& op_case, const ConcreteCase& concrete) {
     const std::vector<HeapTensor> outputs = concrete.Run(concrete.inputs());
     const ReferenceOutputs expected = concrete.Reference();
@@ -142,7 +143,9 @@ TEST_P(OpHalfTest, KernelMatchesReference) {
       double tolerance = op_case.tolerance;
       if (IsHalf(outputs[i])) {
         tolerance +=
-            RoundingError(outputs[i].type().dtype) * (op_case.rounds_within ? kRoundingsWithin : 1);
+            RoundingError(outputs[i].type().dtype) * (op_case.rounds_within  ? kRoundingsWithin
+                                                      : op_case.rounds_terms ? kRoundingsOfTerms
+                                                                             : 1);
       }
       EXPECT_TRUE(IsClose(outputs[i].ToDoubles(), expected[i], tolerance)) << "output " << i;
     }

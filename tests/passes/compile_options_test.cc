@@ -161,9 +161,10 @@ TEST(CompileOptionsTest, RejectsNormsThatCannotBe) {
 }
 
 TEST(CompileOptionsTest, RejectsPatternsThatNoModuleHas) {
-  EXPECT_EQ(ErrorOf([](CompileOptions& config) { config.recompute = {"blocks."}; }),
-            "recompute: got 'blocks.', expected the path of a module: letters, digits, '_' and '*' "
-            "in parts joined by '.', such as blocks.*");
+  EXPECT_EQ(
+      ErrorOf([](CompileOptions& config) { config.recompute = {"blocks."}; }),
+      "recompute: got 'blocks.', expected the path of a module or parameter: letters, digits, "
+      "'_' and '*' in parts joined by '.', such as blocks.*");
 }
 
 TEST(CompileOptionsTest, EnumsPrintAndParseThemselves) {

@@ -63,11 +63,10 @@ TEST_F(PassRegistryTest, ReadsPassesWithOptions) {
 
 TEST_F(PassRegistryTest, UnknownPasses) {
   const std::string error = Error("infer-sbp, infer-spb");
-  EXPECT_EQ(
-      error.rfind("--passes:12: unknown pass 'infer-spb', expected one of average-eval-results, "
-                  "build-backward, ",
-                  0),
-      0u)
+  EXPECT_EQ(error.rfind("--passes:12: unknown pass 'infer-spb', expected one of "
+                        "accumulate-results, average-eval-results, build-backward, ",
+                        0),
+            0u)
       << error;
 }
 

@@ -61,6 +61,9 @@ TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
   }
   std::map<std::string, int> counts;
   for (const PassDef* pass : registry_.All()) counts[pass->name] = 0;
+  counts.erase("eval-weights");  // of optimizers that functions of Vars make, not these models
+  counts.erase("keep-caches");   // of programs that generate text
+  counts.erase("drop-custom-gradients");
   int failures = 0;
   int num_models = 0;
   const auto is_enough = [&] {
@@ -105,8 +108,15 @@ TEST_F(RandomGraphs, HaveAllDifferentiableOps) {
   for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
     if (op->gradient != nullptr) missing.insert(op->name);
   }
-  missing.erase("cast");  // made by mixed-precision
-  for (unsigned seed = 1; seed <= 200; ++seed) {
+  missing.erase("cast");             // made by mixed-precision
+  missing.erase("custom_gradient");  // what its backward computes is a part of its operands
+  // Of 4 dims, which the models do not have, or with a random stream and heads: the op suite has
+  // their gradients and placements.
+  for (const char* op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "max_pool2d",
+                         "resample2d", "resample2d_grad", "dropout_attention"}) {
+    missing.erase(op);
+  }
+  for (unsigned seed = 1; seed <= 400; ++seed) {
     RandomModelOptions options;
     options.seed = seed;
     const ir::Graph model = MakeRandomModel(options);

@@ -27,12 +27,12 @@ struct SmallModel {
   SmallModel() {
     RegisterAllOps();
     graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
-      const Var x = add_broadcast(in.f32("x", {2, 3}), in.f32("table", {3}, Sbp::B()));
+      const Var x = add(in.f32("x", {2, 3}), in.f32("table", {3}, Sbp::B()));
       return cross_entropy(net.linear(x), in.i64("y", {2}));
     });
     graph.eval("look", [&](Inputs& in) {
       const Var first = in.f32("first", {2, 3}, Sbp::B());
-      return net.linear(add_broadcast(first, in.f32("table", {3}, Sbp::B())));
+      return net.linear(add(first, in.f32("table", {3}, Sbp::B())));
     });
   }
 };

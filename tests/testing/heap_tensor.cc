@@ -28,6 +28,11 @@ HeapTensor HeapTensor::FromDoubles(const TensorType& type, const std::vector<dou
   ZG_CHECK(static_cast<int64_t>(values.size()) == type.shape.num_elements(), "{} values for {}",
            values.size(), type.ToString());
   HeapTensor tensor(type);
+  if (type.dtype == DType::kBool) {
+    std::transform(values.begin(), values.end(), static_cast<uint8_t*>(tensor.data()),
+                   [](double value) { return static_cast<uint8_t>(value != 0.0); });
+    return tensor;
+  }
   if (!IsFloat(type.dtype)) {
     ZG_CHECK(type.dtype == DType::kI64, "{} is not supported here", type.ToString());
     std::transform(values.begin(), values.end(), static_cast<int64_t*>(tensor.data()),
@@ -44,6 +49,10 @@ HeapTensor HeapTensor::FromDoubles(const TensorType& type, const std::vector<dou
 
 std::vector<double> HeapTensor::ToDoubles() const {
   const int64_t num_elements = type_.shape.num_elements();
+  if (type_.dtype == DType::kBool) {
+    const auto* const elements = static_cast<const uint8_t*>(data());
+    return std::vector<double>(elements, elements + num_elements);
+  }
   if (!IsFloat(type_.dtype)) {
     ZG_CHECK(type_.dtype == DType::kI64, "{} is not supported here", type_.ToString());
     const auto* const elements = static_cast<const int64_t*>(data());

@@ -15,7 +15,7 @@ class HeapTensor {
   // All bytes are 0xFF, a NaN in every float type: a result that nobody wrote does not pass for
   // one.
   explicit HeapTensor(TensorType type);
-  // Floating-point types, to which values are rounded (by way of f32), and i64.
+  // Floating-point types, to which values are rounded (by way of f32), i64 and bool.
   static HeapTensor FromDoubles(const TensorType& type, const std::vector<double>& values);
 
   const TensorType& type() const { return type_; }

@@ -7,13 +7,14 @@
 //   mixed-precision        what it is for: outputs agree within 16-bit rounding
 //   master-weights         sums of several micro-batches are rounded to 16 bits
 //   accumulate-gradients   with reduce_every="step" sums have another order
-//   build-backward         the loss is the mean of the micro-batches' losses; in f32, gradients
-//                          are compared with differences of losses
+//   build-backward         the loss is the mean of the micro-batches' losses, or their sum over
+//                          that of the weights; in f32, gradients are compared with differences
+//                          of the mean loss
 //   append-update          gradients have the same bits; parameters follow the optimizer's formulas
 //                          in double precision
 //   scale-loss             gradients are larger by the scale
-//   clip-gradients         the norm is that of the gradients; updates are those of the gradients
-//                          times the factor
+//   clip-gradients         the norm is that of the gradients, over the loss_weight; updates are
+//                          those of the gradients times the factor
 //   infer-sbp              the reference is the sequential program over all micro-batches; a sum
 //                          over ranks in the middle of backward has another order
 #pragma once

@@ -3,31 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
+#include <numeric>
 
 #include "framework/base/check.h"
 #include "framework/ir/builder.h"
 #include "framework/ir/op_registry.h"
+#include "tests/testing/random_choice.h"
 
 namespace zg::testing {
 namespace {
 
 constexpr int64_t kMaxElements = 1024;  // of a value
-
-class Random {
- public:
-  explicit Random(unsigned seed) : engine_(seed) {}
-
-  int Below(int bound) { return static_cast<int>(engine_() % static_cast<unsigned>(bound)); }
-  bool Percent(int percent) { return Below(100) < percent; }
-  template <typename T>
-  const T& Pick(const std::vector<T>& items) {
-    return items[Below(static_cast<int>(items.size()))];
-  }
-
- private:
-  std::mt19937 engine_;
-};
 
 // A value that an op may read. Those of micro-batches differ between ranks; others, such as
 // parameters, are the same everywhere.
@@ -67,6 +53,10 @@ class Model {
       loss = Add("add", {Add("scale", {loss}, {{"factor", 0.5}}), more}, {});
     }
     Add("output", {loss}, {{"name", std::string("loss")}});
+    if (random_.Percent(30)) {
+      Add("output", {random_.Pick(values)}, {{"name", std::string("values")}});
+    }
+    if (random_.Percent(30)) MakeMean(random_.Pick(values));
     for (int i = random_.Below(3); i > 0; --i) MakeEval(fmt::format("eval{}", i));
     return std::move(graph_);
   }
@@ -134,10 +124,14 @@ class Model {
     for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
       if (op->gradient == nullptr || op->traits.is_loss || (op->traits.is_random && !may_be_random))
         continue;
-      if (op->name == "cast") continue;  // mixed-precision makes them
+      // Made by mixed-precision; its inputs belong together.
+      if (op->name == "cast" || op->name == "custom_gradient") continue;
       ops.push_back(op);
-      // Those that fuse-gelu looks for should meet.
-      if (op->name == "linear" || op->name == "gelu") ops.insert(ops.end(), 3, op);
+    }
+    // Those that fuse-gelu looks for should meet.
+    const size_t often = ops.size() / 6;
+    for (const char* name : {"linear", "gelu"}) {
+      ops.insert(ops.end(), often, ir::OpRegistry::Global().Find(name));
     }
     for (int attempt = 0; attempt < 20; ++attempt) {
       const ir::OpDef* op = random_.Pick(ops);
@@ -165,6 +159,8 @@ class Model {
     const std::vector<Shape> shapes = {{last},  {last},        {width, last},  {width, last},
                                        {width}, {time_, last}, {7, channels_}, current->type.shape};
     if (choice < 85) return {nullptr, {DType::kF32, random_.Pick(shapes)}, true, false};
+    const Shape mask = random_.Percent(60) ? shapes.back() : Shape{last};
+    if (choice < 92) return {nullptr, {DType::kBool, mask}, false, true};
     const Shape ids = random_.Percent(50) ? Shape{batch_, time_} : Shape{batch_};
     return {nullptr, {DType::kI64, ids}, false, true};
   }
@@ -172,21 +168,32 @@ class Model {
   ir::Attributes RandomAttributes(const ir::OpDef& op) {
     ir::Attributes attributes;
     for (const ir::AttributeDef& def : op.attributes) {
-      if (!def.required) continue;
+      if (!def.required && !std::holds_alternative<bool>(def.example)) continue;
       if (std::holds_alternative<double>(def.example)) {
         attributes.Set(def.name, 0.25 * (1 + random_.Below(3)));
       } else if (std::holds_alternative<int64_t>(def.example)) {
-        attributes.Set(def.name, int64_t{1 + random_.Below(3)} +
-                                     (op.traits.is_random ? ++num_streams_ * 8 : 0));
+        attributes.Set(def.name,
+                       int64_t{random_.Below(4)} + (op.traits.is_random ? ++num_streams_ * 8 : 0));
       } else if (std::holds_alternative<bool>(def.example)) {
         attributes.Set(def.name, random_.Percent(50));
       } else if (std::holds_alternative<std::string>(def.example)) {
         attributes.Set(def.name, std::string("f32"));
       } else {
-        attributes.Set(def.name, std::vector<int64_t>{batch_, channels_});
+        attributes.Set(def.name, RandomInts(def.name));
       }
     }
     return attributes;
+  }
+
+  // Lists of dims and their sizes: of tensors of two or three dims, each picked on its own.
+  std::vector<int64_t> RandomInts(const std::string& name) {
+    using Ints = std::vector<int64_t>;
+    if (name == "dims") return random_.Pick<Ints>({{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}});
+    if (name == "order") {
+      return random_.Pick<Ints>({{1, 0}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}});
+    }
+    if (name == "from" || name == "to") return random_.Pick<Ints>({{1, 1}, {1, 2}, {2, 1}, {3}});
+    return random_.Pick<Ints>({{-1, -1}, {-1, -1, 2}, {-1, 3}, {-1}, {3}, {2, 3}});
   }
 
   bool Fits(const ir::OpDef& op, const std::vector<Operand>& operands,
@@ -202,8 +209,8 @@ class Model {
       const Shape& shape = operand.Type().shape;
       has_parameter = has_parameter || operand.is_parameter;
       has_ids = has_ids || operand.Type().dtype == DType::kI64;
-      if (shape.num_dims() > 0 && !operand.of_micro_batch) {
-        fewest_rows = std::min(fewest_rows, shape.dim(0));
+      if (operand.Type().dtype != DType::kI64) {
+        for (const int64_t size : shape.dims()) fewest_rows = std::min(fewest_rows, size);
       }
       call.inputs.push_back(operand.Type());
       placements.push_back(operand.of_micro_batch ? Sbp::S(0) : Sbp::B());
@@ -213,21 +220,15 @@ class Model {
     if (needs_current_ && !of_micro_batch) return false;
     if (has_ids && fewest_rows < 3) return false;  // ids are 0, 1 or 2
     const StatusOr<std::vector<TensorType>> types = op.infer_shape(call);
-    if (!types.ok()) return false;
+    if (!types.ok() || !IsFloat((*types)[0].dtype)) return false;
     for (const TensorType& type : *types) {
-      if (!IsFloat(type.dtype) || type.shape.num_elements() > kMaxElements) return false;
+      if (type.shape.num_elements() > kMaxElements) return false;
     }
     // A chain of nothing but parameters is rare.
     if (!of_micro_batch) return !op.traits.is_random && options_.seed % 5 == 0;
-    // Each rank must be able to do its part alone.
-    if ((*types)[0].dtype != DType::kF32 || op.sbp_signatures == nullptr) return false;
-    for (const ir::SbpSignature& signature : op.sbp_signatures(call)) {
-      if (signature.inputs == placements &&
-          signature.outputs == std::vector<Sbp>(types->size(), Sbp::S(0))) {
-        return true;
-      }
-    }
-    return false;
+    // Those that draw numbers do so for each sample.
+    if (!op.traits.is_random) return (*types)[0].dtype == DType::kF32;
+    return placements[0] == Sbp::S(0) && (*types)[0].shape.num_dims() > 1;
   }
 
   ir::Value* AddOp(const ir::OpDef& op, const std::vector<Operand>& operands,
@@ -243,9 +244,48 @@ class Model {
                                               : AddInput(operand.type, "S(0)"));
       }
     }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i] = InDomain(op.name, i, inputs[i]);
+    }
     ir::Value* value = Add(op.name, inputs, attributes);
     operands_.push_back({value, {}, false, of_micro_batch});
     return of_micro_batch ? value : nullptr;
+  }
+
+  // What the op is defined for, and does not make large.
+  ir::Value* InDomain(const std::string& op, size_t index, ir::Value* x) {
+    const auto is_one_of = [&](std::initializer_list<const char*> ops) {
+      return std::find(ops.begin(), ops.end(), op) != ops.end();
+    };
+    const bool is_base =
+        op == "power" || (op == "power_grad" && index == 1) || (op == "pow" && index == 0);
+    if (is_base) x = Add("clamp_max", {x}, {{"high", 1.0}});
+    if (is_base || (op == "pow" && index == 1)) x = Add("clamp_min", {x}, {{"low", -1.0}});
+    if (is_base || is_one_of({"sqrt", "rsqrt", "log", "reciprocal"}) ||
+        (op == "divide" && index == 1)) {
+      return Add("shift", {Add("square", {x}, {})}, {{"offset", 0.5}});
+    }
+    const bool jumps =
+        op == "sign" || (index == 1 && is_one_of({"relu_grad", "leaky_relu_grad", "elu_grad",
+                                                  "clamp_min_grad", "clamp_max_grad"}));
+    if (jumps) return Add("shift", {x}, {{"offset", 8.0}});  // away from there
+    const bool is_exponent = op == "exp" || (op == "pow" && index == 1);
+    return is_exponent ? Add("clamp_max", {x}, {{"high", 2.0}}) : x;
+  }
+
+  // The mean of a value as a result of the step, and in a buffer that forgets half of what it held.
+  void MakeMean(ir::Value* value) {
+    std::vector<int64_t> dims(value->type.shape.num_dims());
+    std::iota(dims.begin(), dims.end(), 0);
+    const double factor = 1.0 / static_cast<double>(value->type.shape.num_elements());
+    ir::Value* mean = Add("scale", {Add("sum", {value}, {{"dims", dims}})}, {{"factor", factor}});
+    Add("output", {mean}, {{"name", std::string("mean")}});
+    ir::Builder builder(&graph_, section_);
+    ir::Value* buffer =
+        builder.Variable("buffer", {DType::kF32, Shape{}}, Initializer::Normal(0.5), Role::kBuffer);
+    ZG_CHECK(builder.status().ok(), "{}", builder.status().message());
+    ir::Value* next = Add("scale", {Add("add", {buffer, mean}, {})}, {{"factor", 0.5}});
+    Add("next_value", {buffer, next}, {});
   }
 
   ir::Value* MakeLoss(ir::Value* prediction) {
@@ -271,7 +311,8 @@ class Model {
           !op->infer_shape(call).ok()) {
         continue;
       }
-      return Add(op->name, {prediction, AddInput(target, "S(0)")}, {{"divisor", divisor}});
+      const std::string placement = target.shape.num_dims() == 0 ? "B" : "S(0)";
+      return Add(op->name, {prediction, AddInput(target, placement)}, {{"divisor", divisor}});
     }
   }
 
@@ -306,51 +347,5 @@ class Model {
 }  // namespace
 
 ir::Graph MakeRandomModel(const RandomModelOptions& options) { return Model(options).Make(); }
-
-std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
-  Random random(options.seed ^ 0x5bd1e995);
-  std::vector<std::string> passes;
-  const bool is_f16 = random.Percent(20);
-  const bool is_mixed = is_f16 || random.Percent(30);
-  const std::string optimizer = random.Pick<std::string>(
-      {R"(optimizer="sgd", momentum=0.9, weight_decay=0.1)", R"(optimizer="sgd")",
-       R"(optimizer="adam", weight_decay=0.1)", R"(optimizer="adamw", weight_decay=0.1)"});
-  const bool is_adam = optimizer.find("adam") != std::string::npos;
-  const int stage = std::min(3, random.Below(6));  // mostly those that do something
-  const bool one_micro_batch = MakeRandomModel(options).micro_batches() == options.num_ranks;
-  const bool updates_early = one_micro_batch && !is_f16;
-
-  passes.push_back("average-eval-results");
-  if (is_mixed) {
-    passes.push_back(fmt::format("mixed-precision(dtype=\"{}\")", is_f16 ? "f16" : "bf16"));
-  }
-  passes.push_back("build-backward");
-  if (is_f16) passes.push_back("scale-loss");
-  passes.push_back(random.Percent(70) ? R"(recompute(modules="blocks.*"))"
-                                      : R"(recompute(modules="blocks.0*"))");
-  passes.push_back(fmt::format("append-update({}, lr=0.05)", optimizer));
-  if (is_mixed) passes.push_back("master-weights");
-  passes.push_back("eliminate-dead-nodes");
-  passes.push_back(fmt::format("bucketing(bucket_bytes={}, shard_min_elements={})",
-                               random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20})));
-  passes.push_back("infer-sbp");
-  // Adam makes much of a sum that is next to nothing.
-  passes.push_back(!is_adam && random.Percent(30) ? R"(accumulate-gradients(reduce_every="step"))"
-                                                  : "accumulate-gradients");
-  if (stage >= 1) passes.push_back("shard-optimizer-state");
-  if (stage >= 2) passes.push_back("shard-gradients");
-  if (stage >= 3) passes.push_back("shard-parameters");
-  if (is_f16 || (!updates_early && random.Percent(60))) {
-    passes.push_back(fmt::format("clip-gradients(max_norm={}, skip_non_finite={})",
-                                 random.Pick<std::string>({"0.01", "0.5", "1000.0"}),
-                                 random.Percent(50)));
-  }
-  passes.push_back("insert-collectives");
-  passes.push_back("fuse-gelu");
-  passes.push_back("fuse-elementwise");
-  if (updates_early) passes.push_back("update-early");
-  passes.push_back("schedule");
-  return passes;
-}
 
 }  // namespace zg::testing

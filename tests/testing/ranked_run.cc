@@ -36,6 +36,11 @@ RandomKey Key(const RunOptions& options, std::string_view name, int64_t index) {
 
 HeapTensor RandomData(const TensorType& type, RandomKey key) {
   if (type.dtype == DType::kI64) return RandomTensor(type, key, 0, kTokenIds);
+  if (type.dtype == DType::kBool) {
+    std::vector<double> values(type.shape.num_elements());
+    for (size_t i = 0; i < values.size(); ++i) values[i] = UniformAt(key, i) < 0.5f ? 1.0 : 0.0;
+    return HeapTensor::FromDoubles(type, values);
+  }
   return RandomTensor(type, key, -1, 1);
 }
 
@@ -96,6 +101,7 @@ class Run {
     for (step_.step = 1; step_.step <= options_.steps; ++step_.step) {
       crossing_.clear();
       gradients_.clear();
+      next_values_.clear();
       for (micro_step_ = 0; micro_step_ < micro_steps_; ++micro_step_) {
         ZG_RETURN_IF_ERROR(RunSection(*graph_.section(ir::SectionKind::kForward)));
         ZG_RETURN_IF_ERROR(RunSection(*graph_.section(ir::SectionKind::kBackward)));
@@ -111,6 +117,7 @@ class Run {
         Observe("gradient " + name, {Fold(nullptr, terms, terms[0].type().dtype), Sbp::B(), {}});
       }
       ZG_RETURN_IF_ERROR(RunSection(*graph_.section(ir::SectionKind::kUpdate)));
+      for (const auto& [buffer, terms] : next_values_) SetBuffer(*buffer, terms);
       ZG_RETURN_IF_ERROR(ObserveVariables());
     }
     for (const auto& section : graph_.sections()) {
@@ -279,10 +286,24 @@ class Run {
     return Status::Ok();
   }
 
-  // Values of the micro-batches that the update section reads: they count for the whole step.
+  void SetBuffer(const ir::Value& buffer, const Parts& terms) {
+    std::vector<double> mean = Fold(nullptr, terms, DType::kF32).ToDoubles();
+    const float factor = 1.0 / static_cast<double>(terms.size());
+    for (double& value : mean) value = static_cast<float>(value) * factor;
+    const bool all_same = std::all_of(terms.begin(), terms.end(), [&](const HeapTensor& term) {
+      return SameBits(term, terms[0]);
+    });
+    const HeapTensor next =
+        HeapTensor::FromDoubles(buffer.type, all_same ? terms[0].ToDoubles() : mean);
+    std::memcpy(values_.at(&buffer)[0].data(), next.data(), buffer.type.bytes());
+  }
+
+  // Values of the micro-batches that the update section reads: they count for the whole step, but
+  // for those that a buffer is to hold.
   Status FindCrossing() {
     if (micro_steps_ == 1 || accumulates_gradients_) return Status::Ok();
     for (const ir::Node* node : graph_.section(ir::SectionKind::kUpdate)->nodes) {
+      if (node->op->traits.kind == ir::OpKind::kAssign) continue;
       for (const ir::Value* input : node->inputs) {
         const ir::SectionKind from = input->producer->section->kind;
         if (from != ir::SectionKind::kForward && from != ir::SectionKind::kBackward) continue;
@@ -384,9 +405,19 @@ class Run {
     }
     if (op == "output") return ObserveOutput(node);
     if (op == "assign") return Assign(node);
+    if (op == "next_value") {
+      if (is_placed_) return InvalidArgument("a next_value that has a placement");
+      next_values_[node.inputs[0]].push_back(values_.at(node.inputs[1])[0].Clone());
+      return Status::Ok();
+    }
     if (op == "parameter_gradient") return ObserveGradient(node, *node.inputs[0], *node.inputs[1]);
     if (op == "place" || node.attributes.Has("axis")) return Box(node);
     if (op == "accumulate" && FoldsRanks(node)) return FoldInto(node, 0, 1);
+    if (op == "own_part" || op == "joined_parts") {  // another name for what each rank holds
+      const Parts parts = values_.at(node.inputs[0]);
+      values_[node.outputs[0]] = parts;
+      return Status::Ok();
+    }
     return Compute(node);
   }
 
@@ -518,6 +549,9 @@ class Run {
           possible = possible || signature.outputs == outputs;
         }
       }
+      const std::optional<ir::SbpSignature> own =
+          ir::MicroBatchSignature(node, axis, graph_.mesh());
+      possible = possible || (own.has_value() && own->outputs == outputs);
       if (!possible) return InvalidArgument("no signature has the placements of its outputs");
       const ir::SbpSignature signature = ir::ChooseSignature(node, axis, graph_.mesh(), &outputs);
       for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(signature.inputs[i]);
@@ -525,8 +559,17 @@ class Run {
     return wanted;
   }
 
+  // Whether the node measures whole tensors itself, though a rank may have a part.
+  bool MeasuresTensors(const ir::Node& node) const {
+    return is_placed_ && node.op->traits.kind == ir::OpKind::kUpdate &&
+           (node.attributes.Has("tensors") || node.attributes.Has("matrices")) &&
+           node.inputs.back()->type.dtype != DType::kI64;
+  }
+
   Status Compute(const ir::Node& node) {
-    ZG_ASSIGN_OR_RETURN(const std::vector<NdSbp> wanted, WantedPlacements(node));
+    ZG_ASSIGN_OR_RETURN(std::vector<NdSbp> wanted, WantedPlacements(node));
+    const bool is_whole = MeasuresTensors(node);
+    if (is_whole) wanted.assign(wanted.size(), AllBroadcast(graph_.mesh()));
     std::vector<Parts> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       Status status;
@@ -544,7 +587,8 @@ class Run {
       for (const Parts& parts : inputs) operands.push_back(parts[rank]);
       ZG_ASSIGN_OR_RETURN(const std::vector<HeapTensor> results, RunKernel(node, operands, rank));
       for (size_t i = 0; i < results.size(); ++i) {
-        const TensorType expected = graph_.LocalType(*node.outputs[i]);
+        const ir::Value& output = *node.outputs[i];
+        const TensorType expected = is_whole ? output.type : graph_.LocalType(output);
         if (results[i].type() != expected) {
           return InvalidArgument("rank {} computes {}, expected {}", rank,
                                  results[i].type().ToString(), expected.ToString());
@@ -552,8 +596,29 @@ class Run {
         outputs[i].push_back(results[i]);
       }
     }
-    for (size_t i = 0; i < outputs.size(); ++i) values_[node.outputs[i]] = outputs[i];
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const ir::Value* output = node.outputs[i];
+      Status status;
+      values_[output] =
+          is_whole ? ChangePlacement(outputs[i], AllBroadcast(graph_.mesh()), output->sbp, &status)
+                   : outputs[i];
+      ZG_RETURN_IF_ERROR(status);
+    }
+    if (is_whole && options_.in_place) WriteInPlace(node);
     return Status::Ok();
+  }
+
+  // What a kernel on parts does itself.
+  void WriteInPlace(const ir::Node& node) {
+    for (const ir::AliasRule& rule : node.op->aliases(node.Call())) {
+      if (node.inputs[rule.input]->sbp != node.outputs[rule.output]->sbp) continue;
+      const Parts& storage = values_.at(node.inputs[rule.input]);
+      Parts& parts = values_.at(node.outputs[rule.output]);
+      for (int rank = 0; rank < num_ranks_; ++rank) {
+        std::memcpy(storage[rank].data(), parts[rank].data(), parts[rank].type().bytes());
+      }
+      parts = storage;
+    }
   }
 
   Status ObserveUpdate(const ir::Node& node) {
@@ -621,6 +686,7 @@ class Run {
   std::map<std::pair<const ir::Node*, DType>, std::unique_ptr<Kernel>> kernels_;
   std::unordered_map<const ir::Value*, Parts> crossing_;
   std::map<std::string, Parts> gradients_;
+  std::unordered_map<const ir::Value*, Parts> next_values_;  // of buffers, by micro-batch
   Observations observations_;
 };
 

@@ -7,8 +7,13 @@
 // - `place`, collectives, and inputs that have another placement than their reader wants are all
 //   the same thing: the parts become the logical value, which is cut again. Sums over ranks are
 //   left folds in rank order, in f32.
+// - A buffer with a `next_value` holds after the step the mean of those of the micro-batches, or
+//   the value itself if all have the same.
 // - Where nothing accumulates gradients yet, one that the update section reads is its sum over the
 //   step's micro-batches, in their order.
+// - An update that is to know something of whole tensors, and has not been given it yet
+// (tensor-norms,
+//   sum-factors), reads the logical values and is cut.
 // - Outputs that must lie inside an input (AliasRule::kOutputInsideInput) do: a node that reads a
 //   variable after its update sees the new one. Or they do not (RunOptions::in_place): only an
 //   assignment changes a variable. A correct graph means the same in both.

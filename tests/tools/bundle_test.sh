@@ -65,12 +65,12 @@ for target in $("$work/check/gpu_check" --list-targets); do
   [[ -x $work/check/${target##*:} ]] || fail "--gpu-check: $target is missing"
 done
 [[ -x $work/check/another ]] || fail "--gpu-check: the other target is missing"
-"$work/check/gpu_check" --only environment stages.0 --output "$work/checked" >"$work/out" 2>&1
+"$work/check/gpu_check" --only stages.0 --output "$work/checked" >"$work/out" 2>&1
 grep -q "^FAILED *stages.0 .*: it ran no test" "$work/out" || fail "gpu_check does not run: $(cat "$work/out")"
 
 "$bundle_tool" --gpu 2>"$work/err"
 (($? == 2)) || fail "a wrong flag: not an error"
-grep -q "got --gpu, expected -o DIR, --gpu-check or a target" "$work/err" || fail "a wrong flag: got $(cat "$work/err")"
+grep -q "got --gpu, expected -o, --max-mb, --config, --define, --gpu-check or a target" "$work/err" || fail "a wrong flag: got $(cat "$work/err")"
 "$bundle_tool" -o "$work/none" "$work/no_such_program" 2>"$work/err" && fail "no program: not an error"
 grep -q "there is no program" "$work/err" || fail "no program: got $(cat "$work/err")"
 mkdir "$work/used"

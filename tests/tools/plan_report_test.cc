@@ -65,6 +65,13 @@ TEST(PlanOptions, Errors) {
             "--ranks: got '-4', expected a whole number from 1 to 1048576");
   EXPECT_EQ(ErrorOf({"--zero", "4"}), "--zero: got '4', expected a whole number from 0 to 3");
   EXPECT_EQ(ErrorOf({"--fit", "8 G"}), "--fit: got '8 G', expected bytes such as 500M, 8G or 8GiB");
+  EXPECT_EQ(ErrorOf({"--fit", "8G", "--mesh", "replica=2,shard=2"}),
+            "--mesh: --fit searches along one axis of ranks; give one of them");
+  EXPECT_EQ(ErrorOf({"--mesh", "replica=2,shard=2", "--ranks", "2"}),
+            "--mesh: got replica=2,shard=2, which are 4 ranks, but the job has 2; give --ranks 4");
+  EXPECT_EQ(ErrorOf({"--mesh", "replica=2,shrd=2"}),
+            "--mesh: got the axis 'shrd', expected data or shard, over which ZeRO shards, or "
+            "replica, along which it keeps copies");
   EXPECT_EQ(ErrorOf({"--heads", "5"}), "--heads: got 5, expected a divisor of --embd 384");
   EXPECT_EQ(ErrorOf({"--model", "recipe", "--heads", "5"}),
             "--heads: --model recipe has no such size; leave it out");

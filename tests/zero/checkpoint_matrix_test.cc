@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/io/checkpoint_names.h"
+#include "framework/nn/optimizers.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
@@ -28,13 +29,18 @@ struct Setting {
   TestModel model = TestModel::kMlp;
   DType dtype = DType::kF32;
   double max_grad_norm = 0;
+  bool is_factored = false;  // Adafactor, instead of the model's optimizer
 };
+
+std::string NameOf(const Setting& setting) {
+  return fmt::format("{}_{}{}", setting.model == TestModel::kGpt ? "gpt" : "mlp",
+                     DTypeName(setting.dtype), setting.is_factored ? "_factored" : "");
+}
 
 class CheckpointMatrixTest : public ::testing::TestWithParam<Setting> {
  protected:
   void SetUp() override {
-    directory_ = TestPath(fmt::format("checkpoint_matrix_{}_{}", static_cast<int>(GetParam().model),
-                                      DTypeName(GetParam().dtype)));
+    directory_ = TestPath("checkpoint_matrix_" + NameOf(GetParam()));
     fs::remove_all(directory_);
   }
   void TearDown() override { fs::remove_all(directory_); }
@@ -44,6 +50,7 @@ class CheckpointMatrixTest : public ::testing::TestWithParam<Setting> {
     config.model = GetParam().model;
     config.dtype = GetParam().dtype;
     config.max_grad_norm = GetParam().max_grad_norm;
+    if (GetParam().is_factored) config.optimizer = optim::Adafactor{.lr = 0.02};
     config.micro_batches = 12;
     config.steps = steps;
     return config;
@@ -70,12 +77,9 @@ INSTANTIATE_TEST_SUITE_P(Settings, CheckpointMatrixTest,
                                            Setting{TestModel::kMlp, DType::kBF16, 0.0},
                                            Setting{TestModel::kMlp, DType::kF16, 0.0},
                                            Setting{TestModel::kGpt, DType::kF32, 0.5},
-                                           Setting{TestModel::kGpt, DType::kBF16, 0.0}),
-                         [](const auto& info) {
-                           return fmt::format("{}_{}",
-                                              info.param.model == TestModel::kGpt ? "gpt" : "mlp",
-                                              DTypeName(info.param.dtype));
-                         });
+                                           Setting{TestModel::kGpt, DType::kBF16, 0.0},
+                                           Setting{TestModel::kGpt, DType::kF32, 0.5, true}),
+                         [](const auto& info) { return NameOf(info.param); });
 
 TEST_P(CheckpointMatrixTest, AnyToAny) {
   const RunResult uninterrupted = TrainOrDie(Config(kSteps));

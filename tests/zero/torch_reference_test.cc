@@ -115,7 +115,8 @@ Status SetParameters(Trainer& trainer, const SafetensorsFile& file) {
     const float* const values = reinterpret_cast<const float*>(file.Data(*entry)) + part.begin;
     if (is_copy) {
       auto* const rounded = reinterpret_cast<BFloat16*>(part.data);
-      std::transform(values, values + part.count, rounded, FromF32<BFloat16>);
+      std::transform(values, values + part.count, rounded,
+                     [](float value) { return FromF32<BFloat16>(value); });
     } else {
       std::memcpy(part.data, values, part.count * sizeof(float));
     }

@@ -39,7 +39,7 @@ void FillBelow(std::mt19937& generator, int64_t bound, std::vector<int64_t>* val
 class Workload {
  public:
   virtual ~Workload() = default;
-  virtual void Build(Graph& graph) = 0;
+  virtual void Build(Graph& graph, const std::optional<optim::Optimizer>& optimizer) = 0;
   virtual void Fill(int64_t step, int64_t micro_batch) = 0;
   virtual Status Feed(Trainer& trainer) = 0;
   virtual Status Eval(Trainer& trainer) = 0;
@@ -47,8 +47,8 @@ class Workload {
 
 class MlpWorkload : public Workload {
  public:
-  void Build(Graph& graph) override {
-    graph.train(optim::Adam{.lr = 0.01}, [&](Inputs& in) { return Loss(in); });
+  void Build(Graph& graph, const std::optional<optim::Optimizer>& optimizer) override {
+    graph.train(optimizer.value_or(optim::Adam{.lr = 0.01}), [&](Inputs& in) { return Loss(in); });
     graph.eval("validate", [&](Inputs& in) { return Loss(in); });
   }
   void Fill(int64_t step, int64_t micro_batch) override {
@@ -70,8 +70,8 @@ class MlpWorkload : public Workload {
 
 class ClassifierWorkload : public Workload {
  public:
-  void Build(Graph& graph) override {
-    graph.train(optim::Sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01},
+  void Build(Graph& graph, const std::optional<optim::Optimizer>& optimizer) override {
+    graph.train(optimizer.value_or(optim::Sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01}),
                 [&](Inputs& in) { return Loss(in); });
     graph.eval("validate", [&](Inputs& in) { return Loss(in); });
   }
@@ -94,8 +94,9 @@ class ClassifierWorkload : public Workload {
 
 class GptWorkload : public Workload {
  public:
-  void Build(Graph& graph) override {
-    graph.train(optim::AdamW{.lr = 0.003}, [&](Inputs& in) { return Loss(in); });
+  void Build(Graph& graph, const std::optional<optim::Optimizer>& optimizer) override {
+    graph.train(optimizer.value_or(optim::AdamW{.lr = 0.003}),
+                [&](Inputs& in) { return Loss(in); });
     graph.eval("validate", [&](Inputs& in) { return Loss(in); });
   }
   void Fill(int64_t step, int64_t micro_batch) override {
@@ -131,7 +132,7 @@ std::unique_ptr<Workload> MakeWorkload(TestModel model) {
 Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResult* result) {
   std::unique_ptr<Workload> workload = MakeWorkload(config.model);
   Graph graph("test");
-  workload->Build(graph);
+  workload->Build(graph, config.optimizer);
   graph.config().mesh = config.mesh;
   graph.config().enable_zero({.stage = config.stage,
                               .bucket_bytes = config.bucket_bytes,

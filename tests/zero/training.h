@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "framework/comm/communicator.h"
 #include "framework/device/device.h"
 #include "framework/kernels/kernel.h"
+#include "framework/optim/optimizer.h"
 #include "framework/passes/compile_options.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
@@ -38,6 +40,7 @@ struct RunConfig {
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
   DType dtype = DType::kF32;
+  std::optional<optim::Optimizer> optimizer = {};  // none: the model's own
   ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
   std::string recompute = {};  // patterns of modules
   double max_grad_norm = 0;    // 0: gradients are not clipped

@@ -20,7 +20,7 @@ CUDA_AVAILABLE = {available}
 # Where the toolkit is; "" without one.
 CUDA_PATH = "{path}"
 
-# The architectures from sm_80 on that its compiler knows: "80", "90a", ...
+# The architectures from sm_80 on that its compiler knows: "80", "90", ...
 CUDA_ARCHS = {archs}
 
 def if_cuda(yes, no = []):

@@ -3,10 +3,11 @@
 
 Run, from anywhere, after building the demos:
 
-    bazel build //models/recipe //models/gpt
-    tools/bench/compare_with_torch.py                                  # both models, stages 0 to 3
+    bazel build //models/recipe //models/gpt //models/llama //models/vit //models/resnet
+    tools/bench/compare_with_torch.py                                  # recipe and gpt, stages 0 to 3
     tools/bench/compare_with_torch.py --models recipe --stages 0,2 --rounds 5 --json /tmp/compare.json
     tools/bench/compare_with_torch.py --models gpt --stages 0 --dtypes f32,bf16
+    tools/bench/compare_with_torch.py --models llama,vit,resnet --stages 0 --compile --python /tmp/torch/bin/python
     tools/bench/compare_with_torch.py --recipe "bazel run //models/recipe --"
     tools/bench/compare_with_torch.py --torch-only                     # the baselines alone
 
@@ -39,7 +40,16 @@ from typing import Any, Dict, List, Optional
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PEER = Path(__file__).resolve().parent / "torch_peer.py"
-DEFAULT_BATCH = {"recipe": 20, "gpt": 8}  # per rank
+DEFAULT_BATCH = {"recipe": 20, "gpt": 8, "llama": 8, "vit": 64, "resnet": 32}  # per rank
+TEXT_MODELS = ["gpt", "llama"]
+# What is measured is a step: no dropout, which the peers have not, and little of what comes after the last one.
+PROGRAMS = {
+    "recipe": "bazel-bin/models/recipe/recipe",
+    "gpt": "bazel-bin/models/gpt/gpt --preset mini",
+    "llama": "bazel-bin/models/llama/llama --preset mini --eval-windows 1",
+    "vit": "bazel-bin/models/vit/vit --dropout 0",
+    "resnet": "bazel-bin/models/resnet/resnet --preset resnet18 --frame 2 --train-images 6000 --test-images 64",
+}
 DISTURBED_ABOVE = 0.05  # share of the machine's processors
 
 
@@ -85,26 +95,27 @@ class Contender:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Our demos against PyTorch.",
                                      epilog="Default commands are relative to the root of the repository.")
-    parser.add_argument("--recipe", metavar="COMMAND", default="bazel-bin/models/recipe/recipe")
-    parser.add_argument("--gpt", metavar="COMMAND", default="bazel-bin/models/gpt/gpt --preset mini")
-    parser.add_argument("--models", default="recipe,gpt")
+    for model, command in PROGRAMS.items():
+        parser.add_argument(f"--{model}", metavar="COMMAND", default=command)
+    parser.add_argument("--models", default="recipe,gpt", help=f"some of {', '.join(PROGRAMS)}; default recipe,gpt")
     parser.add_argument("--stages", default="0,1,2,3")
     parser.add_argument("--dtypes", default="f32", help="f32, bf16 or both; default f32")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--batch", type=int, help="per rank; default 20 for recipe, 8 for gpt")
+    parser.add_argument("--batch", type=int, help=f"per rank; default {DEFAULT_BATCH}")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--wait-idle", type=float, default=30, metavar="SECONDS",
                         help="before each run, wait this long at most for the machine to be idle (default 30)")
     parser.add_argument("--timeout", type=float, default=900, metavar="SECONDS", help="for one run")
     parser.add_argument("--python", default="/usr/bin/python3", help="an interpreter that has torch")
+    parser.add_argument("--compile", action="store_true", help="also against torch.compile")
     parser.add_argument("--torch-only", action="store_true", help="measure the baselines alone")
     parser.add_argument("--json", metavar="FILE", help="also write every run and the summary here")
     args = parser.parse_args()
     args.models = args.models.split(",")
     args.stages = args.stages.split(",")
     args.dtypes = args.dtypes.split(",")
-    known = [("--models", args.models, ["recipe", "gpt"]), ("--stages", args.stages, list("0123")),
+    known = [("--models", args.models, list(PROGRAMS)), ("--stages", args.stages, list("0123")),
              ("--dtypes", args.dtypes, ["f32", "bf16"])]
     for flag, values, allowed in known:
         wrong = [value for value in values if value not in allowed]
@@ -121,7 +132,13 @@ def contenders(args: argparse.Namespace) -> List[Contender]:
 def torch_contenders(args: argparse.Namespace, model: str, dtype: str) -> List[Contender]:
     common = [args.python, str(PEER), "--model", model, "--dtype", dtype, *sizes(args, model)]
     modes = [mode for mode in ("ddp", "zero") if args.torch_only or mode in map(rival_mode, args.stages)]
-    return [Contender(model, in_dtype(f"torch {mode}", dtype), [*common, "--mode", mode], "--json") for mode in modes]
+    return [Contender(model, in_dtype(f"torch {mode}{suffix}", dtype), [*common, "--mode", mode, *flags], "--json")
+            for mode in modes for suffix, flags in compilations(args).items()]
+
+
+def compilations(args: argparse.Namespace) -> Dict[str, List[str]]:
+    """How PyTorch runs the model: what its contenders' names end with, and their flags."""
+    return {"": [], " compiled": ["--compile"]} if args.compile else {"": []}
 
 
 def our_contenders(args: argparse.Namespace, model: str, dtype: str) -> List[Contender]:
@@ -131,7 +148,7 @@ def our_contenders(args: argparse.Namespace, model: str, dtype: str) -> List[Con
               "--dtype", dtype]
     result = []
     for stage in args.stages:
-        rivals = [in_dtype(f"torch {rival_mode(stage)}", dtype)]
+        rivals = [in_dtype(f"torch {rival_mode(stage)}{suffix}", dtype) for suffix in compilations(args)]
         if dtype != "f32" and "f32" in args.dtypes:
             rivals.append(f"ours stage {stage}")
         name = in_dtype(f"ours stage {stage}", dtype)
@@ -276,10 +293,10 @@ def different_work(todo: List[Contender]) -> List[str]:
     tokens = {(c.model, c.name): tokens_per_step(c.runs[0]) for c in todo}
     lines = []
     for contender in todo:
-        for rival in contender.rivals if contender.model == "gpt" else []:
+        for rival in contender.rivals if contender.model in TEXT_MODELS else []:
             ours, theirs = tokens[contender.model, contender.name], tokens[contender.model, rival]
             if ours and theirs and abs(ours / theirs - 1) > 0.05:
-                lines.append(f"gpt {contender.name} does {ours:.0f} tokens per step but {rival} {theirs:.0f}: "
+                lines.append(f"{contender.model} {contender.name} does {ours:.0f} tokens per step but {rival} {theirs:.0f}: "
                              "not the same work")
     return lines
 
@@ -316,7 +333,7 @@ def median_or_none(values: List[Optional[float]]) -> Optional[float]:
 
 
 def print_table(rows: List[Dict[str, Any]]) -> None:
-    print(f"\n{'model':<8}{'who':<20}{'ms/step':>10}{'min..max':>20}{'tokens/s':>10}{'peak MB':>9}{'runs':>6}"
+    print(f"\n{'model':<8}{'who':<24}{'ms/step':>10}{'min..max':>20}{'tokens/s':>10}{'peak MB':>9}{'runs':>6}"
           "  against others")
     for row in rows:
         spread = f"{row['ms_per_step_min']:.1f}..{row['ms_per_step_max']:.1f}"
@@ -324,10 +341,10 @@ def print_table(rows: List[Dict[str, Any]]) -> None:
         peak = "-" if row["rss_peak"] is None else f"{row['rss_peak'] / 1e6:.0f}"
         ratio = ", ".join(f"{times:.2f} x {rival}" for rival, times in row["times_as_fast_as"].items())
         mark = "  (all runs disturbed)" if row["all_disturbed"] else ""
-        print(f"{row['model']:<8}{row['name']:<20}{row['ms_per_step_median']:>10.1f}{spread:>20}{tokens:>10}{peak:>9}"
+        print(f"{row['model']:<8}{row['name']:<24}{row['ms_per_step_median']:>10.1f}{spread:>20}{tokens:>10}{peak:>9}"
               f"{row['counted_runs']:>6}  {ratio}{mark}")
     print("ms/step: median over the counted runs of each run's own median step. 2.00 x = twice as fast.\n"
-          "tokens/s: rows per second for the recipe. peak MB: resident memory of the largest rank.")
+          "tokens/s: rows per second where rows are no text. peak MB: resident memory of the largest rank.")
 
 
 def write_json(path: str, args: argparse.Namespace, todo: List[Contender], rows: List[Dict[str, Any]]) -> None:

@@ -5,15 +5,17 @@ Run, on Debian 12 with python3-torch:
 
     /usr/bin/python3 tools/bench/torch_peer.py --model recipe --mode ddp --ranks 2 --json /tmp/peer.json
     /usr/bin/python3 tools/bench/torch_peer.py --model gpt --mode zero --batch 8 --steps 10
+    /tmp/torch/bin/python tools/bench/torch_peer.py --model resnet --compile  # PyTorch 2, as llama and vit need
 
 --mode ddp   DistributedDataParallel and Adam on every rank: the peer of our stage 0
 --mode zero  the same with ZeroRedundancyOptimizer: the peer of our stages 1 and up (gradients and parameters
              stay whole here; this version of PyTorch has no more on a CPU)
+--compile    torch.compile of the model
 
 It starts its own ranks, one thread each, on 127.0.0.1. Settings are the fastest found: gradients as bucket views,
 zero_grad(set_to_none), huge pages for malloc (10-20 % on the recipe); --foreach and other bucket sizes were slower
 or no faster. The JSON has the keys of our own `--report` where both
-have them: speed.ms_per_step_median, speed.tokens_per_s (rows per second for the recipe), memory.rss_peak,
+have them: speed.ms_per_step_median, speed.tokens_per_s (rows per second where rows are no text), memory.rss_peak,
 memory.per_rank_rss_peak.
 """
 
@@ -30,23 +32,25 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 RECIPE_DEPTH, RECIPE_WIDTH = 20, 2000
-DEFAULT_BATCH = {"recipe": 20, "gpt": 8}
-DEFAULT_LR = {"recipe": 0.01, "gpt": 3e-4}
+DEFAULT_BATCH = {"recipe": 20, "gpt": 8, "llama": 8, "vit": 64, "resnet": 32}
+DEFAULT_LR = {"recipe": 0.01, "gpt": 3e-4, "llama": 1e-3, "vit": 1e-3, "resnet": 0.1}
+TEXT_MODELS = ["gpt", "llama"]
 RANK_ENVIRONMENT = {"GLOO_SOCKET_IFNAME": "lo", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 NUM_BATCHES = 4  # made before the clock starts, then used in turn
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="PyTorch baseline on CPU ranks.")
-    parser.add_argument("--model", choices=["recipe", "gpt"], required=True)
+    parser.add_argument("--model", choices=list(DEFAULT_BATCH), required=True)
     parser.add_argument("--mode", choices=["ddp", "zero"], default="ddp")
+    parser.add_argument("--compile", action="store_true", help="torch.compile of the model")
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32", help="bf16: autocast of the forward pass")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--batch", type=int, help="per rank; default 20 for recipe, 8 for gpt")
+    parser.add_argument("--batch", type=int, help=f"per rank; default {DEFAULT_BATCH}")
     parser.add_argument("--steps", type=int, default=10, help="measured steps")
     parser.add_argument("--warmup", type=int, default=3, help="steps before the clock starts")
-    parser.add_argument("--lr", type=float, help="default 0.01 for recipe, 3e-4 for gpt")
-    parser.add_argument("--layers", type=int, default=6, help="gpt only, like the next four")
+    parser.add_argument("--lr", type=float, help=f"default {DEFAULT_LR}")
+    parser.add_argument("--layers", type=int, default=6, help="of gpt and llama, like the next four")
     parser.add_argument("--heads", type=int, default=6)
     parser.add_argument("--embd", type=int, default=384)
     parser.add_argument("--context", type=int, default=256)
@@ -117,7 +121,11 @@ def train(args: argparse.Namespace) -> List[Dict[str, float]]:
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
-    model, batches = make_recipe(args) if args.model == "recipe" else make_gpt(args)
+    make = {"recipe": make_recipe, "gpt": make_text_model, "llama": make_text_model, "vit": make_image_model,
+            "resnet": make_image_model}
+    model, batches = make[args.model](args)
+    if args.compile:
+        model = torch.compile(model)
     model = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False,
                                     bucket_cap_mb=args.bucket_mb)
     optimizer = make_optimizer(args, model)
@@ -149,12 +157,16 @@ def make_recipe(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
     return model, [(torch.randn(shape), torch.randn(shape)) for _ in range(NUM_BATCHES)]
 
 
-def make_gpt(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
+def make_text_model(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
     import torch
-    from torch_models import Gpt
+    from torch_models import Gpt, Llama
 
     torch.manual_seed(args.seed)
-    model = Gpt(args.layers, args.heads, args.embd, args.context, args.vocabulary)
+    if args.model == "gpt":
+        model = Gpt(args.layers, args.heads, args.embd, args.context, args.vocabulary)
+    else:  # models/llama's preset mini has a third of the heads for keys and 8/3 of the channels inside SwiGLU
+        model = Llama(args.layers, args.heads, args.heads // 3, args.embd, args.embd * 8 // 3, args.context,
+                      args.vocabulary)
     for param in model.parameters():
         if param.dim() == 2:
             torch.nn.init.normal_(param, std=0.02)
@@ -163,15 +175,31 @@ def make_gpt(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
     return model, [(t[:, :-1].contiguous(), t[:, 1:].contiguous()) for t in tokens]
 
 
+def make_image_model(args: argparse.Namespace) -> Tuple[Any, List[Any]]:
+    import torch
+    from torch_models import ResNet18, Vit
+
+    torch.manual_seed(args.seed)
+    size = 28 if args.model == "vit" else 32
+    model = Vit(6, 4, 128, 512, (1, size), 4, 10) if args.model == "vit" else ResNet18(1, 10)
+    torch.manual_seed(args.seed + 1 + args.rank)
+    shape = (args.batch, 1, size, size)
+    return model, [(torch.randn(shape), torch.randint(10, (args.batch,))) for _ in range(NUM_BATCHES)]
+
+
 def make_optimizer(args: argparse.Namespace, model: Any) -> Any:
     import torch
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
     options = {"lr": args.lr, "foreach": args.foreach}
+    optimizer = torch.optim.Adam if args.model in ("recipe", "gpt") else torch.optim.AdamW
+    if args.model == "resnet":
+        optimizer = torch.optim.SGD
+        options.update(momentum=0.9, weight_decay=5e-4)
     if args.mode == "zero":
-        return ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.Adam,
+        return ZeroRedundancyOptimizer(model.parameters(), optimizer_class=optimizer,
                                        parameters_as_bucket_view=True, **options)
-    return torch.optim.Adam(model.parameters(), **options)
+    return optimizer(model.parameters(), **options)
 
 
 def peak_rss_bytes() -> int:
@@ -187,8 +215,8 @@ def report(args: argparse.Namespace, steps: List[Dict[str, float]], peaks: List[
     fastest = min(step["ms"] for step in steps)
     cpu_ms = statistics.median(step["cpu_ms"] for step in steps)
     rows = args.ranks * args.batch
-    tokens_per_s = 1000 / ms * rows * (args.context if args.model == "gpt" else 1)
-    unit = "tokens" if args.model == "gpt" else "rows"
+    tokens_per_s = 1000 / ms * rows * (args.context if args.model in TEXT_MODELS else 1)
+    unit = "tokens" if args.model in TEXT_MODELS else "rows"
     config = {key: value for key, value in vars(args).items() if key not in ("json", "rank", "store")}
     result = {
         "model": args.model,
@@ -198,7 +226,8 @@ def report(args: argparse.Namespace, steps: List[Dict[str, float]], peaks: List[
         "speed": {"ms_per_step_median": ms, "ms_per_step_min": fastest, "cpu_ms_per_step_median": cpu_ms,
                   "tokens_per_s": tokens_per_s},
     }
-    print(f"torch {args.model} {args.mode} {args.dtype}, {args.ranks} ranks: {ms:.1f} ms per step "
+    compiled = " compiled" if args.compile else ""
+    print(f"torch {args.model} {args.mode}{compiled} {args.dtype}, {args.ranks} ranks: {ms:.1f} ms per step "
           f"(fastest {fastest:.1f}, processor {cpu_ms:.1f} per rank), {tokens_per_s:.0f} {unit}/s, "
           f"peak memory per rank {max(peaks) / 1e6:.0f} MB, last loss {steps[-1]['loss']:.5g}")
     if args.json:

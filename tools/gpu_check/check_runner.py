@@ -1,11 +1,9 @@
-"""Runs named checks, some at the same time, and keeps a record of them that a kill does not lose.
+"""Runs named checks, some at the same time, until their time is over.
 
 A check is a function of a CheckRun, with which it runs programs. It returns facts to be recorded, or raises CheckFailed
-or CheckSkipped with the reason. Each has a log, and results.json is written anew whenever a check begins or ends.
+or CheckSkipped with the reason. Each has a log, and what is recorded is written anew whenever a check begins or ends.
 """
 
-import contextlib
-import json
 import os
 import re
 import shlex
@@ -19,22 +17,41 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
-GRACE_S = 10  # between the polite signal and the other one
+from results import Facts, Results
+from sessions import Interrupted, Sessions
+
 EXCERPT_LINES = 40  # in the record
 PRINTED_LINES = 6  # of them
 EXCERPT_COLUMNS = 300
-
-Facts = Dict[str, Any]
+SHORTEST_LIMIT_S = 120  # of a check that normally takes seconds
+NORMAL_TIMES = 5  # what a check may take at most, in times of what it normally takes
+PACKING_S = 12  # kept at the end of --minutes: to end what runs, and to pack
+# What our programs say, and NCCL, where ranks waited too long for each other.
+DEADLINE = re.compile(r"no progress for|not all ranks came within|timed out")
 
 
 class CheckFailed(Exception):
     """Its text is the reason, in one line; the log has more."""
 
+    facts: Facts = {}  # what is known all the same
+
+
+class Hopeless(CheckFailed):
+    """No check after this one could pass either."""
+
 
 class ProgramFailed(CheckFailed):
     """The last lines of the log say more."""
+
+
+class TooSlow(ProgramFailed):
+    """It, or a rank that it waited for, was not done in time: beside other checks that says little."""
+
+
+class TimeIsOver(Exception):
+    """The time for all checks; what one of them did until then is no result."""
 
 
 class CheckSkipped(Exception):
@@ -47,6 +64,11 @@ class Check:
     run: Callable[["CheckRun"], Optional[Facts]]
     programs: Tuple[str, ...] = ()  # that must be there
     alone: bool = False  # no other check runs meanwhile
+    ranks: int = 1  # that use the GPU at a time
+    normal_s: float = 3  # not begun where less time is left
+
+    def limit_s(self) -> float:
+        return max(SHORTEST_LIMIT_S, NORMAL_TIMES * self.normal_s)
 
 
 @dataclass(frozen=True)
@@ -58,11 +80,12 @@ class Completed:
 class CheckRun:
     """One run of a check: what its function gets."""
 
-    def __init__(self, log: Path, folder: Path, timeout_s: float, sessions: "Sessions"):
+    def __init__(self, log: Path, folder: Path, timeout_s: float, end: Optional[float], sessions: Sessions):
         self.folder = folder  # empty; removed after the check
         self.timeout_s = timeout_s
         self._log = log
         self._deadline = time.monotonic() + timeout_s
+        self._end = end  # of all checks
         self._sessions = sessions
 
     def execute(self, command: List[str], environment: Optional[Dict[str, str]] = None) -> Completed:
@@ -70,15 +93,21 @@ class CheckRun:
         # Temporary files of checks that run at the same time must not meet.
         variables = {"TMPDIR": str(self.folder), "TEST_TMPDIR": str(self.folder), **(environment or {})}
         shown = [f"{name}={shlex.quote(value)}" for name, value in (environment or {}).items()]
+        deadline = self._deadline if self._end is None else min(self._deadline, self._end)
         with self._log.open("ab") as log:
             log.write(" ".join(["$", *shown, shlex.join(command)]).encode() + b"\n")
             log.flush()
             start = log.tell()
-            process = self._sessions.start(command, {**os.environ, **variables}, log)
             try:
-                exit_code = process.wait(max(0.0, self._deadline - time.monotonic()))
+                process = self._sessions.start(command, {**os.environ, **variables}, log)
+            except OSError as error:
+                raise CheckFailed(f"{command[0]}: {error.strerror}") from error
+            try:
+                exit_code = process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired as error:
-                raise ProgramFailed(f"{Path(command[0]).name}: not done after {self.timeout_s:g} s") from error
+                if deadline == self._end:
+                    raise TimeIsOver from error
+                raise TooSlow(f"{Path(command[0]).name}: not done after {self.timeout_s:g} s") from error
             finally:
                 self._sessions.end(process)
         output = self._log.read_bytes()[start:].decode(errors="replace")
@@ -90,157 +119,91 @@ class CheckRun:
         if done.exit_code != 0:
             how = f"exit code {done.exit_code}" if done.exit_code > 0 else signal.Signals(-done.exit_code).name
             error = re.search(r"^error.*", done.output, re.MULTILINE)
-            raise ProgramFailed(f"{Path(command[0]).name}: {how}" + (f": {error.group(0)}" if error else ""))
+            kind = TooSlow if DEADLINE.search(done.output) else ProgramFailed
+            raise kind(f"{Path(command[0]).name}: {how}" + (f": {error.group(0)}" if error else ""))
         return done.output
-
-
-# ---- processes
-
-
-class Sessions:
-    """The programs that run, each with its descendants in a session of its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: Set["subprocess.Popen[bytes]"] = set()
-        self.is_closed = False
-
-    def start(self, command: List[str], environment: Dict[str, str], log: Any) -> "subprocess.Popen[bytes]":
-        with self._lock:
-            if self.is_closed:
-                raise CheckFailed("interrupted")
-            try:
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                                           env=environment, start_new_session=True)
-            except OSError as error:
-                raise CheckFailed(f"{command[0]}: {error.strerror}") from error
-            self._running.add(process)
-            return process
-
-    def end(self, process: "subprocess.Popen[bytes]") -> None:
-        """Ends the process if it runs, politely at first, and then all that is left of its session."""
-        if process.poll() is None:
-            ask_to_end(process)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE_S)
-        for pid in processes_of_session(process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
-        with self._lock:
-            self._running.discard(process)
-
-    def close(self) -> None:
-        """Ends all that runs; nothing starts any more."""
-        with self._lock:
-            self.is_closed = True
-            running = list(self._running)
-        for process in running:
-            ask_to_end(process)
-        for process in running:
-            self.end(process)
-
-
-def ask_to_end(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-
-
-def processes_of_session(session: int) -> List[int]:
-    """Process groups are not enough: each rank of an MPI job makes one of its own."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            # pid (name) state parent group session ...; the name may hold anything
-            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                found.append(int(entry.name))
-    return found
-
-
-# ---- the record
-
-
-class Results:
-    """results.json: {"programs_sha256": ..., "checks": {name: {"status", "seconds", "reason", "log_end", "facts"}}}.
-
-    A status is running, passed, failed, skipped or not run.
-    """
-
-    def __init__(self, path: Path, programs_sha256: str) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._content: Facts = {"programs_sha256": programs_sha256, "checks": {}}
-
-    def take_over(self, earlier: Facts) -> None:
-        """What an earlier run has recorded."""
-        self._content["checks"] = dict(earlier["checks"])
-
-    def record(self, name: str, entry: Facts) -> None:
-        with self._lock:
-            self._content["checks"][name] = entry
-            partial = self._path.with_suffix(".partial")
-            partial.write_text(json.dumps(self._content, indent=1) + "\n")
-            os.replace(partial, self._path)
-
-    def status(self, name: str) -> Optional[str]:
-        return self._content["checks"].get(name, {}).get("status")
 
 
 # ---- running checks
 
 
 class Runner:
-    def __init__(self, output: Path, results: Results, timeout_s: float, jobs: int, minutes: Optional[float]) -> None:
-        self._output = output
+    """`end`, if any, is a time of time.monotonic()."""
+
+    def __init__(self, results: Results, timeout_s: float, jobs: int, end: Optional[float]) -> None:
         self._results = results
         self._timeout_s = timeout_s
         self._jobs = jobs
-        self._begin_until = None if minutes is None else time.monotonic() + 60 * minutes
+        left_s = 0.0 if end is None else end - time.monotonic()
+        self._end = None if end is None else end - min(PACKING_S, left_s / 10)
         self._sessions = Sessions()
-        self._print_lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._too_slow: List[Check] = []  # beside others, in the group that runs now
+        self._hopeless: Optional[str] = None  # why
 
     def run_all(self, checks: List[Check]) -> None:
-        """In the given order; neighbours that need not be alone run at the same time."""
+        """In the given order; neighbours that need not be alone run at the same time. Those of them that were too slow
+        then run again, one by one: programs that share a GPU take its time from each other.
+        """
         try:
-            for alone, group in groupby(checks, lambda check: check.alone):
-                with ThreadPoolExecutor(1 if alone else self._jobs) as pool:
-                    try:
-                        list(pool.map(self._run, group))
-                    except BaseException:
-                        pool.shutdown(wait=False, cancel_futures=True)
-                        self._sessions.close()
-                        raise
+            for (alone, ranks), group in groupby(checks, lambda check: (check.alone, check.ranks)):
+                self._run_group(list(group), 1 if alone else max(1, self._jobs // ranks))
+                again, self._too_slow = self._too_slow, []
+                self._run_group(again, 1, is_second=True)
         finally:
             self._sessions.close()
 
-    def _run(self, check: Check) -> None:
-        if self._begin_until is not None and time.monotonic() > self._begin_until:
-            self._results.record(check.name, {"status": "not run", "reason": "--minutes were over"})
+    def _run_group(self, checks: List[Check], jobs: int, is_second: bool = False) -> None:
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                list(pool.map(lambda check: self._run(check, jobs > 1, is_second), checks))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._sessions.close()
+                raise
+
+    def _run(self, check: Check, has_neighbours: bool, is_second: bool = False) -> None:
+        if self._hopeless is not None:
+            self._results.record(check.name, {"status": "not run", "reason": self._hopeless})
+            return
+        left_s = float("inf") if self._end is None else self._end - time.monotonic()
+        if left_s < check.normal_s:
+            reason = f"it takes about {check.normal_s:g} s, more than was left of --minutes"
+            self._results.record(check.name, {"status": "not run", "reason": reason})
             return
         self._results.record(check.name, {"status": "running"})
-        log = self._output / f"{check.name}.log"
+        log = self._results.folder / f"{check.name}.log"
         log.write_bytes(b"")
         start = time.monotonic()
         outcome = self._outcome(check, log)
         if self._sessions.is_closed:
             return  # what a kill left of it is no result
-        entry = {"seconds": round(time.monotonic() - start, 1), **outcome}
+        again = outcome.pop("too_slow", False) and has_neighbours
+        entry = {"seconds": round(time.monotonic() - start, 1), **outcome, **({"again": True} if is_second else {})}
         self._results.record(check.name, entry)
         self._print(check.name, entry)
+        if again:
+            with self._lock:
+                self._too_slow.append(check)
 
     def _outcome(self, check: Check, log: Path) -> Facts:
         folder = tempfile.mkdtemp(prefix="check.")
         try:
-            facts = check.run(CheckRun(log, Path(folder), self._timeout_s, self._sessions))
+            timeout_s = min(self._timeout_s, check.limit_s())
+            facts = check.run(CheckRun(log, Path(folder), timeout_s, self._end, self._sessions))
             return {"status": "passed", "facts": facts or {}}
+        except TimeIsOver:
+            return {"status": "not run", "reason": "--minutes were over before it was done"}
         except CheckSkipped as skipped:
             return {"status": "skipped", "reason": str(skipped)}
         except ProgramFailed as failed:
-            return {"status": "failed", "reason": str(failed), "log_end": excerpt(log)}
-        except CheckFailed as failed:
+            slow = {"too_slow": True} if isinstance(failed, TooSlow) else {}
+            known = {"facts": failed.facts} if failed.facts else {}
+            return {"status": "failed", "reason": str(failed), "log_end": excerpt(log), **known, **slow}
+        except Hopeless as failed:
+            self._hopeless = str(failed)
+            return {"status": "failed", "reason": str(failed)}
+        except (CheckFailed, Interrupted) as failed:
             return {"status": "failed", "reason": str(failed)}
         except Exception as error:  # a mistake in one check is no reason to leave out the others
             return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
@@ -251,7 +214,7 @@ class Runner:
         word = {"passed": "ok", "failed": "FAILED"}.get(entry["status"], entry["status"])
         lines = [f"{word:<8} {name:<34} {entry['seconds']:>6.1f} s  {entry.get('reason', '')}".rstrip()]
         lines += [f"    | {line}" for line in entry.get("log_end", [])[-PRINTED_LINES:]]
-        with self._print_lock:
+        with self._lock:
             print("\n".join(lines), flush=True)
 
 

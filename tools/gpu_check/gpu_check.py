@@ -5,16 +5,22 @@ In a directory made by `tools/bundle.sh --gpu-check`, on a machine with an NVIDI
 
     zerograph/gpu_check
     zerograph/gpu_check --only 'demo.gpt.*' ops.linear --output /tmp/check
-    zerograph/gpu_check --minutes 8 --resume            # again and again, where a machine is lent for minutes
+
+Where a machine is lent for minutes, one archive goes there and one comes back, which the next call goes on from:
+
+    zerograph/gpu_check --minutes 9 --archive first.tar.gz
+    zerograph/gpu_check --minutes 9 --resume first.tar.gz --archive second.tar.gz
 
 In the source tree it is tools/gpu_check/gpu_check.py, and takes the programs from bazel-bin:
 
     bazel build -c opt $(tools/gpu_check/gpu_check.py --list-targets) && tools/gpu_check/gpu_check.py
 
-Checks, in their order: the machine; the demos (same bits at every stage, on one rank and two, queued and as a CUDA
-graph; plans equal to measurements; losses near the CPU's); every op against the CPU; training at every stage; a model
-that does not fit; the ops under compute-sanitizer; the speed of kernels and, with a python3 that has PyTorch, of
-training. A failed check does not stop the others. Each has a log in --output, and results.json there has all outcomes.
+Checks, what says most first: the machine; every op against the CPU; the GPT demo in bf16 (same bits at every stage, on
+one rank and two, queued and as a CUDA graph; plans equal to measurements; losses near the CPU's); the speed of kernels
+and of training, against estimates and, with a python3 that has PyTorch, against that; bits and losses of GPT-2 at full
+size; memcheck of the kernels that address most. Then training at every stage, the other demos, a model that does not
+fit, counters, and the rest under compute-sanitizer. A failed check does not stop the others, unless there is no GPU.
+Each has a log in --output; results.json there has all outcomes, summary.md one page of them, and the archive all files.
 
 Exit codes: 0 every check passed or was skipped, and one passed at least; 1 otherwise; 2 a wrong flag or a missing
 program.
@@ -22,16 +28,18 @@ program.
 
 import argparse
 import fnmatch
-import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any, Callable, List
 
-from check_runner import Check, Results, Runner
+from check_runner import Check, Runner
 from checks import all_checks
 from machine import ROOT, TARGETS, add_to_library_path, find_libraries, has_program, how_to_get, programs_sha256
+from results import Results, Unusable, read_earlier
+from summary import summarize
 
 
 class UsageError(Exception):
@@ -54,6 +62,8 @@ def number(kind: Callable[[str], Any], smallest: str, is_allowed: Callable[[Any]
 
 
 AT_LEAST_ONE = number(int, "at least 1", lambda value: value >= 1)
+STARTED = time.monotonic()
+OUTPUT = Path()  # --resume without a file
 MORE_THAN_ZERO = number(float, "more than 0", lambda value: value > 0)
 
 
@@ -65,17 +75,21 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--skip", nargs="+", metavar="NAME", default=[], help="all but these")
     parser.add_argument("--output", type=Path, metavar="DIR", default=Path("gpu_check"),
                         help="for the logs and results.json (default gpu_check)")
-    parser.add_argument("--resume", action="store_true", help="leave out what passed, by results.json in --output")
-    parser.add_argument("--timeout", type=MORE_THAN_ZERO, metavar="SECONDS", default=480.0,
-                        help="for each check (default 480)")
-    parser.add_argument("--minutes", type=MORE_THAN_ZERO, metavar="M", help="begin no check after so long")
+    parser.add_argument("--archive", type=Path, metavar="FILE", help="for all of --output (default: its name .tar.gz)")
+    parser.add_argument("--resume", nargs="?", type=Path, const=OUTPUT, metavar="FILE",
+                        help="leave out what passed, by an archive or results.json (default: that in --output)")
+    parser.add_argument("--timeout", type=MORE_THAN_ZERO, metavar="SECONDS", default=1200.0,
+                        help="for each check at most; less for most of them (default 1200)")
+    parser.add_argument("--minutes", type=MORE_THAN_ZERO, metavar="M", help="end within so long; what runs then is "
+                        "ended, and what needs more than is left is not begun")
     parser.add_argument("--jobs", type=AT_LEAST_ONE, metavar="N", default=default_jobs(),
-                        help=f"checks at a time, except those that must be alone (default here {default_jobs()})")
+                        help="ranks at a time: half as many checks where each has two, one where it must be alone "
+                        f"(default here {default_jobs()})")
     return parser.parse_args()
 
 
 def default_jobs() -> int:
-    """A check may have two ranks; a GPU's memory bears eight."""
+    """More take a GPU's time from each other."""
     return max(1, min(8, (os.cpu_count() or 1) // 2))
 
 
@@ -103,17 +117,24 @@ def expect_programs(checks: List[Check]) -> None:
 
 
 def open_results(args: argparse.Namespace) -> Results:
-    path, programs = args.output / "results.json", programs_sha256()
+    programs = programs_sha256()
+    archive = args.archive or args.output.with_name(args.output.name + ".tar.gz")
     try:
         args.output.mkdir(parents=True, exist_ok=True)
-        earlier = json.loads(path.read_text()) if args.resume and path.exists() else None
-    except (OSError, ValueError) as error:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
         raise UsageError(f"--output {args.output}: {error}") from error
-    results = Results(path, programs)
-    if earlier is not None:
-        if earlier["programs_sha256"] != programs:
-            raise UsageError(f"--resume: {path} is of other programs\n  hint: begin anew, without --resume")
-        results.take_over(earlier)
+    results = Results(args.output, programs, archive)
+    source = args.output / "results.json" if args.resume == OUTPUT else args.resume
+    if source is None or args.resume == OUTPUT and not source.exists():
+        return results
+    try:
+        earlier = read_earlier(source, args.output)
+    except Unusable as error:
+        raise UsageError(f"--resume: {error}") from error
+    if earlier["programs_sha256"] != programs:
+        raise UsageError(f"--resume: {source} is of other programs\n  hint: begin anew, without --resume")
+    results.take_over(earlier)
     return results
 
 
@@ -128,12 +149,24 @@ def check_all(args: argparse.Namespace) -> int:
     chosen = choose(checks, args.only, args.skip)
     expect_programs(chosen)
     results = open_results(args)
-    todo = [check for check in chosen if results.status(check.name) != "passed"]
+    todo = order_of_resumed(chosen, results)
     if len(todo) < len(chosen):
         print(f"{len(chosen) - len(todo)} checks passed before")
     add_to_library_path(find_libraries().values())
-    Runner(args.output, results, args.timeout, args.jobs, args.minutes).run_all(todo)
+    runner = Runner(results, args.timeout, args.jobs, args.minutes and STARTED + 60 * args.minutes)
+    try:
+        runner.run_all(todo)
+    finally:  # also where a signal ends it
+        summary = summarize(results, [check.name for check in chosen])
+        results.finish(summary)
+    print("\n" + summary)
     return conclude(chosen, results)
+
+
+def order_of_resumed(chosen: List[Check], results: Results) -> List[Check]:
+    """The machine may be another one; what failed comes after what was not reached."""
+    todo = [check for check in chosen if results.status(check.name) != "passed" or check.name == "environment"]
+    return sorted(todo, key=lambda check: results.status(check.name) == "failed" and check.name != "environment")
 
 
 def conclude(chosen: List[Check], results: Results) -> int:

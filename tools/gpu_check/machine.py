@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Iterable, List, Optional
 
-from check_runner import CheckFailed
+from check_runner import Hopeless
 
 ROOT = Path(__file__).resolve().parents[2]  # of the bundle or of the source tree
 IS_BUNDLE = (ROOT / ".zerograph_bundle").exists()
@@ -17,6 +17,8 @@ TARGETS = {
     "gpt": "//models/gpt:gpt",
     "recipe": "//models/recipe:recipe",
     "classifier": "//models/classifier:classifier",
+    "llama": "//models/llama:llama",
+    "resnet": "//models/resnet:resnet",
     "op_suite_gpu_test": "//tests/gpu:op_suite_gpu_test",
     "stages_gpu_test": "//tests/gpu:stages_gpu_test",
     "cuda_kernel_bench": "//tools/bench/gpu:cuda_kernel_bench",
@@ -87,9 +89,10 @@ def add_to_library_path(libraries: Iterable[str]) -> None:
     os.environ["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(folder for folder in folders if folder))
 
 
-def find_sanitizer() -> Optional[str]:
-    places = [str(root / "bin") for root in cuda_roots()] + [str(root / "compute-sanitizer") for root in cuda_roots()]
-    return shutil.which("compute-sanitizer", path=":".join([*places, os.environ.get("PATH", "")]))
+def find_tool(name: str) -> Optional[str]:
+    """Of the toolkit, such as ncu."""
+    places = [str(root / folder) for folder in ("bin", name) for root in cuda_roots()]
+    return shutil.which(name, path=":".join([*places, os.environ.get("PATH", "")]))
 
 
 # ---- the GPUs
@@ -108,17 +111,17 @@ def find_gpus() -> List[Gpu]:
     try:
         done = subprocess.run(query, capture_output=True, text=True, timeout=NVIDIA_SMI_TIMEOUT_S)
     except FileNotFoundError as error:
-        raise CheckFailed("there is no nvidia-smi on PATH: this machine has no NVIDIA driver") from error
+        raise Hopeless("there is no nvidia-smi on PATH: this machine has no NVIDIA driver") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CheckFailed(f"nvidia-smi: {error}") from error
+        raise Hopeless(f"nvidia-smi: {error}") from error
     if done.returncode != 0:
-        raise CheckFailed(f"nvidia-smi: exit code {done.returncode}: {(done.stdout + done.stderr).strip()}")
+        raise Hopeless(f"nvidia-smi: exit code {done.returncode}: {(done.stdout + done.stderr).strip()}")
     gpus = []
     for line in done.stdout.splitlines():
         fields = [field.strip() for field in line.split(",")]
         if len(fields) != 3 or not fields[2].isdigit():
-            raise CheckFailed(f"nvidia-smi: got {line!r}, expected a GPU's name, driver and MiB of memory")
+            raise Hopeless(f"nvidia-smi: got {line!r}, expected a GPU's name, driver and MiB of memory")
         gpus.append(Gpu(fields[0], fields[1], int(fields[2]) << 20))
     if not gpus:
-        raise CheckFailed("nvidia-smi shows no GPU")
+        raise Hopeless("nvidia-smi shows no GPU")
     return gpus

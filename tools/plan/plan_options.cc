@@ -90,6 +90,7 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "update-early",
                            "on-non-finite",
                            "print-ir",
+                           "mesh",
                            "comm",
                            "fit",
                            "html"}) {
@@ -173,6 +174,10 @@ Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
     if (options->layers == 0) options->layers = 20;
     if (options->width == 0) options->width = 2000;
   }
+  if (!options->fit.empty() && flags.is_given("mesh")) {
+    return InvalidArgument("--mesh: --fit searches along one axis of ranks; give one of them");
+  }
+  TakeRanksOfMesh(flags, options->compile, &options->ranks);
   ZG_RETURN_IF_ERROR(ResolveCompileFlags(flags, options->ranks, &options->compile));
   if (!options->fit.empty()) ZG_RETURN_IF_ERROR(ParseByteSize("--fit", options->fit).status());
   return Status::Ok();

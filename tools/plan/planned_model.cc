@@ -19,7 +19,7 @@ StatusOr<PlanReport> PlanModel(const PlanOptions& options, bool compare_stages) 
   plan_options.description = DescribeModel(options);
   plan_options.machine = options.machine;
   plan_options.compare_stages = compare_stages;
-  return plan_graph(graph, Mesh::DataParallel(options.ranks), graph.config(),
+  return plan_graph(graph, graph.config().MeshOf(options.ranks), graph.config(),
                     TargetOf(CpuKernels(), communicator_bytes), plan_options);
 }
 

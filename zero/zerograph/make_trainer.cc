@@ -41,9 +41,11 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   CompileOptions asked = compile_options;
   // One rank's dumps are enough: the program is the same everywhere.
   if (communicator.rank() != 0) asked.dump_directory.clear();
-  ZG_ASSIGN_OR_RETURN(Program program, zero::Compile(graph, mesh, asked, target));
+  const auto compile = [=](const Graph& of) { return zero::Compile(of, mesh, asked, target); };
+  ZG_ASSIGN_OR_RETURN(Program program, compile(graph));
   StatusOr<std::unique_ptr<Trainer>> trainer =
       Trainer::create(std::move(program), communicator, options);
+  if (trainer.ok()) (*trainer)->set_compiler(graph.Clone(), compile);
   if (trainer.ok() || trainer.status().code() != StatusCode::kFailedPrecondition) return trainer;
   const StatusOr<int64_t> available_bytes = AvailableBytesPerRank(communicator);
   asked.dump_directory.clear();

@@ -15,8 +15,9 @@
 namespace zg {
 
 struct TrainOptions : TrainingOptions {
-  std::string description;   // of the model, for the plan; "": the graph's name
-  std::optional<int> stage;  // of ZeRO, instead of what the config and the flags say
+  std::string description;    // of the model, for the plan; "": the graph's name
+  std::optional<int> stage;   // of ZeRO, instead of what the config and the flags say
+  std::string init_may_lack;  // patterns of parameters that the file of --init may lack
 };
 
 // Compiles the graph with its config and the job's flags on top of it, resumes if they say so, and

@@ -3,17 +3,21 @@
 //
 //   models       zg::nn::Module, zg::nn::Linear, ..., functions of zg::Var, losses, zg::optim
 //   graphs       zg::Graph: train(), eval(), config()
+//   at once      zg::Eager, zg::Tensor
 //   programs     zg::Job, zg::train, zg::Training, zg::Trainer
+//   texts        zg::Generator, zg::Sampler
 //
 // Names: types, and named values such as zg::Sbp::S(0) and zg::Status::Ok(), are PascalCase; what a
 // program calls is snake_case. The framework's own functions below this header are PascalCase.
 #pragma once
 
+#include "framework/eager/eager.h"
 #include "framework/job/console.h"
 #include "framework/job/job.h"
 #include "framework/nn/nn.h"
 #include "framework/optim/optimizer.h"
 #include "framework/optim/schedule.h"
+#include "framework/train/generator.h"
 #include "framework/train/trainer.h"
 #include "framework/train/training.h"
 #include "zero/zerograph/make_trainer.h"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <string>
@@ -277,12 +278,16 @@ class NcclCommunicator : public OrderedCommunicator {
   ~NcclCommunicator() override { ReleaseGroups(); }
 
   Status Connect() {
+    const StatusOr<bool> is_shared = IsGpuSharedForTest();
+    ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "read the environment", is_shared.status()));
+    // Before NCCL is there to read it: to NCCL each rank is on a host of its own.
+    if (*is_shared) setenv("NCCL_HOSTID", fmt::format("zerograph rank {}", rank()).c_str(), 1);
     ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "load NCCL", LoadNccl()));
     const StatusOr<std::string> gpu = GpuId();
     ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "identify the GPU", gpu.status()));
     ZG_ASSIGN_OR_RETURN(const std::vector<std::string> gpus,
                         control().Exchange("GPUs of the ranks", *gpu));
-    ZG_RETURN_IF_ERROR(CheckOneRankPerGpu(gpus));
+    if (!*is_shared) ZG_RETURN_IF_ERROR(CheckOneRankPerGpu(gpus));
 
     ncclUniqueId id = {};
     Status status;

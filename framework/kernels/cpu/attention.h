@@ -1,4 +1,4 @@
-// Attention and its gradient by a given way of multiplying matrices, which outlives the kernels:
+// Attention and its gradients by a given way of multiplying matrices, which outlives the kernels:
 // the registered ones take the fastest of this processor, tests take each. In 16 bits the weights
 // and the scores' gradients are rounded as operands of products, whose sums are in f32.
 #pragma once
@@ -12,5 +12,6 @@ namespace zg {
 
 std::unique_ptr<Kernel> MakeAttention(const KernelSpec& spec, const GemmMethod& method);
 std::unique_ptr<Kernel> MakeAttentionGrad(const KernelSpec& spec, const GemmMethod& method);
+std::unique_ptr<Kernel> MakeAttentionBiasGrad(const KernelSpec& spec, const GemmMethod& method);
 
 }  // namespace zg

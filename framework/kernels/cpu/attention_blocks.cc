@@ -1,7 +1,6 @@
 #include "framework/kernels/cpu/attention_blocks.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace zg {
 namespace {
@@ -12,45 +11,55 @@ int64_t PositionsOfBlock(const GemmMethod& method) {
   return RoundUp(std::max(kScoreColumn, 2 * method.depth_unit), kScoreColumn);
 }
 
+// Positions of the block from `begin` on.
+int64_t BlockOf(const AttentionShape& shape, const HeadInput& head, int64_t begin) {
+  return std::min(shape.block, head.positions - begin);
+}
+
 }  // namespace
 
-AttentionShape::AttentionShape(const TensorType& qkv, const ir::Attributes& attributes,
-                               const GemmMethod& products)
-    : batch(qkv.shape.dim(0)),
-      time(qkv.shape.dim(1)),
-      channels(qkv.shape.dim(2) / 3),
-      heads(attributes.Int("heads")),
-      head_size(channels / heads),
-      causal(attributes.Bool("causal")),
-      scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))),
-      dtype(qkv.dtype),
-      method(&products),
-      block(PositionsOfBlock(products)) {}
+AttentionShape::AttentionShape(const ir::OpCall& call, bool is_gradient, const GemmMethod& products)
+    : AttentionCall(call, is_gradient), method(&products), block(PositionsOfBlock(products)) {}
+
+int64_t AttentionShape::end_key(int64_t begin) const {
+  const int64_t last = begin + num_queries(begin) - 1 + offset();  // position of the last query
+  int64_t end = keys;
+  if (causal) end = std::min(end, last + 1);
+  if (window > 0) end = std::min(end, last + window);
+  return std::min(RoundUp(std::max<int64_t>(end, 1), block), keys);
+}
+
+int64_t AttentionShape::first_key(int64_t begin) const {
+  if (window == 0) return 0;
+  const int64_t first = std::max<int64_t>(begin + offset() - window + 1, 0);
+  return std::min(first, end_key(begin) - 1) / block * block;
+}
 
 void PackRows(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed) {
   shape.method->pack_a(
-      {head.At(begin), head.stride, true, shape.block_size(begin), shape.head_size}, packed);
+      {head.At(begin), head.stride, true, BlockOf(shape, head, begin), shape.head_size}, packed);
 }
 
 void PackColumns(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed) {
   shape.method->pack_b(
-      {head.At(begin), head.stride, true, shape.block_size(begin), shape.head_size}, packed);
+      {head.At(begin), head.stride, true, BlockOf(shape, head, begin), shape.head_size}, packed);
 }
 
 void PackTerms(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed) {
   shape.method->pack_b(
-      {head.At(begin), head.stride, false, shape.head_size, shape.block_size(begin)}, packed);
+      {head.At(begin), head.stride, false, shape.head_size, BlockOf(shape, head, begin)}, packed);
 }
 
 void MultiplyKeys(const AttentionShape& shape, int64_t begin, const float* keys,
                   const float* queries, float* scores) {
+  const int64_t first = shape.first_key(begin);
   BlockProduct product;
-  product.a = keys;
+  product.a = keys + first / shape.block * shape.rows_size();
   product.b = queries;
-  product.rows = shape.keys_seen(begin);
-  product.columns = shape.block_size(begin);
+  product.rows = shape.end_key(begin) - first;
+  product.columns = shape.num_queries(begin);
   product.depth = shape.head_size;
-  product.c = scores;
+  product.c = scores + first * shape.block;
   product.c_stride = shape.block;
   shape.method->multiply(product);
 }
@@ -62,16 +71,24 @@ HeadSums::HeadSums(const AttentionShape& shape, const HeadOutput& head, int64_t 
   stride = head.stride;
 }
 
+void ClearSums(const AttentionShape& shape, int64_t positions, const HeadSums& sums) {
+  const bool is_wide = shape.dtype != DType::kF32;
+  const int64_t rows = is_wide ? shape.block : positions;
+  for (int64_t i = 0; i < rows; ++i) {
+    std::fill_n(sums.rows + i * sums.stride, is_wide ? sums.stride : shape.head_size, 0.0f);
+  }
+}
+
 void ScoreOperand::SumOverKeys(int64_t keys_begin, const float* terms, bool continues,
                                HeadSums sums) const {
-  const int64_t keys = shape_.block_size(keys_begin);
+  const int64_t keys = shape_.num_keys(keys_begin);
   shape_.method->pack_a({Row(keys_begin), shape_.block, false, queries_, keys}, packed_);
   Multiply(queries_, keys, terms, continues, sums);
 }
 
 void ScoreOperand::SumOverQueries(int64_t keys_begin, const float* terms, bool continues,
                                   HeadSums sums) const {
-  const int64_t keys = shape_.block_size(keys_begin);
+  const int64_t keys = shape_.num_keys(keys_begin);
   shape_.method->pack_a({Row(keys_begin), shape_.block, true, keys, queries_}, packed_);
   Multiply(keys, queries_, terms, continues, sums);
 }

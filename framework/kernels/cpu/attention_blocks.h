@@ -2,8 +2,8 @@
 // products (gemm_method.h), and the scores of all keys with a block of queries.
 //
 // Scores are transposed, a row per key and a lane per query, so that a softmax runs down the rows
-// without sums across lanes. Blocks of keys are as large as those of queries: causality skips whole
-// ones and masks a part of the last.
+// without sums across lanes. Blocks of keys are as large as those of queries: causality and windows
+// skip whole ones.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "framework/ir/op_def.h"
+#include "framework/kernels/attention_call.h"
 #include "framework/kernels/cpu/gemm_method.h"
 
 namespace zg {
@@ -18,26 +19,20 @@ namespace zg {
 // A softmax goes down so many queries at a time; blocks are of whole such columns.
 inline constexpr int64_t kScoreColumn = 32;
 
-struct AttentionShape {
-  int64_t batch;
-  int64_t time;
-  int64_t channels;
-  int64_t heads;
-  int64_t head_size;
-  bool causal;
-  float scale;
-  DType dtype;
+struct AttentionShape : AttentionCall {
   const GemmMethod* method;  // outlives this
   // Positions of a block; the last of a head may have fewer.
   int64_t block;
 
-  AttentionShape(const TensorType& qkv, const ir::Attributes& attributes,
-                 const GemmMethod& products);
+  AttentionShape(const ir::OpCall& call, bool is_gradient, const GemmMethod& products);
 
-  int64_t num_blocks() const { return CeilDiv(time, block); }
-  int64_t block_size(int64_t begin) const { return std::min(block, time - begin); }
-  // How many keys the queries from `begin` on see, those of their block together.
-  int64_t keys_seen(int64_t begin) const { return causal ? begin + block_size(begin) : time; }
+  int64_t num_key_blocks() const { return CeilDiv(keys, block); }
+  int64_t num_queries(int64_t begin) const { return std::min(block, queries - begin); }
+  int64_t num_keys(int64_t begin) const { return std::min(block, keys - begin); }
+  // The keys that the queries from `begin` on see, those of their block together, lie in whole
+  // blocks [first_key, end_key): at least one.
+  int64_t first_key(int64_t begin) const;
+  int64_t end_key(int64_t begin) const;
 
   // In floats: sums of a block, what PackRows and so on write, and scores of all keys with a block
   // of queries, as they are and in 16 bits.
@@ -47,22 +42,25 @@ struct AttentionShape {
   int64_t columns_size() const { return method->PackedBSize(block, head_size); }
   int64_t terms_size() const { return method->PackedBSize(head_size, block); }
   int64_t weights_size() const { return method->PackedASize(block, block); }
-  int64_t scores_size() const { return num_blocks() * block * block; }
+  int64_t scores_size() const { return num_key_blocks() * block * block; }
 };
 
 // One head of q, k, v or an output: a row for each position.
 template <typename Void>
 struct HeadRows {
   Void* data;
+  int64_t positions;
   int64_t stride;  // elements
   int64_t row_bytes;
 
-  // Head `head` of part `part` of the `parts` that lie side by side in a tensor.
-  HeadRows(const AttentionShape& shape, Void* tensor, int64_t parts, int64_t part, int64_t batch,
+  HeadRows(const AttentionShape& shape, Void* tensor, const AttentionRows& rows, int64_t batch,
            int64_t head)
-      : data(tensor), stride(parts * shape.channels), row_bytes(stride * SizeOf(shape.dtype)) {
-    const int64_t channel = part * shape.channels + head * shape.head_size;
-    data = static_cast<Byte*>(At(batch * shape.time)) + channel * SizeOf(shape.dtype);
+      : data(tensor),
+        positions(rows.positions),
+        stride(rows.stride),
+        row_bytes(stride * SizeOf(shape.dtype)) {
+    const int64_t channel = rows.first + head * shape.head_size;
+    data = static_cast<Byte*>(At(batch * rows.positions)) + channel * SizeOf(shape.dtype);
   }
   Void* At(int64_t position) const { return static_cast<Byte*>(data) + position * row_bytes; }
 
@@ -78,7 +76,8 @@ void PackRows(const AttentionShape& shape, const HeadInput& head, int64_t begin,
 void PackColumns(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed);
 void PackTerms(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed);
 
-// scores[key][query] = sum over channels, for the queries from `begin` on and all keys they see.
+// scores[key][query] = sum over channels, for the queries from `begin` on and the blocks of keys that
+// they see.
 void MultiplyKeys(const AttentionShape& shape, int64_t begin, const float* keys,
                   const float* queries, float* scores);
 
@@ -91,12 +90,15 @@ struct HeadSums {
   HeadSums(const AttentionShape& shape, const HeadOutput& head, int64_t begin, float* wide);
 };
 
-// Scores of all keys and a block of queries, in the operands' dtype, as operands of a product with
+// Zeros, which sums then continue.
+void ClearSums(const AttentionShape& shape, int64_t positions, const HeadSums& sums);
+
+// Scores of keys and a block of queries, in the operands' dtype, as operands of a product with
 // blocks of positions.
 class ScoreOperand {
  public:
   ScoreOperand(const AttentionShape& shape, int64_t begin, const void* scores, float* packed)
-      : shape_(shape), queries_(shape.block_size(begin)), data_(scores), packed_(packed) {}
+      : shape_(shape), queries_(shape.num_queries(begin)), data_(scores), packed_(packed) {}
 
   // sums[query] = or += sum over the block of keys of score x terms[key].
   void SumOverKeys(int64_t keys_begin, const float* terms, bool continues, HeadSums sums) const;

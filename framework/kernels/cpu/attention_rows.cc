@@ -31,7 +31,8 @@ struct Column {
   int64_t seen;  // keys that any of its queries sees
   int64_t keys;
   int64_t stride;
-  float scale;
+  float scale;           // of products to scores
+  float gradient_scale;  // of scores' gradients to products'
 };
 
 // body(row, hidden) for each key that is seen: the first `hidden` queries do not see it.
@@ -112,6 +113,7 @@ ZG_INLINE void SoftmaxGradColumnOf(const Column& column, const QueryLanes& queri
                                    const float* products, const float* dweights, T* weights,
                                    T* dproducts) {
   const float scale = column.scale;
+  const float gradient_scale = column.gradient_scale;
   float log_sum_exp[kColumn];
   float dot[kColumn];
   for (int i = 0; i < kColumn; ++i) log_sum_exp[i] = queries.log_sum_exp[i];
@@ -122,7 +124,7 @@ ZG_INLINE void SoftmaxGradColumnOf(const Column& column, const QueryLanes& queri
         float dproduct[kColumn];
         for (int i = 0; i < kColumn; ++i) {
           const float seen = Exp(products[row + i] * scale - log_sum_exp[i]);
-          const float dseen = seen * (dweights[row + i] - dot[i]) * scale;
+          const float dseen = seen * (dweights[row + i] - dot[i]) * gradient_scale;
           weight[i] = i < hidden ? 0.0f : seen;
           dproduct[i] = i < hidden ? 0.0f : dseen;
         }
@@ -163,17 +165,21 @@ void WithScoreType(const AttentionShape& shape, const F& f) {
   WithFloatType(shape.dtype, f);
 }
 
-// body(first, column) for the columns of a block of queries.
+// body(first, column) for the columns of a block of queries. With options the products are scores
+// already (attention_options.h).
 template <typename Body>
 void ForColumns(const AttentionShape& shape, int64_t begin, const Body& body) {
+  const bool is_plain = shape.is_plain();
   Column column;
-  column.keys = shape.keys_seen(begin);
+  column.keys = shape.end_key(begin) - shape.first_key(begin);
   column.stride = shape.block;
-  column.scale = shape.scale;
+  column.scale = is_plain ? shape.scale : 1.0f;
+  column.gradient_scale = shape.scale;
   for (int64_t first = 0; first < shape.block; first += kColumn) {
-    column.open = shape.causal ? std::min(begin + first, column.keys) : column.keys;
+    const bool cuts = shape.causal && is_plain;
+    column.open = cuts ? std::min(begin + first + shape.offset(), column.keys) : column.keys;
     column.seen = std::min(column.open + kColumn, column.keys);
-    body(first, column);
+    body(shape.first_key(begin) * shape.block + first, first, column);
   }
 }
 
@@ -200,8 +206,8 @@ void SoftmaxDown(const AttentionShape& shape, int64_t begin, const float* produc
                  float* maxima, float* sums) {
   WithScoreType(shape, [&](auto zero) {
     auto* const typed = static_cast<decltype(zero)*>(weights);
-    ForColumns(shape, begin, [&](int64_t first, const Column& column) {
-      SoftmaxColumn(column, products + first, typed + first, maxima + first, sums + first);
+    ForColumns(shape, begin, [&](int64_t at, int64_t first, const Column& column) {
+      SoftmaxColumn(column, products + at, typed + at, maxima + first, sums + first);
     });
   });
 }
@@ -210,10 +216,10 @@ void SoftmaxGradDown(const AttentionShape& shape, int64_t begin, const QueryLane
                      const float* products, const float* dweights, void* weights, void* dproducts) {
   WithScoreType(shape, [&](auto zero) {
     using T = decltype(zero);
-    ForColumns(shape, begin, [&](int64_t first, const Column& column) {
-      SoftmaxGradColumn(column, {queries.log_sum_exp + first, queries.dot + first},
-                        products + first, dweights + first, static_cast<T*>(weights) + first,
-                        static_cast<T*>(dproducts) + first);
+    ForColumns(shape, begin, [&](int64_t at, int64_t first, const Column& column) {
+      SoftmaxGradColumn(column, {queries.log_sum_exp + first, queries.dot + first}, products + at,
+                        dweights + at, static_cast<T*>(weights) + at,
+                        static_cast<T*>(dproducts) + at);
     });
   });
 }
@@ -222,7 +228,7 @@ void DotRows(const AttentionShape& shape, const HeadInput& a, const HeadInput& b
              float* dots) {
   WithFloatType(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t i = 0; i < shape.block_size(begin); ++i) {
+    for (int64_t i = 0; i < shape.num_queries(begin); ++i) {
       dots[i] = Dot(static_cast<const T*>(a.At(begin + i)), static_cast<const T*>(b.At(begin + i)),
                     shape.head_size);
     }
@@ -234,7 +240,8 @@ void WriteRows(const AttentionShape& shape, const HeadSums& sums, const float* d
   if (shape.dtype == DType::kF32 && divisors == nullptr) return;  // they lie there
   WithFloatType(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t i = 0; i < shape.block_size(begin); ++i) {
+    const int64_t positions = std::min(shape.block, head.positions - begin);
+    for (int64_t i = 0; i < positions; ++i) {
       const float factor = divisors == nullptr ? 1.0f : 1.0f / divisors[i];
       ScaleRow(sums.rows + i * sums.stride, factor, static_cast<T*>(head.At(begin + i)),
                shape.head_size);

@@ -75,7 +75,7 @@ void SumColumns(const T* x, int64_t rows, int64_t columns, int64_t begin, int64_
 
 // A column of 16-bit numbers, widened a block at a time, is added up as one in f32 would be.
 template <typename T>
-void SumOneColumn(const T* x, int64_t rows, T* sum) {
+float SumVector(const T* x, int64_t rows) {
   constexpr int64_t kBlock = 2048;
   static_assert(kBlock % (4 * kLanes) == 0);
   Lanes sums[4] = {};
@@ -86,10 +86,11 @@ void SumOneColumn(const T* x, int64_t rows, T* sum) {
     std::fill_n(block + count, kBlock - count, 0.0f);
     for (int64_t i = 0; i < kBlock; i += kLanes) sums[i / kLanes % 4] += LoadLanes(block + i);
   }
-  *sum = FromF32<T>(SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3])));
+  return SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-void ColumnSumF32(const float* x, int64_t rows, int64_t columns, float* sum) {
+template <typename T>
+void SumAllColumns(const T* x, int64_t rows, int64_t columns, float* sum) {
   if (columns == 1) {
     sum[0] = SumVector(x, rows);
     return;
@@ -100,9 +101,12 @@ void ColumnSumF32(const float* x, int64_t rows, int64_t columns, float* sum) {
 }
 
 template <typename T>
-void ColumnSumHalf(DType dtype, const T* x, int64_t rows, int64_t columns, T* sum) {
-  if (columns == 1) return SumOneColumn(x, rows, sum);
+void SumAndRound(DType dtype, const T* x, int64_t rows, int64_t columns, T* sum) {
   float wide[kColumns];
+  if (columns == 1) {
+    sum[0] = FromF32<T>(SumVector(x, rows));
+    return;
+  }
   for (int64_t begin = 0; begin < columns; begin += kColumns) {
     const int64_t count = std::min(kColumns, columns - begin);
     SumColumns(x, rows, columns, begin, count, wide);
@@ -112,13 +116,19 @@ void ColumnSumHalf(DType dtype, const T* x, int64_t rows, int64_t columns, T* su
 
 }  // namespace
 
+void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sum) {
+  WithFloatType(dtype, [&](auto zero) {
+    SumAllColumns(static_cast<const decltype(zero)*>(x), rows, columns, sum);
+  });
+}
+
 void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum) {
   WithFloatType(dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_same_v<T, float>) {
-      ColumnSumF32(static_cast<const float*>(x), rows, columns, static_cast<float*>(sum));
+      SumAllColumns(static_cast<const float*>(x), rows, columns, static_cast<float*>(sum));
     } else {
-      ColumnSumHalf(dtype, static_cast<const T*>(x), rows, columns, static_cast<T*>(sum));
+      SumAndRound(dtype, static_cast<const T*>(x), rows, columns, static_cast<T*>(sum));
     }
   });
 }

@@ -10,4 +10,7 @@ namespace zg {
 // sum[c] = sum over r of x[r * columns + c], both of `dtype`; added up in f32.
 void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum);
 
+// The same without rounding to 16 bits at the end.
+void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sum);
+
 }  // namespace zg

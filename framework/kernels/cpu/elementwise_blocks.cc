@@ -20,14 +20,14 @@ void RunUnary(const void* const* inputs, float scalar, int64_t count, void* out)
 }
 
 template <ElementwiseCode kCode, typename T>
-void RunBinary(const void* const* inputs, float, int64_t count, void* out) {
+void RunBinary(const void* const* inputs, float scalar, int64_t count, void* out) {
   Multiversion([=]() ZG_VERSION {
     const T* const a = static_cast<const T*>(inputs[0]);
     const T* const b = static_cast<const T*>(inputs[1]);
     T* const y = static_cast<T*>(out);
     ZG_INDEPENDENT
     for (int64_t i = 0; i < count; ++i) {
-      y[i] = FromF32<T>(Evaluate(kCode, ToF32(a[i]), ToF32(b[i]), 0.0f));
+      y[i] = FromF32<T>(Evaluate(kCode, ToF32(a[i]), ToF32(b[i]), scalar));
     }
   });
 }
@@ -51,6 +51,7 @@ constexpr Functions kFunctions[] = {
 #define ZG_UNARY(Name, ...) Unary<ElementwiseCode::k##Name>(),
 #define ZG_UNARY_WITH(Name, ...) Unary<ElementwiseCode::k##Name>(),
 #define ZG_BINARY(Name, ...) Binary<ElementwiseCode::k##Name>(),
+#define ZG_BINARY_WITH(Name, ...) Binary<ElementwiseCode::k##Name>(),
 #include "framework/ops/elementwise.inc"
 };
 

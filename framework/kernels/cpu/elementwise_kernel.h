@@ -1,8 +1,11 @@
-// Runs one elementwise op over a whole tensor. The output may be one of the inputs.
+// Runs one elementwise op over a whole tensor; operands of other shapes are broadcast. The output
+// may be an input of its shape.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "framework/kernels/cpu/broadcast_blocks.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/kernel.h"
 
@@ -11,14 +14,17 @@ namespace zg {
 class ElementwiseKernel : public Kernel {
  public:
   explicit ElementwiseKernel(const KernelSpec& spec);
-  // Of an op without an attribute.
+  // Of an op without an attribute, on operands of this type.
   ElementwiseKernel(ElementwiseCode code, const TensorType& type);
+  int64_t workspace_bytes() const override;
   Status Run(const KernelArguments& arguments) override;
 
  private:
   ElementwiseFunction run_;
   float scalar_ = 0.0f;
   int64_t num_elements_;
+  int64_t element_bytes_;
+  std::optional<BroadcastBlocks<2>> broadcast_;
 };
 
 }  // namespace zg

@@ -132,13 +132,15 @@ class UpdateControl : public Kernel {
  public:
   explicit UpdateControl(const KernelSpec& spec)
       : max_norm_(spec.call.attributes.Float("max_norm")),
-        num_inputs_(static_cast<int>(spec.call.inputs.size())) {}
+        is_weighted_(spec.call.attributes.Bool("weighted")),
+        num_sums_(static_cast<int>(spec.call.inputs.size()) - (is_weighted_ ? 1 : 0)) {}
 
   Status Run(const KernelArguments& arguments) override {
     ExactSum sum;
-    for (int i = 0; i < num_inputs_; ++i) sum.AddWords(arguments.input<int64_t>(i));
-    const double norm = std::sqrt(sum.Value());
-    arguments.output<float>(0)[0] = static_cast<float>(ClipFactor(norm, max_norm_));
+    for (int i = 0; i < num_sums_; ++i) sum.AddWords(arguments.input<int64_t>(i));
+    const double weight = is_weighted_ ? arguments.input<float>(num_sums_)[0] : 1.0;
+    const double norm = std::sqrt(sum.Value()) / weight;
+    arguments.output<float>(0)[0] = static_cast<float>(ClipFactor(norm, max_norm_) / weight);
     arguments.output<float>(0)[1] = static_cast<float>(arguments.step->step);
     arguments.output<float>(1)[0] = static_cast<float>(norm);
     return Status::Ok();
@@ -146,7 +148,8 @@ class UpdateControl : public Kernel {
 
  private:
   const double max_norm_;
-  const int num_inputs_;
+  const bool is_weighted_;
+  const int num_sums_;
 };
 
 class GuardedUpdateControl : public Kernel {
@@ -154,6 +157,7 @@ class GuardedUpdateControl : public Kernel {
   explicit GuardedUpdateControl(const KernelSpec& spec)
       : max_norm_(spec.call.attributes.Float("max_norm")),
         max_skipped_(spec.call.attributes.Int("max_skipped")),
+        is_weighted_(spec.call.attributes.Bool("weighted")),
         num_inputs_(static_cast<int>(spec.call.inputs.size())) {
     for (const TensorType& input : spec.call.inputs) num_sums_ += input.dtype == DType::kI64;
   }
@@ -161,7 +165,8 @@ class GuardedUpdateControl : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     ExactSum sum;
     for (int i = 0; i < num_sums_; ++i) sum.AddWords(arguments.input<int64_t>(i));
-    const double norm = std::sqrt(sum.Value());
+    const double weight = is_weighted_ ? arguments.input<float>(num_sums_)[0] : 1.0;
+    const double norm = std::sqrt(sum.Value()) / weight;
     bool is_finite = std::isfinite(norm);
     for (int i = num_sums_; i + 1 < num_inputs_; ++i) {
       is_finite = is_finite && std::isfinite(arguments.input<float>(i)[0]);
@@ -170,7 +175,7 @@ class GuardedUpdateControl : public Kernel {
     float updates = arguments.input<float>(num_inputs_ - 1)[0];
     float skipped = arguments.input<float>(num_inputs_ - 1)[1];
     float* const control = arguments.output<float>(0);
-    control[0] = is_finite ? static_cast<float>(ClipFactor(norm, max_norm_)) : 0.0f;
+    control[0] = is_finite ? static_cast<float>(ClipFactor(norm, max_norm_) / weight) : 0.0f;
     control[1] = updates + 1;
     if (is_finite) {
       updates += 1;
@@ -196,6 +201,7 @@ class GuardedUpdateControl : public Kernel {
 
   const double max_norm_;
   const int64_t max_skipped_;
+  const bool is_weighted_;
   const int num_inputs_;
   int num_sums_ = 0;
 };

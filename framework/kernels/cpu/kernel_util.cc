@@ -8,9 +8,10 @@ namespace {
 
 Status CheckTypes(const std::string& op, const std::vector<TensorType>& types, const char* role) {
   for (size_t i = 0; i < types.size(); ++i) {
-    if (IsFloat(types[i].dtype) || types[i].dtype == DType::kI64) continue;
-    return InvalidArgument("{}: {} {} is {}, the CPU kernel takes f32, bf16, f16 and i64", op, role,
-                           i, types[i].ToString());
+    const DType dtype = types[i].dtype;
+    if (IsFloat(dtype) || dtype == DType::kI64 || dtype == DType::kBool) continue;
+    return InvalidArgument("{}: {} {} is {}, the CPU kernel takes f32, bf16, f16, i64 and bool", op,
+                           role, i, types[i].ToString());
   }
   return Status::Ok();
 }

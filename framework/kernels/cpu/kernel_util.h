@@ -9,7 +9,7 @@
 
 namespace zg {
 
-// Error if an operand is neither floating-point nor i64, which is all that these kernels read and
+// Error if an operand is not floating-point, i64 or bool, which is all that these kernels read and
 // write.
 Status CheckCpuTypes(const KernelSpec& spec);
 

@@ -32,18 +32,22 @@ class ScaledUpdateControl : public Kernel {
         growth_interval_(spec.call.attributes.Int("growth_interval")),
         max_skipped_(spec.call.attributes.Int("max_skipped")),
         initial_exponent_(static_cast<int>(spec.call.attributes.Int("initial_exponent"))),
-        num_sums_(static_cast<int>(spec.call.inputs.size()) - 1) {}
+        is_weighted_(spec.call.attributes.Bool("weighted")),
+        num_inputs_(static_cast<int>(spec.call.inputs.size())),
+        num_sums_(num_inputs_ - (is_weighted_ ? 2 : 1)) {}
 
   Status Run(const KernelArguments& arguments) override {
     ExactSum sum;
     for (int i = 0; i < num_sums_; ++i) sum.AddWords(arguments.input<int64_t>(i));
-    LossScaler scaler(initial_exponent_, arguments.input<float>(num_sums_));
-    const double norm = std::ldexp(std::sqrt(sum.Value()), -scaler.exponent);
+    LossScaler scaler(initial_exponent_, arguments.input<float>(num_inputs_ - 1));
+    const double weight = is_weighted_ ? arguments.input<float>(num_sums_)[0] : 1.0;
+    const double norm = std::ldexp(std::sqrt(sum.Value()), -scaler.exponent) / weight;
     float* const control = arguments.output<float>(0);
     control[0] = 0.0f;
     control[1] = static_cast<float>(scaler.updates + 1);
     if (std::isfinite(norm)) {
-      control[0] = static_cast<float>(std::ldexp(ClipFactor(norm, max_norm_), -scaler.exponent));
+      control[0] =
+          static_cast<float>(std::ldexp(ClipFactor(norm, max_norm_) / weight, -scaler.exponent));
       ++scaler.updates;
       scaler.skipped = 0;
       if (++scaler.steps_unchanged == growth_interval_) {
@@ -72,6 +76,8 @@ class ScaledUpdateControl : public Kernel {
   const int64_t growth_interval_;
   const int64_t max_skipped_;
   const int initial_exponent_;
+  const bool is_weighted_;
+  const int num_inputs_;
   const int num_sums_;
 };
 

@@ -1,9 +1,8 @@
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/update.h"
 #include "framework/kernels/math/optimizer_math.h"
 #include "framework/tensor/half.h"
 
@@ -74,128 +73,34 @@ void AdamBlock(const AdamArrays<Gradient>& arrays, const AdamFactors& factors, i
   });
 }
 
-bool AllFinite(const float* data, int64_t count) {
-  return Multiversion([=]() ZG_VERSION {
-    constexpr uint32_t kExponent = 0x7f800000;
-    uint32_t num_others = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, data + i, sizeof(bits));
-      num_others += (bits & kExponent) == kExponent;
-    }
-    return num_others == 0;
-  });
-}
-
-// What the control input says, or its absence.
-struct Control {
-  float factor = 1.0f;
-  double step = 0;  // the number of this update
-};
-
-// What the updates share: p, g, the states, of which there are as many as outputs, and the control.
-class Update : public Kernel {
- public:
-  explicit Update(const KernelSpec& spec)
-      : gradient_dtype_(spec.call.inputs[1].dtype),
-        num_elements_(spec.outputs[0].shape.num_elements()),
-        num_outputs_(static_cast<int>(spec.outputs.size())),
-        has_control_(static_cast<int>(spec.call.inputs.size()) == num_outputs_ + 2) {}
-
-  Status Run(const KernelArguments& arguments) final {
-    const Control control = ReadControl(arguments);
-    if (control.factor == 0.0f) {
-      KeepEverything(arguments);
-    } else if (!arguments.step->stop_on_non_finite) {
-      Apply(arguments, control, num_elements_);
-    } else if (!ApplyByBlocks(arguments, control)) {
-      return FailedPrecondition("an updated parameter is not finite");
-    }
-    return Status::Ok();
-  }
-
- protected:
-  // A 16-bit gradient is widened by the update itself.
-  virtual void Apply(const KernelArguments& arguments, const Control& control,
-                     int64_t num_elements) = 0;
-
-  DType gradient_dtype() const { return gradient_dtype_; }
-
- private:
-  // Returns whether all new parameters are finite, which is asked while they are in the cache.
-  bool ApplyByBlocks(const KernelArguments& arguments, const Control& control) {
-    constexpr int64_t kBlock = 8192;
-    constexpr int kMaxTensors = 4;
-    bool is_finite = true;
-    const void* inputs[kMaxTensors];
-    void* outputs[kMaxTensors];
-    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
-      const int64_t count = std::min(kBlock, num_elements_ - begin);
-      for (int i = 0; i <= num_outputs_; ++i) inputs[i] = arguments.input<float>(i) + begin;
-      inputs[1] = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
-      for (int i = 0; i < num_outputs_; ++i) outputs[i] = arguments.output<float>(i) + begin;
-      Apply({inputs, outputs, nullptr, arguments.step}, control, count);
-      is_finite = is_finite && AllFinite(arguments.output<float>(0) + begin, count);
-    }
-    return is_finite;
-  }
-
-  Control ReadControl(const KernelArguments& arguments) const {
-    if (!has_control_) return {1.0f, static_cast<double>(arguments.step->step)};
-    const float* const control = arguments.input<float>(num_outputs_ + 1);
-    return {control[0], control[1]};
-  }
-
-  void KeepEverything(const KernelArguments& arguments) const {
-    for (int i = 0; i < num_outputs_; ++i) {
-      const float* const old_values = arguments.input<float>(i == 0 ? 0 : i + 1);
-      float* const out = arguments.output<float>(i);
-      if (out != old_values) std::memcpy(out, old_values, num_elements_ * sizeof(float));
-    }
-  }
-
-  const DType gradient_dtype_;
-  const int64_t num_elements_;
-  const int num_outputs_;
-  const bool has_control_;
-};
-
 class SgdUpdate : public Update {
  public:
-  explicit SgdUpdate(const KernelSpec& spec)
-      : Update(spec),
-        lr_(spec.call.attributes.Float("lr")),
-        weight_decay_(spec.call.attributes.Float("weight_decay")) {}
+  explicit SgdUpdate(const KernelSpec& spec) : Update(spec) {}
 
  private:
   void Apply(const KernelArguments& arguments, const Control& control,
              int64_t num_elements) override {
-    const SgdFactors factors = {control.factor, static_cast<float>(lr_ * arguments.step->lr_factor),
-                                static_cast<float>(weight_decay_), 0.0f};
+    const SgdFactors factors = {control.factor, static_cast<float>(LrOf(*arguments.step)),
+                                static_cast<float>(weight_decay()), 0.0f};
     WithFloatType(gradient_dtype(), [&](auto zero) {
       SgdBlock(arguments.input<float>(0), arguments.input<decltype(zero)>(1), factors, num_elements,
                arguments.output<float>(0));
     });
   }
-
-  const double lr_;
-  const double weight_decay_;
 };
 
 class SgdMomentumUpdate : public Update {
  public:
   explicit SgdMomentumUpdate(const KernelSpec& spec)
       : Update(spec),
-        lr_(spec.call.attributes.Float("lr")),
         momentum_(spec.call.attributes.Float("momentum")),
-        weight_decay_(spec.call.attributes.Float("weight_decay")),
         nesterov_(spec.call.attributes.Bool("nesterov")) {}
 
  private:
   void Apply(const KernelArguments& arguments, const Control& control,
              int64_t num_elements) override {
-    const SgdFactors factors = {control.factor, static_cast<float>(lr_ * arguments.step->lr_factor),
-                                static_cast<float>(weight_decay_), static_cast<float>(momentum_)};
+    const SgdFactors factors = {control.factor, static_cast<float>(LrOf(*arguments.step)),
+                                static_cast<float>(weight_decay()), static_cast<float>(momentum_)};
     WithFloatType(gradient_dtype(), [&](auto zero) {
       using Gradient = decltype(zero);
       const auto block = nesterov_ ? SgdNesterovBlock<Gradient> : SgdMomentumBlock<Gradient>;
@@ -204,27 +109,25 @@ class SgdMomentumUpdate : public Update {
     });
   }
 
-  const double lr_;
   const double momentum_;
-  const double weight_decay_;
   const bool nesterov_;
 };
 
 class AdamUpdate : public Update {
  public:
   explicit AdamUpdate(const KernelSpec& spec)
-      : Update(spec), attributes_{spec.call.attributes.Float("lr"),
-                                  spec.call.attributes.Float("beta1"),
-                                  spec.call.attributes.Float("beta2"),
-                                  spec.call.attributes.Float("epsilon"),
-                                  spec.call.attributes.Float("weight_decay"),
-                                  spec.call.attributes.Bool("decoupled")} {}
+      : Update(spec),
+        attributes_{
+            spec.call.attributes.Float("lr"),           spec.call.attributes.Float("beta1"),
+            spec.call.attributes.Float("beta2"),        spec.call.attributes.Float("epsilon"),
+            spec.call.attributes.Float("weight_decay"), spec.call.attributes.Bool("decoupled")},
+        after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))) {}
 
  private:
   void Apply(const KernelArguments& arguments, const Control& control,
              int64_t num_elements) override {
-    const AdamFactors factors =
-        MakeAdamFactors(attributes_, arguments.step->lr_factor, control.factor, control.step);
+    const AdamFactors factors = MakeAdamFactors(attributes_, arguments.step->lr_factor,
+                                                control.factor, control.number - after_updates_);
     WithFloatType(gradient_dtype(), [&](auto zero) {
       using Gradient = decltype(zero);
       AdamBlock<Gradient>(
@@ -236,6 +139,7 @@ class AdamUpdate : public Update {
   }
 
   const AdamAttributes attributes_;
+  const double after_updates_;
 };
 
 }  // namespace

@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <limits>
 #include <memory>
+#include <string>
 #include <type_traits>
 
-#include "framework/kernels/cuda/attention_tensor_core.cuh"
+#include "framework/kernels/cuda/attention_dot.cuh"
+#include "framework/kernels/cuda/attention_tensor_core_grad.cuh"
 #include "framework/kernels/cuda/attention_tiles.cuh"
 
 namespace zg::cuda {
@@ -9,6 +13,7 @@ namespace {
 
 constexpr int64_t kMaxHeadSize = 256;
 constexpr int64_t kMaxTime = int64_t{65535} * 16;
+constexpr int64_t kMaxHeads = std::numeric_limits<int>::max();
 
 // Positions of a tile in f32: with larger heads fewer, so that every device has the memory.
 constexpr int TileOf(int size) { return size <= 128 ? 32 : 16; }
@@ -28,10 +33,10 @@ Status WithTensorCoreHeadSize(int64_t head_size, const F& f) {
   return f(std::integral_constant<int, 128>());
 }
 
-// Whether tensor cores do it; a 16-bit operand must lie so that 8 channels can be read at once.
+// Whether tensor cores do it, which know no options but causality; a 16-bit operand must lie so that 8 channels can be read at once.
 template <typename T, typename... Pointers>
 bool UsesTensorCores(const AttentionShape& shape, const Pointers*... pointers) {
-  return sizeof(T) == 2 && shape.head_size % 8 == 0 && shape.head_size <= 128 &&
+  return sizeof(T) == 2 && shape.is_plain && shape.head_size % 8 == 0 && shape.head_size <= 128 &&
          AreAligned(16, pointers...);
 }
 
@@ -55,13 +60,33 @@ TileLaunch LaunchTensorCores(int num_rows) {
   return {kRowsOfBlock, dim3(kAttentionThreads), num_rows * kHalfStride<kSize> * int64_t{2}};
 }
 
+// A block for each tile of positions of each of these.
+struct HeadsToRun {
+  int64_t heads;
+  int64_t positions;
+};
+HeadsToRun Queries(const AttentionShape& shape) { return {shape.heads, shape.queries}; }
+HeadsToRun Keys(const AttentionShape& shape) { return {shape.key_heads, shape.keys}; }
+
+// What the tiles of a head read again should still be in the second-level cache, which has no room
+// for all heads. So they come in groups (z) of about as many: all tiles (y) of a group's heads (x)
+// before those of the next. HeadOfBlock() finds the head.
+constexpr int64_t kHeadsOfGroup = 128;
+constexpr int64_t kMaxGroups = 65535;
+
+dim3 BlocksOfHeads(int64_t num_heads, int64_t num_tiles) {
+  const int64_t groups = std::clamp<int64_t>(CeilDivide(num_heads, kHeadsOfGroup), 1, kMaxGroups);
+  return dim3(static_cast<unsigned>(CeilDivide(num_heads, groups)),
+              static_cast<unsigned>(num_tiles), static_cast<unsigned>(groups));
+}
+
 // More shared memory than any device grants unasked has to be asked for.
 template <typename Arrays>
-Status Run(void (*kernel)(Arrays, AttentionShape), const TileLaunch& tiles, void* stream,
-           const Arrays& arrays, const AttentionShape& shape) {
+Status Run(void (*kernel)(Arrays, AttentionShape), const TileLaunch& tiles, const HeadsToRun& heads,
+           void* stream, const Arrays& arrays, const AttentionShape& shape) {
   LaunchShape launch;
-  launch.grid = dim3(static_cast<unsigned>(shape.batch * shape.heads),
-                     static_cast<unsigned>(CeilDivide(shape.time, tiles.positions)));
+  launch.grid =
+      BlocksOfHeads(shape.batch * heads.heads, CeilDivide(heads.positions, tiles.positions));
   launch.block = tiles.block;
   launch.shared_bytes = tiles.shared_bytes;
   ZG_RETURN_IF_ERROR(
@@ -74,103 +99,164 @@ Status Run(void (*kernel)(Arrays, AttentionShape), const TileLaunch& tiles, void
 template <typename T>
 Status RunForward(const AttentionArrays<T>& arrays, const AttentionShape& shape, void* stream) {
   if constexpr (sizeof(T) == 2) {
-    if (UsesTensorCores<T>(shape, arrays.qkv, arrays.out)) {
+    if (UsesTensorCores<T>(shape, arrays.q, arrays.k, arrays.v, arrays.out)) {
       return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
-        return Run(AttentionTensorCoreKernel<size(), T>, LaunchTensorCores<size()>(192), stream,
-                   arrays, shape);
+        return Run(AttentionTensorCoreKernel<size(), T>, LaunchTensorCores<size()>(192),
+                   Queries(shape), stream, arrays, shape);
       });
     }
   }
   return WithPaddedHeadSize(shape.head_size, [&](auto size) {
-    return Run(AttentionTileKernel<TileOf(size()), size(), T>, LaunchTiles<size()>(2), stream,
-               arrays, shape);
+    return Run(AttentionTileKernel<TileOf(size()), size(), T>, LaunchTiles<size()>(2),
+               Queries(shape), stream, arrays, shape);
   });
+}
+
+template <typename T>
+Status RunDots(const AttentionGradArrays<T>& arrays, const AttentionShape& shape, void* stream) {
+  LaunchShape launch;
+  launch.grid =
+      BlocksOfHeads(shape.batch * shape.heads, CeilDivide(shape.queries, kRowsOfDotBlock));
+  const bool is_aligned =
+      shape.head_size % kPackOf<T> == 0 && AreAligned(16, arrays.dout, arrays.out);
+  return Launch(is_aligned ? AttentionDotKernel<true, T> : AttentionDotKernel<false, T>, launch,
+                stream, arrays, shape);
 }
 
 template <typename T>
 Status RunBackward(const AttentionGradArrays<T>& arrays, const AttentionShape& shape,
                    void* stream) {
-  ZG_RETURN_IF_ERROR(Launch(AttentionDotKernel<T>,
-                            Threads(shape.batch * shape.heads * shape.time * kWarp), stream, arrays,
-                            shape));
+  ZG_RETURN_IF_ERROR(RunDots(arrays, shape, stream));
   if constexpr (sizeof(T) == 2) {
-    if (UsesTensorCores<T>(shape, arrays.dout, arrays.qkv, arrays.dqkv)) {
+    if (UsesTensorCores<T>(shape, arrays.dout, arrays.q, arrays.k, arrays.v, arrays.dq, arrays.dk,
+                           arrays.dv)) {
       return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
         constexpr int kKeyGradRows =
             2 * kRowsOfBlock + 2 * kStages<size()> * kQueriesOfKeyGrad<size()>;
         constexpr int kQueryGradRows = 2 * kRowsOfBlock + 2 * kStages<size()> * 64;
         ZG_RETURN_IF_ERROR(Run(AttentionKeyGradTensorCoreKernel<size(), T>,
-                               LaunchTensorCores<size()>(kKeyGradRows), stream, arrays, shape));
+                               LaunchTensorCores<size()>(kKeyGradRows), Keys(shape), stream, arrays,
+                               shape));
         return Run(AttentionQueryGradTensorCoreKernel<size(), T>,
-                   LaunchTensorCores<size()>(kQueryGradRows), stream, arrays, shape);
+                   LaunchTensorCores<size()>(kQueryGradRows), Queries(shape), stream, arrays,
+                   shape);
       });
     }
   }
   return WithPaddedHeadSize(shape.head_size, [&](auto size) {
     constexpr int kTile = TileOf(size());
     ZG_RETURN_IF_ERROR(Run(AttentionKeyGradTileKernel<kTile, size(), T>, LaunchTiles<size()>(4),
-                           stream, arrays, shape));
-    return Run(AttentionQueryGradTileKernel<kTile, size(), T>, LaunchTiles<size()>(4), stream,
-               arrays, shape);
+                           Keys(shape), stream, arrays, shape));
+    return Run(AttentionQueryGradTileKernel<kTile, size(), T>, LaunchTiles<size()>(4),
+               Queries(shape), stream, arrays, shape);
   });
+}
+
+template <typename T>
+OptionOperands<T> OptionsIn(const AttentionCall& call, const KernelArguments& arguments) {
+  return {call.mask_input < 0 ? nullptr : arguments.input<int64_t>(call.mask_input),
+          call.bias_input < 0 ? nullptr : arguments.input<T>(call.bias_input),
+          arguments.device_step};
+}
+
+// Of q, k and v from input 1 on, and of their gradients in the outputs from `dq` on.
+template <typename T>
+AttentionGradArrays<T> GradArrays(const AttentionCall& call, const KernelArguments& arguments) {
+  const int step = call.part_step;
+  AttentionGradArrays<T> arrays = {};
+  arrays.dout = arguments.input<T>(0);
+  arrays.q = arguments.input<T>(1);
+  arrays.k = arguments.input<T>(1 + step);
+  arrays.v = arguments.input<T>(1 + 2 * step);
+  arrays.out = arguments.input<T>(2 + 2 * step);
+  arrays.log_sum_exp = arguments.input<float>(3 + 2 * step);
+  arrays.options = OptionsIn<T>(call, arguments);
+  arrays.dot = static_cast<float*>(arguments.workspace);
+  return arrays;
 }
 
 class Attention : public Kernel {
  public:
-  explicit Attention(const KernelSpec& spec)
-      : dtype_(spec.call.inputs[0].dtype), shape_(spec.call.inputs[0], spec.call.attributes) {}
+  explicit Attention(const KernelSpec& spec) : call_(spec.call, /*is_gradient=*/false) {}
 
   Status Run(const KernelArguments& arguments) override {
-    return WithFloatType(dtype_, [&](auto zero) {
+    return WithFloatType(call_.dtype, [&](auto zero) {
       using T = decltype(zero);
-      const AttentionArrays<T> arrays = {arguments.input<T>(0), arguments.output<T>(0),
-                                         arguments.output<float>(1)};
-      return RunForward(arrays, shape_, arguments.stream);
+      const int step = call_.part_step;
+      const AttentionArrays<T> arrays = {
+          arguments.input<T>(0),          arguments.input<T>(step), arguments.input<T>(2 * step),
+          OptionsIn<T>(call_, arguments), arguments.output<T>(0),   arguments.output<float>(1)};
+      return RunForward(arrays, AttentionShape(call_), arguments.stream);
     });
   }
 
  private:
-  const DType dtype_;
-  const AttentionShape shape_;
+  const AttentionCall call_;
 };
 
 class AttentionGrad : public Kernel {
  public:
-  explicit AttentionGrad(const KernelSpec& spec)
-      : dtype_(spec.call.inputs[1].dtype), shape_(spec.call.inputs[1], spec.call.attributes) {}
+  explicit AttentionGrad(const KernelSpec& spec) : call_(spec.call, /*is_gradient=*/true) {}
 
   // The products of dout and out.
   int64_t workspace_bytes() const override {
-    return shape_.batch * shape_.heads * shape_.time * static_cast<int64_t>(sizeof(float));
+    return call_.batch * call_.heads * call_.queries * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
-    return WithFloatType(dtype_, [&](auto zero) {
+    return WithFloatType(call_.dtype, [&](auto zero) {
       using T = decltype(zero);
-      const AttentionGradArrays<T> arrays = {
-          arguments.input<T>(0),  arguments.input<T>(1),
-          arguments.input<T>(2),  arguments.input<float>(3),
-          arguments.output<T>(0), static_cast<float*>(arguments.workspace)};
-      return RunBackward(arrays, shape_, arguments.stream);
+      AttentionGradArrays<T> arrays = GradArrays<T>(call_, arguments);
+      arrays.dq = arguments.output<T>(0);
+      arrays.dk = arguments.output<T>(call_.part_step);
+      arrays.dv = arguments.output<T>(2 * call_.part_step);
+      return RunBackward(arrays, AttentionShape(call_), arguments.stream);
     });
   }
 
  private:
-  const DType dtype_;
-  const AttentionShape shape_;
+  const AttentionCall call_;
+};
+
+class AttentionBiasGrad : public Kernel {
+ public:
+  explicit AttentionBiasGrad(const KernelSpec& spec)
+      : call_(spec.call, /*is_gradient=*/true), bias_(spec.outputs[0].shape) {}
+
+  int64_t workspace_bytes() const override {
+    return call_.batch * call_.heads * call_.queries * static_cast<int64_t>(sizeof(float));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    return WithFloatType(call_.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      const AttentionShape shape(call_);
+      const AttentionGradArrays<T> arrays = GradArrays<T>(call_, arguments);
+      ZG_RETURN_IF_ERROR(RunDots(arrays, shape, arguments.stream));
+      return Launch(AttentionBiasGradKernel<T>, Threads(bias_.num_elements()), arguments.stream,
+                    arrays, shape, arguments.output<T>(0), bias_.dim(0), bias_.dim(1));
+    });
+  }
+
+ private:
+  const AttentionCall call_;
+  const Shape bias_;
 };
 
 template <typename KernelType>
 StatusOr<std::unique_ptr<Kernel>> MakeAttention(const KernelSpec& spec) {
-  const TensorType& qkv = spec.call.inputs[spec.call.inputs.size() == 1 ? 0 : 1];
-  const AttentionShape shape(qkv, spec.call.attributes);
-  if (shape.head_size > kMaxHeadSize) {
+  const AttentionCall call(spec.call, !std::is_same_v<KernelType, Attention>);
+  if (call.head_size > kMaxHeadSize) {
     return InvalidArgument("{}: heads have {} channels, the CUDA kernel takes up to {}",
-                           spec.call.op->name, shape.head_size, kMaxHeadSize);
+                           spec.call.op->name, call.head_size, kMaxHeadSize);
   }
-  if (shape.time > kMaxTime) {
+  if (const int64_t positions = std::max(call.queries, call.keys); positions > kMaxTime) {
     return InvalidArgument("{}: {} positions, the CUDA kernel takes up to {}", spec.call.op->name,
-                           shape.time, kMaxTime);
+                           positions, kMaxTime);
+  }
+  if (call.heads > kMaxHeads) {
+    return InvalidArgument("{}: {} heads, the CUDA kernel takes up to {}", spec.call.op->name,
+                           call.heads, kMaxHeads);
   }
   return MakeKernel<KernelType>(spec);
 }
@@ -180,6 +266,11 @@ StatusOr<std::unique_ptr<Kernel>> MakeAttention(const KernelSpec& spec) {
 void RegisterAttentionKernels(KernelRegistry& registry) {
   registry.Register("attention", MakeAttention<Attention>);
   registry.Register("attention_grad", MakeAttention<AttentionGrad>);
+  for (const std::string name : {"dot_product_attention", "dropout_attention"}) {
+    registry.Register(name, MakeAttention<Attention>);
+    registry.Register(name + "_grad", MakeAttention<AttentionGrad>);
+    registry.Register(name + "_bias_grad", MakeAttention<AttentionBiasGrad>);
+  }
 }
 
 }  // namespace zg::cuda

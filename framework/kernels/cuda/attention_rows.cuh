@@ -1,5 +1,5 @@
-// Where the heads of attention's operands lie, and which keys a query sees. Blocks have a head (x)
-// and a tile of positions (y).
+// Where the heads of attention's operands lie, and which keys a query sees. Blocks have a head of
+// queries or of keys (x, in a group of heads: z) and a tile of positions (y).
 #pragma once
 
 #include "framework/kernels/cuda/attention_shape.h"
@@ -7,31 +7,83 @@
 
 namespace zg::cuda {
 
+struct Head {
+  int64_t batch;
+  int64_t head;
+};
+
+// In which sequence and which of its `heads`. Behind the last sequence where the groups do not
+// divide all heads: such a block has nothing to do.
+__device__ inline Head HeadOfBlock(int heads) {
+  const unsigned index = blockIdx.z * gridDim.x + blockIdx.x;
+  const auto heads_of_sequence = static_cast<unsigned>(heads);
+  return {index / heads_of_sequence, index % heads_of_sequence};
+}
+
 // Where one of q, k, v, dout, out begins for a head, and how far its positions lie apart.
 template <typename T>
 struct HeadRows {
   T* begin;
+  int positions;
   int64_t stride;
 };
 
 template <typename T>
-__device__ inline HeadRows<T> RowsOf(T* tensor, const AttentionShape& shape, int parts, int part) {
-  const int64_t batch = blockIdx.x / shape.heads;
-  const int64_t head = blockIdx.x % shape.heads;
-  const int64_t stride = parts * shape.channels;
-  return {tensor + batch * shape.time * stride + part * shape.channels + head * shape.head_size,
-          stride};
+__device__ inline HeadRows<T> RowsOf(T* tensor, const AttentionRows& rows,
+                                     const AttentionShape& shape, int64_t batch, int64_t head) {
+  return {tensor + batch * rows.positions * rows.stride + rows.first + head * shape.head_size,
+          static_cast<int>(rows.positions), rows.stride};
 }
 
+// Of a head of queries, and of the key head that it takes.
+template <typename T>
+__device__ inline HeadRows<T> QueryRows(T* tensor, const AttentionRows& rows,
+                                        const AttentionShape& shape, const Head& at) {
+  return RowsOf(tensor, rows, shape, at.batch, at.head);
+}
+template <typename T>
+__device__ inline HeadRows<T> KeyRows(T* tensor, const AttentionRows& rows,
+                                      const AttentionShape& shape, const Head& at) {
+  return RowsOf(tensor, rows, shape, at.batch, at.head / shape.group);
+}
+
+// Where the numbers of a head's queries begin in (batch, head, query).
+__device__ inline int64_t FirstRow(const AttentionShape& shape, const Head& at) {
+  return (at.batch * shape.heads + at.head) * shape.queries;
+}
+
+// Without options.
 __device__ inline bool Sees(const AttentionShape& shape, int64_t query, int64_t key) {
-  return key < shape.time && (!shape.causal || key <= query);
+  return key < shape.keys && (!shape.causal || key <= query + shape.offset);
 }
 
-// The keys that a tile of queries sees are [0, end).
+__device__ inline int Clamped(int value, int end) {
+  return value < 0 ? 0 : value < end ? value : end;
+}
+
+// The keys that a tile of queries sees are in [begin, end), whose first is at a whole tile.
 template <int kTile>
-__device__ inline int64_t EndOfKeys(const AttentionShape& shape, int64_t first_query) {
-  const int64_t end = first_query + kTile;
-  return shape.causal && end < shape.time ? end : shape.time;
+__device__ inline int BeginOfKeys(const AttentionShape& shape, int first_query) {
+  if (shape.window == 0) return 0;
+  return Clamped(first_query + shape.offset - shape.window + 1, shape.keys) / kTile * kTile;
+}
+template <int kTile>
+__device__ inline int EndOfKeys(const AttentionShape& shape, int first_query) {
+  const int end = first_query + kTile + shape.offset;
+  if (shape.causal) return Clamped(end, shape.keys);
+  return shape.window == 0 ? shape.keys : Clamped(end + shape.window - 1, shape.keys);
+}
+
+// The queries that see a tile of keys are in [begin, end).
+__device__ inline int BeginOfQueries(const AttentionShape& shape, int first_key) {
+  const int begin = first_key - shape.offset;
+  if (shape.causal) return Clamped(begin, shape.queries);
+  return shape.window == 0 ? 0 : Clamped(begin - shape.window + 1, shape.queries);
+}
+template <int kTile>
+__device__ inline int EndOfQueries(const AttentionShape& shape, int first_key) {
+  if (shape.window == 0) return shape.queries;
+  return Clamped(first_key + kTile - 1 - shape.offset + shape.window, shape.queries);
 }
 
 }  // namespace zg::cuda

@@ -1,37 +1,73 @@
 // What the attention kernels know of their operands.
 #pragma once
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
 
-#include "framework/kernels/kernel.h"
+#include "framework/kernels/attention_call.h"
 
 namespace zg::cuda {
 
-// qkv (B, T, 3 C) holds q, k and v of all heads side by side; the output and its gradient are
-// (B, T, C), log_sum_exp is (B, heads, T).
+// AttentionCall as kernels take it: positions and heads in 32 bits, which MakeAttention checks.
 struct AttentionShape {
   int64_t batch;
-  int64_t time;
-  int64_t channels;
-  int64_t heads;
-  int64_t head_size;
+  int queries, keys, heads, key_heads;
+  int group;  // query heads of a key head
+  int head_size;
+  int offset;  // of query 0 among the keys
   bool causal;
+  bool is_plain;  // without the options that follow
   float scale;
+  AttentionRows q, k, v, out;
+  int window;
+  bool mask_counts;
+  int64_t bias_batch_stride, bias_head_stride;
+  uint32_t drop_threshold;  // 0: no dropout
+  float keep_scale;
+  uint64_t stream;
 
-  AttentionShape(const TensorType& qkv, const ir::Attributes& attributes)
-      : batch(qkv.shape.dim(0)),
-        time(qkv.shape.dim(1)),
-        channels(qkv.shape.dim(2) / 3),
-        heads(attributes.Int("heads")),
-        head_size(channels / heads),
-        causal(attributes.Bool("causal")),
-        scale(static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)))) {}
+  // Longer than every distance; to which positions can be added.
+  static constexpr int64_t kLongestWindow = int64_t{1} << 30;
+
+  explicit AttentionShape(const AttentionCall& call)
+      : batch(call.batch),
+        queries(static_cast<int>(call.queries)),
+        keys(static_cast<int>(call.keys)),
+        heads(static_cast<int>(call.heads)),
+        key_heads(static_cast<int>(call.key_heads)),
+        group(static_cast<int>(call.group())),
+        head_size(static_cast<int>(call.head_size)),
+        offset(static_cast<int>(call.offset())),
+        causal(call.causal),
+        is_plain(call.is_plain()),
+        scale(call.scale),
+        q(call.q),
+        k(call.k),
+        v(call.v),
+        out(call.out),
+        window(static_cast<int>(std::min(call.window, kLongestWindow))),
+        mask_counts(call.mask_counts),
+        bias_batch_stride(call.bias_batch_stride),
+        bias_head_stride(call.bias_head_stride),
+        drop_threshold(static_cast<uint32_t>(call.dropout * 0x1p24)),
+        keep_scale(static_cast<float>(1.0 / (1.0 - call.dropout))),
+        stream(call.stream) {}
+};
+
+// Null where there is none.
+template <typename T>
+struct OptionOperands {
+  const int64_t* mask;
+  const T* bias;
+  const StepContext* step;
 };
 
 template <typename T>
 struct AttentionArrays {
-  const T* qkv;
+  const T* q;
+  const T* k;
+  const T* v;
+  OptionOperands<T> options;
   T* out;
   float* log_sum_exp;
 };
@@ -39,11 +75,16 @@ struct AttentionArrays {
 template <typename T>
 struct AttentionGradArrays {
   const T* dout;
-  const T* qkv;
+  const T* q;
+  const T* k;
+  const T* v;
   const T* out;
   const float* log_sum_exp;
-  T* dqkv;
-  float* dot;  // of dout and out, by (batch, head, position)
+  OptionOperands<T> options;
+  T* dq;
+  T* dk;
+  T* dv;
+  float* dot;  // of dout and out, by (batch, head, query)
 };
 
 }  // namespace zg::cuda

@@ -4,6 +4,7 @@
 // gradients are separate kernels, so that every sum has one order.
 #pragma once
 
+#include "framework/kernels/cuda/attention_options.cuh"
 #include "framework/kernels/cuda/attention_rows.cuh"
 #include "framework/kernels/cuda/kernel_util.h"
 #include "framework/kernels/cuda/reduce.cuh"
@@ -31,13 +32,13 @@ struct TileGeometry {
 // channel.
 template <int kTile, int kSize, typename T>
 __device__ inline void LoadTile(const HeadRows<const T>& rows, const AttentionShape& shape,
-                                int64_t begin, float* tile) {
+                                int begin, float* tile) {
   constexpr int kStride = TileGeometry<kTile, kSize>::kStride;
   const int thread = threadIdx.y * kSide + threadIdx.x;
   for (int i = thread; i < kTile * kSize; i += kSide * kSide) {
     const int row = i / kSize;
     const int channel = i % kSize;
-    const bool is_inside = begin + row < shape.time && channel < shape.head_size;
+    const bool is_inside = begin + row < rows.positions && channel < shape.head_size;
     tile[row * kStride + channel] =
         is_inside ? Widen(rows.begin[(begin + row) * rows.stride + channel]) : 0.0f;
   }
@@ -100,12 +101,12 @@ __device__ inline void AddWeightedRows(
 template <int kTile, int kSize, typename T>
 __device__ inline void StoreTile(
     const float (&values)[TileGeometry<kTile, kSize>::kRows][TileGeometry<kTile, kSize>::kColumns],
-    const HeadRows<T>& rows, const AttentionShape& shape, int64_t begin) {
+    const HeadRows<T>& rows, const AttentionShape& shape, int begin) {
   using Geometry = TileGeometry<kTile, kSize>;
 #pragma unroll
   for (int i = 0; i < Geometry::kRows; ++i) {
-    const int64_t position = begin + threadIdx.y + i * kSide;
-    if (position >= shape.time) continue;
+    const int position = begin + threadIdx.y + i * kSide;
+    if (position >= rows.positions) continue;
 #pragma unroll
     for (int j = 0; j < Geometry::kColumns; ++j) {
       const int channel = threadIdx.x + j * kSide;
@@ -124,10 +125,13 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
   float* const queries = reinterpret_cast<float*>(DynamicSharedMemory());
   float* const keys = queries + Geometry::kTileFloats;  // then the values
   float* const weights = keys + Geometry::kTileFloats;
-  const HeadRows<const T> q = RowsOf(arrays.qkv, shape, 3, 0);
-  const HeadRows<const T> k = RowsOf(arrays.qkv, shape, 3, 1);
-  const HeadRows<const T> v = RowsOf(arrays.qkv, shape, 3, 2);
-  const int64_t first = static_cast<int64_t>(gridDim.y - 1 - blockIdx.y) * kTile;
+  const Head at = HeadOfBlock(shape.heads);
+  if (at.batch >= shape.batch) return;
+  const HeadRows<const T> q = QueryRows(arrays.q, shape.q, shape, at);
+  const HeadRows<const T> k = KeyRows(arrays.k, shape.k, shape, at);
+  const HeadRows<const T> v = KeyRows(arrays.v, shape.v, shape, at);
+  const HeadOptions<T> options = OptionsOf(arrays.options, shape, at);
+  const int first = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kTile;
 
   float maxima[kRows];
   float sums[kRows];
@@ -140,8 +144,8 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
     for (int j = 0; j < kColumns; ++j) out[i][j] = 0.0f;
   }
   LoadTile<kTile, kSize>(q, shape, first, queries);
-  const int64_t end = EndOfKeys<kTile>(shape, first);
-  for (int64_t begin = 0; begin < end; begin += kTile) {
+  const int end = EndOfKeys<kTile>(shape, first);
+  for (int begin = BeginOfKeys<kTile>(shape, first); begin < end; begin += kTile) {
     LoadTile<kTile, kSize>(k, shape, begin, keys);
     __syncthreads();
     float scores[kRows][kRows];
@@ -152,11 +156,12 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
       float largest = -INFINITY;
 #pragma unroll
       for (int j = 0; j < kRows; ++j) {
-        const bool sees = Sees(shape, first + row, begin + threadIdx.x + j * kSide);
-        scores[i][j] = sees ? scores[i][j] * shape.scale : -INFINITY;
+        const int key = begin + threadIdx.x + j * kSide;
+        scores[i][j] = ScoreOf(options, shape, first + row, key, scores[i][j]);
         largest = largest > scores[i][j] ? largest : scores[i][j];
       }
-      // The first tile has a key for every query, so the maximum is finite from then on.
+      // Without options the first tile has a key for every query, so the maximum is finite from then
+      // on; with options hidden scores are finite, and what they added is scaled to 0.
       largest = WarpMax<kSide>(largest);
       const float maximum = maxima[i] > largest ? maxima[i] : largest;
       const float factor = Exp(maxima[i] - maximum);
@@ -165,7 +170,9 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
       for (int j = 0; j < kRows; ++j) {
         const float weight = Exp(scores[i][j] - maximum);
         sum += weight;
-        weights[row * Geometry::kScoreStride + threadIdx.x + j * kSide] = weight;
+        const int key = begin + threadIdx.x + j * kSide;
+        weights[row * Geometry::kScoreStride + threadIdx.x + j * kSide] =
+            weight * KeepOf(options, shape, first + row, key);
       }
       maxima[i] = maximum;
       sums[i] = sums[i] * factor + WarpSum<kSide>(sum);
@@ -180,39 +187,44 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
   }
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
-    const int64_t position = first + threadIdx.y + i * kSide;
-    const float factor = 1.0f / sums[i];
+    const int position = first + threadIdx.y + i * kSide;
+    const bool sees_none = maxima[i] <= kHiddenScore;
+    const float factor = sees_none ? 0.0f : 1.0f / sums[i];
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) out[i][j] *= factor;
-    if (threadIdx.x == 0 && position < shape.time) {
-      arrays.log_sum_exp[blockIdx.x * shape.time + position] = maxima[i] + Log(sums[i]);
+    if (threadIdx.x == 0 && position < shape.queries) {
+      arrays.log_sum_exp[FirstRow(shape, at) + position] =
+          sees_none ? kNoKeysLogSumExp : maxima[i] + Log(sums[i]);
     }
   }
-  StoreTile<kTile, kSize>(out, RowsOf(arrays.out, shape, 1, 0), shape, first);
+  StoreTile<kTile, kSize>(out, QueryRows(arrays.out, shape.out, shape, at), shape, first);
 }
 
-// From scores and their gradients' first half: with w = e^(scale s - log_sum_exp),
-// ds = w (dw - dot) scale. Both are of query first_query + y and key first_key + x, in `weights`
-// and `gradients` of rows of queries.
+// From products and the gradients of weights: with s = scale product + bias, w = e^(s - log_sum_exp),
+// dproduct = w (dw - dot) scale; of what is dropped, w and dw are 0. Both are of query first_query + y
+// and key first_key + x, in `weights` and `gradients` of rows of queries.
 template <int kTile, typename T>
 __device__ inline void ScoreGradients(const AttentionGradArrays<T>& arrays,
-                                      const AttentionShape& shape, int64_t first_query,
-                                      int64_t first_key,
-                                      float (&scores)[kTile / kSide][kTile / kSide],
+                                      const AttentionShape& shape, const Head& at, int first_query,
+                                      int first_key, float (&scores)[kTile / kSide][kTile / kSide],
                                       float (&gradients)[kTile / kSide][kTile / kSide]) {
+  const HeadOptions<T> options = OptionsOf(arrays.options, shape, at);
 #pragma unroll
   for (int i = 0; i < kTile / kSide; ++i) {
-    const int64_t query = first_query + threadIdx.y + i * kSide;
-    const bool is_inside = query < shape.time;
-    const int64_t at = blockIdx.x * shape.time + query;
-    const float log_sum_exp = is_inside ? arrays.log_sum_exp[at] : 0.0f;
-    const float dot = is_inside ? arrays.dot[at] : 0.0f;
+    const int query = first_query + threadIdx.y + i * kSide;
+    const bool is_inside = query < shape.queries;
+    const int64_t row = FirstRow(shape, at) + query;
+    const float log_sum_exp = is_inside ? arrays.log_sum_exp[row] : 0.0f;
+    const float dot = is_inside ? arrays.dot[row] : 0.0f;
 #pragma unroll
     for (int j = 0; j < kTile / kSide; ++j) {
-      const bool sees = is_inside && Sees(shape, query, first_key + threadIdx.x + j * kSide);
-      const float weight = sees ? Exp(scores[i][j] * shape.scale - log_sum_exp) : 0.0f;
-      scores[i][j] = weight;
-      gradients[i][j] = sees ? weight * (gradients[i][j] - dot) * shape.scale : 0.0f;
+      const int key = first_key + threadIdx.x + j * kSide;
+      const float score = ScoreOf(options, shape, query, key, scores[i][j]);
+      const bool sees = is_inside && score > kHiddenScore;
+      const float weight = sees ? Exp(score - log_sum_exp) : 0.0f;
+      const float keep = KeepOf(options, shape, query, key);
+      scores[i][j] = weight * keep;
+      gradients[i][j] = sees ? weight * (gradients[i][j] * keep - dot) * shape.scale : 0.0f;
     }
   }
 }
@@ -229,25 +241,7 @@ __device__ inline void StoreScores(const float (&scores)[kTile / kSide][kTile / 
   }
 }
 
-// dot[b, h, t] = dout . out: a warp for each.
-template <typename T>
-__global__ void AttentionDotKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
-  const int64_t index = static_cast<int64_t>(blockIdx.x) * (kThreads / kWarp) + threadIdx.x / kWarp;
-  if (index >= shape.batch * shape.heads * shape.time) return;
-  const int lane = threadIdx.x % kWarp;
-  const int64_t position = index % shape.time;
-  const int64_t head = index / shape.time % shape.heads;
-  const int64_t batch = index / shape.time / shape.heads;
-  const int64_t offset = (batch * shape.time + position) * shape.channels + head * shape.head_size;
-  float sum = 0.0f;
-  for (int64_t channel = lane; channel < shape.head_size; channel += kWarp) {
-    sum += Widen(arrays.dout[offset + channel]) * Widen(arrays.out[offset + channel]);
-  }
-  sum = WarpSum(sum);
-  if (lane == 0) arrays.dot[index] = sum;
-}
-
-// dk and dv of a tile of keys (y) of a head (x), over the queries that see them.
+// dk and dv of a tile of keys (y) of a key head (x), over the queries that see them, head by head.
 template <int kTile, int kSize, typename T>
 __global__ void AttentionKeyGradTileKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
   using Geometry = TileGeometry<kTile, kSize>;
@@ -257,33 +251,43 @@ __global__ void AttentionKeyGradTileKernel(AttentionGradArrays<T> arrays, Attent
   float* const queries = values + Geometry::kTileFloats;
   float* const douts = queries + Geometry::kTileFloats;
   float* const weights = douts + Geometry::kTileFloats;  // then the scores' gradients
-  const HeadRows<const T> q = RowsOf(arrays.qkv, shape, 3, 0);
-  const HeadRows<const T> dout = RowsOf(arrays.dout, shape, 1, 0);
-  const int64_t first = static_cast<int64_t>(blockIdx.y) * kTile;
-  LoadTile<kTile, kSize>(RowsOf(arrays.qkv, shape, 3, 1), shape, first, keys);
-  LoadTile<kTile, kSize>(RowsOf(arrays.qkv, shape, 3, 2), shape, first, values);
+  const Head key_head = HeadOfBlock(shape.key_heads);
+  if (key_head.batch >= shape.batch) return;
+  const int first = static_cast<int>(blockIdx.y) * kTile;
+  LoadTile<kTile, kSize>(RowsOf(arrays.k, shape.k, shape, key_head.batch, key_head.head), shape,
+                         first, keys);
+  LoadTile<kTile, kSize>(RowsOf(arrays.v, shape.v, shape, key_head.batch, key_head.head), shape,
+                         first, values);
   float dk[kRows][Geometry::kColumns] = {};
   float dv[kRows][Geometry::kColumns] = {};
-  for (int64_t begin = shape.causal ? first : 0; begin < shape.time; begin += kTile) {
-    LoadTile<kTile, kSize>(q, shape, begin, queries);
-    LoadTile<kTile, kSize>(dout, shape, begin, douts);
-    __syncthreads();
-    float scores[kRows][kRows];
-    float gradients[kRows][kRows];
-    MultiplyRows<kTile, kSize>(queries, keys, scores);
-    MultiplyRows<kTile, kSize>(douts, values, gradients);
-    ScoreGradients<kTile>(arrays, shape, begin, first, scores, gradients);
-    StoreScores<kTile>(scores, weights);
-    __syncthreads();
-    AddWeightedRows<kTile, kSize, true>(weights, douts, dv);
-    __syncthreads();
-    StoreScores<kTile>(gradients, weights);
-    __syncthreads();
-    AddWeightedRows<kTile, kSize, true>(weights, queries, dk);
-    __syncthreads();
+  const int end = EndOfQueries<kTile>(shape, first);
+  for (int h = 0; h < shape.group; ++h) {
+    const Head at = {key_head.batch, key_head.head * shape.group + h};
+    const HeadRows<const T> q = QueryRows(arrays.q, shape.q, shape, at);
+    const HeadRows<const T> dout = QueryRows(arrays.dout, shape.out, shape, at);
+    for (int begin = BeginOfQueries(shape, first); begin < end; begin += kTile) {
+      LoadTile<kTile, kSize>(q, shape, begin, queries);
+      LoadTile<kTile, kSize>(dout, shape, begin, douts);
+      __syncthreads();
+      float scores[kRows][kRows];
+      float gradients[kRows][kRows];
+      MultiplyRows<kTile, kSize>(queries, keys, scores);
+      MultiplyRows<kTile, kSize>(douts, values, gradients);
+      ScoreGradients<kTile>(arrays, shape, at, begin, first, scores, gradients);
+      StoreScores<kTile>(scores, weights);
+      __syncthreads();
+      AddWeightedRows<kTile, kSize, true>(weights, douts, dv);
+      __syncthreads();
+      StoreScores<kTile>(gradients, weights);
+      __syncthreads();
+      AddWeightedRows<kTile, kSize, true>(weights, queries, dk);
+      __syncthreads();
+    }
   }
-  StoreTile<kTile, kSize>(dk, RowsOf(arrays.dqkv, shape, 3, 1), shape, first);
-  StoreTile<kTile, kSize>(dv, RowsOf(arrays.dqkv, shape, 3, 2), shape, first);
+  StoreTile<kTile, kSize>(dk, RowsOf(arrays.dk, shape.k, shape, key_head.batch, key_head.head),
+                          shape, first);
+  StoreTile<kTile, kSize>(dv, RowsOf(arrays.dv, shape.v, shape, key_head.batch, key_head.head),
+                          shape, first);
 }
 
 // dq of a tile of queries (y) of a head (x), over the keys that they see.
@@ -296,14 +300,16 @@ __global__ void AttentionQueryGradTileKernel(AttentionGradArrays<T> arrays, Atte
   float* const keys = douts + Geometry::kTileFloats;
   float* const values = keys + Geometry::kTileFloats;
   float* const weights = values + Geometry::kTileFloats;
-  const HeadRows<const T> k = RowsOf(arrays.qkv, shape, 3, 1);
-  const HeadRows<const T> v = RowsOf(arrays.qkv, shape, 3, 2);
-  const int64_t first = static_cast<int64_t>(gridDim.y - 1 - blockIdx.y) * kTile;
-  LoadTile<kTile, kSize>(RowsOf(arrays.qkv, shape, 3, 0), shape, first, queries);
-  LoadTile<kTile, kSize>(RowsOf(arrays.dout, shape, 1, 0), shape, first, douts);
+  const Head at = HeadOfBlock(shape.heads);
+  if (at.batch >= shape.batch) return;
+  const HeadRows<const T> k = KeyRows(arrays.k, shape.k, shape, at);
+  const HeadRows<const T> v = KeyRows(arrays.v, shape.v, shape, at);
+  const int first = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kTile;
+  LoadTile<kTile, kSize>(QueryRows(arrays.q, shape.q, shape, at), shape, first, queries);
+  LoadTile<kTile, kSize>(QueryRows(arrays.dout, shape.out, shape, at), shape, first, douts);
   float dq[kRows][Geometry::kColumns] = {};
-  const int64_t end = EndOfKeys<kTile>(shape, first);
-  for (int64_t begin = 0; begin < end; begin += kTile) {
+  const int end = EndOfKeys<kTile>(shape, first);
+  for (int begin = BeginOfKeys<kTile>(shape, first); begin < end; begin += kTile) {
     LoadTile<kTile, kSize>(k, shape, begin, keys);
     LoadTile<kTile, kSize>(v, shape, begin, values);
     __syncthreads();
@@ -311,13 +317,13 @@ __global__ void AttentionQueryGradTileKernel(AttentionGradArrays<T> arrays, Atte
     float gradients[kRows][kRows];
     MultiplyRows<kTile, kSize>(queries, keys, scores);
     MultiplyRows<kTile, kSize>(douts, values, gradients);
-    ScoreGradients<kTile>(arrays, shape, first, begin, scores, gradients);
+    ScoreGradients<kTile>(arrays, shape, at, first, begin, scores, gradients);
     StoreScores<kTile>(gradients, weights);
     __syncthreads();
     AddWeightedRows<kTile, kSize, false>(weights, keys, dq);
     __syncthreads();
   }
-  StoreTile<kTile, kSize>(dq, RowsOf(arrays.dqkv, shape, 3, 0), shape, first);
+  StoreTile<kTile, kSize>(dq, QueryRows(arrays.dq, shape.q, shape, at), shape, first);
 }
 
 }  // namespace zg::cuda

@@ -7,6 +7,7 @@ void RegisterElementwiseKernels(KernelRegistry& registry) {
   registry.Register(name, MakeKernel<ElementwiseKernel<ElementwiseCode::k##Name>>);
 #define ZG_UNARY_WITH(Name, name, ...) ZG_UNARY(Name, name)
 #define ZG_BINARY(Name, name, ...) ZG_UNARY(Name, name)
+#define ZG_BINARY_WITH(Name, name, ...) ZG_UNARY(Name, name)
 #include "framework/ops/elementwise.inc"
 }
 

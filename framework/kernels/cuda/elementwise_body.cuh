@@ -4,6 +4,7 @@
 #include "framework/kernels/cuda/kernel_util.h"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/math/elementwise_math.h"
+#include "framework/kernels/strided_dims.h"
 
 namespace zg::cuda {
 
@@ -45,6 +46,11 @@ Status RunElementwise(const TensorType& type, const ElementwiseOperands& operand
   });
 }
 
+// Operands that are broadcast: one kernel for all ops, which memory holds back more than the choice
+// of the op.
+Status RunBroadcast(ElementwiseCode code, const TensorType& type, const StridedDims<2>& dims,
+                    const ElementwiseOperands& operands, void* stream);
+
 template <ElementwiseCode kCode>
 class ElementwiseKernel : public Kernel {
  public:
@@ -52,18 +58,25 @@ class ElementwiseKernel : public Kernel {
       : type_(spec.outputs[0]), has_two_inputs_(spec.call.inputs.size() == 2) {
     const std::string_view attribute = RowOf(kCode).attribute;
     if (!attribute.empty()) scalar_ = static_cast<float>(spec.call.attributes.Float(attribute));
+    const Shape& first = spec.call.inputs[0].shape;
+    const Shape& last = spec.call.inputs.back().shape;
+    is_broadcast_ = first != last;
+    if (is_broadcast_) dims_ = BroadcastDims<2>(type_.shape, {&first, &last});
   }
 
   Status Run(const KernelArguments& arguments) override {
-    return RunElementwise<kCode>(type_,
-                                 {arguments.inputs[0], arguments.inputs[has_two_inputs_ ? 1 : 0],
-                                  arguments.outputs[0], scalar_},
-                                 arguments.stream);
+    const ElementwiseOperands operands = {arguments.inputs[0],
+                                          arguments.inputs[has_two_inputs_ ? 1 : 0],
+                                          arguments.outputs[0], scalar_};
+    if (is_broadcast_) return RunBroadcast(kCode, type_, dims_, operands, arguments.stream);
+    return RunElementwise<kCode>(type_, operands, arguments.stream);
   }
 
  private:
   const TensorType type_;
   const bool has_two_inputs_;
+  bool is_broadcast_ = false;
+  StridedDims<2> dims_;
   float scalar_ = 0.0f;
 };
 

@@ -27,13 +27,15 @@ __global__ void CombineKernel(SumList list, int64_t* words) {
 }  // namespace
 
 Status CombineExactSums(const KernelArguments& arguments, int num_sums, int64_t* words) {
-  for (int begin = 0; begin < num_sums; begin += kMaxSums) {
+  int begin = 0;
+  do {  // of no sums the words are zeros
     SumList list = {};
     list.count = std::min(kMaxSums, num_sums - begin);
     list.continues = begin > 0;
     for (int i = 0; i < list.count; ++i) list.sums[i] = arguments.input<int64_t>(begin + i);
     ZG_RETURN_IF_ERROR(Launch(CombineKernel, {1, 1}, arguments.stream, list, words));
-  }
+    begin += kMaxSums;
+  } while (begin < num_sums);
   return Status::Ok();
 }
 

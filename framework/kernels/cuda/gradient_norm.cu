@@ -3,11 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "framework/base/exact_sum.h"
+#include "framework/kernels/cuda/exact_blocks.cuh"
 #include "framework/kernels/cuda/exact_sums.h"
 #include "framework/kernels/cuda/fault.cuh"
-#include "framework/kernels/cuda/packs.cuh"
-#include "framework/kernels/cuda/reduce.cuh"
 #include "framework/kernels/math/clip_factor.h"
 
 namespace zg::cuda {
@@ -35,19 +33,6 @@ __device__ inline Floats<kTermElements> LoadTerm(const T* g, int64_t begin, int6
   return values;
 }
 
-// Squares are exact in f64; with s[i] = g[i]^2 + g[i + 8]^2 the sum is
-// ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)).
-__device__ inline double SumOfSquares(const Floats<kTermElements>& g) {
-  double s[8];
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const double low = g[i];
-    const double high = g[i + 8];
-    s[i] = low * low + high * high;
-  }
-  return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
-}
-
 // words[block][word] of the block's terms. Whole numbers: their order does not matter.
 template <int kPack, typename T>
 __global__ void SquareSumKernel(const T* g, int64_t num_elements, int64_t* words) {
@@ -58,12 +43,8 @@ __global__ void SquareSumKernel(const T* g, int64_t num_elements, int64_t* words
        term += stride) {
     sum.Add(SumOfSquares(LoadTerm<kPack>(g, term * kTermElements, num_elements)));
   }
-  int64_t own[kExactSumWords] = {};
-  sum.AddTo(own);
-  for (int word = 0; word < kExactSumWords; ++word) {
-    const int64_t total = BlockSum(own[word]);
-    if (threadIdx.x == 0) words[blockIdx.x * kExactSumWords + word] = total;
-  }
+  WriteBlockSum(
+      sum, [&](int word, int64_t total) { words[blockIdx.x * kExactSumWords + word] = total; });
 }
 
 __global__ void AddBlocksKernel(const int64_t* words, int64_t num_blocks, int64_t* total) {
@@ -117,12 +98,14 @@ class AddSquareSums : public Kernel {
   const int num_inputs_;
 };
 
-__global__ void UpdateControlKernel(const int64_t* words, double max_norm, const StepContext* step,
-                                    float* control, float* norm_out) {
+// `weight_in` may be null: 1.
+__global__ void UpdateControlKernel(const int64_t* words, const float* weight_in, double max_norm,
+                                    const StepContext* step, float* control, float* norm_out) {
   ExactSum sum;
   sum.AddWords(words);
-  const double norm = std::sqrt(sum.Value());
-  control[0] = static_cast<float>(ClipFactor(norm, max_norm));
+  const double weight = weight_in == nullptr ? 1.0 : *weight_in;
+  const double norm = std::sqrt(sum.Value()) / weight;
+  control[0] = static_cast<float>(ClipFactor(norm, max_norm) / weight);
   control[1] = static_cast<float>(step->step);
   *norm_out = static_cast<float>(norm);
 }
@@ -131,7 +114,8 @@ class UpdateControl : public Kernel {
  public:
   explicit UpdateControl(const KernelSpec& spec)
       : max_norm_(spec.call.attributes.Float("max_norm")),
-        num_inputs_(static_cast<int>(spec.call.inputs.size())) {}
+        is_weighted_(spec.call.attributes.Bool("weighted")),
+        num_sums_(static_cast<int>(spec.call.inputs.size()) - (is_weighted_ ? 1 : 0)) {}
 
   int64_t workspace_bytes() const override {
     return kExactSumWords * static_cast<int64_t>(sizeof(int64_t));
@@ -139,14 +123,16 @@ class UpdateControl : public Kernel {
 
   Status Run(const KernelArguments& arguments) override {
     int64_t* const words = static_cast<int64_t*>(arguments.workspace);
-    ZG_RETURN_IF_ERROR(CombineExactSums(arguments, num_inputs_, words));
-    return Launch(UpdateControlKernel, {1, 1}, arguments.stream, words, max_norm_,
+    ZG_RETURN_IF_ERROR(CombineExactSums(arguments, num_sums_, words));
+    const float* const weight = is_weighted_ ? arguments.input<float>(num_sums_) : nullptr;
+    return Launch(UpdateControlKernel, {1, 1}, arguments.stream, words, weight, max_norm_,
                   arguments.device_step, arguments.output<float>(0), arguments.output<float>(1));
   }
 
  private:
   const double max_norm_;
-  const int num_inputs_;
+  const bool is_weighted_;
+  const int num_sums_;
 };
 
 constexpr int kMaxScalars = 64;
@@ -155,6 +141,7 @@ struct GuardedControlArrays {
   const int64_t* words;
   const float* scalars[kMaxScalars];
   int num_scalars;
+  bool is_weighted;  // by the first scalar
   const float* state;
   float* control;
   float* norm;
@@ -165,7 +152,8 @@ __global__ void GuardedUpdateControlKernel(GuardedControlArrays arrays, double m
                                            int64_t max_skipped, FaultSink faults) {
   ExactSum sum;
   sum.AddWords(arrays.words);
-  const double norm = std::sqrt(sum.Value());
+  const double weight = arrays.is_weighted ? *arrays.scalars[0] : 1.0;
+  const double norm = std::sqrt(sum.Value()) / weight;
   bool is_finite = std::isfinite(norm);
   for (int i = 0; i < arrays.num_scalars; ++i) {
     is_finite = is_finite && std::isfinite(*arrays.scalars[i]);
@@ -173,7 +161,7 @@ __global__ void GuardedUpdateControlKernel(GuardedControlArrays arrays, double m
   // Small whole numbers, exact in f32.
   float updates = arrays.state[0];
   float skipped = arrays.state[1];
-  arrays.control[0] = is_finite ? static_cast<float>(ClipFactor(norm, max_norm)) : 0.0f;
+  arrays.control[0] = is_finite ? static_cast<float>(ClipFactor(norm, max_norm) / weight) : 0.0f;
   arrays.control[1] = updates + 1;
   if (is_finite) {
     updates += 1;
@@ -194,6 +182,7 @@ class GuardedUpdateControl : public Kernel {
   explicit GuardedUpdateControl(const KernelSpec& spec)
       : max_norm_(spec.call.attributes.Float("max_norm")),
         max_skipped_(spec.call.attributes.Int("max_skipped")),
+        is_weighted_(spec.call.attributes.Bool("weighted")),
         num_inputs_(static_cast<int>(spec.call.inputs.size())) {
     for (const TensorType& input : spec.call.inputs) num_sums_ += input.dtype == DType::kI64;
   }
@@ -208,6 +197,7 @@ class GuardedUpdateControl : public Kernel {
     GuardedControlArrays arrays = {};
     arrays.words = words;
     arrays.num_scalars = num_inputs_ - 1 - num_sums_;
+    arrays.is_weighted = is_weighted_;
     for (int i = 0; i < arrays.num_scalars; ++i) {
       arrays.scalars[i] = arguments.input<float>(num_sums_ + i);
     }
@@ -230,6 +220,7 @@ class GuardedUpdateControl : public Kernel {
  private:
   const double max_norm_;
   const int64_t max_skipped_;
+  const bool is_weighted_;
   const int num_inputs_;
   int num_sums_ = 0;
 };

@@ -27,7 +27,7 @@ MatrixShape AsMatrix(const Shape& shape);
 // What CUDA calls an error, as one: `what` could not be done. Or it is that of an earlier kernel.
 Status CudaStatus(cudaError_t error, const char* what);
 
-// Error if an operand is neither floating-point nor i64.
+// Error if an operand is not floating-point, i64 or bool.
 Status CheckCudaTypes(const KernelSpec& spec);
 
 // The factory of a kernel that can be made for every spec of its op.

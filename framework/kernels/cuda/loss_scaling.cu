@@ -41,6 +41,7 @@ struct ScalingOptions {
 
 struct ScalingArrays {
   const int64_t* words;
+  const float* weight;  // null: 1
   const float* state;
   float* control;
   float* norm;
@@ -52,12 +53,13 @@ __global__ void ScaledUpdateControlKernel(ScalingOptions options, ScalingArrays 
   ExactSum sum;
   sum.AddWords(arrays.words);
   LossScaler scaler(options.initial_exponent, arrays.state);
-  const double norm = std::ldexp(std::sqrt(sum.Value()), -scaler.exponent);
+  const double weight = arrays.weight == nullptr ? 1.0 : *arrays.weight;
+  const double norm = std::ldexp(std::sqrt(sum.Value()), -scaler.exponent) / weight;
   arrays.control[0] = 0.0f;
   arrays.control[1] = static_cast<float>(scaler.updates + 1);
   if (std::isfinite(norm)) {
-    arrays.control[0] =
-        static_cast<float>(std::ldexp(ClipFactor(norm, options.max_norm), -scaler.exponent));
+    arrays.control[0] = static_cast<float>(
+        std::ldexp(ClipFactor(norm, options.max_norm) / weight, -scaler.exponent));
     ++scaler.updates;
     scaler.skipped = 0;
     if (++scaler.steps_unchanged == options.growth_interval) {
@@ -82,7 +84,9 @@ class ScaledUpdateControl : public Kernel {
                  spec.call.attributes.Int("growth_interval"),
                  spec.call.attributes.Int("max_skipped"),
                  static_cast<int>(spec.call.attributes.Int("initial_exponent"))},
-        num_sums_(static_cast<int>(spec.call.inputs.size()) - 1) {}
+        is_weighted_(spec.call.attributes.Bool("weighted")),
+        num_inputs_(static_cast<int>(spec.call.inputs.size())),
+        num_sums_(num_inputs_ - (is_weighted_ ? 2 : 1)) {}
 
   int64_t workspace_bytes() const override {
     return kExactSumWords * static_cast<int64_t>(sizeof(int64_t));
@@ -91,8 +95,11 @@ class ScaledUpdateControl : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     int64_t* const words = static_cast<int64_t*>(arguments.workspace);
     ZG_RETURN_IF_ERROR(CombineExactSums(arguments, num_sums_, words));
-    const ScalingArrays arrays = {words, arguments.input<float>(num_sums_),
-                                  arguments.output<float>(0), arguments.output<float>(1),
+    const ScalingArrays arrays = {words,
+                                  is_weighted_ ? arguments.input<float>(num_sums_) : nullptr,
+                                  arguments.input<float>(num_inputs_ - 1),
+                                  arguments.output<float>(0),
+                                  arguments.output<float>(1),
                                   arguments.output<float>(2)};
     return Launch(ScaledUpdateControlKernel, {1, 1}, arguments.stream, options_, arrays,
                   FaultSinkOf(arguments));
@@ -107,6 +114,8 @@ class ScaledUpdateControl : public Kernel {
 
  private:
   const ScalingOptions options_;
+  const bool is_weighted_;
+  const int num_inputs_;
   const int num_sums_;
 };
 

@@ -118,12 +118,15 @@ struct AdamRule {
   static constexpr int kStates = 2;
   using Factors = AdamFactors;
   AdamAttributes attributes;
+  double after_updates;
 
   explicit AdamRule(const ir::Attributes& a)
       : attributes{a.Float("lr"),      a.Float("beta1"),        a.Float("beta2"),
-                   a.Float("epsilon"), a.Float("weight_decay"), a.Bool("decoupled")} {}
+                   a.Float("epsilon"), a.Float("weight_decay"), a.Bool("decoupled")},
+        after_updates(static_cast<double>(a.Int("after_updates"))) {}
   __device__ Factors MakeFactors(const ControlSource& control) const {
-    return MakeAdamFactors(attributes, control.step->lr_factor, control.factor(), control.number());
+    return MakeAdamFactors(attributes, control.step->lr_factor, control.factor(),
+                           control.number() - after_updates);
   }
   __device__ void Step(float* p, float g, float* states, const Factors& factors) const {
     const AdamResult result = AdamStep({*p, g, states[0], states[1]}, factors);

@@ -42,19 +42,33 @@ __device__ inline Floats<kCount> LoadFloats(const T* data) {
   return floats;
 }
 
+// 16 bytes of elements, rounded to T, from floats[first] on.
+template <typename T, int kCount>
+__device__ inline uint4 PackWords(const Floats<kCount>& floats, int first) {
+  if constexpr (sizeof(T) == 2) {
+    return {PackPair(T(), floats[first], floats[first + 1]),
+            PackPair(T(), floats[first + 2], floats[first + 3]),
+            PackPair(T(), floats[first + 4], floats[first + 5]),
+            PackPair(T(), floats[first + 6], floats[first + 7])};
+  } else {
+    uint4 words;
+    memcpy(&words, &floats[first], sizeof(words));
+    return words;
+  }
+}
+
 // Rounds to T. In stores of 16 bytes where there are as many: the compiler may take a Pack apart.
 template <int kCount, typename T>
 __device__ inline void StoreFloats(const Floats<kCount>& floats, T* data) {
-  Pack<T, kCount> pack;
+  if constexpr (kCount % kPackOf<T> == 0) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) pack.values[i] = Round<T>(floats[i]);
-  if constexpr (sizeof(pack) % sizeof(uint4) == 0) {
-    constexpr int kWords = sizeof(pack) / sizeof(uint4);
-    uint4 words[kWords];
-    memcpy(words, &pack, sizeof(pack));
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) __stwb(reinterpret_cast<uint4*>(data) + i, words[i]);
+    for (int i = 0; i < kCount; i += kPackOf<T>) {
+      __stwb(reinterpret_cast<uint4*>(data + i), PackWords<T>(floats, i));
+    }
   } else {
+    Pack<T, kCount> pack;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) pack.values[i] = Round<T>(floats[i]);
     *reinterpret_cast<Pack<T, kCount>*>(data) = pack;
   }
 }

@@ -2,6 +2,8 @@
 // do one for every element. The same numbers as tensor/half.h; of a NaN only that it is one.
 #pragma once
 
+#include <cstdint>
+
 #include "framework/tensor/half.h"
 
 namespace zg::cuda {
@@ -40,6 +42,26 @@ __device__ inline Float16 Round<Float16>(float value) {
   return rounded;
 #else
   return FromF32<Float16>(value);
+#endif
+}
+
+// Two numbers, rounded in one instruction; the first in the lower half.
+__device__ inline uint32_t PackPair(BFloat16, float low, float high) {
+#if defined(__CUDA_ARCH__)
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return FromF32<BFloat16>(low).bits | static_cast<uint32_t>(FromF32<BFloat16>(high).bits) << 16;
+#endif
+}
+__device__ inline uint32_t PackPair(Float16, float low, float high) {
+#if defined(__CUDA_ARCH__)
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return FromF32<Float16>(low).bits | static_cast<uint32_t>(FromF32<Float16>(high).bits) << 16;
 #endif
 }
 

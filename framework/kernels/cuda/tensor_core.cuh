@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "framework/kernels/cuda/rounding.cuh"
 #include "framework/tensor/half.h"
 
 #ifdef ZG_EMULATED_CUDA  // on the host, by tests/cuda_emulation
@@ -50,18 +51,6 @@ __device__ inline void LoadMatricesTransposed(const void* row, uint32_t (&matric
                : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
                : "r"(address)
                : "memory");
-}
-
-// Two numbers, rounded; the first in the lower half.
-__device__ inline uint32_t PackPair(BFloat16, float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-__device__ inline uint32_t PackPair(Float16, float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
 }
 
 }  // namespace zg::cuda

@@ -85,6 +85,7 @@ cudaError_t AllowSharedBytes(const void* kernel, int bytes);
 void Synchronize(const char* file, int line);
 uint64_t ShuffleXor(unsigned mask, uint64_t value, int distance);
 int Atomic(int* address, int (*change)(int old, int a, int b), int a, int b);
+unsigned long long AtomicAdd(unsigned long long* address, unsigned long long value);
 
 }  // namespace zg::emulation
 
@@ -106,6 +107,9 @@ T __shfl_xor_sync(unsigned mask, T value, int distance) {
 inline int atomicAdd(int* address, int value) {
   return zg::emulation::Atomic(
       address, [](int old, int a, int) { return old + a; }, value, 0);
+}
+inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
+  return zg::emulation::AtomicAdd(address, value);
 }
 inline int atomicCAS(int* address, int compare, int value) {
   return zg::emulation::Atomic(

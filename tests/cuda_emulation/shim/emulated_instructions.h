@@ -1,5 +1,5 @@
 // What framework/kernels/cuda writes in PTX: copies to shared memory behind a thread's back, the
-// instructions of tensor cores, and the shared memory of a launch.
+// instructions of tensor cores, powers of 2, and the shared memory of a launch.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -46,9 +46,10 @@ inline void LoadMatrices(const void* row, uint32_t (&matrices)[4]) {
 inline void LoadMatricesTransposed(const void* row, uint32_t (&matrices)[4]) {
   emulation::LoadMatrices(row, true, matrices);
 }
-template <typename T>
-uint32_t PackPair(T, float low, float high) {
-  return FromF32<T>(low).bits | static_cast<uint32_t>(FromF32<T>(high).bits) << 16;
+// As the device's instruction: what would be denormal is 0.
+inline float Exp2(float x) {
+  const float power = exp2f(x);
+  return power < 0x1p-126f ? 0.0f : power;
 }
 
 }  // namespace zg::cuda

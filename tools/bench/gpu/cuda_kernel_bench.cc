@@ -4,6 +4,9 @@
 // bandwidth by a copy within the device.
 //
 //   bazel run -c opt //tools/bench/gpu:cuda_kernel_bench -- --batch 16 --filter linear
+//   bazel run -c opt //tools/bench/gpu:cuda_kernel_bench -- --batch 32 --list --json /tmp/work.json
+//
+// The second needs no GPU: it is what tools/bench/estimate_gpu_step.py estimates from.
 //
 // A case walks over more memory than caches hold. Its calls are recorded and replayed, so that
 // launching them costs nothing.
@@ -12,12 +15,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "framework/base/format.h"
 #include "framework/device/cuda_device.h"
 #include "framework/device/device.h"
+#include "framework/io/atomic_file.h"
 #include "framework/job/console.h"
 #include "framework/job/flag_parser.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
@@ -40,6 +45,7 @@ struct Options {
   int64_t cold_mb = 512;
   std::string filter;
   bool list = false;
+  std::string json;
 };
 
 void AddFlags(FlagParser* parser, Options* options) {
@@ -57,6 +63,7 @@ void AddFlags(FlagParser* parser, Options* options) {
       "a kernel goes through so much memory, in units of 2^20 bytes, before it comes back");
   parser->add_string("filter", &options->filter, "only kernels whose name has this");
   parser->add_bool("list", &options->list, "the kernels and their sizes; needs no GPU");
+  parser->add_string("json", &options->json, "also write the table here", "FILE");
 }
 
 struct Ceilings {
@@ -88,6 +95,22 @@ StatusOr<Ceilings> MeasureCeilings(const Place& place, const Options& options) {
   return ceilings;
 }
 
+using Json = nlohmann::ordered_json;
+
+Json JsonOf(const KernelCase& test) {
+  return {{"name", test.name},
+          {"op", test.spec.call.op->name},
+          {"times_per_step", test.times_per_step},
+          {"flops", test.flops},
+          {"moved_bytes", test.moved_bytes}};
+}
+
+Json JsonOf(const models::GptConfig& config, int64_t batch) {
+  return {{"layers", config.layers},         {"heads", config.heads},
+          {"channels", config.channels},     {"context", config.context},
+          {"vocabulary", config.vocabulary}, {"batch", batch}};
+}
+
 std::string List(const std::vector<KernelCase>& cases) {
   std::vector<std::vector<std::string>> rows = {{"kernel", "per step", "flops", "moved"}};
   for (const KernelCase& test : cases) {
@@ -108,7 +131,8 @@ std::string Row(const KernelCase& test, double seconds, const Ceilings& ceilings
                      1e3 * static_cast<double>(test.times_per_step) * seconds);
 }
 
-Status Measure(const Options& options, const std::vector<KernelCase>& cases) {
+// Prints the table; adds what it has to the result.
+Status Measure(const Options& options, const std::vector<KernelCase>& cases, Json* result) {
   Place place = {&CpuDevice(), &CpuKernels(), options.cold_mb << 20};
   std::unique_ptr<Device> gpu;
   if (options.device == "cuda") {
@@ -125,10 +149,16 @@ Status Measure(const Options& options, const std::vector<KernelCase>& cases) {
   print_out(fmt::format("{:<30}{:>10}{:>10}{:>12}{:>10}{:>10}{:>8}{:>10}{:>13}\n", "kernel", "us",
                         "floor us", "of ceiling", "bound by", "TFLOP/s", "GB/s", "per step",
                         "ms per step"));
+  (*result)["device"] = place.device->name();
+  (*result)["ceilings"] = {{"flops_per_s", ceilings.flops_per_s},
+                           {"bytes_per_s", ceilings.bytes_per_s}};
   double step_seconds = 0, step_floor_seconds = 0;
   for (const KernelCase& test : cases) {
     ZG_ASSIGN_OR_RETURN(const double seconds, MedianKernelSeconds(place, test));
     print_out(Row(test, seconds, ceilings));
+    Json row = JsonOf(test);
+    row["seconds"] = seconds;
+    (*result)["kernels"].push_back(row);
     step_seconds += static_cast<double>(test.times_per_step) * seconds;
     step_floor_seconds += static_cast<double>(test.times_per_step) * ceilings.FloorSeconds(test);
   }
@@ -150,9 +180,15 @@ Status Run(const Options& options) {
     return InvalidArgument("--filter: no kernel has '{}' in its name; --list shows them",
                            options.filter);
   }
-  if (!options.list) return Measure(options, cases);
-  print_out(List(cases));
-  return Status::Ok();
+  Json result = {{"sizes", JsonOf(config, options.batch)}, {"kernels", Json::array()}};
+  if (options.list) {
+    print_out(List(cases));
+    for (const KernelCase& test : cases) result["kernels"].push_back(JsonOf(test));
+  } else {
+    ZG_RETURN_IF_ERROR(Measure(options, cases, &result));
+  }
+  if (options.json.empty()) return Status::Ok();
+  return WriteFileAtomically(options.json, result.dump(1) + "\n");
 }
 
 int Main(int argc, char** argv) {

@@ -116,8 +116,8 @@ void AddEnds(const Sizes& s, CaseList* list) {
     added->max_id = s.V;
   }
   list->Add(1, "add tied gradients", "add", {table, table});
-  list->Add(1, "add_broadcast positions", "add_broadcast", {hidden, BF16({s.T, s.C})});
-  list->Add(1, "sum_leading positions", "sum_leading", {hidden}, {{"shape", Shape{s.T, s.C}}});
+  list->Add(1, "add positions", "add", {hidden, BF16({s.T, s.C})});
+  list->Add(1, "sum positions", "sum", {hidden}, {{"dims", std::vector<int64_t>{0}}});
   AddLinear(s, 1, {"head", s.C, s.V, /*has_bias=*/false}, list);
   if (KernelCase* added =
           list->Add(1, "softmax_cross_entropy", "softmax_cross_entropy", {logits, ids}, divisor)) {

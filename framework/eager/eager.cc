@@ -1,0 +1,47 @@
+#include "framework/eager/eager.h"
+
+#include "framework/eager/session.h"
+
+namespace zg {
+namespace {
+
+template <typename Number>
+Tensor MakeTensor(eager::Session& session, DType dtype, const Shape& shape,
+                  const std::vector<Number>& values) {
+  const TensorType type = {dtype, shape};
+  if (!shape.IsValid() || shape.num_elements() != static_cast<int64_t>(values.size())) {
+    session.Fail(InvalidArgument("Eager: got {} values for a tensor {}, expected one per element",
+                                 values.size(), type.ToString()));
+  }
+  return session.Constant(type, values.data());
+}
+
+}  // namespace
+
+Eager::Eager(const EagerOptions& options)
+    : session_(std::make_shared<eager::Session>(options.seed, options.training)) {
+  if (options.init.empty()) return;
+  const Status status = session_->ReadInitialValues(options.init);
+  if (!status.ok()) session_->Fail(status);
+}
+
+Eager::~Eager() { session_->End(); }
+
+Tensor Eager::f32(const Shape& shape, const std::vector<float>& values) {
+  return MakeTensor(*session_, DType::kF32, shape, values);
+}
+
+Tensor Eager::i64(const Shape& shape, const std::vector<int64_t>& values) {
+  return MakeTensor(*session_, DType::kI64, shape, values);
+}
+
+void Eager::set_training(bool training) { session_->set_training(training); }
+
+void Eager::step(const optim::Optimizer& optimizer, double lr_factor) {
+  const Status status = session_->Step(optimizer, lr_factor);
+  if (!status.ok()) session_->Fail(status);
+}
+
+void Eager::zero_grad() { session_->ZeroGradients(); }
+
+}  // namespace zg

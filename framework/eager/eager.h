@@ -1,0 +1,65 @@
+// Eager: functions and modules that run at once. While an Eager exists, what the thread calls outside
+// of Graph::train and Graph::eval computes its result right away, by the same ops, kernels and
+// gradient rules as a graph on one CPU rank: with the same bits.
+//
+//   zg::Eager eager;
+//   Classifier model;
+//   zg::Tensor x = eager.f32({2, 784}, pixels);
+//   zg::Tensor loss = zg::cross_entropy(model(x), eager.i64({2}, {3, 7}));
+//   loss.backward();
+//   fmt::print("{}\n{}\n", loss.to_string(), zg::Tensor(model.hidden.weight).grad().to_string());
+//
+// Parameters and buffers begin with the values that a Trainer with the same seed would give them; all
+// calls share them, until the Eager is destroyed. Values are kept as long as a Tensor, or a result
+// that was computed from them and may be differentiated, needs them.
+//
+// Nothing throws: an error, such as shapes that do not fit, ends the process with its message, which
+// names the module.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/eager/tensor.h"
+#include "framework/optim/optimizer.h"
+
+namespace zg {
+
+struct EagerOptions {
+  uint64_t seed = 1;      // of initial values and of random ops
+  bool training = false;  // dropout drops, and modules use the statistics of what they see
+  std::string init{};     // a safetensors file with parameters and buffers, by name
+};
+
+namespace eager {
+class Session;
+}
+
+class Eager {
+ public:
+  explicit Eager(const EagerOptions& options = {});
+  ~Eager();
+  Eager(const Eager&) = delete;
+  Eager& operator=(const Eager&) = delete;
+
+  // A tensor with these values, row-major.
+  Tensor f32(const Shape& shape, const std::vector<float>& values);
+  Tensor i64(const Shape& shape, const std::vector<int64_t>& values);
+
+  void set_training(bool training);
+
+  // Ends a training step: updates every trainable parameter that has a gradient, as a graph's step
+  // without clipping does, sets buffers to their next values, and clears all gradients. The learning
+  // rate is the optimizer's times `lr_factor`.
+  void step(const optim::Optimizer& optimizer, double lr_factor = 1.0);
+
+  // Clears all gradients.
+  void zero_grad();
+
+ private:
+  std::shared_ptr<eager::Session> session_;
+};
+
+}  // namespace zg

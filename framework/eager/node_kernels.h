@@ -1,0 +1,32 @@
+// NodeKernels: runs single nodes. Kernels are made once for an op, its attributes and the types of
+// its inputs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/eager/memory_pool.h"
+#include "framework/ir/graph.h"
+#include "framework/kernels/kernel.h"
+
+namespace zg::eager {
+
+class NodeKernels {
+ public:
+  explicit NodeKernels(const KernelRegistry* registry) : registry_(*registry) {}
+
+  // Errors: the op has no kernel for these types; bad data.
+  Status Run(const ir::Node& node, const std::vector<const void*>& inputs,
+             const std::vector<void*>& outputs, const StepContext& context, MemoryPool* pool);
+
+ private:
+  StatusOr<Kernel*> KernelFor(const ir::Node& node);
+
+  const KernelRegistry& registry_;
+  std::unordered_map<std::string, std::unique_ptr<Kernel>> kernels_;  // by what they are made for
+};
+
+}  // namespace zg::eager

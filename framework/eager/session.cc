@@ -1,0 +1,181 @@
+#include "framework/eager/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/base/random.h"
+#include "framework/io/float_values.h"
+#include "framework/ir/builder.h"
+#include "framework/ir/differentiate.h"
+#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/state/initial_values.h"
+
+namespace zg::eager {
+
+// What a Var owns: keeps the session, and the value in it.
+struct Session::Handle {
+  Handle(std::shared_ptr<Session> session, ir::Value* value)
+      : session(std::move(session)), value(value) {
+    ++this->session->num_handles_[value];
+  }
+  ~Handle() { session->Release(value); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  std::shared_ptr<Session> session;
+  ir::Value* value;
+};
+
+Session::Session(uint64_t seed, bool training) : kernels_(&CpuKernels()) {
+  RegisterAllOps();
+  context_.seed = seed;
+  trace_.emplace(&graph_, graph_.section(ir::SectionKind::kForward), &variables_, this);
+  trace_->set_training(training);
+}
+
+Status Session::ReadInitialValues(const std::string& path) {
+  ZG_ASSIGN_OR_RETURN(initial_values_, SafetensorsFile::Open(path));
+  return Status::Ok();
+}
+
+void Session::End() {
+  ZeroGradients();
+  trace_.reset();
+}
+
+std::shared_ptr<Session> Session::Of(const Var& var) {
+  if (var.owner() == nullptr) return nullptr;
+  return std::static_pointer_cast<const Handle>(var.owner())->session;
+}
+
+std::shared_ptr<const void> Session::Hold(ir::Value* value) {
+  return std::make_shared<Handle>(shared_from_this(), value);
+}
+
+void Session::Fail(const Status& status) { nn::EndProcess(status); }
+
+// ---------------------------------------------------------------------------------------------
+// Running nodes.
+
+Session::Memory Session::Allocate(const ir::Value& value) {
+  Memory memory;
+  memory.owner = pool_.Take(value.type.bytes());
+  memory.data = memory.owner.get();
+  memory.step = context_.step;
+  return memory;
+}
+
+Status Session::Run(ir::Node* node) {
+  switch (node->op->traits.kind) {
+    case ir::OpKind::kVariable:
+      return Initialize(*node->outputs[0]);
+    case ir::OpKind::kInput:
+      memory_[node->outputs[0]] = Allocate(*node->outputs[0]);
+      return Status::Ok();
+    case ir::OpKind::kView:
+      return RunView(*node);
+    case ir::OpKind::kNextValue:
+      return AddNextValue(node);
+    default:
+      return RunKernel(*node);
+  }
+}
+
+Status Session::RunKernel(const ir::Node& node) {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  for (const ir::Value* input : node.inputs) inputs.push_back(memory_.at(input).data);
+  for (const ir::Value* output : node.outputs) {
+    const Memory& memory = memory_[output] = Allocate(*output);
+    outputs.push_back(memory.data);
+  }
+  return kernels_.Run(node, inputs, outputs, context_, &pool_).WithContext(node.scope);
+}
+
+Status Session::RunView(const ir::Node& node) {
+  for (const ir::AliasRule& rule : node.op->aliases(node.Call())) {
+    if (rule.kind != ir::AliasRule::Kind::kOutputInsideInput) continue;
+    const ir::Value* output = node.outputs[rule.output];
+    Memory view = memory_.at(node.inputs[rule.input]);
+    view.data += rule.offset_elements * SizeOf(output->type.dtype);
+    view.step = context_.step;
+    memory_[output] = std::move(view);
+  }
+  return Status::Ok();
+}
+
+Status Session::Initialize(const ir::Value& variable) {
+  const Memory& memory = memory_[&variable] = Allocate(variable);
+  auto* const values = reinterpret_cast<float*>(memory.data);
+  const int64_t count = variable.type.shape.num_elements();
+  const ir::StoredTensor& tensor = *graph_.FindTensor(variable.name);
+  if (!initial_values_) {
+    const RandomKey key = FoldIn(RandomKey{context_.seed}, tensor.name);
+    InitialValues(tensor.initializer, key, tensor.type.shape).Fill(0, count, values);
+    return Status::Ok();
+  }
+  const SafetensorsEntry* entry = initial_values_->Find(tensor.name);
+  if (entry == nullptr || entry->shape != tensor.type.shape.dims() || !IsFloatValue(entry->dtype)) {
+    return InvalidArgument("{}: '{}' {}, expected {}", initial_values_->path(), tensor.name,
+                           entry == nullptr
+                               ? "is missing"
+                               : fmt::format("has the shape {}", Shape(entry->shape).ToString()),
+                           tensor.type.ToString());
+  }
+  ReadFloatValues(entry->dtype, initial_values_->Data(*entry), count, values);
+  return Status::Ok();
+}
+
+Var Session::Constant(const TensorType& type, const void* data) {
+  const Var var = trace_->Append(
+      "input", {}, {{"name", std::string("x")}, {"dtype", type.dtype}, {"shape", type.shape}}, "x");
+  std::memcpy(memory_.at(var.value()).data, data, type.bytes());
+  return var;
+}
+
+// ---------------------------------------------------------------------------------------------
+// How long values stay.
+
+bool Session::IsUsed(const ir::Value* value) const {
+  return !value->users.empty() || num_handles_.count(value) != 0;
+}
+
+void Session::Release(ir::Value* value) {
+  const auto found = num_handles_.find(value);
+  if (--found->second > 0) return;
+  num_handles_.erase(found);
+  EraseUnused(value->producer);
+}
+
+void Session::EraseUnused(ir::Node* node) {
+  std::vector<ir::Node*> candidates = {node};
+  std::unordered_set<const ir::Node*> erased;  // some are candidates several times
+  std::vector<Var> dead;                       // gradients, whose handles go when all else is done
+  while (!candidates.empty()) {
+    ir::Node* const candidate = candidates.back();
+    candidates.pop_back();
+    if (erased.count(candidate) != 0) continue;
+    const ir::OpKind kind = candidate->op->traits.kind;
+    if (kind == ir::OpKind::kVariable || kind == ir::OpKind::kNextValue) continue;
+    const auto& outputs = candidate->outputs;
+    if (std::any_of(outputs.begin(), outputs.end(), [&](auto* one) { return IsUsed(one); })) {
+      continue;
+    }
+    for (const ir::Value* output : outputs) {
+      memory_.erase(output);
+      leaves_.erase(output);
+      if (const auto gradient = gradients_.find(output); gradient != gradients_.end()) {
+        dead.push_back(std::move(gradient->second));
+        gradients_.erase(gradient);
+      }
+    }
+    for (const ir::Value* input : candidate->inputs) candidates.push_back(input->producer);
+    erased.insert(candidate);
+    graph_.Erase(candidate);
+  }
+}
+
+}  // namespace zg::eager

@@ -1,0 +1,93 @@
+// Session: the graph behind an Eager. Every node that functions and modules append to it runs at
+// once; nodes stay, as the tape of backward(), while something needs their values. Users of the API
+// do not need it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/eager/memory_pool.h"
+#include "framework/eager/node_kernels.h"
+#include "framework/io/safetensors.h"
+#include "framework/ir/graph.h"
+#include "framework/nn/trace.h"
+#include "framework/nn/var.h"
+#include "framework/optim/optimizer.h"
+
+namespace zg::eager {
+
+class Session : public nn::NodeRunner, public std::enable_shared_from_this<Session> {
+ public:
+  Session(uint64_t seed, bool training);
+  Status ReadInitialValues(const std::string& path);
+  void End();  // functions do not run here any more
+
+  // nn::NodeRunner
+  Status Run(ir::Node* node) override;
+  std::shared_ptr<const void> Hold(ir::Value* value) override;
+  void Fail(const Status& status) override;  // ends the process
+
+  Var Constant(const TensorType& type, const void* data);
+  const std::byte* Read(const ir::Value& value) const { return memory_.at(&value).data; }
+  Status Backward(ir::Value* loss);
+  void RequireGradient(ir::Value* value) { leaves_.insert(value); }
+  Var GradientOf(const ir::Value* value) const;
+  void ZeroGradients();
+  Status Step(const optim::Optimizer& optimizer, double lr_factor);
+  void set_training(bool training) { trace_->set_training(training); }
+
+  // The session of a value that ran; null of one that is being traced.
+  static std::shared_ptr<Session> Of(const Var& var);
+
+ private:
+  // Where a value lies; views share their input's memory.
+  struct Memory {
+    std::shared_ptr<std::byte> owner;
+    std::byte* data = nullptr;
+    int64_t step = 0;  // in which it was computed
+  };
+  struct Handle;
+
+  Memory Allocate(const ir::Value& value);
+  Status Initialize(const ir::Value& variable);
+  Status RunKernel(const ir::Node& node);
+  Status RunView(const ir::Node& node);
+  // Runs nodes that were appended together; values that none of the rest reads go at once.
+  Status RunAll(const std::vector<ir::Node*>& nodes,
+                const std::unordered_set<const ir::Value*>& kept);
+  void Release(ir::Value* value);  // one handle less
+  void EraseUnused(ir::Node* node);
+  bool IsUsed(const ir::Value* value) const;
+  Status CheckIsCurrent(const std::vector<ir::Node*>& nodes) const;
+  Status Accumulate(const ir::Value* leaf, ir::Value* gradient);
+  Status Update(const optim::UpdateRule& optimizer, ir::Value* parameter);
+  Status AddNextValue(ir::Node* node);
+  void SetBuffers();
+
+  MemoryPool pool_;
+  NodeKernels kernels_;
+  ir::Graph graph_{"eager"};
+  nn::Trace::Variables variables_;
+  std::optional<nn::Trace> trace_;
+  std::optional<SafetensorsFile> initial_values_;
+  StepContext context_;
+  std::unordered_map<const ir::Value*, Memory> memory_;
+  std::unordered_map<const ir::Value*, int> num_handles_;
+  std::unordered_set<const ir::Value*> leaves_;  // that asked for a gradient, beside parameters
+  std::unordered_map<const ir::Value*, Var> gradients_;
+  std::unordered_map<const ir::Value*, std::vector<Memory>> states_;  // of optimizers
+  // The sum of the next values of a buffer since the last step, and how many there are.
+  struct NextValues {
+    std::vector<float> sum;
+    int64_t count = 0;
+  };
+  std::unordered_map<const ir::Value*, NextValues> next_values_;
+};
+
+}  // namespace zg::eager

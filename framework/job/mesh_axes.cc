@@ -1,0 +1,58 @@
+#include "framework/job/mesh_axes.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace zg {
+namespace {
+
+constexpr int64_t kMaxRanks = 1 << 20;
+constexpr std::array<std::string_view, 3> kNames = {"data", "shard", "replica"};
+
+StatusOr<MeshAxis> ParseAxis(std::string_view text) {
+  const size_t equals = text.find('=');
+  const std::string_view name = text.substr(0, equals);
+  if (equals == text.npos) {
+    return InvalidArgument("got '{}', expected NAME=SIZE, such as replica=2,shard=4", text);
+  }
+  if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+    return InvalidArgument(
+        "got the axis '{}', expected data or shard, over which ZeRO shards, or replica, along "
+        "which it keeps copies",
+        name);
+  }
+  const std::string_view digits = text.substr(equals + 1);
+  int size = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), size);
+  if (error != std::errc() || end != digits.end() || size < 1) {
+    return InvalidArgument("got {} ranks along the axis {}, expected a number from 1 to 2^20",
+                           digits.empty() ? "no" : digits, name);
+  }
+  return MeshAxis{std::string(name), size};
+}
+
+}  // namespace
+
+StatusOr<std::vector<MeshAxis>> ParseMeshAxes(std::string_view text) {
+  std::vector<MeshAxis> axes;
+  int64_t num_ranks = 1;
+  for (size_t begin = 0; begin < text.size() + 1 && !text.empty();) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    ZG_ASSIGN_OR_RETURN(MeshAxis axis, ParseAxis(text.substr(begin, comma - begin)));
+    for (const MeshAxis& other : axes) {
+      if (other.name == axis.name) {
+        return InvalidArgument("got the axis {} twice, expected one size for each", axis.name);
+      }
+    }
+    num_ranks *= axis.size;
+    if (num_ranks > kMaxRanks) {
+      return InvalidArgument("got '{}', expected at most 2^20 ranks together", text);
+    }
+    axes.push_back(std::move(axis));
+    begin = comma + 1;
+  }
+  return axes;
+}
+
+}  // namespace zg

@@ -1,0 +1,107 @@
+// AttentionCall: the sizes, options and operands of a call of attention or of one of its gradients
+// (framework/ops/attention.cc), packed or not, for the kernels of both devices.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "framework/kernels/kernel.h"
+
+namespace zg {
+
+// The score of a key that a query does not see, and the logarithm of the sum of a query that sees
+// none: finite, so that they count as sound numbers, and such that weights become 0.
+inline constexpr float kHiddenScore = -std::numeric_limits<float>::max();
+inline constexpr float kNoKeysLogSumExp = std::numeric_limits<float>::max();
+
+// How the heads of q, k, v or out lie in a tensor, in elements.
+struct AttentionRows {
+  int64_t positions;
+  int64_t stride;     // from a position to the next
+  int64_t first = 0;  // channel of head 0
+};
+
+struct AttentionCall {
+  int64_t batch = 0;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t heads = 0;
+  int64_t key_heads = 0;
+  int64_t head_size = 0;
+  DType dtype = DType::kF32;
+  bool causal = false;
+  int64_t window = 0;  // 0: none
+  float scale = 0.0f;
+  AttentionRows q{}, k{}, v{}, out{};  // and their gradients
+  // Inputs, and for parts of q, k and v likewise outputs of the gradient.
+  int q_input = 0;
+  int part_step = 0;  // k is input q_input + part_step, v twice that
+  int mask_input = -1;
+  int bias_input = -1;
+  bool mask_counts = false;  // one number for each sequence
+  int64_t bias_batch_stride = 0;
+  int64_t bias_head_stride = 0;
+  double dropout = 0.0;
+  uint64_t stream = 0;
+
+  // Of a forward op, or of one that takes dout first.
+  AttentionCall(const ir::OpCall& call, bool is_gradient);
+
+  int64_t group() const { return heads / key_heads; }
+  // Where query 0 stands among the keys.
+  int64_t offset() const { return keys - queries; }
+  // Nothing but causality, and every query sees key 0.
+  bool is_plain() const {
+    return mask_input < 0 && bias_input < 0 && window == 0 && dropout == 0.0 &&
+           (!causal || keys >= queries);
+  }
+};
+
+inline AttentionCall::AttentionCall(const ir::OpCall& call, bool is_gradient)
+    : q_input(is_gradient ? 1 : 0) {
+  const ir::Attributes& attributes = call.attributes;
+  const bool is_packed = !attributes.Has("key_heads");
+  const Shape& shape = call.inputs[q_input].shape;
+  batch = shape.dim(0);
+  queries = shape.dim(1);
+  dtype = call.inputs[q_input].dtype;
+  heads = attributes.Int("heads");
+  causal = attributes.Bool("causal");
+  const int64_t channels = shape.dim(2) / (is_packed ? 3 : 1);
+  head_size = channels / heads;
+  scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)));
+  out = {queries, channels};
+  if (is_packed) {
+    keys = queries;
+    key_heads = heads;
+    q = {queries, 3 * channels, 0};
+    k = {queries, 3 * channels, channels};
+    v = {queries, 3 * channels, 2 * channels};
+    return;
+  }
+  part_step = 1;
+  keys = call.inputs[q_input + 1].shape.dim(1);
+  key_heads = attributes.Int("key_heads");
+  q = out;
+  k = v = {keys, key_heads * head_size};
+  window = attributes.Int("window");
+  if (attributes.Float("scale") != 0.0) scale = static_cast<float>(attributes.Float("scale"));
+  int next = is_gradient ? 6 : 3;
+  if (attributes.Bool("masked")) {
+    mask_input = next++;
+    mask_counts = call.inputs[mask_input].shape.num_dims() == 1;
+  }
+  if (attributes.Bool("biased")) {
+    bias_input = next;
+    const Shape& bias = call.inputs[bias_input].shape;
+    bias_head_stride = bias.dim(1) == 1 ? 0 : queries * keys;
+    bias_batch_stride = bias.dim(0) == 1 ? 0 : bias.dim(1) * queries * keys;
+  }
+  if (attributes.Has("probability")) {
+    dropout = attributes.Float("probability");
+    stream = static_cast<uint64_t>(attributes.Int("stream"));
+  }
+}
+
+}  // namespace zg

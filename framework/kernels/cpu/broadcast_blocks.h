@@ -1,0 +1,76 @@
+// The operands of a result that is computed block by block: what is broadcast is put side by side, the
+// rest is read where it is.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/kernels/cpu/elementwise_blocks.h"
+#include "framework/kernels/cpu/gather_elements.h"
+#include "framework/kernels/dim_view.h"
+#include "framework/kernels/strided_dims.h"
+
+namespace zg {
+
+template <int kOperands>
+class BroadcastBlocks {
+ public:
+  // Elements of the operands have these sizes in bytes.
+  BroadcastBlocks(const Shape& result, const Shape* const (&operands)[kOperands],
+                  const int64_t (&bytes)[kOperands])
+      : dims_(BroadcastDims<kOperands>(result, operands)), num_elements_(result.num_elements()) {
+    std::copy_n(bytes, kOperands, bytes_);
+  }
+
+  int64_t workspace_bytes() const {
+    int64_t bytes = 0;
+    for (const int64_t of_element : bytes_) bytes += kElementwiseBlock * of_element;
+    return bytes;
+  }
+
+  // run(operands, begin, count) for each block [begin, begin + count) of the result.
+  template <typename Run>
+  void ForEach(const void* const* inputs, void* workspace, const Run& run) const {
+    const int last = dims_.num_dims - 1;
+    const int64_t row = dims_.sizes[last];
+    const bool by_rows = row >= kLongRow;
+    for (int64_t begin = 0; begin < num_elements_;) {
+      int64_t count = std::min(kElementwiseBlock, num_elements_ - begin);
+      if (by_rows) count = std::min(count, row - begin % row);
+      const void* operands[kOperands];
+      char* block = static_cast<char*>(workspace);
+      for (int i = 0; i < kOperands; ++i) {
+        // It goes on inside a row, or everywhere when it has all elements.
+        const bool is_there = (by_rows && dims_.strides[i][last] == 1) ||
+                              (dims_.num_dims == 1 && dims_.strides[i][0] == 1);
+        operands[i] =
+            is_there ? static_cast<const char*>(inputs[i]) + dims_.OffsetOf(i, begin) * bytes_[i]
+                     : Gather(i, inputs[i], begin, count, block);
+        block += kElementwiseBlock * bytes_[i];
+      }
+      run(operands, begin, count);
+      begin += count;
+    }
+  }
+
+ private:
+  // Elements of a result that lie side by side: rows of this many or more are computed from where
+  // operands are, shorter ones are first put together to blocks.
+  static constexpr int64_t kLongRow = 256;
+
+  const void* Gather(int operand, const void* data, int64_t begin, int64_t count,
+                     char* block) const {
+    WithElements(bytes_[operand], [&](auto zero) {
+      using T = decltype(zero);
+      GatherElements(dims_, operand, static_cast<const T*>(data), begin, count,
+                     reinterpret_cast<T*>(block));
+    });
+    return block;
+  }
+
+  const StridedDims<kOperands> dims_;
+  const int64_t num_elements_;
+  int64_t bytes_[kOperands];
+};
+
+}  // namespace zg

@@ -1,0 +1,116 @@
+#include <cstdint>
+#include <cstring>
+
+#include "framework/kernels/cache_call.h"
+#include "framework/kernels/cpu/attention_head.h"
+#include "framework/kernels/cpu/gemm.h"
+#include "framework/kernels/cpu/kernel_util.h"
+
+namespace zg {
+namespace {
+
+Status CheckStart(const char* op, int64_t start, int64_t new_rows, int64_t size) {
+  if (start >= 0 && start <= size - new_rows) return Status::Ok();
+  return InvalidArgument("{}", StartOutsideCache(op, start, new_rows, size));
+}
+
+// cached_rows, whose cache nobody has written to, and write_rows, which writes in place.
+class WriteRows : public Kernel {
+ public:
+  explicit WriteRows(const KernelSpec& spec) : op_(spec.call.op->name.c_str()), call_(spec) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    const char* const rows = arguments.input<char>(call_.rows_input);
+    const int64_t* const starts = arguments.input<int64_t>(call_.start_input);
+    char* const cache = arguments.output<char>(0);
+    const int64_t text_bytes = call_.size * call_.row_bytes;
+    const int64_t new_bytes = call_.new_rows * call_.row_bytes;
+    if (!call_.has_cache()) std::memset(cache, 0, call_.batch * text_bytes);
+    for (int64_t b = 0; b < call_.batch; ++b) {
+      const int64_t start = starts[b * call_.start_stride];
+      ZG_RETURN_IF_ERROR(CheckStart(op_, start, call_.new_rows, call_.size));
+      std::memcpy(cache + b * text_bytes + start * call_.row_bytes, rows + b * new_bytes,
+                  new_bytes);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const char* const op_;  // ops outlive kernels
+  const CacheCall call_;
+};
+
+class PositionIds : public Kernel {
+ public:
+  explicit PositionIds(const KernelSpec& spec)
+      : batch_(spec.outputs[0].shape.dim(0)), size_(spec.outputs[0].shape.dim(1)) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    const int64_t* const start = arguments.input<int64_t>(0);
+    int64_t* const ids = arguments.output<int64_t>(0);
+    for (int64_t b = 0; b < batch_; ++b) {
+      for (int64_t i = 0; i < size_; ++i) ids[b * size_ + i] = start[b] + i;
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const int64_t batch_;
+  const int64_t size_;
+};
+
+// The bits of dot_product_attention over the rows that a text has: its kernel's blocks begin at key 0
+// as well, and keys that a query does not see add zeros there.
+class CachedAttention : public Kernel {
+ public:
+  explicit CachedAttention(const KernelSpec& spec)
+      : shape_(LikeAttention(spec.call), /*is_gradient=*/false,
+               FastestGemmMethod(spec.outputs[0].dtype)),
+        start_stride_(CacheCall::StartStride(spec.call.inputs[3])) {}
+
+  int64_t workspace_bytes() const override { return ScratchBytes<ForwardScratch>(shape_); }
+
+  Status Run(const KernelArguments& arguments) override {
+    const GemmScope scope(*shape_.method);
+    Carver carver(arguments.workspace);
+    const ForwardScratch scratch(shape_, carver);
+    for (int64_t b = 0; b < shape_.batch; ++b) {
+      const int64_t start = arguments.input<int64_t>(3)[b * start_stride_];
+      ZG_RETURN_IF_ERROR(CheckStart("cached_attention", start, shape_.queries, shape_.keys));
+      AttentionShape there = shape_;  // without the rows behind the last query
+      there.keys = start + shape_.queries;
+      for (int64_t g = 0; g < shape_.key_heads; ++g) {
+        PackKeys(there, KeysIn(arguments.inputs[1], there, b, g),
+                 KeysIn(arguments.inputs[2], there, b, g), scratch);
+        for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
+          RunHead(there, {there, arguments.inputs[0], there.q, b, h},
+                  HeadOptions(there, arguments, b, h), scratch,
+                  {there, arguments.outputs[0], there.out, b, h}, nullptr);
+        }
+      }
+    }
+    return Status::Ok();
+  }
+
+ private:
+  static HeadInput KeysIn(const void* cache, const AttentionShape& there, int64_t batch,
+                          int64_t head) {
+    HeadInput keys(there, cache, there.k, batch, head);
+    keys.positions = there.keys;
+    return keys;
+  }
+
+  const AttentionShape shape_;
+  const int64_t start_stride_;
+};
+
+}  // namespace
+
+void RegisterCacheKernels(KernelRegistry& registry) {
+  registry.Register("cached_rows", MakeKernel<WriteRows>);
+  registry.Register("write_rows", MakeKernel<WriteRows>);
+  registry.Register("position_ids", MakeKernel<PositionIds>);
+  registry.Register("cached_attention", MakeKernel<CachedAttention>);
+}
+
+}  // namespace zg

@@ -1,0 +1,95 @@
+#include <cstdint>
+
+#include "framework/kernels/conv_shape.h"
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/window_grad_weight.h"
+#include "framework/kernels/cpu/window_product.h"
+
+namespace zg {
+namespace {
+
+class Conv2d : public Kernel {
+ public:
+  explicit Conv2d(const KernelSpec& spec)
+      : has_bias_(spec.call.inputs.size() == 3), product_(Make(spec)) {}
+
+  int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
+
+  Status Run(const KernelArguments& arguments) override {
+    product_.Run(arguments.inputs[0], arguments.inputs[1],
+                 has_bias_ ? arguments.inputs[2] : nullptr, arguments.outputs[0],
+                 arguments.workspace);
+    return Status::Ok();
+  }
+
+ private:
+  static WindowProduct Make(const KernelSpec& spec) {
+    const ConvShape shape = ConvShape::OfForward(spec);
+    WindowProductSizes sizes;
+    sizes.batch = shape.batch;
+    sizes.groups = shape.groups;
+    sizes.source_channels = shape.channels;
+    sizes.result_channels = shape.outputs;
+    sizes.weight = {shape.channels * shape.taps(), shape.taps()};
+    sizes.dtype = spec.outputs[0].dtype;
+    return WindowProduct(sizes, ForwardWindows(shape));
+  }
+
+  const bool has_bias_;
+  const WindowProduct product_;
+};
+
+class Conv2dGradInput : public Kernel {
+ public:
+  explicit Conv2dGradInput(const KernelSpec& spec) : product_(Make(spec)) {}
+
+  int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
+
+  Status Run(const KernelArguments& arguments) override {
+    product_.Run(arguments.inputs[0], arguments.inputs[1], nullptr, arguments.outputs[0],
+                 arguments.workspace);
+    return Status::Ok();
+  }
+
+ private:
+  static WindowProduct Make(const KernelSpec& spec) {
+    const ConvShape shape = ConvShape::OfGradInput(spec);
+    WindowProductSizes sizes;
+    sizes.batch = shape.batch;
+    sizes.groups = shape.groups;
+    sizes.source_channels = shape.outputs;
+    sizes.result_channels = shape.channels;
+    sizes.weight = {shape.taps(), shape.channels * shape.taps()};
+    sizes.dtype = spec.outputs[0].dtype;
+    return WindowProduct(sizes, GradInputWindows(shape));
+  }
+
+  const WindowProduct product_;
+};
+
+class Conv2dGradWeight : public Kernel {
+ public:
+  explicit Conv2dGradWeight(const KernelSpec& spec)
+      : product_(ConvShape::OfGradWeight(spec), spec.outputs[0].dtype) {}
+
+  int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
+
+  Status Run(const KernelArguments& arguments) override {
+    product_.Run(arguments.inputs[0], arguments.inputs[1], arguments.outputs[0],
+                 arguments.workspace);
+    return Status::Ok();
+  }
+
+ private:
+  const WindowGradWeight product_;
+};
+
+}  // namespace
+
+void RegisterConvKernels(KernelRegistry& registry) {
+  registry.Register("conv2d", MakeKernel<Conv2d>);
+  registry.Register("conv2d_grad_input", MakeKernel<Conv2dGradInput>);
+  registry.Register("conv2d_grad_weight", MakeKernel<Conv2dGradWeight>);
+}
+
+}  // namespace zg

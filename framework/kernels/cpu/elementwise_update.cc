@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/update.h"
+#include "framework/kernels/cpu/update_blocks.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kBlock = kElementwiseBlock;
+
+// Outputs are written when all of a block is computed, since they are the inputs.
+class ElementwiseUpdate : public Update {
+ public:
+  ElementwiseUpdate(const KernelSpec& spec, UpdateProgram program)
+      : Update(spec),
+        after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
+        blocks_(std::move(program), gradient_dtype()) {}
+
+  int64_t workspace_bytes() const override { return blocks_.workspace_bytes(); }
+
+ private:
+  void Apply(const KernelArguments& arguments, const Control& control,
+             int64_t num_elements) override {
+    scalars_ = {LrOf(*arguments.step), weight_decay(), control.number - after_updates_};
+    blocks_.SetScalars(scalars_, num_elements, arguments.workspace);
+    const std::vector<int>& results = blocks_.program().results;
+    for (int64_t begin = 0; begin < num_elements; begin += kBlock) {
+      const int64_t count = std::min(kBlock, num_elements - begin);
+      blocks_.Compute(arguments, control.factor, begin, count);
+      for (size_t i = 0; i < results.size(); ++i) {
+        std::memcpy(arguments.output<float>(static_cast<int>(i)) + begin,
+                    blocks_.ResultOf(results[i], arguments.workspace), count * sizeof(float));
+      }
+    }
+  }
+
+  const double after_updates_;
+  UpdateBlocks blocks_;
+  std::vector<double> scalars_ = std::vector<double>(kNumUpdateScalars);
+};
+
+StatusOr<std::unique_ptr<Kernel>> MakeElementwiseUpdate(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  ZG_ASSIGN_OR_RETURN(UpdateProgram program, ParseUpdateProgram(spec.call));
+  return std::unique_ptr<Kernel>(std::make_unique<ElementwiseUpdate>(spec, std::move(program)));
+}
+
+}  // namespace
+
+void RegisterElementwiseUpdateKernels(KernelRegistry& registry) {
+  registry.Register("elementwise_update", MakeElementwiseUpdate);
+}
+
+}  // namespace zg

@@ -1,0 +1,56 @@
+// Where the windows of images lie: the tables by which convolutions read images that are padded with
+// zeros, as matrices (indexed_product.h) with a column per pixel of the result and a row per channel
+// and tap, which is an element of a window.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/kernels/conv_shape.h"
+#include "framework/tensor/dtype.h"
+
+namespace zg {
+
+// An image's plane with zeros around it. Its columns i, i + interleave, i + 2 interleave, ... lie side by
+// side, so that windows `interleave` apart do.
+struct PaddedPlane {
+  int64_t in[2] = {};      // height and width of the image
+  int64_t before[2] = {};  // zeros before it
+  int64_t size[2] = {};    // all; may leave out some of the image that no window reaches
+  int64_t interleave = 1;
+
+  int64_t row_floats() const { return interleave * ((size[1] + interleave - 1) / interleave); }
+  int64_t floats() const { return size[0] * row_floats(); }
+  int64_t OffsetOfColumn(int64_t column) const {
+    return column % interleave * (row_floats() / interleave) + column / interleave;
+  }
+  bool IsImage() const {
+    return interleave == 1 && size[0] == in[0] && size[1] == in[1] && before[0] == 0 &&
+           before[1] == 0;
+  }
+};
+
+// Pads `planes` images of `dtype`, one after the other; `out` is in f32.
+void PadPlanes(const PaddedPlane& plane, DType dtype, const void* images, int64_t planes,
+               float* out);
+
+// Pixels of the result whose windows have the same taps.
+struct WindowPhase {
+  std::vector<int64_t> taps;     // elements of the kernel, KH * KW
+  std::vector<int64_t> offsets;  // of each tap in a padded plane, from the window's position
+  std::vector<int64_t> windows;  // the position of each pixel's window
+  std::vector<int64_t> pixels;   // which pixels these are
+};
+
+struct ImageWindows {
+  PaddedPlane plane;
+  std::vector<WindowPhase> phases;  // every pixel of the result is in one of them
+  int64_t result_pixels = 0;
+};
+
+// From x to y, in one phase.
+ImageWindows ForwardWindows(const ConvShape& shape);
+// From dy to dx: a phase for each pixel of a step, since only every stride-th tap meets dy.
+ImageWindows GradInputWindows(const ConvShape& shape);
+
+}  // namespace zg

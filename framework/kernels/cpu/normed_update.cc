@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "framework/base/exact_sum.h"
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/square_terms.h"
+#include "framework/kernels/cpu/update_blocks.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kBlock = kElementwiseBlock;
+static_assert(kBlock % kSquareSumTermElements == 0, "a block cuts no term");
+
+bool AllFinite(const float* data, int64_t count) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t num_others = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, data + i, sizeof(bits));
+    num_others += (bits & kExponent) == kExponent;
+  }
+  return num_others == 0;
+}
+
+// What both kernels know of their node: the tensors of the bucket, and the part that is here.
+class NormedKernel : public Kernel {
+ public:
+  NormedKernel(const KernelSpec& spec, UpdateProgram program)
+      : num_elements_(spec.call.inputs[0].shape.num_elements()),
+        num_tensor_inputs_(program.num_tensors),
+        has_control_(static_cast<int>(spec.call.inputs.size()) > program.num_tensors &&
+                     spec.call.inputs[program.num_tensors].dtype != DType::kI64),
+        num_norms_(program.norms.size()),
+        lr_(spec.call.attributes.Float("lr")),
+        weight_decay_(spec.call.attributes.Float("weight_decay")),
+        after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
+        blocks_(std::move(program), spec.call.inputs[1].dtype),
+        scalars_(blocks_.program().num_scalar_inputs()) {
+    const std::vector<int64_t>& tensors = spec.call.attributes.Ints("tensors");
+    for (size_t i = 0; i + 1 < tensors.size(); i += 2) {
+      tensors_.push_back({tensors[i], tensors[i + 1]});
+    }
+    if (tensors_.empty()) tensors_.push_back({0, num_elements_});
+  }
+
+  int64_t workspace_bytes() const override { return blocks_.workspace_bytes(); }
+
+ protected:
+  struct Tensor {
+    int64_t begin = 0;  // in the whole bucket
+    int64_t size = 0;
+  };
+
+  void SetStep(const KernelArguments& arguments) {
+    const float* const control =
+        has_control_ ? arguments.input<float>(num_tensor_inputs_) : nullptr;
+    factor_ = has_control_ ? control[0] : 1.0f;
+    const double number = has_control_ ? control[1] : static_cast<double>(arguments.step->step);
+    scalars_[kUpdateLr] = lr_ * arguments.step->lr_factor;
+    scalars_[kUpdateWeightDecay] = weight_decay_;
+    scalars_[kUpdateNumber] = number - after_updates_;
+  }
+
+  // words[tensor][norm] = the square sums of what this part, which begins at `first`, has of each.
+  void AddSquaresOfTensors(const KernelArguments& arguments, int64_t first, int64_t* words) {
+    std::fill_n(words, tensors_.size() * num_norms_ * kExactSumWords, 0);
+    for (const Tensor& tensor : tensors_) {
+      const int64_t begin = std::max(tensor.begin - first, int64_t{0});
+      const int64_t end = std::min(tensor.begin + tensor.size - first, num_elements_);
+      if (begin < end) AddSquares(arguments, begin, end, words);
+      words += num_norms_ * kExactSumWords;
+    }
+  }
+
+  // Adds the square sums of elements [begin, end) of this part, which begin with a term.
+  void AddSquares(const KernelArguments& arguments, int64_t begin, int64_t end, int64_t* words) {
+    blocks_.SetScalars(scalars_, kBlock, arguments.workspace);
+    for (; begin < end; begin += kBlock) {
+      const int64_t count = std::min(kBlock, end - begin);
+      blocks_.Compute(arguments, factor_, begin, count, /*without_norms=*/true);
+      for (size_t norm = 0; norm < num_norms_; ++norm) {
+        const float* const x = blocks_.ResultOf(blocks_.program().norms[norm], arguments.workspace);
+        AddSquareTerms(x, count, words + norm * kExactSumWords);
+      }
+    }
+  }
+
+  const int64_t num_elements_;
+  const int num_tensor_inputs_;
+  const bool has_control_;
+  const size_t num_norms_;
+  const double lr_;
+  const double weight_decay_;
+  const double after_updates_;
+  std::vector<Tensor> tensors_;
+  UpdateBlocks blocks_;
+  std::vector<double> scalars_;
+  float factor_ = 1.0f;
+};
+
+class TensorSquareSums : public NormedKernel {
+ public:
+  TensorSquareSums(const KernelSpec& spec, UpdateProgram program)
+      : NormedKernel(spec, std::move(program)),
+        begins_(static_cast<int>(spec.call.inputs.size()) - 1) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    SetStep(arguments);
+    const int64_t first = arguments.input<int64_t>(begins_)[0];
+    AddSquaresOfTensors(arguments, first, arguments.output<int64_t>(0));
+    return Status::Ok();
+  }
+
+ private:
+  const int begins_;
+};
+
+class NormedUpdate : public NormedKernel {
+ public:
+  NormedUpdate(const KernelSpec& spec, UpdateProgram program)
+      : NormedKernel(spec, std::move(program)),
+        sums_(static_cast<int>(spec.call.inputs.size()) - 2),
+        is_measured_(spec.call.inputs.back().dtype == DType::kI64),
+        own_words_(is_measured_ ? 0 : tensors_.size() * num_norms_ * kExactSumWords) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    SetStep(arguments);
+    if (factor_ == 0.0f) {
+      KeepEverything(arguments);
+      return Status::Ok();
+    }
+    int64_t first = 0;
+    const int64_t* words = own_words_.data();
+    if (is_measured_) {
+      words = arguments.input<int64_t>(sums_);
+      first = arguments.input<int64_t>(sums_ + 1)[0];
+    } else {
+      AddSquaresOfTensors(arguments, first, own_words_.data());
+    }
+    bool is_finite = true;
+    for (size_t i = 0; i < tensors_.size(); ++i) {  // with the padding behind each
+      const bool is_last = i + 1 == tensors_.size();
+      const int64_t begin = std::max(tensors_[i].begin - first, int64_t{0});
+      const int64_t end =
+          is_last ? num_elements_ : std::min(tensors_[i + 1].begin - first, num_elements_);
+      if (begin < end) {
+        SetNorms(words, tensors_[i].size);
+        blocks_.SetScalars(scalars_, end - begin, arguments.workspace);
+        is_finite = Apply(arguments, begin, end) && is_finite;
+      }
+      words += num_norms_ * kExactSumWords;
+    }
+    if (is_finite || !arguments.step->stop_on_non_finite) return Status::Ok();
+    return FailedPrecondition("an updated parameter is not finite");
+  }
+
+ private:
+  void SetNorms(const int64_t* words, int64_t size) {
+    for (size_t norm = 0; norm < num_norms_; ++norm) {
+      ExactSum sum;
+      sum.AddWords(words + norm * kExactSumWords);
+      scalars_[kNumUpdateScalars + norm] = std::sqrt(sum.Value());
+    }
+    scalars_[blocks_.program().size_scalar()] = static_cast<double>(size);
+  }
+
+  // Returns whether all new parameters are finite. Outputs, which are inputs, are written when all of
+  // a block is computed.
+  bool Apply(const KernelArguments& arguments, int64_t begin, int64_t end) const {
+    const std::vector<int>& results = blocks_.program().results;
+    bool is_finite = true;
+    for (; begin < end; begin += kBlock) {
+      const int64_t count = std::min(kBlock, end - begin);
+      blocks_.Compute(arguments, factor_, begin, count);
+      for (size_t i = 0; i < results.size(); ++i) {
+        const float* const result = blocks_.ResultOf(results[i], arguments.workspace);
+        if (i == 0) is_finite = AllFinite(result, count) && is_finite;
+        std::memcpy(arguments.output<float>(static_cast<int>(i)) + begin, result,
+                    count * sizeof(float));
+      }
+    }
+    return is_finite;
+  }
+
+  void KeepEverything(const KernelArguments& arguments) const {
+    for (int i = 0; i + 1 < num_tensor_inputs_; ++i) {
+      const float* const old_values = arguments.input<float>(i == 0 ? 0 : i + 1);
+      float* const out = arguments.output<float>(i);
+      if (out != old_values) std::memcpy(out, old_values, num_elements_ * sizeof(float));
+    }
+  }
+
+  const int sums_;
+  const bool is_measured_;
+  std::vector<int64_t> own_words_;
+};
+
+template <typename T>
+StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  ZG_ASSIGN_OR_RETURN(UpdateProgram program, ParseUpdateProgram(spec.call));
+  return std::unique_ptr<Kernel>(std::make_unique<T>(spec, std::move(program)));
+}
+
+}  // namespace
+
+void RegisterNormedUpdateKernels(KernelRegistry& registry) {
+  registry.Register("tensor_square_sums", Make<TensorSquareSums>);
+  registry.Register("normed_update", Make<NormedUpdate>);
+}
+
+}  // namespace zg

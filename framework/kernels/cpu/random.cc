@@ -1,0 +1,77 @@
+#include "framework/base/random.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/kernel_util.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kBlock = 2048;  // elements that stay in the first-level cache
+
+using FillFunction = void (*)(RandomKey key, uint64_t begin, uint64_t end, float first,
+                              float second, float* out);
+
+class Draw : public Kernel {
+ public:
+  Draw(const KernelSpec& spec, FillFunction fill, const char* first, const char* second)
+      : fill_(fill),
+        first_(static_cast<float>(spec.call.attributes.Float(first))),
+        second_(static_cast<float>(spec.call.attributes.Float(second))),
+        dtype_(spec.outputs[0].dtype),
+        stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))),
+        num_elements_(spec.outputs[0].shape.num_elements()) {}
+
+  int64_t workspace_bytes() const override {
+    return dtype_ == DType::kF32 ? 0 : kBlock * static_cast<int64_t>(sizeof(float));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    const StepContext& step = *arguments.step;
+    RandomKey key{step.seed};
+    key = FoldIn(key, static_cast<uint64_t>(step.step));
+    key = FoldIn(key, static_cast<uint64_t>(step.micro_batch));
+    key = FoldIn(key, stream_);
+    if (dtype_ == DType::kF32) {
+      fill_(key, 0, num_elements_, first_, second_, arguments.output<float>(0));
+      return Status::Ok();
+    }
+    float* const block = static_cast<float*>(arguments.workspace);
+    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
+      const int64_t count = std::min(kBlock, num_elements_ - begin);
+      fill_(key, begin, begin + count, first_, second_, block);
+      ConvertFloats(DType::kF32, block, dtype_, arguments.output<char>(0) + begin * SizeOf(dtype_),
+                    count);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const FillFunction fill_;
+  const float first_;
+  const float second_;
+  const DType dtype_;
+  const uint64_t stream_;
+  const int64_t num_elements_;
+};
+
+StatusOr<std::unique_ptr<Kernel>> MakeUniform(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  return std::unique_ptr<Kernel>(std::make_unique<Draw>(spec, FillUniform, "low", "high"));
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakeNormal(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  return std::unique_ptr<Kernel>(std::make_unique<Draw>(spec, FillNormal, "mean", "stddev"));
+}
+
+}  // namespace
+
+void RegisterRandomKernels(KernelRegistry& registry) {
+  registry.Register("uniform", MakeUniform);
+  registry.Register("normal", MakeNormal);
+}
+
+}  // namespace zg

@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "framework/kernels/cpu/gather_elements.h"
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/dim_view.h"
+#include "framework/kernels/element_bits.h"
+#include "framework/kernels/strided_dims.h"
+
+namespace zg {
+namespace {
+
+// Where neighbours of the result are far apart in x, squares are copied that fit the first-level
+// cache.
+template <typename T>
+void CopyTransposed(const StridedDims<1>& dims, int near, const T* x, int64_t y_step, T* y) {
+  constexpr int64_t kSide = 32;
+  const int last = dims.num_dims - 1;
+  const int64_t rows = dims.sizes[near], columns = dims.sizes[last];
+  const int64_t x_step = dims.strides[0][last];
+  for (int64_t row = 0; row < rows; row += kSide) {
+    const int64_t row_end = std::min(row + kSide, rows);
+    for (int64_t column = 0; column < columns; column += kSide) {
+      const int64_t column_end = std::min(column + kSide, columns);
+      for (int64_t r = row; r < row_end; ++r) {
+        for (int64_t c = column; c < column_end; ++c) y[r * y_step + c] = x[r + c * x_step];
+      }
+    }
+  }
+}
+
+class Permute : public Kernel {
+ public:
+  explicit Permute(const KernelSpec& spec)
+      : bytes_(SizeOf(spec.outputs[0].dtype)), num_elements_(spec.outputs[0].shape.num_elements()) {
+    const Shape& x = spec.call.inputs[0].shape;
+    std::vector<int64_t> steps(x.num_dims());
+    int64_t step = 1;
+    for (int dim = x.num_dims(); dim-- > 0;) {
+      steps[dim] = step;
+      step *= x.dim(dim);
+    }
+    for (const int64_t dim : spec.call.attributes.Ints("order")) {
+      dims_.Add(x.dim(static_cast<int>(dim)), {steps[dim]});
+    }
+    dims_.Finish();
+    for (int dim = 0; dim + 1 < dims_.num_dims; ++dim) {
+      if (dims_.strides[0][dim] == 1) near_ = dim;
+    }
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    if (num_elements_ == 0) return Status::Ok();
+    WithElements(bytes_, [&](auto zero) {
+      using T = decltype(zero);
+      const T* const x = arguments.input<T>(0);
+      T* const y = arguments.output<T>(0);
+      if (near_ < 0) {
+        GatherElements(dims_, 0, x, 0, num_elements_, y);
+      } else {
+        RunSquares(x, y);
+      }
+    });
+    return Status::Ok();
+  }
+
+ private:
+  // For each index of the dims other than `near_` and the last.
+  template <typename T>
+  void RunSquares(const T* x, T* y) const {
+    const int last = dims_.num_dims - 1;
+    int64_t y_steps[Shape::kMaxDims];
+    int64_t step = 1;
+    for (int dim = dims_.num_dims; dim-- > 0;) {
+      y_steps[dim] = step;
+      step *= dims_.sizes[dim];
+    }
+    const int64_t squares = num_elements_ / (dims_.sizes[near_] * dims_.sizes[last]);
+    for (int64_t square = 0; square < squares; ++square) {
+      int64_t rest = square, x_offset = 0, y_offset = 0;
+      for (int dim = last; dim-- > 0;) {
+        if (dim == near_) continue;
+        x_offset += rest % dims_.sizes[dim] * dims_.strides[0][dim];
+        y_offset += rest % dims_.sizes[dim] * y_steps[dim];
+        rest /= dims_.sizes[dim];
+      }
+      CopyTransposed(dims_, near_, x + x_offset, y_steps[near_], y + y_offset);
+    }
+  }
+
+  const int64_t bytes_;
+  const int64_t num_elements_;
+  StridedDims<1> dims_;
+  int near_ = -1;  // the dim of y along which x goes on, if that is not the last
+};
+
+class Slice : public Kernel {
+ public:
+  explicit Slice(const KernelSpec& spec)
+      : x_(spec.call.inputs[0].shape, spec.call.attributes.Int("dim")),
+        row_bytes_(x_.inner * SizeOf(spec.outputs[0].dtype)),
+        start_(spec.call.attributes.Int("start")),
+        size_(spec.call.attributes.Int("size")),
+        step_(spec.call.attributes.Int("step")) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    char* y = arguments.output<char>(0);
+    for (int64_t outer = 0; outer < x_.outer; ++outer) {
+      const char* x = arguments.input<char>(0) + (outer * x_.size + start_) * row_bytes_;
+      if (step_ == 1) {
+        std::memcpy(y, x, size_ * row_bytes_);
+        y += size_ * row_bytes_;
+        continue;
+      }
+      for (int64_t i = 0; i < size_; ++i, y += row_bytes_) {
+        std::memcpy(y, x + i * step_ * row_bytes_, row_bytes_);
+      }
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const DimView x_;
+  const int64_t row_bytes_;
+  const int64_t start_;
+  const int64_t size_;
+  const int64_t step_;
+};
+
+class Pad : public Kernel {
+ public:
+  explicit Pad(const KernelSpec& spec)
+      : x_(spec.call.inputs[0].shape, spec.call.attributes.Int("dim")),
+        y_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
+        bytes_(SizeOf(spec.outputs[0].dtype)),
+        before_(spec.call.attributes.Int("before")),
+        step_(spec.call.attributes.Int("step")),
+        value_(ElementBits(spec.outputs[0].dtype, spec.call.attributes.Float("value"))) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    WithElements(bytes_, [&](auto zero) {
+      using T = decltype(zero);
+      const T* x = arguments.input<T>(0);
+      T* const y = arguments.output<T>(0);
+      const T value = static_cast<T>(value_);
+      for (int64_t outer = 0; outer < y_.outer; ++outer) {
+        T* const rows = y + outer * y_.size * y_.inner;
+        int64_t done = 0;  // elements of these rows
+        for (int64_t i = 0; i < x_.size; ++i, x += x_.inner) {
+          const int64_t at = (before_ + i * step_) * y_.inner;
+          std::fill(rows + done, rows + at, value);
+          std::copy_n(x, x_.inner, rows + at);
+          done = at + y_.inner;
+        }
+        std::fill(rows + done, rows + y_.size * y_.inner, value);
+      }
+    });
+    return Status::Ok();
+  }
+
+ private:
+  const DimView x_;
+  const DimView y_;
+  const int64_t bytes_;
+  const int64_t before_;
+  const int64_t step_;
+  const uint64_t value_;
+};
+
+class Concat : public Kernel {
+ public:
+  explicit Concat(const KernelSpec& spec)
+      : outer_(DimView(spec.outputs[0].shape, spec.call.attributes.Int("dim")).outer) {
+    for (const TensorType& input : spec.call.inputs) {
+      const DimView x(input.shape, spec.call.attributes.Int("dim"));
+      bytes_.push_back(x.size * x.inner * SizeOf(input.dtype));
+    }
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    char* y = arguments.output<char>(0);
+    for (int64_t outer = 0; outer < outer_; ++outer) {
+      for (size_t i = 0; i < bytes_.size(); ++i) {
+        std::memcpy(y, arguments.input<char>(static_cast<int>(i)) + outer * bytes_[i], bytes_[i]);
+        y += bytes_[i];
+      }
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const int64_t outer_;
+  std::vector<int64_t> bytes_;  // of each input, for one index of the dims before
+};
+
+class Flip : public Kernel {
+ public:
+  explicit Flip(const KernelSpec& spec)
+      : x_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
+        bytes_(SizeOf(spec.outputs[0].dtype)) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    WithElements(bytes_, [&](auto zero) {
+      using T = decltype(zero);
+      const T* x = arguments.input<T>(0);
+      T* const y = arguments.output<T>(0);
+      for (int64_t outer = 0; outer < x_.outer; ++outer) {
+        for (int64_t i = x_.size; i-- > 0; x += x_.inner) {
+          std::copy_n(x, x_.inner, y + (outer * x_.size + i) * x_.inner);
+        }
+      }
+    });
+    return Status::Ok();
+  }
+
+ private:
+  const DimView x_;
+  const int64_t bytes_;
+};
+
+}  // namespace
+
+void RegisterShapeKernels(KernelRegistry& registry) {
+  registry.Register("permute", MakeKernel<Permute>);
+  registry.Register("slice", MakeKernel<Slice>);
+  registry.Register("pad", MakeKernel<Pad>);
+  registry.Register("concat", MakeKernel<Concat>);
+  registry.Register("flip", MakeKernel<Flip>);
+}
+
+}  // namespace zg

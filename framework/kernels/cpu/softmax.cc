@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/lanes.h"
+#include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/math/vector_math.h"
+
+namespace zg {
+namespace {
+
+// What becomes of rows in f32; the result may be an operand.
+using RowFunction = void (*)(const float* first, const float* second, int64_t count, float* out);
+
+ZG_INLINE float SumOfRow(const float* row, int64_t count) {
+  return SumTerms(
+      count, [=](const auto& load) __attribute__((always_inline)) { return load(row, 0.0f); });
+}
+
+void SoftmaxRow(const float* x, const float*, int64_t count, float* y) {
+  Multiversion([=]() ZG_VERSION {
+    const float largest = MaximumOf(x, count);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) y[i] = Exp(x[i] - largest);
+    const float factor = 1.0f / SumOfRow(y, count);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) y[i] *= factor;
+  });
+}
+
+void SoftmaxGradRow(const float* dy, const float* y, int64_t count, float* dx) {
+  Multiversion([=]() ZG_VERSION {
+    const float dot = SumTerms(
+        count, [=](const auto& load)
+                   __attribute__((always_inline)) { return load(dy, 0.0f) * load(y, 0.0f); });
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) dx[i] = y[i] * (dy[i] - dot);
+  });
+}
+
+// The sum of exponentials is formed in blocks, so that x stays where it is.
+void LogSoftmaxRow(const float* x, const float*, int64_t count, float* y) {
+  Multiversion([=]() ZG_VERSION {
+    constexpr int64_t kBlock = 1024;
+    float block[kBlock];
+    const float largest = MaximumOf(x, count);
+    float sum = 0.0f;
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t size = count - begin < kBlock ? count - begin : kBlock;
+      ZG_INDEPENDENT
+      for (int64_t i = 0; i < size; ++i) block[i] = Exp(x[begin + i] - largest);
+      sum += SumOfRow(block, size);
+    }
+    const float shift = largest + Log(sum);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) y[i] = x[i] - shift;
+  });
+}
+
+void LogSoftmaxGradRow(const float* dy, const float* y, int64_t count, float* dx) {
+  Multiversion([=]() ZG_VERSION {
+    const float sum = SumOfRow(dy, count);
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] - Exp(y[i]) * sum;
+  });
+}
+
+// Rows of 16 bits are widened, and their results rounded.
+class RowKernel : public Kernel {
+ public:
+  RowKernel(const KernelSpec& spec, RowFunction run)
+      : dtype_(spec.outputs[0].dtype),
+        shape_(AsMatrix(spec.outputs[0].shape)),
+        num_inputs_(static_cast<int>(spec.call.inputs.size())),
+        run_(run) {}
+
+  int64_t workspace_bytes() const override { return dtype_ == DType::kF32 ? 0 : 2 * RowBytes(); }
+
+  Status Run(const KernelArguments& arguments) override {
+    const int64_t bytes = shape_.columns * SizeOf(dtype_);
+    float* const rows[] = {
+        static_cast<float*>(arguments.workspace),
+        reinterpret_cast<float*>(static_cast<char*>(arguments.workspace) + RowBytes())};
+    for (int64_t row = 0; row < shape_.rows && shape_.columns > 0; ++row) {
+      const void* const first = arguments.input<char>(0) + row * bytes;
+      const void* const second = arguments.input<char>(num_inputs_ - 1) + row * bytes;
+      void* const out = arguments.output<char>(0) + row * bytes;
+      if (dtype_ == DType::kF32) {
+        run_(static_cast<const float*>(first), static_cast<const float*>(second), shape_.columns,
+             static_cast<float*>(out));
+        continue;
+      }
+      ConvertFloats(dtype_, first, DType::kF32, rows[0], shape_.columns);
+      if (num_inputs_ == 2) ConvertFloats(dtype_, second, DType::kF32, rows[1], shape_.columns);
+      run_(rows[0], rows[1], shape_.columns, rows[0]);
+      ConvertFloats(DType::kF32, rows[0], dtype_, out, shape_.columns);
+    }
+    return Status::Ok();
+  }
+
+ private:
+  int64_t RowBytes() const {
+    return (shape_.columns * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+  }
+
+  const DType dtype_;
+  const MatrixShape shape_;
+  const int num_inputs_;
+  const RowFunction run_;
+};
+
+template <RowFunction kRun>
+StatusOr<std::unique_ptr<Kernel>> MakeRows(const KernelSpec& spec) {
+  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
+  return std::unique_ptr<Kernel>(std::make_unique<RowKernel>(spec, kRun));
+}
+
+}  // namespace
+
+void RegisterSoftmaxKernels(KernelRegistry& registry) {
+  registry.Register("softmax", MakeRows<SoftmaxRow>);
+  registry.Register("softmax_grad", MakeRows<SoftmaxGradRow>);
+  registry.Register("log_softmax", MakeRows<LogSoftmaxRow>);
+  registry.Register("log_softmax_grad", MakeRows<LogSoftmaxGradRow>);
+}
+
+}  // namespace zg

@@ -1,0 +1,47 @@
+// Update: what the kernels of all optimizers share. Inputs are the parameter p, its gradient g, the
+// states, and perhaps the control; outputs the new p and states, in one pass over memory. Outputs
+// may be the inputs.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/kernels/kernel.h"
+
+namespace zg {
+
+class Update : public Kernel {
+ public:
+  explicit Update(const KernelSpec& spec);
+
+  // Where the control's factor is 0, all stays as it is.
+  Status Run(const KernelArguments& arguments) final;
+
+ protected:
+  // What the control input says, or its absence.
+  struct Control {
+    float factor = 1.0f;  // on the gradient
+    double number = 0;    // of this update, from 1
+  };
+
+  // A 16-bit gradient is widened by the update itself.
+  virtual void Apply(const KernelArguments& arguments, const Control& control,
+                     int64_t num_elements) = 0;
+
+  DType gradient_dtype() const { return gradient_dtype_; }
+  double LrOf(const StepContext& step) const { return lr_ * step.lr_factor; }
+  double weight_decay() const { return weight_decay_; }
+
+ private:
+  bool ApplyByBlocks(const KernelArguments& arguments, const Control& control);
+  Control ReadControl(const KernelArguments& arguments) const;
+  void KeepEverything(const KernelArguments& arguments) const;
+
+  const DType gradient_dtype_;
+  const int64_t num_elements_;
+  const int num_outputs_;
+  const bool has_control_;
+  const double lr_;
+  const double weight_decay_;
+};
+
+}  // namespace zg

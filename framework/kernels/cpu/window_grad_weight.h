@@ -1,0 +1,52 @@
+// WindowGradWeight: dw of a convolution, the products of dy with the windows of x over all pixels of a
+// micro-batch. x is read from copies of a few samples in which the channels of a pixel lie side by
+// side, with zeros around, so that the elements of all windows are runs of channels.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/kernels/conv_shape.h"
+#include "framework/kernels/cpu/indexed_product.h"
+#include "framework/tensor/dtype.h"
+
+namespace zg {
+
+class WindowGradWeight {
+ public:
+  WindowGradWeight(const ConvShape& shape, DType dtype);
+
+  int64_t workspace_bytes() const { return layout_.end * static_cast<int64_t>(sizeof(float)); }
+  // An element is one chain of fused multiply-adds over samples and pixels in their order.
+  void Run(const void* dy, const void* x, void* dw, void* workspace) const;
+
+ private:
+  // Where the parts of the workspace begin, in floats; the copies of x come first.
+  struct Layout {
+    int64_t pieces = 0;
+    int64_t panel = 0;
+    int64_t sums = 0;
+    int64_t end = 0;
+  };
+
+  int64_t padded_pixels() const { return plane_[0] * plane_[1]; }
+  int64_t columns() const { return static_cast<int64_t>(columns_.size()); }
+
+  void CopySamples(const void* x, int64_t first, int64_t samples, int64_t group,
+                   float* copies) const;
+  // dy of the pixels [begin, begin + depth) of some samples; whole samples if these are several.
+  void PackPieces(const void* dy, int64_t first, int64_t begin, int64_t depth, int64_t group,
+                  float* pieces) const;
+  void Store(const float* sums, int64_t group, void* dw) const;
+
+  const ConvShape shape_;
+  const DType dtype_;
+  int64_t plane_[2];              // sizes with the zeros
+  int64_t samples_ = 1;           // at once
+  std::vector<int64_t> rows_;     // of the matrix of windows, by sample and pixel
+  std::vector<int64_t> columns_;  // by tap and channel
+  int64_t run_ = 1;
+  Layout layout_;
+};
+
+}  // namespace zg

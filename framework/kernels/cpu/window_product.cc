@@ -1,0 +1,187 @@
+#include "framework/kernels/cpu/window_product.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/kernels/cpu/convert.h"
+#include "framework/tensor/half.h"
+
+namespace zg {
+namespace {
+
+// Columns that a product should have: packing the weights' panels then costs little.
+constexpr int64_t kColumns = 512;
+
+int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
+
+}  // namespace
+
+WindowProduct::WindowProduct(const WindowProductSizes& sizes, ImageWindows windows)
+    : sizes_(sizes),
+      windows_(std::move(windows)),
+      reads_source_(sizes.dtype == DType::kF32 && windows_.plane.IsImage()) {
+  int64_t most_pixels = 1;
+  for (size_t i = 0; i < windows_.phases.size(); ++i)
+    most_pixels = std::max(most_pixels, pixels(i));
+  samples_ = std::max<int64_t>(1, std::min(sizes.batch, CeilDiv(kColumns, most_pixels)));
+  const int64_t plane = windows_.plane.floats();
+  const int64_t sample = plane * sizes.source_channels * (reads_source_ ? sizes.groups : 1);
+  for (const WindowPhase& phase : windows_.phases) {
+    Matrix matrix;
+    for (int64_t channel = 0; channel < sizes.source_channels; ++channel) {
+      for (const int64_t offset : phase.offsets) matrix.rows.push_back(channel * plane + offset);
+    }
+    for (int64_t i = 0; i < samples_; ++i) {
+      for (const int64_t window : phase.windows) matrix.columns.push_back(i * sample + window);
+    }
+    matrix.run = RunOf(matrix.columns, static_cast<int64_t>(phase.windows.size()));
+    matrices_.push_back(std::move(matrix));
+  }
+  layout_ = MakeLayout();
+}
+
+WindowProduct::Layout WindowProduct::MakeLayout() const {
+  int64_t weights = 0;
+  int64_t sums = 0;
+  int64_t panel = 0;
+  for (size_t i = 0; i < matrices_.size(); ++i) {
+    weights += padded_rows() * depth(i);
+    sums = std::max(sums, sizes_.result_channels * samples_ * pixels(i));
+    panel = std::max(panel, IndexedPanelFloats(IndexedBlockDepth(depth(i))));
+  }
+  const int64_t planes = samples_ * sizes_.source_channels * windows_.plane.floats();
+  Layout layout;
+  layout.planes = AlignedFloats(weights);
+  layout.sums = layout.planes + (reads_source_ ? 0 : AlignedFloats(planes));
+  layout.panel = layout.sums + (writes_result() ? 0 : AlignedFloats(sums));
+  layout.end = layout.panel + panel;
+  return layout;
+}
+
+int64_t WindowProduct::workspace_bytes() const {
+  return layout_.end * static_cast<int64_t>(sizeof(float));
+}
+
+void WindowProduct::PackWeights(const void* weight, int64_t group, float* packed) const {
+  WithFloatType(sizes_.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    // A group's weights follow on another's in both orders.
+    const T* const weights = static_cast<const T*>(weight) +
+                             group * std::max(sizes_.result_channels * sizes_.weight.by_result,
+                                              sizes_.source_channels * sizes_.weight.by_source);
+    float* to = packed;
+    for (size_t i = 0; i < matrices_.size(); ++i) {
+      const std::vector<int64_t>& taps = windows_.phases[i].taps;
+      const auto num_taps = static_cast<int64_t>(taps.size());
+      const int64_t block = IndexedBlockDepth(depth(i));
+      for (int64_t begin = 0; begin < depth(i); begin += block) {
+        const int64_t end = std::min(begin + block, depth(i));
+        for (int64_t row = 0; row < sizes_.result_channels; row += kTileRows) {
+          const int64_t rows = std::min(kTileRows, sizes_.result_channels - row);
+          const T* const first = weights + row * sizes_.weight.by_result;
+          int64_t channel = begin / num_taps;
+          int64_t tap = begin % num_taps;
+          for (int64_t k = begin; k < end; ++k, to += kTileRows) {
+            const T* const from = first + channel * sizes_.weight.by_source + taps[tap];
+            for (int64_t r = 0; r < rows; ++r) to[r] = ToF32(from[r * sizes_.weight.by_result]);
+            std::fill(to + rows, to + kTileRows, 0.0f);
+            if (++tap < num_taps) continue;
+            tap = 0;
+            ++channel;
+          }
+        }
+      }
+    }
+  });
+}
+
+const float* WindowProduct::Source(const void* source, int64_t first, int64_t samples,
+                                   int64_t group, float* planes) const {
+  const PaddedPlane& plane = windows_.plane;
+  const int64_t of_group = sizes_.source_channels * plane.in[0] * plane.in[1];
+  const int64_t element_bytes = SizeOf(sizes_.dtype);
+  for (int64_t i = 0; i < samples; ++i) {
+    const char* const images = static_cast<const char*>(source) +
+                               ((first + i) * sizes_.groups + group) * of_group * element_bytes;
+    if (reads_source_) return reinterpret_cast<const float*>(images);
+    PadPlanes(plane, sizes_.dtype, images, sizes_.source_channels,
+              planes + i * sizes_.source_channels * plane.floats());
+  }
+  return planes;
+}
+
+void WindowProduct::RunPhase(size_t phase, const float* weights, const float* source,
+                             int64_t samples, const void* bias, int64_t group, float* sums,
+                             float* panel) const {
+  const int64_t columns = samples * pixels(phase);
+  const int64_t block = IndexedBlockDepth(depth(phase));
+  if (bias != nullptr) {
+    WithFloatType(sizes_.dtype, [&](auto zero) {
+      const auto* const of_group =
+          static_cast<const decltype(zero)*>(bias) + group * sizes_.result_channels;
+      for (int64_t row = 0; row < sizes_.result_channels; ++row) {
+        std::fill_n(sums + row * columns, columns, ToF32(of_group[row]));
+      }
+    });
+  } else if (depth(phase) == 0) {
+    std::fill_n(sums, sizes_.result_channels * columns, 0.0f);
+  }
+  for (int64_t begin = 0; begin < depth(phase); begin += block) {
+    IndexedProduct product;
+    product.a = weights + padded_rows() * begin;
+    product.b = {source, matrices_[phase].rows.data() + begin, matrices_[phase].columns.data(),
+                 matrices_[phase].run};
+    product.rows = sizes_.result_channels;
+    product.columns = columns;
+    product.depth = std::min(block, depth(phase) - begin);
+    product.c = sums;
+    product.c_stride = columns;
+    product.continues = begin > 0 || bias != nullptr;
+    Multiply(product, panel);
+  }
+}
+
+void WindowProduct::Store(size_t phase, const float* sums, int64_t first, int64_t samples,
+                          int64_t group, void* result) const {
+  const bool is_whole = windows_.phases.size() == 1;
+  const std::vector<int64_t>& targets = windows_.phases[phase].pixels;
+  WithFloatType(sizes_.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t row = 0; row < sizes_.result_channels; ++row) {
+      for (int64_t i = 0; i < samples; ++i, sums += pixels(phase)) {
+        const int64_t plane = ((first + i) * sizes_.groups + group) * sizes_.result_channels + row;
+        T* const to = static_cast<T*>(result) + plane * windows_.result_pixels;
+        if (is_whole) {
+          ConvertFloats(DType::kF32, sums, sizes_.dtype, to, pixels(phase));
+          continue;
+        }
+        for (int64_t p = 0; p < pixels(phase); ++p) to[targets[p]] = FromF32<T>(sums[p]);
+      }
+    }
+  });
+}
+
+void WindowProduct::Run(const void* source, const void* weight, const void* bias, void* result,
+                        void* workspace) const {
+  float* const packed = static_cast<float*>(workspace);
+  for (int64_t group = 0; group < sizes_.groups; ++group) {
+    PackWeights(weight, group, packed);
+    for (int64_t first = 0; first < sizes_.batch; first += samples_) {
+      const int64_t samples = std::min(samples_, sizes_.batch - first);
+      const float* const images = Source(source, first, samples, group, packed + layout_.planes);
+      const float* weights = packed;
+      for (size_t phase = 0; phase < matrices_.size(); ++phase) {
+        float* sums = packed + layout_.sums;
+        if (writes_result()) {
+          sums = static_cast<float*>(result) +
+                 (first * sizes_.groups + group) * sizes_.result_channels * windows_.result_pixels;
+        }
+        RunPhase(phase, weights, images, samples, bias, group, sums, packed + layout_.panel);
+        if (!writes_result()) Store(phase, sums, first, samples, group, result);
+        weights += padded_rows() * depth(phase);
+      }
+    }
+  }
+}
+
+}  // namespace zg

@@ -1,0 +1,84 @@
+// WindowProduct: the products of a convolution's weights with the windows of images, by which y comes
+// from x, and dx from dy. Images are read where they lie, or from copies of a few of them with zeros
+// around; there is no matrix of windows in memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/kernels/cpu/image_windows.h"
+#include "framework/kernels/cpu/indexed_product.h"
+
+namespace zg {
+
+// Which weight is that of result channel m, source channel c and tap t of a group:
+// m * by_result + c * by_source + t.
+struct WeightStrides {
+  int64_t by_result = 0;
+  int64_t by_source = 0;
+};
+
+struct WindowProductSizes {
+  int64_t batch = 0;
+  int64_t groups = 1;
+  int64_t source_channels = 0;  // of a group, like the next
+  int64_t result_channels = 0;
+  WeightStrides weight;
+  DType dtype = DType::kF32;
+};
+
+class WindowProduct {
+ public:
+  WindowProduct(const WindowProductSizes& sizes, ImageWindows windows);
+
+  int64_t workspace_bytes() const;
+  // `source` (N, G source_channels, ...), `bias` (G result_channels) or null, `result`
+  // (N, G result_channels, ...). An element is one chain of fused multiply-adds from its bias on, over
+  // ascending channels and taps.
+  void Run(const void* source, const void* weight, const void* bias, void* result,
+           void* workspace) const;
+
+ private:
+  // A phase's windows as a matrix.
+  struct Matrix {
+    std::vector<int64_t> rows;     // by channel and tap
+    std::vector<int64_t> columns;  // by sample and pixel
+    int64_t run = 1;
+  };
+  // Where the parts of the workspace begin, in floats; the packed weights come first.
+  struct Layout {
+    int64_t planes = 0;
+    int64_t sums = 0;
+    int64_t panel = 0;
+    int64_t end = 0;
+  };
+
+  int64_t pixels(size_t phase) const {
+    return static_cast<int64_t>(windows_.phases[phase].windows.size());
+  }
+  int64_t depth(size_t phase) const { return static_cast<int64_t>(matrices_[phase].rows.size()); }
+  int64_t padded_rows() const { return RoundUp(sizes_.result_channels, kTileRows); }
+  // Whether sums are formed in the result itself.
+  bool writes_result() const {
+    return samples_ == 1 && windows_.phases.size() == 1 && sizes_.dtype == DType::kF32;
+  }
+  Layout MakeLayout() const;
+
+  void PackWeights(const void* weight, int64_t group, float* packed) const;
+  // The source of some samples of a group, as the matrices index it.
+  const float* Source(const void* source, int64_t first, int64_t samples, int64_t group,
+                      float* planes) const;
+  void RunPhase(size_t phase, const float* weights, const float* source, int64_t samples,
+                const void* bias, int64_t group, float* sums, float* panel) const;
+  void Store(size_t phase, const float* sums, int64_t first, int64_t samples, int64_t group,
+             void* result) const;
+
+  WindowProductSizes sizes_;
+  ImageWindows windows_;
+  bool reads_source_;    // where it lies
+  int64_t samples_ = 1;  // at once
+  std::vector<Matrix> matrices_;
+  Layout layout_;
+};
+
+}  // namespace zg

@@ -1,0 +1,203 @@
+// The gradient of attention on tensor cores (attention_tensor_core.cuh).
+#pragma once
+
+#include "framework/kernels/cuda/attention_tensor_core.cuh"
+
+namespace zg::cuda {
+
+// What the gradients of a query's scores depend on; zeros behind the last query, whose rows are
+// zeros.
+struct QueryStatistics {
+  float log_sum_exp_2;  // in powers of 2
+  float scaled_dot;
+};
+
+template <typename T>
+__device__ inline QueryStatistics StatisticsOf(const AttentionGradArrays<T>& arrays,
+                                               const AttentionShape& shape, int64_t first_row,
+                                               int query) {
+  if (query >= shape.queries) return {0.0f, 0.0f};
+  const int64_t row = first_row + query;
+  return {arrays.log_sum_exp[row] * kLog2E, arrays.dot[row] * shape.scale};
+}
+
+// With w = e^(scale s - log_sum_exp): ds = w (dw - dot) scale. Turns s into w and dw into ds.
+__device__ inline void ScoreGradient(float scale, const QueryStatistics& query, float* score,
+                                     float* gradient) {
+  *score = Exp2(fmaf(*score, scale * kLog2E, -query.log_sum_exp_2));
+  *gradient = *score * fmaf(*gradient, scale, -query.scaled_dot);
+}
+
+// Of two queries side by side: what a lane needs of a tile of scores, in one load.
+struct alignas(16) TwoQueries {
+  QueryStatistics queries[2];
+};
+
+// HideKeys() where rows are keys and columns are queries. Queries behind the last one need no mask:
+// their rows are zeros.
+template <int kTiles>
+__device__ inline void HideFromQueries(const AttentionShape& shape, int first_key, int first_query,
+                                       float (&scores)[kTiles][4]) {
+  if (!shape.causal || first_key + kRowsOfBlock - 1 <= first_query + shape.offset) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int first_that_sees = first_key + RowOfElement(half * 2) - shape.offset;
+    const int hidden = first_that_sees - first_query - ColumnOfElement(0, 0);
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (n * 8 + i < hidden) scores[n][half * 2 + i] = -INFINITY;
+      }
+    }
+  }
+}
+
+// Queries in a tile of the next kernel: fewer where the sums take more registers.
+template <int kSize>
+inline constexpr int kQueriesOfKeyGrad = kSize <= 64 ? 64 : 32;
+
+// Pairs of tiles in shared memory: with two, one arrives while the other is worked on.
+template <int kSize>
+inline constexpr int kStages = kSize <= 64 ? 2 : 1;
+
+// Calls work(begin, stage) for every kStep positions of [begin, end) while their pair of tiles,
+// which load(begin, stage) copies, lies complete in shared memory.
+template <int kSize, int kStep, typename Load, typename Work>
+__device__ inline void ForEachTile(int begin, int end, const Load& load, const Work& work) {
+  load(begin, 0);
+  CommitCopies();
+  for (int stage = 0; begin < end; begin += kStep) {
+    const bool has_next = begin + kStep < end;
+    if (kStages<kSize> == 2) {
+      if (has_next) load(begin + kStep, 1 - stage);
+      CommitCopies();
+      WaitForCopies<1>();
+    } else {
+      WaitForCopies<0>();
+    }
+    __syncthreads();
+    work(begin, stage);
+    __syncthreads();
+    if (kStages<kSize> == 2) {
+      stage = 1 - stage;
+    } else if (has_next) {
+      load(begin + kStep, 0);
+      CommitCopies();
+    }
+  }
+}
+
+// dk and dv of 64 keys (y) of a key head (x), over the queries that see them, head by head. Rows are
+// keys here.
+template <int kSize, typename T>
+__global__ void __launch_bounds__(kAttentionThreads)
+    AttentionKeyGradTensorCoreKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
+  constexpr int kQueries = kQueriesOfKeyGrad<kSize>;
+  constexpr int kTiles = kQueries / 8;
+  __shared__ TwoQueries statistics[kStages<kSize>][kQueries / 2];
+  T* const keys = reinterpret_cast<T*>(DynamicSharedMemory());
+  T* const values = keys + kRowsOfBlock * kHalfStride<kSize>;
+  T* const queries = values + kRowsOfBlock * kHalfStride<kSize>;  // of every stage
+  T* const douts = queries + kStages<kSize> * kQueries * kHalfStride<kSize>;
+  const Head key_head = HeadOfBlock(shape.key_heads);
+  if (key_head.batch >= shape.batch) return;
+  const HeadRows<const T> k = RowsOf(arrays.k, shape.k, shape, key_head.batch, key_head.head);
+  const HeadRows<const T> v = RowsOf(arrays.v, shape.v, shape, key_head.batch, key_head.head);
+  const int first = static_cast<int>(blockIdx.y) * kRowsOfBlock;
+  LoadHalfTile<kRowsOfBlock, kSize>(k, shape, first, keys);
+  LoadHalfTile<kRowsOfBlock, kSize>(v, shape, first, values);
+  float dk[kSize / 8][4];
+  float dv[kSize / 8][4];
+  Clear(dk);
+  Clear(dv);
+  for (int i = 0; i < shape.group; ++i) {
+    const Head at = {key_head.batch, key_head.head * shape.group + i};
+    const HeadRows<const T> q = QueryRows(arrays.q, shape.q, shape, at);
+    const HeadRows<const T> dout = QueryRows(arrays.dout, shape.out, shape, at);
+    const int64_t first_row = FirstRow(shape, at);
+    const auto load = [&](int begin, int stage) {
+      const int offset = stage * kQueries * kHalfStride<kSize>;
+      LoadHalfTile<kQueries, kSize>(q, shape, begin, queries + offset);
+      LoadHalfTile<kQueries, kSize>(dout, shape, begin, douts + offset);
+      if (threadIdx.x < kQueries) {
+        statistics[stage][threadIdx.x / 2].queries[threadIdx.x % 2] =
+            StatisticsOf(arrays, shape, first_row, begin + static_cast<int>(threadIdx.x));
+      }
+    };
+    const auto work = [&](int begin, int stage) {
+      const int offset = stage * kQueries * kHalfStride<kSize>;
+      float weights[kTiles][4];
+      float gradients[kTiles][4];
+      MultiplyByRows<kTiles, kSize>(keys, queries + offset, weights);
+      MultiplyByRows<kTiles, kSize>(values, douts + offset, gradients);
+      HideFromQueries(shape, first, begin, weights);
+#pragma unroll
+      for (int n = 0; n < kTiles; ++n) {
+        const TwoQueries both = statistics[stage][ColumnOfElement(n, 0) / 2];
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+          ScoreGradient(shape.scale, both.queries[r % 2], &weights[n][r], &gradients[n][r]);
+        }
+      }
+      AddWeightedRows<kTiles, kSize>(weights, douts + offset, dv);
+      AddWeightedRows<kTiles, kSize>(gradients, queries + offset, dk);
+    };
+    ForEachTile<kSize, kQueries>(BeginOfQueries(shape, first), shape.queries, load, work);
+  }
+  StoreRows<kSize>(dk, RowsOf(arrays.dk, shape.k, shape, key_head.batch, key_head.head), shape,
+                   first);
+  StoreRows<kSize>(dv, RowsOf(arrays.dv, shape.v, shape, key_head.batch, key_head.head), shape,
+                   first);
+}
+
+// dq of 64 queries (y) of a head (x), over the keys that they see.
+template <int kSize, typename T>
+__global__ void __launch_bounds__(kAttentionThreads)
+    AttentionQueryGradTensorCoreKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
+  constexpr int kKeys = 64;
+  constexpr int kTiles = kKeys / 8;
+  T* const queries = reinterpret_cast<T*>(DynamicSharedMemory());
+  T* const douts = queries + kRowsOfBlock * kHalfStride<kSize>;
+  T* const keys = douts + kRowsOfBlock * kHalfStride<kSize>;  // of every stage
+  T* const values = keys + kStages<kSize> * kKeys * kHalfStride<kSize>;
+  const Head at = HeadOfBlock(shape.heads);
+  if (at.batch >= shape.batch) return;
+  const HeadRows<const T> k = KeyRows(arrays.k, shape.k, shape, at);
+  const HeadRows<const T> v = KeyRows(arrays.v, shape.v, shape, at);
+  const int first = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kRowsOfBlock;
+  LoadHalfTile<kRowsOfBlock, kSize>(QueryRows(arrays.q, shape.q, shape, at), shape, first, queries);
+  LoadHalfTile<kRowsOfBlock, kSize>(QueryRows(arrays.dout, shape.out, shape, at), shape, first,
+                                    douts);
+  const int64_t first_row = FirstRow(shape, at);
+  const QueryStatistics statistics[2] = {
+      StatisticsOf(arrays, shape, first_row, first + RowOfElement(0)),
+      StatisticsOf(arrays, shape, first_row, first + RowOfElement(2))};
+  float dq[kSize / 8][4];
+  Clear(dq);
+  const auto load = [&](int begin, int stage) {
+    const int offset = stage * kKeys * kHalfStride<kSize>;
+    LoadHalfTile<kKeys, kSize>(k, shape, begin, keys + offset);
+    LoadHalfTile<kKeys, kSize>(v, shape, begin, values + offset);
+  };
+  const auto work = [&](int begin, int stage) {
+    const int offset = stage * kKeys * kHalfStride<kSize>;
+    float weights[kTiles][4];
+    float gradients[kTiles][4];
+    MultiplyByRows<kTiles, kSize>(queries, keys + offset, weights);
+    MultiplyByRows<kTiles, kSize>(douts, values + offset, gradients);
+    HideKeys(shape, first, begin, weights);
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        ScoreGradient(shape.scale, statistics[r / 2], &weights[n][r], &gradients[n][r]);
+      }
+    }
+    AddWeightedRows<kTiles, kSize>(gradients, keys + offset, dq);
+  };
+  ForEachTile<kSize, kKeys>(0, EndOfKeys<kRowsOfBlock>(shape, first), load, work);
+  StoreRows<kSize>(dq, QueryRows(arrays.dq, shape.q, shape, at), shape, first);
+}
+
+}  // namespace zg::cuda

@@ -1,0 +1,58 @@
+#include "framework/kernels/cuda/packs.cuh"
+#include "framework/kernels/dim_view.h"
+
+namespace zg::cuda {
+namespace {
+
+// A thread has a column. y may be x.
+template <typename T>
+struct CumsumBody {
+  const T* x;
+  T* y;
+  int64_t size, inner;
+  bool reverse;
+
+  template <int kCount>
+  __device__ void Run(int64_t begin) const {
+#pragma unroll
+    for (int c = 0; c < kCount; ++c) {
+      const int64_t first = (begin + c) / inner * size * inner + (begin + c) % inner;
+      float sum = 0.0f;
+      for (int64_t i = 0; i < size; ++i) {
+        const int64_t at = first + (reverse ? size - 1 - i : i) * inner;
+        sum += Widen(x[at]);
+        y[at] = Round<T>(sum);
+      }
+    }
+  }
+};
+
+class Cumsum : public Kernel {
+ public:
+  explicit Cumsum(const KernelSpec& spec)
+      : dtype_(spec.outputs[0].dtype),
+        x_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
+        reverse_(spec.call.attributes.Bool("reverse")) {}
+
+  Status Run(const KernelArguments& arguments) override {
+    return WithFloatType(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      const CumsumBody<T> body = {arguments.input<T>(0), arguments.output<T>(0), x_.size, x_.inner,
+                                  reverse_};
+      return RunPacks<1>(body, true, x_.outer * x_.inner, arguments.stream);
+    });
+  }
+
+ private:
+  const DType dtype_;
+  const DimView x_;
+  const bool reverse_;
+};
+
+}  // namespace
+
+void RegisterCumsumKernels(KernelRegistry& registry) {
+  registry.Register("cumsum", MakeKernel<Cumsum>);
+}
+
+}  // namespace zg::cuda

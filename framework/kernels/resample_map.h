@@ -1,0 +1,108 @@
+// The rows of the maps of resample2d (framework/ops/resample.cc): which elements of one dim of x an
+// element of y is made of, and their weights. Kernels of all devices compute them.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/base/host_device.h"
+#include "framework/kernels/kernel.h"
+
+namespace zg {
+
+struct ResampleMap {
+  enum class Method { kAverage, kAdaptive, kNearest, kLinear };
+
+  ResampleMap(const ir::Attributes& attributes, int i, int64_t in_size, int64_t out_size)
+      : in(in_size),
+        out(out_size),
+        kernel(attributes.Ints("kernel")[i]),
+        stride(attributes.Ints("stride")[i]),
+        padding(attributes.Ints("padding")[i]),
+        counts_padding(attributes.Bool("counts_padding")),
+        align_corners(attributes.Bool("align_corners")) {
+    const std::string& name = attributes.String("method");
+    method = name == "average"    ? Method::kAverage
+             : name == "adaptive" ? Method::kAdaptive
+             : name == "nearest"  ? Method::kNearest
+                                  : Method::kLinear;
+  }
+
+  // Element i of y is made of the elements [Begin(i), End(i)) of x; neither ever falls.
+  ZG_HOST_DEVICE ZG_INLINE int64_t Begin(int64_t i) const {
+    switch (method) {
+      case Method::kAverage:
+        return i * stride < padding ? 0 : i * stride - padding;
+      case Method::kLinear:
+        return Below(i);
+      default:
+        return i * in / out;
+    }
+  }
+  ZG_HOST_DEVICE ZG_INLINE int64_t End(int64_t i) const {
+    switch (method) {
+      case Method::kAverage:
+        return Smaller(i * stride - padding + kernel, in);
+      case Method::kAdaptive:
+        return ((i + 1) * in + out - 1) / out;
+      case Method::kNearest:
+        return i * in / out + 1;
+      default:
+        return Smaller(Below(i) + 2, in);
+    }
+  }
+  // Of element `at` in that range.
+  ZG_HOST_DEVICE ZG_INLINE float Weight(int64_t i, int64_t at) const {
+    switch (method) {
+      case Method::kAverage:
+        return 1.0f / static_cast<float>(counts_padding ? kernel : End(i) - Begin(i));
+      case Method::kAdaptive:
+        return 1.0f / static_cast<float>(End(i) - Begin(i));
+      case Method::kNearest:
+        return 1.0f;
+      default:
+        break;
+    }
+    const int64_t below = Below(i);
+    if (below + 1 == in) return 1.0f;
+    const double above = Position(i) - static_cast<double>(below);
+    return static_cast<float>(at == below ? 1.0 - above : above);
+  }
+  // The first element of y that is made of elements behind `at` - 1, or `out`.
+  ZG_HOST_DEVICE ZG_INLINE int64_t FirstOf(int64_t at) const {
+    int64_t first = 0;
+    for (int64_t count = out; count > 0;) {
+      const int64_t half = count / 2;
+      if (End(first + half) > at) {
+        count = half;
+      } else {
+        first += half + 1;
+        count -= half + 1;
+      }
+    }
+    return first;
+  }
+
+  ZG_HOST_DEVICE static ZG_INLINE int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+  // Where element i of y is in x.
+  ZG_HOST_DEVICE ZG_INLINE double Position(int64_t i) const {
+    if (align_corners) {
+      return out == 1 ? 0.0 : static_cast<double>(i) * (in - 1) / static_cast<double>(out - 1);
+    }
+    const double position = (static_cast<double>(i) + 0.5) * in / out - 0.5;
+    return position < 0.0 ? 0.0 : position;
+  }
+  ZG_HOST_DEVICE ZG_INLINE int64_t Below(int64_t i) const {
+    return Smaller(static_cast<int64_t>(Position(i)), in - 1);
+  }
+
+  int64_t in;
+  int64_t out;
+  int64_t kernel;
+  int64_t stride;
+  int64_t padding;
+  bool counts_padding;
+  bool align_corners;
+  Method method;
+};
+
+}  // namespace zg

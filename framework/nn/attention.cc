@@ -1,0 +1,130 @@
+#include "framework/nn/attention.h"
+
+#include <vector>
+
+#include "framework/nn/conditions.h"
+#include "framework/nn/decoding.h"
+#include "framework/nn/dims.h"
+#include "framework/nn/extremes.h"
+#include "framework/nn/functions.h"
+#include "framework/nn/shapes.h"
+#include "framework/nn/trace.h"
+
+namespace zg {
+namespace {
+
+// Added to a score: no weight of its key is left. It is a number in f16, too.
+constexpr double kUnseen = -6e4;
+
+StatusOr<Var> WithKeyMask(Var q, Var k, Var v, AttentionOptions options) {
+  if (options.mask.shape().num_dims() != 2) {
+    return InvalidArgument(
+        "attention: got the mask bool{}, expected bool (B, Tk), false where a key "
+        "is hidden",
+        options.mask.shape().ToString());
+  }
+  options.mask = to(options.mask, DType::kI64);
+  return attention(q, k, v, options);
+}
+
+StatusOr<Var> WithSeenPairs(Var q, Var k, Var v, AttentionOptions options) {
+  if (options.causal || options.window != 0 || !options.mask.empty()) {
+    return InvalidArgument(
+        "attention: got a bias of dtype bool beside causal, a window or a mask, expected it alone; "
+        "let it be false where they hide a key");
+  }
+  const Var sees = options.bias;
+  options.bias = (to(sees, q.dtype()) - 1.0) * -kUnseen;
+  const Var y = attention(q, k, v, options);
+  if (y.empty()) return y;
+  // A query that sees no key would get a mean of all.
+  const Var sees_none = !any(sees, {-1}, /*keep_dims=*/true);  // (1 or B, 1 or heads, Tq, 1)
+  const Var heads = reshape(y, {y.dim(0), y.dim(1), options.heads, -1});
+  return reshape(masked_fill(heads, transpose(sees_none, 1, 2), 0.0), y.shape().dims());
+}
+
+// To the keys and values of earlier runs as well.
+Var DecodedAttention(nn::Decoding& decoding, Var q, Var k, Var v, const AttentionOptions& options) {
+  nn::Trace& trace = nn::Trace::Of("attention");
+  if (!options.mask.empty() || !options.bias.empty() || q.dim(1) != k.dim(1)) {
+    return trace.Fail(InvalidArgument(
+        "attention: while decoding, got causal attention of {} queries to {} keys{}{}, expected that "
+        "of tokens to themselves, without mask and bias",
+        q.dim(1), k.dim(1), options.mask.empty() ? "" : " with a mask",
+        options.bias.empty() ? "" : " with a bias"));
+  }
+  const Var keys = decoding.Cached(k, "keys");
+  const Var values = decoding.Cached(v, "values");
+  return trace.Append("cached_attention", {q, keys, values, decoding.start()},
+                      {{"heads", options.heads},
+                       {"key_heads", options.key_heads == 0 ? options.heads : options.key_heads},
+                       {"window", options.window},
+                       {"scale", options.scale}});
+}
+
+}  // namespace
+
+Var attention(Var qkv, int64_t heads, bool causal) {
+  nn::Decoding* const decoding = nn::Decoding::Current();
+  const bool is_packed = !qkv.empty() && qkv.shape().num_dims() == 3 && qkv.dim(2) % 3 == 0;
+  if (decoding == nullptr || !causal || !is_packed) {
+    return nn::append("attention", {qkv}, {{"heads", heads}, {"causal", causal}});
+  }
+  const std::vector<Var> parts = chunk(qkv, 3, 2);
+  if (parts.size() != 3) return Var();  // the graph has the error
+  AttentionOptions options;
+  options.heads = heads;
+  return DecodedAttention(*decoding, parts[0], parts[1], parts[2], options);
+}
+
+Var attention(Var q, Var k, Var v, const AttentionOptions& options) {
+  nn::Trace& trace = nn::Trace::Of("attention");
+  if (!options.mask.empty() && options.mask.dtype() == DType::kBool) {
+    return nn::Checked("attention", q, [&] { return WithKeyMask(q, k, v, options); });
+  }
+  if (!options.bias.empty() && options.bias.dtype() == DType::kBool) {
+    return nn::Checked("attention", q, [&] { return WithSeenPairs(q, k, v, options); });
+  }
+  if (!(options.dropout >= 0.0 && options.dropout < 1.0)) {
+    return trace.Fail(
+        InvalidArgument("attention: dropout is {}, expected 0 <= dropout < 1", options.dropout));
+  }
+  nn::Decoding* const decoding = nn::Decoding::Current();
+  const bool is_decoded = decoding != nullptr && options.causal && trace.status().ok();
+  if (is_decoded) return DecodedAttention(*decoding, q, k, v, options);
+  ir::Attributes attributes = {
+      {"heads", options.heads},
+      {"key_heads", options.key_heads == 0 ? options.heads : options.key_heads},
+      {"causal", options.causal},
+      {"window", options.window},
+      {"scale", options.scale},
+      {"masked", !options.mask.empty()},
+      {"biased", !options.bias.empty()}};
+  std::vector<Var> inputs = {q, k, v};
+  if (!options.mask.empty()) inputs.push_back(options.mask);
+  if (!options.bias.empty()) inputs.push_back(options.bias);
+  if (options.dropout == 0.0 || !trace.training()) {
+    return trace.Append("dot_product_attention", inputs, std::move(attributes));
+  }
+  attributes.Set("probability", options.dropout);
+  attributes.Set("stream", trace.NextStream());
+  return trace.Append("dropout_attention", inputs, std::move(attributes));
+}
+
+Var rotary(Var x, int64_t head_size, const RotaryOptions& options, Var positions) {
+  std::vector<Var> inputs = {x};
+  if (positions.empty() && nn::Decoding::Current() != nullptr) {
+    positions = nn::Decoding::Current()->start();
+  }
+  if (!positions.empty()) inputs.push_back(positions);
+  return nn::append("rotary", inputs,
+                    {{"head_size", head_size},
+                     {"theta", options.theta},
+                     {"interleaved", options.interleaved},
+                     {"factor", options.factor},
+                     {"low_frequency", options.low_frequency},
+                     {"high_frequency", options.high_frequency},
+                     {"original_context", options.original_context}});
+}
+
+}  // namespace zg

@@ -1,0 +1,62 @@
+// BatchNorm1d, BatchNorm2d: every channel of x (N, C), (N, C, L) or (N, C, H, W) is brought to mean 0 and
+// variance 1, then scaled by weight and shifted by bias, both (C).
+//
+// While training by the statistics of each micro-batch alone, so that results do not depend on the
+// number of ranks; in eval by the running ones. A step changes these to
+// (1 - momentum) running + momentum (the mean over the step's micro-batches), with the unbiased
+// variance, as in PyTorch where a step has one micro-batch.
+#pragma once
+
+#include <string>
+
+#include "framework/nn/buffer.h"
+#include "framework/nn/module.h"
+#include "framework/nn/parameter.h"
+
+namespace zg::nn {
+
+struct BatchNormOptions {
+  double epsilon = 1e-5;
+  double momentum = 0.1;
+};
+
+class BatchNorm : public Module {
+ public:
+  // Error: another number of channels, or of dims than `min_dims` to `max_dims`.
+  Var forward(Var x) override;
+
+  Parameter weight;
+  Parameter bias;
+  Buffer running_mean;
+  Buffer running_var;
+
+ protected:
+  BatchNorm(const Module* parent, const std::string& name, int64_t channels, int min_dims,
+            int max_dims, const BatchNormOptions& options);
+
+ private:
+  Status Check(Var x) const;
+  Var Train(Var x);
+  Var Eval(Var x);
+
+  int64_t channels_;
+  int min_dims_;
+  int max_dims_;
+  BatchNormOptions options_;
+};
+
+class BatchNorm1d : public BatchNorm {
+ public:
+  BatchNorm1d(const Module* parent, const std::string& name, int64_t channels,
+              const BatchNormOptions& options = {})
+      : BatchNorm(parent, name, channels, 2, 3, options) {}
+};
+
+class BatchNorm2d : public BatchNorm {
+ public:
+  BatchNorm2d(const Module* parent, const std::string& name, int64_t channels,
+              const BatchNormOptions& options = {})
+      : BatchNorm(parent, name, channels, 4, 4, options) {}
+};
+
+}  // namespace zg::nn

@@ -1,0 +1,34 @@
+// Buffer: state of a module that has no gradient, such as the running mean of a normalisation.
+// Weights' files and checkpoints hold it beside the parameters; every rank has it whole.
+//
+//   struct Centered : zg::nn::Module {
+//     zg::nn::Buffer mean{this, "mean", {256}, zg::Initializer::Zeros()};
+//     zg::Var forward(zg::Var x) {  // (B, 256)
+//       if (!zg::nn::is_training()) return x - mean;
+//       zg::Var batch_mean = zg::mean(x, {0});
+//       mean.update(0.9 * zg::Var(mean) + 0.1 * batch_mean);
+//       return x - batch_mean;
+//     }
+//   };
+#pragma once
+
+#include "framework/nn/variable.h"
+
+namespace zg::nn {
+
+class Buffer : public Variable {
+ public:
+  // f32.
+  Buffer(const Module* module, const std::string& name, Shape shape, Initializer initializer)
+      : Variable(module, name, std::move(shape), initializer, Role::kBuffer) {}
+
+  // What it holds after the step: `next`, of its shape; where that differs from micro-batch to
+  // micro-batch, the mean over those of the step, added up in their order. Until then it reads as
+  // before. In the function of Graph::train only, and once in it.
+  void update(Var next) const;
+};
+
+// Whether the function being traced is that of Graph::train.
+bool is_training();
+
+}  // namespace zg::nn

@@ -1,0 +1,59 @@
+// Functions of Vars that compare, and that choose by what was compared. Names and meaning are those of
+// PyTorch; shapes are broadcast as in NumPy. A condition is a Var of dtype bool: it has no gradient,
+// stays bool in mixed precision, and as a result of an eval reads 0 or 1. Operands have one dtype,
+// f32, i64 or bool; a number is rounded to that of x.
+#pragma once
+
+#include "framework/nn/var.h"
+
+namespace zg {
+
+// Element by element; comparisons with NaN are false but for not_equal.
+Var equal(Var a, Var b);
+Var not_equal(Var a, Var b);
+Var less(Var a, Var b);
+Var less_equal(Var a, Var b);
+Var greater(Var a, Var b);
+Var greater_equal(Var a, Var b);
+Var equal(Var x, double value);
+Var not_equal(Var x, double value);
+Var less(Var x, double value);
+Var less_equal(Var x, double value);
+Var greater(Var x, double value);
+Var greater_equal(Var x, double value);
+
+// There is no == and != of Vars: they would look like a comparison of handles.
+inline Var operator<(Var a, Var b) { return less(a, b); }
+inline Var operator<=(Var a, Var b) { return less_equal(a, b); }
+inline Var operator>(Var a, Var b) { return greater(a, b); }
+inline Var operator>=(Var a, Var b) { return greater_equal(a, b); }
+inline Var operator<(Var x, double value) { return less(x, value); }
+inline Var operator<=(Var x, double value) { return less_equal(x, value); }
+inline Var operator>(Var x, double value) { return greater(x, value); }
+inline Var operator>=(Var x, double value) { return greater_equal(x, value); }
+
+// Of conditions.
+Var logical_and(Var a, Var b);
+Var logical_or(Var a, Var b);
+Var logical_xor(Var a, Var b);
+Var logical_not(Var x);
+inline Var operator&(Var a, Var b) { return logical_and(a, b); }
+inline Var operator|(Var a, Var b) { return logical_or(a, b); }
+inline Var operator!(Var x) { return logical_not(x); }
+
+Var isnan(Var x);
+Var isfinite(Var x);
+
+// a where the condition holds, else b; the gradient goes to what was taken.
+Var where(Var condition, Var a, Var b);
+Var where(Var condition, Var a, double b);
+Var where(Var condition, double a, Var b);
+// `value` where the mask holds, else x.
+Var masked_fill(Var x, Var mask, double value);
+
+// x in `dtype`: f32, bf16, f16, i64 (towards 0) or bool (whether it is not 0). The gradient passes
+// between floating-point dtypes. What a model computes with in mixed precision is chosen when it is
+// compiled (framework/passes/mixed_precision.h), not by casts.
+Var to(Var x, DType dtype);
+
+}  // namespace zg

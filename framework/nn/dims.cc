@@ -1,0 +1,39 @@
+#include "framework/nn/dims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace zg::nn {
+
+std::string Caller(std::string_view function, Var x) {
+  return fmt::format("{} of %{} {}", function, x.value()->name, x.value()->type.ToString());
+}
+
+StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim) {
+  const int64_t num_dims = x.shape().num_dims();
+  if (dim >= -num_dims && dim < num_dims) return dim < 0 ? dim + num_dims : dim;
+  if (num_dims == 0) {
+    return InvalidArgument("{}: got dim {}, but it has no dims", Caller(function, x), dim);
+  }
+  return InvalidArgument("{}: got dim {}, expected one from {} to {}", Caller(function, x), dim,
+                         -num_dims, num_dims - 1);
+}
+
+StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims) {
+  Dims result;
+  for (const int64_t dim : dims) {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf(function, x, dim));
+    result.push_back(own);
+  }
+  std::sort(result.begin(), result.end());
+  if (std::adjacent_find(result.begin(), result.end()) != result.end()) {
+    return InvalidArgument("{}: got dims [{}], which name one of them twice", Caller(function, x),
+                           fmt::join(dims, ","));
+  }
+  if (!dims.empty()) return result;
+  for (int64_t dim = 0; dim < x.shape().num_dims(); ++dim) result.push_back(dim);
+  return result;
+}
+
+}  // namespace zg::nn

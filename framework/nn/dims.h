@@ -1,0 +1,32 @@
+// Dims as users name them: negative ones count from the end.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/nn/shapes.h"
+#include "framework/nn/trace.h"
+
+namespace zg::nn {
+
+// "slice of %x f32[4,8]": who, for errors.
+std::string Caller(std::string_view function, Var x);
+
+// In [0, x's number of dims).
+StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim);
+// Ascending and different; of none, all dims of x.
+StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims);
+
+// What `build() -> StatusOr<Var>` gives; the trace keeps its error. x must be usable.
+template <typename Build>
+Var Checked(std::string_view function, Var x, const Build& build) {
+  Trace& trace = Trace::Of(function);
+  if (const Status usable = trace.CheckUsable(x); !usable.ok()) {
+    return trace.Fail(usable.WithContext(std::string(function)));
+  }
+  StatusOr<Var> result = build();
+  return result.ok() ? *result : trace.Fail(result.status());
+}
+
+}  // namespace zg::nn

@@ -1,0 +1,116 @@
+#include "framework/nn/extremes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/nn/conditions.h"
+#include "framework/nn/dims.h"
+#include "framework/nn/functions.h"
+#include "framework/nn/reductions.h"
+
+namespace zg {
+namespace {
+
+Dims WithoutOrOne(Var x, const Dims& dims, bool keep_dims) {
+  Dims sizes;
+  for (int64_t dim = 0; dim < x.shape().num_dims(); ++dim) {
+    const bool is_reduced = std::binary_search(dims.begin(), dims.end(), dim);
+    if (!is_reduced) {
+      sizes.push_back(x.dim(static_cast<int>(dim)));
+    } else if (keep_dims) {
+      sizes.push_back(1);
+    }
+  }
+  return sizes;
+}
+
+// Along one dim of size 1 then; `dim` is one of x's.
+TopK Along(Var x, int64_t dim, int64_t k, bool largest) {
+  const std::vector<Var> outputs =
+      nn::append_all("top_k", {x}, {{"dim", dim}, {"k", k}, {"largest", largest}});
+  return outputs.empty() ? TopK() : TopK{outputs[0], outputs[1]};
+}
+
+// Several dims as one: behind the others, unless they are side by side already.
+Var Extreme(const char* function, Var x, const Dims& dims, bool keep_dims, bool largest) {
+  return nn::Checked(function, x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const Dims own, nn::DimsOf(function, x, dims));
+    if (own.empty()) return x;
+    const Dims result = WithoutOrOne(x, own, keep_dims);
+    if (own.size() == 1) return reshape(Along(x, own[0], 1, largest).values, result);
+    const bool side_by_side = own.back() - own.front() + 1 == static_cast<int64_t>(own.size());
+    if (side_by_side) {
+      const Var flat = flatten(x, own.front(), own.back());
+      return reshape(Along(flat, own.front(), 1, largest).values, result);
+    }
+    Dims order;
+    for (int64_t dim = 0; dim < x.shape().num_dims(); ++dim) {
+      if (!std::binary_search(own.begin(), own.end(), dim)) order.push_back(dim);
+    }
+    const int64_t first = static_cast<int64_t>(order.size());
+    order.insert(order.end(), own.begin(), own.end());
+    const Var flat = flatten(permute(x, order), first);
+    return reshape(Along(flat, first, 1, largest).values, result);
+  });
+}
+
+Var WhereIs(const char* function, Var x, int64_t dim, bool keep_dims, bool largest) {
+  return nn::Checked(function, x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf(function, x, dim));
+    const Var index = Along(x, own, 1, largest).indices;
+    return keep_dims ? index : squeeze(index, own);
+  });
+}
+
+}  // namespace
+
+Var max(Var x, const Dims& dims, bool keep_dims) {
+  return Extreme("max", x, dims, keep_dims, /*largest=*/true);
+}
+Var min(Var x, const Dims& dims, bool keep_dims) {
+  return Extreme("min", x, dims, keep_dims, /*largest=*/false);
+}
+
+Var argmax(Var x, int64_t dim, bool keep_dims) {
+  return WhereIs("argmax", x, dim, keep_dims, /*largest=*/true);
+}
+Var argmin(Var x, int64_t dim, bool keep_dims) {
+  return WhereIs("argmin", x, dim, keep_dims, /*largest=*/false);
+}
+
+TopK top_k(Var x, int64_t k, int64_t dim, bool largest) {
+  TopK result;
+  nn::Checked("top_k", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("top_k", x, dim));
+    result = Along(x, own, k, largest);
+    return result.values;
+  });
+  return result;
+}
+
+Var any(Var x, const Dims& dims, bool keep_dims) {
+  return sum(to(x, DType::kF32), dims, keep_dims) > 0.0;
+}
+Var all(Var x, const Dims& dims, bool keep_dims) { return !any(!x, dims, keep_dims); }
+
+Var logsumexp(Var x, const Dims& dims, bool keep_dims) {
+  return nn::Checked("logsumexp", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const Dims own, nn::DimsOf("logsumexp", x, dims));
+    const Var largest = stop_gradient(max(x, own, /*keep_dims=*/true));
+    const Var shift = where(isfinite(largest), largest, 0.0);
+    const Var y = log(sum(exp(x - shift), own, /*keep_dims=*/true)) + shift;
+    return keep_dims ? y : reshape(y, WithoutOrOne(x, own, false));
+  });
+}
+
+Var vector_norm(Var x, double p, const Dims& dims, bool keep_dims) {
+  if (std::isinf(p)) {
+    return p > 0.0 ? max(abs(x), dims, keep_dims) : min(abs(x), dims, keep_dims);
+  }
+  if (p == 0.0) return sum(to(not_equal(x, 0.0), DType::kF32), dims, keep_dims);
+  if (p == 1.0) return sum(abs(x), dims, keep_dims);
+  if (p == 2.0) return norm(x, dims, keep_dims);
+  return pow(sum(pow(abs(x), p), dims, keep_dims), 1.0 / p);
+}
+
+}  // namespace zg

@@ -1,0 +1,96 @@
+// What of a graph's parameters is trained, and in which groups.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/nn/graph.h"
+
+namespace zg {
+
+void Graph::Change(const std::string& what, const std::function<Status()>& change) {
+  Run(what, [&]() -> Status {
+    if (!optimizer_.has_value())
+      return FailedPrecondition("nothing is trained; call train() first");
+    return change();
+  });
+}
+
+StatusOr<std::vector<ir::Node*>> Graph::ParametersNamed(const std::string& patterns) const {
+  ZG_ASSIGN_OR_RETURN(const std::vector<ScopePattern> parsed, ParseScopePatterns(patterns));
+  std::vector<ir::Node*> named;
+  for (const ScopePattern& pattern : parsed) {
+    bool names_any = false;
+    for (const ir::StoredTensor& tensor : ir_.tensors()) {
+      if (!ir::HasRole(*tensor.storage, Role::kParameter)) continue;
+      if (!MatchesAny({pattern}, tensor.name)) continue;
+      named.push_back(tensor.storage->producer);
+      names_any = true;
+    }
+    if (names_any) continue;
+    std::vector<std::string> examples;
+    for (const NamedParameter& parameter : named_parameters()) {
+      if (examples.size() < 4) examples.push_back(parameter.name);
+    }
+    return NotFound("'{}' names no parameter of the graph; it has {}{}", pattern.text(),
+                    fmt::join(examples, ", "), named_parameters().size() > 4 ? ", ..." : "");
+  }
+  return named;
+}
+
+void Graph::freeze(const std::string& parameters) {
+  Change(fmt::format("freeze '{}'", parameters), [&]() -> Status {
+    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, ParametersNamed(parameters));
+    for (ir::Node* parameter : named) parameter->attributes.Set("trainable", false);
+    return Status::Ok();
+  });
+}
+
+void Graph::unfreeze(const std::string& parameters, int64_t after_updates) {
+  Change(fmt::format("unfreeze '{}'", parameters), [&]() -> Status {
+    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, ParametersNamed(parameters));
+    for (ir::Node* parameter : named) {
+      if (ir::IsTrainableParameter(*parameter->outputs[0])) continue;
+      parameter->attributes.Set("trainable", true);
+      if (after_updates > 0) joined_after_[parameter->outputs[0]->name] = after_updates;
+    }
+    return Status::Ok();
+  });
+}
+
+void Graph::add_parameter_group(const optim::ParameterGroup& group, int64_t after_updates) {
+  Change(fmt::format("parameter group '{}'", group.name), [&]() -> Status {
+    ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> named, ParametersNamed(group.parameters));
+    std::vector<optim::ParameterGroup> groups = groups_;
+    groups.push_back(group);
+    ZG_RETURN_IF_ERROR(optim::MakeUpdateRules(*optimizer_, groups).status());
+    groups_ = std::move(groups);
+    for (ir::Node* parameter : named) {
+      const bool is_new =
+          group.optimizer.has_value() || !ir::IsTrainableParameter(*parameter->outputs[0]);
+      parameter->attributes.Set("trainable", true);
+      if (is_new && after_updates > 0) joined_after_[parameter->outputs[0]->name] = after_updates;
+    }
+    return Status::Ok();
+  });
+}
+
+StatusOr<optim::UpdateRules> Graph::update_rules() const {
+  if (!optimizer_.has_value()) return FailedPrecondition("graph {}: nothing is trained", name());
+  ZG_ASSIGN_OR_RETURN(optim::UpdateRules rules, optim::MakeUpdateRules(*optimizer_, groups_));
+  rules.joined_after = joined_after_;
+  return rules;
+}
+
+std::unique_ptr<Graph> Graph::Clone() const {
+  auto clone = std::make_unique<Graph>(name());
+  clone->ir_ = ir_.Clone();
+  clone->optimizer_ = optimizer_;
+  clone->groups_ = groups_;
+  clone->joined_after_ = joined_after_;
+  clone->evals_ = evals_;
+  clone->config_ = config_;
+  clone->status_ = status_;
+  return clone;
+}
+
+}  // namespace zg

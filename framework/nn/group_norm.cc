@@ -1,0 +1,38 @@
+#include "framework/nn/group_norm.h"
+
+#include "framework/nn/dims.h"
+#include "framework/nn/functions.h"
+#include "framework/nn/reductions.h"
+
+namespace zg::nn {
+
+GroupNorm::GroupNorm(const Module* parent, const std::string& name, int64_t groups,
+                     int64_t channels, double epsilon)
+    : Module(parent, name),
+      weight(this, "weight", {channels}, Initializer::Ones()),
+      bias(this, "bias", {channels}, Initializer::Zeros()),
+      groups_(groups),
+      channels_(channels),
+      epsilon_(epsilon) {}
+
+Var GroupNorm::forward(Var x) {
+  return Checked("GroupNorm", x, [&]() -> StatusOr<Var> {
+    const int num_dims = x.shape().num_dims();
+    if (num_dims < 2 || x.dim(1) != channels_ || groups_ < 1 || channels_ % groups_ != 0) {
+      return InvalidArgument(
+          "{}: got {} channels in {} groups, expected (B, channels, ...) and "
+          "groups of equal sizes",
+          Caller("GroupNorm", x), channels_, groups_);
+    }
+    const Var grouped = reshape(x, {x.dim(0), groups_, -1});
+    const Var centred = grouped - mean(grouped, {2}, /*keep_dims=*/true);
+    const Var normal = centred * rsqrt(mean(square(centred), {2}, /*keep_dims=*/true) + epsilon_);
+    Dims of_channels(num_dims - 1, 1);
+    of_channels[0] = channels_;
+    const Var gamma = reshape(weight, of_channels);
+    const Var beta = reshape(bias, of_channels);
+    return reshape(normal, x.shape().dims()) * gamma + beta;
+  });
+}
+
+}  // namespace zg::nn

@@ -1,0 +1,174 @@
+#include "framework/nn/images.h"
+
+#include <string>
+#include <vector>
+
+#include "framework/nn/dims.h"
+#include "framework/nn/functions.h"
+#include "framework/nn/reductions.h"
+#include "framework/nn/shapes.h"
+
+namespace zg {
+
+using nn::Caller;
+using nn::Checked;
+
+namespace {
+
+ir::Attributes AttributesOf(const ConvOptions& options) {
+  return {{"stride", options.stride.dims()},
+          {"padding", options.padding.dims()},
+          {"dilation", options.dilation.dims()},
+          {"groups", options.groups}};
+}
+
+ConvOptions InOneRow(const Conv1dOptions& options) {
+  return {{1, options.stride}, {0, options.padding}, {1, options.dilation}, options.groups};
+}
+
+// Calls f with the signal as images of one row.
+template <typename F>
+Var WithRows(const char* function, Var x, const F& f) {
+  return Checked(function, x, [&]() -> StatusOr<Var> {
+    if (x.shape().num_dims() != 3) {
+      return InvalidArgument("{}: expected the dims (samples, channels, length)",
+                             Caller(function, x));
+    }
+    const Var y = f(unsqueeze(x, 2));
+    return y.empty() ? y : squeeze(y, 2);
+  });
+}
+
+// (O, C, K) -> (O, C, 1, K)
+Var InOneRow(const char* function, Var weight) {
+  return Checked(function, weight, [&]() -> StatusOr<Var> {
+    if (weight.shape().num_dims() == 3) return unsqueeze(weight, 2);
+    return InvalidArgument("{}: expected the dims (output channels, channels, window)",
+                           Caller(function, weight));
+  });
+}
+
+Status CheckImages(const char* function, Var x) {
+  if (x.shape().num_dims() == 4) return Status::Ok();
+  return InvalidArgument("{}: expected the dims (samples, channels, height, width)",
+                         Caller(function, x));
+}
+
+}  // namespace
+
+Var conv2d(Var x, Var weight, const ConvOptions& options) {
+  return nn::append("conv2d", {x, weight}, AttributesOf(options));
+}
+
+Var conv2d(Var x, Var weight, Var bias, const ConvOptions& options) {
+  return nn::append("conv2d", {x, weight, bias}, AttributesOf(options));
+}
+
+Var conv1d(Var x, Var weight, const Conv1dOptions& options) {
+  return WithRows("conv1d", x, [&](Var rows) {
+    return conv2d(rows, InOneRow("conv1d", weight), InOneRow(options));
+  });
+}
+
+Var conv1d(Var x, Var weight, Var bias, const Conv1dOptions& options) {
+  return WithRows("conv1d", x, [&](Var rows) {
+    return conv2d(rows, InOneRow("conv1d", weight), bias, InOneRow(options));
+  });
+}
+
+Var conv_transpose2d(Var x, Var weight, const ConvOptions& options, Size2 output_padding) {
+  return Checked("conv_transpose2d", x, [&]() -> StatusOr<Var> {
+    if (x.shape().num_dims() != 4 || weight.shape().num_dims() != 4) {
+      return InvalidArgument("{} with a weight {}: expected 4 dims of both",
+                             Caller("conv_transpose2d", x), weight.shape().ToString());
+    }
+    const auto size = [&](int dim, int64_t stride, int64_t padding, int64_t dilation,
+                          int64_t output) {
+      return (x.dim(dim) - 1) * stride - 2 * padding + dilation * (weight.dim(dim) - 1) + output +
+             1;
+    };
+    ir::Attributes attributes = AttributesOf(options);
+    attributes.Set("size",
+                   std::vector<int64_t>{size(2, options.stride.height, options.padding.height,
+                                             options.dilation.height, output_padding.height),
+                                        size(3, options.stride.width, options.padding.width,
+                                             options.dilation.width, output_padding.width)});
+    return nn::append("conv2d_grad_input", {x, weight}, std::move(attributes));
+  });
+}
+
+Var conv_transpose2d(Var x, Var weight, Var bias, const ConvOptions& options,
+                     Size2 output_padding) {
+  const Var y = conv_transpose2d(x, weight, options, output_padding);
+  return y + reshape(bias, {-1, 1, 1});
+}
+
+Var max_pool2d(Var x, Size2 kernel, const MaxPoolOptions& options) {
+  return nn::append("max_pool2d", {x},
+                    {{"kernel", kernel.dims()},
+                     {"stride", options.stride.value_or(kernel).dims()},
+                     {"padding", options.padding.dims()},
+                     {"dilation", options.dilation.dims()}});
+}
+
+Var avg_pool2d(Var x, Size2 kernel, const AvgPoolOptions& options) {
+  return Checked("avg_pool2d", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(CheckImages("avg_pool2d", x));
+    const Size2 stride = options.stride.value_or(kernel);
+    if (stride.height < 1 || stride.width < 1) {
+      return InvalidArgument("{}: got the stride [{},{}], expected numbers of at least 1",
+                             Caller("avg_pool2d", x), stride.height, stride.width);
+    }
+    const int64_t height = x.dim(2) + 2 * options.padding.height - kernel.height;
+    const int64_t width = x.dim(3) + 2 * options.padding.width - kernel.width;
+    if (height < 0 || width < 0) {
+      return InvalidArgument("{}: got the window [{},{}], expected one within the padded image",
+                             Caller("avg_pool2d", x), kernel.height, kernel.width);
+    }
+    return nn::append("resample2d", {x},
+                      {{"method", std::string("average")},
+                       {"size", Dims{height / stride.height + 1, width / stride.width + 1}},
+                       {"kernel", kernel.dims()},
+                       {"stride", stride.dims()},
+                       {"padding", options.padding.dims()},
+                       {"counts_padding", options.count_include_pad}});
+  });
+}
+
+Var max_pool1d(Var x, int64_t kernel, int64_t stride, int64_t padding) {
+  return WithRows("max_pool1d", x, [&](Var rows) {
+    return max_pool2d(rows, {1, kernel}, {Size2(1, stride), Size2(0, padding)});
+  });
+}
+
+Var avg_pool1d(Var x, int64_t kernel, int64_t stride, int64_t padding) {
+  return WithRows("avg_pool1d", x, [&](Var rows) {
+    return avg_pool2d(rows, {1, kernel}, {Size2(1, stride), Size2(0, padding)});
+  });
+}
+
+Var adaptive_avg_pool2d(Var x, Size2 size) {
+  return Checked("adaptive_avg_pool2d", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(CheckImages("adaptive_avg_pool2d", x));
+    if (size.height == 1 && size.width == 1) return mean(x, {2, 3}, /*keep_dims=*/true);
+    return nn::append("resample2d", {x},
+                      {{"method", std::string("adaptive")}, {"size", size.dims()}});
+  });
+}
+
+Var interpolate(Var x, Size2 size, Interpolation mode, bool align_corners) {
+  const bool is_linear = mode == Interpolation::kBilinear;
+  return nn::append("resample2d", {x},
+                    {{"method", std::string(is_linear ? "linear" : "nearest")},
+                     {"size", size.dims()},
+                     {"align_corners", is_linear && align_corners}});
+}
+
+BatchNormed batch_norm(Var x, Var gamma, Var beta, double epsilon) {
+  const std::vector<Var> outputs =
+      nn::append_all("batch_norm", {x, gamma, beta}, {{"epsilon", epsilon}});
+  if (outputs.empty()) return {};
+  return {outputs[0], outputs[1], outputs[2]};
+}
+
+}  // namespace zg

@@ -1,0 +1,94 @@
+// Functions of Vars for images x (N, C, H, W) and signals x (N, C, L): N samples, C channels. Names
+// and meaning are those of PyTorch. What is given for height and width is one number or {of height,
+// of width}.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "framework/nn/var.h"
+
+namespace zg {
+
+// A number for height and one for width.
+struct Size2 {
+  Size2(int64_t both) : height(both), width(both) {}  // NOLINT: implicit, so that 3 is {3, 3}
+  Size2(int64_t of_height, int64_t of_width) : height(of_height), width(of_width) {}
+  std::vector<int64_t> dims() const { return {height, width}; }
+
+  int64_t height;
+  int64_t width;
+};
+
+struct ConvOptions {
+  Size2 stride = 1;
+  Size2 padding = 0;  // zeros on each side
+  Size2 dilation = 1;
+  int64_t groups = 1;  // channels and output channels in as many groups, each on its own
+};
+
+// weight (O, C / groups, KH, KW), bias (O) -> (N, O, OH, OW) with
+// OH = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1.
+Var conv2d(Var x, Var weight, const ConvOptions& options = {});
+Var conv2d(Var x, Var weight, Var bias, const ConvOptions& options = {});
+
+struct Conv1dOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
+};
+
+// weight (O, C / groups, K), bias (O) -> (N, O, OL).
+Var conv1d(Var x, Var weight, const Conv1dOptions& options = {});
+Var conv1d(Var x, Var weight, Var bias, const Conv1dOptions& options = {});
+
+// What conv2d of these options does to the gradient of its result: weight (C, O / groups, KH, KW),
+// bias (O) -> (N, O, OH, OW) with
+// OH = (H - 1) stride - 2 padding + dilation (KH - 1) + output_padding + 1.
+Var conv_transpose2d(Var x, Var weight, const ConvOptions& options = {}, Size2 output_padding = 0);
+Var conv_transpose2d(Var x, Var weight, Var bias, const ConvOptions& options = {},
+                     Size2 output_padding = 0);
+
+struct MaxPoolOptions {
+  std::optional<Size2> stride = std::nullopt;  // not given: the window's size
+  Size2 padding = 0;
+  Size2 dilation = 1;
+};
+
+// The largest element of each window of size `kernel`.
+Var max_pool2d(Var x, Size2 kernel, const MaxPoolOptions& options = {});
+
+struct AvgPoolOptions {
+  std::optional<Size2> stride = std::nullopt;  // not given: the window's size
+  Size2 padding = 0;
+  bool count_include_pad = true;  // averages over zeros around x, too
+};
+
+// The average of each window.
+Var avg_pool2d(Var x, Size2 kernel, const AvgPoolOptions& options = {});
+
+// The same of signals.
+Var max_pool1d(Var x, int64_t kernel, int64_t stride, int64_t padding = 0);
+Var avg_pool1d(Var x, int64_t kernel, int64_t stride, int64_t padding = 0);
+
+// Averages of as many windows as images of `size` have pixels, which cover x evenly.
+Var adaptive_avg_pool2d(Var x, Size2 size);
+
+enum class Interpolation { kNearest, kBilinear };
+// x in another size. `align_corners`: the corners of x are those of the result (bilinear only).
+Var interpolate(Var x, Size2 size, Interpolation mode = Interpolation::kNearest,
+                bool align_corners = false);
+
+// Every channel of x (N, C, ...) brought to mean 0 and variance 1 over this micro-batch, then scaled by
+// gamma and shifted by beta, both (C). The module that also keeps running statistics is in
+// batch_norm.h.
+struct BatchNormed {
+  Var y;
+  Var mean;      // (C)
+  Var variance;  // (C), the biased one
+};
+BatchNormed batch_norm(Var x, Var gamma, Var beta, double epsilon = 1e-5);
+
+}  // namespace zg

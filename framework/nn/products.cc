@@ -1,0 +1,174 @@
+#include "framework/nn/products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "framework/nn/dims.h"
+#include "framework/nn/functions.h"
+#include "framework/nn/reductions.h"
+
+namespace zg {
+
+using nn::Caller;
+using nn::Checked;
+using nn::DimOf;
+
+namespace {
+
+// Of matrices with batch dims. All batches meet one b in a single product.
+Var Product(Var a, Var b) {
+  const int a_dims = a.shape().num_dims();
+  if (a_dims == 2 || b.shape().num_dims() != 2) return nn::append("matmul", {a, b});
+  Dims dims = a.shape().dims();
+  const Var y = nn::append("matmul", {flatten(a, 0, -2), b});
+  if (y.empty()) return y;
+  dims.back() = y.dim(-1);
+  return reshape(y, dims);
+}
+
+// Along the last dim, which `dim` becomes for the op.
+Var AlongDim(const char* op, Var x, int64_t dim) {
+  return Checked(op, x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf(op, x, dim));
+    if (own == x.shape().num_dims() - 1) return nn::append(op, {x});
+    return transpose(nn::append(op, {transpose(x, own, -1)}), own, -1);
+  });
+}
+
+bool Has(std::string_view letters, char letter) { return letters.find(letter) != letters.npos; }
+
+// The letters of `letters` for which `wanted` holds, in their order.
+template <typename Wanted>
+std::string Letters(std::string_view letters, const Wanted& wanted) {
+  std::string result;
+  std::copy_if(letters.begin(), letters.end(), std::back_inserter(result), wanted);
+  return result;
+}
+
+// x, whose dims are called `letters`, with its dims in the order of `order`.
+Var Ordered(Var x, std::string_view letters, std::string_view order) {
+  Dims dims;
+  for (const char letter : order) dims.push_back(static_cast<int64_t>(letters.find(letter)));
+  return permute(x, dims);
+}
+
+Dims SizesOf(Var x, std::string_view letters, std::string_view some) {
+  Dims sizes;
+  for (const char letter : some) sizes.push_back(x.dim(static_cast<int>(letters.find(letter))));
+  return sizes;
+}
+
+int64_t ProductOf(const Dims& sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product *= size;
+  return product;
+}
+
+struct Equation {
+  std::string a, b, y;
+};
+
+StatusOr<Equation> ParseEquation(std::string_view text, Var a, Var b) {
+  Equation equation;
+  const std::string letters = Letters(text, [](char c) { return c != ' '; });
+  const size_t comma = letters.find(','), arrow = letters.find("->");
+  const auto error = [&](std::string_view problem) {
+    return InvalidArgument(
+        "einsum '{}' of %{} {} and %{} {}: {}, expected a letter for each dim, as in "
+        "'bij,bjk->bik'",
+        text, a.value()->name, a.value()->type.ToString(), b.value()->name,
+        b.value()->type.ToString(), problem);
+  };
+  if (comma == letters.npos || arrow == letters.npos || comma > arrow) {
+    return error("it is not of the form 'a,b->y'");
+  }
+  equation.a = letters.substr(0, comma);
+  equation.b = letters.substr(comma + 1, arrow - comma - 1);
+  equation.y = letters.substr(arrow + 2);
+  for (const std::string* names : {&equation.a, &equation.b, &equation.y}) {
+    for (const char letter : *names) {
+      const bool is_letter = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+      if (!is_letter) return error(fmt::format("got '{}'", letter));
+      if (std::count(names->begin(), names->end(), letter) > 1) {
+        return error(fmt::format("'{}' names two dims of one tensor", letter));
+      }
+    }
+  }
+  if (equation.a.size() != a.shape().dims().size() ||
+      equation.b.size() != b.shape().dims().size()) {
+    return error("the numbers of dims differ");
+  }
+  for (const char letter : equation.y) {
+    if (!Has(equation.a, letter) && !Has(equation.b, letter)) {
+      return error(fmt::format("no operand has '{}'", letter));
+    }
+  }
+  for (const char letter : equation.a) {
+    if (!Has(equation.b, letter)) continue;
+    const int64_t of_a = a.dim(static_cast<int>(equation.a.find(letter)));
+    const int64_t of_b = b.dim(static_cast<int>(equation.b.find(letter)));
+    if (of_a != of_b) return error(fmt::format("'{}' is {} and {}", letter, of_a, of_b));
+  }
+  return equation;
+}
+
+// Without the dims that only this operand has, and the result has not.
+Var SumAlone(Var x, std::string* letters, std::string_view other, std::string_view y) {
+  Dims alone;
+  for (size_t i = 0; i < letters->size(); ++i) {
+    if (!Has(other, (*letters)[i]) && !Has(y, (*letters)[i])) {
+      alone.push_back(static_cast<int64_t>(i));
+    }
+  }
+  if (alone.empty()) return x;
+  *letters = Letters(*letters, [&](char c) { return Has(other, c) || Has(y, c); });
+  return sum(x, alone);
+}
+
+}  // namespace
+
+Var matmul(Var a, Var b) {
+  return Checked("matmul", a, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::Trace::Of("matmul").CheckUsable(b).WithContext("matmul"));
+    const bool is_row = a.shape().num_dims() == 1, is_column = b.shape().num_dims() == 1;
+    Var y = Product(is_row ? unsqueeze(a, 0) : a, is_column ? unsqueeze(b, 1) : b);
+    if (is_row && !y.empty()) y = squeeze(y, -2);
+    if (is_column && !y.empty()) y = squeeze(y, -1);
+    return y;
+  });
+}
+
+Var einsum(std::string_view text, Var a, Var b) {
+  return Checked("einsum", a, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::Trace::Of("einsum").CheckUsable(b).WithContext("einsum"));
+    ZG_ASSIGN_OR_RETURN(Equation equation, ParseEquation(text, a, b));
+    const Var left = SumAlone(a, &equation.a, equation.b, equation.y);
+    const Var right = SumAlone(b, &equation.b, equation.a, equation.y);
+    const std::string& y = equation.y;
+    const auto in_both = [&](char c) { return Has(equation.a, c) && Has(equation.b, c); };
+    const std::string batch = Letters(y, in_both);
+    const std::string summed =
+        Letters(equation.a, [&](char c) { return in_both(c) && !Has(y, c); });
+    const std::string rows = Letters(equation.a, [&](char c) { return !in_both(c); });
+    const std::string columns = Letters(equation.b, [&](char c) { return !in_both(c); });
+    const Dims row_sizes = SizesOf(left, equation.a, rows);
+    const Dims column_sizes = SizesOf(right, equation.b, columns);
+    const int64_t depth = ProductOf(SizesOf(left, equation.a, summed));
+    Dims of_a = SizesOf(left, equation.a, batch), of_b = of_a, of_y = of_a;
+    of_a.insert(of_a.end(), {ProductOf(row_sizes), depth});
+    of_b.insert(of_b.end(), {depth, ProductOf(column_sizes)});
+    of_y.insert(of_y.end(), row_sizes.begin(), row_sizes.end());
+    of_y.insert(of_y.end(), column_sizes.begin(), column_sizes.end());
+    const Var product =
+        nn::append("matmul", {reshape(Ordered(left, equation.a, batch + rows + summed), of_a),
+                              reshape(Ordered(right, equation.b, batch + summed + columns), of_b)});
+    return Ordered(reshape(product, of_y), batch + rows + columns, y);
+  });
+}
+
+Var softmax(Var x, int64_t dim) { return AlongDim("softmax", x, dim); }
+Var log_softmax(Var x, int64_t dim) { return AlongDim("log_softmax", x, dim); }
+
+}  // namespace zg

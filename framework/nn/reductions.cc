@@ -1,0 +1,50 @@
+#include "framework/nn/reductions.h"
+
+#include "framework/nn/dims.h"
+#include "framework/nn/functions.h"
+
+namespace zg {
+namespace {
+
+// The sum over `dims` times a function of how many elements are added.
+template <typename Factor>
+Var Sum(const char* function, Var x, const Dims& dims, bool keep_dims, const Factor& factor) {
+  return nn::Checked(function, x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const Dims own, nn::DimsOf(function, x, dims));
+    double count = 1.0;
+    for (const int64_t dim : own) count *= static_cast<double>(x.dim(static_cast<int>(dim)));
+    const double by = factor(count);
+    if (!(by > 0.0 && by < 1e300)) {
+      return InvalidArgument("{}: got {} elements, which are too few", nn::Caller(function, x),
+                             count);
+    }
+    return nn::append("sum", {x}, {{"dims", own}, {"keep_dims", keep_dims}, {"factor", by}});
+  });
+}
+
+}  // namespace
+
+Var sum(Var x, const Dims& dims, bool keep_dims) {
+  return Sum("sum", x, dims, keep_dims, [](double) { return 1.0; });
+}
+
+Var mean(Var x, const Dims& dims, bool keep_dims) {
+  return Sum("mean", x, dims, keep_dims, [](double count) { return 1.0 / count; });
+}
+
+Var variance(Var x, const Dims& dims, double correction, bool keep_dims) {
+  const Var distance = x - mean(x, dims, /*keep_dims=*/true);
+  return Sum("variance", square(distance), dims, keep_dims,
+             [&](double count) { return 1.0 / (count - correction); });
+}
+
+Var norm(Var x, const Dims& dims, bool keep_dims) { return sqrt(sum(square(x), dims, keep_dims)); }
+
+Var cumsum(Var x, int64_t dim) {
+  return nn::Checked("cumsum", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const int64_t own, nn::DimOf("cumsum", x, dim));
+    return nn::append("cumsum", {x}, {{"dim", own}});
+  });
+}
+
+}  // namespace zg

@@ -1,0 +1,50 @@
+#include "framework/nn/variable.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "framework/nn/module.h"
+#include "framework/nn/trace.h"
+
+namespace zg::nn {
+namespace {
+
+int64_t NextVariableId() {
+  static std::atomic<int64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+Variable::Variable(const Module* module, const std::string& name, Shape shape,
+                   Initializer initializer, Role role)
+    : initializer_(initializer),
+      tree_(module == nullptr ? nullptr : module->tree_),
+      module_path_(module == nullptr ? "" : module->path()),
+      path_(JoinPath(module_path_, name)),
+      shape_(std::move(shape)),
+      role_(role),
+      id_(NextVariableId()) {
+  if (tree_ != nullptr) tree_->Add(this);
+}
+
+Variable::~Variable() {
+  if (tree_ != nullptr) tree_->Remove(this);
+}
+
+Variable::operator Var() const {
+  return Trace::Of(fmt::format("{} '{}'", EnumName(role_), path_)).Read(*this);
+}
+
+Status Variable::Check() const {
+  ZG_RETURN_IF_ERROR(CheckName(EnumName(role_), path_));
+  if (tree_ != nullptr) ZG_RETURN_IF_ERROR(tree_->CheckUnique(*this));
+  const auto& dims = shape_.dims();
+  if (std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim >= 1; })) {
+    return Status::Ok();
+  }
+  return InvalidArgument("{} '{}': got shape {}, expected dims >= 1", EnumName(role_), path_,
+                         shape_.ToString());
+}
+
+}  // namespace zg::nn

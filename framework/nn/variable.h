@@ -1,0 +1,56 @@
+// Variable: what a module stores under a name: a Parameter, which training changes by its gradient, or
+// a Buffer, which a training function updates by a formula of its own. It belongs to its model from
+// its construction on, and becomes a variable of a graph when a function of the graph first uses it;
+// the graph's train and eval functions share it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "framework/ir/initializer.h"
+#include "framework/ir/role.h"
+#include "framework/nn/model_tree.h"
+#include "framework/nn/var.h"
+
+namespace zg::nn {
+
+class Module;
+
+class Variable {
+ public:
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+  operator Var() const;  // NOLINT: implicit, so that functions of Vars take it
+
+  const std::string& path() const { return path_; }  // "blocks.3.attention.qkv.weight"
+  const std::string& module_path() const { return module_path_; }
+  const Shape& shape() const { return shape_; }
+  const Initializer& initializer() const { return initializer_; }
+  Role role() const { return role_; }  // kParameter or kBuffer
+  bool is_trainable() const { return is_trainable_; }
+  int64_t id() const { return id_; }  // unique in the process
+
+  // Errors: characters of the path, the shape, another variable of the model with the same path.
+  Status Check() const;
+
+ protected:
+  // f32; its path is that of `module`, ".", and `name`. Without a module it belongs to no model.
+  Variable(const Module* module, const std::string& name, Shape shape, Initializer initializer,
+           Role role);
+  ~Variable();
+
+  Initializer initializer_;
+  bool is_trainable_ = true;
+
+ private:
+  std::shared_ptr<ModelTree> tree_;  // null without a module
+  std::string module_path_;
+  std::string path_;
+  Shape shape_;
+  Role role_;
+  int64_t id_;
+};
+
+}  // namespace zg::nn

@@ -1,0 +1,198 @@
+// State of eval programs: rows that a program leaves in the arena for its next run, or for another
+// program, as the keys and values of a text that is generated token by token.
+// Shapes: B texts, S new tokens of each, T rows of a cache, C channels; start (1) or (B): where the
+// new tokens stand.
+#include <fmt/format.h>
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+using Signatures = std::vector<ir::SbpSignature>;
+
+const Sbp B = Sbp::B();
+const Sbp kSplit = Sbp::S(0);
+
+constexpr char kOnlyForEval[] = "caches are for eval programs";
+
+bool IsStart(const TensorType& start, int64_t batch) {
+  return start.dtype == DType::kI64 && (start.shape == Shape{1} || start.shape == Shape{batch});
+}
+constexpr char kNoStart[] = "start is neither i64 (1) nor (B)";
+
+Sbp SplitOfStart(const TensorType& start) { return start.shape == Shape{1} ? B : kSplit; }
+
+ir::OpDef Cache() {
+  ir::OpDef op;
+  op.name = "cache";
+  op.traits.kind = ir::OpKind::kVariable;
+  op.doc =
+      "Storage that eval programs leave to their next run, with zeros at first; no checkpoint has "
+      "it. `placement` says how it lies on every mesh axis named data.";
+  op.min_inputs = op.max_inputs = 0;
+  op.attributes = {{"dtype", DType::kF32, true},
+                   {"shape", Shape{}, true},
+                   {"role", Role::kAccumulator},
+                   {"placement", B}};
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
+    return Types{{call.attributes.DType("dtype"), call.attributes.Shape("shape")}};
+  };
+  op.not_differentiable = "a source has no inputs";
+  return op;
+}
+
+ir::OpDef CachedRows() {
+  const InputNames names = {"rows", "start"};
+  ir::OpDef op;
+  op.name = "cached_rows";
+  op.doc =
+      "The rows of the cache `name`, of `size` rows, of which the new ones are start[b], "
+      "start[b] + 1, ...; the others are as earlier runs left them. keep-caches makes it "
+      "write_rows; until then no run has left anything, and the others are 0.";
+  op.min_inputs = op.max_inputs = 2;
+  op.attributes = {{"name", std::string(), true}, {"size", int64_t{1}, true}};
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"rows"}));
+    const Shape& rows = call.inputs[0].shape;
+    const int64_t size = call.attributes.Int("size");
+    if (rows.num_dims() != 3) return Rejected(call, names, "rows are not (B, S, C)");
+    if (!IsStart(call.inputs[1], rows.dim(0))) return Rejected(call, names, kNoStart);
+    if (rows.dim(1) > size) {
+      return Rejected(call, names, fmt::format("the cache has {} rows, which is less", size));
+    }
+    return Types{{call.inputs[0].dtype, {rows.dim(0), size, rows.dim(2)}}};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Signatures{{{kSplit, SplitOfStart(call.inputs[1])}, {kSplit}}};
+  };
+  op.not_differentiable = kOnlyForEval;
+  return op;
+}
+
+ir::OpDef WriteRows() {
+  const InputNames names = {"cache", "rows", "start"};
+  ir::OpDef op;
+  op.name = "write_rows";
+  op.traits.has_side_effect = true;
+  op.doc =
+      "cache[b, start[b] + s] = rows[b, s], in place; the other rows stay. A row outside of the "
+      "cache ends the job.";
+  op.min_inputs = op.max_inputs = 3;
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"cache", "rows"}));
+    const Shape& cache = call.inputs[0].shape;
+    const Shape& rows = call.inputs[1].shape;
+    if (cache.num_dims() != 3 || rows.num_dims() != 3 || rows.dim(0) != cache.dim(0) ||
+        rows.dim(1) > cache.dim(1) || rows.dim(2) != cache.dim(2)) {
+      return Rejected(call, names, "cache and rows are not (B, T, C) and (B, S, C), S <= T");
+    }
+    if (!IsStart(call.inputs[2], cache.dim(0))) return Rejected(call, names, kNoStart);
+    return Types{call.inputs[0]};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Signatures{{{kSplit, kSplit, SplitOfStart(call.inputs[2])}, {kSplit}}};
+  };
+  op.not_differentiable = kOnlyForEval;
+  op.aliases = [](const ir::OpCall&) {
+    ir::AliasRule rule;
+    rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
+    return std::vector<ir::AliasRule>{rule};
+  };
+  return op;
+}
+
+ir::OpDef PositionIds() {
+  const InputNames names = {"start"};
+  ir::OpDef op;
+  op.name = "position_ids";
+  op.doc = "i64 (B, size): start[b], start[b] + 1, ...";
+  op.attributes = {{"size", int64_t{1}, true}};
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    const TensorType& start = call.inputs[0];
+    const int64_t size = call.attributes.Int("size");
+    if (start.dtype != DType::kI64 || start.shape.num_dims() != 1) {
+      return Rejected(call, names, "start is not i64 (B)");
+    }
+    if (size < 1) return InvalidArgument("position_ids: size is {}, expected size >= 1", size);
+    return Types{{DType::kI64, {start.shape.dim(0), size}}};
+  };
+  op.sbp_signatures = [](const ir::OpCall&) { return Signatures{{{kSplit}, {kSplit}}}; };
+  op.not_differentiable = "whole numbers have no gradient";
+  return op;
+}
+
+Status CheckHeads(const ir::OpCall& call, const InputNames& names) {
+  const Shape& q = call.inputs[0].shape;
+  const Shape& keys = call.inputs[1].shape;
+  const int64_t heads = call.attributes.Int("heads");
+  const int64_t key_heads = call.attributes.Int("key_heads");
+  if (q.num_dims() != 3 || keys.num_dims() != 3 || keys != call.inputs[2].shape ||
+      keys.dim(0) != q.dim(0) || keys.dim(1) < q.dim(1)) {
+    return Rejected(call, names,
+                    "q is not (B, S, H D), or keys and values are not alike (B, T, K D), T >= S");
+  }
+  if (heads < 1 || key_heads < 1 || heads % key_heads != 0) {
+    return InvalidArgument("{}: {} heads and {} key heads, expected a multiple of at least 1 each",
+                           call.op->name, heads, key_heads);
+  }
+  if (q.dim(2) % heads != 0 || keys.dim(2) != q.dim(2) / heads * key_heads) {
+    return Rejected(call, names,
+                    fmt::format("the last dims do not divide into {} heads of q and {} of keys, of "
+                                "one size",
+                                heads, key_heads));
+  }
+  return Status::Ok();
+}
+
+ir::OpDef CachedAttention() {
+  const InputNames names = {"q", "keys", "values", "start"};
+  ir::OpDef op;
+  op.name = "cached_attention";
+  op.doc =
+      "dot_product_attention, causal, of queries that stand at start[b], start[b] + 1, ... to the "
+      "rows of caches up to their own; rows behind the last query are not read.";
+  op.min_inputs = op.max_inputs = 4;
+  op.attributes = {{"heads", int64_t{1}, true},
+                   {"key_heads", int64_t{1}, true},
+                   {"window", int64_t{0}},
+                   {"scale", 0.0}};
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"q", "keys", "values"}));
+    ZG_RETURN_IF_ERROR(CheckHeads(call, names));
+    if (!IsStart(call.inputs[3], call.inputs[0].shape.dim(0))) {
+      return Rejected(call, names, kNoStart);
+    }
+    if (const int64_t window = call.attributes.Int("window"); window < 0) {
+      return InvalidArgument("{}: window is {}, expected at least 1, or 0 for none", call.op->name,
+                             window);
+    }
+    ZG_RETURN_IF_ERROR(CheckRange(call, "scale"));
+    return Types{call.inputs[0]};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Signatures{{{kSplit, kSplit, kSplit, SplitOfStart(call.inputs[3])}, {kSplit}}};
+  };
+  op.not_differentiable = kOnlyForEval;
+  // With all rows of the caches; how many are there, only a run knows.
+  op.flops = [](const ir::OpCall& call) {
+    const Shape& q = call.inputs[0].shape;
+    const int64_t pairs = q.dim(1) * call.inputs[1].shape.dim(1);
+    return q.dim(0) * pairs * (4 * q.dim(2) + 5 * call.attributes.Int("heads"));
+  };
+  return op;
+}
+
+}  // namespace
+
+void RegisterCacheOps(ir::OpRegistry& registry) {
+  registry.Register(Cache());
+  registry.Register(CachedRows());
+  registry.Register(WriteRows());
+  registry.Register(PositionIds());
+  registry.Register(CachedAttention());
+}
+
+}  // namespace zg

@@ -1,0 +1,28 @@
+#include "framework/ops/factored_shapes.h"
+
+#include "framework/base/check.h"
+
+namespace zg {
+
+void AppendMatrices(const Shape& tensor, int64_t begin, std::vector<int64_t>* matrices) {
+  ZG_CHECK(tensor.num_dims() >= 2, "a tensor {} has no rows and columns", tensor.ToString());
+  int64_t count = 1;
+  for (int i = 0; i < tensor.num_dims() - 2; ++i) count *= tensor.dim(i);
+  matrices->insert(matrices->end(), {begin, count, tensor.dim(-2), tensor.dim(-1)});
+}
+
+FactoredTensors FactoredTensorsOf(const ir::Attributes& attributes, const Shape& parameter) {
+  std::vector<int64_t> matrices = attributes.Ints("matrices");
+  if (matrices.empty()) AppendMatrices(parameter, 0, &matrices);
+  FactoredTensors all;
+  for (size_t i = 0; i + 3 < matrices.size(); i += 4) {
+    const FactoredTensor tensor = {matrices[i],     matrices[i + 1], matrices[i + 2],
+                                   matrices[i + 3], all.num_rows,    all.num_columns};
+    all.num_rows += tensor.num_rows();
+    all.num_columns += tensor.num_columns();
+    all.tensors.push_back(tensor);
+  }
+  return all;
+}
+
+}  // namespace zg

@@ -1,0 +1,120 @@
+// Largest elements of windows of images, as torch.nn.functional.max_pool2d, and the gradient.
+// Shapes: x (N, C, H, W), y (N, C, OH, OW) with OH = (H + 2 padding - dilation (KH - 1) - 1) / stride
+// + 1.
+#include <fmt/format.h>
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/op_rules.h"
+#include "framework/ops/window_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+
+std::vector<ir::AttributeDef> WindowAttributes() {
+  return {{"kernel", std::vector<int64_t>{}, true},
+          {"stride", std::vector<int64_t>{}, true},
+          {"padding", std::vector<int64_t>{0, 0}},
+          {"dilation", std::vector<int64_t>{1, 1}}};
+}
+
+StatusOr<Shape> PooledShape(const ir::OpCall& call, const InputNames& names, const Shape& x) {
+  ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "kernel", 1));
+  ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "stride", 1));
+  ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "padding", 0));
+  ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "dilation", 1));
+  ZG_RETURN_IF_ERROR(CheckPaddingOfWindow(call, names));
+  if (x.num_dims() != 4) return Rejected(call, names, "x has not 4 dims");
+  std::vector<int64_t> dims = x.dims();
+  for (int i = 0; i < 2; ++i) {
+    const int64_t kernel = call.attributes.Ints("kernel")[i];
+    const int64_t padding = call.attributes.Ints("padding")[i];
+    const int64_t window = call.attributes.Ints("dilation")[i] * (kernel - 1) + 1;
+    const int64_t size = dims[2 + i] + 2 * padding;
+    if (window > size) {
+      return Rejected(call, names,
+                      fmt::format("the window has size {}, expected one within the padded size {}",
+                                  window, size));
+    }
+    dims[2 + i] = (size - window) / call.attributes.Ints("stride")[i] + 1;
+  }
+  return Shape(std::move(dims));
+}
+
+// Elements that a result is chosen from.
+int64_t WindowSize(const ir::Attributes& attributes) {
+  return attributes.Ints("kernel")[0] * attributes.Ints("kernel")[1];
+}
+
+std::vector<ir::SbpSignature> SplitSamplesOrChannels(const ir::OpCall& call) {
+  std::vector<ir::SbpSignature> signatures;
+  for (const Sbp split : {Sbp::S(0), Sbp::S(1)}) {
+    signatures.push_back({std::vector<Sbp>(call.inputs.size(), split), {split}});
+  }
+  return signatures;
+}
+
+ir::OpDef MaxPool2d() {
+  const InputNames names = {"x"};
+  ir::OpDef op;
+  op.name = "max_pool2d";
+  op.doc = "y[n,c,i,j] = the largest of x[n,c,s i + d k - p,s j + d l - p] over k, l inside of x.";
+  op.attributes = WindowAttributes();
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+    ZG_ASSIGN_OR_RETURN(const Shape y, PooledShape(call, names, call.inputs[0].shape));
+    return Types{{call.inputs[0].dtype, y}};
+  };
+  op.sbp_signatures = SplitSamplesOrChannels;
+  op.gradient = [](ir::GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    context.set_input_gradient(
+        0, context.builder().Op("max_pool2d_grad", {context.output_gradient(), context.input(0)},
+                                context.node().attributes));
+    return Status::Ok();
+  };
+  op.flops = [](const ir::OpCall& call) {
+    const StatusOr<Shape> y = PooledShape(call, {"x"}, call.inputs[0].shape);
+    return y->num_elements() * WindowSize(call.attributes);
+  };
+  return op;
+}
+
+ir::OpDef MaxPool2dGrad() {
+  const InputNames names = {"dy", "x"};
+  ir::OpDef op;
+  op.name = "max_pool2d_grad";
+  op.doc =
+      "dx of max_pool2d: the sum of dy over the windows in which the element is the first of the "
+      "largest, in the order of the windows.";
+  op.min_inputs = op.max_inputs = 2;
+  op.attributes = WindowAttributes();
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
+    ZG_ASSIGN_OR_RETURN(const Shape y, PooledShape(call, names, call.inputs[1].shape));
+    if (call.inputs[0].shape != y) {
+      return Rejected(call, names, fmt::format("dy is not of the shape {}", y.ToString()));
+    }
+    return Types{call.inputs[1]};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    std::vector<ir::SbpSignature> signatures = SplitSamplesOrChannels(call);
+    signatures.push_back({{Sbp::P(), Sbp::B()}, {Sbp::P()}});
+    return signatures;
+  };
+  op.not_differentiable = kNoSecondDerivative;
+  op.flops = [](const ir::OpCall& call) {
+    return call.inputs[0].shape.num_elements() * WindowSize(call.attributes);
+  };
+  return op;
+}
+
+}  // namespace
+
+void RegisterMaxPoolOps(ir::OpRegistry& registry) {
+  registry.Register(MaxPool2d());
+  registry.Register(MaxPool2dGrad());
+}
+
+}  // namespace zg

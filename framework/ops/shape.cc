@@ -1,0 +1,384 @@
+// Ops that arrange elements and compute nothing: they take every dtype.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/ir/op_registry.h"
+#include "framework/ops/custom_gradient.h"
+#include "framework/ops/op_rules.h"
+
+namespace zg {
+namespace {
+
+using Types = std::vector<TensorType>;
+using Ints = std::vector<int64_t>;
+using Signatures = std::vector<ir::SbpSignature>;
+
+const InputNames kX = {"x"};
+
+ir::SbpSignature Partial(size_t num_inputs) {
+  return {std::vector<Sbp>(num_inputs, Sbp::P()), {Sbp::P()}};
+}
+
+// Every dim but `dim` split.
+Signatures SplitOthers(const ir::OpCall& call, int64_t dim) {
+  Signatures signatures;
+  for (int other = 0; other < call.inputs[0].shape.num_dims(); ++other) {
+    if (other == dim) continue;
+    signatures.push_back({std::vector<Sbp>(call.inputs.size(), Sbp::S(other)), {Sbp::S(other)}});
+  }
+  signatures.push_back(Partial(call.inputs.size()));
+  return signatures;
+}
+
+Status CheckDim(const ir::OpCall& call, const InputNames& names) {
+  const int64_t dim = call.attributes.Int("dim");
+  if (dim >= 0 && dim < call.inputs[0].shape.num_dims()) return Status::Ok();
+  return Rejected(call, names, fmt::format("got dim {}, expected one of its dims", dim));
+}
+
+// Reshape: x's dims and those of y in groups of as many elements. The first dim of a group follows
+// from the others, so that it may be split, and be the ranks' batches together.
+StatusOr<Types> ReshapeType(const ir::OpCall& call) {
+  const Ints& from = call.attributes.Ints("from");
+  const Ints& to = call.attributes.Ints("to");
+  const Ints& sizes = call.attributes.Ints("sizes");
+  const TensorType& x = call.inputs[0];
+  const auto is_negative = [](int64_t count) { return count < 0; };
+  const auto count = [](const Ints& groups) {
+    int64_t sum = 0;
+    for (const int64_t dims : groups) sum += dims;
+    return sum;
+  };
+  if (from.size() != to.size() || std::any_of(from.begin(), from.end(), is_negative) ||
+      std::any_of(to.begin(), to.end(), is_negative) || count(from) != x.shape.num_dims() ||
+      count(to) != static_cast<int64_t>(sizes.size())) {
+    return Rejected(call, kX, "its groups are not those of the dims");
+  }
+  std::vector<int64_t> dims;
+  int x_dim = 0;
+  for (size_t group = 0; group < from.size(); ++group) {
+    int64_t elements = 1;
+    for (int64_t i = 0; i < from[group]; ++i) elements *= x.shape.dim(x_dim++);
+    const size_t first = dims.size();
+    int64_t rest = 1;
+    for (int64_t i = 1; i < to[group]; ++i) rest *= sizes[first + i];
+    const bool fits = to[group] == 0 ? elements == 1 : rest > 0 && elements % rest == 0;
+    if (!fits) {
+      return Rejected(
+          call, kX,
+          fmt::format("{} elements do not make dims of the sizes [{}]", elements,
+                      fmt::join(sizes.begin() + first, sizes.begin() + first + to[group], ",")));
+    }
+    for (int64_t i = 0; i < to[group]; ++i) {
+      dims.push_back(i == 0 ? elements / rest : sizes[first + i]);
+    }
+  }
+  const Shape shape(std::move(dims));
+  if (!shape.IsValid()) return Rejected(call, kX, "got sizes that no tensor has");
+  return Types{{x.dtype, shape}};
+}
+
+Signatures ReshapePlacements(const ir::OpCall& call) {
+  const Ints& from = call.attributes.Ints("from");
+  const Ints& to = call.attributes.Ints("to");
+  Signatures signatures;
+  int x_dim = 0, y_dim = 0;
+  for (size_t group = 0; group < from.size(); ++group) {
+    if (from[group] > 0 && to[group] > 0) {
+      signatures.push_back({{Sbp::S(x_dim)}, {Sbp::S(y_dim)}});
+    }
+    x_dim += static_cast<int>(from[group]);
+    y_dim += static_cast<int>(to[group]);
+  }
+  signatures.push_back(Partial(1));
+  return signatures;
+}
+
+Status ReshapeGradient(ir::GradientContext& context) {
+  if (!context.needs(0)) return Status::Ok();
+  const ir::Attributes& attributes = context.node().attributes;
+  Ints sizes = context.input(0)->type.shape.dims();
+  int64_t dim = 0;
+  for (const int64_t dims : attributes.Ints("from")) {
+    if (dims > 0) sizes[dim] = -1;
+    dim += dims;
+  }
+  context.set_input_gradient(
+      0, context.builder().Op(
+             "reshape", {context.output_gradient()},
+             {{"from", attributes.Ints("to")}, {"to", attributes.Ints("from")}, {"sizes", sizes}}));
+  return Status::Ok();
+}
+
+ir::OpDef Reshape() {
+  ir::OpDef op;
+  op.name = "reshape";
+  op.traits.kind = ir::OpKind::kView;
+  op.traits.sinks_to_user = true;
+  op.doc =
+      "The elements of x, in their order, in other dims; shares its memory. Groups of from[g] dims "
+      "of x become groups of to[g] dims of y, of these `sizes`; the first of each group (-1) "
+      "follows from the rest.";
+  op.attributes = {{"from", Ints{}, true}, {"to", Ints{}, true}, {"sizes", Ints{}, true}};
+  op.infer_shape = ReshapeType;
+  op.sbp_signatures = ReshapePlacements;
+  op.gradient = ReshapeGradient;
+  op.aliases = [](const ir::OpCall&) {
+    ir::AliasRule rule;
+    rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
+    return std::vector<ir::AliasRule>{rule};
+  };
+  return op;
+}
+
+StatusOr<Types> PermuteType(const ir::OpCall& call) {
+  const Ints& order = call.attributes.Ints("order");
+  const TensorType& x = call.inputs[0];
+  Ints sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  bool is_order = static_cast<int>(sorted.size()) == x.shape.num_dims();
+  for (size_t i = 0; i < sorted.size(); ++i) is_order &= sorted[i] == static_cast<int64_t>(i);
+  if (!is_order) {
+    return Rejected(call, kX,
+                    fmt::format("got order [{}], expected each of its {} dims once",
+                                fmt::join(order, ","), x.shape.num_dims()));
+  }
+  Ints dims;
+  for (const int64_t dim : order) dims.push_back(x.shape.dim(static_cast<int>(dim)));
+  return Types{{x.dtype, Shape(std::move(dims))}};
+}
+
+ir::OpDef Permute() {
+  ir::OpDef op;
+  op.name = "permute";
+  op.doc = "Dim i of y is dim order[i] of x.";
+  op.attributes = {{"order", Ints{}, true}};
+  op.infer_shape = PermuteType;
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    const Ints& order = call.attributes.Ints("order");
+    Signatures signatures;
+    for (size_t i = 0; i < order.size(); ++i) {
+      signatures.push_back({{Sbp::S(static_cast<int>(order[i]))}, {Sbp::S(static_cast<int>(i))}});
+    }
+    signatures.push_back(Partial(1));
+    return signatures;
+  };
+  op.gradient = [](ir::GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    const Ints& order = context.node().attributes.Ints("order");
+    Ints inverse(order.size());
+    for (size_t i = 0; i < order.size(); ++i) inverse[order[i]] = static_cast<int64_t>(i);
+    context.set_input_gradient(
+        0, context.builder().Op("permute", {context.output_gradient()}, {{"order", inverse}}));
+    return Status::Ok();
+  };
+  return op;
+}
+
+StatusOr<Types> SliceType(const ir::OpCall& call) {
+  ZG_RETURN_IF_ERROR(CheckDim(call, kX));
+  const int dim = static_cast<int>(call.attributes.Int("dim"));
+  const int64_t start = call.attributes.Int("start");
+  const int64_t size = call.attributes.Int("size");
+  const int64_t step = call.attributes.Int("step");
+  TensorType y = call.inputs[0];
+  const int64_t available = y.shape.dim(dim);
+  const bool fits = start >= 0 && size >= 0 && step >= 1 &&
+                    (size == 0 ? start <= available
+                               : start < available && (available - 1 - start) / step >= size - 1);
+  if (!fits) {
+    return Rejected(
+        call, kX,
+        fmt::format("dim {} has no {} elements from {} on in steps of {}", dim, size, start, step));
+  }
+  y.shape.set_dim(dim, size);
+  return Types{y};
+}
+
+ir::OpDef Slice() {
+  ir::OpDef op;
+  op.name = "slice";
+  op.doc = "y[.., i, ..] = x[.., start + i step, ..] for i < size, along `dim`.";
+  op.attributes = {{"dim", int64_t{0}, true},
+                   {"start", int64_t{0}, true},
+                   {"size", int64_t{0}, true},
+                   {"step", int64_t{1}}};
+  op.infer_shape = SliceType;
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return SplitOthers(call, call.attributes.Int("dim"));
+  };
+  op.gradient = [](ir::GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    const ir::Attributes& slice = context.node().attributes;
+    const int64_t dim = slice.Int("dim");
+    const int64_t size = slice.Int("size");
+    const int64_t end =
+        size == 0 ? slice.Int("start") : slice.Int("start") + (size - 1) * slice.Int("step") + 1;
+    const int64_t whole = context.input(0)->type.shape.dim(static_cast<int>(dim));
+    context.set_input_gradient(0, context.builder().Op("pad", {context.output_gradient()},
+                                                       {{"dim", dim},
+                                                        {"before", slice.Int("start")},
+                                                        {"after", whole - end},
+                                                        {"step", slice.Int("step")}}));
+    return Status::Ok();
+  };
+  return op;
+}
+
+StatusOr<Types> PadType(const ir::OpCall& call) {
+  ZG_RETURN_IF_ERROR(CheckDim(call, kX));
+  const int dim = static_cast<int>(call.attributes.Int("dim"));
+  const int64_t before = call.attributes.Int("before");
+  const int64_t after = call.attributes.Int("after");
+  const int64_t step = call.attributes.Int("step");
+  TensorType y = call.inputs[0];
+  if (before < 0 || after < 0 || step < 1) {
+    return Rejected(call, kX,
+                    fmt::format("got before={}, after={}, step={}, expected 0 or more, and a step "
+                                "of at least 1",
+                                before, after, step));
+  }
+  const int64_t size = y.shape.dim(dim);
+  y.shape.set_dim(dim, before + (size == 0 ? 0 : (size - 1) * step + 1) + after);
+  if (!y.shape.IsValid()) return Rejected(call, kX, "got sizes that no tensor has");
+  return Types{y};
+}
+
+ir::OpDef Pad() {
+  ir::OpDef op;
+  op.name = "pad";
+  op.doc =
+      "y[.., before + i step, ..] = x[.., i, ..] along `dim`, and `value` elsewhere, also in `after` "
+      "places at the end.";
+  op.attributes = {{"dim", int64_t{0}, true},
+                   {"before", int64_t{0}, true},
+                   {"after", int64_t{0}, true},
+                   {"step", int64_t{1}},
+                   {"value", 0.0}};
+  op.infer_shape = PadType;
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    Signatures signatures = SplitOthers(call, call.attributes.Int("dim"));
+    if (call.attributes.Float("value") != 0.0) signatures.pop_back();  // a sum would have n of them
+    return signatures;
+  };
+  op.gradient = [](ir::GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    const ir::Attributes& pad = context.node().attributes;
+    const int dim = static_cast<int>(pad.Int("dim"));
+    context.set_input_gradient(
+        0, context.builder().Op("slice", {context.output_gradient()},
+                                {{"dim", pad.Int("dim")},
+                                 {"start", pad.Int("before")},
+                                 {"size", context.input(0)->type.shape.dim(dim)},
+                                 {"step", pad.Int("step")}}));
+    return Status::Ok();
+  };
+  return op;
+}
+
+StatusOr<Types> ConcatType(const ir::OpCall& call) {
+  InputNames names;
+  std::vector<std::string> numbered;
+  for (size_t i = 0; i < call.inputs.size(); ++i) numbered.push_back(fmt::format("x{}", i));
+  for (const std::string& name : numbered) names.push_back(name);
+  ZG_RETURN_IF_ERROR(CheckDim(call, names));
+  const int dim = static_cast<int>(call.attributes.Int("dim"));
+  TensorType y = call.inputs[0];
+  int64_t size = 0;
+  for (const TensorType& input : call.inputs) {
+    TensorType like = input;
+    if (input.shape.num_dims() == y.shape.num_dims()) like.shape.set_dim(dim, y.shape.dim(dim));
+    if (like != y)
+      return Rejected(call, names, fmt::format("they differ in more than dim {}", dim));
+    size += input.shape.dim(dim);
+  }
+  y.shape.set_dim(dim, size);
+  if (!y.shape.IsValid()) return Rejected(call, names, "got sizes that no tensor has");
+  return Types{y};
+}
+
+ir::OpDef Concat() {
+  ir::OpDef op;
+  op.name = "concat";
+  op.doc = "y is x0, x1, ... side by side along `dim`.";
+  op.max_inputs = -1;
+  op.attributes = {{"dim", int64_t{0}, true}};
+  op.infer_shape = ConcatType;
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return SplitOthers(call, call.attributes.Int("dim"));
+  };
+  op.gradient = [](ir::GradientContext& context) {
+    const int64_t dim = context.node().attributes.Int("dim");
+    int64_t start = 0;
+    for (int i = 0; i < context.num_inputs(); ++i) {
+      const int64_t size = context.input(i)->type.shape.dim(static_cast<int>(dim));
+      if (context.needs(i)) {
+        context.set_input_gradient(
+            i, context.builder().Op("slice", {context.output_gradient()},
+                                    {{"dim", dim}, {"start", start}, {"size", size}}));
+      }
+      start += size;
+    }
+    return Status::Ok();
+  };
+  return op;
+}
+
+ir::OpDef Flip() {
+  ir::OpDef op;
+  op.name = "flip";
+  op.doc = "y[.., i, ..] = x[.., size - 1 - i, ..] along `dim`.";
+  op.attributes = {{"dim", int64_t{0}, true}};
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckDim(call, kX));
+    return Types{call.inputs[0]};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return SplitOthers(call, call.attributes.Int("dim"));
+  };
+  op.gradient = [](ir::GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    context.set_input_gradient(
+        0, context.builder().Op("flip", {context.output_gradient()}, context.node().attributes));
+    return Status::Ok();
+  };
+  return op;
+}
+
+ir::OpDef StopGradient() {
+  ir::OpDef op;
+  op.name = "stop_gradient";
+  op.traits.kind = ir::OpKind::kView;
+  op.traits.sinks_to_user = true;
+  op.traits.stops_gradient = true;
+  op.doc = "x, which backward takes for a constant; shares its memory.";
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> { return Types{call.inputs[0]}; };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    Signatures signatures = SplitAnyDim(call);
+    signatures.push_back(Partial(1));
+    return signatures;
+  };
+  op.not_differentiable = "backward ends here";
+  op.aliases = [](const ir::OpCall&) {
+    ir::AliasRule rule;
+    rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
+    return std::vector<ir::AliasRule>{rule};
+  };
+  return op;
+}
+
+}  // namespace
+
+void RegisterShapeOps(ir::OpRegistry& registry) {
+  registry.Register(Reshape());
+  registry.Register(Permute());
+  registry.Register(Slice());
+  registry.Register(Pad());
+  registry.Register(Concat());
+  registry.Register(Flip());
+  registry.Register(StopGradient());
+  registry.Register(CustomGradientOp());
+}
+
+}  // namespace zg

@@ -1,0 +1,26 @@
+#include "framework/ops/window_rules.h"
+
+#include <fmt/format.h>
+
+namespace zg {
+
+Status CheckTwoNumbers(const ir::OpCall& call, const char* name, int64_t lowest) {
+  const std::vector<int64_t>& numbers = call.attributes.Ints(name);
+  if (numbers.size() == 2 && numbers[0] >= lowest && numbers[1] >= lowest) return Status::Ok();
+  return InvalidArgument("{}: {} is [{}], expected two numbers of at least {}", call.op->name, name,
+                         fmt::join(numbers, ","), lowest);
+}
+
+Status CheckPaddingOfWindow(const ir::OpCall& call, const InputNames& names) {
+  for (int i = 0; i < 2; ++i) {
+    const int64_t kernel = call.attributes.Ints("kernel")[i];
+    const int64_t padding = call.attributes.Ints("padding")[i];
+    if (2 * padding <= kernel) continue;
+    return Rejected(call, names,
+                    fmt::format("the padding is {}, expected at most half of the window's {}",
+                                padding, kernel));
+  }
+  return Status::Ok();
+}
+
+}  // namespace zg

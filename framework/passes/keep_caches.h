@@ -1,0 +1,38 @@
+// keep-caches: what eval programs leave to later runs gets storage, which they share by name: the
+// keys and values of attention, of which every run adds those of new tokens.
+//
+// Requires: types are settled (mixed-precision), so that a cache has that of its rows; no placements
+// yet.
+//
+// Ensures: no `cached_rows` is left in eval sections. Each is a `write_rows` into a `cache`, which is
+// a variable without a name of its own in checkpoints. Where rows differ from micro-batch to
+// micro-batch, every rank has the cache of its own texts (S(0)), else all have the same (B).
+//
+// Before:
+//   eval "prefill":
+//     %keys: f32[1,128,64] = cached_rows %k, %start (name="keys", size=128)
+//   eval "decode":
+//     %keys.1: f32[1,128,64] = cached_rows %k.1, %start.1 (name="keys", size=128)
+// After:
+//   variables:
+//     %keys.cache: f32[1,128,64] = cache
+//   eval "prefill":
+//     %keys: f32[1,128,64] = write_rows %keys.cache, %k, %start
+//   eval "decode":
+//     %keys.1: f32[1,128,64] = write_rows %keys.cache, %k.1, %start.1
+//
+// Errors: programs whose caches of one name differ; a program that has one twice; a cache of the
+// training program. No-op without caches.
+#pragma once
+
+#include "framework/passes/pass.h"
+
+namespace zg {
+
+class KeepCaches : public Pass {
+ public:
+  std::string_view name() const override { return "keep-caches"; }
+  StatusOr<bool> Run(ir::Graph& graph) const override;
+};
+
+}  // namespace zg

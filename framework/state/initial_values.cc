@@ -1,0 +1,92 @@
+#include "framework/state/initial_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace zg {
+namespace {
+
+// So narrow a bound that a draw seldom falls within it is met by the nearest end at last.
+constexpr uint64_t kMaxDraws = 1000;
+
+float TruncatedNormalAt(RandomKey key, uint64_t element, float deviation, float bound) {
+  float value = 0.0f;
+  for (uint64_t draw = 0; draw < kMaxDraws; ++draw) {
+    value = deviation * NormalAt(FoldIn(key, draw), element);
+    if (std::abs(value) <= bound) return value;
+  }
+  return std::clamp(value, -bound, bound);
+}
+
+// Takes the parts along the rows before it off row `row`, and brings it to length 1.
+void Orthonormalise(std::vector<double>* matrix, int64_t row, int64_t columns) {
+  double* const own = matrix->data() + row * columns;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int64_t before = 0; before < row; ++before) {
+      const double* const other = matrix->data() + before * columns;
+      double dot = 0.0;
+      for (int64_t i = 0; i < columns; ++i) dot += own[i] * other[i];
+      for (int64_t i = 0; i < columns; ++i) own[i] -= dot * other[i];
+    }
+  }
+  double squares = 0.0;
+  for (int64_t i = 0; i < columns; ++i) squares += own[i] * own[i];
+  for (int64_t i = 0; i < columns; ++i) own[i] /= std::sqrt(squares);
+}
+
+}  // namespace
+
+std::vector<float> OrthogonalMatrix(RandomKey key, int64_t rows, int64_t columns, double gain) {
+  const int64_t vectors = std::min(rows, columns);
+  const int64_t length = std::max(rows, columns);
+  std::vector<double> matrix(vectors * length);
+  for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = NormalAt(key, i);
+  for (int64_t row = 0; row < vectors; ++row) Orthonormalise(&matrix, row, length);
+  std::vector<float> result(matrix.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t from = rows <= columns ? row * length + column : column * length + row;
+      result[row * columns + column] = static_cast<float>(gain * matrix[from]);
+    }
+  }
+  return result;
+}
+
+InitialValues::InitialValues(const Initializer& initializer, RandomKey key, const Shape& shape)
+    : initializer_(initializer), key_(key) {
+  if (initializer.kind != Initializer::Kind::kOrthogonal || shape.num_elements() == 0) return;
+  const int64_t rows = shape.num_dims() == 0 ? 1 : shape.dim(0);
+  whole_ = OrthogonalMatrix(key, rows, shape.num_elements() / rows, initializer.scale);
+}
+
+void InitialValues::Fill(int64_t begin, int64_t end, float* data) const {
+  const auto scale = static_cast<float>(initializer_.scale);
+  switch (initializer_.kind) {
+    case Initializer::Kind::kZeros:
+      std::fill_n(data, end - begin, 0.0f);
+      return;
+    case Initializer::Kind::kOnes:
+      std::fill_n(data, end - begin, 1.0f);
+      return;
+    case Initializer::Kind::kConstant:
+      std::fill_n(data, end - begin, scale);
+      return;
+    case Initializer::Kind::kNormal:
+      FillNormal(key_, begin, end, 0.0f, scale, data);
+      return;
+    case Initializer::Kind::kTruncatedNormal:
+      for (int64_t i = begin; i < end; ++i) {
+        data[i - begin] = TruncatedNormalAt(key_, i, scale, static_cast<float>(initializer_.bound));
+      }
+      return;
+    case Initializer::Kind::kUniform:
+      FillUniform(key_, begin, end, -scale, scale, data);
+      return;
+    case Initializer::Kind::kOrthogonal:
+      std::copy(whole_.begin() + begin, whole_.begin() + end, data);
+      return;
+  }
+}
+
+}  // namespace zg

@@ -1,0 +1,33 @@
+// InitialValues: the first values of a variable's elements, any part of them at a time: the same bits in
+// every cut into parts, on every rank and processor.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/base/random.h"
+#include "framework/ir/initializer.h"
+#include "framework/tensor/shape.h"
+
+namespace zg {
+
+class InitialValues {
+ public:
+  InitialValues(const Initializer& initializer, RandomKey key, const Shape& shape);
+
+  // Elements [begin, end) of the tensor.
+  void Fill(int64_t begin, int64_t end, float* data) const;
+
+ private:
+  Initializer initializer_;
+  RandomKey key_;
+  std::vector<float> whole_;  // of initializers whose elements depend on each other
+};
+
+// A (rows, columns) matrix with orthonormal rows, or columns where these are fewer: normal numbers
+// orthogonalised one row after the other (Gram and Schmidt, twice), so that the matrix is uniformly
+// distributed among those (Mezzadri 2007, "How to generate random matrices from the classical compact
+// groups").
+std::vector<float> OrthogonalMatrix(RandomKey key, int64_t rows, int64_t columns, double gain);
+
+}  // namespace zg

@@ -1,0 +1,43 @@
+// Sampler: draws the next token of a text from a model's logits.
+//
+//   ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create({.temperature = 0.8, .top_p = 0.95}));
+//   ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.Draw(logits, text.size()));
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace zg {
+
+struct SamplerOptions {
+  double temperature = 1.0;  // logits are divided by it; 0: always the likeliest token
+  int64_t top_k = 0;         // only the so many likeliest tokens; 0: all
+  // Of these only the likeliest ones that together have this probability, at least one (Holtzman et
+  // al., arXiv 1904.09751); 1: all.
+  double top_p = 1.0;
+  uint64_t seed = 1;
+};
+
+class Sampler {
+ public:
+  // Errors: a temperature < 0, a top_k < 0, a top_p outside of (0, 1].
+  static StatusOr<Sampler> Create(const SamplerOptions& options);
+
+  // The probability of each token; of equally likely ones the first counts as likelier. They are of
+  // single operations in a fixed order. Error: no logits, or one that is NaN or +infinity, or none above
+  // -infinity.
+  StatusOr<std::vector<double>> Probabilities(const std::vector<float>& logits) const;
+
+  // A token with these probabilities. `number` counts the draws of a text: the same seed, number and
+  // logits give the same token, on every rank.
+  StatusOr<int64_t> Draw(const std::vector<float>& logits, uint64_t number) const;
+
+ private:
+  explicit Sampler(const SamplerOptions& options) : options_(options) {}
+
+  SamplerOptions options_;
+};
+
+}  // namespace zg

@@ -1,0 +1,80 @@
+// Generator: a model continues texts token by token. Two eval programs, which share the parameters with
+// training at every stage and on any number of ranks, keep the keys and values of attention in caches
+// (framework/nn/decoding.h): "prefill" computes a chunk of a text at once, "decode" one token.
+//
+//   zg::Graph graph("gpt");
+//   graph.train(...);
+//   zg::Generator generator(graph, {.context = 256}, [&](zg::Var tokens) { return model(tokens); });
+//   zg::Training training = zg::train(job, graph);
+//   ...
+//   auto text = generator.generate(training.trainer(), prompt, {.sampler = {.top_k = 40}});
+//
+// Caches are parts of the arena and of its plan: `context` rows for each of them, of the model's dtype,
+// whole on every rank. Logits are those of the whole text computed at once; on the CPU in every bit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/nn/graph.h"
+#include "framework/text/sampler.h"
+#include "framework/train/trainer.h"
+
+namespace zg {
+
+struct GeneratorOptions {
+  int64_t context = 0;            // tokens that the model sees, at most
+  int64_t chunk = 64;             // tokens of a text that "prefill" computes at once
+  std::string name = "generate";  // begins the names of the programs and of the caches
+};
+
+struct GenerateOptions {
+  int64_t max_tokens = 100;
+  SamplerOptions sampler = {};
+  std::optional<int64_t> stop = {};  // the token behind which a text ends; it is handed out
+  // What happens where the text outgrows the context: an error before the first token, or the model goes
+  // on from the last half of its context, which is computed again.
+  bool slide = false;
+};
+
+class Generator {
+ public:
+  // Adds the programs to the graph. `model`: tokens i64 (1, S) -> logits (1, S, vocabulary), for every S
+  // up to the context. Errors are the graph's: those of the model; a model without causal attention.
+  Generator(Graph& graph, const GeneratorOptions& options, const std::function<Var(Var)>& model);
+
+  // What follows the prompt, on every rank. Every rank calls it with the same arguments. Errors: a prompt
+  // that is empty or longer than the context, a token outside of the vocabulary, sampler options, a text
+  // that outgrows the context.
+  StatusOr<std::vector<int64_t>> generate(Trainer& trainer, const std::vector<int64_t>& prompt,
+                                          const GenerateOptions& options = {});
+
+  // The logits of the token behind the text, of at most `context` tokens. What the text has in common with
+  // that of the last call is not computed again, unless there was a step of training in between; after
+  // another change of the parameters, such as load_parameters, call reset(). Every rank calls it.
+  StatusOr<std::vector<float>> logits(Trainer& trainer, const std::vector<int64_t>& text);
+  void reset() { cached_.clear(); }
+
+ private:
+  std::string prefill() const { return options_.name + ".prefill"; }
+  std::string decode() const { return options_.name + ".decode"; }
+  // "generator 'generate'".
+  std::string who() const;
+  Status CheckText(const std::vector<int64_t>& text) const;
+  // Computes the text from token `begin` on, and returns the logits behind its last one.
+  StatusOr<std::vector<float>> Compute(Trainer& trainer, const std::vector<int64_t>& text,
+                                       int64_t begin) const;
+
+  GeneratorOptions options_;
+  int64_t vocabulary_ = 0;
+  // Whose keys and values the caches hold, of which trainer after which step.
+  std::vector<int64_t> cached_;
+  const Trainer* trainer_ = nullptr;
+  int64_t step_ = 0;
+};
+
+}  // namespace zg

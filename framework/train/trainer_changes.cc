@@ -1,0 +1,167 @@
+// What of the model is trained, and how, changed between steps: the graph is changed, compiled
+// again, and this rank's tensors move into the new program's memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "framework/state/tensor_snapshot.h"
+#include "framework/train/trainer.h"
+
+namespace zg {
+namespace {
+
+// The parameters whose optimizer state is new in `after`.
+std::set<std::string, std::less<>> NewlyJoined(const Graph& before, const Graph& after) {
+  const StatusOr<optim::UpdateRules> then = before.update_rules();
+  const StatusOr<optim::UpdateRules> now = after.update_rules();
+  std::set<std::string, std::less<>> names;
+  if (!then.ok() || !now.ok()) return names;
+  for (const auto& [name, updates] : now->joined_after) {
+    const auto found = then->joined_after.find(name);
+    if (found == then->joined_after.end() || found->second != updates) names.insert(name);
+  }
+  return names;
+}
+
+// What of a TrainState's "changes" is one change: "freeze 'blocks.*' after 20".
+struct LoggedChange {
+  std::string verb;
+  std::string parameters;
+  int64_t after_updates = 0;
+};
+
+constexpr std::string_view kBetweenChanges = "; ";
+const std::string kGroupVerb = "group ";  // and its name
+
+std::string ToText(const LoggedChange& change) {
+  return fmt::format("{} '{}' after {}", change.verb, change.parameters, change.after_updates);
+}
+
+// None if the text is not of ToText.
+std::optional<LoggedChange> ParseChange(std::string_view text) {
+  const size_t open = text.find(" '");
+  const size_t close = text.find("' after ");
+  if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
+  return LoggedChange{std::string(text.substr(0, open)),
+                      std::string(text.substr(open + 2, close - open - 2)),
+                      std::atoll(std::string(text.substr(close + 8)).c_str())};
+}
+
+std::optional<std::vector<LoggedChange>> ParseChanges(std::string_view text) {
+  std::vector<LoggedChange> changes;
+  while (!text.empty()) {
+    const size_t end = text.find(kBetweenChanges);
+    const std::optional<LoggedChange> change = ParseChange(text.substr(0, end));
+    if (!change) return std::nullopt;
+    changes.push_back(*change);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + kBetweenChanges.size());
+  }
+  return changes;
+}
+
+}  // namespace
+
+Status Trainer::freeze(const std::string& parameters) {
+  return Change("freeze", parameters, [&](Graph& graph, int64_t) { graph.freeze(parameters); });
+}
+
+Status Trainer::unfreeze(const std::string& parameters) {
+  return Change("unfreeze", parameters, [&](Graph& graph, int64_t after_updates) {
+    graph.unfreeze(parameters, after_updates);
+  });
+}
+
+Status Trainer::add_parameter_group(const optim::ParameterGroup& group) {
+  return Change(kGroupVerb + group.name, group.parameters,
+                [&](Graph& graph, int64_t after_updates) {
+                  graph.add_parameter_group(group, after_updates);
+                });
+}
+
+Status Trainer::Change(const std::string& verb, const std::string& parameters,
+                       const std::function<void(Graph& graph, int64_t after_updates)>& apply) {
+  if (compile_ == nullptr) {
+    return FailedPrecondition(
+        "{}: the trainer has a program only; make it from a graph with make_trainer", verb);
+  }
+  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());
+  const std::string asked = fmt::format("{} '{}'", verb, parameters);
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> of_ranks,
+                      communicator_->Exchange("change of what is trained",
+                                              fmt::format("{}\n{}", num_updates(), asked)));
+  for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
+    const auto change_of = [](const std::string& text) { return text.substr(text.find('\n') + 1); };
+    if (change_of(of_ranks[rank]) == change_of(of_ranks[0])) continue;
+    return InvalidArgument(
+        "what is trained changes by {} on rank {}, but by {} on rank 0; make the "
+        "same change on every rank",
+        change_of(of_ranks[rank]), rank, change_of(of_ranks[0]));
+  }
+  const int64_t after_updates = std::atoll(of_ranks[0].c_str());  // which rank 0 knows
+  std::unique_ptr<Graph> changed = graph_->Clone();
+  apply(*changed, after_updates);
+  ZG_RETURN_IF_ERROR(changed->status());
+  return Rebuild(std::move(changed),
+                 (changes_.empty() ? "" : changes_ + std::string(kBetweenChanges)) +
+                     ToText({verb, parameters, after_updates}));
+}
+
+Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
+  ZG_ASSIGN_OR_RETURN(Program program, compile_(*graph));
+  ZG_ASSIGN_OR_RETURN(const TensorSnapshot snapshot, TensorSnapshot::Take(*executor_));
+  executor_.reset();
+  std::swap(program_, program);  // `program` is the one of before
+  if (const Status status = MakeExecutor(); !status.ok()) {
+    executor_.reset();
+    std::swap(program_, program);
+    ZG_RETURN_IF_ERROR(MakeExecutor());
+    ZG_RETURN_IF_ERROR(snapshot.Restore(*executor_, [](std::string_view) { return true; }));
+    return status;
+  }
+  const std::set<std::string, std::less<>> joined = NewlyJoined(*graph_, *graph);
+  ZG_RETURN_IF_ERROR(snapshot.Restore(*executor_, [&](std::string_view name) {
+    const ir::StoredTensor* const tensor = program_.graph.FindTensor(name);
+    const bool is_state = !IsOfModel(ir::RoleOf(*tensor->storage));
+    return !is_state || joined.count(name.substr(0, name.rfind('.'))) == 0;
+  }));
+  for (const auto& [name, value] : program.settings) settings_.erase(name);
+  for (const auto& [name, value] : program_.settings) settings_[name] = value;
+  settings_["changes"] = changes;
+  changes_ = std::move(changes);
+  graph_ = std::move(graph);
+  if (save_memory_.data == nullptr) return Status::Ok();
+  save_memory_ = SaveMemory();  // other slices
+  return reserve_for_saving();
+}
+
+Status Trainer::RepeatChanges(const std::map<std::string, std::string>& settings,
+                              const std::vector<optim::ParameterGroup>& groups) {
+  const auto found = settings.find("changes");
+  if (found == settings.end() || !changes_.empty() || compile_ == nullptr) return Status::Ok();
+  const auto changes = ParseChanges(found->second);
+  if (!changes) return Status::Ok();  // the comparison of settings tells
+  std::unique_ptr<Graph> changed = graph_->Clone();
+  for (const LoggedChange& change : *changes) {
+    if (change.verb == "freeze") {
+      changed->freeze(change.parameters);
+    } else if (change.verb == "unfreeze") {
+      changed->unfreeze(change.parameters, change.after_updates);
+    } else {
+      const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& given) {
+        return kGroupVerb + given.name == change.verb && given.parameters == change.parameters;
+      });
+      if (group == groups.end()) {
+        return InvalidArgument(
+            "the run added the parameter {} of '{}' between steps; give it to resume()",
+            change.verb, change.parameters);
+      }
+      changed->add_parameter_group(*group, change.after_updates);
+    }
+  }
+  ZG_RETURN_IF_ERROR(changed->status());
+  return Rebuild(std::move(changed), found->second);
+}
+
+}  // namespace zg

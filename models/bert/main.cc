@@ -1,0 +1,222 @@
+// Trains a BERT to guess hidden tokens of a text, byte by byte, from random weights or those of a
+// model of transformers; prints how many of a text that it has not seen are right.
+//   bazel run -c opt //models/bert -- --ranks 2 --zero 2
+//   bazel run -c opt //models/bert -- --preset bert-large --plan --ranks 8 --zero 3
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "framework/base/random.h"
+#include "framework/io/token_dataset.h"
+#include "models/bert/hugging_face.h"
+#include "models/bert/masking.h"
+#include "models/bert/presets.h"
+#include "models/gpt/default_text.h"
+#include "models/gpt/validation_rounds.h"
+#include "zerograph/zerograph.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kMaxVocabulary = 1 << 30;
+
+struct Flags {
+  std::string preset = "tiny";
+  std::string from;
+  int64_t context = 0;
+  int64_t mask_token = -1;
+  std::vector<std::string> data = models::DefaultData();
+  double lr = 1e-3;
+  double weight_decay = 0.01;
+  int64_t eval_windows = 512;
+};
+
+void AddFlags(FlagParser* parser, Flags* flags) {
+  parser->section("Model");
+  parser->add_choice(
+      "preset", &flags->preset, {"tiny", "mini", "bert-base", "bert-large"},
+      "sizes of a known model: tiny 2/2/128/32, mini 4/4/256/128 (layers/heads/channels/context)");
+  parser->add_string("from", &flags->from,
+                     "a BERT of transformers: sizes of its config.json, weights of its "
+                     "model.safetensors",
+                     "DIR");
+  parser->add_int("context", &flags->context, between(0, kMaxVocabulary),
+                  "tokens that are seen at once; 0: as many as the model can");
+  parser->add_int("mask-token", &flags->mask_token, between(-1, kMaxVocabulary),
+                  "token that hides another; -1: the last one of the vocabulary");
+  parser->section("Data");
+  parser->add_strings(
+      "data", &flags->data,
+      "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens",
+      "FILE");
+  parser->section("Training");
+  parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
+  parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
+  parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
+                  "contexts of validation data at the end");
+}
+
+struct Task {
+  models::BertConfig config;
+  models::Masking masking;
+  int context = 0;
+  TokenSplit data;
+  int64_t validation_rounds = 0;
+};
+
+StatusOr<Task> MakeTask(const Job& job, const Flags& flags) {
+  models::BertConfig config = models::FindBertPreset(flags.preset)->config;
+  if (!flags.from.empty()) {
+    StatusOr<models::BertConfig> read = models::ReadBertConfig(flags.from);
+    if (!read.ok()) return read.status().WithContext("--from");
+    config = *read;
+  }
+  if (flags.context > config.context) {
+    return InvalidArgument(
+        "--context: got {}, expected at most {}, which the model has positions for", flags.context,
+        config.context);
+  }
+  models::Masking masking;
+  masking.vocabulary = config.vocabulary;
+  masking.mask_token = flags.mask_token < 0 ? config.vocabulary - 1 : flags.mask_token;
+  if (masking.mask_token >= config.vocabulary) {
+    return InvalidArgument("--mask-token: got {}, expected one of the {} tokens",
+                           masking.mask_token, config.vocabulary);
+  }
+  if (flags.data.empty()) {
+    return InvalidArgument(
+        "--data: got nothing, and {} is not there, which Debian's package python3.11-doc has; give "
+        "text files",
+        models::kProseDirectory);
+  }
+  const StatusOr<TokenDataset> all =
+      TokenDataset::Open(flags.data, static_cast<int>(config.vocabulary));
+  ZG_RETURN_IF_ERROR(all.status().WithContext("--data"));
+  ZG_ASSIGN_OR_RETURN(const TokenSplit data, all->Split(0.1));
+  const auto context = static_cast<int>(flags.context > 0 ? flags.context : config.context);
+  for (const TokenDataset* part : {&data.train, &data.validation}) {
+    ZG_RETURN_IF_ERROR(part->CheckContext(context).WithContext("--data"));
+  }
+  ZG_ASSIGN_OR_RETURN(
+      const int64_t rounds,
+      models::ValidationRounds(data.validation, context, job.options().batch * job.size(),
+                               flags.eval_windows));
+  return Task{config, masking, context, data, rounds};
+}
+
+struct Score {
+  double loss = 0.0;
+  double accuracy = 0.0;
+  int64_t guesses = 0;
+};
+
+StatusOr<Score> Validate(Job& job, Trainer& trainer, const Task& task) {
+  const RandomKey key = FoldIn(RandomKey{static_cast<uint64_t>(job.options().seed)}, "validation");
+  const int64_t batch = job.options().batch;
+  const int64_t per_round = batch * job.size();
+  const int64_t rounds = task.validation_rounds;
+  std::vector<int64_t> tokens(batch * task.context), next(tokens.size()), labels;
+  Score score;
+  for (int64_t round = 0; round < rounds; ++round) {
+    const int64_t first = round * per_round + job.rank() * batch;
+    ZG_RETURN_IF_ERROR(task.data.validation.FillWindows(first, static_cast<int>(batch),
+                                                        task.context, tokens.data(), next.data()));
+    models::HideTokens(task.masking, key, first, task.context, &tokens, &labels);
+    ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"tokens", tokens}, {"labels", labels}}));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate", "loss"));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> accuracy, trainer.result("validate", "accuracy"));
+    score.loss += loss[0] / static_cast<double>(rounds);
+    score.accuracy += accuracy[0] / static_cast<double>(rounds);
+  }
+  score.guesses = rounds * per_round * task.masking.guesses_per_row(task.context);
+  return score;
+}
+
+// How often the training text's most frequent token is that of the validation text.
+double ShareOfMostFrequent(const TokenSplit& data) {
+  std::vector<int64_t> counts(data.train.vocabulary_size());
+  for (uint64_t i = 0; i < data.train.size(); ++i) ++counts[data.train[i]];
+  const int64_t token = std::max_element(counts.begin(), counts.end()) - counts.begin();
+  uint64_t hits = 0;
+  for (uint64_t i = 0; i < data.validation.size(); ++i) hits += data.validation[i] == token ? 1 : 0;
+  return static_cast<double>(hits) / static_cast<double>(data.validation.size());
+}
+
+Status Run(Job& job, const Flags& flags) {
+  ZG_ASSIGN_OR_RETURN(const Task task, MakeTask(job, flags));
+  const models::BertConfig& config = task.config;
+  models::Bert model(config);
+  Graph graph("bert");
+  const int64_t batch = job.options().batch;
+  const Shape shape = {batch, task.context};
+  const auto guess = [&](Inputs& in) {
+    const Var tokens = in.i64("tokens", shape), labels = in.i64("labels", shape);
+    const Var logits = model(tokens);
+    const Var hits = to(equal(argmax(logits, -1), labels), DType::kF32);
+    const auto guesses = static_cast<double>(batch * task.masking.guesses_per_row(task.context));
+    return Outputs{{"loss", cross_entropy(logits, labels, {.ignore_index = -100})},
+                   {"accuracy", sum(hits) / guesses}};
+  };
+  graph.train(optim::AdamW{.lr = flags.lr, .weight_decay = flags.weight_decay}, guess);
+  graph.eval("validate", guess);
+
+  TrainOptions options;
+  options.description =
+      fmt::format("bert: {} layers, {} heads, {} channels, context {}, vocabulary {}",
+                  config.layers, config.heads, config.channels, task.context, config.vocabulary);
+  options.settings = {{"heads", fmt::to_string(config.heads)},  // no tensor's shape tells
+                      {"mask token", fmt::to_string(task.masking.mask_token)}};
+  options.samples_per_micro_batch = batch;
+  options.tokens_per_micro_batch = shape.num_elements();
+  Training training = train(job, graph, options);
+  Trainer& trainer = training.trainer();
+  if (!flags.from.empty() && job.options().resume.empty()) {
+    ZG_RETURN_IF_ERROR(trainer.load_parameters(flags.from + "/model.safetensors"));
+  }
+  const RandomKey key = FoldIn(RandomKey{static_cast<uint64_t>(job.options().seed)}, "training");
+  std::vector<int64_t> tokens(shape.num_elements()), next(tokens.size()), labels;
+  while (training.next()) {
+    const int64_t step = training.step_number();
+    training.step([&](int64_t micro_batch) -> Status {
+      const uint64_t index = (step - 1) * job.options().compile.micro_batches + micro_batch;
+      ZG_RETURN_IF_ERROR(task.data.train.FillBatch(job.options().seed, index,
+                                                   static_cast<int>(batch), task.context,
+                                                   tokens.data(), next.data()));
+      models::HideTokens(task.masking, key, index * batch, task.context, &tokens, &labels);
+      return trainer.feed({{"tokens", tokens}, {"labels", labels}});
+    });
+  }
+  if (training.report().was_ended_by_signal) return Status::Ok();
+  ZG_ASSIGN_OR_RETURN(const Score score, Validate(job, trainer, task));
+  training.log("validation_loss", score.loss);
+  training.log("accuracy", score.accuracy);
+  if (job.is_main()) {
+    print_out(fmt::format(
+        "  validation  {:.2f} % of {} hidden tokens right (the most frequent one: {:.2f} %), loss "
+        "{:.4f}\n",
+        100.0 * score.accuracy, score.guesses, 100.0 * ShareOfMostFrequent(task.data), score.loss));
+  }
+  return Status::Ok();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  FlagParser parser("Trains a BERT to guess hidden tokens of a text.");
+  AddFlags(&parser, &flags);
+  JobOptions defaults;
+  defaults.steps = 3000;
+  defaults.batch = 32;
+  defaults.lr_schedule = "linear";
+  defaults.warmup_steps = 50;
+  Job job = Job::start(argc, argv, parser, defaults);
+  job.run([&](Job& rank) { return Run(rank, flags); });
+  return 0;
+}
+
+}  // namespace
+}  // namespace zg
+
+int main(int argc, char** argv) { return zg::Main(argc, argv); }

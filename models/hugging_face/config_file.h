@@ -1,0 +1,54 @@
+// ConfigFile: the config.json of a model of transformers, read for its sizes and for what would
+// compute something else than our model does. All problems are told at once.
+//
+//   ZG_ASSIGN_OR_RETURN(ConfigFile file, ConfigFile::Open("Llama-3-8B"));
+//   config.layers = file.Size("num_hidden_layers");
+//   file.Expect("hidden_act", "silu", "silu");
+//   ZG_RETURN_IF_ERROR(file.status());
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace zg::models {
+
+class ConfigFile {
+ public:
+  using Json = nlohmann::json;
+
+  static StatusOr<ConfigFile> Open(const std::string& directory);
+
+  // A whole number of at least 1. Without `by_default` the file must have it.
+  int64_t Size(const std::string& key, std::optional<int64_t> by_default = std::nullopt);
+  double Number(const std::string& key, double by_default);
+  bool Flag(const std::string& key, bool by_default);
+  // A problem unless the key has this value; one that is not there has the value that transformers
+  // gives it.
+  void Expect(const std::string& key, const Json& by_default, const Json& expected);
+  // Null where there is none.
+  const Json* Find(const std::string& key) const;
+
+  template <typename... Args>
+  void AddProblem(fmt::format_string<Args...> format, Args&&... args) {
+    problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  // Error: everything that was not as expected.
+  Status status() const;
+
+ private:
+  ConfigFile(std::string path, Json json) : path_(std::move(path)), json_(std::move(json)) {}
+
+  std::string path_;
+  Json json_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace zg::models

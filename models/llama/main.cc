@@ -1,0 +1,205 @@
+// Trains a Llama on text, byte by byte, from random weights or those of a model of transformers.
+//   bazel run -c opt //models/llama -- --ranks 2 --zero 2
+//   bazel run -c opt //models/llama -- --preset llama3-8b --plan --ranks 64 --zero 3
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/io/token_dataset.h"
+#include "models/gpt/default_text.h"
+#include "models/gpt/sample.h"
+#include "models/llama/hugging_face.h"
+#include "models/llama/presets.h"
+#include "zerograph/zerograph.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kMaxVocabulary = 1 << 30;
+
+struct Flags {
+  std::string preset = "mini";
+  std::string from;
+  int64_t context = 0;
+  std::vector<std::string> data = models::DefaultData();
+  double lr = 1e-3;
+  double weight_decay = 0.1;
+  int64_t eval_windows = 128;
+  models::SampleFlags sample;
+};
+
+void AddFlags(FlagParser* parser, Flags* flags) {
+  parser->section("Model");
+  parser->add_choice("preset", &flags->preset, {"mini", "llama3-8b", "qwen2-0.5b", "qwen2-7b"},
+                     "sizes of a known model; mini has 6 layers, 384 channels, context 256");
+  parser->add_string("from", &flags->from,
+                     "a Llama or Qwen2 of transformers: sizes of its config.json, weights of its "
+                     "model.safetensors",
+                     "DIR");
+  parser->add_int("context", &flags->context, between(0, kMaxVocabulary),
+                  "tokens that a prediction sees; 0: those of the model");
+  parser->section("Data");
+  parser->add_strings(
+      "data", &flags->data,
+      "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens",
+      "FILE");
+  parser->section("Training");
+  parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
+  parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
+  parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
+                  "contexts of validation data at the end");
+  models::AddSampleFlags(parser, &flags->sample);
+}
+
+StatusOr<models::LlamaConfig> MakeConfig(const Flags& flags) {
+  models::LlamaConfig config = models::FindLlamaPreset(flags.preset)->config;
+  if (!flags.from.empty()) {
+    StatusOr<models::LlamaConfig> read = models::ReadLlamaConfig(flags.from);
+    if (!read.ok()) return read.status().WithContext("--from");
+    config = *read;
+  }
+  if (flags.context > 0) config.context = flags.context;
+  return config;
+}
+
+// Without --prompt the beginning of the validation data.
+StatusOr<std::vector<int64_t>> FindPrompt(const Flags& flags, const models::LlamaConfig& config,
+                                          const TokenDataset& data) {
+  if (flags.sample.prompt.empty()) {
+    std::vector<int64_t> tokens;
+    const uint64_t size = std::min<uint64_t>(config.context / 2 + 1, data.size());
+    for (uint64_t i = 0; i < size; ++i) tokens.push_back(data[i]);
+    return tokens;
+  }
+  if (config.vocabulary <= 256) {
+    return models::PromptTokens(flags.sample, nullptr, config.context, config.vocabulary);
+  }
+  return InvalidArgument(
+      "--prompt: got a text for a model of {} tokens, expected one of bytes; continue tokens of "
+      "--data instead",
+      config.vocabulary);
+}
+
+// Of rounds of a window per row and rank, at least one.
+StatusOr<double> ValidationLoss(Job& job, Trainer& trainer, const TokenDataset& data,
+                                const models::LlamaConfig& config, int64_t windows) {
+  const int64_t batch = job.options().batch;
+  const int64_t per_round = batch * job.size();
+  const auto context = static_cast<int>(config.context);
+  const int64_t rounds =
+      std::max<int64_t>(1, std::min<int64_t>(windows, data.num_windows(context)) / per_round);
+  std::vector<int64_t> x(batch * context), y(x.size());
+  double sum = 0.0;
+  for (int64_t round = 0; round < rounds; ++round) {
+    ZG_RETURN_IF_ERROR(data.FillWindows(round * per_round + job.rank() * batch,
+                                        static_cast<int>(batch), context, x.data(), y.data()));
+    ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x}, {"y", y}}));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));
+    sum += loss[0];
+  }
+  return sum / static_cast<double>(rounds);
+}
+
+Status Run(Job& job, const Flags& flags) {
+  ZG_ASSIGN_OR_RETURN(const models::LlamaConfig config, MakeConfig(flags));
+  if (flags.data.empty()) {
+    return InvalidArgument(
+        "--data: got nothing, and {} is not there, which Debian's package python3.11-doc has; give "
+        "text files",
+        models::kProseDirectory);
+  }
+  const StatusOr<TokenDataset> all =
+      TokenDataset::Open(flags.data, static_cast<int>(config.vocabulary));
+  ZG_RETURN_IF_ERROR(all.status().WithContext("--data"));
+  ZG_ASSIGN_OR_RETURN(const TokenSplit data, all->Split(0.1));
+  const auto context = static_cast<int>(config.context);
+  for (const TokenDataset* part : {&data.train, &data.validation}) {
+    ZG_RETURN_IF_ERROR(part->CheckContext(context).WithContext("--data"));
+  }
+
+  ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt,
+                      FindPrompt(flags, config, data.validation));
+  models::Llama model(config);
+  Graph graph("llama");
+  const int64_t batch = job.options().batch;
+  const Shape shape = {batch, config.context};
+  const auto loss = [&](Inputs& in) {
+    return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+  };
+  graph.train(optim::AdamW{.lr = flags.lr, .beta2 = 0.95, .weight_decay = flags.weight_decay},
+              loss);
+  graph.eval("validate", loss);
+  std::optional<Generator> generator;
+  if (flags.sample.tokens > 0) {
+    generator.emplace(graph, GeneratorOptions{.context = config.context},
+                      [&](Var tokens) { return model(tokens); });
+  }
+
+  TrainOptions options;
+  options.description = fmt::format(
+      "llama: {} layers, {} heads of {} key heads, {} channels, context {}, vocabulary {}",
+      config.layers, config.heads, config.key_heads, config.channels, config.context,
+      config.vocabulary);
+  options.settings = {{"heads", fmt::to_string(config.heads)}};  // no tensor's shape tells
+  options.samples_per_micro_batch = batch;
+  options.tokens_per_micro_batch = shape.num_elements();
+  Training training = train(job, graph, options);
+  Trainer& trainer = training.trainer();
+  if (!flags.from.empty() && job.options().resume.empty()) {
+    ZG_RETURN_IF_ERROR(trainer.load_parameters(flags.from + "/model.safetensors"));
+  }
+  std::vector<int64_t> x(shape.num_elements()), y(x.size());
+  while (training.next()) {
+    const int64_t step = training.step_number();
+    training.step([&](int64_t micro_batch) -> Status {
+      const uint64_t index = (step - 1) * job.options().compile.micro_batches + micro_batch;
+      ZG_RETURN_IF_ERROR(data.train.FillBatch(job.options().seed, index, static_cast<int>(batch),
+                                              context, x.data(), y.data()));
+      return trainer.feed({{"x", x}, {"y", y}});
+    });
+  }
+  if (training.report().was_ended_by_signal) return Status::Ok();
+  ZG_ASSIGN_OR_RETURN(const double validation,
+                      ValidationLoss(job, trainer, data.validation, config, flags.eval_windows));
+  training.log("validation_loss", validation);
+  if (job.is_main()) {
+    print_out(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n", validation,
+                          validation / std::log(2.0)));
+  }
+  if (!generator) return Status::Ok();
+  const auto seed = static_cast<uint64_t>(job.options().seed);
+  ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample,
+                      generator->generate(trainer, prompt, models::OptionsOf(flags.sample, seed)));
+  if (job.is_main()) {
+    print_out(fmt::format("\nIt continues the {} with:\n{}\n",
+                          flags.sample.prompt.empty() ? "validation data" : "prompt",
+                          config.vocabulary <= 256 ? models::PrintableText(sample)
+                                                   : fmt::to_string(fmt::join(sample, " "))));
+  }
+  return Status::Ok();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  flags.sample.tokens = 0;
+  FlagParser parser("Trains a Llama on text, and lets it write with --sample-tokens.");
+  AddFlags(&parser, &flags);
+  JobOptions defaults;
+  defaults.steps = 1000;
+  defaults.batch = 8;
+  defaults.lr_schedule = "cosine";
+  defaults.warmup_steps = 20;
+  Job job = Job::start(argc, argv, parser, defaults);
+  job.run([&](Job& rank) { return Run(rank, flags); });
+  return 0;
+}
+
+}  // namespace
+}  // namespace zg
+
+int main(int argc, char** argv) { return zg::Main(argc, argv); }

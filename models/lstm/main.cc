@@ -1,0 +1,195 @@
+// Trains an LSTM on text, byte by byte; prints its loss on a text that it has not seen, and a text that
+// it writes, token by token from its state.
+//   bazel run -c opt //models/lstm -- --ranks 2 --zero 2
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "framework/io/token_dataset.h"
+#include "models/gpt/default_text.h"
+#include "models/gpt/sample.h"
+#include "models/gpt/validation_rounds.h"
+#include "models/lstm/model.h"
+#include "zerograph/zerograph.h"
+
+namespace zg {
+namespace {
+
+struct Flags {
+  models::LstmConfig config;
+  int64_t context = 64;
+  std::vector<std::string> data = models::DefaultData();
+  double lr = 3e-3;
+  double weight_decay = 0.01;
+  int64_t eval_windows = 256;
+  int64_t sample_tokens = 300;
+  double temperature = 0.7;
+};
+
+void AddFlags(FlagParser* parser, Flags* flags) {
+  parser->section("Model");
+  parser->add_int("layers", &flags->config.layers, at_least(1), "layers of the LSTM");
+  parser->add_int("hidden", &flags->config.hidden, at_least(1), "channels of each layer");
+  parser->add_int("context", &flags->context, at_least(1), "tokens that gradients go back through");
+  parser->section("Data");
+  parser->add_strings(
+      "data", &flags->data,
+      "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens",
+      "FILE");
+  parser->section("Training");
+  parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
+  parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
+  parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
+                  "contexts of validation data at the end");
+  parser->section("Sample");
+  parser->add_int("sample-tokens", &flags->sample_tokens, at_least(0),
+                  "tokens written at the end; 0: none");
+  parser->add_double("temperature", &flags->temperature, at_least(0),
+                     "0: always the likeliest token");
+}
+
+// The logits behind one token, and the states of all layers side by side, to be fed with the next.
+Outputs Continue(models::LstmLanguage& model, const models::LstmConfig& config, Inputs& in) {
+  const Shape states = {1, config.layers * config.hidden};
+  nn::RecurrentState state;
+  state.h = chunk(in.f32("h", states, Sbp::B()), config.layers, 1);
+  state.c = chunk(in.f32("c", states, Sbp::B()), config.layers, 1);
+  const Var logits = model(in.i64("token", {1, 1}, Sbp::B()), &state);
+  return {{"logits", logits}, {"h", concat(state.h, 1)}, {"c", concat(state.c, 1)}};
+}
+
+class LstmRun {
+ public:
+  LstmRun(Job* job, const Flags& flags) : job_(*job), flags_(flags), config_(flags.config) {}
+
+  Status Run() {
+    if (flags_.data.empty()) {
+      return InvalidArgument(
+          "--data: got nothing, and {} is not there, which Debian's package python3.11-doc has; "
+          "give text files",
+          models::kProseDirectory);
+    }
+    const StatusOr<TokenDataset> all = TokenDataset::Open(flags_.data);
+    ZG_RETURN_IF_ERROR(all.status().WithContext("--data"));
+    ZG_ASSIGN_OR_RETURN(const TokenSplit data, all->Split(0.1));
+    const auto context = static_cast<int>(flags_.context);
+    for (const TokenDataset* part : {&data.train, &data.validation}) {
+      ZG_RETURN_IF_ERROR(part->CheckContext(context).WithContext("--data"));
+    }
+    const int64_t batch = job_.options().batch;
+    ZG_ASSIGN_OR_RETURN(const int64_t rounds,
+                        models::ValidationRounds(data.validation, context, batch * job_.size(),
+                                                 flags_.eval_windows));
+    config_.vocabulary = data.train.vocabulary_size();
+
+    models::LstmLanguage model(config_);
+    Graph graph("lstm");
+    const Shape shape = {batch, flags_.context};
+    const auto loss = [&](Inputs& in) {
+      return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+    };
+    graph.train(optim::AdamW{.lr = flags_.lr, .weight_decay = flags_.weight_decay}, loss);
+    graph.eval("validate", loss);
+    graph.eval("continue", [&](Inputs& in) { return Continue(model, config_, in); });
+
+    TrainOptions options;
+    options.description = fmt::format("lstm: {} layers, {} channels, context {}, vocabulary {}",
+                                      config_.layers, config_.hidden, context, config_.vocabulary);
+    options.samples_per_micro_batch = batch;
+    options.tokens_per_micro_batch = shape.num_elements();
+    Training training = train(job_, graph, options);
+    Trainer& trainer = training.trainer();
+    std::vector<int64_t> x(shape.num_elements()), y(x.size());
+    while (training.next()) {
+      const int64_t step = training.step_number();
+      training.step([&](int64_t micro_batch) -> Status {
+        const uint64_t index = (step - 1) * job_.options().compile.micro_batches + micro_batch;
+        ZG_RETURN_IF_ERROR(data.train.FillBatch(job_.options().seed, index, static_cast<int>(batch),
+                                                context, x.data(), y.data()));
+        return trainer.feed({{"x", x}, {"y", y}});
+      });
+    }
+    if (training.report().was_ended_by_signal) return Status::Ok();
+    ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer, data.validation, rounds));
+    training.log("validation_loss", validation);
+    Print(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n", validation,
+                      validation / std::log(2.0)));
+    if (flags_.sample_tokens == 0 || config_.vocabulary > 256) return Status::Ok();
+    ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample, Sample(trainer, data.validation));
+    Print(fmt::format("\nIt continues the validation text with:\n{}\n",
+                      models::PrintableText(sample)));
+    return Status::Ok();
+  }
+
+ private:
+  StatusOr<double> ValidationLoss(Trainer& trainer, const TokenDataset& data, int64_t rounds) {
+    const int64_t batch = job_.options().batch;
+    const int64_t per_round = batch * job_.size();
+    const auto context = static_cast<int>(flags_.context);
+    std::vector<int64_t> x(batch * context), y(x.size());
+    double sum = 0.0;
+    for (int64_t round = 0; round < rounds; ++round) {
+      ZG_RETURN_IF_ERROR(data.FillWindows(round * per_round + job_.rank() * batch,
+                                          static_cast<int>(batch), context, x.data(), y.data()));
+      ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x}, {"y", y}}));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));
+      sum += loss[0];
+    }
+    return sum / static_cast<double>(rounds);
+  }
+
+  // Reads the beginning of the data, then goes on with what it draws.
+  StatusOr<std::vector<int64_t>> Sample(Trainer& trainer, const TokenDataset& data) {
+    SamplerOptions options;
+    options.temperature = flags_.temperature;
+    options.seed = static_cast<uint64_t>(job_.options().seed);
+    ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(options));
+    const auto prompt = static_cast<int64_t>(std::min<uint64_t>(256, data.size()));
+    std::vector<float> h(config_.layers * config_.hidden), c(h.size());
+    std::vector<int64_t> text, token = {data[0]};
+    for (int64_t i = 1; i < prompt + flags_.sample_tokens; ++i) {
+      ZG_RETURN_IF_ERROR(trainer.eval("continue", {{"token", token}, {"h", h}, {"c", c}}));
+      ZG_ASSIGN_OR_RETURN(h, trainer.result("continue", "h"));
+      ZG_ASSIGN_OR_RETURN(c, trainer.result("continue", "c"));
+      ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("continue", "logits"));
+      if (i < prompt) {
+        token[0] = data[i];
+        continue;
+      }
+      ZG_ASSIGN_OR_RETURN(token[0], sampler.Draw(logits, i));
+      text.push_back(token[0]);
+    }
+    return text;
+  }
+
+  void Print(const std::string& text) const {
+    if (job_.is_main()) print_out(text);
+  }
+
+  Job& job_;
+  Flags flags_;
+  models::LstmConfig config_;
+};
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  FlagParser parser("Trains an LSTM on text and lets it write.");
+  AddFlags(&parser, &flags);
+  JobOptions defaults;
+  defaults.steps = 1000;
+  defaults.batch = 16;
+  defaults.lr_schedule = "cosine";
+  defaults.warmup_steps = 20;
+  Job job = Job::start(argc, argv, parser, defaults);
+  job.run([&](Job& rank) { return LstmRun(&rank, flags).Run(); });
+  return 0;
+}
+
+}  // namespace
+}  // namespace zg
+
+int main(int argc, char** argv) { return zg::Main(argc, argv); }

@@ -1,0 +1,178 @@
+// Trains a ResNet on Fashion-MNIST (Debian's package dataset-fashion-mnist) and prints its accuracy on
+// the test images at the end of each epoch.
+//   bazel run -c opt //models/resnet -- --ranks 2 --zero 2
+//   bazel run -c opt //models/resnet -- --preset resnet18
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "framework/data/data_loader.h"
+#include "framework/io/idx_file.h"
+#include "models/resnet/image_batches.h"
+#include "models/resnet/model.h"
+#include "zerograph/zerograph.h"
+
+namespace zg {
+namespace {
+
+struct Flags {
+  std::string preset = "small";
+  std::string data = kFashionMnistDirectory;
+  bool augment = true;
+  int64_t frame = 0;
+  double lr = 0.1;
+  double weight_decay = 5e-4;
+  int64_t train_images = 0;
+  int64_t test_images = 0;
+};
+
+void AddFlags(FlagParser* parser, Flags* flags) {
+  parser->section("Model");
+  parser->add_choice("preset", &flags->preset, {"small", "resnet18"},
+                     "small: stages of 16, 32 and 64 channels; resnet18: of 64 to 512");
+  parser->section("Data");
+  parser->add_string("data", &flags->data, "directory with the files of Fashion-MNIST", "DIR");
+  parser->add_bool("augment", &flags->augment, "moves and mirrors images of the training part");
+  parser->add_int("frame", &flags->frame, between(0, 98),
+                  "black pixels added at each edge; 2: images of 32 x 32");
+  parser->add_int("train-images", &flags->train_images, at_least(0),
+                  "first images of the training part; 0: all");
+  parser->add_int("test-images", &flags->test_images, at_least(0),
+                  "first images of the test part; 0: all");
+  parser->section("Training");
+  parser->add_double("lr", &flags->lr, at_least(0), "SGD's learning rate, with momentum 0.9");
+  parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "SGD's weight decay");
+}
+
+StatusOr<LabelledImages> ReadImages(FashionMnistPart part, const std::string& directory,
+                                    int64_t count) {
+  ZG_ASSIGN_OR_RETURN(LabelledImages images, ReadFashionMnist(part, directory));
+  if (count > 0 && count < images.count) {
+    images.count = count;
+    images.pixels.resize(count * images.height * images.width);
+    images.labels.resize(count);
+  }
+  return images;
+}
+
+// The share of test images that the model gets right, on rank 0.
+StatusOr<double> Accuracy(const Job& job, Trainer& trainer, const LabelledImages& images,
+                          const models::ImageBatches& batches) {
+  SampleOrderOptions options;
+  options.num_samples = images.count;
+  options.batch = job.options().batch;
+  options.micro_batches = job.size();
+  options.shuffles = false;
+  ZG_ASSIGN_OR_RETURN(const SampleOrder order, SampleOrder::Create(options));
+  models::ImageBatch batch;
+  int64_t hits = 0;
+  for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
+    batches.Fill(order.At(step, job.rank()), options.batch, &batch);
+    ZG_RETURN_IF_ERROR(trainer.eval("predict", {{"x", batch.x}}));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("predict"));
+    if (!job.is_main()) continue;
+    const auto classes =
+        static_cast<int64_t>(logits.size()) / (options.batch * options.micro_batches);
+    for (int64_t micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
+      const std::vector<uint64_t> samples = order.At(step, micro_batch).samples;
+      for (size_t row = 0; row < samples.size(); ++row) {
+        const float* const of_row = logits.data() + (micro_batch * options.batch + row) * classes;
+        const int64_t best = std::max_element(of_row, of_row + classes) - of_row;
+        hits += best == images.labels[samples[row]] ? 1 : 0;
+      }
+    }
+  }
+  return static_cast<double>(hits) / static_cast<double>(images.count);
+}
+
+Status TrainAndTest(Job& job, const Flags& flags) {
+  ZG_ASSIGN_OR_RETURN(const LabelledImages images,
+                      ReadImages(FashionMnistPart::kTrain, flags.data, flags.train_images));
+  ZG_ASSIGN_OR_RETURN(const LabelledImages test_images,
+                      ReadImages(FashionMnistPart::kTest, flags.data, flags.test_images));
+  const models::ImageBatches batches(images, job.options().seed, flags.augment, flags.frame);
+  const models::ImageBatches test_batches(test_images, job.options().seed, /*augments=*/false,
+                                          flags.frame);
+
+  models::ResNetConfig config =
+      flags.preset == "small" ? models::SmallResNet() : models::ResNetConfig{};
+  config.image_channels = 1;
+  models::ResNet model(config);
+  Graph graph("resnet");
+  const int64_t batch = job.options().batch;
+  const Shape shape = {batch, 1, batches.height(), batches.width()};
+  optim::Sgd sgd;
+  sgd.lr = flags.lr;
+  sgd.momentum = 0.9;
+  sgd.weight_decay = flags.weight_decay;
+  graph.train(sgd, [&](Inputs& in) {
+    return cross_entropy(model(in.f32("x", shape)), in.i64("y", {batch}));
+  });
+  graph.eval("predict", [&](Inputs& in) { return model(in.f32("x", shape)); });
+
+  TrainOptions options;
+  options.settings = {{"augment", fmt::to_string(flags.augment)},
+                      {"frame", fmt::to_string(flags.frame)},
+                      {"training images", fmt::to_string(images.count)}};
+  options.samples_per_micro_batch = batch;
+  Training training = train(job, graph, options);
+  Trainer& trainer = training.trainer();
+
+  SampleOrderOptions order_options;
+  order_options.num_samples = images.count;
+  order_options.batch = batch;
+  order_options.micro_batches = job.options().compile.micro_batches;
+  order_options.seed = job.options().seed;
+  order_options.drops_partial_step = true;
+  ZG_ASSIGN_OR_RETURN(const SampleOrder order, SampleOrder::Create(order_options));
+  DataLoader<models::ImageBatch> loader(
+      order, job.rank(), trainer.micro_batches_per_rank(),
+      [&](const MicroBatch& from, models::ImageBatch* to) {
+        batches.Fill(from, batch, to);
+        return Status::Ok();
+      },
+      /*depth=*/2, /*distance=*/job.size());
+
+  const auto test = [&](int64_t epoch) -> Status {
+    ZG_ASSIGN_OR_RETURN(const double accuracy, Accuracy(job, trainer, test_images, test_batches));
+    if (!job.is_main()) return Status::Ok();
+    training.log("test_accuracy", accuracy);
+    print_out(fmt::format("epoch {}: {:.2f} % of {} test images right\n", epoch, 100 * accuracy,
+                          test_images.count));
+    return Status::Ok();
+  };
+  while (training.next()) {
+    const int64_t step = training.step_number() - 1;
+    training.step([&](int64_t micro_batch) -> Status {
+      ZG_ASSIGN_OR_RETURN(const models::ImageBatch* const loaded, loader.Load(step, micro_batch));
+      return trainer.feed({{"x", loaded->x}, {"y", loaded->y}});
+    });
+    const bool ends_epoch = (step + 1) % order.steps_per_epoch() == 0;
+    if (ends_epoch || step + 1 == job.options().steps) {
+      ZG_RETURN_IF_ERROR(test((step + order.steps_per_epoch()) / order.steps_per_epoch()));
+    }
+  }
+  return Status::Ok();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  FlagParser parser("Trains a ResNet on Fashion-MNIST and tests it.");
+  AddFlags(&parser, &flags);
+  JobOptions defaults;
+  defaults.steps = 1170;  // five epochs on two ranks
+  defaults.batch = 128;
+  defaults.lr_schedule = "cosine";
+  defaults.warmup_steps = 50;
+  Job job = Job::start(argc, argv, parser, defaults);
+  job.run([&](Job& rank) { return TrainAndTest(rank, flags); });
+  return 0;
+}
+
+}  // namespace
+}  // namespace zg
+
+int main(int argc, char** argv) { return zg::Main(argc, argv); }

@@ -1,0 +1,329 @@
+// What runs at once has the bits of the same model in a graph: results of evals, losses, gradients
+// and parameters after steps.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/comm/in_process.h"
+#include "framework/eager/eager.h"
+#include "framework/nn/nn.h"
+#include "models/bert/model.h"
+#include "models/classifier/model.h"
+#include "models/gpt/model.h"
+#include "models/llama/model.h"
+#include "models/lstm/model.h"
+#include "models/recipe/model.h"
+#include "models/resnet/model.h"
+#include "models/vit/model.h"
+#include "zero/zerograph/make_trainer.h"
+
+namespace zg {
+namespace {
+
+constexpr int kSteps = 2;
+constexpr uint64_t kSeed = 5;
+
+struct Outcome {
+  std::vector<float> prediction;
+  std::vector<float> losses;
+  std::map<std::string, std::vector<float>> gradients;  // of the first step
+  std::map<std::string, std::vector<float>> parameters;
+};
+
+// A model with the data of one micro-batch, which every step sees.
+struct Subject {
+  std::shared_ptr<nn::Module> model;
+  TensorType x;  // f32, or i64 below `vocabulary`
+  int64_t vocabulary = 0;
+  int64_t classes =
+      0;  // cross entropy of logits (..., classes); 0: the mean square of what it gives
+  std::shared_ptr<nn::Lora> lora = nullptr;
+};
+
+std::vector<float> Floats(int64_t count) {
+  std::vector<float> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * 7 % 23) / 11.0f - 1.0f;
+  return values;
+}
+
+std::vector<int64_t> Integers(int64_t count, int64_t limit) {
+  std::vector<int64_t> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = (i * 5 + 3) % limit;
+  return values;
+}
+
+Var DataOf(Inputs& in, const TensorType& type) {
+  return type.dtype == DType::kI64 ? in.i64("x", type.shape) : in.f32("x", type.shape);
+}
+
+Shape LabelsOf(const Var& y) {
+  std::vector<int64_t> dims = y.shape().dims();
+  dims.pop_back();
+  return Shape(dims);
+}
+
+// Momentum: after the first step the optimizer's state is the gradient itself.
+const optim::Sgd kOptimizer{0.1, 0.9};
+
+Status RunGraph(const Subject& subject, const optim::Optimizer& optimizer,
+                Communicator& communicator, Outcome* outcome) {
+  Graph graph("subject");
+  Shape labels;
+  graph.train(optimizer, [&](Inputs& in) {
+    const Var y = (*subject.model)(DataOf(in, subject.x));
+    if (subject.classes == 0) return mean(square(y));
+    labels = LabelsOf(y);
+    return cross_entropy(y, in.i64("labels", labels));
+  });
+  graph.eval("predict", [&](Inputs& in) { return (*subject.model)(DataOf(in, subject.x)); });
+  TrainerOptions options;
+  options.seed = kSeed;
+  ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, options));
+  const int64_t count = subject.x.shape.num_elements();
+  const std::vector<float> numbers = Floats(count);
+  const std::vector<int64_t> tokens = Integers(count, std::max<int64_t>(subject.vocabulary, 1));
+  const NamedData x =
+      subject.x.dtype == DType::kI64 ? NamedData("x", tokens) : NamedData("x", numbers);
+  const std::vector<int64_t> targets =
+      Integers(labels.num_elements(), std::max<int64_t>(subject.classes, 1));
+  ZG_RETURN_IF_ERROR(trainer->eval("predict", {x}));
+  ZG_ASSIGN_OR_RETURN(outcome->prediction, trainer->result("predict"));
+  for (int step = 0; step < kSteps; ++step) {
+    ZG_ASSIGN_OR_RETURN(const float loss, trainer->step([&](int64_t) {
+      return subject.classes == 0 ? trainer->feed({x}) : trainer->feed({x, {"labels", targets}});
+    }));
+    outcome->losses.push_back(loss);
+    if (step > 0) continue;
+    ZG_ASSIGN_OR_RETURN(const OptimizerState state, trainer->consolidate_optimizer_state());
+    for (const auto& [name, tensor] : state.tensors) {
+      outcome->gradients[name.substr(0, name.rfind('.'))] = tensor.values;
+    }
+  }
+  ZG_ASSIGN_OR_RETURN(const NamedValues values, trainer->consolidate_parameters());
+  for (const auto& [name, tensor] : values) outcome->parameters[name] = tensor.values;
+  return Status::Ok();
+}
+
+Outcome RunEager(const Subject& subject, const optim::Optimizer& optimizer) {
+  Outcome outcome;
+  Eager eager{{kSeed}};
+  const int64_t count = subject.x.shape.num_elements();
+  const Tensor x = subject.x.dtype == DType::kI64
+                       ? eager.i64(subject.x.shape, Integers(count, subject.vocabulary))
+                       : eager.f32(subject.x.shape, Floats(count));
+  outcome.prediction = Tensor((*subject.model)(x)).values();
+  eager.set_training(true);
+  for (int step = 0; step < kSteps; ++step) {
+    const Var y = (*subject.model)(x);
+    const Shape labels = LabelsOf(y);
+    const Tensor loss =
+        subject.classes == 0
+            ? mean(square(y))
+            : cross_entropy(y, eager.i64(labels, Integers(labels.num_elements(), subject.classes)));
+    loss.backward();
+    outcome.losses.push_back(loss.item());
+    for (const nn::Parameter* parameter : subject.model->parameters()) {
+      const Tensor gradient = Tensor(*parameter).grad();
+      if (step == 0 && !gradient.empty()) {
+        outcome.gradients[parameter->path()] = gradient.values();
+      }
+    }
+    eager.step(optimizer);
+  }
+  for (const nn::Parameter* parameter : subject.model->parameters()) {
+    outcome.parameters[parameter->path()] = Tensor(*parameter).values();
+  }
+  for (const nn::Buffer* buffer : subject.model->buffers()) {
+    outcome.parameters[buffer->path()] = Tensor(*buffer).values();
+  }
+  return outcome;
+}
+
+// Functions that the models do not use.
+struct Mixture : nn::Module {
+  Var forward(Var x) override {
+    const Var h = hidden(x);
+    const Var parts = concat({softmax(h), sigmoid(h) * tanh(h), exp(-square(h))}, -1);
+    const Var centered = parts - mean(parts, {-1}, true);
+    return matmul(centered * rsqrt(variance(centered, {-1}, 0.0, true) + 1e-5),
+                  transpose(output, 0, 1));
+  }
+  nn::Linear hidden{this, "hidden", 10, 4};
+  nn::Parameter output{this, "output", {7, 12}, Initializer::Normal(0.3)};
+};
+
+// Convolutions, pooling and norms of images, with a buffer's statistics.
+struct Images : nn::Module {
+  Var forward(Var x) override {
+    x = pool(elu(norm(wide(x))));
+    x = up(softplus(groups(deep(x))));
+    return line(flatten(adaptive(average(x)), 2));
+  }
+  nn::Conv2d wide{this, "wide", 2, 8, 3, {.padding = 1}};
+  nn::BatchNorm2d norm{this, "norm", 8};
+  nn::MaxPool2d pool{this, "pool", 2};
+  nn::Conv2d deep{this, "deep", 8, 8, 3, {.padding = 2, .dilation = 2, .groups = 4}};
+  nn::GroupNorm groups{this, "groups", 2, 8};
+  nn::ConvTranspose2d up{this, "up", 8, 6, 2, {.stride = 2}};
+  nn::AvgPool2d average{this, "average", 2};
+  nn::AdaptiveAvgPool2d adaptive{this, "adaptive", 4};
+  nn::Conv1d line{this, "line", 6, 3, 3};
+};
+
+// Layers of transformers: an encoder's and, with what it gives as memory, a decoder's.
+struct Layers : nn::Module {
+  Var forward(Var x) override {
+    const Var memory = encoder(x);
+    const Var y = decoder(x, memory, {.causal = true});
+    return attention(norm(mlp(y)), memory, x);
+  }
+  nn::TransformerEncoderLayer encoder{this, "encoder", 16, 4, {.hidden = 24, .dropout = 0.1}};
+  nn::TransformerDecoderLayer decoder{this, "decoder", 16, 2, {.hidden = 20, .gelu = true}};
+  nn::SwiGLU mlp{this, "mlp", 16, 24};
+  nn::RMSNorm norm{this, "norm", 16};
+  nn::MultiheadAttention attention{this, "attention", 16, 4};
+};
+
+template <typename Model, typename... Args>
+std::shared_ptr<nn::Module> Make(const Args&... args) {
+  return std::make_shared<Model>(args...);
+}
+
+TensorType Tokens(const Shape& shape) { return {DType::kI64, shape}; }
+TensorType Numbers(const Shape& shape) { return {DType::kF32, shape}; }
+
+Subject GptSubject() {
+  models::GptConfig config;
+  config.layers = 2;
+  config.heads = 2;
+  config.channels = 16;
+  config.context = 12;
+  config.vocabulary = 19;
+  config.dropout = 0.1;
+  return {Make<models::Gpt>(config), Tokens({3, 12}), 19, 17};
+}
+
+Subject LlamaSubject(bool is_qwen2) {
+  models::LlamaConfig config = {2, 4, 2, 16, 24, 12, 19};
+  config.qkv_bias = is_qwen2;
+  config.tied = is_qwen2;
+  return {Make<models::Llama>(config), Tokens({3, 12}), 19, 17};
+}
+
+// Only the adapters learn.
+Subject LoraSubject() {
+  Subject subject = LlamaSubject(false);
+  subject.lora = std::make_shared<nn::Lora>(nn::LoraOptions{4, 8.0});
+  for (nn::Parameter* parameter : subject.model->parameters()) parameter->freeze();
+  subject.model->apply([&](nn::Module& module) {
+    if (auto* linear = dynamic_cast<nn::Linear*>(&module)) subject.lora->adapt(*linear);
+  });
+  return subject;
+}
+
+const std::map<std::string, std::function<Subject()>>& Subjects() {
+  using namespace models;  // NOLINT
+  static const auto& subjects = *new std::map<std::string, std::function<Subject()>>{
+      {"classifier",
+       [] {
+         return Subject{Make<Classifier>(ClassifierConfig{12, 8, 5}), Numbers({6, 12}), 0, 5};
+       }},
+      {"recipe",
+       [] {
+         return Subject{Make<Recipe>(3, 8), Numbers({5, 8})};
+       }},
+      {"gpt", GptSubject},
+      {"llama", [] { return LlamaSubject(false); }},
+      {"qwen2", [] { return LlamaSubject(true); }},
+      {"lora", LoraSubject},
+      {"bert",
+       [] {
+         return Subject{Make<Bert>(BertConfig{2, 2, 16, 24, 12, 19, 2, 1e-12, 0.1}),
+                        Tokens({3, 12}), 19, 17};
+       }},
+      {"vit",
+       [] {
+         return Subject{Make<Vit>(VitConfig{2, 2, 16, 24, 8, 4, 2, 5}), Numbers({3, 2, 8, 8}), 0,
+                        5};
+       }},
+      {"resnet",
+       [] {
+         return Subject{Make<ResNet>(ResNetConfig{2, 5, 1, {4, 8}}), Numbers({4, 2, 8, 8}), 0, 5};
+       }},
+      {"lstm",
+       [] {
+         return Subject{Make<LstmLanguage>(LstmConfig{19, 8, 12, 2}), Tokens({3, 7}), 19, 17};
+       }},
+      {"gru",
+       [] {
+         return Subject{Make<nn::GRU>(nullptr, "gru", 6, 10, 2), Numbers({3, 7, 6})};
+       }},
+      {"images",
+       [] {
+         return Subject{Make<Images>(), Numbers({3, 2, 16, 16})};
+       }},
+      {"layers",
+       [] {
+         return Subject{Make<Layers>(), Numbers({3, 7, 16})};
+       }},
+      {"functions",
+       [] {
+         return Subject{Make<Mixture>(), Numbers({5, 10}), 0, 7};
+       }},
+  };
+  return subjects;
+}
+
+class EagerGraph : public ::testing::TestWithParam<std::string> {};
+
+Outcome MustRunGraph(const Subject& subject, const optim::Optimizer& optimizer) {
+  Outcome outcome;
+  const Status status = RunRanks(1, [&](Communicator& communicator) {
+    return RunGraph(subject, optimizer, communicator, &outcome);
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return outcome;
+}
+
+TEST_P(EagerGraph, HaveTheSameBits) {
+  const Subject subject = Subjects().at(GetParam())();
+  const Outcome graph = MustRunGraph(subject, kOptimizer);
+  const Outcome eager = RunEager(subject, kOptimizer);
+  EXPECT_EQ(eager.prediction, graph.prediction);
+  EXPECT_EQ(eager.losses, graph.losses);
+  EXPECT_EQ(eager.gradients, graph.gradients);
+  EXPECT_EQ(eager.parameters, graph.parameters);
+}
+
+// Those that know something of whole tensors: a graph's lie in buckets.
+TEST(EagerOptimizers, HaveTheSameBits) {
+  for (const optim::Optimizer& optimizer :
+       {optim::Optimizer(optim::Lamb{.lr = 0.05}),
+        optim::Optimizer(optim::Adafactor{.lr = 0.05, .weight_decay = 0.1})}) {
+    for (const char* name : {"images", "gpt"}) {
+      SCOPED_TRACE(name);
+      const Subject subject = Subjects().at(name)();
+      const Outcome graph = MustRunGraph(subject, optimizer);
+      const Outcome eager = RunEager(subject, optimizer);
+      EXPECT_EQ(eager.losses, graph.losses);
+      EXPECT_EQ(eager.parameters, graph.parameters);
+    }
+  }
+}
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : Subjects()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Subjects, EagerGraph, ::testing::ValuesIn(Names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace zg

@@ -1,0 +1,166 @@
+// Tensors: values, gradients, how long they stay, what is printed, what ends the process.
+#include "framework/eager/eager.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "framework/nn/nn.h"
+
+namespace zg {
+namespace {
+
+using Floats = std::vector<float>;
+
+TEST(Eager, FunctionsRunAtOnce) {
+  Eager eager;
+  const Tensor x = eager.f32({2, 2}, {1, -2, 3, -4});
+  EXPECT_EQ(Tensor(relu(x)).values(), (Floats{1, 0, 3, 0}));
+  const Tensor y = 2.0 * x + 1.0;
+  EXPECT_EQ(y.values(), (Floats{3, -3, 7, -7}));
+  EXPECT_EQ(Tensor(sum(y)).item(), 0.0f);
+  EXPECT_EQ(Tensor(transpose(x, 0, 1)).values(), (Floats{1, 3, -2, -4}));
+  EXPECT_EQ(Tensor(reshape(x, {4})).values(), x.values());  // a view
+  EXPECT_EQ(eager.i64({2}, {7, 8}).integers(), (std::vector<int64_t>{7, 8}));
+}
+
+TEST(Eager, Gradients) {
+  Eager eager;
+  const Tensor x = eager.f32({3}, {1, 2, 3});
+  const Tensor fixed = eager.f32({3}, {1, 1, 1});
+  x.require_grad();
+  const Tensor loss = sum(x * x * fixed);
+  EXPECT_TRUE(x.grad().empty());
+  loss.backward();
+  EXPECT_EQ(x.grad().values(), (Floats{2, 4, 6}));
+  EXPECT_TRUE(fixed.grad().empty());
+  loss.backward();  // adds up
+  EXPECT_EQ(x.grad().values(), (Floats{4, 8, 12}));
+  Tensor(sum(x)).backward();
+  EXPECT_EQ(x.grad().values(), (Floats{5, 9, 13}));
+  eager.zero_grad();
+  EXPECT_TRUE(x.grad().empty());
+}
+
+// What a result was computed from stays though its handles are gone.
+TEST(Eager, TapeOutlivesHandles) {
+  Eager eager;
+  const Tensor x = eager.f32({2}, {1, 2});
+  x.require_grad();
+  Tensor loss;
+  {
+    const Tensor y = square(x);
+    loss = sum(y * y);
+  }
+  loss.backward();
+  EXPECT_EQ(x.grad().values(), (Floats{4, 32}));
+}
+
+TEST(Eager, TensorsOutliveTheEager) {
+  Tensor y;
+  {
+    Eager eager;
+    y = eager.f32({2}, {1, 2}) * 3.0;
+  }
+  EXPECT_EQ(y.values(), (Floats{3, 6}));
+}
+
+struct Net : nn::Module {
+  nn::Linear hidden{this, "hidden", 3, 4};
+  nn::Linear output{this, "output", 4, 1};
+  nn::Buffer mean{this, "mean", {3}, Initializer::Zeros()};
+
+  Var forward(Var x) override {
+    if (nn::is_training()) mean.update(zg::mean(x, {0}));
+    return output(tanh(hidden(x - mean)));
+  }
+};
+
+TEST(Eager, StepsTrainAndSetBuffers) {
+  Net net;
+  Eager eager{{/*seed=*/3, /*training=*/true}};
+  const Tensor x = eager.f32({2, 3}, {1, 2, 3, 3, 2, 1});
+  const Tensor target = eager.f32({2, 1}, {0.5, -0.5});
+  Floats losses;
+  for (int step = 0; step < 20; ++step) {
+    const Tensor loss = mse_loss(net(x), target);
+    loss.backward();
+    EXPECT_FALSE(Tensor(net.hidden.weight).grad().empty());
+    eager.step(optim::Adam{0.05});
+    EXPECT_TRUE(Tensor(net.hidden.weight).grad().empty());
+    losses.push_back(loss.item());
+  }
+  EXPECT_LT(losses.back(), 0.2f * losses.front());
+  EXPECT_EQ(Tensor(net.mean).values(), (Floats{2, 2, 2}));
+  eager.set_training(false);
+  net(eager.f32({1, 3}, {9, 9, 9}));
+  EXPECT_EQ(Tensor(net.mean).values(), (Floats{2, 2, 2}));
+}
+
+TEST(Eager, Text) {
+  Eager eager;
+  EXPECT_EQ(eager.f32({2, 3}, {1, 2.5, -0.25, 0, 1, 4}).to_string(),
+            "f32[2,3]\n"
+            "[[ 1.0000,  2.5000, -0.2500],\n"
+            " [ 0.0000,  1.0000,  4.0000]]");
+  EXPECT_EQ(eager.i64({2}, {1, -10}).to_string(), "i64[2]\n[  1, -10]");
+  EXPECT_EQ(eager.f32({}, {1e-7f}).to_string(), "f32[]\n1.0000e-07");
+  EXPECT_EQ(eager.f32({0}, {}).to_string(), "f32[0]\n[]");
+  EXPECT_EQ(Tensor(expand(eager.f32({1, 1}, {7}), {2000, 2})).to_string(),
+            "f32[2000,2]\n[[7.0000, 7.0000],\n [7.0000, 7.0000],\n [7.0000, 7.0000],\n ...,\n "
+            "[7.0000, 7.0000],\n [7.0000, 7.0000],\n [7.0000, 7.0000]]");
+  EXPECT_EQ(Tensor().to_string(), "empty");
+  Graph graph("g");
+  std::string traced;
+  graph.eval("run", [&](Inputs& in) {
+    const Var x = in.f32("x", {2});
+    traced = Tensor(x).to_string();
+    return x;
+  });
+  EXPECT_EQ(traced, "%x: f32[2]");
+}
+
+TEST(EagerDeathTest, ErrorsNameWhatIsWrong) {
+  const auto dies = [](const auto& function, const std::string& message) {
+    EXPECT_EXIT(
+        {
+          Eager eager;
+          Net net;
+          function(eager, net);
+        },
+        ::testing::ExitedWithCode(1), message);
+  };
+  dies([](Eager& eager, Net& net) { net(eager.f32({1, 2}, {1, 2})); }, "error: .*subtract");
+  dies([](Eager& eager, Net&) { eager.f32({2}, {1}); },
+       "error: Eager: got 1 values for a tensor f32\\[2\\], expected one per element");
+  dies(
+      [](Eager& eager, Net&) {
+        eager.f32({2}, {1, 2}).item();
+      },
+      "error: Tensor::item: it is f32\\[2\\], expected one element");
+  dies(
+      [](Eager& eager, Net&) {
+        eager.f32({2}, {1, 2}).backward();
+      },
+      "error: backward: %x is f32\\[2\\], expected the scalar f32\\[\\]");
+  dies(
+      [](Eager& eager, Net&) {
+        Tensor(sum(eager.f32({2}, {1, 2}))).backward();
+      },
+      "error: backward: %sum depends on no trainable parameter");
+  dies([](Eager&, Net&) { Tensor().values(); }, "error: Tensor::values: the tensor is empty");
+  dies(
+      [](Eager& eager, Net& net) {
+        const Tensor x = eager.f32({1, 3}, {1, 2, 3});
+        const Tensor loss = sum(net(x));
+        loss.backward();
+        eager.step(optim::Sgd{0.1});
+        loss.backward();
+      },
+      "error: backward: .* was computed before the step that changed parameters");
+  EXPECT_EXIT(relu(Var()), ::testing::ExitedWithCode(1),
+              "relu was used outside the function given to Graph::train or Graph::eval");
+}
+
+}  // namespace
+}  // namespace zg

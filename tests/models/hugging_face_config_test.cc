@@ -1,0 +1,166 @@
+// config.json of transformers as the sizes of our models, and what is refused with which words.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "models/bert/hugging_face.h"
+#include "models/bert/presets.h"
+#include "models/llama/hugging_face.h"
+#include "models/llama/presets.h"
+#include "models/vit/hugging_face.h"
+
+namespace zg::models {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kReference[] = "tests/reference/models/";
+
+Json ReferenceConfig(const std::string& model) {
+  return Json::parse(std::ifstream(kReference + model + "/config.json"));
+}
+
+// A directory with this config.json.
+std::string Written(const std::string& text) {
+  const std::string directory = ::testing::TempDir() + "/config";
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/config.json") << text;
+  return directory;
+}
+
+std::string LlamaError(const Json& config) {
+  const std::string directory = Written(config.dump());
+  const std::string message = ReadLlamaConfig(directory).status().message();
+  const std::string start = directory + "/config.json: is not of a model that ours can be:\n  ";
+  EXPECT_EQ(message.substr(0, start.size()), start);
+  return message.substr(std::min(start.size(), message.size()));
+}
+
+TEST(HuggingFaceConfig, OfLlama) {
+  const StatusOr<LlamaConfig> config = ReadLlamaConfig(std::string(kReference) + "llama");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->layers, 2);
+  EXPECT_EQ(config->heads, 4);
+  EXPECT_EQ(config->key_heads, 2);
+  EXPECT_EQ(config->channels, 32);
+  EXPECT_EQ(config->hidden, 48);
+  EXPECT_EQ(config->context, 64);
+  EXPECT_EQ(config->vocabulary, 61);
+  EXPECT_EQ(config->epsilon, 1e-5);
+  EXPECT_EQ(config->rotary.theta, 500000.0);
+  EXPECT_EQ(config->rotary.factor, 8.0);
+  EXPECT_EQ(config->rotary.original_context, 32);
+  EXPECT_FALSE(config->qkv_bias);
+  EXPECT_FALSE(config->tied);
+}
+
+TEST(HuggingFaceConfig, OfQwen2) {
+  const StatusOr<LlamaConfig> config = ReadLlamaConfig(std::string(kReference) + "qwen2");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_TRUE(config->qkv_bias);
+  EXPECT_TRUE(config->tied);
+  EXPECT_EQ(config->rotary.factor, 1.0);
+}
+
+TEST(HuggingFaceConfig, OfVit) {
+  const StatusOr<VitConfig> config = ReadVitConfig(std::string(kReference) + "vit");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->image_size, 12);
+  EXPECT_EQ(config->patch_size, 4);
+  EXPECT_EQ(config->image_channels, 2);
+  EXPECT_EQ(config->classes, 10);
+}
+
+TEST(HuggingFaceConfig, OfBert) {
+  const StatusOr<BertConfig> config = ReadBertConfig(std::string(kReference) + "bert");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->layers, 2);
+  EXPECT_EQ(config->heads, 4);
+  EXPECT_EQ(config->channels, 32);
+  EXPECT_EQ(config->hidden, 48);
+  EXPECT_EQ(config->context, 16);
+  EXPECT_EQ(config->vocabulary, 61);
+  EXPECT_EQ(config->token_types, 2);
+  EXPECT_EQ(config->epsilon, 1e-12);
+  EXPECT_EQ(config->dropout, 0.1);
+  EXPECT_EQ(config->attention_dropout, 0.1);
+}
+
+TEST(HuggingFaceConfig, WhatIsWrittenIsRead) {
+  for (const BertPreset& preset : BertPresets()) {
+    const std::string json = BertConfigAsJson(preset.config);
+    const StatusOr<BertConfig> read = ReadBertConfig(Written(json));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(BertConfigAsJson(*read), json) << preset.name;
+  }
+  for (const LlamaPreset& preset : LlamaPresets()) {
+    LlamaConfig config = preset.config;
+    config.rotary.factor = 4.0;
+    const StatusOr<LlamaConfig> read = ReadLlamaConfig(Written(LlamaConfigAsJson(config)));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(LlamaConfigAsJson(*read), LlamaConfigAsJson(config)) << preset.name;
+  }
+  const StatusOr<VitConfig> vit = ReadVitConfig(Written(VitConfigAsJson({})));
+  ASSERT_TRUE(vit.ok()) << vit.status().message();
+  EXPECT_EQ(VitConfigAsJson(*vit), VitConfigAsJson({}));
+}
+
+TEST(HuggingFaceConfig, RefusesWhatOurModelDoesNotDo) {
+  const auto with = [](const char* key, const Json& value) {
+    Json config = ReferenceConfig("llama");
+    config[key] = value;
+    return LlamaError(config);
+  };
+  EXPECT_EQ(with("model_type", "mistral"), "model_type: got \"mistral\", expected \"llama\"");
+  EXPECT_EQ(with("hidden_act", "gelu"), "hidden_act: got \"gelu\", expected \"silu\"");
+  EXPECT_EQ(with("hidden_size", "32"),
+            "hidden_size: got \"32\", expected a whole number of at least 1\n  "
+            "num_attention_heads: got 4, with 2 num_key_value_heads and a hidden_size of 1, "
+            "expected a multiple of the first and a divisor of the second");
+  EXPECT_EQ(with("head_dim", 16), "head_dim: got 16, expected 8");
+  EXPECT_EQ(with("mlp_bias", true), "mlp_bias: got true, expected false");
+  EXPECT_EQ(with("rope_parameters", {{"rope_type", "yarn"}}),
+            "rope_parameters.rope_type: got \"yarn\", expected \"default\" or \"llama3\"");
+  EXPECT_EQ(with("rms_norm_eps", -1.0), "rms_norm_eps: got -1.0, expected a number of at least 0");
+  EXPECT_EQ(with("num_hidden_layers", nullptr),
+            "num_hidden_layers: got nothing, expected a whole number of at least 1");
+}
+
+TEST(HuggingFaceConfig, RefusesWhatOurBertDoesNotDo) {
+  const auto with = [](const char* key, const Json& value) {
+    Json config = ReferenceConfig("bert");
+    config[key] = value;
+    const std::string message = ReadBertConfig(Written(config.dump())).status().message();
+    return message.substr(message.rfind("\n  ") + 3);
+  };
+  EXPECT_EQ(with("model_type", "roberta"), "model_type: got \"roberta\", expected \"bert\"");
+  EXPECT_EQ(with("hidden_act", "relu"), "hidden_act: got \"relu\", expected \"gelu\"");
+  EXPECT_EQ(with("is_decoder", true), "is_decoder: got true, expected false");
+  EXPECT_EQ(with("tie_word_embeddings", false), "tie_word_embeddings: got false, expected true");
+  EXPECT_EQ(with("position_embedding_type", "relative_key"),
+            "position_embedding_type: got \"relative_key\", expected \"absolute\"");
+  EXPECT_EQ(with("hidden_dropout_prob", 1.0), "hidden_dropout_prob: got 1, expected less than 1");
+  EXPECT_EQ(with("num_attention_heads", 5),
+            "num_attention_heads: got 5, expected a divisor of hidden_size 32");
+}
+
+TEST(HuggingFaceConfig, PresetsHaveTheirParameters) {
+  for (const BertPreset& preset : BertPresets()) {
+    EXPECT_EQ(NumBertParameters(preset.config), Bert(preset.config).num_parameters())
+        << preset.name;
+  }
+  // Those of transformers' BertForMaskedLM.
+  EXPECT_EQ(NumBertParameters(FindBertPreset("bert-base")->config), 109514298);
+  EXPECT_EQ(NumBertParameters(FindBertPreset("bert-large")->config), 335174458);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("llama3-8b")->config), 8030261248);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen2-0.5b")->config), 494032768);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("qwen2-7b")->config), 7615616512);
+  EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("mini")->config), 9638784);
+}
+
+}  // namespace
+}  // namespace zg::models

@@ -1,0 +1,231 @@
+// Functions that arrange and reduce: the types that they give, and what they say of bad dims.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "framework/nn/nn.h"
+
+namespace zg {
+namespace {
+
+using Function = std::function<Var(Var)>;
+
+// The type of the function's result for x f32[2,3,4], or the error.
+std::string Of(const Function& function) {
+  Graph graph("g");
+  graph.eval("run", [&](Inputs& in) { return function(in.f32("x", {2, 3, 4})); });
+  if (!graph.status().ok()) return graph.status().message();
+  return graph.result_type("run", "result")->ToString();
+}
+
+std::string Error(const std::string& text) { return "graph g, eval 'run': " + text; }
+
+TEST(TensorFunctions, Reshape) {
+  EXPECT_EQ(Of([](Var x) { return reshape(x, {6, 4}); }), "f32[6,4]");
+  EXPECT_EQ(Of([](Var x) { return reshape(x, {2, -1, 2}); }), "f32[2,6,2]");
+  EXPECT_EQ(Of([](Var x) { return reshape(x, {1, 24, 1}); }), "f32[1,24,1]");
+  EXPECT_EQ(Of([](Var x) { return reshape(x, {4, 3, 2}); }), "f32[4,3,2]");
+  EXPECT_EQ(Of([](Var x) { return flatten(x); }), "f32[24]");
+  EXPECT_EQ(Of([](Var x) { return flatten(x, 1); }), "f32[2,12]");
+  EXPECT_EQ(Of([](Var x) { return unsqueeze(x, -1); }), "f32[2,3,4,1]");
+  EXPECT_EQ(Of([](Var x) { return squeeze(unsqueeze(x, 1), 1); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) {
+              return reshape(x, {5, -1});
+            }),
+            Error("reshape of %x f32[2,3,4]: got the shape [5,-1], expected sizes for its 24 "
+                  "elements, one of which may be -1"));
+  EXPECT_EQ(Of([](Var x) {
+              return reshape(x, {-1, -1});
+            }),
+            Error("reshape of %x f32[2,3,4]: got the shape [-1,-1], expected sizes for its 24 "
+                  "elements, one of which may be -1"));
+  EXPECT_EQ(Of([](Var x) { return squeeze(x, 1); }),
+            Error("squeeze of %x f32[2,3,4]: dim 1 is 3, expected 1"));
+  EXPECT_EQ(Of([](Var x) { return unsqueeze(x, 4); }),
+            Error("unsqueeze of %x f32[2,3,4]: got dim 4, expected one from -4 to 3"));
+  EXPECT_EQ(Of([](Var x) { return flatten(x, 2, 1); }),
+            Error("flatten of %x f32[2,3,4]: got dims 2 to 1, expected the first to come first"));
+}
+
+TEST(TensorFunctions, OrderOfDims) {
+  EXPECT_EQ(Of([](Var x) { return permute(x, {2, 0, 1}); }), "f32[4,2,3]");
+  EXPECT_EQ(Of([](Var x) { return permute(x, {-1, 0, 1}); }), "f32[4,2,3]");
+  EXPECT_EQ(Of([](Var x) { return transpose(x, -1, -2); }), "f32[2,4,3]");
+  EXPECT_EQ(Of([](Var x) {
+              return permute(x, {0, 0, 1});
+            }),
+            Error("permute: got order [0,0,1], expected each of its 3 dims once: x f32[2,3,4]"));
+  EXPECT_EQ(Of([](Var x) { return transpose(x, 0, 3); }),
+            Error("transpose of %x f32[2,3,4]: got dim 3, expected one from -3 to 2"));
+}
+
+TEST(TensorFunctions, Parts) {
+  EXPECT_EQ(Of([](Var x) { return slice(x, 2, 1, 4, 2); }), "f32[2,3,2]");
+  EXPECT_EQ(Of([](Var x) { return slice(x, -1, -3, -1); }), "f32[2,3,2]");
+  EXPECT_EQ(Of([](Var x) { return select(x, 1, -1); }), "f32[2,4]");
+  EXPECT_EQ(Of([](Var x) { return split(x, 3, 2)[1]; }), "f32[2,3,1]");
+  EXPECT_EQ(Of([](Var x) { return chunk(x, 2, 2)[1]; }), "f32[2,3,2]");
+  EXPECT_EQ(Of([](Var x) { return concat({x, x}, -1); }), "f32[2,3,8]");
+  EXPECT_EQ(Of([](Var x) { return stack({x, x, x}, 1); }), "f32[2,3,3,4]");
+  EXPECT_EQ(Of([](Var x) { return roll(x, -1, 1); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return pad(x, 1, 1, 2); }), "f32[2,6,4]");
+  EXPECT_EQ(Of([](Var x) { return slice(x, 2, 1, 5); }),
+            Error("slice of %x f32[2,3,4]: got 1 to 5 in steps of 1 along dim 2, expected a range "
+                  "inside its 4 elements"));
+  EXPECT_EQ(Of([](Var x) { return select(x, 1, 3); }),
+            Error("select of %x f32[2,3,4]: got element 3 along dim 1, expected one from -3 to 2"));
+  EXPECT_EQ(Of([](Var x) {
+              return split_sizes(x, {1, 1}, 1)[0];
+            }),
+            Error("split_sizes of %x f32[2,3,4]: got parts of [1,1], expected sizes that add up to "
+                  "dim 1, 3"));
+  EXPECT_EQ(Of([](Var x) { return chunk(x, 2, 1)[0]; }),
+            Error("chunk of %x f32[2,3,4]: got 2 parts of dim 1, expected a divisor of 3"));
+  EXPECT_EQ(Of([](Var) { return concat({}); }), Error("concat: got no parts"));
+}
+
+TEST(TensorFunctions, Repetition) {
+  EXPECT_EQ(Of([](Var x) { return expand(x, {5, 2, 3, 4}); }), "f32[5,2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return expand(unsqueeze(x, 1), {-1, 7, -1, -1}); }), "f32[2,7,3,4]");
+  EXPECT_EQ(Of([](Var x) { return repeat(x, {1, 2, 3}); }), "f32[2,6,12]");
+  EXPECT_EQ(Of([](Var x) {
+              return expand(x, {2, 5, 4});
+            }),
+            Error("expand of %x f32[2,3,4]: got the shape [2,5,4], expected its dims at the end, "
+                  "other sizes only where they are 1"));
+  EXPECT_EQ(Of([](Var x) { return repeat(x, {2}); }),
+            Error("repeat of %x f32[2,3,4]: got [2] times, expected a number of at least 1 for "
+                  "each dim"));
+}
+
+TEST(TensorFunctions, Reductions) {
+  EXPECT_EQ(Of([](Var x) { return sum(x); }), "f32[]");
+  EXPECT_EQ(Of([](Var x) { return mean(x, {-1}); }), "f32[2,3]");
+  EXPECT_EQ(Of([](Var x) { return variance(x, {2, 0}, 1.0, true); }), "f32[1,3,1]");
+  EXPECT_EQ(Of([](Var x) { return norm(x, {1}); }), "f32[2,4]");
+  EXPECT_EQ(Of([](Var x) {
+              return sum(x, {1, -2});
+            }),
+            Error("sum of %x f32[2,3,4]: got dims [1,-2], which name one of them twice"));
+  EXPECT_EQ(Of([](Var x) { return variance(x, {0}, 2.0); }),
+            Error("variance of %square f32[2,3,4]: got 2 elements, which are too few"));
+}
+
+TEST(TensorFunctions, Products) {
+  const auto times = [](const Shape& shape, const std::function<Var(Var, Var)>& function) {
+    return [=](Inputs& in) -> Outputs {
+      return function(in.f32("x", {2, 3, 4}), in.f32("y", shape, Sbp::B()));
+    };
+  };
+  const auto of = [&](const Shape& shape, const std::function<Var(Var, Var)>& function) {
+    Graph graph("g");
+    graph.eval("run", times(shape, function));
+    if (!graph.status().ok()) return graph.status().message();
+    return graph.result_type("run", "result")->ToString();
+  };
+  EXPECT_EQ(of({4, 5}, matmul), "f32[2,3,5]");
+  EXPECT_EQ(of({2, 4, 5}, matmul), "f32[2,3,5]");
+  EXPECT_EQ(of({7, 1, 4, 5}, matmul), "f32[7,2,3,5]");
+  EXPECT_EQ(of({4}, matmul), "f32[2,3]");
+  EXPECT_EQ(of({5, 3}, [](Var x, Var y) { return matmul(select(y, 1, 0), matmul(y, x)); }),
+            "f32[2,4]");
+  EXPECT_EQ(of({5, 3}, matmul), Error("matmul: inner dims differ: a f32[6,4], b f32[5,3]"));
+  const auto sum_of = [&](const Shape& shape, std::string equation) {
+    return of(shape, [=](Var x, Var y) { return einsum(equation, x, y); });
+  };
+  EXPECT_EQ(sum_of({2, 5, 4}, "bid,bjd->bij"), "f32[2,3,5]");
+  EXPECT_EQ(sum_of({4, 6}, "bid,dk -> kbi"), "f32[6,2,3]");
+  EXPECT_EQ(sum_of({4}, "bid,d->b"), "f32[2]");
+  EXPECT_EQ(sum_of({5}, "bid,k->kd"), "f32[5,4]");
+  EXPECT_EQ(sum_of({2, 3, 4}, "abc,abc->"), "f32[]");
+  const std::string hint = ", expected a letter for each dim, as in 'bij,bjk->bik'";
+  EXPECT_EQ(sum_of({4}, "bid,d"),
+            Error("einsum 'bid,d' of %x f32[2,3,4] and %y f32[4]: it is not of the form 'a,b->y'" +
+                  hint));
+  EXPECT_EQ(sum_of({5}, "bid,d->b"),
+            Error("einsum 'bid,d->b' of %x f32[2,3,4] and %y f32[5]: 'd' is 4 and 5" + hint));
+  EXPECT_EQ(sum_of({4}, "bid,d->k"),
+            Error("einsum 'bid,d->k' of %x f32[2,3,4] and %y f32[4]: no operand has 'k'" + hint));
+}
+
+TEST(TensorFunctions, Softmax) {
+  EXPECT_EQ(Of([](Var x) { return softmax(x); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return log_softmax(x, 0); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return softmax(x, 3); }),
+            Error("softmax of %x f32[2,3,4]: got dim 3, expected one from -3 to 2"));
+}
+
+TEST(TensorFunctions, Arithmetic) {
+  EXPECT_EQ(Of([](Var x) { return 1.0 / (1.0 + exp(-x)) - (x + 2.0) / x * 0.5; }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return x - mean(x, {0}); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return clamp(x, 1.0, 0.0); }),
+            Error("clamp: got the range [1, 0], expected low <= high"));
+}
+
+TEST(TensorFunctions, Conditions) {
+  EXPECT_EQ(Of([](Var x) { return x > 0.5; }), "f32[2,3,4]");  // handed out as numbers
+  EXPECT_EQ(Of([](Var x) { return where((x > 0.0) & !(x >= mean(x, {2}, true)), x, 1.0); }),
+            "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return masked_fill(x, isnan(x) | isfinite(x), 0.0); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) {
+              EXPECT_EQ((x < 0.0).dtype(), DType::kBool);
+              EXPECT_EQ(to(x, DType::kI64).dtype(), DType::kI64);
+              EXPECT_EQ(to(x, DType::kF32).value(), x.value());
+              return logical_xor(x > 0.0, x < 1.0);
+            }),
+            "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return !x; }),
+            Error("logical_not of %x f32[2,3,4]: expected bool, such as the result of a "
+                  "comparison"));
+  EXPECT_EQ(Of([](Var x) { return x & x; }),
+            Error("logical_and: a is not bool: a f32[2,3,4], b f32[2,3,4]"));
+  EXPECT_EQ(Of([](Var x) { return x < argmax(x, 0); }),
+            Error("less: dtypes differ, expected one; convert with to(x, dtype): a f32[2,3,4], b "
+                  "i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return to(x, DType::kU8); }),
+            Error("cast: got dtype u8, expected f32, bf16, f16, i64 or bool"));
+}
+
+TEST(TensorFunctions, Indices) {
+  EXPECT_EQ(Of([](Var) { return arange(5, 3, -1); }), "f32[5]");
+  EXPECT_EQ(Of([](Var x) { return one_hot(argmax(x, -1), 7); }), "f32[2,3,7]");
+  EXPECT_EQ(Of([](Var x) { return gather(x, 1, argmin(x, 1, true)); }), "f32[2,1,4]");
+  EXPECT_EQ(Of([](Var x) { return gather(x, -1, slice(argmax(x, -1, true), 1, 0, 2)); }),
+            "f32[2,2,1]");
+  EXPECT_EQ(Of([](Var x) { return index_select(x, -1, arange(2)); }), "f32[2,3,2]");
+  EXPECT_EQ(Of([](Var x) { return tril(x) + triu(x, 1) + flip(x, 1); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return index_select(x, 0, argmax(x, 0)); }),
+            Error("index_select of %x f32[2,3,4]: got the index %reshape i64[3,4], expected a "
+                  "vector"));
+  EXPECT_EQ(Of([](Var) { return arange(0); }),
+            Error("arange: got 0 elements, expected at least 1"));
+  EXPECT_EQ(Of([](Var x) { return one_hot(x, 3); }),
+            Error("one_hot of %x f32[2,3,4]: expected ids of dtype i64"));
+  EXPECT_EQ(Of([](Var x) {
+              return tril(sum(x, {0, 1}));
+            }),
+            Error("tril of %sum f32[4]: expected at least two dims"));
+}
+
+TEST(TensorFunctions, Extremes) {
+  EXPECT_EQ(Of([](Var x) { return max(x); }), "f32[]");
+  EXPECT_EQ(Of([](Var x) { return min(x, {0, 2}, true); }), "f32[1,3,1]");
+  EXPECT_EQ(Of([](Var x) { return max(x, {1, 2}); }), "f32[2]");
+  EXPECT_EQ(Of([](Var x) { return argmax(x, 1); }), "f32[2,4]");
+  EXPECT_EQ(Of([](Var x) { return top_k(x, 2).values; }), "f32[2,3,2]");
+  EXPECT_EQ(Of([](Var x) { return any(x > 0.0, {1}) & all(x > 0.0, {1}); }), "f32[2,4]");
+  EXPECT_EQ(Of([](Var x) { return logsumexp(x, {0, 1}) + vector_norm(x, 3.0, {0, 1}); }), "f32[4]");
+  EXPECT_EQ(Of([](Var x) { return cumsum(x, -1) + pow(x, x) + pow(x, 3.0); }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) { return top_k(x, 5).values; }),
+            Error("top_k: got k=5, expected 1 to the 4 elements of dim 2: x f32[2,3,4]"));
+  EXPECT_EQ(Of([](Var x) { return argmax(x, 3); }),
+            Error("argmax of %x f32[2,3,4]: got dim 3, expected one from -3 to 2"));
+  EXPECT_EQ(Of([](Var x) { return all(x); }),
+            Error("logical_not of %x f32[2,3,4]: expected bool, such as the result of a "
+                  "comparison"));
+}
+
+}  // namespace
+}  // namespace zg

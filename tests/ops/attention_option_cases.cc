@@ -1,0 +1,362 @@
+#include "tests/ops/attention_option_cases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "framework/base/random.h"
+
+namespace zg::testing {
+namespace {
+
+// A call with q (B, Tq, H D), k and v (B, Tk, K D) from input `q` on, in doubles.
+class Formula {
+ public:
+  Formula(const ReferenceCall& call, int q)
+      : call_(call),
+        attributes_(call.attributes),
+        q_(call.inputs[q].values),
+        k_(call.inputs[q + 1].values),
+        v_(call.inputs[q + 2].values),
+        batch(call.inputs[q].shape.dim(0)),
+        queries(call.inputs[q].shape.dim(1)),
+        keys(call.inputs[q + 1].shape.dim(1)),
+        heads(attributes_.Int("heads")),
+        size(call.inputs[q].shape.dim(2) / heads),
+        group(heads / attributes_.Int("key_heads")) {
+    scale = attributes_.Float("scale");
+    if (scale == 0.0) scale = 1.0 / std::sqrt(static_cast<double>(size));
+    int next = q == 0 ? 3 : 6;
+    if (attributes_.Bool("masked")) mask_ = &call.inputs[next++];
+    if (attributes_.Bool("biased")) bias_ = &call.inputs[next];
+    if (!attributes_.Has("probability")) return;
+    key_ = RandomKey{call.step.seed};
+    for (int64_t fold : {call.step.step, call.step.micro_batch, attributes_.Int("stream")}) {
+      key_ = FoldIn(key_, static_cast<uint64_t>(fold));
+    }
+  }
+
+  int64_t Q(int64_t b, int64_t h, int64_t i, int64_t c) const {
+    return ((b * queries + i) * heads + h) * size + c;
+  }
+  int64_t K(int64_t b, int64_t h, int64_t j, int64_t c) const {
+    return ((b * keys + j) * (heads / group) + h / group) * size + c;
+  }
+  int64_t Row(int64_t b, int64_t h, int64_t i) const { return (b * heads + h) * queries + i; }
+  int64_t Bias(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    const Shape& shape = bias_->shape;
+    const int64_t matrix = (shape.dim(0) == 1 ? 0 : b) * shape.dim(1) + (shape.dim(1) == 1 ? 0 : h);
+    return (matrix * queries + i) * keys + j;
+  }
+  int64_t NumBias() const { return bias_->shape.num_elements(); }
+
+  bool Sees(int64_t b, int64_t i, int64_t j) const {
+    const int64_t position = i + keys - queries;
+    const int64_t window = attributes_.Int("window");
+    if (attributes_.Bool("causal") && j > position) return false;
+    if (window > 0 && std::abs(position - j) >= window) return false;
+    if (mask_ == nullptr) return true;
+    if (mask_->shape.num_dims() == 1) return static_cast<double>(j) < mask_->values[b];
+    return mask_->values[b * keys + j] != 0.0;
+  }
+  double Score(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    double dot = 0.0;
+    for (int64_t c = 0; c < size; ++c) dot += q_[Q(b, h, i, c)] * k_[K(b, h, j, c)];
+    return dot * scale + (bias_ == nullptr ? 0.0 : bias_->values[Bias(b, h, i, j)]);
+  }
+  // 0 or 1 / (1 - probability).
+  double Keep(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (!attributes_.Has("probability")) return 1.0;
+    const double probability = attributes_.Float("probability");
+    const bool drops = UniformAt(key_, Row(b, h, i) * keys + j) < probability;
+    return drops ? 0.0 : 1.0 / (1.0 - probability);
+  }
+
+  template <typename F>
+  void ForEachRow(const F& f) const {
+    for (int64_t b = 0; b < batch; ++b) {
+      for (int64_t h = 0; h < heads; ++h) {
+        for (int64_t i = 0; i < queries; ++i) f(b, h, i);
+      }
+    }
+  }
+
+  // f(b, h, query, key, weight, gradient of the score) for every key that a query sees.
+  template <typename F>
+  void ForEachGradient(const F& f) const {
+    const std::vector<double>& dout = call_.inputs[0].values;
+    const std::vector<double>& out = call_.inputs[4].values;
+    ForEachRow([&](int64_t b, int64_t h, int64_t i) {
+      double row_dot = 0.0;
+      for (int64_t c = 0; c < size; ++c) row_dot += dout[Q(b, h, i, c)] * out[Q(b, h, i, c)];
+      for (int64_t j = 0; j < keys; ++j) {
+        if (!Sees(b, i, j)) continue;
+        const double log_sum = call_.inputs[5].values[Row(b, h, i)];
+        const double weight = std::exp(Score(b, h, i, j) - log_sum);
+        double dweight = 0.0;
+        for (int64_t c = 0; c < size; ++c) dweight += dout[Q(b, h, i, c)] * v_[K(b, h, j, c)];
+        f(b, h, i, j, weight, weight * (dweight * Keep(b, h, i, j) - row_dot));
+      }
+    });
+  }
+
+ private:
+  const ReferenceCall& call_;
+  const ir::Attributes& attributes_;
+  const std::vector<double>&q_, &k_, &v_;
+  const ReferenceTensor* mask_ = nullptr;
+  const ReferenceTensor* bias_ = nullptr;
+  RandomKey key_;
+
+ public:
+  int64_t batch, queries, keys, heads, size, group;
+  double scale;
+};
+
+ReferenceOutputs Forward(const ReferenceCall& call, int q) {
+  const Formula at(call, q);
+  const std::vector<double>& v = call.inputs[q + 2].values;
+  std::vector<double> out(call.inputs[q].values.size(), 0.0);
+  std::vector<double> log_sum_exp(at.batch * at.heads * at.queries);
+  at.ForEachRow([&](int64_t b, int64_t h, int64_t i) {
+    double sum = 0.0;
+    for (int64_t j = 0; j < at.keys; ++j) {
+      if (at.Sees(b, i, j)) sum += std::exp(at.Score(b, h, i, j));
+    }
+    log_sum_exp[at.Row(b, h, i)] = sum > 0.0 ? std::log(sum) : std::numeric_limits<float>::max();
+    for (int64_t j = 0; j < at.keys; ++j) {
+      if (!at.Sees(b, i, j)) continue;
+      const double weight = std::exp(at.Score(b, h, i, j)) / sum * at.Keep(b, h, i, j);
+      for (int64_t c = 0; c < at.size; ++c) out[at.Q(b, h, i, c)] += weight * v[at.K(b, h, j, c)];
+    }
+  });
+  return {out, log_sum_exp};
+}
+
+ReferenceOutputs Gradients(const ReferenceCall& call) {
+  const Formula at(call, 1);
+  const std::vector<double>& dout = call.inputs[0].values;
+  const std::vector<double>& q = call.inputs[1].values;
+  const std::vector<double>& k = call.inputs[2].values;
+  ReferenceOutputs gradients = {std::vector<double>(q.size()), std::vector<double>(k.size()),
+                                std::vector<double>(k.size())};
+  at.ForEachGradient([&](int64_t b, int64_t h, int64_t i, int64_t j, double weight, double dscore) {
+    for (int64_t c = 0; c < at.size; ++c) {
+      const int64_t q_at = at.Q(b, h, i, c);
+      const int64_t k_at = at.K(b, h, j, c);
+      gradients[0][q_at] += dscore * at.scale * k[k_at];
+      gradients[1][k_at] += dscore * at.scale * q[q_at];
+      gradients[2][k_at] += weight * at.Keep(b, h, i, j) * dout[q_at];
+    }
+  });
+  return gradients;
+}
+
+ReferenceOutputs BiasGradient(const ReferenceCall& call) {
+  const Formula at(call, 1);
+  std::vector<double> dbias(at.NumBias());
+  at.ForEachGradient([&](int64_t b, int64_t h, int64_t i, int64_t j, double, double dscore) {
+    dbias[at.Bias(b, h, i, j)] += dscore;
+  });
+  return {dbias};
+}
+
+// Inputs 4 and 5 become the outputs of the forward op.
+void TakeForward(ReferenceCall& call) {
+  const ReferenceOutputs forward = Forward(call, 1);
+  call.inputs[4].values = forward[0];
+  call.inputs[5].values = forward[1];
+}
+
+struct Sizes {
+  int64_t batch, queries, keys, heads, key_heads, head_size;
+};
+
+struct Options {
+  bool causal = false;
+  int64_t window = 0;
+  double scale = 0.0;
+  int mask_dims = 0;  // of 1: lengths; 2: keys
+  Shape bias = {};    // no dims: none
+};
+
+// The cases of the three ops of a name.
+void AddCases(const std::string& op, const std::string& label, const Sizes& s,
+              const Options& options, std::vector<OpCase>* cases) {
+  const InputSpec q = F32({s.batch, s.queries, s.heads * s.head_size}, -2.0, 2.0);
+  const InputSpec k = F32({s.batch, s.keys, s.key_heads * s.head_size}, -2.0, 2.0);
+  std::vector<InputSpec> extra;
+  if (options.mask_dims == 1) extra.push_back(I64({s.batch}, s.keys + 1));
+  if (options.mask_dims == 2) extra.push_back(I64({s.batch, s.keys}, 2));
+  const bool biased = options.bias.num_dims() > 0;
+  if (biased) extra.push_back(F32(options.bias));
+  ir::Attributes attributes = {{"heads", s.heads},         {"key_heads", s.key_heads},
+                               {"causal", options.causal}, {"window", options.window},
+                               {"scale", options.scale},   {"masked", options.mask_dims > 0},
+                               {"biased", biased}};
+  const bool drops = op == "dropout_attention";
+  if (drops) {
+    attributes.Set("probability", 0.25);
+    attributes.Set("stream", int64_t{3});
+  }
+  std::vector<InputSpec> forward = {q, k, k};
+  forward.insert(forward.end(), extra.begin(), extra.end());
+  std::vector<InputSpec> backward = {q, q, k, k, q, F32({s.batch, s.heads, s.queries})};
+  backward.insert(backward.end(), extra.begin(), extra.end());
+  cases->push_back({.op = op,
+                    .label = label,
+                    .inputs = forward,
+                    .attributes = attributes,
+                    .reference = [](const ReferenceCall& call) { return Forward(call, 0); },
+                    .check_gradient = s.queries * s.keys < 100,
+                    .parts_are_micro_batches = drops,
+                    .rounds_terms = true});
+  const OpCase gradient = {.op = op + "_grad",
+                           .label = label,
+                           .inputs = backward,
+                           .attributes = attributes,
+                           .reference = Gradients,
+                           .prepare = TakeForward,
+                           .parts_are_micro_batches = drops,
+                           .f32_inputs = {5},
+                           .rounds_terms = true};
+  cases->push_back(gradient);
+  if (!biased) return;
+  cases->push_back(gradient);
+  cases->back().op = op + "_bias_grad";
+  cases->back().reference = BiasGradient;
+}
+
+void AddRejections(std::vector<Rejection>* rejections) {
+  const std::string op = "dot_product_attention";
+  const ir::Attributes two = {{"heads", int64_t{2}}, {"key_heads", int64_t{1}}};
+  const auto with = [&](const char* name, const ir::Attribute& value) {
+    ir::Attributes attributes = two;
+    attributes.Set(name, value);
+    return attributes;
+  };
+  const InputSpec q = F32({2, 5, 8}), k = F32({2, 3, 4});
+  *rejections = {
+      {op,
+       {q, k, F32({2, 4, 4})},
+       two,
+       "dot_product_attention: q is not (B, Tq, H D), or k and v are not alike (B, Tk, K D): q "
+       "f32[2,5,8], k f32[2,3,4], v f32[2,4,4]"},
+      {op,
+       {q, k, k},
+       with("key_heads", int64_t{3}),
+       "dot_product_attention: 2 heads and 3 key heads, expected a multiple of at least 1 each"},
+      {op,
+       {q, F32({2, 3, 6}), F32({2, 3, 6})},
+       two,
+       "dot_product_attention: the last dims do not divide into 2 heads of q and 1 of k, of one "
+       "size: q f32[2,5,8], k f32[2,3,6], v f32[2,3,6]"},
+      {op,
+       {q, F32({3, 3, 4}), F32({3, 3, 4})},
+       two,
+       "dot_product_attention: q and k differ in the batch: q f32[2,5,8], k f32[3,3,4], v "
+       "f32[3,3,4]"},
+      {op,
+       {q, k, k},
+       with("window", int64_t{-1}),
+       "dot_product_attention: window is -1, expected at least 1, or 0 for none"},
+      {op,
+       {q, k, k},
+       with("masked", true),
+       "dot_product_attention: got 3 inputs, expected q, k, v, mask"},
+      {op,
+       {q, k, k, I64({2, 5}, 2)},
+       with("masked", true),
+       "dot_product_attention: mask is neither i64 (B), how many keys each sequence has, nor i64 "
+       "(B, Tk), 0 where a key is hidden: q f32[2,5,8], k f32[2,3,4], v f32[2,3,4], mask "
+       "i64[2,5]"},
+      {op,
+       {q, k, k, F32({1, 3, 5, 3})},
+       with("biased", true),
+       "dot_product_attention: bias is not (1 or B, 1 or H, Tq, Tk): q f32[2,5,8], k f32[2,3,4], v "
+       "f32[2,3,4], bias f32[1,3,5,3]"},
+  };
+  ir::Attributes drops = with("probability", 1.0);
+  drops.Set("stream", int64_t{0});
+  rejections->push_back({"dropout_attention",
+                         {q, k, k},
+                         drops,
+                         "dropout_attention: probability is 1, expected 0 <= probability < 1"});
+  drops.Set("probability", 0.5);
+  for (const std::string name : {"dot_product_attention", "dropout_attention"}) {
+    const bool is_random = name == "dropout_attention";
+    rejections->push_back({name + "_grad",
+                           {k, q, k, k, q, F32({2, 2, 5})},
+                           is_random ? drops : two,
+                           name +
+                               "_grad: dout and out do not fit q: dout f32[2,3,4], q f32[2,5,8], "
+                               "k f32[2,3,4], v f32[2,3,4], out f32[2,5,8], log_sum_exp "
+                               "f32[2,2,5]"});
+    rejections->push_back({name + "_bias_grad",
+                           {q, q, k, k, q, F32({2, 2, 5})},
+                           is_random ? drops : two,
+                           name + "_bias_grad: there is no bias"});
+  }
+}
+
+}  // namespace
+
+FamilyCases AttentionOptionCases() {
+  FamilyCases family;
+  const auto add = [&](const char* label, const Sizes& sizes, const Options& options) {
+    AddCases("dot_product_attention", label, sizes, options, &family.cases);
+  };
+  add("all keys", {2, 5, 7, 2, 2, 4}, {});
+  add("grouped, causal", {2, 5, 5, 6, 2, 4}, {.causal = true});
+  add("decoding", {2, 3, 7, 2, 1, 4}, {.causal = true});
+  add("more queries than keys", {1, 6, 4, 2, 2, 3}, {.causal = true});
+  add("window, causal", {1, 9, 9, 2, 1, 4}, {.causal = true, .window = 3});
+  add("window", {1, 8, 9, 2, 1, 4}, {.window = 2});
+  add("lengths", {3, 4, 5, 2, 1, 4}, {.mask_dims = 1});
+  add("mask", {3, 4, 3, 2, 1, 4}, {.mask_dims = 2});
+  add("bias", {2, 3, 5, 2, 1, 4}, {.scale = 0.3, .bias = {1, 2, 3, 5}});
+  add("all options", {2, 5, 6, 4, 2, 3},
+      {.causal = true, .window = 4, .mask_dims = 2, .bias = {2, 4, 5, 6}});
+  add("splits", {6, 3, 2, 2, 1, 4}, {});
+  add("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 1});
+  add("splits", {6, 3, 2, 2, 1, 4}, {.bias = {1, 1, 3, 2}});
+  add("splits", {6, 3, 2, 2, 1, 4}, {.bias = {6, 1, 3, 2}});
+  add("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 1, .bias = {1, 2, 3, 2}});
+  add("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 2, .bias = {6, 2, 3, 2}});
+  add("long, grouped, causal", {1, 67, 131, 4, 2, 17}, {.causal = true});
+  add("long, window", {1, 130, 140, 2, 1, 5}, {.causal = true, .window = 33});
+  add("long, all options", {2, 67, 70, 4, 2, 17},
+      {.causal = true, .window = 40, .mask_dims = 2, .bias = {1, 4, 67, 70}});
+  const auto drop = [&](const char* label, const Sizes& sizes, const Options& options) {
+    AddCases("dropout_attention", label, sizes, options, &family.cases);
+  };
+  drop("causal", {2, 5, 5, 2, 1, 4}, {.causal = true});
+  drop("all options", {2, 5, 6, 4, 2, 3},
+       {.causal = true, .window = 4, .mask_dims = 2, .bias = {2, 4, 5, 6}});
+  drop("splits", {6, 3, 2, 2, 1, 4}, {});
+  drop("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 1, .bias = {1, 2, 3, 2}});
+  drop("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 2, .bias = {6, 2, 3, 2}});
+  drop("long", {1, 67, 70, 2, 1, 17}, {.window = 30});
+  AddRejections(&family.rejections);
+
+  const auto add_large = [&](const Sizes& s, bool causal) {
+    const std::string label = fmt::format("B{} T{},{} H{},{} D{} causal={}", s.batch, s.queries,
+                                          s.keys, s.heads, s.key_heads, s.head_size, causal);
+    AddCases("dot_product_attention", label, s, {.causal = causal}, &family.large);
+  };
+  add_large({2, 130, 130, 4, 2, 64}, true);
+  add_large({1, 70, 200, 2, 1, 128}, true);
+  add_large({1, 130, 77, 4, 4, 16}, false);
+  add_large({5, 3, 9, 26, 13, 8}, true);  // on a GPU, two groups of heads
+  AddCases("dot_product_attention", "bias", {2, 70, 130, 4, 2, 32},
+           {.causal = true, .bias = {1, 4, 70, 130}}, &family.large);
+  const ir::Attributes causal = {
+      {"heads", int64_t{6}}, {"key_heads", int64_t{2}}, {"causal", true}};
+  const InputSpec q = F32({8, 256, 384}), k = F32({8, 256, 128});
+  family.bench = {
+      Sized("dot_product_attention", "llama", {q, k, k}, causal),
+      Sized("dot_product_attention_grad", "llama", {q, q, k, k, q, F32({8, 6, 256})}, causal, {5})};
+  return family;
+}
+
+}  // namespace zg::testing

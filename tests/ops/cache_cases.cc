@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tests/ops/op_case.h"
+
+namespace zg::testing {
+namespace {
+
+int64_t StartOf(const ReferenceTensor& start, int64_t text) {
+  return static_cast<int64_t>(start.values[start.shape.dim(0) == 1 ? 0 : text]);
+}
+
+// Over zeros, or over the first input.
+ReferenceOutputs WrittenRows(const ReferenceCall& call) {
+  const bool has_cache = call.inputs.size() == 3;
+  const ReferenceTensor& rows = call.inputs[has_cache ? 1 : 0];
+  const int64_t new_rows = rows.shape.dim(1), channels = rows.shape.dim(2);
+  const int64_t size = has_cache ? call.inputs[0].shape.dim(1) : call.attributes.Int("size");
+  std::vector<double> cache(rows.shape.dim(0) * size * channels);
+  if (has_cache) cache = call.inputs[0].values;
+  for (int64_t b = 0; b < rows.shape.dim(0); ++b) {
+    for (int64_t i = 0; i < new_rows * channels; ++i) {
+      const int64_t row = StartOf(call.inputs.back(), b) + i / channels;
+      cache[(b * size + row) * channels + i % channels] = rows.values[b * new_rows * channels + i];
+    }
+  }
+  return {cache};
+}
+
+ReferenceOutputs PositionIds(const ReferenceCall& call) {
+  std::vector<double> ids;
+  for (const double start : call.inputs[0].values) {
+    for (int64_t i = 0; i < call.attributes.Int("size"); ++i) {
+      ids.push_back(start + static_cast<double>(i));
+    }
+  }
+  return {ids};
+}
+
+// One query of one head at a time.
+ReferenceOutputs CachedAttention(const ReferenceCall& call) {
+  const ReferenceTensor &q = call.inputs[0], &keys = call.inputs[1], &values = call.inputs[2];
+  const int64_t heads = call.attributes.Int("heads");
+  const int64_t key_heads = call.attributes.Int("key_heads");
+  const int64_t window = call.attributes.Int("window");
+  const int64_t size = Columns(q) / heads;
+  const double scale = call.attributes.Float("scale") != 0.0
+                           ? call.attributes.Float("scale")
+                           : 1.0 / std::sqrt(static_cast<double>(size));
+  std::vector<double> out(q.values.size());
+  for (int64_t row = 0; row < RowsOf(q); ++row) {
+    const int64_t b = row / q.shape.dim(1);
+    const int64_t position = StartOf(call.inputs[3], b) + row % q.shape.dim(1);
+    const int64_t first = window == 0 ? 0 : std::max<int64_t>(0, position - window + 1);
+    for (int64_t h = 0; h < heads; ++h) {
+      const double* const query = q.values.data() + row * Columns(q) + h * size;
+      const auto key_at = [&](int64_t key) {
+        return (b * keys.shape.dim(1) + key) * Columns(keys) + h / (heads / key_heads) * size;
+      };
+      std::vector<double> weights;
+      double sum = 0.0;
+      for (int64_t key = first; key <= position; ++key) {
+        double score = 0.0;
+        for (int64_t c = 0; c < size; ++c) score += query[c] * keys.values[key_at(key) + c];
+        weights.push_back(std::exp(score * scale));
+        sum += weights.back();
+      }
+      for (int64_t key = first; key <= position; ++key) {
+        for (int64_t c = 0; c < size; ++c) {
+          out[row * Columns(q) + h * size + c] +=
+              weights[key - first] / sum * values.values[key_at(key) + c];
+        }
+      }
+    }
+  }
+  return {out};
+}
+
+ir::Attributes Heads(int64_t heads, int64_t key_heads) {
+  return {{"heads", heads}, {"key_heads", key_heads}};
+}
+
+OpCase AttentionCase(std::string label, std::vector<InputSpec> inputs, ir::Attributes attributes) {
+  return {.op = "cached_attention",
+          .label = std::move(label),
+          .inputs = std::move(inputs),
+          .attributes = std::move(attributes),
+          .reference = CachedAttention,
+          .rounds_terms = true};
+}
+
+// cached_rows and write_rows of `rows` in caches of `size` rows.
+void AddWrites(const std::string& label, const Shape& rows, int64_t size, int64_t num_starts,
+               std::vector<OpCase>* cases) {
+  const InputSpec start = I64({num_starts}, size - rows.dim(1) + 1);
+  const ir::Attributes cache = {{"name", std::string("keys")}, {"size", size}};
+  cases->push_back({.op = "cached_rows",
+                    .label = label,
+                    .inputs = {F32(rows), start},
+                    .attributes = cache,
+                    .reference = WrittenRows});
+  cases->push_back({.op = "write_rows",
+                    .label = label,
+                    .inputs = {F32({rows.dim(0), size, rows.dim(2)}), F32(rows), start},
+                    .reference = WrittenRows});
+}
+
+}  // namespace
+
+FamilyCases CacheCases() {
+  const ir::Attributes nine = {{"name", std::string("keys")}, {"size", int64_t{9}}};
+  FamilyCases family;
+  AddWrites("one start", {2, 3, 7}, 9, 1, &family.cases);
+  AddWrites("starts", {3, 1, 6}, 5, 3, &family.cases);
+  AddWrites("all rows", {1, 4, 5}, 4, 1, &family.cases);
+  AddWrites("splits", {6, 2, 4}, 7, 1, &family.cases);
+  AddWrites("splits", {6, 2, 4}, 7, 6, &family.cases);
+  family.cases.push_back({.op = "position_ids",
+                          .label = "starts",
+                          .inputs = {I64({6}, 100)},
+                          .attributes = {{"size", int64_t{5}}},
+                          .reference = PositionIds});
+  ir::Attributes window = Heads(4, 2);
+  window.Set("window", int64_t{4});
+  window.Set("scale", 0.7);
+  const std::vector<OpCase> attention = {
+      AttentionCase("one token", {F32({2, 1, 8}), F32({2, 9, 8}), F32({2, 9, 8}), I64({2}, 9)},
+                    Heads(2, 2)),
+      AttentionCase("chunk", {F32({2, 5, 12}), F32({2, 9, 12}), F32({2, 9, 12}), I64({1}, 5)},
+                    Heads(3, 3)),
+      AttentionCase("groups", {F32({1, 3, 24}), F32({1, 40, 12}), F32({1, 40, 12}), I64({1}, 38)},
+                    Heads(4, 2)),
+      AttentionCase("window", {F32({2, 2, 24}), F32({2, 11, 12}), F32({2, 11, 12}), I64({2}, 10)},
+                    window),
+      AttentionCase("splits", {F32({6, 2, 8}), F32({6, 7, 8}), F32({6, 7, 8}), I64({1}, 6)},
+                    Heads(2, 2)),
+      AttentionCase("splits", {F32({6, 2, 8}), F32({6, 7, 8}), F32({6, 7, 8}), I64({6}, 6)},
+                    Heads(2, 2)),
+  };
+  family.cases.insert(family.cases.end(), attention.begin(), attention.end());
+  family.rejections = {
+      {"cached_rows",
+       {F32({3, 7}), I64({1}, 2)},
+       nine,
+       "cached_rows: rows are not (B, S, C): rows f32[3,7], start i64[1]"},
+      {"cached_rows",
+       {F32({2, 3, 7}), I64({3}, 2)},
+       nine,
+       "cached_rows: start is neither i64 (1) nor (B): rows f32[2,3,7], start i64[3]"},
+      {"cached_rows",
+       {F32({2, 10, 7}), I64({2}, 2)},
+       nine,
+       "cached_rows: the cache has 9 rows, which is less: rows f32[2,10,7], start i64[2]"},
+      {"write_rows",
+       {F32({2, 9, 7}), F32({2, 3, 6}), I64({1}, 2)},
+       {},
+       "write_rows: cache and rows are not (B, T, C) and (B, S, C), S <= T: cache f32[2,9,7], rows "
+       "f32[2,3,6], start i64[1]"},
+      {"write_rows",
+       {F32({2, 9, 7}), F32({2, 3, 7}), F32({1})},
+       {},
+       "write_rows: start is neither i64 (1) nor (B): cache f32[2,9,7], rows f32[2,3,7], start "
+       "f32[1]"},
+      {"position_ids",
+       {F32({2})},
+       {{"size", int64_t{5}}},
+       "position_ids: start is not i64 (B): start f32[2]"},
+      {"position_ids",
+       {I64({2}, 9)},
+       {{"size", int64_t{0}}},
+       "position_ids: size is 0, expected size >= 1"},
+      {"cached_attention",
+       {F32({2, 5, 12}), F32({2, 4, 12}), F32({2, 4, 12}), I64({1}, 1)},
+       Heads(3, 3),
+       "cached_attention: q is not (B, S, H D), or keys and values are not alike (B, T, K D), T >= "
+       "S: q f32[2,5,12], keys f32[2,4,12], values f32[2,4,12], start i64[1]"},
+      {"cached_attention",
+       {F32({2, 1, 12}), F32({2, 4, 12}), F32({2, 4, 12}), I64({1}, 1)},
+       Heads(3, 2),
+       "cached_attention: 3 heads and 2 key heads, expected a multiple of at least 1 each"},
+      {"cached_attention",
+       {F32({2, 1, 12}), F32({2, 4, 12}), F32({2, 4, 12}), I64({1}, 1)},
+       Heads(4, 2),
+       "cached_attention: the last dims do not divide into 4 heads of q and 2 of keys, of one size: "
+       "q f32[2,1,12], keys f32[2,4,12], values f32[2,4,12], start i64[1]"},
+      {"cached_attention",
+       {F32({2, 1, 12}), F32({2, 4, 12}), F32({2, 4, 12}), I64({4}, 1)},
+       Heads(3, 3),
+       "cached_attention: start is neither i64 (1) nor (B): q f32[2,1,12], keys f32[2,4,12], values "
+       "f32[2,4,12], start i64[4]"}};
+  family.large = {
+      Sized("write_rows", "wide", {F32({3, 70, 136}), F32({3, 33, 136}), I64({3}, 38)}),
+      Sized("cached_rows", "wide", {F32({3, 33, 136}), I64({3}, 38)},
+            {{"name", std::string("keys")}, {"size", int64_t{70}}}),
+      Sized("position_ids", "many", {I64({3}, 1000)}, {{"size", int64_t{700}}}),
+      Sized("cached_attention", "one token",
+            {F32({2, 1, 6 * 64}), F32({2, 300, 2 * 64}), F32({2, 300, 2 * 64}), I64({2}, 300)},
+            Heads(6, 2)),
+      Sized("cached_attention", "chunk",
+            {F32({1, 70, 3 * 48}), F32({1, 200, 3 * 48}), F32({1, 200, 3 * 48}), I64({1}, 131)},
+            Heads(3, 3)),
+      Sized("cached_attention", "wide heads",
+            {F32({1, 3, 2 * 200}), F32({1, 90, 2 * 200}), F32({1, 90, 2 * 200}), I64({1}, 88)},
+            Heads(2, 2))};
+  const Shape cache = {1, 1024, 768};
+  family.bench = {
+      Sized("write_rows", "one row", {F32(cache), F32({1, 1, 768}), I64({1}, 1)}),
+      Sized("cached_attention", "position 15",
+            {F32({1, 1, 768}), F32({1, 16, 768}), F32({1, 16, 768}), {{DType::kI64, {1}}, 15, 16}},
+            Heads(12, 12)),
+      Sized("cached_attention", "position 1023",
+            {F32({1, 1, 768}), F32(cache), F32(cache), {{DType::kI64, {1}}, 1023, 1024}},
+            Heads(12, 12))};
+  family.exact_on_gpu = {"cached_rows", "write_rows", "position_ids"};
+  return family;
+}
+
+}  // namespace zg::testing

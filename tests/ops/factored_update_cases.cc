@@ -1,0 +1,350 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/ops/factored_shapes.h"
+#include "tests/ops/op_case.h"
+#include "tests/ops/square_sum_reference.h"
+
+namespace zg::testing {
+namespace {
+
+// 3x5 at 0, two of 2x3 at 16, 1x7 at 32, 20x6 at 48, which ends at 168.
+const std::vector<int64_t> kMatrices = {0, 1, 3, 5, 16, 2, 2, 3, 32, 1, 1, 7, 48, 1, 20, 6};
+constexpr int64_t kTensors = 4;
+constexpr int64_t kRows = 3 + 4 + 1 + 20;
+constexpr int64_t kColumns = 5 + 6 + 7 + 6;
+constexpr int64_t kBucket = 192;
+constexpr int kExponent = 10;  // of the gradients' square sums that measures of a bucket have
+
+ir::Attributes Attributes(std::vector<int64_t> matrices) {
+  return {{"lr", 0.25},
+          {"weight_decay", 0.1},
+          {"beta2_decay", -0.8},
+          {"epsilon1", 0x1p-23},
+          {"epsilon2", 1e-3},
+          {"clip_threshold", 1.5},
+          {"matrices", std::move(matrices)}};
+}
+
+double Norm(const double* values, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += values[i] * values[i];
+  return std::sqrt(sum);
+}
+
+double NormOfWords(const double* words) {
+  double sum = 0;
+  for (int i = 0; i < kExactSumWords - 2; ++i) sum += std::ldexp(words[i], 32 * i - 320);
+  return std::sqrt(sum);
+}
+
+// A call's inputs: p, g, rows, columns, perhaps the control, perhaps norms, sums, steps, begins.
+struct Update {
+  explicit Update(const ReferenceCall& call)
+      : from(call),
+        options(call.attributes),
+        matrices(FactoredTensorsOf(call.attributes, call.inputs[0].shape)),
+        p(call.inputs[0].values),
+        g(call.inputs[1].values),
+        rows(call.inputs[2].values),
+        columns(call.inputs[3].values),
+        number(static_cast<double>(call.step.step)),
+        is_measured(call.inputs.size() > 5),
+        has_control(call.inputs.size() == 5 || call.inputs.size() == 9) {
+    if (!has_control) return;
+    number = call.inputs[4].values[1];
+    for (double& x : g) x *= call.inputs[4].values[0];
+  }
+
+  const std::vector<double>& Measure(int index) const {
+    return from.inputs[(has_control ? 5 : 4) + index].values;
+  }
+
+  // Of the sum's index in factor_sums.
+  double MeanFromDigits(int64_t sum, int64_t count) const {
+    const std::vector<double>& sums = Measure(1);
+    const double units = sums[sum] + std::ldexp(sums[kRows + kColumns + sum], -50);
+    return std::ldexp(units, kExponent - 50) / static_cast<double>(count);
+  }
+
+  void Run(int64_t t) {
+    const FactoredTensor& tensor = matrices.tensors[t];
+    const double share = std::pow(number, options.Float("beta2_decay"));
+    for (int64_t row = 0; row < tensor.num_rows(); ++row) {
+      double mean = 0;
+      for (int64_t j = 0; j < tensor.columns; ++j) {
+        const double x = g[tensor.begin + row * tensor.columns + j];
+        mean += x * x / static_cast<double>(tensor.columns);
+      }
+      if (is_measured) mean = MeanFromDigits(tensor.first_row + row, tensor.columns);
+      double& state = rows[tensor.first_row + row];
+      state += share * (mean - state);
+    }
+    for (int64_t i = 0; i < tensor.num_columns(); ++i) {
+      double mean = 0;
+      const int64_t matrix = i / tensor.columns, column = i % tensor.columns;
+      for (int64_t row = 0; row < tensor.rows; ++row) {
+        const int64_t at = (matrix * tensor.rows + row) * tensor.columns + column;
+        mean += g[tensor.begin + at] * g[tensor.begin + at] / static_cast<double>(tensor.rows);
+      }
+      if (is_measured) mean = MeanFromDigits(kRows + tensor.first_column + i, tensor.rows);
+      double& state = columns[tensor.first_column + i];
+      state += share * (mean - state);
+    }
+    Apply(t, tensor);
+  }
+
+  double Direction(const FactoredTensor& tensor, int64_t at) const {
+    const int64_t row = at / tensor.columns, matrix = row / tensor.rows;
+    double mean = 0;
+    for (int64_t i = 0; i < tensor.rows; ++i) {
+      mean += rows[tensor.first_row + matrix * tensor.rows + i] / static_cast<double>(tensor.rows);
+    }
+    const double epsilon = options.Float("epsilon1");
+    const double estimate =
+        rows[tensor.first_row + row] *
+        columns[tensor.first_column + matrix * tensor.columns + at % tensor.columns] /
+        std::max(mean, epsilon);
+    return g[tensor.begin + at] / std::sqrt(std::max(estimate, epsilon * epsilon));
+  }
+
+  void Apply(int64_t t, const FactoredTensor& tensor) {
+    const int64_t size = tensor.size();
+    std::vector<double> u;
+    for (int64_t at = 0; at < size; ++at) u.push_back(Direction(tensor, at));
+    double p_norm = Norm(p.data() + tensor.begin, size), u_norm = Norm(u.data(), size);
+    if (is_measured) {
+      p_norm = NormOfWords(Measure(0).data() + 2 * t * kExactSumWords);
+      u_norm = NormOfWords(Measure(2).data() + t * kExactSumWords);
+    }
+    const double root = std::sqrt(static_cast<double>(size));
+    const double lr = options.Float("lr") * from.step.lr_factor;
+    const double alpha =
+        std::max(options.Float("epsilon2"), p_norm / root) * std::min(lr, 1.0 / std::sqrt(number));
+    const double clip = std::max(1.0, u_norm / root / options.Float("clip_threshold"));
+    for (int64_t at = 0; at < size; ++at) {
+      double& x = p[tensor.begin + at];
+      x += -lr * options.Float("weight_decay") * x - alpha / clip * u[at];
+    }
+  }
+
+  const ReferenceCall& from;
+  const ir::Attributes& options;
+  FactoredTensors matrices;
+  std::vector<double> p, g, rows, columns;
+  double number;
+  const bool is_measured, has_control;
+};
+
+ReferenceOutputs UpdateReference(const ReferenceCall& call) {
+  Update update(call);
+  for (size_t t = 0; t < update.matrices.tensors.size(); ++t) {
+    update.Run(static_cast<int64_t>(t));
+  }
+  return {update.p, update.rows, update.columns};
+}
+
+void SetBegins(ReferenceCall& call) {
+  std::vector<double>& begins = call.inputs.back().values;
+  for (size_t i = 0; i < begins.size(); ++i) {
+    begins[i] = static_cast<double>(i * kBucket / begins.size());
+  }
+}
+
+// Of p 0.5 + 2t, 2; of the gradient a sum below 2^kExponent, above half of that.
+void SetNorms(std::vector<double>* words) {
+  words->clear();
+  for (int64_t t = 0; t < kTensors; ++t) {
+    for (const std::vector<double>& values :
+         {std::vector<double>{0.5 + 2.0 * static_cast<double>(t), 2.0},
+          std::vector<double>{25.0, static_cast<double>(t)}}) {
+      const std::vector<double> own = SquareSumWords(values);
+      words->insert(words->end(), own.begin(), own.end());
+    }
+  }
+}
+
+// Means between 0 and 1, whose low digits are negative half of the time.
+void SetSums(std::vector<double>* sums) {
+  for (int64_t i = 0; i < kRows + kColumns; ++i) {
+    (*sums)[i] = std::ldexp(static_cast<double>(i * 7 % 13 + 1), 50 - kExponent - 2);
+    (*sums)[kRows + kColumns + i] = (i % 2 == 0 ? 1 : -1) * std::ldexp(1.0, 48);
+  }
+}
+
+void SetUpdateMeasures(ReferenceCall& call) {
+  SetBegins(call);
+  const size_t first = call.inputs.size() - 4;
+  SetNorms(&call.inputs[first].values);
+  SetSums(&call.inputs[first + 1].values);
+  std::vector<double>& steps = call.inputs[first + 2].values;
+  steps.clear();
+  for (int64_t t = 0; t < kTensors; ++t) {
+    const std::vector<double> own = SquareSumWords({3.0 + static_cast<double>(9 * t), 4.0});
+    steps.insert(steps.end(), own.begin(), own.end());
+  }
+  if (call.inputs.size() == 9) call.inputs[4].values = {0.5, 7.0};
+}
+
+void TakeMultiples(std::vector<double>* values) {
+  for (double& x : *values) x = std::floor(x * 64.0) / 64.0;
+}
+
+// Squares that are whole numbers of the unit; padding counts nowhere.
+void SetFactorSumInputs(ReferenceCall& call) {
+  SetBegins(call);
+  TakeMultiples(&call.inputs[0].values);
+  if (call.inputs.size() == 4) call.inputs[1].values = {0.5, 7.0};
+  SetNorms(&call.inputs[call.inputs.size() - 2].values);
+}
+
+ReferenceOutputs FactorSumsReference(const ReferenceCall& call) {
+  const double factor = call.inputs.size() == 4 ? call.inputs[1].values[0] : 1.0;
+  std::vector<double> sums(2 * (kRows + kColumns), 0.0);
+  const FactoredTensors matrices = FactoredTensorsOf(call.attributes, call.inputs[0].shape);
+  for (const FactoredTensor& tensor : matrices.tensors) {
+    for (int64_t at = 0; at < tensor.size(); ++at) {
+      const double x = factor * call.inputs[0].values[tensor.begin + at];
+      const double units = std::ldexp(x * x, 50 - kExponent);
+      const int64_t row = at / tensor.columns, matrix = row / tensor.rows;
+      sums[tensor.first_row + row] += units;
+      sums[kRows + tensor.first_column + matrix * tensor.columns + at % tensor.columns] += units;
+    }
+  }
+  return {sums};
+}
+
+// States that stay as they are, of which every estimate is a power of 4: u is exact. Rows are below
+// epsilon1, 1/8, by which they are divided.
+void SetStepInputs(ReferenceCall& call) {
+  SetBegins(call);
+  TakeMultiples(&call.inputs[0].values);
+  for (int64_t i = 0; i < kRows; ++i) {
+    call.inputs[1].values[i] = std::ldexp(0.125, static_cast<int>(-2 * (1 + i % 2)));
+  }
+  for (int64_t i = 0; i < kColumns; ++i) {
+    call.inputs[2].values[i] = std::ldexp(1.0, static_cast<int>(2 * (1 + i % 3)));
+  }
+  SetNorms(&call.inputs[3].values);
+  SetSums(&call.inputs[4].values);
+}
+
+ReferenceOutputs StepSumsReference(const ReferenceCall& call) {
+  ReferenceCall update_call = {{}, call.attributes, call.step};
+  update_call.inputs = {call.inputs[0], call.inputs[0], call.inputs[1], call.inputs[2]};
+  const Update update(update_call);
+  std::vector<double> words;
+  for (const FactoredTensor& tensor : update.matrices.tensors) {
+    std::vector<double> u;
+    for (int64_t at = 0; at < tensor.size(); ++at) u.push_back(update.Direction(tensor, at));
+    const std::vector<double> own = SquareSumWords(u);
+    words.insert(words.end(), own.begin(), own.end());
+  }
+  return {words};
+}
+
+Shape WithDim(Shape shape, int dim, int64_t size) {
+  shape.set_dim(dim, size);
+  return shape;
+}
+
+OpCase OfTensor(const Shape& shape) {
+  return {.op = "factored_update",
+          .label = shape.ToString(),
+          .inputs = {F32(shape), F32(shape), F32(WithDim(shape, -1, 1), 0.0, 1.0),
+                     F32(WithDim(shape, -2, 1), 0.0, 1.0)},
+          .attributes = Attributes({}),
+          .reference = UpdateReference,
+          .f32_inputs = {0, 2, 3}};
+}
+
+}  // namespace
+
+FamilyCases FactoredUpdateCases() {
+  FamilyCases family;
+  for (const Shape& shape :
+       {Shape{5, 7}, Shape{3, 4, 5}, Shape{1, 9}, Shape{9, 1}, Shape{2, 3, 1, 1}, Shape{20, 300}}) {
+    family.cases.push_back(OfTensor(shape));
+  }
+  const InputSpec bucket = F32({kBucket});
+  const InputSpec rows = F32({kRows}, 0.0, 1.0), columns = F32({kColumns}, 0.0, 1.0);
+  const InputSpec norms = I64({kTensors, 2, kExactSumWords}, 2);
+  const InputSpec sums = I64({2, kRows + kColumns}, 2);
+  const InputSpec steps = I64({kTensors, 1, kExactSumWords}, 2);
+  const InputSpec begins = I64({6}, kBucket);
+  for (const bool has_control : {false, true}) {
+    OpCase update = {.op = "factored_update",
+                     .label = has_control ? "a bucket, with a control" : "a bucket",
+                     .inputs = {bucket, bucket, rows, columns, norms, sums, steps, begins},
+                     .attributes = Attributes(kMatrices),
+                     .reference = UpdateReference,
+                     .prepare = SetUpdateMeasures,
+                     .f32_inputs = {0, 2, 3}};
+    OpCase factor_sums = {.op = "factor_sums",
+                          .label = update.label,
+                          .inputs = {bucket, norms, begins},
+                          .attributes = Attributes(kMatrices),
+                          .reference = FactorSumsReference,
+                          .prepare = SetFactorSumInputs,
+                          .tolerance = 0};
+    if (has_control) {
+      update.inputs.insert(update.inputs.begin() + 4, F32({2}));
+      update.f32_inputs.push_back(4);
+      factor_sums.inputs.insert(factor_sums.inputs.begin() + 1, F32({2}));
+      factor_sums.f32_inputs.push_back(1);
+    }
+    family.cases.push_back(std::move(update));
+    family.cases.push_back(std::move(factor_sums));
+  }
+  ir::Attributes exact = Attributes(kMatrices);
+  exact.Set("epsilon1", 0.125);
+  exact.Set("beta2_decay", -10000.0);
+  family.cases.push_back({.op = "factored_step_sums",
+                          .label = "a bucket",
+                          .inputs = {bucket, rows, columns, norms, sums, begins},
+                          .attributes = exact,
+                          .reference = StepSumsReference,
+                          .prepare = SetStepInputs,
+                          .tolerance = 0,
+                          .f32_inputs = {1, 2}});
+  family.large.push_back(OfTensor({70, 513}));
+  const std::vector<int64_t> overlapping = {0, 1, 5, 5, 16, 1, 2, 3};
+  family.rejections = {
+      {"factored_update",
+       {F32({6}), F32({6}), F32({1}), F32({6})},
+       Attributes({}),
+       "factored_update: g is f32[6], expected a matrix, or a bucket and its `matrices`"},
+      {"factored_update",
+       {F32({2, 3}), F32({2, 3}), F32({2}), F32({1, 3})},
+       Attributes({}),
+       "factored_update: rows is f32[2], expected f32[2,1]"},
+      {"factored_update",
+       {F32({2, 3}), F32({3, 2}), F32({2, 1}), F32({1, 3})},
+       Attributes({}),
+       "factored_update: got p f32[2,3] and g f32[3,2], expected p in f32 and g of its shape"},
+      {"factored_update",
+       {bucket, bucket, rows, columns, norms, sums, begins},
+       Attributes(kMatrices),
+       "factored_update: got 3 measures, expected norms, factor_sums, step_sums, begins"},
+      {"factor_sums",
+       {bucket, norms, begins},
+       Attributes(overlapping),
+       "factor_sums: got a tensor of 6 elements at 16, expected it behind the one before, at a "
+       "multiple of 16"},
+      {"factor_sums",
+       {bucket, norms, begins},
+       Attributes({0, 1, 3}),
+       "factor_sums: got 3 numbers in `matrices`, expected begin, count, rows and columns"},
+      {"factored_step_sums",
+       {bucket, rows, columns, norms, I64({2, 3}, 2), begins},
+       Attributes(kMatrices),
+       fmt::format("factored_step_sums: factor_sums is i64[2,3], expected i64[2,{}]",
+                   kRows + kColumns)},
+  };
+  family.exact_on_gpu = {"factor_sums"};
+  return family;
+}
+
+}  // namespace zg::testing

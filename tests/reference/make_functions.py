@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+"""Makes functions.json with PyTorch: results and gradients of the functions of nn, in double precision.
+
+    python3 -m venv /tmp/torch && /tmp/torch/bin/pip install torch numpy
+    /tmp/torch/bin/python tests/reference/make_functions.py
+
+Each case is y = f(a, b) for the tensors a (2, 3, 4), with elements in (-2, 2), and b, of the case's shape. The loss is
+the sum of y times weights of its shape. tests/zero/function_reference_test.cc has the same functions by these names. The file
+holds {"made_with", "a": [...], "cases": [{"name", "b_shape", "b", "y_shape", "y", "weights", "da", "db"}]}.
+"""
+
+import json
+from pathlib import Path
+from typing import Callable, Dict, List, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+torch.manual_seed(20)
+
+
+def class_weights() -> Tensor:
+    return torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64)
+
+
+def class_loss(a: Tensor, reduction: str) -> Tensor:
+    targets = a.flip(-1).argmax(1)
+    return F.cross_entropy(
+        a, targets, weight=class_weights(), ignore_index=2, label_smoothing=0.1, reduction=reduction
+    )
+
+
+# Name: shape of b, function.
+Function = Callable[[Tensor, Tensor], Tensor]
+FULL = (2, 3, 4)
+CASES: Dict[str, Tuple[Tuple[int, ...], Function]] = {
+    "add": ((4,), lambda a, b: a + b),
+    "subtract": ((3, 1), lambda a, b: a - b),
+    "multiply": ((2, 1, 4), lambda a, b: a * b),
+    "divide": (FULL, lambda a, b: a / (b * b + 0.5)),
+    "numbers": ((4,), lambda a, b: 2.0 - (a + 1.0) / 3.0 * b - 0.5 / (b * b + 1.0)),
+    "maximum": ((4,), torch.maximum),
+    "minimum": ((4,), torch.minimum),
+    "clamp": ((1,), lambda a, b: a.clamp(-0.5, 1.0) * b),
+    "abs": ((1,), lambda a, b: a.abs() * b),
+    "sqrt": ((1,), lambda a, b: (a * a + 0.5).sqrt() * b),
+    "rsqrt": ((1,), lambda a, b: (a * a + 0.5).rsqrt() * b),
+    "exp": ((1,), lambda a, b: a.exp() * b),
+    "log": ((1,), lambda a, b: (a * a + 0.5).log() * b),
+    "sin": ((1,), lambda a, b: a.sin() * b),
+    "cos": ((1,), lambda a, b: a.cos() * b),
+    "tanh": ((1,), lambda a, b: a.tanh() * b),
+    "sigmoid": ((1,), lambda a, b: a.sigmoid() * b),
+    "softplus": ((1,), lambda a, b: F.softplus(a) * b),
+    "erf": ((1,), lambda a, b: a.erf() * b),
+    "relu": ((1,), lambda a, b: a.relu() * b),
+    "leaky_relu": ((1,), lambda a, b: F.leaky_relu(a, 0.2) * b),
+    "elu": ((1,), lambda a, b: F.elu(a, 0.7) * b),
+    "silu": ((1,), lambda a, b: F.silu(a) * b),
+    "gelu": ((1,), lambda a, b: F.gelu(a, approximate="tanh") * b),
+    "gelu_erf": ((1,), lambda a, b: F.gelu(a) * b),
+    "sum": ((3,), lambda a, b: a.sum((0, 2)) * b),
+    "mean": ((2, 1, 4), lambda a, b: a.mean(1, keepdim=True) * b),
+    "variance": ((3,), lambda a, b: a.var((0, -1)) * b),
+    "norm": ((2, 3), lambda a, b: torch.linalg.vector_norm(a, dim=-1) * b),
+    "reshape": ((6, 4), lambda a, b: a.reshape(6, 4) * b),
+    "permute": ((4, 2, 3), lambda a, b: a.permute(2, 0, 1) * b),
+    "slice": ((2, 3, 2), lambda a, b: a[:, :, 1:4:2] * b),
+    "select": ((2, 4), lambda a, b: a.select(1, -1) * b),
+    "concat": ((2, 2, 4), lambda a, b: torch.cat([a, b], 1) ** 2),
+    "stack": (FULL, lambda a, b: torch.stack([a, b], 1) ** 2),
+    "chunk": ((2, 3, 2), lambda a, b: a.chunk(2, -1)[0] * a.chunk(2, -1)[1] * b),
+    "expand": ((1, 3, 1), lambda a, b: b.expand(2, 3, 4) * a),
+    "repeat": ((2, 6, 4), lambda a, b: a.repeat(1, 2, 1) * b),
+    "pad": ((2, 6, 4), lambda a, b: F.pad(a, (0, 0, 1, 2), value=0.5) * b),
+    "roll": (FULL, lambda a, b: a.roll(2, -1) * b),
+    "matmul": ((4, 5), torch.matmul),
+    "matmul_batch": ((2, 4, 5), torch.matmul),
+    "matmul_vector": ((4,), torch.matmul),
+    "einsum_attention": ((2, 5, 4), lambda a, b: torch.einsum("bqd,bkd->bqk", a, b)),
+    "einsum_outer": ((5, 4), lambda a, b: torch.einsum("bqd,kd->kbq", a, b)),
+    "softmax": (FULL, lambda a, b: a.softmax(-1) * b),
+    "softmax_dim": (FULL, lambda a, b: a.softmax(1) * b),
+    "log_softmax": (FULL, lambda a, b: a.log_softmax(-1) * b),
+    "group_norm": ((3,), lambda a, b: F.group_norm(a, 3, weight=b)),
+    "conv1d": ((5, 3, 3), lambda a, b: F.conv1d(a, b, padding=1)),
+    "conv1d_strided": ((5, 3, 2), lambda a, b: F.conv1d(a, b, stride=2, dilation=2, padding=1)),
+    "conv2d": ((3, 2, 2, 3), lambda a, b: F.conv2d(a.reshape(1, 2, 3, 4), b, stride=(1, 2), padding=(1, 0))),
+    "conv2d_dilated": ((3, 2, 2, 2), lambda a, b: F.conv2d(a.reshape(1, 2, 3, 4), b, padding=2, dilation=(2, 3))),
+    "conv2d_groups": ((6, 1, 2, 2), lambda a, b: F.conv2d(a.reshape(2, 3, 2, 2), b, padding=1, groups=3)),
+    "conv2d_bias": ((6,), lambda a, b: F.conv2d(a.reshape(1, 2, 3, 4), a.reshape(6, 2, 2, 1), b)),
+    "conv_transpose2d": (
+        (2, 3, 2, 3),
+        lambda a, b: F.conv_transpose2d(
+            a.reshape(1, 2, 3, 4), b, stride=(2, 3), padding=(0, 1), output_padding=(1, 2), dilation=(2, 1)
+        ),
+    ),
+    "conv_transpose2d_groups": ((3, 2, 2, 2), lambda a, b: F.conv_transpose2d(a.reshape(2, 3, 2, 2), b, groups=3)),
+    "max_pool1d": ((2, 3, 2), lambda a, b: F.max_pool1d(a, 3, 2, 1) * b),
+    "max_pool2d": ((1,), lambda a, b: F.max_pool2d(a.reshape(1, 2, 3, 4), (2, 3), 1, 1) * b),
+    "avg_pool1d": ((2, 3, 2), lambda a, b: F.avg_pool1d(a, 3, 2, 1) * b),
+    "avg_pool2d": ((1,), lambda a, b: F.avg_pool2d(a.reshape(1, 2, 3, 4), (3, 2), (1, 2), (1, 0)) * b),
+    "avg_pool2d_inside": (
+        (1,),
+        lambda a, b: F.avg_pool2d(a.reshape(1, 2, 3, 4), 2, 2, 1, count_include_pad=False) * b,
+    ),
+    "adaptive_avg_pool2d": ((1,), lambda a, b: F.adaptive_avg_pool2d(a.reshape(1, 2, 3, 4), (2, 3)) * b),
+    "adaptive_avg_pool2d_one": ((2, 1, 1), lambda a, b: F.adaptive_avg_pool2d(a.reshape(1, 2, 3, 4), 1) * b),
+    "interpolate_nearest": ((1,), lambda a, b: F.interpolate(a.reshape(1, 2, 3, 4), (5, 7)) * b),
+    "interpolate_bilinear": (
+        (1,),
+        lambda a, b: F.interpolate(a.reshape(1, 2, 3, 4), (2, 9), mode="bilinear", align_corners=False) * b,
+    ),
+    "interpolate_corners": (
+        (1,),
+        lambda a, b: F.interpolate(a.reshape(1, 2, 3, 4), (5, 7), mode="bilinear", align_corners=True) * b,
+    ),
+    "batch_norm": ((3,), lambda a, b: F.batch_norm(a, None, None, weight=b, training=True)),
+    "batch_norm_images": (
+        (2,),
+        lambda a, b: F.batch_norm(a.reshape(3, 2, 2, 2), None, None, weight=b, bias=b * b, training=True, eps=0.1),
+    ),
+    "mse_loss": (FULL, F.mse_loss),
+    "l1_loss": (FULL, F.l1_loss),
+    "smooth_l1_loss": (FULL, lambda a, b: F.smooth_l1_loss(a, b, beta=0.7)),
+    "huber_loss": (FULL, lambda a, b: F.huber_loss(a, b, delta=0.7)),
+    "bce_with_logits": (FULL, lambda a, b: F.binary_cross_entropy_with_logits(a, b.sigmoid())),
+    "soft_cross_entropy": (FULL, lambda a, b: F.cross_entropy(a.reshape(6, 4), b.softmax(-1).reshape(6, 4))),
+    "kl_div": (
+        FULL,
+        lambda a, b: F.kl_div(a.log_softmax(-1).reshape(6, 4), b.softmax(-1).reshape(6, 4), reduction="batchmean"),
+    ),
+    "where": (FULL, lambda a, b: torch.where(a > b, a, 2.0 * b)),
+    "masked_fill": ((4,), lambda a, b: a.masked_fill(b > 0, 0.25) * b),
+    "comparisons": (FULL, lambda a, b: (a <= b).double() * a + (a != b).double() * b),
+    "logical": (FULL, lambda a, b: torch.where(((a > 0) & (b < 1)) | ~(a > -1), a * b, b)),
+    "pow": (FULL, lambda a, b: (a * a + 0.5) ** b),
+    "pow_number": ((1,), lambda a, b: (a * a + 0.5) ** 1.7 * b + a**3),
+    "gather": (FULL, lambda a, b: a.gather(1, b.argmin(1, keepdim=True)) * b),
+    "index_select": (FULL, lambda a, b: a.index_select(1, torch.tensor([2, 1, 0])) * b),
+    "index_select_rows": ((4, 3, 4), lambda a, b: a.index_select(0, torch.tensor([1, 1, 0, 1])) * b),
+    "one_hot": ((4,), lambda a, b: F.one_hot(a.argmax(-1), 4) * b + a),
+    "tril": ((1,), lambda a, b: a.tril(-1) * b),
+    "triu": ((1,), lambda a, b: a.triu(1) * b),
+    "flip": (FULL, lambda a, b: a.flip(1) * b),
+    "max": ((3,), lambda a, b: a.amax((0, 2)) * b),
+    "min": ((2, 1, 4), lambda a, b: a.amin(1, keepdim=True) * b),
+    "max_all": ((1,), lambda a, b: a.max() * b),
+    "top_k": ((2, 3, 2), lambda a, b: a.topk(2, -1).values * b),
+    "sort": (FULL, lambda a, b: a.sort(1).values * b),
+    "any_all": (FULL, lambda a, b: torch.where((a > 1.5).any(2, keepdim=True) | (a > -1).all(1, keepdim=True), a, b)),
+    "cumsum": (FULL, lambda a, b: a.cumsum(1) * b),
+    "logsumexp": ((3,), lambda a, b: a.logsumexp((0, 2)) * b),
+    "vector_norm": ((2, 4), lambda a, b: torch.linalg.vector_norm(a, 3, 1) * b),
+    "largest_norm": ((2, 4), lambda a, b: torch.linalg.vector_norm(a, float("inf"), 1) * b),
+    "stop_gradient": (FULL, lambda a, b: a.detach() * b + a),
+    "cross_entropy_options": ((1,), lambda a, b: class_loss(a, "mean") * b),
+    "cross_entropy_sum": ((1,), lambda a, b: class_loss(a, "sum") * b),
+    "cross_entropy_of_rows": ((2, 4), lambda a, b: class_loss(a, "none") * b),
+    "cross_entropy_smooth": (
+        FULL,
+        lambda a, b: F.cross_entropy(a.reshape(6, 4), b.argmax(-1).reshape(6), label_smoothing=0.2) + b.sum(),
+    ),
+    "nll_loss": (
+        FULL,
+        lambda a, b: F.nll_loss(a.log_softmax(-1).reshape(6, 4), b.argmax(-1).reshape(6), ignore_index=1) + b.sum(),
+    ),
+    "soft_cross_entropy_options": (
+        FULL,
+        lambda a, b: F.cross_entropy(a, b.softmax(1), weight=class_weights(), label_smoothing=0.1, reduction="none"),
+    ),
+    "mse_loss_of_elements": (FULL, lambda a, b: F.mse_loss(a, b, reduction="none")),
+    "l1_loss_sum": (FULL, lambda a, b: F.l1_loss(a, b, reduction="sum")),
+    "cosine_similarity": (FULL, lambda a, b: F.cosine_similarity(a, b, 1)),
+    "cosine_embedding_loss": (
+        FULL,
+        lambda a, b: F.cosine_embedding_loss(
+            a.reshape(6, 4), b.reshape(6, 4), torch.tensor([-1, 1, -1] * 2), 0.1, reduction="none"
+        ).reshape(2, 3),
+    ),
+}
+
+
+def numbers(tensor: Tensor) -> List[float]:
+    return [round(x, 9) for x in tensor.detach().flatten().tolist()]
+
+
+def make_case(a: Tensor, name: str) -> Dict[str, object]:
+    b_shape, function = CASES[name]
+    b = (torch.rand(b_shape, dtype=torch.float64) * 4 - 2).float().double().requires_grad_()
+    a = a.clone().requires_grad_()
+    y = function(a, b)
+    weights = (torch.rand(y.shape, dtype=torch.float64) * 2 - 1).float().double()
+    (y * weights).sum().backward()
+    return {
+        "name": name,
+        "b_shape": list(b_shape),
+        "b": numbers(b),
+        "y_shape": list(y.shape),
+        "y": numbers(y),
+        "weights": numbers(weights),
+        "da": numbers(a.grad),
+        "db": numbers(b.grad),
+    }
+
+
+def main() -> None:
+    a = (torch.rand(FULL, dtype=torch.float64) * 4 - 2).float().double()
+    path = Path(__file__).with_name("functions.json")
+    cases = [make_case(a, name) for name in CASES]
+    lines = ",\n".join("  " + json.dumps(case) for case in cases)
+    path.write_text(
+        f'{{"made_with": "torch {torch.__version__}",\n "a": {json.dumps(numbers(a))},\n "cases": [\n{lines}\n]}}\n'
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Writes gradients.json: steps of models whose losses need gradients of gradients or gradients of their
+own, in f32.
+
+    python make_gradients.py        # with PyTorch 2
+
+"penalty": a critic with a gradient penalty (arXiv 1704.00028). "sign": a layer of signs, trained by a
+straight-through estimator (arXiv 1602.02830, section 1.3). "curvature": a loss with the square of the
+gradient for a parameter, of a model with gelu.
+"""
+
+import json
+import pathlib
+
+import torch
+from torch.nn.functional import gelu, linear, silu
+
+SAMPLES, INPUTS, HIDDEN = 12, 4, 8
+STEPS = 4
+
+
+class SignWithGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return torch.where(x.abs() <= 1, dy, 0.0)
+
+
+def rounded(*shape):
+    return (torch.randn(*shape, dtype=torch.float64) * 1000).round().float() / 1000
+
+
+def penalty_loss(p, x, y):
+    x = x.clone().requires_grad_()
+    h = silu(linear(x, p["first.weight"], p["first.bias"]))
+    h = torch.tanh(linear(h, p["second.weight"], p["second.bias"]))
+    score = linear(h, p["third.weight"], p["third.bias"])
+    (dx,) = torch.autograd.grad(score.sum(), x, create_graph=True)
+    slope = (dx.square().sum(1) + 1e-12).sqrt()
+    return ((score - y) ** 2).mean() + 0.5 * ((slope - 1) ** 2).mean()
+
+
+def sign_loss(p, x, y):
+    h = SignWithGradient.apply(linear(x, p["first.weight"], p["first.bias"]))
+    h = silu(linear(h, p["second.weight"], p["second.bias"]))
+    return ((linear(h, p["third.weight"], p["third.bias"]) - y) ** 2).mean()
+
+
+def curvature_loss(p, x, y):
+    h = gelu(linear(x, p["first.weight"], p["first.bias"]), approximate="tanh")
+    h = gelu(linear(h, p["second.weight"], p["second.bias"]))
+    # Of each pair of samples by itself, as micro-batches have it.
+    terms = []
+    for i in range(0, SAMPLES, 2):
+        score = linear(h[i:i + 2], p["third.weight"], p["third.bias"])
+        error = ((score - y[i:i + 2]) ** 2).mean()
+        (dw,) = torch.autograd.grad(error, p["second.weight"], create_graph=True)
+        terms.append(error + 0.1 * dw.square().sum())
+    return sum(terms) / len(terms)
+
+
+def main():
+    torch.manual_seed(3)
+    x, y = rounded(SAMPLES, INPUTS), rounded(SAMPLES, 1)
+    first = {}
+    for name, outputs, inputs in [("first", HIDDEN, INPUTS), ("second", HIDDEN, HIDDEN),
+                                  ("third", 1, HIDDEN)]:
+        first[name + ".weight"] = rounded(outputs, inputs) / 2
+        first[name + ".bias"] = rounded(outputs) / 2
+    reference = {
+        "x": x.flatten().tolist(), "y": y.flatten().tolist(),
+        "parameters": {name: value.flatten().tolist() for name, value in first.items()}, "runs": [],
+    }
+    for name, loss_of in [("penalty", penalty_loss), ("sign", sign_loss),
+                          ("curvature", curvature_loss)]:
+        p = {key: value.clone().requires_grad_() for key, value in first.items()}
+        sgd = torch.optim.SGD(p.values(), lr=0.02, momentum=0.5)
+        losses = []
+        for _ in range(STEPS):
+            loss = loss_of(p, x, y)
+            sgd.zero_grad()
+            loss.backward()
+            sgd.step()
+            losses.append(loss.item())
+        reference["runs"].append({
+            "name": name, "losses": losses,
+            "parameters": {key: value.flatten().tolist() for key, value in p.items()}})
+    path = pathlib.Path(__file__).parent / "gradients.json"
+    path.write_text(json.dumps(reference, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()

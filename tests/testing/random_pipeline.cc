@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/testing/random_choice.h"
+#include "tests/testing/random_graph.h"
+
+namespace zg::testing {
+
+std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
+  Random random(options.seed ^ 0x5bd1e995);
+  std::vector<std::string> passes;
+  const bool is_f16 = random.Percent(20);
+  const bool is_mixed = is_f16 || random.Percent(30);
+  const std::string optimizer = random.Pick<std::string>(
+      {R"(optimizer="sgd", momentum=0.9, weight_decay=0.1)", R"(optimizer="sgd")",
+       R"(optimizer="adam", weight_decay=0.1)", R"(optimizer="adamw", weight_decay=0.1)",
+       R"(optimizer="lamb", weight_decay=0.1)", R"(optimizer="adafactor", weight_decay=0.1)"});
+  const bool is_sgd = optimizer.find("sgd") != std::string::npos;
+  const int stage = std::min(3, random.Below(6));  // mostly those that do something
+  const bool one_micro_batch = MakeRandomModel(options).micro_batches() == options.num_ranks;
+  const bool updates_early = one_micro_batch && !is_f16;
+
+  passes.push_back("average-eval-results");
+  if (is_mixed) {
+    passes.push_back(fmt::format("mixed-precision(dtype=\"{}\")", is_f16 ? "f16" : "bf16"));
+  }
+  passes.push_back("keep-caches");
+  passes.push_back("build-backward");
+  passes.push_back("drop-custom-gradients");
+  passes.push_back(fmt::format("accumulate-results(keep_finite={})", is_f16));
+  if (is_f16) passes.push_back("scale-loss");
+  passes.push_back(random.Percent(70) ? R"(recompute(modules="blocks.*"))"
+                                      : R"(recompute(modules="blocks.0*"))");
+  passes.push_back(fmt::format("append-update({}, lr=0.05)", optimizer));
+  if (is_mixed) passes.push_back("master-weights");
+  passes.push_back("eliminate-dead-nodes");
+  passes.push_back(fmt::format("bucketing(bucket_bytes={}, shard_min_elements={})",
+                               random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20})));
+  passes.push_back("eval-weights");
+  passes.push_back("infer-sbp");
+  // Others make much of a sum that is next to nothing.
+  passes.push_back(is_sgd && random.Percent(30) ? R"(accumulate-gradients(reduce_every="step"))"
+                                                : "accumulate-gradients");
+  if (stage >= 1) passes.push_back("shard-optimizer-state");
+  if (stage >= 2) passes.push_back("shard-gradients");
+  if (stage >= 3) passes.push_back("shard-parameters");
+  if (is_f16 || (!updates_early && random.Percent(60))) {
+    passes.push_back(fmt::format("clip-gradients(max_norm={}, skip_non_finite={})",
+                                 random.Pick<std::string>({"0.01", "0.5", "1000.0"}),
+                                 random.Percent(50)));
+  }
+  passes.push_back("tensor-norms");
+  passes.push_back("sum-factors");
+  passes.push_back("insert-collectives");
+  passes.push_back("fuse-gelu");
+  passes.push_back("fuse-elementwise");
+  if (updates_early) passes.push_back("update-early");
+  passes.push_back("schedule");
+  return passes;
+}
+
+}  // namespace zg::testing

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# convert_tool_test.sh EXPECT_ERROR CONVERT BERT: the program convert: a model of transformers through
+# a checkpoint of ours and back, sizes by name, exit codes, and what it says on which output.
+set -uo pipefail
+expect_error=./$1 convert=./$2 bert=./$3
+model=tests/reference/models/bert
+directory=$(mktemp -d) || exit 1
+trap 'rm -rf "$directory"' EXIT
+failed=0
+fail() {
+  echo "FAILED: $*" >&2
+  failed=1
+}
+reject() { # CODE TEXT ARG...
+  local code=$1 text=$2
+  shift 2
+  "$expect_error" "$convert" "$code" "$text" -- "$@" || failed=1
+}
+expect() { # TEXT ARG...
+  local text=$1
+  shift
+  "$convert" "$@" | grep -F -- "$text" >/dev/null && ((PIPESTATUS[0] == 0)) || fail "convert $*: no '$text'"
+}
+
+# Tokens below 60, in nanoGPT's format; the rate of learning is 0.
+python3 -c 'import sys; sys.stdout.buffer.write(bytes(b for i in range(1000) for b in (i * 7 % 60, 0)))' >"$directory/tokens.bin"
+"$bert" --from $model --data "$directory/tokens.bin" --steps 1 --batch 2 --lr 0 --save "$directory/run" >/dev/null ||
+  fail "training a model of transformers"
+expect "back: bert, 42 tensors in model.safetensors" --to "$directory/back" "$directory/run" --like $model
+cmp "$directory/back/model.safetensors" $model/model.safetensors || fail "other bytes behind a checkpoint"
+cmp "$directory/back/config.json" $model/config.json || fail "another config.json"
+
+# A model that began here.
+"$bert" --preset tiny --data "$directory/tokens.bin" --context 16 --steps 1 --batch 2 --save "$directory/tiny" >/dev/null ||
+  fail "training a model of ours"
+expect "theirs: bert, 42 tensors" --to "$directory/theirs" "$directory/tiny" --preset bert/tiny
+expect "again: bert, 42 tensors" --from "$directory/theirs" "$directory/again"
+cmp "$directory/again" "$directory/theirs/model.safetensors" || fail "other bytes of a model of ours"
+expect "again: bert, 42 tensors" --from "$directory/theirs" "$directory/again" --dtype bf16 --force
+"$bert" --preset tiny --data "$directory/tokens.bin" --context 16 --steps 1 --batch 2 --init "$directory/again" >/dev/null ||
+  fail "training on what was converted"
+
+reject 1 "again: is there already; give --force" --from $model "$directory/again"
+reject 1 "config.json" --from "$directory" "$directory/x"
+reject 1 "--to: got neither of --like and --preset" --to "$directory/x" "$directory/run"
+reject 1 "got the shape [61,32], expected [257,128]" --to "$directory/x" "$directory/run" --preset bert/tiny
+reject 2 "--dtype" --from $model "$directory/x" --dtype f64
+reject 2 "--from,--to" $model
+reject 2 "PATH" --from $model
+reject 2 "--like" --from $model "$directory/x" --like $model
+truncate -s -1 "$directory"/run/step-00000001/model-00001-of-00001.safetensors
+reject 1 "model-00001-of-00001.safetensors" --to "$directory/x" "$directory/run" --like $model
+exit $failed

@@ -1,0 +1,398 @@
+// Generation with caches: logits are those of the whole text computed at once, in every bit, at any
+// stage, on any number of ranks; memory is as planned; what cannot work says so.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/comm/in_process.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/train/generator.h"
+#include "models/gpt/model.h"
+#include "models/llama/model.h"
+#include "zero/zerograph/make_trainer.h"
+
+namespace zg {
+namespace {
+
+constexpr int64_t kContext = 80;  // more than a block of attention's keys
+constexpr int64_t kVocabulary = 50;
+constexpr int64_t kLayers = 2;
+constexpr int64_t kStreams = 2;  // texts of each rank, in the program "streams"
+
+std::shared_ptr<nn::Module> MakeModel(const std::string& name) {
+  if (name == "gpt") {
+    return std::make_shared<models::Gpt>(
+        models::GptConfig{kLayers, 2, 32, kContext, kVocabulary, 0.1});
+  }
+  return std::make_shared<models::Llama>(
+      models::LlamaConfig{kLayers, 4, 2, 32, 48, kContext, kVocabulary});
+}
+
+std::vector<int64_t> Text(int64_t size, int64_t seed = 1) {
+  std::vector<int64_t> text(size);
+  for (int64_t i = 0; i < size; ++i) text[i] = (seed * 31 + i * i * 7 + i * 3) % kVocabulary;
+  return text;
+}
+
+struct Config {
+  std::string model = "gpt";
+  int ranks = 1;
+  int stage = 0;
+  DType dtype = DType::kF32;
+  int64_t chunk = 7;
+};
+
+// A model after a step of training, with the programs of a generator, one that computes whole texts,
+// and one that decodes several texts of each rank's own.
+class RankRun {
+ public:
+  RankRun(const Config& config, Communicator& communicator)
+      : communicator_(communicator),
+        model_(MakeModel(config.model)),
+        graph_(config.model),
+        generator_(Trained(), {.context = kContext, .chunk = config.chunk},
+                   [&](Var tokens) { return (*model_)(tokens); }) {
+    graph_.eval("whole", [&](Inputs& in) {
+      return reshape((*model_)(in.i64("x", {1, kContext}, Sbp::B())), {kContext, kVocabulary});
+    });
+    graph_.eval("streams", [&](Inputs& in) {
+      const Var tokens = in.i64("tokens", {kStreams, 1});
+      const nn::Decoding decoding("streams", in.i64("start", {kStreams}), kContext);
+      return (*model_)(tokens);
+    });
+    graph_.config().zero.stage = config.stage;
+    graph_.config().zero.bucket_bytes = 4096;
+    graph_.config().zero.shard_min_elements = 0;
+    graph_.config().micro_batches = communicator.size();
+    graph_.config().dtype = config.dtype;
+  }
+
+  Status Start() {
+    ZG_ASSIGN_OR_RETURN(trainer_, make_trainer(graph_, communicator_));
+    return Train();
+  }
+
+  Status Train() {
+    return trainer_
+        ->step([&](int64_t micro_batch) {
+          x_ = Text(kContext, micro_batch);
+          y_ = Text(kContext, micro_batch + 5);
+          return trainer_->feed({{"x", x_}, {"y", y_}});
+        })
+        .status();
+  }
+
+  // Row by row.
+  StatusOr<std::vector<std::vector<float>>> Whole(std::vector<int64_t> text) {
+    text.resize(kContext);
+    ZG_RETURN_IF_ERROR(trainer_->eval("whole", {{"x", text}}));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer_->result("whole"));
+    std::vector<std::vector<float>> rows;
+    for (int64_t i = 0; i < kContext; ++i) {
+      rows.emplace_back(logits.begin() + i * kVocabulary, logits.begin() + (i + 1) * kVocabulary);
+    }
+    return rows;
+  }
+
+  StatusOr<std::vector<float>> Logits(const std::vector<int64_t>& text) {
+    return generator_.logits(*trainer_, text);
+  }
+  auto Generate(const std::vector<int64_t>& prompt, const GenerateOptions& options) {
+    return generator_.generate(*trainer_, prompt, options);
+  }
+
+  Trainer& trainer() { return *trainer_; }
+  Generator& generator() { return generator_; }
+  int rank() const { return communicator_.rank(); }
+
+ private:
+  Graph& Trained() {
+    graph_.train(optim::AdamW{.lr = 0.02}, [&](Inputs& in) {
+      return cross_entropy((*model_)(in.i64("x", {1, kContext})), in.i64("y", {1, kContext}));
+    });
+    return graph_;
+  }
+
+  Communicator& communicator_;
+  std::shared_ptr<nn::Module> model_;
+  Graph graph_;
+  Generator generator_;
+  std::unique_ptr<Trainer> trainer_;
+  std::vector<int64_t> x_, y_;
+};
+
+void OnRanks(const Config& config, const std::function<Status(RankRun&)>& body) {
+  RegisterAllOps();
+  const Status status = RunRanks(config.ranks, [&](Communicator& communicator) -> Status {
+    RankRun run(config, communicator);
+    ZG_RETURN_IF_ERROR(run.Start());
+    return body(run);
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+std::vector<int64_t> Prefix(const std::vector<int64_t>& text, int64_t size) {
+  return {text.begin(), text.begin() + size};
+}
+
+Status ExpectLogitsOfWholeTexts(RankRun& run) {
+  const std::vector<int64_t> text = Text(kContext);
+  ZG_ASSIGN_OR_RETURN(const auto whole, run.Whole(text));
+  for (int64_t size = 1; size <= kContext; ++size) {  // token by token
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(text, size)));
+    EXPECT_EQ(logits, whole[size - 1]) << size << " tokens";
+  }
+  for (const int64_t size : {2, 7, 8, 33, 50, 79, 80}) {  // in chunks
+    run.generator().reset();
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(text, size)));
+    EXPECT_EQ(logits, whole[size - 1]) << size << " tokens at once";
+  }
+  for (const int64_t size : {80, 80, 41, 42, 60}) {  // what is there already
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(text, size)));
+    EXPECT_EQ(logits, whole[size - 1]) << size << " tokens of a longer text";
+  }
+  std::vector<int64_t> other = Text(kContext);
+  for (size_t i = 30; i < other.size(); ++i) other[i] = (other[i] + 1) % kVocabulary;
+  ZG_ASSIGN_OR_RETURN(const auto whole_other, run.Whole(other));
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(other, 60)));
+  EXPECT_EQ(logits, whole_other[59]);
+  return Status::Ok();
+}
+
+// Texts at positions of their own: the second lags behind, the others begin with other tokens.
+Status ExpectStreamsOfWholeTexts(RankRun& run) {
+  std::vector<std::vector<int64_t>> texts;
+  std::vector<std::vector<std::vector<float>>> wholes;
+  for (int rank = 0; rank < run.trainer().executor().communicator().size(); ++rank) {
+    for (int64_t i = 0; i < kStreams; ++i) {
+      const std::vector<int64_t> text = Text(kContext, 3 + rank * kStreams + i);
+      ZG_ASSIGN_OR_RETURN(const auto whole, run.Whole(text));
+      if (rank != run.rank()) continue;
+      texts.push_back(text);
+      wholes.push_back(whole);
+    }
+  }
+  for (int64_t step = 0; step < 45; ++step) {
+    const std::vector<int64_t> start = {step, std::max<int64_t>(0, step - 3)};
+    const std::vector<int64_t> tokens = {texts[0][start[0]], texts[1][start[1]]};
+    ZG_RETURN_IF_ERROR(run.trainer().eval("streams", {{"tokens", tokens}, {"start", start}}));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.trainer().local_result("streams"));
+    for (int64_t i = 0; i < kStreams; ++i) {
+      const std::vector<float> own(logits.begin() + i * kVocabulary,
+                                   logits.begin() + (i + 1) * kVocabulary);
+      EXPECT_EQ(own, wholes[i][start[i]]) << "text " << i << ", position " << start[i];
+    }
+  }
+  return Status::Ok();
+}
+
+int64_t CacheBytes(const MemoryPlan& plan, const std::string& name) {
+  int64_t bytes = 0;
+  for (const PlannedBuffer& buffer : plan.buffers) {
+    const std::string& of = buffer.name;
+    if (of.size() > 6 && of.substr(of.size() - 6) == ".cache" && of.rfind(name, 0) == 0) {
+      bytes += buffer.bytes;
+    }
+  }
+  return bytes;
+}
+
+TEST(Generation, HasTheLogitsOfWholeTextsAndThePlannedMemory) {
+  for (const std::string model : {"gpt", "llama"}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const int ranks : {1, 2}) {
+        for (const int stage : {0, 3}) {
+          SCOPED_TRACE(
+              fmt::format("{}, {}, {} ranks, stage {}", model, DTypeName(dtype), ranks, stage));
+          OnRanks({model, ranks, stage, dtype}, [&](RankRun& run) -> Status {
+            ZG_RETURN_IF_ERROR(ExpectLogitsOfWholeTexts(run));
+            ZG_RETURN_IF_ERROR(ExpectStreamsOfWholeTexts(run));
+            const Executor& executor = run.trainer().executor();
+            EXPECT_EQ(executor.meter().category_bytes(), executor.plan().category_bytes);
+            EXPECT_EQ(executor.meter().peak_bytes(), executor.plan().arena_bytes);
+            const int64_t channels = model == "gpt" ? 32 : 16;
+            const int64_t bytes = kLayers * 2 * kContext * channels * SizeOf(dtype);
+            EXPECT_EQ(CacheBytes(executor.plan(), "generate."), bytes);
+            EXPECT_EQ(CacheBytes(executor.plan(), "streams."), kStreams * bytes);
+            return Status::Ok();
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST(Generation, ComputesChunksOfAnySize) {
+  for (const int64_t chunk : {1, 32, 80, 1000}) {
+    SCOPED_TRACE(chunk);
+    OnRanks({.model = "llama", .chunk = chunk}, ExpectLogitsOfWholeTexts);
+  }
+}
+
+TEST(Generation, KnowsOfStepsInBetween) {
+  OnRanks({}, [](RankRun& run) -> Status {
+    const std::vector<int64_t> text = Text(20);
+    ZG_RETURN_IF_ERROR(run.Logits(Prefix(text, 19)).status());
+    ZG_RETURN_IF_ERROR(run.Train());
+    ZG_ASSIGN_OR_RETURN(const auto whole, run.Whole(text));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(text));
+    EXPECT_EQ(logits, whole[19]);
+    return Status::Ok();
+  });
+}
+
+// As it is drawn from logits of whole texts.
+TEST(Generation, DrawsFromTheLogits) {
+  std::vector<int64_t> first;
+  for (const int ranks : {1, 2}) {
+    OnRanks({.model = "gpt", .ranks = ranks, .stage = 2}, [&](RankRun& run) -> Status {
+      GenerateOptions options;
+      options.max_tokens = 30;
+      options.sampler = {.temperature = 1.5, .top_k = 30, .top_p = 0.9, .seed = 7};
+      ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> tokens, run.Generate(Text(12), options));
+      ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(options.sampler));
+      std::vector<int64_t> text = Text(12);
+      for (size_t i = 0; i < 30; ++i) {
+        ZG_ASSIGN_OR_RETURN(const auto whole, run.Whole(text));
+        ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.Draw(whole[text.size() - 1], i));
+        EXPECT_EQ(token, tokens.at(i));
+        text.push_back(token);
+      }
+      options.stop = tokens[10];
+      ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> stopped, run.Generate(Text(12), options));
+      EXPECT_LE(stopped.size(), 11u);
+      EXPECT_EQ(stopped.back(), tokens[10]);
+      options.sampler.seed = 8;
+      options.stop.reset();
+      ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> others, run.Generate(Text(12), options));
+      EXPECT_NE(others, tokens);
+      return Status::Ok();
+    });
+  }
+}
+
+// Where the context is full, from its last half on.
+TEST(Generation, Slides) {
+  OnRanks({.model = "llama"}, [](RankRun& run) -> Status {
+    GenerateOptions options;
+    options.max_tokens = 2 * kContext;
+    options.slide = true;
+    options.sampler.temperature = 0.0;
+    const std::vector<int64_t> prompt = Text(kContext - 5);
+    ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> tokens, run.Generate(prompt, options));
+    EXPECT_EQ(tokens.size(), static_cast<size_t>(2 * kContext));
+    std::vector<int64_t> text = prompt;
+    text.insert(text.end(), tokens.begin(), tokens.begin() + 6);  // one more than the context
+    ZG_ASSIGN_OR_RETURN(const auto whole, run.Whole({text.end() - kContext / 2, text.end()}));
+    const std::vector<float>& last = whole[kContext / 2 - 1];
+    EXPECT_EQ(tokens[6], std::max_element(last.begin(), last.end()) - last.begin());
+    return Status::Ok();
+  });
+}
+
+TEST(Generation, SaysWhatIsWrong) {
+  OnRanks({.model = "llama"}, [](RankRun& run) -> Status {
+    const auto message = [&](const std::vector<int64_t>& prompt, const GenerateOptions& options) {
+      const StatusOr<std::vector<int64_t>> tokens = run.Generate(prompt, options);
+      return tokens.ok() ? "no error" : tokens.status().message();
+    };
+    EXPECT_EQ(message({}, {}),
+              "generator 'generate': got a text without tokens, expected at least one; begin with "
+              "the token that stands for the beginning of a text, or with a line break");
+    EXPECT_EQ(
+        message(Text(81), {}),
+        "generator 'generate': got a text of 81 tokens, expected at most 80, the context; give "
+        "its last ones");
+    EXPECT_EQ(message({3, 50}, {}),
+              "generator 'generate': token 1 of the text is 50, expected 0 to 49, the vocabulary");
+    EXPECT_EQ(message({-1}, {}),
+              "generator 'generate': token 0 of the text is -1, expected 0 to 49, the vocabulary");
+    EXPECT_EQ(message({1}, {.max_tokens = -1}),
+              "generator 'generate': max_tokens is -1, expected at least 0");
+    EXPECT_EQ(
+        message(Text(70), {.max_tokens = 12}),
+        "generator 'generate': got a prompt of 70 tokens and max_tokens 12, which outgrow the "
+        "context of 80; give max_tokens <= 11, or slide to go on from the last half of the "
+        "context");
+    EXPECT_EQ(message(Text(70), {.max_tokens = 11}), "no error");
+    EXPECT_EQ(message({1}, {.sampler = {.temperature = -1.0}}),
+              "sampler: temperature is -1, expected a number >= 0; 0 always takes the likeliest "
+              "token");
+    EXPECT_EQ(message({1}, {.sampler = {.top_p = 1.5}}),
+              "sampler: top_p is 1.5, expected 0 < top_p <= 1; 1 takes all tokens");
+    const std::vector<int64_t> token = {1}, start = {kContext};
+    const Status behind =
+        run.trainer().eval("generate.decode", {{"tokens", token}, {"start", start}});
+    EXPECT_NE(behind.message().find("write_rows: 1 rows from 80 on, the cache has rows 0 to 79"),
+              std::string::npos)
+        << behind.message();
+    return Status::Ok();
+  });
+}
+
+// What the graph says of a model that cannot be decoded.
+std::string GraphError(const GeneratorOptions& options, const std::function<Var(Var)>& model) {
+  RegisterAllOps();
+  Graph graph("test");
+  const Generator generator(graph, options, model);
+  return graph.status().message();
+}
+
+TEST(Generation, RefusesModelsThatCannotBeDecoded) {
+  nn::Embedding table(nullptr, "table", 50, 8);
+  nn::LSTM lstm(nullptr, "lstm", 8, 8);
+  const auto with_mask = [&](Var tokens) {
+    const Var x = table(tokens);
+    AttentionOptions options;
+    options.causal = true;
+    options.mask = tokens;
+    return attention(x, x, x, options);
+  };
+  const std::string prefix = "graph test, eval 'generate.prefill': ";
+  EXPECT_EQ(GraphError({.context = 8}, [&](Var tokens) { return table(tokens); }),
+            prefix +
+                "generator 'generate': the model has no causal attention, through which it would "
+                "see the text so far; expected functions or modules that call zg::attention");
+  EXPECT_EQ(
+      GraphError({.context = 8},
+                 [&](Var tokens) {
+                   const Var x = table(tokens);
+                   return select(attention(x, x, x, {.causal = true}), 1, 0);
+                 }),
+      prefix +
+          "generator 'generate': the model returns [1,8] of tokens [1,8], expected logits (1, "
+          "8, vocabulary)");
+  EXPECT_EQ(GraphError({.context = 0}, [&](Var tokens) { return table(tokens); }),
+            prefix + "generator 'generate': context is 0 and chunk 64, expected at least 1 each");
+  EXPECT_EQ(GraphError({.context = 8}, [&](Var tokens) { return lstm(table(tokens)); }),
+            prefix +
+                "lstm: recurrent layers keep no state from one run of a program to the next, which "
+                "decoding needs; compute whole texts instead");
+  EXPECT_EQ(
+      GraphError({.context = 8}, with_mask),
+      prefix +
+          "attention: while decoding, got causal attention of 8 queries to 8 keys with a mask, "
+          "expected that of tokens to themselves, without mask and bias");
+}
+
+TEST(Generation, IsForEvalPrograms) {
+  RegisterAllOps();
+  nn::Embedding table(nullptr, "table", 50, 8);
+  Graph graph("test");
+  graph.train(optim::Sgd{0.1}, [&](Inputs& in) {
+    const Var tokens = in.i64("x", {2, 8});
+    const nn::Decoding decoding("now", in.i64("start", {2}), 8);
+    const Var x = table(tokens);
+    return sum(attention(x, x, x, {.causal = true}));
+  });
+  EXPECT_EQ(graph.status().message(),
+            "graph test, train: Decoding 'now': got the training function, expected one of "
+            "Graph::eval");
+}
+
+}  // namespace
+}  // namespace zg

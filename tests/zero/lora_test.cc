@@ -1,0 +1,224 @@
+// Adapters of low rank on a frozen GPT: gradients and optimizer state are theirs alone, in the plan
+// and in the run; the bits are the same at every stage and on any number of ranks; files are PEFT's.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "framework/comm/in_process.h"
+#include "framework/io/safetensors.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/state/tensor_state.h"
+#include "framework/train/lora_files.h"
+#include "models/gpt/model.h"
+#include "zero/zerograph/make_trainer.h"
+
+namespace zg {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kContext = 6;
+constexpr int64_t kVocabulary = 11;
+constexpr int64_t kRank = 2;
+
+struct Config {
+  int ranks = 1;
+  int stage = 0;
+  DType dtype = DType::kF32;
+  bool adapts = true;
+};
+
+// A GPT with adapters in its attention, and its trainer.
+class LoraRun {
+ public:
+  LoraRun(const Config& config, Communicator& communicator) : graph_("lora") {
+    if (config.adapts) {
+      for (models::GptBlock& block : model_.blocks) lora_.adapt(block.attention.qkv);
+    }
+    const auto loss = [&](Inputs& in) {
+      return cross_entropy(model_(in.i64("x", {2, kContext})), in.i64("y", {2, kContext}));
+    };
+    graph_.train(optim::AdamW{.lr = 0.01}, loss);
+    graph_.eval("validate", loss);
+    if (config.adapts) {
+      graph_.freeze("**");
+      graph_.unfreeze("**.lora_A,**.lora_B");
+    }
+    graph_.config().zero.stage = config.stage;
+    graph_.config().zero.bucket_bytes = 512;
+    graph_.config().micro_batches = 6;
+    graph_.config().dtype = config.dtype;
+    made_ = make_trainer(graph_, communicator);
+  }
+
+  Status status() const { return made_.status(); }
+  Trainer& trainer() { return **made_; }
+  const nn::Lora& lora() const { return lora_; }
+
+  StatusOr<float> Step() {
+    return trainer().step([&](int64_t micro_batch) {
+      Fill(trainer().steps_done() + micro_batch);
+      return trainer().feed({{"x", x_}, {"y", y_}});
+    });
+  }
+  StatusOr<float> EvalLoss() {
+    Fill(3);
+    ZG_RETURN_IF_ERROR(trainer().eval("validate", {{"x", x_}, {"y", y_}}));
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer().result("validate"));
+    return loss[0];
+  }
+
+ private:
+  void Fill(int64_t number) {
+    for (size_t i = 0; i < x_.size(); ++i) {
+      x_[i] = static_cast<int64_t>(i * 5 + number * 3) % kVocabulary;
+      y_[i] = (x_[i] + 1) % kVocabulary;
+    }
+  }
+
+  models::Gpt model_{
+      {.layers = 2, .heads = 2, .channels = 12, .context = kContext, .vocabulary = kVocabulary}};
+  nn::Lora lora_{{.rank = kRank, .alpha = 6.0}};
+  Graph graph_;
+  StatusOr<std::unique_ptr<Trainer>> made_ = InvalidArgument("not made");
+  std::vector<int64_t> x_ = std::vector<int64_t>(2 * kContext);
+  std::vector<int64_t> y_ = std::vector<int64_t>(2 * kContext);
+};
+
+Status OnRanks(int ranks, const std::function<Status(Communicator&)>& body) {
+  RegisterAllOps();
+  return RunRanks(ranks, body);
+}
+
+struct Result {
+  std::vector<float> losses;
+  std::string parameters;
+  std::string state;
+};
+
+Result Train(const Config& config) {
+  std::vector<Result> results(config.ranks);
+  const Status status = OnRanks(config.ranks, [&](Communicator& communicator) -> Status {
+    Result& result = results[communicator.rank()];
+    LoraRun run(config, communicator);
+    ZG_RETURN_IF_ERROR(run.status());
+    for (int step = 0; step < 3; ++step) {
+      ZG_ASSIGN_OR_RETURN(const float loss, run.Step());
+      result.losses.push_back(loss);
+    }
+    ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, run.trainer().digest_parameters());
+    ZG_ASSIGN_OR_RETURN(const TensorDigest state, run.trainer().digest_optimizer_state());
+    result.parameters = parameters.sha256;
+    result.state = state.sha256;
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+  return results[0];
+}
+
+TEST(Lora, SameBitsAtEveryStageAndOnAnyNumberOfRanks) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const Result one = Train({1, 0, dtype});
+    EXPECT_LT(one.losses[2], one.losses[0]);
+    for (const int ranks : {2, 3}) {
+      for (int stage = 0; stage <= 3; ++stage) {
+        SCOPED_TRACE(fmt::format("{}, {} ranks, stage {}", DTypeName(dtype), ranks, stage));
+        const Result other = Train({ranks, stage, dtype});
+        EXPECT_EQ(other.losses, one.losses);
+        EXPECT_EQ(other.parameters, one.parameters);
+        EXPECT_EQ(other.state, one.state);
+      }
+    }
+  }
+}
+
+// B begins as zeros: the first loss is that of the model without adapters.
+TEST(Lora, BeginsAsTheModelThatItAdapts) {
+  EXPECT_EQ(Train({1, 0}).losses[0], Train({1, 0, DType::kF32, false}).losses[0]);
+}
+
+TEST(Lora, GradientsAndStateAreThoseOfTheAdaptersAlone) {
+  const Status status = OnRanks(2, [&](Communicator& communicator) -> Status {
+    LoraRun run({2, 3}, communicator);
+    ZG_RETURN_IF_ERROR(run.status());
+    ZG_RETURN_IF_ERROR(run.Step().status());
+    const int64_t adapter_elements = 2 * (kRank * 12 + 3 * 12 * kRank);  // blocks x (A + B)
+    const auto of = [&](MemoryCategory category) { return static_cast<size_t>(category); };
+    const CategoryBytes planned = run.trainer().program().memory.category_bytes;
+    const CategoryBytes measured = run.trainer().executor().meter().category_bytes();
+    // Half of each bucket is on each rank; buckets are padded to 64 bytes times the ranks.
+    const int64_t part = adapter_elements / 2 * 4;
+    EXPECT_GE(planned[of(MemoryCategory::kOptimizerState)], 2 * part);
+    EXPECT_LE(planned[of(MemoryCategory::kOptimizerState)], 2 * (part + 4 * 64));
+    EXPECT_LE(planned[of(MemoryCategory::kGradients)], part + 4 * 64);
+    EXPECT_EQ(measured, planned);
+    for (const ir::StoredTensor* tensor :
+         TensorsByName(run.trainer().executor().graph(), TensorRole::kOptimizerState)) {
+      EXPECT_THAT(tensor->name, HasSubstr(".attention.qkv.lora_"));
+    }
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Lora, FilesAreThoseOfPeft) {
+  const std::string directory = ::testing::TempDir() + "/adapters";
+  std::filesystem::remove_all(directory);
+  float trained_loss = 0;
+  ASSERT_TRUE(OnRanks(2, [&](Communicator& communicator) -> Status {
+                LoraRun run({2, 3}, communicator);
+                ZG_RETURN_IF_ERROR(run.status());
+                for (int step = 0; step < 3; ++step) ZG_RETURN_IF_ERROR(run.Step().status());
+                ZG_ASSIGN_OR_RETURN(const float loss, run.EvalLoss());
+                if (communicator.rank() == 0) trained_loss = loss;
+                return save_lora(run.trainer(), run.lora(), directory);
+              }).ok());
+
+  const auto file = SafetensorsFile::Open(directory + "/adapter_model.safetensors");
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  std::vector<std::string> names;
+  for (const SafetensorsEntry& entry : file->entries()) names.push_back(entry.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"base_model.model.blocks.0.attention.qkv.lora_A.weight",
+                                      "base_model.model.blocks.0.attention.qkv.lora_B.weight",
+                                      "base_model.model.blocks.1.attention.qkv.lora_A.weight",
+                                      "base_model.model.blocks.1.attention.qkv.lora_B.weight"}));
+  std::stringstream config;
+  config << std::ifstream(directory + "/adapter_config.json").rdbuf();
+  EXPECT_THAT(config.str(), HasSubstr("\"peft_type\": \"LORA\""));
+  EXPECT_THAT(config.str(), HasSubstr("\"r\": 2"));
+  EXPECT_THAT(config.str(), HasSubstr("\"lora_alpha\": 6.0"));
+
+  ASSERT_TRUE(OnRanks(3, [&](Communicator& communicator) -> Status {
+                LoraRun run({3, 1}, communicator);
+                ZG_RETURN_IF_ERROR(run.status());
+                ZG_RETURN_IF_ERROR(load_lora(run.trainer(), run.lora(), directory));
+                ZG_ASSIGN_OR_RETURN(const float loss, run.EvalLoss());
+                EXPECT_EQ(loss, trained_loss);
+                return Status::Ok();
+              }).ok());
+
+  const auto error = [&] {
+    return OnRanks(2,
+                   [&](Communicator& communicator) -> Status {
+                     LoraRun run({2, 0}, communicator);
+                     ZG_RETURN_IF_ERROR(run.status());
+                     return load_lora(run.trainer(), run.lora(), directory);
+                   })
+        .message();
+  };
+  std::string other = config.str();
+  other.replace(other.find("\"r\": 2"), 6, "\"r\": 4");
+  std::ofstream(directory + "/adapter_config.json") << other;
+  EXPECT_THAT(error(), HasSubstr("\"r\": got 4, expected 2, as nn::LoraOptions say"));
+  std::ofstream(directory + "/adapter_config.json") << "{\"peft_type\": \"IA3\"}";
+  EXPECT_THAT(error(), HasSubstr("\"peft_type\": got \"IA3\", expected \"LORA\""));
+}
+
+}  // namespace
+}  // namespace zg

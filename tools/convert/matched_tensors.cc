@@ -1,0 +1,106 @@
+#include "tools/convert/matched_tensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "framework/io/float_values.h"
+#include "framework/io/safetensors_header.h"
+#include "tools/checkpoint/problems.h"
+#include "tools/checkpoint/stored_values.h"
+
+namespace zg::convert_tool {
+namespace {
+
+using checkpoint_tool::Problems;
+
+bool AreSameBytes(const Weights::Tensor& a, const Weights::Tensor& b) {
+  return a.entry->dtype == b.entry->dtype && a.entry->shape == b.entry->shape &&
+         (a.entry->size_bytes() == 0 || std::memcmp(a.data, b.data, a.entry->size_bytes()) == 0);
+}
+
+std::vector<int64_t> ShapeOn(Side side, const KnownTensor& known) {
+  std::vector<int64_t> shape = known.shape;
+  if (side == Side::kTheirs && known.is_transposed) std::reverse(shape.begin(), shape.end());
+  return shape;
+}
+
+// Empty where nothing is wrong.
+std::string ProblemOf(const SafetensorsEntry& entry, const std::vector<int64_t>& expected) {
+  if (!IsFloatValue(entry.dtype)) {
+    return fmt::format("{}: got {}, expected F32, F16 or BF16", entry.name,
+                       SafetensorsDTypeName(entry.dtype));
+  }
+  if (entry.shape != expected) {
+    return fmt::format("{}: got the shape [{}], expected [{}]", entry.name,
+                       fmt::join(entry.shape, ","), fmt::join(expected, ","));
+  }
+  return "";
+}
+
+}  // namespace
+
+StatusOr<MatchedTensors> Match(const KnownModel& model, Side side, const Weights& weights) {
+  MatchedTensors matched;
+  Problems problems;
+  std::set<std::string> used;
+  for (const KnownTensor& known : model.tensors) {
+    const std::vector<std::string> names =
+        side == Side::kOurs ? std::vector<std::string>{known.ours} : known.theirs;
+    Weights::Tensor first;
+    for (const std::string& name : names) {
+      const auto found = weights.tensors().find(name);
+      if (found == weights.tensors().end() || found->second.is_optimizer_state) continue;
+      used.insert(name);
+      if (first.entry == nullptr) {
+        first = found->second;
+      } else if (AreSameBytes(first, found->second)) {
+        matched.left_out.push_back(name);
+      } else {
+        problems.Add("{}: differs from {}, but our model has one tensor for both", name,
+                     first.entry->name);
+      }
+    }
+    if (first.entry == nullptr) {
+      problems.Add("{}: is missing", names.front());
+    } else if (const std::string problem = ProblemOf(*first.entry, ShapeOn(side, known));
+               !problem.empty()) {
+      problems.Add("{}", problem);
+    }
+    matched.tensors.push_back(first);
+  }
+  for (const auto& [name, tensor] : weights.tensors()) {
+    if (tensor.is_optimizer_state || used.count(name) != 0) continue;
+    const bool is_known =
+        side == Side::kTheirs &&
+        std::any_of(model.unused.begin(), model.unused.end(), [&](std::string_view pattern) {
+          return checkpoint_tool::MatchPattern(pattern, name).has_value();
+        });
+    if (is_known) {
+      matched.left_out.push_back(name);
+    } else {
+      problems.Add("{}: is not expected", QuoteForMessage(name));
+    }
+  }
+  ZG_RETURN_IF_ERROR(problems.AsStatus(
+      weights.path(), fmt::format("the tensors are not those of this config.json ({})", model.type),
+      "give weights and the config.json of one model"));
+  return matched;
+}
+
+TensorToWrite AsOtherSide(const KnownTensor& known, const Weights::Tensor& from,
+                          const std::string& name, SafetensorsDType dtype) {
+  const SafetensorsEntry& entry = *from.entry;
+  checkpoint_tool::StoredValues values = {entry.dtype, from.data, 1, 1};
+  const size_t first_column = known.is_transposed ? 1 : 0;
+  if (known.is_transposed) values.rows = entry.shape[0];
+  for (size_t i = first_column; i < entry.shape.size(); ++i) values.columns *= entry.shape[i];
+  std::vector<int64_t> shape = entry.shape;
+  if (known.is_transposed) std::reverse(shape.begin(), shape.end());
+  return {name, dtype, shape, nullptr,
+          checkpoint_tool::SourceOf(values, known.is_transposed, dtype)};
+}
+
+}  // namespace zg::convert_tool

@@ -1,0 +1,80 @@
+"""Figures of a run beside those that were expected before any GPU had run it: GPT-2 124M, batch 32, one H200.
+
+Expected ones are estimates: arithmetic from bytes, FLOPs and instructions (tools/bench/estimate_gpu_step.py), and
+published figures of PyTorch. A factor of two is what to look at first.
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional
+
+from machine import ROOT
+from results import Facts, Results
+
+sys.path.insert(0, str(ROOT / "tools/bench"))
+import estimate_gpu_step  # noqa: E402
+
+FAR = 2.0  # times as much, or as little
+
+
+@dataclass(frozen=True)
+class Figure:
+    name: str
+    unit: str
+    expected: float
+    measured: Optional[float]
+
+    def ratio(self) -> Optional[float]:
+        return self.measured / self.expected if self.measured is not None and self.expected > 0 else None
+
+    def mark(self) -> str:
+        """Nothing where it is near. What is no time is better when there is more of it."""
+        ratio = self.ratio()
+        if ratio is None or 1 / FAR <= ratio <= FAR:
+            return ""
+        return "**slow**" if (ratio > 1) == (self.unit == "ms") else "**fast**"
+
+
+# Of one call of a kernel at batch 32, in ms, by the estimate of the code as it is: to be changed with it.
+KERNELS_MS = {"attention": 0.18, "attention_grad": 0.58, "layer_norm_grad": 0.085, "linear_gelu expand": 0.33,
+              "linear_grad_weight expand": 0.31, "linear head": 4.1, "linear_grad_input head": 4.1,
+              "linear_grad_weight head": 4.1, "softmax_cross_entropy": 0.83, "softmax_cross_entropy_grad": 1.67}
+# Of training: the name of a contender in compare_with_torch_gpu.py, by check.
+STEPS_MS = [("torch.flash", "ours stage 0", 63.9), ("torch.flash", "ours stage 0, graph", 63.5),
+            ("torch.flash", "torch compile default, master", 67.5),
+            ("torch.cudnn", "torch compile default, master", 63.5)]
+
+
+def figures_of(results: Results) -> List[Figure]:
+    """Those that were not measured, too."""
+    bench = results.facts("kernel_bench")
+    work = bench.get("measured") or {}
+    kernels = {kernel["name"]: kernel for kernel in work.get("kernels", [])}
+    ceilings = work.get("ceilings", {})
+    figures = [Figure("ceiling of products", "TFLOP/s", 790, scaled(ceilings.get("flops_per_s"), 1e-12)),
+               Figure("ceiling of a copy", "TB/s", 4.3, scaled(ceilings.get("bytes_per_s"), 1e-12)),
+               Figure("kernels of a step", "ms", 63.1, sum_ms(list(kernels.values())))]
+    figures += [Figure(f"kernel {name}", "ms", ms, scaled(kernels.get(name, {}).get("seconds"), 1e3))
+                for name, ms in KERNELS_MS.items()]
+    unpadded = {kernel["name"]: kernel for kernel in bench.get("unpadded", [])}
+    figures.append(Figure("kernel linear head, vocabulary 50257", "ms", 25,
+                          scaled(unpadded.get("linear head", {}).get("seconds"), 1e3)))
+    for check, name, ms in STEPS_MS:
+        rows = {row["name"]: row for row in results.facts(check).get("summary", [])}
+        figures.append(Figure(f"step, {name} ({check[6:]})", "ms", ms, rows.get(name, {}).get("ms_per_step_median")))
+    ours = {row["name"]: row for row in results.facts("torch.flash").get("summary", [])}.get("ours stage 0", {})
+    return [*figures, Figure("MFU of ours", "%", 55, scaled(ours.get("mfu"), 100))]
+
+
+def scaled(value: Optional[float], factor: float) -> Optional[float]:
+    return None if value is None else value * factor
+
+
+def sum_ms(kernels: List[Dict[str, Any]]) -> Optional[float]:
+    return estimate_gpu_step.measured(kernels) if kernels else None
+
+
+def class_table(results: Results) -> List[str]:
+    """Estimates of a step by class of kernels, with what was measured; nothing where nothing was."""
+    work: Facts = results.facts("kernel_bench").get("measured") or {}
+    return estimate_gpu_step.table(work) if work else []

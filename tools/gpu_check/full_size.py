@@ -1,0 +1,76 @@
+"""GPT-2 124M at its full size: the same bits in every way of running it, and the losses of PyTorch.
+
+Small models do not show this: cuBLASLt takes other kernels for long sums, which several blocks share.
+"""
+
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from typing import Dict, List
+
+from check_runner import CheckFailed, CheckRun, CheckSkipped, Facts
+from demo_checks import Training
+from machine import ROOT, program
+
+sys.path.insert(0, str(ROOT / "tools/bench/gpu"))
+from compare_with_torch_gpu import sizes  # noqa: E402
+from loss_parity import default_sizes, write_tokens  # noqa: E402
+
+BITS_STEPS = 3
+PARITY_STEPS = 5
+PARITY_TOLERANCE = 2e-3  # relative
+WAYS = ["", "--cuda-graph", "--gpu-collectives host --ranks 2 --zero 0", "--gpu-collectives host --ranks 2 --zero 3"]
+
+
+def check_bits(run: CheckRun) -> Facts:
+    data = write_tokens(run.folder / "tokens.bin", default_sizes().vocabulary)
+    first = train(run, data, f"--steps {BITS_STEPS} --micro-batches 2")
+    for way in WAYS:
+        train(run, data, f"--steps {BITS_STEPS} --micro-batches 2 {way}").expect_same_bits(first)
+    return {**first.bits(), "ways": ["twice the same", *WAYS[1:]]}
+
+
+def check_loss_parity(run: CheckRun) -> Facts:
+    """PyTorch draws the weights; both train on the same batches."""
+    data = write_tokens(run.folder / "tokens.bin", default_sizes().vocabulary)
+    weights, theirs = run.folder / "weights.safetensors", run.folder / "torch.json"
+    script = ROOT / "tools/bench/gpu/loss_parity.py"
+    output = run.execute_well([sys.executable, str(script), "--data", str(data), "--steps", str(PARITY_STEPS),
+                               "--weights", str(weights), "--json", str(theirs)])
+    skipped = re.search(r"^SKIPPED: (.*)", output, re.MULTILINE)
+    if skipped is not None:
+        raise CheckSkipped(skipped.group(1))
+    ours = train(run, data, f"--steps {PARITY_STEPS} --micro-batches 1 --init {weights}").losses
+    return compare(ours, json.loads(theirs.read_text())["losses"])
+
+
+def compare(ours: List[float], theirs: List[float]) -> Facts:
+    facts: Dict[str, object] = {"ours": ours, "torch": theirs, "tolerance": PARITY_TOLERANCE}
+    if len(ours) != PARITY_STEPS or len(theirs) != PARITY_STEPS or not all(map(is_finite, ours + theirs)):
+        raise CheckFailed(f"expected {PARITY_STEPS} finite losses each: ours {ours}, PyTorch's {theirs}")
+    largest = max(abs(a / b - 1) for a, b in zip(ours, theirs))
+    if largest > PARITY_TOLERANCE:
+        raise CheckFailed(f"losses are {largest:.1e} apart, expected at most {PARITY_TOLERANCE:g}: ours {ours}, "
+                          f"PyTorch's {theirs}")
+    return {"largest_difference": largest, **facts}
+
+
+def is_finite(loss: object) -> bool:
+    return isinstance(loss, float) and math.isfinite(loss)
+
+
+def train(run: CheckRun, data: Path, flags: str) -> Training:
+    """Nothing but training, as far as the demo lets."""
+    report = run.folder / "report.json"
+    run.execute_well([*command(data, flags), "--report", str(report)])
+    training = Training(flags, json.loads(report.read_text()))
+    training.expect_plan_measured()
+    return training
+
+
+def command(data: Path, flags: str) -> List[str]:
+    return [program("gpt"), *sizes(default_sizes(), "--vocab"), "--data", str(data), "--dtype", "bf16", "--device",
+            "cuda", "--lr-schedule", "constant", "--warmup-steps", "0", "--eval-every", "1000", "--eval-windows", "1",
+            "--sample-tokens", "0", "--timeout", "100", *flags.split()]

@@ -1,0 +1,97 @@
+"""Checks that measure: kernels, training against PyTorch, and what the GPU's counters say of a few kernels."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import List
+
+from check_runner import Check, CheckRun, CheckSkipped, Facts, ProgramFailed
+from machine import ROOT, find_tool, program
+
+BATCH = "32"  # for which the expected figures are
+UNPADDED = "50257"  # rows of the head at odd addresses, as in the preset: what padding to 50304 gains
+# Our kernels, by a part of their case's name in cuda_kernel_bench, and how many to look at.
+COUNTED = {"attention": 4, "cross_entropy": 3, "layer_norm_grad": 3}
+SECTIONS = ["SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "InstructionStats", "LaunchStats"]
+# Of what they say, what is recorded; the log has all.
+RECORDED = re.compile(r"Duration|Throughput|Issue Slots Busy|Executed Instructions|Bank Conflicts|Registers Per Thread")
+
+
+def first_speed_checks(output: Path) -> List[Check]:
+    """Ours and PyTorch with FlashAttention, then PyTorch with cuDNN's attention."""
+
+    def ours_and_flash(run: CheckRun) -> Facts:
+        return compare_with_torch(run, output, "flash", ["--stages", "0", "--sdpa", "flash", *COMPILED])
+
+    def cudnn(run: CheckRun) -> Facts:
+        return compare_with_torch(run, output, "cudnn", ["--torch-only", "--sdpa", "cudnn", *COMPILED])
+
+    return [Check("kernel_bench", check_kernel_bench, ("cuda_kernel_bench",), alone=True, normal_s=60),
+            Check("torch.flash", ours_and_flash, ("gpt",), alone=True, normal_s=90),
+            Check("torch.cudnn", cudnn, alone=True, normal_s=60)]
+
+
+COMPILED = ["--compile-modes", "default", "--precisions", "master", "--batch", BATCH]
+
+
+def last_speed_checks(output: Path) -> List[Check]:
+    def at_length(run: CheckRun) -> Facts:
+        return compare_with_torch(run, output, "stages", ["--stages", "0,3", "--batch", BATCH])
+
+    return [Check("ncu", check_counters, ("cuda_kernel_bench",), alone=True, normal_s=60),
+            Check("torch.stages", at_length, ("gpt",), alone=True, normal_s=240)]
+
+
+def check_kernel_bench(run: CheckRun) -> Facts:
+    path = run.folder / "kernels.json"
+    command = [program("cuda_kernel_bench"), "--batch", BATCH, "--json", str(path)]
+    table = run.execute_well(command).splitlines()
+    measured = json.loads(path.read_text())
+    run.execute_well([*command, "--vocab", UNPADDED, "--filter", "head"])
+    return {"table": table, "measured": measured, "unpadded": json.loads(path.read_text())["kernels"]}
+
+
+def compare_with_torch(run: CheckRun, output: Path, name: str, flags: List[str]) -> Facts:
+    script = ROOT / "tools/bench/gpu/compare_with_torch_gpu.py"
+    path = output / f"compare_{name}.json"
+    path.unlink(missing_ok=True)
+    # What PyTorch has compiled once serves the next run.
+    cache = {"TORCHINDUCTOR_CACHE_DIR": str((output / "torch_cache").resolve())}
+    done = run.execute([sys.executable, str(script), "--gpt", program("gpt"), "--rounds", "1", "--json", str(path),
+                        *flags], cache)
+    skipped = re.search(r"^SKIPPED: (.*)", done.output, re.MULTILINE)
+    if skipped is not None:
+        raise CheckSkipped(skipped.group(1))
+    result = json.loads(path.read_text()) if path.exists() else {}
+    facts = {key: result[key] for key in ("summary", "ceilings") if key in result}
+    if done.exit_code != 0 or not facts:
+        lines = re.findall(r"^compare_with_torch_gpu: .*", done.output, re.MULTILINE)
+        failed = ProgramFailed(lines[-1] if lines else f"compare_with_torch_gpu: exit code {done.exit_code}")
+        failed.facts = facts  # of those that did run
+        raise failed
+    return facts
+
+
+def check_counters(run: CheckRun) -> Facts:
+    ncu = find_tool("ncu")
+    if ncu is None:
+        raise CheckSkipped("there is no ncu in CUDA_PATH/bin, /usr/local/cuda*/bin or PATH")
+    sections = [word for section in SECTIONS for word in ("--section", section)]
+    counting = [ncu, "--target-processes", "all", "--clock-control", "none", "--csv", *sections,
+                "--kernel-name", "regex:Attention|CrossEntropy|LayerNormGrad|ColumnSum"]
+    bench = [program("cuda_kernel_bench"), "--batch", BATCH, "--product-size", "256", "--copy-mb", "16",
+             "--cold-mb", "0"]
+    tables = {}
+    for name, count in COUNTED.items():
+        done = run.execute([*counting, "--launch-count", str(count), *bench, "--filter", name])
+        error = re.search(r"^==ERROR== .*", done.output, re.MULTILINE)
+        if error is not None:
+            raise CheckSkipped(f"ncu: {error.group(0)[10:]}")
+        if done.exit_code != 0:
+            raise ProgramFailed(f"ncu: exit code {done.exit_code}")
+        lines = [line for line in done.output.splitlines() if line.startswith('"') and RECORDED.search(line)]
+        if not lines:
+            raise ProgramFailed(f"ncu: it saw no kernel of {name}")
+        tables[name] = lines
+    return {"counters": tables}

@@ -1,0 +1,34 @@
+// tensor-norms: gives updates that know norms of whole tensors (ops/normed_update.cc) their norms, on
+// the part of a bucket that a rank has.
+//
+// Requires: bucketing and infer-sbp have run, the shard passes of the stage, and clip-gradients; no
+// collectives are inserted yet.
+//
+// Ensures: every normed_update reads the square sums of its bucket's tensors, taken of what it reads
+// itself, and where the rank's part begins. They are exact whole numbers, so neither the stage nor the
+// number of ranks nor the buckets' size changes a bit.
+//
+// Before:
+//   update:
+//     %p.next: f32[64] {S(0)}, ... = normed_update %p.shard, %g.shard, %m, %v (norms=[0,9], ...)
+// After:
+//   update:
+//     %p.begins: i64[2] = iota (size=2, step=32)
+//     %p.begins.shard: i64[2] {S(0)} = place %p.begins (sbp="{S(0)}")
+//     %p.square_sums: i64[3,2,21] {P} = tensor_square_sums %p.shard, %g.shard, %m, %v, %p.begins.shard
+//     %p.next: f32[64] {S(0)}, ... = normed_update %p.shard, %g.shard, %m, %v, %p.square_sums, ...
+//
+// No-op without such updates, or when it ran already.
+#pragma once
+
+#include "framework/passes/pass.h"
+
+namespace zg::zero {
+
+class TensorNorms : public Pass {
+ public:
+  std::string_view name() const override { return "tensor-norms"; }
+  StatusOr<bool> Run(ir::Graph& graph) const override;
+};
+
+}  // namespace zg::zero
