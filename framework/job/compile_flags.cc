@@ -18,8 +18,7 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
         return Status::Ok();
       },
       [options] { return Mesh(options->mesh).ToString(); },
-      "the ranks as a grid, such as replica=2,shard=4: shard inside, copies across; default: all "
-      "along data",
+      "the ranks as a grid, such as replica=2,shard=4; default: all along data",
       "AXES");
   flags->add_int("zero", &options->zero.stage, between(0, 3),
                  "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
