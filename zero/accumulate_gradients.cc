@@ -41,7 +41,7 @@ StatusOr<bool> AccumulateGradients::Run(ir::Graph& graph) const {
     if (own_only) {
       sum->sbp = gradient->sbp;
     } else {
-      sum->sbp = IsReplicated(*update) ? AllBroadcast(graph.mesh()) : ShardedSbp(graph);
+      sum->sbp = IsReplicated(*update) ? WholeSbp(graph, *update) : ShardedSbp(graph, *update);
     }
     if (num_ranks == 1 || own_only) backward.InsertBefore(graph.NextOf(gradient->producer));
     ir::Value* next = backward.Op("accumulate", {sum, gradient}, {}, sum->name);

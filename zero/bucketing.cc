@@ -25,15 +25,32 @@ struct Bucket {
   bool replicated = false;
 };
 
-int64_t ElementsOf(const ir::Node& update) { return update.inputs[0]->type.shape.num_elements(); }
+// How other axes than ZeRO's split the parameter, and what is updated with it; empty: not at all.
+const NdSbp& SplitOf(const ir::Node& update) {
+  return update.inputs[0]->producer->attributes.NdSbp("split");
+}
+
+// Along which axis; -1: along none.
+int SplitAxis(const ir::Node& update) {
+  const NdSbp& split = SplitOf(update);
+  for (size_t axis = 0; axis < split.size(); ++axis) {
+    if (split[axis].is_split()) return static_cast<int>(axis);
+  }
+  return -1;
+}
+
+int64_t NumParts(const ir::Graph& graph, const ir::Node& update) {
+  const int axis = SplitAxis(update);
+  return axis < 0 ? 1 : graph.mesh().axes()[axis].size;
+}
 
 // Of gradients and of what the model reads, which is what travels between ranks.
 DType DTypeOf(const ir::Node& update) { return update.inputs[1]->type.dtype; }
 
 class BucketFiller {
  public:
-  BucketFiller(const BucketingOptions& options, int num_ranks)
-      : options_(options), num_ranks_(num_ranks) {}
+  BucketFiller(const ir::Graph& graph, const BucketingOptions& options)
+      : graph_(graph), options_(options) {}
 
   void Add(ir::Node* update) {
     const int64_t alignment = kAlignmentBytes / SizeOf(DTypeOf(*update));
@@ -47,7 +64,8 @@ class BucketFiller {
   std::vector<Bucket> Finish() {
     for (Bucket& bucket : buckets_) {
       const int64_t alignment = kAlignmentBytes / SizeOf(DTypeOf(*bucket.updates[0]));
-      bucket.elements = RoundUp(bucket.elements, alignment * num_ranks_);
+      // Every data rank sums up an equal part, also of what only some of them shard.
+      bucket.elements = RoundUp(bucket.elements, alignment * graph_.mesh().num_data_ranks());
     }
     return std::move(buckets_);
   }
@@ -58,7 +76,8 @@ class BucketFiller {
     for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
       const ir::Node& first = *bucket->updates[0];
       if (first.op != update.op || !(first.attributes == update.attributes) ||
-          DTypeOf(first) != DTypeOf(update) || bucket->replicated != replicated) {
+          DTypeOf(first) != DTypeOf(update) || bucket->replicated != replicated ||
+          SplitAxis(first) != SplitAxis(update)) {
         continue;
       }
       if ((bucket->elements + ElementsOf(update)) * SizeOf(DTypeOf(update)) <=
@@ -71,8 +90,13 @@ class BucketFiller {
     return buckets_.back();
   }
 
+  // Of a rank's part.
+  int64_t ElementsOf(const ir::Node& update) const {
+    return update.inputs[0]->type.shape.num_elements() / NumParts(graph_, update);
+  }
+
+  const ir::Graph& graph_;
   BucketingOptions options_;
-  int num_ranks_;
   std::vector<Bucket> buckets_;
 };
 
@@ -132,7 +156,7 @@ class BucketMaker {
     std::vector<int64_t> tensors, matrices;
     for (size_t i = 0; i < bucket_.updates.size(); ++i) {
       tensors.push_back(bucket_.offsets[i]);
-      tensors.push_back(ElementsOf(*bucket_.updates[i]));
+      tensors.push_back(bucket_.updates[i]->inputs[0]->type.shape.num_elements());
       if (!IsFactored(*bucket_.updates[i])) continue;
       AppendMatrices(bucket_.updates[i]->inputs[0]->type.shape, bucket_.offsets[i], &matrices);
     }
@@ -176,9 +200,16 @@ class BucketMaker {
     const ir::Value& model = *variables[0];
     const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
     ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kVariables));
+    const int64_t num_parts = NumParts(graph_, *bucket_.updates[0]);
+    const Shape shape = num_parts == 1 ? Shape{elements} : Shape{num_parts, elements};
     ir::Value* flat =
-        builder.Storage(name, {model.type.dtype, Shape{elements}}, ir::RoleOf(model), replicated);
+        builder.Storage(name, {model.type.dtype, shape}, ir::RoleOf(model), replicated);
     ZG_RETURN_IF_ERROR(builder.status());
+    if (num_parts > 1) {
+      NdSbp split = AllBroadcast(graph_.mesh());
+      split[SplitAxis(*bucket_.updates[0])] = Sbp::S(0);
+      flat->producer->attributes.Set("split", split);
+    }
     for (size_t i = 0; i < variables.size(); ++i) {
       for (ir::StoredTensor& tensor : graph_.tensors()) {
         if (tensor.storage != variables[i]) continue;
@@ -200,9 +231,16 @@ class BucketMaker {
     }
     ir::Builder backward(&graph_, last->section);
     backward.InsertBefore(graph_.NextOf(last));
-    ir::Value* packed =
-        backward.Op("bucket_pack", gradients,
-                    {{"offsets", bucket_.offsets}, {"size", bucket_.elements}}, name_ + ".grad");
+    ir::Attributes attributes = {{"offsets", bucket_.offsets}, {"size", bucket_.elements}};
+    if (const int64_t num_parts = NumParts(graph_, *bucket_.updates[0]); num_parts > 1) {
+      NdSbp splits;
+      for (const ir::Node* update : bucket_.updates) {
+        splits.push_back(SplitOf(*update)[SplitAxis(*update)]);
+      }
+      attributes.Set("parts", num_parts);
+      attributes.Set("splits", splits);
+    }
+    ir::Value* packed = backward.Op("bucket_pack", gradients, attributes, name_ + ".grad");
     ZG_RETURN_IF_ERROR(backward.status());
     return packed;
   }
@@ -214,9 +252,13 @@ class BucketMaker {
       std::vector<ir::Value*> variables = {update->inputs[0]};
       variables.insert(variables.end(), update->inputs.begin() + 2, update->inputs.end());
       if (read[i] != variables[0]) variables.push_back(read[i]);
+      ir::Attributes place = {{"offset", bucket_.offsets[i]}, {"shape", read[i]->type.shape}};
+      if (const int axis = SplitAxis(*bucket_.updates[i]); axis >= 0) {
+        place.Set("split", SplitOf(*bucket_.updates[i])[axis]);
+      }
       for (ir::Value* output : update->outputs) EraseUsers(output);
       graph_.Erase(update);
-      ZG_RETURN_IF_ERROR(ReadThroughViews(read[i], flat_read, bucket_.offsets[i]));
+      ZG_RETURN_IF_ERROR(ReadThroughViews(read[i], flat_read, place));
       for (ir::Value* old : variables) graph_.Erase(old->producer);
     }
     return Status::Ok();
@@ -230,7 +272,7 @@ class BucketMaker {
   }
 
   // Every section that uses the parameter gets a view of its own, right before the first use.
-  Status ReadThroughViews(ir::Value* parameter, ir::Value* bucket, int64_t offset) {
+  Status ReadThroughViews(ir::Value* parameter, ir::Value* bucket, const ir::Attributes& place) {
     const std::string name = parameter->name;
     graph_.Rename(parameter, name + ".unbucketed");
     for (const auto& section : graph_.sections()) {
@@ -239,8 +281,7 @@ class BucketMaker {
       ir::Builder builder(&graph_, section.get());
       builder.InsertBefore(readers.front());
       builder.set_scope(parameter->producer->scope);
-      ir::Value* view = builder.Op("bucket_view", {bucket},
-                                   {{"offset", offset}, {"shape", parameter->type.shape}}, name);
+      ir::Value* view = builder.Op("bucket_view", {bucket}, place, name);
       ZG_RETURN_IF_ERROR(builder.status());
       for (ir::Node* reader : readers) {
         for (size_t i = 0; i < reader->inputs.size(); ++i) {
@@ -260,8 +301,7 @@ class BucketMaker {
 }  // namespace
 
 StatusOr<bool> Bucketing::Run(ir::Graph& graph) const {
-  // Every data rank sums up an equal part, also of what only some of them shard.
-  BucketFiller filler(options_, graph.mesh().num_data_ranks());
+  BucketFiller filler(graph, options_);
   bool any = false;
   for (ir::Node* update : InGradientOrder(graph)) {
     if (!update->inputs[0]->sbp.empty()) continue;  // bucketed before placements were inferred

@@ -9,7 +9,8 @@
 // larger tensor has its own). Tensors below `shard_min_elements` go to buckets marked `replicated`.
 // Every section reads parameters through `bucket_view`s of its own. Numbers for rows and columns of
 // matrices (framework/ops/factored_update.cc) lie in variables of their own, without padding, and
-// are marked `replicated` always.
+// are marked `replicated` always. Parameters that a mesh axis splits (place-parameters) share a
+// bucket (parts, size) that it splits along dim 0: part k holds the k-th part of each.
 //
 // Before:
 //   variables:

@@ -30,7 +30,9 @@ class NormBuilder {
 
   // The square sum of what `update` reads as its gradient.
   StatusOr<ir::Value*> SquareSumOf(ir::Node* update) {
-    if (IsPartial(*update->inputs[1])) ZG_RETURN_IF_ERROR(PlaceWhole(update, 1, builder_));
+    if (IsPartial(*update->inputs[1])) {
+      ZG_RETURN_IF_ERROR(PlaceWhole(update, 1, WholeSbp(graph_, *update), builder_));
+    }
     ir::Value* gradient = update->inputs[1];
     ir::Node* producer = gradient->producer;
     // A request for a placement may stand between updates; what it reads comes from backward.
@@ -50,17 +52,28 @@ class NormBuilder {
     return sum;
   }
 
-  // Partial sums become one, so that one collective is enough.
+  // Sums that are pending along the same axes become one, so that one collective is enough.
   StatusOr<std::vector<ir::Value*>> Combine(const std::vector<ir::Value*>& sums) {
     std::vector<ir::Value*> combined;
-    std::vector<ir::Value*> partial;
-    for (ir::Value* sum : sums) (IsPartial(*sum) ? partial : combined).push_back(sum);
-    if (partial.size() > 1) {
-      ir::Value* sum = builder_.Op("add_square_sums", partial, {}, "square_sum");
-      ZG_RETURN_IF_ERROR(builder_.status());
-      partial = {sum};
+    std::vector<std::vector<ir::Value*>> partial;
+    for (ir::Value* sum : sums) {
+      if (!IsPartial(*sum)) {
+        combined.push_back(sum);
+        continue;
+      }
+      const auto alike = std::find_if(partial.begin(), partial.end(),
+                                      [&](const auto& group) { return group[0]->sbp == sum->sbp; });
+      if (alike == partial.end()) {
+        partial.push_back({sum});
+      } else {
+        alike->push_back(sum);
+      }
     }
-    combined.insert(combined.end(), partial.begin(), partial.end());
+    for (const std::vector<ir::Value*>& group : partial) {
+      combined.push_back(
+          group.size() == 1 ? group[0] : builder_.Op("add_square_sums", group, {}, "square_sum"));
+      ZG_RETURN_IF_ERROR(builder_.status());
+    }
     return combined;
   }
 
@@ -105,7 +118,7 @@ class NormBuilder {
       if (IsPartial(*node->inputs[0])) {
         ir::Builder builder(&graph_, node->section);
         builder.InsertBefore(node);
-        ZG_RETURN_IF_ERROR(PlaceWhole(node, 0, builder));
+        ZG_RETURN_IF_ERROR(PlaceWhole(node, 0, AllBroadcast(graph_.mesh()), builder));
       }
       return node->inputs[0];
     }
@@ -114,10 +127,9 @@ class NormBuilder {
 
  private:
   // Insert-collectives would sum it for each of its readers. `builder` stands before `reader`.
-  Status PlaceWhole(ir::Node* reader, int index, ir::Builder& builder) {
+  Status PlaceWhole(ir::Node* reader, int index, const NdSbp& sbp, ir::Builder& builder) {
     ir::Value* partial = reader->inputs[index];
-    ir::Value* whole =
-        builder.Place(partial, AllBroadcast(graph_.mesh()), partial->name + ".whole");
+    ir::Value* whole = builder.Place(partial, sbp, partial->name + ".whole");
     ZG_RETURN_IF_ERROR(builder.status());
     graph_.ReplaceInput(reader, index, whole);
     return Status::Ok();

@@ -14,6 +14,7 @@
 #include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
+#include "framework/passes/place_parameters.h"
 #include "framework/passes/recompute.h"
 #include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
@@ -70,6 +71,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
     if (is_mixed) Add<MasterWeights>(&passes);
   }
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
+  Add<PlaceParameters>(&passes,
+                       options.placement);  // before bucketing: what is split alike is packed
   if (update.has_value()) {
     Add<Bucketing>(&passes,
                    BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements});

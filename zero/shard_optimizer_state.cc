@@ -16,7 +16,8 @@ bool IsOptimizerState(const ir::Value& value) {
 }
 
 Status Shard(ir::Graph& graph, ir::Node* update) {
-  const NdSbp sharded = ShardedSbp(graph);
+  const NdSbp sharded = ShardedSbp(graph, *update);
+  const NdSbp whole_sbp = WholeSbp(graph, *update);
   ir::Builder before(&graph, update->section);
   before.InsertBefore(update);
   for (size_t i = 0; i < update->inputs.size(); ++i) {
@@ -35,8 +36,7 @@ Status Shard(ir::Graph& graph, ir::Node* update) {
   ir::PlaceOutputs(parameters->producer, graph.mesh());
   ir::Builder after(&graph, update->section);
   after.InsertBefore(graph.NextOf(parameters->producer));
-  ir::Value* whole =
-      after.Place(parameters, AllBroadcast(graph.mesh()), parameters->name + ".whole");
+  ir::Value* whole = after.Place(parameters, whole_sbp, parameters->name + ".whole");
   ZG_RETURN_IF_ERROR(after.status());
   graph.ReplaceInput(assign, 1, whole);
   return Status::Ok();
@@ -56,8 +56,8 @@ std::vector<ir::Node*> EvalReaders(const ir::Node& update) {
 }
 
 // Weights for evaluation are computed on the parts as well, and are whole for those who read them.
-Status ShardEvalWeights(ir::Graph& graph, ir::Node* node) {
-  const NdSbp sharded = ShardedSbp(graph);
+Status ShardEvalWeights(ir::Graph& graph, ir::Node* node, const ir::Node& update) {
+  const NdSbp sharded = ShardedSbp(graph, update);
   ir::Builder builder(&graph, node->section);
   builder.InsertBefore(node);
   for (size_t i = 0; i < node->inputs.size(); ++i) {
@@ -71,7 +71,7 @@ Status ShardEvalWeights(ir::Graph& graph, ir::Node* node) {
   ir::Value* part = node->outputs[0];
   const std::vector<ir::Node*> readers = UsersIn(graph, *node->section, *part);
   builder.InsertBefore(graph.NextOf(node));
-  ir::Value* whole = builder.Place(part, AllBroadcast(graph.mesh()), part->name + ".whole");
+  ir::Value* whole = builder.Place(part, WholeSbp(graph, update), part->name + ".whole");
   ZG_RETURN_IF_ERROR(builder.status());
   for (ir::Node* reader : readers) graph.ReplaceInput(reader, 0, whole);  // views, or a cast
   return Status::Ok();
@@ -84,10 +84,10 @@ StatusOr<bool> ShardOptimizerState::Run(ir::Graph& graph) const {
   ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
   for (ir::Node* update : updates) {
-    if (IsReplicated(*update) || update->outputs[0]->sbp == ShardedSbp(graph)) continue;
+    if (IsReplicated(*update) || update->outputs[0]->sbp == ShardedSbp(graph, *update)) continue;
     const std::vector<ir::Node*> eval_readers = EvalReaders(*update);
     ZG_RETURN_IF_ERROR(Shard(graph, update));
-    for (ir::Node* node : eval_readers) ZG_RETURN_IF_ERROR(ShardEvalWeights(graph, node));
+    for (ir::Node* node : eval_readers) ZG_RETURN_IF_ERROR(ShardEvalWeights(graph, node, *update));
     changed = true;
   }
   return changed;

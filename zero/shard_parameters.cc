@@ -15,7 +15,7 @@ void Bypass(ir::Graph& graph, ir::Node* node) {
 }
 
 // Every section that views the bucket gathers it once, right before its first view.
-Status GatherPerSection(ir::Graph& graph, ir::Value* bucket) {
+Status GatherPerSection(ir::Graph& graph, ir::Value* bucket, const NdSbp& whole_sbp) {
   for (const auto& section : graph.sections()) {
     std::vector<ir::Node*> views = UsersIn(graph, *section, *bucket);
     views.erase(std::remove_if(views.begin(), views.end(),
@@ -26,7 +26,7 @@ Status GatherPerSection(ir::Graph& graph, ir::Value* bucket) {
     if (views.empty()) continue;
     ir::Builder builder(&graph, section.get());
     builder.InsertBefore(views.front());
-    ir::Value* whole = builder.Place(bucket, AllBroadcast(graph.mesh()), bucket->name + ".whole");
+    ir::Value* whole = builder.Place(bucket, whole_sbp, bucket->name + ".whole");
     ZG_RETURN_IF_ERROR(builder.status());
     for (ir::Node* view : views) graph.ReplaceInput(view, 0, whole);
   }
@@ -43,7 +43,8 @@ StatusOr<bool> ShardParameters::Run(ir::Graph& graph) const {
     if (IsReplicated(*update)) continue;
     ir::Node* assign = ParameterAssign(*update);
     ir::Value* bucket = assign->inputs[0];
-    if (bucket->sbp == ShardedSbp(graph)) continue;
+    const NdSbp sharded = ShardedSbp(graph, *update);
+    if (bucket->sbp == sharded) continue;
     ir::Node* shard =
         update->inputs[0]->producer;  // of a master there is none: it is sharded itself
     ir::Node* whole = assign->inputs[1]->producer;
@@ -52,13 +53,13 @@ StatusOr<bool> ShardParameters::Run(ir::Graph& graph) const {
           "shard-parameters: the update of %{} is not sharded; run shard-optimizer-state first",
           bucket->name);
     }
-    bucket->sbp = ShardedSbp(graph);
+    bucket->sbp = sharded;
     if (shard->op->traits.kind == ir::OpKind::kPlace) Bypass(graph, shard);
     Bypass(graph, whole);
     for (ir::Node* user : std::vector<ir::Node*>(bucket->users)) {  // of weights for evaluation
       if (user->op->traits.kind == ir::OpKind::kPlace) Bypass(graph, user);
     }
-    ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket));
+    ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket, WholeSbp(graph, *update)));
     changed = true;
   }
   return changed;

@@ -30,9 +30,17 @@ StatusOr<std::vector<ir::Node*>> UnboxedUpdateNodes(const ir::Graph& graph, std:
 
 bool HasShardAxes(const ir::Graph& graph) { return !graph.mesh().ShardAxes().empty(); }
 
-NdSbp ShardedSbp(const ir::Graph& graph) {
+NdSbp WholeSbp(const ir::Graph& graph, const ir::Node& update) {
   NdSbp sbp = AllBroadcast(graph.mesh());
-  for (const int axis : graph.mesh().ShardAxes()) sbp[axis] = Sbp::S(0);
+  const NdSbp& split = VariableOf(update.inputs[0])->producer->attributes.NdSbp("split");
+  for (size_t axis = 0; axis < split.size(); ++axis) sbp[axis] = split[axis];
+  return sbp;
+}
+
+NdSbp ShardedSbp(const ir::Graph& graph, const ir::Node& update) {
+  NdSbp sbp = WholeSbp(graph, update);
+  const int flat_dim = update.inputs[0]->type.shape.num_dims() - 1;
+  for (const int axis : graph.mesh().ShardAxes()) sbp[axis] = Sbp::S(flat_dim);
   return sbp;
 }
 

@@ -22,8 +22,12 @@ StatusOr<std::vector<ir::Node*>> UnboxedUpdateNodes(const ir::Graph& graph, std:
 // more than one rank.
 bool HasShardAxes(const ir::Graph& graph);
 
-// S(0) on these axes, B on the others.
-NdSbp ShardedSbp(const ir::Graph& graph);
+// How the bucket of an update lies where it is whole for its readers: split by the axes that its
+// parameters are split along, B along the others.
+NdSbp WholeSbp(const ir::Graph& graph, const ir::Node& update);
+
+// And where ZeRO shards it: its flat dim split along the axes of ZeRO, too.
+NdSbp ShardedSbp(const ir::Graph& graph, const ir::Node& update);
 
 // True for a bucket that the user's shard_min_elements keeps whole.
 bool IsReplicated(const ir::Node& update);

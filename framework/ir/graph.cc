@@ -78,6 +78,7 @@ OpCall Node::LocalCall(const Mesh& mesh) const {
   for (const Value* input : inputs) {
     call.inputs.push_back({input->type.dtype, LocalShape(input->type.shape, input->sbp, mesh)});
   }
+  if (op->localize != nullptr) op->localize(Call(), &call);
   return call;
 }
 

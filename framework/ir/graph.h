@@ -81,7 +81,8 @@ struct Section {
 
 // A named logical tensor that outlives a step, and where it is stored: elements [offset, offset +
 // size) of the flat logical value of a `variable` node. Bucketing moves tensors; names and shapes
-// never change.
+// never change. One that a mesh axis splits (`split`) is stored in parts: the part of each rank of
+// that axis lies at `offset` of the storage that such a rank has.
 struct StoredTensor {
   std::string name;  // "blocks.3.attention.qkv.weight", "blocks.3.attention.qkv.weight.exp_avg"
   TensorType type;
@@ -89,6 +90,7 @@ struct StoredTensor {
   Value* storage = nullptr;
   int64_t offset_elements = 0;
   std::string copy_of{};  // not empty: holds that tensor's values, rounded to another dtype
+  NdSbp split{};          // along at most one mesh axis, S(dim); empty: along none
 };
 
 class Graph {

@@ -80,13 +80,13 @@ std::string Mesh::ToString() const {
 
 NdSbp AllBroadcast(const Mesh& mesh) { return NdSbp(mesh.num_axes(), Sbp::B()); }
 
-ShardPosition ShardPositionOf(const Mesh& mesh, const NdSbp& sbp, int rank) {
+ShardPosition ShardPositionOf(const Mesh& mesh, const NdSbp& sbp, int rank, int dim) {
   ShardPosition position;
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
     const int size = mesh.axes()[axis].size;
     const int coordinate = mesh.Coordinate(rank, axis);
     if (!sbp.empty() && sbp[axis].is_split()) {
-      ZG_CHECK(sbp[axis].dim() == 0, "{} splits another dim than the first", ToString(sbp));
+      if (sbp[axis].dim() != dim) continue;
       position.part = position.part * size + coordinate;
       position.num_parts *= size;
     } else {

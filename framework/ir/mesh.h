@@ -6,7 +6,7 @@
 //   replica        Ranks along it compute different micro-batches. ZeRO keeps whole copies along
 //   it:
 //                  `replica=2,shard=4` is hybrid sharding.
-//   another name   Ranks along it work on the same micro-batches (`tensor`).
+//   another name   Ranks along it work on the same micro-batches (`tensor`). Such axes come last.
 // Micro-batch j * num_data_ranks() + DataIndex(rank) is the j-th of a rank.
 #pragma once
 
@@ -64,8 +64,8 @@ struct ShardPosition {
   int64_t copy = 0;
   int64_t num_copies = 1;
 };
-// Every axis of `sbp` that splits, splits dim 0.
-ShardPosition ShardPositionOf(const Mesh& mesh, const NdSbp& sbp, int rank);
+// Axes that split another dim are left out.
+ShardPosition ShardPositionOf(const Mesh& mesh, const NdSbp& sbp, int rank, int dim = 0);
 
 // The part of a value of shape `logical` that one rank holds. Split dims must divide evenly
 // (verified by the verifier); an empty `sbp` means that placement is not inferred yet, and gives

@@ -35,6 +35,7 @@ struct OpCall {
 struct SbpSignature {
   std::vector<Sbp> inputs;
   std::vector<Sbp> outputs;
+  int64_t units = 0;  // which the ranks share evenly, such as heads; 0: the elements of split dims
 };
 
 // Two operands of a node that share memory.
@@ -72,6 +73,9 @@ struct OpDef {
   std::function<Status(GradientContext&)> gradient;
   std::string not_differentiable;  // the reason, for an op without gradient
   std::function<std::vector<AliasRule>(const OpCall&)> aliases;
+  // Sets the attributes of a rank's call, whose types are local, that count what a split dim holds;
+  // null: none do.
+  std::function<void(const OpCall& logical, OpCall* local)> localize;
   // Floating-point operations of one execution; null counts as 0.
   std::function<int64_t(const OpCall&)> flops;
   // Bytes that one rank sends in one execution, for the logical types of the call, along a mesh

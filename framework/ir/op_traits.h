@@ -27,12 +27,16 @@ struct OpTraits {
   OpKind kind = OpKind::kCompute;
   bool has_side_effect = false;  // kept though nobody reads its outputs
   bool is_elementwise = false;   // an output element depends on the same element of the inputs only
-  bool is_random = false;        // draws by micro-batch: ranks of the data axis get other values
-  bool is_loss = false;          // reduces input 0, of any floating-point dtype, to a f32 scalar
+  bool keeps_groups =
+      false;               // a split S(dim) of its signatures may be one in groups, S(dim:g), too:
+                           // it treats all rows and columns of a split dim alike, in any order
+  bool is_random = false;  // draws by micro-batch: ranks of the data axis get other values
+  bool is_loss = false;    // reduces input 0, of any floating-point dtype, to a f32 scalar
   bool stops_gradient = false;   // its results count as constants in backward
   bool computes_in_f32 = false;  // mixed precision gives it f32 operands (as PyTorch's autocast)
   bool sinks_to_user = false;    // only holds memory: scheduled right before what reads it first
-  int message_rounds = 0;        // exchanges of messages with every other rank of the axis
+  bool needs_whole_tensors = false;  // an update that looks at more of a tensor than one element
+  int message_rounds = 0;            // exchanges of messages with every other rank of the axis
 
   bool is_source() const {
     return kind == OpKind::kVariable || kind == OpKind::kInput || kind == OpKind::kConstant;

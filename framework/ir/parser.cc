@@ -213,6 +213,7 @@ class GraphParser {
     tensor.storage = section_->nodes.back()->outputs[0];
     ZG_ASSIGN_OR_RETURN(tensor.name, cursor->QuotedString("the tensor's name in quotes"));
     ZG_ASSIGN_OR_RETURN(tensor.type, ParseType(cursor));
+    ZG_ASSIGN_OR_RETURN(tensor.split, ParsePlacement(cursor));
     ZG_RETURN_IF_ERROR(cursor->Expect("at"));
     ZG_ASSIGN_OR_RETURN(tensor.offset_elements, cursor->Integer("an offset in elements"));
     ZG_RETURN_IF_ERROR(cursor->Expect("init"));

@@ -1,6 +1,7 @@
 #include "framework/ir/placement.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "framework/base/check.h"
 
@@ -9,10 +10,11 @@ namespace {
 
 // How much the placements of a node's inputs differ from what a signature wants.
 struct Change {
+  int parameters = 0;  // split ones, of a shared axis
   int inputs = 0;
   double bytes = 0;
   friend bool operator<(const Change& a, const Change& b) {
-    return a.inputs != b.inputs ? a.inputs < b.inputs : a.bytes < b.bytes;
+    return std::tie(a.parameters, a.inputs, a.bytes) < std::tie(b.parameters, b.inputs, b.bytes);
   }
 };
 
@@ -37,9 +39,48 @@ bool Divides(const Node& node, const SbpSignature& signature, int axis, const Me
     for (int other = 0; other < mesh.num_axes(); ++other) {
       if (other != axis && node.inputs[i]->sbp[other] == sbp) num_parts *= mesh.axes()[other].size;
     }
+    num_parts *= sbp.groups();
     if (node.inputs[i]->type.shape.dim(sbp.dim()) % num_parts != 0) return false;
   }
+  return signature.units % mesh.axes()[axis].size == 0;
+}
+
+// Whether the changes that a signature asks for are ones that a shared axis makes by itself: see
+// ChooseSignature.
+bool FollowsFromPlacements(const Node& node, const SbpSignature& signature, int axis) {
+  bool is_split_already = false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Sbp from = node.inputs[i]->sbp[axis];
+    is_split_already = is_split_already || (!from.is_broadcast() && from == signature.inputs[i]);
+  }
+  // Gradients of split parameters lie as these do.
+  const bool packs_parts =
+      node.op->traits.kind == OpKind::kPack && !node.attributes.NdSbp("splits").empty();
+  if (packs_parts) return signature.outputs[0].is_split();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Sbp from = node.inputs[i]->sbp[axis];
+    const Sbp to = signature.inputs[i];
+    if (from == to || to.is_broadcast()) continue;
+    if (!is_split_already) return false;
+    if (to.is_partial() && !HoldsParameter(*node.inputs[i])) return false;
+  }
   return true;
+}
+
+// Whether all-B is legal: not for a bucket of parts along the axis that has them.
+bool MayBeWhole(const Node& node, int axis, const Mesh& mesh) {
+  if (node.op->traits.kind != OpKind::kPack || mesh.IsDataAxis(axis)) return true;
+  return mesh.axes()[axis].size == 1 || node.attributes.NdSbp("splits").empty();
+}
+
+// How many parameters would have to leave their places.
+int NumParametersMoved(const Node& node, const SbpSignature& signature, int axis) {
+  int moved = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Sbp from = node.inputs[i]->sbp[axis];
+    if (from.is_split() && from != signature.inputs[i] && HoldsParameter(*node.inputs[i])) ++moved;
+  }
+  return moved;
 }
 
 bool RunsForEveryMicroBatch(const Section& section) {
@@ -85,6 +126,31 @@ std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, cons
   return signature;
 }
 
+std::vector<SbpSignature> SignaturesOf(const Node& node, int axis) {
+  if (node.op->sbp_signatures == nullptr) return {};
+  std::vector<SbpSignature> signatures = node.op->sbp_signatures(node.Call());
+  int groups = 1;
+  for (const Value* input : node.inputs) {
+    if (!input->sbp.empty() && input->sbp[axis].is_split()) {
+      groups = std::max(groups, input->sbp[axis].groups());
+    }
+  }
+  if (groups == 1 || !node.op->traits.keeps_groups) return signatures;
+  const auto grouped = [groups](Sbp sbp) {
+    return sbp.is_split() ? Sbp::S(sbp.dim(), groups) : sbp;
+  };
+  const size_t num_plain = signatures.size();
+  for (size_t i = 0; i < num_plain; ++i) {
+    SbpSignature signature = signatures[i];
+    std::transform(signature.inputs.begin(), signature.inputs.end(), signature.inputs.begin(),
+                   grouped);
+    std::transform(signature.outputs.begin(), signature.outputs.end(), signature.outputs.begin(),
+                   grouped);
+    signatures.push_back(std::move(signature));
+  }
+  return signatures;
+}
+
 double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ranks) {
   const double total = static_cast<double>(logical_bytes);
   const double others = static_cast<double>(num_ranks - 1) / num_ranks;
@@ -97,21 +163,24 @@ double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ran
 SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
                              const std::vector<Sbp>* outputs) {
   const int num_ranks = mesh.axes()[axis].size;
-  const OpCall call = node.Call();
   std::vector<SbpSignature> candidates;
-  if (num_ranks > 1 && node.op->sbp_signatures != nullptr)
-    candidates = node.op->sbp_signatures(call);
+  if (num_ranks > 1) candidates = SignaturesOf(node, axis);
   if (std::optional<SbpSignature> own = MicroBatchSignature(node, axis, mesh)) {
     candidates.push_back(std::move(*own));
   }
-  candidates.push_back({std::vector<Sbp>(node.inputs.size(), Sbp::B()),
-                        std::vector<Sbp>(node.outputs.size(), Sbp::B())});
+  if (MayBeWhole(node, axis, mesh)) {
+    candidates.push_back({std::vector<Sbp>(node.inputs.size(), Sbp::B()),
+                          std::vector<Sbp>(node.outputs.size(), Sbp::B())});
+  }
+  const bool is_shared = num_ranks > 1 && !mesh.IsDataAxis(axis);
   const SbpSignature* best = nullptr;
   Change best_change;
   for (const SbpSignature& candidate : candidates) {
     if (outputs != nullptr && candidate.outputs != *outputs) continue;
     if (!Divides(node, candidate, axis, mesh)) continue;
-    const Change change = ChangeFor(node, candidate, axis, num_ranks);
+    if (is_shared && !FollowsFromPlacements(node, candidate, axis)) continue;
+    Change change = ChangeFor(node, candidate, axis, num_ranks);
+    if (is_shared) change.parameters = NumParametersMoved(node, candidate, axis);
     if (best == nullptr || change < best_change) {
       best = &candidate;
       best_change = change;
@@ -119,6 +188,21 @@ SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
   }
   ZG_CHECK(best != nullptr, "{}: no signature gives the placements of its outputs", node.op->name);
   return *best;
+}
+
+bool HoldsParameter(const Value& value) {
+  const Node& node = *value.producer;
+  switch (node.op->traits.kind) {
+    case OpKind::kVariable:
+      return IsOfModel(RoleOf(value));
+    case OpKind::kView:
+    case OpKind::kCast:
+    case OpKind::kPlace:
+    case OpKind::kBoxing:
+      return HoldsParameter(*node.inputs[0]);
+    default:
+      return false;
+  }
 }
 
 void PlaceOutputs(Node* node, const Mesh& mesh) {

@@ -13,10 +13,19 @@ namespace zg::ir {
 // ranks: P -> B 2 T (n-1)/n; P -> S and S -> B T (n-1)/n; S(i) -> S(j) T/n (n-1)/n; others 0.
 double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ranks);
 
+// The op's signatures along one mesh axis, and for ops that keep groups those with the groups in
+// which an input is split. All-B is not among them.
+std::vector<SbpSignature> SignaturesOf(const Node& node, int axis);
+
 // The signature along one mesh axis that changes the placement of the fewest inputs, and of those
 // the one that moves the fewest bytes; the first listed wins a tie. With `outputs`, only signatures
 // that give these. Null-sized result (no inputs, no outputs) never happens: all-B is always legal
 // unless `outputs` forbids it, which is our bug.
+//
+// Along an axis whose ranks share micro-batches (Mesh: `tensor`) only what the user placed splits
+// anything: a sum is taken where it is pending, a whole value is not made terms of one, and nothing
+// is split that no other input is split like. So what happens follows from the rules alone, and not
+// from sizes.
 SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
                              const std::vector<Sbp>* outputs = nullptr);
 
@@ -25,6 +34,9 @@ SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
 // such values from such values and from what is whole (B), without communication.
 // Nothing for other axes, and for nodes that do not compute for every micro-batch.
 std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, const Mesh& mesh);
+
+// Whether the value is a parameter, or one in another place, dtype or as a view of its bucket.
+bool HoldsParameter(const Value& value);
 
 // Gives the outputs their placements by those of the inputs, which have theirs. Sources are B. A
 // boxing op changes the placement along its own axes and leaves the others alone.

@@ -75,7 +75,8 @@ std::string PrintScope(std::string scope) {
 }
 
 std::string PrintTensor(const StoredTensor& tensor) {
-  return fmt::format("tensor {} {} at {} init {}{}", Quote(tensor.name), tensor.type.ToString(),
+  return fmt::format("tensor {} {}{} at {} init {}{}", Quote(tensor.name), tensor.type.ToString(),
+                     tensor.split.empty() ? "" : " " + zg::ToString(tensor.split),
                      tensor.offset_elements, tensor.initializer.ToString(),
                      tensor.copy_of.empty() ? "" : " copy_of " + Quote(tensor.copy_of));
 }

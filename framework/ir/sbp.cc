@@ -3,15 +3,26 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 
 namespace zg {
+namespace {
+
+std::optional<int> ParseNumber(std::string_view digits) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || end != digits.data() + digits.size() || number < 0) return {};
+  return number;
+}
+
+}  // namespace
 
 std::string Sbp::ToString() const {
   switch (kind_) {
     case Kind::kBroadcast:
       return "B";
     case Kind::kSplit:
-      return fmt::format("S({})", dim_);
+      return groups_ == 1 ? fmt::format("S({})", dim_) : fmt::format("S({}:{})", dim_, groups_);
     case Kind::kPartial:
       return "P";
   }
@@ -28,13 +39,16 @@ StatusOr<Sbp> ParseSbp(std::string_view text) {
   if (text == "B") return Sbp::B();
   if (text == "P") return Sbp::P();
   if (text.size() >= 4 && text.substr(0, 2) == "S(" && text.back() == ')') {
-    const std::string_view digits = text.substr(2, text.size() - 3);
-    int dim = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), dim);
-    if (error == std::errc() && end == digits.data() + digits.size() && dim >= 0)
-      return Sbp::S(dim);
+    const std::string_view numbers = text.substr(2, text.size() - 3);
+    const size_t colon = numbers.find(':');
+    const std::optional<int> dim = ParseNumber(numbers.substr(0, colon));
+    if (dim && colon == std::string_view::npos) return Sbp::S(*dim);
+    if (dim) {
+      const std::optional<int> groups = ParseNumber(numbers.substr(colon + 1));
+      if (groups && *groups > 1) return Sbp::S(*dim, *groups);
+    }
   }
-  return InvalidArgument("placement '{}': expected B, P or S(dim)", text);
+  return InvalidArgument("placement '{}': expected B, P, S(dim) or S(dim:groups)", text);
 }
 
 StatusOr<NdSbp> ParseNdSbp(std::string_view text) {

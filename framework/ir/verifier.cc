@@ -198,7 +198,7 @@ class Verifier {
         return NodeError(node, "%{}: got placement {} of {}, expected a dim that it has",
                          value.name, zg::ToString(value.sbp), value.type.ToString());
       }
-      if (local.dim(dim) % num_ranks != 0) {
+      if (local.dim(dim) % (num_ranks * value.sbp[axis].groups()) != 0) {
         return NodeError(node,
                          "%{}: got placement {} of {}, expected a dim that divides by the {} ranks "
                          "of axis {}",
@@ -243,8 +243,9 @@ class Verifier {
             "its storage is {}, expected a variable of the graph",
             section_of_.count(storage) == 0 ? "not in the graph" : "%" + storage->name));
       }
-      const int64_t num_elements = tensor.type.shape.num_elements();
-      const int64_t storage_elements = storage->type.shape.num_elements();
+      if (const Status split = CheckSplit(tensor); !split.ok()) return error(split);
+      const int64_t num_elements = StoredElements(tensor);
+      const int64_t storage_elements = ElementsOfEachPart(tensor);
       if (tensor.type.dtype != storage->type.dtype || tensor.offset_elements < 0 ||
           tensor.offset_elements > storage_elements - num_elements) {
         return error(InvalidArgument("{} at {} does not lie inside its storage %{}: {}",
@@ -259,6 +260,42 @@ class Verifier {
     return Status::Ok();
   }
 
+  // The axis that splits the tensor splits its storage into as many parts.
+  Status CheckSplit(const StoredTensor& tensor) {
+    if (tensor.split.empty()) return Status::Ok();
+    const Mesh& mesh = graph_.mesh();
+    const NdSbp& storage = tensor.storage->sbp;
+    int num_splits = 0;
+    bool fits = static_cast<int>(tensor.split.size()) == mesh.num_axes();
+    for (int axis = 0; fits && axis < mesh.num_axes(); ++axis) {
+      const Sbp split = tensor.split[axis];
+      if (split.is_broadcast()) continue;
+      ++num_splits;
+      fits = split.is_split() && split.dim() < tensor.type.shape.num_dims() &&
+             tensor.type.shape.dim(split.dim()) % (mesh.axes()[axis].size * split.groups()) == 0 &&
+             (storage.empty() || storage[axis].is_split());
+    }
+    if (fits && num_splits <= 1) return Status::Ok();
+    return InvalidArgument(
+        "{} is split {} on mesh({}), expected one axis at most, whose ranks divide the dim, and "
+        "storage that it splits, too",
+        tensor.type.ToString(), zg::ToString(tensor.split), mesh.ToString());
+  }
+
+  // The ranks along the axis that splits the tensor.
+  int64_t PartsOf(const StoredTensor& tensor) const {
+    for (size_t axis = 0; axis < tensor.split.size(); ++axis) {
+      if (tensor.split[axis].is_split()) return graph_.mesh().axes()[axis].size;
+    }
+    return 1;
+  }
+  int64_t StoredElements(const StoredTensor& tensor) const {  // in each part of the storage
+    return tensor.type.shape.num_elements() / PartsOf(tensor);
+  }
+  int64_t ElementsOfEachPart(const StoredTensor& tensor) const {
+    return tensor.storage->type.shape.num_elements() / PartsOf(tensor);
+  }
+
   Status CheckNoOverlap(std::vector<const StoredTensor*> tensors) {
     std::sort(tensors.begin(), tensors.end(), [](const StoredTensor* a, const StoredTensor* b) {
       return a->offset_elements < b->offset_elements;
@@ -267,7 +304,7 @@ class Verifier {
     for (const StoredTensor* tensor : tensors) {
       if (tensor->type.shape.num_elements() == 0) continue;
       if (last != nullptr &&
-          last->offset_elements + last->type.shape.num_elements() > tensor->offset_elements) {
+          last->offset_elements + StoredElements(*last) > tensor->offset_elements) {
         return InvalidArgument("tensor \"{}\" at {} overlaps tensor \"{}\" {} at {} in %{}",
                                tensor->name, tensor->offset_elements, last->name,
                                last->type.ToString(), last->offset_elements, tensor->storage->name);
@@ -356,8 +393,7 @@ class Verifier {
 
   Status CheckAxis(const Node& node, int axis) {
     const SbpSignature got = PlacementsAlong(node, axis);
-    std::vector<SbpSignature> legal;
-    if (node.op->sbp_signatures != nullptr) legal = node.op->sbp_signatures(node.Call());
+    std::vector<SbpSignature> legal = SignaturesOf(node, axis);
     if (node.op->traits.kind != OpKind::kBoxing) {
       legal.push_back({std::vector<Sbp>(got.inputs.size(), Sbp::B()),
                        std::vector<Sbp>(got.outputs.size(), Sbp::B())});

@@ -1,5 +1,6 @@
 #include "framework/job/compile_flags.h"
 
+#include "framework/io/mapped_file.h"
 #include "framework/job/mesh_axes.h"
 
 namespace zg {
@@ -20,6 +21,19 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
       [options] { return Mesh(options->mesh).ToString(); },
       "the ranks as a grid, such as replica=2,shard=4; default: all along data",
       "AXES");
+  flags->add_parsed(
+      "placement",
+      [options](const std::string& path) -> Status {
+        ZG_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+        const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+        StatusOr<std::vector<PlacementRule>> rules = ParsePlacementRules(text);
+        if (!rules.ok()) return rules.status().WithContext(path);
+        options->placement = std::move(*rules);
+        return Status::Ok();
+      },
+      [] { return std::string(); },
+      "rules for parameters along the mesh axis tensor, a line each: blocks.*.mlp.up tensor=S(0)",
+      "FILE");
   flags->add_int("zero", &options->zero.stage, between(0, 3),
                  "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
                  "STAGE");

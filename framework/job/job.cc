@@ -384,6 +384,8 @@ void Job::run(const std::function<Status(Job&)>& body) {
 }
 
 int Job::rank() const { return impl_->communicator->rank(); }
+int Job::data_rank() const { return options().compile.MeshOf(size()).DataIndex(rank()); }
+int Job::num_data_ranks() const { return options().compile.MeshOf(size()).num_data_ranks(); }
 int Job::size() const {
   impl_->CheckIsRank();
   return impl_->communicator->size();

@@ -45,6 +45,10 @@ class Job {
 
   int rank() const;
   int size() const;
+  // This rank among those that compute different micro-batches, by which its data is chosen, and how
+  // many these are: all, but for ranks that share micro-batches along an axis of --mesh (tensor).
+  int data_rank() const;
+  int num_data_ranks() const;
   bool is_main() const { return rank() == 0; }  // the rank that prints and writes reports
   Communicator& communicator() const;
   const JobOptions& options() const;

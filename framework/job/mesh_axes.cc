@@ -8,7 +8,7 @@ namespace zg {
 namespace {
 
 constexpr int64_t kMaxRanks = 1 << 20;
-constexpr std::array<std::string_view, 3> kNames = {"data", "shard", "replica"};
+constexpr std::array<std::string_view, 4> kNames = {"data", "shard", "replica", "tensor"};
 
 StatusOr<MeshAxis> ParseAxis(std::string_view text) {
   const size_t equals = text.find('=');
@@ -18,8 +18,8 @@ StatusOr<MeshAxis> ParseAxis(std::string_view text) {
   }
   if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
     return InvalidArgument(
-        "got the axis '{}', expected data or shard, over which ZeRO shards, or replica, along "
-        "which it keeps copies",
+        "got the axis '{}', expected data or shard, over which ZeRO shards, replica, along which it "
+        "keeps copies, or tensor, along which ranks share micro-batches",
         name);
   }
   const std::string_view digits = text.substr(equals + 1);

@@ -21,6 +21,11 @@ const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 const Sbp kSplit = Sbp::S(0);
 
+// Each rank has some of the heads.
+const Sbp kHeads = Sbp::S(2);           // of (B, T, H D)
+const Sbp kPackedHeads = Sbp::S(2, 3);  // of (B, T, 3C): of q, of k and of v
+const Sbp kRowsOfHeads = Sbp::S(1);     // of (B, H, T)
+
 struct Sizes {
   int64_t batch = 0;
   int64_t queries = 0;
@@ -51,7 +56,20 @@ int64_t Flops(const Sizes& sizes, int64_t pairs, int64_t products, int64_t per_s
 
 Shape RowsOf(const Sizes& sizes) { return {sizes.batch, sizes.heads, sizes.queries}; }
 
+// How many of them the rank has, by the channels of `input`.
+void SetOwnHeads(const char* attribute, const ir::OpCall& logical, size_t input,
+                 ir::OpCall* local) {
+  const int64_t channels = logical.inputs[input].shape.dim(2);
+  const int64_t own_channels = local->inputs[input].shape.dim(2);
+  const int64_t heads = logical.attributes.Int(attribute);
+  if (own_channels != channels) local->attributes.Set(attribute, heads * own_channels / channels);
+}
+
 // --- Packed ---
+
+void OwnPackedHeads(const ir::OpCall& logical, ir::OpCall* local) {
+  SetOwnHeads("heads", logical, logical.inputs.size() == 1 ? 0 : 1, local);
+}
 
 StatusOr<Sizes> CheckQkv(const ir::OpCall& call, const InputNames& names, const Shape& qkv) {
   const int64_t heads = call.attributes.Int("heads");
@@ -85,7 +103,11 @@ ir::OpDef Attention() {
     return Types{{call.inputs[0].dtype, {sizes.batch, sizes.queries, sizes.channels}},
                  {DType::kF32, RowsOf(sizes)}};
   };
-  op.sbp_signatures = [](const ir::OpCall&) { return Signatures{{{kSplit}, {kSplit, kSplit}}}; };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Signatures{{{kSplit}, {kSplit, kSplit}},
+                      {{kPackedHeads}, {kHeads, kRowsOfHeads}, call.attributes.Int("heads")}};
+  };
+  op.localize = OwnPackedHeads;
   op.gradient = [](ir::GradientContext& context) {
     ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
     if (!context.needs(0)) return Status::Ok();
@@ -121,9 +143,14 @@ ir::OpDef AttentionGrad() {
     }
     return Types{call.inputs[1]};
   };
-  op.sbp_signatures = [](const ir::OpCall&) {
-    return Signatures{{{kSplit, kSplit, kSplit, kSplit}, {kSplit}}, {{P, B, B, B}, {P}}};
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Signatures{{{kSplit, kSplit, kSplit, kSplit}, {kSplit}},
+                      {{P, B, B, B}, {P}},
+                      {{kHeads, kPackedHeads, kHeads, kRowsOfHeads},
+                       {kPackedHeads},
+                       call.attributes.Int("heads")}};
   };
+  op.localize = OwnPackedHeads;
   op.not_differentiable = kNoSecondDerivative;
   op.flops = [](const ir::OpCall& call) { return PackedFlops(call, call.inputs[1].shape, 5, 6); };
   return op;
@@ -249,6 +276,25 @@ std::vector<Sbp> PartialInputs(const ir::OpCall& call) {
   return inputs;
 }
 
+// Every rank has some of the heads: of the query heads those that take its key heads.
+ir::SbpSignature SplitHeads(const ir::OpCall& call, const Operands& operands,
+                            std::vector<Sbp> outputs) {
+  ir::SbpSignature signature = {std::vector<Sbp>(call.inputs.size(), kHeads), std::move(outputs),
+                                call.attributes.Int("key_heads")};
+  if (operands.q > 0) signature.inputs[5] = kRowsOfHeads;  // log_sum_exp
+  if (operands.mask >= 0) signature.inputs[operands.mask] = B;
+  if (operands.bias >= 0) {
+    const bool is_by_head = call.inputs[operands.bias].shape.dim(1) != 1;
+    signature.inputs[operands.bias] = is_by_head ? kRowsOfHeads : B;
+  }
+  return signature;
+}
+
+void OwnHeads(const ir::OpCall& logical, ir::OpCall* local, int q) {
+  SetOwnHeads("heads", logical, q, local);
+  SetOwnHeads("key_heads", logical, q + 1, local);
+}
+
 constexpr char kOptionsDoc[] =
     "Per head: out = softmax(s q k^T + bias) v, s = `scale` or, if that is 0, 1 / sqrt(D). Query i "
     "stands at position p = i + Tk - Tq of the keys; with `causal` it sees keys up to p, with a "
@@ -292,8 +338,11 @@ struct Variant {
       return Types{call.inputs[0], {DType::kF32, RowsOf(sizes)}};
     };
     op.sbp_signatures = [](const ir::OpCall& call) {
-      return Signatures{{SplitInputs(call, Operands(call, ForwardInputs())), {kSplit, kSplit}}};
+      const Operands operands(call, ForwardInputs());
+      return Signatures{{SplitInputs(call, operands), {kSplit, kSplit}},
+                        SplitHeads(call, operands, {kHeads, kRowsOfHeads})};
     };
+    op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 0); };
     op.gradient = [base = name](ir::GradientContext& context) {
       ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
       const ir::Node& node = context.node();
@@ -332,10 +381,12 @@ struct Variant {
     };
     op.sbp_signatures = [drops = drops](const ir::OpCall& call) {
       const Operands operands(call, BackwardInputs());
-      Signatures signatures = {{SplitInputs(call, operands), {kSplit, kSplit, kSplit}}};
+      Signatures signatures = {{SplitInputs(call, operands), {kSplit, kSplit, kSplit}},
+                               SplitHeads(call, operands, {kHeads, kHeads, kHeads})};
       if (!drops) signatures.push_back({PartialInputs(call), {P, P, P}});
       return signatures;
     };
+    op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 1); };
     op.not_differentiable = kNoSecondDerivative;
     op.flops = [](const ir::OpCall& call) { return OptionFlops(call, 1, 5, 6); };
     return op;
@@ -358,9 +409,14 @@ struct Variant {
       const std::vector<Sbp> split = SplitInputs(call, operands);
       const Sbp bias = split[operands.bias];
       Signatures signatures = {{split, {bias.is_broadcast() ? P : bias}}};
+      ir::SbpSignature by_heads = SplitHeads(call, operands, {});
+      const bool is_by_head = by_heads.inputs[operands.bias].is_split();
+      by_heads.outputs = {is_by_head ? kRowsOfHeads : P};
+      signatures.push_back(std::move(by_heads));
       if (!drops) signatures.push_back({PartialInputs(call), {P}});
       return signatures;
     };
+    op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 1); };
     op.not_differentiable = kNoSecondDerivative;
     op.flops = [](const ir::OpCall& call) { return OptionFlops(call, 1, 2, 5); };
     return op;

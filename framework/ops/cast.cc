@@ -16,6 +16,7 @@ void RegisterCastOps(ir::OpRegistry& registry) {
   ir::OpDef op;
   op.name = "cast";
   op.traits.kind = ir::OpKind::kCast;
+  op.traits.keeps_groups = true;
   op.doc =
       "y = x in `dtype` (f32, bf16, f16, i64 or bool): rounded to the nearest, ties to even; to i64 "
       "towards 0; to bool whether it is not 0. The gradient passes where both are "

@@ -74,6 +74,12 @@ ir::AliasRule Alias(ir::AliasRule::Kind kind, bool at_rank_slice) {
   return rule;
 }
 
+// Whether a rank's part of a value, in its local types, is a range of its elements.
+bool PartsFollowEachOther(const ir::OpCall& call) {
+  const int dim = static_cast<int>(call.attributes.Int("dim"));
+  return IsFirstLongDim(call.inputs[0].shape, dim);
+}
+
 // The accumulator is the second input, if there is one: the result is written over it.
 std::vector<ir::AliasRule> IntoAccumulator() {
   ir::AliasRule rule = Alias(ir::AliasRule::Kind::kOutputInsideInput, false);
@@ -163,7 +169,7 @@ ir::OpDef AllGather() {
   };
   op.not_differentiable = "collectives are inserted after backward is built";
   op.aliases = [](const ir::OpCall& call) -> std::vector<ir::AliasRule> {
-    if (call.attributes.Int("dim") != 0) return {};
+    if (!PartsFollowEachOther(call)) return {};
     return {Alias(ir::AliasRule::Kind::kInputInsideOutput, true)};
   };
   return op;
@@ -197,7 +203,7 @@ ir::OpDef LocalSlice() {
   };
   op.not_differentiable = "placements are chosen after backward is built";
   op.aliases = [](const ir::OpCall& call) -> std::vector<ir::AliasRule> {
-    if (call.attributes.Int("dim") != 0) return {};
+    if (!PartsFollowEachOther(call)) return {};
     return {Alias(ir::AliasRule::Kind::kOutputInsideInput, true)};
   };
   return op;

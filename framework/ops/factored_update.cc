@@ -118,6 +118,7 @@ std::vector<ir::SbpSignature> Placements(const ir::OpCall& call, int num_split,
 
 ir::OpDef Measure(std::string name, std::string doc) {
   ir::OpDef op = UpdateOp(std::move(name), std::move(doc), /*counts=*/true);
+  op.traits.needs_whole_tensors = true;
   op.traits.kind = ir::OpKind::kCompute;
   op.aliases = nullptr;
   op.max_inputs = -1;
@@ -177,6 +178,7 @@ ir::OpDef FactoredUpdate() {
       "/ max(1, rms(u) / clip_threshold) u. In a bucket of `matrices` the last inputs are their "
       "norms, factor_sums, step_sums and where parts of it begin; otherwise p is whole.",
       /*counts=*/true);
+  op.traits.needs_whole_tensors = true;
   op.min_inputs = kNumTensors;
   op.max_inputs = kNumTensors + 1 + kNumMeasures;
   op.num_outputs = 3;

@@ -26,16 +26,20 @@ ir::OpDef SquareSum() {
       "cutting g at multiples of 16 elements.";
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& g = call.inputs[0];
-    if (!IsFloat(g.dtype) || g.shape.num_dims() != 1) {
-      return Rejected(call, names, "g is not a flat floating-point value");
+    if (!IsFloat(g.dtype) || g.shape.num_dims() < 1 || g.shape.num_dims() > 2) {
+      return Rejected(call, names, "g is not a flat floating-point value, or several parts of one");
     }
     if (g.shape.num_elements() > kSquareSumTermElements * kExactSumMaxTerms) {
       return Rejected(call, names, "g has more than 2^35 elements");
     }
     return Types{SumType()};
   };
-  op.sbp_signatures = [](const ir::OpCall&) -> std::vector<ir::SbpSignature> {
-    return {{{Sbp::S(0)}, {Sbp::P()}}};
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    std::vector<ir::SbpSignature> signatures;
+    for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
+      signatures.push_back({{Sbp::S(dim)}, {Sbp::P()}});
+    }
+    return signatures;
   };
   op.not_differentiable = "gradients of gradients are not supported";
   op.flops = [](const ir::OpCall& call) { return 2 * call.inputs[0].shape.num_elements(); };

@@ -281,12 +281,11 @@ ir::OpDef LinearGradBias() {
 }  // namespace
 
 void RegisterLinearOps(ir::OpRegistry& registry) {
-  registry.Register(Linear());
-  registry.Register(LinearGelu());
-  registry.Register(LinearGradInput());
-  registry.Register(LinearGradInputGelu());
-  registry.Register(LinearGradWeight());
-  registry.Register(LinearGradBias());
+  for (ir::OpDef op : {Linear(), LinearGelu(), LinearGradInput(), LinearGradInputGelu(),
+                       LinearGradWeight(), LinearGradBias()}) {
+    op.traits.keeps_groups = true;  // each row of a weight is a column of the result
+    registry.Register(std::move(op));
+  }
 }
 
 }  // namespace zg

@@ -73,6 +73,7 @@ std::vector<ir::SbpSignature> Placements(const ir::OpCall& call, const std::vect
 }
 
 void AddProgram(ir::OpDef* op) {
+  op->traits.needs_whole_tensors = true;
   op->max_inputs = -1;
   op->attributes.push_back({"program", std::string(), true});
   op->attributes.push_back({"results", std::vector<int64_t>{}, true});

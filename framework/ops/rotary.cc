@@ -70,11 +70,14 @@ ir::OpDef Rotary() {
   op.sbp_signatures = [](const ir::OpCall& call) {
     ir::SbpSignature split = {{Sbp::S(0)}, {Sbp::S(0)}};
     ir::SbpSignature partial = {{P}, {P}};
+    const int64_t heads = call.inputs[0].shape.dim(2) / call.attributes.Int("head_size");
+    ir::SbpSignature by_heads = {{Sbp::S(2)}, {Sbp::S(2)}, heads};
     if (call.inputs.size() == 2) {
       split.inputs.push_back(call.inputs[1].shape == Shape{1} ? B : Sbp::S(0));
       partial.inputs.push_back(B);
+      by_heads.inputs.push_back(B);
     }
-    return std::vector<ir::SbpSignature>{split, partial};
+    return std::vector<ir::SbpSignature>{split, partial, by_heads};
   };
   op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();

@@ -21,6 +21,7 @@ struct Boxing {
   ir::Attributes attributes;  // besides the axis
 };
 
+// Neither placement is a split in groups, for which there are no ops.
 Boxing FindBoxing(Sbp from, Sbp to);
 
 }  // namespace zg

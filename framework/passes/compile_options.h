@@ -14,6 +14,7 @@
 #include "framework/base/status.h"
 #include "framework/ir/mesh.h"
 #include "framework/passes/oneflow_switches.h"
+#include "framework/passes/placement_rule.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
@@ -63,6 +64,12 @@ struct CompileOptions : OneFlowSwitches {
   // The ranks as a grid of named axes (ir/mesh.h): {{"replica", 2}, {"shard", 4}} is hybrid
   // sharding. Empty: all ranks along one axis, "data".
   std::vector<MeshAxis> mesh;
+
+  // How parameters lie along mesh axes whose ranks share micro-batches, such as tensor; by name.
+  std::vector<PlacementRule> placement;
+  void place(std::string pattern, std::string axis, Sbp sbp) {
+    placement.push_back({std::move(pattern), std::move(axis), sbp});
+  }
 
   // Micro-batches of a step, over all ranks; a multiple of their number. 0: one per rank.
   int64_t micro_batches = 0;

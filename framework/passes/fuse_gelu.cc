@@ -54,6 +54,8 @@ class Fusion {
     if (IsPartial(*dy) || dy->users.size() != 1) return false;
     ir::Node* const gelu_grad = dy->users[0];
     if (!Follows(*gelu_grad, op_names::kGeluGrad, 0, *dy)) return false;
+    const ir::Value& h = *gelu_grad->inputs[1];
+    if (h.type != dy->type || h.sbp != dy->sbp) return false;  // gelu_grad broadcasts it
     std::vector<ir::Value*> inputs = linear_grad->inputs;
     inputs.push_back(gelu_grad->inputs[1]);
     // Its h may be computed between the two.

@@ -1,5 +1,7 @@
 #include "framework/passes/infer_sbp.h"
 
+#include <fmt/format.h>
+
 #include "framework/ir/builder.h"
 #include "framework/ir/placement.h"
 
@@ -69,6 +71,13 @@ Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
     }
   }
   return Status::Ok();
+}
+
+// "S(2), B": of the node's inputs.
+std::string Placements(const ir::Node& node, int axis) {
+  std::vector<std::string> placements;
+  for (const ir::Value* input : node.inputs) placements.push_back(input->sbp[axis].ToString());
+  return fmt::format("{}", fmt::join(placements, ", "));
 }
 
 // The dim along which the micro-batches of a value lie side by side; -1: none.
@@ -150,6 +159,33 @@ Status JoinResult(ir::Graph& graph, ir::Node* output) {
   return Status::Ok();
 }
 
+// As its attribute says, along the axes that its rules split it along.
+void PlaceVariable(ir::Graph& graph, ir::Node* variable) {
+  variable->outputs[0]->sbp = AllBroadcast(graph.mesh());
+  const NdSbp& split = variable->attributes.NdSbp("split");
+  for (size_t axis = 0; axis < split.size(); ++axis) variable->outputs[0]->sbp[axis] = split[axis];
+}
+
+// A parameter that is split stays so: whoever reads it can compute with its parts.
+Status CheckParametersStay(const ir::Graph& graph, const ir::Node& node) {
+  const Mesh& mesh = graph.mesh();
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (mesh.axes()[axis].size == 1 || mesh.IsDataAxis(axis)) continue;
+    const ir::SbpSignature signature = ir::ChooseSignature(node, axis, mesh);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ir::Value& input = *node.inputs[i];
+      if (!input.sbp[axis].is_split() || input.sbp[axis] == signature.inputs[i]) continue;
+      if (!ir::HoldsParameter(input)) continue;
+      return InvalidArgument(
+          "{}: {} cannot compute with the parameter %{} {} split {} along {}, beside inputs {}; "
+          "place the parameter otherwise, or B",
+          node.scope, node.op->name, input.name, input.type.ToString(), input.sbp[axis].ToString(),
+          mesh.axes()[axis].name, Placements(node, axis));
+    }
+  }
+  return Status::Ok();
+}
+
 Status PlaceNode(ir::Graph& graph, ir::Node* node) {
   const std::vector<int> data_axes = graph.mesh().DataAxes();
   // A sum over micro-batches has the shape of one of them.
@@ -162,6 +198,7 @@ Status PlaceNode(ir::Graph& graph, ir::Node* node) {
   }
   if (node->op->traits.kind == ir::OpKind::kOutput) ZG_RETURN_IF_ERROR(JoinResult(graph, node));
   ir::PlaceOutputs(node, graph.mesh());
+  ZG_RETURN_IF_ERROR(CheckParametersStay(graph, *node));
   if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
   if (!types.ok()) return types.status().WithContext(node->scope);
@@ -183,6 +220,8 @@ StatusOr<bool> InferSbp::Run(ir::Graph& graph) const {
     changed = changed || !node->outputs.empty();
     if (SaysPlacement(*node)) {
       ZG_RETURN_IF_ERROR(PlaceInput(graph, node));
+    } else if (node->op->traits.kind == ir::OpKind::kVariable) {
+      PlaceVariable(graph, node);
     } else {
       ZG_RETURN_IF_ERROR(PlaceNode(graph, node));
     }

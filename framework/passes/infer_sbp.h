@@ -4,7 +4,7 @@
 // Requires: no value has a placement. Data inputs and caches carry their `placement` along the axis
 // "data".
 //
-// Ensures: every value has one. Other variables are B. A node takes the legal signature
+// Ensures: every value has one. Other variables lie as their attribute `split` says, else B. A node takes the legal signature
 // (OpDef::sbp_signatures, or all-B) that changes the placement of the fewest inputs, and of those
 // the one that moves the fewest bytes. A split value's logical dim is the ranks' parts together. On
 // an axis of one rank everything is B.
@@ -24,7 +24,8 @@
 //   %y: f32[16,3] {S(0)} = linear %x, %w
 //   %dw: f32[3,4] {P} = linear_grad_weight %y, %x
 //
-// Errors: an input placement that its shape does not have; a random op that would be B over "data".
+// Errors: an input placement that its shape does not have; a random op that would be B over "data";
+// a split parameter that an op cannot compute with.
 // No-op on a graph that has placements.
 #pragma once
 

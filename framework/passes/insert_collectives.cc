@@ -1,6 +1,7 @@
 #include "framework/passes/insert_collectives.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "framework/ir/builder.h"
 #include "framework/ir/placement.h"
@@ -21,7 +22,7 @@ std::vector<int64_t> SummedAxes(const NdSbp& from, const NdSbp& to) {
 
 // Whether a sum of `value` over `axes` can go to the ranks as `to` has it along them, in one
 // collective: parts of one dim, which no later axis splits already, and if copies are kept, along
-// dim 0 in equal pieces.
+// the first dim that the rank has more than one element of, in equal pieces.
 bool CanScatter(const ir::Graph& graph, const ir::Value& value, const NdSbp& to,
                 const std::vector<int64_t>& axes) {
   int dim = -1;
@@ -43,7 +44,7 @@ bool CanScatter(const ir::Graph& graph, const ir::Value& value, const NdSbp& to,
     if (value.sbp[axis] == Sbp::S(dim)) return false;
   }
   const bool divides = graph.LocalType(value).shape.num_elements() % num_ranks == 0;
-  return !keeps_copies || (dim == 0 && divides);
+  return !keeps_copies || (IsFirstLongDim(graph.LocalType(value).shape, dim) && divides);
 }
 
 // Makes the node that sums over `axes`, onto an accumulator if `inputs` has one.
@@ -120,6 +121,17 @@ class Route {
   }
 
   void Change(size_t axis, Sbp to) {
+    if (value_ == nullptr) return;
+    const Sbp from = value_->sbp[axis];
+    if ((from.is_split() && from.groups() > 1) || (to.is_split() && to.groups() > 1)) {
+      builder_.Fail(InvalidArgument(
+          "%{} {} lies as {} and is needed as {} along {}: splits in groups cannot be moved; place "
+          "what it is computed from otherwise",
+          value_->name, value_->type.ToString(), from.ToString(), to.ToString(),
+          builder_.graph().mesh().axes()[axis].name));
+      value_ = nullptr;
+      return;
+    }
     Boxing boxing = FindBoxing(value_->sbp[axis], to);
     boxing.attributes.Set("axis", static_cast<int64_t>(axis));
     value_ = builder_.Op(boxing.op, {value_}, std::move(boxing.attributes),
@@ -178,29 +190,60 @@ StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
   return true;
 }
 
-StatusOr<bool> BoxInputs(ir::Graph& graph, ir::Node* node) {
-  std::vector<NdSbp> wanted(node->inputs.size());
-  for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
-    std::vector<Sbp> outputs;
-    for (const ir::Value* output : node->outputs) outputs.push_back(output->sbp[axis]);
-    const ir::SbpSignature signature = ir::ChooseSignature(*node, axis, graph.mesh(), &outputs);
-    for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(signature.inputs[i]);
+// What nodes read in another placement than it is made in. Readers that want the same share it: those
+// of one section, and backward takes the sums of forward, which it would have to keep the terms for.
+class Boxer {
+ public:
+  explicit Boxer(ir::Graph* graph) : graph_(*graph) {}
+
+  StatusOr<bool> BoxInputs(ir::Node* node) {
+    std::vector<NdSbp> wanted(node->inputs.size());
+    for (int axis = 0; axis < graph_.mesh().num_axes(); ++axis) {
+      std::vector<Sbp> outputs;
+      for (const ir::Value* output : node->outputs) outputs.push_back(output->sbp[axis]);
+      const ir::SbpSignature signature = ir::ChooseSignature(*node, axis, graph_.mesh(), &outputs);
+      for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(signature.inputs[i]);
+    }
+    bool changed = false;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (node->inputs[i]->sbp == wanted[i]) continue;
+      ZG_ASSIGN_OR_RETURN(ir::Value * boxed, BoxedFor(node, node->inputs[i], wanted[i]));
+      graph_.ReplaceInput(node, static_cast<int>(i), boxed);
+      changed = true;
+    }
+    return changed;
   }
-  bool changed = false;
-  ir::Builder builder = BuilderBefore(graph, node);
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (node->inputs[i]->sbp == wanted[i]) continue;
-    ir::Value* boxed = Box(&builder, node->inputs[i], wanted[i]);
+
+ private:
+  StatusOr<ir::Value*> BoxedFor(ir::Node* reader, ir::Value* value, const NdSbp& to) {
+    std::vector<ir::Value*>& known = boxed_[value];
+    const auto found = std::find_if(known.begin(), known.end(), [&](const ir::Value* boxed) {
+      return boxed->sbp == to && CanShare(*value, *boxed->producer->section, *reader->section);
+    });
+    if (found != known.end()) return *found;
+    ir::Builder builder = BuilderBefore(graph_, reader);
+    ir::Value* boxed = Box(&builder, value, to);
     ZG_RETURN_IF_ERROR(builder.status());
-    graph.ReplaceInput(node, static_cast<int>(i), boxed);
-    changed = true;
+    known.push_back(boxed);
+    return boxed;
   }
-  return changed;
-}
+
+  bool CanShare(const ir::Value& value, const ir::Section& made, const ir::Section& read) const {
+    if (&made == &read) return true;
+    const bool is_sum =
+        std::any_of(value.sbp.begin(), value.sbp.end(), [](Sbp sbp) { return sbp.is_partial(); });
+    return is_sum && made.kind == ir::SectionKind::kForward &&
+           read.kind == ir::SectionKind::kBackward;
+  }
+
+  ir::Graph& graph_;
+  std::unordered_map<const ir::Value*, std::vector<ir::Value*>> boxed_;
+};
 
 }  // namespace
 
 StatusOr<bool> InsertCollectives::Run(ir::Graph& graph) const {
+  Boxer boxer(&graph);
   bool changed = false;
   for (ir::Node* node : graph.AllNodes()) {
     if (node->op->traits.kind == ir::OpKind::kPlace) {
@@ -211,7 +254,7 @@ StatusOr<bool> InsertCollectives::Run(ir::Graph& graph) const {
     ZG_ASSIGN_OR_RETURN(const bool lowered, LowerAccumulate(graph, node));
     changed = changed || lowered;
     if (lowered || node->inputs.empty()) continue;
-    ZG_ASSIGN_OR_RETURN(const bool boxed, BoxInputs(graph, node));
+    ZG_ASSIGN_OR_RETURN(const bool boxed, boxer.BoxInputs(node));
     changed = changed || boxed;
   }
   return changed;

@@ -1,5 +1,7 @@
 #include "framework/passes/register_passes.h"
 
+#include <algorithm>
+
 #include "framework/passes/accumulate_results.h"
 #include "framework/passes/average_eval_results.h"
 #include "framework/passes/build_backward.h"
@@ -12,6 +14,7 @@
 #include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
+#include "framework/passes/place_parameters.h"
 #include "framework/passes/recompute.h"
 #include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
@@ -28,6 +31,20 @@ PassDef RecomputeDef() {
     ZG_ASSIGN_OR_RETURN(std::vector<ScopePattern> modules,
                         ParseScopePatterns(options.String("modules")));
     return std::unique_ptr<Pass>(std::make_unique<Recompute>(std::move(modules)));
+  };
+  return def;
+}
+
+PassDef PlaceParametersDef() {
+  PassDef def;
+  def.name = "place-parameters";
+  def.doc = "Split parameters along shared mesh axes; rules: 'PATTERN AXIS=S(dim)', by semicolons.";
+  def.options = {{"rules", std::string()}};
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    std::string text = options.String("rules");
+    std::replace(text.begin(), text.end(), ';', '\n');
+    ZG_ASSIGN_OR_RETURN(std::vector<PlacementRule> rules, ParsePlacementRules(text));
+    return std::unique_ptr<Pass>(std::make_unique<PlaceParameters>(std::move(rules)));
   };
   return def;
 }
@@ -74,6 +91,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
   add(MixedPrecisionDef());
+  add(PlaceParametersDef());
   add(RecomputeDef());
   add(SimplePass<ScaleLoss>("Begin backward with a dynamic loss scale, for f16."));
   add(SimplePass<Schedule>("Move inputs, views and gathers down to their first user."));

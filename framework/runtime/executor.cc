@@ -20,11 +20,18 @@ Status CheckMesh(const ir::Graph& graph) {
         graph.name(), graph.micro_batches(), num_data_ranks, graph.mesh().ToString());
   }
   for (const ir::StoredTensor& tensor : graph.tensors()) {
-    for (const Sbp sbp : tensor.storage->sbp) {
-      if (sbp.is_broadcast() || (sbp.is_split() && sbp.dim() == 0)) continue;
+    NdSbp split = AllBroadcast(graph.mesh());
+    for (size_t axis = 0; axis < tensor.split.size(); ++axis) {
+      if (tensor.split[axis].is_split()) split[axis] = tensor.storage->sbp[axis];
+    }
+    const Shape part = LocalShape(tensor.storage->type.shape, split, graph.mesh());
+    for (size_t axis = 0; axis < tensor.storage->sbp.size(); ++axis) {
+      const Sbp sbp = tensor.storage->sbp[axis];
+      if (sbp.is_broadcast() || split[axis].is_split()) continue;
+      if (sbp.is_split() && IsFirstLongDim(part, sbp.dim())) continue;
       return InvalidArgument(
-          "graph {}: tensor \"{}\" is stored in %{} with placement {}, expected B or S(0) along "
-          "each axis",
+          "graph {}: tensor \"{}\" is stored in %{} with placement {}, expected a range of its "
+          "elements along each axis that does not split the tensor itself",
           graph.name(), tensor.name, tensor.storage->name, ToString(tensor.storage->sbp));
     }
   }

@@ -12,7 +12,8 @@ void GradientHistograms::Observe(const RankMemory& memory, const Instruction& in
   if (instruction.kind() != ir::OpKind::kUpdate) return;
   const ir::Graph& graph = memory.graph();
   const ir::Value& gradient = *instruction.node->inputs[1];
-  if (ShardPositionOf(graph.mesh(), gradient.sbp, memory.rank()).copy != 0) return;
+  const int flat_dim = gradient.type.shape.num_dims() - 1;
+  if (ShardPositionOf(graph.mesh(), gradient.sbp, memory.rank(), flat_dim).copy != 0) return;
   const TensorType type = graph.LocalType(gradient);
   const auto* const parameters = static_cast<const float*>(instruction.inputs[0]);
   for (const ir::StoredTensor& tensor : graph.tensors()) {

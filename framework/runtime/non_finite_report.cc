@@ -11,7 +11,7 @@ std::string ElementAt(const RankMemory& memory, const void* address) {
     const int64_t offset_bytes = part.count == 0 ? -1 : byte - part.data;
     const int64_t element = offset_bytes / SizeOf(tensor.type.dtype);
     if (offset_bytes < 0 || element >= part.count) continue;
-    return fmt::format("'{}' at element {}", tensor.name, part.begin + element);
+    return fmt::format("'{}' at element {}", tensor.name, part.ElementAt(element));
   }
   return "padding";
 }
@@ -47,10 +47,9 @@ std::string BlamedGradient(const RankMemory& memory, const InstructionList& upda
     const void* const data = memory.AddressOf(gradient);
     const auto found = FirstNonFinite(type.dtype, data, type.shape.num_elements());
     if (!found) continue;
-    const int64_t part_begin =
-        is_gathered_later ? ShardPositionOf(graph.mesh(), gradient->sbp, memory.rank()).part *
-                                type.shape.num_elements()
-                          : 0;
+    const int flat_dim = gradient->type.shape.num_dims() - 1;
+    const int64_t part = ShardPositionOf(graph.mesh(), gradient->sbp, memory.rank(), flat_dim).part;
+    const int64_t part_begin = is_gathered_later ? part * type.shape.num_elements() : 0;
     const auto* const parameters = static_cast<const float*>(instruction.inputs[0]);
     return fmt::format("that of {} is {}", ElementAt(memory, parameters + part_begin + *found),
                        ElementText(type.dtype, data, *found));

@@ -1,7 +1,5 @@
 #include "framework/runtime/rank_memory.h"
 
-#include "framework/runtime/local_elements.h"
-
 namespace zg {
 
 Operand RankMemory::OperandOf(const ir::Value* value) const {
@@ -17,7 +15,7 @@ Operand RankMemory::WholeBuffer(int buffer) const {
 LocalPart RankMemory::PartOf(const ir::StoredTensor& tensor) const {
   const LocalElements elements = LocalElementsOf(*graph_, tensor, rank_);
   if (elements.count == 0) return {};
-  return {elements.begin, elements.count,
+  return {elements,
           AddressOf(tensor.storage) + elements.storage_offset * SizeOf(tensor.type.dtype)};
 }
 

@@ -6,6 +6,7 @@
 
 #include "framework/ir/graph.h"
 #include "framework/passes/plan_memory.h"
+#include "framework/runtime/local_elements.h"
 
 namespace zg {
 
@@ -17,10 +18,8 @@ struct Operand {
   int64_t bytes() const { return end - begin; }
 };
 
-// Elements [begin, begin + count) of a stored tensor: those that lie on this rank.
-struct LocalPart {
-  int64_t begin = 0;
-  int64_t count = 0;
+// The elements of a stored tensor that lie on this rank, end to end.
+struct LocalPart : LocalElements {
   std::byte* data = nullptr;  // memory of the arena's device
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "framework/runtime/non_finite.h"
 
@@ -33,21 +34,39 @@ std::string Element(DType dtype, const char* data, int64_t index) {
 
 SameOnAllRanks::SameOnAllRanks(ControlPlane* control, const BoundProgram* program)
     : control_(*control), program_(*program), words_(control->size()) {
+  Comparison whole = {"inputs with placement B", "it has placement B", {}, {}};
+  whole.reference.assign(words_.size(), 0);
+  Comparison shared = {"inputs of shared micro-batches", "these ranks share micro-batches", {}, {}};
+  const Mesh& mesh = program->memory.graph().mesh();
+  std::vector<int> first_of(mesh.num_data_ranks(), -1);
+  for (int rank = 0; rank < static_cast<int>(words_.size()); ++rank) {
+    int& first = first_of[mesh.DataIndex(rank)];
+    if (first < 0) first = rank;
+    shared.reference.push_back(first);
+  }
+  const bool shares = mesh.num_ranks() > mesh.num_data_ranks();
   for (const InstructionList* list : program->Lists()) {
-    std::vector<int>& slots = slots_.emplace_back();
+    whole.slots.emplace_back();
+    shared.slots.emplace_back();
     for (const Instruction& instruction : list->instructions) {
       if (instruction.kind() != ir::OpKind::kInput) continue;
-      if (program->inputs[instruction.slot].is_same_on_all_ranks) slots.push_back(instruction.slot);
+      if (program->inputs[instruction.slot].is_same_on_all_ranks) {
+        whole.slots.back().push_back(instruction.slot);
+      } else if (shares) {
+        shared.slots.back().push_back(instruction.slot);
+      }
     }
   }
+  comparisons_ = {std::move(whole), std::move(shared)};
 }
 
-StatusOr<int> SameOnAllRanks::FirstThatDiffers(const char* name, uint64_t word) {
+StatusOr<int> SameOnAllRanks::FirstThatDiffers(std::string_view name,
+                                               const std::vector<int>& reference, uint64_t word) {
   ZG_RETURN_IF_ERROR(control_.ExchangeWord(name, word, words_.data()));
-  for (size_t rank = 1; rank < words_.size(); ++rank) {
-    if (words_[rank] != words_[0]) return static_cast<int>(rank);
+  for (size_t rank = 0; rank < words_.size(); ++rank) {
+    if (words_[rank] != words_[reference[rank]]) return static_cast<int>(rank);
   }
-  return 0;
+  return -1;
 }
 
 Status SameOnAllRanks::CheckFactor(double lr_factor) {
@@ -55,8 +74,9 @@ Status SameOnAllRanks::CheckFactor(double lr_factor) {
   uint64_t word = 0;
   static_assert(sizeof(word) == sizeof(lr_factor));
   std::memcpy(&word, &lr_factor, sizeof(word));
-  ZG_ASSIGN_OR_RETURN(const int other, FirstThatDiffers("learning rate factor", word));
-  if (other == 0) return Status::Ok();
+  ZG_ASSIGN_OR_RETURN(const int other,
+                      FirstThatDiffers("learning rate factor", comparisons_[0].reference, word));
+  if (other < 0) return Status::Ok();
   double factors[2];
   std::memcpy(&factors[0], &words_[0], sizeof(double));
   std::memcpy(&factors[1], &words_[other], sizeof(double));
@@ -68,21 +88,30 @@ Status SameOnAllRanks::CheckFactor(double lr_factor) {
 }
 
 Status SameOnAllRanks::CheckInputs(const InstructionList& list) {
-  const std::vector<int>& slots = slots_[list.index];
-  if (control_.size() == 1 || slots.empty()) return Status::Ok();
+  if (control_.size() == 1) return Status::Ok();
+  for (const Comparison& comparison : comparisons_) ZG_RETURN_IF_ERROR(Compare(comparison, list));
+  return Status::Ok();
+}
+
+Status SameOnAllRanks::Compare(const Comparison& comparison, const InstructionList& list) {
+  const std::vector<int>& slots = comparison.slots[list.index];
+  if (slots.empty()) return Status::Ok();
   uint64_t sum = 0;
   for (const int slot : slots) {
     const InputSlot& input = program_.inputs[slot];
     if (input.data == nullptr) return Status::Ok();  // the run's error
     sum = Checksum(sum, input.data, input.bytes);
   }
-  ZG_ASSIGN_OR_RETURN(const int other, FirstThatDiffers("inputs with placement B", sum));
-  if (other == 0) return Status::Ok();
-  for (const int slot : slots) ZG_RETURN_IF_ERROR(FindDifference(program_.inputs[slot]));
+  ZG_ASSIGN_OR_RETURN(const int other,
+                      FirstThatDiffers(comparison.name, comparison.reference, sum));
+  if (other < 0) return Status::Ok();
+  for (const int slot : slots) {
+    ZG_RETURN_IF_ERROR(FindDifference(comparison, program_.inputs[slot]));
+  }
   return Status::Ok();
 }
 
-Status SameOnAllRanks::FindDifference(const InputSlot& slot) {
+Status SameOnAllRanks::FindDifference(const Comparison& comparison, const InputSlot& slot) {
   const auto* const data = static_cast<const char*>(slot.data);
   const int64_t element_bytes = SizeOf(slot.type.dtype);
   for (int64_t begin = 0; begin < slot.bytes; begin += kComparedBytes) {
@@ -90,16 +119,19 @@ Status SameOnAllRanks::FindDifference(const InputSlot& slot) {
     ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                         control_.Exchange("input that differs", std::string(data + begin, bytes)));
     for (size_t rank = 1; rank < all.size(); ++rank) {
-      const auto [mine, theirs] = std::mismatch(all[0].begin(), all[0].end(), all[rank].begin());
-      if (mine == all[0].end()) continue;
-      const int64_t index = (mine - all[0].begin()) / element_bytes;
+      const int reference = comparison.reference[rank];
+      const std::string& expected = all[reference];
+      const auto [theirs, got] = std::mismatch(expected.begin(), expected.end(), all[rank].begin());
+      if (theirs == expected.end()) continue;
+      const int64_t index = (theirs - expected.begin()) / element_bytes;
       return InvalidArgument(
-          "input \"{}\" has placement B, but its element {} is {} on rank {} and {} on rank 0; "
-          "feed "
-          "every rank the same, or give the input a placement S(dim)",
+          "input \"{}\": its element {} is {} on rank {} and {} on rank {}, but {}; feed them the "
+          "same{}",
           slot.name, begin / element_bytes + index,
           Element(slot.type.dtype, all[rank].data(), index), rank,
-          Element(slot.type.dtype, all[0].data(), index));
+          Element(slot.type.dtype, expected.data(), index), reference, comparison.reason,
+          slot.is_same_on_all_ranks ? ", or give the input a placement S(dim)"
+                                    : ", by Trainer::data_rank()");
     }
   }
   return Status::Ok();

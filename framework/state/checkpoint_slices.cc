@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "framework/runtime/local_elements.h"
-
 namespace zg {
 namespace {
 
@@ -31,29 +29,45 @@ CopyPart PartOfCopy(int64_t count, int64_t copy, int64_t num_copies) {
   return {begin, std::min(part, count - begin)};
 }
 
-// The ranks that hold each part of a value with this placement, copy by copy.
-using RanksOfParts = std::vector<std::vector<int>>;
-RanksOfParts FindRanksOfParts(const Mesh& mesh, const NdSbp& sbp) {
-  RanksOfParts ranks_of_parts;
-  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
-    const ShardPosition position = ShardPositionOf(mesh, sbp, rank);
-    ranks_of_parts.resize(position.num_parts);
-    ranks_of_parts[position.part].push_back(rank);
+// The ranks that hold each shard of each part of a tensor that lies in this way, copy by copy.
+struct Holders {
+  NdSbp storage;
+  NdSbp split;
+  int64_t num_shards = 0;
+  std::vector<std::vector<int>> ranks;  // part * num_shards + shard
+
+  bool Fit(const ir::StoredTensor& tensor) const {
+    return num_shards > 0 && tensor.storage->sbp == storage && tensor.split == split;
   }
-  return ranks_of_parts;
+};
+
+Holders HoldersOf(const Mesh& mesh, const ir::StoredTensor& tensor) {
+  Holders holders;
+  holders.storage = tensor.storage->sbp;
+  holders.split = tensor.split;
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+    const StoredPosition position = StoredPositionOf(mesh, tensor, rank);
+    holders.num_shards = position.num_shards;
+    holders.ranks.resize(position.num_parts * position.num_shards);
+    holders.ranks[position.part * position.num_shards + position.shard].push_back(rank);
+  }
+  return holders;
 }
 
 // Adds the elements of a split tensor to those of the ranks that hold and write them.
-void AddShards(const ir::Graph& graph, const ir::StoredTensor& tensor,
-               const RanksOfParts& ranks_of_parts, std::vector<int64_t>* elements) {
+void AddShards(const ir::Graph& graph, const ir::StoredTensor& tensor, const Holders& holders,
+               std::vector<int64_t>* elements) {
   const int64_t shard_elements = graph.LocalType(*tensor.storage).shape.num_elements();
-  const int64_t end = tensor.offset_elements + tensor.type.shape.num_elements();
+  const int64_t num_parts = static_cast<int64_t>(holders.ranks.size()) / holders.num_shards;
+  const int64_t end = tensor.offset_elements + tensor.type.shape.num_elements() / num_parts;
   for (int64_t begin = tensor.offset_elements; begin < end;) {
-    const int64_t part = begin / shard_elements;
-    const int64_t shard_end = std::min(end, (part + 1) * shard_elements);
-    const std::vector<int>& ranks = ranks_of_parts[part];
-    for (size_t copy = 0; copy < ranks.size(); ++copy) {
-      (*elements)[ranks[copy]] += PartOfCopy(shard_end - begin, copy, ranks.size()).count;
+    const int64_t shard = begin / shard_elements;
+    const int64_t shard_end = std::min(end, (shard + 1) * shard_elements);
+    for (int64_t part = 0; part < num_parts; ++part) {
+      const std::vector<int>& ranks = holders.ranks[part * holders.num_shards + shard];
+      for (size_t copy = 0; copy < ranks.size(); ++copy) {
+        (*elements)[ranks[copy]] += PartOfCopy(shard_end - begin, copy, ranks.size()).count;
+      }
     }
     begin = shard_end;
   }
@@ -69,20 +83,17 @@ std::vector<CheckpointSlice> CheckpointSlicesOf(const ir::Graph& graph,
   int64_t whole_begin = 0;  // of the next tensor, among those that are whole
   for (size_t i = 0; i < tensors.size(); ++i) {
     const LocalElements elements = LocalElementsOf(graph, *tensors[i], rank);
-    CheckpointSlice slice = {i, elements.begin, elements.count};
+    CopyPart mine;  // of the elements
     if (IsWholeOnEveryRank(graph, *tensors[i])) {
       const int64_t begin = std::max(rank * part_elements, whole_begin);
       whole_begin += elements.count;
       const int64_t end = std::min((rank + 1) * part_elements, whole_begin);
-      slice.begin = begin - (whole_begin - elements.count);
-      slice.count = end - begin;
+      mine = {begin - (whole_begin - elements.count), end - begin};
     } else {
-      const ShardPosition position = ShardPositionOf(graph.mesh(), tensors[i]->storage->sbp, rank);
-      const CopyPart part = PartOfCopy(elements.count, position.copy, position.num_copies);
-      slice.begin += part.begin;
-      slice.count = part.count;
+      const StoredPosition position = StoredPositionOf(graph.mesh(), *tensors[i], rank);
+      mine = PartOfCopy(elements.count, position.copy, position.num_copies);
     }
-    if (slice.count > 0) slices.push_back(slice);
+    if (mine.count > 0) slices.push_back({i, mine.begin, elements.Slice(mine.begin, mine.count)});
   }
   return slices;
 }
@@ -100,8 +111,7 @@ int64_t CheckpointBytesOf(const ir::Graph& graph, int rank) {
 
 int64_t MostCheckpointBytes(const ir::Graph& graph) {
   std::vector<int64_t> elements(graph.mesh().num_ranks());
-  RanksOfParts ranks_of_parts;  // of the last tensor's placement, which most have
-  NdSbp sbp_of_parts;
+  Holders holders;  // of the last tensor's placement, which most have
   for (const TensorRole role : kRoles) {
     const std::vector<const ir::StoredTensor*> tensors = TensorsByName(graph, role);
     int64_t whole_elements = 0;
@@ -109,12 +119,8 @@ int64_t MostCheckpointBytes(const ir::Graph& graph) {
       if (IsWholeOnEveryRank(graph, *tensor)) {
         whole_elements += tensor->type.shape.num_elements();
       } else {
-        const NdSbp& sbp = tensor->storage->sbp;
-        if (ranks_of_parts.empty() || sbp != sbp_of_parts) {
-          ranks_of_parts = FindRanksOfParts(graph.mesh(), sbp);
-          sbp_of_parts = sbp;
-        }
-        AddShards(graph, *tensor, ranks_of_parts, &elements);
+        if (!holders.Fit(*tensor)) holders = HoldersOf(graph.mesh(), *tensor);
+        AddShards(graph, *tensor, holders, &elements);
       }
     }
     const int64_t part_elements = PartElements(graph, tensors);

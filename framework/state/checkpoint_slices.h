@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "framework/ir/graph.h"
+#include "framework/runtime/local_elements.h"
 #include "framework/state/tensor_state.h"
 
 namespace zg {
 
 struct CheckpointSlice {
-  size_t index = 0;   // of the tensor in the list
-  int64_t begin = 0;  // element of the tensor
-  int64_t count = 0;
+  size_t index = 0;        // of the tensor in the list
+  int64_t local = 0;       // of the rank's elements of it, the first of the slice
+  LocalElements elements;  // which they are
 
-  int64_t bytes() const { return count * static_cast<int64_t>(sizeof(float)); }
+  int64_t bytes() const { return elements.count * static_cast<int64_t>(sizeof(float)); }
 };
 
 // The slices of one rank. `tensors` are TensorsByName of a role; no slice is empty.

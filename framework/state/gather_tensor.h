@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/base/status.h"
 #include "framework/runtime/executor.h"
@@ -19,10 +21,17 @@ using ChunkVisitor = std::function<void(int64_t begin, const float* values, int6
 Status ForEachChunk(const Executor& executor, const ir::StoredTensor& tensor,
                     std::string_view purpose, const ChunkVisitor& visit);
 
-// The same for `num_elements` f32 elements of which this rank holds a part. The parts follow each
-// other in the order of the ranks. Ranks that hold the same part say so by `is_first_copy`, which
-// is true on one of them.
-Status ForEachChunk(const Executor& executor, const LocalPart& part, bool is_first_copy,
-                    int64_t num_elements, std::string_view purpose, const ChunkVisitor& visit);
+// The same for `num_elements` f32 elements of which this rank holds some, at `data`. `given` says,
+// by rank, which elements each one gives: together all of them, each once.
+Status ForEachChunk(const Executor& executor, const std::byte* data,
+                    const std::vector<LocalElements>& given, int64_t num_elements,
+                    std::string_view purpose, const ChunkVisitor& visit);
+
+// Which elements of a stored tensor each rank gives: of ranks that hold the same ones, the first.
+std::vector<LocalElements> GivenElements(const ir::Graph& graph, const ir::StoredTensor& tensor);
+
+// Elements [begin, end), from the f32 values that each rank gave of them.
+std::vector<float> PutTogether(const std::vector<std::string>& values,
+                               const std::vector<LocalElements>& given, int64_t begin, int64_t end);
 
 }  // namespace zg

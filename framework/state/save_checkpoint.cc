@@ -35,6 +35,22 @@ FileChecksum Unpack(const std::string& line) {
   return {std::stoull(line.substr(0, space)), line.substr(space + 1)};
 }
 
+// Writes bytes of a slice, those from `offset_bytes` on, to where its elements lie in a tensor that
+// begins at `tensor_bytes` of the file.
+Status WriteRuns(DurableFile& file, uint64_t tensor_bytes, const LocalElements& slice,
+                 uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+  constexpr int64_t kBytes = sizeof(float);
+  const auto first = static_cast<int64_t>(offset_bytes) / kBytes;
+  Status status;
+  slice.Slice(first, static_cast<int64_t>(size_bytes) / kBytes)
+      .ForEachRun([&](int64_t element, int64_t local, int64_t count) {
+        if (!status.ok()) return;
+        status =
+            file.WriteAt(tensor_bytes + element * kBytes, data + local * kBytes, count * kBytes);
+      });
+  return status;
+}
+
 }  // namespace
 
 const CheckpointSave::Phase CheckpointSave::kPhases[] = {
@@ -171,7 +187,7 @@ Status CheckpointSave::CopySlices(std::byte* target) {
   for (const Part& part : parts_) {
     for (const CheckpointSlice& slice : part.slices) {
       ZG_RETURN_IF_ERROR(ReadLocalElements(
-          executor_, *part.tensors[slice.index], slice.begin, slice.count,
+          executor_, *part.tensors[slice.index], slice.local, slice.elements.count,
           [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) -> Status {
             std::memcpy(target + offset_bytes, data, size_bytes);
             return Status::Ok();
@@ -212,13 +228,12 @@ Status CheckpointSave::WriteSlices() {
         shard = place.shard;
         ZG_ASSIGN_OR_RETURN(file, DurableFile::Open(PathOf(part.layout.files[shard].name)));
       }
-      const uint64_t begin = place.offset_bytes + slice.begin * sizeof(float);
       const auto write = [&](uint64_t offset, const std::byte* data, size_t size_bytes) {
-        return file->WriteAt(begin + offset, data, size_bytes);
+        return WriteRuns(*file, place.offset_bytes, slice.elements, offset, data, size_bytes);
       };
       if (copy_ == nullptr) {
-        ZG_RETURN_IF_ERROR(ReadLocalElements(executor_, *part.tensors[slice.index], slice.begin,
-                                             slice.count, write));
+        ZG_RETURN_IF_ERROR(ReadLocalElements(executor_, *part.tensors[slice.index], slice.local,
+                                             slice.elements.count, write));
       } else {
         ZG_RETURN_IF_ERROR(write(0, copy, slice.bytes()));
         copy += slice.bytes();

@@ -32,11 +32,9 @@ class TensorSnapshot {
  private:
   struct Part {
     std::string name;
-    int64_t num_elements = 0;  // of the tensor
-    int64_t begin = 0;         // of this rank's
-    std::vector<float> values;
-    bool is_whole = false;       // on every rank
-    bool is_first_copy = false;  // of those who hold this part
+    int64_t num_elements = 0;          // of the tensor
+    std::vector<float> values;         // this rank's
+    std::vector<LocalElements> given;  // by each rank; none: all hold the whole
   };
 
   Status RestoreSplit(Executor& executor, const Part& part) const;

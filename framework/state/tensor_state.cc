@@ -49,22 +49,21 @@ void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill,
 Status WriteElements(Executor& executor, const ir::StoredTensor& tensor, int64_t begin, int64_t end,
                      const FillElements& fill) {
   const LocalPart part = executor.LocalPartOf(tensor);
-  begin = std::max(begin, part.begin);
-  end = std::min(end, part.begin + part.count);
-  if (begin >= end) return Status::Ok();
+  const LocalElements written = part.Within(begin, end);
   const DType dtype = tensor.type.dtype;
-  std::byte* target = part.data + (begin - part.begin) * SizeOf(dtype);
   Device& device = executor.device();
-  if (device.is_host()) {
-    FillHost(dtype, begin, end, fill, target);
-    return Status::Ok();
-  }
-  std::vector<std::byte> piece(std::min(end - begin, kPieceElements) * SizeOf(dtype));
-  for (; begin < end; begin += kPieceElements) {
-    const int64_t count = std::min(kPieceElements, end - begin);
-    const int64_t bytes = count * SizeOf(dtype);
-    FillHost(dtype, begin, begin + count, fill, piece.data());
-    ZG_RETURN_IF_ERROR(device.Write(target, piece.data(), bytes));
+  std::byte* target = part.data + (written.storage_offset - part.storage_offset) * SizeOf(dtype);
+  std::vector<std::byte> staged;
+  for (int64_t local = 0; local < written.count; local += kPieceElements) {
+    const LocalElements piece =
+        written.Slice(local, std::min(kPieceElements, written.count - local));
+    const int64_t bytes = piece.count * SizeOf(dtype);
+    if (!device.is_host()) staged.resize(bytes);
+    std::byte* const data = device.is_host() ? target : staged.data();
+    piece.ForEachRun([&](int64_t element, int64_t offset, int64_t length) {
+      FillHost(dtype, element, element + length, fill, data + offset * SizeOf(dtype));
+    });
+    if (!device.is_host()) ZG_RETURN_IF_ERROR(device.Write(target, data, bytes));
     target += bytes;
   }
   return Status::Ok();
@@ -135,13 +134,14 @@ Status SetElements(Executor& executor, std::string_view name, int64_t begin, int
   return Status::Ok();
 }
 
-Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t begin,
+Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
                          int64_t count, const ByteSink& sink) {
   const LocalPart part = executor.LocalPartOf(tensor);
-  ZG_CHECK(part.begin <= begin && begin + count <= part.begin + part.count,
-           "{}: elements [{}, {}) are not on this rank", tensor.name, begin, begin + count);
+  ZG_CHECK(0 <= local && local + count <= part.count,
+           "{}: [{}, {}) of the {} elements on this rank", tensor.name, local, local + count,
+           part.count);
   const int64_t element_bytes = SizeOf(tensor.type.dtype);
-  const std::byte* const data = part.data + (begin - part.begin) * element_bytes;
+  const std::byte* const data = part.data + local * element_bytes;
   const int64_t bytes = count * element_bytes;
   const int64_t piece_bytes = executor.device().is_host() ? bytes : kPieceElements * element_bytes;
   std::vector<std::byte> scratch;
@@ -209,13 +209,13 @@ Status CheckFiniteTensors(const Executor& executor) {
     const DType dtype = tensor.type.dtype;
     const LocalPart part = executor.LocalPartOf(tensor);
     ZG_RETURN_IF_ERROR(ReadLocalElements(
-        executor, tensor, part.begin, part.count,
+        executor, tensor, 0, part.count,
         [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
           const auto found =
               FirstNonFinite(dtype, data, static_cast<int64_t>(size_bytes) / SizeOf(dtype));
           if (!found) return Status::Ok();
           const int64_t element =
-              part.begin + static_cast<int64_t>(offset_bytes) / SizeOf(dtype) + *found;
+              part.ElementAt(static_cast<int64_t>(offset_bytes) / SizeOf(dtype) + *found);
           return InvalidArgument(
               "'{}' is {} at element {} before the first step; expected finite values", tensor.name,
               ElementText(dtype, data, *found), element);

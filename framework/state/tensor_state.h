@@ -37,12 +37,12 @@ using FillElements = std::function<void(int64_t begin, int64_t end, float* value
 Status SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
                    const FillElements& fill);
 
-// Hands the bytes of elements [begin, begin + count) of a tensor, which must lie on this rank, to
+// Hands the bytes of a tensor's elements on this rank, `count` of them from the local-th on, to
 // `sink`, in order, in one or more pieces; each is valid during its call. Ends at the first error
 // of `sink`.
 using ByteSink =
     std::function<Status(uint64_t offset_bytes, const std::byte* data, size_t size_bytes)>;
-Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t begin,
+Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
                          int64_t count, const ByteSink& sink);
 
 // A tensor in a file, by its name there.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "framework/comm/communicator.h"
 #include "framework/state/gather_tensor.h"
@@ -21,22 +22,43 @@ Status CheckRank(const Executor& executor, const char* what, int rank) {
   return InvalidArgument("{}: got rank {}, expected one of 0 to {}", what, rank, size - 1);
 }
 
-// Elements that must be there: of the whole tensor, or those of a rank's part.
-struct Range {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
+LocalElements AllElements(const Shape& shape) {
+  LocalElements all;
+  all.count = shape.num_elements();
+  return all;
+}
+
+// "elements 0 to 12", or of a part in runs its number of elements and the first.
+std::string Describe(const LocalElements& elements) {
+  if (!elements.is_range()) {
+    return fmt::format("{} elements from {} on in runs of {}, one every {}", elements.count,
+                       elements.begin, elements.run, elements.stride);
+  }
+  return fmt::format("elements {} to {}", elements.begin, elements.begin + elements.count);
+}
+
+bool Contains(const LocalElements& all, const LocalElements& needed) {
+  bool contains = true;
+  needed.ForEachRun([&](int64_t element, int64_t, int64_t length) {
+    contains = contains && all.Within(element, element + length).count == length;
+  });
+  return contains;
+}
 
 // What is wrong with a tensor's values; empty when they have the elements `needed`.
-std::string Problem(const ir::StoredTensor& tensor, const TensorValues& got, Range needed) {
+std::string Problem(const ir::StoredTensor& tensor, const TensorValues& got,
+                    const LocalElements& needed) {
   if (got.shape != tensor.type.shape) {
     return fmt::format("'{}': got shape {}, expected {}", tensor.name, got.shape.ToString(),
                        tensor.type.shape.ToString());
   }
-  const int64_t end = got.begin + static_cast<int64_t>(got.values.size());
-  if (needed.begin >= needed.end || (got.begin <= needed.begin && needed.end <= end)) return "";
-  return fmt::format("'{}': got elements {} to {}, expected {} to {}", tensor.name, got.begin, end,
-                     needed.begin, needed.end);
+  if (static_cast<int64_t>(got.values.size()) != got.elements.count) {
+    return fmt::format("'{}': got {} values for {} elements", tensor.name, got.values.size(),
+                       got.elements.count);
+  }
+  if (Contains(got.elements, needed)) return "";
+  return fmt::format("'{}': got {}, expected {}", tensor.name, Describe(got.elements),
+                     Describe(needed));
 }
 
 Status CheckValues(const Executor& executor, TensorRole role, const NamedValues& values,
@@ -46,12 +68,10 @@ Status CheckValues(const Executor& executor, TensorRole role, const NamedValues&
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     known.insert(tensor->name);
     const auto found = values.find(tensor->name);
-    const LocalPart part = executor.LocalPartOf(*tensor);
-    const Range whole = {0, tensor->type.shape.num_elements()};
-    const Range local = {part.begin, part.begin + part.count};
-    const std::string problem = found == values.end()
-                                    ? fmt::format("'{}' is missing", tensor->name)
-                                    : Problem(*tensor, found->second, is_whole ? whole : local);
+    const LocalElements needed =
+        is_whole ? AllElements(tensor->type.shape) : LocalElements(executor.LocalPartOf(*tensor));
+    const std::string problem = found == values.end() ? fmt::format("'{}' is missing", tensor->name)
+                                                      : Problem(*tensor, found->second, needed);
     if (!problem.empty()) problems += "\n  " + problem;
   }
   for (const auto& [name, tensor] : values) {
@@ -65,6 +85,10 @@ Status CheckValues(const Executor& executor, TensorRole role, const NamedValues&
 
 }  // namespace
 
+TensorValues WholeTensor(const Shape& shape, std::vector<float> values) {
+  return {shape, AllElements(shape), std::move(values)};
+}
+
 StatusOr<NamedValues> ConsolidateTensors(Executor& executor, TensorRole role, int to) {
   ZG_RETURN_IF_ERROR(CheckRank(executor, "consolidate", to));
   const bool is_target = executor.communicator().rank() == to;
@@ -77,7 +101,7 @@ StatusOr<NamedValues> ConsolidateTensors(Executor& executor, TensorRole role, in
                                       if (!is_target) return;
                                       values.insert(values.end(), chunk, chunk + count);
                                     }));
-    if (is_target) whole[tensor->name] = {tensor->type.shape, 0, std::move(values)};
+    if (is_target) whole[tensor->name] = WholeTensor(tensor->type.shape, std::move(values));
   }
   return whole;
 }
@@ -115,10 +139,10 @@ StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role) {
   NamedValues local;
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     const LocalPart part = executor.LocalPartOf(*tensor);
-    TensorValues values = {tensor->type.shape, part.begin, std::vector<float>(part.count)};
+    TensorValues values = {tensor->type.shape, part, std::vector<float>(part.count)};
     auto* const bytes = reinterpret_cast<std::byte*>(values.values.data());
     ZG_RETURN_IF_ERROR(
-        ReadLocalElements(executor, *tensor, part.begin, part.count,
+        ReadLocalElements(executor, *tensor, 0, part.count,
                           [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
                             std::memcpy(bytes + offset_bytes, data, size_bytes);
                             return Status::Ok();
@@ -133,11 +157,19 @@ Status SetLocalTensors(Executor& executor, TensorRole role, const NamedValues& v
                                     CheckValues(executor, role, values, /*is_whole=*/false)));
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     const TensorValues& given = values.find(tensor->name)->second;
-    const int64_t end = given.begin + static_cast<int64_t>(given.values.size());
-    ZG_RETURN_IF_ERROR(SetElements(
-        executor, tensor->name, given.begin, end, [&](int64_t first, int64_t last, float* target) {
-          std::copy_n(given.values.data() + (first - given.begin), last - first, target);
-        }));
+    const auto copy = [&](int64_t first, int64_t last, float* target) {
+      const LocalElements range = given.elements.Within(first, last);
+      const auto* const from =
+          given.values.data() + (range.storage_offset - given.elements.storage_offset);
+      std::copy_n(from, last - first, target);
+    };
+    Status status;
+    const LocalElements local = executor.LocalPartOf(*tensor);
+    local.ForEachRun([&](int64_t element, int64_t, int64_t length) {
+      if (status.ok())
+        status = SetElements(executor, tensor->name, element, element + length, copy);
+    });
+    ZG_RETURN_IF_ERROR(status);
   }
   return Status::Ok();
 }

@@ -19,9 +19,11 @@ namespace zg {
 
 struct TensorValues {
   Shape shape;                // of the whole tensor
-  int64_t begin = 0;          // `values` are its elements from this one on, row-major
+  LocalElements elements;     // which of its elements, row-major, `values` are
   std::vector<float> values;  // fewer than the shape's elements when this is a part
 };
+
+TensorValues WholeTensor(const Shape& shape, std::vector<float> values);
 
 using NamedValues = std::map<std::string, TensorValues, std::less<>>;  // by the tensor's name
 

@@ -50,4 +50,11 @@ std::string Shape::ToString() const {
   return text + ']';
 }
 
+bool IsFirstLongDim(const Shape& shape, int dim) {
+  for (int i = 0; i < dim; ++i) {
+    if (shape.dim(i) != 1) return false;
+  }
+  return true;
+}
+
 }  // namespace zg

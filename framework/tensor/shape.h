@@ -34,4 +34,7 @@ class Shape {
   std::vector<int64_t> dims_;
 };
 
+// Whether the dims before this one have one element: equal parts along it are ranges of elements.
+bool IsFirstLongDim(const Shape& shape, int dim);
+
 }  // namespace zg

@@ -85,6 +85,12 @@ StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& 
   return Scalar("loss");
 }
 
+int Trainer::data_rank() const {
+  return executor_->graph().mesh().DataIndex(executor_->communicator().rank());
+}
+
+int Trainer::num_data_ranks() const { return executor_->graph().mesh().num_data_ranks(); }
+
 int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }
 
 StatusOr<float> Trainer::step(std::initializer_list<NamedData> data) {

@@ -191,6 +191,10 @@ class Trainer {
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   int64_t steps_done() const { return step_; }
   int64_t micro_batches_per_rank() const;  // of a step
+  // This rank among those that compute different micro-batches, by which its data is chosen, and how
+  // many these are: all, but for ranks that share micro-batches along an axis of the mesh (tensor).
+  int data_rank() const;
+  int num_data_ranks() const;
   // Updates of the parameters: the steps without those left out because gradients were not finite.
   // Valid on rank 0.
   int64_t num_updates() const;

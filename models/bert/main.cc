@@ -102,7 +102,7 @@ StatusOr<Task> MakeTask(const Job& job, const Flags& flags) {
   }
   ZG_ASSIGN_OR_RETURN(
       const int64_t rounds,
-      models::ValidationRounds(data.validation, context, job.options().batch * job.size(),
+      models::ValidationRounds(data.validation, context, job.options().batch * job.num_data_ranks(),
                                flags.eval_windows));
   return Task{config, masking, context, data, rounds};
 }
@@ -116,12 +116,12 @@ struct Score {
 StatusOr<Score> Validate(Job& job, Trainer& trainer, const Task& task) {
   const RandomKey key = FoldIn(RandomKey{static_cast<uint64_t>(job.options().seed)}, "validation");
   const int64_t batch = job.options().batch;
-  const int64_t per_round = batch * job.size();
+  const int64_t per_round = batch * job.num_data_ranks();
   const int64_t rounds = task.validation_rounds;
   std::vector<int64_t> tokens(batch * task.context), next(tokens.size()), labels;
   Score score;
   for (int64_t round = 0; round < rounds; ++round) {
-    const int64_t first = round * per_round + job.rank() * batch;
+    const int64_t first = round * per_round + job.data_rank() * batch;
     ZG_RETURN_IF_ERROR(task.data.validation.FillWindows(first, static_cast<int>(batch),
                                                         task.context, tokens.data(), next.data()));
     models::HideTokens(task.masking, key, first, task.context, &tokens, &labels);

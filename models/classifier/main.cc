@@ -80,11 +80,11 @@ Status TrainAndPredict(Job& job, double lr) {
     });
   }
 
-  data.Fill(/*step=*/0, job.rank());  // no training step has number 0
+  data.Fill(/*step=*/0, job.data_rank());  // no training step has number 0
   ZG_RETURN_IF_ERROR(training.trainer().eval("predict", {{"x", data.x()}}));
   ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, training.trainer().result("predict"));
   if (!job.is_main()) return Status::Ok();
-  const double accuracy = Accuracy(logits, data.y(), job.rank(), config.classes);
+  const double accuracy = Accuracy(logits, data.y(), job.data_rank(), config.classes);
   training.log("accuracy", accuracy);
   print_out(fmt::format("  prediction  {:.1f} % of {} new samples right\n", 100 * accuracy, batch));
   return Status::Ok();

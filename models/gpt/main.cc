@@ -210,7 +210,7 @@ class GptRun {
       ZG_RETURN_IF_ERROR(part->CheckContext(static_cast<int>(flags_.context))
                              .WithContext(fmt::format("--data with --context {}", flags_.context)));
     }
-    const int64_t needed = job_.options().batch * job_.size();
+    const int64_t needed = job_.options().batch * job_.num_data_ranks();
     const int64_t windows = data_->validation.num_windows(static_cast<int>(flags_.context));
     if (windows < needed) {
       return InvalidArgument(
@@ -248,7 +248,7 @@ class GptRun {
   // Rounds of a window per row and rank that a validation has: the first --eval-windows contexts of
   // the validation data, as far as they fill whole rounds.
   int64_t ValidationRounds() const {
-    const int64_t per_round = job_.options().batch * job_.size();
+    const int64_t per_round = job_.options().batch * job_.num_data_ranks();
     const int64_t windows = std::min<int64_t>(
         flags_.eval_windows, data_->validation.num_windows(static_cast<int>(flags_.context)));
     return std::max<int64_t>(1, windows / per_round);
@@ -256,12 +256,12 @@ class GptRun {
 
   StatusOr<double> ValidationLoss(Trainer& trainer) {
     const int64_t batch = job_.options().batch;
-    const int64_t per_round = batch * job_.size();
+    const int64_t per_round = batch * job_.num_data_ranks();
     const int64_t rounds = ValidationRounds();
     double sum = 0;
     for (int64_t round = 0; round < rounds; ++round) {
       ZG_RETURN_IF_ERROR(data_->validation.FillWindows(
-          round * per_round + job_.rank() * batch, static_cast<int>(batch),
+          round * per_round + job_.data_rank() * batch, static_cast<int>(batch),
           static_cast<int>(flags_.context), x_.data(), y_.data()));
       ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x_}, {"y", y_}}));
       ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));
@@ -273,7 +273,7 @@ class GptRun {
   // A loss per token of any vocabulary as bits per byte of the text that was validated.
   Status PrintBitsPerByte(double nats_per_token) const {
     const auto num_tokens = static_cast<uint64_t>(ValidationRounds() * job_.options().batch *
-                                                  job_.size() * flags_.context);
+                                                  job_.num_data_ranks() * flags_.context);
     const StatusOr<std::string> text =
         models::DecodeTokens(data_->validation, 1, num_tokens, *tokenizer_);
     ZG_RETURN_IF_ERROR(text.status().WithContext("--tokenizer"));

@@ -89,14 +89,14 @@ StatusOr<std::vector<int64_t>> FindPrompt(const Flags& flags, const models::Llam
 StatusOr<double> ValidationLoss(Job& job, Trainer& trainer, const TokenDataset& data,
                                 const models::LlamaConfig& config, int64_t windows) {
   const int64_t batch = job.options().batch;
-  const int64_t per_round = batch * job.size();
+  const int64_t per_round = batch * job.num_data_ranks();
   const auto context = static_cast<int>(config.context);
   const int64_t rounds =
       std::max<int64_t>(1, std::min<int64_t>(windows, data.num_windows(context)) / per_round);
   std::vector<int64_t> x(batch * context), y(x.size());
   double sum = 0.0;
   for (int64_t round = 0; round < rounds; ++round) {
-    ZG_RETURN_IF_ERROR(data.FillWindows(round * per_round + job.rank() * batch,
+    ZG_RETURN_IF_ERROR(data.FillWindows(round * per_round + job.data_rank() * batch,
                                         static_cast<int>(batch), context, x.data(), y.data()));
     ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x}, {"y", y}}));
     ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));

@@ -81,9 +81,10 @@ class LstmRun {
       ZG_RETURN_IF_ERROR(part->CheckContext(context).WithContext("--data"));
     }
     const int64_t batch = job_.options().batch;
-    ZG_ASSIGN_OR_RETURN(const int64_t rounds,
-                        models::ValidationRounds(data.validation, context, batch * job_.size(),
-                                                 flags_.eval_windows));
+    ZG_ASSIGN_OR_RETURN(
+        const int64_t rounds,
+        models::ValidationRounds(data.validation, context, batch * job_.num_data_ranks(),
+                                 flags_.eval_windows));
     config_.vocabulary = data.train.vocabulary_size();
 
     models::LstmLanguage model(config_);
@@ -128,12 +129,12 @@ class LstmRun {
  private:
   StatusOr<double> ValidationLoss(Trainer& trainer, const TokenDataset& data, int64_t rounds) {
     const int64_t batch = job_.options().batch;
-    const int64_t per_round = batch * job_.size();
+    const int64_t per_round = batch * job_.num_data_ranks();
     const auto context = static_cast<int>(flags_.context);
     std::vector<int64_t> x(batch * context), y(x.size());
     double sum = 0.0;
     for (int64_t round = 0; round < rounds; ++round) {
-      ZG_RETURN_IF_ERROR(data.FillWindows(round * per_round + job_.rank() * batch,
+      ZG_RETURN_IF_ERROR(data.FillWindows(round * per_round + job_.data_rank() * batch,
                                           static_cast<int>(batch), context, x.data(), y.data()));
       ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x}, {"y", y}}));
       ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));

@@ -64,13 +64,13 @@ StatusOr<double> Accuracy(const Job& job, Trainer& trainer, const LabelledImages
   SampleOrderOptions options;
   options.num_samples = images.count;
   options.batch = job.options().batch;
-  options.micro_batches = job.size();
+  options.micro_batches = job.num_data_ranks();
   options.shuffles = false;
   ZG_ASSIGN_OR_RETURN(const SampleOrder order, SampleOrder::Create(options));
   models::ImageBatch batch;
   int64_t hits = 0;
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
-    batches.Fill(order.At(step, job.rank()), options.batch, &batch);
+    batches.Fill(order.At(step, job.data_rank()), options.batch, &batch);
     ZG_RETURN_IF_ERROR(trainer.eval("predict", {{"x", batch.x}}));
     ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("predict"));
     if (!job.is_main()) continue;
@@ -129,12 +129,12 @@ Status TrainAndTest(Job& job, const Flags& flags) {
   order_options.drops_partial_step = true;
   ZG_ASSIGN_OR_RETURN(const SampleOrder order, SampleOrder::Create(order_options));
   DataLoader<models::ImageBatch> loader(
-      order, job.rank(), trainer.micro_batches_per_rank(),
+      order, job.data_rank(), trainer.micro_batches_per_rank(),
       [&](const MicroBatch& from, models::ImageBatch* to) {
         batches.Fill(from, batch, to);
         return Status::Ok();
       },
-      /*depth=*/2, /*distance=*/job.size());
+      /*depth=*/2, /*distance=*/job.num_data_ranks());
 
   const auto test = [&](int64_t epoch) -> Status {
     ZG_ASSIGN_OR_RETURN(const double accuracy, Accuracy(job, trainer, test_images, test_batches));
@@ -163,10 +163,11 @@ int Main(int argc, char** argv) {
   FlagParser parser("Trains a ResNet on Fashion-MNIST and tests it.");
   AddFlags(&parser, &flags);
   JobOptions defaults;
-  defaults.steps = 1170;  // five epochs on two ranks
+  defaults.steps = 1872;  // eight epochs on two ranks
   defaults.batch = 128;
   defaults.lr_schedule = "cosine";
   defaults.warmup_steps = 50;
+  defaults.final_lr_factor = 0.01;
   Job job = Job::start(argc, argv, parser, defaults);
   job.run([&](Job& rank) { return TrainAndTest(rank, flags); });
   return 0;

@@ -48,14 +48,14 @@ StatusOr<double> Accuracy(Job& job, Trainer& trainer, const LabelledImages& imag
   const int64_t batch = job.options().batch;
   Batch rows = {std::vector<float>(batch * kPixels), std::vector<int64_t>(batch), {}};
   int64_t hits = 0;
-  for (int64_t begin = 0; begin < images.count; begin += batch * job.size()) {
-    const int64_t own = begin + job.rank() * batch;
+  for (int64_t begin = 0; begin < images.count; begin += batch * job.num_data_ranks()) {
+    const int64_t own = begin + job.data_rank() * batch;
     for (int64_t row = 0; row < batch; ++row) {
       CopyImage(images, std::min(own + row, images.count - 1), row, &rows);
     }
     ZG_RETURN_IF_ERROR(trainer.eval("predict", {{"x", rows.x}}));
     ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("predict"));
-    for (int64_t row = 0; job.is_main() && row < batch * job.size(); ++row) {
+    for (int64_t row = 0; job.is_main() && row < batch * job.num_data_ranks(); ++row) {
       if (begin + row >= images.count) break;
       const float* const first = logits.data() + row * 10;
       const int64_t best = std::max_element(first, first + 10) - first;
@@ -100,8 +100,8 @@ Status Run(Job& job, const Flags& flags) {
   order.seed = job.options().seed;
   ZG_ASSIGN_OR_RETURN(const SampleOrder samples, SampleOrder::Create(order));
   // With one for each rank, this rank's is made ahead; else all are, of which it takes its own.
-  const bool has_one = order.micro_batches == job.size();
-  const int64_t first = has_one ? job.rank() : 0;
+  const bool has_one = order.micro_batches == job.num_data_ranks();
+  const int64_t first = has_one ? job.data_rank() : 0;
   const int64_t per_rank = has_one ? 1 : order.micro_batches;
   DataLoader<Batch> loader(samples, first, per_rank, [&](const MicroBatch& from, Batch* to) {
     to->x.assign(batch * kPixels, 0.0f);

@@ -182,8 +182,8 @@ TEST_F(ParserErrorTest, Attributes) {
   EXPECT_EQ(LineError(start + "(shape=\"[4]\")"),
             "graph:5:16: test_options: attribute 'shape': got \"[4]\", expected the type of []");
   EXPECT_EQ(LineError(start + "(placement=\"{B}\")"),
-            "graph:5:16: test_options: attribute 'placement': placement '{B}': expected B, P or "
-            "S(dim)");
+            "graph:5:16: test_options: attribute 'placement': placement '{B}': expected B, P, "
+            "S(dim) or S(dim:groups)");
   EXPECT_EQ(
       LineError("  %v: f32[4] = input (dtype=\"f32\", name=\"v\", shape=[4294967296,4294967296])"),
       "graph:5:16: input: got output type f32[4294967296,4294967296], expected dims >= 0 with "

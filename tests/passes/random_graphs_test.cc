@@ -40,6 +40,7 @@ class RandomGraphs : public ::testing::Test {
 TEST_F(RandomGraphs, MeetAllPasses) {
   std::set<std::string> missing;
   for (const PassDef* pass : registry_.All()) missing.insert(pass->name);
+  missing.erase("place-parameters");  // of meshes with shared axes: tests/zero/tensor_parallel_test
   for (unsigned seed = 1; seed <= 200; ++seed) {
     RandomModelOptions options;
     options.seed = seed;
@@ -64,6 +65,7 @@ TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
   counts.erase("eval-weights");  // of optimizers that functions of Vars make, not these models
   counts.erase("keep-caches");   // of programs that generate text
   counts.erase("drop-custom-gradients");
+  counts.erase("place-parameters");
   int failures = 0;
   int num_models = 0;
   const auto is_enough = [&] {

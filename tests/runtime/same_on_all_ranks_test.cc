@@ -69,9 +69,35 @@ TEST(SameOnAllRanks, FactorsOfTheLearningRate) {
 }
 
 TEST(SameOnAllRanks, InputsWithPlacementB) {
-  EXPECT_EQ(StepError({{}, {.table = {0, 1.5, 2}}}),
-            "step 1: input \"table\" has placement B, but its element 1 is 1.5 on rank 1 and 1 on "
-            "rank 0; feed every rank the same, or give the input a placement S(dim)");
+  EXPECT_EQ(
+      StepError({{}, {.table = {0, 1.5, 2}}}),
+      "step 1: input \"table\": its element 1 is 1.5 on rank 1 and 1 on "
+      "rank 0, but it has placement B; feed them the same, or give the input a placement S(dim)");
+}
+
+TEST(SameOnAllRanks, InputsOfRanksThatShareMicroBatches) {
+  const Status status = RunRanks(4, [](Communicator& communicator) -> Status {
+    struct Net : nn::Module {
+      nn::Linear linear{this, "linear", 3, 4};
+    } net;
+    Graph graph("shared");
+    graph.train(optim::Sgd{.lr = 0.1}, [&](Inputs& in) {
+      return cross_entropy(net.linear(in.f32("x", {2, 3})), in.i64("y", {2}));
+    });
+    graph.config().mesh = {{"data", 2}, {"tensor", 2}};
+    graph.config().place("linear", "tensor", Sbp::S(0));
+    ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator, {}));
+    std::vector<float> x(6, static_cast<float>(trainer->data_rank()));
+    const std::vector<int64_t> y = {0, 1};
+    ZG_RETURN_IF_ERROR(trainer->step({{"x", x}, {"y", y}}).status());
+    x[4] += communicator.rank() == 3 ? 0.5f : 0.0f;
+    EXPECT_EQ(
+        trainer->step({{"x", x}, {"y", y}}).status().message(),
+        "step 2: input \"x\": its element 4 is 1.5 on rank 3 and 1 on rank 2, but these ranks "
+        "share micro-batches; feed them the same, by Trainer::data_rank()");
+    return Status::Ok();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 TEST(SameOnAllRanks, InputsOfAnEvalSection) {
@@ -85,8 +111,8 @@ TEST(SameOnAllRanks, InputsOfAnEvalSection) {
     first[4] += static_cast<float>(communicator.rank());
     EXPECT_EQ(
         trainer->eval("look", {{"first", first}, {"table", table}}).message(),
-        "eval look: input \"first\" has placement B, but its element 4 is 8 on rank 1 and 7 on "
-        "rank 0; feed every rank the same, or give the input a placement S(dim)");
+        "eval look: input \"first\": its element 4 is 8 on rank 1 and 7 on "
+        "rank 0, but it has placement B; feed them the same, or give the input a placement S(dim)");
     return Status::Ok();
   });
   EXPECT_TRUE(status.ok()) << status.message();

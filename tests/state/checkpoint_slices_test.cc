@@ -30,8 +30,10 @@ TEST(CheckpointSlices, EveryElementIsWrittenOnceAndThePlanKnowsTheMost) {
           }
           for (int rank = 0; rank < ranks; ++rank) {
             for (const CheckpointSlice& slice : CheckpointSlicesOf(graph, tensors, rank)) {
-              EXPECT_GT(slice.count, 0);
-              for (int64_t i = 0; i < slice.count; ++i) ++written[slice.index][slice.begin + i];
+              EXPECT_GT(slice.elements.count, 0);
+              slice.elements.ForEachRun([&](int64_t element, int64_t, int64_t length) {
+                for (int64_t i = 0; i < length; ++i) ++written[slice.index][element + i];
+              });
             }
           }
           for (const std::vector<int>& elements : written) {

@@ -82,11 +82,12 @@ struct Consolidated {
 
 bool operator==(const Consolidated& a, const Consolidated& b) {
   const auto same = [](const NamedValues& left, const NamedValues& right) {
-    return std::equal(
-        left.begin(), left.end(), right.begin(), right.end(), [](const auto& x, const auto& y) {
-          return x.first == y.first && x.second.shape == y.second.shape &&
-                 x.second.begin == y.second.begin && x.second.values == y.second.values;
-        });
+    return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                      [](const auto& x, const auto& y) {
+                        return x.first == y.first && x.second.shape == y.second.shape &&
+                               x.second.elements.begin == y.second.elements.begin &&
+                               x.second.values == y.second.values;
+                      });
   };
   return same(a.parameters, b.parameters) && a.optimizer.step == b.optimizer.step &&
          same(a.optimizer.tensors, b.optimizer.tensors);
@@ -218,7 +219,7 @@ TEST(ConsolidateErrors, NameEveryTensor) {
     ZG_ASSIGN_OR_RETURN(NamedValues whole, trainer.consolidate_parameters());
     ZG_ASSIGN_OR_RETURN(const TensorDigest before, trainer.digest_parameters());
     if (rank == 0) {
-      whole["stranger"] = {Shape({1}), 0, {1.0f}};
+      whole["stranger"] = WholeTensor(Shape({1}), {1.0f});
       whole.erase("hidden.bias");
       whole["hidden.weight"].shape = Shape({12, 7});
       whole["output.weight"].values.pop_back();
@@ -227,7 +228,7 @@ TEST(ConsolidateErrors, NameEveryTensor) {
     EXPECT_THAT(message, HasSubstr("parameters: "));
     EXPECT_THAT(message, HasSubstr("'hidden.bias' is missing"));
     EXPECT_THAT(message, HasSubstr("'hidden.weight': got shape [12,7], expected [7,12]"));
-    EXPECT_THAT(message, HasSubstr("'output.weight': got elements 0 to 20, expected 0 to 21"));
+    EXPECT_THAT(message, HasSubstr("'output.weight': got 20 values for 21 elements"));
     EXPECT_THAT(message, HasSubstr("'stranger' is not known"));
     ZG_ASSIGN_OR_RETURN(const TensorDigest after, trainer.digest_parameters());
     EXPECT_EQ(after.sha256, before.sha256);

@@ -100,8 +100,8 @@ StatusOr<Trained> Train(const Json& reference, const std::string& name, const La
     graph.config().micro_batches = layout.ranks;
     ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator));
     NamedValues initial;
-    initial["layer.weight"] = {Shape{outputs, inputs}, 0, reference["weight"]};
-    initial["layer.bias"] = {Shape{outputs}, 0, reference["bias"]};
+    initial["layer.weight"] = WholeTensor(Shape{outputs, inputs}, reference["weight"]);
+    initial["layer.bias"] = WholeTensor(Shape{outputs}, reference["bias"]);
     ZG_RETURN_IF_ERROR(trainer->scatter_parameters(initial));
     const std::vector<float> all_x = reference["x"];
     const std::vector<float> all_y = reference["y"];

@@ -73,7 +73,7 @@ Status Train(int stage, Communicator& communicator) {
   NamedValues tensors;
   ZG_ASSIGN_OR_RETURN(const NamedValues own, trainer->consolidate_parameters());
   for (const auto& [name, values] : own) {
-    tensors[name] = {values.shape, 0, Floats(file, "initial." + name)};
+    tensors[name] = WholeTensor(values.shape, Floats(file, "initial." + name));
   }
   ZG_RETURN_IF_ERROR(trainer->scatter_parameters(tensors));
   std::vector<float> losses, x;

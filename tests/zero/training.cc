@@ -9,6 +9,7 @@
 #include "framework/ops/register_all_ops.h"
 #include "models/classifier/model.h"
 #include "models/gpt/model.h"
+#include "models/llama/model.h"
 #include "models/recipe/model.h"
 #include "tests/testing/clobber_check.h"
 #include "zero/zerograph/make_trainer.h"
@@ -92,8 +93,11 @@ class ClassifierWorkload : public Workload {
   std::vector<int64_t> y_ = std::vector<int64_t>(4);
 };
 
-class GptWorkload : public Workload {
+template <typename Model>
+class TextWorkload : public Workload {
  public:
+  template <typename Config>
+  explicit TextWorkload(const Config& config) : model_(config) {}
   void Build(Graph& graph, const std::optional<optim::Optimizer>& optimizer) override {
     graph.train(optimizer.value_or(optim::AdamW{.lr = 0.003}),
                 [&](Inputs& in) { return Loss(in); });
@@ -111,8 +115,7 @@ class GptWorkload : public Workload {
 
  private:
   Var Loss(Inputs& in) { return cross_entropy(model_(in.i64("x", {2, 12})), in.i64("y", {2, 12})); }
-  models::Gpt model_{
-      {.layers = 2, .heads = 2, .channels = 24, .context = 12, .vocabulary = 29, .dropout = 0.1}};
+  Model model_;
   std::vector<int64_t> x_ = std::vector<int64_t>(2 * 12);
   std::vector<int64_t> y_ = std::vector<int64_t>(2 * 12);
 };
@@ -124,7 +127,20 @@ std::unique_ptr<Workload> MakeWorkload(TestModel model) {
     case TestModel::kClassifier:
       return std::make_unique<ClassifierWorkload>();
     case TestModel::kGpt:
-      return std::make_unique<GptWorkload>();
+      return std::make_unique<TextWorkload<models::Gpt>>(models::GptConfig{.layers = 2,
+                                                                           .heads = 2,
+                                                                           .channels = 24,
+                                                                           .context = 12,
+                                                                           .vocabulary = 29,
+                                                                           .dropout = 0.1});
+    case TestModel::kLlama:
+      return std::make_unique<TextWorkload<models::Llama>>(models::LlamaConfig{.layers = 2,
+                                                                               .heads = 4,
+                                                                               .key_heads = 2,
+                                                                               .channels = 24,
+                                                                               .hidden = 40,
+                                                                               .context = 12,
+                                                                               .vocabulary = 30});
   }
   return nullptr;
 }
@@ -134,6 +150,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   Graph graph("test");
   workload->Build(graph, config.optimizer);
   graph.config().mesh = config.mesh;
+  graph.config().placement = config.placement;
   graph.config().enable_zero({.stage = config.stage,
                               .bucket_bytes = config.bucket_bytes,
                               .shard_min_elements = config.shard_min_elements});
@@ -162,7 +179,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
     ZG_RETURN_IF_ERROR(trainer->save(config.save, config.save_options));
   }
   result->measured_traffic = communicator.traffic();
-  workload->Fill(0, communicator.rank());
+  workload->Fill(0, trainer->data_rank());
   ZG_RETURN_IF_ERROR(workload->Eval(*trainer));
   ZG_ASSIGN_OR_RETURN(const std::vector<float> eval_loss, trainer->result("validate"));
   result->eval_loss = eval_loss[0];

@@ -21,7 +21,7 @@
 
 namespace zg::testing {
 
-enum class TestModel { kMlp, kClassifier, kGpt };
+enum class TestModel { kMlp, kClassifier, kGpt, kLlama };
 
 // A rank on a device, and how it gets there from its communicator on the host.
 struct DeviceRank {
@@ -33,7 +33,8 @@ using ConnectDevice = std::function<StatusOr<DeviceRank>(Communicator& host)>;
 struct RunConfig {
   TestModel model = TestModel::kMlp;
   int ranks = 1;
-  std::vector<MeshAxis> mesh = {};  // of these ranks; empty: one axis "data"
+  std::vector<MeshAxis> mesh = {};            // of these ranks; empty: one axis "data"
+  std::vector<PlacementRule> placement = {};  // along its other axes than those of data
   int stage = 0;
   int64_t micro_batches = 1;
   int steps = 3;

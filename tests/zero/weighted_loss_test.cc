@@ -128,7 +128,7 @@ Status TrainRank(const Config& config, Communicator& communicator, Result* resul
   ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator));
   NamedValues first;
   for (const NamedParameter& parameter : graph.named_parameters()) {
-    first[parameter.name] = {parameter.shape, 0, reference["parameters"][parameter.name]};
+    first[parameter.name] = WholeTensor(parameter.shape, reference["parameters"][parameter.name]);
   }
   ZG_RETURN_IF_ERROR(trainer->scatter_parameters(first));
   ZG_ASSIGN_OR_RETURN(const SampleOrder order, OrderOf(config.micro_batches));

@@ -3,7 +3,9 @@
 namespace zg {
 namespace {
 
-bool BringsDimToFront(const BoxingNode& node) { return node.Dim("dim") != 0; }
+bool BringsDimToFront(const BoxingNode& node) {
+  return !IsFirstLongDim(node.input.shape, node.Dim("dim"));
+}
 
 // S(dim) -> B.
 class AllGather : public Kernel {

@@ -3,7 +3,9 @@
 namespace zg {
 namespace {
 
-bool BringsDimToFront(const BoxingNode& node) { return node.Dim("dim") != 0; }
+bool BringsDimToFront(const BoxingNode& node) {
+  return !IsFirstLongDim(node.input.shape, node.Dim("dim"));
+}
 
 // P -> S(dim) along all axes of the node.
 class ReduceScatter : public Kernel {
@@ -103,7 +105,7 @@ StatusOr<std::unique_ptr<Kernel>> Make(const BoxingContext& context) {
   const int num_copies = node.NumRanksAlong(node.copied_axes);
   if (BringsDimToFront(node) || node.output.shape.num_elements() % num_copies != 0) {
     return InvalidArgument(
-        "reduce_scatter of %{}: got parts {} along dim {}, expected parts along dim 0 with a "
+        "reduce_scatter of %{}: got parts {} along dim {}, expected parts along the first dim with a "
         "multiple of {} elements, where copies are kept along other axes of mesh({}); reduce to B "
         "and slice",
         node.node.inputs[0]->name, node.output.ToString(), node.Dim("dim"), num_copies,

@@ -1,0 +1,180 @@
+#include "framework/passes/place_parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "framework/ir/scope_pattern.h"
+
+namespace zg {
+namespace {
+
+class Placer {
+ public:
+  Placer(ir::Graph* graph, const std::vector<PlacementRule>& rules)
+      : graph_(*graph), mesh_(graph->mesh()), rules_(rules) {}
+
+  StatusOr<bool> Run() {
+    ZG_RETURN_IF_ERROR(CheckOrderOfAxes());
+    for (const PlacementRule& rule : rules_) ZG_RETURN_IF_ERROR(Apply(rule));
+    ZG_RETURN_IF_ERROR(CheckEveryAxisSplits());
+    for (const auto& [variable, chosen] : chosen_) {
+      if (chosen.rule->sbp.is_split() && mesh_.axes()[chosen.axis].size > 1) {
+        Split(variable, chosen);
+      }
+    }
+    ZG_RETURN_IF_ERROR(SplitStates());
+    SplitTensors();
+    return changed_;
+  }
+
+ private:
+  struct Choice {
+    const PlacementRule* rule = nullptr;
+    int axis = 0;
+  };
+
+  Status Apply(const PlacementRule& rule) {
+    const auto error = [&](const Status& status) {
+      return status.WithContext(fmt::format("placement rule '{}'", rule.ToString()));
+    };
+    const int axis = mesh_.FindAxis(rule.axis);
+    if (axis < 0) {
+      return error(
+          InvalidArgument("mesh({}) has no axis {}; give the mesh one, of one rank if "
+                          "nothing is to be split",
+                          mesh_.ToString(), rule.axis));
+    }
+    if (mesh_.IsDataAxis(axis)) {
+      return error(InvalidArgument(
+          "ranks along {} compute different micro-batches, and the stage of ZeRO says how "
+          "parameters lie along it; expected another axis, such as tensor",
+          rule.axis));
+    }
+    ZG_ASSIGN_OR_RETURN(const ScopePattern pattern, ScopePattern::Parse(rule.pattern));
+    bool is_known = false;
+    for (const ir::StoredTensor& tensor : graph_.tensors()) {
+      if (!ir::IsVariable(*tensor.storage) || !IsOfModel(ir::RoleOf(*tensor.storage))) continue;
+      if (!tensor.copy_of.empty() || pattern.ModuleOf(tensor.name).empty()) continue;
+      is_known = true;
+      if (const Status fits = CheckFits(tensor, rule, axis); !fits.ok()) return error(fits);
+      const auto [known, is_new] = chosen_.try_emplace(tensor.storage, Choice{&rule, axis});
+      if (is_new || (known->second.rule->sbp == rule.sbp && known->second.axis == axis)) continue;
+      return error(
+          InvalidArgument("'{}' is placed otherwise by the rule '{}'; expected one rule "
+                          "for each parameter",
+                          tensor.name, known->second.rule->ToString()));
+    }
+    if (is_known) return Status::Ok();
+    return error(InvalidArgument("no parameter has this name or lies in a module of this name"));
+  }
+
+  Status CheckFits(const ir::StoredTensor& tensor, const PlacementRule& rule, int axis) const {
+    if (!rule.sbp.is_split()) return Status::Ok();
+    const int dim = rule.sbp.dim();
+    if (dim >= tensor.type.shape.num_dims()) {
+      return InvalidArgument("'{}' is {}, which has no dim {}", tensor.name, tensor.type.ToString(),
+                             dim);
+    }
+    const int size = mesh_.axes()[axis].size;
+    if (tensor.type.shape.dim(dim) % (size * rule.sbp.groups()) == 0) return Status::Ok();
+    return InvalidArgument(
+        "'{}' is {}: its dim {} of {} does not divide into {} of {} ranks along {}; use another "
+        "number of ranks along it",
+        tensor.name, tensor.type.ToString(), dim, tensor.type.shape.dim(dim),
+        rule.sbp.groups() == 1 ? "parts" : fmt::format("{} groups of parts", rule.sbp.groups()),
+        size, rule.axis);
+  }
+
+  // Sums along several axes are taken in the order of the ranks, which must be that of micro-batches.
+  Status CheckOrderOfAxes() const {
+    for (int axis = 1; axis < mesh_.num_axes(); ++axis) {
+      const int before = axis - 1;
+      if (!mesh_.IsDataAxis(axis) || mesh_.IsDataAxis(before)) continue;
+      return InvalidArgument(
+          "mesh({}): the axis {}, whose ranks share micro-batches, stands before {}; expected such "
+          "axes last, where their ranks are neighbours",
+          mesh_.ToString(), mesh_.axes()[before].name, mesh_.axes()[axis].name);
+    }
+    return Status::Ok();
+  }
+
+  // Ranks that all compute the same would be a waste that nobody asked for.
+  Status CheckEveryAxisSplits() const {
+    for (int axis = 0; axis < mesh_.num_axes(); ++axis) {
+      if (mesh_.axes()[axis].size == 1 || mesh_.IsDataAxis(axis)) continue;
+      const bool splits = std::any_of(chosen_.begin(), chosen_.end(), [&](const auto& entry) {
+        return entry.second.axis == axis && entry.second.rule->sbp.is_split();
+      });
+      if (splits) continue;
+      const std::string& name = mesh_.axes()[axis].name;
+      return InvalidArgument(
+          "mesh({}): no placement rule splits a parameter along {}, so its {} ranks would all "
+          "compute the same; add rules (PATTERN {}=S(dim)), or use the axis data",
+          mesh_.ToString(), name, mesh_.axes()[axis].size, name);
+    }
+    return Status::Ok();
+  }
+
+  void Split(ir::Value* variable, const Choice& choice) {
+    NdSbp split = AllBroadcast(mesh_);
+    split[choice.axis] = choice.rule->sbp;
+    if (variable->producer->attributes.NdSbp("split") == split) return;
+    variable->producer->attributes.Set("split", split);
+    changed_ = true;
+  }
+
+  // What an update keeps for each element of a parameter lies as it does.
+  Status SplitStates() {
+    for (ir::Node* node : graph_.section(ir::SectionKind::kUpdate)->nodes) {
+      if (node->op->traits.kind != ir::OpKind::kUpdate) continue;
+      const ir::Value& parameter = *node->inputs[0];
+      const auto chosen = chosen_.find(node->inputs[0]);
+      if (chosen == chosen_.end() || parameter.producer->attributes.NdSbp("split").empty())
+        continue;
+      if (node->op->traits.needs_whole_tensors) {
+        return InvalidArgument(
+            "placement rule '{}': {} of '{}' looks at the whole tensor, not at its parts; use an "
+            "optimizer that updates each element alone for it, or place it B",
+            chosen->second.rule->ToString(), node->op->name, parameter.name);
+      }
+      for (size_t i = 2; i < node->inputs.size(); ++i) {
+        ir::Value* state = node->inputs[i];
+        if (ir::IsVariable(*state) && state->type.shape == parameter.type.shape) {
+          Split(state, chosen->second);
+        }
+      }
+    }
+    return Status::Ok();
+  }
+
+  void SplitTensors() {
+    std::map<std::string, NdSbp> splits;
+    for (ir::StoredTensor& tensor : graph_.tensors()) {
+      tensor.split = tensor.storage->producer->attributes.NdSbp("split");
+      if (!tensor.split.empty()) splits[tensor.name] = tensor.split;
+    }
+    for (ir::StoredTensor& tensor : graph_.tensors()) {
+      const auto original = splits.find(tensor.copy_of);
+      if (original == splits.end()) continue;
+      tensor.split = original->second;
+      tensor.storage->producer->attributes.Set("split", original->second);
+    }
+  }
+
+  ir::Graph& graph_;
+  const Mesh& mesh_;
+  const std::vector<PlacementRule>& rules_;
+  std::map<ir::Value*, Choice> chosen_;  // by the variable of a parameter
+  bool changed_ = false;
+};
+
+}  // namespace
+
+StatusOr<bool> PlaceParameters::Run(ir::Graph& graph) const {
+  if (graph.is_placed()) return false;
+  return Placer(&graph, rules_).Run();
+}
+
+}  // namespace zg

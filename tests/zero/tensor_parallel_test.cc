@@ -1,0 +1,140 @@
+// A mesh axis whose ranks share micro-batches: parameters split by rules, what follows from them,
+// and ZeRO over the other axes. At a given size of the axis, bits know neither the stage nor how the
+// data ranks are factored; between sizes, sums over it are taken in another order.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/zero/expect_run.h"
+#include "tests/zero/training.h"
+
+namespace zg::testing {
+namespace {
+
+const std::vector<PlacementRule> kGptRules = {
+    {"blocks.*.attention.qkv", "tensor", Sbp::S(0, 3)},
+    {"blocks.*.attention.projection.weight", "tensor", Sbp::S(1)},
+    {"blocks.*.mlp.expand", "tensor", Sbp::S(0)},
+    {"blocks.*.mlp.contract.weight", "tensor", Sbp::S(1)},
+};
+
+const std::vector<PlacementRule> kLlamaRules = {
+    {"model.layers.*.self_attn.q_proj", "tensor", Sbp::S(0)},
+    {"model.layers.*.self_attn.k_proj", "tensor", Sbp::S(0)},
+    {"model.layers.*.self_attn.v_proj", "tensor", Sbp::S(0)},
+    {"model.layers.*.self_attn.o_proj", "tensor", Sbp::S(1)},
+    {"model.layers.*.mlp.gate_proj", "tensor", Sbp::S(0)},
+    {"model.layers.*.mlp.up_proj", "tensor", Sbp::S(0)},
+    {"model.layers.*.mlp.down_proj", "tensor", Sbp::S(1)},
+    {"lm_head", "tensor", Sbp::S(0)},
+};
+
+RunConfig On(std::vector<MeshAxis> mesh, TestModel model = TestModel::kGpt) {
+  RunConfig config;
+  config.model = model;
+  config.micro_batches = 4;
+  config.mesh = std::move(mesh);
+  config.ranks = Mesh(config.mesh).num_ranks();
+  if (Mesh(config.mesh).FindAxis("tensor") < 0) return config;
+  config.placement = model == TestModel::kGpt ? kGptRules : kLlamaRules;
+  return config;
+}
+
+void ExpectClose(const RunResult& expected, const RunResult& got, double tolerance) {
+  ASSERT_EQ(expected.losses.size(), got.losses.size());
+  for (size_t i = 0; i < expected.losses.size(); ++i) {
+    EXPECT_NEAR(got.losses[i] / expected.losses[i], 1, tolerance) << "step " << i + 1;
+  }
+  EXPECT_NEAR(got.eval_loss / expected.eval_loss, 1, tolerance);
+  EXPECT_NEAR(got.param_sum, expected.param_sum, std::abs(expected.param_sum) * 100 * tolerance);
+}
+
+struct Setting {
+  TestModel model = TestModel::kGpt;
+  DType dtype = DType::kF32;
+  double max_grad_norm = 0;
+  std::string recompute;
+};
+
+class TensorParallelTest : public ::testing::TestWithParam<Setting> {
+ protected:
+  static RunConfig Config(std::vector<MeshAxis> mesh) {
+    RunConfig config = On(std::move(mesh), GetParam().model);
+    config.dtype = GetParam().dtype;
+    config.max_grad_norm = GetParam().max_grad_norm;
+    config.recompute = GetParam().recompute;
+    return config;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, TensorParallelTest,
+    ::testing::Values(Setting{TestModel::kGpt, DType::kF32, 0, ""},
+                      Setting{TestModel::kGpt, DType::kF32, 0.5, "blocks.*"},
+                      Setting{TestModel::kGpt, DType::kBF16, 0.5, ""},
+                      Setting{TestModel::kLlama, DType::kF32, 0.5, ""},
+                      Setting{TestModel::kLlama, DType::kBF16, 0, "model.layers.*"}),
+    [](const auto& info) {
+      return fmt::format("{}_{}{}{}", info.param.model == TestModel::kGpt ? "gpt" : "llama",
+                         DTypeName(info.param.dtype), info.param.max_grad_norm > 0 ? "_clips" : "",
+                         info.param.recompute.empty() ? "" : "_recomputes");
+    });
+
+TEST_P(TensorParallelTest, HasTheBitsOfItsSizeAtEveryStageOnEveryMesh) {
+  const RunResult one = TrainOrDie(Config({{"data", 1}}));
+  const RunResult two = TrainOrDie(Config({{"tensor", 2}}));
+  ExpectClose(one, two, GetParam().dtype == DType::kF32 ? 1e-5 : 1e-2);
+  for (const std::vector<MeshAxis>& mesh : std::vector<std::vector<MeshAxis>>{
+           {{"data", 2}, {"tensor", 2}},
+           {{"replica", 2}, {"shard", 2}, {"tensor", 2}},
+       }) {
+    for (int stage = 0; stage <= 3; ++stage) {
+      SCOPED_TRACE(fmt::format("stage {}, mesh({})", stage, Mesh(mesh).ToString()));
+      RunConfig config = Config(mesh);
+      config.stage = stage;
+      const RunResult result = TrainOrDie(config);
+      ExpectSameBits(two, result);
+      ExpectPlanIsMeasured(result, config.steps);
+    }
+  }
+}
+
+TEST(TensorParallel, HoldsAPartOfWhatItSplits) {
+  const RunResult one = TrainOrDie(On({{"data", 1}}));
+  const RunResult two = TrainOrDie(On({{"tensor", 2}}));
+  const auto parameters = static_cast<int>(MemoryCategory::kParameters);
+  // The blocks' weights, 12 C^2 each, are most of it, and halved.
+  EXPECT_LT(two.measured[parameters], 0.62 * one.measured[parameters]);
+  EXPECT_LT(two.measured[static_cast<int>(MemoryCategory::kOptimizerState)],
+            0.62 * one.measured[static_cast<int>(MemoryCategory::kOptimizerState)]);
+}
+
+TEST(TensorParallel, CheckpointsGoOnOnEveryMesh) {
+  const std::string directory = ::testing::TempDir() + "/tensor_parallel";
+  RunConfig config = On({{"data", 2}, {"tensor", 2}});
+  config.stage = 3;
+  const RunResult whole = TrainOrDie(config);
+  std::filesystem::remove_all(directory);
+  config.steps = 1;
+  config.save = directory;
+  TrainOrDie(config);
+  RunConfig resumed = On({{"shard", 2}, {"tensor", 2}});
+  resumed.stage = 2;
+  resumed.resume = directory;
+  const RunResult same_size = TrainOrDie(resumed);
+  EXPECT_EQ(same_size.param_sha256, whole.param_sha256);
+  EXPECT_EQ(same_size.optimizer_sha256, whole.optimizer_sha256);
+
+  resumed = On({{"data", 4}});
+  resumed.stage = 1;
+  resumed.resume = directory;
+  EXPECT_NEAR(TrainOrDie(resumed).losses.back() / whole.losses.back(), 1, 1e-5);
+}
+
+}  // namespace
+}  // namespace zg::testing
