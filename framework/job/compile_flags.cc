@@ -1,5 +1,8 @@
 #include "framework/job/compile_flags.h"
 
+#include <memory>
+#include <string>
+
 #include "framework/io/mapped_file.h"
 #include "framework/job/mesh_axes.h"
 
@@ -11,6 +14,7 @@ constexpr double kMaxBucketMb = 1 << 20;
 }  // namespace
 
 void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
+  const auto placement_file = std::make_shared<std::string>();
   flags->section("ZeRO");
   flags->add_parsed(
       "mesh",
@@ -19,19 +23,19 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
         return Status::Ok();
       },
       [options] { return Mesh(options->mesh).ToString(); },
-      "the ranks as a grid, such as replica=2,shard=4; default: all along data",
-      "AXES");
+      "the ranks as a grid, such as replica=2,shard=4; default: all along data", "AXES");
   flags->add_parsed(
       "placement",
-      [options](const std::string& path) -> Status {
+      [options, placement_file](const std::string& path) -> Status {
         ZG_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
         const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
         StatusOr<std::vector<PlacementRule>> rules = ParsePlacementRules(text);
         if (!rules.ok()) return rules.status().WithContext(path);
         options->placement = std::move(*rules);
+        *placement_file = path;
         return Status::Ok();
       },
-      [] { return std::string(); },
+      [placement_file] { return *placement_file; },
       "rules for parameters along the mesh axis tensor, a line each: blocks.*.mlp.up tensor=S(0)",
       "FILE");
   flags->add_int("zero", &options->zero.stage, between(0, 3),

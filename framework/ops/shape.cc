@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/ir/op_registry.h"
 #include "framework/ops/custom_gradient.h"
@@ -196,6 +197,49 @@ StatusOr<Types> SliceType(const ir::OpCall& call) {
   return Types{y};
 }
 
+// Where `part` elements of a dim of `whole` are one of its equal groups, such as q of [q | k | v]: a
+// split of each group, as the whole has it, is one of that group.
+struct Group {
+  int dim = 0;
+  int64_t part = 0;
+  int64_t whole = 0;
+  int64_t start = 0;
+  int64_t step = 1;
+
+  bool is_one() const {
+    const bool divides = part > 0 && part < whole && whole % part == 0 && start % part == 0;
+    return divides && step == 1 && whole / part <= std::numeric_limits<int>::max();
+  }
+  Sbp SplitOfWhole() const { return Sbp::S(dim, static_cast<int>(whole / part)); }
+  Sbp SplitOfPart() const { return Sbp::S(dim); }
+};
+
+Group SlicedGroup(const ir::OpCall& call) {
+  const int dim = static_cast<int>(call.attributes.Int("dim"));
+  return {dim, call.attributes.Int("size"), call.inputs[0].shape.dim(dim),
+          call.attributes.Int("start"), call.attributes.Int("step")};
+}
+
+Group PaddedGroup(const ir::OpCall& call) {
+  const int dim = static_cast<int>(call.attributes.Int("dim"));
+  const int64_t part = call.inputs[0].shape.dim(dim);
+  const int64_t before = call.attributes.Int("before");
+  return {dim, part, before + part + call.attributes.Int("after"), before,
+          call.attributes.Int("step")};
+}
+
+// Attributes that count elements along `dim`, for a rank's part of it.
+void ScaleToPart(std::initializer_list<const char*> attributes, const ir::OpCall& logical,
+                 ir::OpCall* local) {
+  const int dim = static_cast<int>(logical.attributes.Int("dim"));
+  const int64_t size = logical.inputs[0].shape.dim(dim);
+  const int64_t own = local->inputs[0].shape.dim(dim);
+  if (own == size) return;
+  for (const char* attribute : attributes) {
+    local->attributes.Set(attribute, logical.attributes.Int(attribute) * own / size);
+  }
+}
+
 ir::OpDef Slice() {
   ir::OpDef op;
   op.name = "slice";
@@ -206,7 +250,13 @@ ir::OpDef Slice() {
                    {"step", int64_t{1}}};
   op.infer_shape = SliceType;
   op.sbp_signatures = [](const ir::OpCall& call) {
-    return SplitOthers(call, call.attributes.Int("dim"));
+    Signatures signatures = SplitOthers(call, call.attributes.Int("dim"));
+    const Group group = SlicedGroup(call);
+    if (group.is_one()) signatures.push_back({{group.SplitOfWhole()}, {group.SplitOfPart()}});
+    return signatures;
+  };
+  op.localize = [](const ir::OpCall& logical, ir::OpCall* local) {
+    ScaleToPart({"start", "size"}, logical, local);
   };
   op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
@@ -260,7 +310,12 @@ ir::OpDef Pad() {
   op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures = SplitOthers(call, call.attributes.Int("dim"));
     if (call.attributes.Float("value") != 0.0) signatures.pop_back();  // a sum would have n of them
+    const Group group = PaddedGroup(call);
+    if (group.is_one()) signatures.push_back({{group.SplitOfPart()}, {group.SplitOfWhole()}});
     return signatures;
+  };
+  op.localize = [](const ir::OpCall& logical, ir::OpCall* local) {
+    ScaleToPart({"before", "after"}, logical, local);
   };
   op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();

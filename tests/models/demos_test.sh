@@ -27,6 +27,14 @@ ZG_COMM=messages "$gpt" --ranks 2 --zero 1 "${gpt_flags[@]}" --report "$reports/
 "$gpt" --mesh replica=2,shard=2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_mesh.json" >/dev/null
 ZG_COMM=messages "$gpt" --mesh shard=2,replica=2 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_mesh_messages.json" >/dev/null
 "$gpt" --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_1.json" >/dev/null
+# Parameters split over ranks that share micro-batches: bits of their own, at every stage on every mesh.
+tensor_flags=(--placement models/gpt/tensor.placement)
+"$gpt" --mesh tensor=2 "${tensor_flags[@]}" "${gpt_flags[@]}" --report "$reports/gpt_tensor_1.json" >/dev/null
+"$gpt" --mesh data=2,tensor=2 "${tensor_flags[@]}" --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_tensor_2.json" >/dev/null
+ZG_COMM=messages "$gpt" --mesh replica=2,tensor=2 "${tensor_flags[@]}" --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_tensor_messages.json" >/dev/null
+"$llama" --mesh data=2,tensor=2 --placement models/llama/tensor.placement --zero 3 --context 32 --batch 2 --steps 2 --eval-windows 4 \
+  --data tests/reference/tokenizer_text.txt --sample-tokens 40 --temperature 0 --report "$reports/llama_tensor.json" |
+  grep "It continues the validation data with" >/dev/null
 "$gpt" --ranks 2 "${gpt_flags[@]}" --tokenizer tests/reference/tokenizer_gpt2.json \
   --data tests/reference/tokenizer_text.txt --validation-fraction 0.3 | grep "bits per byte" >/dev/null
 # Virtual ranks are ranks too, and recomputation changes no bit.
@@ -62,7 +70,7 @@ import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 32, sorted(reports)
+assert len(reports) == 36, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -79,9 +87,11 @@ for name, report in sorted(reports.items()):
     rates = [step["lr"] for step in report["steps"]]
     final = report["final"]
     found = (losses, norms, rates, final["param_sha256"], final["optimizer_sha256"])
-    expected = bits.setdefault((report["model"], report["config"]["reduce-every"], report["config"]["dtype"]), found)
+    config = report["config"]
+    has_parts = "tensor=2" in config["mesh"]
+    expected = bits.setdefault((report["model"], config["reduce-every"], config["dtype"], has_parts), found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 9
+assert len(bits) == 11
 lr = reports["classifier_1"]["config"]["lr"]
 rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
 assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates
