@@ -337,10 +337,11 @@ struct Variant {
       ZG_ASSIGN_OR_RETURN(const Sizes sizes, CheckOperands(call, Operands(call, ForwardInputs())));
       return Types{call.inputs[0], {DType::kF32, RowsOf(sizes)}};
     };
-    op.sbp_signatures = [](const ir::OpCall& call) {
+    op.sbp_signatures = [drops = drops](const ir::OpCall& call) {
       const Operands operands(call, ForwardInputs());
-      return Signatures{{SplitInputs(call, operands), {kSplit, kSplit}},
-                        SplitHeads(call, operands, {kHeads, kRowsOfHeads})};
+      Signatures signatures = {{SplitInputs(call, operands), {kSplit, kSplit}}};
+      if (!drops) signatures.push_back(SplitHeads(call, operands, {kHeads, kRowsOfHeads}));
+      return signatures;
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 0); };
     op.gradient = [base = name](ir::GradientContext& context) {
@@ -381,9 +382,11 @@ struct Variant {
     };
     op.sbp_signatures = [drops = drops](const ir::OpCall& call) {
       const Operands operands(call, BackwardInputs());
-      Signatures signatures = {{SplitInputs(call, operands), {kSplit, kSplit, kSplit}},
-                               SplitHeads(call, operands, {kHeads, kHeads, kHeads})};
-      if (!drops) signatures.push_back({PartialInputs(call), {P, P, P}});
+      Signatures signatures = {{SplitInputs(call, operands), {kSplit, kSplit, kSplit}}};
+      if (drops)
+        return signatures;  // the mask is that of a micro-batch, by the index of an element
+      signatures.push_back(SplitHeads(call, operands, {kHeads, kHeads, kHeads}));
+      signatures.push_back({PartialInputs(call), {P, P, P}});
       return signatures;
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 1); };
@@ -409,11 +412,12 @@ struct Variant {
       const std::vector<Sbp> split = SplitInputs(call, operands);
       const Sbp bias = split[operands.bias];
       Signatures signatures = {{split, {bias.is_broadcast() ? P : bias}}};
+      if (drops) return signatures;
       ir::SbpSignature by_heads = SplitHeads(call, operands, {});
       const bool is_by_head = by_heads.inputs[operands.bias].is_split();
       by_heads.outputs = {is_by_head ? kRowsOfHeads : P};
       signatures.push_back(std::move(by_heads));
-      if (!drops) signatures.push_back({PartialInputs(call), {P}});
+      signatures.push_back({PartialInputs(call), {P}});
       return signatures;
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 1); };

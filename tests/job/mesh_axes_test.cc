@@ -14,7 +14,8 @@ std::string Parsed(std::string_view text) {
 
 TEST(MeshAxes, AreReadAsTheyArePrinted) {
   EXPECT_TRUE(ParseMeshAxes("")->empty());
-  for (const std::string text : {"data=4", "replica=2,shard=4", "shard=3,replica=1,data=2"}) {
+  for (const std::string text :
+       {"data=4", "replica=2,shard=4", "shard=3,replica=1,data=2", "data=2,tensor=2"}) {
     EXPECT_EQ(Parsed(text), text);
   }
 }
@@ -26,8 +27,8 @@ TEST(MeshAxes, ErrorsSayWhatIsExpected) {
   EXPECT_EQ(Parsed("data=2,,shard=2"), "error: got '" + form);
   EXPECT_EQ(
       Parsed("dta=2"),
-      "error: got the axis 'dta', expected data or shard, over which ZeRO shards, or replica, "
-      "along which it keeps copies");
+      "error: got the axis 'dta', expected data or shard, over which ZeRO shards, replica, along "
+      "which it keeps copies, or tensor, along which ranks share micro-batches");
   const std::string number = " ranks along the axis data, expected a number from 1 to 2^20";
   EXPECT_EQ(Parsed("data="), "error: got no" + number);
   EXPECT_EQ(Parsed("data=0"), "error: got 0" + number);

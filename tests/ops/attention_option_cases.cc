@@ -323,6 +323,11 @@ FamilyCases AttentionOptionCases() {
   add("splits", {6, 3, 2, 2, 1, 4}, {.bias = {6, 1, 3, 2}});
   add("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 1, .bias = {1, 2, 3, 2}});
   add("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 2, .bias = {6, 2, 3, 2}});
+  add("heads", {1, 3, 2, 12, 6, 4}, {});
+  add("heads", {1, 3, 2, 12, 6, 4}, {.mask_dims = 1});
+  add("heads", {1, 3, 2, 6, 6, 4}, {.bias = {1, 1, 3, 2}});
+  add("heads", {1, 3, 2, 12, 6, 4}, {.bias = {1, 12, 3, 2}});
+  add("heads", {1, 3, 2, 12, 6, 4}, {.mask_dims = 2, .bias = {1, 12, 3, 2}});
   add("long, grouped, causal", {1, 67, 131, 4, 2, 17}, {.causal = true});
   add("long, window", {1, 130, 140, 2, 1, 5}, {.causal = true, .window = 33});
   add("long, all options", {2, 67, 70, 4, 2, 17},

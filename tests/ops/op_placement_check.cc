@@ -34,6 +34,7 @@ struct RankResult {
 };
 
 bool InputsDivide(const ir::OpCall& call, const ir::SbpSignature& signature, int num_ranks) {
+  if (signature.units % num_ranks != 0) return false;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (!Divides(call.inputs[i].shape, signature.inputs[i], num_ranks)) return false;
   }
@@ -53,6 +54,7 @@ std::vector<RankResult> RunRanks(const ConcreteCase& concrete, const ir::SbpSign
     RankResult& result = ranks[rank];
     ir::OpCall call = concrete.call();
     for (size_t i = 0; i < inputs.size(); ++i) call.inputs[i] = result.inputs[i].type();
+    if (call.op->localize != nullptr) call.op->localize(concrete.call(), &call);
     result.step = SuiteStep();
     result.step.micro_batch = rank;
     std::vector<HeapTensor> copies;

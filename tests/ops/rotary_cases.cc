@@ -81,6 +81,8 @@ FamilyCases RotaryCases() {
       Case("splits", {F32({6, 3, 4})}, four),
       Case("splits", {F32({6, 3, 4}), I64({1}, 100)}, four),
       Case("splits", {F32({6, 3, 4}), I64({6}, 100)}, four),
+      Case("heads", {F32({1, 3, 24})}, four),
+      Case("heads", {F32({1, 3, 24}), I64({1}, 100)}, four),
   };
   family.rejections = {
       {"rotary", {F32({5, 8})}, four, "rotary: x is not (B, T, H D): x f32[5,8]"},

@@ -14,20 +14,20 @@ TensorType WithDim(const TensorType& type, int dim, int64_t size) {
   return result;
 }
 
-// Bytes that lie together under one index of all dims before `dim`.
-int64_t ChunkBytes(const TensorType& type, int dim) {
+// Bytes that lie together under one index of all dims before the split one, and one of its groups.
+int64_t ChunkBytes(const TensorType& type, Sbp split) {
   int64_t bytes = SizeOf(type.dtype);
-  for (int i = dim; i < type.shape.num_dims(); ++i) bytes *= type.shape.dim(i);
-  return bytes;
+  for (int i = split.dim(); i < type.shape.num_dims(); ++i) bytes *= type.shape.dim(i);
+  return bytes / split.groups();
 }
 
 enum class Direction { kFromWhole, kToWhole };
 
 // Copies between a rank's part and its place in the whole.
-void CopySlice(const HeapTensor& whole, const HeapTensor& part, int dim, int rank,
+void CopySlice(const HeapTensor& whole, const HeapTensor& part, Sbp split, int rank,
                Direction direction) {
-  const int64_t whole_chunk = ChunkBytes(whole.type(), dim);
-  const int64_t part_chunk = ChunkBytes(part.type(), dim);
+  const int64_t whole_chunk = ChunkBytes(whole.type(), split);
+  const int64_t part_chunk = ChunkBytes(part.type(), split);
   for (int64_t chunk = 0; chunk * part_chunk < part.type().bytes(); ++chunk) {
     char* const in_whole =
         static_cast<char*>(whole.data()) + chunk * whole_chunk + rank * part_chunk;
@@ -58,7 +58,7 @@ std::vector<HeapTensor> RandomTerms(const HeapTensor& whole, int num_ranks, std:
 }  // namespace
 
 bool Divides(const Shape& shape, Sbp sbp, int num_ranks) {
-  return !sbp.is_split() || shape.dim(sbp.dim()) % num_ranks == 0;
+  return !sbp.is_split() || shape.dim(sbp.dim()) % (sbp.groups() * num_ranks) == 0;
 }
 
 std::vector<HeapTensor> Cut(const HeapTensor& whole, Sbp sbp, int num_ranks, std::mt19937* random) {
@@ -73,7 +73,7 @@ std::vector<HeapTensor> Cut(const HeapTensor& whole, Sbp sbp, int num_ranks, std
     }
     const int64_t size = whole.type().shape.dim(sbp.dim()) / num_ranks;
     parts.emplace_back(WithDim(whole.type(), sbp.dim(), size));
-    CopySlice(whole, parts.back(), sbp.dim(), rank, Direction::kFromWhole);
+    CopySlice(whole, parts.back(), sbp, rank, Direction::kFromWhole);
   }
   return parts;
 }
@@ -84,7 +84,7 @@ StatusOr<HeapTensor> Join(const std::vector<HeapTensor>& parts, Sbp sbp) {
   if (sbp.is_split()) {
     HeapTensor whole(WithDim(type, sbp.dim(), type.shape.dim(sbp.dim()) * num_ranks));
     for (int rank = 0; rank < num_ranks; ++rank) {
-      CopySlice(whole, parts[rank], sbp.dim(), rank, Direction::kToWhole);
+      CopySlice(whole, parts[rank], sbp, rank, Direction::kToWhole);
     }
     return whole;
   }
