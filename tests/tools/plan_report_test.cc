@@ -70,8 +70,8 @@ TEST(PlanOptions, Errors) {
   EXPECT_EQ(ErrorOf({"--mesh", "replica=2,shard=2", "--ranks", "2"}),
             "--mesh: got replica=2,shard=2, which are 4 ranks, but the job has 2; give --ranks 4");
   EXPECT_EQ(ErrorOf({"--mesh", "replica=2,shrd=2"}),
-            "--mesh: got the axis 'shrd', expected data or shard, over which ZeRO shards, or "
-            "replica, along which it keeps copies");
+            "--mesh: got the axis 'shrd', expected data or shard, over which ZeRO shards, replica, "
+            "along which it keeps copies, or tensor, along which ranks share micro-batches");
   EXPECT_EQ(ErrorOf({"--heads", "5"}), "--heads: got 5, expected a divisor of --embd 384");
   EXPECT_EQ(ErrorOf({"--model", "recipe", "--heads", "5"}),
             "--heads: --model recipe has no such size; leave it out");
