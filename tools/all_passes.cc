@@ -21,8 +21,8 @@ PassDef AppendUpdate() {
   PassDef def;
   def.name = "append-update";
   def.doc =
-      "Append the optimizer's update of every parameter; optimizer: sgd, adam, adamw, lamb or "
-      "adafactor.";
+      "Append the optimizer's update of every parameter; optimizer: sgd, adam, adamw, lamb, "
+      "adafactor, or muon.";
   def.options = {
       {"optimizer", std::string("sgd")}, {"lr", 1e-3}, {"momentum", 0.0}, {"weight_decay", 0.0}};
   def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
@@ -53,9 +53,14 @@ PassDef AppendUpdate() {
       adafactor.lr = lr;
       adafactor.weight_decay = weight_decay;
       optimizer = adafactor;
+    } else if (name == "muon") {
+      optim::Muon muon;
+      muon.lr = muon.of_vectors.lr = lr;
+      muon.weight_decay = muon.of_vectors.weight_decay = weight_decay;
+      optimizer = muon;
     } else {
-      return InvalidArgument("got optimizer '{}', expected sgd, adam, adamw, lamb or adafactor",
-                             name);
+      return InvalidArgument(
+          "got optimizer '{}', expected sgd, adam, adamw, lamb, adafactor or muon", name);
     }
     if (momentum != 0.0 && name != "sgd") {
       return InvalidArgument("got momentum {} for {}, expected sgd", momentum, name);
@@ -72,11 +77,18 @@ PassDef Bucketing() {
   def.doc = "Lay parameters, gradients and optimizer state end to end in flat buckets.";
   const zero::BucketingOptions defaults;
   def.options = {{"bucket_bytes", defaults.bucket_bytes},
-                 {"shard_min_elements", defaults.shard_min_elements}};
+                 {"shard_min_elements", defaults.shard_min_elements},
+                 {"partition", std::string(EnumName(defaults.partition))}};
   def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     zero::BucketingOptions bucketing;
     bucketing.bucket_bytes = options.Int("bucket_bytes");
     bucketing.shard_min_elements = options.Int("shard_min_elements");
+    const auto partition = ParseEnum<Partition>(options.String("partition"));
+    if (!partition) {
+      return InvalidArgument("got partition '{}', expected even, greedy or balanced",
+                             options.String("partition"));
+    }
+    bucketing.partition = *partition;
     return std::unique_ptr<Pass>(std::make_unique<zero::Bucketing>(bucketing));
   };
   return def;

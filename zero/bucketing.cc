@@ -5,6 +5,7 @@
 
 #include "framework/ir/builder.h"
 #include "framework/ops/factored_shapes.h"
+#include "zero/pack_owned.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
@@ -23,6 +24,7 @@ struct Bucket {
   std::vector<int64_t> offsets;  // in elements
   int64_t elements = 0;
   bool replicated = false;
+  bool owned = false;  // no rank's part may cut a tensor: it is packed at last (zero/pack_owned.h)
 };
 
 // How other axes than ZeRO's split the parameter, and what is updated with it; empty: not at all.
@@ -50,29 +52,35 @@ DType DTypeOf(const ir::Node& update) { return update.inputs[1]->type.dtype; }
 class BucketFiller {
  public:
   BucketFiller(const ir::Graph& graph, const BucketingOptions& options)
-      : graph_(graph), options_(options) {}
+      : graph_(graph), options_(options), num_shards_(options.shards ? NumShards(graph) : 1) {}
 
   void Add(ir::Node* update) {
-    const int64_t alignment = kAlignmentBytes / SizeOf(DTypeOf(*update));
-    const bool replicated = ElementsOf(*update) < options_.shard_min_elements;
-    Bucket& bucket = OpenBucketFor(*update, replicated);
+    Bucket& bucket = OpenBucketFor(*update);
     bucket.updates.push_back(update);
     bucket.offsets.push_back(bucket.elements);
-    bucket.elements = RoundUp(bucket.elements + ElementsOf(*update), alignment);
+    bucket.elements += AlignedElementsOf(*update);
   }
 
   std::vector<Bucket> Finish() {
+    std::vector<Bucket> finished;
     for (Bucket& bucket : buckets_) {
-      const int64_t alignment = kAlignmentBytes / SizeOf(DTypeOf(*bucket.updates[0]));
+      if (bucket.owned) {
+        Pack(bucket, &finished);
+        continue;
+      }
       // Every data rank sums up an equal part, also of what only some of them shard.
-      bucket.elements = RoundUp(bucket.elements, alignment * graph_.mesh().num_data_ranks());
+      bucket.elements =
+          RoundUp(bucket.elements, AlignmentOf(bucket) * graph_.mesh().num_data_ranks());
+      finished.push_back(std::move(bucket));
     }
-    return std::move(buckets_);
+    return finished;
   }
 
  private:
   // The newest bucket of the same kind with room for the tensor, or a new one.
-  Bucket& OpenBucketFor(const ir::Node& update, bool replicated) {
+  Bucket& OpenBucketFor(const ir::Node& update) {
+    const bool replicated = ElementsOf(update) < options_.shard_min_elements;
+    const bool owned = !replicated && IsOwned(update);
     for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
       const ir::Node& first = *bucket->updates[0];
       if (first.op != update.op || !(first.attributes == update.attributes) ||
@@ -80,14 +88,50 @@ class BucketFiller {
           SplitAxis(first) != SplitAxis(update)) {
         continue;
       }
-      if ((bucket->elements + ElementsOf(update)) * SizeOf(DTypeOf(update)) <=
-          options_.bucket_bytes)
+      if (owned || (bucket->elements + ElementsOf(update)) * SizeOf(DTypeOf(update)) <=
+                       options_.bucket_bytes)
         return *bucket;
       break;  // older ones are full
     }
     buckets_.emplace_back();
     buckets_.back().replicated = replicated;
+    buckets_.back().owned = owned;
     return buckets_.back();
+  }
+
+  bool IsOwned(const ir::Node& update) const {
+    return num_shards_ > 1 && SplitAxis(update) < 0 &&
+           (update.op->traits.keeps_tensors_whole || options_.partition != Partition::kEven);
+  }
+
+  void Pack(const Bucket& all, std::vector<Bucket>* finished) const {
+    std::vector<OwnedTensor> tensors;
+    for (const ir::Node* update : all.updates) {
+      const auto& flops = update->op->flops;
+      tensors.push_back({AlignedElementsOf(*update), flops ? flops(update->Call()) : 0});
+    }
+    PackOptions options;
+    options.num_owners = num_shards_;
+    options.partition =
+        options_.partition == Partition::kEven ? Partition::kBalanced : options_.partition;
+    options.bucket_elements = options_.bucket_bytes / SizeOf(DTypeOf(*all.updates[0]));
+    options.part_multiple = AlignmentOf(all) * graph_.mesh().num_data_ranks() / num_shards_;
+    for (const OwnedBucket& packed : PackOwned(tensors, options)) {
+      Bucket& bucket = finished->emplace_back();
+      bucket.elements = packed.elements;
+      for (const OwnedBucket::Place& place : packed.places) {
+        bucket.updates.push_back(all.updates[place.tensor]);
+        bucket.offsets.push_back(place.offset);
+      }
+    }
+  }
+
+  static int64_t AlignmentOf(const Bucket& bucket) {
+    return kAlignmentBytes / SizeOf(DTypeOf(*bucket.updates[0]));
+  }
+
+  int64_t AlignedElementsOf(const ir::Node& update) const {
+    return RoundUp(ElementsOf(update), kAlignmentBytes / SizeOf(DTypeOf(update)));
   }
 
   // Of a rank's part.
@@ -97,6 +141,7 @@ class BucketFiller {
 
   const ir::Graph& graph_;
   BucketingOptions options_;
+  const int num_shards_;
   std::vector<Bucket> buckets_;
 };
 
@@ -157,11 +202,11 @@ class BucketMaker {
     for (size_t i = 0; i < bucket_.updates.size(); ++i) {
       tensors.push_back(bucket_.offsets[i]);
       tensors.push_back(bucket_.updates[i]->inputs[0]->type.shape.num_elements());
-      if (!IsFactored(*bucket_.updates[i])) continue;
+      if (!attributes.Has(kMatrices)) continue;
       AppendMatrices(bucket_.updates[i]->inputs[0]->type.shape, bucket_.offsets[i], &matrices);
     }
     if (attributes.Has(kTensors)) attributes.Set(kTensors, tensors);
-    if (!matrices.empty()) attributes.Set(kMatrices, matrices);
+    if (attributes.Has(kMatrices)) attributes.Set(kMatrices, matrices);
     return attributes;
   }
 

@@ -9,7 +9,8 @@
 // larger tensor has its own). Tensors below `shard_min_elements` go to buckets marked `replicated`.
 // Every section reads parameters through `bucket_view`s of its own. Numbers for rows and columns of
 // matrices (framework/ops/factored_update.cc) lie in variables of their own, without padding, and
-// are marked `replicated` always. Parameters that a mesh axis splits (place-parameters) share a
+// are marked `replicated` always. Tensors that are not to be cut, because the update works on whole
+// ones or `partition` says so, are laid out for their owners (pack_owned.h). Parameters that a mesh axis splits (place-parameters) share a
 // bucket (parts, size) that it splits along dim 0: part k holds the k-th part of each.
 //
 // Before:
@@ -43,6 +44,7 @@
 
 #include <cstdint>
 
+#include "framework/passes/compile_options.h"
 #include "framework/passes/pass.h"
 
 namespace zg::zero {
@@ -50,6 +52,8 @@ namespace zg::zero {
 struct BucketingOptions {
   int64_t bucket_bytes = int64_t{16} << 20;
   int64_t shard_min_elements = 0;
+  Partition partition = Partition::kEven;
+  bool shards = true;  // false: ranks will have no parts, and nothing has an owner
 };
 
 class Bucketing : public Pass {

@@ -75,7 +75,8 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
                        options.placement);  // before bucketing: what is split alike is packed
   if (update.has_value()) {
     Add<Bucketing>(&passes,
-                   BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements});
+                   BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements,
+                                    options.zero.partition, /*shards=*/stage > 0});
     Add<EvalWeights>(&passes);  // where states are, and placements not yet
   }
   Add<InferSbp>(&passes);  // buckets have placements like any value

@@ -30,6 +30,12 @@ StatusOr<std::vector<ir::Node*>> UnboxedUpdateNodes(const ir::Graph& graph, std:
 
 bool HasShardAxes(const ir::Graph& graph) { return !graph.mesh().ShardAxes().empty(); }
 
+int NumShards(const ir::Graph& graph) {
+  int product = 1;
+  for (const int axis : graph.mesh().ShardAxes()) product *= graph.mesh().axes()[axis].size;
+  return product;
+}
+
 NdSbp WholeSbp(const ir::Graph& graph, const ir::Node& update) {
   NdSbp sbp = AllBroadcast(graph.mesh());
   const NdSbp& split = VariableOf(update.inputs[0])->producer->attributes.NdSbp("split");

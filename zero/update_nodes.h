@@ -32,6 +32,9 @@ NdSbp ShardedSbp(const ir::Graph& graph, const ir::Node& update);
 // True for a bucket that the user's shard_min_elements keeps whole.
 bool IsReplicated(const ir::Node& update);
 
+// Over how many ranks a bucket is sharded; 1: not at all.
+int NumShards(const ir::Graph& graph);
+
 // Whether its states have a number for each row and column of matrices (ops/factored_update.cc).
 bool IsFactored(const ir::Node& update);
 

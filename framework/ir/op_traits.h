@@ -36,6 +36,7 @@ struct OpTraits {
   bool computes_in_f32 = false;  // mixed precision gives it f32 operands (as PyTorch's autocast)
   bool sinks_to_user = false;    // only holds memory: scheduled right before what reads it first
   bool needs_whole_tensors = false;  // an update that looks at more of a tensor than one element
+  bool keeps_tensors_whole = false;  // and works on parts of a bucket that cut none of its tensors
   int message_rounds = 0;            // exchanges of messages with every other rank of the axis
 
   bool is_source() const {

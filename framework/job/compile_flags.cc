@@ -46,6 +46,8 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
                        "parameters per collective, in units of 2^20 bytes");
   flags->add_int("shard-min-elements", &options->zero.shard_min_elements, at_least(0),
                  "smaller parameters stay whole on every rank");
+  flags->add_enum("partition", &options->zero.partition,
+                  "cut buckets evenly, or between whole tensors, which ranks then own");
   flags->add_bool("update-early", &options->update_early,
                   "update parameters during backward, when their gradients are complete");
 

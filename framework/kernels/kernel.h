@@ -48,6 +48,7 @@ struct KernelArguments {
   const StepContext* device_step = nullptr;
   DeviceFault* fault = nullptr;  // device memory; null on the CPU, where Run() returns the error
   int32_t node = 0;              // what this kernel writes into DeviceFault::node
+  int64_t part = 0;              // of input 0's equal parts along dim 0, the one that is here
 
   template <typename T>
   const T* input(int i) const {

@@ -71,6 +71,29 @@ struct RuleMaker {
                    /*counts=*/true});
     return rule;
   }
+  StatusOr<UpdateRule> operator()(const Muon& muon) const {
+    ZG_RETURN_IF_ERROR(
+        CheckHyperparameters("Muon", {{"lr", muon.lr},
+                                      {"momentum", muon.momentum, 1.0},
+                                      {"weight_decay", muon.weight_decay},
+                                      {"steps", static_cast<double>(muon.steps), 100},
+                                      {"epsilon", muon.epsilon}}));
+    StatusOr<UpdateRule> rule = (*this)(muon.of_vectors);
+    if (!rule.ok()) return rule.status().WithContext("Muon's of_vectors");
+    rule->of_matrices.push_back(UpdateRule{"muon_update",
+                                           {{"lr", muon.lr},
+                                            {"momentum", muon.momentum},
+                                            {"weight_decay", muon.weight_decay},
+                                            {"nesterov", muon.nesterov},
+                                            {"match_rms_adamw", muon.match_rms_adamw},
+                                            {"steps", muon.steps},
+                                            {"epsilon", muon.epsilon},
+                                            {"a", muon.a},
+                                            {"b", muon.b},
+                                            {"c", muon.c}},
+                                           {{"momentum_buffer"}}});
+    return rule;
+  }
 };
 
 }  // namespace

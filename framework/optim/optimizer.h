@@ -74,7 +74,26 @@ struct Factored {
   Elementwise of_vectors;  // and the status of all
 };
 
-using Optimizer = std::variant<Sgd, Adam, AdamW, Elementwise, Factored>;
+// Muon (https://kellerjordan.github.io/posts/muon), as torch.optim.Muon has it, in f32: the momentum
+// of a matrix is made orthogonal by Newton-Schulz steps X = a X + (b X X^T + c (X X^T)^2) X before it
+// is taken from the weights, lr times sqrt(max(1, rows / columns)). For the hidden matrices of a
+// model; embeddings and heads have another optimizer, in parameter groups. Every matrix is updated
+// by one rank, whole.
+struct Muon {
+  double lr = 1e-3;
+  double momentum = 0.95;
+  double weight_decay = 0.1;  // decoupled: p -= lr weight_decay p
+  bool nesterov = true;
+  // lr times 0.2 sqrt(max(rows, columns)) instead: steps are about as large as AdamW's, whose lr and
+  // weight_decay then fit (arXiv 2502.16982).
+  bool match_rms_adamw = false;
+  int64_t steps = 5;
+  double a = 3.4445, b = -4.7750, c = 2.0315;
+  double epsilon = 1e-7;  // the least norm that a momentum is divided by
+  AdamW of_vectors = {};  // of what has one dim, in the same group
+};
+
+using Optimizer = std::variant<Sgd, Adam, AdamW, Elementwise, Factored, Muon>;
 
 // Parameters that are trained in a way of their own.
 struct ParameterGroup {

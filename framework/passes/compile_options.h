@@ -19,6 +19,18 @@
 
 namespace zg {
 
+// Where the ranks' parts of a bucket are cut.
+enum class Partition {
+  kEven,      // anywhere, into equal parts; for updates of whole matrices (Muon) kBalanced
+  kGreedy,    // between tensors, which ranks get as from partition_parameters of PyTorch's
+              // ZeroRedundancyOptimizer: the largest first, each to the rank that has least
+  kBalanced,  // between tensors, so that the ranks have about the same bytes and update flops
+};
+template <>
+struct EnumNames<Partition> {
+  static constexpr std::string_view kNames[] = {"even", "greedy", "balanced"};
+};
+
 struct ZeroOptions {
   // What every rank keeps only a shard of. 0: nothing. 1: optimizer state. 2: and gradients. 3: and
   // parameters (arXiv 1910.02054, section 5).
@@ -30,6 +42,8 @@ struct ZeroOptions {
   int64_t shard_min_elements = 0;
   // So does one whose shards would have fewer elements than this.
   int64_t min_elements_per_shard = 0;
+  // Parts are equally long: what balance lacks is padding, which the plan shows.
+  Partition partition = Partition::kEven;
 };
 
 // When the gradients of a step's micro-batches are summed over the ranks. The two differ where a

@@ -45,6 +45,7 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   plan.flops = program.flops;
   plan.time = EstimateTime(plan.traffic, plan.flops, machine);
   plan.replicated = ListReplicated(program.graph, program.options.zero);
+  plan.owned = SumOwned(program.graph, program.options.zero);
   return plan;
 }
 

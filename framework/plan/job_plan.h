@@ -9,6 +9,7 @@
 
 #include "framework/passes/memory_timeline.h"
 #include "framework/passes/program.h"
+#include "framework/plan/owned.h"
 #include "framework/plan/replicated.h"
 #include "framework/plan/time_estimate.h"
 
@@ -49,6 +50,7 @@ struct JobPlan {
   double flops = 0;                                 // per step
   TimeEstimate time;
   std::vector<Replicated> replicated;
+  Owned owned;
   double compile_ms = 0;
 
   double ratio() const {  // 1: nothing is lost to fragmentation

@@ -91,6 +91,12 @@ std::string JsonReport(const PlanReport& report) {
                {"communication", {{"predicted", TrafficAsJson(plan)}}},
                {"time", TimeAsJson(plan)},
                {"whole", ReplicatedAsJson(plan)}};
+  if (plan.owned.tensors > 0) {
+    json["owned"] = {{"tensors", plan.owned.tensors},
+                     {"buckets", plan.owned.buckets},
+                     {"bytes_imbalance", plan.owned.bytes_imbalance},
+                     {"flops_imbalance", plan.owned.flops_imbalance}};
+  }
   if (report.fit_bytes.has_value()) json["fit"] = *report.fit_bytes;
   if (report.stages.has_value()) {
     json["stages"] = Json::array();

@@ -113,6 +113,15 @@ std::string Whole(const JobPlan& plan) {
   return text;
 }
 
+// Where ranks own whole tensors.
+std::string Owners(const Owned& owned) {
+  if (owned.tensors == 0) return "";
+  return fmt::format(
+      "  {} whole tensors in {} buckets have owners; the rank with most has {:.2f} times the mean "
+      "in bytes, {:.2f} times in update flops\n",
+      owned.tensors, owned.buckets, owned.bytes_imbalance, owned.flops_imbalance);
+}
+
 std::string Stages(const StageComparison& stages) {
   Rows rows = {{"  stage"}};
   for (int i = 0; i < kNumMemoryCategories; ++i) {
@@ -137,7 +146,7 @@ std::string Stages(const StageComparison& stages) {
 std::string TextReport(const PlanReport& report) {
   const JobPlan& plan = report.plan;
   std::string text = Header(report) + "\n" + Memory(plan) + "\n" + Peak(plan) + "\n" +
-                     TrafficAndTime(plan) + "\n" + Whole(plan);
+                     TrafficAndTime(plan) + "\n" + Whole(plan) + Owners(plan.owned);
   if (report.stages.has_value()) text += "\n" + Stages(*report.stages);
   return text + fmt::format("\n  compiled in {}\n", Milliseconds(plan.compile_ms));
 }

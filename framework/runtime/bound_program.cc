@@ -36,6 +36,10 @@ class Binder {
   Status Bind(const ir::Node& node, InstructionList* list) {
     Instruction instruction;
     instruction.node = &node;
+    if (!node.inputs.empty()) {
+      const Mesh& mesh = memory_.graph().mesh();
+      instruction.part = ShardPositionOf(mesh, node.inputs[0]->sbp, memory_.rank()).part;
+    }
     instruction.index = num_nodes_++;
     instruction.timeline = timeline_;
     instruction.position = position_++;

@@ -27,8 +27,9 @@ struct Instruction {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   void* workspace = nullptr;
-  int slot = -1;  // of an input or an output of training
-  int index = 0;  // among all nodes
+  int slot = -1;     // of an input or an output of training
+  int64_t part = 0;  // KernelArguments::part
+  int index = 0;     // among all nodes
   int timeline = 0;
   int position = 0;
   std::vector<Operand> operands;  // inputs, outputs, scratch memory

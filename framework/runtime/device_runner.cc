@@ -123,6 +123,7 @@ Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& conte
     arguments.device_step = inputs_->device_context();
     arguments.fault = reinterpret_cast<DeviceFault*>(fault_.get());
     arguments.node = instruction.index;
+    arguments.part = instruction.part;
     return instruction.kernel->Run(arguments);
   }
   switch (instruction.kind()) {

@@ -73,8 +73,10 @@ Status HostRunner::RunOne(Instruction& instruction, const StepContext& context) 
 }
 
 Status HostRunner::RunKernel(Instruction& instruction, const StepContext& context) {
-  const Status status = instruction.kernel->Run(
-      {instruction.inputs.data(), instruction.outputs.data(), instruction.workspace, &context});
+  KernelArguments arguments{instruction.inputs.data(), instruction.outputs.data(),
+                            instruction.workspace, &context};
+  arguments.part = instruction.part;
+  const Status status = instruction.kernel->Run(arguments);
   if (status.ok() || instruction.kind() != ir::OpKind::kUpdate) return status;
   return Status(status.code(),
                 status.message() + BlamedUpdate(program_->memory, instruction) + kNonFiniteHint);

@@ -38,7 +38,9 @@ struct Flags {
   std::vector<std::string> data = models::DefaultData();
   std::string tokenizer;
   double validation_fraction = 0.1;
+  std::string optimizer = "adamw";
   double lr = 2e-3;
+  double muon_lr = 0.02;
   double weight_decay = 0.1;
   int64_t eval_every = 100;
   int64_t eval_windows = 128;
@@ -72,8 +74,12 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_double("validation-fraction", &flags->validation_fraction, between(0, 1),
                      "share of the data, at its end");
   parser->section("Training");
+  parser->add_choice("optimizer", &flags->optimizer, {"adamw", "muon"},
+                     "adamw, or muon for the blocks' matrices and adamw for the rest");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
-  parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
+  parser->add_double("muon-lr", &flags->muon_lr, at_least(0),
+                     "Muon's learning rate, after warm-up");
+  parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "weight decay, of both");
   parser->add_int("eval-every", &flags->eval_every, at_least(1), "steps between validations");
   parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
                   "contexts of validation data per validation");
@@ -130,6 +136,18 @@ class GptRun {
     adamw.beta2 = 0.99;
     adamw.weight_decay = flags_.weight_decay;
     graph.train(adamw, loss);
+    if (flags_.optimizer == "muon") {
+      if (flags_.lora > 0) {
+        return InvalidArgument(
+            "--lora: got {} with --optimizer muon, which trains the blocks' own matrices; leave one "
+            "of them out",
+            flags_.lora);
+      }
+      graph.add_parameter_group(
+          {"muon", "blocks",
+           optim::Muon{.lr = flags_.muon_lr, .weight_decay = flags_.weight_decay,
+                       .of_vectors = adamw}});
+    }
     graph.eval("validate", loss);
     if (flags_.sample.tokens > 0) {
       generator_.emplace(graph, GeneratorOptions{.context = flags_.context},

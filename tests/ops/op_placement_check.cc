@@ -59,7 +59,8 @@ std::vector<RankResult> RunRanks(const ConcreteCase& concrete, const ir::SbpSign
     result.step.micro_batch = rank;
     std::vector<HeapTensor> copies;
     for (const HeapTensor& input : result.inputs) copies.push_back(input.Clone());
-    StatusOr<std::vector<HeapTensor>> outputs = Execute(Kernels(), call, copies, result.step);
+    const int64_t part = signature.inputs[0] == Sbp::S(0) ? rank : 0;
+    StatusOr<std::vector<HeapTensor>> outputs = Execute(Kernels(), call, copies, result.step, part);
     if (!outputs.ok()) {
       ADD_FAILURE() << "rank " << rank << ": " << outputs.status().ToString();
       return {};

@@ -6,7 +6,7 @@ namespace zg::testing {
 
 Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
                    const std::vector<HeapTensor>& inputs, const StepContext& step,
-                   const std::vector<HeapTensor>& outputs) {
+                   const std::vector<HeapTensor>& outputs, int64_t part) {
   KernelSpec spec{call, {}};
   std::vector<const void*> input_addresses;
   std::vector<void*> output_addresses;
@@ -17,12 +17,15 @@ Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
   }
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, kernels.Make(spec));
   const HeapTensor workspace(TensorType{DType::kU8, {kernel->workspace_bytes()}});
-  return kernel->Run({input_addresses.data(), output_addresses.data(), workspace.data(), &step});
+  KernelArguments arguments{input_addresses.data(), output_addresses.data(), workspace.data(),
+                            &step};
+  arguments.part = part;
+  return kernel->Run(arguments);
 }
 
 StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const ir::OpCall& call,
                                           const std::vector<HeapTensor>& inputs,
-                                          const StepContext& step) {
+                                          const StepContext& step, int64_t part) {
   ZG_ASSIGN_OR_RETURN(const std::vector<TensorType> types, call.op->infer_shape(call));
   std::vector<HeapTensor> outputs;
   for (const TensorType& type : types) outputs.emplace_back(type);
@@ -32,7 +35,7 @@ StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const i
       outputs[rule.output] = inputs[rule.input].View(types[rule.output], rule.offset_elements);
     }
   }
-  ZG_RETURN_IF_ERROR(ExecuteInto(kernels, call, inputs, step, outputs));
+  ZG_RETURN_IF_ERROR(ExecuteInto(kernels, call, inputs, step, outputs, part));
   return outputs;
 }
 

@@ -12,16 +12,16 @@
 
 namespace zg::testing {
 
-// Runs the kernel of `call` on memory of the caller's choice.
+// Runs the kernel of `call` on memory of the caller's choice. `part` is that of KernelArguments.
 Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
                    const std::vector<HeapTensor>& inputs, const StepContext& step,
-                   const std::vector<HeapTensor>& outputs);
+                   const std::vector<HeapTensor>& outputs, int64_t part = 0);
 
 // As above, into new tensors; outputs that must lie inside an input (AliasRule::kOutputInsideInput)
 // do so and overwrite it.
 StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const ir::OpCall& call,
                                           const std::vector<HeapTensor>& inputs,
-                                          const StepContext& step);
+                                          const StepContext& step, int64_t part = 0);
 
 class Interpreter {
  public:

@@ -667,8 +667,12 @@ class Run {
     step_.seed = options_.seed;
     step_.micro_batch = MicroBatch(rank);
     step_.first_micro_step = micro_step_ == 0;
-    ZG_RETURN_IF_ERROR(
-        kernel->Run({input_addresses.data(), output_addresses.data(), workspace.data(), &step_}));
+    KernelArguments arguments{input_addresses.data(), output_addresses.data(), workspace.data(),
+                              &step_};
+    if (!node.inputs.empty()) {
+      arguments.part = ShardPositionOf(graph_.mesh(), node.inputs[0]->sbp, rank).part;
+    }
+    ZG_RETURN_IF_ERROR(kernel->Run(arguments));
     return outputs;
   }
 

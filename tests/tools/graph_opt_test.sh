@@ -52,7 +52,7 @@ check "verify" 0 'graph "model"' "$model" --verify
 check "no file" 1 "graph_opt: $work/none: cannot open the file" "$work/none"
 check "bad flag" 1 "--bad" --bad
 check "bad pass" 1 "graph_opt: --passes:1: unknown pass 'none'" "$model" --passes none
-check "bad optimizer" 1 "append-update: got optimizer 'none', expected sgd, adam, adamw, lamb or adafactor" \
+check "bad optimizer" 1 "append-update: got optimizer 'none', expected sgd, adam, adamw, lamb, adafactor or muon" \
   "$model" --passes 'append-update(optimizer="none")'
 check "bad learning rate" 1 "append-update: Sgd: lr is -1" "$model" --passes "append-update(lr=-1.0)"
 check "bad disabled pass" 1 "cannot disable pass 'none'" "$model" --passes infer-sbp --disable none

@@ -149,11 +149,13 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   std::unique_ptr<Workload> workload = MakeWorkload(config.model);
   Graph graph("test");
   workload->Build(graph, config.optimizer);
+  for (const optim::ParameterGroup& group : config.groups) graph.add_parameter_group(group);
   graph.config().mesh = config.mesh;
   graph.config().placement = config.placement;
   graph.config().enable_zero({.stage = config.stage,
                               .bucket_bytes = config.bucket_bytes,
-                              .shard_min_elements = config.shard_min_elements});
+                              .shard_min_elements = config.shard_min_elements,
+                              .partition = config.partition});
   graph.config().micro_batches = config.micro_batches;
   graph.config().dtype = config.dtype;
   graph.config().reduce_every = config.reduce_every;

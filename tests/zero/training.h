@@ -40,8 +40,10 @@ struct RunConfig {
   int steps = 3;
   int64_t bucket_bytes = 4096;  // several buckets even for small models
   int64_t shard_min_elements = 0;
+  Partition partition = Partition::kEven;
   DType dtype = DType::kF32;
   std::optional<optim::Optimizer> optimizer = {};  // none: the model's own
+  std::vector<optim::ParameterGroup> groups = {};
   ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
   std::string recompute = {};  // patterns of modules
   double max_grad_norm = 0;    // 0: gradients are not clipped

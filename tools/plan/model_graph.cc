@@ -21,6 +21,9 @@ void TraceGpt(const PlanOptions& options, Graph* graph) {
   graph->train(optim::AdamW{}, [&](Inputs& in) {
     return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
   });
+  if (options.optimizer == "muon") {
+    graph->add_parameter_group({"muon", "blocks", optim::Muon{}});
+  }
 }
 
 void TraceRecipe(const PlanOptions& options, Graph* graph) {

@@ -39,6 +39,10 @@ Status CheckSizesBelongTo(const std::string& model, const FlagParser& flags) {
       return InvalidArgument("--{}: --model {} has no such size; leave it out", flag.name, model);
     }
   }
+  if (flags.is_given("optimizer") && model != "gpt") {
+    return InvalidArgument("--optimizer: --model {} has an optimizer of its own; leave it out",
+                           model);
+  }
   return Status::Ok();
 }
 
@@ -79,10 +83,12 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "vocab",
                            "dropout",
                            "width",
+                           "optimizer",
                            "batch",
                            "micro-batches",
                            "bucket-mb",
                            "shard-min-elements",
+                           "partition",
                            "dtype",
                            "recompute",
                            "reduce-every",
@@ -134,6 +140,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   flags->add_double("dropout", &options->dropout, between(0, 0.99), "dropout probability");
 
   flags->section("Training");
+  flags->add_choice("optimizer", &options->optimizer, {"adamw", "muon"},
+                    "of a gpt: adamw, or muon for the blocks' matrices and adamw for the rest");
   flags->add_int("ranks", &options->ranks, between(1, kMaxRanks), "processes");
   flags->add_int("batch", &options->batch, between(1, kMaxBatch), "samples per micro-batch");
   flags->add_choice(

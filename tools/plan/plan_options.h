@@ -26,6 +26,7 @@ struct PlanOptions {
   double dropout = 0.0;         // gpt
 
   // How it is trained.
+  std::string optimizer = "adamw";  // gpt's: or muon, for its blocks
   int ranks = 1;
   int64_t batch = 8;  // samples per micro-batch
   CompileOptions compile;
