@@ -153,7 +153,7 @@ struct StepProducts {
     shape.columns = matrix.columns;
     shape.depth = side;
     ZG_ASSIGN_OR_RETURN(products.with_x, Matmul::Make(shape));
-    return products;
+    return StatusOr<StepProducts>(std::move(products));
   }
 
   int64_t workspace_bytes() const {
