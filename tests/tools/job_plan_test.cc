@@ -212,6 +212,27 @@ TEST(JobPlan, WhatStaysWholeAndWhy) {
   EXPECT_EQ(stage3.replicated[2].tensors.size(), 2 * stage3.replicated[0].tensors.size());
 }
 
+// Each of 64 ranks owns as much as any other, in bytes and in operations, and sends what it sends with
+// AdamW, but for buckets of other tensors, which end elsewhere.
+TEST(JobPlan, MuonOfGpt2XlIsBalancedOn64Ranks) {
+  for (const int stage : {1, 2, 3}) {
+    SCOPED_TRACE(stage);
+    PlanOptions options = OnRanks(Preset("gpt2-xl"), 64, stage);
+    const JobPlan adamw = PlanOrDie(options);
+    EXPECT_EQ(adamw.owned.tensors, 0);
+    options.optimizer = "muon";
+    const JobPlan muon = PlanOrDie(options);
+    EXPECT_EQ(muon.owned.tensors, 4 * 48);
+    EXPECT_EQ(muon.owned.bytes_imbalance, 1.0);
+    EXPECT_EQ(muon.owned.flops_imbalance, 1.0);
+    const double sent =
+        static_cast<double>(muon.sent_bytes) / static_cast<double>(adamw.sent_bytes);
+    EXPECT_NEAR(sent, 1.0, 1e-4);
+    const int state = static_cast<int>(MemoryCategory::kOptimizerState);
+    EXPECT_LT(muon.category_bytes[state], 0.56 * static_cast<double>(adamw.category_bytes[state]));
+  }
+}
+
 TEST(JobPlan, ErrorsOfTheModelArePassedOn) {
   PlanOptions options = TinyGpt();
   options.heads = 5;

@@ -87,8 +87,10 @@ TEST_P(MuonTest, HasTheSameBitsWithALimitOnTwoAxesAndInOtherBuckets) {
   config.max_grad_norm = 0.5;
   const RunResult expected = TrainOrDie(config);
   config.ranks = 4;
-  for (const std::vector<MeshAxis>& mesh : std::vector<std::vector<MeshAxis>>{
-           {{"data", 2}, {"replica", 2}}, {{"replica", 2}, {"shard", 2}}, {{"data", 2}, {"shard", 2}}}) {
+  for (const std::vector<MeshAxis>& mesh :
+       std::vector<std::vector<MeshAxis>>{{{"data", 2}, {"replica", 2}},
+                                          {{"replica", 2}, {"shard", 2}},
+                                          {{"data", 2}, {"shard", 2}}}) {
     config.mesh = mesh;
     for (int stage = 0; stage <= 3; ++stage) {
       SCOPED_TRACE(fmt::format("{}, stage {}", Mesh(mesh).ToString(), stage));
