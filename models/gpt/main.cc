@@ -145,8 +145,8 @@ class GptRun {
       }
       graph.add_parameter_group(
           {"muon", "blocks",
-           optim::Muon{.lr = flags_.muon_lr, .weight_decay = flags_.weight_decay,
-                       .of_vectors = adamw}});
+           optim::Muon{
+               .lr = flags_.muon_lr, .weight_decay = flags_.weight_decay, .of_vectors = adamw}});
     }
     graph.eval("validate", loss);
     if (flags_.sample.tokens > 0) {
