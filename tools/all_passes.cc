@@ -5,6 +5,7 @@
 #include "framework/passes/register_passes.h"
 #include "zero/accumulate_gradients.h"
 #include "zero/bucketing.h"
+#include "zero/choose_stages.h"
 #include "zero/clip_gradients.h"
 #include "zero/eval_weights.h"
 #include "zero/shard_gradients.h"
@@ -94,6 +95,32 @@ PassDef Bucketing() {
   return def;
 }
 
+PassDef ChooseStages() {
+  PassDef def;
+  def.name = "choose-stages";
+  def.doc = "Up to which stage ZeRO shards each parameter: of all, then PATTERN=STAGE of some.";
+  def.options = {{"stages", std::string("3")}};
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    ZG_ASSIGN_OR_RETURN(Stages stages, ParseStages(options.String("stages")));
+    return std::unique_ptr<Pass>(std::make_unique<zero::ChooseStages>(std::move(stages)));
+  };
+  return def;
+}
+
+PassDef ShardParameters() {
+  PassDef def;
+  def.name = "shard-parameters";
+  def.doc =
+      "ZeRO stage 3: gather parameters only while in use; secondary_axis: backward gathers along it "
+      "alone.";
+  def.options = {{"secondary_axis", std::string()}};
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    return std::unique_ptr<Pass>(
+        std::make_unique<zero::ShardParameters>(options.String("secondary_axis")));
+  };
+  return def;
+}
+
 PassDef AccumulateGradients() {
   PassDef def;
   def.name = "accumulate-gradients";
@@ -134,12 +161,13 @@ void RegisterAllPasses(PassRegistry& registry) {
   RegisterPasses(registry);
   const auto add = [&](PassDef pass) { registry.Register(std::move(pass)); };
   add(AppendUpdate());
+  add(ChooseStages());
   add(Bucketing());
   add(SimplePass<zero::EvalWeights>("Eval programs read the weights that the optimizer averages."));
   add(AccumulateGradients());
   add(SimplePass<zero::ShardOptimizerState>("ZeRO stage 1: each rank updates its part."));
   add(SimplePass<zero::ShardGradients>("ZeRO stage 2: reduce a gradient bucket once complete."));
-  add(SimplePass<zero::ShardParameters>("ZeRO stage 3: gather parameters only while in use."));
+  add(ShardParameters());
   add(ClipGradients());
   add(SimplePass<zero::TensorNorms>("Give updates the norms of whole tensors that they need."));
   add(SimplePass<zero::SumFactors>("Give updates the sums of rows and columns that they need."));

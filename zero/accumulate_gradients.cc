@@ -38,11 +38,7 @@ StatusOr<bool> AccumulateGradients::Run(ir::Graph& graph) const {
     ir::Value* sum = backward.Storage(gradient->name + ".sum", {DType::kF32, gradient->type.shape},
                                       Role::kGradient);
     ZG_RETURN_IF_ERROR(backward.status());
-    if (own_only) {
-      sum->sbp = gradient->sbp;
-    } else {
-      sum->sbp = IsReplicated(*update) ? WholeSbp(graph, *update) : ShardedSbp(graph, *update);
-    }
+    sum->sbp = own_only ? gradient->sbp : ShardedSbp(graph, *update);
     if (num_ranks == 1 || own_only) backward.InsertBefore(graph.NextOf(gradient->producer));
     ir::Value* next = backward.Op("accumulate", {sum, gradient}, {}, sum->name);
     backward.Ops("assign", {sum, next});

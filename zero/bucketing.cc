@@ -23,7 +23,7 @@ struct Bucket {
   std::vector<ir::Node*> updates;
   std::vector<int64_t> offsets;  // in elements
   int64_t elements = 0;
-  bool replicated = false;
+  int64_t stage = 3;   // of its parameters
   bool owned = false;  // no rank's part may cut a tensor: it is packed at last (zero/pack_owned.h)
 };
 
@@ -52,10 +52,11 @@ DType DTypeOf(const ir::Node& update) { return update.inputs[1]->type.dtype; }
 class BucketFiller {
  public:
   BucketFiller(const ir::Graph& graph, const BucketingOptions& options)
-      : graph_(graph), options_(options), num_shards_(options.shards ? NumShards(graph) : 1) {}
+      : graph_(graph), options_(options), num_shards_(NumShards(graph)) {}
 
   void Add(ir::Node* update) {
-    Bucket& bucket = OpenBucketFor(*update);
+    const bool is_small = ElementsOf(*update) < options_.shard_min_elements;
+    Bucket& bucket = OpenBucketFor(*update, is_small ? 0 : StageOf(*update));
     bucket.updates.push_back(update);
     bucket.offsets.push_back(bucket.elements);
     bucket.elements += AlignedElementsOf(*update);
@@ -78,13 +79,12 @@ class BucketFiller {
 
  private:
   // The newest bucket of the same kind with room for the tensor, or a new one.
-  Bucket& OpenBucketFor(const ir::Node& update) {
-    const bool replicated = ElementsOf(update) < options_.shard_min_elements;
-    const bool owned = !replicated && IsOwned(update);
+  Bucket& OpenBucketFor(const ir::Node& update, int64_t stage) {
+    const bool owned = stage > 0 && IsOwned(update);
     for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
       const ir::Node& first = *bucket->updates[0];
       if (first.op != update.op || !(first.attributes == update.attributes) ||
-          DTypeOf(first) != DTypeOf(update) || bucket->replicated != replicated ||
+          DTypeOf(first) != DTypeOf(update) || bucket->stage != stage ||
           SplitAxis(first) != SplitAxis(update)) {
         continue;
       }
@@ -94,7 +94,7 @@ class BucketFiller {
       break;  // older ones are full
     }
     buckets_.emplace_back();
-    buckets_.back().replicated = replicated;
+    buckets_.back().stage = stage;
     buckets_.back().owned = owned;
     return buckets_.back();
   }
@@ -119,6 +119,7 @@ class BucketFiller {
     for (const OwnedBucket& packed : PackOwned(tensors, options)) {
       Bucket& bucket = finished->emplace_back();
       bucket.elements = packed.elements;
+      bucket.stage = all.stage;
       for (const OwnedBucket::Place& place : packed.places) {
         bucket.updates.push_back(all.updates[place.tensor]);
         bucket.offsets.push_back(place.offset);
@@ -225,7 +226,7 @@ class BucketMaker {
 
   // The flat variable that takes the place of these; named after the first, as "bucket0.exp_avg".
   StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
-    return FlattenAt(variables, bucket_.offsets, bucket_.elements, bucket_.replicated);
+    return FlattenAt(variables, bucket_.offsets, bucket_.elements, bucket_.stage);
   }
 
   // Numbers of rows or columns lie end to end, and whole on every rank: all take part in them.
@@ -236,19 +237,18 @@ class BucketMaker {
       offsets.push_back(end);
       end += state->type.shape.num_elements();
     }
-    return FlattenAt(InputsAt(slot), offsets, end, /*replicated=*/true);
+    return FlattenAt(InputsAt(slot), offsets, end, /*stage=*/0);
   }
 
   StatusOr<ir::Value*> FlattenAt(const std::vector<ir::Value*>& variables,
                                  const std::vector<int64_t>& offsets, int64_t elements,
-                                 bool replicated) {
+                                 int64_t stage) {
     const ir::Value& model = *variables[0];
     const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
     ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kVariables));
     const int64_t num_parts = NumParts(graph_, *bucket_.updates[0]);
     const Shape shape = num_parts == 1 ? Shape{elements} : Shape{num_parts, elements};
-    ir::Value* flat =
-        builder.Storage(name, {model.type.dtype, shape}, ir::RoleOf(model), replicated);
+    ir::Value* flat = builder.Storage(name, {model.type.dtype, shape}, ir::RoleOf(model), stage);
     ZG_RETURN_IF_ERROR(builder.status());
     if (num_parts > 1) {
       NdSbp split = AllBroadcast(graph_.mesh());

@@ -5,12 +5,13 @@
 //
 // Ensures: every updated parameter lies in a bucket, in the order in which backward completes the
 // gradients. Tensors begin at multiples of 64 bytes; a bucket's size is a multiple of 64 bytes
-// times the ranks. A bucket holds tensors of one update rule and dtype, up to `bucket_bytes` (one
-// larger tensor has its own). Tensors below `shard_min_elements` go to buckets marked `replicated`.
+// times the ranks. A bucket holds tensors of one update rule, dtype and stage (choose-stages), up to
+// `bucket_bytes` (one larger tensor has its own). Tensors below `shard_min_elements` have stage 0.
 // Every section reads parameters through `bucket_view`s of its own. Numbers for rows and columns of
 // matrices (framework/ops/factored_update.cc) lie in variables of their own, without padding, and
-// are marked `replicated` always. Tensors that are not to be cut, because the update works on whole
-// ones or `partition` says so, are laid out for their owners (pack_owned.h). Parameters that a mesh axis splits (place-parameters) share a
+// have stage 0 always. Tensors that are not to be cut, because the update works on whole ones or
+// `partition` says so, are laid out for their owners (pack_owned.h), unless their stage is 0, where
+// nobody has parts. Parameters that a mesh axis splits (place-parameters) share a
 // bucket (parts, size) that it splits along dim 0: part k holds the k-th part of each.
 //
 // Before:
@@ -53,7 +54,6 @@ struct BucketingOptions {
   int64_t bucket_bytes = int64_t{16} << 20;
   int64_t shard_min_elements = 0;
   Partition partition = Partition::kEven;
-  bool shards = true;  // false: ranks will have no parts, and nothing has an owner
 };
 
 class Bucketing : public Pass {

@@ -21,6 +21,7 @@
 #include "framework/passes/zero_stage.h"
 #include "zero/accumulate_gradients.h"
 #include "zero/bucketing.h"
+#include "zero/choose_stages.h"
 #include "zero/clip_gradients.h"
 #include "zero/eval_weights.h"
 #include "zero/shard_gradients.h"
@@ -53,7 +54,7 @@ std::vector<ScopePattern> RecomputedModules(const CompileOptions& options) {
 std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
                                                 const std::optional<optim::UpdateRules>& update) {
   std::vector<std::unique_ptr<Pass>> passes;
-  const int stage = options.zero.stage;
+  const int stage = options.zero.highest_stage();
   const bool is_mixed = options.dtype != DType::kF32;
   const bool is_scaled = options.dtype == DType::kF16;  // its gradients would vanish below 2^-24
   const bool skips = options.on_non_finite == OnNonFinite::kSkip;
@@ -74,9 +75,10 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   Add<PlaceParameters>(&passes,
                        options.placement);  // before bucketing: what is split alike is packed
   if (update.has_value()) {
+    Add<ChooseStages>(&passes, Stages{options.zero.stage, options.zero.stage_rules});
     Add<Bucketing>(&passes,
                    BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements,
-                                    options.zero.partition, /*shards=*/stage > 0});
+                                    options.zero.partition});
     Add<EvalWeights>(&passes);  // where states are, and placements not yet
   }
   Add<InferSbp>(&passes);  // buckets have placements like any value
@@ -87,7 +89,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
     const auto shards = [&](Role role) { return stage >= FirstStageThatShards(role); };
     if (shards(Role::kOptimizerState)) Add<ShardOptimizerState>(&passes);
     if (shards(Role::kGradient)) Add<ShardGradients>(&passes);  // builds on the one before
-    if (shards(Role::kParameter)) Add<ShardParameters>(&passes);
+    if (shards(Role::kParameter)) Add<ShardParameters>(&passes, options.zero.secondary_axis);
     // Where gradients lie is settled, and how they get there is not.
     Add<ClipGradients>(&passes, options.max_grad_norm, skips);
     Add<TensorNorms>(&passes);  // of what updates read, the control among it

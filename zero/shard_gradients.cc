@@ -44,7 +44,7 @@ StatusOr<bool> ShardGradients::Run(ir::Graph& graph) const {
   ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
   for (ir::Node* update : updates) {
-    ir::Node* reduction = IsReplicated(*update) ? nullptr : ReductionOf(*update);
+    ir::Node* reduction = StageOf(*update) < 2 ? nullptr : ReductionOf(*update);
     if (reduction == nullptr) continue;
     ir::Value* whole = reduction->inputs.back();
     ir::Node* gradient = whole->producer;

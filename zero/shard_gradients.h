@@ -18,7 +18,7 @@
 //     %g.shard: f32[64] {S(0)} = place %g (sbp="{S(0)}")
 //     ... (the rest of backward)
 //
-// No-op on one rank, for buckets marked replicated, and where accumulate-gradients reduces once per
+// No-op on one rank, for buckets of a lower stage, and where accumulate-gradients reduces once per
 // step: accumulators of full size stay.
 #pragma once
 

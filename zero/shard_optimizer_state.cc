@@ -84,7 +84,7 @@ StatusOr<bool> ShardOptimizerState::Run(ir::Graph& graph) const {
   ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
   for (ir::Node* update : updates) {
-    if (IsReplicated(*update) || update->outputs[0]->sbp == ShardedSbp(graph, *update)) continue;
+    if (StageOf(*update) < 1 || update->outputs[0]->sbp == ShardedSbp(graph, *update)) continue;
     const std::vector<ir::Node*> eval_readers = EvalReaders(*update);
     ZG_RETURN_IF_ERROR(Shard(graph, update));
     for (ir::Node* node : eval_readers) ZG_RETURN_IF_ERROR(ShardEvalWeights(graph, node, *update));

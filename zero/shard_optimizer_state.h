@@ -23,7 +23,7 @@
 //     assign %m, %k
 //
 // Numbers of rows and columns (ops/factored_update.cc) stay whole.
-// No-op on one rank, and for buckets marked replicated.
+// No-op on one rank, and for buckets of stage 0.
 #pragma once
 
 #include "framework/passes/pass.h"

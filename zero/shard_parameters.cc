@@ -1,6 +1,7 @@
 #include "zero/shard_parameters.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "framework/ir/builder.h"
 #include "zero/update_nodes.h"
@@ -14,33 +15,66 @@ void Bypass(ir::Graph& graph, ir::Node* node) {
   graph.Erase(node);
 }
 
+std::vector<ir::Node*> ViewsIn(const ir::Graph& graph, const ir::Section& section,
+                               const ir::Value& bucket) {
+  std::vector<ir::Node*> views = UsersIn(graph, section, bucket);
+  views.erase(std::remove_if(
+                  views.begin(), views.end(),
+                  [](const ir::Node* node) { return node->op->traits.kind != ir::OpKind::kView; }),
+              views.end());
+  return views;
+}
+
+// Where the gathers of a bucket come from and go to.
+struct Gathers {
+  NdSbp whole_sbp;
+  std::optional<NdSbp> part_sbp;  // that a rank keeps from forward to backward
+};
+
 // Every section that views the bucket gathers it once, right before its first view.
-Status GatherPerSection(ir::Graph& graph, ir::Value* bucket, const NdSbp& whole_sbp) {
+Status GatherPerSection(ir::Graph& graph, ir::Value* bucket, const Gathers& gathers) {
+  const bool backward_gathers =
+      !ViewsIn(graph, *graph.section(ir::SectionKind::kBackward), *bucket).empty();
+  ir::Value* part = nullptr;
   for (const auto& section : graph.sections()) {
-    std::vector<ir::Node*> views = UsersIn(graph, *section, *bucket);
-    views.erase(std::remove_if(views.begin(), views.end(),
-                               [](const ir::Node* node) {
-                                 return node->op->traits.kind != ir::OpKind::kView;
-                               }),
-                views.end());
+    const std::vector<ir::Node*> views = ViewsIn(graph, *section, *bucket);
     if (views.empty()) continue;
+    const bool has_part = section->kind == ir::SectionKind::kBackward && part != nullptr;
     ir::Builder builder(&graph, section.get());
     builder.InsertBefore(views.front());
-    ir::Value* whole = builder.Place(bucket, whole_sbp, bucket->name + ".whole");
+    ir::Value* whole =
+        builder.Place(has_part ? part : bucket, gathers.whole_sbp, bucket->name + ".whole");
+    if (section->kind == ir::SectionKind::kForward && backward_gathers &&
+        gathers.part_sbp.has_value()) {
+      part = builder.Op("place", {whole}, {{"sbp", *gathers.part_sbp}, {"copy", true}},
+                        bucket->name + ".part");
+    }
     ZG_RETURN_IF_ERROR(builder.status());
     for (ir::Node* view : views) graph.ReplaceInput(view, 0, whole);
   }
   return Status::Ok();
 }
 
+// The mesh axis of the name; -1: the name is empty.
+StatusOr<int> SecondaryAxis(const Mesh& mesh, const std::string& name) {
+  if (name.empty()) return -1;
+  const int axis = mesh.FindAxis(name);
+  if (axis >= 0 && mesh.ShardsOver(axis)) return axis;
+  return InvalidArgument(
+      "secondary axis {}: parameters are not sharded over it on mesh({}); expected one of its axes "
+      "data and shard",
+      name, mesh.ToString());
+}
+
 }  // namespace
 
 StatusOr<bool> ShardParameters::Run(ir::Graph& graph) const {
+  ZG_ASSIGN_OR_RETURN(const int secondary, SecondaryAxis(graph.mesh(), secondary_axis_));
   if (!HasShardAxes(graph)) return false;
   ZG_ASSIGN_OR_RETURN(const std::vector<ir::Node*> updates, UnboxedUpdateNodes(graph, name()));
   bool changed = false;
   for (ir::Node* update : updates) {
-    if (IsReplicated(*update)) continue;
+    if (StageOf(*update) < 3) continue;
     ir::Node* assign = ParameterAssign(*update);
     ir::Value* bucket = assign->inputs[0];
     const NdSbp sharded = ShardedSbp(graph, *update);
@@ -59,7 +93,13 @@ StatusOr<bool> ShardParameters::Run(ir::Graph& graph) const {
     for (ir::Node* user : std::vector<ir::Node*>(bucket->users)) {  // of weights for evaluation
       if (user->op->traits.kind == ir::OpKind::kPlace) Bypass(graph, user);
     }
-    ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket, WholeSbp(graph, *update)));
+    Gathers gathers = {WholeSbp(graph, *update), std::nullopt};
+    if (secondary >= 0) {
+      gathers.part_sbp = gathers.whole_sbp;
+      (*gathers.part_sbp)[secondary] = sharded[secondary];
+      if (gathers.part_sbp == sharded) gathers.part_sbp.reset();  // the bucket itself is this part
+    }
+    ZG_RETURN_IF_ERROR(GatherPerSection(graph, bucket, gathers));
     changed = true;
   }
   return changed;

@@ -25,9 +25,22 @@
 //     %n = sgd_update %p, %g
 //     assign %p, %n
 //
-// Errors: updates that shard-optimizer-state has not sharded.
-// No-op on one rank, and for buckets marked replicated.
+// With a secondary axis, on a mesh that shards over several: backward gathers along it alone, from
+// the part that the rank has kept of what forward gathered (hpZ, arXiv 2306.10209, section 3.2).
+// After, with the secondary axis shard, on mesh(data=2, shard=2):
+//   forward:
+//     %p.whole: f32[64] {B,B} = place %p (sbp="{B,B}")
+//     %p.part: f32[64] {B,S(0)} = place %p.whole (sbp="{B,S(0)}", copy=true)
+//     %w = bucket_view %p.whole (...)
+//   backward:
+//     %p.whole.1: f32[64] {B,B} = place %p.part (sbp="{B,B}")
+//
+// Errors: updates that shard-optimizer-state has not sharded; a secondary axis that the mesh lacks,
+// or that parameters are not sharded over.
+// No-op on one rank, and for buckets of a lower stage.
 #pragma once
+
+#include <string>
 
 #include "framework/passes/pass.h"
 
@@ -35,8 +48,13 @@ namespace zg::zero {
 
 class ShardParameters : public Pass {
  public:
+  explicit ShardParameters(std::string secondary_axis = "")
+      : secondary_axis_(std::move(secondary_axis)) {}
   std::string_view name() const override { return "shard-parameters"; }
   StatusOr<bool> Run(ir::Graph& graph) const override;
+
+ private:
+  std::string secondary_axis_;  // empty: none
 };
 
 }  // namespace zg::zero

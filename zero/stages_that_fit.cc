@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "framework/base/format.h"
@@ -12,6 +13,12 @@ namespace {
 
 std::string BytesText(int64_t bytes) {
   return fmt::format("{} ({} bytes)", FormatBytes(bytes), bytes);
+}
+
+int LowestStage(const ZeroOptions& zero) {
+  int lowest = zero.stage;
+  for (const StageRule& rule : zero.stage_rules) lowest = std::min(lowest, rule.stage);
+  return lowest;
 }
 
 }  // namespace
@@ -26,9 +33,9 @@ std::string StagesThatFit(const Graph& graph, const Program& program, const Targ
   }
   std::vector<std::string> fitting;
   int64_t last_bytes = program.memory.arena_bytes;
-  for (int stage = program.options.zero.stage + 1; stage <= kLastStage; ++stage) {
+  for (int stage = LowestStage(program.options.zero) + 1; stage <= kLastStage; ++stage) {
     CompileOptions options = program.options;
-    options.zero.stage = stage;
+    options.zero.set_stage(stage);
     const StatusOr<Program> other = Compile(graph, mesh, options, target);
     if (!other.ok()) return "";  // then only the error of the memory is told
     last_bytes = other->memory.arena_bytes;

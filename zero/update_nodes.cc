@@ -50,8 +50,8 @@ NdSbp ShardedSbp(const ir::Graph& graph, const ir::Node& update) {
   return sbp;
 }
 
-bool IsReplicated(const ir::Node& update) {
-  return VariableOf(update.inputs[0])->producer->attributes.Bool("replicated");
+int64_t StageOf(const ir::Node& update) {
+  return VariableOf(update.inputs[0])->producer->attributes.Int("stage");
 }
 
 bool IsFactored(const ir::Node& update) { return update.op->name == op_names::kFactoredUpdate; }

@@ -29,8 +29,8 @@ NdSbp WholeSbp(const ir::Graph& graph, const ir::Node& update);
 // And where ZeRO shards it: its flat dim split along the axes of ZeRO, too.
 NdSbp ShardedSbp(const ir::Graph& graph, const ir::Node& update);
 
-// True for a bucket that the user's shard_min_elements keeps whole.
-bool IsReplicated(const ir::Node& update);
+// Up to which stage ZeRO shards what the update updates (choose-stages).
+int64_t StageOf(const ir::Node& update);
 
 // Over how many ranks a bucket is sharded; 1: not at all.
 int NumShards(const ir::Graph& graph);

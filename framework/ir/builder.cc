@@ -50,17 +50,16 @@ Value* Builder::Variable(const std::string& name, const TensorType& type, Initia
   return value;
 }
 
-Value* Builder::Storage(const std::string& name, const TensorType& type, Role role,
-                        bool replicated) {
+Value* Builder::Storage(const std::string& name, const TensorType& type, Role role, int64_t stage) {
   if (!status_.ok()) return nullptr;
-  const Node* node = Add(
-      graph_->section(SectionKind::kVariables),
-      {"variable",
-       {},
-       {{"dtype", type.dtype}, {"replicated", replicated}, {"role", role}, {"shape", type.shape}},
-       scope_,
-       name},
-      nullptr);
+  const Node* node =
+      Add(graph_->section(SectionKind::kVariables),
+          {"variable",
+           {},
+           {{"dtype", type.dtype}, {"stage", stage}, {"role", role}, {"shape", type.shape}},
+           scope_,
+           name},
+          nullptr);
   return node == nullptr ? nullptr : node->outputs[0];
 }
 

@@ -31,10 +31,9 @@ class Builder {
   // A `variable` node of the variables section that holds exactly one named tensor.
   Value* Variable(const std::string& name, const TensorType& type, Initializer initializer,
                   Role role, bool trainable = true);
-  // A `variable` node without a tensor, or whose tensors are still to move there. `replicated`: the
-  // ZeRO passes leave it whole on every rank.
-  Value* Storage(const std::string& name, const TensorType& type, Role role,
-                 bool replicated = false);
+  // A `variable` node without a tensor, or whose tensors are still to move there. `stage`: of ZeRO,
+  // up to which what lies in it is sharded; 3: all of them.
+  Value* Storage(const std::string& name, const TensorType& type, Role role, int64_t stage = 3);
 
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   const std::string& scope() const { return scope_; }

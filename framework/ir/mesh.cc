@@ -22,6 +22,8 @@ bool Mesh::IsDataAxis(int axis) const {
   return name == "data" || name == "shard" || name == "replica";
 }
 
+bool Mesh::ShardsOver(int axis) const { return IsDataAxis(axis) && axes_[axis].name != "replica"; }
+
 std::vector<int> Mesh::DataAxes() const {
   std::vector<int> axes;
   for (int axis = 0; axis < num_axes(); ++axis) {
@@ -33,7 +35,7 @@ std::vector<int> Mesh::DataAxes() const {
 std::vector<int> Mesh::ShardAxes() const {
   std::vector<int> axes;
   for (const int axis : DataAxes()) {
-    if (axes_[axis].name != "replica") axes.push_back(axis);
+    if (ShardsOver(axis)) axes.push_back(axis);
   }
   return axes;
 }

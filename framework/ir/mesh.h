@@ -41,8 +41,9 @@ class Mesh {
   std::vector<int> DataAxes() const;
   std::vector<int> ShardAxes() const;
   bool IsDataAxis(int axis) const;
-  int num_data_ranks() const;     // the product of the data axes
-  int DataIndex(int rank) const;  // of `rank` among the data ranks: over all data axes together
+  bool ShardsOver(int axis) const;  // whether ZeRO does, by its name
+  int num_data_ranks() const;       // the product of the data axes
+  int DataIndex(int rank) const;    // of `rank` among the data ranks: over all data axes together
 
   // The ranks that differ from `rank` only along these axes, itself among them; the last axis of
   // the list varies fastest.

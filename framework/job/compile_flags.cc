@@ -38,9 +38,23 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
       [placement_file] { return *placement_file; },
       "rules for parameters along the mesh axis tensor, a line each: blocks.*.mlp.up tensor=S(0)",
       "FILE");
-  flags->add_int("zero", &options->zero.stage, between(0, 3),
-                 "shard nothing (0), optimizer state (1), also gradients (2), also parameters (3)",
-                 "STAGE");
+  flags->add_parsed(
+      "zero",
+      [options](const std::string& text) -> Status {
+        ZG_ASSIGN_OR_RETURN(Stages stages, ParseStages(text));
+        options->zero.stage = stages.otherwise;
+        options->zero.stage_rules = std::move(stages.rules);
+        return Status::Ok();
+      },
+      [options]() -> FlagValue {
+        if (options->zero.stage_rules.empty()) return int64_t{options->zero.stage};
+        return options->zero.stages_text();
+      },
+      "shard nothing (0), optimizer state (1), also gradients (2), all (3); or 2,blocks.*=3",
+      "STAGE");
+  flags->add_string("secondary-shards", &options->zero.secondary_axis,
+                    "mesh axis along which backward gathers parameters, from parts kept in forward",
+                    "AXIS");
   flags->add_mebibytes("bucket-mb", &options->zero.bucket_bytes,
                        {0, kMaxBucketMb, /*without_min=*/true},
                        "parameters per collective, in units of 2^20 bytes");

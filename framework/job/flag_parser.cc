@@ -201,13 +201,13 @@ void FlagParser::add_choice(std::string name, std::vector<std::string> choices,
 }
 
 void FlagParser::add_parsed(std::string name, std::function<Status(const std::string& text)> set,
-                            std::function<std::string()> get, std::string help,
+                            std::function<FlagValue()> get, std::string help,
                             std::string placeholder) {
   const auto assign = [name, set](const std::vector<std::string>& texts) {
     return set(texts[0]).WithContext("--" + name);
   };
   Add({std::move(name), Kind::kSingle, std::move(placeholder), std::move(help), "", assign,
-       [get]() -> FlagValue { return get(); }});
+       std::move(get)});
 }
 
 void FlagParser::add_strings(std::string name, std::vector<std::string>* value, std::string help,

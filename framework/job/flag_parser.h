@@ -87,7 +87,7 @@ class FlagParser {
   // Of any type: `set` parses what is given, and its error is told with the flag's name; `get` says
   // it.
   void add_parsed(std::string name, std::function<Status(const std::string& text)> set,
-                  std::function<std::string()> get, std::string help, std::string placeholder);
+                  std::function<FlagValue()> get, std::string help, std::string placeholder);
   // Bytes, given in units of 2^20.
   void add_mebibytes(std::string name, int64_t* bytes, NumberRange range, std::string help,
                      std::string placeholder = "MB");

@@ -95,9 +95,10 @@ ir::AttributeDef SummedAxes() { return {"axes", std::vector<int64_t>{}}; }
 ir::OpDef Place() {
   ir::OpDef op = Boxing(
       "place",
-      "A request: the value with placement `sbp`. Insert-collectives turns it into boxing ops.");
+      "A request: the value with placement `sbp`. Insert-collectives turns it into boxing ops. "
+      "`copy`: a part of it has memory of its own.");
   op.traits.kind = ir::OpKind::kPlace;
-  op.attributes = {{"sbp", NdSbp{Sbp::B()}, true}};
+  op.attributes = {{"sbp", NdSbp{Sbp::B()}, true}, {"copy", false}};
   op.not_differentiable = "placements are chosen after backward is built";
   return op;
 }
@@ -195,15 +196,18 @@ ir::OpDef AllToAll() {
 
 ir::OpDef LocalSlice() {
   ir::OpDef op =
-      Boxing(op_names::kLocalSlice, "B -> S(dim): every rank keeps its own part; nothing is sent.");
+      Boxing(op_names::kLocalSlice,
+             "B -> S(dim): every rank keeps its own part; nothing is sent. `copy`: the part has "
+             "memory of its own, so that it may outlive the whole.");
   op.attributes.push_back({"dim", int64_t{0}});
+  op.attributes.push_back({"copy", false});
   op.traits.sinks_to_user = true;
   op.sbp_signatures = [](const ir::OpCall& call) -> std::vector<ir::SbpSignature> {
     return {{{Sbp::B()}, {SplitOf(call, "dim")}}};
   };
   op.not_differentiable = "placements are chosen after backward is built";
   op.aliases = [](const ir::OpCall& call) -> std::vector<ir::AliasRule> {
-    if (!PartsFollowEachOther(call)) return {};
+    if (call.attributes.Bool("copy") || !PartsFollowEachOther(call)) return {};
     return {Alias(ir::AliasRule::Kind::kOutputInsideInput, true)};
   };
   return op;

@@ -46,7 +46,7 @@ ir::OpDef Variable() {
                    {"shape", Shape{}, true},
                    {"role", Role::kParameter},
                    {"trainable", true},
-                   {"replicated", false},  // the ZeRO passes leave it whole on every rank
+                   {"stage", int64_t{3}},  // of ZeRO: what lies in it is sharded up to this one
                    {"split", NdSbp{}}};    // what splits it beside ZeRO, by mesh axis: B or S(dim)
   op.infer_shape = VariableType;
   op.not_differentiable = "a source has no inputs";

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "framework/ir/scope_pattern.h"
+#include "framework/passes/zero_stage.h"
 
 namespace zg {
 namespace {
@@ -12,6 +13,15 @@ namespace {
 Status CheckZero(const ZeroOptions& zero, int num_data_ranks) {
   if (zero.stage < 0 || zero.stage > 3) {
     return InvalidArgument("zero.stage: got {}, expected 0, 1, 2 or 3", zero.stage);
+  }
+  for (const StageRule& rule : zero.stage_rules) {
+    ZG_RETURN_IF_ERROR(CheckStageRule(rule).WithContext("zero.place"));
+  }
+  if (!zero.secondary_axis.empty() && zero.highest_stage() < kLastStage) {
+    return InvalidArgument(
+        "zero.secondary_axis: got {}, but stage {} keeps parameters whole, and nothing is gathered; "
+        "use it with stage 3",
+        zero.secondary_axis, zero.stages_text());
   }
   if (zero.bucket_bytes < 1) {
     return InvalidArgument("zero.bucket_bytes: got {}, expected at least 1", zero.bucket_bytes);
@@ -66,6 +76,18 @@ Status CheckUpdateEarly(const CompileOptions& options, int num_data_ranks) {
 }
 
 }  // namespace
+
+void ZeroOptions::set_stage(int stage_of_all) {
+  stage = stage_of_all;
+  stage_rules.clear();
+  if (stage < kLastStage) secondary_axis.clear();
+}
+
+int ZeroOptions::highest_stage() const {
+  int highest = stage;
+  for (const StageRule& rule : stage_rules) highest = std::max(highest, rule.stage);
+  return highest;
+}
 
 void CompileOptions::enable_zero(bool mode, int stage, int64_t shard_min_size) {
   zero = ZeroOptions();

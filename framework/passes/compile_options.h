@@ -3,6 +3,7 @@
 // framework/job/compile_flags.cc, and the place that reads it.
 //
 //   graph.config().zero.stage = 2;
+//   graph.config().zero.place("blocks.*", 3);
 //   graph.config().micro_batches = 16;
 #pragma once
 
@@ -15,6 +16,7 @@
 #include "framework/ir/mesh.h"
 #include "framework/passes/oneflow_switches.h"
 #include "framework/passes/placement_rule.h"
+#include "framework/passes/stage_rule.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
@@ -35,6 +37,12 @@ struct ZeroOptions {
   // What every rank keeps only a shard of. 0: nothing. 1: optimizer state. 2: and gradients. 3: and
   // parameters (arXiv 1910.02054, section 5).
   int stage = 0;
+  // Another stage for some parameters, by name, with what belongs to them: a parameter has that of
+  // the one rule that names it, or `stage`. Same bits for every mixture.
+  std::vector<StageRule> stage_rules = {};
+  void place(std::string pattern, int stage_of_it) {
+    stage_rules.push_back({std::move(pattern), stage_of_it});
+  }
   // Parameters are laid end to end in flat buckets of up to this size, the unit of every
   // collective. A larger parameter has a bucket of its own.
   int64_t bucket_bytes = int64_t{16} << 20;
@@ -44,6 +52,17 @@ struct ZeroOptions {
   int64_t min_elements_per_shard = 0;
   // Parts are equally long: what balance lacks is padding, which the plan shows.
   Partition partition = Partition::kEven;
+  // At stage 3, on a mesh of several axes that parameters are sharded over: a rank keeps, from
+  // forward to backward, its part along this axis of what forward gathered, and backward gathers
+  // along this axis alone, such as inside a host (hpZ, arXiv 2306.10209, section 3.2). Empty: backward
+  // gathers as forward does.
+  std::string secondary_axis = {};
+
+  // The same stage for all parameters.
+  void set_stage(int stage_of_all);
+  // The highest stage of any parameter.
+  int highest_stage() const;
+  std::string stages_text() const { return StagesText(stage, stage_rules); }
 };
 
 // When the gradients of a step's micro-batches are summed over the ranks. The two differ where a

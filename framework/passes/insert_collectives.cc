@@ -158,6 +158,9 @@ Status LowerPlace(ir::Graph& graph, ir::Node* place) {
   ir::Builder builder = BuilderBefore(graph, place);
   ir::Value* boxed = Box(&builder, place->inputs[0], place->attributes.NdSbp("sbp"));
   ZG_RETURN_IF_ERROR(builder.status());
+  if (place->attributes.Bool("copy") && boxed->producer->op->name == op_names::kLocalSlice) {
+    boxed->producer->attributes.Set("copy", true);
+  }
   graph.ReplaceAllUses(place->outputs[0], boxed);
   graph.Erase(place);
   return Status::Ok();

@@ -40,13 +40,21 @@ bool SplitsASum(const ir::Node& node) {
   return false;
 }
 
-// The number of ranks along those of the node's axes for which `is_counted` holds.
+// Those of the node's axes, of more than one rank, for which `is_counted` holds.
 template <typename IsCounted>
-int NumRanksAlong(const ir::Graph& graph, const ir::Node& node, const IsCounted& is_counted) {
-  int product = 1;
+std::vector<int> AxesOf(const ir::Graph& graph, const ir::Node& node, const IsCounted& is_counted) {
+  std::vector<int> axes;
   for (const int axis : ir::BoxingAxes(node)) {
-    if (is_counted(node.outputs[0]->sbp[axis])) product *= graph.mesh().axes()[axis].size;
+    if (graph.mesh().axes()[axis].size > 1 && is_counted(node.outputs[0]->sbp[axis])) {
+      axes.push_back(axis);
+    }
   }
+  return axes;
+}
+
+int NumRanksAlong(const ir::Graph& graph, const std::vector<int>& axes) {
+  int product = 1;
+  for (const int axis : axes) product *= graph.mesh().axes()[axis].size;
   return product;
 }
 
@@ -54,13 +62,17 @@ int NumRanksAlong(const ir::Graph& graph, const ir::Node& node, const IsCounted&
 struct NodeTraffic {
   PredictedTraffic own;
   PredictedTraffic collected;  // by an all-gather behind it
+  std::vector<int> axes;
+  std::vector<int> collected_axes;
 };
 
 NodeTraffic TrafficOf(const ir::Graph& graph, const ir::Node& node) {
   NodeTraffic traffic;
   if (node.op->sent_bytes == nullptr) return traffic;
-  const int num_ranks = NumRanksAlong(graph, node, [](Sbp) { return true; });
-  const int num_copies = NumRanksAlong(graph, node, [](Sbp to) { return !to.is_split(); });
+  traffic.axes = AxesOf(graph, node, [](Sbp) { return true; });
+  traffic.collected_axes = AxesOf(graph, node, [](Sbp to) { return !to.is_split(); });
+  const int num_ranks = NumRanksAlong(graph, traffic.axes);
+  const int num_copies = NumRanksAlong(graph, traffic.collected_axes);
   traffic.own = {1, node.op->traits.message_rounds * (num_ranks - 1),
                  node.op->sent_bytes(CallAlongAxes(graph, node), num_ranks)};
   // A sum that is split along some axes and copied along others: the copies are collected.
@@ -83,20 +95,38 @@ int64_t SentBytes(const ir::Graph& graph, const ir::Node& node) {
   return traffic.own.bytes + traffic.collected.bytes;
 }
 
-std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
-  std::map<std::string, PredictedTraffic> traffic;
+std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> PredictTrafficByAxes(
+    const ir::Graph& graph) {
+  std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> traffic;
   for (const auto& section : graph.sections()) {
     const int64_t runs = RunsPerStep(graph, *section);
     if (runs == 0) continue;
     for (const ir::Node* node : section->nodes) {
       const NodeTraffic of_node = TrafficOf(graph, *node);
-      if (of_node.own.count > 0) Add(of_node.own, runs, &traffic[node->op->name]);
+      if (of_node.own.count > 0) Add(of_node.own, runs, &traffic[of_node.axes][node->op->name]);
       if (of_node.collected.count > 0) {
-        Add(of_node.collected, runs, &traffic[op_names::kAllGather]);
+        Add(of_node.collected, runs, &traffic[of_node.collected_axes][op_names::kAllGather]);
       }
     }
   }
   return traffic;
+}
+
+std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph) {
+  std::map<std::string, PredictedTraffic> traffic;
+  for (const auto& [axes, by_op] : PredictTrafficByAxes(graph)) {
+    for (const auto& [op, of_op] : by_op) Add(of_op, 1, &traffic[op]);
+  }
+  return traffic;
+}
+
+int64_t PredictKernels(const ir::Graph& graph) {
+  int64_t kernels = 0;
+  for (const auto& section : graph.sections()) {
+    const int64_t runs = RunsPerStep(graph, *section);
+    for (const ir::Node* node : section->nodes) kernels += node->op->traits.has_kernel() ? runs : 0;
+  }
+  return kernels;
 }
 
 double PredictFlops(const ir::Graph& graph) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "framework/ir/graph.h"
 
@@ -21,11 +22,18 @@ struct PredictedTraffic {
 // rounded up to whole elements; forward and backward count once per local micro-batch.
 std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph);
 
+// The same by the mesh axes, in ascending order, along which the ranks talk that take part.
+std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> PredictTrafficByAxes(
+    const ir::Graph& graph);
+
 // Of one execution of a node; 0: it sends nothing.
 int64_t SentBytes(const ir::Graph& graph, const ir::Node& node);
 
 // Floating-point operations of one rank in one training step; large jobs have more than an int64_t
 // holds.
 double PredictFlops(const ir::Graph& graph);
+
+// Kernels that one rank starts in one training step.
+int64_t PredictKernels(const ir::Graph& graph);
 
 }  // namespace zg

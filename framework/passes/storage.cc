@@ -54,8 +54,9 @@ class StorageAssigner {
       case ir::AliasRule::Kind::kOutputInsideInput:
         return Merge(output, Inside(input, rule, output));
       case ir::AliasRule::Kind::kInputInsideOutput:
-        if (SpansFreeBuffer(input) && IsLastReader(node, *input) &&
-            BufferOf(input) != BufferOf(output)) {
+        // What an earlier section keeps would take the room of the whole from there on.
+        if (input->producer->section == node.section && SpansFreeBuffer(input) &&
+            IsLastReader(node, *input) && BufferOf(input) != BufferOf(output)) {
           Merge(input, Inside(output, rule, input));
         }
         return;

@@ -37,8 +37,8 @@ struct Storage {
 
 // Applies the alias rules of all ops, in execution order:
 //   kOutputInsideInput  always.
-//   kInputInsideOutput  when the input spans its buffer, has no other reader, and is not a
-//                       variable's.
+//   kInputInsideOutput  when the input spans its buffer, has no other reader, is of the same
+//                       section, and is not a variable's.
 //   kInPlace            when nothing reads the input's memory afterwards, and it is not a
 //                       variable's.
 //   assign              produces the new value in the variable's memory, when nothing reads the

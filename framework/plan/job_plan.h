@@ -47,7 +47,9 @@ struct JobPlan {
 
   std::map<std::string, PredictedTraffic> traffic;  // per step, by op
   int64_t sent_bytes = 0;                           // all of it
+  std::vector<AxesTraffic> traffic_of_axes;         // the same by mesh axes
   double flops = 0;                                 // per step
+  int64_t kernels = 0;                              // started per step
   TimeEstimate time;
   std::vector<Replicated> replicated;
   Owned owned;

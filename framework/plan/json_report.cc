@@ -17,6 +17,11 @@ Json ConfigAsJson(const std::vector<ResolvedFlag>& config) {
   return json;
 }
 
+// A number, or text where parameters have different stages.
+Json StagesAsJson(const ZeroOptions& zero) {
+  return zero.stage_rules.empty() ? Json(zero.stage) : Json(zero.stages_text());
+}
+
 Json MemoryAsJson(const JobPlan& plan) {
   Json json = Json::object();
   for (int i = 0; i < kNumMemoryCategories; ++i) {
@@ -34,6 +39,17 @@ Json TrafficAsJson(const JobPlan& plan) {
     const PredictedTraffic traffic =
         found == plan.traffic.end() ? PredictedTraffic() : found->second;
     json[name] = {{"count", traffic.count}, {"bytes", traffic.bytes}};
+  }
+  return json;
+}
+
+Json AxesAsJson(const JobPlan& plan) {
+  Json json = Json::array();
+  for (const AxesTraffic& along : plan.traffic_of_axes) {
+    json.push_back({{"axes", along.axes},
+                    {"messages", along.messages},
+                    {"bytes", along.bytes},
+                    {"host_bytes", along.host_bytes}});
   }
   return json;
 }
@@ -56,9 +72,14 @@ Json PeakAsJson(const JobPlan& plan) {
 }
 
 Json TimeAsJson(const JobPlan& plan) {
-  return {{"flops_per_step", plan.flops},         {"compute_ms", plan.time.compute_ms},
-          {"transfer_ms", plan.time.transfer_ms}, {"latency_ms", plan.time.latency_ms},
-          {"step_ms", plan.time.step_ms()},       {"compile_ms", plan.compile_ms}};
+  return {{"flops_per_step", plan.flops},
+          {"compute_ms", plan.time.compute_ms},
+          {"start_ms", plan.time.start_ms},
+          {"transfer_ms", plan.time.transfer_ms},
+          {"host_transfer_ms", plan.time.host_transfer_ms},
+          {"latency_ms", plan.time.latency_ms},
+          {"step_ms", plan.time.step_ms()},
+          {"compile_ms", plan.compile_ms}};
 }
 
 Json ReplicatedAsJson(const JobPlan& plan) {
@@ -78,7 +99,7 @@ std::string JsonReport(const PlanReport& report) {
   const JobPlan& plan = report.plan;
   Json json = {{"model", plan.model},
                {"config", ConfigAsJson(report.config)},
-               {"zero", plan.options.zero.stage},
+               {"zero", StagesAsJson(plan.options.zero)},
                {"inputs", plan.inputs},
                {"micro_batches", plan.options.micro_batches},
                {"parameters", plan.num_parameters},
@@ -88,7 +109,7 @@ std::string JsonReport(const PlanReport& report) {
                  {"saving", plan.saving_bytes},
                  {"ratio", plan.ratio()}}},
                {"peak", PeakAsJson(plan)},
-               {"communication", {{"predicted", TrafficAsJson(plan)}}},
+               {"communication", {{"predicted", TrafficAsJson(plan)}, {"axes", AxesAsJson(plan)}}},
                {"time", TimeAsJson(plan)},
                {"whole", ReplicatedAsJson(plan)}};
   if (plan.owned.tensors > 0) {
@@ -97,11 +118,18 @@ std::string JsonReport(const PlanReport& report) {
                      {"bytes_imbalance", plan.owned.bytes_imbalance},
                      {"flops_imbalance", plan.owned.flops_imbalance}};
   }
-  if (report.fit_bytes.has_value()) json["fit"] = *report.fit_bytes;
+  if (report.fit_bytes.has_value()) {
+    json["fit"] = *report.fit_bytes;
+    json["front"] = Json::array();
+    for (const FitWay& way : report.fit_front) {
+      json["front"].push_back(
+          {{"peak", way.peak_bytes}, {"step_ms", way.step_ms}, {"command", way.command}});
+    }
+  }
   if (report.stages.has_value()) {
     json["stages"] = Json::array();
     for (const JobPlan& stage : report.stages->plans) {
-      json["stages"].push_back({{"zero", stage.options.zero.stage},
+      json["stages"].push_back({{"zero", StagesAsJson(stage.options.zero)},
                                 {"memory", {{"predicted", MemoryAsJson(stage)}}},
                                 {"communication", {{"predicted", TrafficAsJson(stage)}}},
                                 {"step_ms", stage.time.step_ms()}});

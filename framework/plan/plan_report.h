@@ -1,6 +1,7 @@
 // PlanReport: a plan, ready to be printed or written in any of its formats.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,13 @@
 
 namespace zg::plan {
 
+// One of the ways to fit.
+struct FitWay {
+  int64_t peak_bytes = 0;
+  double step_ms = 0;
+  std::string command;
+};
+
 struct PlanReport {
   std::vector<ResolvedFlag> config;
   JobPlan plan;
@@ -18,6 +26,7 @@ struct PlanReport {
   // When the plan is the answer to what fits: into how many bytes per rank, and the choices made.
   std::optional<int64_t> fit_bytes;
   std::string fit_choices;
+  std::vector<FitWay> fit_front;  // from the fastest to the smallest
 };
 
 }  // namespace zg::plan

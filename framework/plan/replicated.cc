@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "framework/ops/op_names.h"
@@ -31,16 +32,72 @@ bool IsOfRowsOrColumns(const ir::Value& value) {
   });
 }
 
-std::string Reason(const ir::Value& value, Role role, const ZeroOptions& zero) {
+// The update that the value goes into, perhaps summed, cast or placed otherwise on its way.
+const ir::Node* UpdateOf(const ir::Value& value) {
+  std::vector<const ir::Value*> open = {&value};
+  std::set<const ir::Value*> seen(open.begin(), open.end());
+  const auto add = [&](const ir::Value* next) {
+    if (seen.insert(next).second) open.push_back(next);
+  };
+  while (!open.empty()) {
+    const ir::Value& next = *open.back();
+    open.pop_back();
+    for (const ir::Node* user : next.users) {
+      switch (user->op->traits.kind) {
+        case ir::OpKind::kUpdate:
+          return user;
+        case ir::OpKind::kAssign:
+          add(user->inputs[0]);
+          break;
+        case ir::OpKind::kBoxing:
+        case ir::OpKind::kCast:
+        case ir::OpKind::kAccumulate:
+          add(user->outputs[0]);
+          break;
+        default:
+          break;
+      }
+    }
+  }
+  return nullptr;
+}
+
+// Up to which stage what lies in the bucket is sharded.
+int64_t StageOf(const ir::Value& value) {
+  const ir::Value* bucket = &value;
+  if (!ir::IsVariable(value) || ir::RoleOf(value) == Role::kGradient) {
+    const ir::Node* update = UpdateOf(value);
+    if (update == nullptr) return kLastStage;
+    bucket = update->inputs[0];
+    while (!ir::IsVariable(*bucket)) bucket = bucket->producer->inputs[0];
+  }
+  return bucket->producer->attributes.Int("stage");
+}
+
+// What a bucket holds.
+struct Contents {
+  std::vector<std::string> tensors;
+  int64_t most_elements = 0;  // of one of them
+};
+
+std::string Reason(const ir::Value& value, Role role, const Contents& contents,
+                   const ZeroOptions& zero) {
   if (role == Role::kParameter && !ir::IsTrainableParameter(value)) {
     return "not trainable; stages shard what is updated";
   }
   if (IsOfRowsOrColumns(value)) return "one number for each row or column of a matrix";
   const int first = FirstStageThatShards(role);
-  if (zero.stage < first) {
-    return fmt::format("stage {} keeps them whole; stage {} shards them", zero.stage, first);
+  int64_t stage = StageOf(value);
+  if (contents.most_elements < zero.shard_min_elements && stage == 0) {
+    if (zero.highest_stage() >= first) {
+      return fmt::format("fewer than {} elements", zero.shard_min_elements);
+    }
+    stage = zero.highest_stage();
   }
-  return fmt::format("fewer than {} elements", zero.shard_min_elements);
+  if (stage < first) {
+    return fmt::format("stage {} keeps them whole; stage {} shards them", stage, first);
+  }
+  return "every rank sums its own until the end of a step";  // reduce-every step
 }
 
 bool IsWhole(const ir::Value& value) {
@@ -52,27 +109,32 @@ bool IsWhole(const ir::Value& value) {
 std::vector<Replicated> ListReplicated(const ir::Graph& graph, const ZeroOptions& zero) {
   if (graph.mesh().num_ranks() == 1) return {};
   std::map<std::pair<MemoryCategory, std::string>, Replicated> by_reason;
-  std::map<const ir::Value*, std::vector<std::string>> tensors;  // by storage
+  std::map<const ir::Value*, Contents> contents;  // by storage
+  const auto add = [](const std::string& name, int64_t elements, Contents* to) {
+    to->tensors.push_back(name);
+    to->most_elements = std::max(to->most_elements, elements);
+  };
   for (const ir::StoredTensor& tensor : graph.tensors()) {
-    tensors[tensor.storage].push_back(tensor.name);
+    add(tensor.name, tensor.type.shape.num_elements(), &contents[tensor.storage]);
   }
   for (const ir::Node* node : graph.AllNodes()) {
     if (node->outputs.empty()) continue;
     const ir::Value& value = *node->outputs[0];
     const std::optional<Role> role = ShardedRole(value);
     if (!role.has_value() || !IsWhole(value)) continue;
+    Contents& held = contents[&value];
+    if (!ir::IsVariable(value)) {
+      for (const ir::Value* gradient : node->inputs) {
+        add(gradient->name, gradient->type.shape.num_elements(), &held);
+      }
+    }
     const MemoryCategory category = CategoryOf(value);
-    const std::string reason = Reason(value, *role, zero);
+    const std::string reason = Reason(value, *role, held, zero);
     Replicated& replicated = by_reason[{category, reason}];
     replicated.category = category;
     replicated.reason = reason;
     replicated.bytes += graph.LocalType(value).bytes();
-    if (!ir::IsVariable(value)) {
-      for (const ir::Value* gradient : node->inputs) replicated.tensors.push_back(gradient->name);
-    } else {
-      const std::vector<std::string>& stored = tensors[&value];
-      replicated.tensors.insert(replicated.tensors.end(), stored.begin(), stored.end());
-    }
+    replicated.tensors.insert(replicated.tensors.end(), held.tensors.begin(), held.tensors.end());
   }
   std::vector<Replicated> all;
   for (auto& [reason, replicated] : by_reason) all.push_back(std::move(replicated));

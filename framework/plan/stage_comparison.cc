@@ -30,14 +30,15 @@ std::vector<std::string> WarnOfHigherStages(const std::vector<JobPlan>& plans) {
   std::vector<std::string> warnings;
   const JobPlan* least = nullptr;
   for (const JobPlan& plan : plans) {
+    if (!plan.options.zero.stage_rules.empty()) continue;
     if (least != nullptr && plan.peak_bytes > least->peak_bytes) {
-      std::string warning =
-          fmt::format("stage {} needs {} more than stage {}", plan.options.zero.stage,
-                      FormatBytes(plan.peak_bytes - least->peak_bytes), least->options.zero.stage);
+      std::string warning = fmt::format(
+          "stage {} needs {} more than stage {}", plan.options.zero.stages_text(),
+          FormatBytes(plan.peak_bytes - least->peak_bytes), least->options.zero.stages_text());
       if (const PlannedBuffer* reason = ReasonFor(plan, *least)) {
         warning += fmt::format(": its peak holds %{} ({}, {}), which that of stage {} does not",
                                reason->name, MemoryCategoryName(reason->category),
-                               FormatBytes(reason->bytes), least->options.zero.stage);
+                               FormatBytes(reason->bytes), least->options.zero.stages_text());
       }
       const int communication = static_cast<int>(MemoryCategory::kCommunication);
       if (plan.category_bytes[communication] > 0) warning += "; smaller buckets may help";

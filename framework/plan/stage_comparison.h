@@ -10,11 +10,11 @@
 namespace zg::plan {
 
 struct StageComparison {
-  std::vector<JobPlan> plans;         // of stages 0 to 3
+  std::vector<JobPlan> plans;  // of stages 0 to 3, and of a mixture of them if it is asked for
   std::vector<std::string> warnings;  // one per stage that needs more than some lower one
 };
 
-// `plans` are those of stages 0 to 3, in order.
+// `plans` are those of stages 0 to 3, in order, and of a mixture, which is not warned of.
 StageComparison CompareStages(std::vector<JobPlan> plans);
 
 }  // namespace zg::plan

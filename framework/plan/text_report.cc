@@ -28,7 +28,7 @@ std::string Header(const PlanReport& report) {
     text += fmt::format("fits into {}: {}\n", FormatBytes(*report.fit_bytes), report.fit_choices);
   }
   text += fmt::format("{} ranks, ZeRO stage {}, {} micro-batches per step, {}\n", plan.ranks,
-                      options.zero.stage, options.micro_batches, DTypeName(options.dtype));
+                      options.zero.stages_text(), options.micro_batches, DTypeName(options.dtype));
   if (!plan.inputs.empty()) text += fmt::format("a micro-batch: {}\n", plan.inputs);
   return text;
 }
@@ -73,6 +73,17 @@ std::string Peak(const JobPlan& plan) {
   return text + FormatTable(rows);
 }
 
+// Where ranks talk along several axes, or between hosts.
+std::string AxesTable(const JobPlan& plan) {
+  if (plan.traffic_of_axes.size() < 2 && plan.machine.ranks_per_host == 0) return "";
+  Rows rows = {{"  along the mesh axes", "messages", "bytes", "between hosts"}};
+  for (const AxesTraffic& along : plan.traffic_of_axes) {
+    rows.push_back({fmt::format("  {}", along.axes), fmt::format("{}", along.messages),
+                    FormatBytes(along.bytes), FormatBytes(along.host_bytes)});
+  }
+  return FormatTable(rows);
+}
+
 std::string TrafficAndTime(const JobPlan& plan) {
   std::string text;
   if (plan.traffic.empty()) {
@@ -83,16 +94,23 @@ std::string TrafficAndTime(const JobPlan& plan) {
       rows.push_back(
           {fmt::format("  {}", op), fmt::format("{}", traffic.count), FormatBytes(traffic.bytes)});
     }
-    text = FormatTable(rows);
+    text = FormatTable(rows) + AxesTable(plan);
   }
   const Machine& machine = plan.machine;
-  return text + fmt::format(
-                    "\n  {}FLOP per rank and step; about {} per step:\n  {} computing at {} "
-                    "GFLOP/s, {} sending at {} GB/s, {} in latencies of {} us\n",
-                    FormatCount(plan.flops), Milliseconds(plan.time.step_ms()),
-                    Milliseconds(plan.time.compute_ms), machine.gflops,
-                    Milliseconds(plan.time.transfer_ms), machine.bandwidth_gb_s,
-                    Milliseconds(plan.time.latency_ms), machine.latency_us);
+  const std::string between_hosts =
+      machine.ranks_per_host == 0
+          ? ""
+          : fmt::format(", {} between hosts at {} GB/s", Milliseconds(plan.time.host_transfer_ms),
+                        machine.host_bandwidth_gb_s);
+  return text +
+         fmt::format(
+             "\n  {}FLOP per rank and step; about {} per step:\n  {} computing at {} GFLOP/s, {} "
+             "starting {} kernels, {} sending at {} GB/s{}, {} in latencies of {} us\n",
+             FormatCount(plan.flops), Milliseconds(plan.time.step_ms()),
+             Milliseconds(plan.time.compute_ms), machine.gflops, Milliseconds(plan.time.start_ms),
+             FormatCount(static_cast<double>(plan.kernels)), Milliseconds(plan.time.transfer_ms),
+             machine.bandwidth_gb_s, between_hosts, Milliseconds(plan.time.latency_ms),
+             machine.latency_us);
 }
 
 std::string Whole(const JobPlan& plan) {
@@ -129,7 +147,7 @@ std::string Stages(const StageComparison& stages) {
   }
   for (const char* title : {"peak", "sent per step", "time"}) rows[0].emplace_back(title);
   for (const JobPlan& plan : stages.plans) {
-    std::vector<std::string> row = {fmt::format("  {}", plan.options.zero.stage)};
+    std::vector<std::string> row = {fmt::format("  {}", plan.options.zero.stages_text())};
     for (const int64_t bytes : plan.category_bytes) row.push_back(FormatBytes(bytes));
     row.push_back(FormatBytes(plan.peak_bytes));
     row.push_back(FormatBytes(plan.sent_bytes));

@@ -1,32 +1,58 @@
 // EstimateTime: how long a step takes on a machine of given speeds, by the alpha-beta model
-// (Hockney 1994): a message of m bytes takes latency + m / bandwidth. Collectives on n ranks go
-// around a ring, n-1 messages each and twice that for an all-reduce (Thakur et al. 2005).
-// Collectives run on the compute stream, so nothing overlaps. Only counted operations take time:
+// (Hockney 1994): a message of m bytes takes latency + m / bandwidth, and links inside a host and
+// between hosts have bandwidths of their own. Every rank of a collective sends each other one its
+// part, n-1 messages, and twice that for an all-reduce. Collectives run on the compute stream, so
+// nothing overlaps. Starting a kernel takes its time, and only counted operations take more:
 // memory-bound work such as an optimizer's update comes on top.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "framework/passes/predict_traffic.h"
+#include "framework/ir/graph.h"
 
 namespace zg::plan {
 
 // The machine that a time is estimated for.
 struct Machine {
-  double bandwidth_gb_s = 10;  // of one rank's link
-  double latency_us = 10;      // of one message
-  double gflops = 100;         // of one rank
+  double bandwidth_gb_s = 10;      // of one rank's link, inside a host
+  double latency_us = 10;          // of one message
+  double gflops = 100;             // of one rank
+  double kernel_us = 5;            // to start a kernel
+  int ranks_per_host = 0;          // neighbours; 0: all are on one host
+  double host_bandwidth_gb_s = 1;  // of one rank to ranks of other hosts
+};
+
+// What one rank sends in a step along some axes of the mesh.
+struct AxesTraffic {
+  std::string axes;  // "data" or "data,shard"
+  int64_t messages = 0;
+  int64_t bytes = 0;
+  int64_t host_bytes = 0;  // of these, to ranks of other hosts
+};
+
+// By what the collectives of the graph move, each rank as much to every other rank of a collective.
+std::vector<AxesTraffic> TrafficOfAxes(const ir::Graph& graph, const Machine& machine);
+
+// What one rank computes in a step.
+struct Computation {
+  double flops = 0;
+  int64_t kernels = 0;
 };
 
 struct TimeEstimate {
   double compute_ms = 0;
-  double latency_ms = 0;   // of all messages
-  double transfer_ms = 0;  // of their bytes
-  double step_ms() const { return compute_ms + latency_ms + transfer_ms; }
+  double start_ms = 0;          // of all kernels
+  double latency_ms = 0;        // of all messages
+  double transfer_ms = 0;       // of bytes inside a host
+  double host_transfer_ms = 0;  // and between hosts
+  double step_ms() const {
+    return compute_ms + start_ms + latency_ms + transfer_ms + host_transfer_ms;
+  }
 };
 
-TimeEstimate EstimateTime(const std::map<std::string, PredictedTraffic>& traffic, double flops,
+TimeEstimate EstimateTime(const std::vector<AxesTraffic>& traffic, const Computation& computation,
                           const Machine& machine);
 
 }  // namespace zg::plan

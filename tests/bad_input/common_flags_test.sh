@@ -24,6 +24,10 @@ for value in abc 4 -1 1.0 0x1 "" " 1" 99999999999999999999; do
   reject "--zero: got" --zero "$value"
 done
 reject "--zero: got '4', expected a whole number from 0 to 3" --zero 4
+for value in 2,3 blocks.*=4 2,blocks.* blocks.*=3,2 2,=3 2, ,2 blocks..0=1; do
+  reject "--zero: " --zero "$value"
+done
+reject "--zero: got '2,blocks.*=4', expected a whole number from 0 to 3, or stages by name" --zero '2,blocks.*=4'
 reject "--zero: got no value, expected one after '='" --zero=
 reject "--zero: got it 2 times" --zero 1 --zero 1
 reject "--steps: got no value, expected N before --zero" --steps --zero 2

@@ -28,7 +28,7 @@ constexpr char kModel[] = R"(graph "mlp" mesh(data=2) micro_batches=4
 variables:
   %hidden.weight: f32[3,4] {B} = variable (dtype="f32", shape=[3,4])  // hidden
     tensor "hidden.weight" f32[3,4] at 0 init normal(0.02)
-  %bucket0: bf16[64] {S(0)} = variable (dtype="bf16", replicated=true, role="optimizer_state", shape=[64])
+  %bucket0: bf16[64] {S(0)} = variable (dtype="bf16", role="optimizer_state", shape=[64], stage=0)
     tensor "w.exp_avg" bf16[4,8] at 0 init zeros
     tensor "b.exp_avg" bf16[4] at 32 init uniform(0.5)
     tensor "g.exp_avg" bf16[] at 36 init ones
@@ -63,7 +63,7 @@ TEST_F(TextTest, TheParsedGraphHasWhatTheTextSays) {
   EXPECT_EQ(weight->type, (TensorType{DType::kF32, Shape{3, 4}}));
   EXPECT_EQ(ir::RoleOf(*weight), Role::kParameter);
   EXPECT_EQ(weight->producer->scope, "hidden");
-  EXPECT_FALSE(weight->producer->attributes.Bool("replicated"));
+  EXPECT_EQ(weight->producer->attributes.Int("stage"), 3);
   ASSERT_EQ(weight->users.size(), 1u);
   EXPECT_EQ(weight->users[0]->op->name, "linear");
 

@@ -130,6 +130,14 @@ TEST(CompileOptionsTest, RejectsAnotherMode) {
 TEST(CompileOptionsTest, RejectsValuesOutOfRange) {
   EXPECT_EQ(ErrorOf([](CompileOptions& config) { config.enable_zero({.stage = 4}); }),
             "zero.stage: got 4, expected 0, 1, 2 or 3");
+  EXPECT_EQ(ErrorOf([](CompileOptions& config) { config.zero.place("blocks.*", 4); }),
+            "zero.place: blocks.*: got stage 4, expected 0, 1, 2 or 3");
+  EXPECT_EQ(ErrorOf([](CompileOptions& config) {
+              config.zero.stage = 2;
+              config.zero.secondary_axis = "shard";
+            }),
+            "zero.secondary_axis: got shard, but stage 2 keeps parameters whole, and nothing is "
+            "gathered; use it with stage 3");
   EXPECT_EQ(ErrorOf([](CompileOptions& config) { config.enable_zero({.stage = -1}); }),
             "zero.stage: got -1, expected 0, 1, 2 or 3");
   EXPECT_EQ(ErrorOf([](CompileOptions& config) { config.enable_zero({.bucket_bytes = 0}); }),

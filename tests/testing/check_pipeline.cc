@@ -25,8 +25,11 @@ Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& regi
     };
     const StatusOr<bool> changed = pass.Run(graph);
     if (!changed.ok()) {
-      // A model may have no module that the pattern names.
-      if (changed.status().message().find("matches no module") != std::string::npos) continue;
+      // A model may have no module or parameter that the pattern names.
+      const auto says = [&](const char* text) {
+        return changed.status().message().find(text) != std::string::npos;
+      };
+      if (says("matches no module") || says("no parameter that is trained")) continue;
       return error(changed.status().message());
     }
     rules.collectives_inserted = rules.collectives_inserted || pass.name() == "insert-collectives";

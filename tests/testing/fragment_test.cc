@@ -32,14 +32,14 @@ forward:
 TEST(Fragment, SourcesDoNotRepeatTheirTypes) {
   EXPECT_EQ(Expand(R"(mesh(data=3) micro_batches=6
 variables:
-  %w: f32[4] = variable (replicated=true)
+  %w: f32[4] = variable (stage=0)
     tensor "w" f32[4] at 0 init zeros
 forward:
   %x: i64[] = input (name="x", placement="B")
 )"),
             R"(graph "g" mesh(data=3) micro_batches=6
 variables:
-  %w: f32[4] = variable (dtype="f32", replicated=true, shape=[4])
+  %w: f32[4] = variable (dtype="f32", shape=[4], stage=0)
     tensor "w" f32[4] at 0 init zeros
 forward:
   %x: i64[] = input (dtype="i64", name="x", placement="B", shape=[])

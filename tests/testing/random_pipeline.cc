@@ -17,7 +17,9 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
        R"(optimizer="adam", weight_decay=0.1)", R"(optimizer="adamw", weight_decay=0.1)",
        R"(optimizer="lamb", weight_decay=0.1)", R"(optimizer="adafactor", weight_decay=0.1)"});
   const bool is_sgd = optimizer.find("sgd") != std::string::npos;
-  const int stage = std::min(3, random.Below(6));  // mostly those that do something
+  const int most_stage = std::min(3, random.Below(6));  // mostly those that do something
+  const int stage_of_one = random.Percent(50) ? random.Below(4) : most_stage;
+  const int stage = std::max(most_stage, stage_of_one);
   const bool one_micro_batch = MakeRandomModel(options).micro_batches() == options.num_ranks;
   const bool updates_early = one_micro_batch && !is_f16;
 
@@ -35,6 +37,10 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   passes.push_back(fmt::format("append-update({}, lr=0.05)", optimizer));
   if (is_mixed) passes.push_back("master-weights");
   passes.push_back("eliminate-dead-nodes");
+  passes.push_back(stage_of_one == most_stage
+                       ? fmt::format("choose-stages(stages=\"{}\")", most_stage)
+                       : fmt::format("choose-stages(stages=\"{},w{}={}\")", most_stage,
+                                     1 + random.Below(3), stage_of_one));
   passes.push_back(
       fmt::format("bucketing(bucket_bytes={}, shard_min_elements={}, partition=\"{}\")",
                   random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20}),

@@ -180,16 +180,24 @@ class Run {
     return ranks;
   }
 
-  // The parts of the same value under another placement; `status` says what keeps it from that.
+  // The parts of the same value under another placement; `status` says what keeps it from that. Of
+  // axes that split one dim the last one cuts finest: splits go from the last axis on, and come from
+  // the first.
   Parts ChangePlacement(Parts parts, const NdSbp& from, const NdSbp& to, Status* status) const {
-    for (size_t axis = 0; axis < to.size(); ++axis) {
-      if (from[axis] == to[axis]) continue;
+    NdSbp now = from;
+    const auto change = [&](size_t axis, Sbp next) {
+      if (now[axis] == next || !status->ok()) return;
       parts = AlongAxis(parts, static_cast<int>(axis), [&](const Parts& group) {
-        return ChangeInGroup(group, from[axis], to[axis], status);
+        return ChangeInGroup(group, now[axis], next, status);
       });
-      if (!status->ok()) return {};
+      now[axis] = next;
+    };
+    for (size_t axis = to.size(); axis-- > 0;) {
+      const bool is_in_the_way = !std::equal(now.begin(), now.begin() + axis, to.begin());
+      if (now[axis].is_split() && is_in_the_way) change(axis, Sbp::B());
     }
-    return parts;
+    for (size_t axis = 0; axis < to.size(); ++axis) change(axis, to[axis]);
+    return status->ok() ? parts : Parts();
   }
 
   static Parts ChangeInGroup(const Parts& group, Sbp from, Sbp to, Status* status) {

@@ -12,7 +12,6 @@
 #include "framework/passes/assign_offsets.h"
 #include "framework/plan/stage_comparison.h"
 #include "models/gpt/presets.h"
-#include "tools/plan/fit.h"
 #include "tools/plan/model_graph.h"
 #include "tools/plan/planned_model.h"
 #include "zero/memory_model.h"
@@ -240,7 +239,7 @@ TEST(JobPlan, ErrorsOfTheModelArePassedOn) {
   options = TinyGpt();
   options.model = "resnet";
   EXPECT_EQ(PlanModel(options).status().message(),
-            "--model: got 'resnet', expected gpt, recipe or classifier");
+            "--model: got 'resnet', expected gpt, llama, recipe or classifier");
 }
 
 TEST(JobPlan, OtherModels) {
@@ -264,12 +263,16 @@ TEST(EstimateTime, AlphaBeta) {
   machine.gflops = 50;
   machine.bandwidth_gb_s = 2;
   machine.latency_us = 100;
+  machine.host_bandwidth_gb_s = 0.5;
+  machine.kernel_us = 20;
   const TimeEstimate time = EstimateTime(
-      {{"all_gather", {5, 15, 4'000'000}}, {"all_reduce", {1, 6, 2'000'000}}}, 1e9, machine);
+      {{"data", 15, 4'000'000, 1'000'000}, {"data,shard", 6, 2'000'000, 0}}, {1e9, 50}, machine);
   EXPECT_DOUBLE_EQ(time.compute_ms, 20);
-  EXPECT_DOUBLE_EQ(time.transfer_ms, 3);
+  EXPECT_DOUBLE_EQ(time.transfer_ms, 2.5);
+  EXPECT_DOUBLE_EQ(time.host_transfer_ms, 2);
   EXPECT_DOUBLE_EQ(time.latency_ms, (5 + 2) * 3 * 0.1);
-  EXPECT_DOUBLE_EQ(time.step_ms(), 20 + 3 + 2.1);
+  EXPECT_DOUBLE_EQ(time.start_ms, 50 * 0.02);
+  EXPECT_DOUBLE_EQ(time.step_ms(), 20 + 2.5 + 2 + 2.1 + 1);
 }
 
 TEST(CompareStages, WarnsWhereABucketInFlightOutweighsWhatIsSaved) {
@@ -296,75 +299,6 @@ TEST(CompareStages, WarnsWhereABucketInFlightOutweighsWhatIsSaved) {
   const StatusOr<PlanReport> small = PlanModel(options, /*compare_stages=*/true);
   ASSERT_TRUE(small.ok());
   EXPECT_TRUE(small->stages->warnings.empty());
-}
-
-TEST(FindFit, KeepsTheMicroBatchAndTakesTheSmallestStage) {
-  PlanOptions options = OnRanks(Preset("mini"), 4, 0);
-  options.batch = 4;
-  const int64_t stage1 = PlanOrDie(OnRanks(options, 4, 1)).peak_bytes;
-  const StatusOr<PlanOptions> fit = FindFit(options, stage1);
-  ASSERT_TRUE(fit.ok()) << fit.status().message();
-  EXPECT_EQ(fit->compile.zero.stage, 1);
-  EXPECT_EQ(fit->batch, 4);
-  EXPECT_EQ(PlanOrDie(*fit).peak_bytes, stage1);
-}
-
-// The least that any stage needs.
-int64_t LeastOfStages(const PlanOptions& options) {
-  int64_t least = PlanOrDie(OnRanks(options, 4, 0)).peak_bytes;
-  for (int stage = 1; stage <= 3; ++stage) {
-    least = std::min(least, PlanOrDie(OnRanks(options, 4, stage)).peak_bytes);
-  }
-  return least;
-}
-
-TEST(FindFit, RecomputesBeforeItCutsTheMicroBatch) {
-  PlanOptions options = OnRanks(Preset("mini"), 4, 0);
-  options.batch = 6;
-  const int64_t budget = LeastOfStages(options);
-  const StatusOr<PlanOptions> fit = FindFit(options, budget - 1);
-  ASSERT_TRUE(fit.ok()) << fit.status().message();
-  EXPECT_EQ(fit->batch, 6);
-  EXPECT_EQ(fit->compile.recompute, std::vector<std::string>{"blocks.*"});
-  EXPECT_NE(ChoicesAsFlags(*fit).find("--recompute 'blocks.*'"), std::string::npos);
-  EXPECT_LT(PlanOrDie(*fit).peak_bytes, budget);
-}
-
-TEST(FindFit, ASmallerMicroBatchKeepsTheSamplesOfAStep) {
-  PlanOptions options = OnRanks(Preset("mini"), 4, 0);
-  options.batch = 6;
-  options.compile.recompute = {"blocks.*"};
-  const int64_t budget = LeastOfStages(options);
-  const StatusOr<PlanOptions> fit = FindFit(options, budget - 1);
-  ASSERT_TRUE(fit.ok()) << fit.status().message();
-  EXPECT_EQ(fit->batch, 3);
-  EXPECT_EQ(fit->compile.micro_batches, 8);
-  EXPECT_LT(PlanOrDie(*fit).peak_bytes, budget);
-}
-
-TEST(FindFit, EarlyUpdatesKeepTheMicroBatch) {
-  PlanOptions options = OnRanks(TinyGpt(), 2, 0);
-  options.compile.update_early = true;
-  const StatusOr<PlanOptions> none = FindFit(options, 100'000);
-  ASSERT_FALSE(none.ok());
-  EXPECT_NE(none.status().message().find(" --batch 2 --micro-batches 2 "), std::string::npos)
-      << none.status().message();
-}
-
-TEST(FindFit, SaysByHowMuchAndWhatWouldFit) {
-  PlanOptions options = OnRanks(TinyGpt(), 2, 0);
-  const StatusOr<PlanOptions> none = FindFit(options, 100'000);
-  ASSERT_FALSE(none.ok());
-  EXPECT_EQ(none.status().code(), StatusCode::kInvalidArgument);
-  const std::string& message = none.status().message();
-  EXPECT_NE(message.find("--fit: nothing fits into 100.0 KB: the least is "), std::string::npos)
-      << message;
-  EXPECT_NE(message.find(" too much; --fit 1M would do, or --ranks "), std::string::npos)
-      << message;
-  const StatusOr<PlanOptions> never = FindFit(options, 1000);
-  ASSERT_FALSE(never.ok());
-  EXPECT_NE(never.status().message().find("; up to 1024 ranks do not help"), std::string::npos)
-      << never.status().message();
 }
 
 TEST(GptPresets, HaveTheParametersThatTheirNamesSay) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/gpt/presets.h"
+#include "tests/tools/model_state_bytes.h"
 #include "tools/plan/planned_model.h"
 #include "zero/memory_model.h"
 
@@ -36,15 +37,6 @@ INSTANTIATE_TEST_SUITE_P(Table1, PaperCellsTest,
                          [](const auto& info) {
                            return fmt::format("{:.0f}M", info.param.num_parameters / 1e6);
                          });
-
-double ModelStateBytesOf(const JobPlan& plan) {
-  int64_t bytes = 0;
-  for (const MemoryCategory category :
-       {MemoryCategory::kParameters, MemoryCategory::kGradients, MemoryCategory::kOptimizerState}) {
-    bytes += plan.category_bytes[static_cast<int>(category)];
-  }
-  return static_cast<double>(bytes);
-}
 
 TEST_P(PaperCellsTest, GraphsNeedWhatTheFormulasSay) {
   const models::GptConfig& config = models::FindGptPreset(GetParam().preset)->config;

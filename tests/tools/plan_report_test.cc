@@ -58,15 +58,18 @@ TEST(PlanOptions, PresetsGiveWhatFlagsDoNot) {
 
 TEST(PlanOptions, Errors) {
   EXPECT_EQ(ErrorOf({"--model", "resnet"}),
-            "--model: got 'resnet', expected gpt, recipe or classifier");
+            "--model: got 'resnet', expected gpt, llama, recipe or classifier");
   EXPECT_EQ(ErrorOf({"--ranks", "0"}),
             "--ranks: got '0', expected a whole number from 1 to 1048576");
   EXPECT_EQ(ErrorOf({"--ranks", "-4"}),
             "--ranks: got '-4', expected a whole number from 1 to 1048576");
-  EXPECT_EQ(ErrorOf({"--zero", "4"}), "--zero: got '4', expected a whole number from 0 to 3");
+  EXPECT_EQ(ErrorOf({"--zero", "4"}),
+            "--zero: got '4', expected a whole number from 0 to 3, or stages by name, such as "
+            "2,blocks.*=3");
+  EXPECT_EQ(ErrorOf({"--zero", "1,,blocks.*=3"}),
+            "--zero: got '1,,blocks.*=3', expected a whole number from 0 to 3, or stages by name, "
+            "such as 2,blocks.*=3");
   EXPECT_EQ(ErrorOf({"--fit", "8 G"}), "--fit: got '8 G', expected bytes such as 500M, 8G or 8GiB");
-  EXPECT_EQ(ErrorOf({"--fit", "8G", "--mesh", "replica=2,shard=2"}),
-            "--mesh: --fit searches along one axis of ranks; give one of them");
   EXPECT_EQ(ErrorOf({"--mesh", "replica=2,shard=2", "--ranks", "2"}),
             "--mesh: got replica=2,shard=2, which are 4 ranks, but the job has 2; give --ranks 4");
   EXPECT_EQ(ErrorOf({"--mesh", "replica=2,shrd=2"}),

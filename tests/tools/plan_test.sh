@@ -32,6 +32,12 @@ grep -q '</html>' "$files/plan.html" || { echo "FAILED: the page is not whole"; 
 accept "fits into 1.0 GB: --zero 0 --batch 2 --micro-batches 1" "${small[@]}" --fit 1G \
   --json "$files/fit.json"
 grep -qF '"fit": 1000000000' "$files/fit.json" || { echo "FAILED: no fit in the JSON"; failed=1; }
+accept "2,blocks.*=3" "${small[@]}" --ranks 4 --zero '2,blocks.*=3'
+accept "8.03G parameters" --model llama --preset llama3-8b --context 1024 --batch 1 --ranks 8 --zero 3 \
+  --no-compare-stages
+accept "bazel run -c opt //models/gpt -- --layers 2 --heads 6 --embd 24 --context 12 --vocab 256 --ranks 4 " \
+  "${small[@]}" --ranks 4 --ranks-per-host 2 --fit 1G --no-compare-stages
+accept " --bucket-mb 2 --dtype bf16 --clip-norm 0.5" "${small[@]}" --fit 1G --clip-norm 0.5 --dtype bf16 --bucket-mb 2
 accept "1.95G parameters on 8 ranks" --params 1.95e9 --ranks 8 --json "$files/paper.json"
 grep -qF '"elements_sent"' "$files/paper.json" || { echo "FAILED: the paper's JSON"; failed=1; }
 accept "80.0M parameters" --model recipe --ranks 1024 --zero 3 --no-compare-stages
@@ -42,8 +48,11 @@ if (($("$plan" --help | wc -L) > 120)); then
   failed=1
 fi
 
-reject "--model: got 'resnet', expected gpt, recipe or classifier" --model resnet
-reject "--preset: got 'huge', expected mini, gpt2, gpt2-xl, 7.5b, 128b or 1t" --preset huge
+reject "--model: got 'resnet', expected gpt, llama, recipe or classifier" --model resnet
+reject "--preset: got 'huge', expected mini, gpt2, gpt2-xl, 7.5b, 128b, 1t, llama3-8b, qwen2-0.5b or qwen2-7b" \
+  --preset huge
+reject "--preset: got gpt2, which --model llama does not have" --model llama --preset gpt2
+reject "--zero: got '2,blocks.*=3', but --params asks for" --params 1e9 --zero '2,blocks.*=3'
 for value in 0 -1 1.5 many; do
   reject "--ranks: got '$value', expected a whole number from 1 to 1048576" --ranks "$value"
 done

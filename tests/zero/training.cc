@@ -153,9 +153,11 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   graph.config().mesh = config.mesh;
   graph.config().placement = config.placement;
   graph.config().enable_zero({.stage = config.stage,
+                              .stage_rules = config.stage_rules,
                               .bucket_bytes = config.bucket_bytes,
                               .shard_min_elements = config.shard_min_elements,
-                              .partition = config.partition});
+                              .partition = config.partition,
+                              .secondary_axis = config.secondary_axis});
   graph.config().micro_batches = config.micro_batches;
   graph.config().dtype = config.dtype;
   graph.config().reduce_every = config.reduce_every;

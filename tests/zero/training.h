@@ -36,6 +36,8 @@ struct RunConfig {
   std::vector<MeshAxis> mesh = {};            // of these ranks; empty: one axis "data"
   std::vector<PlacementRule> placement = {};  // along its other axes than those of data
   int stage = 0;
+  std::vector<StageRule> stage_rules = {};  // another stage by name
+  std::string secondary_axis = {};
   int64_t micro_batches = 1;
   int steps = 3;
   int64_t bucket_bytes = 4096;  // several buckets even for small models

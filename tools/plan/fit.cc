@@ -1,52 +1,140 @@
 #include "tools/plan/fit.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
 #include <optional>
 
 #include "framework/base/format.h"
+#include "tools/plan/fit_candidates.h"
+#include "tools/plan/fit_estimate.h"
 #include "tools/plan/planned_model.h"
 
 namespace zg::plan {
 namespace {
 
 constexpr int kMaxRanksTried = 1024;
+constexpr int kMaxCompiled = 14;
+// What one point of the front is better by than its neighbours.
+constexpr double kLessMemory = 0.05;
+constexpr double kLessTime = 0.01;
+// What estimates of memory may be wrong by; what might be so much better is compiled.
+constexpr double kUncertain = 0.05;
 
-// What is tried, from what costs least time.
-struct Choice {
-  int64_t batch;
-  bool recompute;
-  int stage;
+struct Entry {
+  PlanOptions options;
+  double bytes = 0;  // the plan's, or the least by its estimate
+  double step_ms = 0;
+  std::unique_ptr<JobPlan> plan;
 };
 
-std::vector<Choice> Choices(const PlanOptions& options) {
-  const bool can_recompute = options.model == "gpt" && options.compile.recompute.empty();
-  std::vector<Choice> choices;
-  for (int64_t batch = options.batch; batch >= 1; --batch) {
-    if (options.batch % batch != 0) continue;
-    // Early updates need one micro-batch per rank, so a smaller one cannot be made up for.
-    if (options.compile.update_early && batch != options.batch) break;
-    for (const bool recompute : {false, true}) {
-      if (recompute && !can_recompute) continue;
-      for (int stage = 0; stage <= (options.ranks == 1 ? 0 : 3); ++stage) {
-        choices.push_back({batch, recompute, stage});
-      }
+class Search {
+ public:
+  Search(const PlanOptions& options, int64_t budget_bytes)
+      : budget_bytes_(static_cast<double>(budget_bytes)) {
+    FitEstimator estimator;
+    for (PlanOptions& candidate : FitCandidates(options)) {
+      const std::optional<FitEstimate> estimate = estimator.Estimate(candidate);
+      if (!estimate.has_value()) continue;
+      entries_.push_back({std::move(candidate), estimate->peak_bytes * (1 - kUncertain),
+                          estimate->step_ms, nullptr});
     }
   }
-  return choices;
-}
 
-PlanOptions With(PlanOptions options, const Choice& choice) {
-  const auto [batch, recompute, stage] = choice;
-  if (recompute) options.compile.recompute = {"blocks.*"};
-  options.compile.zero.stage = stage;
-  options.compile.micro_batches *= options.batch / batch;
-  options.batch = batch;
-  return options;
-}
+  int num_candidates() const { return static_cast<int>(entries_.size()); }
+  int num_compiled() const { return num_compiled_; }
+
+  // Compiles what is on the front, first what is farthest from what is compiled already.
+  void Run() {
+    while (num_compiled_ < kMaxCompiled) {
+      Entry* next = FarthestFromCompiled(Front(/*compiled_only=*/false));
+      if (next == nullptr) return;
+      Compile(next);
+    }
+  }
+
+  // Fastest first.
+  std::vector<Entry*> Front(bool compiled_only) {
+    std::vector<Entry*> sorted;
+    for (Entry& entry : entries_) {
+      if (compiled_only && entry.plan == nullptr) continue;
+      if (entry.bytes <= budget_bytes_) sorted.push_back(&entry);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const Entry* a, const Entry* b) {
+      return a->bytes != b->bytes ? a->bytes < b->bytes : a->step_ms < b->step_ms;
+    });
+    std::vector<Entry*> faster;  // and faster, from the smallest on
+    for (Entry* entry : sorted) {
+      if (faster.empty() || entry->step_ms < faster.back()->step_ms * (1 - kLessTime)) {
+        faster.push_back(entry);
+      }
+    }
+    std::vector<Entry*> front;
+    for (auto entry = faster.rbegin(); entry != faster.rend(); ++entry) {
+      if (front.empty() || (*entry)->bytes < front.back()->bytes * (1 - kLessMemory)) {
+        front.push_back(*entry);
+      }
+    }
+    return front;
+  }
+
+  // The candidate that needs the least, compiled; null: none can be compiled.
+  const Entry* Least() {
+    for (int tries = 0; tries < kMaxCompiled; ++tries) {
+      const auto least =
+          std::min_element(entries_.begin(), entries_.end(),
+                           [](const Entry& a, const Entry& b) { return a.bytes < b.bytes; });
+      if (least == entries_.end()) return nullptr;
+      if (least->plan != nullptr) return &*least;
+      Compile(&*least);
+    }
+    return nullptr;
+  }
+
+ private:
+  // What does not compile goes.
+  void Compile(Entry* entry) {
+    ++num_compiled_;
+    StatusOr<JobPlan> plan = PlanModel(entry->options);
+    if (!plan.ok()) {
+      entries_.erase(entries_.begin() + (entry - entries_.data()));
+      return;
+    }
+    entry->bytes = static_cast<double>(plan->peak_bytes);
+    entry->step_ms = plan->time.step_ms();
+    entry->plan = std::make_unique<JobPlan>(std::move(*plan));
+  }
+
+  // In memory; null: all of the front is compiled.
+  Entry* FarthestFromCompiled(const std::vector<Entry*>& front) const {
+    Entry* farthest = nullptr;
+    double most = 0;
+    for (Entry* entry : front) {
+      if (entry->plan != nullptr) continue;
+      double distance = std::numeric_limits<double>::infinity();
+      for (const Entry& other : entries_) {
+        if (other.plan == nullptr) continue;
+        distance = std::min(distance, std::abs(std::log(entry->bytes / other.bytes)));
+      }
+      if (farthest != nullptr && distance <= most) continue;
+      farthest = entry;
+      most = distance;
+    }
+    return farthest;
+  }
+
+  double budget_bytes_;
+  std::vector<Entry> entries_;
+  int num_compiled_ = 0;
+};
 
 // The fewest ranks, doubling those of `options`, with which its micro-batch fits at stage 3.
 StatusOr<std::optional<int>> RanksThatFit(PlanOptions options, int64_t budget_bytes) {
-  options.compile.zero.stage = 3;
+  options.compile.zero.set_stage(3);
+  options.compile.mesh.clear();
+  options.compile.placement.clear();
+  options.compile.micro_batches = options.ranks;
   while (options.ranks * 2 <= kMaxRanksTried) {
     options.ranks *= 2;
     options.compile.micro_batches *= 2;
@@ -59,30 +147,65 @@ StatusOr<std::optional<int>> RanksThatFit(PlanOptions options, int64_t budget_by
 // A size that --fit accepts and that is no less: whole megabytes.
 std::string AsFlag(int64_t bytes) { return fmt::format("{}M", (bytes + 999'999) / 1'000'000); }
 
-}  // namespace
-
-StatusOr<PlanOptions> FindFit(const PlanOptions& options, int64_t budget_bytes) {
-  PlanOptions least_options;
-  int64_t least_bytes = 0;
-  for (const Choice& choice : Choices(options)) {
-    const PlanOptions tried = With(options, choice);
-    ZG_ASSIGN_OR_RETURN(const JobPlan plan, PlanModel(tried));
-    if (plan.peak_bytes <= budget_bytes) return tried;
-    if (least_bytes != 0 && plan.peak_bytes >= least_bytes) continue;
-    least_bytes = plan.peak_bytes;
-    least_options = tried;
-  }
-  ZG_ASSIGN_OR_RETURN(const std::optional<int> ranks, RanksThatFit(least_options, budget_bytes));
+Status NothingFits(const PlanOptions& options, int64_t budget_bytes, const Entry& least) {
+  ZG_ASSIGN_OR_RETURN(const std::optional<int> ranks, RanksThatFit(least.options, budget_bytes));
   const std::string more_ranks =
       ranks.has_value()
-          ? fmt::format(", or --ranks {} --zero 3 --batch {}", *ranks, least_options.batch)
+          ? fmt::format(", or --ranks {} --zero 3 --batch {}", *ranks, least.options.batch)
           : fmt::format("; up to {} ranks do not help", kMaxRanksTried);
+  const int64_t least_bytes = least.plan->peak_bytes;
   return InvalidArgument(
       "--fit: nothing fits into {}: the least is {} per rank, with --ranks {} {}, {} too much; "
       "--fit {} would do{}",
       FormatBytes(budget_bytes), FormatBytes(least_bytes), options.ranks,
-      ChoicesAsFlags(least_options), FormatBytes(least_bytes - budget_bytes), AsFlag(least_bytes),
+      ChoicesAsFlags(least.options), FormatBytes(least_bytes - budget_bytes), AsFlag(least_bytes),
       more_ranks);
+}
+
+}  // namespace
+
+StatusOr<FitFront> FindFront(const PlanOptions& options, int64_t budget_bytes) {
+  Search search(options, budget_bytes);
+  search.Run();
+  FitFront front;
+  front.num_candidates = search.num_candidates();
+  for (Entry* entry : search.Front(/*compiled_only=*/true)) {
+    front.points.push_back({entry->options, std::move(*entry->plan)});
+  }
+  front.num_compiled = search.num_compiled();
+  if (!front.points.empty()) return front;
+  const Entry* least = search.Least();
+  if (least == nullptr) return PlanModel(options).status();  // says what is wrong with all of them
+  return NothingFits(options, budget_bytes, *least);
+}
+
+std::string FrontText(const FitFront& front, int64_t budget_bytes) {
+  std::vector<std::vector<std::string>> rows = {{"    peak", "time per step", "between hosts",
+                                                 "mesh", "zero", "batch", "micro-batches",
+                                                 "recompute"}};
+  std::string commands;
+  for (size_t i = 0; i < front.points.size(); ++i) {
+    const PlanOptions& options = front.points[i].options;
+    const JobPlan& plan = front.points[i].plan;
+    int64_t host_bytes = 0;
+    for (const AxesTraffic& along : plan.traffic_of_axes) host_bytes += along.host_bytes;
+    const ZeroOptions& zero = options.compile.zero;
+    rows.push_back({fmt::format("{:>2}  {}", i + 1, FormatBytes(plan.peak_bytes)),
+                    fmt::format("{:.3f} s", plan.time.step_ms() / 1000), FormatBytes(host_bytes),
+                    options.compile.MeshOf(options.ranks).ToString(),
+                    zero.secondary_axis.empty()
+                        ? zero.stages_text()
+                        : fmt::format("{} ({})", zero.stages_text(), zero.secondary_axis),
+                    fmt::to_string(options.batch), fmt::to_string(options.compile.micro_batches),
+                    options.compile.recompute.empty() ? "no" : options.compile.recompute[0]});
+    commands += fmt::format("  {:>2}  {}\n", i + 1, CommandOf(options));
+  }
+  return fmt::format(
+             "{} ways to fit into {}, from the fastest to the smallest ({} estimated, {} "
+             "compiled):\n",
+             front.points.size(), FormatBytes(budget_bytes), front.num_candidates,
+             front.num_compiled) +
+         FormatTable(rows) + "\n" + commands + "\n";
 }
 
 }  // namespace zg::plan

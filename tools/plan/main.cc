@@ -1,6 +1,6 @@
 // Says what a job will hold, send and compute, without running it or allocating its weights.
 //   bazel run -c opt //tools:plan -- --preset gpt2 --ranks 4 --zero 2
-//   bazel run -c opt //tools:plan -- --preset gpt2-xl --ranks 64 --fit 16G --html plan.html
+//   bazel run -c opt //tools:plan -- --preset gpt2-xl --ranks 64 --fit 16G --ranks-per-host 8
 //   bazel run -c opt //tools:plan -- --params 7.5e9 --ranks 64 --zero 2
 
 #include "framework/io/atomic_file.h"
@@ -26,23 +26,28 @@ Status AnswerFromPaper(const PlanOptions& options) {
   return WriteFileAtomically(options.json, json);
 }
 
-StatusOr<PlanReport> MakeReport(const PlanOptions& options, const FlagParser& flags) {
-  PlanOptions chosen = options;
-  std::optional<int64_t> fit_bytes;
-  if (!options.fit.empty()) {
-    ZG_ASSIGN_OR_RETURN(fit_bytes, ParseByteSize("--fit", options.fit));
-    ZG_ASSIGN_OR_RETURN(chosen, FindFit(options, *fit_bytes));
+// The fastest way that fits, and the others.
+StatusOr<PlanReport> SearchAndReport(const PlanOptions& options) {
+  ZG_ASSIGN_OR_RETURN(const int64_t budget_bytes, ParseByteSize("--fit", options.fit));
+  ZG_ASSIGN_OR_RETURN(const FitFront front, FindFront(options, budget_bytes));
+  print_out(FrontText(front, budget_bytes));
+  PlanReport report;
+  report.plan = front.points[0].plan;
+  report.fit_bytes = budget_bytes;
+  report.fit_choices = ChoicesAsFlags(front.points[0].options);
+  for (const FitPoint& point : front.points) {
+    report.fit_front.push_back(
+        {point.plan.peak_bytes, point.plan.time.step_ms(), CommandOf(point.options)});
   }
-  ZG_ASSIGN_OR_RETURN(PlanReport report, PlanModel(chosen, options.compare_stages));
-  report.config = flags.resolved();
-  report.fit_bytes = fit_bytes;
-  if (fit_bytes.has_value()) report.fit_choices = ChoicesAsFlags(chosen);
   return report;
 }
 
 Status Answer(const PlanOptions& options, const FlagParser& flags) {
   if (flags.is_given("params")) return AnswerFromPaper(options);
-  ZG_ASSIGN_OR_RETURN(const PlanReport report, MakeReport(options, flags));
+  ZG_ASSIGN_OR_RETURN(PlanReport report, options.fit.empty()
+                                             ? PlanModel(options, options.compare_stages)
+                                             : SearchAndReport(options));
+  report.config = flags.resolved();
   print_out(TextReport(report));
   return WritePlan(report, options.json, options.html);
 }

@@ -3,6 +3,7 @@
 #include "framework/nn/nn.h"
 #include "models/classifier/model.h"
 #include "models/gpt/model.h"
+#include "models/llama/presets.h"
 #include "models/recipe/model.h"
 
 namespace zg::plan {
@@ -26,6 +27,14 @@ void TraceGpt(const PlanOptions& options, Graph* graph) {
   }
 }
 
+void TraceLlama(const PlanOptions& options, Graph* graph) {
+  models::Llama model(options.llama);
+  const Shape shape = {options.batch, options.llama.context};
+  graph->train(optim::AdamW{}, [&](Inputs& in) {
+    return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
+  });
+}
+
 void TraceRecipe(const PlanOptions& options, Graph* graph) {
   models::Recipe model(options.layers, options.width);
   const Shape shape = {options.batch, options.width};
@@ -47,12 +56,15 @@ void TraceClassifier(const PlanOptions& options, Graph* graph) {
 Status TraceModel(const PlanOptions& options, Graph* graph) {
   if (options.model == "gpt") {
     TraceGpt(options, graph);
+  } else if (options.model == "llama") {
+    TraceLlama(options, graph);
   } else if (options.model == "recipe") {
     TraceRecipe(options, graph);
   } else if (options.model == "classifier") {
     TraceClassifier(options, graph);
   } else {
-    return InvalidArgument("--model: got '{}', expected gpt, recipe or classifier", options.model);
+    return InvalidArgument("--model: got '{}', expected gpt, llama, recipe or classifier",
+                           options.model);
   }
   graph->config() = options.compile;
   return graph->status();
@@ -64,11 +76,24 @@ std::string DescribeModel(const PlanOptions& options) {
                        options.layers, options.heads, options.channels, options.context,
                        options.vocabulary);
   }
+  if (options.model == "llama") {
+    const models::LlamaConfig& llama = options.llama;
+    return fmt::format(
+        "llama: {} layers, {} heads and {} of keys, {} channels, {} hidden, context {}, vocabulary "
+        "{}",
+        llama.layers, llama.heads, llama.key_heads, llama.channels, llama.hidden, llama.context,
+        llama.vocabulary);
+  }
   if (options.model == "recipe") {
     return fmt::format("recipe: {} layers of {} x {}", options.layers, options.width,
                        options.width);
   }
   return options.model;
+}
+
+std::string BlocksOf(const std::string& model) {
+  if (model == "gpt") return "blocks.*";
+  return model == "llama" ? "model.layers.*" : "";
 }
 
 }  // namespace zg::plan

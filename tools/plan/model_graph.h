@@ -13,4 +13,8 @@ Status TraceModel(const PlanOptions& options, Graph* graph);
 // "gpt: 48 layers, 25 heads, 1600 channels, context 1024, vocabulary 50257".
 std::string DescribeModel(const PlanOptions& options);
 
+// The pattern of the model's blocks, which most of its parameters and activations belong to; empty:
+// it has none.
+std::string BlocksOf(const std::string& model);
+
 }  // namespace zg::plan

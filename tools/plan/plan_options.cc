@@ -1,5 +1,6 @@
 #include "tools/plan/plan_options.h"
 
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,9 +24,14 @@ struct SizeFlag {
 };
 const std::vector<SizeFlag>& SizeFlags() {
   static const std::vector<SizeFlag> flags = {
-      {"preset", {"gpt"}},  {"layers", {"gpt", "recipe"}}, {"heads", {"gpt"}},
-      {"embd", {"gpt"}},    {"context", {"gpt"}},          {"vocab", {"gpt"}},
-      {"dropout", {"gpt"}}, {"width", {"recipe"}},
+      {"preset", {"gpt", "llama"}},
+      {"layers", {"gpt", "recipe"}},
+      {"heads", {"gpt"}},
+      {"embd", {"gpt"}},
+      {"context", {"gpt", "llama"}},
+      {"vocab", {"gpt"}},
+      {"dropout", {"gpt"}},
+      {"width", {"recipe"}},
   };
   return flags;
 }
@@ -46,8 +52,30 @@ Status CheckSizesBelongTo(const std::string& model, const FlagParser& flags) {
   return Status::Ok();
 }
 
+Status UnknownPreset(const PlanOptions& options, const std::vector<std::string>& known) {
+  return InvalidArgument("--preset: got {}, which --model {} does not have; expected one of {}",
+                         options.preset, options.model, fmt::join(known, ", "));
+}
+
+template <typename Presets>
+std::vector<std::string> NamesOf(const Presets& presets) {
+  std::vector<std::string> names;
+  for (const auto& preset : presets) names.emplace_back(preset.name);
+  return names;
+}
+
+Status ResolveLlama(PlanOptions* options) {
+  const models::LlamaPreset* preset = models::FindLlamaPreset(options->preset);
+  if (preset == nullptr) return UnknownPreset(*options, NamesOf(models::LlamaPresets()));
+  options->llama = preset->config;
+  if (options->context > 0) options->llama.context = options->context;
+  return Status::Ok();
+}
+
 Status ResolveGpt(PlanOptions* options) {
-  const models::GptConfig& preset = models::FindGptPreset(options->preset)->config;
+  const models::GptPreset* found = models::FindGptPreset(options->preset);
+  if (found == nullptr) return UnknownPreset(*options, NamesOf(models::GptPresets()));
+  const models::GptConfig& preset = found->config;
   for (const auto& [size, preset_size] : {std::pair(&options->layers, preset.layers),
                                           {&options->heads, preset.heads},
                                           {&options->channels, preset.channels},
@@ -74,19 +102,34 @@ Status CheckFiles(const PlanOptions& options) {
 
 // The formulas know a number of parameters, ranks and a stage.
 Status CheckParamsMode(const FlagParser& flags) {
-  for (const char* name : {"model",         "preset",
-                           "layers",        "heads",
-                           "embd",          "context",
-                           "vocab",         "dropout",
-                           "width",         "optimizer",
-                           "batch",         "micro-batches",
-                           "bucket-mb",     "shard-min-elements",
-                           "partition",     "dtype",
-                           "recompute",     "reduce-every",
-                           "clip-norm",     "update-early",
-                           "on-non-finite", "print-ir",
-                           "mesh",          "comm",
-                           "fit",           "html"}) {
+  for (const char* name : {"model",
+                           "preset",
+                           "layers",
+                           "heads",
+                           "embd",
+                           "context",
+                           "vocab",
+                           "dropout",
+                           "width",
+                           "optimizer",
+                           "batch",
+                           "micro-batches",
+                           "bucket-mb",
+                           "shard-min-elements",
+                           "partition",
+                           "dtype",
+                           "recompute",
+                           "reduce-every",
+                           "clip-norm",
+                           "update-early",
+                           "on-non-finite",
+                           "print-ir",
+                           "mesh",
+                           "placement",
+                           "secondary-shards",
+                           "comm",
+                           "fit",
+                           "html"}) {
     if (!flags.is_given(name)) continue;
     return InvalidArgument(
         "--{}: --params asks for the paper's formulas, which know no model; give one of them",
@@ -95,26 +138,76 @@ Status CheckParamsMode(const FlagParser& flags) {
   return Status::Ok();
 }
 
+std::vector<ResolvedFlag> CompileFlagsOf(CompileOptions compile) {
+  FlagParser table("");
+  AddCompileFlags(&table, &compile);
+  return table.resolved();
+}
+
+// Those that no search chooses, where they are not as by default.
+std::string OtherCompileFlags(const CompileOptions& compile) {
+  static const std::set<std::string> chosen = {
+      "zero", "mesh", "placement", "micro-batches", "recompute", "secondary-shards", "print-ir"};
+  const std::vector<ResolvedFlag> defaults = CompileFlagsOf(CompileOptions());
+  const std::vector<ResolvedFlag> flags = CompileFlagsOf(compile);
+  std::string text;
+  for (size_t i = 0; i < flags.size(); ++i) {
+    const std::string value = FormatFlagValue(flags[i].value);
+    if (chosen.count(flags[i].name) > 0 || value == FormatFlagValue(defaults[i].value)) continue;
+    const bool is_switch = std::holds_alternative<bool>(flags[i].value);
+    text += is_switch ? fmt::format(" --{}", flags[i].name)
+                      : fmt::format(" --{} {}", flags[i].name, value);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ChoicesAsFlags(const PlanOptions& options) {
+  const CompileOptions& compile = options.compile;
+  const bool has_rules = !compile.zero.stage_rules.empty();
   std::string flags =
-      fmt::format("--zero {} --batch {} --micro-batches {}", options.compile.zero.stage,
-                  options.batch, options.compile.micro_batches);
-  for (const std::string& modules : options.compile.recompute) {
+      fmt::format("--zero {0}{1}{0} --batch {2} --micro-batches {3}", has_rules ? "'" : "",
+                  compile.zero.stages_text(), options.batch, compile.micro_batches);
+  if (!compile.mesh.empty()) flags += fmt::format(" --mesh {}", Mesh(compile.mesh).ToString());
+  if (!compile.placement.empty() && !options.placement_file.empty()) {
+    flags += fmt::format(" --placement {}", options.placement_file);
+  }
+  if (!compile.zero.secondary_axis.empty()) {
+    flags += fmt::format(" --secondary-shards {}", compile.zero.secondary_axis);
+  }
+  for (const std::string& modules : compile.recompute) {
     flags += fmt::format(" --recompute '{}'", modules);
   }
   return flags;
 }
 
+std::string CommandOf(const PlanOptions& options) {
+  std::string sizes;
+  if (options.model == "gpt") {
+    sizes = fmt::format("--layers {} --heads {} --embd {} --context {} --vocab {}", options.layers,
+                        options.heads, options.channels, options.context, options.vocabulary);
+    if (options.optimizer != "adamw") sizes += fmt::format(" --optimizer {}", options.optimizer);
+  } else if (options.model == "llama") {
+    sizes = fmt::format("--preset {} --context {}", options.preset, options.llama.context);
+  } else if (options.model == "recipe") {
+    sizes = fmt::format("--layers {} --width {}", options.layers, options.width);
+  }
+  return fmt::format("bazel run -c opt //models/{} -- {}{}--ranks {} {}{}", options.model, sizes,
+                     sizes.empty() ? "" : " ", options.ranks, ChoicesAsFlags(options),
+                     OtherCompileFlags(options.compile));
+}
+
 void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
-  std::vector<std::string> presets;
-  for (const models::GptPreset& preset : models::GptPresets()) presets.emplace_back(preset.name);
+  std::vector<std::string> presets = NamesOf(models::GptPresets());
+  for (std::string& preset : NamesOf(models::LlamaPresets())) {
+    if (models::FindGptPreset(preset) == nullptr) presets.push_back(std::move(preset));
+  }
   flags->section("Model");
-  flags->add_choice("model", &options->model, {"gpt", "recipe", "classifier"},
+  flags->add_choice("model", &options->model, {"gpt", "llama", "recipe", "classifier"},
                     "what is trained, as in //models");
   flags->add_choice("preset", &options->preset, presets,
-                    "sizes of a known gpt; the flags below change them");
+                    "sizes of a known gpt or llama; the flags below change those of a gpt");
   const NumberRange size = at_least(0);  // 0: the preset's, or the demo's default
   flags->add_int(
       "layers", &options->layers, size,
@@ -140,16 +233,23 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   flags->section("Machine");
   flags->add_double("bandwidth-gb-s", &options->machine.bandwidth_gb_s, above(0),
                     "what one rank sends per second, in units of 10^9 bytes", "GB");
+  flags->add_int("ranks-per-host", &options->machine.ranks_per_host, between(0, kMaxRanks),
+                 "neighbours on one host; 0: all ranks");
+  flags->add_double("host-bandwidth-gb-s", &options->machine.host_bandwidth_gb_s, above(0),
+                    "what one rank sends to other hosts per second", "GB");
   flags->add_double("latency-us", &options->machine.latency_us, at_least(0), "of one message",
                     "US");
   flags->add_double("gflops", &options->machine.gflops, above(0),
                     "what one rank computes per second, in units of 10^9 operations");
+  flags->add_double("kernel-us", &options->machine.kernel_us, at_least(0), "to start a kernel",
+                    "US");
 
   flags->section("Questions");
   flags->add_bool("compare-stages", &options->compare_stages,
                   "plan every stage, and warn where a higher one needs more");
-  flags->add_string("fit", &options->fit,
-                    "find the smallest stage and largest micro-batch that need no more", "BYTES");
+  flags->add_string(
+      "fit", &options->fit,
+      "find the fastest mesh, stages, recomputation and micro-batch that need no more", "BYTES");
   flags->add_double("params", &options->num_parameters, {0, kMaxParameters, /*without_min=*/true},
                     "no model but the ZeRO paper's formulas for so many parameters", "COUNT");
 
@@ -162,16 +262,27 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
 
 Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
   ZG_RETURN_IF_ERROR(CheckFiles(*options));
-  if (flags.is_given("params")) return CheckParamsMode(flags);
+  if (flags.is_given("params")) {
+    ZG_RETURN_IF_ERROR(CheckParamsMode(flags));
+    if (options->compile.zero.stage_rules.empty()) return Status::Ok();
+    return InvalidArgument(
+        "--zero: got '{}', but --params asks for the paper's formulas, which know no parameters by "
+        "name; give one stage",
+        options->compile.zero.stages_text());
+  }
   ZG_RETURN_IF_ERROR(CheckSizesBelongTo(options->model, flags));
   if (options->model == "gpt") ZG_RETURN_IF_ERROR(ResolveGpt(options));
+  if (options->model == "llama") ZG_RETURN_IF_ERROR(ResolveLlama(options));
   if (options->model == "recipe") {
     if (options->layers == 0) options->layers = 20;
     if (options->width == 0) options->width = 2000;
   }
-  if (!options->fit.empty() && flags.is_given("mesh")) {
-    return InvalidArgument("--mesh: --fit searches along one axis of ranks; give one of them");
+  for (const ResolvedFlag& flag : flags.resolved()) {
+    if (flag.name == "placement") options->placement_file = std::get<std::string>(flag.value);
   }
+  options->fit_choices = {!flags.is_given("mesh"), !flags.is_given("zero"),
+                          !flags.is_given("recompute")};
+  // Rules split along an axis of the mesh, which --fit may add.
   TakeRanksOfMesh(flags, options->compile, &options->ranks);
   ZG_RETURN_IF_ERROR(ResolveCompileFlags(flags, options->ranks, &options->compile));
   if (!options->fit.empty()) ZG_RETURN_IF_ERROR(ParseByteSize("--fit", options->fit).status());

@@ -21,17 +21,19 @@ StatusOr<plan::PlanReport> plan_graph(const Graph& graph, const Mesh& mesh,
   ZG_ASSIGN_OR_RETURN(report.plan, plan(options));
   if (!plan_options.compare_stages || mesh.num_ranks() == 1) return report;
   std::vector<plan::JobPlan> stages;
+  const bool is_mixture = !report.plan.options.zero.stage_rules.empty();
   for (int stage = 0; stage < kNumStages; ++stage) {
-    if (stage == report.plan.options.zero.stage) {
+    if (!is_mixture && stage == report.plan.options.zero.stage) {
       stages.push_back(report.plan);
       continue;
     }
     CompileOptions other = report.plan.options;
-    other.zero.stage = stage;
+    other.zero.set_stage(stage);
     other.dump_directory.clear();
     ZG_ASSIGN_OR_RETURN(plan::JobPlan planned, plan(other));
     stages.push_back(std::move(planned));
   }
+  if (is_mixture) stages.push_back(report.plan);
   report.stages = plan::CompareStages(std::move(stages));
   return report;
 }

@@ -46,7 +46,7 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
 std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph, const TrainOptions& options) {
   job.check_on_all_ranks(graph.check());
   CompileOptions compile_options = job.apply_compile_flags(graph.config());
-  if (options.stage.has_value()) compile_options.zero.stage = *options.stage;
+  if (options.stage.has_value()) compile_options.zero.set_stage(*options.stage);
   if (job.options().plan) {
     job.check_on_all_ranks(
         job.with_compile_flags(PrintPlan(job, graph, compile_options, options.description)));

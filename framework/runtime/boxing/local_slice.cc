@@ -3,12 +3,14 @@
 namespace zg {
 namespace {
 
-// B -> S(dim). Along the first dim of more than one element the output is a view of the input, and nothing is to do.
+// B -> S(dim). Along the first dim of more than one element the output is a view of the input, unless it is a copy,
+// and nothing is to do.
 class LocalSlice : public Kernel {
  public:
   LocalSlice(const BoxingNode& node, Device* device, PartOfDim own)
       : device_(*device),
-        is_view_(IsFirstLongDim(node.input.shape, node.Dim("dim"))),
+        is_view_(!node.node.attributes.Bool("copy") &&
+                 IsFirstLongDim(node.input.shape, node.Dim("dim"))),
         view_(ViewDim(node.input, node.Dim("dim"))),
         own_(own) {}
 
