@@ -5,6 +5,7 @@
 
 #include "framework/ir/builder.h"
 #include "framework/ops/factored_shapes.h"
+#include "framework/ops/quantised_blocks.h"
 #include "zero/pack_owned.h"
 #include "zero/update_nodes.h"
 
@@ -70,8 +71,8 @@ class BucketFiller {
         continue;
       }
       // Every data rank sums up an equal part, also of what only some of them shard.
-      bucket.elements =
-          RoundUp(bucket.elements, AlignmentOf(bucket) * graph_.mesh().num_data_ranks());
+      bucket.elements = RoundUp(
+          bucket.elements, PartAlignmentOf(*bucket.updates[0]) * graph_.mesh().num_data_ranks());
       finished.push_back(std::move(bucket));
     }
     return finished;
@@ -115,7 +116,8 @@ class BucketFiller {
     options.partition =
         options_.partition == Partition::kEven ? Partition::kBalanced : options_.partition;
     options.bucket_elements = options_.bucket_bytes / SizeOf(DTypeOf(*all.updates[0]));
-    options.part_multiple = AlignmentOf(all) * graph_.mesh().num_data_ranks() / num_shards_;
+    options.part_multiple =
+        PartAlignmentOf(*all.updates[0]) * graph_.mesh().num_data_ranks() / num_shards_;
     for (const OwnedBucket& packed : PackOwned(tensors, options)) {
       Bucket& bucket = finished->emplace_back();
       bucket.elements = packed.elements;
@@ -127,12 +129,19 @@ class BucketFiller {
     }
   }
 
-  static int64_t AlignmentOf(const Bucket& bucket) {
-    return kAlignmentBytes / SizeOf(DTypeOf(*bucket.updates[0]));
+  // In elements, of where tensors begin: also at the beginning of a block.
+  static int64_t AlignmentOf(const ir::Node& update) {
+    return IsQuantised(update) ? kQuantisedBlock : kAlignmentBytes / SizeOf(DTypeOf(update));
+  }
+
+  // Likewise of where parts begin: those of the blocks' scales are aligned, too.
+  static int64_t PartAlignmentOf(const ir::Node& update) {
+    constexpr auto kScales = static_cast<int64_t>(kAlignmentBytes / sizeof(float));
+    return AlignmentOf(update) * (IsQuantised(update) ? kScales : 1);
   }
 
   int64_t AlignedElementsOf(const ir::Node& update) const {
-    return RoundUp(ElementsOf(update), kAlignmentBytes / SizeOf(DTypeOf(update)));
+    return RoundUp(ElementsOf(update), AlignmentOf(update));
   }
 
   // Of a rank's part.
@@ -172,8 +181,7 @@ class BucketMaker {
     ZG_ASSIGN_OR_RETURN(ir::Value * gradients, Pack());
     std::vector<ir::Value*> inputs = {parameters, gradients};
     for (size_t slot = 2; slot < first->inputs.size(); ++slot) {
-      ZG_ASSIGN_OR_RETURN(ir::Value * state,
-                          IsFactored(*first) ? FlattenFactors(slot) : Flatten(InputsAt(slot)));
+      ZG_ASSIGN_OR_RETURN(ir::Value * state, FlattenState(slot));
       inputs.push_back(state);
     }
     const std::vector<ir::Value*> updated =
@@ -227,6 +235,17 @@ class BucketMaker {
   // The flat variable that takes the place of these; named after the first, as "bucket0.exp_avg".
   StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
     return FlattenAt(variables, bucket_.offsets, bucket_.elements, bucket_.stage);
+  }
+
+  StatusOr<ir::Value*> FlattenState(size_t slot) {
+    const ir::Node& first = *bucket_.updates[0];
+    if (IsFactored(first)) return FlattenFactors(slot);
+    const bool is_scale = IsQuantised(first) && first.inputs[slot]->type.dtype == DType::kF32;
+    if (!is_scale) return Flatten(InputsAt(slot));
+    std::vector<int64_t> blocks;  // before each tensor, which begins with one
+    for (const int64_t offset : bucket_.offsets) blocks.push_back(offset / kQuantisedBlock);
+    return FlattenAt(InputsAt(slot), blocks, bucket_.elements / kQuantisedBlock,
+                     bucket_.replicated);
   }
 
   // Numbers of rows or columns lie end to end, and whole on every rank: all take part in them.

@@ -56,6 +56,8 @@ int64_t StageOf(const ir::Node& update) {
 
 bool IsFactored(const ir::Node& update) { return update.op->name == op_names::kFactoredUpdate; }
 
+bool IsQuantised(const ir::Node& update) { return update.op->name == op_names::kAdam8Update; }
+
 ir::Value* VariableOf(ir::Value* value) {
   const auto kind = [&] { return value->producer->op->traits.kind; };
   while (kind() == ir::OpKind::kPlace || kind() == ir::OpKind::kView) {

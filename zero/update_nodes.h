@@ -38,6 +38,9 @@ int NumShards(const ir::Graph& graph);
 // Whether its states have a number for each row and column of matrices (ops/factored_update.cc).
 bool IsFactored(const ir::Node& update);
 
+// Whether its states are codes, with a scale for each block of elements (ops/quantised_update.cc).
+bool IsQuantised(const ir::Node& update);
+
 // The variable that a value is, or is a place or view of.
 ir::Value* VariableOf(ir::Value* value);
 

@@ -176,7 +176,7 @@ Status Session::Update(const optim::UpdateRule& optimizer, ir::Value* parameter)
     ir::Value* const state =
         builder.Op("input", {},
                    {{"name", rule.states[i].name},
-                    {"dtype", parameter->type.dtype},
+                    {"dtype", rule.states[i].dtype},
                     {"shape", rule.states[i].ShapeFor(parameter->type.shape)}});
     ZG_RETURN_IF_ERROR(builder.status());
     if (is_new) {

@@ -36,6 +36,7 @@ inline constexpr char kNormedUpdate[] = "normed_update";
 inline constexpr char kTensorSquareSums[] = "tensor_square_sums";
 
 // An update whose states are numbers of rows and columns, and what it knows of them from.
+inline constexpr char kAdam8Update[] = "adam8_update";
 inline constexpr char kFactoredUpdate[] = "factored_update";
 inline constexpr char kFactorSums[] = "factor_sums";
 inline constexpr char kFactoredStepSums[] = "factored_step_sums";

@@ -29,7 +29,7 @@ StatusOr<bool> AppendUpdate::Run(ir::Graph& graph) const {
     const UpdateRule& rule = rules_.RuleOf(group).For(parameter->type.shape);
     std::vector<ir::Value*> inputs = {parameter, node->inputs[1]};
     for (const State& state : rule.states) {
-      const TensorType type = {parameter->type.dtype, state.ShapeFor(parameter->type.shape)};
+      const TensorType type = {state.dtype, state.ShapeFor(parameter->type.shape)};
       ir::Value* variable = builder.Variable(parameter->name + "." + state.name, type,
                                              Initializer::Zeros(), Role::kOptimizerState);
       inputs.push_back(variable);

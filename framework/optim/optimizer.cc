@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "framework/ops/quantised_blocks.h"
+
 namespace zg::optim {
 namespace {
 
@@ -94,11 +96,35 @@ struct RuleMaker {
                                            {{"momentum_buffer"}}});
     return rule;
   }
+  StatusOr<UpdateRule> operator()(const AdamW8bit& adam) const {
+    ZG_ASSIGN_OR_RETURN(
+        UpdateRule rule,
+        AdamRule("AdamW8bit", {adam.lr, adam.beta1, adam.beta2, adam.epsilon, adam.weight_decay},
+                 true));
+    if (adam.min_elements < 0) {
+      return InvalidArgument("AdamW8bit: min_elements is {}, expected 0 or more",
+                             adam.min_elements);
+    }
+    rule.large_elements = adam.min_elements;
+    rule.of_large.push_back(UpdateRule{"adam8_update",
+                                       {{"lr", adam.lr},
+                                        {"beta1", adam.beta1},
+                                        {"beta2", adam.beta2},
+                                        {"epsilon", adam.epsilon},
+                                        {"weight_decay", adam.weight_decay}},
+                                       {{"exp_avg", StateOf::kElements, DType::kU8},
+                                        {"exp_avg_scale", StateOf::kBlocks},
+                                        {"exp_avg_sq", StateOf::kElements, DType::kU8},
+                                        {"exp_avg_sq_scale", StateOf::kBlocks}},
+                                       /*counts=*/true});
+    return rule;
+  }
 };
 
 }  // namespace
 
 Shape State::ShapeFor(const Shape& parameter) const {
+  if (of == StateOf::kBlocks) return {NumQuantisedBlocks(parameter.num_elements())};
   Shape shape = parameter;
   if (of == StateOf::kRows) shape.set_dim(-1, 1);
   if (of == StateOf::kColumns) shape.set_dim(-2, 1);
@@ -106,12 +132,15 @@ Shape State::ShapeFor(const Shape& parameter) const {
 }
 
 const UpdateRule& UpdateRule::For(const Shape& parameter) const {
-  return of_matrices.empty() || parameter.num_dims() < 2 ? *this : of_matrices[0];
+  if (!of_matrices.empty() && parameter.num_dims() >= 2) return of_matrices[0];
+  if (!of_large.empty() && parameter.num_elements() >= large_elements) return of_large[0];
+  return *this;
 }
 
 void UpdateRule::ScaleLr(double factor) {
   attributes.Set("lr", attributes.Float("lr") * factor);
   for (UpdateRule& rule : of_matrices) rule.ScaleLr(factor);
+  for (UpdateRule& rule : of_large) rule.ScaleLr(factor);
 }
 
 StatusOr<UpdateRule> MakeUpdateRule(const Optimizer& optimizer) {
@@ -125,6 +154,9 @@ std::string ToString(const UpdateRule& rule) {
   }
   for (const UpdateRule& of_matrices : rule.of_matrices) {
     text += "; of matrices " + ToString(of_matrices);
+  }
+  for (const UpdateRule& of_large : rule.of_large) {
+    text += fmt::format("; of {} elements or more {}", rule.large_elements, ToString(of_large));
   }
   return text;
 }

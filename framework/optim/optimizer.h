@@ -17,6 +17,7 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/attribute.h"
+#include "framework/tensor/dtype.h"
 #include "framework/tensor/shape.h"
 
 namespace zg::optim {
@@ -93,7 +94,19 @@ struct Muon {
   AdamW of_vectors = {};  // of what has one dim, in the same group
 };
 
-using Optimizer = std::variant<Sgd, Adam, AdamW, Elementwise, Factored, Muon>;
+// AdamW whose two states have 8 bits (arXiv 2110.02861, as torchao.optim.AdamW8bit): blocks of 256
+// elements that follow each other in a tensor share a scale. Tensors of fewer than `min_elements`
+// have AdamW. Both follow from the whole tensor, never from the part that a rank has.
+struct AdamW8bit {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 1e-2;
+  int64_t min_elements = 4096;
+};
+
+using Optimizer = std::variant<Sgd, Adam, AdamW, Elementwise, Factored, Muon, AdamW8bit>;
 
 // Parameters that are trained in a way of their own.
 struct ParameterGroup {
@@ -109,11 +122,13 @@ enum class StateOf {
   kElements,  // each element of the parameter
   kRows,      // each row of its matrices, which are those of the last two dims: [.., R, 1]
   kColumns,   // each column: [.., 1, C]
+  kBlocks,    // each block of 256 elements (framework/ops/quantised_blocks.h)
 };
 
 struct State {
   std::string name;  // a suffix of the tensor's name: "exp_avg", as in PyTorch
   StateOf of = StateOf::kElements;
+  DType dtype = DType::kF32;
 
   Shape ShapeFor(const Shape& parameter) const;
 };
@@ -126,6 +141,9 @@ struct UpdateRule {
   bool counts = false;  // its op has the attribute after_updates
   // Of parameters of two dims or more, where they have a rule of their own: one, or none.
   std::vector<UpdateRule> of_matrices = {};
+  // Likewise of those with so many elements.
+  std::vector<UpdateRule> of_large = {};
+  int64_t large_elements = 0;
 
   const UpdateRule& For(const Shape& parameter) const;
   void ScaleLr(double factor);

@@ -13,17 +13,32 @@ namespace {
 constexpr int64_t kChunkElements = int64_t{1} << 20;
 constexpr int64_t kFloatBytes = sizeof(float);
 
+// As f32.
+StatusOr<std::vector<float>> ReadValues(const Executor& executor, const std::byte* data,
+                                        DType dtype, int64_t first, int64_t count) {
+  std::vector<std::byte> scratch;
+  const int64_t element_bytes = SizeOf(dtype);
+  ZG_ASSIGN_OR_RETURN(
+      const std::byte* const read,
+      executor.device().Read(data + first * element_bytes, count * element_bytes, &scratch));
+  if (dtype == DType::kU8) {
+    const auto* const codes = reinterpret_cast<const uint8_t*>(read);
+    return std::vector<float>(codes, codes + count);
+  }
+  std::vector<float> values(count);
+  std::memcpy(values.data(), read, count * kFloatBytes);
+  return values;
+}
+
 // Those of elements [begin, end) that this rank gives.
-StatusOr<std::string> ReadGiven(const Executor& executor, const std::byte* data,
+StatusOr<std::string> ReadGiven(const Executor& executor, const std::byte* data, DType dtype,
                                 const LocalElements& given, int64_t begin, int64_t end) {
   const LocalElements mine = given.Within(begin, end);
   if (mine.count == 0) return std::string();
-  const int64_t bytes = mine.count * kFloatBytes;
-  const int64_t offset_bytes = (mine.storage_offset - given.storage_offset) * kFloatBytes;
-  std::vector<std::byte> scratch;
-  ZG_ASSIGN_OR_RETURN(const std::byte* const values,
-                      executor.device().Read(data + offset_bytes, bytes, &scratch));
-  return std::string(reinterpret_cast<const char*>(values), bytes);
+  const int64_t first = mine.storage_offset - given.storage_offset;
+  ZG_ASSIGN_OR_RETURN(const std::vector<float> values,
+                      ReadValues(executor, data, dtype, first, mine.count));
+  return std::string(reinterpret_cast<const char*>(values.data()), mine.count * kFloatBytes);
 }
 
 }  // namespace
@@ -58,12 +73,12 @@ std::vector<float> PutTogether(const std::vector<std::string>& values,
 
 Status ForEachChunk(const Executor& executor, const std::byte* data,
                     const std::vector<LocalElements>& given, int64_t num_elements,
-                    std::string_view purpose, const ChunkVisitor& visit) {
+                    std::string_view purpose, const ChunkVisitor& visit, DType dtype) {
   Communicator& communicator = executor.communicator();
   for (int64_t begin = 0; begin < num_elements; begin += kChunkElements) {
     const int64_t end = std::min(num_elements, begin + kChunkElements);
     ZG_ASSIGN_OR_RETURN(const std::string mine,
-                        ReadGiven(executor, data, given[communicator.rank()], begin, end));
+                        ReadGiven(executor, data, dtype, given[communicator.rank()], begin, end));
     ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all, communicator.Exchange(purpose, mine));
     const std::vector<float> values = PutTogether(all, given, begin, end);
     visit(begin, values.data(), end - begin);
@@ -73,20 +88,20 @@ Status ForEachChunk(const Executor& executor, const std::byte* data,
 
 Status ForEachChunk(const Executor& executor, const ir::StoredTensor& tensor,
                     std::string_view purpose, const ChunkVisitor& visit) {
-  ZG_CHECK(tensor.type.dtype == DType::kF32, "{} is not in f32", tensor.name);
+  const DType dtype = tensor.type.dtype;
+  ZG_CHECK(dtype == DType::kF32 || dtype == DType::kU8, "{} is neither in f32 nor in u8",
+           tensor.name);
   const int64_t elements = tensor.type.shape.num_elements();
   const LocalPart part = executor.LocalPartOf(tensor);
   if (!IsWholeOnEveryRank(executor.graph(), tensor)) {
     return ForEachChunk(executor, part.data, GivenElements(executor.graph(), tensor), elements,
-                        purpose, visit);
+                        purpose, visit, dtype);
   }
   for (int64_t begin = 0; begin < elements; begin += kChunkElements) {
     const int64_t count = std::min(elements - begin, kChunkElements);
-    std::vector<std::byte> scratch;
-    ZG_ASSIGN_OR_RETURN(
-        const std::byte* const data,
-        executor.device().Read(part.data + begin * kFloatBytes, count * kFloatBytes, &scratch));
-    visit(begin, reinterpret_cast<const float*>(data), count);
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> values,
+                        ReadValues(executor, part.data, dtype, begin, count));
+    visit(begin, values.data(), count);
   }
   return Status::Ok();
 }

@@ -16,16 +16,16 @@ namespace zg {
 // Elements [begin, begin + count) of the tensor, flat.
 using ChunkVisitor = std::function<void(int64_t begin, const float* values, int64_t count)>;
 
-// Visits the elements of a stored f32 tensor in order. Every rank must call this, in the same
+// Visits the elements of a stored tensor, in f32 or in u8, in order. Every rank must call this, in the same
 // order; every rank sees all of them. `purpose` names it in the errors of the communicator.
 Status ForEachChunk(const Executor& executor, const ir::StoredTensor& tensor,
                     std::string_view purpose, const ChunkVisitor& visit);
 
-// The same for `num_elements` f32 elements of which this rank holds some, at `data`. `given` says,
+// The same for `num_elements` elements of which this rank holds some, at `data`. `given` says,
 // by rank, which elements each one gives: together all of them, each once.
 Status ForEachChunk(const Executor& executor, const std::byte* data,
                     const std::vector<LocalElements>& given, int64_t num_elements,
-                    std::string_view purpose, const ChunkVisitor& visit);
+                    std::string_view purpose, const ChunkVisitor& visit, DType dtype = DType::kF32);
 
 // Which elements of a stored tensor each rank gives: of ranks that hold the same ones, the first.
 std::vector<LocalElements> GivenElements(const ir::Graph& graph, const ir::StoredTensor& tensor);

@@ -171,7 +171,6 @@ Status CheckpointSave::LayOut() {
     part.slices = CheckpointSlicesOf(executor_.graph(), part.tensors, communicator_.rank());
     std::vector<TensorOfFile> described;
     for (const ir::StoredTensor* tensor : part.tensors) {
-      ZG_CHECK(tensor->type.dtype == DType::kF32, "{} is not in f32", tensor->name);
       described.push_back({tensor->name, SafetensorsDType::kF32, tensor->type.shape.dims()});
     }
     ZG_ASSIGN_OR_RETURN(part.layout, MakeShardLayout(name, described, options_.max_shard_bytes));
@@ -186,7 +185,7 @@ Status CheckpointSave::LayOut() {
 Status CheckpointSave::CopySlices(std::byte* target) {
   for (const Part& part : parts_) {
     for (const CheckpointSlice& slice : part.slices) {
-      ZG_RETURN_IF_ERROR(ReadLocalElements(
+      ZG_RETURN_IF_ERROR(ReadLocalValues(
           executor_, *part.tensors[slice.index], slice.local, slice.elements.count,
           [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) -> Status {
             std::memcpy(target + offset_bytes, data, size_bytes);
@@ -232,8 +231,8 @@ Status CheckpointSave::WriteSlices() {
         return WriteRuns(*file, place.offset_bytes, slice.elements, offset, data, size_bytes);
       };
       if (copy_ == nullptr) {
-        ZG_RETURN_IF_ERROR(ReadLocalElements(executor_, *part.tensors[slice.index], slice.local,
-                                             slice.elements.count, write));
+        ZG_RETURN_IF_ERROR(ReadLocalValues(executor_, *part.tensors[slice.index], slice.local,
+                                           slice.elements.count, write));
       } else {
         ZG_RETURN_IF_ERROR(write(0, copy, slice.bytes()));
         copy += slice.bytes();

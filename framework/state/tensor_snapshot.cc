@@ -20,7 +20,6 @@ StatusOr<TensorSnapshot> TensorSnapshot::Take(const Executor& executor) {
   TensorSnapshot snapshot;
   for (const TensorRole role : {TensorRole::kParameter, TensorRole::kOptimizerState}) {
     for (const ir::StoredTensor* tensor : TensorsByName(graph, role)) {
-      ZG_CHECK(tensor->type.dtype == DType::kF32, "{} is not in f32", tensor->name);
       const LocalPart local = executor.LocalPartOf(*tensor);
       Part part;
       part.name = tensor->name;
@@ -29,11 +28,11 @@ StatusOr<TensorSnapshot> TensorSnapshot::Take(const Executor& executor) {
       if (!IsWholeOnEveryRank(graph, *tensor)) part.given = GivenElements(graph, *tensor);
       auto* const bytes = reinterpret_cast<std::byte*>(part.values.data());
       ZG_RETURN_IF_ERROR(
-          ReadLocalElements(executor, *tensor, 0, local.count,
-                            [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
-                              std::memcpy(bytes + offset_bytes, data, size_bytes);
-                              return Status::Ok();
-                            }));
+          ReadLocalValues(executor, *tensor, 0, local.count,
+                          [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+                            std::memcpy(bytes + offset_bytes, data, size_bytes);
+                            return Status::Ok();
+                          }));
       snapshot.parts_.push_back(std::move(part));
     }
   }

@@ -37,6 +37,11 @@ void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill,
   for (; begin < end; begin += kRoundedChunkElements) {
     const int64_t count = std::min(kRoundedChunkElements, end - begin);
     fill(begin, begin + count, chunk.data());
+    if (dtype == DType::kU8) {
+      for (int64_t i = 0; i < count; ++i) data[i] = static_cast<std::byte>(chunk[i]);
+      data += count;
+      continue;
+    }
     WithFloatType(dtype, [&](auto zero) {
       using T = decltype(zero);
       for (int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(data)[i] = FromF32<T>(chunk[i]);
@@ -152,6 +157,28 @@ Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tenso
     ZG_RETURN_IF_ERROR(sink(offset, piece, size));
   }
   return Status::Ok();
+}
+
+Status ReadLocalValues(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
+                       int64_t count, const ByteSink& sink) {
+  if (tensor.type.dtype == DType::kF32) {
+    return ReadLocalElements(executor, tensor, local, count, sink);
+  }
+  ZG_CHECK(tensor.type.dtype == DType::kU8, "{} is neither in f32 nor in u8", tensor.name);
+  std::vector<float> values;
+  return ReadLocalElements(
+      executor, tensor, local, count,
+      [&](uint64_t offset, const std::byte* codes, size_t num_codes) -> Status {
+        for (size_t begin = 0; begin < num_codes; begin += kRoundedChunkElements) {
+          const size_t chunk = std::min<size_t>(kRoundedChunkElements, num_codes - begin);
+          const auto* const first = reinterpret_cast<const uint8_t*>(codes + begin);
+          values.assign(first, first + chunk);
+          ZG_RETURN_IF_ERROR(sink((offset + begin) * sizeof(float),
+                                  reinterpret_cast<const std::byte*>(values.data()),
+                                  chunk * sizeof(float)));
+        }
+        return Status::Ok();
+      });
 }
 
 Status LoadTensors(Executor& executor, const std::string& path,

@@ -45,6 +45,10 @@ using ByteSink =
 Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
                          int64_t count, const ByteSink& sink);
 
+// The same of the values as f32, which codes of 8 bits are widened to.
+Status ReadLocalValues(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
+                       int64_t count, const ByteSink& sink);
+
 // A tensor in a file, by its name there.
 struct TensorInFile {
   const SafetensorsEntry* entry = nullptr;

@@ -142,11 +142,11 @@ StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role) {
     TensorValues values = {tensor->type.shape, part, std::vector<float>(part.count)};
     auto* const bytes = reinterpret_cast<std::byte*>(values.values.data());
     ZG_RETURN_IF_ERROR(
-        ReadLocalElements(executor, *tensor, 0, part.count,
-                          [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
-                            std::memcpy(bytes + offset_bytes, data, size_bytes);
-                            return Status::Ok();
-                          }));
+        ReadLocalValues(executor, *tensor, 0, part.count,
+                        [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
+                          std::memcpy(bytes + offset_bytes, data, size_bytes);
+                          return Status::Ok();
+                        }));
     local[tensor->name] = std::move(values);
   }
   return local;

@@ -33,6 +33,11 @@ HeapTensor HeapTensor::FromDoubles(const TensorType& type, const std::vector<dou
                    [](double value) { return static_cast<uint8_t>(value != 0.0); });
     return tensor;
   }
+  if (type.dtype == DType::kU8) {
+    std::transform(values.begin(), values.end(), static_cast<uint8_t*>(tensor.data()),
+                   [](double value) { return static_cast<uint8_t>(value); });
+    return tensor;
+  }
   if (!IsFloat(type.dtype)) {
     ZG_CHECK(type.dtype == DType::kI64, "{} is not supported here", type.ToString());
     std::transform(values.begin(), values.end(), static_cast<int64_t*>(tensor.data()),
@@ -49,7 +54,7 @@ HeapTensor HeapTensor::FromDoubles(const TensorType& type, const std::vector<dou
 
 std::vector<double> HeapTensor::ToDoubles() const {
   const int64_t num_elements = type_.shape.num_elements();
-  if (type_.dtype == DType::kBool) {
+  if (type_.dtype == DType::kBool || type_.dtype == DType::kU8) {
     const auto* const elements = static_cast<const uint8_t*>(data());
     return std::vector<double>(elements, elements + num_elements);
   }

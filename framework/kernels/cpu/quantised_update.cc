@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/math/optimizer_math.h"
+#include "framework/kernels/math/quantised_math.h"
+#include "framework/ops/quantised_blocks.h"
+#include "framework/tensor/half.h"
+
+namespace zg {
+namespace {
+
+// The moments of one block.
+struct Moments {
+  float m[kQuantisedBlock];
+  float v[kQuantisedBlock];
+};
+
+void Decode(const CodeTable& table, const uint8_t* codes, float scale, int64_t count,
+            float* values) {
+  for (int64_t i = 0; i < count; ++i) values[i] = table.values[codes[i]] * scale;
+}
+
+// Returns the scale.
+float Encode(const CodeTable& table, const float* values, int64_t count, uint8_t* codes) {
+  float scale = 0.0f;
+  for (int64_t i = 0; i < count; ++i) scale = std::max(scale, std::abs(values[i]));
+  const float divisor = scale > 0.0f ? scale : 1.0f;
+  Multiversion([=, limits = &table]() ZG_VERSION {
+    ZG_INDEPENDENT for (int64_t i = 0; i < count; ++i) {
+      codes[i] = static_cast<uint8_t>(NearestCode(*limits, values[i] / divisor));
+    }
+  });
+  return scale;
+}
+
+template <typename Gradient>
+void Step(const Gradient* g, const AdamFactors& factors, int64_t count, float* p,
+          Moments* moments) {
+  float* const m = moments->m;
+  float* const v = moments->v;
+  Multiversion([=]() ZG_VERSION {
+    const AdamFactors f = factors;
+    ZG_INDEPENDENT for (int64_t i = 0; i < count; ++i) {
+      const AdamResult next = AdamStep({p[i], ToF32(g[i]), m[i], v[i]}, f);
+      p[i] = next.p;
+      m[i] = next.m;
+      v[i] = next.v;
+    }
+  });
+}
+
+class Adam8Update : public Kernel {
+ public:
+  explicit Adam8Update(const KernelSpec& spec)
+      : gradient_dtype_(spec.call.inputs[1].dtype),
+        num_elements_(spec.outputs[0].shape.num_elements()),
+        has_control_(spec.call.inputs.size() == 7),
+        attributes_{spec.call.attributes.Float("lr"),
+                    spec.call.attributes.Float("beta1"),
+                    spec.call.attributes.Float("beta2"),
+                    spec.call.attributes.Float("epsilon"),
+                    spec.call.attributes.Float("weight_decay"),
+                    /*decoupled=*/true},
+        after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
+        m_table_(MakeCodeTable(/*is_signed=*/true)),
+        v_table_(MakeCodeTable(/*is_signed=*/false)) {
+    for (const TensorType& output : spec.outputs) output_bytes_.push_back(output.bytes());
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    for (size_t i = 0; i < output_bytes_.size(); ++i) {
+      const void* const old_values = arguments.inputs[i == 0 ? 0 : i + 1];
+      if (arguments.outputs[i] == old_values) continue;
+      std::memcpy(arguments.outputs[i], old_values, output_bytes_[i]);
+    }
+    const float* const control = has_control_ ? arguments.input<float>(6) : nullptr;
+    const float factor = control == nullptr ? 1.0f : control[0];
+    if (factor == 0.0f) return Status::Ok();
+    const double number =
+        control == nullptr ? static_cast<double>(arguments.step->step) : control[1];
+    const AdamFactors factors =
+        MakeAdamFactors(attributes_, arguments.step->lr_factor, factor, number - after_updates_);
+    bool is_finite = true;
+    for (int64_t begin = 0; begin < num_elements_; begin += kQuantisedBlock) {
+      is_finite = UpdateBlock(arguments, factors, begin) && is_finite;
+    }
+    if (is_finite || !arguments.step->stop_on_non_finite) return Status::Ok();
+    return FailedPrecondition("an updated parameter is not finite");
+  }
+
+ private:
+  // Returns whether its parameters are finite.
+  bool UpdateBlock(const KernelArguments& arguments, const AdamFactors& factors,
+                   int64_t begin) const {
+    const int64_t count = std::min(kQuantisedBlock, num_elements_ - begin);
+    const int64_t block = begin / kQuantisedBlock;
+    float* const p = arguments.output<float>(0) + begin;
+    uint8_t* const m_codes = arguments.output<uint8_t>(1) + begin;
+    uint8_t* const v_codes = arguments.output<uint8_t>(3) + begin;
+    float* const m_scale = arguments.output<float>(2) + block;
+    float* const v_scale = arguments.output<float>(4) + block;
+    Moments moments;
+    Decode(m_table_, m_codes, *m_scale, count, moments.m);
+    Decode(v_table_, v_codes, *v_scale, count, moments.v);
+    WithFloatType(gradient_dtype_, [&](auto zero) {
+      Step(arguments.input<decltype(zero)>(1) + begin, factors, count, p, &moments);
+    });
+    *m_scale = Encode(m_table_, moments.m, count, m_codes);
+    *v_scale = Encode(v_table_, moments.v, count, v_codes);
+    return std::all_of(p, p + count, [](float x) { return std::isfinite(x); });
+  }
+
+  const DType gradient_dtype_;
+  const int64_t num_elements_;
+  const bool has_control_;
+  const AdamAttributes attributes_;
+  const double after_updates_;
+  const CodeTable m_table_;
+  const CodeTable v_table_;
+  std::vector<int64_t> output_bytes_;
+};
+
+// The op's shape rule has checked the types, codes in u8 among them.
+StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec) {
+  return std::unique_ptr<Kernel>(std::make_unique<Adam8Update>(spec));
+}
+
+}  // namespace
+
+void RegisterQuantisedUpdateKernels(KernelRegistry& registry) {
+  registry.Register("adam8_update", Make);
+}
+
+}  // namespace zg
