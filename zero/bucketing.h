@@ -11,7 +11,8 @@
 // matrices (framework/ops/factored_update.cc) lie in variables of their own, without padding, and
 // have stage 0 always. Tensors that are not to be cut, because the update works on whole ones or
 // `partition` says so, are laid out for their owners (pack_owned.h), unless their stage is 0, where
-// nobody has parts. Parameters that a mesh axis splits (place-parameters) share a
+// nobody has parts. Those with states of 8 bits (framework/ops/quantised_update.cc), and their parts,
+// begin at multiples of a block. Parameters that a mesh axis splits (place-parameters) share a
 // bucket (parts, size) that it splits along dim 0: part k holds the k-th part of each.
 //
 // Before:

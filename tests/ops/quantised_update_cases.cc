@@ -14,7 +14,8 @@ ir::Attributes Attributes() {
   return {{"lr", 0.1}, {"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-8}, {"weight_decay", 0.1}};
 }
 
-// create_dynamic_map(signed, max_exponent_bits=7, total_bits=8) of bitsandbytes.
+// create_dynamic_map(signed, max_exponent_bits=7, total_bits=8) of bitsandbytes, from 0 upwards and
+// around to the negative values.
 std::vector<double> DynamicMap(bool is_signed) {
   std::vector<double> map = {0.0, 1.0};
   for (int i = 0; i < 7; ++i) {
@@ -28,6 +29,7 @@ std::vector<double> DynamicMap(bool is_signed) {
     }
   }
   std::sort(map.begin(), map.end());
+  std::rotate(map.begin(), std::find(map.begin(), map.end(), 0.0), map.end());
   return map;
 }
 

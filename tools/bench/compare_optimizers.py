@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 MODEL = ["--layers", "4", "--heads", "4", "--embd", "128", "--context", "128", "--batch", "16"]
-SCHEDULE = ["--lr-schedule", "cosine", "--warmup-steps", "20", "--final-lr-factor", "0.1"]
+SCHEDULE = ["--lr-schedule", "cosine", "--warmup-steps", "40", "--final-lr-factor", "0.1"]
 QUIET = ["--sample-tokens", "0", "--eval-every", "1000000", "--eval-windows", "512",
          "--log-level", "warn"]
 
@@ -44,9 +44,10 @@ def best(title, steps, rates, loss_at):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpt", default="bazel-bin/models/gpt/gpt", help="the program")
-    parser.add_argument("--steps", type=int, default=600, help="of AdamW")
-    parser.add_argument("--adamw", type=float, nargs="+", default=[1e-3, 2e-3, 4e-3, 8e-3])
-    parser.add_argument("--muon", type=float, nargs="+", default=[0.01, 0.02, 0.04, 0.08])
+    parser.add_argument("--steps", type=int, default=800, help="of AdamW")
+    parser.add_argument("--adamw", type=float, nargs="+",
+                        default=[5e-4, 1e-3, 2e-3, 4e-3, 8e-3])
+    parser.add_argument("--muon", type=float, nargs="+", default=[0.005, 0.01, 0.02, 0.04])
     options = parser.parse_args()
 
     adamw_rate, adamw_loss = best(

@@ -33,7 +33,7 @@ float Encode(const CodeTable& table, const float* values, int64_t count, uint8_t
   const float divisor = scale > 0.0f ? scale : 1.0f;
   Multiversion([=, limits = &table]() ZG_VERSION {
     ZG_INDEPENDENT for (int64_t i = 0; i < count; ++i) {
-      codes[i] = static_cast<uint8_t>(NearestCode(*limits, values[i] / divisor));
+      codes[i] = NearestCode(*limits, values[i] / divisor);
     }
   });
   return scale;

@@ -20,12 +20,14 @@ static_assert(kQuantisedBlock == kThreads && kNumCodes == kThreads,
 constexpr int64_t kMaxBlocks = 65536;  // of threads
 
 struct CodeValues {
-  float values[kNumCodes];
+  float values[kNumCodes];  // by code
+  int num_negative;
 };
 
 CodeValues ValuesOf(const CodeTable& table) {
   CodeValues values = {};
-  for (int i = 0; i < kNumCodes; ++i) values.values[i] = table.values[i];
+  std::copy_n(table.values, kNumCodes, values.values);
+  values.num_negative = table.num_negative;
   return values;
 }
 
@@ -65,7 +67,7 @@ __device__ inline void Encode(const CodeTable& table, float value, bool is_here,
   if (threadIdx.x == 0) moment.scales[block] = scale;
   if (!is_here) return;
   const float divisor = scale > 0.0f ? scale : 1.0f;
-  moment.codes[element] = static_cast<uint8_t>(NearestCode(table, value / divisor));
+  moment.codes[element] = NearestCode(table, value / divisor);
 }
 
 template <typename T>
@@ -77,10 +79,10 @@ __global__ void Adam8Kernel(Call call, CodeValues m_values, CodeValues v_values,
   const int thread = static_cast<int>(threadIdx.x);
   m_table.values[thread] = m_values.values[thread];
   v_table.values[thread] = v_values.values[thread];
-  m_table.limits[thread] = LimitBehind(m_values.values, thread);
-  v_table.limits[thread] = LimitBehind(v_values.values, thread);
   const float factor = call.control == nullptr ? 1.0f : call.control[0];
   if (thread == 0) {
+    m_table.num_negative = m_values.num_negative;
+    v_table.num_negative = v_values.num_negative;
     const double number = call.control == nullptr ? static_cast<double>(call.step->step)
                                                   : static_cast<double>(call.control[1]);
     factors =
@@ -88,6 +90,9 @@ __global__ void Adam8Kernel(Call call, CodeValues m_values, CodeValues v_values,
   }
   __syncthreads();
   if (factor == 0.0f) return;  // all stays as it is
+  m_table.limits[thread] = m_table.LimitAt(thread);
+  v_table.limits[thread] = v_table.LimitAt(thread);
+  __syncthreads();
   const int64_t num_blocks = (call.num_elements + kQuantisedBlock - 1) / kQuantisedBlock;
   for (int64_t block = blockIdx.x; block < num_blocks; block += gridDim.x) {
     const int64_t element = block * kQuantisedBlock + thread;

@@ -1,10 +1,10 @@
-// The values of codes of 8 bits, as bitsandbytes' dynamic map (arXiv 1511.04561): 7 decades, of which
-// each larger one has twice as many values, evenly spaced.
+// The values of codes of 8 bits, those of bitsandbytes' dynamic map (arXiv 1511.04561): 7 decades, of
+// which each larger one has twice as many values, evenly spaced.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "framework/base/host_device.h"
@@ -13,16 +13,23 @@ namespace zg {
 
 inline constexpr int kNumCodes = 256;
 
+// Code 0 is the number 0, as of memory that nothing was written to; from there codes count upwards,
+// around to those of negative numbers.
 struct CodeTable {
-  float values[kNumCodes];  // ascending
-  float limits[kNumCodes];  // between a value and the next; the last is infinite
-};
+  float values[kNumCodes];  // by code
+  float
+      limits[kNumCodes];  // from the lowest value on, between it and the next; the last is infinite
+  int num_negative;
 
-// Between values[code] and the next.
-ZG_HOST_DEVICE inline float LimitBehind(const float* values, int code) {
-  if (code + 1 == kNumCodes) return INFINITY;
-  return static_cast<float>((static_cast<double>(values[code]) + values[code + 1]) / 2);
-}
+  // What lies `place` values above the lowest.
+  ZG_HOST_DEVICE float ValueAt(int place) const {
+    return values[static_cast<uint8_t>(place - num_negative)];
+  }
+  ZG_HOST_DEVICE float LimitAt(int place) const {
+    if (place + 1 == kNumCodes) return INFINITY;
+    return static_cast<float>((static_cast<double>(ValueAt(place)) + ValueAt(place + 1)) / 2);
+  }
+};
 
 // Of numbers between -1 and 1, or without a sign between 0 and 1.
 inline CodeTable MakeCodeTable(bool is_signed) {
@@ -39,18 +46,23 @@ inline CodeTable MakeCodeTable(bool is_signed) {
   }
   std::sort(values.begin(), values.end());
   CodeTable table = {};
-  for (int i = 0; i < kNumCodes; ++i) table.values[i] = static_cast<float>(values[i]);
-  for (int i = 0; i < kNumCodes; ++i) table.limits[i] = LimitBehind(table.values, i);
+  table.num_negative =
+      static_cast<int>(std::lower_bound(values.begin(), values.end(), 0.0) - values.begin());
+  for (int place = 0; place < kNumCodes; ++place) {
+    table.values[static_cast<uint8_t>(place - table.num_negative)] =
+        static_cast<float>(values[place]);
+  }
+  for (int place = 0; place < kNumCodes; ++place) table.limits[place] = table.LimitAt(place);
   return table;
 }
 
-// The code of the value that is nearest to x, which lies in the table's range. Of NaN it is that of 0.
-ZG_HOST_DEVICE inline int NearestCode(const CodeTable& table, float x) {
-  int code = 0;
+// The code of the value that is nearest to x, which lies in the table's range.
+ZG_HOST_DEVICE inline uint8_t NearestCode(const CodeTable& table, float x) {
+  int place = 0;
   for (int step = kNumCodes / 2; step > 0; step /= 2) {
-    if (x > table.limits[code + step - 1]) code += step;
+    if (x > table.limits[place + step - 1]) place += step;
   }
-  return code;
+  return static_cast<uint8_t>(place - table.num_negative);
 }
 
 }  // namespace zg
