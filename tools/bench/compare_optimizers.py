@@ -47,7 +47,7 @@ def main():
     parser.add_argument("--steps", type=int, default=800, help="of AdamW")
     parser.add_argument("--adamw", type=float, nargs="+",
                         default=[5e-4, 1e-3, 2e-3, 4e-3, 8e-3])
-    parser.add_argument("--muon", type=float, nargs="+", default=[0.005, 0.01, 0.02, 0.04])
+    parser.add_argument("--muon", type=float, nargs="+", default=[0.01, 0.02, 0.04, 0.08])
     options = parser.parse_args()
 
     adamw_rate, adamw_loss = best(
