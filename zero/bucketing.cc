@@ -244,8 +244,7 @@ class BucketMaker {
     if (!is_scale) return Flatten(InputsAt(slot));
     std::vector<int64_t> blocks;  // before each tensor, which begins with one
     for (const int64_t offset : bucket_.offsets) blocks.push_back(offset / kQuantisedBlock);
-    return FlattenAt(InputsAt(slot), blocks, bucket_.elements / kQuantisedBlock,
-                     bucket_.replicated);
+    return FlattenAt(InputsAt(slot), blocks, bucket_.elements / kQuantisedBlock, bucket_.stage);
   }
 
   // Numbers of rows or columns lie end to end, and whole on every rank: all take part in them.
