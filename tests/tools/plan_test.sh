@@ -31,7 +31,9 @@ done
 grep -q '</html>' "$files/plan.html" || { echo "FAILED: the page is not whole"; failed=1; }
 accept "fits into 1.0 GB: --zero 0 --batch 2 --micro-batches 1" "${small[@]}" --fit 1G \
   --json "$files/fit.json"
-grep -qF '"fit": 1000000000' "$files/fit.json" || { echo "FAILED: no fit in the JSON"; failed=1; }
+for part in '"fit": 1000000000' '"front"' '"command": "bazel run'; do
+  grep -qF "$part" "$files/fit.json" || { echo "FAILED: no $part in the JSON"; failed=1; }
+done
 accept "2,blocks.*=3" "${small[@]}" --ranks 4 --zero '2,blocks.*=3'
 accept "8.03G parameters" --model llama --preset llama3-8b --context 1024 --batch 1 --ranks 8 --zero 3 \
   --no-compare-stages
