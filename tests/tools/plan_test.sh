@@ -40,6 +40,7 @@ accept "8.03G parameters" --model llama --preset llama3-8b --context 1024 --batc
 accept "bazel run -c opt //models/gpt -- --layers 2 --heads 6 --embd 24 --context 12 --vocab 256 --ranks 4 " \
   "${small[@]}" --ranks 4 --ranks-per-host 2 --fit 1G --no-compare-stages
 accept " --bucket-mb 2 --dtype bf16 --clip-norm 0.5" "${small[@]}" --fit 1G --clip-norm 0.5 --dtype bf16 --bucket-mb 2
+accept "to fit into 1.0 GB" "${small[@]}" --ranks 2 --fit 1G --shard-min-elements 1000000000 --zero 2 --recompute 'blocks.*'
 accept "1.95G parameters on 8 ranks" --params 1.95e9 --ranks 8 --json "$files/paper.json"
 grep -qF '"elements_sent"' "$files/paper.json" || { echo "FAILED: the paper's JSON"; failed=1; }
 accept "80.0M parameters" --model recipe --ranks 1024 --zero 3 --no-compare-stages

@@ -53,6 +53,12 @@ double MostActivationsAndWorkspace(const JobPlan& plan) {
   return static_cast<double>(most);
 }
 
+// Of those that are sharded.
+double NumBuckets(const JobPlan& plan) {
+  const auto reductions = plan.traffic.find(op_names::kReduceScatter);
+  return reductions == plan.traffic.end() ? 0 : static_cast<double>(reductions->second.count);
+}
+
 double LargestGradientBucket(const JobPlan& plan) {
   int64_t largest = 0;
   for (const PlannedBuffer& buffer : plan.buffers) {
@@ -125,8 +131,7 @@ std::optional<FitEstimator::Sketch> FitEstimator::MakeSketch(const PlanOptions& 
     return Part{BytesOf(plan, MemoryCategory::kParameters),
                 BytesOf(plan, MemoryCategory::kGradients),
                 BytesOf(plan, MemoryCategory::kOptimizerState) * 2,
-                static_cast<double>(plan.num_parameters),
-                static_cast<double>(plan.traffic.at(op_names::kReduceScatter).count)};
+                static_cast<double>(plan.num_parameters), NumBuckets(plan)};
   };
   Part parts[2];
   for (int i = 0; i < 2; ++i) {

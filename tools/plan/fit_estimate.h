@@ -26,16 +26,16 @@ class FitEstimator {
   std::optional<FitEstimate> Estimate(const PlanOptions& candidate);
 
  private:
-  // Of `blocks` and `batch`: at + per_block * blocks + (per_sample + ...) * batch.
+  // A number that is linear in blocks and in samples.
   struct Bilinear {
-    double at[2][2] = {};  // by [blocks][samples] of the small plans
+    double at[2][2] = {};  // of the small plans, [few or more blocks][one or two samples]
     double Value(double blocks, double samples) const;
   };
   struct Part {  // bytes of one rank, when nothing is sharded
     double parameters = 0;
     double gradients = 0;
     double optimizer_state = 0;
-    double elements = 0;
+    double elements = 0;  // of the whole model, not of a rank
     double buckets = 0;
   };
   // The model on some ranks along tensor, without ZeRO.
