@@ -15,6 +15,7 @@
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
 #include "framework/passes/place_parameters.h"
+#include "framework/passes/place_results.h"
 #include "framework/passes/recompute.h"
 #include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
@@ -66,6 +67,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   if (update.has_value()) {
     Add<AccumulateResults>(&passes, /*keep_finite=*/is_scaled || skips);
     if (is_scaled) Add<ScaleLoss>(&passes);
+    Add<PlaceResults>(&passes, options.placement);  // before recompute, which copies what it adds
     Add<Recompute>(&passes,
                    RecomputedModules(options));  // before bucketing: views serve copies too
     Add<optim::AppendUpdate>(&passes, *update);

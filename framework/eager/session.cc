@@ -77,6 +77,9 @@ Status Session::Run(ir::Node* node) {
       return Status::Ok();
     case ir::OpKind::kView:
       return RunView(*node);
+    case ir::OpKind::kPlace:  // there is one rank
+      memory_[node->outputs[0]] = memory_.at(node->inputs[0]);
+      return Status::Ok();
     case ir::OpKind::kNextValue:
       return AddNextValue(node);
     default:

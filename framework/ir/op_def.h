@@ -19,6 +19,7 @@ namespace zg::ir {
 
 class Builder;
 class GradientContext;
+class PartsContext;
 struct OpDef;
 
 // One application of an op to inputs of given types; shape rules, placements and flops are
@@ -76,6 +77,10 @@ struct OpDef {
   // Sets the attributes of a rank's call, whose types are local, that count what a split dim holds;
   // null: none do.
   std::function<void(const OpCall& logical, OpCall* local)> localize;
+  // Where an axis whose ranks share micro-batches splits an operand as no signature takes it, such as
+  // the classes of logits: appends nodes that compute the same from there (ir/parts_context.h), or
+  // leaves the node as it is. Null: no op but this one computes it.
+  std::function<Status(PartsContext&)> in_parts;
   // Floating-point operations of one execution; null counts as 0.
   std::function<int64_t(const OpCall&)> flops;
   // Bytes that one rank sends in one execution, for the logical types of the call, along a mesh

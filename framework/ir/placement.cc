@@ -8,13 +8,15 @@
 namespace zg::ir {
 namespace {
 
-// How much the placements of a node's inputs differ from what a signature wants.
+// How much the placements of a node's operands differ from those of a signature.
 struct Change {
   int parameters = 0;  // split ones, of a shared axis
+  int gradients = 0;   // of split parameters, which must lie as these do
   int inputs = 0;
   double bytes = 0;
   friend bool operator<(const Change& a, const Change& b) {
-    return std::tie(a.parameters, a.inputs, a.bytes) < std::tie(b.parameters, b.inputs, b.bytes);
+    return std::tie(a.parameters, a.gradients, a.inputs, a.bytes) <
+           std::tie(b.parameters, b.gradients, b.inputs, b.bytes);
   }
 };
 
@@ -62,7 +64,10 @@ bool FollowsFromPlacements(const Node& node, const SbpSignature& signature, int 
     const Sbp to = signature.inputs[i];
     if (from == to || to.is_broadcast()) continue;
     if (!is_split_already) return false;
-    if (to.is_partial() && !HoldsParameter(*node.inputs[i])) return false;
+    // A bias is added to the terms of a product; what else is added waits for the sum.
+    if (to.is_partial() && (node.op->traits.is_elementwise || !HoldsParameter(*node.inputs[i]))) {
+      return false;
+    }
   }
   return true;
 }
@@ -79,6 +84,15 @@ int NumParametersMoved(const Node& node, const SbpSignature& signature, int axis
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp from = node.inputs[i]->sbp[axis];
     if (from.is_split() && from != signature.inputs[i] && HoldsParameter(*node.inputs[i])) ++moved;
+  }
+  return moved;
+}
+
+int NumGradientsMoved(const Node& node, const SbpSignature& signature) {
+  int moved = 0;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const Sbp wanted = WantedByParameter(*node.outputs[i]);
+    if (wanted.is_split() && wanted != signature.outputs[i]) ++moved;
   }
   return moved;
 }
@@ -180,7 +194,10 @@ SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
     if (!Divides(node, candidate, axis, mesh)) continue;
     if (is_shared && !FollowsFromPlacements(node, candidate, axis)) continue;
     Change change = ChangeFor(node, candidate, axis, num_ranks);
-    if (is_shared) change.parameters = NumParametersMoved(node, candidate, axis);
+    if (is_shared) {
+      change.parameters = NumParametersMoved(node, candidate, axis);
+      change.gradients = NumGradientsMoved(node, candidate);
+    }
     if (best == nullptr || change < best_change) {
       best = &candidate;
       best_change = change;
@@ -188,6 +205,23 @@ SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
   }
   ZG_CHECK(best != nullptr, "{}: no signature gives the placements of its outputs", node.op->name);
   return *best;
+}
+
+Sbp WantedByParameter(const Value& value) {
+  const Value* gradient = &value;
+  while (gradient->users.size() == 1) {
+    const Node& user = *gradient->users[0];
+    if (user.op->traits.kind == OpKind::kPack) {
+      const NdSbp& splits = user.attributes.NdSbp("splits");
+      const auto use = std::find(user.inputs.begin(), user.inputs.end(), gradient);
+      return splits.empty() ? Sbp::B() : splits[use - user.inputs.begin()];
+    }
+    const bool keeps_elements =
+        user.op->traits.kind == OpKind::kCast || user.op->traits.is_elementwise;
+    if (!keeps_elements || user.outputs[0]->type.shape != value.type.shape) break;
+    gradient = user.outputs[0];
+  }
+  return Sbp::B();
 }
 
 bool HoldsParameter(const Value& value) {

@@ -25,7 +25,7 @@ std::vector<SbpSignature> SignaturesOf(const Node& node, int axis);
 // Along an axis whose ranks share micro-batches (Mesh: `tensor`) only what the user placed splits
 // anything: a sum is taken where it is pending, a whole value is not made terms of one, and nothing
 // is split that no other input is split like. So what happens follows from the rules alone, and not
-// from sizes.
+// from sizes. Split parameters stay where they are, and their gradients are computed to lie alike.
 SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
                              const std::vector<Sbp>* outputs = nullptr);
 
@@ -34,6 +34,10 @@ SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
 // such values from such values and from what is whole (B), without communication.
 // Nothing for other axes, and for nodes that do not compute for every micro-batch.
 std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, const Mesh& mesh);
+
+// How a parameter lies along the axis that splits it, if the value becomes its gradient, itself or as
+// a term of it: as the bucket that packs the gradient says. B for other values.
+Sbp WantedByParameter(const Value& value);
 
 // Whether the value is a parameter, or one in another place, dtype or as a view of its bucket.
 bool HoldsParameter(const Value& value);

@@ -14,6 +14,7 @@ struct SettingFlag {
 constexpr SettingFlag kFlags[] = {
     {"detect_anomaly", "detect-anomaly"},
     {"device", "device"},
+    {"dump_directory", "print-ir"},
     {"gpu_collectives", "gpu-collectives"},
     {"init", "init"},
     {"metrics", "metrics"},

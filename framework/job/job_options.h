@@ -50,6 +50,7 @@ struct JobOptions {
   bool plan = false;
   std::string json;
   std::string html;
+  std::string explain;  // a value of the program, whose placement is explained instead
 };
 
 // `options` holds the defaults and receives the flags.

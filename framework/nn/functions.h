@@ -51,6 +51,13 @@ inline Var pow(Var x, Var exponent) { return nn::append("pow", {x, exponent}); }
 // x, which backward takes for a constant; shares its memory.
 inline Var stop_gradient(Var x) { return nn::append("stop_gradient", {x}); }
 
+// x, which lies as `sbp` (B or S(dim)) along the mesh axis `axis`, whose ranks share micro-batches; what
+// is computed from it follows. On a mesh without the axis x itself. The user's rules
+// (config().place_results) say the same without a change of the model.
+inline Var place(Var x, const std::string& axis, Sbp sbp) {
+  return nn::append("place", {x}, {{"sbp", NdSbp{sbp}}, {"axis", axis}});
+}
+
 // Within [low, high].
 Var clamp(Var x, double low, double high);
 inline Var clamp_min(Var x, double low) { return nn::append("clamp_min", {x}, {{"low", low}}); }

@@ -1,6 +1,7 @@
 // The boxing ops: changes of placement along one mesh axis. The logical value stays the same; only
 // how it lies on the ranks changes. Insert-collectives makes them; the table is in
 // framework/passes/boxing.h.
+#include "framework/ir/builder.h"
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_names.h"
 
@@ -95,11 +96,30 @@ ir::AttributeDef SummedAxes() { return {"axes", std::vector<int64_t>{}}; }
 ir::OpDef Place() {
   ir::OpDef op = Boxing(
       "place",
-      "A request: the value with placement `sbp`. Insert-collectives turns it into boxing ops. "
-      "`copy`: a part of it has memory of its own.");
+      "A request: the value with placement `sbp`; or where `axis` names a mesh axis, with that along it "
+      "and its own along the others, which infer-sbp fills in. Insert-collectives turns it into boxing "
+      "ops. `copy`: a part of it has memory of its own.");
   op.traits.kind = ir::OpKind::kPlace;
-  op.attributes = {{"sbp", NdSbp{Sbp::B()}, true}, {"copy", false}};
-  op.not_differentiable = "placements are chosen after backward is built";
+  op.attributes = {{"sbp", NdSbp{Sbp::B()}, true}, {"axis", std::string()}, {"copy", false}};
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
+    const TensorType& x = call.inputs[0];
+    if (!call.attributes.String("axis").empty()) {
+      const NdSbp& sbp = call.attributes.NdSbp("sbp");
+      const bool fits = sbp.size() == 1 && !sbp[0].is_partial() &&
+                        (!sbp[0].is_split() || sbp[0].dim() < x.shape.num_dims());
+      if (!fits) {
+        return InvalidArgument(
+            "place: got {} for x {} along the axis {}, expected B, or S(dim) with "
+            "one of its dims",
+            ToString(sbp), x.ToString(), call.attributes.String("axis"));
+      }
+    }
+    return Types{x};
+  };
+  op.gradient = [](ir::GradientContext& context) {
+    context.set_input_gradient(0, context.output_gradient());  // which lies as follows from others
+    return Status::Ok();
+  };
   return op;
 }
 

@@ -1,6 +1,8 @@
 // Rows of a table by index, and the gradient for the table.
-// Shapes: table (V, C), ids (...) of i64, result (..., C).
+// Shapes: table (V, C), ids (...) of i64, result (..., C). With an operand `part` the table has some of
+// the equal parts of V rows (kernels/parted_dim.h).
 #include "framework/ir/op_registry.h"
+#include "framework/ir/parts_context.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -13,17 +15,22 @@ const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 
 ir::OpDef Embedding() {
-  const InputNames names = {"table", "ids"};
+  const InputNames names = {"table", "ids", "part"};
   ir::OpDef op;
   op.name = "embedding";
-  op.doc = "y[..,c] = table[ids[..],c]. An id outside [0, V) ends the job.";
-  op.min_inputs = op.max_inputs = 2;
+  op.doc =
+      "y[..,c] = table[ids[..],c]. An id outside [0, V) ends the job. Of a table in parts, ids in "
+      "others give 0.";
+  op.min_inputs = 2;
+  op.max_inputs = 3;
+  op.attributes = {{"parts", int64_t{1}}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& table = call.inputs[0];
     const TensorType& ids = call.inputs[1];
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"table"}));
     if (table.shape.num_dims() != 2) return Rejected(call, names, "table is not a matrix");
     if (ids.dtype != DType::kI64) return Rejected(call, names, "ids are not i64");
+    ZG_RETURN_IF_ERROR(CheckPart(call, names, 2, table.shape.dim(0)));
     std::vector<int64_t> dims = ids.shape.dims();
     dims.push_back(table.shape.dim(1));
     return Types{{table.dtype, Shape(dims)}};
@@ -31,31 +38,50 @@ ir::OpDef Embedding() {
   op.sbp_signatures = [](const ir::OpCall& call) {
     const int num_dims = call.inputs[1].shape.num_dims();
     Signatures signatures;
-    for (int dim = 0; dim < num_dims; ++dim) {
-      signatures.push_back({{B, Sbp::S(dim)}, {Sbp::S(dim)}});
-    }
-    signatures.push_back({{Sbp::S(1), B}, {Sbp::S(num_dims)}});
-    signatures.push_back({{P, B}, {P}});
+    const auto add = [&](Sbp table, Sbp ids, Sbp part, Sbp y) {
+      signatures.push_back({{table, ids}, {y}});
+      if (call.inputs.size() == 3) signatures.back().inputs.push_back(part);
+    };
+    for (int dim = 0; dim < num_dims; ++dim) add(B, Sbp::S(dim), B, Sbp::S(dim));
+    add(Sbp::S(1), B, B, Sbp::S(num_dims));
+    add(P, B, B, P);
+    if (call.inputs.size() == 3) add(Sbp::S(0), B, Sbp::S(0), P);
     return signatures;
+  };
+  op.in_parts = [](ir::PartsContext& context) {
+    const ir::Node& node = context.node();
+    if (node.inputs.size() == 3 || context.input_sbp(0) != Sbp::S(0)) return Status::Ok();
+    context.set_output(
+        0, context.builder().Op("embedding", {node.inputs[0], node.inputs[1], context.Part()},
+                                context.WithParts()));
+    return Status::Ok();
   };
   op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
-    const int64_t rows = context.input(0)->type.shape.dim(0);
+    int64_t rows = context.input(0)->type.shape.dim(0);
+    std::vector<ir::Value*> inputs = {context.output_gradient(), context.input(1)};
+    const int64_t num_parts = context.node().attributes.Int("parts");
+    if (context.num_inputs() == 3) {
+      inputs.push_back(context.input(2));
+      rows = rows / context.input(2)->type.shape.dim(0) * num_parts;
+    }
     context.set_input_gradient(
-        0, context.builder().Op("embedding_grad", {context.output_gradient(), context.input(1)},
-                                {{"rows", rows}}));
+        0, context.builder().Op("embedding_grad", inputs, {{"rows", rows}, {"parts", num_parts}}));
     return Status::Ok();
   };
   return op;
 }
 
 ir::OpDef EmbeddingGrad() {
-  const InputNames names = {"dy", "ids"};
+  const InputNames names = {"dy", "ids", "part"};
   ir::OpDef op;
   op.name = "embedding_grad";
-  op.doc = "dtable[v,c] = sum of dy[..,c] over the positions where ids[..] = v, for v < rows.";
-  op.min_inputs = op.max_inputs = 2;
-  op.attributes = {{"rows", int64_t{1}, true}};
+  op.doc =
+      "dtable[v,c] = sum of dy[..,c] over the positions where ids[..] = v, for v < rows; for those of "
+      "some parts of the rows.";
+  op.min_inputs = 2;
+  op.max_inputs = 3;
+  op.attributes = {{"rows", int64_t{1}, true}, {"parts", int64_t{1}}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& dy = call.inputs[0];
     const TensorType& ids = call.inputs[1];
@@ -66,15 +92,35 @@ ir::OpDef EmbeddingGrad() {
       return Rejected(call, names, "leading dims differ");
     }
     if (rows < 1) return InvalidArgument("embedding_grad: rows is {}, expected rows >= 1", rows);
-    return Types{{dy.dtype, Shape{rows, dy.shape.dim(-1)}}};
+    const int64_t num_parts = call.attributes.Int("parts");
+    ZG_RETURN_IF_ERROR(CheckPart(call, names, 2, rows));
+    if (num_parts < 1 || rows % num_parts != 0) {
+      return InvalidArgument("embedding_grad: {} rows do not divide into {} parts", rows,
+                             num_parts);
+    }
+    const int64_t own_parts = call.inputs.size() == 3 ? call.inputs[2].shape.dim(0) : 1;
+    return Types{{dy.dtype, Shape{rows / num_parts * own_parts, dy.shape.dim(-1)}}};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;
-    for (int dim = 0; dim < last; ++dim) signatures.push_back({{Sbp::S(dim), Sbp::S(dim)}, {P}});
-    signatures.push_back({{Sbp::S(last), B}, {Sbp::S(1)}});
-    signatures.push_back({{P, B}, {P}});
+    const auto add = [&](Sbp dy, Sbp ids, Sbp part, Sbp dtable) {
+      signatures.push_back({{dy, ids}, {dtable}});
+      if (call.inputs.size() == 3) signatures.back().inputs.push_back(part);
+    };
+    for (int dim = 0; dim < last; ++dim) add(Sbp::S(dim), Sbp::S(dim), B, P);
+    add(Sbp::S(last), B, B, Sbp::S(1));
+    add(P, B, B, P);
+    if (call.inputs.size() == 3) add(B, B, Sbp::S(0), Sbp::S(0));
     return signatures;
+  };
+  op.in_parts = [](ir::PartsContext& context) {
+    const ir::Node& node = context.node();
+    if (node.inputs.size() == 3 || context.wanted() != Sbp::S(0)) return Status::Ok();
+    context.set_output(
+        0, context.builder().Op("embedding_grad", {node.inputs[0], node.inputs[1], context.Part()},
+                                context.WithParts()));
+    return Status::Ok();
   };
   op.not_differentiable = kNoSecondDerivative;
   op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };

@@ -2,6 +2,7 @@
 // micro-batch: cutting the batch over ranks gives terms whose sum is the sum of the micro-batches'
 // means.
 #include "framework/ir/op_registry.h"
+#include "framework/ir/parts_context.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -145,17 +146,32 @@ ir::OpDef SoftmaxCrossEntropy() {
                                                        context.node().attributes));
     return Status::Ok();
   };
+  // Of logits that lie split by classes, the sums of each part, from which the loss follows.
+  op.in_parts = [](ir::PartsContext& context) {
+    const ir::Node& node = context.node();
+    if (context.input_sbp(0) != Sbp::S(node.inputs[1]->type.shape.num_dims())) return Status::Ok();
+    ir::Value* sums = context.builder().Op(
+        "class_part_sums", {node.inputs[0], node.inputs[1], context.Part()},
+        {{"parts", int64_t{context.num_parts()}}}, node.outputs[1]->name + ".parts");
+    const std::vector<ir::Value*> outputs =
+        context.builder().Ops("cross_entropy_of_parts", {sums}, node.attributes);
+    for (int i = 0; i < 2; ++i) context.set_output(i, outputs[i]);
+    return Status::Ok();
+  };
   op.flops = [](const ir::OpCall& call) { return 4 * call.inputs[0].shape.num_elements(); };
   return op;
 }
 
 ir::OpDef SoftmaxCrossEntropyGrad() {
-  const InputNames names = {"dloss", "logits", "targets", "log_sum_exp"};
+  const InputNames names = {"dloss", "logits", "targets", "log_sum_exp", "part"};
   ir::OpDef op;
   op.name = "softmax_cross_entropy_grad";
-  op.doc = "dlogits[..,v] = dloss (exp(logits[..,v] - log_sum_exp) - [v = target]) / divisor.";
-  op.min_inputs = op.max_inputs = 4;
-  op.attributes = {{"divisor", 1.0, true}};
+  op.doc =
+      "dlogits[..,v] = dloss (exp(logits[..,v] - log_sum_exp) - [v = target]) / divisor; of logits in "
+      "parts, for the classes of some of them.";
+  op.min_inputs = 4;
+  op.max_inputs = 5;
+  op.attributes = {{"divisor", 1.0, true}, {"parts", int64_t{1}}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));
     if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
@@ -163,16 +179,31 @@ ir::OpDef SoftmaxCrossEntropyGrad() {
     if (call.inputs[3] != TensorType{DType::kF32, call.inputs[2].shape}) {
       return Rejected(call, names, "log_sum_exp is not one f32 per row of logits");
     }
+    ZG_RETURN_IF_ERROR(CheckPart(call, names, 4, call.inputs[1].shape.dim(-1)));
     return Types{call.inputs[1]};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
+    const int last = call.inputs[2].shape.num_dims();
     Signatures signatures;
-    for (int dim = 0; dim < call.inputs[2].shape.num_dims(); ++dim) {
+    for (int dim = 0; dim < last; ++dim) {
       const Sbp split = Sbp::S(dim);
       signatures.push_back({{B, split, split, split}, {split}});
     }
     signatures.push_back({{P, B, B, B}, {P}});
+    if (call.inputs.size() == 4) return signatures;
+    for (ir::SbpSignature& signature : signatures) signature.inputs.push_back(B);
+    signatures.push_back({{B, Sbp::S(last), B, B, Sbp::S(0)}, {Sbp::S(last)}});
     return signatures;
+  };
+  op.in_parts = [](ir::PartsContext& context) {
+    std::vector<ir::Value*> inputs = context.node().inputs;
+    if (inputs.size() == 5 || context.input_sbp(1) != Sbp::S(inputs[2]->type.shape.num_dims())) {
+      return Status::Ok();
+    }
+    inputs.push_back(context.Part());
+    context.set_output(
+        0, context.builder().Op("softmax_cross_entropy_grad", inputs, context.WithParts()));
+    return Status::Ok();
   };
   op.not_differentiable = kNoSecondDerivative;
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({1}); };

@@ -87,6 +87,27 @@ std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs) {
   return rules;
 }
 
+Status CheckPart(const ir::OpCall& call, const InputNames& names, size_t input, int64_t size) {
+  const int64_t num_parts = call.attributes.Int("parts");
+  if (call.inputs.size() <= input) {
+    if (num_parts == 1) return Status::Ok();
+    return InvalidArgument("{}: got one of {} parts without its number, expected an operand part",
+                           call.op->name, num_parts);
+  }
+  const TensorType& part = call.inputs[input];
+  if (part.dtype != DType::kI64 || part.shape.num_dims() != 1) {
+    return Rejected(call, names, "part is not i64[n]");
+  }
+  const int64_t own_parts = part.shape.dim(0);
+  if (own_parts < 1 || own_parts > num_parts || size % own_parts != 0) {
+    return Rejected(
+        call, names,
+        fmt::format("got {} of {} parts of a dim of {}, expected 1 to {} that divide it", own_parts,
+                    num_parts, size, num_parts));
+  }
+  return Status::Ok();
+}
+
 Status CheckOnlyFirstOutputUsed(const ir::GradientContext& context) {
   const ir::Node& node = context.node();
   for (int i = 1; i < node.op->num_outputs; ++i) {

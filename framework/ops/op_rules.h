@@ -45,6 +45,10 @@ std::vector<ir::SbpSignature> SplitAnyDim(const ir::OpCall& call);
 // kInPlace: output 0 may take the memory of any one of these inputs.
 std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs);
 
+// For calls that have some of the equal parts of a dim of `size` (kernels/parted_dim.h): error unless
+// operand `input` is i64[n] for n of `parts` parts that divide it.
+Status CheckPart(const ir::OpCall& call, const InputNames& names, size_t input, int64_t size);
+
 // Error when the loss depends on outputs 1, 2, ..., which only help the gradient along.
 Status CheckOnlyFirstOutputUsed(const ir::GradientContext& context);
 

@@ -98,10 +98,14 @@ struct CompileOptions : OneFlowSwitches {
   // sharding. Empty: all ranks along one axis, "data".
   std::vector<MeshAxis> mesh;
 
-  // How parameters lie along mesh axes whose ranks share micro-batches, such as tensor; by name.
+  // How parameters, and what modules give, lie along mesh axes whose ranks share micro-batches, such
+  // as tensor; by name.
   std::vector<PlacementRule> placement;
   void place(std::string pattern, std::string axis, Sbp sbp) {
     placement.push_back({std::move(pattern), std::move(axis), sbp});
+  }
+  void place_results(std::string pattern, std::string axis, Sbp sbp) {
+    placement.push_back({std::move(pattern), std::move(axis), sbp, PlacementRule::Of::kResults});
   }
 
   // Micro-batches of a step, over all ranks; a multiple of their number. 0: one per rank.

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "framework/ir/builder.h"
+#include "framework/ir/parts_context.h"
 #include "framework/ir/placement.h"
 
 namespace zg {
@@ -50,6 +55,11 @@ Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   return Status::Ok();
 }
 
+// Whether an operand says which parts of its values the node computes (kernels/parted_dim.h).
+bool KnowsItsPart(const ir::Node& node) {
+  return node.attributes.Has("parts") && node.attributes.Int("parts") > 1;
+}
+
 // Random numbers are drawn by micro-batch and by element of the rank's part: data ranks must hold
 // different parts, and other ranks the same.
 Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
@@ -63,7 +73,7 @@ Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
           "it to values that are split over the axis {}",
           node.scope, node.op->name, node.inputs[0]->name, mesh.axes()[axis].name);
     }
-    if (!mesh.IsDataAxis(axis) && !sbp.is_broadcast()) {
+    if (!mesh.IsDataAxis(axis) && !sbp.is_broadcast() && !KnowsItsPart(node)) {
       return InvalidArgument(
           "{}: {} of %{}, which is {} along the axis {}, would draw the same mask for different "
           "parts; apply it to values that are B along that axis",
@@ -186,8 +196,90 @@ Status CheckParametersStay(const ir::Graph& graph, const ir::Node& node) {
   return Status::Ok();
 }
 
+// A request for one axis leaves the others as they are, and is none on a mesh without it.
+Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
+  const std::string name = place->attributes.String("axis");
+  if (name.empty()) return Status::Ok();
+  const ir::Value& value = *place->inputs[0];
+  const Sbp wanted = place->attributes.NdSbp("sbp")[0];
+  NdSbp sbp = value.sbp;
+  const int axis = mesh.FindAxis(name);
+  if (axis >= 0 && mesh.IsDataAxis(axis)) {
+    return InvalidArgument(
+        "{}: place %{}: ranks along {} compute different micro-batches; expected another axis, such "
+        "as tensor",
+        place->scope, value.name, name);
+  }
+  if (axis >= 0 && mesh.axes()[axis].size > 1) {
+    const int size = mesh.axes()[axis].size;
+    if (wanted.is_split() && value.type.shape.dim(wanted.dim()) % size != 0) {
+      return InvalidArgument(
+          "{}: place %{} {}: its dim {} of {} does not divide into the parts of {} ranks along {}",
+          place->scope, value.name, value.type.ToString(), wanted.dim(),
+          value.type.shape.dim(wanted.dim()), size, name);
+    }
+    sbp[axis] = wanted;
+  }
+  place->attributes.Set("sbp", std::move(sbp));
+  place->attributes.Set("axis", std::string());
+  return Status::Ok();
+}
+
+Status PlaceNode(ir::Graph& graph, ir::Node* node);
+
+// The types that the outputs have in one micro-batch.
+Status TakeMicroBatchTypes(const Mesh& mesh, ir::Node* node) {
+  ir::OpCall call = node->Call();
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    NdSbp sbp = node->inputs[i]->sbp;
+    for (size_t axis = 0; axis < sbp.size(); ++axis) {
+      if (!mesh.IsDataAxis(static_cast<int>(axis))) sbp[axis] = Sbp::B();
+    }
+    call.inputs[i].shape = LocalShape(call.inputs[i].shape, sbp, mesh);
+  }
+  ZG_ASSIGN_OR_RETURN(const std::vector<TensorType> types, node->op->infer_shape(call));
+  for (size_t i = 0; i < types.size(); ++i) node->outputs[i]->type = types[i];
+  return Status::Ok();
+}
+
+// Lets the op's rule for parts replace the node; true if it did.
+StatusOr<bool> ComputeInParts(ir::Graph& graph, ir::Node* node, int axis) {
+  ir::Builder builder(&graph, node->section);
+  builder.InsertBefore(node);
+  builder.set_scope(node->scope);
+  std::vector<Sbp> wanted;
+  for (const ir::Value* output : node->outputs) wanted.push_back(ir::WantedByParameter(*output));
+  const int begin = graph.IndexOf(node);
+  ir::PartsContext context(*node, axis, &builder, std::move(wanted));
+  ZG_RETURN_IF_ERROR(node->op->in_parts(context));
+  ZG_RETURN_IF_ERROR(builder.status());
+  if (context.outputs()[0] == nullptr) return false;
+  const std::vector<ir::Node*>& nodes = node->section->nodes;
+  const std::vector<ir::Node*> added(nodes.begin() + begin, nodes.begin() + graph.IndexOf(node));
+  for (size_t i = 0; i < node->outputs.size(); ++i) {
+    graph.ReplaceAllUses(node->outputs[i], context.outputs()[i]);
+  }
+  std::vector<std::string> names;
+  for (const ir::Value* output : node->outputs) names.push_back(output->name);
+  graph.Erase(node);
+  for (size_t i = 0; i < names.size(); ++i) graph.Rename(context.outputs()[i], names[i]);
+  for (ir::Node* part : added) {
+    ZG_RETURN_IF_ERROR(TakeMicroBatchTypes(graph.mesh(), part));
+    ZG_RETURN_IF_ERROR(PlaceNode(graph, part));
+  }
+  return true;
+}
+
 Status PlaceNode(ir::Graph& graph, ir::Node* node) {
+  for (int axis = 0; axis < graph.mesh().num_axes() && node->op->in_parts != nullptr; ++axis) {
+    if (graph.mesh().IsDataAxis(axis) || graph.mesh().axes()[axis].size == 1) continue;
+    ZG_ASSIGN_OR_RETURN(const bool is_replaced, ComputeInParts(graph, node, axis));
+    if (is_replaced) return Status::Ok();
+  }
   const std::vector<int> data_axes = graph.mesh().DataAxes();
+  if (node->op->traits.kind == ir::OpKind::kPlace) {
+    ZG_RETURN_IF_ERROR(FillInPlacement(graph.mesh(), node));
+  }
   // A sum over micro-batches has the shape of one of them.
   const bool by_micro_batch =
       !data_axes.empty() &&

@@ -17,7 +17,9 @@ class Placer {
 
   StatusOr<bool> Run() {
     ZG_RETURN_IF_ERROR(CheckOrderOfAxes());
-    for (const PlacementRule& rule : rules_) ZG_RETURN_IF_ERROR(Apply(rule));
+    for (const PlacementRule& rule : rules_) {
+      if (rule.of == PlacementRule::Of::kParameters) ZG_RETURN_IF_ERROR(Apply(rule));
+    }
     ZG_RETURN_IF_ERROR(CheckEveryAxisSplits());
     for (const auto& [variable, chosen] : chosen_) {
       if (chosen.rule->sbp.is_split() && mesh_.axes()[chosen.axis].size > 1) {
@@ -39,19 +41,7 @@ class Placer {
     const auto error = [&](const Status& status) {
       return status.WithContext(fmt::format("placement rule '{}'", rule.ToString()));
     };
-    const int axis = mesh_.FindAxis(rule.axis);
-    if (axis < 0) {
-      return error(
-          InvalidArgument("mesh({}) has no axis {}; give the mesh one, of one rank if "
-                          "nothing is to be split",
-                          mesh_.ToString(), rule.axis));
-    }
-    if (mesh_.IsDataAxis(axis)) {
-      return error(InvalidArgument(
-          "ranks along {} compute different micro-batches, and the stage of ZeRO says how "
-          "parameters lie along it; expected another axis, such as tensor",
-          rule.axis));
-    }
+    ZG_ASSIGN_OR_RETURN(const int axis, SharedAxisOf(rule, mesh_));
     ZG_ASSIGN_OR_RETURN(const ScopePattern pattern, ScopePattern::Parse(rule.pattern));
     bool is_known = false;
     for (const ir::StoredTensor& tensor : graph_.tensors()) {

@@ -11,17 +11,26 @@ StatusOr<PlacementRule> ParseRule(std::istringstream& words) {
   PlacementRule rule;
   std::string placement, rest;
   words >> rule.pattern >> placement;
+  if (placement == "->") {
+    rule.of = PlacementRule::Of::kResults;
+    placement.clear();
+    words >> placement;
+  }
   const size_t equals = placement.find('=');
   if (equals == std::string::npos || equals == 0 || (words >> rest)) {
     return InvalidArgument(
-        "expected PATTERN AXIS=PLACEMENT, such as 'blocks.*.mlp.up tensor=S(0)'");
+        "expected PATTERN AXIS=PLACEMENT for parameters, such as 'blocks.*.mlp.up tensor=S(0)', or "
+        "PATTERN -> AXIS=PLACEMENT for what modules give");
   }
   rule.axis = placement.substr(0, equals);
   ZG_RETURN_IF_ERROR(ScopePattern::Parse(rule.pattern).status());
   ZG_ASSIGN_OR_RETURN(rule.sbp, ParseSbp(placement.substr(equals + 1)));
   if (rule.sbp.is_partial()) {
-    return InvalidArgument(
-        "got the placement P of a parameter, expected B, S(dim) or S(dim:groups)");
+    return InvalidArgument("got the placement P, expected B, S(dim) or S(dim:groups)");
+  }
+  if (rule.of == PlacementRule::Of::kResults && rule.sbp.is_split() && rule.sbp.groups() > 1) {
+    return InvalidArgument("got {} of what modules give, expected B or S(dim)",
+                           rule.sbp.ToString());
   }
   return rule;
 }
@@ -29,7 +38,22 @@ StatusOr<PlacementRule> ParseRule(std::istringstream& words) {
 }  // namespace
 
 std::string PlacementRule::ToString() const {
-  return fmt::format("{} {}={}", pattern, axis, sbp.ToString());
+  return fmt::format("{}{} {}={}", pattern, of == Of::kResults ? " ->" : "", axis, sbp.ToString());
+}
+
+StatusOr<int> SharedAxisOf(const PlacementRule& rule, const Mesh& mesh) {
+  const std::string who = fmt::format("placement rule '{}'", rule.ToString());
+  const int axis = mesh.FindAxis(rule.axis);
+  if (axis < 0) {
+    return InvalidArgument(
+        "{}: mesh({}) has no axis {}; give the mesh one, of one rank if nothing is to be split",
+        who, mesh.ToString(), rule.axis);
+  }
+  if (!mesh.IsDataAxis(axis)) return axis;
+  return InvalidArgument(
+      "{}: ranks along {} compute different micro-batches, and the stage of ZeRO says how parameters "
+      "lie along it; expected another axis, such as tensor",
+      who, rule.axis);
 }
 
 StatusOr<std::vector<PlacementRule>> ParsePlacementRules(std::string_view text) {

@@ -1,9 +1,11 @@
-// PlacementRule: how a user's parameters lie along a mesh axis whose ranks work on one micro-batch
-// together. In text, as a file of rules has them, one a line:
+// PlacementRule: how a user's parameters, or what modules give, lie along a mesh axis whose ranks work
+// on one micro-batch together. In text, as a file of rules has them, one a line:
 //
 //   # columns of the first product, rows of the second
 //   blocks.*.mlp.up           tensor=S(0)
 //   blocks.*.mlp.down.weight  tensor=S(1)
+//   # each rank has a part of the sequence
+//   token_embedding ->        tensor=S(1)
 #pragma once
 
 #include <string>
@@ -11,18 +13,29 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/ir/mesh.h"
 #include "framework/ir/sbp.h"
 #include "framework/ir/scope_pattern.h"
 
 namespace zg {
 
 struct PlacementRule {
-  std::string pattern;  // of parameters or the modules that have them (ir/scope_pattern.h)
-  std::string axis;
-  Sbp sbp = Sbp::B();  // B, S(dim) or S(dim:groups)
+  enum class Of {
+    kParameters,  // that the pattern names, or that modules have which it names
+    kResults,     // what modules that the pattern names give to others in training
+  };
 
-  std::string ToString() const;  // "blocks.*.mlp.up tensor=S(0)"
+  std::string pattern;  // ir/scope_pattern.h
+  std::string axis;
+  Sbp sbp = Sbp::B();  // B, S(dim) or, of parameters, S(dim:groups)
+  Of of = Of::kParameters;
+
+  std::string ToString() const;  // "blocks.*.mlp.up tensor=S(0)", "token_embedding -> tensor=S(1)"
 };
+
+// The axis of the mesh that the rule is for. Errors: the mesh lacks it; its ranks compute different
+// micro-batches.
+StatusOr<int> SharedAxisOf(const PlacementRule& rule, const Mesh& mesh);
 
 // Errors name the line.
 StatusOr<std::vector<PlacementRule>> ParsePlacementRules(std::string_view text);

@@ -15,6 +15,7 @@
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
 #include "framework/passes/place_parameters.h"
+#include "framework/passes/place_results.h"
 #include "framework/passes/recompute.h"
 #include "framework/passes/scale_loss.h"
 #include "framework/passes/schedule.h"
@@ -35,16 +36,18 @@ PassDef RecomputeDef() {
   return def;
 }
 
-PassDef PlaceParametersDef() {
+// A pass of placement rules, which its option `rules` joins by semicolons.
+template <typename P>
+PassDef RulesPass(const char* name, const char* doc) {
   PassDef def;
-  def.name = "place-parameters";
-  def.doc = "Split parameters along shared mesh axes; rules: 'PATTERN AXIS=S(dim)', by semicolons.";
+  def.name = name;
+  def.doc = doc;
   def.options = {{"rules", std::string()}};
   def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     std::string text = options.String("rules");
     std::replace(text.begin(), text.end(), ';', '\n');
     ZG_ASSIGN_OR_RETURN(std::vector<PlacementRule> rules, ParsePlacementRules(text));
-    return std::unique_ptr<Pass>(std::make_unique<PlaceParameters>(std::move(rules)));
+    return std::unique_ptr<Pass>(std::make_unique<P>(std::move(rules)));
   };
   return def;
 }
@@ -91,7 +94,12 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
   add(MixedPrecisionDef());
-  add(PlaceParametersDef());
+  add(RulesPass<PlaceParameters>(
+      "place-parameters",
+      "Split parameters along shared mesh axes; rules: 'PATTERN AXIS=S(dim)'."));
+  add(RulesPass<PlaceResults>(
+      "place-results",
+      "Split what modules give along shared mesh axes; rules: 'PATTERN -> AXIS=S(dim)'."));
   add(RecomputeDef());
   add(SimplePass<ScaleLoss>("Begin backward with a dynamic loss scale, for f16."));
   add(SimplePass<Schedule>("Move inputs, views and gathers down to their first user."));

@@ -27,6 +27,7 @@ struct PlanReport {
   std::optional<int64_t> fit_bytes;
   std::string fit_choices;
   std::vector<FitWay> fit_front;  // from the fastest to the smallest
+  std::string explanation;        // of a value's placement, if one was asked for
 };
 
 }  // namespace zg::plan

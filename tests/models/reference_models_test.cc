@@ -1,6 +1,8 @@
 // Models and modules of PyTorch and transformers, from their own files: logits, gradients and twenty
 // steps of training are theirs (tests/reference/make_models.py made them, logits and gradients in
-// double precision), on 1 and 3 ranks that share the batches, at stages 0 and 3.
+// double precision), on 1 and 3 ranks that share the batches, at stages 0 and 3; those of Llama and
+// Qwen2 on a mesh with a tensor axis, too, where parameters and the sequence are split and blocks
+// recomputed.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -46,7 +48,24 @@ struct Run {
   std::string name;
   int ranks;
   int stage;
+  int tensor = 1;  // ranks that share a micro-batch
+
+  int data_ranks() const { return ranks / tensor; }
 };
+
+// As models/llama/tensor.placement, but for the vocabulary, which is odd here.
+void SplitLlama(CompileOptions* options, const Run& run) {
+  options->mesh = {{"data", run.data_ranks()}, {"tensor", run.tensor}};
+  for (const char* module : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                             "mlp.gate_proj", "mlp.up_proj"}) {
+    options->place(std::string("model.layers.*.") + module, "tensor", Sbp::S(0));
+  }
+  for (const char* module : {"self_attn.o_proj.weight", "mlp.down_proj.weight"}) {
+    options->place(std::string("model.layers.*.") + module, "tensor", Sbp::S(1));
+  }
+  options->place_results("model.embed_tokens", "tensor", Sbp::S(1));
+  options->recompute = {"model.layers.*"};
+}
 
 std::ostream& operator<<(std::ostream& out, const Run& run) { return out << run.name; }
 
@@ -60,7 +79,7 @@ class ReferenceModels : public ::testing::TestWithParam<Run> {
     RegisterAllOps();
     const Status status = RunRanks(GetParam().ranks, [&](Communicator& communicator) -> Status {
       const testing::SmallModel model = testing::SmallModels().at(GetParam().name)();
-      const int64_t batch = testing::kReferenceBatch / GetParam().ranks;
+      const int64_t batch = testing::kReferenceBatch / GetParam().data_ranks();
       Graph graph("reference");
       graph.train(optimizer, [&](Inputs& in) {
         const Var result = model.result(in, batch);
@@ -69,6 +88,7 @@ class ReferenceModels : public ::testing::TestWithParam<Run> {
       graph.eval("run", [&](Inputs& in) { return model.result(in, batch); });
       graph.config().zero.stage = GetParam().stage;
       graph.config().zero.shard_min_elements = 0;
+      if (GetParam().tensor > 1) SplitLlama(&graph.config(), GetParam());
       ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
                           make_trainer(graph, communicator));
       ZG_RETURN_IF_ERROR(trainer->load_parameters(folder() + "/model.safetensors"));
@@ -81,7 +101,7 @@ class ReferenceModels : public ::testing::TestWithParam<Run> {
 TEST_P(ReferenceModels, GivesTheLogits) {
   const testing::ReferenceData data(GetParam().name);
   OnRanks(optim::Sgd{.lr = 0.1}, [&](Trainer& trainer, Communicator& communicator) -> Status {
-    ZG_RETURN_IF_ERROR(data.Feed(trainer, "run", 0, communicator.rank(), communicator.size()));
+    ZG_RETURN_IF_ERROR(data.Feed(trainer, "run", 0, trainer.data_rank(), trainer.num_data_ranks()));
     ZG_RETURN_IF_ERROR(trainer.eval("run", {}));
     ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("run"));
     if (communicator.rank() == 0) {
@@ -94,10 +114,10 @@ TEST_P(ReferenceModels, GivesTheLogits) {
 // A step of size 1 takes the gradient off the parameters.
 TEST_P(ReferenceModels, GivesTheGradients) {
   const testing::ReferenceData data(GetParam().name);
-  OnRanks(optim::Sgd{.lr = 1.0}, [&](Trainer& trainer, Communicator& communicator) -> Status {
+  OnRanks(optim::Sgd{.lr = 1.0}, [&](Trainer& trainer, Communicator&) -> Status {
     ZG_ASSIGN_OR_RETURN(const NamedValues before, trainer.consolidate_parameters(0));
     const StatusOr<float> loss = trainer.step([&](int64_t micro_batch) {
-      return data.Feed(trainer, "", 0, micro_batch, communicator.size());
+      return data.Feed(trainer, "", 0, micro_batch, trainer.num_data_ranks());
     });
     ZG_RETURN_IF_ERROR(loss.status());
     ZG_ASSIGN_OR_RETURN(const NamedValues after, trainer.consolidate_parameters(0));
@@ -119,12 +139,13 @@ TEST_P(ReferenceModels, TrainsAsTheyDo) {
   const testing::ReferenceData data(GetParam().name);
   const Json losses = Json::parse(std::ifstream(folder() + "/losses.json"));
   const optim::Sgd sgd = {.lr = losses["lr"], .momentum = losses["momentum"]};
-  OnRanks(sgd, [&](Trainer& trainer, Communicator& communicator) -> Status {
+  OnRanks(sgd, [&](Trainer& trainer, Communicator&) -> Status {
     const std::vector<double> want = losses["losses"];
     const std::vector<double> exact = losses["losses_float64"];
     for (size_t step = 0; step < want.size(); ++step) {
       ZG_ASSIGN_OR_RETURN(const float loss, trainer.step([&](int64_t micro_batch) {
-        return data.Feed(trainer, "", static_cast<int64_t>(step), micro_batch, communicator.size());
+        return data.Feed(trainer, "", static_cast<int64_t>(step), micro_batch,
+                         trainer.num_data_ranks());
       }));
       // Beside what f32 does to theirs.
       const double tolerance = kLossTolerance * want[step] + std::abs(want[step] - exact[step]);
@@ -141,11 +162,16 @@ std::vector<Run> Runs() {
       for (const int stage : {0, 3}) runs.push_back({name, ranks, stage});
     }
   }
+  for (const char* name : {"llama", "qwen2"}) {
+    runs.push_back({name, 4, 3, 2});
+    runs.push_back({name, 2, 0, 2});
+  }
   return runs;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ReferenceModels, ::testing::ValuesIn(Runs()), [](const auto& info) {
-  return fmt::format("{}_{}_ranks_stage_{}", info.param.name, info.param.ranks, info.param.stage);
+  return fmt::format("{}_{}_ranks_stage_{}{}", info.param.name, info.param.ranks, info.param.stage,
+                     info.param.tensor > 1 ? "_tensor" : "");
 });
 
 }  // namespace

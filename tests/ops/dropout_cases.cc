@@ -4,6 +4,21 @@
 namespace zg::testing {
 namespace {
 
+// The index of an element of a call that has some parts of x along a dim.
+int64_t IndexInWhole(const ReferenceCall& call, size_t i) {
+  const auto at = static_cast<int64_t>(i);
+  if (call.inputs.size() == 1) return at;
+  const std::vector<double>& numbers = call.inputs[1].values;
+  const Shape& shape = call.inputs[0].shape;
+  int64_t slice = 1;  // of one index of the dims before
+  for (int dim = static_cast<int>(call.attributes.Int("dim")); dim < shape.num_dims(); ++dim) {
+    slice *= shape.dim(dim);
+  }
+  const int64_t part = slice / static_cast<int64_t>(numbers.size());
+  const auto number = static_cast<int64_t>(numbers[at % slice / part]);
+  return (at / slice * call.attributes.Int("parts") + number) * part + at % part;
+}
+
 ReferenceOutputs Dropout(const ReferenceCall& call) {
   const double probability = call.attributes.Float("probability");
   RandomKey key{call.step.seed};
@@ -12,9 +27,22 @@ ReferenceOutputs Dropout(const ReferenceCall& call) {
   }
   std::vector<double> y = call.inputs[0].values;
   for (size_t i = 0; i < y.size(); ++i) {
-    y[i] = UniformAt(key, i) < probability ? 0.0 : y[i] / (1.0 - probability);
+    y[i] = UniformAt(key, IndexInWhole(call, i)) < probability ? 0.0 : y[i] / (1.0 - probability);
   }
   return {y};
+}
+
+OpCase CaseOfParts(const char* op, std::string label, const Shape& shape, int64_t dim, int64_t own,
+                   int64_t parts, int64_t first) {
+  return {
+      .op = op,
+      .label = std::move(label),
+      .inputs = {F32(shape), I64({own}, 1)},
+      .attributes = {{"probability", 0.4}, {"stream", int64_t{3}}, {"dim", dim}, {"parts", parts}},
+      .reference = Dropout,
+      .prepare = [first](ReferenceCall& call) { NumberParts(call, 1, first); },
+      .check_gradient = false,
+      .parts_are_micro_batches = true};
 }
 
 OpCase Case(const char* op, std::string label, const Shape& shape, double probability) {
@@ -36,6 +64,10 @@ FamilyCases DropoutCases() {
     family.cases.push_back(Case(op, "splits", {6, 3}, 0.5));
     family.cases.push_back(Case(op, "many elements", {3, 1531}, 0.1));
     family.cases.back().check_gradient = false;
+    family.cases.push_back(CaseOfParts(op, "a part", {3, 5, 8}, 1, 1, 4, 2));
+    family.cases.push_back(CaseOfParts(op, "parts", {3, 6, 7}, 1, 3, 5, 1));
+    family.cases.push_back(CaseOfParts(op, "all parts", {6, 6, 2}, 1, 6, 6, 0));
+    family.cases.push_back(CaseOfParts(op, "all parts of dim 0", {6, 4}, 0, 6, 6, 0));
   }
   family.rejections = {{"dropout",
                         {F32({5})},

@@ -41,9 +41,12 @@ ReferenceOutputs SoftmaxCrossEntropyGrad(const ReferenceCall& call) {
   const double scale = call.inputs[0].values[0] / call.attributes.Float("divisor");
   const int64_t columns = Columns(call.inputs[1]);
   std::vector<double> gradient = call.inputs[1].values;
+  const auto target_of = [&](int64_t row) {
+    return FindInParts(call, 4, columns, static_cast<int64_t>(call.inputs[2].values[row]));
+  };
   for (size_t i = 0; i < gradient.size(); ++i) {
     const int64_t row = static_cast<int64_t>(i) / columns;
-    const bool is_target = static_cast<double>(i % columns) == call.inputs[2].values[row];
+    const bool is_target = static_cast<int64_t>(i) % columns == target_of(row);
     gradient[i] =
         scale * (std::exp(gradient[i] - call.inputs[3].values[row]) - (is_target ? 1.0 : 0.0));
   }
@@ -109,6 +112,22 @@ void AddCrossEntropy(std::string label, const Shape& rows, int64_t classes,
                     .f32_inputs = {0, 3}});
 }
 
+// Logits of which a call has `own` of `parts` parts of two classes, from `first` on.
+void AddGradOfParts(std::string label, const Shape& rows, int64_t own, int64_t parts, int64_t first,
+                    std::vector<OpCase>* cases) {
+  std::vector<int64_t> dims = rows.dims();
+  dims.push_back(2 * own);
+  const Shape logits(dims);
+  cases->push_back({.op = "softmax_cross_entropy_grad",
+                    .label = std::move(label),
+                    .inputs = {F32({}), F32(logits, -3.0, 3.0), I64(rows, 2 * parts),
+                               F32(rows, 2.0, 4.0), I64({own}, 1)},
+                    .attributes = {{"divisor", 5.0}, {"parts", parts}},
+                    .reference = SoftmaxCrossEntropyGrad,
+                    .prepare = [first](ReferenceCall& call) { NumberParts(call, 4, first); },
+                    .f32_inputs = {0, 3}});
+}
+
 void AddHiddenClasses(std::vector<OpCase>* cases) {
   std::vector<OpCase> hidden;
   AddCrossEntropy("hidden classes", {3}, 1003, &hidden);
@@ -133,6 +152,8 @@ FamilyCases LossesCases() {
   AddCrossEntropy("many classes", {19}, 1003, &family.cases);
   AddCrossEntropy("splits", {6, 6}, 5, &family.cases);
   AddHiddenClasses(&family.cases);
+  AddGradOfParts("parts", {19}, 2, 5, 2, &family.cases);
+  AddGradOfParts("all parts", {6}, 6, 6, 0, &family.cases);
   const ir::Attributes divisor = {{"divisor", 5.0}};
   family.rejections = {
       {"mse_loss",

@@ -107,6 +107,24 @@ inline int64_t Columns(const ReferenceTensor& tensor) { return tensor.shape.dim(
 inline int64_t RowsOf(const ReferenceTensor& tensor) {
   return static_cast<int64_t>(tensor.values.size()) / Columns(tensor);
 }
+// Of calls with some of the equal parts of a dim (kernels/parted_dim.h): operand `input` becomes their
+// numbers, from `first` on.
+inline void NumberParts(ReferenceCall& call, size_t input, int64_t first = 0) {
+  for (double& number : call.inputs[input].values) number = static_cast<double>(first++);
+}
+// And where the call, which has `size` of the dim, has an index; -1: nowhere.
+inline int64_t FindInParts(const ReferenceCall& call, size_t input, int64_t size, int64_t index) {
+  if (call.inputs.size() <= input) return index;
+  const std::vector<double>& numbers = call.inputs[input].values;
+  const int64_t part_size = size / static_cast<int64_t>(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const int64_t first = static_cast<int64_t>(numbers[i]) * part_size;
+    if (first <= index && index < first + part_size) {
+      return static_cast<int64_t>(i) * part_size + index - first;
+    }
+  }
+  return -1;
+}
 // f of the elements at each position of the first and the last input, which may be the same one.
 template <typename F>
 ReferenceOutputs MapElements(const ReferenceCall& call, const F& f) {

@@ -41,6 +41,14 @@ bool InputsDivide(const ir::OpCall& call, const ir::SbpSignature& signature, int
   return true;
 }
 
+// Whether rank r computes micro-batch r; with operands that say which part each rank has, all compute
+// one.
+bool PartsAreMicroBatches(const OpCase& op_case, const ir::SbpSignature& signature) {
+  return op_case.parts_are_micro_batches &&
+         (signature.inputs.size() < 2 || !signature.inputs.back().is_split() ||
+          !op_case.attributes.Has("parts"));
+}
+
 std::vector<RankResult> RunRanks(const ConcreteCase& concrete, const ir::SbpSignature& signature,
                                  int num_ranks) {
   std::mt19937 random(7);
@@ -56,7 +64,7 @@ std::vector<RankResult> RunRanks(const ConcreteCase& concrete, const ir::SbpSign
     for (size_t i = 0; i < inputs.size(); ++i) call.inputs[i] = result.inputs[i].type();
     if (call.op->localize != nullptr) call.op->localize(concrete.call(), &call);
     result.step = SuiteStep();
-    result.step.micro_batch = rank;
+    if (PartsAreMicroBatches(concrete.op_case(), signature)) result.step.micro_batch = rank;
     std::vector<HeapTensor> copies;
     for (const HeapTensor& input : result.inputs) copies.push_back(input.Clone());
     const int64_t part = signature.inputs[0] == Sbp::S(0) ? rank : 0;
@@ -115,7 +123,7 @@ TEST_P(OpPlacementTest, PartsMakeTheWhole) {
         tried[num_ranks].insert(Text(signature));
         const std::vector<RankResult> ranks = RunRanks(concrete, signature, num_ranks);
         if (ranks.empty()) continue;
-        if (op_case->parts_are_micro_batches) {
+        if (PartsAreMicroBatches(*op_case, signature)) {
           CompareEachPart(*op_case, concrete, signature, ranks);
         } else {
           CompareJoined(*op_case, ranks, signature, whole);

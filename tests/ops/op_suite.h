@@ -43,6 +43,7 @@ class ConcreteCase {
  public:
   explicit ConcreteCase(const OpCase& op_case);
 
+  const OpCase& op_case() const { return op_case_; }
   ir::Graph& graph() { return graph_; }
   const ir::Node& node() const { return *node_; }
   ir::OpCall call() const { return node_->Call(); }

@@ -35,8 +35,9 @@ double MaxAbs(const std::vector<double>& values) {
 // Where two values differ by more than `tolerance` of the largest element, or of `smallest_scale`;
 // with 0, by anything. A
 // gradient may be there in 16 bits or as the same number in f32.
+// With `keeps_finite`, after has a number of its own where before has none.
 std::string Difference(const HeapTensor& before, const HeapTensor& after, double tolerance,
-                       double smallest_scale = 1e-3) {
+                       double smallest_scale = 1e-3, bool keeps_finite = false) {
   if (before.type().shape != after.type().shape) {
     return fmt::format("{} before, {} after", before.type().ToString(), after.type().ToString());
   }
@@ -46,6 +47,7 @@ std::string Difference(const HeapTensor& before, const HeapTensor& after, double
   const double limit = tolerance * std::max(MaxAbs(a), smallest_scale);
   for (size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (keeps_finite && !std::isfinite(a[i])) continue;
     // More than f16 holds.
     if (tolerance > 0 && std::abs(a[i]) > 65504 && std::isinf(b[i])) continue;
     const bool is_close = a[i] == b[i] || std::abs(a[i] - b[i]) <= limit;
@@ -192,9 +194,10 @@ class Checker {
     if (a.size() != b.size()) {
       return fmt::format("{}: seen {} times before, {} times after\n", key, a.size(), b.size());
     }
+    const bool keeps_finite = pass_.find("keep_finite=true") != pass_.npos;
     for (size_t i = 0; i < a.size(); ++i) {
       const std::string difference =
-          Difference(a[i].logical, b[i].logical, tolerance, smallest_scale_);
+          Difference(a[i].logical, b[i].logical, tolerance, smallest_scale_, keeps_finite);
       if (!difference.empty()) return fmt::format("{}, time {}: {}\n", key, i, difference);
     }
     return "";
@@ -335,6 +338,7 @@ class Checker {
       for (int step = 0; step < run_.steps; ++step) {
         const double before = MeanOf(seen_before_, key, step);
         const double after = MeanOf(seen_after_, name, step);
+        if (std::isnan(before) && std::isnan(after)) continue;
         if (std::abs(before - after) <= kTolerance * std::max(1.0, std::abs(before))) continue;
         return fmt::format("the mean of {} is {} before, {} after\n", name, before, after);
       }

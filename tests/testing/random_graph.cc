@@ -124,8 +124,8 @@ class Model {
     for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
       if (op->gradient == nullptr || op->traits.is_loss || (op->traits.is_random && !may_be_random))
         continue;
-      // Made by mixed-precision; its inputs belong together.
-      if (op->name == "cast" || op->name == "custom_gradient") continue;
+      // Made by mixed-precision; its inputs belong together; of meshes with shared axes.
+      if (op->name == "cast" || op->name == "custom_gradient" || op->name == "place") continue;
       ops.push_back(op);
     }
     // Those that fuse-gelu looks for should meet.

@@ -31,8 +31,20 @@ const std::vector<PlacementRule> kLlamaRules = {
     {"model.layers.*.mlp.gate_proj", "tensor", Sbp::S(0)},
     {"model.layers.*.mlp.up_proj", "tensor", Sbp::S(0)},
     {"model.layers.*.mlp.down_proj", "tensor", Sbp::S(1)},
-    {"lm_head", "tensor", Sbp::S(0)},
 };
+
+// Rows of the embeddings and the head: the loss is computed from logits that stay split by classes.
+const std::vector<PlacementRule> kGptVocabulary = {{"token_embedding", "tensor", Sbp::S(0)}};
+const std::vector<PlacementRule> kLlamaVocabulary = {{"model.embed_tokens", "tensor", Sbp::S(0)},
+                                                     {"lm_head", "tensor", Sbp::S(0)}};
+
+// The residual stream, and with it norms and dropouts, by parts of the sequence.
+PlacementRule ResultsOf(std::string module) {
+  return {std::move(module), "tensor", Sbp::S(1), PlacementRule::Of::kResults};
+}
+const std::vector<PlacementRule> kGptSequence = {
+    ResultsOf("token_embedding"), ResultsOf("blocks.*.attention"), ResultsOf("blocks.*.mlp")};
+const std::vector<PlacementRule> kLlamaSequence = {ResultsOf("model.embed_tokens")};
 
 RunConfig On(std::vector<MeshAxis> mesh, TestModel model = TestModel::kGpt) {
   RunConfig config;
@@ -41,7 +53,7 @@ RunConfig On(std::vector<MeshAxis> mesh, TestModel model = TestModel::kGpt) {
   config.mesh = std::move(mesh);
   config.ranks = Mesh(config.mesh).num_ranks();
   if (Mesh(config.mesh).FindAxis("tensor") < 0) return config;
-  config.placement = model == TestModel::kGpt ? kGptRules : kLlamaRules;
+  config.placement = model == TestModel::kLlama ? kLlamaRules : kGptRules;
   return config;
 }
 
@@ -59,7 +71,14 @@ struct Setting {
   DType dtype = DType::kF32;
   double max_grad_norm = 0;
   std::string recompute;
+  bool splits_vocabulary = false;
+  bool splits_sequence = false;
 };
+
+void AddRules(const std::vector<PlacementRule>& rules, RunConfig* config) {
+  if (config->placement.empty()) return;
+  config->placement.insert(config->placement.end(), rules.begin(), rules.end());
+}
 
 class TensorParallelTest : public ::testing::TestWithParam<Setting> {
  protected:
@@ -68,6 +87,11 @@ class TensorParallelTest : public ::testing::TestWithParam<Setting> {
     config.dtype = GetParam().dtype;
     config.max_grad_norm = GetParam().max_grad_norm;
     config.recompute = GetParam().recompute;
+    const bool is_llama = config.model == TestModel::kLlama;
+    if (GetParam().splits_vocabulary) {
+      AddRules(is_llama ? kLlamaVocabulary : kGptVocabulary, &config);
+    }
+    if (GetParam().splits_sequence) AddRules(is_llama ? kLlamaSequence : kGptSequence, &config);
     return config;
   }
 };
@@ -78,17 +102,25 @@ INSTANTIATE_TEST_SUITE_P(
                       Setting{TestModel::kGpt, DType::kF32, 0.5, "blocks.*"},
                       Setting{TestModel::kGpt, DType::kBF16, 0.5, ""},
                       Setting{TestModel::kLlama, DType::kF32, 0.5, ""},
-                      Setting{TestModel::kLlama, DType::kBF16, 0, "model.layers.*"}),
+                      Setting{TestModel::kLlama, DType::kBF16, 0, "model.layers.*"},
+                      Setting{TestModel::kEvenGpt, DType::kF32, 0.5, "", true},
+                      Setting{TestModel::kEvenGpt, DType::kBF16, 0, "blocks.*", true, true},
+                      Setting{TestModel::kGpt, DType::kF32, 0, "blocks.*", false, true},
+                      Setting{TestModel::kLlama, DType::kF32, 0, "model.layers.*", true, true},
+                      Setting{TestModel::kLlama, DType::kBF16, 0.5, "", true, true}),
     [](const auto& info) {
-      return fmt::format("{}_{}{}{}", info.param.model == TestModel::kGpt ? "gpt" : "llama",
+      return fmt::format("{}_{}{}{}{}{}", info.param.model == TestModel::kLlama ? "llama" : "gpt",
                          DTypeName(info.param.dtype), info.param.max_grad_norm > 0 ? "_clips" : "",
-                         info.param.recompute.empty() ? "" : "_recomputes");
+                         info.param.recompute.empty() ? "" : "_recomputes",
+                         info.param.splits_vocabulary ? "_vocabulary" : "",
+                         info.param.splits_sequence ? "_sequence" : "");
     });
 
 TEST_P(TensorParallelTest, HasTheBitsOfItsSizeAtEveryStageOnEveryMesh) {
   const RunResult one = TrainOrDie(Config({{"data", 1}}));
   const RunResult two = TrainOrDie(Config({{"tensor", 2}}));
   ExpectClose(one, two, GetParam().dtype == DType::kF32 ? 1e-5 : 1e-2);
+  ExpectPlanIsMeasured(two, Config({{"tensor", 2}}).steps);
   for (const std::vector<MeshAxis>& mesh : std::vector<std::vector<MeshAxis>>{
            {{"data", 2}, {"tensor", 2}},
            {{"replica", 2}, {"shard", 2}, {"tensor", 2}},

@@ -133,6 +133,13 @@ std::unique_ptr<Workload> MakeWorkload(TestModel model) {
                                                                            .context = 12,
                                                                            .vocabulary = 29,
                                                                            .dropout = 0.1});
+    case TestModel::kEvenGpt:  // whose vocabulary ranks can share
+      return std::make_unique<TextWorkload<models::Gpt>>(models::GptConfig{.layers = 2,
+                                                                           .heads = 2,
+                                                                           .channels = 24,
+                                                                           .context = 12,
+                                                                           .vocabulary = 30,
+                                                                           .dropout = 0.1});
     case TestModel::kLlama:
       return std::make_unique<TextWorkload<models::Llama>>(models::LlamaConfig{.layers = 2,
                                                                                .heads = 4,

@@ -21,7 +21,7 @@
 
 namespace zg::testing {
 
-enum class TestModel { kMlp, kClassifier, kGpt, kLlama };
+enum class TestModel { kMlp, kClassifier, kGpt, kEvenGpt, kLlama };
 
 // A rank on a device, and how it gets there from its communicator on the host.
 struct DeviceRank {

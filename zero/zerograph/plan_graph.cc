@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/plan/explain_placement.h"
+
 namespace zg {
 namespace {
 
@@ -13,13 +15,18 @@ constexpr int kNumStages = 4;
 StatusOr<plan::PlanReport> plan_graph(const Graph& graph, const Mesh& mesh,
                                       const CompileOptions& options, const Target& target,
                                       const PlanGraphOptions& plan_options) {
+  plan::PlanReport report;
   const auto plan = [&](const CompileOptions& asked) -> StatusOr<plan::JobPlan> {
     ZG_ASSIGN_OR_RETURN(const Program program, zero::Compile(graph, mesh, asked, target));
+    if (!plan_options.explain.empty()) {
+      ZG_ASSIGN_OR_RETURN(report.explanation,
+                          plan::ExplainPlacement(program, plan_options.explain));
+    }
     return plan::PlanJob(program, plan_options.machine, plan_options.description);
   };
-  plan::PlanReport report;
   ZG_ASSIGN_OR_RETURN(report.plan, plan(options));
-  if (!plan_options.compare_stages || mesh.num_ranks() == 1) return report;
+  const bool compares = plan_options.compare_stages && plan_options.explain.empty();
+  if (!compares || mesh.num_ranks() == 1) return report;
   std::vector<plan::JobPlan> stages;
   const bool is_mixture = !report.plan.options.zero.stage_rules.empty();
   for (int stage = 0; stage < kNumStages; ++stage) {

@@ -14,6 +14,7 @@ struct PlanGraphOptions {
   std::string description;     // of the model, for people; "": the graph's name
   plan::Machine machine;       // that times are estimated for
   bool compare_stages = true;  // plan every stage, where there are ranks to share
+  std::string explain;         // a value whose placement the report explains; "": none
 };
 
 // Leaves `config` of the report empty. Errors: those of zero::Compile.

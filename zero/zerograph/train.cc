@@ -33,11 +33,12 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
                       DeviceKernels(communicator.device(), options.tf32));
   PlanGraphOptions plan_options;
   plan_options.description = description;
+  plan_options.explain = options.explain;
   ZG_ASSIGN_OR_RETURN(plan::PlanReport report,
                       plan_graph(graph, compile_options.MeshOf(job.num_planned_ranks()),
                                  compile_options, TargetOf(*kernels), plan_options));
   report.config = job.config();
-  print_out(plan::TextReport(report));
+  print_out(options.explain.empty() ? plan::TextReport(report) : report.explanation);
   return plan::WritePlan(report, options.json, options.html);
 }
 

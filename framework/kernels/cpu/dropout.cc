@@ -5,6 +5,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/parted_dim.h"
 
 namespace zg {
 namespace {
@@ -27,7 +28,8 @@ class Dropout : public Kernel {
   explicit Dropout(const KernelSpec& spec)
       : dtype_(spec.outputs[0].dtype),
         stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))),
-        num_elements_(spec.outputs[0].shape.num_elements()) {
+        num_elements_(spec.outputs[0].shape.num_elements()),
+        slice_(PartedDim::OfSlices(spec.call, 1)) {
     const double probability = spec.call.attributes.Float("probability");
     threshold_ = static_cast<uint32_t>(probability * 0x1p24);
     scale_ = static_cast<float>(1.0 / (1.0 - probability));
@@ -44,32 +46,43 @@ class Dropout : public Kernel {
     key = FoldIn(key, static_cast<uint64_t>(step.step));
     key = FoldIn(key, static_cast<uint64_t>(step.micro_batch));
     key = FoldIn(key, stream_);
-    const char* const x = arguments.input<char>(0);
-    char* const y = arguments.output<char>(0);
-    uint32_t* const bits = static_cast<uint32_t*>(arguments.workspace);
-    float* const values = reinterpret_cast<float*>(bits + kBlock);
-    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
-      const int64_t count = std::min(kBlock, num_elements_ - begin);
-      FillBits(key, begin, begin + count, bits);
-      const int64_t begin_bytes = begin * SizeOf(dtype_);
-      if (is_half()) {
-        ConvertFloats(dtype_, x + begin_bytes, DType::kF32, values, count);
-        KeepBlock(values, bits, threshold_, scale_, count, values);
-        ConvertFloats(DType::kF32, values, dtype_, y + begin_bytes, count);
-      } else {
-        KeepBlock(reinterpret_cast<const float*>(x + begin_bytes), bits, threshold_, scale_, count,
-                  reinterpret_cast<float*>(y + begin_bytes));
-      }
+    const PartedDim slice = slice_.At(arguments, 1);
+    for (int64_t begin = 0; begin < num_elements_; begin += slice.PartSize()) {
+      const int64_t whole = begin / slice.size * slice.Total() + slice.IndexOf(begin % slice.size);
+      RunPart(arguments, key, begin, whole, slice.PartSize());
     }
     return Status::Ok();
   }
 
  private:
+  // `count` elements from `first` on, which are those from `whole` on of the whole value.
+  void RunPart(const KernelArguments& arguments, RandomKey key, int64_t first, int64_t whole,
+               int64_t count) const {
+    const char* const x = arguments.input<char>(0);
+    char* const y = arguments.output<char>(0);
+    uint32_t* const bits = static_cast<uint32_t*>(arguments.workspace);
+    float* const values = reinterpret_cast<float*>(bits + kBlock);
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t size = std::min(kBlock, count - begin);
+      FillBits(key, whole + begin, whole + begin + size, bits);
+      const int64_t begin_bytes = (first + begin) * SizeOf(dtype_);
+      if (is_half()) {
+        ConvertFloats(dtype_, x + begin_bytes, DType::kF32, values, size);
+        KeepBlock(values, bits, threshold_, scale_, size, values);
+        ConvertFloats(DType::kF32, values, dtype_, y + begin_bytes, size);
+      } else {
+        KeepBlock(reinterpret_cast<const float*>(x + begin_bytes), bits, threshold_, scale_, size,
+                  reinterpret_cast<float*>(y + begin_bytes));
+      }
+    }
+  }
+
   bool is_half() const { return dtype_ != DType::kF32; }
 
   const DType dtype_;
   const uint64_t stream_;
   const int64_t num_elements_;
+  const PartedDim slice_;
   uint32_t threshold_;
   float scale_;
 };

@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/parted_dim.h"
 
 namespace zg {
 namespace {
@@ -15,11 +16,11 @@ Status IdOutOfRange(const char* op, int64_t position, int64_t id, int64_t rows) 
                          position, id, rows - 1);
 }
 
-// y[i, :] = table[ids[i], :].
+// y[i, :] = table[ids[i], :]; 0 for an id in another part.
 class Embedding : public Kernel {
  public:
   explicit Embedding(const KernelSpec& spec)
-      : rows_(spec.call.inputs[0].shape.dim(0)),
+      : rows_(PartedDim::Of(spec.call, 2, spec.call.inputs[0].shape.dim(0))),
         row_bytes_(spec.call.inputs[0].shape.dim(1) * SizeOf(spec.call.inputs[0].dtype)),
         num_ids_(spec.call.inputs[1].shape.num_elements()) {}
 
@@ -27,15 +28,23 @@ class Embedding : public Kernel {
     const char* const table = arguments.input<char>(0);
     const int64_t* const ids = arguments.input<int64_t>(1);
     char* const y = arguments.output<char>(0);
+    const PartedDim rows = rows_.At(arguments, 2);
     for (int64_t i = 0; i < num_ids_; ++i) {
-      if (ids[i] < 0 || ids[i] >= rows_) return IdOutOfRange("embedding", i, ids[i], rows_);
-      std::memcpy(y + i * row_bytes_, table + ids[i] * row_bytes_, row_bytes_);
+      if (ids[i] < 0 || ids[i] >= rows.Total()) {
+        return IdOutOfRange("embedding", i, ids[i], rows.Total());
+      }
+      const int64_t row = rows.Find(ids[i]);
+      if (row < 0) {
+        std::memset(y + i * row_bytes_, 0, row_bytes_);
+      } else {
+        std::memcpy(y + i * row_bytes_, table + row * row_bytes_, row_bytes_);
+      }
     }
     return Status::Ok();
   }
 
  private:
-  const int64_t rows_;
+  const PartedDim rows_;
   const int64_t row_bytes_;
   const int64_t num_ids_;
 };
@@ -47,25 +56,35 @@ class EmbeddingGrad : public Kernel {
  public:
   explicit EmbeddingGrad(const KernelSpec& spec)
       : dtype_(spec.outputs[0].dtype),
-        rows_(spec.outputs[0].shape.dim(0)),
+        rows_(PartedDim::Of(spec.call, 2, spec.outputs[0].shape.dim(0))),
         columns_(spec.outputs[0].shape.dim(1)),
         num_ids_(spec.call.inputs[1].shape.num_elements()) {}
 
   int64_t workspace_bytes() const override {
     if (dtype_ == DType::kF32) return 0;
-    return (rows_ + num_ids_) * static_cast<int64_t>(sizeof(int64_t)) +
+    return (rows_.size + num_ids_) * static_cast<int64_t>(sizeof(int64_t)) +
            2 * columns_ * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
     const int64_t* const ids = arguments.input<int64_t>(1);
-    if (dtype_ != DType::kF32) return RunHalf(arguments, ids);
+    const PartedDim rows = rows_.At(arguments, 2);
+    for (int64_t i = 0; i < num_ids_; ++i) {
+      if (ids[i] < 0 || ids[i] >= rows.Total()) {
+        return IdOutOfRange("embedding_grad", i, ids[i], rows.Total());
+      }
+    }
+    if (dtype_ != DType::kF32) {
+      RunHalf(arguments, ids, rows);
+      return Status::Ok();
+    }
     const float* const dy = arguments.input<float>(0);
     float* const dtable = arguments.output<float>(0);
-    std::fill_n(dtable, rows_ * columns_, 0.0f);
+    std::fill_n(dtable, rows.size * columns_, 0.0f);
     for (int64_t i = 0; i < num_ids_; ++i) {
-      if (ids[i] < 0 || ids[i] >= rows_) return IdOutOfRange("embedding_grad", i, ids[i], rows_);
-      float* const row = dtable + ids[i] * columns_;
+      const int64_t at = rows.Find(ids[i]);
+      if (at < 0) continue;
+      float* const row = dtable + at * columns_;
       const void* const inputs[] = {row, dy + i * columns_};
       add_(inputs, 0.0f, columns_, row);
     }
@@ -73,21 +92,22 @@ class EmbeddingGrad : public Kernel {
   }
 
  private:
-  Status RunHalf(const KernelArguments& arguments, const int64_t* ids) {
+  void RunHalf(const KernelArguments& arguments, const int64_t* ids, const PartedDim& rows) {
     const char* const dy = arguments.input<char>(0);
     char* const dtable = arguments.output<char>(0);
     auto* const first = static_cast<int64_t*>(arguments.workspace);  // by row; -1: none
-    int64_t* const next = first + rows_;                             // by position
+    int64_t* const next = first + rows.size;                         // by position
     auto* const sum = reinterpret_cast<float*>(next + num_ids_);
     float* const term = sum + columns_;
-    std::fill_n(first, rows_, -1);
+    std::fill_n(first, rows.size, -1);
     for (int64_t i = num_ids_ - 1; i >= 0; --i) {
-      if (ids[i] < 0 || ids[i] >= rows_) return IdOutOfRange("embedding_grad", i, ids[i], rows_);
-      next[i] = first[ids[i]];
-      first[ids[i]] = i;
+      const int64_t at = rows.Find(ids[i]);
+      if (at < 0) continue;
+      next[i] = first[at];
+      first[at] = i;
     }
     const int64_t row_bytes = columns_ * SizeOf(dtype_);
-    for (int64_t row = 0; row < rows_; ++row) {
+    for (int64_t row = 0; row < rows.size; ++row) {
       std::fill_n(sum, columns_, 0.0f);
       for (int64_t i = first[row]; i >= 0; i = next[i]) {
         ConvertFloats(dtype_, dy + i * row_bytes, DType::kF32, term, columns_);
@@ -96,12 +116,11 @@ class EmbeddingGrad : public Kernel {
       }
       ConvertFloats(DType::kF32, sum, dtype_, dtable + row * row_bytes, columns_);
     }
-    return Status::Ok();
   }
 
   const ElementwiseFunction add_ = FunctionOf(ElementwiseCode::kAdd, DType::kF32);
   const DType dtype_;
-  const int64_t rows_;
+  const PartedDim rows_;
   const int64_t columns_;
   const int64_t num_ids_;
 };

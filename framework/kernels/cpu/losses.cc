@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "framework/kernels/cpu/class_rows.h"
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/math/vector_math.h"
+#include "framework/kernels/parted_dim.h"
 
 namespace zg {
 namespace {
@@ -140,30 +142,16 @@ void LogSumExpRow(const float* x, int64_t columns, float* terms, float* result) 
   });
 }
 
-// A row of a matrix, widened into `row_in_f32` if it is of 16 bits.
-const float* RowInF32(DType dtype, const void* matrix, int64_t row, int64_t columns,
-                      float* row_in_f32) {
-  if (dtype == DType::kF32) return static_cast<const float*>(matrix) + row * columns;
-  ConvertFloats(dtype, static_cast<const char*>(matrix) + row * columns * SizeOf(dtype),
-                DType::kF32, row_in_f32, columns);
-  return row_in_f32;
-}
-
-// (softmax(x) - onehot(target)) * scale, for one row. `out` may be `x`.
+// (softmax(x) - onehot(target)) * scale, for one row, of which the target is -1 if it lies in another
+// part. `out` may be `x`.
 void SoftmaxMinusOneHot(const float* x, int64_t columns, float log_sum_exp, int64_t target,
                         float scale, float* out) {
   Multiversion([=]() ZG_VERSION {
-    const float at_target = (Exp(x[target] - log_sum_exp) - 1.0f) * scale;
+    const float at_target = target < 0 ? 0.0f : (Exp(x[target] - log_sum_exp) - 1.0f) * scale;
     ZG_INDEPENDENT
     for (int64_t i = 0; i < columns; ++i) out[i] = Exp(x[i] - log_sum_exp) * scale;
-    out[target] = at_target;
+    if (target >= 0) out[target] = at_target;
   });
-}
-
-Status CheckTarget(const char* op, int64_t row, int64_t target, int64_t columns) {
-  if (target >= 0 && target < columns) return Status::Ok();
-  return InvalidArgument("{}: the target at position {} is {}, the logits have classes 0 to {}", op,
-                         row, target, columns - 1);
 }
 
 // loss = sum over rows of (log_sum_exp - logits[target]) / divisor.
@@ -207,6 +195,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
   explicit SoftmaxCrossEntropyGrad(const KernelSpec& spec)
       : dtype_(spec.call.inputs[1].dtype),
         logits_(AsMatrix(spec.call.inputs[1].shape)),
+        classes_(PartedDim::Of(spec.call, 4, logits_.columns)),
         divisor_(spec.call.attributes.Float("divisor")) {}
 
   // In 16 bits a row in f32.
@@ -222,14 +211,15 @@ class SoftmaxCrossEntropyGrad : public Kernel {
     char* const dlogits = arguments.output<char>(0);
     const int64_t row_bytes = logits_.columns * SizeOf(dtype_);
     float* const wide = static_cast<float*>(arguments.workspace);
+    const PartedDim classes = classes_.At(arguments, 4);
     for (int64_t row = 0; row < logits_.rows; ++row) {
       ZG_RETURN_IF_ERROR(
-          CheckTarget("softmax_cross_entropy_grad", row, targets[row], logits_.columns));
+          CheckTarget("softmax_cross_entropy_grad", row, targets[row], classes.Total()));
       const float* const logits = RowInF32(dtype_, arguments.inputs[1], row, logits_.columns, wide);
       char* const out = dlogits + row * row_bytes;
       const bool is_f32 = dtype_ == DType::kF32;
-      SoftmaxMinusOneHot(logits, logits_.columns, log_sum_exp[row], targets[row], scale,
-                         is_f32 ? reinterpret_cast<float*>(out) : wide);
+      SoftmaxMinusOneHot(logits, logits_.columns, log_sum_exp[row], classes.Find(targets[row]),
+                         scale, is_f32 ? reinterpret_cast<float*>(out) : wide);
       if (!is_f32) ConvertFloats(DType::kF32, wide, dtype_, out, logits_.columns);
     }
     return Status::Ok();
@@ -238,6 +228,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
  private:
   const DType dtype_;
   const MatrixShape logits_;
+  const PartedDim classes_;
   const double divisor_;
 };
 

@@ -1,5 +1,6 @@
 #include "framework/base/random.h"
 #include "framework/kernels/cuda/packs.cuh"
+#include "framework/kernels/parted_dim.h"
 
 namespace zg::cuda {
 namespace {
@@ -19,6 +20,7 @@ struct DropoutBody {
   uint64_t stream;
   uint32_t threshold;
   float scale;
+  PartedDim slice;  // what lies behind one index of the dims before the one in parts
 
   using Prepared = StreamKey;
   __device__ StreamKey Prepare() const {
@@ -29,13 +31,17 @@ struct DropoutBody {
     return {key.seed, key.stream};
   }
 
-  // Packs begin at multiples of their size, and so at the first word of a random block.
+  // Packs begin at multiples of their size, also in the whole value, and so at the first word of a
+  // random block.
   template <int kCount>
   __device__ void Run(int64_t begin, const StreamKey& key) const {
     Floats<kCount> values = LoadFloats<kCount>(x + begin);
+    const int64_t whole = slice.part == nullptr ? begin
+                                                : begin / slice.size * slice.Total() +
+                                                      slice.IndexOf(begin % slice.size);
 #pragma unroll
     for (int i = 0; i < kCount; i += 4) {
-      const uint64_t element = static_cast<uint64_t>(begin) + i;
+      const uint64_t element = static_cast<uint64_t>(whole) + i;
       const RandomBlock bits = RandomBits({key.seed, key.stream}, element / 4);
 #pragma unroll
       for (int j = 0; j < 4 && i + j < kCount; ++j) {
@@ -52,7 +58,9 @@ struct DropoutBody {
 class Dropout : public Kernel {
  public:
   explicit Dropout(const KernelSpec& spec)
-      : type_(spec.outputs[0]), stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))) {
+      : type_(spec.outputs[0]),
+        stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))),
+        slice_(PartedDim::OfSlices(spec.call, 1)) {
     const double probability = spec.call.attributes.Float("probability");
     threshold_ = static_cast<uint32_t>(probability * 0x1p24);
     scale_ = static_cast<float>(1.0 / (1.0 - probability));
@@ -66,8 +74,10 @@ class Dropout : public Kernel {
                                    arguments.device_step,
                                    stream_,
                                    threshold_,
-                                   scale_};
-      return RunPreparedPacks<kPackOf<T>>(body, AreAligned(16, body.x, body.y),
+                                   scale_,
+                                   slice_.At(arguments, 1)};
+      const bool in_packs = slice_.num_parts == 1 || slice_.PartSize() % kPackOf<T> == 0;
+      return RunPreparedPacks<kPackOf<T>>(body, in_packs && AreAligned(16, body.x, body.y),
                                           type_.shape.num_elements(), arguments.stream);
     });
   }
@@ -75,6 +85,7 @@ class Dropout : public Kernel {
  private:
   const TensorType type_;
   const uint64_t stream_;
+  const PartedDim slice_;
   uint32_t threshold_;
   float scale_;
 };

@@ -5,6 +5,7 @@
 
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
+#include "framework/kernels/parted_dim.h"
 
 namespace zg::cuda {
 namespace {
@@ -13,27 +14,29 @@ std::string IdOutOfRange(const char* op, const DeviceFault& fault) {
   return fmt::format("{}: an id is {}, the table has rows 0 to {}", op, fault.got, fault.limit - 1);
 }
 
-// y[i, :] = table[ids[i], :], a warp for each position. Rows are moved as words.
+// y[i, :] = table[ids[i], :], or 0 for an id in another part, a warp for each position. Rows are moved
+// as words.
 template <typename Word>
-__global__ void EmbeddingKernel(const Word* table, const int64_t* ids, int64_t rows,
+__global__ void EmbeddingKernel(const Word* table, const int64_t* ids, PartedDim rows,
                                 int64_t row_words, int64_t num_ids, FaultSink faults, Word* y) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * (kThreads / kWarp) + threadIdx.x / kWarp;
   if (i >= num_ids) return;
   const int lane = threadIdx.x % kWarp;
   const int64_t id = ids[i];
-  if (id < 0 || id >= rows) {
-    if (lane == 0) faults.Record(id, rows);
+  if (id < 0 || id >= rows.Total()) {
+    if (lane == 0) faults.Record(id, rows.Total());
     return;
   }
+  const int64_t row = rows.Find(id);
   for (int64_t word = lane; word < row_words; word += kWarp) {
-    y[i * row_words + word] = table[id * row_words + word];
+    y[i * row_words + word] = row < 0 ? Word{} : table[row * row_words + word];
   }
 }
 
 class Embedding : public Kernel {
  public:
   explicit Embedding(const KernelSpec& spec)
-      : rows_(spec.call.inputs[0].shape.dim(0)),
+      : rows_(PartedDim::Of(spec.call, 2, spec.call.inputs[0].shape.dim(0))),
         element_bytes_(SizeOf(spec.call.inputs[0].dtype)),
         row_bytes_(spec.call.inputs[0].shape.dim(1) * element_bytes_),
         num_ids_(spec.call.inputs[1].shape.num_elements()) {}
@@ -53,12 +56,12 @@ class Embedding : public Kernel {
   template <typename Word>
   Status RunWords(const KernelArguments& arguments) const {
     return Launch(EmbeddingKernel<Word>, Threads(num_ids_ * kWarp), arguments.stream,
-                  arguments.input<Word>(0), arguments.input<int64_t>(1), rows_,
+                  arguments.input<Word>(0), arguments.input<int64_t>(1), rows_.At(arguments, 2),
                   row_bytes_ / static_cast<int64_t>(sizeof(Word)), num_ids_, FaultSinkOf(arguments),
                   arguments.output<Word>(0));
   }
 
-  const int64_t rows_;
+  const PartedDim rows_;
   const int64_t element_bytes_;
   const int64_t row_bytes_;
   const int64_t num_ids_;
@@ -79,16 +82,22 @@ struct EmbeddingGradShape {
   int64_t num_ids;
 };
 
+// The row of position i; -1: it lies in another part, or nowhere.
+__device__ inline int64_t RowAt(const int64_t* ids, int64_t i, const PartedDim& rows) {
+  const int64_t id = ids[i];
+  return id < 0 || id >= rows.Total() ? -1 : rows.Find(id);
+}
+
 // cursors[v] = number of positions of row v. Sums of integers: their order does not matter.
-__global__ void CountKernel(const int64_t* ids, EmbeddingGradShape shape, FaultSink faults,
-                            PositionLists lists) {
+__global__ void CountKernel(const int64_t* ids, EmbeddingGradShape shape, PartedDim rows,
+                            FaultSink faults, PositionLists lists) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= shape.num_ids) return;
-  const int64_t id = ids[i];
-  if (id < 0 || id >= shape.rows) {
-    faults.Record(id, shape.rows);
-  } else {
-    atomicAdd(&lists.cursors[id], 1);
+  const int64_t row = RowAt(ids, i, rows);
+  if (row >= 0) {
+    atomicAdd(&lists.cursors[row], 1);
+  } else if (ids[i] < 0 || ids[i] >= rows.Total()) {
+    faults.Record(ids[i], rows.Total());
   }
 }
 
@@ -122,23 +131,25 @@ __global__ void BeginKernel(EmbeddingGradShape shape, PositionLists lists) {
 }
 
 // Every position takes a place in its list.
-__global__ void PlaceKernel(const int64_t* ids, EmbeddingGradShape shape, PositionLists lists) {
+__global__ void PlaceKernel(const int64_t* ids, EmbeddingGradShape shape, PartedDim rows,
+                            PositionLists lists) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= shape.num_ids) return;
-  const int64_t id = ids[i];
-  if (id < 0 || id >= shape.rows) return;
-  lists.unordered[atomicAdd(&lists.cursors[id], 1)] = static_cast<int32_t>(i);
+  const int64_t row = RowAt(ids, i, rows);
+  if (row < 0) return;
+  lists.unordered[atomicAdd(&lists.cursors[row], 1)] = static_cast<int32_t>(i);
 }
 
 // A position's place in the ordered list is the number of smaller ones.
-__global__ void OrderKernel(const int64_t* ids, EmbeddingGradShape shape, PositionLists lists) {
+__global__ void OrderKernel(const int64_t* ids, EmbeddingGradShape shape, PartedDim rows,
+                            PositionLists lists) {
   const int64_t slot = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (slot >= lists.begins[shape.rows]) return;
   const int32_t position = lists.unordered[slot];
-  const int64_t id = ids[position];
-  const int32_t begin = lists.begins[id];
+  const int64_t row = RowAt(ids, position, rows);
+  const int32_t begin = lists.begins[row];
   int32_t place = begin;
-  for (int32_t other = begin; other < lists.begins[id + 1]; ++other) {
+  for (int32_t other = begin; other < lists.begins[row + 1]; ++other) {
     place += lists.unordered[other] < position;
   }
   lists.positions[place] = position;
@@ -171,6 +182,7 @@ class EmbeddingGrad : public Kernel {
  public:
   explicit EmbeddingGrad(const KernelSpec& spec)
       : dtype_(spec.outputs[0].dtype),
+        rows_(PartedDim::Of(spec.call, 2, spec.outputs[0].shape.dim(0))),
         shape_{spec.outputs[0].shape.dim(0), spec.outputs[0].shape.dim(1),
                spec.call.inputs[1].shape.num_elements()} {}
 
@@ -189,11 +201,14 @@ class EmbeddingGrad : public Kernel {
                                                   static_cast<cudaStream_t>(arguments.stream)),
                                   "the counters of embedding_grad could not be cleared"));
     const LaunchShape by_position = Threads(shape_.num_ids);
-    ZG_RETURN_IF_ERROR(Launch(CountKernel, by_position, arguments.stream, ids, shape_,
+    const PartedDim rows = rows_.At(arguments, 2);
+    ZG_RETURN_IF_ERROR(Launch(CountKernel, by_position, arguments.stream, ids, shape_, rows,
                               FaultSinkOf(arguments), lists));
     ZG_RETURN_IF_ERROR(Launch(BeginKernel, {1, kScanThreads}, arguments.stream, shape_, lists));
-    ZG_RETURN_IF_ERROR(Launch(PlaceKernel, by_position, arguments.stream, ids, shape_, lists));
-    ZG_RETURN_IF_ERROR(Launch(OrderKernel, by_position, arguments.stream, ids, shape_, lists));
+    ZG_RETURN_IF_ERROR(
+        Launch(PlaceKernel, by_position, arguments.stream, ids, shape_, rows, lists));
+    ZG_RETURN_IF_ERROR(
+        Launch(OrderKernel, by_position, arguments.stream, ids, shape_, rows, lists));
     return WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
       constexpr int kPack = kPackOf<T>;
@@ -213,6 +228,7 @@ class EmbeddingGrad : public Kernel {
 
  private:
   const DType dtype_;
+  const PartedDim rows_;
   const EmbeddingGradShape shape_;
 };
 

@@ -1,22 +1,11 @@
 #include <algorithm>
 #include <string>
 
-#include "framework/kernels/cuda/exp2.cuh"
-#include "framework/kernels/cuda/fault.cuh"
-#include "framework/kernels/cuda/packs.cuh"
-#include "framework/kernels/cuda/reduce.cuh"
-#include "framework/kernels/math/vector_math.h"
+#include "framework/kernels/cuda/class_rows.cuh"
+#include "framework/kernels/parted_dim.h"
 
 namespace zg::cuda {
 namespace {
-
-// *loss = sum of terms / divisor. One block.
-__global__ void FinishLossKernel(const double* terms, int64_t count, double divisor, float* loss) {
-  double sum = 0.0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += terms[i];
-  sum = BlockSum(sum);
-  if (threadIdx.x == 0) *loss = static_cast<float>(sum / divisor);
-}
 
 // How many blocks share a sum over so many elements.
 int64_t SumBlocks(int64_t num_elements) {
@@ -133,65 +122,6 @@ class MseLossGrad : public Kernel {
   const int64_t num_elements_;
 };
 
-// Calls f(first column, Floats) on all of a row's elements, spread over the block's threads: in
-// packs if `in_packs`, but for the elements before the first and after the last 16-byte boundary.
-template <typename T, typename F>
-__device__ inline void ForEachOfRow(const T* row, int64_t columns, bool in_packs, const F& f) {
-  constexpr int kPack = kPackOf<T>;
-  const int64_t misaligned = reinterpret_cast<uintptr_t>(row) % 16 / sizeof(T);
-  int64_t body = misaligned == 0 ? 0 : kPack - misaligned;
-  if (!in_packs || body > columns) body = columns;
-  const int64_t tail = body + (columns - body) / kPack * kPack;
-  for (int64_t i = threadIdx.x; i < body; i += kThreads) f(i, LoadFloats<1>(row + i));
-  for (int64_t i = body + static_cast<int64_t>(threadIdx.x) * kPack; i < tail;
-       i += kThreads * kPack) {
-    f(i, LoadFloats<kPack>(row + i));
-  }
-  for (int64_t i = tail + threadIdx.x; i < columns; i += kThreads) f(i, LoadFloats<1>(row + i));
-}
-
-// e^(x - shift) for several x. In f32 as the CPU has it; in 16 bits by one multiply-add and the
-// device's power of 2.
-template <typename T>
-class ExpOfDifference {
- public:
-  __device__ explicit ExpOfDifference(float shift)
-      : shift_(sizeof(T) == 2 ? -shift * kLog2E : shift) {}
-
-  __device__ float operator()(float x) const {
-    if constexpr (sizeof(T) == 2) return Exp2(fmaf(x, kLog2E, shift_));
-    return Exp(x - shift_);
-  }
-
- private:
-  const float shift_;
-};
-
-// A running ln(sum of e^x) = maximum + ln(sum).
-template <typename T>
-struct SoftmaxSum {
-  float maximum = -INFINITY;
-  float sum = 0.0f;
-
-  template <int kCount>
-  __device__ void Add(const Floats<kCount>& x) {
-    float largest = maximum;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) largest = fmaxf(largest, x[i]);  // of a NaN, the sum has it
-    Raise(largest);
-    // Where all so far is -infinity, the difference from it would be NaN.
-    const ExpOfDifference<T> term(maximum == -INFINITY ? 0.0f : maximum);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sum += term(x[i]);
-  }
-
-  __device__ void Raise(float largest) {
-    if (largest == maximum) return;
-    sum *= ExpOfDifference<T>(largest)(maximum);
-    maximum = largest;
-  }
-};
-
 template <typename T>
 struct CrossEntropyArrays {
   const T* logits;
@@ -207,31 +137,12 @@ __global__ void SoftmaxCrossEntropyKernel(CrossEntropyArrays<T> arrays, int64_t 
   __shared__ float maxima[kThreads / kWarp];
   const int64_t row = blockIdx.x;
   const T* const logits = arrays.logits + row * columns;
-  SoftmaxSum<T> part;
-  ForEachOfRow(logits, columns, true, [&](int64_t, const auto& x) { part.Add(x); });
-  float maximum = WarpMax(part.maximum);
-  if (threadIdx.x % kWarp == 0) maxima[threadIdx.x / kWarp] = maximum;
-  __syncthreads();
-  for (int warp = 0; warp < kThreads / kWarp; ++warp) {
-    maximum = maximum > maxima[warp] ? maximum : maxima[warp];
-  }
-  part.Raise(maximum);
-  const float sum = BlockSum(part.sum);
+  const MaximumAndSum row_sums = SumRow(logits, columns, maxima);
   if (threadIdx.x != 0) return;
-  const float log_sum_exp = maximum + Log(sum);
-  const int64_t target = arrays.targets[row];
+  const float log_sum_exp = row_sums.maximum + Log(row_sums.sum);
+  const int64_t target = FindTarget(arrays.targets[row], {columns}, faults);
   arrays.log_sum_exp[row] = log_sum_exp;
-  arrays.losses[row] = 0.0;
-  if (target < 0 || target >= columns) {
-    faults.Record(target, columns);
-  } else {
-    arrays.losses[row] = static_cast<double>(log_sum_exp) - Widen(logits[target]);
-  }
-}
-
-std::string TargetOutOfRange(const char* op, const DeviceFault& fault) {
-  return fmt::format("{}: a target is {}, the logits have classes 0 to {}", op, fault.got,
-                     fault.limit - 1);
+  arrays.losses[row] = target < 0 ? 0.0 : static_cast<double>(log_sum_exp) - Widen(logits[target]);
 }
 
 // loss = sum over rows of (log_sum_exp - logits[target]) / divisor.
@@ -280,16 +191,16 @@ struct CrossEntropyGradArrays {
 
 // (softmax(x) - onehot(target)) dloss / divisor, a block for each row. `dlogits` may be `logits`.
 template <typename T>
-__global__ void SoftmaxCrossEntropyGradKernel(CrossEntropyGradArrays<T> arrays, int64_t columns,
+__global__ void SoftmaxCrossEntropyGradKernel(CrossEntropyGradArrays<T> arrays, PartedDim classes,
                                               double divisor, FaultSink faults) {
   __shared__ float shared_scale;
   const int64_t row = blockIdx.x;
+  const int64_t columns = classes.size;
   const T* const logits = arrays.logits + row * columns;
   T* const out = arrays.dlogits + row * columns;
-  const int64_t target = arrays.targets[row];
+  const int64_t target = FindTarget(arrays.targets[row], classes, faults);
   if (threadIdx.x == 0) {
     shared_scale = static_cast<float>(static_cast<double>(*arrays.dloss) / divisor);
-    if (target < 0 || target >= columns) faults.Record(target, columns);
   }
   __syncthreads();
   const float scale = shared_scale;
@@ -315,6 +226,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
   explicit SoftmaxCrossEntropyGrad(const KernelSpec& spec)
       : dtype_(spec.call.inputs[1].dtype),
         logits_(AsMatrix(spec.call.inputs[1].shape)),
+        classes_(PartedDim::Of(spec.call, 4, logits_.columns)),
         divisor_(spec.call.attributes.Float("divisor")) {}
 
   Status Run(const KernelArguments& arguments) override {
@@ -324,7 +236,8 @@ class SoftmaxCrossEntropyGrad : public Kernel {
                                                 arguments.input<int64_t>(2),
                                                 arguments.input<float>(3), arguments.output<T>(0)};
       return Launch(SoftmaxCrossEntropyGradKernel<T>, Threads(logits_.rows * kThreads),
-                    arguments.stream, arrays, logits_.columns, divisor_, FaultSinkOf(arguments));
+                    arguments.stream, arrays, classes_.At(arguments, 4), divisor_,
+                    FaultSinkOf(arguments));
     });
   }
 
@@ -335,6 +248,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
  private:
   const DType dtype_;
   const MatrixShape logits_;
+  const PartedDim classes_;
   const double divisor_;
 };
 

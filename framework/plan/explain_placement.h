@@ -1,0 +1,26 @@
+// ExplainPlacement: why a value of a program lies as it does, along each mesh axis as a chain from the
+// value back to what decided it: a rule of the user, the stage of ZeRO, the placement of an input, an
+// op that cannot compute with parts.
+//
+//   %blocks.0.mlp.h: f32[4,8,64] {S(0),S(2)}, forward, blocks.0.mlp.expand
+//     data=2: S(0)
+//       %blocks.0.mlp.h is S(0): linear {S(0), B} -> {S(0)}, as its input %x
+//       %x is S(0): input "tokens" with this placement
+//     tensor=2: S(2)
+//       %blocks.0.mlp.h is S(2): linear {B, S(0)} -> {S(2)}, as its input %w
+//       %w is S(0): a view of %bucket0
+//       %bucket0 is S(0): the rule 'blocks.*.mlp.expand tensor=S(0)'
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/passes/program.h"
+
+namespace zg::plan {
+
+// `value` with or without its %. Error: the program has no such value; names some that begin alike.
+StatusOr<std::string> ExplainPlacement(const Program& program, std::string_view value);
+
+}  // namespace zg::plan
