@@ -13,7 +13,8 @@
 namespace zg::plan {
 namespace {
 
-constexpr int kMaxNames = 8;  // that an error offers
+constexpr int kMaxNames = 8;       // that an error offers
+constexpr size_t kShownSteps = 4;  // at each end of a long chain
 
 // "{S(0), B} -> {S(2)}": how the node's operands lie along the axis.
 std::string SignatureText(const ir::Node& node, int axis) {
@@ -30,12 +31,19 @@ class Chain {
  public:
   Chain(const Program& program, int axis) : program_(program), axis_(axis) {}
 
+  // A line for each step; of many, the first and the last.
   std::string Of(const ir::Value* value) {
     while (value != nullptr) {
-      text_ += fmt::format("      %{} is {}: ", value->name, Placement(*value));
+      lines_.push_back(fmt::format("      %{} is {}: ", value->name, Placement(*value)));
       value = Step(*value);
     }
-    return text_;
+    if (lines_.size() > 2 * kShownSteps + 1) {
+      const auto first = lines_.begin() + kShownSteps;
+      const auto last = lines_.end() - kShownSteps;
+      const std::string left_out = fmt::format("      ... {} steps more\n", last - first);
+      lines_.insert(lines_.erase(first, last), left_out);
+    }
+    return fmt::format("{}", fmt::join(lines_, ""));
   }
 
  private:
@@ -134,17 +142,17 @@ class Chain {
   bool IsData() const { return program_.graph.mesh().IsDataAxis(axis_); }
 
   const ir::Value* End(const std::string& reason) {
-    text_ += reason + "\n";
+    lines_.back() += reason + "\n";
     return nullptr;
   }
   const ir::Value* Next(const ir::Value& value, const std::string& reason) {
-    text_ += reason + "\n";
+    lines_.back() += reason + "\n";
     return &value;
   }
 
   const Program& program_;
   const int axis_;
-  std::string text_;
+  std::vector<std::string> lines_;
 };
 
 Status NoSuchValue(const ir::Graph& graph, std::string_view name) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/nn/nn.h"
 #include "framework/runtime/plan_program.h"
@@ -71,6 +73,27 @@ TEST_F(ExplainPlacementTest, SaysWhatZeroShards) {
         break;
     }
   }
+}
+
+TEST(ExplainPlacement, LongChainsShowTheirEnds) {
+  Graph graph("chain");
+  nn::Linear last(nullptr, "last", 16, 4);
+  graph.train(optim::Adam{}, [&](Inputs& in) {
+    Var x = in.f32("x", {4, 16});
+    for (int i = 0; i < 12; ++i) x = sin(softmax(x));
+    return cross_entropy(last(x), in.i64("y", {4}));
+  });
+  const StatusOr<Program> program =
+      zero::Compile(graph, Mesh::DataParallel(2), graph.config(), TargetOf(CpuKernels()));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  std::string loss;
+  for (const ir::Node* node : program->graph.section(ir::SectionKind::kForward)->nodes) {
+    if (node->op->traits.is_loss) loss = node->outputs[0]->name;
+  }
+  const StatusOr<std::string> text = ExplainPlacement(*program, loss);
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  EXPECT_THAT(*text, AllOf(HasSubstr(" steps more\n"), HasSubstr("the input \"x\"")));
+  EXPECT_EQ(std::count(text->begin(), text->end(), '\n'), 2 + 4 + 1 + 4);
 }
 
 TEST_F(ExplainPlacementTest, UnknownValuesAreErrors) {
