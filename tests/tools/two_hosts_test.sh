@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# two_hosts_test.sh LAUNCH RECIPE: a job on two hosts, which are network namespaces joined by a cable
-# (veth): the bits of one host, over messages; and what happens when the cable is cut.
+# two_hosts_test.sh LAUNCH RECIPE PLAN: a job on two hosts, which are network namespaces joined by a
+# cable (veth): the bits of one host, over messages; what goes through the cable is what was planned;
+# and what happens when the cable is cut.
 set -uo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 # Open MPI's leaks are not ours (see tools/mpi_test.sh).
@@ -13,9 +14,7 @@ do_not_run() {
 ((EUID == 0)) || do_not_run "it makes network namespaces, which takes root"
 command -v ip >/dev/null || do_not_run "there is no ip; install the package iproute2"
 
-launch=$PWD/$1 recipe=$PWD/$2
-[[ $1 != /* ]] || launch=$1
-[[ $2 != /* ]] || recipe=$2
+launch=$(realpath "$1") recipe=$(realpath "$2") plan=$(realpath "$3")
 scratch=$(mktemp -d /tmp/zgt.XXXXXX) || exit 1
 host_a=zga-${scratch##*.} host_b=zgb-${scratch##*.}
 address_a=10.77.0.1 address_b=10.77.0.2
@@ -79,7 +78,8 @@ on_two_hosts() { # LAUNCH_FLAG... -- RECIPE_FLAG...
   done
   shift
   timeout -k 5 60 ip netns exec "$host_a" unshare --uts sh -c "hostname $host_a"'; exec "$@"' sh \
-    "$launch" --ranks 2 --hosts $address_a:1,$address_b:1 "${launch_flags[@]}" -- \
+    "$launch" --ranks $((2 * ${per_host:-1})) --hosts "$address_a:${per_host:-1},$address_b:${per_host:-1}" \
+    "${launch_flags[@]}" -- \
     "$recipe" "${flags[@]}" --width "${width:-60}" --zero "${zero:-2}" "$@" \
     >"$out" 2>"$err"
 }
@@ -136,6 +136,36 @@ PYTHON
 for stage in 0 1 2 3; do # twice, as TCP sends some segments again when the machine is busy
   cable_agrees $stage || cable_agrees $stage || fail "stage $stage: the cable says otherwise"
 done
+
+# Two ranks on each host. Hybrid sharding gathers parameters inside a host: what the plan says goes between
+# the hosts does, and it is less than where all four ranks hold parts of one copy.
+planned=()
+cable_is_planned() { # MESH
+  local through_cable=() steps before
+  for steps in 5 45; do
+    before=$(received_bytes)
+    per_host=2 width=500 zero=3 on_two_hosts -- --mesh "$1" --steps $steps || return
+    through_cable+=($(($(received_bytes) - before)))
+  done
+  "$plan" --model recipe "${flags[@]}" --width 500 --mesh "$1" --zero 3 --ranks-per-host 2 --comm messages \
+    --json "$scratch/plan.json" >"$out" 2>"$err" || return
+  planned+=("$(python3 - "$scratch/plan.json" $(((through_cable[1] - through_cable[0]) / 40)) "$1" <<'PYTHON'
+import json
+import sys
+
+axes = json.load(open(sys.argv[1]))["communication"]["axes"]
+planned = 2 * sum(along["host_bytes"] for along in axes)  # of two ranks
+through_cable = int(sys.argv[2])
+print(f"{sys.argv[3]}: per step {planned} bytes planned, {through_cable} through the cable: {through_cable / planned - 1:+.2%}", file=sys.stderr)
+print(planned)
+sys.exit(not planned <= through_cable <= 1.03 * planned)
+PYTHON
+)")
+}
+for mesh in data=4 replica=2,shard=2; do
+  cable_is_planned $mesh || cable_is_planned $mesh || fail "$mesh: the cable does not carry what was planned"
+done
+((planned[-1] < planned[0])) || fail "hybrid sharding sends no less between hosts: ${planned[*]}"
 
 # Shared memory does not reach there.
 ZG_COMM=shared on_two_hosts --max-restarts 0 -- --steps 1 && fail "ZG_COMM=shared on two hosts"
