@@ -20,7 +20,6 @@ struct DropoutBody {
   uint64_t stream;
   uint32_t threshold;
   float scale;
-  PartedDim slice;  // what lies behind one index of the dims before the one in parts
 
   using Prepared = StreamKey;
   __device__ StreamKey Prepare() const {
@@ -31,14 +30,16 @@ struct DropoutBody {
     return {key.seed, key.stream};
   }
 
-  // Packs begin at multiples of their size, also in the whole value, and so at the first word of a
-  // random block.
   template <int kCount>
   __device__ void Run(int64_t begin, const StreamKey& key) const {
+    RunAt<kCount>(begin, begin, key);
+  }
+
+  // Of elements from `begin` on, which are those from `whole` on of the whole value. Packs begin at
+  // multiples of their size there, and so at the first word of a random block.
+  template <int kCount>
+  __device__ void RunAt(int64_t begin, int64_t whole, const StreamKey& key) const {
     Floats<kCount> values = LoadFloats<kCount>(x + begin);
-    const int64_t whole = slice.part == nullptr ? begin
-                                                : begin / slice.size * slice.Total() +
-                                                      slice.IndexOf(begin % slice.size);
 #pragma unroll
     for (int i = 0; i < kCount; i += 4) {
       const uint64_t element = static_cast<uint64_t>(whole) + i;
@@ -50,6 +51,22 @@ struct DropoutBody {
       }
     }
     StoreFloats(values, y + begin);
+  }
+};
+
+// For calls that have some parts of x.
+template <typename T>
+struct DropoutPartsBody {
+  DropoutBody<T> body;
+  PartedDim slice;  // what lies behind one index of the dims before the one in parts
+
+  using Prepared = StreamKey;
+  __device__ StreamKey Prepare() const { return body.Prepare(); }
+
+  template <int kCount>
+  __device__ void Run(int64_t begin, const StreamKey& key) const {
+    const int64_t whole = begin / slice.size * slice.Total() + slice.IndexOf(begin % slice.size);
+    body.template RunAt<kCount>(begin, whole, key);
   }
 };
 
@@ -74,11 +91,16 @@ class Dropout : public Kernel {
                                    arguments.device_step,
                                    stream_,
                                    threshold_,
-                                   scale_,
-                                   slice_.At(arguments, 1)};
-      const bool in_packs = slice_.num_parts == 1 || slice_.PartSize() % kPackOf<T> == 0;
-      return RunPreparedPacks<kPackOf<T>>(body, in_packs && AreAligned(16, body.x, body.y),
-                                          type_.shape.num_elements(), arguments.stream);
+                                   scale_};
+      const bool is_aligned = AreAligned(16, body.x, body.y);
+      const int64_t num_elements = type_.shape.num_elements();
+      if (slice_.num_parts == 1) {
+        return RunPreparedPacks<kPackOf<T>>(body, is_aligned, num_elements, arguments.stream);
+      }
+      const DropoutPartsBody<T> parts = {body, slice_.At(arguments, 1)};
+      const bool in_packs = slice_.PartSize() % kPackOf<T> == 0;
+      return RunPreparedPacks<kPackOf<T>>(parts, in_packs && is_aligned, num_elements,
+                                          arguments.stream);
     });
   }
 
