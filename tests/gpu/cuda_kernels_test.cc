@@ -31,6 +31,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeKernel(const std::string& op, std::vector<
   spec.call.op = ir::OpRegistry::Global().Find(op);
   spec.call.inputs = std::move(inputs);
   spec.call.attributes = std::move(attributes);
+  ZG_RETURN_IF_ERROR(ir::CompleteAttributes(spec.call.op->attributes, &spec.call.attributes));
   spec.outputs = *spec.call.op->infer_shape(spec.call);
   return CudaKernels().Make(spec);
 }

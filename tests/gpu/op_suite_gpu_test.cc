@@ -198,6 +198,7 @@ std::string FaultOf(const std::string& op, const std::vector<HeapTensor>& inputs
   ir::OpCall call;
   call.op = ir::OpRegistry::Global().Find(op);
   call.attributes = std::move(attributes);
+  EXPECT_TRUE(ir::CompleteAttributes(call.op->attributes, &call.attributes).ok());
   for (const HeapTensor& input : inputs) call.inputs.push_back(input.type());
   CudaRun run = SuiteRun();
   run.step.stop_on_non_finite = stop_on_non_finite;
