@@ -62,6 +62,7 @@ bool HoldsGradient(const Value& value) {
     case OpKind::kCast:
     case OpKind::kPlace:
     case OpKind::kView:
+    case OpKind::kWait:
       return HoldsGradient(*node.inputs[0]);
     default:
       return false;
@@ -71,6 +72,24 @@ bool HoldsGradient(const Value& value) {
 bool IsInFlight(const Value& value) {
   const Node& node = *value.producer;
   return node.op->traits.kind == OpKind::kPack && node.attributes.Bool("in_flight");
+}
+
+bool IsStart(const Node& node) {
+  return node.op->traits.kind == OpKind::kBoxing && node.attributes.Bool("start");
+}
+
+std::vector<Node*> StartsOf(const Node& wait) {
+  const Value& awaited = *wait.inputs[0];
+  std::vector<Node*> starts;
+  const auto add = [&](Node* node) {
+    if (IsStart(*node)) starts.push_back(node);
+  };
+  add(awaited.producer);
+  for (const Node* user : awaited.users) {
+    const bool assigns_it = user->op->traits.kind == OpKind::kAssign && user->inputs[0] == &awaited;
+    if (assigns_it) add(user->inputs[1]->producer);
+  }
+  return starts;
 }
 
 OpCall Node::LocalCall(const Mesh& mesh) const {

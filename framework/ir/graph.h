@@ -70,6 +70,14 @@ bool HoldsGradient(const Value& value);
 // its memory given up then.
 bool IsInFlight(const Value& value);
 
+// Whether the node only starts its transfer: nobody may read what it writes, nor write what it reads
+// or writes, before a `wait` for it.
+bool IsStart(const Node& node);
+
+// What a `wait` waits for: the start that made its input; or of a variable, in whatever section, the
+// starts of what is assigned to it.
+std::vector<Node*> StartsOf(const Node& wait);
+
 enum class SectionKind { kVariables, kForward, kBackward, kUpdate, kEval };
 std::string_view SectionKindName(SectionKind kind);
 

@@ -16,6 +16,7 @@ enum class OpKind {
   kAccumulate,         // adds to what a variable holds
   kPlace,              // asks for a placement; boxing ops replace it before the graph runs
   kBoxing,             // changes the placement along one mesh axis, attribute `axis`
+  kWait,               // until a transfer that was started is done (passes/overlap_communication.h)
   kUpdate,             // an optimizer's: parameter, gradient, state... -> parameter, state...
   kOutput,             // sink: hands a value to the user
   kAssign,             // sink: a variable holds a value from here on
@@ -49,7 +50,7 @@ struct OpTraits {
   // False: the node only names memory, or the executor does what is to do.
   bool has_kernel() const {
     return kind != OpKind::kVariable && kind != OpKind::kInput && kind != OpKind::kView &&
-           !is_sink();
+           kind != OpKind::kWait && !is_sink();
   }
   // True: computing it again gives the same value and changes nothing else. A source has nothing
   // to compute from; an accumulator would be added to twice.

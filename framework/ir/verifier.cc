@@ -41,7 +41,10 @@ class Verifier {
     }
     ZG_RETURN_IF_ERROR(CheckTensors());
     if (!options_.collectives_inserted) return Status::Ok();
-    for (const Node* node : graph_.AllNodes()) ZG_RETURN_IF_ERROR(CheckSignature(*node));
+    for (const Node* node : graph_.AllNodes()) {
+      ZG_RETURN_IF_ERROR(CheckSignature(*node));
+      ZG_RETURN_IF_ERROR(CheckReadsDone(*node));
+    }
     return Status::Ok();
   }
 
@@ -314,11 +317,24 @@ class Verifier {
     return Status::Ok();
   }
 
+  // What is on its way is read by waits alone; a variable may have it assigned.
+  Status CheckReadsDone(const Node& node) {
+    const OpKind kind = node.op->traits.kind;
+    if (kind == OpKind::kWait || kind == OpKind::kAssign) return Status::Ok();
+    for (const Value* input : node.inputs) {
+      if (!IsStart(*input->producer)) continue;
+      return NodeError(node, "it reads %{}, whose transfer has only been started; wait for it",
+                       input->name);
+    }
+    return Status::Ok();
+  }
+
   Status CheckSignature(const Node& node) {
     if (node.op->traits.kind == OpKind::kPlace) {
       return NodeError(node, "expected no place after the collectives are inserted");
     }
     if (node.inputs.empty()) return Status::Ok();  // a source lies as it was decided
+    if (node.op->traits.kind == OpKind::kWait) return CheckWait(node);
     const Mesh& mesh = graph_.mesh();
     std::vector<bool> is_boxed(mesh.num_axes());
     const bool is_boxing = node.op->traits.kind == OpKind::kBoxing;
@@ -389,6 +405,17 @@ class Verifier {
     }
     return NodeError(node, "along axis {}: got {}, expected the same placement everywhere",
                      graph_.mesh().axes()[axis].name, ToString(got));
+  }
+
+  Status CheckWait(const Node& node) {
+    const Value& awaited = *node.inputs[0];
+    if (StartsOf(node).empty()) {
+      return NodeError(node, "it waits for %{}, which no transfer that was started writes to",
+                       awaited.name);
+    }
+    if (node.outputs[0]->sbp == awaited.sbp) return Status::Ok();
+    return NodeError(node, "got placement {}, expected that of %{}, {}",
+                     zg::ToString(node.outputs[0]->sbp), awaited.name, zg::ToString(awaited.sbp));
   }
 
   Status CheckAxis(const Node& node, int axis) {

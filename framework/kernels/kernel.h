@@ -14,6 +14,8 @@
 
 namespace zg {
 
+class Threads;
+
 // What changes from run to run besides the data.
 struct StepContext {
   uint64_t seed = 0;
@@ -27,6 +29,7 @@ struct StepContext {
 struct KernelSpec {
   ir::OpCall call;                  // op, local input types, attributes
   std::vector<TensorType> outputs;  // local
+  int threads = 1;                  // that Run may use; for the host
 };
 
 // Bad data that a kernel met on a device which cannot return an error: the first of a step is kept.
@@ -49,6 +52,7 @@ struct KernelArguments {
   DeviceFault* fault = nullptr;  // device memory; null on the CPU, where Run() returns the error
   int32_t node = 0;              // what this kernel writes into DeviceFault::node
   int64_t part = 0;              // of input 0's equal parts along dim 0, the one that is here
+  Threads* threads = nullptr;    // as many as KernelSpec says; null: the calling one alone
 
   template <typename T>
   const T* input(int i) const {
@@ -75,6 +79,7 @@ using KernelFactory = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelSpec& sp
 // What kernels of one device can do in several ways.
 struct KernelOptions {
   bool tf32 = false;  // products of f32 matrices round their operands to TF32
+  int threads = 1;    // of a rank on the host that compute together
 };
 
 // The kernels of one device, by op name.

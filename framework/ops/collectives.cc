@@ -1,6 +1,7 @@
 // The boxing ops: changes of placement along one mesh axis. The logical value stays the same; only
 // how it lies on the ranks changes. Insert-collectives makes them; the table is in
-// framework/passes/boxing.h.
+// framework/passes/boxing.h. Those that move data may only start it (`start`, overlap-communication);
+// `wait` ends that.
 #include "framework/ir/builder.h"
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_names.h"
@@ -47,7 +48,7 @@ ir::OpDef Boxing(std::string name, std::string doc) {
   op.name = std::move(name);
   op.doc = std::move(doc);
   op.traits.kind = ir::OpKind::kBoxing;
-  op.attributes = {{"axis", int64_t{0}}};
+  op.attributes = {{"axis", int64_t{0}}, {"start", false}};
   op.infer_shape = TypeOfResult;
   return op;
 }
@@ -119,6 +120,23 @@ ir::OpDef Place() {
   op.gradient = [](ir::GradientContext& context) {
     context.set_input_gradient(0, context.output_gradient());  // which lies as follows from others
     return Status::Ok();
+  };
+  return op;
+}
+
+ir::OpDef Wait() {
+  ir::OpDef op;
+  op.name = op_names::kWait;
+  op.doc =
+      "Input 0 once its transfer is done, which a boxing op with `start` began or, where it is a "
+      "variable, one whose result is assigned to it. The other inputs are what the transfer reads "
+      "until then.";
+  op.max_inputs = -1;
+  op.traits.kind = ir::OpKind::kWait;
+  op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> { return Types{call.inputs[0]}; };
+  op.not_differentiable = "collectives are inserted after backward is built";
+  op.aliases = [](const ir::OpCall&) -> std::vector<ir::AliasRule> {
+    return {Alias(ir::AliasRule::Kind::kOutputInsideInput, false)};
   };
   return op;
 }
@@ -258,6 +276,7 @@ void RegisterCollectivesOps(ir::OpRegistry& registry) {
   registry.Register(AllToAll());
   registry.Register(LocalSlice());
   registry.Register(LocalTerm());
+  registry.Register(Wait());
 }
 
 }  // namespace zg

@@ -20,6 +20,9 @@ inline constexpr char kAllToAll[] = "all_to_all";
 inline constexpr char kLocalSlice[] = "local_slice";
 inline constexpr char kLocalTerm[] = "local_term";
 
+// Until a change of placement that was started is done.
+inline constexpr char kWait[] = "wait";
+
 // What keep-caches gives storage.
 inline constexpr char kCachedRows[] = "cached_rows";
 

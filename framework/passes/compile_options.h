@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,13 @@ struct CompileOptions : OneFlowSwitches {
   // all be alive together. Same bits. For one micro-batch per rank and step, and neither clipping
   // nor skipping nor f16, whose loss scaling looks at all gradients first.
   bool update_early = false;
+
+  // Collectives run beside the computation, in a thread of their own, as far as the buffers that this
+  // keeps alive at one time have no more than so many bytes together. Same bits. 0: they run in their
+  // place (passes/overlap_communication.h).
+  int64_t overlap_bytes = 0;
+  void overlap_communication(int64_t max_bytes = kUnlimitedBytes) { overlap_bytes = max_bytes; }
+  static constexpr int64_t kUnlimitedBytes = std::numeric_limits<int64_t>::max();
 
   // In f16 the loss scaler decides, under each of the three: it leaves such updates out and lowers
   // its scale.
