@@ -19,7 +19,7 @@ Tensor MakeTensor(eager::Session& session, DType dtype, const Shape& shape,
 }  // namespace
 
 Eager::Eager(const EagerOptions& options)
-    : session_(std::make_shared<eager::Session>(options.seed, options.training)) {
+    : session_(std::make_shared<eager::Session>(options.seed, options.training, options.threads)) {
   if (options.init.empty()) return;
   const Status status = session_->ReadInitialValues(options.init);
   if (!status.ok()) session_->Fail(status);

@@ -31,6 +31,7 @@ struct EagerOptions {
   uint64_t seed = 1;      // of initial values and of random ops
   bool training = false;  // dropout drops, and modules use the statistics of what they see
   std::string init{};     // a safetensors file with parameters and buffers, by name
+  int threads = 1;        // that compute together; no bit depends on them
 };
 
 namespace eager {

@@ -41,7 +41,9 @@ Status NodeKernels::Run(const ir::Node& node, const std::vector<const void*>& in
   ZG_ASSIGN_OR_RETURN(Kernel* const kernel, KernelFor(node));
   std::shared_ptr<std::byte> workspace;
   if (kernel->workspace_bytes() > 0) workspace = pool->Take(kernel->workspace_bytes());
-  return kernel->Run({inputs.data(), outputs.data(), workspace.get(), &context});
+  KernelArguments arguments{inputs.data(), outputs.data(), workspace.get(), &context};
+  arguments.threads = &threads_;
+  return kernel->Run(arguments);
 }
 
 }  // namespace zg::eager

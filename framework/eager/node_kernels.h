@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/base/threads.h"
 #include "framework/eager/memory_pool.h"
 #include "framework/ir/graph.h"
 #include "framework/kernels/kernel.h"
@@ -16,7 +17,8 @@ namespace zg::eager {
 
 class NodeKernels {
  public:
-  explicit NodeKernels(const KernelRegistry* registry) : registry_(*registry) {}
+  explicit NodeKernels(const KernelRegistry* registry)
+      : registry_(*registry), threads_(registry->options().threads) {}
 
   // Errors: the op has no kernel for these types; bad data.
   Status Run(const ir::Node& node, const std::vector<const void*>& inputs,
@@ -26,6 +28,7 @@ class NodeKernels {
   StatusOr<Kernel*> KernelFor(const ir::Node& node);
 
   const KernelRegistry& registry_;
+  Threads threads_;
   std::unordered_map<std::string, std::unique_ptr<Kernel>> kernels_;  // by what they are made for
 };
 

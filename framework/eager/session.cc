@@ -29,7 +29,7 @@ struct Session::Handle {
   ir::Value* value;
 };
 
-Session::Session(uint64_t seed, bool training) : kernels_(&CpuKernels()) {
+Session::Session(uint64_t seed, bool training, int threads) : kernels_(&CpuKernels(threads)) {
   RegisterAllOps();
   context_.seed = seed;
   trace_.emplace(&graph_, graph_.section(ir::SectionKind::kForward), &variables_, this);

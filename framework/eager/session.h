@@ -24,7 +24,7 @@ namespace zg::eager {
 
 class Session : public nn::NodeRunner, public std::enable_shared_from_this<Session> {
  public:
-  Session(uint64_t seed, bool training);
+  Session(uint64_t seed, bool training, int threads);
   Status ReadInitialValues(const std::string& path);
   void End();  // functions do not run here any more
 

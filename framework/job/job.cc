@@ -218,6 +218,9 @@ void Job::Impl::LogStart() {
   const StatusOr<std::string> line = StartLine(options, *communicator);
   CheckOnAllRanks(line.status());
   spdlog::info("{}", *line);
+  const StatusOr<std::string> warning = ThreadsWarning(options, *communicator);
+  CheckOnAllRanks(warning.status());
+  if (communicator->rank() == 0 && !warning->empty()) spdlog::warn("{}", *warning);
 }
 
 void Job::Impl::Launch(int argc, char** argv) {

@@ -18,6 +18,7 @@ namespace zg {
 namespace {
 
 constexpr int kMaxRanks = 1024;
+constexpr int kMaxThreads = 1024;
 constexpr int kMaxTraceSteps = 1000;
 constexpr double kMaxTimeoutSeconds = 7 * 24 * 3600;
 
@@ -38,6 +39,8 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
   flags->add_int("ranks-in-process", &options->ranks_in_process, between(1, kMaxRanks),
                  "virtual ranks, the threads of one process, instead of processes: a simulation");
   flags->add_choice("device", &options->device, {"cpu", "cuda"}, "where the ranks compute");
+  flags->add_int("threads", &options->threads, between(1, kMaxThreads),
+                 "threads of each rank that compute together; the bits are those of one");
   flags->add_double("timeout", &options->timeout_s, {0, kMaxTimeoutSeconds, /*without_min=*/true},
                     "how long a rank waits for the others", "SECONDS");
   flags->add_choice("log-level", &options->log_level, LogLevels(),
@@ -136,6 +139,11 @@ Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options) {
     if (flags.is_given(flag) && options.device != "cuda") {
       return InvalidArgument("--{}: is without effect; give --device cuda as well", flag);
     }
+  }
+  if (options.threads > 1 && options.device == "cuda") {
+    return InvalidArgument(
+        "--threads: got {}, but the ranks compute on GPUs (--device cuda); leave it out",
+        options.threads);
   }
   if (options.fast_reduce && options.gpu_collectives != "nccl") {
     return InvalidArgument(

@@ -17,6 +17,7 @@ struct JobOptions {
   int ranks = 1;             // processes
   int ranks_in_process = 1;  // virtual ranks, instead of processes
   std::string device = "cpu";
+  int threads = 1;                 // of a rank
   std::string log_level = "info";  // one of LogLevels()
   CompileOptions compile;
   int64_t steps = 100;
@@ -63,8 +64,8 @@ Status CheckSchedule(const FlagParser& flags, const JobOptions& options);
 // --resume.
 Status CheckSaving(const FlagParser& flags, const JobOptions& options);
 
-// Checks the flags of GPUs against each other. Error: a flag without effect on the CPU, or with
-// these collectives.
+// Checks the flags of devices against each other. Errors: a flag without effect on the CPU, or with
+// these collectives; several threads on a GPU.
 Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options);
 
 // Checks that this build and this machine support what the flags ask for. Errors name the flag.

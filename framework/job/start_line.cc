@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/instruction_set.h"
+#include "framework/base/threads.h"
 #include "framework/kernels/cpu/gemm_amx.h"
 #include "framework/kernels/cpu/gemm_pairs.h"
 
@@ -32,11 +33,18 @@ StatusOr<std::string> KernelsText(const JobOptions& options) {
                          : fmt::format("ZG_INSTRUCTION_SET={}", InstructionSetName(cap)));
 }
 
-StatusOr<std::string> RanksText(const JobOptions& options, Communicator& communicator) {
-  if (options.ranks_in_process > 1) {
-    return fmt::format("{} ranks in one process, a thread each", options.ranks_in_process);
-  }
-  if (communicator.size() == 1) return std::string("1 rank, 1 thread");
+std::string Counted(int count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// How many ranks a host has, at least and at most.
+struct RanksPerHost {
+  int least = 1;
+  int most = 1;
+};
+
+StatusOr<RanksPerHost> CountPerHost(Communicator& communicator) {
+  if (communicator.size() == 1) return RanksPerHost{};
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> names, communicator.Exchange("hosts", name));
@@ -45,10 +53,21 @@ StatusOr<std::string> RanksText(const JobOptions& options, Communicator& communi
   const auto [least, most] =
       std::minmax_element(per_host.begin(), per_host.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; });
-  const std::string range = least->second == most->second
-                                ? fmt::to_string(most->second)
-                                : fmt::format("{} to {}", least->second, most->second);
-  return fmt::format("{} ranks, {} per host, 1 thread each", names.size(), range);
+  return RanksPerHost{least->second, most->second};
+}
+
+StatusOr<std::string> RanksText(const JobOptions& options, Communicator& communicator) {
+  const std::string threads = Counted(options.threads, "thread");
+  if (options.ranks_in_process > 1) {
+    return fmt::format("{} ranks in one process, {} each", options.ranks_in_process,
+                       options.threads == 1 ? "a thread" : threads);
+  }
+  if (communicator.size() == 1) return "1 rank, " + threads;
+  ZG_ASSIGN_OR_RETURN(const RanksPerHost per_host, CountPerHost(communicator));
+  const std::string range = per_host.least == per_host.most
+                                ? fmt::to_string(per_host.most)
+                                : fmt::format("{} to {}", per_host.least, per_host.most);
+  return fmt::format("{} ranks, {} per host, {} each", communicator.size(), range, threads);
 }
 
 StatusOr<std::string> ReasonOfTransport(const JobOptions& options, std::string_view transport) {
@@ -74,6 +93,19 @@ StatusOr<std::string> StartLine(const JobOptions& options, Communicator& communi
   ZG_ASSIGN_OR_RETURN(const std::string kernels, KernelsText(options));
   ZG_ASSIGN_OR_RETURN(const std::string transport, TransportText(options, communicator));
   return fmt::format("{}; {}; transport: {}", ranks, kernels, transport);
+}
+
+StatusOr<std::string> ThreadsWarning(const JobOptions& options, Communicator& communicator) {
+  if (options.threads == 1) return std::string();
+  ZG_ASSIGN_OR_RETURN(const RanksPerHost per_host, CountPerHost(communicator));
+  const int ranks = options.ranks_in_process > 1 ? options.ranks_in_process : per_host.most;
+  const int cores = NumUsableCores();
+  if (ranks * options.threads <= cores) return std::string();
+  return fmt::format(
+      "--threads {}: {} on a host {} {} threads together, but may use {}; more than {} per rank will "
+      "not be faster",
+      options.threads, Counted(ranks, "rank"), ranks == 1 ? "has" : "have", ranks * options.threads,
+      Counted(cores, "CPU"), Counted(std::max(1, cores / ranks), "thread"));
 }
 
 }  // namespace zg

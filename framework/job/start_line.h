@@ -2,6 +2,11 @@
 //
 //   2 ranks, 2 per host, 1 thread each; kernels use avx512, for bf16 products amx (the best that
 //   the processor has); transport: shared memory (all ranks are on one host)
+//
+// ThreadsWarning: what is to be said of more threads than there are processors for them:
+//
+//   --threads 4: 2 ranks on a host have 8 threads together, but may use 2 CPUs; more than 1 thread per
+//   rank will not be faster
 #pragma once
 
 #include <string>
@@ -15,5 +20,8 @@ namespace zg {
 // Every process of the job must call this, with the communicator that its rank uses. Error: a rank
 // that does not answer.
 StatusOr<std::string> StartLine(const JobOptions& options, Communicator& communicator);
+
+// Likewise; empty where there is nothing to be said.
+StatusOr<std::string> ThreadsWarning(const JobOptions& options, Communicator& communicator);
 
 }  // namespace zg

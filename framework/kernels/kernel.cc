@@ -22,7 +22,10 @@ StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Make(const KernelSpec& spec) c
   if (found == factories_.end()) {
     return InvalidArgument("{}: no kernel on this device", spec.call.op->name);
   }
-  return found->second(spec);
+  if (spec.threads == options_.threads) return found->second(spec);
+  KernelSpec of_options = spec;
+  of_options.threads = options_.threads;
+  return found->second(of_options);
 }
 
 }  // namespace zg

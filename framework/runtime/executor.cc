@@ -79,6 +79,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
   RunnerOptions runner_options;
   runner_options.detect_anomaly = options.detect_anomaly;
   runner_options.record = options.record;
+  runner_options.threads = kernels.options().threads;
   if (options.profile_clock != nullptr) {
     runner_options.profiler = &executor->profiler_.emplace(options.profile_clock);
   }

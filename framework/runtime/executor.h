@@ -57,7 +57,8 @@ struct ExecutorOptions {
 class Executor {
  public:
   // The graph must be compiled (no `place` left) and outlive the executor. Ranks whose graphs
-  // differ are told the first differing line before anything is allocated.
+  // differ are told the first differing line before anything is allocated. It has the threads that
+  // the kernels ask for (KernelOptions).
   static StatusOr<std::unique_ptr<Executor>> Create(const ir::Graph* graph,
                                                     const KernelRegistry& kernels,
                                                     Communicator* communicator,

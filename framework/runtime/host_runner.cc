@@ -76,6 +76,7 @@ Status HostRunner::RunKernel(Instruction& instruction, const StepContext& contex
   KernelArguments arguments{instruction.inputs.data(), instruction.outputs.data(),
                             instruction.workspace, &context};
   arguments.part = instruction.part;
+  arguments.threads = &threads_;
   const Status status = instruction.kernel->Run(arguments);
   if (status.ok() || instruction.kind() != ir::OpKind::kUpdate) return status;
   return Status(status.code(),

@@ -1,6 +1,8 @@
-// HostRunner: runs instructions on the host, one after the other, in the calling thread.
+// HostRunner: runs instructions on the host, one after the other, in the calling thread, whose
+// kernels may share their work with others.
 #pragma once
 
+#include "framework/base/threads.h"
 #include "framework/runtime/runner.h"
 
 namespace zg {
@@ -8,7 +10,8 @@ namespace zg {
 class HostRunner : public Runner {
  public:
   static Status Check(const RunnerOptions& options);
-  explicit HostRunner(const RunnerOptions& options) : options_(options) {}
+  explicit HostRunner(const RunnerOptions& options)
+      : options_(options), threads_(options.threads) {}
 
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
   Status Run(InstructionList& list, const StepContext& context) override;
@@ -21,6 +24,7 @@ class HostRunner : public Runner {
   Status TakeOutput(const Instruction& instruction, const StepContext& context);
 
   const RunnerOptions options_;
+  Threads threads_;
   BoundProgram* program_ = nullptr;
   MemoryMeter* meter_ = nullptr;
 };

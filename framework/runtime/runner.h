@@ -18,6 +18,7 @@ namespace zg {
 struct RunnerOptions {
   bool detect_anomaly = false;  // check what every node computes (anomaly.h); for the host only
   bool record = false;          // record what a device is to do for a list, and replay that
+  int threads = 1;              // that kernels may use; for the host only
   // For the host only; null: nothing is measured or counted.
   Profiler* profiler = nullptr;
   GradientHistograms* gradient_histograms = nullptr;

@@ -7,8 +7,8 @@
 
 namespace zg {
 
-// With `tf32` linear layers in f32 on a GPU may round operands (CudaKernels). Error: `tf32` for the
-// host.
-StatusOr<const KernelRegistry*> DeviceKernels(const Device& device, bool tf32);
+// With `tf32` linear layers in f32 on a GPU may round operands (CudaKernels); `threads` are those of
+// CpuKernels. Errors: `tf32` for the host, several threads for a GPU.
+StatusOr<const KernelRegistry*> DeviceKernels(const Device& device, const KernelOptions& options);
 
 }  // namespace zg

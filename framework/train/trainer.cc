@@ -36,7 +36,8 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   trainer->communicator_ = &communicator;
   trainer->kernels_ = options.kernels;
   if (options.kernels == nullptr) {
-    ZG_ASSIGN_OR_RETURN(trainer->kernels_, DeviceKernels(communicator.device(), options.tf32));
+    ZG_ASSIGN_OR_RETURN(trainer->kernels_,
+                        DeviceKernels(communicator.device(), {options.tf32, options.threads}));
   }
   ZG_RETURN_IF_ERROR(trainer->MakeExecutor());
   trainer->settings_ = trainer->program_.settings;

@@ -58,6 +58,7 @@ struct TrainerOptions {
   int64_t trace_steps = 0;  // when the nodes of so many steps ran, for executor().timeline()
   bool record = false;      // records a step's work on the device and replays it (CUDA graphs)
   bool tf32 = false;        // linear layers in f32 on a GPU may round operands (CudaKernels)
+  int threads = 1;          // of a rank on the CPU that compute together; no bit depends on them
   const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
 };
 

@@ -6,7 +6,7 @@ namespace zg::testing {
 
 Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
                    const std::vector<HeapTensor>& inputs, const StepContext& step,
-                   const std::vector<HeapTensor>& outputs, int64_t part) {
+                   const std::vector<HeapTensor>& outputs, int64_t part, Threads* threads) {
   KernelSpec spec{call, {}};
   std::vector<const void*> input_addresses;
   std::vector<void*> output_addresses;
@@ -20,6 +20,7 @@ Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
   KernelArguments arguments{input_addresses.data(), output_addresses.data(), workspace.data(),
                             &step};
   arguments.part = part;
+  arguments.threads = threads;
   return kernel->Run(arguments);
 }
 

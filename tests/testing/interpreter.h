@@ -12,10 +12,12 @@
 
 namespace zg::testing {
 
-// Runs the kernel of `call` on memory of the caller's choice. `part` is that of KernelArguments.
+// Runs the kernel of `call` on memory of the caller's choice. `part` and `threads` are those of
+// KernelArguments; these are as many as `kernels` asks for, or null.
 Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
                    const std::vector<HeapTensor>& inputs, const StepContext& step,
-                   const std::vector<HeapTensor>& outputs, int64_t part = 0);
+                   const std::vector<HeapTensor>& outputs, int64_t part = 0,
+                   Threads* threads = nullptr);
 
 // As above, into new tensors; outputs that must lie inside an input (AliasRule::kOutputInsideInput)
 // do so and overwrite it.

@@ -34,7 +34,8 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
                                                 const TrainerOptions& options) {
   const KernelRegistry* kernels = options.kernels;
   if (kernels == nullptr) {
-    ZG_ASSIGN_OR_RETURN(kernels, DeviceKernels(communicator.device(), options.tf32));
+    ZG_ASSIGN_OR_RETURN(kernels,
+                        DeviceKernels(communicator.device(), {options.tf32, options.threads}));
   }
   const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
   const Mesh mesh = compile_options.MeshOf(communicator.size());

@@ -22,6 +22,7 @@ TrainerOptions TrainerOptionsOf(const JobOptions& flags) {
   if (!flags.trace.empty()) options.trace_steps = flags.trace_steps;
   options.record = flags.cuda_graph;
   options.tf32 = flags.tf32;
+  options.threads = flags.threads;
   return options;
 }
 
@@ -30,7 +31,7 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
   const JobOptions& options = job.options();
   Communicator& communicator = job.communicator();
   ZG_ASSIGN_OR_RETURN(const KernelRegistry* kernels,
-                      DeviceKernels(communicator.device(), options.tf32));
+                      DeviceKernels(communicator.device(), {options.tf32, options.threads}));
   PlanGraphOptions plan_options;
   plan_options.description = description;
   plan_options.explain = options.explain;

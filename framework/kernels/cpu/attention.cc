@@ -14,32 +14,32 @@ namespace {
 class Attention : public Kernel {
  public:
   Attention(const KernelSpec& spec, const GemmMethod& method)
-      : shape_(spec.call, /*is_gradient=*/false, method) {}
+      : shape_(spec.call, /*is_gradient=*/false, method),
+        num_sharing_(NumSharingHeads(shape_, spec.threads)) {}
 
-  int64_t workspace_bytes() const override { return ScratchBytes<ForwardScratch>(shape_); }
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(num_sharing_, ScratchBytes<ForwardScratch>(shape_));
+  }
 
   Status Run(const KernelArguments& arguments) override {
-    const GemmScope scope(*shape_.method);
-    Carver carver(arguments.workspace);
-    const ForwardScratch scratch(shape_, carver);
     const void* const k = arguments.inputs[shape_.part_step];
     const void* const v = arguments.inputs[2 * shape_.part_step];
-    for (int64_t b = 0; b < shape_.batch; ++b) {
-      for (int64_t g = 0; g < shape_.key_heads; ++g) {
-        PackKeys(shape_, {shape_, k, shape_.k, b, g}, {shape_, v, shape_.v, b, g}, scratch);
-        for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
-          RunHead(shape_, {shape_, arguments.inputs[0], shape_.q, b, h},
-                  HeadOptions(shape_, arguments, b, h), scratch,
-                  {shape_, arguments.outputs[0], shape_.out, b, h},
-                  arguments.output<float>(1) + (b * shape_.heads + h) * shape_.queries);
-        }
+    const auto run = [&](int64_t b, int64_t g, const ForwardScratch& scratch) {
+      PackKeys(shape_, {shape_, k, shape_.k, b, g}, {shape_, v, shape_.v, b, g}, scratch);
+      for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
+        RunHead(shape_, {shape_, arguments.inputs[0], shape_.q, b, h},
+                HeadOptions(shape_, arguments, b, h), scratch,
+                {shape_, arguments.outputs[0], shape_.out, b, h},
+                arguments.output<float>(1) + (b * shape_.heads + h) * shape_.queries);
       }
-    }
+    };
+    ForKeyHeads<ForwardScratch>(shape_, arguments, num_sharing_, run);
     return Status::Ok();
   }
 
  private:
   const AttentionShape shape_;
+  const int num_sharing_;
 };
 
 template <std::unique_ptr<Kernel> (*make)(const KernelSpec& spec, const GemmMethod& method)>

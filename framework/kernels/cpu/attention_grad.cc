@@ -88,32 +88,31 @@ struct GradientScratch {
 class AttentionGrad : public Kernel {
  public:
   AttentionGrad(const KernelSpec& spec, const GemmMethod& method)
-      : shape_(spec.call, /*is_gradient=*/true, method) {}
+      : shape_(spec.call, /*is_gradient=*/true, method),
+        num_sharing_(NumSharingHeads(shape_, spec.threads)) {}
 
-  int64_t workspace_bytes() const override { return ScratchBytes<Scratch>(shape_); }
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(num_sharing_, ScratchBytes<Scratch>(shape_));
+  }
 
   Status Run(const KernelArguments& arguments) override {
-    const GemmScope scope(*shape_.method);
-    Carver carver(arguments.workspace);
-    const Scratch scratch(shape_, carver);
     const int step = shape_.part_step;
-    for (int64_t b = 0; b < shape_.batch; ++b) {
-      for (int64_t g = 0; g < shape_.key_heads; ++g) {
-        const KeyHead keys = {{shape_, arguments.inputs[1 + step], shape_.k, b, g},
-                              {shape_, arguments.inputs[1 + 2 * step], shape_.v, b, g},
-                              {shape_, arguments.outputs[step], shape_.k, b, g},
-                              {shape_, arguments.outputs[2 * step], shape_.v, b, g}};
-        BeginKeys(keys, scratch);
-        for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
-          RunHead(GradientHead(shape_, arguments, b, h), keys, h > g * shape_.group(), scratch,
-                  {shape_, arguments.outputs[0], shape_.q, b, h});
-        }
-        for (int64_t key = 0; key < shape_.keys; key += shape_.block) {
-          WriteRows(shape_, KeySums(keys, key, scratch), nullptr, key, keys.dk);
-          WriteRows(shape_, ValueSums(keys, key, scratch), nullptr, key, keys.dv);
-        }
+    const auto run = [&](int64_t b, int64_t g, const Scratch& scratch) {
+      const KeyHead keys = {{shape_, arguments.inputs[1 + step], shape_.k, b, g},
+                            {shape_, arguments.inputs[1 + 2 * step], shape_.v, b, g},
+                            {shape_, arguments.outputs[step], shape_.k, b, g},
+                            {shape_, arguments.outputs[2 * step], shape_.v, b, g}};
+      BeginKeys(keys, scratch);
+      for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
+        RunHead(GradientHead(shape_, arguments, b, h), keys, h > g * shape_.group(), scratch,
+                {shape_, arguments.outputs[0], shape_.q, b, h});
       }
-    }
+      for (int64_t key = 0; key < shape_.keys; key += shape_.block) {
+        WriteRows(shape_, KeySums(keys, key, scratch), nullptr, key, keys.dk);
+        WriteRows(shape_, ValueSums(keys, key, scratch), nullptr, key, keys.dv);
+      }
+    };
+    ForKeyHeads<Scratch>(shape_, arguments, num_sharing_, run);
     return Status::Ok();
   }
 
@@ -197,43 +196,38 @@ class AttentionGrad : public Kernel {
   }
 
   const AttentionShape shape_;
+  const int num_sharing_;
 };
 
-// Sums over sequences and heads in f32, in their order.
+// Sums over sequences and heads in f32, in their order. Threads share the queries, and each of them
+// goes through all heads.
 class AttentionBiasGrad : public Kernel {
  public:
   AttentionBiasGrad(const KernelSpec& spec, const GemmMethod& method)
       : shape_(spec.call, /*is_gradient=*/true, method),
-        num_elements_(spec.outputs[0].shape.num_elements()) {}
+        num_elements_(spec.outputs[0].shape.num_elements()),
+        num_sharing_(NumSharing(spec.threads, shape_.queries, shape_.block,
+                                shape_.batch * shape_.heads * shape_.keys * shape_.head_size / 8)) {
+  }
 
   int64_t workspace_bytes() const override {
-    Carver carver(nullptr);
-    const GradientScratch scratch(shape_, carver);
-    if (shape_.dtype != DType::kF32) carver.Take(num_elements_);
-    return carver.bytes();
+    const int64_t scratch = WorkspaceBytes(num_sharing_, ScratchBytes<GradientScratch>(shape_));
+    if (shape_.dtype == DType::kF32) return scratch;
+    return WholeLines(scratch) + num_elements_ * static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
-    const GemmScope scope(*shape_.method);
-    Carver carver(arguments.workspace);
-    const GradientScratch scratch(shape_, carver);
     const bool is_wide = shape_.dtype != DType::kF32;
-    float* const sums = is_wide ? carver.Take(num_elements_) : arguments.output<float>(0);
-    std::fill_n(sums, num_elements_, 0.0f);
-    for (int64_t b = 0; b < shape_.batch; ++b) {
-      for (int64_t h = 0; h < shape_.heads; ++h) {
-        const int64_t g = h / shape_.group();
-        scratch.PackKeys(shape_, {shape_, arguments.inputs[2], shape_.k, b, g},
-                         {shape_, arguments.inputs[3], shape_.v, b, g});
-        const GradientHead head(shape_, arguments, b, h);
-        for (int64_t begin = 0; begin < shape_.queries; begin += shape_.block) {
-          scratch.FindGradients(shape_, head, begin);
-          AddBiasGradient(shape_, begin, scratch.log_sum_exp, scratch.dot, scratch.scores,
-                          scratch.dscores,
-                          sums + b * shape_.bias_batch_stride + h * shape_.bias_head_stride);
-        }
-      }
+    float* sums = arguments.output<float>(0);
+    if (is_wide) {  // behind the scratch
+      sums = static_cast<float*>(
+          WorkspaceOf(num_sharing_, arguments.workspace, ScratchBytes<GradientScratch>(shape_)));
     }
+    std::fill_n(sums, num_elements_, 0.0f);
+    ForEqualRanges(arguments.threads, num_sharing_, shape_.queries, shape_.block,
+                   [&](int64_t begin, int64_t end, int thread) {
+                     AddQueries(arguments, begin, end, thread, sums);
+                   });
     if (is_wide) {
       ConvertFloats(DType::kF32, sums, shape_.dtype, arguments.outputs[0], num_elements_);
     }
@@ -241,8 +235,31 @@ class AttentionBiasGrad : public Kernel {
   }
 
  private:
+  // Of the queries [first, end).
+  void AddQueries(const KernelArguments& arguments, int64_t first, int64_t end, int thread,
+                  float* sums) const {
+    const GemmScope scope(*shape_.method);
+    Carver carver(WorkspaceOf(thread, arguments.workspace, ScratchBytes<GradientScratch>(shape_)));
+    const GradientScratch scratch(shape_, carver);
+    for (int64_t b = 0; b < shape_.batch; ++b) {
+      for (int64_t h = 0; h < shape_.heads; ++h) {
+        const int64_t g = h / shape_.group();
+        scratch.PackKeys(shape_, {shape_, arguments.inputs[2], shape_.k, b, g},
+                         {shape_, arguments.inputs[3], shape_.v, b, g});
+        const GradientHead head(shape_, arguments, b, h);
+        for (int64_t begin = first; begin < end; begin += shape_.block) {
+          scratch.FindGradients(shape_, head, begin);
+          AddBiasGradient(shape_, begin, scratch.log_sum_exp, scratch.dot, scratch.scores,
+                          scratch.dscores,
+                          sums + b * shape_.bias_batch_stride + h * shape_.bias_head_stride);
+        }
+      }
+    }
+  }
+
   const AttentionShape shape_;
   const int64_t num_elements_;
+  const int num_sharing_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "framework/kernels/cpu/attention_blocks.h"
 #include "framework/kernels/cpu/gemm_tile.h"
+#include "framework/kernels/cpu/sharing.h"
 
 namespace zg {
 
@@ -34,6 +35,31 @@ int64_t ScratchBytes(const AttentionShape& shape) {
   Carver carver(nullptr);
   const Scratch scratch(shape, carver);
   return carver.bytes();
+}
+
+// How many of `threads` share a kernel's heads of keys, each of them with those of queries that take
+// it. A multiplication of the products with queries counts here as an eighth of an element.
+inline int64_t NumKeyHeads(const AttentionShape& shape) { return shape.batch * shape.key_heads; }
+inline int NumSharingHeads(const AttentionShape& shape, int threads) {
+  return NumSharing(threads, NumKeyHeads(shape), 1,
+                    shape.group() * shape.queries * shape.keys * shape.head_size / 8);
+}
+
+// body(batch, key_head, scratch) for every head of keys, on so many threads, each with the method's
+// GemmScope and a Scratch of its own in the workspace.
+template <typename Scratch, typename Body>
+void ForKeyHeads(const AttentionShape& shape, const KernelArguments& arguments, int num_sharing,
+                 const Body& body) {
+  const auto run = [&](int64_t head, int thread) {
+    const GemmScope scope(*shape.method);
+    Carver carver(WorkspaceOf(thread, arguments.workspace, ScratchBytes<Scratch>(shape)));
+    const Scratch scratch(shape, carver);
+    body(head / shape.key_heads, head % shape.key_heads, scratch);
+  };
+  if (num_sharing > 1 && arguments.threads != nullptr) {
+    return arguments.threads->Run(NumKeyHeads(shape), run);
+  }
+  for (int64_t head = 0; head < NumKeyHeads(shape); ++head) run(head, 0);
 }
 
 inline int64_t DropoutBitsSize(const AttentionShape& shape) {

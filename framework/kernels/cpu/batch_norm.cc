@@ -4,6 +4,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -72,21 +73,27 @@ class BatchNorm : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t channel = 0; channel < images_.channels; ++channel) {
-        const T* const x = arguments.input<T>(0) + channel * images_.pixels;
-        const auto mean = static_cast<float>(SumOf(x, images_, 0.0f, false) / images_.count());
-        const auto variance = static_cast<float>(SumOf(x, images_, mean, true) / images_.count());
-        arguments.output<float>(1)[channel] = mean;
-        arguments.output<float>(2)[channel] = variance;
-        Normalize(x, images_, mean, 1.0f / std::sqrt(variance + epsilon_),
-                  ToF32(arguments.input<T>(1)[channel]), ToF32(arguments.input<T>(2)[channel]),
-                  arguments.output<T>(0) + channel * images_.pixels);
-      }
+      ForRanges(arguments.threads, images_.channels, 1, 2 * images_.samples * images_.pixels,
+                [&](int64_t begin, int64_t end, int) {
+                  for (; begin < end; ++begin) RunChannel<T>(arguments, begin);
+                });
     });
     return Status::Ok();
   }
 
  private:
+  template <typename T>
+  void RunChannel(const KernelArguments& arguments, int64_t channel) const {
+    const T* const x = arguments.input<T>(0) + channel * images_.pixels;
+    const auto mean = static_cast<float>(SumOf(x, images_, 0.0f, false) / images_.count());
+    const auto variance = static_cast<float>(SumOf(x, images_, mean, true) / images_.count());
+    arguments.output<float>(1)[channel] = mean;
+    arguments.output<float>(2)[channel] = variance;
+    Normalize(x, images_, mean, 1.0f / std::sqrt(variance + epsilon_),
+              ToF32(arguments.input<T>(1)[channel]), ToF32(arguments.input<T>(2)[channel]),
+              arguments.output<T>(0) + channel * images_.pixels);
+  }
+
   const DType dtype_;
   const Images images_;
   const float epsilon_;
@@ -156,28 +163,34 @@ class BatchNormGrad : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t channel = 0; channel < images_.channels; ++channel) {
-        const int64_t offset = channel * images_.pixels;
-        NormalizeGrad<T> gradient;
-        gradient.dy = arguments.input<T>(0) + offset;
-        gradient.x = arguments.input<T>(1) + offset;
-        gradient.dx = arguments.output<T>(0) + offset;
-        gradient.mean = arguments.input<float>(3)[channel];
-        gradient.rstd = 1.0f / std::sqrt(arguments.input<float>(4)[channel] + epsilon_);
-        gradient.scale = ToF32(arguments.input<T>(2)[channel]) * gradient.rstd;
-        const GradientSums sums =
-            SumGradients(gradient.dy, gradient.x, images_, gradient.mean, gradient.rstd);
-        gradient.mean_dy = static_cast<float>(sums.dy / images_.count());
-        gradient.mean_dy_n = static_cast<float>(sums.dy_n / images_.count());
-        arguments.output<T>(1)[channel] = FromF32<T>(static_cast<float>(sums.dy_n));
-        arguments.output<T>(2)[channel] = FromF32<T>(static_cast<float>(sums.dy));
-        gradient.Run(images_);
-      }
+      ForRanges(arguments.threads, images_.channels, 1, 2 * images_.samples * images_.pixels,
+                [&](int64_t begin, int64_t end, int) {
+                  for (; begin < end; ++begin) RunChannel<T>(arguments, begin);
+                });
     });
     return Status::Ok();
   }
 
  private:
+  template <typename T>
+  void RunChannel(const KernelArguments& arguments, int64_t channel) const {
+    const int64_t offset = channel * images_.pixels;
+    NormalizeGrad<T> gradient;
+    gradient.dy = arguments.input<T>(0) + offset;
+    gradient.x = arguments.input<T>(1) + offset;
+    gradient.dx = arguments.output<T>(0) + offset;
+    gradient.mean = arguments.input<float>(3)[channel];
+    gradient.rstd = 1.0f / std::sqrt(arguments.input<float>(4)[channel] + epsilon_);
+    gradient.scale = ToF32(arguments.input<T>(2)[channel]) * gradient.rstd;
+    const GradientSums sums =
+        SumGradients(gradient.dy, gradient.x, images_, gradient.mean, gradient.rstd);
+    gradient.mean_dy = static_cast<float>(sums.dy / images_.count());
+    gradient.mean_dy_n = static_cast<float>(sums.dy_n / images_.count());
+    arguments.output<T>(1)[channel] = FromF32<T>(static_cast<float>(sums.dy_n));
+    arguments.output<T>(2)[channel] = FromF32<T>(static_cast<float>(sums.dy));
+    gradient.Run(images_);
+  }
+
   const DType dtype_;
   const Images images_;
   const float epsilon_;

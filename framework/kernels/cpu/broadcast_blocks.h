@@ -7,7 +7,9 @@
 
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/gather_elements.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/dim_view.h"
+#include "framework/kernels/kernel.h"
 #include "framework/kernels/strided_dims.h"
 
 namespace zg {
@@ -22,20 +24,40 @@ class BroadcastBlocks {
     std::copy_n(bytes, kOperands, bytes_);
   }
 
-  int64_t workspace_bytes() const {
+  // Of so many threads.
+  int64_t workspace_bytes(int threads) const {
+    return WorkspaceBytes(NumSharing(threads, num_elements_, kElementUnit, 1), BytesOfOne());
+  }
+
+  // run(operands, begin, count) for each block [begin, begin + count) of the result.
+  template <typename Run>
+  void ForEach(const KernelArguments& arguments, const Run& run) const {
+    ForRanges(arguments.threads, num_elements_, kElementUnit, 1,
+              [&](int64_t begin, int64_t end, int thread) {
+                ForEachIn(begin, end, arguments.inputs,
+                          WorkspaceOf(thread, arguments.workspace, BytesOfOne()), run);
+              });
+  }
+
+ private:
+  // Elements of a result that lie side by side: rows of this many or more are computed from where
+  // operands are, shorter ones are first put together to blocks.
+  static constexpr int64_t kLongRow = 256;
+
+  int64_t BytesOfOne() const {
     int64_t bytes = 0;
     for (const int64_t of_element : bytes_) bytes += kElementwiseBlock * of_element;
     return bytes;
   }
 
-  // run(operands, begin, count) for each block [begin, begin + count) of the result.
   template <typename Run>
-  void ForEach(const void* const* inputs, void* workspace, const Run& run) const {
+  void ForEachIn(int64_t begin, int64_t end, const void* const* inputs, void* workspace,
+                 const Run& run) const {
     const int last = dims_.num_dims - 1;
     const int64_t row = dims_.sizes[last];
     const bool by_rows = row >= kLongRow;
-    for (int64_t begin = 0; begin < num_elements_;) {
-      int64_t count = std::min(kElementwiseBlock, num_elements_ - begin);
+    while (begin < end) {
+      int64_t count = std::min(kElementwiseBlock, end - begin);
       if (by_rows) count = std::min(count, row - begin % row);
       const void* operands[kOperands];
       char* block = static_cast<char*>(workspace);
@@ -52,11 +74,6 @@ class BroadcastBlocks {
       begin += count;
     }
   }
-
- private:
-  // Elements of a result that lie side by side: rows of this many or more are computed from where
-  // operands are, shorter ones are first put together to blocks.
-  static constexpr int64_t kLongRow = 256;
 
   const void* Gather(int operand, const void* data, int64_t begin, int64_t count,
                      char* block) const {

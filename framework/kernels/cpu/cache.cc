@@ -66,29 +66,31 @@ class CachedAttention : public Kernel {
   explicit CachedAttention(const KernelSpec& spec)
       : shape_(LikeAttention(spec.call), /*is_gradient=*/false,
                FastestGemmMethod(spec.outputs[0].dtype)),
-        start_stride_(CacheCall::StartStride(spec.call.inputs[3])) {}
+        start_stride_(CacheCall::StartStride(spec.call.inputs[3])),
+        num_sharing_(NumSharingHeads(shape_, spec.threads)) {}
 
-  int64_t workspace_bytes() const override { return ScratchBytes<ForwardScratch>(shape_); }
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(num_sharing_, ScratchBytes<ForwardScratch>(shape_));
+  }
 
   Status Run(const KernelArguments& arguments) override {
-    const GemmScope scope(*shape_.method);
-    Carver carver(arguments.workspace);
-    const ForwardScratch scratch(shape_, carver);
+    const int64_t* const starts = arguments.input<int64_t>(3);
     for (int64_t b = 0; b < shape_.batch; ++b) {
-      const int64_t start = arguments.input<int64_t>(3)[b * start_stride_];
-      ZG_RETURN_IF_ERROR(CheckStart("cached_attention", start, shape_.queries, shape_.keys));
-      AttentionShape there = shape_;  // without the rows behind the last query
-      there.keys = start + shape_.queries;
-      for (int64_t g = 0; g < shape_.key_heads; ++g) {
-        PackKeys(there, KeysIn(arguments.inputs[1], there, b, g),
-                 KeysIn(arguments.inputs[2], there, b, g), scratch);
-        for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
-          RunHead(there, {there, arguments.inputs[0], there.q, b, h},
-                  HeadOptions(there, arguments, b, h), scratch,
-                  {there, arguments.outputs[0], there.out, b, h}, nullptr);
-        }
-      }
+      ZG_RETURN_IF_ERROR(
+          CheckStart("cached_attention", starts[b * start_stride_], shape_.queries, shape_.keys));
     }
+    const auto run = [&](int64_t b, int64_t g, const ForwardScratch& scratch) {
+      AttentionShape there = shape_;  // without the rows behind the last query
+      there.keys = starts[b * start_stride_] + shape_.queries;
+      PackKeys(there, KeysIn(arguments.inputs[1], there, b, g),
+               KeysIn(arguments.inputs[2], there, b, g), scratch);
+      for (int64_t h = g * shape_.group(); h < (g + 1) * shape_.group(); ++h) {
+        RunHead(there, {there, arguments.inputs[0], there.q, b, h},
+                HeadOptions(there, arguments, b, h), scratch,
+                {there, arguments.outputs[0], there.out, b, h}, nullptr);
+      }
+    };
+    ForKeyHeads<ForwardScratch>(shape_, arguments, num_sharing_, run);
     return Status::Ok();
   }
 
@@ -102,6 +104,7 @@ class CachedAttention : public Kernel {
 
   const AttentionShape shape_;
   const int64_t start_stride_;
+  const int num_sharing_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/any_element.h"
 
 namespace zg {
@@ -22,20 +23,25 @@ class Cast : public Kernel {
         num_elements_(spec.outputs[0].shape.num_elements()) {}
 
   Status Run(const KernelArguments& arguments) override {
-    if (IsFloat(from_) && IsFloat(to_)) {
-      ConvertFloats(from_, arguments.inputs[0], to_, arguments.outputs[0], num_elements_);
-      return Status::Ok();
-    }
-    WithAnyType(from_, [&](auto from) {
-      WithAnyType(to_, [&](auto to) {
-        ConvertElements(arguments.input<decltype(from)>(0), num_elements_,
-                        arguments.output<decltype(to)>(0));
-      });
-    });
+    ForRanges(arguments.threads, num_elements_, kElementUnit, 1,
+              [&](int64_t begin, int64_t end, int) {
+                Convert(arguments.input<char>(0) + begin * SizeOf(from_), end - begin,
+                        arguments.output<char>(0) + begin * SizeOf(to_));
+              });
     return Status::Ok();
   }
 
  private:
+  void Convert(const void* x, int64_t count, void* y) const {
+    if (IsFloat(from_) && IsFloat(to_)) return ConvertFloats(from_, x, to_, y, count);
+    WithAnyType(from_, [&](auto from) {
+      WithAnyType(to_, [&](auto to) {
+        ConvertElements(static_cast<const decltype(from)*>(x), count,
+                        static_cast<decltype(to)*>(y));
+      });
+    });
+  }
+
   const DType from_;
   const DType to_;
   const int64_t num_elements_;

@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/vector_math.h"
 #include "framework/kernels/parted_dim.h"
 
@@ -33,21 +34,42 @@ class ClassPartSums : public Kernel {
   explicit ClassPartSums(const KernelSpec& spec)
       : dtype_(spec.call.inputs[0].dtype),
         logits_(AsMatrix(spec.call.inputs[0].shape)),
-        classes_(PartedDim::Of(spec.call, 2, logits_.columns)) {}
+        classes_(PartedDim::Of(spec.call, 2, logits_.columns)),
+        threads_(spec.threads) {}
 
-  // The exponentials of one row, and in 16 bits the row in f32.
   int64_t workspace_bytes() const override {
-    const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
-    return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
+    return WorkspaceBytes(NumSharing(threads_, logits_.rows, 1, RowCost()), BytesOfThread());
   }
 
   Status Run(const KernelArguments& arguments) override {
     const int64_t* const targets = arguments.input<int64_t>(1);
-    float* const terms = static_cast<float*>(arguments.workspace);
     const PartedDim classes = classes_.At(arguments, 2);
-    const int64_t part_size = classes.PartSize();
     for (int64_t row = 0; row < logits_.rows; ++row) {
       ZG_RETURN_IF_ERROR(CheckTarget("class_part_sums", row, targets[row], classes.Total()));
+    }
+    ForRanges(arguments.threads, logits_.rows, 1, RowCost(),
+              [&](int64_t begin, int64_t end, int thread) {
+                RunRows(arguments, classes, begin, end,
+                        WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
+              });
+    return Status::Ok();
+  }
+
+ private:
+  int64_t RowCost() const { return 4 * logits_.columns; }  // exponentials
+
+  // The exponentials of one row, and in 16 bits the row in f32.
+  int64_t BytesOfThread() const {
+    const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
+    return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
+  }
+
+  void RunRows(const KernelArguments& arguments, const PartedDim& classes, int64_t first,
+               int64_t end, void* workspace) const {
+    const int64_t* const targets = arguments.input<int64_t>(1);
+    float* const terms = static_cast<float*>(workspace);
+    const int64_t part_size = classes.PartSize();
+    for (int64_t row = first; row < end; ++row) {
       const float* const logits =
           RowInF32(dtype_, arguments.inputs[0], row, logits_.columns, terms + logits_.columns);
       const int64_t target = classes.Find(targets[row]);
@@ -59,13 +81,12 @@ class ClassPartSums : public Kernel {
         sums[2] = has_target ? logits[target] : 0.0f;
       }
     }
-    return Status::Ok();
   }
 
- private:
   const DType dtype_;
   const MatrixShape logits_;
   const PartedDim classes_;
+  const int threads_;
 };
 
 class CrossEntropyOfParts : public Kernel {

@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -89,46 +90,55 @@ float SumVector(const T* x, int64_t rows) {
   return SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
+// Calls sum(begin, count) for groups of columns.
+template <typename Sum>
+void ForColumns(int64_t rows, int64_t columns, Threads* threads, const Sum& sum) {
+  ForRanges(threads, columns, kElementUnit, rows, [&](int64_t begin, int64_t end, int) {
+    for (; begin < end; begin += kColumns) sum(begin, std::min(kColumns, end - begin));
+  });
+}
+
 template <typename T>
-void SumAllColumns(const T* x, int64_t rows, int64_t columns, float* sum) {
+void SumAllColumns(const T* x, int64_t rows, int64_t columns, float* sum, Threads* threads) {
   if (columns == 1) {
     sum[0] = SumVector(x, rows);
     return;
   }
-  for (int64_t begin = 0; begin < columns; begin += kColumns) {
-    SumColumns(x, rows, columns, begin, std::min(kColumns, columns - begin), sum + begin);
-  }
+  ForColumns(rows, columns, threads, [&](int64_t begin, int64_t count) {
+    SumColumns(x, rows, columns, begin, count, sum + begin);
+  });
 }
 
 template <typename T>
-void SumAndRound(DType dtype, const T* x, int64_t rows, int64_t columns, T* sum) {
-  float wide[kColumns];
+void SumAndRound(DType dtype, const T* x, int64_t rows, int64_t columns, T* sum, Threads* threads) {
   if (columns == 1) {
     sum[0] = FromF32<T>(SumVector(x, rows));
     return;
   }
-  for (int64_t begin = 0; begin < columns; begin += kColumns) {
-    const int64_t count = std::min(kColumns, columns - begin);
+  ForColumns(rows, columns, threads, [&](int64_t begin, int64_t count) {
+    float wide[kColumns];
     SumColumns(x, rows, columns, begin, count, wide);
     ConvertFloats(DType::kF32, wide, dtype, sum + begin, count);
-  }
+  });
 }
 
 }  // namespace
 
-void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sum) {
+void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sum,
+                    Threads* threads) {
   WithFloatType(dtype, [&](auto zero) {
-    SumAllColumns(static_cast<const decltype(zero)*>(x), rows, columns, sum);
+    SumAllColumns(static_cast<const decltype(zero)*>(x), rows, columns, sum, threads);
   });
 }
 
-void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum) {
+void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum,
+               Threads* threads) {
   WithFloatType(dtype, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_same_v<T, float>) {
-      SumAllColumns(static_cast<const float*>(x), rows, columns, static_cast<float*>(sum));
+      SumAllColumns(static_cast<const float*>(x), rows, columns, static_cast<float*>(sum), threads);
     } else {
-      SumAndRound(dtype, static_cast<const T*>(x), rows, columns, static_cast<T*>(sum));
+      SumAndRound(dtype, static_cast<const T*>(x), rows, columns, static_cast<T*>(sum), threads);
     }
   });
 }

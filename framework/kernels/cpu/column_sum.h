@@ -1,16 +1,20 @@
-// Sums a matrix over its rows; the order of additions depends on the number of rows only.
+// Sums a matrix over its rows; the order of additions depends on the number of rows only. `threads`,
+// which may be null, share the columns.
 #pragma once
 
 #include <cstdint>
 
+#include "framework/base/threads.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
 
 // sum[c] = sum over r of x[r * columns + c], both of `dtype`; added up in f32.
-void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum);
+void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum,
+               Threads* threads);
 
 // The same without rounding to 16 bits at the end.
-void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sum);
+void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sum,
+                    Threads* threads);
 
 }  // namespace zg

@@ -31,6 +31,7 @@ class Compare : public Kernel {
   Compare(const KernelSpec& spec, CompareFunction run)
       : run_(run),
         has_two_(spec.call.inputs.size() == 2),
+        threads_(spec.threads),
         blocks_(spec.outputs[0].shape,
                 {&spec.call.inputs[0].shape, has_two_ ? &spec.call.inputs[1].shape : &scalar_},
                 {SizeOf(spec.call.inputs[0].dtype), SizeOf(spec.call.inputs[0].dtype)}) {
@@ -42,22 +43,24 @@ class Compare : public Kernel {
     });
   }
 
-  int64_t workspace_bytes() const override { return blocks_.workspace_bytes(); }
+  int64_t workspace_bytes() const override { return blocks_.workspace_bytes(threads_); }
 
   Status Run(const KernelArguments& arguments) override {
     const void* const inputs[] = {
         arguments.inputs[0], has_two_ ? arguments.inputs[1] : static_cast<const void*>(value_)};
     Truth* const y = arguments.output<Truth>(0);
-    blocks_.ForEach(inputs, arguments.workspace,
-                    [&](const void* const* operands, int64_t begin, int64_t count) {
-                      run_(operands, count, y + begin);
-                    });
+    KernelArguments of_both = arguments;
+    of_both.inputs = inputs;
+    blocks_.ForEach(of_both, [&](const void* const* operands, int64_t begin, int64_t count) {
+      run_(operands, count, y + begin);
+    });
     return Status::Ok();
   }
 
  private:
   const CompareFunction run_;
   const bool has_two_;
+  const int threads_;
   const Shape scalar_;
   const BroadcastBlocks<2> blocks_;
   alignas(8) char value_[8] = {};

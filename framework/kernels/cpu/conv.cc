@@ -1,7 +1,9 @@
 #include <cstdint>
+#include <vector>
 
 #include "framework/kernels/conv_shape.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/cpu/window_grad_weight.h"
 #include "framework/kernels/cpu/window_product.h"
 
@@ -18,7 +20,7 @@ class Conv2d : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     product_.Run(arguments.inputs[0], arguments.inputs[1],
                  has_bias_ ? arguments.inputs[2] : nullptr, arguments.outputs[0],
-                 arguments.workspace);
+                 arguments.workspace, arguments.threads);
     return Status::Ok();
   }
 
@@ -32,7 +34,7 @@ class Conv2d : public Kernel {
     sizes.result_channels = shape.outputs;
     sizes.weight = {shape.channels * shape.taps(), shape.taps()};
     sizes.dtype = spec.outputs[0].dtype;
-    return WindowProduct(sizes, ForwardWindows(shape));
+    return WindowProduct(sizes, ForwardWindows(shape), spec.threads);
   }
 
   const bool has_bias_;
@@ -47,7 +49,7 @@ class Conv2dGradInput : public Kernel {
 
   Status Run(const KernelArguments& arguments) override {
     product_.Run(arguments.inputs[0], arguments.inputs[1], nullptr, arguments.outputs[0],
-                 arguments.workspace);
+                 arguments.workspace, arguments.threads);
     return Status::Ok();
   }
 
@@ -61,7 +63,7 @@ class Conv2dGradInput : public Kernel {
     sizes.result_channels = shape.channels;
     sizes.weight = {shape.taps(), shape.channels * shape.taps()};
     sizes.dtype = spec.outputs[0].dtype;
-    return WindowProduct(sizes, GradInputWindows(shape));
+    return WindowProduct(sizes, GradInputWindows(shape), spec.threads);
   }
 
   const WindowProduct product_;
@@ -69,19 +71,40 @@ class Conv2dGradInput : public Kernel {
 
 class Conv2dGradWeight : public Kernel {
  public:
-  explicit Conv2dGradWeight(const KernelSpec& spec)
-      : product_(ConvShape::OfGradWeight(spec), spec.outputs[0].dtype) {}
+  explicit Conv2dGradWeight(const KernelSpec& spec) {
+    const ConvShape shape = ConvShape::OfGradWeight(spec);
+    int64_t workspace = 0;
+    for (const WeightRange& range : SharedWeights(shape, spec.threads)) {
+      parts_.push_back({WindowGradWeight(shape, range, spec.outputs[0].dtype), workspace});
+      workspace += WholeLines(parts_.back().product.workspace_bytes());
+    }
+  }
 
-  int64_t workspace_bytes() const override { return product_.workspace_bytes(); }
+  int64_t workspace_bytes() const override {
+    return parts_.back().workspace + parts_.back().product.workspace_bytes();
+  }
 
   Status Run(const KernelArguments& arguments) override {
-    product_.Run(arguments.inputs[0], arguments.inputs[1], arguments.outputs[0],
-                 arguments.workspace);
+    const auto run = [&](int64_t i, int) {
+      parts_[i].product.Run(arguments.inputs[0], arguments.inputs[1], arguments.outputs[0],
+                            static_cast<char*>(arguments.workspace) + parts_[i].workspace);
+    };
+    const auto num_parts = static_cast<int64_t>(parts_.size());
+    if (arguments.threads != nullptr) {
+      arguments.threads->Run(num_parts, run);
+    } else {
+      for (int64_t i = 0; i < num_parts; ++i) run(i, 0);
+    }
     return Status::Ok();
   }
 
  private:
-  const WindowGradWeight product_;
+  struct Part {
+    WindowGradWeight product;
+    int64_t workspace;  // where its scratch begins, in bytes
+  };
+
+  std::vector<Part> parts_;
 };
 
 }  // namespace

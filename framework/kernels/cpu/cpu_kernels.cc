@@ -1,6 +1,11 @@
 #include "framework/kernels/cpu/cpu_kernels.h"
 
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace zg {
 
@@ -10,23 +15,48 @@ namespace zg {
 
 namespace {
 
-KernelRegistry& MutableCpuKernels() {
-  static KernelRegistry* const kernels = [] {
-    auto* registry = new KernelRegistry;
+// The registries that somebody asked for, by their threads.
+class CpuRegistries {
+ public:
+  static CpuRegistries& Global() {
+    static auto* const registries = new CpuRegistries;
+    return *registries;
+  }
+
+  const KernelRegistry& Of(int threads) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_ptr<KernelRegistry>& registry = by_threads_[threads];
+    if (registry == nullptr) {
+      KernelOptions options;
+      options.threads = threads;
+      registry = std::make_unique<KernelRegistry>(options);
 #define ZG_OP_FAMILY(Family) Register##Family##Kernels(*registry);
 #define ZG_OP_FAMILY_WITHOUT_CUDA(Family) ZG_OP_FAMILY(Family)
 #include "framework/ops/families.inc"
-    return registry;
-  }();
-  return *kernels;
-}
+      for (const auto& [op, factory] : others_) registry->Register(op, factory);
+    }
+    return *registry;
+  }
+
+  void Register(const std::string& op, KernelFactory factory) {
+    Of(1);  // where an op that is there already is found
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [threads, registry] : by_threads_) registry->Register(op, factory);
+    others_.emplace_back(op, factory);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<KernelRegistry>> by_threads_;
+  std::vector<std::pair<std::string, KernelFactory>> others_;
+};
 
 }  // namespace
 
-const KernelRegistry& CpuKernels() { return MutableCpuKernels(); }
+const KernelRegistry& CpuKernels(int threads) { return CpuRegistries::Global().Of(threads); }
 
 void RegisterCpuKernel(std::string op, KernelFactory factory) {
-  MutableCpuKernels().Register(std::move(op), factory);
+  CpuRegistries::Global().Register(op, factory);
 }
 
 }  // namespace zg

@@ -1,4 +1,5 @@
-// The kernels of the CPU: in f32, bf16 and f16 (ids in i64), on one thread.
+// The kernels of the CPU: in f32, bf16 and f16 (ids in i64), on one thread or on several with the
+// same bits (sharing.h).
 //
 //   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CpuKernels().Make(spec));
 #pragma once
@@ -9,7 +10,8 @@
 
 namespace zg {
 
-const KernelRegistry& CpuKernels();
+// Whose runs may have `threads` threads (KernelArguments::threads), for which they need workspace.
+const KernelRegistry& CpuKernels(int threads = 1);
 
 // A kernel of an op that is defined elsewhere; before a graph with it is compiled.
 void RegisterCpuKernel(std::string op, KernelFactory factory);

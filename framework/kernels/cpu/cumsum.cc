@@ -3,6 +3,7 @@
 
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/dim_view.h"
 #include "framework/tensor/half.h"
 
@@ -26,25 +27,31 @@ class Cumsum : public Kernel {
   explicit Cumsum(const KernelSpec& spec)
       : dtype_(spec.outputs[0].dtype),
         x_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
-        reverse_(spec.call.attributes.Bool("reverse")) {}
+        reverse_(spec.call.attributes.Bool("reverse")),
+        threads_(spec.threads) {}
 
   int64_t workspace_bytes() const override {
-    return x_.inner * static_cast<int64_t>(sizeof(float));
+    return WorkspaceBytes(NumSharing(threads_, x_.outer, 1, x_.size * x_.inner), BytesOfThread());
   }
 
   Status Run(const KernelArguments& arguments) override {
-    float* const sums = static_cast<float*>(arguments.workspace);
-    WithFloatType(dtype_, [&](auto zero) {
-      using T = decltype(zero);
-      for (int64_t outer = 0; outer < x_.outer; ++outer) {
-        const int64_t first = outer * x_.size * x_.inner;
-        RunOne(arguments.input<T>(0) + first, sums, arguments.output<T>(0) + first);
-      }
+    const int64_t count = x_.size * x_.inner;
+    ForRanges(arguments.threads, x_.outer, 1, count, [&](int64_t begin, int64_t end, int thread) {
+      auto* const sums =
+          static_cast<float*>(WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
+      WithFloatType(dtype_, [&](auto zero) {
+        using T = decltype(zero);
+        for (int64_t first = begin * count; first < end * count; first += count) {
+          RunOne(arguments.input<T>(0) + first, sums, arguments.output<T>(0) + first);
+        }
+      });
     });
     return Status::Ok();
   }
 
  private:
+  int64_t BytesOfThread() const { return x_.inner * static_cast<int64_t>(sizeof(float)); }
+
   template <typename T>
   void RunOne(const T* x, float* sums, T* y) const {
     if (x_.inner == 1) {
@@ -66,6 +73,7 @@ class Cumsum : public Kernel {
   const DType dtype_;
   const DimView x_;
   const bool reverse_;
+  const int threads_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/parted_dim.h"
 
 namespace zg {
@@ -29,7 +30,8 @@ class Dropout : public Kernel {
       : dtype_(spec.outputs[0].dtype),
         stream_(static_cast<uint64_t>(spec.call.attributes.Int("stream"))),
         num_elements_(spec.outputs[0].shape.num_elements()),
-        slice_(PartedDim::OfSlices(spec.call, 1)) {
+        slice_(PartedDim::OfSlices(spec.call, 1)),
+        threads_(spec.threads) {
     const double probability = spec.call.attributes.Float("probability");
     threshold_ = static_cast<uint32_t>(probability * 0x1p24);
     scale_ = static_cast<float>(1.0 / (1.0 - probability));
@@ -37,7 +39,8 @@ class Dropout : public Kernel {
 
   // The random bits of a block, and in 16 bits its values in f32.
   int64_t workspace_bytes() const override {
-    return kBlock * static_cast<int64_t>(sizeof(uint32_t) + (is_half() ? sizeof(float) : 0));
+    return WorkspaceBytes(NumSharing(threads_, slice_.PartSize(), kElementUnit, kCost),
+                          block_bytes());
   }
 
   Status Run(const KernelArguments& arguments) override {
@@ -55,15 +58,31 @@ class Dropout : public Kernel {
   }
 
  private:
+  static constexpr int64_t kCost = 4;  // of an element's random bits, for the most part
+
+  int64_t block_bytes() const {
+    return kBlock * static_cast<int64_t>(sizeof(uint32_t) + (is_half() ? sizeof(float) : 0));
+  }
+
   // `count` elements from `first` on, which are those from `whole` on of the whole value.
   void RunPart(const KernelArguments& arguments, RandomKey key, int64_t first, int64_t whole,
                int64_t count) const {
+    ForRanges(arguments.threads, count, kElementUnit, kCost,
+              [&](int64_t begin, int64_t end, int thread) {
+                RunRange(arguments, key, first, whole, begin, end,
+                         WorkspaceOf(thread, arguments.workspace, block_bytes()));
+              });
+  }
+
+  // Elements [begin, end) of a part.
+  void RunRange(const KernelArguments& arguments, RandomKey key, int64_t first, int64_t whole,
+                int64_t begin, int64_t end, void* workspace) const {
     const char* const x = arguments.input<char>(0);
     char* const y = arguments.output<char>(0);
-    uint32_t* const bits = static_cast<uint32_t*>(arguments.workspace);
+    uint32_t* const bits = static_cast<uint32_t*>(workspace);
     float* const values = reinterpret_cast<float*>(bits + kBlock);
-    for (int64_t begin = 0; begin < count; begin += kBlock) {
-      const int64_t size = std::min(kBlock, count - begin);
+    for (; begin < end; begin += kBlock) {
+      const int64_t size = std::min(kBlock, end - begin);
       FillBits(key, whole + begin, whole + begin + size, bits);
       const int64_t begin_bytes = (first + begin) * SizeOf(dtype_);
       if (is_half()) {
@@ -83,6 +102,7 @@ class Dropout : public Kernel {
   const uint64_t stream_;
   const int64_t num_elements_;
   const PartedDim slice_;
+  const int threads_;
   uint32_t threshold_;
   float scale_;
 };

@@ -1,6 +1,7 @@
 #include "framework/kernels/cpu/elementwise_kernel.h"
 
 #include "framework/base/check.h"
+#include "framework/kernels/cpu/sharing.h"
 
 namespace zg {
 namespace {
@@ -13,13 +14,15 @@ const ElementwiseRow& RowOfSpec(const KernelSpec& spec) {
 
 }  // namespace
 
-ElementwiseKernel::ElementwiseKernel(ElementwiseCode code, const TensorType& type)
+ElementwiseKernel::ElementwiseKernel(ElementwiseCode code, const TensorType& type, int threads)
     : run_(FunctionOf(code, type.dtype)),
+      num_inputs_(RowOf(code).num_inputs),
       num_elements_(type.shape.num_elements()),
-      element_bytes_(SizeOf(type.dtype)) {}
+      element_bytes_(SizeOf(type.dtype)),
+      threads_(threads) {}
 
 ElementwiseKernel::ElementwiseKernel(const KernelSpec& spec)
-    : ElementwiseKernel(RowOfSpec(spec).code, spec.outputs[0]) {
+    : ElementwiseKernel(RowOfSpec(spec).code, spec.outputs[0], spec.threads) {
   const ElementwiseRow& row = RowOfSpec(spec);
   if (!row.attribute.empty()) {
     scalar_ = static_cast<float>(spec.call.attributes.Float(row.attribute));
@@ -33,19 +36,26 @@ ElementwiseKernel::ElementwiseKernel(const KernelSpec& spec)
 }
 
 int64_t ElementwiseKernel::workspace_bytes() const {
-  return broadcast_.has_value() ? broadcast_->workspace_bytes() : 0;
+  return broadcast_.has_value() ? broadcast_->workspace_bytes(threads_) : 0;
 }
 
 Status ElementwiseKernel::Run(const KernelArguments& arguments) {
   char* const y = arguments.output<char>(0);
   if (broadcast_.has_value()) {
-    broadcast_->ForEach(arguments.inputs, arguments.workspace,
-                        [&](const void* const* operands, int64_t begin, int64_t count) {
-                          run_(operands, scalar_, count, y + begin * element_bytes_);
-                        });
-  } else {
-    run_(arguments.inputs, scalar_, num_elements_, y);
+    broadcast_->ForEach(arguments, [&](const void* const* operands, int64_t begin, int64_t count) {
+      run_(operands, scalar_, count, y + begin * element_bytes_);
+    });
+    return Status::Ok();
   }
+  ForRanges(arguments.threads, num_elements_, kElementUnit, 1,
+            [&](int64_t begin, int64_t end, int) {
+              const int64_t offset = begin * element_bytes_;
+              const void* operands[2];
+              for (int i = 0; i < num_inputs_; ++i) {
+                operands[i] = arguments.input<char>(i) + offset;
+              }
+              run_(operands, scalar_, end - begin, y + offset);
+            });
   return Status::Ok();
 }
 

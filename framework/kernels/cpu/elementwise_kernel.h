@@ -15,15 +15,17 @@ class ElementwiseKernel : public Kernel {
  public:
   explicit ElementwiseKernel(const KernelSpec& spec);
   // Of an op without an attribute, on operands of this type.
-  ElementwiseKernel(ElementwiseCode code, const TensorType& type);
+  ElementwiseKernel(ElementwiseCode code, const TensorType& type, int threads);
   int64_t workspace_bytes() const override;
   Status Run(const KernelArguments& arguments) override;
 
  private:
   ElementwiseFunction run_;
+  int num_inputs_;
   float scalar_ = 0.0f;
   int64_t num_elements_;
   int64_t element_bytes_;
+  int threads_;
   std::optional<BroadcastBlocks<2>> broadcast_;
 };
 

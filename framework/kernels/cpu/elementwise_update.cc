@@ -18,29 +18,35 @@ class ElementwiseUpdate : public Update {
   ElementwiseUpdate(const KernelSpec& spec, UpdateProgram program)
       : Update(spec),
         after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
-        blocks_(std::move(program), gradient_dtype()) {}
-
-  int64_t workspace_bytes() const override { return blocks_.workspace_bytes(); }
+        of_threads_(num_sharing(), {UpdateBlocks(std::move(program), gradient_dtype()),
+                                    std::vector<double>(kNumUpdateScalars)}) {}
 
  private:
-  void Apply(const KernelArguments& arguments, const Control& control,
-             int64_t num_elements) override {
-    scalars_ = {LrOf(*arguments.step), weight_decay(), control.number - after_updates_};
-    blocks_.SetScalars(scalars_, num_elements, arguments.workspace);
-    const std::vector<int>& results = blocks_.program().results;
+  struct OfThread {
+    UpdateBlocks blocks;
+    std::vector<double> scalars;
+  };
+
+  int64_t BytesOfThread() const override { return of_threads_[0].blocks.workspace_bytes(); }
+
+  void Apply(const KernelArguments& arguments, const Control& control, int64_t num_elements,
+             int thread) override {
+    auto& [blocks, scalars] = of_threads_[thread];
+    scalars = {LrOf(*arguments.step), weight_decay(), control.number - after_updates_};
+    blocks.SetScalars(scalars, num_elements, arguments.workspace);
+    const std::vector<int>& results = blocks.program().results;
     for (int64_t begin = 0; begin < num_elements; begin += kBlock) {
       const int64_t count = std::min(kBlock, num_elements - begin);
-      blocks_.Compute(arguments, control.factor, begin, count);
+      blocks.Compute(arguments, control.factor, begin, count);
       for (size_t i = 0; i < results.size(); ++i) {
         std::memcpy(arguments.output<float>(static_cast<int>(i)) + begin,
-                    blocks_.ResultOf(results[i], arguments.workspace), count * sizeof(float));
+                    blocks.ResultOf(results[i], arguments.workspace), count * sizeof(float));
       }
     }
   }
 
   const double after_updates_;
-  UpdateBlocks blocks_;
-  std::vector<double> scalars_ = std::vector<double>(kNumUpdateScalars);
+  std::vector<OfThread> of_threads_;
 };
 
 StatusOr<std::unique_ptr<Kernel>> MakeElementwiseUpdate(const KernelSpec& spec) {

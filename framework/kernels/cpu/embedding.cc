@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/parted_dim.h"
 
 namespace zg {
@@ -33,13 +34,18 @@ class Embedding : public Kernel {
       if (ids[i] < 0 || ids[i] >= rows.Total()) {
         return IdOutOfRange("embedding", i, ids[i], rows.Total());
       }
-      const int64_t row = rows.Find(ids[i]);
-      if (row < 0) {
-        std::memset(y + i * row_bytes_, 0, row_bytes_);
-      } else {
-        std::memcpy(y + i * row_bytes_, table + row * row_bytes_, row_bytes_);
-      }
     }
+    const int64_t row_floats = row_bytes_ / static_cast<int64_t>(sizeof(float));
+    ForRanges(arguments.threads, num_ids_, 1, row_floats, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = rows.Find(ids[i]);
+        if (row < 0) {
+          std::memset(y + i * row_bytes_, 0, row_bytes_);
+        } else {
+          std::memcpy(y + i * row_bytes_, table + row * row_bytes_, row_bytes_);
+        }
+      }
+    });
     return Status::Ok();
   }
 
@@ -51,7 +57,7 @@ class Embedding : public Kernel {
 
 // dtable[v, :] = sum of dy[i, :] over the positions i with ids[i] = v, in ascending order. In 16
 // bits a row's sum is in f32: the workspace holds, for each row of the table, its positions as a
-// list, then the sum and one term.
+// list, then the sum and one term. Threads share the columns.
 class EmbeddingGrad : public Kernel {
  public:
   explicit EmbeddingGrad(const KernelSpec& spec)
@@ -74,31 +80,42 @@ class EmbeddingGrad : public Kernel {
         return IdOutOfRange("embedding_grad", i, ids[i], rows.Total());
       }
     }
-    if (dtype_ != DType::kF32) {
-      RunHalf(arguments, ids, rows);
-      return Status::Ok();
+    if (dtype_ != DType::kF32) ListPositions(ids, rows, arguments.workspace);
+    ForRanges(arguments.threads, columns_, kElementUnit, num_ids_ + rows.size,
+              [&](int64_t begin, int64_t end, int) {
+                if (dtype_ == DType::kF32) {
+                  AddColumns(arguments, ids, rows, begin, end - begin);
+                } else {
+                  AddHalfColumns(arguments, rows, begin, end - begin);
+                }
+              });
+    return Status::Ok();
+  }
+
+ private:
+  void AddColumns(const KernelArguments& arguments, const int64_t* ids, const PartedDim& rows,
+                  int64_t begin, int64_t count) const {
+    const float* const dy = arguments.input<float>(0) + begin;
+    float* const dtable = arguments.output<float>(0) + begin;
+    if (count == columns_) {
+      std::fill_n(dtable, rows.size * columns_, 0.0f);
+    } else {
+      for (int64_t row = 0; row < rows.size; ++row) {
+        std::fill_n(dtable + row * columns_, count, 0.0f);
+      }
     }
-    const float* const dy = arguments.input<float>(0);
-    float* const dtable = arguments.output<float>(0);
-    std::fill_n(dtable, rows.size * columns_, 0.0f);
     for (int64_t i = 0; i < num_ids_; ++i) {
       const int64_t at = rows.Find(ids[i]);
       if (at < 0) continue;
       float* const row = dtable + at * columns_;
       const void* const inputs[] = {row, dy + i * columns_};
-      add_(inputs, 0.0f, columns_, row);
+      add_(inputs, 0.0f, count, row);
     }
-    return Status::Ok();
   }
 
- private:
-  void RunHalf(const KernelArguments& arguments, const int64_t* ids, const PartedDim& rows) {
-    const char* const dy = arguments.input<char>(0);
-    char* const dtable = arguments.output<char>(0);
-    auto* const first = static_cast<int64_t*>(arguments.workspace);  // by row; -1: none
-    int64_t* const next = first + rows.size;                         // by position
-    auto* const sum = reinterpret_cast<float*>(next + num_ids_);
-    float* const term = sum + columns_;
+  void ListPositions(const int64_t* ids, const PartedDim& rows, void* workspace) const {
+    auto* const first = static_cast<int64_t*>(workspace);  // by row; -1: none
+    int64_t* const next = first + rows.size;               // by position
     std::fill_n(first, rows.size, -1);
     for (int64_t i = num_ids_ - 1; i >= 0; --i) {
       const int64_t at = rows.Find(ids[i]);
@@ -106,15 +123,28 @@ class EmbeddingGrad : public Kernel {
       next[i] = first[at];
       first[at] = i;
     }
-    const int64_t row_bytes = columns_ * SizeOf(dtype_);
+  }
+
+  void AddHalfColumns(const KernelArguments& arguments, const PartedDim& rows, int64_t begin,
+                      int64_t count) const {
+    const int64_t element_bytes = SizeOf(dtype_);
+    const char* const dy = arguments.input<char>(0) + begin * element_bytes;
+    char* const dtable = arguments.output<char>(0) + begin * element_bytes;
+    const auto* const first = static_cast<const int64_t*>(arguments.workspace);
+    const int64_t* const next = first + rows.size;
+    auto* const sums =
+        static_cast<float*>(arguments.workspace) + 2 * (rows.size + num_ids_);  // behind the lists
+    float* const sum = sums + begin;
+    float* const term = sum + columns_;
+    const int64_t row_bytes = columns_ * element_bytes;
     for (int64_t row = 0; row < rows.size; ++row) {
-      std::fill_n(sum, columns_, 0.0f);
+      std::fill_n(sum, count, 0.0f);
       for (int64_t i = first[row]; i >= 0; i = next[i]) {
-        ConvertFloats(dtype_, dy + i * row_bytes, DType::kF32, term, columns_);
+        ConvertFloats(dtype_, dy + i * row_bytes, DType::kF32, term, count);
         const void* const inputs[] = {sum, term};
-        add_(inputs, 0.0f, columns_, sum);
+        add_(inputs, 0.0f, count, sum);
       }
-      ConvertFloats(DType::kF32, sum, dtype_, dtable + row * row_bytes, columns_);
+      ConvertFloats(DType::kF32, sum, dtype_, dtable + row * row_bytes, count);
     }
   }
 

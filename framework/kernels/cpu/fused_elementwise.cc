@@ -5,6 +5,7 @@
 
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/ops/elementwise_program.h"
 
 namespace zg {
@@ -17,18 +18,28 @@ constexpr int64_t kBlock = kElementwiseBlock;
 // Every result is of the node's dtype, so that fusing changes no bit.
 class FusedElementwise : public Kernel {
  public:
-  FusedElementwise(const ElementwiseProgram& program, const TensorType& type)
-      : element_bytes_(SizeOf(type.dtype)), num_elements_(type.shape.num_elements()) {
+  FusedElementwise(const ElementwiseProgram& program, const TensorType& type, int threads)
+      : element_bytes_(SizeOf(type.dtype)),
+        num_elements_(type.shape.num_elements()),
+        threads_(threads) {
     AssignSlots(program, type.dtype);
   }
 
-  int64_t workspace_bytes() const override { return num_slots_ * slot_bytes(); }
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(NumSharing(threads_, num_elements_, kElementUnit, cost()),
+                          num_slots_ * slot_bytes());
+  }
 
   Status Run(const KernelArguments& arguments) override {
-    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
-      const int64_t count = std::min(kBlock, num_elements_ - begin);
-      for (const Step& step : steps_) RunStep(step, arguments, begin, count);
-    }
+    ForRanges(arguments.threads, num_elements_, kElementUnit, cost(),
+              [&](int64_t begin, int64_t end, int thread) {
+                void* const slots =
+                    WorkspaceOf(thread, arguments.workspace, num_slots_ * slot_bytes());
+                for (; begin < end; begin += kBlock) {
+                  const int64_t count = std::min(kBlock, end - begin);
+                  for (const Step& step : steps_) RunStep(step, arguments, slots, begin, count);
+                }
+              });
     return Status::Ok();
   }
 
@@ -47,8 +58,11 @@ class FusedElementwise : public Kernel {
 
   int64_t slot_bytes() const { return kBlock * element_bytes_; }
 
-  void RunStep(const Step& step, const KernelArguments& arguments, int64_t begin, int64_t count) {
-    char* const slots = static_cast<char*>(arguments.workspace);
+  int64_t cost() const { return static_cast<int64_t>(steps_.size()); }
+
+  void RunStep(const Step& step, const KernelArguments& arguments, void* scratch, int64_t begin,
+               int64_t count) const {
+    char* const slots = static_cast<char*>(scratch);
     const int64_t begin_bytes = begin * element_bytes_;
     const void* inputs[2];
     for (int i = 0; i < step.num_inputs; ++i) {
@@ -94,6 +108,7 @@ class FusedElementwise : public Kernel {
 
   const int64_t element_bytes_;
   const int64_t num_elements_;
+  const int threads_;
   int num_slots_ = 0;
   std::vector<Step> steps_;
 };
@@ -103,7 +118,8 @@ StatusOr<std::unique_ptr<Kernel>> MakeFusedElementwise(const KernelSpec& spec) {
   ZG_ASSIGN_OR_RETURN(const ElementwiseProgram program,
                       ParseElementwiseProgram(spec.call.attributes.String("program"),
                                               static_cast<int>(spec.call.inputs.size())));
-  return std::unique_ptr<Kernel>(std::make_unique<FusedElementwise>(program, spec.outputs[0]));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<FusedElementwise>(program, spec.outputs[0], spec.threads));
 }
 
 }  // namespace

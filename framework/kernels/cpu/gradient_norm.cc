@@ -7,6 +7,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/clip_factor.h"
 
 namespace zg {
@@ -65,9 +66,38 @@ class SquareSum : public Kernel {
  public:
   explicit SquareSum(const KernelSpec& spec)
       : dtype_(spec.call.inputs[0].dtype),
-        num_elements_(spec.call.inputs[0].shape.num_elements()) {}
+        num_elements_(spec.call.inputs[0].shape.num_elements()),
+        num_sharing_(NumSharing(spec.threads, num_elements_, kTileElements, 1)) {}
+
+  // The sums of the threads other than the first: exact ones, which add up to the same words.
+  int64_t workspace_bytes() const override { return (num_sharing_ - 1) * kBytesOfThread; }
 
   Status Run(const KernelArguments& arguments) override {
+    int64_t* const words = arguments.output<int64_t>(0);
+    const auto words_of = [&](int thread) {
+      return thread == 0 ? words
+                         : static_cast<int64_t*>(
+                               WorkspaceOf(thread - 1, arguments.workspace, kBytesOfThread));
+    };
+    for (int i = 0; i < num_sharing_; ++i) std::fill_n(words_of(i), kExactSumWords, 0);
+    ForEqualRanges(arguments.threads, num_sharing_, num_elements_, kTileElements,
+                   [&](int64_t begin, int64_t end, int thread) {
+                     AddRange(arguments, begin, end, words_of(thread));
+                   });
+    for (int i = 1; i < num_sharing_; ++i) {
+      const int64_t* const others = words_of(i);
+      for (int word = 0; word < kExactSumWords; ++word) words[word] += others[word];
+    }
+    return Status::Ok();
+  }
+
+ private:
+  static constexpr int64_t kBytesOfThread = 192;  // kExactSumWords, on cache lines of their own
+  static_assert(kBytesOfThread >= kExactSumWords * sizeof(int64_t) && kBytesOfThread % 64 == 0);
+
+  // Elements from `first` on, where a tile begins.
+  void AddRange(const KernelArguments& arguments, int64_t first, int64_t end,
+                int64_t* words) const {
     constexpr int64_t kTilesAtOnce = 32;
     float widened[kTilesAtOnce * kTileElements];
     // Elements [begin, begin + count) of the gradient in f32.
@@ -88,26 +118,23 @@ class SquareSum : public Kernel {
         odd.Add(sums[i + 1]);
       }
     };
-    const int64_t num_whole_tiles = num_elements_ / kTileElements;
-    for (int64_t tile = 0; tile < num_whole_tiles; tile += kTilesAtOnce) {
+    const int64_t num_whole_tiles = end / kTileElements;
+    for (int64_t tile = first / kTileElements; tile < num_whole_tiles; tile += kTilesAtOnce) {
       const int64_t num_tiles = std::min(num_whole_tiles - tile, kTilesAtOnce);
       add(read(tile * kTileElements, num_tiles * kTileElements), num_tiles);
     }
-    if (const int64_t left = num_elements_ % kTileElements; left > 0) {
+    if (const int64_t left = end % kTileElements; left > 0) {
       float tile[kTileElements] = {};
       std::copy_n(read(num_whole_tiles * kTileElements, left), left, tile);
       add(tile, 1);
     }
-    int64_t* const words = arguments.output<int64_t>(0);
-    std::fill_n(words, kExactSumWords, 0);
     even.AddTo(words);
     odd.AddTo(words);
-    return Status::Ok();
   }
 
- private:
   const DType dtype_;
   const int64_t num_elements_;
+  const int num_sharing_;
 };
 
 class AddSquareSums : public Kernel {

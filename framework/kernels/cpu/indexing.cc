@@ -3,6 +3,7 @@
 
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/dim_view.h"
 #include "framework/tensor/half.h"
 
@@ -48,17 +49,21 @@ class Gather : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     const int64_t* const index = arguments.input<int64_t>(1);
     ZG_RETURN_IF_ERROR(CheckIndices("gather", index, y_.outer * y_.size * y_.inner, x_.size));
-    WithElements(bytes_, [&](auto zero) {
-      using T = decltype(zero);
-      const T* x = arguments.input<T>(0);
-      T* const y = arguments.output<T>(0);
-      int64_t at = 0;
-      for (int64_t outer = 0; outer < y_.outer; ++outer, x += x_.size * x_.inner) {
-        for (int64_t i = 0; i < y_.size; ++i) {
-          for (int64_t k = 0; k < y_.inner; ++k, ++at) y[at] = x[index[at] * x_.inner + k];
-        }
-      }
-    });
+    // Rows of the dims behind.
+    ForRanges(arguments.threads, y_.outer * y_.size, 1, 2 * y_.inner,
+              [&](int64_t begin, int64_t end, int) {
+                WithElements(bytes_, [&](auto zero) {
+                  using T = decltype(zero);
+                  T* const y = arguments.output<T>(0);
+                  for (int64_t row = begin; row < end; ++row) {
+                    const T* const x = arguments.input<T>(0) + row / y_.size * x_.size * x_.inner;
+                    for (int64_t k = 0; k < y_.inner; ++k) {
+                      const int64_t at = row * y_.inner + k;
+                      y[at] = x[index[at] * x_.inner + k];
+                    }
+                  }
+                });
+              });
     return Status::Ok();
   }
 
@@ -74,26 +79,43 @@ class GatherGrad : public Kernel {
   explicit GatherGrad(const KernelSpec& spec)
       : dtype_(spec.outputs[0].dtype),
         dy_(spec.call.inputs[0].shape, spec.call.attributes.Int("dim")),
-        dx_(spec.outputs[0].shape, spec.call.attributes.Int("dim")) {}
+        dx_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
+        threads_(spec.threads) {}
 
   int64_t workspace_bytes() const override {
     if (dtype_ == DType::kF32) return 0;
-    return dx_.size * dx_.inner * static_cast<int64_t>(sizeof(float));
+    return WorkspaceBytes(NumSharing(threads_, dy_.outer, 1, Cost()), BytesOfThread());
   }
 
   Status Run(const KernelArguments& arguments) override {
     const int64_t* const index = arguments.input<int64_t>(1);
     ZG_RETURN_IF_ERROR(
         CheckIndices("gather_grad", index, dy_.outer * dy_.size * dy_.inner, dx_.size));
+    ForRanges(arguments.threads, dy_.outer, 1, Cost(), [&](int64_t begin, int64_t end, int thread) {
+      RunRange(arguments, begin, end, WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
+    });
+    return Status::Ok();
+  }
+
+ private:
+  int64_t Cost() const { return 2 * (dy_.size * dy_.inner + dx_.size * dx_.inner); }
+  int64_t BytesOfThread() const {
+    return dx_.size * dx_.inner * static_cast<int64_t>(sizeof(float));
+  }
+
+  // Indices [begin, end) of the dims before.
+  void RunRange(const KernelArguments& arguments, int64_t begin, int64_t end,
+                void* workspace) const {
+    const int64_t* const index = arguments.input<int64_t>(1);
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
       const T* const dy = arguments.input<T>(0);
       const int64_t count = dx_.size * dx_.inner;
-      int64_t at = 0;
-      for (int64_t outer = 0; outer < dy_.outer; ++outer) {
+      int64_t at = begin * dy_.size * dy_.inner;
+      for (int64_t outer = begin; outer < end; ++outer) {
         T* const dx = arguments.output<T>(0) + outer * count;
-        float* const sums = dtype_ == DType::kF32 ? reinterpret_cast<float*>(dx)
-                                                  : static_cast<float*>(arguments.workspace);
+        float* const sums =
+            dtype_ == DType::kF32 ? reinterpret_cast<float*>(dx) : static_cast<float*>(workspace);
         std::fill_n(sums, count, 0.0f);
         for (int64_t i = 0; i < dy_.size; ++i) {
           for (int64_t k = 0; k < dy_.inner; ++k, ++at) {
@@ -103,13 +125,12 @@ class GatherGrad : public Kernel {
         if (dtype_ != DType::kF32) ConvertFloats(DType::kF32, sums, dtype_, dx, count);
       }
     });
-    return Status::Ok();
   }
 
- private:
   const DType dtype_;
   const DimView dy_;
   const DimView dx_;
+  const int threads_;
 };
 
 }  // namespace

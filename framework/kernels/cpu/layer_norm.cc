@@ -7,6 +7,7 @@
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/row_sums.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -98,13 +99,16 @@ class LayerNorm : public Kernel {
     }
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t row = 0; row < x_.rows; row += kGroupRows) {
-        const int64_t offset = row * x_.columns;
-        Normalize<T>(
-            {arguments.input<T>(0) + offset, gamma, beta, epsilon_, arguments.output<T>(0) + offset,
-             arguments.output<float>(1) + row, arguments.output<float>(2) + row},
-            std::min(kGroupRows, x_.rows - row), x_.columns);
-      }
+      const auto run = [&](int64_t begin, int64_t end, int) {
+        for (int64_t row = begin; row < end; row += kGroupRows) {
+          const int64_t offset = row * x_.columns;
+          Normalize<T>({arguments.input<T>(0) + offset, gamma, beta, epsilon_,
+                        arguments.output<T>(0) + offset, arguments.output<float>(1) + row,
+                        arguments.output<float>(2) + row},
+                       std::min(kGroupRows, end - row), x_.columns);
+        }
+      };
+      ForRanges(arguments.threads, x_.rows, kGroupRows, x_.columns, run);
     });
     return Status::Ok();
   }
@@ -177,22 +181,24 @@ void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t rows, int64_t colu
 class LayerNormGrad : public Kernel {
  public:
   explicit LayerNormGrad(const KernelSpec& spec)
-      : dtype_(spec.call.inputs[1].dtype), x_(AsMatrix(spec.call.inputs[1].shape)) {}
+      : dtype_(spec.call.inputs[1].dtype),
+        x_(AsMatrix(spec.call.inputs[1].shape)),
+        sums_(x_.rows, x_.columns, 2, spec.threads) {}
 
-  // The terms of a block of rows for dgamma and dbeta; in 16 bits also, in f32, gamma, dgamma and
+  // The terms of blocks of rows for dgamma and dbeta; in 16 bits also, in f32, gamma, dgamma and
   // dbeta.
   int64_t workspace_bytes() const override {
-    return (is_half() ? 5 : 2) * x_.columns * static_cast<int64_t>(sizeof(float));
+    return (sums_.workspace_floats() + (is_half() ? 3 * x_.columns : 0)) *
+           static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
-    float* const block_dgamma = static_cast<float*>(arguments.workspace);
-    float* const block_dbeta = block_dgamma + x_.columns;
+    float* const blocks = static_cast<float*>(arguments.workspace);
     const float* gamma = arguments.input<float>(2);
     float* dgamma = arguments.output<float>(1);
     float* dbeta = arguments.output<float>(2);
     if (is_half()) {
-      float* const wide = block_dbeta + x_.columns;
+      float* const wide = blocks + sums_.workspace_floats();
       ConvertFloats(dtype_, arguments.inputs[2], DType::kF32, wide, x_.columns);
       gamma = wide;
       dgamma = wide + x_.columns;
@@ -200,17 +206,16 @@ class LayerNormGrad : public Kernel {
     }
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      SumRows<2>(x_.rows, x_.columns, block_dgamma, {dgamma, dbeta},
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t row = begin; row < end; row += kGroupRows) {
-                     const int64_t offset = row * x_.columns;
-                     NormalizeGrad<T>(
-                         {arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, gamma,
-                          arguments.input<float>(3) + row, arguments.input<float>(4) + row,
-                          arguments.output<T>(0) + offset, block_dgamma, block_dbeta},
-                         std::min(kGroupRows, end - row), x_.columns);
-                   }
-                 });
+      const auto add_rows = [&](int64_t begin, int64_t end, float* block) {
+        for (int64_t row = begin; row < end; row += kGroupRows) {
+          const int64_t offset = row * x_.columns;
+          NormalizeGrad<T>({arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, gamma,
+                            arguments.input<float>(3) + row, arguments.input<float>(4) + row,
+                            arguments.output<T>(0) + offset, block, block + x_.columns},
+                           std::min(kGroupRows, end - row), x_.columns);
+        }
+      };
+      sums_.Run<2>({dgamma, dbeta}, blocks, arguments.threads, add_rows);
     });
     if (is_half()) {
       ConvertFloats(DType::kF32, dgamma, dtype_, arguments.outputs[1], x_.columns);
@@ -224,6 +229,7 @@ class LayerNormGrad : public Kernel {
 
   const DType dtype_;
   const MatrixShape x_;
+  const RowSums sums_;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "framework/kernels/cpu/column_sum.h"
 #include "framework/kernels/cpu/elementwise_kernel.h"
-#include "framework/kernels/cpu/gemm.h"
+#include "framework/kernels/cpu/gemm_shared.h"
 #include "framework/kernels/cpu/kernel_util.h"
 
 namespace zg {
@@ -16,14 +16,14 @@ class Linear : public Kernel {
       : x_(AsMatrix(spec.call.inputs[0].shape)),
         columns_(spec.call.inputs[1].shape.dim(0)),
         has_bias_(spec.call.inputs.size() == 3),
-        gemm_({x_.rows, columns_, x_.columns, false, true, spec.outputs[0].dtype}) {}
+        gemm_({x_.rows, columns_, x_.columns, false, true, spec.outputs[0].dtype}, spec.threads) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
     gemm_.Run({arguments.inputs[0], x_.columns}, {arguments.inputs[1], x_.columns},
               has_bias_ ? arguments.inputs[2] : nullptr, arguments.outputs[0], columns_,
-              arguments.workspace);
+              arguments.workspace, arguments.threads);
     return Status::Ok();
   }
 
@@ -31,7 +31,7 @@ class Linear : public Kernel {
   const MatrixShape x_;
   const int64_t columns_;
   const bool has_bias_;
-  const Gemm gemm_;
+  const SharedGemm gemm_;
 };
 
 // y = gelu(h), h = x weight^T + bias: the kernels of linear and gelu one after the other, in every
@@ -39,7 +39,7 @@ class Linear : public Kernel {
 class LinearGelu : public Kernel {
  public:
   explicit LinearGelu(const KernelSpec& spec)
-      : linear_(spec), gelu_(ElementwiseCode::kGelu, spec.outputs[0]) {}
+      : linear_(spec), gelu_(ElementwiseCode::kGelu, spec.outputs[0], spec.threads) {}
 
   int64_t workspace_bytes() const override {
     return std::max(linear_.workspace_bytes(), gelu_.workspace_bytes());
@@ -66,27 +66,29 @@ class LinearGradInput : public Kernel {
   explicit LinearGradInput(const KernelSpec& spec)
       : dy_(AsMatrix(spec.call.inputs[0].shape)),
         columns_(spec.call.inputs[1].shape.dim(1)),
-        gemm_({dy_.rows, columns_, dy_.columns, false, false, spec.outputs[0].dtype}) {}
+        gemm_({dy_.rows, columns_, dy_.columns, false, false, spec.outputs[0].dtype},
+              spec.threads) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
     gemm_.Run({arguments.inputs[0], dy_.columns}, {arguments.inputs[1], columns_}, nullptr,
-              arguments.outputs[0], columns_, arguments.workspace);
+              arguments.outputs[0], columns_, arguments.workspace, arguments.threads);
     return Status::Ok();
   }
 
  private:
   const MatrixShape dy_;
   const int64_t columns_;
-  const Gemm gemm_;
+  const SharedGemm gemm_;
 };
 
 // dh = gelu'(h) (dy weight), likewise.
 class LinearGradInputGelu : public Kernel {
  public:
   explicit LinearGradInputGelu(const KernelSpec& spec)
-      : linear_grad_input_(spec), gelu_grad_(ElementwiseCode::kGeluGrad, spec.outputs[0]) {}
+      : linear_grad_input_(spec),
+        gelu_grad_(ElementwiseCode::kGeluGrad, spec.outputs[0], spec.threads) {}
 
   int64_t workspace_bytes() const override {
     return std::max(linear_grad_input_.workspace_bytes(), gelu_grad_.workspace_bytes());
@@ -111,20 +113,21 @@ class LinearGradWeight : public Kernel {
   explicit LinearGradWeight(const KernelSpec& spec)
       : dy_(AsMatrix(spec.call.inputs[0].shape)),
         x_(AsMatrix(spec.call.inputs[1].shape)),
-        gemm_({dy_.columns, x_.columns, dy_.rows, true, false, spec.outputs[0].dtype}) {}
+        gemm_({dy_.columns, x_.columns, dy_.rows, true, false, spec.outputs[0].dtype},
+              spec.threads) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
     gemm_.Run({arguments.inputs[0], dy_.columns}, {arguments.inputs[1], x_.columns}, nullptr,
-              arguments.outputs[0], x_.columns, arguments.workspace);
+              arguments.outputs[0], x_.columns, arguments.workspace, arguments.threads);
     return Status::Ok();
   }
 
  private:
   const MatrixShape dy_;
   const MatrixShape x_;
-  const Gemm gemm_;
+  const SharedGemm gemm_;
 };
 
 // db = sum over rows of dy.
@@ -134,7 +137,8 @@ class LinearGradBias : public Kernel {
       : dtype_(spec.outputs[0].dtype), dy_(AsMatrix(spec.call.inputs[0].shape)) {}
 
   Status Run(const KernelArguments& arguments) override {
-    ColumnSum(dtype_, arguments.inputs[0], dy_.rows, dy_.columns, arguments.outputs[0]);
+    ColumnSum(dtype_, arguments.inputs[0], dy_.rows, dy_.columns, arguments.outputs[0],
+              arguments.threads);
     return Status::Ok();
   }
 

@@ -6,8 +6,10 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/vector_math.h"
 #include "framework/kernels/parted_dim.h"
+#include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
@@ -37,6 +39,7 @@ class PairReader {
  public:
   PairReader(DType prediction, DType target) : dtypes_{prediction, target} {}
 
+  // Of a thread.
   int64_t workspace_bytes() const {
     const bool any = dtypes_[0] != DType::kF32 || dtypes_[1] != DType::kF32;
     return any ? 2 * kBlock * static_cast<int64_t>(sizeof(float)) : 0;
@@ -60,73 +63,108 @@ class PairReader {
   DType dtypes_[2];
 };
 
-// sum (prediction - target)^2 / divisor.
+// sum (prediction - target)^2 / divisor. The calling thread adds up what the blocks give.
 class MseLoss : public Kernel {
  public:
-  int64_t workspace_bytes() const override { return reader_.workspace_bytes(); }
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(num_sharing_, reader_.workspace_bytes()) +
+           (num_sharing_ > 1 ? num_blocks() * static_cast<int64_t>(sizeof(float)) : 0);
+  }
 
   explicit MseLoss(const KernelSpec& spec)
       : reader_(spec.call.inputs[0].dtype, spec.call.inputs[1].dtype),
         divisor_(spec.call.attributes.Float("divisor")),
-        num_elements_(spec.call.inputs[0].shape.num_elements()) {}
+        num_elements_(spec.call.inputs[0].shape.num_elements()),
+        num_sharing_(NumSharing(spec.threads, num_elements_, kBlock, 1)) {}
 
   Status Run(const KernelArguments& arguments) override {
     double sum = 0.0;
-    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
-      const int64_t count = std::min(kBlock, num_elements_ - begin);
-      const float* const prediction =
-          reader_.prediction(arguments.inputs[0], begin, count, arguments.workspace);
-      const float* const target =
-          reader_.target(arguments.inputs[1], begin, count, arguments.workspace);
-      sum += SquaredErrorBlock(prediction, target, count);
+    if (num_sharing_ == 1) {
+      for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
+        sum += OfBlock(arguments, begin, arguments.workspace);
+      }
+    } else {
+      auto* const sums = static_cast<float*>(
+          WorkspaceOf(num_sharing_, arguments.workspace, reader_.workspace_bytes()));
+      ForEqualRanges(arguments.threads, num_sharing_, num_elements_, kBlock,
+                     [&](int64_t begin, int64_t end, int thread) {
+                       void* const blocks =
+                           WorkspaceOf(thread, arguments.workspace, reader_.workspace_bytes());
+                       for (; begin < end; begin += kBlock) {
+                         sums[begin / kBlock] = OfBlock(arguments, begin, blocks);
+                       }
+                     });
+      for (int64_t i = 0; i < num_blocks(); ++i) sum += sums[i];
     }
     arguments.output<float>(0)[0] = static_cast<float>(sum / divisor_);
     return Status::Ok();
   }
 
  private:
+  int64_t num_blocks() const { return (num_elements_ + kBlock - 1) / kBlock; }
+
+  float OfBlock(const KernelArguments& arguments, int64_t begin, void* workspace) const {
+    const int64_t count = std::min(kBlock, num_elements_ - begin);
+    const float* const prediction =
+        reader_.prediction(arguments.inputs[0], begin, count, workspace);
+    const float* const target = reader_.target(arguments.inputs[1], begin, count, workspace);
+    return SquaredErrorBlock(prediction, target, count);
+  }
+
   const PairReader reader_;
   const double divisor_;
   const int64_t num_elements_;
+  const int num_sharing_;
 };
 
 // dprediction = (prediction - target) * 2 dloss / divisor.
 class MseLossGrad : public Kernel {
  public:
-  int64_t workspace_bytes() const override { return reader_.workspace_bytes(); }
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(NumSharing(threads_, num_elements_, kBlock, 1),
+                          reader_.workspace_bytes());
+  }
 
   explicit MseLossGrad(const KernelSpec& spec)
       : dtype_(spec.outputs[0].dtype),
         reader_(spec.call.inputs[1].dtype, spec.call.inputs[2].dtype),
         divisor_(spec.call.attributes.Float("divisor")),
-        num_elements_(spec.outputs[0].shape.num_elements()) {}
+        num_elements_(spec.outputs[0].shape.num_elements()),
+        threads_(spec.threads) {}
 
   Status Run(const KernelArguments& arguments) override {
     const double dloss = arguments.input<float>(0)[0];
     const float scale = static_cast<float>(2.0 * dloss / divisor_);
-    for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
-      const int64_t count = std::min(kBlock, num_elements_ - begin);
-      const float* const prediction =
-          reader_.prediction(arguments.inputs[1], begin, count, arguments.workspace);
-      const float* const target =
-          reader_.target(arguments.inputs[2], begin, count, arguments.workspace);
-      if (dtype_ == DType::kF32) {
-        ScaledDifference(prediction, target, scale, count, arguments.output<float>(0) + begin);
-        continue;
-      }
-      float* const block = static_cast<float*>(arguments.workspace);  // the prediction's
-      ScaledDifference(prediction, target, scale, count, block);
-      ConvertFloats(DType::kF32, block, dtype_, arguments.output<char>(0) + begin * SizeOf(dtype_),
-                    count);
-    }
+    ForRanges(
+        arguments.threads, num_elements_, kBlock, 1, [&](int64_t begin, int64_t end, int thread) {
+          void* const blocks = WorkspaceOf(thread, arguments.workspace, reader_.workspace_bytes());
+          for (; begin < end; begin += kBlock) RunBlock(arguments, scale, begin, blocks);
+        });
     return Status::Ok();
   }
 
  private:
+  void RunBlock(const KernelArguments& arguments, float scale, int64_t begin,
+                void* workspace) const {
+    const int64_t count = std::min(kBlock, num_elements_ - begin);
+    const float* const prediction =
+        reader_.prediction(arguments.inputs[1], begin, count, workspace);
+    const float* const target = reader_.target(arguments.inputs[2], begin, count, workspace);
+    if (dtype_ == DType::kF32) {
+      ScaledDifference(prediction, target, scale, count, arguments.output<float>(0) + begin);
+      return;
+    }
+    float* const block = static_cast<float*>(workspace);  // the prediction's
+    ScaledDifference(prediction, target, scale, count, block);
+    ConvertFloats(DType::kF32, block, dtype_, arguments.output<char>(0) + begin * SizeOf(dtype_),
+                  count);
+  }
+
   const DType dtype_;
   const PairReader reader_;
   const double divisor_;
   const int64_t num_elements_;
+  const int threads_;
 };
 
 // ln(sum of e^x) of a row, stabilised by its maximum.
@@ -154,40 +192,68 @@ void SoftmaxMinusOneHot(const float* x, int64_t columns, float log_sum_exp, int6
   });
 }
 
-// loss = sum over rows of (log_sum_exp - logits[target]) / divisor.
+// Of exponentials of all of a row.
+int64_t RowCost(const MatrixShape& logits) { return 4 * logits.columns; }
+
+Status CheckTargets(const char* op, const int64_t* targets, int64_t rows, int64_t columns) {
+  for (int64_t row = 0; row < rows; ++row) {
+    ZG_RETURN_IF_ERROR(CheckTarget(op, row, targets[row], columns));
+  }
+  return Status::Ok();
+}
+
+// loss = sum over rows of (log_sum_exp - logits[target]) / divisor, which the calling thread adds up.
 class SoftmaxCrossEntropy : public Kernel {
  public:
   explicit SoftmaxCrossEntropy(const KernelSpec& spec)
       : dtype_(spec.call.inputs[0].dtype),
         logits_(AsMatrix(spec.call.inputs[0].shape)),
-        divisor_(spec.call.attributes.Float("divisor")) {}
+        divisor_(spec.call.attributes.Float("divisor")),
+        threads_(spec.threads) {}
 
-  // The exponentials of one row, and in 16 bits the row in f32.
   int64_t workspace_bytes() const override {
-    const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
-    return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
+    return WorkspaceBytes(NumSharing(threads_, logits_.rows, 1, RowCost(logits_)), BytesOfThread());
   }
 
   Status Run(const KernelArguments& arguments) override {
     const int64_t* const targets = arguments.input<int64_t>(1);
     float* const log_sum_exp = arguments.output<float>(1);
-    float* const terms = static_cast<float*>(arguments.workspace);
-    double sum = 0.0;
-    for (int64_t row = 0; row < logits_.rows; ++row) {
-      ZG_RETURN_IF_ERROR(CheckTarget("softmax_cross_entropy", row, targets[row], logits_.columns));
-      const float* const logits =
-          RowInF32(dtype_, arguments.inputs[0], row, logits_.columns, terms + logits_.columns);
-      LogSumExpRow(logits, logits_.columns, terms, log_sum_exp + row);
-      sum += static_cast<double>(log_sum_exp[row]) - logits[targets[row]];
-    }
+    ZG_RETURN_IF_ERROR(
+        CheckTargets("softmax_cross_entropy", targets, logits_.rows, logits_.columns));
+    ForRanges(arguments.threads, logits_.rows, 1, RowCost(logits_),
+              [&](int64_t begin, int64_t end, int thread) {
+                auto* const terms =
+                    static_cast<float*>(WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
+                for (int64_t row = begin; row < end; ++row) {
+                  const float* const logits = RowInF32(dtype_, arguments.inputs[0], row,
+                                                       logits_.columns, terms + logits_.columns);
+                  LogSumExpRow(logits, logits_.columns, terms, log_sum_exp + row);
+                }
+              });
+    const double sum = WithFloatType(dtype_, [&](auto zero) {
+      const auto* const logits = arguments.input<decltype(zero)>(0);
+      double of_rows = 0.0;
+      for (int64_t row = 0; row < logits_.rows; ++row) {
+        const float of_target = ToF32(logits[row * logits_.columns + targets[row]]);
+        of_rows += static_cast<double>(log_sum_exp[row]) - of_target;
+      }
+      return of_rows;
+    });
     arguments.output<float>(0)[0] = static_cast<float>(sum / divisor_);
     return Status::Ok();
   }
 
  private:
+  // The exponentials of one row, and in 16 bits the row in f32.
+  int64_t BytesOfThread() const {
+    const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
+    return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
+  }
+
   const DType dtype_;
   const MatrixShape logits_;
   const double divisor_;
+  const int threads_;
 };
 
 class SoftmaxCrossEntropyGrad : public Kernel {
@@ -196,25 +262,39 @@ class SoftmaxCrossEntropyGrad : public Kernel {
       : dtype_(spec.call.inputs[1].dtype),
         logits_(AsMatrix(spec.call.inputs[1].shape)),
         classes_(PartedDim::Of(spec.call, 4, logits_.columns)),
-        divisor_(spec.call.attributes.Float("divisor")) {}
+        divisor_(spec.call.attributes.Float("divisor")),
+        threads_(spec.threads) {}
 
-  // In 16 bits a row in f32.
   int64_t workspace_bytes() const override {
     if (dtype_ == DType::kF32) return 0;
-    return logits_.columns * static_cast<int64_t>(sizeof(float));
+    return WorkspaceBytes(NumSharing(threads_, logits_.rows, 1, RowCost(logits_)), BytesOfThread());
   }
 
   Status Run(const KernelArguments& arguments) override {
+    const PartedDim classes = classes_.At(arguments, 4);
+    ZG_RETURN_IF_ERROR(CheckTargets("softmax_cross_entropy_grad", arguments.input<int64_t>(2),
+                                    logits_.rows, classes.Total()));
+    ForRanges(arguments.threads, logits_.rows, 1, RowCost(logits_),
+              [&](int64_t begin, int64_t end, int thread) {
+                RunRows(arguments, classes, begin, end,
+                        WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
+              });
+    return Status::Ok();
+  }
+
+ private:
+  // In 16 bits a row in f32.
+  int64_t BytesOfThread() const { return logits_.columns * static_cast<int64_t>(sizeof(float)); }
+
+  void RunRows(const KernelArguments& arguments, const PartedDim& classes, int64_t begin,
+               int64_t end, void* workspace) const {
     const float scale = static_cast<float>(arguments.input<float>(0)[0] / divisor_);
     const int64_t* const targets = arguments.input<int64_t>(2);
     const float* const log_sum_exp = arguments.input<float>(3);
     char* const dlogits = arguments.output<char>(0);
     const int64_t row_bytes = logits_.columns * SizeOf(dtype_);
-    float* const wide = static_cast<float*>(arguments.workspace);
-    const PartedDim classes = classes_.At(arguments, 4);
-    for (int64_t row = 0; row < logits_.rows; ++row) {
-      ZG_RETURN_IF_ERROR(
-          CheckTarget("softmax_cross_entropy_grad", row, targets[row], classes.Total()));
+    float* const wide = static_cast<float*>(workspace);
+    for (int64_t row = begin; row < end; ++row) {
       const float* const logits = RowInF32(dtype_, arguments.inputs[1], row, logits_.columns, wide);
       char* const out = dlogits + row * row_bytes;
       const bool is_f32 = dtype_ == DType::kF32;
@@ -222,14 +302,13 @@ class SoftmaxCrossEntropyGrad : public Kernel {
                          scale, is_f32 ? reinterpret_cast<float*>(out) : wide);
       if (!is_f32) ConvertFloats(DType::kF32, wide, dtype_, out, logits_.columns);
     }
-    return Status::Ok();
   }
 
- private:
   const DType dtype_;
   const MatrixShape logits_;
   const PartedDim classes_;
   const double divisor_;
+  const int threads_;
 };
 
 }  // namespace

@@ -36,12 +36,13 @@ class Choose : public Kernel {
       : order_{order[0], order[1], order[2]},
         number_(number),
         bytes_(SizeOf(spec.outputs[0].dtype)),
+        threads_(spec.threads),
         blocks_(spec.outputs[0].shape, {ShapeOf(spec, 0), ShapeOf(spec, 1), ShapeOf(spec, 2)},
                 {1, bytes_, bytes_}) {
     WithElements(bytes_, [&](auto zero) { run_ = ChooseBlock<decltype(zero)>; });
   }
 
-  int64_t workspace_bytes() const override { return blocks_.workspace_bytes(); }
+  int64_t workspace_bytes() const override { return blocks_.workspace_bytes(threads_); }
 
   Status Run(const KernelArguments& arguments) override {
     const void* inputs[3];
@@ -49,10 +50,11 @@ class Choose : public Kernel {
       inputs[i] = order_[i] < 0 ? &number_ : arguments.inputs[order_[i]];
     }
     char* const y = arguments.output<char>(0);
-    blocks_.ForEach(inputs, arguments.workspace,
-                    [&](const void* const* operands, int64_t begin, int64_t count) {
-                      run_(operands, count, y + begin * bytes_);
-                    });
+    KernelArguments of_three = arguments;
+    of_three.inputs = inputs;
+    blocks_.ForEach(of_three, [&](const void* const* operands, int64_t begin, int64_t count) {
+      run_(operands, count, y + begin * bytes_);
+    });
     return Status::Ok();
   }
 
@@ -64,6 +66,7 @@ class Choose : public Kernel {
   const int order_[3];
   const uint64_t number_;
   const int64_t bytes_;
+  const int threads_;
   const Shape scalar_;
   const BroadcastBlocks<3> blocks_;
   ChooseFunction run_ = nullptr;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "framework/base/exact_sum.h"
-#include "framework/kernels/cpu/gemm.h"
+#include "framework/kernels/cpu/gemm_shared.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/square_terms.h"
@@ -69,13 +69,13 @@ int64_t SetNext(const float* p, const float* x, const MuonFactors& factors, int6
 // The products of a Newton-Schulz step for matrices of one shape, which are not transposed: the Gram
 // matrix of a tall one is X^T X, and stands on its right.
 struct StepProducts {
-  StepProducts(int64_t rows, int64_t columns)
+  StepProducts(int64_t rows, int64_t columns, int threads)
       : is_tall(rows > columns),
         side(std::min(rows, columns)),
         columns(columns),
-        gram({side, side, std::max(rows, columns), is_tall, !is_tall}),
-        square({side, side, side}),
-        with_x({rows, columns, side}) {}
+        gram({side, side, std::max(rows, columns), is_tall, !is_tall}, threads),
+        square({side, side, side}, threads),
+        with_x({rows, columns, side}, threads) {}
 
   int64_t workspace_bytes() const {
     return std::max({gram.workspace_bytes(), square.workspace_bytes(), with_x.workspace_bytes()});
@@ -84,17 +84,17 @@ struct StepProducts {
   bool is_tall;
   int64_t side;
   int64_t columns;
-  Gemm gram;
-  Gemm square;
-  Gemm with_x;
+  SharedGemm gram;
+  SharedGemm square;
+  SharedGemm with_x;
 };
 
 class MuonUpdate : public Kernel {
  public:
-  explicit MuonUpdate(MuonCall call) : call_(std::move(call)) {
+  MuonUpdate(MuonCall call, int threads) : call_(std::move(call)) {
     for (const MuonMatrix& matrix : call_.matrices) {
       const StepProducts& products =
-          products_.try_emplace({matrix.rows, matrix.columns}, matrix.rows, matrix.columns)
+          products_.try_emplace({matrix.rows, matrix.columns}, matrix.rows, matrix.columns, threads)
               .first->second;
       size_ = std::max(size_, AlignedFloats(matrix.size()));
       square_size_ = std::max(square_size_, AlignedFloats(matrix.side() * matrix.side()));
@@ -135,7 +135,7 @@ class MuonUpdate : public Kernel {
     Divide(x, std::max(NormOf(x, matrix.size()), call_.options.epsilon), matrix.size());
     const StepProducts& products = products_.at({matrix.rows, matrix.columns});
     for (int64_t step = 0; step < call_.num_steps; ++step) {
-      NewtonSchulz(products, matrix.size(), x);
+      NewtonSchulz(products, matrix.size(), x, arguments.threads);
     }
     const MuonFactors factors =
         MuonFactorsOf(call_.options, arguments.step->lr_factor,
@@ -152,19 +152,19 @@ class MuonUpdate : public Kernel {
   }
 
   // x and what lies behind it in the workspace.
-  void NewtonSchulz(const StepProducts& products, int64_t size, float* x) const {
+  void NewtonSchulz(const StepProducts& products, int64_t size, float* x, Threads* threads) const {
     float* const y = x + size_;
     float* const gram = y + size_;
     float* const square = gram + square_size_;
     void* const scratch = square + square_size_;
     const int64_t side = products.side, columns = products.columns;
-    products.gram.Run({x, columns}, {x, columns}, nullptr, gram, side, scratch);
-    products.square.Run({gram, side}, {gram, side}, nullptr, square, side, scratch);
+    products.gram.Run({x, columns}, {x, columns}, nullptr, gram, side, scratch, threads);
+    products.square.Run({gram, side}, {gram, side}, nullptr, square, side, scratch, threads);
     Combine(gram, square, call_.options.b, call_.options.c, side * side);
     if (products.is_tall) {
-      products.with_x.Run({x, columns}, {gram, side}, nullptr, y, columns, scratch);
+      products.with_x.Run({x, columns}, {gram, side}, nullptr, y, columns, scratch, threads);
     } else {
-      products.with_x.Run({gram, side}, {x, columns}, nullptr, y, columns, scratch);
+      products.with_x.Run({gram, side}, {x, columns}, nullptr, y, columns, scratch, threads);
     }
     Combine(x, y, call_.options.a, 1.0f, size);
   }
@@ -179,7 +179,7 @@ class MuonUpdate : public Kernel {
 StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
   ZG_ASSIGN_OR_RETURN(MuonCall call, MuonCall::Of(spec));
-  return std::unique_ptr<Kernel>(std::make_unique<MuonUpdate>(std::move(call)));
+  return std::unique_ptr<Kernel>(std::make_unique<MuonUpdate>(std::move(call), spec.threads));
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ class SgdUpdate : public Update {
   explicit SgdUpdate(const KernelSpec& spec) : Update(spec) {}
 
  private:
-  void Apply(const KernelArguments& arguments, const Control& control,
-             int64_t num_elements) override {
+  void Apply(const KernelArguments& arguments, const Control& control, int64_t num_elements,
+             int /*thread*/) override {
     const SgdFactors factors = {control.factor, static_cast<float>(LrOf(*arguments.step)),
                                 static_cast<float>(weight_decay()), 0.0f};
     WithFloatType(gradient_dtype(), [&](auto zero) {
@@ -97,8 +97,8 @@ class SgdMomentumUpdate : public Update {
         nesterov_(spec.call.attributes.Bool("nesterov")) {}
 
  private:
-  void Apply(const KernelArguments& arguments, const Control& control,
-             int64_t num_elements) override {
+  void Apply(const KernelArguments& arguments, const Control& control, int64_t num_elements,
+             int /*thread*/) override {
     const SgdFactors factors = {control.factor, static_cast<float>(LrOf(*arguments.step)),
                                 static_cast<float>(weight_decay()), static_cast<float>(momentum_)};
     WithFloatType(gradient_dtype(), [&](auto zero) {
@@ -124,8 +124,8 @@ class AdamUpdate : public Update {
         after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))) {}
 
  private:
-  void Apply(const KernelArguments& arguments, const Control& control,
-             int64_t num_elements) override {
+  void Apply(const KernelArguments& arguments, const Control& control, int64_t num_elements,
+             int /*thread*/) override {
     const AdamFactors factors = MakeAdamFactors(attributes_, arguments.step->lr_factor,
                                                 control.factor, control.number - after_updates_);
     WithFloatType(gradient_dtype(), [&](auto zero) {

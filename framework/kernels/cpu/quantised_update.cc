@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -7,6 +8,7 @@
 
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/optimizer_math.h"
 #include "framework/kernels/math/quantised_math.h"
 #include "framework/ops/quantised_blocks.h"
@@ -86,15 +88,20 @@ class Adam8Update : public Kernel {
         control == nullptr ? static_cast<double>(arguments.step->step) : control[1];
     const AdamFactors factors =
         MakeAdamFactors(attributes_, arguments.step->lr_factor, factor, number - after_updates_);
-    bool is_finite = true;
-    for (int64_t begin = 0; begin < num_elements_; begin += kQuantisedBlock) {
-      is_finite = UpdateBlock(arguments, factors, begin) && is_finite;
-    }
+    std::atomic<bool> is_finite{true};
+    ForRanges(arguments.threads, num_elements_, kQuantisedBlock, kCost,
+              [&](int64_t begin, int64_t end, int) {
+                for (; begin < end; begin += kQuantisedBlock) {
+                  if (!UpdateBlock(arguments, factors, begin)) is_finite = false;
+                }
+              });
     if (is_finite || !arguments.step->stop_on_non_finite) return Status::Ok();
     return FailedPrecondition("an updated parameter is not finite");
   }
 
  private:
+  static constexpr int64_t kCost = 16;  // of an element's codes, for the most part
+
   // Returns whether its parameters are finite.
   bool UpdateBlock(const KernelArguments& arguments, const AdamFactors& factors,
                    int64_t begin) const {

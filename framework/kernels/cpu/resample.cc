@@ -4,6 +4,7 @@
 
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/resample_map.h"
 #include "framework/tensor/half.h"
 
@@ -62,7 +63,8 @@ class Resample : public Kernel {
       : dtype_(spec.outputs[0].dtype),
         planes_(spec.outputs[0].shape.dim(0) * spec.outputs[0].shape.dim(1)),
         source_rows_(spec.call.inputs[0].shape.dim(2)),
-        source_columns_(spec.call.inputs[0].shape.dim(3)) {
+        source_columns_(spec.call.inputs[0].shape.dim(3)),
+        threads_(spec.threads) {
     for (int i = 0; i < 2; ++i) {
       const int64_t source = spec.call.inputs[0].shape.dim(2 + i);
       const int64_t result = spec.outputs[0].shape.dim(2 + i);
@@ -73,16 +75,32 @@ class Resample : public Kernel {
   }
 
   int64_t workspace_bytes() const override {
-    return source_columns_ * static_cast<int64_t>(sizeof(float));
+    return WorkspaceBytes(NumSharing(threads_, planes_, 1, Cost()), BytesOfThread());
   }
 
   Status Run(const KernelArguments& arguments) override {
+    ForRanges(arguments.threads, planes_, 1, Cost(), [&](int64_t begin, int64_t end, int thread) {
+      RunPlanes(arguments, begin, end, WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
+    });
+    return Status::Ok();
+  }
+
+ private:
+  int64_t result_pixels() const {
+    return static_cast<int64_t>(taps_[0].ranges.size() * taps_[1].ranges.size());
+  }
+  // Of a plane.
+  int64_t Cost() const { return 4 * (result_pixels() + source_rows_ * source_columns_); }
+  int64_t BytesOfThread() const { return source_columns_ * static_cast<int64_t>(sizeof(float)); }
+
+  void RunPlanes(const KernelArguments& arguments, int64_t begin, int64_t end,
+                 void* workspace) const {
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      float* const row = static_cast<float*>(arguments.workspace);
-      const T* x = arguments.input<T>(0);
-      T* y = arguments.output<T>(0);
-      for (int64_t plane = 0; plane < planes_; ++plane, x += source_rows_ * source_columns_) {
+      float* const row = static_cast<float*>(workspace);
+      const T* x = arguments.input<T>(0) + begin * source_rows_ * source_columns_;
+      T* y = arguments.output<T>(0) + begin * result_pixels();
+      for (int64_t plane = begin; plane < end; ++plane, x += source_rows_ * source_columns_) {
         for (const Taps::Range& rows : taps_[0].ranges) {
           std::fill_n(row, source_columns_, 0.0f);
           for (int64_t i = 0; i < rows.count; ++i) {
@@ -99,14 +117,13 @@ class Resample : public Kernel {
         }
       }
     });
-    return Status::Ok();
   }
 
- private:
   const DType dtype_;
   const int64_t planes_;
   const int64_t source_rows_;
   const int64_t source_columns_;
+  const int threads_;
   Taps taps_[2];  // of rows and of columns
 };
 

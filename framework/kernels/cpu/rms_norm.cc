@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/row_sums.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -59,12 +60,15 @@ class RmsNorm : public Kernel {
     }
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      for (int64_t row = 0; row < x_.rows; ++row) {
-        const int64_t offset = row * x_.columns;
-        NormalizeByRms<T>({arguments.input<T>(0) + offset, weight, epsilon_,
-                           arguments.output<T>(0) + offset, arguments.output<float>(1) + row},
-                          x_.columns);
-      }
+      const auto run = [&](int64_t begin, int64_t end, int) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t offset = row * x_.columns;
+          NormalizeByRms<T>({arguments.input<T>(0) + offset, weight, epsilon_,
+                             arguments.output<T>(0) + offset, arguments.output<float>(1) + row},
+                            x_.columns);
+        }
+      };
+      ForRanges(arguments.threads, x_.rows, 1, x_.columns, run);
     });
     return Status::Ok();
   }
@@ -113,34 +117,38 @@ void NormalizeByRmsGrad(const ScaledGradRow<T>& row, int64_t columns) {
 class RmsNormGrad : public Kernel {
  public:
   explicit RmsNormGrad(const KernelSpec& spec)
-      : dtype_(spec.call.inputs[1].dtype), x_(AsMatrix(spec.call.inputs[1].shape)) {}
+      : dtype_(spec.call.inputs[1].dtype),
+        x_(AsMatrix(spec.call.inputs[1].shape)),
+        sums_(x_.rows, x_.columns, 1, spec.threads) {}
 
-  // The terms of a block of rows for dweight; in 16 bits also, in f32, weight and dweight.
+  // The terms of blocks of rows for dweight; in 16 bits also, in f32, weight and dweight.
   int64_t workspace_bytes() const override {
-    return (is_half() ? 3 : 1) * x_.columns * static_cast<int64_t>(sizeof(float));
+    return (sums_.workspace_floats() + (is_half() ? 2 * x_.columns : 0)) *
+           static_cast<int64_t>(sizeof(float));
   }
 
   Status Run(const KernelArguments& arguments) override {
-    float* const block_dweight = static_cast<float*>(arguments.workspace);
+    float* const blocks = static_cast<float*>(arguments.workspace);
     const float* weight = arguments.input<float>(2);
     float* dweight = arguments.output<float>(1);
     if (is_half()) {
-      float* const wide = block_dweight + x_.columns;
+      float* const wide = blocks + sums_.workspace_floats();
       ConvertFloats(dtype_, arguments.inputs[2], DType::kF32, wide, x_.columns);
       weight = wide;
       dweight = wide + x_.columns;
     }
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      SumRows<1>(x_.rows, x_.columns, block_dweight, {dweight}, [&](int64_t begin, int64_t end) {
+      const auto add_rows = [&](int64_t begin, int64_t end, float* block) {
         for (int64_t row = begin; row < end; ++row) {
           const int64_t offset = row * x_.columns;
           NormalizeByRmsGrad<T>(
               {arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, weight,
-               arguments.input<float>(3)[row], arguments.output<T>(0) + offset, block_dweight},
+               arguments.input<float>(3)[row], arguments.output<T>(0) + offset, block},
               x_.columns);
         }
-      });
+      };
+      sums_.Run<1>({dweight}, blocks, arguments.threads, add_rows);
     });
     if (is_half()) {
       ConvertFloats(DType::kF32, dweight, dtype_, arguments.outputs[1], x_.columns);
@@ -153,6 +161,7 @@ class RmsNormGrad : public Kernel {
 
   const DType dtype_;
   const MatrixShape x_;
+  const RowSums sums_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/elementwise_math.h"
 #include "framework/kernels/rotary_call.h"
 #include "framework/tensor/half.h"
@@ -37,19 +38,34 @@ void Turn(const T* x, const float* cosines, const float* sines, int64_t count, i
 
 class Rotary : public Kernel {
  public:
-  explicit Rotary(const KernelSpec& spec) : call_(spec.call), pairs_(call_.head_size / 2) {}
+  explicit Rotary(const KernelSpec& spec)
+      : call_(spec.call), pairs_(call_.head_size / 2), threads_(spec.threads) {}
 
-  // The cosines and sines of one position.
   int64_t workspace_bytes() const override {
-    return call_.head_size * static_cast<int64_t>(sizeof(float));
+    return WorkspaceBytes(NumSharing(threads_, call_.time, 1, Cost()), BytesOfThread());
   }
 
   Status Run(const KernelArguments& arguments) override {
-    float* const cosines = static_cast<float*>(arguments.workspace);
+    ForRanges(arguments.threads, call_.time, 1, Cost(),
+              [&](int64_t begin, int64_t end, int thread) {
+                RunTimes(arguments, begin, end,
+                         WorkspaceOf(thread, arguments.workspace, BytesOfThread()));
+              });
+    return Status::Ok();
+  }
+
+ private:
+  int64_t Cost() const { return 2 * call_.batch * call_.heads * call_.head_size; }
+  // The cosines and sines of one position.
+  int64_t BytesOfThread() const { return call_.head_size * static_cast<int64_t>(sizeof(float)); }
+
+  void RunTimes(const KernelArguments& arguments, int64_t begin, int64_t end,
+                void* workspace) const {
+    float* const cosines = static_cast<float*>(workspace);
     float* const sines = cosines + pairs_;
     const int64_t* const positions = call_.has_positions ? arguments.input<int64_t>(1) : nullptr;
     const bool shared = call_.batch_stride == 0;
-    for (int64_t t = 0; t < call_.time; ++t) {
+    for (int64_t t = begin; t < end; ++t) {
       for (int64_t b = 0; b < call_.batch; ++b) {
         if (b == 0 || !shared) {
           int64_t position = call_.time_stride == 0 ? t : 0;
@@ -61,10 +77,8 @@ class Rotary : public Kernel {
         TurnHeads(arguments, (b * call_.time + t) * call_.heads * call_.head_size, cosines, sines);
       }
     }
-    return Status::Ok();
   }
 
- private:
   void TurnHeads(const KernelArguments& arguments, int64_t offset, const float* cosines,
                  const float* sines) const {
     WithFloatType(call_.x.dtype, [&](auto zero) {
@@ -83,6 +97,7 @@ class Rotary : public Kernel {
 
   const RotaryCall call_;
   const int64_t pairs_;
+  const int threads_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "framework/kernels/cpu/gather_elements.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/dim_view.h"
 #include "framework/kernels/element_bits.h"
 #include "framework/kernels/strided_dims.h"
@@ -14,19 +15,22 @@ namespace {
 
 // Where neighbours of the result are far apart in x, squares are copied that fit the first-level
 // cache.
+constexpr int64_t kSide = 32;
+
+int64_t CostOfBytes(int64_t bytes) { return bytes / static_cast<int64_t>(sizeof(float)) + 1; }
+
+// The rows [row, row + kSide), as far as there are.
 template <typename T>
-void CopyTransposed(const StridedDims<1>& dims, int near, const T* x, int64_t y_step, T* y) {
-  constexpr int64_t kSide = 32;
+void CopyTransposed(const StridedDims<1>& dims, int near, int64_t row, const T* x, int64_t y_step,
+                    T* y) {
   const int last = dims.num_dims - 1;
-  const int64_t rows = dims.sizes[near], columns = dims.sizes[last];
+  const int64_t columns = dims.sizes[last];
   const int64_t x_step = dims.strides[0][last];
-  for (int64_t row = 0; row < rows; row += kSide) {
-    const int64_t row_end = std::min(row + kSide, rows);
-    for (int64_t column = 0; column < columns; column += kSide) {
-      const int64_t column_end = std::min(column + kSide, columns);
-      for (int64_t r = row; r < row_end; ++r) {
-        for (int64_t c = column; c < column_end; ++c) y[r * y_step + c] = x[r + c * x_step];
-      }
+  const int64_t row_end = std::min(row + kSide, dims.sizes[near]);
+  for (int64_t column = 0; column < columns; column += kSide) {
+    const int64_t column_end = std::min(column + kSide, columns);
+    for (int64_t r = row; r < row_end; ++r) {
+      for (int64_t c = column; c < column_end; ++c) y[r * y_step + c] = x[r + c * x_step];
     }
   }
 }
@@ -58,18 +62,24 @@ class Permute : public Kernel {
       const T* const x = arguments.input<T>(0);
       T* const y = arguments.output<T>(0);
       if (near_ < 0) {
-        GatherElements(dims_, 0, x, 0, num_elements_, y);
-      } else {
-        RunSquares(x, y);
+        ForRanges(arguments.threads, num_elements_, kElementUnit, 1,
+                  [&](int64_t begin, int64_t end, int) {
+                    GatherElements(dims_, 0, x, begin, end - begin, y + begin);
+                  });
+        return;
       }
+      const int64_t rows = dims_.sizes[near_], columns = dims_.sizes[dims_.num_dims - 1];
+      const int64_t bands = (rows + kSide - 1) / kSide * (num_elements_ / (rows * columns));
+      ForRanges(arguments.threads, bands, 1, 2 * kSide * columns,
+                [&](int64_t begin, int64_t end, int) { RunBands(x, begin, end, y); });
     });
     return Status::Ok();
   }
 
  private:
-  // For each index of the dims other than `near_` and the last.
+  // Bands of kSide rows, for each index of the dims other than `near_` and the last.
   template <typename T>
-  void RunSquares(const T* x, T* y) const {
+  void RunBands(const T* x, int64_t begin, int64_t end, T* y) const {
     const int last = dims_.num_dims - 1;
     int64_t y_steps[Shape::kMaxDims];
     int64_t step = 1;
@@ -77,16 +87,17 @@ class Permute : public Kernel {
       y_steps[dim] = step;
       step *= dims_.sizes[dim];
     }
-    const int64_t squares = num_elements_ / (dims_.sizes[near_] * dims_.sizes[last]);
-    for (int64_t square = 0; square < squares; ++square) {
-      int64_t rest = square, x_offset = 0, y_offset = 0;
+    const int64_t bands = (dims_.sizes[near_] + kSide - 1) / kSide;
+    for (int64_t band = begin; band < end; ++band) {
+      int64_t rest = band / bands, x_offset = 0, y_offset = 0;
       for (int dim = last; dim-- > 0;) {
         if (dim == near_) continue;
         x_offset += rest % dims_.sizes[dim] * dims_.strides[0][dim];
         y_offset += rest % dims_.sizes[dim] * y_steps[dim];
         rest /= dims_.sizes[dim];
       }
-      CopyTransposed(dims_, near_, x + x_offset, y_steps[near_], y + y_offset);
+      CopyTransposed(dims_, near_, band % bands * kSide, x + x_offset, y_steps[near_],
+                     y + y_offset);
     }
   }
 
@@ -106,22 +117,27 @@ class Slice : public Kernel {
         step_(spec.call.attributes.Int("step")) {}
 
   Status Run(const KernelArguments& arguments) override {
-    char* y = arguments.output<char>(0);
-    for (int64_t outer = 0; outer < x_.outer; ++outer) {
-      const char* x = arguments.input<char>(0) + (outer * x_.size + start_) * row_bytes_;
-      if (step_ == 1) {
-        std::memcpy(y, x, size_ * row_bytes_);
-        y += size_ * row_bytes_;
-        continue;
-      }
-      for (int64_t i = 0; i < size_; ++i, y += row_bytes_) {
-        std::memcpy(y, x + i * step_ * row_bytes_, row_bytes_);
-      }
-    }
+    ForRanges(arguments.threads, x_.outer, 1, CostOfBytes(size_ * row_bytes_),
+              [&](int64_t begin, int64_t end, int) {
+                for (; begin < end; ++begin) RunOne(arguments, begin);
+              });
     return Status::Ok();
   }
 
  private:
+  // For one index of the dims before.
+  void RunOne(const KernelArguments& arguments, int64_t outer) const {
+    char* y = arguments.output<char>(0) + outer * size_ * row_bytes_;
+    const char* x = arguments.input<char>(0) + (outer * x_.size + start_) * row_bytes_;
+    if (step_ == 1) {
+      std::memcpy(y, x, size_ * row_bytes_);
+      return;
+    }
+    for (int64_t i = 0; i < size_; ++i, y += row_bytes_) {
+      std::memcpy(y, x + i * step_ * row_bytes_, row_bytes_);
+    }
+  }
+
   const DimView x_;
   const int64_t row_bytes_;
   const int64_t start_;
@@ -140,12 +156,20 @@ class Pad : public Kernel {
         value_(ElementBits(spec.outputs[0].dtype, spec.call.attributes.Float("value"))) {}
 
   Status Run(const KernelArguments& arguments) override {
+    ForRanges(arguments.threads, y_.outer, 1, CostOfBytes(y_.size * y_.inner * bytes_),
+              [&](int64_t begin, int64_t end, int) { RunRange(arguments, begin, end); });
+    return Status::Ok();
+  }
+
+ private:
+  // For indices [begin, end) of the dims before.
+  void RunRange(const KernelArguments& arguments, int64_t begin, int64_t end) const {
     WithElements(bytes_, [&](auto zero) {
       using T = decltype(zero);
-      const T* x = arguments.input<T>(0);
+      const T* x = arguments.input<T>(0) + begin * x_.size * x_.inner;
       T* const y = arguments.output<T>(0);
       const T value = static_cast<T>(value_);
-      for (int64_t outer = 0; outer < y_.outer; ++outer) {
+      for (int64_t outer = begin; outer < end; ++outer) {
         T* const rows = y + outer * y_.size * y_.inner;
         int64_t done = 0;  // elements of these rows
         for (int64_t i = 0; i < x_.size; ++i, x += x_.inner) {
@@ -157,10 +181,8 @@ class Pad : public Kernel {
         std::fill(rows + done, rows + y_.size * y_.inner, value);
       }
     });
-    return Status::Ok();
   }
 
- private:
   const DimView x_;
   const DimView y_;
   const int64_t bytes_;
@@ -176,23 +198,29 @@ class Concat : public Kernel {
     for (const TensorType& input : spec.call.inputs) {
       const DimView x(input.shape, spec.call.attributes.Int("dim"));
       bytes_.push_back(x.size * x.inner * SizeOf(input.dtype));
+      all_bytes_ += bytes_.back();
     }
   }
 
   Status Run(const KernelArguments& arguments) override {
-    char* y = arguments.output<char>(0);
-    for (int64_t outer = 0; outer < outer_; ++outer) {
-      for (size_t i = 0; i < bytes_.size(); ++i) {
-        std::memcpy(y, arguments.input<char>(static_cast<int>(i)) + outer * bytes_[i], bytes_[i]);
-        y += bytes_[i];
-      }
-    }
+    ForRanges(arguments.threads, outer_, 1, CostOfBytes(all_bytes_),
+              [&](int64_t begin, int64_t end, int) {
+                char* y = arguments.output<char>(0) + begin * all_bytes_;
+                for (int64_t outer = begin; outer < end; ++outer) {
+                  for (size_t i = 0; i < bytes_.size(); ++i) {
+                    const char* const x = arguments.input<char>(static_cast<int>(i));
+                    std::memcpy(y, x + outer * bytes_[i], bytes_[i]);
+                    y += bytes_[i];
+                  }
+                }
+              });
     return Status::Ok();
   }
 
  private:
   const int64_t outer_;
   std::vector<int64_t> bytes_;  // of each input, for one index of the dims before
+  int64_t all_bytes_ = 0;
 };
 
 class Flip : public Kernel {
@@ -202,16 +230,18 @@ class Flip : public Kernel {
         bytes_(SizeOf(spec.outputs[0].dtype)) {}
 
   Status Run(const KernelArguments& arguments) override {
-    WithElements(bytes_, [&](auto zero) {
-      using T = decltype(zero);
-      const T* x = arguments.input<T>(0);
-      T* const y = arguments.output<T>(0);
-      for (int64_t outer = 0; outer < x_.outer; ++outer) {
-        for (int64_t i = x_.size; i-- > 0; x += x_.inner) {
-          std::copy_n(x, x_.inner, y + (outer * x_.size + i) * x_.inner);
-        }
-      }
-    });
+    ForRanges(arguments.threads, x_.outer * x_.size, 1, CostOfBytes(x_.inner * bytes_),
+              [&](int64_t begin, int64_t end, int) {
+                WithElements(bytes_, [&](auto zero) {
+                  using T = decltype(zero);
+                  const T* const x = arguments.input<T>(0);
+                  T* const y = arguments.output<T>(0);
+                  for (int64_t row = begin; row < end; ++row) {
+                    const int64_t to = row / x_.size * x_.size + (x_.size - 1 - row % x_.size);
+                    std::copy_n(x + row * x_.inner, x_.inner, y + to * x_.inner);
+                  }
+                });
+              });
     return Status::Ok();
   }
 

@@ -5,6 +5,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/vector_math.h"
 
 namespace zg {
@@ -73,16 +74,32 @@ class RowKernel : public Kernel {
       : dtype_(spec.outputs[0].dtype),
         shape_(AsMatrix(spec.outputs[0].shape)),
         num_inputs_(static_cast<int>(spec.call.inputs.size())),
-        run_(run) {}
+        run_(run),
+        threads_(spec.threads) {}
 
-  int64_t workspace_bytes() const override { return dtype_ == DType::kF32 ? 0 : 2 * RowBytes(); }
+  int64_t workspace_bytes() const override {
+    if (dtype_ == DType::kF32) return 0;
+    return WorkspaceBytes(NumSharing(threads_, shape_.rows, 1, Cost()), 2 * RowBytes());
+  }
 
   Status Run(const KernelArguments& arguments) override {
+    if (shape_.columns == 0) return Status::Ok();
+    ForRanges(
+        arguments.threads, shape_.rows, 1, Cost(), [&](int64_t begin, int64_t end, int thread) {
+          RunRows(arguments, begin, end, WorkspaceOf(thread, arguments.workspace, 2 * RowBytes()));
+        });
+    return Status::Ok();
+  }
+
+ private:
+  int64_t Cost() const { return 4 * shape_.columns; }  // exponentials
+
+  void RunRows(const KernelArguments& arguments, int64_t begin, int64_t end,
+               void* workspace) const {
     const int64_t bytes = shape_.columns * SizeOf(dtype_);
-    float* const rows[] = {
-        static_cast<float*>(arguments.workspace),
-        reinterpret_cast<float*>(static_cast<char*>(arguments.workspace) + RowBytes())};
-    for (int64_t row = 0; row < shape_.rows && shape_.columns > 0; ++row) {
+    float* const rows[] = {static_cast<float*>(workspace),
+                           reinterpret_cast<float*>(static_cast<char*>(workspace) + RowBytes())};
+    for (int64_t row = begin; row < end; ++row) {
       const void* const first = arguments.input<char>(0) + row * bytes;
       const void* const second = arguments.input<char>(num_inputs_ - 1) + row * bytes;
       void* const out = arguments.output<char>(0) + row * bytes;
@@ -96,10 +113,8 @@ class RowKernel : public Kernel {
       run_(rows[0], rows[1], shape_.columns, rows[0]);
       ConvertFloats(DType::kF32, rows[0], dtype_, out, shape_.columns);
     }
-    return Status::Ok();
   }
 
- private:
   int64_t RowBytes() const {
     return (shape_.columns * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
   }
@@ -108,6 +123,7 @@ class RowKernel : public Kernel {
   const MatrixShape shape_;
   const int num_inputs_;
   const RowFunction run_;
+  const int threads_;
 };
 
 template <RowFunction kRun>

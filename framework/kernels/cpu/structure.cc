@@ -7,6 +7,7 @@
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/sharing.h"
 
 namespace zg {
 namespace {
@@ -69,28 +70,36 @@ class Accumulate : public Kernel {
         num_elements_(spec.outputs[0].shape.num_elements()) {}
 
   Status Run(const KernelArguments& arguments) override {
+    if (arguments.step->first_micro_step && arguments.inputs[1] == arguments.outputs[0]) {
+      return Status::Ok();
+    }
+    ForRanges(arguments.threads, num_elements_, kElementUnit, 1,
+              [&](int64_t begin, int64_t end, int) { RunRange(arguments, begin, end); });
+    return Status::Ok();
+  }
+
+ private:
+  void RunRange(const KernelArguments& arguments, int64_t begin, int64_t end) const {
     const float* const accumulator = arguments.input<float>(0);
     const char* const gradient = arguments.input<char>(1);
     float* const out = arguments.output<float>(0);
     if (arguments.step->first_micro_step) {
-      if (arguments.inputs[1] == out) return Status::Ok();
-      ConvertFloats(gradient_dtype_, gradient, DType::kF32, out, num_elements_);
+      ConvertFloats(gradient_dtype_, gradient + begin * SizeOf(gradient_dtype_), DType::kF32,
+                    out + begin, end - begin);
     } else if (gradient_dtype_ == DType::kF32) {
-      Add(accumulator, arguments.input<float>(1), num_elements_, out);
+      Add(accumulator + begin, arguments.input<float>(1) + begin, end - begin, out + begin);
     } else {
       constexpr int64_t kBlock = 2048;
       float widened[kBlock];
-      for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
-        const int64_t count = std::min(kBlock, num_elements_ - begin);
+      for (; begin < end; begin += kBlock) {
+        const int64_t count = std::min(kBlock, end - begin);
         ConvertFloats(gradient_dtype_, gradient + begin * SizeOf(gradient_dtype_), DType::kF32,
                       widened, count);
         Add(accumulator + begin, widened, count, out + begin);
       }
     }
-    return Status::Ok();
   }
 
- private:
   void Add(const float* sum, const float* term, int64_t count, float* out) const {
     const void* const inputs[] = {sum, term};
     add_(inputs, 0.0f, count, out);

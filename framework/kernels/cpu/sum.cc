@@ -7,6 +7,7 @@
 #include "framework/kernels/cpu/elementwise_blocks.h"
 #include "framework/kernels/cpu/gather_elements.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/dim_view.h"
 #include "framework/kernels/strided_dims.h"
 #include "framework/kernels/sum_stages.h"
@@ -32,7 +33,7 @@ class Sum : public Kernel {
     for (size_t i = 0; i < stages_.size(); ++i) {
       const bool is_result = i + 1 == stages_.size() && dtype_ == DType::kF32;
       void* const sums = is_result ? arguments.outputs[0] : workspace + i % 2 * BufferBytes();
-      RunStage(stages_[i], from, x, static_cast<float*>(sums));
+      RunStage(stages_[i], from, x, static_cast<float*>(sums), arguments.threads);
       x = sums;
       from = DType::kF32;
     }
@@ -47,12 +48,17 @@ class Sum : public Kernel {
   }
 
  private:
-  static void RunStage(const SumStage& stage, DType dtype, const void* x, float* sums) {
-    const int64_t bytes = stage.summed * stage.inner * SizeOf(dtype);
-    for (int64_t outer = 0; outer < stage.outer; ++outer) {
-      ColumnSumToF32(dtype, static_cast<const char*>(x) + outer * bytes, stage.summed, stage.inner,
-                     sums + outer * stage.inner);
-    }
+  static void RunStage(const SumStage& stage, DType dtype, const void* x, float* sums,
+                       Threads* threads) {
+    const int64_t cost = stage.summed * stage.inner;
+    const auto run = [&](int64_t outer, Threads* of_columns) {
+      ColumnSumToF32(dtype, static_cast<const char*>(x) + outer * cost * SizeOf(dtype),
+                     stage.summed, stage.inner, sums + outer * stage.inner, of_columns);
+    };
+    if (stage.outer == 1) return run(0, threads);
+    ForRanges(threads, stage.outer, 1, cost, [&](int64_t begin, int64_t end, int) {
+      for (int64_t outer = begin; outer < end; ++outer) run(outer, nullptr);
+    });
   }
 
   int64_t BufferBytes() const {
@@ -80,16 +86,20 @@ class Expand : public Kernel {
 
   Status Run(const KernelArguments& arguments) override {
     char* const y = arguments.output<char>(0);
-    for (int64_t begin = 0; begin < num_elements_; begin += kElementwiseBlock) {
-      const int64_t count = std::min(kElementwiseBlock, num_elements_ - begin);
-      char* const block = y + begin * element_bytes_;
-      WithElements(element_bytes_, [&](auto zero) {
-        using T = decltype(zero);
-        GatherElements(dims_, 0, arguments.input<T>(0), begin, count, reinterpret_cast<T*>(block));
-      });
-      const void* const operand[] = {block};
-      if (factor_ != 1.0f) scale_(operand, factor_, count, block);
-    }
+    const auto run = [&](int64_t first, int64_t end, int) {
+      for (int64_t begin = first; begin < end; begin += kElementwiseBlock) {
+        const int64_t count = std::min(kElementwiseBlock, end - begin);
+        char* const block = y + begin * element_bytes_;
+        WithElements(element_bytes_, [&](auto zero) {
+          using T = decltype(zero);
+          GatherElements(dims_, 0, arguments.input<T>(0), begin, count,
+                         reinterpret_cast<T*>(block));
+        });
+        const void* const operand[] = {block};
+        if (factor_ != 1.0f) scale_(operand, factor_, count, block);
+      }
+    };
+    ForRanges(arguments.threads, num_elements_, kElementUnit, 1, run);
     return Status::Ok();
   }
 

@@ -1,6 +1,7 @@
 #include "framework/kernels/cpu/update.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "framework/kernels/cpu/multiversion.h"
@@ -8,6 +9,9 @@
 
 namespace zg {
 namespace {
+
+// Elements whose new parameters are asked whether they are finite while they are in the cache.
+constexpr int64_t kBlock = 8192;
 
 bool AllFinite(const float* data, int64_t count) {
   return Multiversion([=]() ZG_VERSION {
@@ -28,6 +32,7 @@ Update::Update(const KernelSpec& spec)
     : gradient_dtype_(spec.call.inputs[1].dtype),
       num_elements_(spec.outputs[0].shape.num_elements()),
       num_outputs_(static_cast<int>(spec.outputs.size())),
+      num_sharing_(NumSharing(spec.threads, num_elements_, kBlock, num_outputs_ + 1)),
       has_control_(static_cast<int>(spec.call.inputs.size()) == num_outputs_ + 2),
       lr_(spec.call.attributes.Float("lr")),
       weight_decay_(spec.call.attributes.Float("weight_decay")) {}
@@ -36,28 +41,34 @@ Status Update::Run(const KernelArguments& arguments) {
   const Control control = ReadControl(arguments);
   if (control.factor == 0.0f) {
     KeepEverything(arguments);
-  } else if (!arguments.step->stop_on_non_finite) {
-    Apply(arguments, control, num_elements_);
-  } else if (!ApplyByBlocks(arguments, control)) {
-    return FailedPrecondition("an updated parameter is not finite");
+    return Status::Ok();
   }
-  return Status::Ok();
+  std::atomic<bool> is_finite{true};
+  ForEqualRanges(arguments.threads, num_sharing_, num_elements_, kBlock,
+                 [&](int64_t begin, int64_t end, int thread) {
+                   if (!ApplyRange(arguments, control, begin, end, thread)) is_finite = false;
+                 });
+  if (is_finite) return Status::Ok();
+  return FailedPrecondition("an updated parameter is not finite");
 }
 
-// Returns whether all new parameters are finite, which is asked while they are in the cache.
-bool Update::ApplyByBlocks(const KernelArguments& arguments, const Control& control) {
-  constexpr int64_t kBlock = 8192;
+// Returns whether all new parameters are finite, if that is asked.
+bool Update::ApplyRange(const KernelArguments& arguments, const Control& control, int64_t begin,
+                        int64_t end, int thread) {
   constexpr int kMaxTensors = 2 + kMaxUpdateStates;
+  const bool asks = arguments.step->stop_on_non_finite;
   bool is_finite = true;
   const void* inputs[kMaxTensors];
   void* outputs[kMaxTensors];
-  for (int64_t begin = 0; begin < num_elements_; begin += kBlock) {
-    const int64_t count = std::min(kBlock, num_elements_ - begin);
+  void* const workspace = WorkspaceOf(thread, arguments.workspace, BytesOfThread());
+  while (begin < end) {
+    const int64_t count = asks ? std::min(kBlock, end - begin) : end - begin;
     for (int i = 0; i <= num_outputs_; ++i) inputs[i] = arguments.input<float>(i) + begin;
     inputs[1] = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
     for (int i = 0; i < num_outputs_; ++i) outputs[i] = arguments.output<float>(i) + begin;
-    Apply({inputs, outputs, arguments.workspace, arguments.step}, control, count);
-    is_finite = is_finite && AllFinite(arguments.output<float>(0) + begin, count);
+    Apply({inputs, outputs, workspace, arguments.step}, control, count, thread);
+    is_finite = is_finite && (!asks || AllFinite(arguments.output<float>(0) + begin, count));
+    begin += count;
   }
   return is_finite;
 }

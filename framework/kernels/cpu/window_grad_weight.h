@@ -1,5 +1,5 @@
-// WindowGradWeight: dw of a convolution, the products of dy with the windows of x over all pixels of a
-// micro-batch. x is read from copies of a few samples in which the channels of a pixel lie side by
+// WindowGradWeight: dw of a convolution, or a part of it: the products of dy with the windows of x over
+// all pixels of a micro-batch. x is read from copies of a few samples in which the channels of a pixel lie side by
 // side, with zeros around, so that the elements of all windows are runs of channels.
 #pragma once
 
@@ -12,9 +12,22 @@
 
 namespace zg {
 
+// The weights of these groups, and in each of these channels.
+struct WeightRange {
+  int64_t first_group = 0;
+  int64_t end_group = 0;
+  int64_t first_channel = 0;
+  int64_t end_channel = 0;
+
+  int64_t channels() const { return end_channel - first_channel; }
+};
+
+// Ranges that `threads` may share; a single one, if it is small.
+std::vector<WeightRange> SharedWeights(const ConvShape& shape, int threads);
+
 class WindowGradWeight {
  public:
-  WindowGradWeight(const ConvShape& shape, DType dtype);
+  WindowGradWeight(const ConvShape& shape, const WeightRange& range, DType dtype);
 
   int64_t workspace_bytes() const { return layout_.end * static_cast<int64_t>(sizeof(float)); }
   // An element is one chain of fused multiply-adds over samples and pixels in their order.
@@ -40,6 +53,7 @@ class WindowGradWeight {
   void Store(const float* sums, int64_t group, void* dw) const;
 
   const ConvShape shape_;
+  const WeightRange range_;
   const DType dtype_;
   int64_t plane_[2];              // sizes with the zeros
   int64_t samples_ = 1;           // at once

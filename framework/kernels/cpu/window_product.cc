@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -16,14 +17,16 @@ int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
 
 }  // namespace
 
-WindowProduct::WindowProduct(const WindowProductSizes& sizes, ImageWindows windows)
+WindowProduct::WindowProduct(const WindowProductSizes& sizes, ImageWindows windows, int threads)
     : sizes_(sizes),
       windows_(std::move(windows)),
       reads_source_(sizes.dtype == DType::kF32 && windows_.plane.IsImage()) {
   int64_t most_pixels = 1;
   for (size_t i = 0; i < windows_.phases.size(); ++i)
     most_pixels = std::max(most_pixels, pixels(i));
-  samples_ = std::max<int64_t>(1, std::min(sizes.batch, CeilDiv(kColumns, most_pixels)));
+  num_sharing_ = NumSharingProduct(threads, sizes.batch, 1, NumMultiplications());
+  samples_ = std::max<int64_t>(
+      1, std::min(CeilDiv(sizes.batch, num_sharing_), CeilDiv(kColumns, most_pixels)));
   const int64_t plane = windows_.plane.floats();
   const int64_t sample = plane * sizes.source_channels * (reads_source_ ? sizes.groups : 1);
   for (const WindowPhase& phase : windows_.phases) {
@@ -51,34 +54,53 @@ WindowProduct::Layout WindowProduct::MakeLayout() const {
   }
   const int64_t planes = samples_ * sizes_.source_channels * windows_.plane.floats();
   Layout layout;
-  layout.planes = AlignedFloats(weights);
-  layout.sums = layout.planes + (reads_source_ ? 0 : AlignedFloats(planes));
+  layout.weights = AlignedFloats(weights);
+  layout.sums = reads_source_ ? 0 : AlignedFloats(planes);
   layout.panel = layout.sums + (writes_result() ? 0 : AlignedFloats(sums));
   layout.end = layout.panel + panel;
   return layout;
 }
 
-int64_t WindowProduct::workspace_bytes() const {
-  return layout_.end * static_cast<int64_t>(sizeof(float));
+int64_t WindowProduct::NumMultiplications() const {
+  int64_t of_sample = 0;
+  for (const WindowPhase& phase : windows_.phases) {
+    of_sample += static_cast<int64_t>(phase.windows.size() * phase.taps.size());
+  }
+  return of_sample * sizes_.batch * sizes_.groups * sizes_.source_channels * sizes_.result_channels;
 }
 
-void WindowProduct::PackWeights(const void* weight, int64_t group, float* packed) const {
+int64_t WindowProduct::workspace_bytes() const {
+  constexpr int64_t kBytes = sizeof(float);
+  return layout_.weights * kBytes + WorkspaceBytes(num_sharing_, layout_.end * kBytes);
+}
+
+void WindowProduct::PackWeights(const void* weight, int64_t group, float* packed,
+                                Threads* threads) const {
+  // A group's weights follow on another's in both orders.
+  const int64_t offset = group * std::max(sizes_.result_channels * sizes_.weight.by_result,
+                                          sizes_.source_channels * sizes_.weight.by_source);
+  const char* const weights = static_cast<const char*>(weight) + offset * SizeOf(sizes_.dtype);
+  const int64_t cost = layout_.weights / std::max<int64_t>(1, sizes_.result_channels);
+  ForRanges(threads, sizes_.result_channels, kTileRows, cost,
+            [&](int64_t begin, int64_t end, int) { PackRows(weights, begin, end, packed); });
+}
+
+void WindowProduct::PackRows(const void* weights_of_group, int64_t first_row, int64_t end_row,
+                             float* packed) const {
   WithFloatType(sizes_.dtype, [&](auto zero) {
     using T = decltype(zero);
-    // A group's weights follow on another's in both orders.
-    const T* const weights = static_cast<const T*>(weight) +
-                             group * std::max(sizes_.result_channels * sizes_.weight.by_result,
-                                              sizes_.source_channels * sizes_.weight.by_source);
-    float* to = packed;
-    for (size_t i = 0; i < matrices_.size(); ++i) {
+    const T* const weights = static_cast<const T*>(weights_of_group);
+    float* of_phase = packed;
+    for (size_t i = 0; i < matrices_.size(); of_phase += padded_rows() * depth(i), ++i) {
       const std::vector<int64_t>& taps = windows_.phases[i].taps;
       const auto num_taps = static_cast<int64_t>(taps.size());
       const int64_t block = IndexedBlockDepth(depth(i));
       for (int64_t begin = 0; begin < depth(i); begin += block) {
         const int64_t end = std::min(begin + block, depth(i));
-        for (int64_t row = 0; row < sizes_.result_channels; row += kTileRows) {
+        for (int64_t row = first_row; row < end_row; row += kTileRows) {
           const int64_t rows = std::min(kTileRows, sizes_.result_channels - row);
           const T* const first = weights + row * sizes_.weight.by_result;
+          float* to = of_phase + padded_rows() * begin + row * (end - begin);
           int64_t channel = begin / num_taps;
           int64_t tap = begin % num_taps;
           for (int64_t k = begin; k < end; ++k, to += kTileRows) {
@@ -161,25 +183,39 @@ void WindowProduct::Store(size_t phase, const float* sums, int64_t first, int64_
   });
 }
 
+void WindowProduct::RunSamples(const void* source, const float* packed, const void* bias,
+                               int64_t first, int64_t group, void* result, float* scratch) const {
+  const int64_t samples = std::min(samples_, sizes_.batch - first);
+  const float* const images = Source(source, first, samples, group, scratch);
+  const float* weights = packed;
+  for (size_t phase = 0; phase < matrices_.size(); ++phase) {
+    float* sums = scratch + layout_.sums;
+    if (writes_result()) {
+      sums = static_cast<float*>(result) +
+             (first * sizes_.groups + group) * sizes_.result_channels * windows_.result_pixels;
+    }
+    RunPhase(phase, weights, images, samples, bias, group, sums, scratch + layout_.panel);
+    if (!writes_result()) Store(phase, sums, first, samples, group, result);
+    weights += padded_rows() * depth(phase);
+  }
+}
+
 void WindowProduct::Run(const void* source, const void* weight, const void* bias, void* result,
-                        void* workspace) const {
+                        void* workspace, Threads* threads) const {
   float* const packed = static_cast<float*>(workspace);
   for (int64_t group = 0; group < sizes_.groups; ++group) {
-    PackWeights(weight, group, packed);
-    for (int64_t first = 0; first < sizes_.batch; first += samples_) {
-      const int64_t samples = std::min(samples_, sizes_.batch - first);
-      const float* const images = Source(source, first, samples, group, packed + layout_.planes);
-      const float* weights = packed;
-      for (size_t phase = 0; phase < matrices_.size(); ++phase) {
-        float* sums = packed + layout_.sums;
-        if (writes_result()) {
-          sums = static_cast<float*>(result) +
-                 (first * sizes_.groups + group) * sizes_.result_channels * windows_.result_pixels;
-        }
-        RunPhase(phase, weights, images, samples, bias, group, sums, packed + layout_.panel);
-        if (!writes_result()) Store(phase, sums, first, samples, group, result);
-        weights += padded_rows() * depth(phase);
-      }
+    PackWeights(weight, group, packed, threads);
+    const auto run = [&](int64_t part, int thread) {
+      void* const scratch = WorkspaceOf(thread, packed + layout_.weights,
+                                        layout_.end * static_cast<int64_t>(sizeof(float)));
+      RunSamples(source, packed, bias, part * samples_, group, result,
+                 static_cast<float*>(scratch));
+    };
+    const int64_t parts = CeilDiv(sizes_.batch, samples_);
+    if (num_sharing_ > 1 && threads != nullptr) {
+      threads->Run(parts, run);
+    } else {
+      for (int64_t part = 0; part < parts; ++part) run(part, 0);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "framework/base/threads.h"
 #include "framework/kernels/cpu/image_windows.h"
 #include "framework/kernels/cpu/indexed_product.h"
 
@@ -29,14 +30,15 @@ struct WindowProductSizes {
 
 class WindowProduct {
  public:
-  WindowProduct(const WindowProductSizes& sizes, ImageWindows windows);
+  // For at most `threads`, which share the samples.
+  WindowProduct(const WindowProductSizes& sizes, ImageWindows windows, int threads);
 
   int64_t workspace_bytes() const;
   // `source` (N, G source_channels, ...), `bias` (G result_channels) or null, `result`
   // (N, G result_channels, ...). An element is one chain of fused multiply-adds from its bias on, over
   // ascending channels and taps.
-  void Run(const void* source, const void* weight, const void* bias, void* result,
-           void* workspace) const;
+  void Run(const void* source, const void* weight, const void* bias, void* result, void* workspace,
+           Threads* threads) const;
 
  private:
   // A phase's windows as a matrix.
@@ -45,9 +47,10 @@ class WindowProduct {
     std::vector<int64_t> columns;  // by sample and pixel
     int64_t run = 1;
   };
-  // Where the parts of the workspace begin, in floats; the packed weights come first.
+  // Parts of the workspace, in floats: the packed weights come first, then for each thread its
+  // planes, and where these others begin.
   struct Layout {
-    int64_t planes = 0;
+    int64_t weights = 0;
     int64_t sums = 0;
     int64_t panel = 0;
     int64_t end = 0;
@@ -64,7 +67,14 @@ class WindowProduct {
   }
   Layout MakeLayout() const;
 
-  void PackWeights(const void* weight, int64_t group, float* packed) const;
+  int64_t NumMultiplications() const;
+
+  void PackWeights(const void* weight, int64_t group, float* packed, Threads* threads) const;
+  // Weights of the result channels [first, end), of which `first` begins a tile.
+  void PackRows(const void* weights_of_group, int64_t first, int64_t end, float* packed) const;
+  // Of the samples from `first` on.
+  void RunSamples(const void* source, const float* packed, const void* bias, int64_t first,
+                  int64_t group, void* result, float* scratch) const;
   // The source of some samples of a group, as the matrices index it.
   const float* Source(const void* source, int64_t first, int64_t samples, int64_t group,
                       float* planes) const;
@@ -77,6 +87,7 @@ class WindowProduct {
   ImageWindows windows_;
   bool reads_source_;    // where it lies
   int64_t samples_ = 1;  // at once
+  int num_sharing_ = 1;
   std::vector<Matrix> matrices_;
   Layout layout_;
 };
