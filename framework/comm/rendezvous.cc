@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/threads.h"
+
 namespace zg {
 namespace {
 
@@ -30,11 +32,7 @@ void PauseCore() {
 #endif
 }
 
-int NumUsableCores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
-  return CPU_COUNT(&cores);
-}
+std::atomic<int> threads_per_rank{1};
 
 // Not FUTEX_PRIVATE_FLAG: the waiters may be other processes.
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t while_value, double limit_s) {
@@ -73,6 +71,8 @@ int64_t ControlBlock::BytesFor(int num_ranks) {
   return static_cast<int64_t>(sizeof(ControlBlock) + num_ranks * sizeof(RankSlot));
 }
 
+void SetThreadsPerRank(int threads) { threads_per_rank.store(threads); }
+
 ControlBlock* ControlBlock::Create(void* memory) { return new (memory) ControlBlock(); }
 
 Rendezvous::Rendezvous(ControlBlock* block, ControlBlock* job_block, std::vector<int> ranks,
@@ -84,7 +84,7 @@ Rendezvous::Rendezvous(ControlBlock* block, ControlBlock* job_block, std::vector
       num_ranks_(static_cast<int>(ranks_.size())),
       timeout_s_(timeout_s) {
   static_assert(std::is_trivially_copyable_v<CallRecord>);
-  const bool has_core_for_each = num_ranks_ <= NumUsableCores();
+  const bool has_core_for_each = num_ranks_ * threads_per_rank.load() <= NumUsableCores();
   num_spins_ = has_core_for_each ? 400 : 20;    // 20 us and 1 us
   yield_s_ = has_core_for_each ? 2e-3 : 20e-6;  // then sleep
 }

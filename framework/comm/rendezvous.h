@@ -59,6 +59,9 @@ class ControlBlock {
   std::array<AtomicWord, kFailureWords> failure_message{};
 };
 
+// How many threads each rank of this job computes with, before its first Rendezvous; 1 unless said.
+void SetThreadsPerRank(int threads);
+
 class Rendezvous {
  public:
   // `ranks` of the job meet at `block`; this is the one at index `rank`. `job_block` is that of all
@@ -105,7 +108,7 @@ class Rendezvous {
   const int rank_;  // in `ranks_`
   const int num_ranks_;
   const double timeout_s_;
-  // How to wait: a core for every rank means that the others are running now.
+  // How to wait: a core for every thread of the ranks means that the others are running now.
   int num_spins_;
   double yield_s_;
 

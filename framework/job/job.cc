@@ -17,6 +17,7 @@
 #include "framework/base/env.h"
 #include "framework/comm/in_process.h"
 #include "framework/comm/mpi_communicator.h"
+#include "framework/comm/rendezvous.h"
 #include "framework/job/compile_flags.h"
 #include "framework/job/console.h"
 #include "framework/job/flag_names.h"
@@ -280,6 +281,8 @@ void Job::Impl::Start(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // likewise a limit on the size of files
   AddJobFlags(flags, &options);
   const StatusOr<bool> wants_help = ReadFlags(argc, argv);
+
+  SetThreadsPerRank(options.threads);
 
   const std::optional<MpiJob> mpi_job = FindMpiJob();
   const bool is_alone = !mpi_job || mpi_job->size == 1;

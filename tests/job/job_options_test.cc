@@ -25,6 +25,7 @@ JobOptions Parse(std::vector<const char*> arguments) {
 
 TEST(JobOptions, EveryFlagReachesItsField) {
   const JobOptions options = Parse({"--ranks=2",
+                                    "--threads=3",
                                     "--zero=3",
                                     "--mesh=replica=2,shard=3",
                                     "--device=cuda",
@@ -71,6 +72,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_TRUE(options.fast_reduce);
   EXPECT_TRUE(options.cuda_graph);
   EXPECT_TRUE(options.tf32);
+  EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.compile.dtype, DType::kBF16);
   EXPECT_EQ(options.steps, 7);
   EXPECT_EQ(options.batch, 5);
@@ -185,6 +187,10 @@ TEST(JobOptions, FlagsOfGpusThatDoNotGoTogether) {
   EXPECT_EQ(check({"--cuda-graph"}), "--cuda-graph: is without effect; give --device cuda as well");
   EXPECT_EQ(check({"--device=cuda", "--tf32"}), "");
   EXPECT_EQ(check({"--tf32"}), "--tf32: is without effect; give --device cuda as well");
+  EXPECT_EQ(check({"--device=cuda", "--threads=1"}), "");
+  EXPECT_EQ(check({"--device=cpu", "--threads=2"}), "");
+  EXPECT_EQ(check({"--device=cuda", "--threads=2"}),
+            "--threads: got 2, but the ranks compute on GPUs (--device cuda); leave it out");
   EXPECT_EQ(check({"--device=cuda", "--tf32", "--dtype=bf16"}),
             "--tf32: is for products of f32, but --dtype is bf16; give one of them");
   EXPECT_EQ(check({"--gpu-collectives=nccl"}),

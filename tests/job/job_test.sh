@@ -132,6 +132,11 @@ if [[ -z ${ZG_INSTRUCTION_SET:-} ]]; then
   starts_with "3 ranks, 3 per host, 1 thread each; $best; $one_host" --ranks 3
   starts_with "2 ranks in one process, a thread each; $best; transport: in process \(--ranks-in-process\)" \
     --ranks-in-process 2
+  if (($(nproc) < 1000)); then
+    warns='warning: --threads 1000: 1 rank on a host has 1000 threads together, but may use [0-9]+ CPUs?; more than '
+    starts_with "1 rank, 1000 threads; $best; transport: none \(1 rank\)"$'\n'"$warns[0-9]+ threads? per rank will not be faster" \
+      --threads 1000
+  fi
 fi
 ZG_INSTRUCTION_SET=baseline ZG_COMM=messages starts_with \
   "2 ranks, 2 per host, 1 thread each; kernels use baseline \(ZG_INSTRUCTION_SET=baseline\); transport: messages \(ZG_COMM=messages\)" \

@@ -44,6 +44,7 @@ TEST(Executor, AllocatesNothingWhileStepping) {
   for (int stage : {0, 3}) {
     TrainerOptions options;
     options.profile = stage == 3;
+    options.threads = stage == 3 ? 2 : 1;
     std::vector<int64_t> allocations(2);  // by rank
     const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
       SmallGpt gpt(stage);
