@@ -11,6 +11,7 @@
 
 #include "framework/comm/in_process.h"
 #include "framework/eager/eager.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/nn/nn.h"
 #include "models/bert/model.h"
 #include "models/classifier/model.h"
@@ -109,9 +110,12 @@ Status RunGraph(const Subject& subject, const optim::Optimizer& optimizer,
   return Status::Ok();
 }
 
-Outcome RunEager(const Subject& subject, const optim::Optimizer& optimizer) {
+Outcome RunEager(const Subject& subject, const optim::Optimizer& optimizer, int threads = 1) {
   Outcome outcome;
-  Eager eager{{kSeed}};
+  EagerOptions options;
+  options.seed = kSeed;
+  options.threads = threads;
+  Eager eager{options};
   const int64_t count = subject.x.shape.num_elements();
   const Tensor x = subject.x.dtype == DType::kI64
                        ? eager.i64(subject.x.shape, Integers(count, subject.vocabulary))
@@ -293,11 +297,16 @@ Outcome MustRunGraph(const Subject& subject, const optim::Optimizer& optimizer) 
 TEST_P(EagerGraph, HaveTheSameBits) {
   const Subject subject = Subjects().at(GetParam())();
   const Outcome graph = MustRunGraph(subject, kOptimizer);
-  const Outcome eager = RunEager(subject, kOptimizer);
-  EXPECT_EQ(eager.prediction, graph.prediction);
-  EXPECT_EQ(eager.losses, graph.losses);
-  EXPECT_EQ(eager.gradients, graph.gradients);
-  EXPECT_EQ(eager.parameters, graph.parameters);
+  for (const int threads : {1, 2, 3}) {
+    SCOPED_TRACE(threads);
+    ShareSmallWork(threads > 1);
+    const Outcome eager = RunEager(Subjects().at(GetParam())(), kOptimizer, threads);
+    ShareSmallWork(false);
+    EXPECT_EQ(eager.prediction, graph.prediction);
+    EXPECT_EQ(eager.losses, graph.losses);
+    EXPECT_EQ(eager.gradients, graph.gradients);
+    EXPECT_EQ(eager.parameters, graph.parameters);
+  }
 }
 
 // Those that know something of whole tensors: a graph's lie in buckets.

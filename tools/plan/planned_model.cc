@@ -20,7 +20,7 @@ StatusOr<PlanReport> PlanModel(const PlanOptions& options, bool compare_stages) 
   plan_options.machine = options.machine;
   plan_options.compare_stages = compare_stages;
   return plan_graph(graph, graph.config().MeshOf(options.ranks), graph.config(),
-                    TargetOf(CpuKernels(), communicator_bytes), plan_options);
+                    TargetOf(CpuKernels(options.threads), communicator_bytes), plan_options);
 }
 
 StatusOr<JobPlan> PlanModel(const PlanOptions& options) {
