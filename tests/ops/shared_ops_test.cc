@@ -31,10 +31,9 @@ const std::set<std::string>& OpsOfOneThread() {
       "guarded_update_control",
       "iota",
       "loss_seed",
-      "normed_update",
       "position_ids",
       "scaled_update_control",
-      "tensor_square_sums",
+      "tensor_square_sums",  // shares blocks of a tensor's elements, of which its cases have one
       "top_k",
       "update_control",
       "write_rows",

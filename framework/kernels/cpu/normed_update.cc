@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -6,6 +7,7 @@
 
 #include "framework/base/exact_sum.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/cpu/square_terms.h"
 #include "framework/kernels/cpu/update_blocks.h"
 
@@ -26,7 +28,8 @@ bool AllFinite(const float* data, int64_t count) {
   return num_others == 0;
 }
 
-// What both kernels know of their node: the tensors of the bucket, and the part that is here.
+// What both kernels know of their node: the tensors of the bucket, and the part that is here. Threads
+// share the elements of a tensor.
 class NormedKernel : public Kernel {
  public:
   NormedKernel(const KernelSpec& spec, UpdateProgram program)
@@ -38,8 +41,9 @@ class NormedKernel : public Kernel {
         lr_(spec.call.attributes.Float("lr")),
         weight_decay_(spec.call.attributes.Float("weight_decay")),
         after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
-        blocks_(std::move(program), spec.call.inputs[1].dtype),
-        scalars_(blocks_.program().num_scalar_inputs()) {
+        num_sharing_(NumSharing(spec.threads, num_elements_, kBlock, kCost)),
+        blocks_(num_sharing_, UpdateBlocks(std::move(program), spec.call.inputs[1].dtype)),
+        scalars_(this->program().num_scalar_inputs()) {
     const std::vector<int64_t>& tensors = spec.call.attributes.Ints("tensors");
     for (size_t i = 0; i + 1 < tensors.size(); i += 2) {
       tensors_.push_back({tensors[i], tensors[i + 1]});
@@ -47,13 +51,32 @@ class NormedKernel : public Kernel {
     if (tensors_.empty()) tensors_.push_back({0, num_elements_});
   }
 
-  int64_t workspace_bytes() const override { return blocks_.workspace_bytes(); }
+  int64_t workspace_bytes() const override {
+    return WorkspaceBytes(num_sharing_, BlockBytes()) + (num_sharing_ - 1) * WordsBytes();
+  }
 
  protected:
   struct Tensor {
     int64_t begin = 0;  // in the whole bucket
     int64_t size = 0;
   };
+
+  const UpdateProgram& program() const { return blocks_[0].program(); }
+
+  // body(blocks, their workspace, begin, end, thread) for ranges of the elements [begin, end), cut
+  // between blocks.
+  template <typename Body>
+  void ForBlocks(const KernelArguments& arguments, int64_t begin, int64_t end, const Body& body) {
+    const int num_ranges =
+        std::min(num_sharing_, NumSharing(num_sharing_, end - begin, kBlock, kCost));
+    ForEqualRanges(arguments.threads, num_ranges, end - begin, kBlock,
+                   [&](int64_t from, int64_t to, int thread) {
+                     KernelArguments own = arguments;
+                     own.workspace = WorkspaceOf(thread, arguments.workspace, BlockBytes());
+                     blocks_[thread].SetScalars(scalars_, to - from, own.workspace);
+                     body(blocks_[thread], own, begin + from, begin + to, thread);
+                   });
+  }
 
   void SetStep(const KernelArguments& arguments) {
     const float* const control =
@@ -76,16 +99,22 @@ class NormedKernel : public Kernel {
     }
   }
 
-  // Adds the square sums of elements [begin, end) of this part, which begin with a term.
+  // Adds the square sums of elements [begin, end) of this part, which begin with a term. Threads other
+  // than the first have words of their own: sums are exact, and add up to the same.
   void AddSquares(const KernelArguments& arguments, int64_t begin, int64_t end, int64_t* words) {
-    blocks_.SetScalars(scalars_, kBlock, arguments.workspace);
-    for (; begin < end; begin += kBlock) {
-      const int64_t count = std::min(kBlock, end - begin);
-      blocks_.Compute(arguments, factor_, begin, count, /*without_norms=*/true);
-      for (size_t norm = 0; norm < num_norms_; ++norm) {
-        const float* const x = blocks_.ResultOf(blocks_.program().norms[norm], arguments.workspace);
-        AddSquareTerms(x, count, words + norm * kExactSumWords);
-      }
+    const auto words_of = [&](int thread) {
+      if (thread == 0) return words;
+      void* const all = WorkspaceOf(num_sharing_, arguments.workspace, BlockBytes());
+      return reinterpret_cast<int64_t*>(static_cast<char*>(all) + (thread - 1) * WordsBytes());
+    };
+    const size_t num_words = num_norms_ * kExactSumWords;
+    for (int i = 1; i < num_sharing_; ++i) std::fill_n(words_of(i), num_words, 0);
+    ForBlocks(arguments, begin, end,
+              [&](const UpdateBlocks& blocks, const KernelArguments& own, int64_t from, int64_t to,
+                  int thread) { AddSquaresOf(blocks, own, from, to, words_of(thread)); });
+    for (int i = 1; i < num_sharing_; ++i) {
+      const int64_t* const others = words_of(i);
+      for (size_t word = 0; word < num_words; ++word) words[word] += others[word];
     }
   }
 
@@ -96,10 +125,31 @@ class NormedKernel : public Kernel {
   const double lr_;
   const double weight_decay_;
   const double after_updates_;
+  const int num_sharing_;
   std::vector<Tensor> tensors_;
-  UpdateBlocks blocks_;
+  std::vector<UpdateBlocks> blocks_;  // of each thread
   std::vector<double> scalars_;
   float factor_ = 1.0f;
+
+ private:
+  static constexpr int64_t kCost = 8;  // of the statements for an element
+
+  int64_t BlockBytes() const { return blocks_[0].workspace_bytes(); }
+  int64_t WordsBytes() const {
+    return WholeLines(static_cast<int64_t>(num_norms_ * kExactSumWords * sizeof(int64_t)));
+  }
+
+  void AddSquaresOf(const UpdateBlocks& blocks, const KernelArguments& arguments, int64_t begin,
+                    int64_t end, int64_t* words) const {
+    for (; begin < end; begin += kBlock) {
+      const int64_t count = std::min(kBlock, end - begin);
+      blocks.Compute(arguments, factor_, begin, count, /*without_norms=*/true);
+      for (size_t norm = 0; norm < num_norms_; ++norm) {
+        const float* const x = blocks.ResultOf(program().norms[norm], arguments.workspace);
+        AddSquareTerms(x, count, words + norm * kExactSumWords);
+      }
+    }
+  }
 };
 
 class TensorSquareSums : public NormedKernel {
@@ -149,7 +199,6 @@ class NormedUpdate : public NormedKernel {
           is_last ? num_elements_ : std::min(tensors_[i + 1].begin - first, num_elements_);
       if (begin < end) {
         SetNorms(words, tensors_[i].size);
-        blocks_.SetScalars(scalars_, end - begin, arguments.workspace);
         is_finite = Apply(arguments, begin, end) && is_finite;
       }
       words += num_norms_ * kExactSumWords;
@@ -165,19 +214,30 @@ class NormedUpdate : public NormedKernel {
       sum.AddWords(words + norm * kExactSumWords);
       scalars_[kNumUpdateScalars + norm] = std::sqrt(sum.Value());
     }
-    scalars_[blocks_.program().size_scalar()] = static_cast<double>(size);
+    scalars_[program().size_scalar()] = static_cast<double>(size);
   }
 
   // Returns whether all new parameters are finite. Outputs, which are inputs, are written when all of
   // a block is computed.
-  bool Apply(const KernelArguments& arguments, int64_t begin, int64_t end) const {
-    const std::vector<int>& results = blocks_.program().results;
+  bool Apply(const KernelArguments& arguments, int64_t begin, int64_t end) {
+    std::atomic<bool> is_finite{true};
+    ForBlocks(arguments, begin, end,
+              [&](const UpdateBlocks& blocks, const KernelArguments& own, int64_t from, int64_t to,
+                  int /*thread*/) {
+                if (!ApplyBlocks(blocks, own, from, to)) is_finite = false;
+              });
+    return is_finite;
+  }
+
+  bool ApplyBlocks(const UpdateBlocks& blocks, const KernelArguments& arguments, int64_t begin,
+                   int64_t end) const {
+    const std::vector<int>& results = program().results;
     bool is_finite = true;
     for (; begin < end; begin += kBlock) {
       const int64_t count = std::min(kBlock, end - begin);
-      blocks_.Compute(arguments, factor_, begin, count);
+      blocks.Compute(arguments, factor_, begin, count);
       for (size_t i = 0; i < results.size(); ++i) {
-        const float* const result = blocks_.ResultOf(results[i], arguments.workspace);
+        const float* const result = blocks.ResultOf(results[i], arguments.workspace);
         if (i == 0) is_finite = AllFinite(result, count) && is_finite;
         std::memcpy(arguments.output<float>(static_cast<int>(i)) + begin, result,
                     count * sizeof(float));
