@@ -4,8 +4,10 @@
 
 #include <optional>
 
+#include "framework/base/check.h"
 #include "framework/base/stopwatch.h"
 #include "framework/optim/update_rules.h"
+#include "framework/passes/check_races.h"
 #include "framework/passes/pass_manager.h"
 #include "zero/pipeline.h"
 
@@ -80,6 +82,10 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
   ZG_RETURN_IF_ERROR(manager.Run(program.graph));
   if (update.has_value()) program.settings["inputs"] = InputsText(program.graph);
   ZG_ASSIGN_OR_RETURN(program.memory, target(program.graph));
+  if (program.options.overlap_bytes > 0) {
+    const StatusOr<RaceProof> proof = CheckRaces(program.graph, program.memory);
+    ZG_CHECK(proof.ok(), "{}", proof.status().message());
+  }
   program.traffic = PredictTraffic(program.graph);
   program.flops = PredictFlops(program.graph);
   return program;

@@ -14,6 +14,7 @@
 #include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
+#include "framework/passes/overlap_communication.h"
 #include "framework/passes/place_parameters.h"
 #include "framework/passes/place_results.h"
 #include "framework/passes/recompute.h"
@@ -102,6 +103,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives
   if (update.has_value() && options.update_early) Add<UpdateEarly>(&passes);
   Add<Schedule>(&passes);
+  if (options.overlap_bytes > 0) Add<OverlapCommunication>(&passes, options.overlap_bytes);
   return passes;
 }
 

@@ -14,8 +14,8 @@ std::vector<int> AllRanks(int num_ranks) {
   return ranks;
 }
 
-StatusOr<Group*> Communicator::GroupOf(const std::vector<int>& ranks) {
-  if (ranks == world().ranks()) return &world();
+StatusOr<Group*> Communicator::GroupOf(const std::vector<int>& ranks, bool for_thread) {
+  if (ranks == world().ranks() && !for_thread) return &world();
   std::vector<int> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
   const bool are_distinct = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();

@@ -42,7 +42,11 @@ class Communicator : public ControlPlane {
   // The group of these ranks, this one among them, in this order. Lives as long as the
   // communicator; asked for again it is the same. Every rank of the job must call this, in the same
   // order, with groups that together hold every rank once. Error: `ranks` are not such a group.
-  StatusOr<Group*> GroupOf(const std::vector<int>& ranks);
+  // `for_thread`: a thread of its own may use it while another uses the control plane and world().
+  StatusOr<Group*> GroupOf(const std::vector<int>& ranks, bool for_thread = false);
+
+  // Whether groups may be used by another thread than the control plane.
+  virtual bool can_have_threads() const { return false; }
 
   TrafficMeter& traffic_meter() { return traffic_; }
   const TrafficCounters& traffic() const { return traffic_.counters(); }

@@ -67,7 +67,7 @@ StatusOr<std::unique_ptr<MpiSession>> MpiSession::Start() {
   if (is_initialized != 0) {
     ZG_RETURN_IF_MPI_ERROR(MPI_Query_thread(&thread_level));
   } else {
-    ZG_RETURN_IF_MPI_ERROR(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &thread_level));
+    ZG_RETURN_IF_MPI_ERROR(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level));
   }
   std::unique_ptr<MpiSession> session(new MpiSession(is_initialized == 0));
   if (thread_level < MPI_THREAD_FUNNELED) {

@@ -16,8 +16,9 @@
 
 namespace zg {
 
-// MPI is initialised while this exists, unless somebody else has done so before. Only the thread
-// that starts the session may use the communicators (MPI_THREAD_FUNNELED).
+// MPI is initialised while this exists, unless somebody else has done so before. The thread
+// that starts the session uses the communicators; where MPI allows it (MPI_THREAD_MULTIPLE), another
+// may use groups made for that (Communicator::GroupOf).
 class MpiSession {
  public:
   static StatusOr<std::unique_ptr<MpiSession>> Start();

@@ -303,6 +303,10 @@ class MpiMessageCommunicator : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string_view transport() const override { return "messages"; }
+  bool can_have_threads() const override {
+    int level = 0;
+    return MPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
+  }
   Arena& arena() override { return arena_; }
   Group& world() override { return world_; }
 

@@ -18,6 +18,7 @@ class PeerMemoryCommunicator : public Communicator {
   int size() const final { return world_.size(); }
   std::string_view transport() const final { return "shared memory"; }
   Group& world() final { return world_; }
+  bool can_have_threads() const final { return true; }
   Status Barrier(std::string_view name) final {
     return rendezvous().Enter({"barrier", name, 0, {}, {}});
   }

@@ -16,20 +16,21 @@ std::string_view CollectiveName(CollectiveKind kind) {
   return "?";
 }
 
+void AddDifference(const TrafficCounters& before, const TrafficCounters& after,
+                   TrafficCounters* sum) {
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    (*sum)[i].count += after[i].count - before[i].count;
+    (*sum)[i].bytes += after[i].bytes - before[i].bytes;
+  }
+}
+
 TrafficCounters TrafficMeter::TakeBack(const TrafficCounters& before) {
   TrafficCounters taken = {};
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
-    taken[i] = {counters_[i].count - before[i].count, counters_[i].bytes - before[i].bytes};
-  }
+  AddDifference(before, counters_, &taken);
   counters_ = before;
   return taken;
 }
 
-void TrafficMeter::Add(const TrafficCounters& traffic) {
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
-    counters_[i].count += traffic[i].count;
-    counters_[i].bytes += traffic[i].bytes;
-  }
-}
+void TrafficMeter::Add(const TrafficCounters& traffic) { AddDifference({}, traffic, &counters_); }
 
 }  // namespace zg

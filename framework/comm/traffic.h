@@ -20,6 +20,10 @@ struct Traffic {
 };
 using TrafficCounters = std::array<Traffic, kNumCollectiveKinds>;
 
+// Adds what was counted from `before` to `after`.
+void AddDifference(const TrafficCounters& before, const TrafficCounters& after,
+                   TrafficCounters* sum);
+
 // The counters of one rank, over all its groups.
 class TrafficMeter {
  public:

@@ -74,6 +74,8 @@ bool IsInFlight(const Value& value) {
   return node.op->traits.kind == OpKind::kPack && node.attributes.Bool("in_flight");
 }
 
+bool MovesData(const Node& node) { return node.op->sent_bytes != nullptr; }
+
 bool IsStart(const Node& node) {
   return node.op->traits.kind == OpKind::kBoxing && node.attributes.Bool("start");
 }

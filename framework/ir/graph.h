@@ -70,6 +70,9 @@ bool HoldsGradient(const Value& value);
 // its memory given up then.
 bool IsInFlight(const Value& value);
 
+// Whether ranks send each other what the node reads.
+bool MovesData(const Node& node);
+
 // Whether the node only starts its transfer: nobody may read what it writes, nor write what it reads
 // or writes, before a `wait` for it.
 bool IsStart(const Node& node);

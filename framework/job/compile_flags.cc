@@ -1,7 +1,9 @@
 #include "framework/job/compile_flags.h"
 
+#include <charconv>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "framework/io/mapped_file.h"
 #include "framework/job/mesh_axes.h"
@@ -10,6 +12,20 @@ namespace zg {
 namespace {
 
 constexpr double kMaxBucketMb = 1 << 20;
+
+StatusOr<int64_t> ParseOverlap(const std::string& text) {
+  if (text == "off") return 0;
+  if (text == "unlimited") return CompileOptions::kUnlimitedBytes;
+  int64_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error == std::errc() && end == text.data() + text.size() && bytes > 0) return bytes;
+  return InvalidArgument("got '{}', expected off, unlimited, or a number of bytes above 0", text);
+}
+
+std::string OverlapText(int64_t bytes) {
+  if (bytes == 0) return "off";
+  return bytes == CompileOptions::kUnlimitedBytes ? "unlimited" : std::to_string(bytes);
+}
 
 }  // namespace
 
@@ -64,6 +80,16 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
                   "cut buckets evenly, or between whole tensors, which ranks then own");
   flags->add_bool("update-early", &options->update_early,
                   "update parameters during backward, when their gradients are complete");
+
+  flags->add_parsed(
+      "overlap",
+      [options](const std::string& text) -> Status {
+        ZG_ASSIGN_OR_RETURN(options->overlap_bytes, ParseOverlap(text));
+        return Status::Ok();
+      },
+      [options] { return OverlapText(options->overlap_bytes); },
+      "run collectives beside computation, with at most so many bytes of buffers: off, unlimited or BYTES",
+      "BYTES");
 
   flags->section("Step");
   flags->add_int("micro-batches", &options->micro_batches, at_least(0),

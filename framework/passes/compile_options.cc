@@ -125,6 +125,10 @@ StatusOr<CompileOptions> CompileOptions::Resolve(int num_data_ranks) const {
     return InvalidArgument("max_grad_norm: got {}, expected a finite number > 0, or 0 for no limit",
                            max_grad_norm);
   }
+  if (overlap_bytes < 0) {
+    return InvalidArgument("overlap_bytes: got {}, expected at least 1, or 0 for no overlap",
+                           overlap_bytes);
+  }
   if (update_early) ZG_RETURN_IF_ERROR(CheckUpdateEarly(resolved, num_data_ranks));
   return resolved;
 }

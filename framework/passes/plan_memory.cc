@@ -30,6 +30,21 @@ std::unordered_map<const ir::Node*, Moment> Moments(const ir::Graph& graph) {
   return moments;
 }
 
+// Until its kernel is done with its scratch memory: one that only starts, at the wait, which may be
+// in another step.
+Lifetime WorkspaceLifetime(const ir::Node& node, int64_t bytes,
+                           const std::unordered_map<const ir::Node*, Moment>& moments) {
+  const Moment moment = moments.at(&node);
+  Lifetime lifetime = {bytes, moment.timeline, moment.position, moment.position};
+  if (!ir::IsStart(node)) return lifetime;
+  for (const ir::Node* user : node.outputs[0]->users) {
+    if (user->op->traits.kind != ir::OpKind::kWait) continue;
+    lifetime.last = moments.at(user).position;
+    return lifetime;
+  }
+  return {bytes, Lifetime::kAllTimelines};
+}
+
 PlannedBuffer LifetimeOf(const Buffer& buffer,
                          const std::unordered_map<const ir::Node*, Moment>& moments) {
   PlannedBuffer planned;
@@ -103,10 +118,10 @@ MemoryPlan PlanMemory(const ir::Graph& graph, const PlanMemoryOptions& options) 
     for (const ir::Node* node : section->nodes) {
       const int64_t bytes = options.workspace_bytes == nullptr ? 0 : options.workspace_bytes(*node);
       if (bytes == 0) continue;
-      const Moment moment = moments.at(node);
+      const Lifetime lifetime = WorkspaceLifetime(*node, bytes, moments);
       plan.workspaces[node] =
-          AddBuffer(&plan, {node->op->name, MemoryCategory::kWorkspace, bytes, 0, moment.timeline,
-                            moment.position, moment.position});
+          AddBuffer(&plan, {node->op->name, MemoryCategory::kWorkspace, bytes, 0, lifetime.timeline,
+                            lifetime.first, lifetime.last});
     }
   }
   if (options.communicator_workspace_bytes > 0) {

@@ -1,6 +1,7 @@
 #include "framework/passes/register_passes.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "framework/passes/accumulate_results.h"
 #include "framework/passes/average_eval_results.h"
@@ -14,6 +15,7 @@
 #include "framework/passes/keep_caches.h"
 #include "framework/passes/master_weights.h"
 #include "framework/passes/mixed_precision.h"
+#include "framework/passes/overlap_communication.h"
 #include "framework/passes/place_parameters.h"
 #include "framework/passes/place_results.h"
 #include "framework/passes/recompute.h"
@@ -67,6 +69,22 @@ PassDef MixedPrecisionDef() {
   return def;
 }
 
+PassDef OverlapCommunicationDef() {
+  PassDef def;
+  def.name = "overlap-communication";
+  def.doc = "Start collectives ahead of their readers; max_bytes: that this may keep alive.";
+  def.options = {{"max_bytes", std::numeric_limits<int64_t>::max()}};
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    const int64_t max_bytes = options.Int("max_bytes");
+    if (max_bytes < 0) {
+      return InvalidArgument("got max_bytes {}, expected at least 1, or 0 for no overlap",
+                             max_bytes);
+    }
+    return std::unique_ptr<Pass>(std::make_unique<OverlapCommunication>(max_bytes));
+  };
+  return def;
+}
+
 PassDef AccumulateResultsDef() {
   PassDef def;
   def.name = "accumulate-results";
@@ -94,6 +112,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));
   add(SimplePass<MasterWeights>("Keep 16-bit parameters, and f32 masters for the optimizer."));
   add(MixedPrecisionDef());
+  add(OverlapCommunicationDef());
   add(RulesPass<PlaceParameters>(
       "place-parameters",
       "Split parameters along shared mesh axes; rules: 'PATTERN AXIS=S(dim)'."));

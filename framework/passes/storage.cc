@@ -89,9 +89,17 @@ class StorageAssigner {
     }
   }
 
+  // `wait` ends what `node` has started.
+  static bool IsEndOf(const ir::Node& node, const ir::Node& wait) {
+    return wait.op->traits.kind == ir::OpKind::kWait && wait.inputs[0]->producer == &node;
+  }
+
   void ProduceInVariable(const ir::Node& assign) {
     const ir::Value* variable = assign.inputs[0];
     const ir::Value* value = assign.inputs[1];
+    if (value->producer->op->traits.kind == ir::OpKind::kWait) {
+      value = value->producer->inputs[0];
+    }
     if (BufferOf(variable) == BufferOf(value) || IsVariable(value) || !IsAlone(value)) return;
     // The old contents must be dead once the value's producer runs. What the producer itself reads,
     // it may overwrite only if that is the rank's own part of its output, as all_gather's input is.
@@ -126,13 +134,21 @@ class StorageAssigner {
   // Whether the node is the only reader of the value, and nothing reads its memory later, through a
   // view.
   bool IsLastReader(const ir::Node& node, const ir::Value& value) const {
-    if (value.users.size() != 1) return false;
+    const bool is_only_reader =
+        std::all_of(value.users.begin(), value.users.end(),
+                    [&](const ir::Node* user) { return user == &node || IsEndOf(node, *user); });
+    return is_only_reader && std::count(value.users.begin(), value.users.end(), &node) == 1 &&
+           !IsReadAfter(node, value);
+  }
+
+  // Whether something reads the memory of the value later than the node.
+  bool IsReadAfter(const ir::Node& node, const ir::Value& value) const {
     for (const ir::Value* member : storage_.buffers[BufferOf(&value)].members) {
       for (const ir::Node* user : member->users) {
-        if (position_.at(user) > position_.at(&node)) return false;
+        if (position_.at(user) > position_.at(&node) && !IsEndOf(node, *user)) return true;
       }
     }
-    return true;
+    return false;
   }
 
   // The value is exactly its buffer, and the buffer may move.
@@ -145,7 +161,10 @@ class StorageAssigner {
   // Nothing else lies in the value's buffer; moving it cannot overwrite anything before its
   // producer runs.
   bool IsAlone(const ir::Value* value) const {
-    return storage_.buffers[BufferOf(value)].members.size() == 1;
+    const std::vector<const ir::Value*>& members = storage_.buffers[BufferOf(value)].members;
+    return std::all_of(members.begin(), members.end(), [&](const ir::Value* member) {
+      return member == value || IsEndOf(*value->producer, *member->producer);
+    });
   }
 
   // `node` is the last reader of the memory of `input`, which is as large as `output` and not a
@@ -153,11 +172,7 @@ class StorageAssigner {
   bool CanOverwrite(const ir::Node& node, const ir::Value* input, const ir::Value* output) const {
     if (IsVariable(input) || graph_.LocalType(*input).bytes() != graph_.LocalType(*output).bytes())
       return false;
-    for (const ir::Value* member : storage_.buffers[BufferOf(input)].members) {
-      for (const ir::Node* user : member->users) {
-        if (user != &node && position_.at(user) > position_.at(&node)) return false;
-      }
-    }
+    if (IsReadAfter(node, *input)) return false;
     return std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
   }
 

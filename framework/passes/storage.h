@@ -43,7 +43,8 @@ struct Storage {
 //                       variable's.
 //   assign              produces the new value in the variable's memory, when nothing reads the
 //                       old value afterwards.
-// Where a rule does not apply, the node copies when it runs.
+// Where a rule does not apply, the node copies when it runs. A `wait` is the end of what its start
+// does, and no other reader.
 Storage AssignStorage(const ir::Graph& graph);
 
 }  // namespace zg

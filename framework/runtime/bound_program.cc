@@ -1,5 +1,6 @@
 #include "framework/runtime/bound_program.h"
 
+#include <unordered_map>
 #include <utility>
 
 #include "framework/passes/micro_batch_values.h"
@@ -13,6 +14,14 @@ class Binder {
   Binder(const RankMemory& memory, ProgramKernels kernels, Communicator* communicator)
       : memory_(memory), kernels_(std::move(kernels)), communicator_(communicator) {
     program_.memory = memory;
+    int index = 0;
+    for (const auto& section : memory.graph().sections()) {
+      if (section->kind == ir::SectionKind::kVariables) continue;
+      for (const ir::Node* node : section->nodes) {
+        index_[node] = index++;
+        if (ir::IsStart(*node)) ++program_.num_starts;
+      }
+    }
   }
 
   StatusOr<BoundProgram> Run() && {
@@ -40,7 +49,7 @@ class Binder {
       const Mesh& mesh = memory_.graph().mesh();
       instruction.part = ShardPositionOf(mesh, node.inputs[0]->sbp, memory_.rank()).part;
     }
-    instruction.index = num_nodes_++;
+    instruction.index = index_.at(&node);
     instruction.timeline = timeline_;
     instruction.position = position_++;
     for (const ir::Value* input : node.inputs) {
@@ -83,9 +92,15 @@ class Binder {
         return instruction->inputs[0] != instruction->inputs[1];
       case ir::OpKind::kBoxing: {
         ZG_ASSIGN_OR_RETURN(instruction->kernel,
-                            MakeBoxingKernel(memory_.graph(), node, memory_.plan(), communicator_));
+                            MakeBoxingKernel(memory_.graph(), node, memory_.plan(), communicator_,
+                                             /*in_thread=*/program_.num_starts > 0));
         return true;
       }
+      case ir::OpKind::kWait:
+        for (const ir::Node* start : ir::StartsOf(node)) {
+          instruction->starts.push_back(index_.at(start));
+        }
+        return true;
       default: {
         const auto kernel = kernels_.find(&node);
         if (kernel == kernels_.end()) return false;
@@ -124,7 +139,7 @@ class Binder {
   ProgramKernels kernels_;
   Communicator* const communicator_;
   BoundProgram program_;
-  int num_nodes_ = 0;
+  std::unordered_map<const ir::Node*, int> index_;
   int timeline_ = 0;
   int position_ = 0;
 };

@@ -33,6 +33,7 @@ struct Instruction {
   int timeline = 0;
   int position = 0;
   std::vector<Operand> operands;  // inputs, outputs, scratch memory
+  std::vector<int> starts{};      // of a wait: the indices of what it waits for
 
   ir::OpKind kind() const { return node->op->traits.kind; }
 };
@@ -85,6 +86,7 @@ struct BoundProgram {
   std::vector<InputSlot> inputs;
   std::vector<OutputSlot> outputs;
   std::vector<EvalResult> results;
+  int num_starts = 0;  // instructions that only start a transfer (ir::IsStart)
 
   std::vector<InstructionList*> Lists();  // by index
   std::vector<const InstructionList*> Lists() const;

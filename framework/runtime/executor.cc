@@ -151,6 +151,7 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
     return same.WithContext(fmt::format("step {}", step));
   }
   if (profiler_) profiler_->BeginStep(step);
+  if (!before_steps_) before_steps_ = communicator_->traffic();
   for (int64_t j = 0; j < micro_batches_per_rank(); ++j) {
     context.micro_batch = j * num_data_ranks_ + data_index_;
     context.first_micro_step = j == 0;
@@ -164,7 +165,25 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   }
   ZG_RETURN_IF_ERROR(runner_->Run(program_.update, context));
   if (profiler_) profiler_->EndStep();
-  return runner_->Finish(context);
+  ZG_RETURN_IF_ERROR(runner_->Finish(context));
+  return program_.num_starts == 0 ? Settle() : Status::Ok();
+}
+
+Status Executor::Settle() const {
+  ZG_RETURN_IF_ERROR(runner_->Settle());
+  if (before_steps_) AddDifference(*before_steps_, communicator_->traffic(), &step_traffic_);
+  before_steps_.reset();
+  return Status::Ok();
+}
+
+StatusOr<TrafficCounters> Executor::StepTraffic() const {
+  ZG_RETURN_IF_ERROR(Settle());
+  return step_traffic_;
+}
+
+StatusOr<LocalPart> Executor::LocalPartOf(const ir::StoredTensor& tensor) const {
+  ZG_RETURN_IF_ERROR(Settle());
+  return program_.memory.PartOf(tensor);
 }
 
 Status Executor::RunEval(std::string_view eval) {
@@ -177,6 +196,7 @@ Status Executor::RunEval(std::string_view eval) {
     return same.WithContext(fmt::format("eval {}", eval));
   }
   last_eval_ = &list->second;
+  ZG_RETURN_IF_ERROR(Settle());
   ZG_RETURN_IF_ERROR(runner_->Run(list->second, context));
   return runner_->Finish(context);
 }

@@ -90,10 +90,14 @@ class Executor {
   };
   StatusOr<LocalResult> Result(std::string_view eval, std::string_view name) const;
 
-  // The elements of a stored tensor that lie on this rank.
-  LocalPart LocalPartOf(const ir::StoredTensor& tensor) const {
-    return program_.memory.PartOf(tensor);
-  }
+  // The elements of a stored tensor that lie on this rank. Error: that of Settle().
+  StatusOr<LocalPart> LocalPartOf(const ir::StoredTensor& tensor) const;
+
+  // Waits for transfers that the last step has left to the next: after it every value is in its
+  // place. Error: one of them failed.
+  Status Settle() const;
+  // What the steps have moved. Error: that of Settle().
+  StatusOr<TrafficCounters> StepTraffic() const;
 
   const ir::Graph& graph() const { return *graph_; }
   const MemoryPlan& plan() const { return plan_; }
@@ -132,6 +136,9 @@ class Executor {
   BoundProgram program_;
   std::optional<SameOnAllRanks> same_;
   std::unique_ptr<Runner> runner_;
+  // Counted when the transfers of steps have ended; until then, since the first of these steps.
+  mutable TrafficCounters step_traffic_ = {};
+  mutable std::optional<TrafficCounters> before_steps_;
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing
 };
 

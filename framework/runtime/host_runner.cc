@@ -1,5 +1,6 @@
 #include "framework/runtime/host_runner.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -16,6 +17,15 @@ Status HostRunner::Check(const RunnerOptions& options) {
 Status HostRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
   program_ = program;
   meter_ = meter;
+  if (program->num_starts == 0) return Status::Ok();
+  int num_instructions = 0;
+  for (const InstructionList* list : program->Lists()) {
+    for (const Instruction& instruction : list->instructions) {
+      num_instructions = std::max(num_instructions, instruction.index + 1);
+    }
+  }
+  tickets_.resize(num_instructions);
+  queue_ = std::make_unique<CommunicationQueue>(program->num_starts + 1);
   return Status::Ok();
 }
 
@@ -34,6 +44,8 @@ Status HostRunner::Run(InstructionList& list, const StepContext& context) {
 }
 
 Status HostRunner::Finish(const StepContext& /*context*/) { return Status::Ok(); }
+
+Status HostRunner::Settle() { return queue_ == nullptr ? Status::Ok() : queue_->WaitForAll(); }
 
 Status HostRunner::RunWatched(Instruction& instruction, const StepContext& context) {
   const RankMemory& memory = program_->memory;
@@ -55,6 +67,9 @@ Status HostRunner::RunWatched(Instruction& instruction, const StepContext& conte
 }
 
 Status HostRunner::RunOne(Instruction& instruction, const StepContext& context) {
+  if (queue_ != nullptr && instruction.kernel != nullptr && ir::MovesData(*instruction.node)) {
+    return Communicate(instruction, context);
+  }
   if (instruction.kernel != nullptr) return RunKernel(instruction, context);
   switch (instruction.kind()) {
     case ir::OpKind::kInput: {
@@ -65,11 +80,26 @@ Status HostRunner::RunOne(Instruction& instruction, const StepContext& context) 
     }
     case ir::OpKind::kOutput:
       return TakeOutput(instruction, context);
+    case ir::OpKind::kWait:
+      return Wait(instruction);
     default:  // an assignment
       std::memcpy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
                   instruction.operands[0].bytes());
       return Status::Ok();
   }
+}
+
+Status HostRunner::Communicate(const Instruction& instruction, const StepContext& context) {
+  int64_t& ticket = tickets_[instruction.index];
+  ticket = queue_->Start(&instruction, context);
+  // What it computes is looked at as soon as it has returned.
+  const bool waits = !ir::IsStart(*instruction.node) || options_.detect_anomaly;
+  return waits ? queue_->Wait(ticket) : Status::Ok();
+}
+
+Status HostRunner::Wait(const Instruction& wait) {
+  for (const int start : wait.starts) ZG_RETURN_IF_ERROR(queue_->Wait(tickets_[start]));
+  return Status::Ok();
 }
 
 Status HostRunner::RunKernel(Instruction& instruction, const StepContext& context) {

@@ -1,8 +1,13 @@
 // HostRunner: runs instructions on the host, one after the other, in the calling thread, whose
-// kernels may share their work with others.
+// kernels may share their work with others; collectives in a thread of their own where the program
+// starts some ahead.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "framework/base/threads.h"
+#include "framework/runtime/communication_queue.h"
 #include "framework/runtime/runner.h"
 
 namespace zg {
@@ -16,10 +21,13 @@ class HostRunner : public Runner {
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
   Status Run(InstructionList& list, const StepContext& context) override;
   Status Finish(const StepContext& context) override;
+  Status Settle() override;
 
  private:
   Status RunOne(Instruction& instruction, const StepContext& context);
   Status RunWatched(Instruction& instruction, const StepContext& context);
+  Status Communicate(const Instruction& instruction, const StepContext& context);
+  Status Wait(const Instruction& wait);
   Status RunKernel(Instruction& instruction, const StepContext& context);
   Status TakeOutput(const Instruction& instruction, const StepContext& context);
 
@@ -27,6 +35,8 @@ class HostRunner : public Runner {
   Threads threads_;
   BoundProgram* program_ = nullptr;
   MemoryMeter* meter_ = nullptr;
+  std::unique_ptr<CommunicationQueue> queue_;  // null: nothing is started ahead
+  std::vector<int64_t> tickets_;               // of the last run, by the index of the instruction
 };
 
 }  // namespace zg

@@ -39,6 +39,9 @@ class Runner {
 
   // Waits until all that was run is done. Then the outputs of training are in their slots.
   virtual Status Finish(const StepContext& context) = 0;
+
+  // Waits also for transfers of a step that only the next one reads. Error: that of a transfer.
+  virtual Status Settle() { return Status::Ok(); }
 };
 
 // The runner for the device of the communicator, which must outlive it. Errors: options that this

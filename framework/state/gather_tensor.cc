@@ -92,7 +92,7 @@ Status ForEachChunk(const Executor& executor, const ir::StoredTensor& tensor,
   ZG_CHECK(dtype == DType::kF32 || dtype == DType::kU8, "{} is neither in f32 nor in u8",
            tensor.name);
   const int64_t elements = tensor.type.shape.num_elements();
-  const LocalPart part = executor.LocalPartOf(tensor);
+  ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(tensor));
   if (!IsWholeOnEveryRank(executor.graph(), tensor)) {
     return ForEachChunk(executor, part.data, GivenElements(executor.graph(), tensor), elements,
                         purpose, visit, dtype);

@@ -20,7 +20,7 @@ StatusOr<TensorSnapshot> TensorSnapshot::Take(const Executor& executor) {
   TensorSnapshot snapshot;
   for (const TensorRole role : {TensorRole::kParameter, TensorRole::kOptimizerState}) {
     for (const ir::StoredTensor* tensor : TensorsByName(graph, role)) {
-      const LocalPart local = executor.LocalPartOf(*tensor);
+      ZG_ASSIGN_OR_RETURN(const LocalPart local, executor.LocalPartOf(*tensor));
       Part part;
       part.name = tensor->name;
       part.num_elements = tensor->type.shape.num_elements();

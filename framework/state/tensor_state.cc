@@ -53,7 +53,7 @@ void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill,
 // Writes those of the elements [begin, end) that this rank holds to where it holds them.
 Status WriteElements(Executor& executor, const ir::StoredTensor& tensor, int64_t begin, int64_t end,
                      const FillElements& fill) {
-  const LocalPart part = executor.LocalPartOf(tensor);
+  ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(tensor));
   const LocalElements written = part.Within(begin, end);
   const DType dtype = tensor.type.dtype;
   Device& device = executor.device();
@@ -118,7 +118,7 @@ std::vector<const ir::StoredTensor*> TensorsByName(const ir::Graph& graph, Tenso
 
 Status InitializeTensors(Executor& executor, uint64_t seed) {
   for (const ir::StoredTensor& tensor : executor.graph().tensors()) {
-    const LocalPart part = executor.LocalPartOf(tensor);
+    ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(tensor));
     if (part.count == 0) continue;
     const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
     const RandomKey key = FoldIn(RandomKey{seed}, name);
@@ -141,7 +141,7 @@ Status SetElements(Executor& executor, std::string_view name, int64_t begin, int
 
 Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
                          int64_t count, const ByteSink& sink) {
-  const LocalPart part = executor.LocalPartOf(tensor);
+  ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(tensor));
   ZG_CHECK(0 <= local && local + count <= part.count,
            "{}: [{}, {}) of the {} elements on this rank", tensor.name, local, local + count,
            part.count);
@@ -234,7 +234,7 @@ Status LoadParameters(Executor& executor, const std::string& path,
 Status CheckFiniteTensors(const Executor& executor) {
   for (const ir::StoredTensor& tensor : executor.graph().tensors()) {
     const DType dtype = tensor.type.dtype;
-    const LocalPart part = executor.LocalPartOf(tensor);
+    ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(tensor));
     ZG_RETURN_IF_ERROR(ReadLocalElements(
         executor, tensor, 0, part.count,
         [&](uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {

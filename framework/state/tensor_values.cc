@@ -68,8 +68,10 @@ Status CheckValues(const Executor& executor, TensorRole role, const NamedValues&
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
     known.insert(tensor->name);
     const auto found = values.find(tensor->name);
-    const LocalElements needed =
-        is_whole ? AllElements(tensor->type.shape) : LocalElements(executor.LocalPartOf(*tensor));
+    LocalElements needed = AllElements(tensor->type.shape);
+    if (!is_whole) {
+      ZG_ASSIGN_OR_RETURN(needed, executor.LocalPartOf(*tensor));
+    }
     const std::string problem = found == values.end() ? fmt::format("'{}' is missing", tensor->name)
                                                       : Problem(*tensor, found->second, needed);
     if (!problem.empty()) problems += "\n  " + problem;
@@ -138,7 +140,7 @@ Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& wh
 StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role) {
   NamedValues local;
   for (const ir::StoredTensor* tensor : TensorsByName(executor.graph(), role)) {
-    const LocalPart part = executor.LocalPartOf(*tensor);
+    ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(*tensor));
     TensorValues values = {tensor->type.shape, part, std::vector<float>(part.count)};
     auto* const bytes = reinterpret_cast<std::byte*>(values.values.data());
     ZG_RETURN_IF_ERROR(
@@ -164,7 +166,7 @@ Status SetLocalTensors(Executor& executor, TensorRole role, const NamedValues& v
       std::copy_n(from, last - first, target);
     };
     Status status;
-    const LocalElements local = executor.LocalPartOf(*tensor);
+    ZG_ASSIGN_OR_RETURN(const LocalElements local, executor.LocalPartOf(*tensor));
     local.ForEachRun([&](int64_t element, int64_t, int64_t length) {
       if (status.ok())
         status = SetElements(executor, tensor->name, element, element + length, copy);

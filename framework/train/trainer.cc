@@ -90,6 +90,12 @@ int Trainer::data_rank() const {
   return executor_->graph().mesh().DataIndex(executor_->communicator().rank());
 }
 
+StatusOr<TrafficCounters> Trainer::step_traffic() const {
+  ZG_ASSIGN_OR_RETURN(TrafficCounters traffic, executor_->StepTraffic());
+  AddDifference({}, traffic_before_changes_, &traffic);
+  return traffic;
+}
+
 int Trainer::num_data_ranks() const { return executor_->graph().mesh().num_data_ranks(); }
 
 int64_t Trainer::micro_batches_per_rank() const { return executor_->micro_batches_per_rank(); }

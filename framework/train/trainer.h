@@ -209,6 +209,8 @@ class Trainer {
   StatusOr<TensorDigest> digest_optimizer_state() {
     return DigestTensors(*executor_, TensorRole::kOptimizerState);
   }
+  // What all steps have moved. Waits for transfers that the last has left to the next.
+  StatusOr<TrafficCounters> step_traffic() const;
   Executor& executor() { return *executor_; }
   const Program& program() const { return program_; }
   double create_ms() const { return create_ms_; }  // what create() took
@@ -246,6 +248,7 @@ class Trainer {
   int64_t step_ = 0;
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;
+  TrafficCounters traffic_before_changes_ = {};  // of steps with the programs of before
   double create_ms_ = 0;
 };
 

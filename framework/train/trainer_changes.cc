@@ -111,7 +111,9 @@ Status Trainer::Change(const std::string& verb, const std::string& parameters,
 Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
   ZG_ASSIGN_OR_RETURN(Program program, compile_(*graph));
   ZG_ASSIGN_OR_RETURN(const TensorSnapshot snapshot, TensorSnapshot::Take(*executor_));
+  ZG_ASSIGN_OR_RETURN(const TrafficCounters traffic, executor_->StepTraffic());
   executor_.reset();
+  AddDifference({}, traffic, &traffic_before_changes_);
   std::swap(program_, program);  // `program` is the one of before
   if (const Status status = MakeExecutor(); !status.ok()) {
     executor_.reset();

@@ -15,7 +15,8 @@ int64_t Trainer::num_updates() const {
   for (const ControlTensor& counting : kControlTensors) {
     const ir::StoredTensor* tensor = executor_->graph().FindTensor(counting.name);
     if (tensor == nullptr) continue;
-    if (executor_->LocalPartOf(*tensor).count != counting.elements) return 0;  // another rank's
+    const StatusOr<LocalPart> part = executor_->LocalPartOf(*tensor);
+    if (part.ok() && part->count != counting.elements) return 0;  // another rank's
     float state[kMaxControlElements];
     const Status status = ReadLocalElements(
         *executor_, *tensor, 0, counting.elements,

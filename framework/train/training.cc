@@ -15,14 +15,6 @@
 namespace zg {
 namespace {
 
-void AddDifference(const TrafficCounters& before, const TrafficCounters& after,
-                   TrafficCounters* sum) {
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
-    (*sum)[i].count += after[i].count - before[i].count;
-    (*sum)[i].bytes += after[i].bytes - before[i].bytes;
-  }
-}
-
 TrafficCounters PerStep(TrafficCounters sum, int64_t steps) {
   for (Traffic& traffic : sum) {
     traffic.count /= steps;
@@ -146,7 +138,6 @@ struct Training::Impl {
   RunMetrics metrics;
   RunTrace trace;
   optim::Schedule schedule;
-  TrafficCounters measured = {};  // of all steps
   int64_t step_number = 0;        // of the step that Next() began
   bool has_stepped = false;       // since then
   bool has_ended = false;
@@ -203,10 +194,8 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
     return FailedPrecondition(
         "call next() before each step, and step() only when it returned true");
   }
-  const Communicator& communicator = trainer->executor().communicator();
   const double factor = schedule.factor(step_number);
   trainer->set_lr_factor(factor);
-  const TrafficCounters before = communicator.traffic();
   const Stopwatch stopwatch;
   ZG_ASSIGN_OR_RETURN(const float loss, run());
   StepRecord record;
@@ -215,7 +204,6 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
   record.grad_norm = trainer->grad_norm();
   record.lr = trainer->program().lr * factor;
   record.ms = stopwatch.ms();
-  AddDifference(before, communicator.traffic(), &measured);
   report.steps.push_back(record);
   if (job.is_main()) progress.Step(record);
   ZG_RETURN_IF_ERROR(metrics.AfterStep(record));
@@ -227,7 +215,10 @@ Status Training::Impl::Finish() {
   progress.Finish();
   trace.Finish();
   const auto num_steps = static_cast<int64_t>(report.steps.size());
-  if (num_steps > 0) report.measured_traffic = PerStep(measured, num_steps);
+  if (num_steps > 0) {
+    ZG_ASSIGN_OR_RETURN(const TrafficCounters measured, trainer->step_traffic());
+    report.measured_traffic = PerStep(measured, num_steps);
+  }
   report.speed.ms_per_step_median = MedianStepMs(report.steps);
   if (report.speed.ms_per_step_median > 0) {
     report.speed.tokens_per_s =

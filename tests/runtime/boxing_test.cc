@@ -76,7 +76,7 @@ Status RunCell(const Cell& cell, DType dtype, Communicator& communicator) {
   ZG_RETURN_IF_ERROR(InsertCollectives().Run(graph).status());
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                       Executor::Create(&graph, CpuKernels(), &communicator, {}));
-  const LocalPart x = executor->LocalPartOf(graph.tensors()[0]);
+  ZG_ASSIGN_OR_RETURN(const LocalPart x, executor->LocalPartOf(graph.tensors()[0]));
   const std::vector<std::byte> expected = Values(dtype, x.count);
   std::copy(expected.begin(), expected.end(), x.data);
   ZG_RETURN_IF_ERROR(communicator.Barrier("values are set"));

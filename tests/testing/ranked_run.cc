@@ -117,6 +117,7 @@ class Run {
         Observe("gradient " + name, {Fold(nullptr, terms, terms[0].type().dtype), Sbp::B(), {}});
       }
       ZG_RETURN_IF_ERROR(RunSection(*graph_.section(ir::SectionKind::kUpdate)));
+      ZG_RETURN_IF_ERROR(FinishTransfers());
       for (const auto& [buffer, terms] : next_values_) SetBuffer(*buffer, terms);
       ZG_RETURN_IF_ERROR(ObserveVariables());
     }
@@ -405,8 +406,44 @@ class Run {
     return parts;
   }
 
+  // A transfer takes place at its wait, as late as it may: until then its result is NaN everywhere.
+  Status StartTransfer(const ir::Node& start) {
+    const ir::Value& result = *start.outputs[0];
+    Parts nothing;
+    for (int rank = 0; rank < num_ranks_; ++rank) {
+      nothing.emplace_back(graph_.LocalType(result));
+    }
+    values_[&result] = nothing;
+    started_.insert(&start);
+    return Status::Ok();
+  }
+
+  Status FinishTransfer(const ir::Node& start) {
+    if (started_.erase(&start) == 0) return Status::Ok();
+    ZG_RETURN_IF_ERROR(Box(start));
+    for (const ir::Node* user : start.outputs[0]->users) {
+      if (user->op->name == "assign") ZG_RETURN_IF_ERROR(Assign(*user));
+    }
+    return Status::Ok();
+  }
+
+  Status Wait(const ir::Node& wait) {
+    for (const ir::Node* start : ir::StartsOf(wait)) ZG_RETURN_IF_ERROR(FinishTransfer(*start));
+    const Parts parts = values_.at(wait.inputs[0]);
+    values_[wait.outputs[0]] = parts;
+    return Status::Ok();
+  }
+
+  // What the next step would wait for.
+  Status FinishTransfers() {
+    while (!started_.empty()) ZG_RETURN_IF_ERROR(FinishTransfer(**started_.begin()));
+    return Status::Ok();
+  }
+
   Status RunNode(const ir::Node& node) {
     const std::string& op = node.op->name;
+    if (ir::IsStart(node)) return StartTransfer(node);
+    if (op == "wait") return Wait(node);
     if (op == "input" || op == "given") {
       values_[node.outputs[0]] = Feed(node);
       return Status::Ok();
@@ -696,6 +733,7 @@ class Run {
   StepContext step_;
   std::unordered_map<const ir::Value*, Parts> values_;
   std::map<std::pair<const ir::Node*, DType>, std::unique_ptr<Kernel>> kernels_;
+  std::set<const ir::Node*> started_;  // transfers
   std::unordered_map<const ir::Value*, Parts> crossing_;
   std::map<std::string, Parts> gradients_;
   std::unordered_map<const ir::Value*, Parts> next_values_;  // of buffers, by micro-batch

@@ -67,7 +67,7 @@ std::vector<std::string> NamesOf(const ir::Graph& graph, TensorRole role) {
 // Of the table, which lies whole on every rank.
 std::vector<float> TableOf(Trainer& trainer) {
   const ir::StoredTensor* tensor = trainer.executor().graph().FindTensor("table.weight");
-  const LocalPart part = trainer.executor().LocalPartOf(*tensor);
+  const LocalPart part = trainer.executor().LocalPartOf(*tensor).value();
   EXPECT_EQ(part.count, tensor->type.shape.num_elements());
   const auto* const values = reinterpret_cast<const float*>(part.data);
   return std::vector<float>(values, values + part.count);

@@ -281,7 +281,7 @@ void ExpectNear(const std::vector<float>& got, const Json& want) {
 
 std::vector<float> ValuesOf(Trainer& trainer, const std::string& name) {
   const ir::StoredTensor* tensor = trainer.executor().graph().FindTensor(name);
-  const LocalPart part = trainer.executor().LocalPartOf(*tensor);
+  const LocalPart part = trainer.executor().LocalPartOf(*tensor).value();
   const auto* const values = reinterpret_cast<const float*>(part.data);
   return std::vector<float>(values, values + part.count);
 }

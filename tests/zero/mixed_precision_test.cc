@@ -75,7 +75,7 @@ class Rank {
   std::map<std::string, std::string> StoredBytes() {
     std::map<std::string, std::string> bytes;
     for (const ir::StoredTensor& tensor : trainer_->executor().graph().tensors()) {
-      const LocalPart part = trainer_->executor().LocalPartOf(tensor);
+      const LocalPart part = trainer_->executor().LocalPartOf(tensor).value();
       bytes[tensor.name].assign(reinterpret_cast<const char*>(part.data),
                                 part.count * SizeOf(tensor.type.dtype));
     }
@@ -225,7 +225,7 @@ Status CheckCopies(Rank& rank, const std::map<std::string, std::vector<float>>& 
   for (const ir::StoredTensor& tensor : rank.trainer().executor().graph().tensors()) {
     if (tensor.copy_of.empty()) continue;
     ++num_copies;
-    const LocalPart part = rank.trainer().executor().LocalPartOf(tensor);
+    const LocalPart part = rank.trainer().executor().LocalPartOf(tensor).value();
     for (int64_t i = 0; i < part.count; ++i) {
       T copy;
       std::memcpy(&copy, part.data + i * sizeof(T), sizeof(T));

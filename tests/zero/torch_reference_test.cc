@@ -111,7 +111,7 @@ Status SetParameters(Trainer& trainer, const SafetensorsFile& file) {
     if (Shape(entry->shape) != tensor.type.shape) {
       return InvalidArgument("{}: '{}' has another shape", file.path(), tensor.name);
     }
-    const LocalPart part = trainer.executor().LocalPartOf(tensor);
+    const LocalPart part = trainer.executor().LocalPartOf(tensor).value();
     if (part.count == 0) continue;
     const float* const values = reinterpret_cast<const float*>(file.Data(*entry));
     part.ForEachRun([&](int64_t element, int64_t local, int64_t length) {
@@ -159,7 +159,7 @@ void AddSums(Trainer& trainer, int rank, std::mutex* mutex, Result* result) {
   const std::lock_guard<std::mutex> lock(*mutex);
   for (const ir::StoredTensor& tensor : trainer.executor().graph().tensors()) {
     if (!ir::HasRole(*tensor.storage, Role::kParameter)) continue;
-    const LocalPart part = trainer.executor().LocalPartOf(tensor);
+    const LocalPart part = trainer.executor().LocalPartOf(tensor).value();
     const bool is_whole = part.count == tensor.type.shape.num_elements() && part.begin == 0;
     if (is_whole && tensor.storage->sbp[0].is_broadcast() && rank != 0) continue;
     const auto* const values = reinterpret_cast<const float*>(part.data);

@@ -171,6 +171,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   if (!config.recompute.empty()) graph.config().recompute.push_back(config.recompute);
   if (config.max_grad_norm > 0) graph.config().max_grad_norm = config.max_grad_norm;
   graph.config().update_early = config.update_early;
+  graph.config().overlap_bytes = config.overlap_bytes;
   TrainerOptions options;
   options.seed = kSeed;
   options.kernels = config.kernels;
@@ -189,7 +190,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   if (!config.save.empty()) {
     ZG_RETURN_IF_ERROR(trainer->save(config.save, config.save_options));
   }
-  result->measured_traffic = communicator.traffic();
+  ZG_ASSIGN_OR_RETURN(result->measured_traffic, trainer->step_traffic());
   workload->Fill(0, trainer->data_rank());
   ZG_RETURN_IF_ERROR(workload->Eval(*trainer));
   ZG_ASSIGN_OR_RETURN(const std::vector<float> eval_loss, trainer->result("validate"));

@@ -50,6 +50,7 @@ struct RunConfig {
   std::string recompute = {};  // patterns of modules
   double max_grad_norm = 0;    // 0: gradients are not clipped
   bool update_early = false;
+  int64_t overlap_bytes = 0;
   std::string resume = {};  // a checkpoint to go on from
   std::string save = {};    // a directory for a checkpoint of the last step
   SaveOptions save_options = {};

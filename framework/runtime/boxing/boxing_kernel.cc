@@ -44,7 +44,7 @@ int BoxingNode::NumRanksAlong(const std::vector<int>& along) const {
 }
 
 StatusOr<Group*> BoxingContext::GroupAlong(const std::vector<int>& axes) const {
-  return communicator_.GroupOf(node_.mesh.RanksAlong(rank(), axes));
+  return communicator_.GroupOf(node_.mesh.RanksAlong(rank(), axes), in_thread_);
 }
 
 PartOfDim BoxingContext::PartAlong(const std::vector<int>& axes) const {
@@ -94,9 +94,10 @@ int64_t BoxingWorkspaceBytes(const ir::Graph& graph, const ir::Node& node) {
 
 StatusOr<std::unique_ptr<Kernel>> MakeBoxingKernel(const ir::Graph& graph, const ir::Node& node,
                                                    const MemoryPlan& plan,
-                                                   Communicator* communicator) {
+                                                   Communicator* communicator, bool in_thread) {
   const BoxingNode boxing(graph, node);
-  return BoxingOps().at(node.op->name).make(BoxingContext(&boxing, &plan, communicator));
+  return BoxingOps().at(node.op->name).make(
+      BoxingContext(&boxing, &plan, communicator, in_thread));
 }
 
 }  // namespace zg

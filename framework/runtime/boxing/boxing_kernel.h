@@ -42,8 +42,10 @@ struct BoxingNode {
 class BoxingContext {
  public:
   // The arena has been allocated for the plan. All outlive this.
-  BoxingContext(const BoxingNode* node, const MemoryPlan* plan, Communicator* communicator)
-      : node_(*node), plan_(*plan), communicator_(*communicator) {}
+  // `in_thread`: the kernels that move data run in a thread of their own.
+  BoxingContext(const BoxingNode* node, const MemoryPlan* plan, Communicator* communicator,
+                bool in_thread)
+      : node_(*node), plan_(*plan), communicator_(*communicator), in_thread_(in_thread) {}
 
   const BoxingNode& node() const { return node_; }
   Device& device() const { return communicator_.device(); }
@@ -64,6 +66,7 @@ class BoxingContext {
   const BoxingNode& node_;
   const MemoryPlan& plan_;
   Communicator& communicator_;
+  const bool in_thread_;
 };
 
 struct BoxingOp {
@@ -79,7 +82,7 @@ int64_t BoxingWorkspaceBytes(const ir::Graph& graph, const ir::Node& node);
 // All ranks run boxing kernels in the same order.
 StatusOr<std::unique_ptr<Kernel>> MakeBoxingKernel(const ir::Graph& graph, const ir::Node& node,
                                                    const MemoryPlan& plan,
-                                                   Communicator* communicator);
+                                                   Communicator* communicator, bool in_thread);
 
 BoxingOp AllReduceBoxing();
 BoxingOp ReduceScatterBoxing();

@@ -1,0 +1,360 @@
+#include "framework/passes/overlap_communication.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "framework/ops/op_names.h"
+#include "framework/passes/predict_traffic.h"
+#include "framework/passes/storage.h"
+
+namespace zg {
+namespace {
+
+// A collective of a sequence of nodes, by their positions before anything is moved.
+struct Transfer {
+  ir::Node* node = nullptr;
+  int place = 0;                   // where it stands
+  int earliest = 0;                // where what it reads is there
+  int needed = 0;                  // where somebody reads what it writes; the end: nobody does
+  int64_t bytes = 0;               // that are alive because it runs beside others
+  std::vector<ir::Node*> assigns;  // of its result, without work, which may stand behind the wait
+  int start = 0;                   // as planned: both before the node at this position
+  int wait = 0;
+  bool is_ahead() const { return earliest < place; }
+};
+
+class Sequence {
+ public:
+  Sequence(ir::Graph* graph, const Storage* storage, const std::vector<ir::Section*>& sections,
+           const std::unordered_set<const ir::Node*>& excluded)
+      : graph_(*graph), storage_(*storage), last_section_(sections.back()) {
+    for (ir::Section* section : sections) {
+      order_.insert(order_.end(), section->nodes.begin(), section->nodes.end());
+    }
+    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int>(i);
+    for (ir::Node* node : order_) {
+      if (excluded.count(node) == 0 && SentBytes(graph_, *node) > 0) Add(node);
+    }
+  }
+
+  bool Run(int64_t max_bytes) {
+    Plan(max_bytes);
+    const auto runs_alone = [&](const Transfer& transfer) { return !HasWorkBeside(transfer); };
+    transfers_.erase(std::remove_if(transfers_.begin(), transfers_.end(), runs_alone),
+                     transfers_.end());
+    Apply();
+    return !transfers_.empty();
+  }
+
+ private:
+  int end() const { return static_cast<int>(order_.size()); }
+
+  bool IsInVariable(const ir::Value* value) const {
+    return ir::IsVariable(*storage_.buffers[storage_.Of(value).buffer].root);
+  }
+  int BufferOf(const ir::Value* value) const { return storage_.Of(value).buffer; }
+
+  void Add(ir::Node* node) {
+    Transfer transfer;
+    transfer.node = node;
+    transfer.place = transfer.earliest = position_.at(node);
+    const ir::Value* result = node->outputs[0];
+    if (!IsInVariable(result)) transfer.earliest = Earliest(*node);
+    transfer.needed = end();
+    for (ir::Node* user : result->users) {
+      const bool does_nothing = user->op->traits.kind == ir::OpKind::kAssign &&
+                                BufferOf(user->inputs[0]) == BufferOf(result);
+      if (does_nothing && position_.count(user) != 0) {
+        transfer.assigns.push_back(user);
+        Needs(*user->inputs[0], position_.at(user), &transfer);
+      } else {
+        Needs(*user, &transfer);
+      }
+    }
+    const ir::Value* read = node->inputs[0];
+    if (BufferOf(read) != BufferOf(result)) {
+      if (!IsInVariable(read)) transfer.bytes += graph_.LocalType(*read).bytes();
+      if (transfer.is_ahead()) transfer.bytes += graph_.LocalType(*result).bytes();
+    }
+    transfers_.push_back(std::move(transfer));
+  }
+
+  // The first position from which on all that the node reads is there.
+  int Earliest(const ir::Node& node) const {
+    int earliest = 0;
+    const auto behind = [&](const ir::Node* other) {
+      const auto found = position_.find(other);
+      if (found != position_.end() && found->second < position_.at(&node)) {
+        earliest = std::max(earliest, found->second + 1);
+      }
+    };
+    for (const ir::Value* input : node.inputs) {
+      behind(input->producer);
+      for (const ir::Node* user : input->users) {
+        if (user->op->traits.kind == ir::OpKind::kAssign && user->inputs[0] == input) behind(user);
+      }
+    }
+    return earliest;
+  }
+
+  void Needs(const ir::Node& user, Transfer* transfer) const {
+    const auto found = position_.find(&user);
+    if (found != position_.end()) transfer->needed = std::min(transfer->needed, found->second);
+  }
+  // What reads the variable after the position.
+  void Needs(const ir::Value& variable, int position, Transfer* transfer) const {
+    for (const ir::Node* user : variable.users) {
+      const auto found = position_.find(user);
+      if (found != position_.end() && found->second > position) Needs(*user, transfer);
+    }
+  }
+
+  void Plan(int64_t max_bytes) {
+    const auto has_bytes = [&](bool ahead) {
+      return std::any_of(transfers_.begin(), transfers_.end(), [&](const Transfer& transfer) {
+        return transfer.is_ahead() == ahead && transfer.bytes > 0;
+      });
+    };
+    const int64_t limit = has_bytes(true) && has_bytes(false) ? max_bytes / 2 : max_bytes;
+    std::vector<Transfer*> waiting;  // to start, in the order of their places
+    for (Transfer& transfer : transfers_) waiting.push_back(&transfer);
+    std::vector<Transfer*> in_flight;  // in the order of their starts
+    int64_t bytes[2] = {0, 0};         // in flight, of those in their places and those ahead
+    const auto finish = [&](std::vector<Transfer*>::iterator transfer, int position) {
+      (*transfer)->wait = position;
+      bytes[(*transfer)->is_ahead() ? 1 : 0] -= (*transfer)->bytes;
+      return in_flight.erase(transfer);
+    };
+    for (int position = 0; position < end(); ++position) {
+      for (auto transfer = in_flight.begin(); transfer != in_flight.end();) {
+        transfer = (*transfer)->needed == position ? finish(transfer, position) : transfer + 1;
+      }
+      for (auto next = waiting.begin(); next != waiting.end();) {
+        Transfer& transfer = **next;
+        if (position < transfer.earliest) {
+          ++next;
+          continue;
+        }
+        int64_t& alive = bytes[transfer.is_ahead() ? 1 : 0];
+        // The oldest make room for one that has come to its place.
+        for (auto old = in_flight.begin(); position == transfer.place && old != in_flight.end() &&
+                                           transfer.bytes <= limit &&
+                                           alive > limit - transfer.bytes;) {
+          const bool helps = (*old)->is_ahead() == transfer.is_ahead() && (*old)->bytes > 0 &&
+                             !transfer.is_ahead();
+          old = helps ? finish(old, position) : old + 1;
+        }
+        const bool fits = transfer.bytes <= limit && alive <= limit - transfer.bytes;
+        if (fits) {
+          transfer.start = position;
+          alive += transfer.bytes;
+          in_flight.push_back(&transfer);
+        } else if (position == transfer.place) {
+          transfer.start = transfer.wait = position;  // stays as it is
+        }
+        next = fits || position == transfer.place ? waiting.erase(next) : next + 1;
+      }
+    }
+    for (Transfer* transfer : in_flight) transfer->wait = end();
+  }
+
+  bool HasWorkBeside(const Transfer& transfer) const {
+    return std::any_of(order_.begin() + transfer.start, order_.begin() + transfer.wait,
+                       [&](const ir::Node* node) {
+                         return node->op->traits.has_kernel() && SentBytes(graph_, *node) == 0;
+                       });
+  }
+
+  // Makes the plan true. What stands still keeps its place, the others go before it.
+  void Apply() {
+    for (const Transfer& transfer : transfers_) {
+      if (transfer.start < transfer.place) moved_.insert(transfer.node);
+      moved_.insert(transfer.assigns.begin(), transfer.assigns.end());
+    }
+    std::vector<std::pair<int, Transfer*>> waits;
+    std::vector<std::pair<int, Transfer*>> starts;
+    for (Transfer& transfer : transfers_) {
+      waits.emplace_back(transfer.wait, &transfer);
+      starts.emplace_back(transfer.start, &transfer);
+    }
+    const auto by_position = [](const auto& a, const auto& b) { return a.first < b.first; };
+    std::stable_sort(waits.begin(), waits.end(), by_position);
+    std::stable_sort(starts.begin(), starts.end(), by_position);
+    auto next_start = starts.begin();
+    for (const auto& [position, transfer] : waits) {
+      for (; next_start != starts.end() && next_start->first < position; ++next_start) {
+        Start(next_start->second);
+      }
+      Wait(transfer);
+    }
+  }
+
+  // The node before which what is planned at a position goes; null: at the end.
+  ir::Node* Anchor(int position) const {
+    while (position < end() && moved_.count(order_[position]) != 0) ++position;
+    return position < end() ? order_[position] : nullptr;
+  }
+
+  void MoveTo(ir::Node* node, ir::Node* anchor) {
+    if (anchor != nullptr) return graph_.MoveBefore(node, anchor);
+    if (last_section_->nodes.back() != node) graph_.MoveAfter(node, last_section_->nodes.back());
+  }
+
+  void Start(Transfer* transfer) {
+    transfer->node->attributes.Set("start", true);
+    if (moved_.count(transfer->node) != 0) MoveTo(transfer->node, Anchor(transfer->start));
+  }
+
+  void Wait(Transfer* transfer) {
+    ir::Node* const anchor = Anchor(transfer->wait);
+    ir::Value* const result = transfer->node->outputs[0];
+    const std::vector<ir::Node*> users = result->users;
+    ir::Graph::NodeSpec spec{op_names::kWait, {result}, {}, transfer->node->scope, result->name};
+    for (ir::Value* input : transfer->node->inputs) {
+      if (!IsInVariable(input)) spec.inputs.push_back(input);
+    }
+    ir::Section* const section = anchor != nullptr ? anchor->section : last_section_;
+    ir::Node* const wait = graph_.AddNode(section, std::move(spec), anchor).value();
+    wait->outputs[0]->sbp = result->sbp;
+    for (ir::Node* user : users) {
+      for (size_t i = 0; i < user->inputs.size(); ++i) {
+        if (user->inputs[i] == result)
+          graph_.ReplaceInput(user, static_cast<int>(i), wait->outputs[0]);
+      }
+    }
+    for (ir::Node* assign : transfer->assigns) MoveTo(assign, anchor);
+  }
+
+  ir::Graph& graph_;
+  const Storage& storage_;
+  ir::Section* const last_section_;
+  std::vector<ir::Node*> order_;
+  std::unordered_map<const ir::Node*, int> position_;
+  std::vector<Transfer> transfers_;  // in the order of their places
+  std::unordered_set<const ir::Node*> moved_;
+};
+
+// Gathers into variables that the next step's forward waits for.
+class GathersIntoNextStep {
+ public:
+  GathersIntoNextStep(ir::Graph* graph, const Storage* storage)
+      : graph_(*graph), storage_(*storage) {
+    for (const ir::SectionKind kind : {ir::SectionKind::kForward, ir::SectionKind::kBackward}) {
+      for (ir::Node* node : graph_.section(kind)->nodes) {
+        for (const ir::Value* input : node->inputs) {
+          if (ir::IsVariable(*input)) readers_[input].push_back(node);
+        }
+        position_[node] = static_cast<int>(position_.size());
+      }
+    }
+  }
+
+  // Starts them, and gives those nodes.
+  std::unordered_set<const ir::Node*> Run() {
+    std::vector<std::pair<int, ir::Node*>> in_update;  // by their first reader
+    std::unordered_set<const ir::Node*> started;
+    for (const ir::SectionKind kind : {ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
+      ir::Section* const section = graph_.section(kind);
+      for (ir::Node* node : std::vector<ir::Node*>(section->nodes)) {
+        ir::Node* const first_reader = FirstReader(*node);
+        if (first_reader == nullptr) continue;
+        WaitBefore(first_reader, node->outputs[0]->users[0]->inputs[0]);
+        node->attributes.Set("start", true);
+        started.insert(node);
+        if (kind == ir::SectionKind::kUpdate)
+          in_update.emplace_back(position_.at(first_reader), node);
+      }
+    }
+    std::stable_sort(in_update.begin(), in_update.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [position, node] : in_update) {
+      ir::Node* const assign = node->outputs[0]->users[0];
+      for (ir::Node* moved : {node, assign}) {
+        ir::Node* const last = moved->section->nodes.back();
+        if (last != moved) graph_.MoveAfter(moved, last);
+      }
+    }
+    return started;
+  }
+
+ private:
+  bool LiesIn(const ir::Value* value, const ir::Value* variable) const {
+    return storage_.buffers[storage_.Of(value).buffer].root == variable;
+  }
+
+  // What the next step first reads the gathered variable with; null: nothing, or the node is no such
+  // gather.
+  ir::Node* FirstReader(const ir::Node& node) const {
+    const bool gathers = node.op->name == op_names::kAllGather && SentBytes(graph_, node) > 0;
+    if (!gathers || node.outputs[0]->users.size() != 1) return nullptr;
+    const ir::Node& assign = *node.outputs[0]->users[0];
+    if (assign.op->traits.kind != ir::OpKind::kAssign || assign.section != node.section)
+      return nullptr;
+    const ir::Value* variable = assign.inputs[0];
+    if (!LiesIn(node.inputs[0], variable) || !LiesIn(node.outputs[0], variable)) return nullptr;
+    const int place = graph_.IndexOf(&assign);
+    for (const ir::Node* user : variable->users) {
+      if (user->section == assign.section && graph_.IndexOf(user) > place) return nullptr;
+    }
+    const auto readers = readers_.find(variable);
+    if (readers == readers_.end()) return nullptr;
+    for (ir::Node* reader : readers->second) {
+      if (reader->op->traits.kind != ir::OpKind::kAssign) return reader;
+    }
+    return nullptr;
+  }
+
+  void WaitBefore(ir::Node* first, ir::Value* variable) {
+    ir::Node* const wait =
+        graph_
+            .AddNode(first->section,
+                     {op_names::kWait, {variable}, {}, first->scope, variable->name}, first)
+            .value();
+    wait->outputs[0]->sbp = variable->sbp;
+    for (ir::Node* reader : readers_.at(variable)) {
+      if (reader->op->traits.kind == ir::OpKind::kAssign) continue;
+      for (size_t i = 0; i < reader->inputs.size(); ++i) {
+        if (reader->inputs[i] == variable) {
+          graph_.ReplaceInput(reader, static_cast<int>(i), wait->outputs[0]);
+        }
+      }
+    }
+  }
+
+  ir::Graph& graph_;
+  const Storage& storage_;
+  std::unordered_map<const ir::Value*, std::vector<ir::Node*>> readers_;  // in their order
+  std::unordered_map<const ir::Node*, int> position_;
+};
+
+}  // namespace
+
+StatusOr<bool> OverlapCommunication::Run(ir::Graph& graph) const {
+  const std::vector<ir::Node*> boxing = graph.NodesOf(ir::OpKind::kBoxing);
+  const bool is_done = std::any_of(boxing.begin(), boxing.end(),
+                                   [](const ir::Node* node) { return ir::IsStart(*node); });
+  if (max_bytes_ <= 0 || is_done) return false;
+  const Storage before = AssignStorage(graph);
+  const std::unordered_set<const ir::Node*> started = GathersIntoNextStep(&graph, &before).Run();
+  const Storage storage = AssignStorage(graph);
+  ir::Section* const forward = graph.section(ir::SectionKind::kForward);
+  ir::Section* const backward = graph.section(ir::SectionKind::kBackward);
+  ir::Section* const update = graph.section(ir::SectionKind::kUpdate);
+  std::vector<std::vector<ir::Section*>> sequences = {{forward, backward}, {update}};
+  if (graph.micro_batches() == graph.mesh().num_data_ranks()) {
+    sequences = {{forward, backward, update}};
+  }
+  for (const auto& section : graph.sections()) {
+    if (section->kind == ir::SectionKind::kEval) sequences.push_back({section.get()});
+  }
+  bool changed = !started.empty();
+  for (const std::vector<ir::Section*>& sections : sequences) {
+    changed = Sequence(&graph, &storage, sections, started).Run(max_bytes_) || changed;
+  }
+  return changed;
+}
+
+}  // namespace zg

@@ -1,0 +1,172 @@
+// Collectives beside the computation: the bits of those in their places, whatever the time of arrival;
+// memory and traffic as planned.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "tests/testing/delayed_communicator.h"
+#include "tests/zero/expect_run.h"
+#include "tests/zero/training.h"
+
+namespace zg::testing {
+namespace {
+
+constexpr int64_t kUnlimited = CompileOptions::kUnlimitedBytes;
+
+bool Overlaps(const RunResult& run) { return run.ir.find("start=true") != std::string::npos; }
+
+void ExpectSameTraffic(const RunResult& a, const RunResult& b) {
+  for (int i = 0; i < kNumCollectiveKinds; ++i) {
+    EXPECT_EQ(a.measured_traffic[i].count, b.measured_traffic[i].count);
+    EXPECT_EQ(a.measured_traffic[i].bytes, b.measured_traffic[i].bytes);
+  }
+}
+
+class OverlapTest : public ::testing::TestWithParam<std::tuple<TestModel, DType>> {
+ protected:
+  static RunConfig Config() {
+    RunConfig config;
+    config.model = std::get<0>(GetParam());
+    config.dtype = std::get<1>(GetParam());
+    config.bucket_bytes = 700;
+    return config;
+  }
+
+  static void ExpectSame(const RunResult& expected, const RunConfig& config) {
+    const RunResult run = TrainOrDie(config);
+    EXPECT_TRUE(Overlaps(run));
+    ExpectSameBits(expected, run);
+    EXPECT_EQ(expected.eval_loss, run.eval_loss);
+    ExpectPlanIsMeasured(run, config.steps);
+    ExpectSameTraffic(expected, run);
+    if (config.overlap_bytes == kUnlimited) return;
+    EXPECT_LE(run.predicted_peak, expected.predicted_peak + config.overlap_bytes);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    ModelsAndDTypes, OverlapTest,
+    ::testing::Combine(::testing::Values(TestModel::kMlp, TestModel::kGpt, TestModel::kLlama),
+                       ::testing::Values(DType::kF32, DType::kBF16)),
+    [](const auto& info) {
+      static const char* const kNames[] = {"Mlp", "Classifier", "Gpt", "EvenGpt", "Llama"};
+      return fmt::format("{}_{}", kNames[static_cast<int>(std::get<0>(info.param))],
+                         DTypeName(std::get<1>(info.param)));
+    });
+
+TEST_P(OverlapTest, ChangesNoBitAtAnyStage) {
+  for (const int ranks : {2, 3, 4}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      for (const int64_t micro_steps : {1, 2}) {
+        RunConfig config = Config();
+        config.ranks = ranks;
+        config.stage = stage;
+        config.micro_batches = micro_steps * ranks;
+        const RunResult off = TrainOrDie(config);
+        EXPECT_FALSE(Overlaps(off));
+        for (const int64_t bytes : {int64_t{30000}, kUnlimited}) {
+          SCOPED_TRACE(fmt::format("{} ranks, stage {}, {} micro-batches, {} bytes", ranks, stage,
+                                   config.micro_batches, bytes));
+          config.overlap_bytes = bytes;
+          ExpectSame(off, config);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(OverlapTest, GoesWithEveryOption) {
+  if (std::get<0>(GetParam()) == TestModel::kMlp) GTEST_SKIP() << "it has no modules to recompute";
+  for (const int stage : {0, 2, 3}) {
+    RunConfig config = Config();
+    config.ranks = 2;
+    config.micro_batches = 2;
+    config.stage = stage;
+    const auto check = [&](const char* what, const auto& set) {
+      SCOPED_TRACE(fmt::format("stage {}, {}", stage, what));
+      RunConfig with = config;
+      set(with);
+      const RunResult off = TrainOrDie(with);
+      with.overlap_bytes = 20000;
+      ExpectSame(off, with);
+    };
+    check("recompute", [](RunConfig& run) { run.recompute = "blocks.*"; });
+    check("clipping", [](RunConfig& run) { run.max_grad_norm = 0.5; });
+    check("early updates", [](RunConfig& run) { run.update_early = true; });
+    check("sums once per step", [](RunConfig& run) {
+      run.micro_batches = 4;
+      run.reduce_every = ReduceEvery::kStep;
+    });
+    check("small parameters whole", [](RunConfig& run) { run.shard_min_elements = 50; });
+    check("two axes", [](RunConfig& run) {
+      run.ranks = run.micro_batches = 4;
+      run.mesh = {{"replica", 2}, {"shard", 2}};
+    });
+    check("whole tensors to owners", [](RunConfig& run) {
+      if (run.stage > 0) run.partition = Partition::kBalanced;
+    });
+  }
+}
+
+TEST(Overlap, ResumesWithAnotherSchedule) {
+  const std::string directory =
+      std::filesystem::path(::testing::TempDir()) / "overlap_test.checkpoint";
+  for (const int stage : {1, 3}) {
+    std::filesystem::remove_all(directory);
+    RunConfig config;
+    config.model = TestModel::kGpt;
+    config.ranks = 3;
+    config.micro_batches = 3;
+    config.stage = stage;
+    config.bucket_bytes = 700;
+    config.steps = 4;
+    const RunResult whole = TrainOrDie(config);
+    config.steps = 2;
+    config.save = directory;
+    config.overlap_bytes = kUnlimited;
+    TrainOrDie(config);
+    config.steps = 4;
+    config.resume = directory;
+    config.save.clear();
+    for (const int64_t bytes : {int64_t{0}, kUnlimited}) {
+      config.overlap_bytes = bytes;
+      const RunResult resumed = TrainOrDie(config);
+      EXPECT_EQ(whole.param_sha256, resumed.param_sha256);
+      EXPECT_EQ(whole.optimizer_sha256, resumed.optimizer_sha256);
+    }
+  }
+}
+
+// 200 runs, none of which sees its messages come at the times of another.
+TEST(Overlap, KnowsNoTimeOfArrival) {
+  RunConfig config;
+  config.model = TestModel::kGpt;
+  config.ranks = 3;
+  config.bucket_bytes = 700;
+  for (int run = 0; run < 200; ++run) {
+    config.stage = run % 4;
+    config.micro_batches = run / 4 % 2 == 0 ? 3 : 6;
+    config.overlap_bytes = 0;
+    config.connect_device = nullptr;
+    static std::map<int, RunResult> expected;
+    const auto [found, is_new] = expected.try_emplace(run % 8);
+    if (is_new) found->second = TrainOrDie(config);
+    config.overlap_bytes = run % 3 == 0 ? 20000 : kUnlimited;
+    config.connect_device = [&](Communicator& host) -> StatusOr<DeviceRank> {
+      DeviceRank rank;
+      rank.communicator = std::make_unique<DelayedCommunicator>(
+          &host, static_cast<unsigned>(1000 * run + host.rank()), /*most_us=*/200);
+      return rank;
+    };
+    const RunResult delayed = TrainOrDie(config);
+    ASSERT_EQ(found->second.losses, delayed.losses) << "run " << run;
+    ASSERT_EQ(found->second.param_sha256, delayed.param_sha256) << "run " << run;
+    ASSERT_EQ(found->second.optimizer_sha256, delayed.optimizer_sha256) << "run " << run;
+  }
+}
+
+}  // namespace
+}  // namespace zg::testing
