@@ -68,8 +68,19 @@ class Binder {
     if (workspace != plan.workspaces.end()) {
       instruction.workspace = Add(memory_.WholeBuffer(workspace->second), &instruction);
     }
+    if (instruction.kind() == ir::OpKind::kWait) AddScratchOfStarts(node, &instruction);
     list->instructions.push_back(std::move(instruction));
     return Status::Ok();
+  }
+
+  // What the transfers work with until they are waited for.
+  void AddScratchOfStarts(const ir::Node& wait, Instruction* instruction) const {
+    const MemoryPlan& plan = memory_.plan();
+    for (const ir::Node* start : ir::StartsOf(wait)) {
+      const auto workspace = plan.workspaces.find(start);
+      if (workspace == plan.workspaces.end()) continue;
+      instruction->operands.push_back(memory_.WholeBuffer(workspace->second));
+    }
   }
 
   // False: a view, or an assignment whose value is produced in place.

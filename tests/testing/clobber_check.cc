@@ -34,6 +34,12 @@ class Walk {
       Write(node.inputs[0]);
       return Status::Ok();
     }
+    if (node.op->name ==
+        "wait") {  // what its transfer has read may be gone, as its result is there
+      ZG_RETURN_IF_ERROR(CheckHolds(node, node.inputs[0]));
+      Keep(node.outputs[0], node.inputs, /*is_view=*/true);
+      return Status::Ok();
+    }
     for (const ir::Value* input : node.inputs) ZG_RETURN_IF_ERROR(CheckHolds(node, input));
     for (const ir::Value* output : node.outputs) {
       // What the op leaves as it was: the parts of a pack or gather, and what a view is a part of.

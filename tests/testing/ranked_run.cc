@@ -406,7 +406,8 @@ class Run {
     return parts;
   }
 
-  // A transfer takes place at its wait, as late as it may: until then its result is NaN everywhere.
+  // A transfer takes place at its wait, as late as it may: until then its result is NaN everywhere,
+  // and a variable that it is assigned to keeps what it holds.
   Status StartTransfer(const ir::Node& start) {
     const ir::Value& result = *start.outputs[0];
     Parts nothing;
@@ -449,7 +450,10 @@ class Run {
       return Status::Ok();
     }
     if (op == "output") return ObserveOutput(node);
-    if (op == "assign") return Assign(node);
+    if (op == "assign") {
+      const bool comes_later = started_.count(node.inputs[1]->producer) != 0;
+      return comes_later ? Status::Ok() : Assign(node);
+    }
     if (op == "next_value") {
       if (is_placed_) return InvalidArgument("a next_value that has a placement");
       next_values_[node.inputs[0]].push_back(values_.at(node.inputs[1])[0].Clone());
