@@ -88,7 +88,7 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
         return Status::Ok();
       },
       [options] { return OverlapText(options->overlap_bytes); },
-      "run collectives beside computation, with at most so many bytes of buffers: off, unlimited or BYTES",
+      "collectives beside computation, for at most so many bytes of buffers; off, unlimited",
       "BYTES");
 
   flags->section("Step");

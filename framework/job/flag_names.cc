@@ -20,6 +20,7 @@ constexpr SettingFlag kFlags[] = {
     {"metrics", "metrics"},
     {"metrics_histograms", "metrics-histograms"},
     {"on_non_finite", "on-non-finite"},
+    {"overlap", "overlap"},
     {"profile", "profile"},
     {"record", "cuda-graph"},
     {"resume", "resume"},

@@ -79,7 +79,17 @@ class Sequence {
       if (!IsInVariable(read)) transfer.bytes += graph_.LocalType(*read).bytes();
       if (transfer.is_ahead()) transfer.bytes += graph_.LocalType(*result).bytes();
     }
+    transfer.bytes += MostScratchBytes(*node);
     transfers_.push_back(std::move(transfer));
+  }
+
+  // What the kernel may need until the wait: parts that are brought to the front, or a sum of which
+  // several ranks keep copies.
+  int64_t MostScratchBytes(const ir::Node& node) const {
+    const bool is_flat = node.inputs[0]->type.shape.num_dims() == 1;
+    if (is_flat && ir::BoxingAxes(node).size() == 1) return 0;
+    return std::max(graph_.LocalType(*node.inputs[0]).bytes(),
+                    graph_.LocalType(*node.outputs[0]).bytes());
   }
 
   // The first position from which on all that the node reads is there.

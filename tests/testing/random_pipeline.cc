@@ -65,6 +65,8 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   passes.push_back("fuse-elementwise");
   if (updates_early) passes.push_back("update-early");
   passes.push_back("schedule");
+  passes.push_back(fmt::format("overlap-communication(max_bytes={})",
+                               random.Pick<int64_t>({400, 3000, int64_t{1} << 40})));
   return passes;
 }
 

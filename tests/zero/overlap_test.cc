@@ -43,7 +43,7 @@ class OverlapTest : public ::testing::TestWithParam<std::tuple<TestModel, DType>
     ExpectPlanIsMeasured(run, config.steps);
     ExpectSameTraffic(expected, run);
     if (config.overlap_bytes == kUnlimited) return;
-    EXPECT_LE(run.predicted_peak, expected.predicted_peak + config.overlap_bytes);
+    EXPECT_LE(run.lower_bound, expected.lower_bound + config.overlap_bytes);
   }
 };
 

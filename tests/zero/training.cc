@@ -207,6 +207,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   }
   result->predicted = executor.plan().category_bytes;
   result->predicted_peak = executor.plan().arena_bytes;
+  result->lower_bound = executor.plan().lower_bound_bytes;
   result->measured = executor.meter().category_bytes();
   result->measured_peak = executor.meter().peak_bytes();
   result->predicted_traffic = PredictTraffic(executor.graph());

@@ -71,6 +71,7 @@ struct RunResult {
   CategoryBytes predicted = {};
   CategoryBytes measured = {};
   int64_t predicted_peak = 0;
+  int64_t lower_bound = 0;  // of the peak: the most that is alive at one moment
   int64_t measured_peak = 0;
   TrafficCounters measured_traffic = {};                      // of all steps, before the eval
   std::map<std::string, PredictedTraffic> predicted_traffic;  // of one step
