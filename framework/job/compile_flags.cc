@@ -15,15 +15,18 @@ constexpr double kMaxBucketMb = 1 << 20;
 
 StatusOr<int64_t> ParseOverlap(const std::string& text) {
   if (text == "off") return 0;
+  if (text == "auto") return CompileOptions::kAuto;
   if (text == "unlimited") return CompileOptions::kUnlimitedBytes;
   int64_t bytes = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   if (error == std::errc() && end == text.data() + text.size() && bytes > 0) return bytes;
-  return InvalidArgument("got '{}', expected off, unlimited, or a number of bytes above 0", text);
+  return InvalidArgument("got '{}', expected off, auto, unlimited, or a number of bytes above 0",
+                         text);
 }
 
 std::string OverlapText(int64_t bytes) {
   if (bytes == 0) return "off";
+  if (bytes == CompileOptions::kAuto) return "auto";
   return bytes == CompileOptions::kUnlimitedBytes ? "unlimited" : std::to_string(bytes);
 }
 
@@ -88,8 +91,7 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
         return Status::Ok();
       },
       [options] { return OverlapText(options->overlap_bytes); },
-      "collectives beside computation, for at most so many bytes of buffers; off, unlimited",
-      "BYTES");
+      "collectives beside computation, for at most so many BYTES of buffers", "off|auto|BYTES");
 
   flags->section("Step");
   flags->add_int("micro-batches", &options->micro_batches, at_least(0),

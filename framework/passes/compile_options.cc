@@ -125,7 +125,9 @@ StatusOr<CompileOptions> CompileOptions::Resolve(int num_data_ranks) const {
     return InvalidArgument("max_grad_norm: got {}, expected a finite number > 0, or 0 for no limit",
                            max_grad_norm);
   }
-  if (overlap_bytes < 0) {
+  if (overlap_bytes == kAuto) {
+    resolved.overlap_bytes = 0;
+  } else if (overlap_bytes < 0) {
     return InvalidArgument("overlap_bytes: got {}, expected at least 1, or 0 for no overlap",
                            overlap_bytes);
   }

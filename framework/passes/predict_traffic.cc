@@ -95,6 +95,15 @@ int64_t SentBytes(const ir::Graph& graph, const ir::Node& node) {
   return traffic.own.bytes + traffic.collected.bytes;
 }
 
+std::map<std::vector<int>, PredictedTraffic> PredictTrafficOf(const ir::Graph& graph,
+                                                              const ir::Node& node) {
+  std::map<std::vector<int>, PredictedTraffic> by_axes;
+  const NodeTraffic traffic = TrafficOf(graph, node);
+  if (traffic.own.count > 0) Add(traffic.own, 1, &by_axes[traffic.axes]);
+  if (traffic.collected.count > 0) Add(traffic.collected, 1, &by_axes[traffic.collected_axes]);
+  return by_axes;
+}
+
 std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> PredictTrafficByAxes(
     const ir::Graph& graph) {
   std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> traffic;

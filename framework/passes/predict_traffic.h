@@ -26,6 +26,10 @@ std::map<std::string, PredictedTraffic> PredictTraffic(const ir::Graph& graph);
 std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> PredictTrafficByAxes(
     const ir::Graph& graph);
 
+// Of one execution of a node, by mesh axes; empty: it sends nothing.
+std::map<std::vector<int>, PredictedTraffic> PredictTrafficOf(const ir::Graph& graph,
+                                                              const ir::Node& node);
+
 // Of one execution of a node; 0: it sends nothing.
 int64_t SentBytes(const ir::Graph& graph, const ir::Node& node);
 

@@ -78,6 +78,7 @@ Json TimeAsJson(const JobPlan& plan) {
           {"transfer_ms", plan.time.transfer_ms},
           {"host_transfer_ms", plan.time.host_transfer_ms},
           {"latency_ms", plan.time.latency_ms},
+          {"hidden_ms", plan.time.hidden_ms},
           {"step_ms", plan.time.step_ms()},
           {"compile_ms", plan.compile_ms}};
 }

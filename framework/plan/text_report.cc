@@ -102,15 +102,19 @@ std::string TrafficAndTime(const JobPlan& plan) {
           ? ""
           : fmt::format(", {} between hosts at {} GB/s", Milliseconds(plan.time.host_transfer_ms),
                         machine.host_bandwidth_gb_s);
+  const std::string hidden = plan.time.hidden_ms == 0
+                                 ? ""
+                                 : fmt::format("; {} of the sending hidden beside computing",
+                                               Milliseconds(plan.time.hidden_ms));
   return text +
          fmt::format(
              "\n  {}FLOP per rank and step; about {} per step:\n  {} computing at {} GFLOP/s, {} "
-             "starting {} kernels, {} sending at {} GB/s{}, {} in latencies of {} us\n",
+             "starting {} kernels, {} sending at {} GB/s{}, {} in latencies of {} us{}\n",
              FormatCount(plan.flops), Milliseconds(plan.time.step_ms()),
              Milliseconds(plan.time.compute_ms), machine.gflops, Milliseconds(plan.time.start_ms),
              FormatCount(static_cast<double>(plan.kernels)), Milliseconds(plan.time.transfer_ms),
              machine.bandwidth_gb_s, between_hosts, Milliseconds(plan.time.latency_ms),
-             machine.latency_us);
+             machine.latency_us, hidden);
 }
 
 std::string Whole(const JobPlan& plan) {

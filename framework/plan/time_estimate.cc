@@ -1,6 +1,7 @@
 #include "framework/plan/time_estimate.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "framework/passes/predict_traffic.h"
 
@@ -21,7 +22,88 @@ int64_t NumOnOtherHosts(const Mesh& mesh, const std::vector<int>& axes, const Ma
                        [&](int rank) { return rank >= machine.ranks_per_host; });
 }
 
+double Milliseconds(int64_t bytes, double gb_s) { return static_cast<double>(bytes) / gb_s / 1e6; }
+
+double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
+  double ms = 0;
+  for (const auto& [axes, traffic] : PredictTrafficOf(graph, node)) {
+    const auto peers = static_cast<int64_t>(graph.mesh().RanksAlong(0, axes).size()) - 1;
+    if (peers == 0) continue;
+    const int64_t host_bytes = traffic.bytes / peers * NumOnOtherHosts(graph.mesh(), axes, machine);
+    ms += static_cast<double>(traffic.messages) * machine.latency_us / 1e3;
+    ms += Milliseconds(traffic.bytes - host_bytes, machine.bandwidth_gb_s);
+    ms += Milliseconds(host_bytes, machine.host_bandwidth_gb_s);
+  }
+  return ms;
+}
+
+double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
+  if (!node.op->traits.has_kernel()) return 0;
+  const bool has_flops = node.op->flops != nullptr;
+  const int64_t flops = has_flops ? node.op->flops(node.LocalCall(graph.mesh())) : 0;
+  return static_cast<double>(flops) / machine.gflops / 1e6 + machine.kernel_us / 1e3;
+}
+
+// Two queues, and when each has done what was put into it so far.
+class TwoQueues {
+ public:
+  TwoQueues(const ir::Graph& graph, const Machine& machine) : graph_(graph), machine_(machine) {}
+
+  void Step() {
+    const int64_t micro_steps = graph_.micro_batches() / graph_.mesh().num_data_ranks();
+    for (int64_t j = 0; j < micro_steps; ++j) {
+      Run(*graph_.section(ir::SectionKind::kForward));
+      Run(*graph_.section(ir::SectionKind::kBackward));
+    }
+    Run(*graph_.section(ir::SectionKind::kUpdate));
+  }
+
+  double now_ms() const { return compute_ms_; }
+  double work_ms() const { return work_ms_; }  // in both queues
+
+ private:
+  void Run(const ir::Section& section) {
+    for (const ir::Node* node : section.nodes) {
+      if (node->op->traits.kind == ir::OpKind::kWait) {
+        for (const ir::Node* start : ir::StartsOf(*node)) {
+          compute_ms_ = std::max(compute_ms_, done_ms_[start]);
+        }
+        continue;
+      }
+      const double compute_ms = ComputeMs(graph_, *node, machine_);
+      work_ms_ += compute_ms;
+      compute_ms_ += compute_ms;
+      if (!ir::MovesData(*node)) continue;
+      const double transfer_ms = TransferMs(graph_, *node, machine_);
+      work_ms_ += transfer_ms;
+      transfers_ms_ = std::max(transfers_ms_, compute_ms_) + transfer_ms;
+      done_ms_[node] = transfers_ms_;
+      if (!ir::IsStart(*node)) compute_ms_ = transfers_ms_;
+    }
+  }
+
+  const ir::Graph& graph_;
+  const Machine& machine_;
+  double compute_ms_ = 0;
+  double transfers_ms_ = 0;
+  double work_ms_ = 0;
+  std::unordered_map<const ir::Node*, double> done_ms_;
+};
+
 }  // namespace
+
+double HiddenMs(const ir::Graph& graph, const Machine& machine) {
+  const std::vector<ir::Node*> boxing = graph.NodesOf(ir::OpKind::kBoxing);
+  const bool overlaps = std::any_of(boxing.begin(), boxing.end(),
+                                    [](const ir::Node* node) { return ir::IsStart(*node); });
+  if (!overlaps) return 0;
+  TwoQueues queues(graph, machine);
+  queues.Step();
+  const double begin_ms = queues.now_ms();
+  const double work_before_ms = queues.work_ms();
+  queues.Step();
+  return (queues.work_ms() - work_before_ms) - (queues.now_ms() - begin_ms);
+}
 
 std::vector<AxesTraffic> TrafficOfAxes(const ir::Graph& graph, const Machine& machine) {
   const Mesh& mesh = graph.mesh();
@@ -46,13 +128,10 @@ TimeEstimate EstimateTime(const std::vector<AxesTraffic>& traffic, const Computa
   TimeEstimate time;
   time.compute_ms = computation.flops / machine.gflops / 1e6;
   time.start_ms = static_cast<double>(computation.kernels) * machine.kernel_us / 1e3;
-  const auto ms = [](int64_t bytes, double gb_s) {
-    return static_cast<double>(bytes) / gb_s / 1e6;
-  };
   for (const AxesTraffic& along : traffic) {
     time.latency_ms += static_cast<double>(along.messages) * machine.latency_us / 1e3;
-    time.transfer_ms += ms(along.bytes - along.host_bytes, machine.bandwidth_gb_s);
-    time.host_transfer_ms += ms(along.host_bytes, machine.host_bandwidth_gb_s);
+    time.transfer_ms += Milliseconds(along.bytes - along.host_bytes, machine.bandwidth_gb_s);
+    time.host_transfer_ms += Milliseconds(along.host_bytes, machine.host_bandwidth_gb_s);
   }
   return time;
 }

@@ -1,8 +1,8 @@
 // EstimateTime: how long a step takes on a machine of given speeds, by the alpha-beta model
 // (Hockney 1994): a message of m bytes takes latency + m / bandwidth, and links inside a host and
 // between hosts have bandwidths of their own. Every rank of a collective sends each other one its
-// part, n-1 messages, and twice that for an all-reduce. Collectives run on the compute stream, so
-// nothing overlaps. Starting a kernel takes its time, and only counted operations take more:
+// part, n-1 messages, and twice that for an all-reduce. Those that the program starts ahead run beside
+// the computation, one after the other (HiddenMs); the others in their place. Starting a kernel takes its time, and only counted operations take more:
 // memory-bound work such as an optimizer's update comes on top.
 #pragma once
 
@@ -47,10 +47,16 @@ struct TimeEstimate {
   double latency_ms = 0;        // of all messages
   double transfer_ms = 0;       // of bytes inside a host
   double host_transfer_ms = 0;  // and between hosts
+  double hidden_ms = 0;         // in which messages travel beside the computation
   double step_ms() const {
-    return compute_ms + start_ms + latency_ms + transfer_ms + host_transfer_ms;
+    return compute_ms + start_ms + latency_ms + transfer_ms + host_transfer_ms - hidden_ms;
   }
 };
+
+// How much of a step's transfers hides behind the computation: the program's nodes are laid on two
+// queues, computation and transfers, which meet where the one waits for the other. A step that others
+// precede and follow.
+double HiddenMs(const ir::Graph& graph, const Machine& machine);
 
 TimeEstimate EstimateTime(const std::vector<AxesTraffic>& traffic, const Computation& computation,
                           const Machine& machine);

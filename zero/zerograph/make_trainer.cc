@@ -11,6 +11,9 @@
 namespace zg {
 namespace {
 
+// Two that are gathered ahead and two that are summed: one on its way and one behind it.
+constexpr int64_t kBucketsInFlight = 4;
+
 // Memory that each rank may take, as if all ranks were on this host.
 StatusOr<int64_t> AvailableBytesPerRank(Communicator& communicator) {
   if (!communicator.device().is_host()) {
@@ -40,6 +43,9 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
   const Mesh mesh = compile_options.MeshOf(communicator.size());
   CompileOptions asked = compile_options;
+  if (asked.overlap_bytes == CompileOptions::kAuto && communicator.transport() == "messages") {
+    asked.overlap_bytes = kBucketsInFlight * asked.zero.bucket_bytes;
+  }
   // One rank's dumps are enough: the program is the same everywhere.
   if (communicator.rank() != 0) asked.dump_directory.clear();
   const auto compile = [=](const Graph& of) { return zero::Compile(of, mesh, asked, target); };
