@@ -135,8 +135,8 @@ struct CompileOptions : OneFlowSwitches {
   // Collectives run beside the computation, in a thread of their own, as far as the buffers that this
   // keeps alive at one time have no more than so many bytes together. Same bits. 0: they run in their
   // place (passes/overlap_communication.h). kAuto: four buckets where messages travel between hosts,
-  // which takes time but hardly a processor; 0 where ranks read each other's memory.
-  int64_t overlap_bytes = 0;
+  // which takes time but hardly a processor; 0 where ranks read each other's memory, and on devices.
+  int64_t overlap_bytes = kAuto;
   void overlap_communication(int64_t max_bytes = kUnlimitedBytes) { overlap_bytes = max_bytes; }
   static constexpr int64_t kUnlimitedBytes = std::numeric_limits<int64_t>::max();
   static constexpr int64_t kAuto = -1;

@@ -42,7 +42,9 @@ class Sequence {
 
   bool Run(int64_t max_bytes) {
     Plan(max_bytes);
-    const auto runs_alone = [&](const Transfer& transfer) { return !HasWorkBeside(transfer); };
+    const auto runs_alone = [&](const Transfer& transfer) {
+      return !HasWorkBeside(transfer) && !IsOvertaken(transfer);
+    };
     transfers_.erase(std::remove_if(transfers_.begin(), transfers_.end(), runs_alone),
                      transfers_.end());
     Apply();
@@ -142,6 +144,7 @@ class Sequence {
       for (auto transfer = in_flight.begin(); transfer != in_flight.end();) {
         transfer = (*transfer)->needed == position ? finish(transfer, position) : transfer + 1;
       }
+      bool has_room_ahead = true;  // until one that is needed sooner does not fit
       for (auto next = waiting.begin(); next != waiting.end();) {
         Transfer& transfer = **next;
         if (position < transfer.earliest) {
@@ -153,11 +156,12 @@ class Sequence {
         for (auto old = in_flight.begin(); position == transfer.place && old != in_flight.end() &&
                                            transfer.bytes <= limit &&
                                            alive > limit - transfer.bytes;) {
-          const bool helps = (*old)->is_ahead() == transfer.is_ahead() && (*old)->bytes > 0 &&
-                             !transfer.is_ahead();
+          const bool helps = !(*old)->is_ahead() && !transfer.is_ahead() && (*old)->bytes > 0;
           old = helps ? finish(old, position) : old + 1;
         }
-        const bool fits = transfer.bytes <= limit && alive <= limit - transfer.bytes;
+        const bool is_in_turn = has_room_ahead || position == transfer.place;
+        const bool fits = is_in_turn && transfer.bytes <= limit && alive <= limit - transfer.bytes;
+        if (transfer.is_ahead() && transfer.bytes <= limit) has_room_ahead = has_room_ahead && fits;
         if (fits) {
           transfer.start = position;
           alive += transfer.bytes;
@@ -176,6 +180,13 @@ class Sequence {
                        [&](const ir::Node* node) {
                          return node->op->traits.has_kernel() && SentBytes(graph_, *node) == 0;
                        });
+  }
+
+  // Whether another one, started behind it, would come before it if it ran in its place.
+  bool IsOvertaken(const Transfer& transfer) const {
+    return std::any_of(transfers_.begin(), transfers_.end(), [&](const Transfer& other) {
+      return other.place > transfer.place && other.start < transfer.place;
+    });
   }
 
   // Makes the plan true. What stands still keeps its place, the others go before it.

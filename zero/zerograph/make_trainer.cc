@@ -43,7 +43,9 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
   const Mesh mesh = compile_options.MeshOf(communicator.size());
   CompileOptions asked = compile_options;
-  if (asked.overlap_bytes == CompileOptions::kAuto && communicator.transport() == "messages") {
+  const bool sends_messages =
+      communicator.transport() == "messages" && communicator.can_have_threads();
+  if (asked.overlap_bytes == CompileOptions::kAuto && sends_messages) {
     asked.overlap_bytes = kBucketsInFlight * asked.zero.bucket_bytes;
   }
   // One rank's dumps are enough: the program is the same everywhere.
