@@ -9,21 +9,16 @@
 #include "framework/ops/op_names.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/passes/storage.h"
+#include "framework/passes/transfer_times.h"
 
 namespace zg {
 namespace {
 
-// A collective of a sequence of nodes, by their positions before anything is moved.
-struct Transfer {
+// A collective of a sequence of nodes. Positions are those before anything is
+// moved.
+struct Transfer : TransferTimes {
   ir::Node* node = nullptr;
-  int place = 0;                   // where it stands
-  int earliest = 0;                // where what it reads is there
-  int needed = 0;                  // where somebody reads what it writes; the end: nobody does
-  int64_t bytes = 0;               // that are alive because it runs beside others
   std::vector<ir::Node*> assigns;  // of its result, without work, which may stand behind the wait
-  int start = 0;                   // as planned: both before the node at this position
-  int wait = 0;
-  bool is_ahead() const { return earliest < place; }
 };
 
 class Sequence {
@@ -41,12 +36,15 @@ class Sequence {
   }
 
   bool Run(int64_t max_bytes) {
-    Plan(max_bytes);
-    const auto runs_alone = [&](const Transfer& transfer) {
-      return !HasWorkBeside(transfer) && !IsOvertaken(transfer);
-    };
-    transfers_.erase(std::remove_if(transfers_.begin(), transfers_.end(), runs_alone),
-                     transfers_.end());
+    std::vector<TransferTimes*> times;
+    for (Transfer& transfer : transfers_) times.push_back(&transfer);
+    PlanTransferTimes(max_bytes, end(), std::move(times));
+    std::vector<Transfer> started;
+    for (const Transfer& transfer : transfers_) {
+      const bool keeps_its_turn = transfer.start < transfer.wait && IsOvertaken(transfer);
+      if (HasWorkBeside(transfer) || keeps_its_turn) started.push_back(transfer);
+    }
+    transfers_ = std::move(started);
     Apply();
     return !transfers_.empty();
   }
@@ -85,8 +83,8 @@ class Sequence {
     transfers_.push_back(std::move(transfer));
   }
 
-  // What the kernel may need until the wait: parts that are brought to the front, or a sum of which
-  // several ranks keep copies.
+  // What the kernel may need until the wait: parts that are brought to the
+  // front, or a sum of which several ranks keep copies.
   int64_t MostScratchBytes(const ir::Node& node) const {
     const bool is_flat = node.inputs[0]->type.shape.num_dims() == 1;
     if (is_flat && ir::BoxingAxes(node).size() == 1) return 0;
@@ -124,57 +122,6 @@ class Sequence {
     }
   }
 
-  void Plan(int64_t max_bytes) {
-    const auto has_bytes = [&](bool ahead) {
-      return std::any_of(transfers_.begin(), transfers_.end(), [&](const Transfer& transfer) {
-        return transfer.is_ahead() == ahead && transfer.bytes > 0;
-      });
-    };
-    const int64_t limit = has_bytes(true) && has_bytes(false) ? max_bytes / 2 : max_bytes;
-    std::vector<Transfer*> waiting;  // to start, in the order of their places
-    for (Transfer& transfer : transfers_) waiting.push_back(&transfer);
-    std::vector<Transfer*> in_flight;  // in the order of their starts
-    int64_t bytes[2] = {0, 0};         // in flight, of those in their places and those ahead
-    const auto finish = [&](std::vector<Transfer*>::iterator transfer, int position) {
-      (*transfer)->wait = position;
-      bytes[(*transfer)->is_ahead() ? 1 : 0] -= (*transfer)->bytes;
-      return in_flight.erase(transfer);
-    };
-    for (int position = 0; position < end(); ++position) {
-      for (auto transfer = in_flight.begin(); transfer != in_flight.end();) {
-        transfer = (*transfer)->needed == position ? finish(transfer, position) : transfer + 1;
-      }
-      bool has_room_ahead = true;  // until one that is needed sooner does not fit
-      for (auto next = waiting.begin(); next != waiting.end();) {
-        Transfer& transfer = **next;
-        if (position < transfer.earliest) {
-          ++next;
-          continue;
-        }
-        int64_t& alive = bytes[transfer.is_ahead() ? 1 : 0];
-        // The oldest make room for one that has come to its place.
-        for (auto old = in_flight.begin(); position == transfer.place && old != in_flight.end() &&
-                                           transfer.bytes <= limit &&
-                                           alive > limit - transfer.bytes;) {
-          const bool helps = !(*old)->is_ahead() && !transfer.is_ahead() && (*old)->bytes > 0;
-          old = helps ? finish(old, position) : old + 1;
-        }
-        const bool is_in_turn = has_room_ahead || position == transfer.place;
-        const bool fits = is_in_turn && transfer.bytes <= limit && alive <= limit - transfer.bytes;
-        if (transfer.is_ahead() && transfer.bytes <= limit) has_room_ahead = has_room_ahead && fits;
-        if (fits) {
-          transfer.start = position;
-          alive += transfer.bytes;
-          in_flight.push_back(&transfer);
-        } else if (position == transfer.place) {
-          transfer.start = transfer.wait = position;  // stays as it is
-        }
-        next = fits || position == transfer.place ? waiting.erase(next) : next + 1;
-      }
-    }
-    for (Transfer* transfer : in_flight) transfer->wait = end();
-  }
-
   bool HasWorkBeside(const Transfer& transfer) const {
     return std::any_of(order_.begin() + transfer.start, order_.begin() + transfer.wait,
                        [&](const ir::Node* node) {
@@ -182,14 +129,16 @@ class Sequence {
                        });
   }
 
-  // Whether another one, started behind it, would come before it if it ran in its place.
+  // Whether another one, started behind it, would come before it if it ran in
+  // its place.
   bool IsOvertaken(const Transfer& transfer) const {
     return std::any_of(transfers_.begin(), transfers_.end(), [&](const Transfer& other) {
       return other.place > transfer.place && other.start < transfer.place;
     });
   }
 
-  // Makes the plan true. What stands still keeps its place, the others go before it.
+  // Makes the plan true. What stands still keeps its place, the others go
+  // before it.
   void Apply() {
     for (const Transfer& transfer : transfers_) {
       if (transfer.start < transfer.place) moved_.insert(transfer.node);
@@ -306,8 +255,8 @@ class GathersIntoNextStep {
     return storage_.buffers[storage_.Of(value).buffer].root == variable;
   }
 
-  // What the next step first reads the gathered variable with; null: nothing, or the node is no such
-  // gather.
+  // What the next step first reads the gathered variable with; null: nothing,
+  // or the node is no such gather.
   ir::Node* FirstReader(const ir::Node& node) const {
     const bool gathers = node.op->name == op_names::kAllGather && SentBytes(graph_, node) > 0;
     if (!gathers || node.outputs[0]->users.size() != 1) return nullptr;
