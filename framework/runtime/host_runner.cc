@@ -37,7 +37,11 @@ Status HostRunner::Run(InstructionList& list, const StepContext& context) {
   for (Instruction& instruction : list.instructions) {
     const Status status =
         is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
-    if (!status.ok()) return status.WithContext(StepAndNode(instruction, context.step));
+    if (!status.ok()) {
+      // What comes from the queue names its own step and node, perhaps of the step before.
+      const bool is_of_queue = instruction.kind() == ir::OpKind::kWait || IsForQueue(instruction);
+      return is_of_queue ? status : status.WithContext(StepAndNode(instruction, context.step));
+    }
     if (meter_ != nullptr) Touch(instruction, meter_);
   }
   return Status::Ok();
@@ -67,9 +71,7 @@ Status HostRunner::RunWatched(Instruction& instruction, const StepContext& conte
 }
 
 Status HostRunner::RunOne(Instruction& instruction, const StepContext& context) {
-  if (queue_ != nullptr && instruction.kernel != nullptr && ir::MovesData(*instruction.node)) {
-    return Communicate(instruction, context);
-  }
+  if (IsForQueue(instruction)) return Communicate(instruction, context);
   if (instruction.kernel != nullptr) return RunKernel(instruction, context);
   switch (instruction.kind()) {
     case ir::OpKind::kInput: {

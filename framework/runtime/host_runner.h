@@ -26,6 +26,9 @@ class HostRunner : public Runner {
  private:
   Status RunOne(Instruction& instruction, const StepContext& context);
   Status RunWatched(Instruction& instruction, const StepContext& context);
+  bool IsForQueue(const Instruction& instruction) const {
+    return queue_ != nullptr && ir::MovesData(*instruction.node);
+  }
   Status Communicate(const Instruction& instruction, const StepContext& context);
   Status Wait(const Instruction& wait);
   Status RunKernel(Instruction& instruction, const StepContext& context);
