@@ -96,8 +96,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeBoxingKernel(const ir::Graph& graph, const
                                                    const MemoryPlan& plan,
                                                    Communicator* communicator, bool in_thread) {
   const BoxingNode boxing(graph, node);
-  return BoxingOps().at(node.op->name).make(
-      BoxingContext(&boxing, &plan, communicator, in_thread));
+  return BoxingOps().at(node.op->name).make(BoxingContext(&boxing, &plan, communicator, in_thread));
 }
 
 }  // namespace zg
