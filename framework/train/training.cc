@@ -138,8 +138,8 @@ struct Training::Impl {
   RunMetrics metrics;
   RunTrace trace;
   optim::Schedule schedule;
-  int64_t step_number = 0;        // of the step that Next() began
-  bool has_stepped = false;       // since then
+  int64_t step_number = 0;   // of the step that Next() began
+  bool has_stepped = false;  // since then
   bool has_ended = false;
   Report report;
 };
