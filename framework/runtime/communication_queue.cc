@@ -15,7 +15,8 @@ Status RunKernel(const Instruction& instruction, const StepContext& context) {
 
 }  // namespace
 
-CommunicationQueue::CommunicationQueue(int capacity) : ring_(capacity), thread_([this] { Run(); }) {
+CommunicationQueue::CommunicationQueue(int capacity, Profiler* profiler)
+    : profiler_(profiler), ring_(capacity), thread_([this] { Run(); }) {
   ZG_CHECK(capacity > 0, "a queue of {}", capacity);
 }
 
@@ -53,7 +54,10 @@ void CommunicationQueue::Run() {
     const Work work = ring_[num_done_ % static_cast<int64_t>(ring_.size())];
     const bool runs = error_.ok();
     lock.unlock();
+    const int64_t begin = profiler_ != nullptr ? profiler_->Now() : 0;
     Status status = runs ? RunKernel(*work.instruction, work.context) : Status::Ok();
+    const bool is_of_step = work.instruction->node->section->kind != ir::SectionKind::kEval;
+    if (profiler_ != nullptr && is_of_step) profiler_->EndTransfer(*work.instruction->node, begin);
     lock.lock();
     if (runs) error_ = std::move(status);
     ++num_done_;

@@ -16,13 +16,15 @@
 #include "framework/base/status.h"
 #include "framework/kernels/kernel.h"
 #include "framework/runtime/bound_program.h"
+#include "framework/runtime/profile.h"
 
 namespace zg {
 
 class CommunicationQueue {
  public:
-  // At most `capacity` are under way at a time; a start beyond that waits.
-  explicit CommunicationQueue(int capacity);
+  // At most `capacity` are under way at a time; a start beyond that waits. Those of steps are told to
+  // the profiler, if there is one.
+  explicit CommunicationQueue(int capacity, Profiler* profiler = nullptr);
   // Waits for what was started.
   ~CommunicationQueue();
   CommunicationQueue(const CommunicationQueue&) = delete;
@@ -43,6 +45,7 @@ class CommunicationQueue {
   };
   void Run();
 
+  Profiler* const profiler_;
   std::vector<Work> ring_;
   std::mutex mutex_;
   std::condition_variable started_;

@@ -4,6 +4,7 @@
 
 #include "framework/base/format.h"
 #include "framework/passes/assign_offsets.h"
+#include "framework/passes/predict_traffic.h"
 #include "framework/runtime/check_same_program.h"
 #include "framework/runtime/plan_program.h"
 
@@ -49,6 +50,12 @@ Status ClearCaches(const RankMemory& memory, Device& device, MemoryMeter* meter)
     meter->Touch(cache.buffer, Lifetime::kAllTimelines, 0, cache.begin, cache.end);
   }
   return Status::Ok();
+}
+
+int64_t NumTransfersPerStep(const ir::Graph& graph) {
+  int64_t count = 0;
+  for (const auto& [op, traffic] : PredictTraffic(graph)) count += traffic.count;
+  return count;
 }
 
 // "each rank: parameters 1.2 GB, gradients 600.0 MB, ...".
@@ -108,7 +115,8 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
     const auto per_micro_batch = static_cast<int64_t>(bound.micro_batch.instructions.size()) + 1;
     executor->profiler_->KeepTimeline(options.timeline_steps,
                                       executor->micro_batches_per_rank() * per_micro_batch +
-                                          static_cast<int64_t>(bound.update.instructions.size()));
+                                          static_cast<int64_t>(bound.update.instructions.size()),
+                                      bound.num_starts == 0 ? 0 : NumTransfersPerStep(*graph));
   }
   executor->same_.emplace(communicator, &executor->program_);
   ZG_RETURN_IF_ERROR(executor->runner_->Prepare(

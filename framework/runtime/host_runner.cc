@@ -25,7 +25,7 @@ Status HostRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
     }
   }
   tickets_.resize(num_instructions);
-  queue_ = std::make_unique<CommunicationQueue>(program->num_starts + 1);
+  queue_ = std::make_unique<CommunicationQueue>(program->num_starts + 1, options_.profiler);
   return Status::Ok();
 }
 

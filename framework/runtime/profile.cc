@@ -131,10 +131,13 @@ void Profiler::AddNode(int index, const ir::Graph& graph, const ir::Node& node) 
   nodes_[index] = measured;
 }
 
-void Profiler::KeepTimeline(int64_t num_steps, int64_t slices_per_step) {
+void Profiler::KeepTimeline(int64_t num_steps, int64_t slices_per_step,
+                            int64_t transfers_per_step) {
   timeline_steps_ = num_steps;
   timeline_.steps.reserve(num_steps);
   timeline_.slices.reserve(num_steps * slices_per_step);
+  transfers_to_keep_ = num_steps * transfers_per_step;
+  timeline_.transfers.reserve(transfers_to_keep_);
 }
 
 void Profiler::BeginStep(int64_t step) {
@@ -167,6 +170,11 @@ void Profiler::EndNode(int index, int64_t begin) {
   measured.ns += end - begin;
   ++measured.calls;
   if (keeps_slices_) timeline_.slices.push_back({measured.node, begin, end});
+}
+
+void Profiler::EndTransfer(const ir::Node& node, int64_t begin) {
+  if (static_cast<int64_t>(timeline_.transfers.size()) == transfers_to_keep_) return;
+  timeline_.transfers.push_back({&node, begin, Now()});
 }
 
 std::optional<Profile> Profiler::Result() const {

@@ -74,14 +74,18 @@ struct TimelineStep {
 struct Timeline {
   std::vector<TimelineStep> steps;
   std::vector<TimelineSlice> slices;  // of all these steps
+  // What ran beside them in a thread of its own, with waiting for other ranks; some may have ended
+  // later (Executor::Settle).
+  std::vector<TimelineSlice> transfers = {};
 };
 
 class Profiler {
  public:
   explicit Profiler(NanosecondClock clock) : clock_(clock) {}
 
-  // Before the first step: keeps a timeline of so many steps, of at most so many slices each.
-  void KeepTimeline(int64_t num_steps, int64_t slices_per_step);
+  // Before the first step: keeps a timeline of so many steps, of at most so many slices each, and as
+  // many first transfers as they have.
+  void KeepTimeline(int64_t num_steps, int64_t slices_per_step, int64_t transfers_per_step);
 
   // The node that later calls name by `index`, before the first step. The graph must outlive this.
   void AddNode(int index, const ir::Graph& graph, const ir::Node& node);
@@ -91,6 +95,8 @@ class Profiler {
   void EndStep();
   void EndFeed(int64_t begin);
   void EndNode(int index, int64_t begin);
+  // Of a step, in the thread of transfers.
+  void EndTransfer(const ir::Node& node, int64_t begin);
 
   std::optional<Profile> Result() const;  // none before a step has ended
   const Timeline& timeline() const { return timeline_; }
@@ -112,7 +118,8 @@ class Profiler {
   int64_t step_ns_ = 0;
   int64_t feed_ns_ = 0;
   int64_t timeline_steps_ = 0;  // to keep
-  bool keeps_slices_ = false;   // of the step under way
+  int64_t transfers_to_keep_ = 0;
+  bool keeps_slices_ = false;  // of the step under way
   Timeline timeline_;
 };
 

@@ -50,6 +50,9 @@ std::string NodeFields(const ir::Graph& graph, const ir::Node& node) {
   return Fields(node.op->name, category, arguments);
 }
 
+// Of one rank.
+enum class Lane { kSteps, kTransfers };
+
 // The events of one rank.
 class Writer {
  public:
@@ -60,9 +63,15 @@ class Writer {
                     Text(arguments)));
   }
 
-  void Slice(std::string_view fields, int64_t begin_ns, int64_t end_ns) {
-    Add(fmt::format(R"({{"ph":"X","pid":{},"tid":0,"ts":{},"dur":{},{}}})", rank_,
-                    Microseconds(begin_ns - start_ns_), Microseconds(end_ns - begin_ns), fields));
+  void NameLane(Lane lane, std::string_view name) {
+    Add(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{}}})", rank_,
+                    static_cast<int>(lane), Text({{"name", name}})));
+  }
+
+  void Slice(Lane lane, std::string_view fields, int64_t begin_ns, int64_t end_ns) {
+    Add(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},{}}})", rank_,
+                    static_cast<int>(lane), Microseconds(begin_ns - start_ns_),
+                    Microseconds(end_ns - begin_ns), fields));
   }
 
   // Where it differs from the one before.
@@ -102,20 +111,24 @@ std::string TraceEvents(const ir::Graph& graph, const MemoryPlan& plan, const Ti
   Writer writer(rank, start_ns);
   writer.Metadata("process_name", {{"name", fmt::format("rank {}", rank)}});
   writer.Metadata("process_sort_index", {{"sort_index", rank}});
-  writer.Metadata("thread_name", {{"name", "steps"}});
+  writer.NameLane(Lane::kSteps, "steps");
+  if (!timeline.transfers.empty()) writer.NameLane(Lane::kTransfers, "transfers");
   for (const TimelineStep& step : timeline.steps) {
     const std::string name = fmt::format("step {}", step.step);
-    writer.Slice(Fields(name, kSteps, Json::object()), step.begin_ns, step.end_ns);
+    writer.Slice(Lane::kSteps, Fields(name, kSteps, Json::object()), step.begin_ns, step.end_ns);
   }
   const std::string feed = Fields("setting inputs", kSteps, Json::object());
   for (const TimelineSlice& slice : timeline.slices) {
     if (slice.node == nullptr) {
-      writer.Slice(feed, slice.begin_ns, slice.end_ns);
+      writer.Slice(Lane::kSteps, feed, slice.begin_ns, slice.end_ns);
       continue;
     }
     const NodeText& node = nodes.at(slice.node);
     writer.Memory(slice.begin_ns, node.memory_bytes);
-    writer.Slice(node.fields, slice.begin_ns, slice.end_ns);
+    writer.Slice(Lane::kSteps, node.fields, slice.begin_ns, slice.end_ns);
+  }
+  for (const TimelineSlice& slice : timeline.transfers) {
+    writer.Slice(Lane::kTransfers, nodes.at(slice.node).fields, slice.begin_ns, slice.end_ns);
   }
   return writer.Take();
 }

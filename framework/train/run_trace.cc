@@ -75,6 +75,7 @@ void RunTrace::Write() {
 Status RunTrace::WriteFile() {
   const Executor& executor = trainer_.executor();
   Communicator& communicator = executor.communicator();
+  ZG_RETURN_IF_ERROR(executor.Settle());  // its thread writes to the timeline
   const std::string mine = TraceEvents(executor.graph(), executor.plan(), *executor.timeline(),
                                        communicator.rank(), start_ns_);
   std::optional<AtomicFile> file;

@@ -57,6 +57,21 @@ TEST(Trace, HasALaneWithSlicesAndMemory) {
 {"ph":"X","pid":3,"tid":0,"ts":3.700,"dur":0.100,"name":"all_reduce","cat":"backward,collective","args":{"value":"%s","bytes":512,"sent_bytes":256}})");
 }
 
+TEST(Trace, TransfersHaveALaneOfTheirOwn) {
+  RegisterAllOps();
+  StatusOr<ir::Graph> graph = ir::Parse(kProgram);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  Timeline timeline;
+  timeline.transfers = {{graph->FindValue("s")->producer, 4700, 4800}};
+  const std::string events = TraceEvents(*graph, PlanMemory(*graph, {}), timeline, 3, 1000);
+  EXPECT_NE(events.find(R"("pid":3,"tid":1,"name":"thread_name","args":{"name":"transfers"})"),
+            std::string::npos)
+      << events;
+  EXPECT_NE(events.find(R"("ph":"X","pid":3,"tid":1,"ts":3.700,"dur":0.100,"name":"all_reduce")"),
+            std::string::npos)
+      << events;
+}
+
 TEST(Trace, AFileIsOneJsonObject) {
   const auto json =
       nlohmann::json::parse(TraceBegin("a \"b\"") + R"({"pid":0},{"pid":1})" + TraceEnd());
