@@ -42,6 +42,10 @@
 
 namespace zg {
 
+// What CompileOptions::kAuto stands for where ranks send each other messages: two buckets that are
+// gathered ahead and two that are summed, one on its way and one behind it.
+inline int64_t AutoOverlapBytes(int64_t bucket_bytes) { return 4 * bucket_bytes; }
+
 class OverlapCommunication : public Pass {
  public:
   explicit OverlapCommunication(int64_t max_bytes) : max_bytes_(max_bytes) {}

@@ -148,6 +148,7 @@ TEST(JobPlan, MessagesNeedABuffer) {
   PlanOptions options = OnRanks(TinyGpt(), 3, 0);
   const int64_t shared = PlanOrDie(options).peak_bytes;
   options.comm = "messages";
+  options.compile.overlap_bytes = 0;
   EXPECT_EQ(PlanOrDie(options).peak_bytes - shared, 2 * 2 * (256 << 10));
   options = OnRanks(TinyGpt(), 1, 0);
   options.comm = "messages";
@@ -281,6 +282,13 @@ TEST(EstimateTime, AlphaBeta) {
   EXPECT_DOUBLE_EQ(time.latency_ms, (5 + 2) * 3 * 0.1);
   EXPECT_DOUBLE_EQ(time.start_ms, 50 * 0.02);
   EXPECT_DOUBLE_EQ(time.step_ms(), 20 + 2.5 + 2 + 2.1 + 1);
+}
+
+TEST(JobPlan, BetweenHostsTransfersAreStartedAhead) {
+  PlanOptions options = OnRanks(TinyGpt(), 3, 3);
+  EXPECT_EQ(PlanOrDie(options).time.hidden_ms, 0);
+  options.comm = "messages";
+  EXPECT_GT(PlanOrDie(options).time.hidden_ms, 0);
 }
 
 // Every kernel takes 1 ms, the gather of 192 bytes as long as the link says; three kernels run beside it.

@@ -4,6 +4,7 @@
 
 #include "framework/comm/message_chunks.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/passes/overlap_communication.h"
 #include "framework/runtime/plan_program.h"
 #include "tools/plan/model_graph.h"
 #include "zero/zerograph/plan_graph.h"
@@ -13,13 +14,17 @@ namespace zg::plan {
 StatusOr<PlanReport> PlanModel(const PlanOptions& options, bool compare_stages) {
   Graph graph(options.model);
   ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
-  const int64_t communicator_bytes =
-      options.comm == "messages" ? MessageWorkspaceBytes(options.ranks) : 0;
+  const bool sends_messages = options.comm == "messages";
+  const int64_t communicator_bytes = sends_messages ? MessageWorkspaceBytes(options.ranks) : 0;
+  CompileOptions compile = graph.config();
+  if (compile.overlap_bytes == CompileOptions::kAuto && sends_messages) {
+    compile.overlap_bytes = AutoOverlapBytes(compile.zero.bucket_bytes);
+  }
   PlanGraphOptions plan_options;
   plan_options.description = DescribeModel(options);
   plan_options.machine = options.machine;
   plan_options.compare_stages = compare_stages;
-  return plan_graph(graph, graph.config().MeshOf(options.ranks), graph.config(),
+  return plan_graph(graph, compile.MeshOf(options.ranks), compile,
                     TargetOf(CpuKernels(options.threads), communicator_bytes), plan_options);
 }
 

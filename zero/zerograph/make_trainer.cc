@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/comm/available_memory.h"
+#include "framework/passes/overlap_communication.h"
 #include "framework/runtime/plan_program.h"
 #include "framework/train/device_kernels.h"
 #include "zero/compile.h"
@@ -10,9 +11,6 @@
 
 namespace zg {
 namespace {
-
-// Two that are gathered ahead and two that are summed: one on its way and one behind it.
-constexpr int64_t kBucketsInFlight = 4;
 
 // Memory that each rank may take, as if all ranks were on this host.
 StatusOr<int64_t> AvailableBytesPerRank(Communicator& communicator) {
@@ -46,7 +44,7 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   const bool sends_messages =
       communicator.transport() == "messages" && communicator.can_have_threads();
   if (asked.overlap_bytes == CompileOptions::kAuto && sends_messages) {
-    asked.overlap_bytes = kBucketsInFlight * asked.zero.bucket_bytes;
+    asked.overlap_bytes = AutoOverlapBytes(asked.zero.bucket_bytes);
   }
   // One rank's dumps are enough: the program is the same everywhere.
   if (communicator.rank() != 0) asked.dump_directory.clear();
