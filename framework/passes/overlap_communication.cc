@@ -14,8 +14,7 @@
 namespace zg {
 namespace {
 
-// A collective of a sequence of nodes. Positions are those before anything is
-// moved.
+// A collective of a sequence of nodes. Positions are those before anything is moved.
 struct Transfer : TransferTimes {
   ir::Node* node = nullptr;
   std::vector<ir::Node*> assigns;  // of its result, without work, which may stand behind the wait
@@ -83,8 +82,8 @@ class Sequence {
     transfers_.push_back(std::move(transfer));
   }
 
-  // What the kernel may need until the wait: parts that are brought to the
-  // front, or a sum of which several ranks keep copies.
+  // What the kernel may need until the wait: parts that are brought to the front, or a sum of which
+  // several ranks keep copies.
   int64_t MostScratchBytes(const ir::Node& node) const {
     const bool is_flat = node.inputs[0]->type.shape.num_dims() == 1;
     if (is_flat && ir::BoxingAxes(node).size() == 1) return 0;
@@ -129,16 +128,14 @@ class Sequence {
                        });
   }
 
-  // Whether another one, started behind it, would come before it if it ran in
-  // its place.
+  // Whether another one, started behind it, would come before it if it ran in its place.
   bool IsOvertaken(const Transfer& transfer) const {
     return std::any_of(transfers_.begin(), transfers_.end(), [&](const Transfer& other) {
       return other.place > transfer.place && other.start < transfer.place;
     });
   }
 
-  // Makes the plan true. What stands still keeps its place, the others go
-  // before it.
+  // Makes the plan true. What stands still keeps its place, the others go before it.
   void Apply() {
     for (const Transfer& transfer : transfers_) {
       if (transfer.start < transfer.place) moved_.insert(transfer.node);
@@ -255,8 +252,8 @@ class GathersIntoNextStep {
     return storage_.buffers[storage_.Of(value).buffer].root == variable;
   }
 
-  // What the next step first reads the gathered variable with; null: nothing,
-  // or the node is no such gather.
+  // What the next step first reads the gathered variable with; null: nothing, or the node is no such
+  // gather.
   ir::Node* FirstReader(const ir::Node& node) const {
     const bool gathers = node.op->name == op_names::kAllGather && SentBytes(graph_, node) > 0;
     if (!gathers || node.outputs[0]->users.size() != 1) return nullptr;

@@ -44,8 +44,7 @@ class Planner {
     }
   }
 
-  // Of those in their places; what is ahead will be needed sooner than it could
-  // be fetched again.
+  // Of those in their places; what is ahead will be needed sooner than it could be fetched again.
   void MakeRoomFor(const TransferTimes& transfer, int position) {
     if (transfer.is_ahead() || transfer.bytes > limit_) return;
     const std::vector<TransferTimes*> in_flight = in_flight_;
