@@ -14,11 +14,10 @@ class Binder {
   Binder(const RankMemory& memory, ProgramKernels kernels, Communicator* communicator)
       : memory_(memory), kernels_(std::move(kernels)), communicator_(communicator) {
     program_.memory = memory;
-    int index = 0;
     for (const auto& section : memory.graph().sections()) {
       if (section->kind == ir::SectionKind::kVariables) continue;
       for (const ir::Node* node : section->nodes) {
-        index_[node] = index++;
+        index_[node] = program_.num_nodes++;
         if (ir::IsStart(*node)) ++program_.num_starts;
       }
     }

@@ -36,6 +36,13 @@ struct Instruction {
   std::vector<int> starts{};      // of a wait: the indices of what it waits for
 
   ir::OpKind kind() const { return node->op->traits.kind; }
+
+  // What its kernel gets on any device; the context must stay until it has run.
+  KernelArguments Arguments(const StepContext* context) const {
+    KernelArguments arguments{inputs.data(), outputs.data(), workspace, context};
+    arguments.part = part;
+    return arguments;
+  }
 };
 
 // Instructions that run one after the other: forward and backward of a micro-batch, the update, or
@@ -86,6 +93,7 @@ struct BoundProgram {
   std::vector<InputSlot> inputs;
   std::vector<OutputSlot> outputs;
   std::vector<EvalResult> results;
+  int num_nodes = 0;   // Instruction::index is below it
   int num_starts = 0;  // instructions that only start a transfer (ir::IsStart)
 
   std::vector<InstructionList*> Lists();  // by index

@@ -6,10 +6,7 @@ namespace zg {
 namespace {
 
 Status RunKernel(const Instruction& instruction, const StepContext& context) {
-  KernelArguments arguments{instruction.inputs.data(), instruction.outputs.data(),
-                            instruction.workspace, &context};
-  arguments.part = instruction.part;
-  const Status status = instruction.kernel->Run(arguments);
+  const Status status = instruction.kernel->Run(instruction.Arguments(&context));
   return status.ok() ? status : status.WithContext(StepAndNode(instruction, context.step));
 }
 

@@ -2,7 +2,7 @@
 // in which they are started, while the calling thread computes. A ticket stands for what was started
 // up to there.
 //
-//   const int64_t ticket = queue.Start(&kernel, arguments, context);
+//   const int64_t ticket = queue.Start(&instruction, context);
 //   ...                                       // computes beside it
 //   ZG_RETURN_IF_ERROR(queue.Wait(ticket));
 #pragma once

@@ -117,13 +117,11 @@ Status DeviceRunner::QueueList(InstructionList& list, const StepContext& context
 
 Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& context) {
   if (instruction.kernel != nullptr) {
-    KernelArguments arguments{instruction.inputs.data(), instruction.outputs.data(),
-                              instruction.workspace, &context};
+    KernelArguments arguments = instruction.Arguments(&context);
     arguments.stream = device_.stream();
     arguments.device_step = inputs_->device_context();
     arguments.fault = reinterpret_cast<DeviceFault*>(fault_.get());
     arguments.node = instruction.index;
-    arguments.part = instruction.part;
     return instruction.kernel->Run(arguments);
   }
   switch (instruction.kind()) {

@@ -1,6 +1,5 @@
 #include "framework/runtime/host_runner.h"
 
-#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -18,13 +17,7 @@ Status HostRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
   program_ = program;
   meter_ = meter;
   if (program->num_starts == 0) return Status::Ok();
-  int num_instructions = 0;
-  for (const InstructionList* list : program->Lists()) {
-    for (const Instruction& instruction : list->instructions) {
-      num_instructions = std::max(num_instructions, instruction.index + 1);
-    }
-  }
-  tickets_.resize(num_instructions);
+  tickets_.resize(program->num_nodes);
   queue_ = std::make_unique<CommunicationQueue>(program->num_starts + 1, options_.profiler);
   return Status::Ok();
 }
@@ -105,9 +98,7 @@ Status HostRunner::Wait(const Instruction& wait) {
 }
 
 Status HostRunner::RunKernel(Instruction& instruction, const StepContext& context) {
-  KernelArguments arguments{instruction.inputs.data(), instruction.outputs.data(),
-                            instruction.workspace, &context};
-  arguments.part = instruction.part;
+  KernelArguments arguments = instruction.Arguments(&context);
   arguments.threads = &threads_;
   const Status status = instruction.kernel->Run(arguments);
   if (status.ok() || instruction.kind() != ir::OpKind::kUpdate) return status;
