@@ -1,6 +1,7 @@
 #include "framework/passes/overlap_communication.h"
 
 #include <algorithm>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -20,17 +21,33 @@ struct Transfer : TransferTimes {
   std::vector<ir::Node*> assigns;  // of its result, without work, which may stand behind the wait
 };
 
+// A wait for the first of `awaited`, of which the readers then read what the wait gives.
+void AddWait(ir::Graph* graph, ir::Section* section, ir::Node* before,
+             std::vector<ir::Value*> awaited, const std::string& scope,
+             std::vector<ir::Node*> readers) {
+  ir::Value* const value = awaited[0];
+  ir::Node* const wait =
+      graph->AddNode(section, {op_names::kWait, std::move(awaited), {}, scope, value->name}, before)
+          .value();
+  wait->outputs[0]->sbp = value->sbp;
+  for (ir::Node* reader : readers) {
+    for (size_t i = 0; i < reader->inputs.size(); ++i) {
+      if (reader->inputs[i] != value) continue;
+      graph->ReplaceInput(reader, static_cast<int>(i), wait->outputs[0]);
+    }
+  }
+}
+
 class Sequence {
  public:
-  Sequence(ir::Graph* graph, const Storage* storage, const std::vector<ir::Section*>& sections,
-           const std::unordered_set<const ir::Node*>& excluded)
+  Sequence(ir::Graph* graph, const Storage* storage, const std::vector<ir::Section*>& sections)
       : graph_(*graph), storage_(*storage), last_section_(sections.back()) {
     for (ir::Section* section : sections) {
       order_.insert(order_.end(), section->nodes.begin(), section->nodes.end());
     }
     for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int>(i);
     for (ir::Node* node : order_) {
-      if (excluded.count(node) == 0 && SentBytes(graph_, *node) > 0) Add(node);
+      if (!ir::IsStart(*node) && SentBytes(graph_, *node) > 0) Add(node);
     }
   }
 
@@ -178,20 +195,12 @@ class Sequence {
   void Wait(Transfer* transfer) {
     ir::Node* const anchor = Anchor(transfer->wait);
     ir::Value* const result = transfer->node->outputs[0];
-    const std::vector<ir::Node*> users = result->users;
-    ir::Graph::NodeSpec spec{op_names::kWait, {result}, {}, transfer->node->scope, result->name};
+    std::vector<ir::Value*> awaited = {result};
     for (ir::Value* input : transfer->node->inputs) {
-      if (!IsInVariable(input)) spec.inputs.push_back(input);
+      if (!IsInVariable(input)) awaited.push_back(input);
     }
     ir::Section* const section = anchor != nullptr ? anchor->section : last_section_;
-    ir::Node* const wait = graph_.AddNode(section, std::move(spec), anchor).value();
-    wait->outputs[0]->sbp = result->sbp;
-    for (ir::Node* user : users) {
-      for (size_t i = 0; i < user->inputs.size(); ++i) {
-        if (user->inputs[i] == result)
-          graph_.ReplaceInput(user, static_cast<int>(i), wait->outputs[0]);
-      }
-    }
+    AddWait(&graph_, section, anchor, std::move(awaited), transfer->node->scope, result->users);
     for (ir::Node* assign : transfer->assigns) MoveTo(assign, anchor);
   }
 
@@ -219,10 +228,10 @@ class GathersIntoNextStep {
     }
   }
 
-  // Starts them, and gives those nodes.
-  std::unordered_set<const ir::Node*> Run() {
+  // Starts them; whether there are any.
+  bool Run() {
     std::vector<std::pair<int, ir::Node*>> in_update;  // by their first reader
-    std::unordered_set<const ir::Node*> started;
+    bool starts_any = false;
     for (const ir::SectionKind kind : {ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
       ir::Section* const section = graph_.section(kind);
       for (ir::Node* node : std::vector<ir::Node*>(section->nodes)) {
@@ -230,7 +239,7 @@ class GathersIntoNextStep {
         if (first_reader == nullptr) continue;
         WaitBefore(first_reader, node->outputs[0]->users[0]->inputs[0]);
         node->attributes.Set("start", true);
-        started.insert(node);
+        starts_any = true;
         if (kind == ir::SectionKind::kUpdate)
           in_update.emplace_back(position_.at(first_reader), node);
       }
@@ -244,7 +253,7 @@ class GathersIntoNextStep {
         if (last != moved) graph_.MoveAfter(moved, last);
       }
     }
-    return started;
+    return starts_any;
   }
 
  private:
@@ -275,20 +284,13 @@ class GathersIntoNextStep {
   }
 
   void WaitBefore(ir::Node* first, ir::Value* variable) {
-    ir::Node* const wait =
-        graph_
-            .AddNode(first->section,
-                     {op_names::kWait, {variable}, {}, first->scope, variable->name}, first)
-            .value();
-    wait->outputs[0]->sbp = variable->sbp;
-    for (ir::Node* reader : readers_.at(variable)) {
-      if (reader->op->traits.kind == ir::OpKind::kAssign) continue;
-      for (size_t i = 0; i < reader->inputs.size(); ++i) {
-        if (reader->inputs[i] == variable) {
-          graph_.ReplaceInput(reader, static_cast<int>(i), wait->outputs[0]);
-        }
-      }
-    }
+    std::vector<ir::Node*> readers = readers_.at(variable);
+    readers.erase(std::remove_if(readers.begin(), readers.end(),
+                                 [](const ir::Node* reader) {
+                                   return reader->op->traits.kind == ir::OpKind::kAssign;
+                                 }),
+                  readers.end());
+    AddWait(&graph_, first->section, first, {variable}, first->scope, readers);
   }
 
   ir::Graph& graph_;
@@ -299,13 +301,21 @@ class GathersIntoNextStep {
 
 }  // namespace
 
-StatusOr<bool> OverlapCommunication::Run(ir::Graph& graph) const {
+int64_t OverlapBytes(const CompileOptions& options, bool sends_messages) {
+  if (options.overlap_bytes != CompileOptions::kAuto) return options.overlap_bytes;
+  return sends_messages ? 4 * options.zero.bucket_bytes : 0;
+}
+
+bool Overlaps(const ir::Graph& graph) {
   const std::vector<ir::Node*> boxing = graph.NodesOf(ir::OpKind::kBoxing);
-  const bool is_done = std::any_of(boxing.begin(), boxing.end(),
-                                   [](const ir::Node* node) { return ir::IsStart(*node); });
-  if (max_bytes_ <= 0 || is_done) return false;
+  return std::any_of(boxing.begin(), boxing.end(),
+                     [](const ir::Node* node) { return ir::IsStart(*node); });
+}
+
+StatusOr<bool> OverlapCommunication::Run(ir::Graph& graph) const {
+  if (max_bytes_ <= 0 || Overlaps(graph)) return false;
   const Storage before = AssignStorage(graph);
-  const std::unordered_set<const ir::Node*> started = GathersIntoNextStep(&graph, &before).Run();
+  bool changed = GathersIntoNextStep(&graph, &before).Run();
   const Storage storage = AssignStorage(graph);
   ir::Section* const forward = graph.section(ir::SectionKind::kForward);
   ir::Section* const backward = graph.section(ir::SectionKind::kBackward);
@@ -317,9 +327,8 @@ StatusOr<bool> OverlapCommunication::Run(ir::Graph& graph) const {
   for (const auto& section : graph.sections()) {
     if (section->kind == ir::SectionKind::kEval) sequences.push_back({section.get()});
   }
-  bool changed = !started.empty();
   for (const std::vector<ir::Section*>& sections : sequences) {
-    changed = Sequence(&graph, &storage, sections, started).Run(max_bytes_) || changed;
+    changed = Sequence(&graph, &storage, sections).Run(max_bytes_) || changed;
   }
   return changed;
 }

@@ -38,13 +38,17 @@
 
 #include <cstdint>
 
+#include "framework/passes/compile_options.h"
 #include "framework/passes/pass.h"
 
 namespace zg {
 
-// What CompileOptions::kAuto stands for where ranks send each other messages: two buckets that are
-// gathered ahead and two that are summed, one on its way and one behind it.
-inline int64_t AutoOverlapBytes(int64_t bucket_bytes) { return 4 * bucket_bytes; }
+// CompileOptions::overlap_bytes with what `auto` stands for where ranks send each other messages, or do
+// not: two buckets that are gathered ahead and two that are summed, one on its way and one behind it.
+int64_t OverlapBytes(const CompileOptions& options, bool sends_messages);
+
+// Whether the graph has transfers that are started ahead.
+bool Overlaps(const ir::Graph& graph);
 
 class OverlapCommunication : public Pass {
  public:

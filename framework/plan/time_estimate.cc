@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "framework/passes/overlap_communication.h"
 #include "framework/passes/predict_traffic.h"
 
 namespace zg::plan {
@@ -22,26 +23,30 @@ int64_t NumOnOtherHosts(const Mesh& mesh, const std::vector<int>& axes, const Ma
                        [&](int rank) { return rank >= machine.ranks_per_host; });
 }
 
-double Milliseconds(int64_t bytes, double gb_s) { return static_cast<double>(bytes) / gb_s / 1e6; }
+// What goes along some axes.
+AxesTraffic Along(const Mesh& mesh, const std::vector<int>& axes, const PredictedTraffic& traffic,
+                  const Machine& machine) {
+  AxesTraffic along = {AxesText(mesh, axes), traffic.messages, traffic.bytes};
+  const auto peers = static_cast<int64_t>(mesh.RanksAlong(0, axes).size()) - 1;
+  if (peers > 0) along.host_bytes = traffic.bytes / peers * NumOnOtherHosts(mesh, axes, machine);
+  return along;
+}
 
 double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
-  double ms = 0;
-  for (const auto& [axes, traffic] : PredictTrafficOf(graph, node)) {
-    const auto peers = static_cast<int64_t>(graph.mesh().RanksAlong(0, axes).size()) - 1;
-    if (peers == 0) continue;
-    const int64_t host_bytes = traffic.bytes / peers * NumOnOtherHosts(graph.mesh(), axes, machine);
-    ms += static_cast<double>(traffic.messages) * machine.latency_us / 1e3;
-    ms += Milliseconds(traffic.bytes - host_bytes, machine.bandwidth_gb_s);
-    ms += Milliseconds(host_bytes, machine.host_bandwidth_gb_s);
+  std::vector<AxesTraffic> traffic;
+  for (const auto& [axes, along] : PredictTrafficOf(graph, node)) {
+    traffic.push_back(Along(graph.mesh(), axes, along, machine));
   }
-  return ms;
+  return EstimateTime(traffic, {}, machine).step_ms();
 }
 
 double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
   if (!node.op->traits.has_kernel()) return 0;
-  const bool has_flops = node.op->flops != nullptr;
-  const int64_t flops = has_flops ? node.op->flops(node.LocalCall(graph.mesh())) : 0;
-  return static_cast<double>(flops) / machine.gflops / 1e6 + machine.kernel_us / 1e3;
+  Computation computation = {0, 1};
+  if (node.op->flops != nullptr) {
+    computation.flops = static_cast<double>(node.op->flops(node.LocalCall(graph.mesh())));
+  }
+  return EstimateTime({}, computation, machine).step_ms();
 }
 
 // Two queues, and when each has done what was put into it so far.
@@ -93,10 +98,7 @@ class TwoQueues {
 }  // namespace
 
 double HiddenMs(const ir::Graph& graph, const Machine& machine) {
-  const std::vector<ir::Node*> boxing = graph.NodesOf(ir::OpKind::kBoxing);
-  const bool overlaps = std::any_of(boxing.begin(), boxing.end(),
-                                    [](const ir::Node* node) { return ir::IsStart(*node); });
-  if (!overlaps) return 0;
+  if (!Overlaps(graph)) return 0;
   TwoQueues queues(graph, machine);
   queues.Step();
   const double begin_ms = queues.now_ms();
@@ -109,16 +111,12 @@ std::vector<AxesTraffic> TrafficOfAxes(const ir::Graph& graph, const Machine& ma
   const Mesh& mesh = graph.mesh();
   std::vector<AxesTraffic> traffic;
   for (const auto& [axes, by_op] : PredictTrafficByAxes(graph)) {
-    const auto peers = static_cast<int64_t>(mesh.RanksAlong(0, axes).size()) - 1;
-    if (peers == 0) continue;
-    AxesTraffic along;
-    along.axes = AxesText(mesh, axes);
+    PredictedTraffic all;
     for (const auto& [op, collective] : by_op) {
-      along.messages += collective.messages;
-      along.bytes += collective.bytes;
+      all.messages += collective.messages;
+      all.bytes += collective.bytes;
     }
-    along.host_bytes = along.bytes / peers * NumOnOtherHosts(mesh, axes, machine);
-    traffic.push_back(std::move(along));
+    if (mesh.RanksAlong(0, axes).size() > 1) traffic.push_back(Along(mesh, axes, all, machine));
   }
   return traffic;
 }
@@ -128,10 +126,13 @@ TimeEstimate EstimateTime(const std::vector<AxesTraffic>& traffic, const Computa
   TimeEstimate time;
   time.compute_ms = computation.flops / machine.gflops / 1e6;
   time.start_ms = static_cast<double>(computation.kernels) * machine.kernel_us / 1e3;
+  const auto ms = [](int64_t bytes, double gb_s) {
+    return static_cast<double>(bytes) / gb_s / 1e6;
+  };
   for (const AxesTraffic& along : traffic) {
     time.latency_ms += static_cast<double>(along.messages) * machine.latency_us / 1e3;
-    time.transfer_ms += Milliseconds(along.bytes - along.host_bytes, machine.bandwidth_gb_s);
-    time.host_transfer_ms += Milliseconds(along.host_bytes, machine.host_bandwidth_gb_s);
+    time.transfer_ms += ms(along.bytes - along.host_bytes, machine.bandwidth_gb_s);
+    time.host_transfer_ms += ms(along.host_bytes, machine.host_bandwidth_gb_s);
   }
   return time;
 }

@@ -1,7 +1,6 @@
 #include "framework/runtime/runner.h"
 
-#include <algorithm>
-
+#include "framework/passes/overlap_communication.h"
 #include "framework/runtime/device_runner.h"
 #include "framework/runtime/host_runner.h"
 
@@ -9,10 +8,7 @@ namespace zg {
 
 StatusOr<std::unique_ptr<Runner>> MakeRunner(const ir::Graph& graph, Communicator* communicator,
                                              const RunnerOptions& options) {
-  const std::vector<ir::Node*> boxing = graph.NodesOf(ir::OpKind::kBoxing);
-  const bool overlaps = std::any_of(boxing.begin(), boxing.end(),
-                                    [](const ir::Node* node) { return ir::IsStart(*node); });
-  if (overlaps && !communicator->can_have_threads()) {
+  if (Overlaps(graph) && !communicator->can_have_threads()) {
     return InvalidArgument(
         "graph {}: its collectives cannot run beside the computation (`overlap`): the transport {} is "
         "for one thread alone; leave the overlap out",

@@ -43,7 +43,7 @@ std::string NodeFields(const ir::Graph& graph, const ir::Node& node) {
   for (const ir::Value* input : node.inputs) bytes += graph.LocalType(*input).bytes();
   for (const ir::Value* output : node.outputs) bytes += graph.LocalType(*output).bytes();
   arguments["bytes"] = bytes;
-  if (node.op->sent_bytes != nullptr) {
+  if (ir::MovesData(node)) {
     category += ",collective";
     arguments["sent_bytes"] = SentBytes(graph, node);
   }

@@ -17,9 +17,7 @@ StatusOr<PlanReport> PlanModel(const PlanOptions& options, bool compare_stages) 
   const bool sends_messages = options.comm == "messages";
   const int64_t communicator_bytes = sends_messages ? MessageWorkspaceBytes(options.ranks) : 0;
   CompileOptions compile = graph.config();
-  if (compile.overlap_bytes == CompileOptions::kAuto && sends_messages) {
-    compile.overlap_bytes = AutoOverlapBytes(compile.zero.bucket_bytes);
-  }
+  compile.overlap_bytes = OverlapBytes(compile, sends_messages);
   PlanGraphOptions plan_options;
   plan_options.description = DescribeModel(options);
   plan_options.machine = options.machine;

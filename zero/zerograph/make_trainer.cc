@@ -41,11 +41,8 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
   const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
   const Mesh mesh = compile_options.MeshOf(communicator.size());
   CompileOptions asked = compile_options;
-  const bool sends_messages =
-      communicator.transport() == "messages" && communicator.can_have_threads();
-  if (asked.overlap_bytes == CompileOptions::kAuto && sends_messages) {
-    asked.overlap_bytes = AutoOverlapBytes(asked.zero.bucket_bytes);
-  }
+  asked.overlap_bytes = OverlapBytes(
+      asked, communicator.transport() == "messages" && communicator.can_have_threads());
   // One rank's dumps are enough: the program is the same everywhere.
   if (communicator.rank() != 0) asked.dump_directory.clear();
   const auto compile = [=](const Graph& of) { return zero::Compile(of, mesh, asked, target); };
