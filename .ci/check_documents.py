@@ -21,6 +21,7 @@ FLAG_TABLES = [
     (Path("models/README.md"), "//models/resnet:resnet"),
     (Path("tools/README.md"), "//tools/plan:plan"),
     (Path("tools/README.md"), "//tools/launch:launch"),
+    (Path("tools/README.md"), "//tools/tune:tune"),
 ]
 # Programs whose own flags the documents name where they are needed; what they share is in the tables.
 PROGRAMS = ["//models/bert:bert", "//tools/convert:convert"]

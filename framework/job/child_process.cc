@@ -17,6 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kAskEveryMs = 20;
+
 Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
@@ -85,8 +87,13 @@ ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch&
     // poll leaves a negative descriptor out.
     std::vector<pollfd> waited_for = {{signals.descriptor(), POLLIN, 0}};
     for (const ShownPipe& shown : watch.pipes) waited_for.push_back({shown.pipe->get(), POLLIN, 0});
-    if (poll(waited_for.data(), waited_for.size(), last_moment ? 100 : -1) < 0) continue;
+    const int forever_ms = watch.is_enough ? kAskEveryMs : -1;
+    if (poll(waited_for.data(), waited_for.size(), last_moment ? 100 : forever_ms) < 0) continue;
     read_all();
+    if (!last_moment && watch.is_enough && watch.is_enough()) {
+      last_moment = Clock::now() + Seconds(kLastSeconds);
+      kill(child, SIGTERM);
+    }
     if (!last_moment && watch.is_over()) last_moment = Clock::now() + Seconds(kLastSeconds);
     if (last_moment && Clock::now() >= *last_moment) kill(child, SIGKILL);
     if (waited_for[0].revents == 0) continue;

@@ -75,6 +75,9 @@ struct ChildWatch {
   std::vector<ShownPipe> pipes;
   // Once this returns true, the child is killed after kLastSeconds.
   std::function<bool()> is_over = [] { return false; };
+  // Asked some 50 times a second, if it is set. Once it returns true the child gets TERM, and is
+  // killed after kLastSeconds.
+  std::function<bool()> is_enough = {};
 };
 inline constexpr double kLastSeconds = 10;
 

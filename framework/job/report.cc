@@ -112,6 +112,7 @@ std::string ReportAsJson(const Report& report) {
                  {"per_rank_peak", report.per_rank_peak_bytes},
                  {"saving", report.saving_bytes}};
   const Json json = {{"model", report.model},
+                     {"inputs", report.inputs},
                      {"config", ConfigAsJson(report.config)},
                      {"steps", std::move(steps)},
                      {"final",

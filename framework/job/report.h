@@ -46,6 +46,7 @@ struct Speed {
 
 struct Report {
   std::string model;
+  std::string inputs;  // of one micro-batch: "x: i64[8,256], y: i64[8,256]"
   std::vector<ResolvedFlag> config;
   std::vector<StepRecord> steps;
   bool was_ended_by_signal = false;  // before its last step

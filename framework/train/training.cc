@@ -32,6 +32,11 @@ TrafficCounters Predicted(const std::map<std::string, PredictedTraffic>& traffic
   return counters;
 }
 
+std::string InputsOf(const Program& program) {
+  const auto inputs = program.settings.find("inputs");
+  return inputs == program.settings.end() ? "" : inputs->second;
+}
+
 StatusOr<std::vector<int64_t>> PeakOfEveryRank(const Executor& executor) {
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
                       executor.communicator().Exchange(
@@ -146,6 +151,7 @@ struct Training::Impl {
 
 Status Training::Impl::Begin() {
   report.model = trainer->program().graph.name();
+  report.inputs = InputsOf(trainer->program());
   report.config = job.config();
   report.transport = trainer->executor().communicator().transport();
   report.predicted_traffic = Predicted(trainer->program().traffic);

@@ -52,6 +52,20 @@ TEST(WaitForChild, TranslatesSignals) {
   EXPECT_TRUE(ended.was_stopped);
 }
 
+TEST(WaitForChild, EndsAChildOfWhichThereIsEnough) {
+  ChildWatch watch;
+  int num_asked = 0;
+  watch.is_enough = [&] { return ++num_asked > 2; };
+  const ChildEnd ended = RunChild(0, SleepLong, watch);
+  EXPECT_EQ(ended.code, 128 + SIGTERM);
+  EXPECT_FALSE(ended.was_stopped);
+  watch.is_enough = [] { return false; };
+  EXPECT_EQ(RunChild(
+                0, [] { return 7; }, watch)
+                .code,
+            7);
+}
+
 TEST(SleepUnlessStopped, EndsEarlyOnlyWhenStopped) {
   const SignalQueue signals = SignalQueue::Create().value();
   EXPECT_TRUE(SleepUnlessStopped(0.02, signals));

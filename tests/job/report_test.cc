@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 Report SmallReport() {
   Report report;
   report.model = "recipe";
+  report.inputs = "x: f32[8,4]";
   report.config = {{"zero", int64_t{2}},
                    {"bucket-mb", 0.5},
                    {"shuffle", true},
@@ -64,6 +65,7 @@ std::string FreshDirectory(const std::string& name) {
 TEST(Report, HasTheShapeThatScriptsRead) {
   const Json json = Json::parse(ReportAsJson(SmallReport()));
   EXPECT_EQ(json["model"], "recipe");
+  EXPECT_EQ(json["inputs"], "x: f32[8,4]");
   EXPECT_EQ(json["config"], Json::parse(R"({"zero": 2, "bucket-mb": 0.5, "shuffle": true,
       "report": "r.json", "data": ["a", "b"], "init": ""})"));
   EXPECT_EQ(json["steps"][0],

@@ -101,5 +101,11 @@ TEST(ProgramArguments, RemovesAFlag) {
   EXPECT_THAT(WithoutFlag({"p", "--initial", "a"}, "init"), ElementsAre("p", "--initial", "a"));
 }
 
+TEST(ProgramArguments, RemovesASwitch) {
+  EXPECT_THAT(WithoutSwitch({"p", "--profile", "a", "--no-profile"}, "profile"),
+              ElementsAre("p", "a"));
+  EXPECT_THAT(WithoutSwitch({"p", "--profiles"}, "profile"), ElementsAre("p", "--profiles"));
+}
+
 }  // namespace
 }  // namespace zg::launch

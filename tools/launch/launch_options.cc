@@ -1,33 +1,16 @@
 #include "tools/launch/launch_options.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <optional>
 #include <string_view>
 
 #include "framework/job/flag_parser.h"
-#include "framework/job/launcher.h"
 #include "tools/launch/program_arguments.h"
 
 namespace zg::launch {
 namespace {
-
-StatusOr<std::string> FindProgram(const std::string& name) {
-  if (name.find('/') == std::string::npos) {
-    if (std::optional<std::string> found = FindOnPath(name)) return *std::move(found);
-    return InvalidArgument("there is no program {} on PATH; one in this directory is ./{}", name,
-                           name);
-  }
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(name, error) || access(name.c_str(), X_OK) != 0) {
-    return InvalidArgument("{} is not a program that can be run", name);
-  }
-  return name;
-}
 
 // "HOST:N,HOST,...", a rank where no number is given.
 Status ReadHosts(std::string_view text, Options* options) {

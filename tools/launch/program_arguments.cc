@@ -1,6 +1,12 @@
 #include "tools/launch/program_arguments.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "framework/job/launcher.h"
 
 namespace zg::launch {
 namespace {
@@ -57,6 +63,29 @@ std::vector<std::string> WithoutFlag(std::vector<std::string> arguments, std::st
     }
   }
   return arguments;
+}
+
+std::vector<std::string> WithoutSwitch(std::vector<std::string> arguments, std::string_view name) {
+  const std::string off = "no-" + std::string(name);
+  arguments.erase(std::remove_if(arguments.begin(), arguments.end(),
+                                 [&](const std::string& argument) {
+                                   return IsFlag(argument, name) || IsFlag(argument, off);
+                                 }),
+                  arguments.end());
+  return arguments;
+}
+
+StatusOr<std::string> FindProgram(const std::string& name) {
+  if (name.find('/') == std::string::npos) {
+    if (std::optional<std::string> found = FindOnPath(name)) return *std::move(found);
+    return InvalidArgument("there is no program {} on PATH; one in this directory is ./{}", name,
+                           name);
+  }
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(name, error) || access(name.c_str(), X_OK) != 0) {
+    return InvalidArgument("{} is not a program that can be run", name);
+  }
+  return name;
 }
 
 }  // namespace zg::launch

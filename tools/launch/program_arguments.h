@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/base/status.h"
+
 namespace zg::launch {
 
 // The value in `--name VALUE` or `--name=VALUE`, `name` without the dashes.
@@ -17,5 +19,11 @@ std::vector<std::string> WithFlag(std::vector<std::string> arguments, std::strin
                                   const std::string& value);
 
 std::vector<std::string> WithoutFlag(std::vector<std::string> arguments, std::string_view name);
+
+// Without `--name` and `--no-name`, which have no value.
+std::vector<std::string> WithoutSwitch(std::vector<std::string> arguments, std::string_view name);
+
+// The program that a shell would run by this name. Error: there is none.
+StatusOr<std::string> FindProgram(const std::string& name);
 
 }  // namespace zg::launch
