@@ -14,6 +14,7 @@ struct SettingFlag {
 constexpr SettingFlag kFlags[] = {
     {"detect_anomaly", "detect-anomaly"},
     {"device", "device"},
+    {"dtype", "dtype"},
     {"dump_directory", "print-ir"},
     {"gpu_collectives", "gpu-collectives"},
     {"init", "init"},
@@ -27,6 +28,7 @@ constexpr SettingFlag kFlags[] = {
     {"save", "save"},
     {"save_async", "save-async"},
     {"steps", "steps"},
+    {"threads", "threads"},
     {"trace", "trace"},
 };
 

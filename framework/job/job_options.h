@@ -51,6 +51,7 @@ struct JobOptions {
   bool plan = false;
   std::string json;
   std::string html;
+  std::string prices;   // a report with a profile, for the times of the plan
   std::string explain;  // a value of the program, whose placement is explained instead
 };
 

@@ -80,13 +80,24 @@ Json ProfileAsJson(const std::optional<Profile>& profile) {
                        {"ms", module.ms()},
                        {"share", profile->Share(module.ms())}});
   }
+  Json all_calls = Json::array();
+  for (const ProfileCalls& calls : profile->calls) {
+    all_calls.push_back({{"op", calls.op},
+                         {"section", calls.section},
+                         {"types", calls.types},
+                         {"calls", calls.calls},
+                         {"ms", calls.ms},
+                         {"flops", calls.flops},
+                         {"bytes", calls.bytes}});
+  }
   return {{"steps", profile->steps},
           {"is_warm", profile->is_warm},
           {"step_ms", profile->step_ms},
           {"feed_ms", profile->feed_ms},
           {"between_nodes_ms", profile->between_nodes_ms()},
           {"rows", std::move(rows)},
-          {"modules", std::move(modules)}};
+          {"modules", std::move(modules)},
+          {"calls", std::move(all_calls)}};
 }
 
 }  // namespace

@@ -46,6 +46,11 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   plan.traffic_of_axes = TrafficOfAxes(program.graph, machine);
   plan.kernels = PredictKernels(program.graph);
   plan.time = EstimateTime(plan.traffic_of_axes, {plan.flops, plan.kernels}, machine);
+  if (machine.prices != nullptr) {
+    plan.priced = PriceComputation(program.graph, machine);
+    plan.time.compute_ms = plan.priced->compute_ms;
+    plan.time.start_ms = plan.priced->between_ms;
+  }
   plan.time.hidden_ms = HiddenMs(program.graph, machine);
   plan.replicated = ListReplicated(program.graph, program.options.zero);
   plan.owned = SumOwned(program.graph, program.options.zero);

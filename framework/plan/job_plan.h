@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct JobPlan {
   double flops = 0;                                 // per step
   int64_t kernels = 0;                              // started per step
   TimeEstimate time;
+  std::optional<PricedComputation> priced;  // by the machine's prices, if it has them
   std::vector<Replicated> replicated;
   Owned owned;
   double compile_ms = 0;

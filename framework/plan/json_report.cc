@@ -71,6 +71,13 @@ Json PeakAsJson(const JobPlan& plan) {
           {"buffers", std::move(buffers)}};
 }
 
+Json PricesAsJson(const JobPlan& plan) {
+  if (!plan.priced) return nullptr;
+  return {{"source", plan.machine.prices->source()},
+          {"same_types_ms", plan.priced->same_types_ms},
+          {"unpriced", plan.priced->unpriced}};
+}
+
 Json TimeAsJson(const JobPlan& plan) {
   return {{"flops_per_step", plan.flops},
           {"compute_ms", plan.time.compute_ms},
@@ -80,6 +87,7 @@ Json TimeAsJson(const JobPlan& plan) {
           {"latency_ms", plan.time.latency_ms},
           {"hidden_ms", plan.time.hidden_ms},
           {"step_ms", plan.time.step_ms()},
+          {"prices", PricesAsJson(plan)},
           {"compile_ms", plan.compile_ms}};
 }
 

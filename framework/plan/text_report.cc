@@ -84,6 +84,22 @@ std::string AxesTable(const JobPlan& plan) {
   return FormatTable(rows);
 }
 
+// "computing at 100 GFLOP/s", or by prices.
+std::string Computing(const JobPlan& plan) {
+  const std::string by_flops = fmt::format("at {} GFLOP/s", plan.machine.gflops);
+  if (!plan.priced) return "computing " + by_flops;
+  const PricedComputation& priced = *plan.priced;
+  const std::string unpriced =
+      priced.unpriced.empty()
+          ? ""
+          : fmt::format("; {}, not measured there, {}", fmt::join(priced.unpriced, ", "), by_flops);
+  return fmt::format(
+      "computing by the prices of {} ({} of it for shapes that were measured{})",
+      plan.machine.prices->source(),
+      FormatPercent(priced.compute_ms > 0 ? priced.same_types_ms / priced.compute_ms : 0),
+      unpriced);
+}
+
 std::string TrafficAndTime(const JobPlan& plan) {
   std::string text;
   if (plan.traffic.empty()) {
@@ -108,13 +124,13 @@ std::string TrafficAndTime(const JobPlan& plan) {
                                                Milliseconds(plan.time.hidden_ms));
   return text +
          fmt::format(
-             "\n  {}FLOP per rank and step; about {} per step:\n  {} computing at {} GFLOP/s, {} "
-             "starting {} kernels, {} sending at {} GB/s{}, {} in latencies of {} us{}\n",
+             "\n  {}FLOP per rank and step; about {} per step:\n  {} {}, {} {} {} kernels, {} sending at "
+             "{} GB/s{}, {} in latencies of {} us{}\n",
              FormatCount(plan.flops), Milliseconds(plan.time.step_ms()),
-             Milliseconds(plan.time.compute_ms), machine.gflops, Milliseconds(plan.time.start_ms),
-             FormatCount(static_cast<double>(plan.kernels)), Milliseconds(plan.time.transfer_ms),
-             machine.bandwidth_gb_s, between_hosts, Milliseconds(plan.time.latency_ms),
-             machine.latency_us, hidden);
+             Milliseconds(plan.time.compute_ms), Computing(plan), Milliseconds(plan.time.start_ms),
+             plan.priced ? "between" : "starting", FormatCount(static_cast<double>(plan.kernels)),
+             Milliseconds(plan.time.transfer_ms), machine.bandwidth_gb_s, between_hosts,
+             Milliseconds(plan.time.latency_ms), machine.latency_us, hidden);
 }
 
 std::string Whole(const JobPlan& plan) {

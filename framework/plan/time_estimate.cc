@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "framework/passes/overlap_communication.h"
 #include "framework/passes/predict_traffic.h"
@@ -40,13 +41,36 @@ double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& m
   return EstimateTime(traffic, {}, machine).step_ms();
 }
 
-double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
-  if (!node.op->traits.has_kernel()) return 0;
+// Of a node with a kernel.
+struct ComputeTime {
+  double start_ms = 0;
+  double ms = 0;
+  PriceList::Basis basis = PriceList::Basis::kNone;
+};
+
+ComputeTime ComputeTimeOf(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
   Computation computation = {0, 1};
   if (node.op->flops != nullptr) {
     computation.flops = static_cast<double>(node.op->flops(node.LocalCall(graph.mesh())));
   }
-  return EstimateTime({}, computation, machine).step_ms();
+  const TimeEstimate estimate = EstimateTime({}, computation, machine);
+  ComputeTime time = {estimate.start_ms, estimate.compute_ms};
+  if (machine.prices == nullptr) return time;
+  time.start_ms = machine.prices->ms_between_kernels();
+  if (ir::MovesData(node)) return time;  // measured with waiting for other ranks
+  const PriceList::Price price = machine.prices->Of(graph, node);
+  if (price.basis == PriceList::Basis::kNone) return time;
+  return {time.start_ms, price.ms, price.basis};
+}
+
+double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
+  if (!node.op->traits.has_kernel()) return 0;
+  const ComputeTime time = ComputeTimeOf(graph, node, machine);
+  return time.start_ms + time.ms;
+}
+
+int64_t MicroSteps(const ir::Graph& graph) {
+  return graph.micro_batches() / graph.mesh().num_data_ranks();
 }
 
 // Two queues, and when each has done what was put into it so far.
@@ -55,8 +79,7 @@ class TwoQueues {
   TwoQueues(const ir::Graph& graph, const Machine& machine) : graph_(graph), machine_(machine) {}
 
   void Step() {
-    const int64_t micro_steps = graph_.micro_batches() / graph_.mesh().num_data_ranks();
-    for (int64_t j = 0; j < micro_steps; ++j) {
+    for (int64_t j = 0; j < MicroSteps(graph_); ++j) {
       Run(*graph_.section(ir::SectionKind::kForward));
       Run(*graph_.section(ir::SectionKind::kBackward));
     }
@@ -75,7 +98,7 @@ class TwoQueues {
         }
         continue;
       }
-      const double compute_ms = ComputeMs(graph_, *node, machine_);
+      const double compute_ms = KnownComputeMs(*node);
       work_ms_ += compute_ms;
       compute_ms_ += compute_ms;
       if (!ir::MovesData(*node)) continue;
@@ -87,8 +110,15 @@ class TwoQueues {
     }
   }
 
+  double KnownComputeMs(const ir::Node& node) {
+    const auto [known, is_new] = ms_of_node_.try_emplace(&node, 0);
+    if (is_new) known->second = ComputeMs(graph_, node, machine_);
+    return known->second;
+  }
+
   const ir::Graph& graph_;
   const Machine& machine_;
+  std::unordered_map<const ir::Node*, double> ms_of_node_;
   double compute_ms_ = 0;
   double transfers_ms_ = 0;
   double work_ms_ = 0;
@@ -105,6 +135,26 @@ double HiddenMs(const ir::Graph& graph, const Machine& machine) {
   const double work_before_ms = queues.work_ms();
   queues.Step();
   return (queues.work_ms() - work_before_ms) - (queues.now_ms() - begin_ms);
+}
+
+PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machine) {
+  PricedComputation priced;
+  for (const auto& [kind, runs] : {std::pair(ir::SectionKind::kForward, MicroSteps(graph)),
+                                   {ir::SectionKind::kBackward, MicroSteps(graph)},
+                                   {ir::SectionKind::kUpdate, int64_t{1}}}) {
+    for (const ir::Node* node : graph.section(kind)->nodes) {
+      if (!node->op->traits.has_kernel()) continue;
+      const ComputeTime time = ComputeTimeOf(graph, *node, machine);
+      const double ms = time.ms * static_cast<double>(runs);
+      priced.compute_ms += ms;
+      priced.between_ms += time.start_ms * static_cast<double>(runs);
+      if (time.basis == PriceList::Basis::kSameTypes) priced.same_types_ms += ms;
+      if (time.basis == PriceList::Basis::kNone && !ir::MovesData(*node)) {
+        priced.unpriced.insert(node->op->name);
+      }
+    }
+  }
+  return priced;
 }
 
 std::vector<AxesTraffic> TrafficOfAxes(const ir::Graph& graph, const Machine& machine) {

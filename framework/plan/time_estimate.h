@@ -7,10 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "framework/ir/graph.h"
+#include "framework/plan/price_list.h"
 
 namespace zg::plan {
 
@@ -22,6 +25,9 @@ struct Machine {
   double kernel_us = 5;            // to start a kernel
   int ranks_per_host = 0;          // neighbours; 0: all are on one host
   double host_bandwidth_gb_s = 1;  // of one rank to ranks of other hosts
+  // What nodes were measured to take; those that it does not know, or all if it is null, take what
+  // gflops and kernel_us say.
+  std::shared_ptr<const PriceList> prices = nullptr;
 };
 
 // What one rank sends in a step along some axes of the mesh.
@@ -41,9 +47,17 @@ struct Computation {
   int64_t kernels = 0;
 };
 
+// What the nodes of a step take on one rank by a list of prices, without transfers.
+struct PricedComputation {
+  double compute_ms = 0;
+  double same_types_ms = 0;        // of these, for nodes whose types were measured
+  double between_ms = 0;           // between nodes
+  std::set<std::string> unpriced;  // ops that were not measured
+};
+
 struct TimeEstimate {
   double compute_ms = 0;
-  double start_ms = 0;          // of all kernels
+  double start_ms = 0;          // of all kernels; with prices, between them
   double latency_ms = 0;        // of all messages
   double transfer_ms = 0;       // of bytes inside a host
   double host_transfer_ms = 0;  // and between hosts
@@ -57,6 +71,9 @@ struct TimeEstimate {
 // queues, computation and transfers, which meet where the one waits for the other. A step that others
 // precede and follow.
 double HiddenMs(const ir::Graph& graph, const Machine& machine);
+
+// The machine must have prices.
+PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machine);
 
 TimeEstimate EstimateTime(const std::vector<AxesTraffic>& traffic, const Computation& computation,
                           const Machine& machine);

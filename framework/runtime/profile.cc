@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "framework/base/format.h"
@@ -115,6 +116,24 @@ std::string ProfileModuleTable(const Profile& profile) {
   return FormatTable(table);
 }
 
+std::string LocalTypesText(const ir::Graph& graph, const ir::Node& node) {
+  const auto list = [&](const std::vector<ir::Value*>& values) {
+    std::string text;
+    for (const ir::Value* value : values) {
+      text += (text.empty() ? "" : ", ") + graph.LocalType(*value).ToString();
+    }
+    return text;
+  };
+  return fmt::format("{} -> {}", list(node.inputs), list(node.outputs));
+}
+
+int64_t LocalBytes(const ir::Graph& graph, const ir::Node& node) {
+  int64_t bytes = 0;
+  for (const ir::Value* input : node.inputs) bytes += graph.LocalType(*input).bytes();
+  for (const ir::Value* output : node.outputs) bytes += graph.LocalType(*output).bytes();
+  return bytes;
+}
+
 int64_t SteadyNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -125,10 +144,10 @@ void Profiler::AddNode(int index, const ir::Graph& graph, const ir::Node& node) 
   MeasuredNode measured;
   measured.node = &node;
   if (node.op->flops != nullptr) measured.flops = node.op->flops(node.LocalCall(graph.mesh()));
-  for (const ir::Value* input : node.inputs) measured.bytes += graph.LocalType(*input).bytes();
-  for (const ir::Value* output : node.outputs) measured.bytes += graph.LocalType(*output).bytes();
+  measured.types = LocalTypesText(graph, node);
+  measured.bytes = LocalBytes(graph, node);
   nodes_.resize(std::max(nodes_.size(), static_cast<size_t>(index) + 1));
-  nodes_[index] = measured;
+  nodes_[index] = std::move(measured);
 }
 
 void Profiler::KeepTimeline(int64_t num_steps, int64_t slices_per_step,
@@ -186,6 +205,7 @@ std::optional<Profile> Profiler::Result() const {
   profile.step_ms = static_cast<double>(step_ns_) / steps / 1e6;
   profile.feed_ms = static_cast<double>(feed_ns_) / steps / 1e6;
   std::map<std::pair<ir::SectionKind, std::string>, ProfileRow> rows;
+  std::map<std::tuple<ir::SectionKind, std::string, std::string>, ProfileCalls> all_calls;
   std::map<std::string_view, ProfileModule> modules;
   for (const MeasuredNode& measured : nodes_) {
     if (measured.calls == 0 || measured.node->section->kind == ir::SectionKind::kEval) continue;
@@ -199,6 +219,14 @@ std::optional<Profile> Profiler::Result() const {
     row.ms += ms;
     row.flops += static_cast<double>(calls * measured.flops);
     row.bytes += static_cast<double>(calls * measured.bytes);
+    ProfileCalls& same = all_calls[{section, row.op, measured.types}];
+    same.op = row.op;
+    same.section = row.section;
+    same.types = measured.types;
+    same.calls += calls;
+    same.ms += ms;
+    same.flops += static_cast<double>(calls * measured.flops);
+    same.bytes += static_cast<double>(calls * measured.bytes);
     ProfileModule& module = modules[ModuleOf(*measured.node)];
     module.module = ModuleOf(*measured.node);
     MsIn(section, &module) += ms;
@@ -206,6 +234,7 @@ std::optional<Profile> Profiler::Result() const {
   for (auto& [key, row] : rows) profile.rows.push_back(std::move(row));
   std::stable_sort(profile.rows.begin(), profile.rows.end(),
                    [](const ProfileRow& a, const ProfileRow& b) { return a.ms > b.ms; });
+  for (auto& [key, calls] : all_calls) profile.calls.push_back(std::move(calls));
   for (auto& [key, module] : modules) profile.modules.push_back(std::move(module));
   std::stable_sort(profile.modules.begin(), profile.modules.end(),
                    [](const ProfileModule& a, const ProfileModule& b) { return a.ms() > b.ms(); });

@@ -29,6 +29,17 @@ struct ProfileRow {
   double gb_per_s() const;
 };
 
+// Of these nodes, those that see the same types: what a list of prices has (plan/price_list.h).
+struct ProfileCalls {
+  std::string op;
+  std::string section;
+  std::string types;  // LocalTypesText
+  int64_t calls = 0;
+  double ms = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
 // The nodes of one module, and of those below it beyond a depth; ms per step, on one rank.
 struct ProfileModule {
   std::string module;  // "blocks.3.attention"; "": nodes that no module made
@@ -46,6 +57,7 @@ struct Profile {
   double feed_ms = 0;                       // of which the caller took to set inputs
   std::vector<ProfileRow> rows;             // the longest first
   std::vector<ProfileModule> modules = {};  // the same nodes; the longest first
+  std::vector<ProfileCalls> calls = {};     // the same nodes
 
   double between_nodes_ms() const;  // what is left of the step
   double Share(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
@@ -56,6 +68,12 @@ std::string ProfileTable(const Profile& profile);
 
 // One line per module, the longest, then the others together, and the nodes that all add up to.
 std::string ProfileModuleTable(const Profile& profile);
+
+// The types of a node's inputs and outputs as one rank sees them: "f32[8,4], f32[4,2] -> f32[8,2]".
+std::string LocalTypesText(const ir::Graph& graph, const ir::Node& node);
+
+// Of all of them together, in bytes.
+int64_t LocalBytes(const ir::Graph& graph, const ir::Node& node);
 
 using NanosecondClock = int64_t (*)();  // monotonic
 int64_t SteadyNanoseconds();
@@ -104,6 +122,7 @@ class Profiler {
  private:
   struct MeasuredNode {
     const ir::Node* node = nullptr;
+    std::string types;
     int64_t flops = 0;  // of one call, likewise the bytes
     int64_t bytes = 0;
     int64_t calls = 0;

@@ -99,6 +99,7 @@ TEST(Report, HasTheProfileIfOneWasMade) {
   report.profile->rows = {{"linear", "forward", 4, 5, 2e7, 1e7},
                           {"all_reduce", "backward", 3, 2.5, 0, 5e6},
                           {"constant", "backward", 2, 0, 0, 4}};
+  report.profile->calls = {{"linear", "forward", "f32[8,4], f32[4,2] -> f32[8,2]", 4, 5, 2e7, 1e7}};
   report.profile->modules = {{"blocks.0.mlp", 4, 2, 0.5}, {"", 1, 0, 0}};
   EXPECT_EQ(Json::parse(ReportAsJson(report))["profile"], Json::parse(R"({
       "steps": 2, "is_warm": true, "step_ms": 10.0, "feed_ms": 1.0, "between_nodes_ms": 1.5,
@@ -113,7 +114,10 @@ TEST(Report, HasTheProfileIfOneWasMade) {
         {"module": "blocks.0.mlp", "forward_ms": 4.0, "backward_ms": 2.0, "update_ms": 0.5,
          "ms": 6.5, "share": 0.65},
         {"module": "", "forward_ms": 1.0, "backward_ms": 0.0, "update_ms": 0.0, "ms": 1.0,
-         "share": 0.1}]})"));
+         "share": 0.1}],
+      "calls": [
+        {"op": "linear", "section": "forward", "types": "f32[8,4], f32[4,2] -> f32[8,2]", "calls": 4,
+         "ms": 5.0, "flops": 2e7, "bytes": 1e7}]})"));
 }
 
 TEST(Report, ALossIsReadBackWithEveryBit) {

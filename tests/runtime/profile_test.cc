@@ -2,6 +2,8 @@
 
 #include "framework/runtime/profile.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -133,6 +135,27 @@ TEST(ExecutorProfile, TimeGoesToTheOpAndSectionThatTookIt) {
   EXPECT_EQ(profile->rows[5].op, "all_reduce");
   EXPECT_EQ(profile->rows[5].calls, 2);
   EXPECT_EQ(profile->rows[5].flops, 0);
+}
+
+TEST(ExecutorProfile, CallsOfAnOpDifferByTheirLocalTypes) {
+  const StatusOr<Profile> profile = ProfileOf(3);
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  std::vector<std::string> lines;
+  for (const ProfileCalls& calls : profile->calls) {
+    lines.push_back(fmt::format("{} {}: {}: {} calls, {} ms, {} FLOP, {} B", calls.section,
+                                calls.op, calls.types, calls.calls, calls.ms, calls.flops,
+                                calls.bytes));
+  }
+  EXPECT_THAT(
+      lines,
+      testing::ElementsAre(
+          "forward input:  -> f32[2,8]: 2 calls, 0 ms, 0 FLOP, 128 B",
+          "forward linear: f32[2,8], f32[8,8] -> f32[2,8]: 4 calls, 20 ms, 1024 FLOP, 1536 B",
+          "forward relu: f32[2,8] -> f32[2,8]: 2 calls, 2 ms, 32 FLOP, 256 B",
+          "backward all_reduce: f32[8,8] -> f32[8,8]: 2 calls, 0 ms, 0 FLOP, 1024 B",
+          "backward linear_grad_weight: f32[2,8], f32[2,8] -> f32[8,8]: 2 calls, 6 ms, "
+          "512 FLOP, 768 B",
+          "update relu: f32[8,8] -> f32[8,8]: 1 calls, 1 ms, 64 FLOP, 512 B"));
 }
 
 TEST(ExecutorProfile, TheFirstStepCountsOnlyAlone) {

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# plan_test.sh EXPECT_ERROR PLAN: the program plan: its files, its exit codes, what it refuses.
+# plan_test.sh EXPECT_ERROR PLAN CLASSIFIER: the program plan: its files, its exit codes, what it refuses;
+# its times by what a run of another program measured.
 set -uo pipefail
 expect_error=./$1
 plan=./$2
+classifier=./$3
 files=$(mktemp -d)
 trap 'rm -rf "$files"' EXIT
 failed=0
@@ -45,6 +47,29 @@ accept "1.95G parameters on 8 ranks" --params 1.95e9 --ranks 8 --json "$files/pa
 grep -qF '"elements_sent"' "$files/paper.json" || { echo "FAILED: the paper's JSON"; failed=1; }
 accept "80.0M parameters" --model recipe --ranks 1024 --zero 3 --no-compare-stages
 accept "34.2k parameters" --model classifier
+
+# Prices of one rank; two have a little more to do.
+"$classifier" --steps 5 --profile --report "$files/prices.json" >"$files/run.out" 2>&1 || {
+  echo "FAILED: classifier --profile"
+  cat "$files/run.out"
+  failed=1
+}
+by_prices="computing by the prices of $files/prices.json (100.0% of it for shapes that were measured), "
+classifier_job=(--model classifier --batch 128 --prices "$files/prices.json" --no-compare-stages)
+accept "$by_prices" "${classifier_job[@]}" --json "$files/priced.json"
+accept "${by_prices%%(100*}(9" "${classifier_job[@]}" --ranks 2
+grep -qF '"unpriced": []' "$files/priced.json" || { echo "FAILED: the prices in the JSON"; failed=1; }
+"$classifier" --plan --ranks 2 --prices "$files/prices.json" >"$files/run.out" 2>&1
+grep -qF "${by_prices%%(100*}(9" "$files/run.out" || { echo "FAILED: classifier --plan --prices"; cat "$files/run.out"; failed=1; }
+accept "not measured there, at 100 GFLOP/s" "${small[@]}" --fit 1G --prices "$files/prices.json"
+"$expect_error" "$classifier" 2 "--prices: $files/prices.json: was measured with --threads 1, but the job has 2" -- \
+  --plan --threads 2 --prices "$files/prices.json" || failed=1
+reject "--prices: $files/prices.json: was measured with --dtype f32, but the job has bf16" \
+  "${classifier_job[@]}" --dtype bf16
+reject "--prices: $files/plan.json: is no report of a run with --profile" --prices "$files/plan.json"
+reject "--prices: /no/such/file" --prices /no/such/file
+reject "--prices: --params asks for the paper's formulas" --params 1e9 --prices "$files/prices.json"
+
 accept "--shard-min-elements" --help
 if (($("$plan" --help | wc -L) > 120)); then
   echo "FAILED: --help has lines of more than 120 characters"

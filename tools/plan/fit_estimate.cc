@@ -139,8 +139,7 @@ std::optional<FitEstimator::Sketch> FitEstimator::MakeSketch(const PlanOptions& 
       const StatusOr<JobPlan> plan = PlanModel(Small(candidate, kBlocks[i], kSamples[j]));
       if (!plan.ok()) return std::nullopt;
       sketch.activations.at[i][j] = MostActivationsAndWorkspace(*plan);
-      sketch.flops.at[i][j] = plan->flops;
-      sketch.kernels.at[i][j] = static_cast<double>(plan->kernels);
+      sketch.compute_ms.at[i][j] = plan->time.compute_ms + plan->time.start_ms;
       for (const AxesTraffic& along : plan->traffic_of_axes) {
         if (along.axes != "tensor") continue;
         sketch.tensor_bytes.at[i][j] += static_cast<double>(along.bytes);
@@ -231,8 +230,7 @@ std::optional<FitEstimate> FitEstimator::Estimate(const PlanOptions& candidate) 
   const auto per_step = [&](const Bilinear& value) {
     return value.Value(blocks, samples) * micro_steps;
   };
-  estimate.step_ms = per_step(sketch.flops) / machine.gflops / 1e6 +
-                     per_step(sketch.kernels) * machine.kernel_us / 1e3 +
+  estimate.step_ms = per_step(sketch.compute_ms) +
                      per_step(sketch.tensor_bytes) / machine.bandwidth_gb_s / 1e6 +
                      per_step(sketch.tensor_messages) * machine.latency_us / 1e3 + links.ms();
   return estimate;

@@ -42,7 +42,7 @@ class FitEstimator {
   struct Sketch {
     Part rest, blocks;
     double largest_bucket = 0;  // of gradients, in bytes
-    Bilinear activations, flops, kernels, tensor_bytes, tensor_messages;
+    Bilinear activations, compute_ms, tensor_bytes, tensor_messages;
   };
 
   std::optional<Sketch> MakeSketch(const PlanOptions& candidate) const;

@@ -1,5 +1,6 @@
 #include "tools/plan/plan_options.h"
 
+#include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -129,6 +130,7 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "placement",
                            "secondary-shards",
                            "comm",
+                           "prices",
                            "fit",
                            "html"}) {
     if (!flags.is_given(name)) continue;
@@ -246,6 +248,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
                     "US");
   flags->add_double("gflops", &options->machine.gflops, above(0),
                     "what one rank computes per second, in units of 10^9 operations");
+  flags->add_string("prices", &options->prices,
+                    "times of kernels by this --report of a run with --profile", "FILE");
   flags->add_double("kernel-us", &options->machine.kernel_us, at_least(0), "to start a kernel",
                     "US");
 
@@ -290,6 +294,12 @@ Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
   // Rules split along an axis of the mesh, which --fit may add.
   TakeRanksOfMesh(flags, options->compile, &options->ranks);
   ZG_RETURN_IF_ERROR(ResolveCompileFlags(flags, options->ranks, &options->compile));
+  if (!options->prices.empty()) {
+    StatusOr<PriceList> prices =
+        PriceList::Read(options->prices, {options->threads, options->compile.dtype});
+    ZG_RETURN_IF_ERROR(prices.status().WithContext("--prices"));
+    options->machine.prices = std::make_shared<PriceList>(std::move(*prices));
+  }
   if (!options->fit.empty()) ZG_RETURN_IF_ERROR(ParseByteSize("--fit", options->fit).status());
   return Status::Ok();
 }

@@ -45,6 +45,7 @@ struct PlanOptions {
   std::string comm = "shared";  // how ranks talk: by shared memory or by messages
 
   Machine machine;
+  std::string prices;  // the file that machine.prices was read from; "": none
 
   // Other questions than what the job needs.
   bool compare_stages = true;

@@ -35,6 +35,12 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
   PlanGraphOptions plan_options;
   plan_options.description = description;
   plan_options.explain = options.explain;
+  if (!options.prices.empty()) {
+    StatusOr<plan::PriceList> prices =
+        plan::PriceList::Read(options.prices, {options.threads, compile_options.dtype});
+    ZG_RETURN_IF_ERROR(prices.status().WithContext("--prices"));
+    plan_options.machine.prices = std::make_shared<plan::PriceList>(std::move(*prices));
+  }
   ZG_ASSIGN_OR_RETURN(plan::PlanReport report,
                       plan_graph(graph, compile_options.MeshOf(job.num_planned_ranks()),
                                  compile_options, TargetOf(*kernels), plan_options));

@@ -1,0 +1,131 @@
+#include "framework/plan/price_list.h"
+
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "framework/io/mapped_file.h"
+#include "framework/ir/op_registry.h"
+
+namespace zg::plan {
+namespace {
+
+using Json = nlohmann::json;
+
+Status CheckSettings(const Json& config, const PriceList::RunSettings& settings) {
+  const auto threads = config.at("threads").get<int>();
+  if (threads != settings.threads) {
+    return InvalidArgument(
+        "was measured with `threads={}`, but the job has {}; measure it with as many", threads,
+        settings.threads);
+  }
+  const auto dtype = config.at("dtype").get<std::string>();
+  if (dtype != DTypeName(settings.dtype)) {
+    return InvalidArgument("was measured with `dtype={}`, but the job has {}; measure it with that",
+                           dtype, DTypeName(settings.dtype));
+  }
+  return Status::Ok();
+}
+
+bool HasKernel(const std::string& op) {
+  const ir::OpDef* const known = ir::OpRegistry::Global().Find(op);
+  return known == nullptr || known->traits.has_kernel();
+}
+
+Profile ProfileFrom(const Json& json) {
+  Profile profile;
+  profile.steps = json.at("steps").get<int64_t>();
+  profile.is_warm = json.at("is_warm").get<bool>();
+  profile.step_ms = json.at("step_ms").get<double>();
+  for (const Json& call : json.at("calls")) {
+    ProfileCalls calls;
+    calls.op = call.at("op").get<std::string>();
+    calls.section = call.at("section").get<std::string>();
+    calls.types = call.at("types").get<std::string>();
+    calls.calls = call.at("calls").get<int64_t>();
+    calls.ms = call.at("ms").get<double>();
+    calls.flops = call.at("flops").get<double>();
+    calls.bytes = call.at("bytes").get<double>();
+    profile.calls.push_back(std::move(calls));
+  }
+  return profile;
+}
+
+StatusOr<Profile> ParseProfile(std::string_view text, const PriceList::RunSettings& settings) {
+  Profile profile;
+  try {
+    const Json report = Json::parse(text);
+    ZG_RETURN_IF_ERROR(CheckSettings(report.at("config"), settings));
+    if (report.at("profile").is_null()) {
+      return InvalidArgument("is of a run without `profile`; run it again with that");
+    }
+    profile = ProfileFrom(report.at("profile"));
+  } catch (const std::exception& error) {
+    return InvalidArgument("is no report of a run with `profile`: {}", error.what());
+  }
+  if (!profile.is_warm) {
+    return InvalidArgument("is of a run of one step, which warms up; give it `steps=10`, say");
+  }
+  return profile;
+}
+
+}  // namespace
+
+void PriceList::Sum::Add(const ProfileCalls& other) {
+  calls += static_cast<double>(other.calls);
+  ms += other.ms;
+  flops += other.flops;
+  bytes += other.bytes;
+}
+
+PriceList::PriceList(const Profile& profile, std::string source) : source_(std::move(source)) {
+  double between_ms = profile.step_ms;
+  double kernels = 0;
+  for (const ProfileCalls& calls : profile.calls) {
+    between_ms -= calls.ms;
+    if (calls.calls == 0) continue;
+    if (HasKernel(calls.op)) kernels += static_cast<double>(calls.calls);
+    by_types_[{calls.op, calls.section, calls.types}].Add(calls);
+    by_section_[{calls.op, calls.section}].Add(calls);
+    by_op_[calls.op].Add(calls);
+  }
+  if (kernels > 0) ms_between_kernels_ = between_ms / kernels;
+}
+
+StatusOr<PriceList> PriceList::Read(const std::string& path, const RunSettings& settings) {
+  const StatusOr<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) return InvalidArgument("{}", file.status().message());
+  const StatusOr<Profile> profile =
+      ParseProfile({reinterpret_cast<const char*>(file->data()), file->size()}, settings);
+  ZG_RETURN_IF_ERROR(profile.status().WithContext(path));
+  return PriceList(*profile, path);
+}
+
+const PriceList::Sum* PriceList::FindRate(const std::string& op, const std::string& section) const {
+  if (const auto found = by_section_.find({op, section}); found != by_section_.end()) {
+    return &found->second;
+  }
+  const auto found = by_op_.find(op);
+  return found == by_op_.end() ? nullptr : &found->second;
+}
+
+PriceList::Price PriceList::Of(const ir::Graph& graph, const ir::Node& node) const {
+  const std::string section(ir::SectionKindName(node.section->kind));
+  const auto same = by_types_.find({node.op->name, section, LocalTypesText(graph, node)});
+  if (same != by_types_.end()) {
+    return {same->second.ms / same->second.calls, Basis::kSameTypes};
+  }
+  const Sum* const rate = FindRate(node.op->name, section);
+  if (rate == nullptr) return {};
+  if (node.op->flops != nullptr && rate->flops > 0) {
+    const auto flops = static_cast<double>(node.op->flops(node.LocalCall(graph.mesh())));
+    return {rate->ms / rate->flops * flops, Basis::kRate};
+  }
+  if (rate->bytes > 0) {
+    const auto bytes = static_cast<double>(LocalBytes(graph, node));
+    return {rate->ms / rate->bytes * bytes, Basis::kRate};
+  }
+  return {rate->ms / rate->calls, Basis::kRate};
+}
+
+}  // namespace zg::plan
