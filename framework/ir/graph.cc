@@ -193,6 +193,7 @@ StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
     value->output_index = i;
     values_by_name_[value->name] = value.get();
     node->outputs.push_back(value.get());
+    value->owner_index = values_.size();
     values_.push_back(std::move(value));
   }
   auto position = section->nodes.end();
@@ -201,6 +202,7 @@ StatusOr<Node*> Graph::AddNode(Section* section, NodeSpec spec, Node* before) {
     position = std::find(section->nodes.begin(), section->nodes.end(), before);
   }
   section->nodes.insert(position, node.get());
+  node->owner_index = nodes_.size();
   nodes_.push_back(std::move(node));
   return nodes_.back().get();
 }
@@ -220,6 +222,15 @@ void Graph::ReplaceAllUses(Value* from, Value* to) {
   }
 }
 
+bool Graph::is_placed() const {
+  for (const auto& section : sections_) {
+    for (const Node* node : section->nodes) {
+      if (!node->outputs.empty()) return !node->outputs[0]->sbp.empty();
+    }
+  }
+  return false;
+}
+
 void Graph::Erase(Node* node) {
   for (Value* output : node->outputs) {
     ZG_CHECK(output->users.empty(), "%{} is erased but still used", output->name);
@@ -227,12 +238,14 @@ void Graph::Erase(Node* node) {
   }
   for (Value* input : node->inputs) RemoveOne(&input->users, node);
   RemoveOne(&node->section->nodes, node);
-  const auto erase_owned = [](auto* owners, const void* item) {
-    owners->erase(std::find_if(owners->begin(), owners->end(),
-                               [&](const auto& owned) { return owned.get() == item; }));
+  // The last takes its place: a graph of a large model has many.
+  const auto erase_owned = [](auto* owners, size_t index) {
+    std::swap((*owners)[index], owners->back());
+    (*owners)[index]->owner_index = index;
+    owners->pop_back();
   };
-  for (Value* output : node->outputs) erase_owned(&values_, output);
-  erase_owned(&nodes_, node);
+  for (const Value* output : node->outputs) erase_owned(&values_, output->owner_index);
+  erase_owned(&nodes_, node->owner_index);
 }
 
 void Graph::MoveBefore(Node* node, Node* before) {

@@ -39,6 +39,7 @@ struct Value {
   Node* producer = nullptr;
   int output_index = 0;      // among the producer's outputs
   std::vector<Node*> users;  // one entry per use, in no particular order; kept by Graph
+  size_t owner_index = 0;    // among what its graph owns; likewise
 };
 
 struct Node {
@@ -48,6 +49,7 @@ struct Node {
   Attributes attributes;
   std::string scope;  // the module path that made it, "blocks.3.attention"
   Section* section = nullptr;
+  size_t owner_index = 0;  // among what its graph owns; kept by Graph
 
   OpCall Call() const;                       // with logical types
   OpCall LocalCall(const Mesh& mesh) const;  // with the types that one rank sees
@@ -118,8 +120,9 @@ class Graph {
   int64_t micro_batches() const { return micro_batches_; }  // per step, over all ranks
   void set_micro_batches(int64_t count) { micro_batches_ = count; }
 
-  // Whether values have placements (infer-sbp): all of them do, or none.
-  bool is_placed() const { return !values_.empty() && !values_.front()->sbp.empty(); }
+  // Whether values have placements (infer-sbp): all of them do, or none. While they get theirs, in the
+  // order of execution, they count as placed.
+  bool is_placed() const;
 
   // Sections in execution order; the first four always exist.
   const std::vector<std::unique_ptr<Section>>& sections() const { return sections_; }
