@@ -69,13 +69,21 @@ class GradientContext {
   Builder& builder() { return *builder_; }
   Value* input(int i) const { return node_.inputs[i]; }
   Value* output(int i) const { return node_.outputs[i]; }
-  int num_inputs() const { return static_cast<int>(node_.inputs.size()); }
+  int num_inputs() const { return static_cast<int>(needed_.size()); }
   Value* output_gradient(int i = 0) const {
     return output_gradients_[i];
   }                                               // null: the output is not used by the loss
   bool needs(int i) const { return needed_[i]; }  // whether anyone asks for the gradient of input i
   void set_input_gradient(int i, Value* gradient) { input_gradients_[i] = gradient; }
   const std::vector<Value*>& input_gradients() const { return input_gradients_; }
+
+  // For a rule that does not know of the last input.
+  GradientContext WithoutLastInput() const {
+    GradientContext rest = *this;
+    rest.needed_.pop_back();
+    rest.input_gradients_.pop_back();
+    return rest;
+  }
 
  private:
   const Node& node_;

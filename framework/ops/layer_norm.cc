@@ -2,6 +2,7 @@
 // Shapes: x, y (..., C); gamma, beta (C); mean, rstd (...) in f32: the mean and 1 / standard
 // deviation of each row.
 #include "framework/ir/op_registry.h"
+#include "framework/ops/addend.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -63,9 +64,12 @@ ir::OpDef LayerNormGrad() {
   op.name = "layer_norm_grad";
   op.doc =
       "With n = (x - mean) rstd and e = dy gamma: dx = rstd (e - average(e) - n average(e n)), "
-      "averages over the row; dgamma = sum over rows of dy n; dbeta = sum over rows of dy.";
+      "averages over the row; dgamma = sum over rows of dy n; dbeta = sum over rows of dy. With "
+      "sums, output 3 is the sum over rows of output 0: the gradient of a bias in x.";
   op.min_inputs = op.max_inputs = 5;
-  op.num_outputs = 3;
+  op.num_outputs = -1;
+  op.attributes = {{"sums", false}};
+  op.traits.sums_rows = true;
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& dy = call.inputs[0];
     const TensorType& gamma = call.inputs[2];
@@ -80,7 +84,9 @@ ir::OpDef LayerNormGrad() {
     if (call.inputs[3] != row || call.inputs[4] != row) {
       return Rejected(call, names, "mean and rstd are not one f32 per row of x");
     }
-    return Types{dy, gamma, gamma};
+    Types types = {dy, gamma, gamma};
+    if (call.attributes.Bool("sums")) types.push_back(gamma);
+    return types;
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures;
@@ -89,11 +95,15 @@ ir::OpDef LayerNormGrad() {
       signatures.push_back({{split, split, B, split, split}, {split, P, P}});
     }
     signatures.push_back({{P, B, B, B, B}, {P, P, P}});
+    if (!call.attributes.Bool("sums")) return signatures;
+    for (ir::SbpSignature& signature : signatures) signature.outputs.push_back(P);
     return signatures;
   };
   op.not_differentiable = kNoSecondDerivative;
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({0, 1}); };
-  op.flops = [](const ir::OpCall& call) { return 15 * call.inputs[0].shape.num_elements(); };
+  op.flops = [](const ir::OpCall& call) {
+    return (call.attributes.Bool("sums") ? 16 : 15) * call.inputs[0].shape.num_elements();
+  };
   return op;
 }
 
@@ -101,7 +111,7 @@ ir::OpDef LayerNormGrad() {
 
 void RegisterLayerNormOps(ir::OpRegistry& registry) {
   registry.Register(LayerNorm());
-  registry.Register(LayerNormGrad());
+  registry.Register(WithAddend(LayerNormGrad()));
 }
 
 }  // namespace zg

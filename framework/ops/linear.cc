@@ -1,7 +1,8 @@
 // Matrix products: y = x weight^T + bias, its gradients for x, weight and bias, and two of these
-// products with the gelu that follows or precedes them.
+// products with the gelu that follows or precedes them. y and dx may have another tensor added.
 // Shapes: x (..., K), weight (N, K), bias (N), y (..., N); the leading dims count as rows.
 #include "framework/ir/op_registry.h"
+#include "framework/ops/addend.h"
 #include "framework/ops/elementwise_table.h"
 #include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
@@ -79,7 +80,7 @@ ir::OpDef Linear() {
       context.set_input_gradient(1, builder.Op("linear_grad_weight", {dy, x}));
     }
     if (context.num_inputs() == 3 && context.needs(2)) {
-      context.set_input_gradient(2, builder.Op("linear_grad_bias", {dy}));
+      context.set_input_gradient(2, builder.Op(op_names::kLinearGradBias, {dy}));
     }
     return Status::Ok();
   };
@@ -246,7 +247,7 @@ ir::OpDef LinearGradWeight() {
 ir::OpDef LinearGradBias() {
   const InputNames names = {"dy"};
   ir::OpDef op;
-  op.name = "linear_grad_bias";
+  op.name = op_names::kLinearGradBias;
   op.doc = "db[n] = sum over rows of dy[..,n].";
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
@@ -281,8 +282,8 @@ ir::OpDef LinearGradBias() {
 }  // namespace
 
 void RegisterLinearOps(ir::OpRegistry& registry) {
-  for (ir::OpDef op : {Linear(), LinearGelu(), LinearGradInput(), LinearGradInputGelu(),
-                       LinearGradWeight(), LinearGradBias()}) {
+  for (ir::OpDef op : {WithAddend(Linear()), LinearGelu(), WithAddend(LinearGradInput()),
+                       LinearGradInputGelu(), LinearGradWeight(), LinearGradBias()}) {
     op.traits.keeps_groups = true;  // each row of a weight is a column of the result
     registry.Register(std::move(op));
   }

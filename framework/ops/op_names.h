@@ -12,6 +12,10 @@ inline constexpr char kLinearGelu[] = "linear_gelu";
 inline constexpr char kLinearGradInput[] = "linear_grad_input";
 inline constexpr char kLinearGradInputGelu[] = "linear_grad_input_gelu";
 
+// Fused by fuse-additions.
+inline constexpr char kAdd[] = "add";
+inline constexpr char kLinearGradBias[] = "linear_grad_bias";
+
 // The changes of placement, of which the boxing table chooses one.
 inline constexpr char kAllReduce[] = "all_reduce";
 inline constexpr char kReduceScatter[] = "reduce_scatter";

@@ -2,6 +2,7 @@
 // 4), as torch.nn.RMSNorm has it, and its gradient.
 // Shapes: x, y (..., C); weight (C); rrms (...) in f32: 1 / root mean square of each row.
 #include "framework/ir/op_registry.h"
+#include "framework/ops/addend.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -99,7 +100,7 @@ ir::OpDef RmsNormGrad() {
 
 void RegisterRmsNormOps(ir::OpRegistry& registry) {
   registry.Register(RmsNorm());
-  registry.Register(RmsNormGrad());
+  registry.Register(WithAddend(RmsNormGrad()));
 }
 
 }  // namespace zg

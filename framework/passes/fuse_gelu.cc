@@ -26,6 +26,7 @@ class Fusion {
   explicit Fusion(ir::Graph* graph) : graph_(*graph) {}
 
   StatusOr<bool> FuseLinear(ir::Node* linear) {
+    if (linear->attributes.Bool("adds")) return false;
     ir::Value* const h = linear->outputs[0];
     std::vector<ir::Node*> gelus;
     bool is_copy = false;
@@ -50,6 +51,7 @@ class Fusion {
   }
 
   StatusOr<bool> FuseGradient(ir::Node* linear_grad) {
+    if (linear_grad->attributes.Bool("adds")) return false;
     ir::Value* const dy = linear_grad->outputs[0];
     if (IsPartial(*dy) || dy->users.size() != 1) return false;
     ir::Node* const gelu_grad = dy->users[0];

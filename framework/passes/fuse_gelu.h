@@ -9,7 +9,7 @@
 // such a pair: a copy is fused like its original, since another kernel could round apart. A
 // `linear_grad_input` that a gelu_grad of its section reads, and nobody else, is a
 // `linear_grad_input_gelu` in the gelu_grad's place. Types and placements of product and gelu are
-// equal; partial sums are left alone. Values keep their names.
+// equal; partial sums are left alone, and products that add something else. Values keep their names.
 //
 // Before:
 //   forward:

@@ -307,9 +307,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   const cudaDataType type = d_layout->type;
   cublasStatus_t status = CheckShapes(op, *a_layout, *b_layout, *c_layout, *d_layout);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  if (*static_cast<const float*>(alpha) != 1.0f || *static_cast<const float*>(beta) != 0.0f) {
-    return Refuse("factors other than 1 and 0");
+  const float c_factor = *static_cast<const float*>(beta);
+  const bool has_addend = c_factor != 0.0f;
+  if (*static_cast<const float*>(alpha) != 1.0f || (has_addend && c_factor != 1.0f)) {
+    return Refuse("factors other than 1, and 1 or 0");
   }
+  if (has_addend && op.has_aux()) return Refuse("an addend beside a gelu");
   Algorithm algorithm;
   std::memcpy(&algorithm, chosen, sizeof(algorithm));
   if (algorithm.rows != d_layout->rows || algorithm.columns != d_layout->columns) {
@@ -324,6 +327,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   }
   std::vector<Range> ranges = {RangeOf("a", a, *a_layout, false), RangeOf("b", b, *b_layout, false),
                                RangeOf("d", d, *d_layout, true)};
+  if (has_addend) ranges.push_back(RangeOf("c", c, *c_layout, false));
   if (op.has_bias()) {
     if (AlignmentOf(op.bias) < algorithm.bias_alignment) return Refuse("bias is misaligned");
     ranges.push_back({"bias", op.bias, d_layout->rows * ElementBytes(type), false});
@@ -359,6 +363,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     const float bias = op.has_bias() ? Element(type, op.bias, row) : 0.0f;
     for (int64_t column = 0; column < columns; ++column) {
       float value = sums[column] + bias;
+      if (has_addend) value += Element(type, c, column * c_layout->stride + row);
       const int64_t aux_at = column * op.aux_stride + row;
       if (op.writes_aux()) {
         SetElement(type, op.aux, aux_at, value);

@@ -38,9 +38,10 @@ HOT_KERNELS = {
     "SoftmaxCrossEntropyKernel<*>": Limits(40, loads=1),
     "SoftmaxCrossEntropyGradKernel<*>": Limits(40, loads=1, stores=1),
     "LayerNormKernel<8,*>": Limits(40, loads=3, stores=1),
-    "LayerNormGradKernel<8,*>": Limits(40, loads=3, stores=1),
+    # Four rows at once, by three warps for GPT-2: with 128 registers 5 blocks of them.
+    "NormGradKernel<8,true,*>": Limits(128, loads=8, stores=4),
+    "NormGradKernel<8,false,*>": Limits(128, loads=8, stores=4),
     "RmsNormKernel<8,*>": Limits(40, loads=2, stores=1),
-    "RmsNormGradKernel<8,*>": Limits(40, loads=3, stores=1),
     "ColumnSumChunkKernel<8,*>": Limits(64, loads=1, stores=1),
     "ColumnSumFinishKernel<*>": Limits(32),
     "PackKernel<8,CastBody<*>>": Limits(32, loads=1, stores=1),

@@ -50,8 +50,8 @@ class Estimate(unittest.TestCase):
         tokens = 32 * 1024
         head_flops = 3 * 2 * tokens * 768 * 50304
         self.assertAlmostEqual(rows["products, head"].floor_ms(), 1e3 * head_flops / 790e12, places=3)
-        added = 48 * 3 * tokens * 768 * 2
-        self.assertAlmostEqual(rows["residual adds"].floor_ms(), 1e3 * added / 4.3e12, places=3)
+        summed = 12 * (3 + 4) * (tokens + 1) * 768 * 2
+        self.assertAlmostEqual(rows["bias gradients"].floor_ms(), 1e3 * summed / 4.3e12, places=3)
         tiles = 12 * 32 * 12 * 16 * 17 / 2
         slots = tiles * 4 * estimate.ATTENTION[0].issue_slots[0]
         self.assertAlmostEqual(rows["attention"].slots / slots, 1, places=9)
@@ -77,7 +77,7 @@ class Estimate(unittest.TestCase):
             kernel["seconds"] = 0.001
         self.file.write_text(json.dumps(self.work))
         done = self.run_script()
-        self.assertRegex(done.stdout, r"(?m)^residual adds .* 48.00$")
+        self.assertRegex(done.stdout, r"(?m)^bias gradients .* 24.00$")
         self.assertRegex(done.stdout, r"(?m)^attention gradient: k, v .* -$")
         self.assertRegex(done.stdout, r"(?m)^attention gradient: dot .* 12.00$")
 

@@ -349,9 +349,9 @@ FamilyCases AttentionOptionCases() {
                                           s.keys, s.heads, s.key_heads, s.head_size, causal);
     AddCases("dot_product_attention", label, s, {.causal = causal}, &family.large);
   };
-  add_large({2, 130, 130, 4, 2, 64}, true);
-  add_large({1, 70, 200, 2, 1, 128}, true);
-  add_large({1, 130, 77, 4, 4, 16}, false);
+  add_large({1, 130, 130, 4, 2, 64}, true);
+  add_large({1, 70, 130, 2, 1, 128}, true);
+  add_large({1, 130, 77, 2, 2, 16}, false);
   add_large({5, 3, 9, 26, 13, 8}, true);  // on a GPU, two groups of heads
   AddCases("dot_product_attention", "bias", {2, 70, 130, 4, 2, 32},
            {.causal = true, .bias = {1, 4, 70, 130}}, &family.large);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "tests/ops/op_case.h"
@@ -51,7 +53,11 @@ ReferenceOutputs LayerNormGrad(const ReferenceCall& call) {
       dx[at] = rstd * (dy[at] * gamma[i] - average - normalized * average_normalized);
     }
   }
-  return {dx, dgamma, dbeta};
+  AddLastInput(call, &dx);
+  if (!call.attributes.Bool("sums")) return {dx, dgamma, dbeta};
+  std::vector<double> sums(columns, 0.0);
+  for (size_t i = 0; i < dx.size(); ++i) sums[i % columns] += dx[i];
+  return {dx, dgamma, dbeta, sums};
 }
 
 // Inputs 3 and 4 become the mean and rstd of input 1.
@@ -70,6 +76,14 @@ OpCase Grad(std::string label, const Shape& x, const Shape& rows) {
           .reference = LayerNormGrad,
           .prepare = TakeStatistics,
           .f32_inputs = {3, 4}};
+}
+
+// With the sum over rows of dx.
+OpCase Sums(OpCase grad) {
+  grad.label += ", with sums";
+  grad.attributes.Set("sums", true);
+  grad.rounds_within = true;
+  return grad;
 }
 
 }  // namespace
@@ -104,6 +118,13 @@ FamilyCases LayerNormCases() {
       Grad("vector", {37}, {}),
       Grad("many rows", {301, 19}, {301}),
       Grad("splits", {6, 6, 9}, {6, 6}),
+      Sums(Grad("many rows", {301, 19}, {301})),
+      Sums(Grad("splits", {6, 6, 9}, {6, 6})),
+      WithAddend(Grad("many rows", {301, 19}, {301}), {301, 19}),
+      WithAddend(Grad("splits", {6, 6, 9}, {6, 6}), {6, 6, 9}),
+      WithAddend(Sums(Grad("odd", {5, 7}, {5})), {5, 7}),
+      WithAddend(Sums(Grad("vector", {37}, {})), {37}),
+      WithAddend(Sums(Grad("splits", {6, 6, 9}, {6, 6})), {6, 6, 9}),
   };
   family.rejections = {
       {"layer_norm",
@@ -132,6 +153,14 @@ FamilyCases LayerNormCases() {
       Sized("layer_norm_grad", "768",
             {F32({200, 768}), F32({200, 768}), F32({768}), F32({200}), F32({200}, 0.5, 2)}, {},
             {3, 4})};
+  // In one reading on a GPU, by whole packs and by single elements; and wider than its blocks.
+  const ir::Attributes all = {{"adds", true}, {"sums", true}};
+  for (const int64_t columns : {int64_t{768}, int64_t{301}, int64_t{1001}, int64_t{4104}}) {
+    const int64_t rows = columns > 768 ? 3 : 21;
+    const InputSpec x = F32({rows, columns}), mean = F32({rows}), rstd = F32({rows}, 0.5, 2);
+    family.large.push_back(Sized("layer_norm_grad", fmt::format("all of {}", columns),
+                                 {x, x, F32({columns}), mean, rstd, x}, all, {3, 4}));
+  }
   const InputSpec hidden = F32({2048, 384}), channels = F32({384}), rows = F32({2048}, 0.5, 2);
   family.bench = {
       Sized("layer_norm", "hidden", {hidden, channels, channels}),

@@ -29,9 +29,10 @@ ReferenceOutputs Linear(const ReferenceCall& call) {
   const ReferenceTensor& weight = call.inputs[1];
   const int64_t columns = RowsOf(weight);
   std::vector<double> y = Product(RowsOf(x), Columns(x), columns, At(x), AtTransposed(weight));
-  if (call.inputs.size() == 3) {
+  if (call.inputs.size() - (Adds(call) ? 1 : 0) == 3) {
     for (size_t i = 0; i < y.size(); ++i) y[i] += call.inputs[2].values[i % columns];
   }
+  AddLastInput(call, &y);
   return {y};
 }
 
@@ -45,7 +46,9 @@ ReferenceOutputs LinearGelu(const ReferenceCall& call) {
 ReferenceOutputs LinearGradInput(const ReferenceCall& call) {
   const ReferenceTensor& dy = call.inputs[0];
   const ReferenceTensor& weight = call.inputs[1];
-  return {Product(RowsOf(dy), Columns(dy), Columns(weight), At(dy), At(weight))};
+  std::vector<double> dx = Product(RowsOf(dy), Columns(dy), Columns(weight), At(dy), At(weight));
+  AddLastInput(call, &dx);
+  return {dx};
 }
 
 ReferenceOutputs LinearGradInputGelu(const ReferenceCall& call) {
@@ -95,6 +98,11 @@ void AddLarge(std::vector<OpCase>* cases) {
   };
   add("linear", {F32({67, 96}), F32({40, 96}), F32({40})});
   add("linear_grad_input", {F32({67, 40}), F32({40, 96})});
+  const ir::Attributes adds = {{"adds", true}};
+  cases->push_back(
+      Sized("linear", "adds", {F32({67, 96}), F32({40, 96}), F32({40}), F32({67, 40})}, adds));
+  cases->push_back(
+      Sized("linear_grad_input", "adds", {F32({67, 40}), F32({40, 96}), F32({67, 96})}, adds));
   add("linear_grad_weight", {F32({67, 40}), F32({67, 96})});
   // On a GPU with an epilogue for the gelu, and without: its rows must divide by 8.
   for (const int64_t size : {int64_t{96}, int64_t{768}, int64_t{91}}) {
@@ -130,6 +138,28 @@ FamilyCases LinearCases() {
       Case("linear", "matrix, no bias", {F32({6, 12}), F32({18, 12})}, Linear),
       Case("linear", "three dims", {F32({6, 6, 12}), F32({18, 12}), F32({18})}, Linear),
       Case("linear", "three dims, no bias", {F32({6, 6, 12}), F32({6, 12})}, Linear),
+      WithAddend(Case("linear", "odd", {F32({5, 7}), F32({3, 7}), F32({3})}, Linear), {5, 3}),
+      WithAddend(Case("linear", "vector", {F32({18}), F32({12, 18}), F32({12})}, Linear), {12}),
+      WithAddend(Case("linear", "matrix", {F32({6, 12}), F32({18, 12}), F32({18})}, Linear),
+                 {6, 18}),
+      WithAddend(Case("linear", "matrix, no bias", {F32({6, 12}), F32({18, 12})}, Linear), {6, 18}),
+      WithAddend(Case("linear", "many rows", {F32({131, 37}), F32({91, 37})}, Linear), {131, 91}),
+      WithAddend(Case("linear", "deep", {F32({70, 900}), F32({24, 900}), F32({24})}, Linear),
+                 {70, 24}),
+      WithAddend(Case("linear", "three dims", {F32({6, 6, 12}), F32({18, 12}), F32({18})}, Linear),
+                 {6, 6, 18}),
+      WithAddend(Case("linear", "three dims, no bias", {F32({6, 6, 12}), F32({6, 12})}, Linear),
+                 {6, 6, 6}),
+      WithAddend(Case("linear_grad_input", "odd", {F32({5, 3}), F32({3, 7})}, LinearGradInput),
+                 {5, 7}),
+      WithAddend(Case("linear_grad_input", "vector", {F32({12}), F32({12, 18})}, LinearGradInput),
+                 {18}),
+      WithAddend(
+          Case("linear_grad_input", "matrix", {F32({6, 12}), F32({12, 18})}, LinearGradInput),
+          {6, 18}),
+      WithAddend(
+          Case("linear_grad_input", "three dims", {F32({6, 6, 12}), F32({12, 6})}, LinearGradInput),
+          {6, 6, 6}),
       Case("linear_grad_input", "odd", {F32({5, 3}), F32({3, 7})}, LinearGradInput),
       Case("linear_grad_input", "vector", {F32({12}), F32({12, 18})}, LinearGradInput),
       Case("linear_grad_input", "matrix", {F32({6, 12}), F32({12, 18})}, LinearGradInput),
@@ -183,6 +213,18 @@ FamilyCases LinearCases() {
        {F32({8, 16}), F32({32, 16})},
        {},
        "linear_grad_input: outer dims differ: dy f32[8,16], weight f32[32,16]"},
+      {"linear",
+       {F32({8, 16}), F32({32, 16}), F32({8, 16})},
+       {{"adds", true}},
+       "linear: the addend is f32[8,16], expected the type of the result, f32[8,32]"},
+      {"linear",
+       {F32({8, 16}), F32({32, 16})},
+       {{"adds", true}},
+       "linear: got 1 inputs beside an addend, expected 2 to 3"},
+      {"linear",
+       {F32({8, 16}), F32({32, 16}), F32({32}), F32({8, 32})},
+       {},
+       "linear: got 4 inputs beside an addend, expected 2 to 3"},
       {"linear_gelu",
        {F32({8, 16}), F32({32, 64})},
        {},

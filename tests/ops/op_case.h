@@ -107,6 +107,22 @@ inline int64_t Columns(const ReferenceTensor& tensor) { return tensor.shape.dim(
 inline int64_t RowsOf(const ReferenceTensor& tensor) {
   return static_cast<int64_t>(tensor.values.size()) / Columns(tensor);
 }
+// Of calls that may add their last input to output 0 (framework/ops/addend.h).
+inline bool Adds(const ReferenceCall& call) {
+  return call.attributes.Has("adds") && call.attributes.Bool("adds");
+}
+inline void AddLastInput(const ReferenceCall& call, std::vector<double>* result) {
+  if (!Adds(call)) return;
+  for (size_t i = 0; i < result->size(); ++i) (*result)[i] += call.inputs.back().values[i];
+}
+// The case with such an addend, in front of which the result is rounded to 16 bits.
+inline OpCase WithAddend(OpCase op_case, const Shape& result) {
+  op_case.label += ", with an addend";
+  op_case.inputs.push_back(F32(result));
+  op_case.attributes.Set("adds", true);
+  op_case.rounds_within = true;
+  return op_case;
+}
 // Of calls with some of the equal parts of a dim (kernels/parted_dim.h): operand `input` becomes their
 // numbers, from `first` on.
 inline void NumberParts(ReferenceCall& call, size_t input, int64_t first = 0) {

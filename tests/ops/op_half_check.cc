@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "framework/ir/op_registry.h"
+#include "framework/ops/addend.h"
 #include "framework/ops/elementwise_program.h"
 #include "tests/ops/op_suite.h"
 #include "tests/testing/interpreter.h"
@@ -80,6 +81,22 @@ std::vector<HeapTensor> RunOp(const std::string& op, const std::vector<HeapTenso
   return *std::move(outputs);
 }
 
+// What the op computes alone, then the addition, then the sum over rows.
+std::vector<HeapTensor> SeparateAdditions(const ConcreteCase& concrete) {
+  const ir::OpCall call = WithoutAddend(concrete.call());
+  ir::OpCall alone = call;
+  const bool sums = call.attributes.Has("sums") && call.attributes.Bool("sums");
+  if (sums) alone.attributes.Set("sums", false);
+  std::vector<HeapTensor> inputs = concrete.inputs();
+  const HeapTensor last = inputs.back();
+  inputs.resize(call.inputs.size());
+  StatusOr<std::vector<HeapTensor>> results = Execute(Kernels(), alone, inputs, SuiteStep());
+  EXPECT_TRUE(results.ok()) << results.status().ToString();
+  if (AddendOf(concrete.call()) >= 0) (*results)[0] = RunOp("add", {(*results)[0], last})[0];
+  if (sums) results->push_back(RunOp("linear_grad_bias", {(*results)[0]})[0]);
+  return *std::move(results);
+}
+
 // The ops that a fused one consists of, one after the other.
 std::vector<HeapTensor> SeparateResults(const ConcreteCase& concrete) {
   const std::string& op = concrete.call().op->name;
@@ -92,6 +109,8 @@ std::vector<HeapTensor> SeparateResults(const ConcreteCase& concrete) {
     const HeapTensor dy = RunOp("linear_grad_input", {inputs[0], inputs[1]})[0];
     return RunOp("gelu_grad", {dy, inputs[2]});
   }
+  const ir::OpTraits& traits = concrete.call().op->traits;
+  if (traits.takes_addend || traits.sums_rows) return SeparateAdditions(concrete);
   return SeparateStatements(concrete);
 }
 

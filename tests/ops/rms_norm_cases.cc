@@ -40,6 +40,7 @@ ReferenceOutputs RmsNormGrad(const ReferenceCall& call) {
       dx[at] = rrms * (dy[at] * weight[i] - x[at] * rrms * average);
     }
   }
+  AddLastInput(call, &dx);
   return {dx, dweight};
 }
 
@@ -78,7 +79,10 @@ FamilyCases RmsNormCases() {
                   Grad("odd", {5, 7}, {5}),
                   Grad("vector", {37}, {}),
                   Grad("many rows", {301, 19}, {301}),
-                  Grad("splits", {6, 6, 9}, {6, 6})};
+                  Grad("splits", {6, 6, 9}, {6, 6}),
+                  WithAddend(Grad("many rows", {301, 19}, {301}), {301, 19}),
+                  WithAddend(Grad("vector", {37}, {}), {37}),
+                  WithAddend(Grad("splits", {6, 6, 9}, {6, 6}), {6, 6, 9})};
   family.rejections = {
       {"rms_norm",
        {F32({5, 7}), F32({5})},

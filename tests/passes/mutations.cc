@@ -574,6 +574,18 @@ std::vector<Mutation> AllMutations() {
   add("fuse-gelu", "the gradient at another point",
       One(Op("linear_grad_input_gelu"), ReadAnother(2)));
 
+  const auto adds = [](const Node& node) {
+    return node.op->traits.takes_addend && node.attributes.Bool("adds");
+  };
+  const auto sums = [](const Node& node) {
+    return node.op->traits.sums_rows && node.attributes.Bool("sums");
+  };
+  add("fuse-additions", "another addend", One(adds, [](Graph& graph, Node* node) {
+        return ReadAnother(static_cast<int>(node->inputs.size()) - 1)(graph, node);
+      }));
+  add("fuse-additions", "the product of another input", One(adds, ReadAnother(0)));
+  add("fuse-additions", "the sum of another gradient", One(sums, SwapOutputs(2, 3)));
+
   add("fuse-elementwise", "another function", One(Op("fused_elementwise"), SwapStatements));
   add("fuse-elementwise", "another factor", One(Op("fused_elementwise"), ChangeFactor));
   add("fuse-elementwise", "inputs in another order",

@@ -122,7 +122,7 @@ TEST_F(RandomGraphs, HaveAllDifferentiableOps) {
                          "resample2d", "resample2d_grad", "dropout_attention"}) {
     missing.erase(op);
   }
-  for (unsigned seed = 1; seed <= 600; ++seed) {
+  for (unsigned seed = 1; seed <= 1000; ++seed) {
     RandomModelOptions options;
     options.seed = seed;
     const ir::Graph model = MakeRandomModel(options);

@@ -128,9 +128,9 @@ class Model {
       if (op->name == "cast" || op->name == "custom_gradient" || op->name == "place") continue;
       ops.push_back(op);
     }
-    // Those that fuse-gelu looks for should meet.
+    // Those that fuse-gelu and fuse-additions look for should meet.
     const size_t often = ops.size() / 6;
-    for (const char* name : {"linear", "gelu"}) {
+    for (const char* name : {"linear", "gelu", "add"}) {
       ops.insert(ops.end(), often, ir::OpRegistry::Global().Find(name));
     }
     for (int attempt = 0; attempt < 20; ++attempt) {

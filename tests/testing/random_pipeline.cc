@@ -62,6 +62,7 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   passes.push_back("sum-factors");
   passes.push_back("insert-collectives");
   passes.push_back("fuse-gelu");
+  passes.push_back("fuse-additions");
   passes.push_back("fuse-elementwise");
   if (updates_early) passes.push_back("update-early");
   passes.push_back("schedule");

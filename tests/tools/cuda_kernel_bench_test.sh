@@ -27,7 +27,7 @@ import json, sys
 result = json.load(open(sys.argv[1]))
 assert result["sizes"]["batch"] == 1 and result["ceilings"]["bytes_per_s"] > 0, result
 rows = {row["name"]: row for row in result["kernels"]}
-assert set(rows) == {"layer_norm", "layer_norm_grad"}, rows
+assert set(rows) == {"layer_norm", "layer_norm_grad", "layer_norm_grad last"}, rows
 assert rows["layer_norm"]["times_per_step"] == 13 and rows["layer_norm"]["seconds"] > 0, rows
 PYTHON
 "$program" --batch 32 --list --json "$work/json" >"$work/out" 2>&1 || fail "--list --json failed"

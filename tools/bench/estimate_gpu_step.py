@@ -75,12 +75,10 @@ CLASSES = [
     Work("cross entropy gradient", r"softmax_cross_entropy_grad", "instructions per element [sass]",
          bandwidth_share=(0.92, 0.92), instructions=(11.75, 11.75)),
     Work("layer norms", r"layer_norm", "", bandwidth_share=(0.81, 0.85)),
-    Work("layer norm gradients", r"layer_norm_grad", "now dy and x are read twice; planned: one kernel",
-         bandwidth_share=(0.81, 0.85), traffic=(5 / 3, 1.0), extra_us=(8.7, 2.7)),
-    Work("residual adds", r"add residual", "planned: forward in the norm, which spares its read of x; backward in the "
-         "norm's gradient, one read", bandwidth_share=(0.86, 0.86), traffic=(1.0, 0.5)),
-    Work("bias gradients", r"linear_grad_bias .*", "planned: only that of qkv reads dy again",
-         bandwidth_share=(0.785, 0.85), traffic=(1.0, 1 / 3), extra_us=(8.7, 2.7)),
+    Work("layer norm gradients", r"layer_norm_grad( last)?", "one reading, with the residual stream's gradient and the "
+         "sum that is a bias's", bandwidth_share=(0.85, 0.85), extra_us=(2.7, 2.7)),
+    Work("bias gradients", r"linear_grad_bias .*", "of qkv and expand, whose dy no norm makes",
+         bandwidth_share=(0.85, 0.85), extra_us=(2.7, 2.7)),
     Work("update", r"adam_update", "near the bandwidth"),
     Work("cast of parameters", r"cast parameters", "planned: the update's second output", traffic=(1.0, 1 / 3)),
     Work("embeddings", r"embedding(_grad)?|add positions|sum positions|add tied gradients",

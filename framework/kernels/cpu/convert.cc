@@ -37,6 +37,17 @@ void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows, int64
 }
 
 template <typename T>
+ZG_INLINE void AddRowsOf(const T* source, int64_t rows, int64_t columns, int64_t stride,
+                         T* target) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const T* const from = source + row * stride;
+    T* const to = target + row * stride;
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < columns; ++i) to[i] = FromF32<T>(ToF32(to[i]) + ToF32(from[i]));
+  }
+}
+
+template <typename T>
 ZG_INLINE void RoundInPlace(float* values, int64_t count) {
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) values[i] = ToF32(FromF32<T>(values[i]));
@@ -89,6 +100,16 @@ void RoundRows(const float* source, int64_t source_stride, int64_t rows, int64_t
   } else {
     RoundRowsTo(source, source_stride, rows, columns, static_cast<Float16*>(target), target_stride);
   }
+}
+
+void AddRows(DType dtype, const void* source, int64_t rows, int64_t columns, int64_t stride,
+             void* target) {
+  WithFloatType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const T* const from = static_cast<const T*>(source);
+    T* const to = static_cast<T*>(target);
+    Multiversion([=]() ZG_VERSION { AddRowsOf(from, rows, columns, stride, to); });
+  });
 }
 
 void RoundFloats(DType dtype, float* values, int64_t count) {

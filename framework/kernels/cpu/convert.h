@@ -15,6 +15,11 @@ void ConvertFloats(DType from, const void* source, DType to, void* target, int64
 void RoundRows(const float* source, int64_t source_stride, int64_t rows, int64_t columns, DType to,
                void* target, int64_t target_stride);
 
+// target += source, for parts of matrices of one floating-point dtype whose rows are `stride` elements
+// apart; sums are rounded.
+void AddRows(DType dtype, const void* source, int64_t rows, int64_t columns, int64_t stride,
+             void* target);
+
 // Gives every element the value that it would have after a conversion to `dtype` and back.
 void RoundFloats(DType dtype, float* values, int64_t count);
 

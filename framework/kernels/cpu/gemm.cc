@@ -72,9 +72,9 @@ int64_t Gemm::workspace_bytes() const {
   return floats * static_cast<int64_t>(sizeof(float));
 }
 
-void Gemm::Run(GemmOperand a, GemmOperand b, const void* bias, void* c, int64_t c_stride,
+void Gemm::Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
                void* workspace) const {
-  const Operands operands = {a, b, bias, c, c_stride};
+  const Operands operands = {a, b, terms, c, c_stride};
   if (sizes_.m > kFewRows || !is_f32()) {
     RunBlocks(operands, static_cast<float*>(workspace));
   } else {
@@ -108,13 +108,15 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   product.c_stride = is_f32() ? operands.c_stride : sum_stride();
   const bool whole_lines = IsWholeLines(operands.c, operands.c_stride * element_bytes);
   const int64_t c_bytes = sizes_.m * sizes_.n * element_bytes;
-  product.streams = is_f32() && sizes_.k <= kShortDepth && c_bytes >= kStreamedBytes && whole_lines;
-  const bool rounding_streams = !is_f32() && c_bytes >= kStreamedHalfBytes && whole_lines &&
+  const bool may_stream = whole_lines && operands.terms.addend == nullptr;
+  product.streams = is_f32() && sizes_.k <= kShortDepth && c_bytes >= kStreamedBytes && may_stream;
+  const bool rounding_streams = !is_f32() && c_bytes >= kStreamedHalfBytes && may_stream &&
                                 sizes_.n * element_bytes % (kLineFloats * sizeof(float)) == 0;
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
     const int64_t columns = std::min(block_n_, sizes_.n - column);
-    if (operands.bias != nullptr) {
-      ConvertFloats(sizes_.dtype, static_cast<const char*>(operands.bias) + column * element_bytes,
+    if (operands.terms.bias != nullptr) {
+      ConvertFloats(sizes_.dtype,
+                    static_cast<const char*>(operands.terms.bias) + column * element_bytes,
                     DType::kF32, start, columns);
       std::fill(start + columns, start + block_n_, 0.0f);
     }
@@ -130,7 +132,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
           const int64_t offset = row * operands.c_stride + column + part;
           product.columns = std::min(sum_columns_, columns - part);
           product.b = packed_b + method_->PackedBSize(part, product.depth);
-          product.start = k == 0 && operands.bias != nullptr ? start + part : nullptr;
+          product.start = k == 0 && operands.terms.bias != nullptr ? start + part : nullptr;
           if (is_f32()) {
             product.c = static_cast<float*>(operands.c) + offset;
           } else {
@@ -142,6 +144,10 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
                           static_cast<char*>(operands.c) + offset * element_bytes,
                           operands.c_stride, rounding_streams});
         }
+        if (operands.terms.addend == nullptr || k + block_k_ < sizes_.k) continue;
+        const int64_t begin = (row * operands.c_stride + column) * element_bytes;
+        AddRows(sizes_.dtype, static_cast<const char*>(operands.terms.addend) + begin, product.rows,
+                columns, operands.c_stride, static_cast<char*>(operands.c) + begin);
       }
     }
   }
@@ -151,7 +157,7 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
 
 void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
   const float* const b = static_cast<const float*>(operands.b.data);
-  const float* const bias = static_cast<const float*>(operands.bias);
+  const float* const bias = static_cast<const float*>(operands.terms.bias);
   float* const c = static_cast<float*>(operands.c);
   const int64_t b_stride = operands.b.stride;
   float* const start = workspace;
@@ -195,6 +201,8 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
       next_b += product.width * depth;
     }
   }
+  if (operands.terms.addend == nullptr) return;
+  AddRows(DType::kF32, operands.terms.addend, sizes_.m, sizes_.n, operands.c_stride, c);
 }
 
 }  // namespace zg

@@ -1,4 +1,4 @@
-// Gemm: C = A B + bias on one thread, made once for given sizes and run on raw pointers. It
+// Gemm: C = A B + bias + addend on one thread, made once for given sizes and run on raw pointers. It
 // allocates nothing; its scratch is the caller's. Operands in bf16 or f16 are widened on their way
 // into the scratch, or multiplied by what the processor has for bf16; sums are in f32 and rounded
 // once.
@@ -32,6 +32,15 @@ struct GemmOperand {
   int64_t stride = 0;
 };
 
+// What is added to a product; each may be null.
+struct GemmTerms {
+  GemmTerms(const void* bias = nullptr, const void* addend = nullptr)  // NOLINT: a bias is one
+      : bias(bias), addend(addend) {}
+
+  const void* bias;    // n elements
+  const void* addend;  // (m, n), with the stride of C: added to what is rounded already
+};
+
 // Of this processor, for operands in `dtype`.
 const GemmMethod& FastestGemmMethod(DType dtype);
 
@@ -42,15 +51,15 @@ class Gemm {
 
   int64_t workspace_bytes() const;
 
-  // `bias` has n elements, or is null. C does not overlap the rest.
-  void Run(GemmOperand a, GemmOperand b, const void* bias, void* c, int64_t c_stride,
+  // C does not overlap the rest.
+  void Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
            void* workspace) const;
 
  private:
   struct Operands {
     GemmOperand a;
     GemmOperand b;
-    const void* bias;
+    GemmTerms terms;
     void* c;
     int64_t c_stride;
   };

@@ -75,8 +75,8 @@ int64_t SharedGemm::workspace_bytes() const {
   return parts_.back().workspace + parts_.back().gemm.workspace_bytes();
 }
 
-void SharedGemm::Run(GemmOperand a, GemmOperand b, const void* bias, void* c, int64_t c_stride,
-                     void* workspace, Threads* threads) const {
+void SharedGemm::Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c,
+                     int64_t c_stride, void* workspace, Threads* threads) const {
   const auto run = [&](int64_t i, int) {
     const Part& part = parts_[i];
     const DType dtype = sizes_.dtype;
@@ -84,7 +84,8 @@ void SharedGemm::Run(GemmOperand a, GemmOperand b, const void* bias, void* c, in
     const int64_t b_begin = part.column * (sizes_.transpose_b ? b.stride : 1);
     const int64_t c_begin = part.row * c_stride + part.column;
     part.gemm.Run({At(a.data, a_begin, dtype), a.stride}, {At(b.data, b_begin, dtype), b.stride},
-                  At(bias, part.column, dtype), const_cast<char*>(At(c, c_begin, dtype)), c_stride,
+                  {At(terms.bias, part.column, dtype), At(terms.addend, c_begin, dtype)},
+                  const_cast<char*>(At(c, c_begin, dtype)), c_stride,
                   static_cast<char*>(workspace) + part.workspace);
   };
   if (threads != nullptr) return threads->Run(num_parts(), run);

@@ -1,4 +1,4 @@
-// SharedGemm: C = A B + bias on several threads: C is cut into parts, each of them a Gemm (gemm.h) of
+// SharedGemm: C = A B + bias + addend on several threads: C is cut into parts, each of them a Gemm (gemm.h) of
 // its own with scratch of its own. As the bits of an element are a matter of its row of A and its
 // column of B, they are those of one Gemm.
 #pragma once
@@ -21,7 +21,7 @@ class SharedGemm {
   int64_t workspace_bytes() const;
 
   // As Gemm::Run; `threads` may be null.
-  void Run(GemmOperand a, GemmOperand b, const void* bias, void* c, int64_t c_stride,
+  void Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
            void* workspace, Threads* threads) const;
 
  private:

@@ -2,12 +2,14 @@
 #include <cmath>
 #include <cstdint>
 
+#include "framework/kernels/cpu/column_sum.h"
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/row_sums.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/ops/addend.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -126,13 +128,14 @@ struct NormalizeGradRows {
   const float* gamma;
   const float* mean;
   const float* rstd;
+  const T* addend;  // null: none
   T* dx;
   float* dgamma;
   float* dbeta;
 };
 
 // At most kGroupRows rows; adds their terms to dgamma and dbeta. With n = (x - mean) rstd and
-// d = dy gamma: dx = (d - (sum d + n sum (d n)) / columns) rstd. `dx` may be `dy` or `x`.
+// d = dy gamma: dx = (d - (sum d + n sum (d n)) / columns) rstd + addend. `dx` may be `dy` or `x`.
 template <typename T>
 void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t rows, int64_t columns) {
   Multiversion([=]() ZG_VERSION {
@@ -174,6 +177,10 @@ void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t rows, int64_t colu
         b.dbeta[j] += dy_j;
         dx[j] = FromF32<T>((dy_j * b.gamma[j] - (mean_d + n * mean_dn)) * rstd);
       }
+      if (b.addend == nullptr) continue;
+      const T* const addend = b.addend + row * columns;
+      ZG_INDEPENDENT
+      for (int64_t j = 0; j < columns; ++j) dx[j] = FromF32<T>(ToF32(dx[j]) + ToF32(addend[j]));
     }
   });
 }
@@ -183,6 +190,8 @@ class LayerNormGrad : public Kernel {
   explicit LayerNormGrad(const KernelSpec& spec)
       : dtype_(spec.call.inputs[1].dtype),
         x_(AsMatrix(spec.call.inputs[1].shape)),
+        addend_(AddendOf(spec.call)),
+        sums_dx_(spec.call.attributes.Bool("sums")),
         sums_(x_.rows, x_.columns, 2, spec.threads) {}
 
   // The terms of blocks of rows for dgamma and dbeta; in 16 bits also, in f32, gamma, dgamma and
@@ -206,11 +215,13 @@ class LayerNormGrad : public Kernel {
     }
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
+      const T* const addend = addend_ < 0 ? nullptr : arguments.input<T>(addend_);
       const auto add_rows = [&](int64_t begin, int64_t end, float* block) {
         for (int64_t row = begin; row < end; row += kGroupRows) {
           const int64_t offset = row * x_.columns;
           NormalizeGrad<T>({arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, gamma,
                             arguments.input<float>(3) + row, arguments.input<float>(4) + row,
+                            addend == nullptr ? nullptr : addend + offset,
                             arguments.output<T>(0) + offset, block, block + x_.columns},
                            std::min(kGroupRows, end - row), x_.columns);
         }
@@ -221,6 +232,10 @@ class LayerNormGrad : public Kernel {
       ConvertFloats(DType::kF32, dgamma, dtype_, arguments.outputs[1], x_.columns);
       ConvertFloats(DType::kF32, dbeta, dtype_, arguments.outputs[2], x_.columns);
     }
+    if (sums_dx_) {
+      ColumnSum(dtype_, arguments.outputs[0], x_.rows, x_.columns, arguments.outputs[3],
+                arguments.threads);
+    }
     return Status::Ok();
   }
 
@@ -229,6 +244,8 @@ class LayerNormGrad : public Kernel {
 
   const DType dtype_;
   const MatrixShape x_;
+  const int addend_;  // among the inputs; -1: none
+  const bool sums_dx_;
   const RowSums sums_;
 };
 

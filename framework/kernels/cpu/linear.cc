@@ -5,24 +5,31 @@
 #include "framework/kernels/cpu/elementwise_kernel.h"
 #include "framework/kernels/cpu/gemm_shared.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/ops/addend.h"
 
 namespace zg {
 namespace {
 
-// y = x weight^T + bias, with x (M, K), weight (N, K).
+// Null if there is none.
+const void* Input(const KernelArguments& arguments, int index) {
+  return index < 0 ? nullptr : arguments.inputs[index];
+}
+
+// y = x weight^T + bias + addend, with x (M, K), weight (N, K).
 class Linear : public Kernel {
  public:
   explicit Linear(const KernelSpec& spec)
       : x_(AsMatrix(spec.call.inputs[0].shape)),
         columns_(spec.call.inputs[1].shape.dim(0)),
-        has_bias_(spec.call.inputs.size() == 3),
+        bias_(WithoutAddend(spec.call).inputs.size() == 3 ? 2 : -1),
+        addend_(AddendOf(spec.call)),
         gemm_({x_.rows, columns_, x_.columns, false, true, spec.outputs[0].dtype}, spec.threads) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
     gemm_.Run({arguments.inputs[0], x_.columns}, {arguments.inputs[1], x_.columns},
-              has_bias_ ? arguments.inputs[2] : nullptr, arguments.outputs[0], columns_,
+              {Input(arguments, bias_), Input(arguments, addend_)}, arguments.outputs[0], columns_,
               arguments.workspace, arguments.threads);
     return Status::Ok();
   }
@@ -30,7 +37,8 @@ class Linear : public Kernel {
  private:
   const MatrixShape x_;
   const int64_t columns_;
-  const bool has_bias_;
+  const int bias_;  // among the inputs; -1: none
+  const int addend_;
   const SharedGemm gemm_;
 };
 
@@ -60,26 +68,29 @@ class LinearGelu : public Kernel {
   ElementwiseKernel gelu_;
 };
 
-// dx = dy weight, with dy (M, N), weight (N, K).
+// dx = dy weight + addend, with dy (M, N), weight (N, K).
 class LinearGradInput : public Kernel {
  public:
   explicit LinearGradInput(const KernelSpec& spec)
       : dy_(AsMatrix(spec.call.inputs[0].shape)),
         columns_(spec.call.inputs[1].shape.dim(1)),
+        addend_(AddendOf(spec.call)),
         gemm_({dy_.rows, columns_, dy_.columns, false, false, spec.outputs[0].dtype},
               spec.threads) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
-    gemm_.Run({arguments.inputs[0], dy_.columns}, {arguments.inputs[1], columns_}, nullptr,
-              arguments.outputs[0], columns_, arguments.workspace, arguments.threads);
+    gemm_.Run({arguments.inputs[0], dy_.columns}, {arguments.inputs[1], columns_},
+              {nullptr, Input(arguments, addend_)}, arguments.outputs[0], columns_,
+              arguments.workspace, arguments.threads);
     return Status::Ok();
   }
 
  private:
   const MatrixShape dy_;
   const int64_t columns_;
+  const int addend_;
   const SharedGemm gemm_;
 };
 

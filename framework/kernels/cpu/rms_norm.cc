@@ -7,6 +7,7 @@
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/row_sums.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/ops/addend.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -85,12 +86,13 @@ struct ScaledGradRow {
   const T* x;
   const float* weight;
   float rrms;
+  const T* addend;  // null: none
   T* dx;
   float* dweight;
 };
 
 // Adds the row's terms to dweight. With n = x rrms and e = dy weight: dx = (e - n average(e n))
-// rrms. `dx` may be `dy` or `x`.
+// rrms + addend. `dx` may be `dy` or `x`.
 template <typename T>
 void NormalizeByRmsGrad(const ScaledGradRow<T>& row, int64_t columns) {
   Multiversion([=]() ZG_VERSION {
@@ -111,6 +113,9 @@ void NormalizeByRmsGrad(const ScaledGradRow<T>& row, int64_t columns) {
       r.dweight[j] += dy_j * n;
       r.dx[j] = FromF32<T>((dy_j * weight[j] - n * average) * rrms);
     }
+    if (r.addend == nullptr) return;
+    ZG_INDEPENDENT
+    for (int64_t j = 0; j < columns; ++j) r.dx[j] = FromF32<T>(ToF32(r.dx[j]) + ToF32(r.addend[j]));
   });
 }
 
@@ -119,6 +124,7 @@ class RmsNormGrad : public Kernel {
   explicit RmsNormGrad(const KernelSpec& spec)
       : dtype_(spec.call.inputs[1].dtype),
         x_(AsMatrix(spec.call.inputs[1].shape)),
+        addend_(AddendOf(spec.call)),
         sums_(x_.rows, x_.columns, 1, spec.threads) {}
 
   // The terms of blocks of rows for dweight; in 16 bits also, in f32, weight and dweight.
@@ -139,12 +145,14 @@ class RmsNormGrad : public Kernel {
     }
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
+      const T* const addend = addend_ < 0 ? nullptr : arguments.input<T>(addend_);
       const auto add_rows = [&](int64_t begin, int64_t end, float* block) {
         for (int64_t row = begin; row < end; ++row) {
           const int64_t offset = row * x_.columns;
           NormalizeByRmsGrad<T>(
               {arguments.input<T>(0) + offset, arguments.input<T>(1) + offset, weight,
-               arguments.input<float>(3)[row], arguments.output<T>(0) + offset, block},
+               arguments.input<float>(3)[row], addend == nullptr ? nullptr : addend + offset,
+               arguments.output<T>(0) + offset, block},
               x_.columns);
         }
       };
@@ -161,6 +169,7 @@ class RmsNormGrad : public Kernel {
 
   const DType dtype_;
   const MatrixShape x_;
+  const int addend_;  // among the inputs; -1: none
   const RowSums sums_;
 };
 

@@ -6,24 +6,27 @@ namespace {
 
 template <typename T>
 struct BroadcastRowBody {
-  const T* row;  // null: zeros
+  const T* row;     // null: zeros
+  const T* addend;  // likewise
   T* matrix;
   int64_t columns;
 
   template <int kCount>
   __device__ void Run(int64_t begin) const {
     static_assert(kCount == 1);
-    matrix[begin] = row == nullptr ? Round<T>(0.0f) : row[begin % columns];
+    const float value = row == nullptr ? 0.0f : Widen(row[begin % columns]);
+    matrix[begin] = Round<T>(addend == nullptr ? value : value + Widen(addend[begin]));
   }
 };
 
 }  // namespace
 
-Status BroadcastRow(const RowsToFill& shape, const void* row, void* matrix, void* stream) {
+Status BroadcastRow(const RowsToFill& shape, const void* row, const void* addend, void* matrix,
+                    void* stream) {
   return WithFloatType(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
-    const BroadcastRowBody<T> body = {static_cast<const T*>(row), static_cast<T*>(matrix),
-                                      shape.columns};
+    const BroadcastRowBody<T> body = {static_cast<const T*>(row), static_cast<const T*>(addend),
+                                      static_cast<T*>(matrix), shape.columns};
     return RunPacks<1>(body, false, shape.rows * shape.columns, stream);
   });
 }

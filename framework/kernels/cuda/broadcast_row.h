@@ -14,7 +14,8 @@ struct RowsToFill {
   int64_t columns;
 };
 
-// matrix[r, c] = row[c]; zeros if `row` is null.
-Status BroadcastRow(const RowsToFill& shape, const void* row, void* matrix, void* stream);
+// matrix[r, c] = row[c] + addend[r, c]; what is null counts as zeros.
+Status BroadcastRow(const RowsToFill& shape, const void* row, const void* addend, void* matrix,
+                    void* stream);
 
 }  // namespace zg::cuda

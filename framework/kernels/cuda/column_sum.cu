@@ -2,23 +2,6 @@
 #include "framework/kernels/cuda/column_sum.h"
 
 namespace zg::cuda {
-namespace {
-
-template <typename T>
-struct ElementTerms {
-  static constexpr int kSums = 1;
-  const T* x;
-  int64_t columns;
-
-  template <int kCount>
-  __device__ void Add(int64_t row, int64_t column, Floats<kCount> (&sums)[kSums]) const {
-    const Floats<kCount> terms = LoadFloats<kCount>(x + row * columns + column);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sums[0][i] += terms[i];
-  }
-};
-
-}  // namespace
 
 int64_t ColumnSum::workspace_bytes() const { return ColumnSumWorkspace(shape_, 1); }
 

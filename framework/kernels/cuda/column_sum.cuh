@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "framework/kernels/cuda/packs.cuh"
+#include "framework/kernels/cuda/reduce.cuh"
 
 namespace zg::cuda {
 
@@ -67,14 +68,29 @@ struct ColumnSumOutputs {
   T* sums[kSums];
 };
 
+// A column's chunks are shared by the threads of a column of the block, each of which has every
+// kFinishRows-th; their sums are then added in a tree.
+inline constexpr int kFinishRows = 32;
+
 template <typename T, int kSums>
-__global__ void ColumnSumFinishKernel(const float* partial, int64_t num_chunks, int64_t columns,
-                                      ColumnSumOutputs<T, kSums> outputs) {
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (column >= columns) return;
+__global__ void __launch_bounds__(kFinishRows* kWarp)
+    ColumnSumFinishKernel(const float* partial, int64_t num_chunks, int64_t columns,
+                          ColumnSumOutputs<T, kSums> outputs) {
+  __shared__ float lines[kFinishRows][kWarp + 1];  // a warp writes a line and reads a column
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kWarp;
+  const int64_t own = first + threadIdx.x;
   const float* const chunks = partial + blockIdx.y * num_chunks * columns;
   float sum = 0.0f;
-  for (int64_t chunk = 0; chunk < num_chunks; ++chunk) sum += chunks[chunk * columns + column];
+  if (own < columns) {
+    for (int64_t chunk = threadIdx.y; chunk < num_chunks; chunk += kFinishRows) {
+      sum += chunks[chunk * columns + own];
+    }
+  }
+  lines[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  sum = WarpSum(lines[threadIdx.x][threadIdx.y]);
+  const int64_t column = first + threadIdx.y;
+  if (column >= columns || threadIdx.x != 0) return;
   T* out = outputs.sums[0];
 #pragma unroll
   for (unsigned s = 1; s < kSums; ++s) {  // an index that is computed would take a stack frame
@@ -82,6 +98,33 @@ __global__ void ColumnSumFinishKernel(const float* partial, int64_t num_chunks, 
   }
   out[column] = Round<T>(sum);
 }
+
+// From partial[sum][chunk][column].
+template <typename T, int kSums>
+Status FinishColumnSums(const float* partial, int64_t num_chunks, int64_t columns,
+                        const ColumnSumOutputs<T, kSums>& outputs, void* stream) {
+  static_assert(kFinishRows == kWarp, "a warp adds up what the threads of a column have");
+  LaunchShape launch;
+  launch.grid = dim3(static_cast<unsigned>(CeilDivide(columns, kWarp)), kSums);
+  launch.block = dim3(kWarp, kFinishRows);
+  return Launch(ColumnSumFinishKernel<T, kSums>, launch, stream, partial, num_chunks, columns,
+                outputs);
+}
+
+// The elements of a matrix as terms.
+template <typename T>
+struct ElementTerms {
+  static constexpr int kSums = 1;
+  const T* x;
+  int64_t columns;
+
+  template <int kCount>
+  __device__ void Add(int64_t row, int64_t column, Floats<kCount> (&sums)[kSums]) const {
+    const Floats<kCount> terms = LoadFloats<kCount>(x + row * columns + column);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sums[0][i] += terms[i];
+  }
+};
 
 // `is_aligned`: the terms' operands can be read in packs of kPack from every column that is a
 // multiple of it. `workspace`: ColumnSumWorkspace() bytes.
@@ -99,10 +142,7 @@ Status SumColumns(const Terms& terms, const MatrixShape& shape, bool is_aligned,
   ZG_RETURN_IF_ERROR(
       Launch(is_aligned ? ColumnSumChunkKernel<kPack, Terms> : ColumnSumChunkKernel<1, Terms>,
              launch, stream, terms, shape, chunk_rows, partial));
-  LaunchShape finish = Threads(shape.columns);
-  finish.grid.y = Terms::kSums;
-  return Launch(ColumnSumFinishKernel<T, Terms::kSums>, finish, stream, partial, num_chunks,
-                shape.columns, outputs);
+  return FinishColumnSums(partial, num_chunks, shape.columns, outputs, stream);
 }
 
 }  // namespace zg::cuda

@@ -6,33 +6,39 @@
 #include "framework/kernels/cuda/gelu.h"
 #include "framework/kernels/cuda/kernel_util.h"
 #include "framework/kernels/cuda/matmul.h"
+#include "framework/ops/addend.h"
 
 namespace zg::cuda {
 namespace {
 
-// Input 0 times input 1, plus input 2 if there is a bias.
+// Input 0 times input 1, plus input 2 if there is a bias, plus an addend if there is one.
 class Product : public Kernel {
  public:
-  Product(std::unique_ptr<Matmul> matmul, bool has_bias)
-      : matmul_(std::move(matmul)), has_bias_(has_bias) {}
+  Product(std::unique_ptr<Matmul> matmul, bool has_bias, int addend)
+      : matmul_(std::move(matmul)), has_bias_(has_bias), addend_(addend) {}
 
   int64_t workspace_bytes() const override { return matmul_->workspace_bytes(); }
 
   Status Run(const KernelArguments& arguments) override {
-    return matmul_->Run({arguments.inputs[0], arguments.inputs[1],
-                         has_bias_ ? arguments.inputs[2] : nullptr, arguments.outputs[0]},
-                        arguments.workspace, arguments.stream);
+    Matmul::Operands operands = {arguments.inputs[0], arguments.inputs[1],
+                                 has_bias_ ? arguments.inputs[2] : nullptr, arguments.outputs[0]};
+    if (addend_ >= 0) operands.addend = arguments.inputs[addend_];
+    return matmul_->Run(operands, arguments.workspace, arguments.stream);
   }
 
  private:
   const std::unique_ptr<Matmul> matmul_;
   const bool has_bias_;
+  const int addend_;  // among the inputs; -1: none
 };
 
-StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, const MatmulShape& shape) {
+StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatmulShape shape) {
   ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
+  const int addend = AddendOf(spec.call);
+  shape.has_addend = addend >= 0;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make(shape));
-  return std::unique_ptr<Kernel>(std::make_unique<Product>(std::move(matmul), shape.has_bias));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<Product>(std::move(matmul), shape.has_bias, addend));
 }
 
 // A product with a gelu behind it, in two ways: with an epilogue that computes the gelu, or with a
@@ -125,13 +131,13 @@ MatmulShape LinearShape(const KernelSpec& spec) {
   shape.columns = spec.call.inputs[1].shape.dim(0);
   shape.depth = x.columns;
   shape.transpose_b = true;
-  shape.has_bias = spec.call.inputs.size() == 3;
+  shape.has_bias = WithoutAddend(spec.call).inputs.size() == 3;
   shape.dtype = spec.outputs[0].dtype;
   shape.tf32 = kTf32;
   return shape;
 }
 
-// y = x weight^T + bias.
+// y = x weight^T + bias + addend.
 template <bool kTf32>
 StatusOr<std::unique_ptr<Kernel>> MakeLinear(const KernelSpec& spec) {
   return MakeProduct(spec, LinearShape<kTf32>(spec));
@@ -157,7 +163,7 @@ MatmulShape LinearGradInputShape(const KernelSpec& spec) {
   return shape;
 }
 
-// dx = dy weight.
+// dx = dy weight + addend.
 template <bool kTf32>
 StatusOr<std::unique_ptr<Kernel>> MakeLinearGradInput(const KernelSpec& spec) {
   return MakeProduct(spec, LinearGradInputShape<kTf32>(spec));

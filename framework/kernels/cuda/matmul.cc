@@ -204,18 +204,19 @@ StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t a
 
 const cublasLtMatmulAlgo_t* Matmul::AlgorithmFor(const Operands& operands) const {
   const void* const bias = shape_.has_bias ? operands.bias : nullptr;
+  const void* const addend = shape_.has_addend ? operands.addend : nullptr;
   const void* const h = has_gelu() ? operands.h : nullptr;
-  const bool is_aligned =
-      AreAligned(kAlignment, static_cast<const char*>(operands.a),
-                 static_cast<const char*>(operands.b), static_cast<const char*>(operands.c),
-                 static_cast<const char*>(bias), static_cast<const char*>(h));
+  const bool is_aligned = AreAligned(
+      kAlignment, static_cast<const char*>(operands.a), static_cast<const char*>(operands.b),
+      static_cast<const char*>(operands.c), static_cast<const char*>(bias),
+      static_cast<const char*>(addend), static_cast<const char*>(h));
   const std::optional<cublasLtMatmulAlgo_t>& algorithm = is_aligned ? aligned_ : unaligned_;
   return algorithm ? &*algorithm : nullptr;
 }
 
 Status Matmul::RunWithoutTerms(const Operands& operands, void* stream) const {
-  return BroadcastRow({shape_.dtype, shape_.rows, shape_.columns}, operands.bias, operands.c,
-                      stream);
+  return BroadcastRow({shape_.dtype, shape_.rows, shape_.columns}, operands.bias, operands.addend,
+                      operands.c, stream);
 }
 
 Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
@@ -238,11 +239,12 @@ Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
         kAlignment);
   }
   const float one = 1.0f;
-  const float zero = 0.0f;
+  const float addend_factor = shape_.has_addend ? 1.0f : 0.0f;
+  const void* const addend = shape_.has_addend ? operands.addend : operands.c;
   return BlasStatus(cublasLtMatmul(handle_, description_, &one, operands.b, b_layout_, operands.a,
-                                   a_layout_, &zero, operands.c, c_layout_, operands.c, c_layout_,
-                                   algorithm, AlignWorkspace(workspace), workspace_bytes_,
-                                   static_cast<cudaStream_t>(stream)),
+                                   a_layout_, &addend_factor, addend, c_layout_, operands.c,
+                                   c_layout_, algorithm, AlignWorkspace(workspace),
+                                   workspace_bytes_, static_cast<cudaStream_t>(stream)),
                     "a product failed");
 }
 

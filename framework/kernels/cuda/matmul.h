@@ -23,8 +23,8 @@ enum class MatmulEpilogue {
   kGeluGrad,  // c = gelu'(h) a b, where h is read; there is no bias
 };
 
-// c (rows, columns) = a (rows, depth) times b (depth, columns), plus bias (columns). All are
-// row-major, of one dtype and dense; a transposed operand lies in memory as its transpose.
+// c (rows, columns) = a (rows, depth) times b (depth, columns), plus bias (columns) and addend (rows,
+// columns), rounded once. All are row-major, of one dtype and dense; a transposed operand lies in memory as its transpose.
 struct MatmulShape {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -32,6 +32,7 @@ struct MatmulShape {
   bool transpose_a = false;
   bool transpose_b = false;
   bool has_bias = false;
+  bool has_addend = false;  // not with a gelu
   DType dtype = DType::kF32;
   bool tf32 = false;  // f32 operands are rounded to 10 bits of mantissa, for tensor cores
   MatmulEpilogue epilogue = MatmulEpilogue::kNone;
@@ -45,6 +46,7 @@ class Matmul {
     const void* bias;  // null without one
     void* c;
     void* h = nullptr;  // (rows, columns) like c, for epilogues with gelu; kGeluGrad only reads it
+    const void* addend = nullptr;  // null without one; it does not overlap c
   };
 
   // Chooses the algorithm, for the current device. Error: no handle, or cuBLASLt knows no way.

@@ -33,13 +33,18 @@ struct Floats {
   __device__ const float& operator[](int i) const { return values[i]; }
 };
 
-template <int kCount, typename T>
-__device__ inline Floats<kCount> LoadFloats(const T* data) {
-  const Pack<T, kCount> pack = *reinterpret_cast<const Pack<T, kCount>*>(data);
+template <typename T, int kCount>
+__device__ inline Floats<kCount> WidenPack(const Pack<T, kCount>& pack) {
   Floats<kCount> floats;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) floats[i] = Widen(pack.values[i]);
   return floats;
+}
+
+template <int kCount, typename T>
+__device__ inline Floats<kCount> LoadFloats(const T* data) {
+  const Pack<T, kCount> pack = *reinterpret_cast<const Pack<T, kCount>*>(data);  // in one load
+  return WidenPack(pack);
 }
 
 // 16 bytes of elements, rounded to T, from floats[first] on.

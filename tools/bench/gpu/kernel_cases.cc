@@ -52,6 +52,7 @@ struct LinearLayer {
   bool has_bias = true;
   bool gelu_before = false;  // its inputs are gelus, whose gradient joins its input's
   bool gelu_behind = false;  // its outputs become gelus
+  bool adds_behind = false;  // they are added to the residual stream; the norm behind sums their gradients
 };
 
 void AddLinear(const Sizes& s, int64_t times_per_step, const LinearLayer& layer, CaseList* list) {
@@ -60,14 +61,19 @@ void AddLinear(const Sizes& s, int64_t times_per_step, const LinearLayer& layer,
   const TensorType weight = BF16({layer.outputs, layer.inputs});
   std::vector<TensorType> forward = {x, weight};
   if (layer.has_bias) forward.push_back(BF16({layer.outputs}));
+  ir::Attributes attributes;
+  if (layer.adds_behind) {
+    forward.push_back(y);
+    attributes.Set("adds", true);
+  }
   const std::string op = layer.gelu_behind ? "linear_gelu" : "linear";
-  list->Add(times_per_step, op + " " + layer.name, op, forward);
+  list->Add(times_per_step, op + " " + layer.name, op, forward, attributes);
   std::vector<TensorType> backward = {y, weight};
   if (layer.gelu_before) backward.push_back(x);
   const std::string grad_op = layer.gelu_before ? "linear_grad_input_gelu" : "linear_grad_input";
   list->Add(times_per_step, grad_op + " " + layer.name, grad_op, backward);
   list->Add(times_per_step, "linear_grad_weight " + layer.name, "linear_grad_weight", {y, x});
-  if (!layer.has_bias) return;
+  if (!layer.has_bias || layer.adds_behind) return;
   list->Add(times_per_step, "linear_grad_bias " + layer.name, "linear_grad_bias", {y});
 }
 
@@ -78,27 +84,31 @@ void AddBlocks(const Sizes& s, CaseList* list) {
   const TensorType vector = BF16({s.C});
   const TensorType per_row = F32({s.B, s.T});
   AddLinear(s, s.L, {"qkv", s.C, 3 * s.C}, list);
-  AddLinear(s, s.L, {"projection", s.C, s.C}, list);
+  LinearLayer projection = {"projection", s.C, s.C};
+  projection.adds_behind = true;
+  AddLinear(s, s.L, projection, list);
   LinearLayer expand = {"expand", s.C, 4 * s.C};
   expand.gelu_behind = true;
   AddLinear(s, s.L, expand, list);
   LinearLayer contract = {"contract", 4 * s.C, s.C};
-  contract.gelu_before = true;
+  contract.gelu_before = contract.adds_behind = true;
   AddLinear(s, s.L, contract, list);
   const ir::Attributes causal = {{"heads", s.H}, {"causal", true}};
   list->Add(s.L, "attention", "attention", {qkv}, causal);
   list->Add(s.L, "attention_grad", "attention_grad", {hidden, qkv, hidden, F32({s.B, s.H, s.T})},
             causal);
   list->Add(2 * s.L + 1, "layer_norm", "layer_norm", {hidden, vector, vector});
-  list->Add(2 * s.L + 1, "layer_norm_grad", "layer_norm_grad",
-            {hidden, hidden, vector, per_row, per_row});
+  // All but the last norm add the gradient that the residual stream brings.
+  list->Add(2 * s.L, "layer_norm_grad", "layer_norm_grad",
+            {hidden, hidden, vector, per_row, per_row, hidden}, {{"adds", true}, {"sums", true}});
+  list->Add(1, "layer_norm_grad last", "layer_norm_grad",
+            {hidden, hidden, vector, per_row, per_row}, {{"sums", true}});
   // What the fused ones consist of, to be compared.
   list->Add(0, "linear expand apart", "linear", {hidden, BF16({4 * s.C, s.C}), BF16({4 * s.C})});
   list->Add(0, "gelu apart", "gelu", {wide});
   list->Add(0, "linear_grad_input apart", "linear_grad_input", {hidden, BF16({s.C, 4 * s.C})});
   list->Add(0, "gelu_grad apart", "gelu_grad", {wide, wide});
-  // To and from the residual stream, forward and backward.
-  list->Add(4 * s.L, "add residual", "add", {hidden, hidden});
+  list->Add(0, "add apart", "add", {hidden, hidden});
 }
 
 void AddEnds(const Sizes& s, CaseList* list) {
