@@ -10,16 +10,11 @@
 #include "framework/ops/op_names.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/passes/storage.h"
+#include "framework/passes/transfer_sequence.h"
 #include "framework/passes/transfer_times.h"
 
 namespace zg {
 namespace {
-
-// A collective of a sequence of nodes. Positions are those before anything is moved.
-struct Transfer : TransferTimes {
-  ir::Node* node = nullptr;
-  std::vector<ir::Node*> assigns;  // of its result, without work, which may stand behind the wait
-};
 
 // A wait for the first of `awaited`, of which the readers then read what the wait gives.
 void AddWait(ir::Graph* graph, ir::Section* section, ir::Node* before,
@@ -40,127 +35,43 @@ void AddWait(ir::Graph* graph, ir::Section* section, ir::Node* before,
 
 class Sequence {
  public:
-  Sequence(ir::Graph* graph, const Storage* storage, const std::vector<ir::Section*>& sections)
-      : graph_(*graph), storage_(*storage), last_section_(sections.back()) {
-    for (ir::Section* section : sections) {
-      order_.insert(order_.end(), section->nodes.begin(), section->nodes.end());
-    }
-    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<int>(i);
-    for (ir::Node* node : order_) {
-      if (!ir::IsStart(*node) && SentBytes(graph_, *node) > 0) Add(node);
-    }
-  }
+  Sequence(ir::Graph* graph, const Storage& storage, const std::vector<ir::Section*>& sections)
+      : graph_(*graph), sequence_(*graph, storage, sections), last_section_(sections.back()) {}
 
   bool Run(int64_t max_bytes) {
     std::vector<TransferTimes*> times;
-    for (Transfer& transfer : transfers_) times.push_back(&transfer);
-    PlanTransferTimes(max_bytes, end(), std::move(times));
-    std::vector<Transfer> started;
-    for (const Transfer& transfer : transfers_) {
+    for (Transfer& transfer : sequence_.transfers()) times.push_back(&transfer);
+    PlanTransferTimes(max_bytes, sequence_.end(), std::move(times));
+    for (const Transfer& transfer : sequence_.transfers()) {
       const bool keeps_its_turn = transfer.start < transfer.wait && IsOvertaken(transfer);
-      if (HasWorkBeside(transfer) || keeps_its_turn) started.push_back(transfer);
+      if (HasWorkBeside(transfer) || keeps_its_turn) started_.push_back(transfer);
     }
-    transfers_ = std::move(started);
     Apply();
-    return !transfers_.empty();
+    return !started_.empty();
   }
 
  private:
-  int end() const { return static_cast<int>(order_.size()); }
-
-  bool IsInVariable(const ir::Value* value) const {
-    return ir::IsVariable(*storage_.buffers[storage_.Of(value).buffer].root);
-  }
-  int BufferOf(const ir::Value* value) const { return storage_.Of(value).buffer; }
-
-  void Add(ir::Node* node) {
-    Transfer transfer;
-    transfer.node = node;
-    transfer.place = transfer.earliest = position_.at(node);
-    const ir::Value* result = node->outputs[0];
-    if (!IsInVariable(result)) transfer.earliest = Earliest(*node);
-    transfer.needed = end();
-    for (ir::Node* user : result->users) {
-      const bool does_nothing = user->op->traits.kind == ir::OpKind::kAssign &&
-                                BufferOf(user->inputs[0]) == BufferOf(result);
-      if (does_nothing && position_.count(user) != 0) {
-        transfer.assigns.push_back(user);
-        Needs(*user->inputs[0], position_.at(user), &transfer);
-      } else {
-        Needs(*user, &transfer);
-      }
-    }
-    const ir::Value* read = node->inputs[0];
-    if (BufferOf(read) != BufferOf(result)) {
-      if (!IsInVariable(read)) transfer.bytes += graph_.LocalType(*read).bytes();
-      if (transfer.is_ahead()) transfer.bytes += graph_.LocalType(*result).bytes();
-    }
-    transfer.bytes += MostScratchBytes(*node);
-    transfers_.push_back(std::move(transfer));
-  }
-
-  // What the kernel may need until the wait: parts that are brought to the front, or a sum of which
-  // several ranks keep copies.
-  int64_t MostScratchBytes(const ir::Node& node) const {
-    const bool is_flat = node.inputs[0]->type.shape.num_dims() == 1;
-    if (is_flat && ir::BoxingAxes(node).size() == 1) return 0;
-    return std::max(graph_.LocalType(*node.inputs[0]).bytes(),
-                    graph_.LocalType(*node.outputs[0]).bytes());
-  }
-
-  // The first position from which on all that the node reads is there.
-  int Earliest(const ir::Node& node) const {
-    int earliest = 0;
-    const auto behind = [&](const ir::Node* other) {
-      const auto found = position_.find(other);
-      if (found != position_.end() && found->second < position_.at(&node)) {
-        earliest = std::max(earliest, found->second + 1);
-      }
-    };
-    for (const ir::Value* input : node.inputs) {
-      behind(input->producer);
-      for (const ir::Node* user : input->users) {
-        if (user->op->traits.kind == ir::OpKind::kAssign && user->inputs[0] == input) behind(user);
-      }
-    }
-    return earliest;
-  }
-
-  void Needs(const ir::Node& user, Transfer* transfer) const {
-    const auto found = position_.find(&user);
-    if (found != position_.end()) transfer->needed = std::min(transfer->needed, found->second);
-  }
-  // What reads the variable after the position.
-  void Needs(const ir::Value& variable, int position, Transfer* transfer) const {
-    for (const ir::Node* user : variable.users) {
-      const auto found = position_.find(user);
-      if (found != position_.end() && found->second > position) Needs(*user, transfer);
-    }
-  }
-
   bool HasWorkBeside(const Transfer& transfer) const {
-    return std::any_of(order_.begin() + transfer.start, order_.begin() + transfer.wait,
-                       [&](const ir::Node* node) {
-                         return node->op->traits.has_kernel() && SentBytes(graph_, *node) == 0;
-                       });
+    return sequence_.HasWorkBetween(transfer.start, transfer.wait);
   }
 
   // Whether another one, started behind it, would come before it if it ran in its place.
   bool IsOvertaken(const Transfer& transfer) const {
-    return std::any_of(transfers_.begin(), transfers_.end(), [&](const Transfer& other) {
+    const std::vector<Transfer>& all = sequence_.transfers();
+    return std::any_of(all.begin(), all.end(), [&](const Transfer& other) {
       return other.place > transfer.place && other.start < transfer.place;
     });
   }
 
   // Makes the plan true. What stands still keeps its place, the others go before it.
   void Apply() {
-    for (const Transfer& transfer : transfers_) {
+    for (const Transfer& transfer : started_) {
       if (transfer.start < transfer.place) moved_.insert(transfer.node);
       moved_.insert(transfer.assigns.begin(), transfer.assigns.end());
     }
     std::vector<std::pair<int, Transfer*>> waits;
     std::vector<std::pair<int, Transfer*>> starts;
-    for (Transfer& transfer : transfers_) {
+    for (Transfer& transfer : started_) {
       waits.emplace_back(transfer.wait, &transfer);
       starts.emplace_back(transfer.start, &transfer);
     }
@@ -178,8 +89,9 @@ class Sequence {
 
   // The node before which what is planned at a position goes; null: at the end.
   ir::Node* Anchor(int position) const {
-    while (position < end() && moved_.count(order_[position]) != 0) ++position;
-    return position < end() ? order_[position] : nullptr;
+    const std::vector<ir::Node*>& order = sequence_.order();
+    while (position < sequence_.end() && moved_.count(order[position]) != 0) ++position;
+    return position < sequence_.end() ? order[position] : nullptr;
   }
 
   void MoveTo(ir::Node* node, ir::Node* anchor) {
@@ -197,7 +109,7 @@ class Sequence {
     ir::Value* const result = transfer->node->outputs[0];
     std::vector<ir::Value*> awaited = {result};
     for (ir::Value* input : transfer->node->inputs) {
-      if (!IsInVariable(input)) awaited.push_back(input);
+      if (!sequence_.IsInVariable(input)) awaited.push_back(input);
     }
     ir::Section* const section = anchor != nullptr ? anchor->section : last_section_;
     AddWait(&graph_, section, anchor, std::move(awaited), transfer->node->scope, result->users);
@@ -205,11 +117,9 @@ class Sequence {
   }
 
   ir::Graph& graph_;
-  const Storage& storage_;
+  TransferSequence sequence_;
   ir::Section* const last_section_;
-  std::vector<ir::Node*> order_;
-  std::unordered_map<const ir::Node*, int> position_;
-  std::vector<Transfer> transfers_;  // in the order of their places
+  std::vector<Transfer> started_;  // in the order of their places
   std::unordered_set<const ir::Node*> moved_;
 };
 
@@ -317,18 +227,8 @@ StatusOr<bool> OverlapCommunication::Run(ir::Graph& graph) const {
   const Storage before = AssignStorage(graph);
   bool changed = GathersIntoNextStep(&graph, &before).Run();
   const Storage storage = AssignStorage(graph);
-  ir::Section* const forward = graph.section(ir::SectionKind::kForward);
-  ir::Section* const backward = graph.section(ir::SectionKind::kBackward);
-  ir::Section* const update = graph.section(ir::SectionKind::kUpdate);
-  std::vector<std::vector<ir::Section*>> sequences = {{forward, backward}, {update}};
-  if (graph.micro_batches() == graph.mesh().num_data_ranks()) {
-    sequences = {{forward, backward, update}};
-  }
-  for (const auto& section : graph.sections()) {
-    if (section->kind == ir::SectionKind::kEval) sequences.push_back({section.get()});
-  }
-  for (const std::vector<ir::Section*>& sections : sequences) {
-    changed = Sequence(&graph, &storage, sections).Run(max_bytes_) || changed;
+  for (const std::vector<ir::Section*>& sections : TransferSequence::SectionsOf(graph)) {
+    changed = Sequence(&graph, storage, sections).Run(max_bytes_) || changed;
   }
   return changed;
 }

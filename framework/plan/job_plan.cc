@@ -51,7 +51,8 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
     plan.time.compute_ms = plan.priced->compute_ms;
     plan.time.start_ms = plan.priced->between_ms;
   }
-  plan.time.hidden_ms = HiddenMs(program.graph, machine);
+  plan.transfers = ListTransfers(program.graph, machine, program.options.overlap_bytes);
+  for (const PlannedTransfer& transfer : plan.transfers) plan.time.hidden_ms += transfer.hidden_ms;
   plan.replicated = ListReplicated(program.graph, program.options.zero);
   plan.owned = SumOwned(program.graph, program.options.zero);
   return plan;

@@ -13,6 +13,7 @@
 #include "framework/plan/owned.h"
 #include "framework/plan/replicated.h"
 #include "framework/plan/time_estimate.h"
+#include "framework/plan/transfer_list.h"
 
 namespace zg::plan {
 
@@ -49,6 +50,7 @@ struct JobPlan {
   std::map<std::string, PredictedTraffic> traffic;  // per step, by op
   int64_t sent_bytes = 0;                           // all of it
   std::vector<AxesTraffic> traffic_of_axes;         // the same by mesh axes
+  std::vector<PlannedTransfer> transfers;           // the same node by node
   double flops = 0;                                 // per step
   int64_t kernels = 0;                              // started per step
   TimeEstimate time;

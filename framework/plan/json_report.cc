@@ -71,6 +71,21 @@ Json PeakAsJson(const JobPlan& plan) {
           {"buffers", std::move(buffers)}};
 }
 
+Json TransfersAsJson(const JobPlan& plan) {
+  Json json = Json::array();
+  for (const PlannedTransfer& transfer : plan.transfers) {
+    json.push_back({{"section", transfer.section},
+                    {"op", transfer.op},
+                    {"value", transfer.value},
+                    {"calls", transfer.calls},
+                    {"bytes", transfer.bytes},
+                    {"ms", transfer.ms},
+                    {"hidden_ms", transfer.hidden_ms},
+                    {"reason", transfer.reason}});
+  }
+  return json;
+}
+
 Json PricesAsJson(const JobPlan& plan) {
   if (!plan.priced) return nullptr;
   return {{"source", plan.machine.prices->source()},
@@ -118,7 +133,10 @@ std::string JsonReport(const PlanReport& report) {
                  {"saving", plan.saving_bytes},
                  {"ratio", plan.ratio()}}},
                {"peak", PeakAsJson(plan)},
-               {"communication", {{"predicted", TrafficAsJson(plan)}, {"axes", AxesAsJson(plan)}}},
+               {"communication",
+                {{"predicted", TrafficAsJson(plan)},
+                 {"axes", AxesAsJson(plan)},
+                 {"transfers", TransfersAsJson(plan)}}},
                {"time", TimeAsJson(plan)},
                {"whole", ReplicatedAsJson(plan)}};
   if (plan.owned.tensors > 0) {

@@ -12,6 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr double kShortestMsForRates = 0.01;  // of a call; as in a profile's table
+
 Status CheckSettings(const Json& config, const PriceList::RunSettings& settings) {
   const auto threads = config.at("threads").get<int>();
   if (threads != settings.threads) {
@@ -78,6 +80,8 @@ void PriceList::Sum::Add(const ProfileCalls& other) {
   bytes += other.bytes;
 }
 
+bool PriceList::Sum::HasRate() const { return ms >= kShortestMsForRates * calls; }
+
 PriceList::PriceList(const Profile& profile, std::string source) : source_(std::move(source)) {
   double between_ms = profile.step_ms;
   double kernels = 0;
@@ -102,11 +106,10 @@ StatusOr<PriceList> PriceList::Read(const std::string& path, const RunSettings& 
 }
 
 const PriceList::Sum* PriceList::FindRate(const std::string& op, const std::string& section) const {
-  if (const auto found = by_section_.find({op, section}); found != by_section_.end()) {
-    return &found->second;
-  }
-  const auto found = by_op_.find(op);
-  return found == by_op_.end() ? nullptr : &found->second;
+  const auto in_section = by_section_.find({op, section});
+  if (in_section != by_section_.end() && in_section->second.HasRate()) return &in_section->second;
+  const auto anywhere = by_op_.find(op);
+  return anywhere != by_op_.end() && anywhere->second.HasRate() ? &anywhere->second : nullptr;
 }
 
 PriceList::Price PriceList::Of(const ir::Graph& graph, const ir::Node& node) const {

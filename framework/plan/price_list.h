@@ -2,7 +2,8 @@
 //
 // A node takes as long as the calls of its op in its section that saw the same local types. Where there
 // were none it takes what the op's calls in that section (or else in any) took per floating-point
-// operation, or per byte of inputs and outputs if the op counts no operations. Transfers have no price
+// operation, or per byte of inputs and outputs if the op counts no operations; calls below 10 us have no
+// such rate. Transfers have no price
 // here: they are those of a machine's links (time_estimate.h).
 #pragma once
 
@@ -50,6 +51,7 @@ class PriceList {
   struct Sum {
     double calls = 0, ms = 0, flops = 0, bytes = 0;
     void Add(const ProfileCalls& calls);
+    bool HasRate() const;  // whether calls take long enough for one to mean anything
   };
   const Sum* FindRate(const std::string& op, const std::string& section) const;
 

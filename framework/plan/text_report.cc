@@ -84,6 +84,27 @@ std::string AxesTable(const JobPlan& plan) {
   return FormatTable(rows);
 }
 
+// What of the sending is hidden, and why the rest is not. The reasons stand behind the table.
+std::string TransfersTable(const JobPlan& plan) {
+  Rows rows = {{"  sending", "op", "calls", "bytes", "ms", "hidden"}};
+  std::vector<std::string> reasons = {"not hidden because"};
+  for (const PlannedTransfer& group : GroupTransfers(plan.transfers)) {
+    rows.push_back({"  in " + group.section, group.op, fmt::format("{}", group.calls),
+                    FormatBytes(group.bytes), fmt::format("{:.1f}", group.ms),
+                    fmt::format("{:.1f}", group.hidden_ms)});
+    reasons.push_back(group.reason);
+  }
+  const std::string table = FormatTable(rows);
+  std::string text;
+  size_t begin = 0;
+  for (const std::string& reason : reasons) {
+    const size_t end = table.find('\n', begin);
+    text += table.substr(begin, end - begin) + (reason.empty() ? "" : "  " + reason) + "\n";
+    begin = end + 1;
+  }
+  return text;
+}
+
 // "computing at 100 GFLOP/s", or by prices.
 std::string Computing(const JobPlan& plan) {
   const std::string by_flops = fmt::format("at {} GFLOP/s", plan.machine.gflops);
@@ -110,7 +131,7 @@ std::string TrafficAndTime(const JobPlan& plan) {
       rows.push_back(
           {fmt::format("  {}", op), fmt::format("{}", traffic.count), FormatBytes(traffic.bytes)});
     }
-    text = FormatTable(rows) + AxesTable(plan);
+    text = FormatTable(rows) + AxesTable(plan) + TransfersTable(plan);
   }
   const Machine& machine = plan.machine;
   const std::string between_hosts =

@@ -1,10 +1,8 @@
 #include "framework/plan/time_estimate.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
-#include "framework/passes/overlap_communication.h"
 #include "framework/passes/predict_traffic.h"
 
 namespace zg::plan {
@@ -33,14 +31,6 @@ AxesTraffic Along(const Mesh& mesh, const std::vector<int>& axes, const Predicte
   return along;
 }
 
-double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
-  std::vector<AxesTraffic> traffic;
-  for (const auto& [axes, along] : PredictTrafficOf(graph, node)) {
-    traffic.push_back(Along(graph.mesh(), axes, along, machine));
-  }
-  return EstimateTime(traffic, {}, machine).step_ms();
-}
-
 // Of a node with a kernel.
 struct ComputeTime {
   double start_ms = 0;
@@ -63,78 +53,24 @@ ComputeTime ComputeTimeOf(const ir::Graph& graph, const ir::Node& node, const Ma
   return {time.start_ms, price.ms, price.basis};
 }
 
-double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
-  if (!node.op->traits.has_kernel()) return 0;
-  const ComputeTime time = ComputeTimeOf(graph, node, machine);
-  return time.start_ms + time.ms;
-}
+}  // namespace
 
 int64_t MicroSteps(const ir::Graph& graph) {
   return graph.micro_batches() / graph.mesh().num_data_ranks();
 }
 
-// Two queues, and when each has done what was put into it so far.
-class TwoQueues {
- public:
-  TwoQueues(const ir::Graph& graph, const Machine& machine) : graph_(graph), machine_(machine) {}
-
-  void Step() {
-    for (int64_t j = 0; j < MicroSteps(graph_); ++j) {
-      Run(*graph_.section(ir::SectionKind::kForward));
-      Run(*graph_.section(ir::SectionKind::kBackward));
-    }
-    Run(*graph_.section(ir::SectionKind::kUpdate));
+double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
+  std::vector<AxesTraffic> traffic;
+  for (const auto& [axes, along] : PredictTrafficOf(graph, node)) {
+    traffic.push_back(Along(graph.mesh(), axes, along, machine));
   }
+  return EstimateTime(traffic, {}, machine).step_ms();
+}
 
-  double now_ms() const { return compute_ms_; }
-  double work_ms() const { return work_ms_; }  // in both queues
-
- private:
-  void Run(const ir::Section& section) {
-    for (const ir::Node* node : section.nodes) {
-      if (node->op->traits.kind == ir::OpKind::kWait) {
-        for (const ir::Node* start : ir::StartsOf(*node)) {
-          compute_ms_ = std::max(compute_ms_, done_ms_[start]);
-        }
-        continue;
-      }
-      const double compute_ms = KnownComputeMs(*node);
-      work_ms_ += compute_ms;
-      compute_ms_ += compute_ms;
-      if (!ir::MovesData(*node)) continue;
-      const double transfer_ms = TransferMs(graph_, *node, machine_);
-      work_ms_ += transfer_ms;
-      transfers_ms_ = std::max(transfers_ms_, compute_ms_) + transfer_ms;
-      done_ms_[node] = transfers_ms_;
-      if (!ir::IsStart(*node)) compute_ms_ = transfers_ms_;
-    }
-  }
-
-  double KnownComputeMs(const ir::Node& node) {
-    const auto [known, is_new] = ms_of_node_.try_emplace(&node, 0);
-    if (is_new) known->second = ComputeMs(graph_, node, machine_);
-    return known->second;
-  }
-
-  const ir::Graph& graph_;
-  const Machine& machine_;
-  std::unordered_map<const ir::Node*, double> ms_of_node_;
-  double compute_ms_ = 0;
-  double transfers_ms_ = 0;
-  double work_ms_ = 0;
-  std::unordered_map<const ir::Node*, double> done_ms_;
-};
-
-}  // namespace
-
-double HiddenMs(const ir::Graph& graph, const Machine& machine) {
-  if (!Overlaps(graph)) return 0;
-  TwoQueues queues(graph, machine);
-  queues.Step();
-  const double begin_ms = queues.now_ms();
-  const double work_before_ms = queues.work_ms();
-  queues.Step();
-  return (queues.work_ms() - work_before_ms) - (queues.now_ms() - begin_ms);
+double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
+  if (!node.op->traits.has_kernel()) return 0;
+  const ComputeTime time = ComputeTimeOf(graph, node, machine);
+  return time.start_ms + time.ms;
 }
 
 PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machine) {

@@ -2,8 +2,9 @@
 // (Hockney 1994): a message of m bytes takes latency + m / bandwidth, and links inside a host and
 // between hosts have bandwidths of their own. Every rank of a collective sends each other one its
 // part, n-1 messages, and twice that for an all-reduce. Those that the program starts ahead run beside
-// the computation, one after the other (HiddenMs); the others in their place. Starting a kernel takes its time, and only counted operations take more:
-// memory-bound work such as an optimizer's update comes on top.
+// the computation, one after the other (two_queues.h); the others in their place. Starting a kernel takes
+// its time, and only counted operations take more: memory-bound work such as an optimizer's update comes
+// on top, unless there are measured prices.
 #pragma once
 
 #include <cstdint>
@@ -67,10 +68,12 @@ struct TimeEstimate {
   }
 };
 
-// How much of a step's transfers hides behind the computation: the program's nodes are laid on two
-// queues, computation and transfers, which meet where the one waits for the other. A step that others
-// precede and follow.
-double HiddenMs(const ir::Graph& graph, const Machine& machine);
+// What one call of a node takes: its kernel, and what it sends.
+double ComputeMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine);
+double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine);
+
+// How often one rank runs forward and backward in a step.
+int64_t MicroSteps(const ir::Graph& graph);
 
 // The machine must have prices.
 PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machine);

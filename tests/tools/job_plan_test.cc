@@ -291,35 +291,6 @@ TEST(JobPlan, BetweenHostsTransfersAreStartedAhead) {
   EXPECT_GT(PlanOrDie(options).time.hidden_ms, 0);
 }
 
-// Every kernel takes 1 ms, the gather of 192 bytes as long as the link says; three kernels run beside it.
-TEST(EstimateTime, TransfersThatWereStartedHideBehindKernels) {
-  RegisterAllOps();
-  const ir::Graph graph = ir::Parse(R"(graph "g" mesh(data=2) micro_batches=2
-variables:
-  %p: f32[96] {S(0)} = variable (dtype="f32", shape=[96])
-forward:
-  %p.whole: f32[96] {B} = all_gather %p (start=true)
-  %x: f32[64] {B} = input (dtype="f32", name="x", placement="B", shape=[64])
-  %a: f32[64] {B} = relu %x
-  %b: f32[64] {B} = relu %a
-  %c: f32[64] {B} = relu %b
-  %p.done: f32[96] {B} = wait %p.whole
-  %d: f32[96] {B} = relu %p.done
-  %p.again: f32[96] {B} = all_gather %p
-)")
-                              .value();
-  Machine machine;
-  machine.gflops = 1e30;
-  machine.latency_us = 0;
-  machine.kernel_us = 1000;
-  const auto hidden_of_transfers_of = [&](double ms) {
-    machine.bandwidth_gb_s = 192 / ms / 1e6;
-    return HiddenMs(graph, machine);
-  };
-  EXPECT_NEAR(hidden_of_transfers_of(2), 2, 1e-9);
-  EXPECT_NEAR(hidden_of_transfers_of(5), 3, 1e-9);  // and 2 are waited for
-}
-
 TEST(CompareStages, WarnsWhereABucketInFlightOutweighsWhatIsSaved) {
   PlanOptions options;
   options.model = "recipe";

@@ -184,6 +184,14 @@ TEST(JsonReport, HasEverything) {
   EXPECT_GT(json["communication"]["predicted"]["all_gather"]["bytes"], 0);
   EXPECT_GT(json["communication"]["predicted"]["reduce_scatter"]["count"], 0);
   EXPECT_EQ(json["communication"]["predicted"]["all_to_all"]["count"], 0);
+  const Json& transfers = json["communication"]["transfers"];
+  ASSERT_EQ(transfers.size(), plan.transfers.size());
+  int64_t transferred_bytes = 0;
+  for (const Json& transfer : transfers) transferred_bytes += transfer["bytes"].get<int64_t>();
+  EXPECT_EQ(transferred_bytes, plan.sent_bytes);
+  EXPECT_EQ(transfers[0]["op"], "all_gather");
+  EXPECT_EQ(transfers[0]["hidden_ms"], 0);
+  EXPECT_EQ(transfers[0]["reason"], "overlap is off");
   EXPECT_GT(json["time"]["flops_per_step"], 0);
   EXPECT_GT(json["time"]["step_ms"], 0);
   EXPECT_EQ(json["whole"].size(), 3u);
@@ -199,14 +207,26 @@ TEST(TextReport, HasEverything) {
   report.fit_bytes = 1'000'000;
   report.fit_choices = "--zero 3 --batch 2 --micro-batches 2";
   const std::string text = TextReport(report);
-  for (const char* part :
-       {"gpt: 2 layers, 6 heads, 24 channels, context 12, vocabulary 256; ",
-        "fits into 1.0 MB: --zero 3 --batch 2 --micro-batches 2\n",
-        "2 ranks, ZeRO stage 3, 2 micro-batches per step, f32\n",
-        "a micro-batch: x: i64[2,12], y: i64[2,12]\n", "memory per rank", "optimizer_state",
-        "lower bound", "beside it, saving while training goes on takes ", "most bytes are alive, ",
-        "sent per rank and step", "all_gather", "computing at 100 GFLOP/s",
-        "whole on every rank:", "fewer than 50 elements", "  stage  parameters", "compiled in "}) {
+  for (const char* part : {"gpt: 2 layers, 6 heads, 24 channels, context 12, vocabulary 256; ",
+                           "fits into 1.0 MB: --zero 3 --batch 2 --micro-batches 2\n",
+                           "2 ranks, ZeRO stage 3, 2 micro-batches per step, f32\n",
+                           "a micro-batch: x: i64[2,12], y: i64[2,12]\n",
+                           "memory per rank",
+                           "optimizer_state",
+                           "lower bound",
+                           "beside it, saving while training goes on takes ",
+                           "most bytes are alive, ",
+                           "sent per rank and step",
+                           "all_gather",
+                           "  sending",
+                           "  not hidden because\n",
+                           "  in backward  reduce_scatter",
+                           "  overlap is off\n",
+                           "computing at 100 GFLOP/s",
+                           "whole on every rank:",
+                           "fewer than 50 elements",
+                           "  stage  parameters",
+                           "compiled in "}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   }
 }

@@ -57,10 +57,10 @@ accept "34.2k parameters" --model classifier
 by_prices="computing by the prices of $files/prices.json (100.0% of it for shapes that were measured), "
 classifier_job=(--model classifier --batch 128 --prices "$files/prices.json" --no-compare-stages)
 accept "$by_prices" "${classifier_job[@]}" --json "$files/priced.json"
-accept "${by_prices%%(100*}(9" "${classifier_job[@]}" --ranks 2
+accept "${by_prices%%(100*}(" "${classifier_job[@]}" --ranks 2
 grep -qF '"unpriced": []' "$files/priced.json" || { echo "FAILED: the prices in the JSON"; failed=1; }
 "$classifier" --plan --ranks 2 --prices "$files/prices.json" >"$files/run.out" 2>&1
-grep -qF "${by_prices%%(100*}(9" "$files/run.out" || { echo "FAILED: classifier --plan --prices"; cat "$files/run.out"; failed=1; }
+grep -qF "${by_prices%%(100*}(" "$files/run.out" || { echo "FAILED: classifier --plan --prices"; cat "$files/run.out"; failed=1; }
 accept "not measured there, at 100 GFLOP/s" "${small[@]}" --fit 1G --prices "$files/prices.json"
 "$expect_error" "$classifier" 2 "--prices: $files/prices.json: was measured with --threads 1, but the job has 2" -- \
   --plan --threads 2 --prices "$files/prices.json" || failed=1

@@ -183,6 +183,22 @@ update:
   EXPECT_NEAR(priced.between_ms, 7 * (10 - 9) / 5.0, 1e-9);
 }
 
+// What one element takes says nothing about many.
+TEST(PriceList, ShortCallsHaveNoRate) {
+  Profile profile = {3, true, 1, 0, {}};
+  profile.calls = {{"relu", "forward", "f32[1] -> f32[1]", 2, 0.002, 2, 16}};
+  const PriceList prices(profile, "p.json");
+  const ir::Graph graph = Parsed(R"(graph "g" mesh(data=1) micro_batches=1
+forward:
+  %x: f32[100] {B} = input (dtype="f32", name="x", shape=[100])
+  %a: f32[100] {B} = relu %x
+  %y: f32[1] {B} = input (dtype="f32", name="y", shape=[1])
+  %b: f32[1] {B} = relu %y
+)");
+  EXPECT_EQ(prices.Of(graph, *graph.FindValue("a")->producer).basis, PriceList::Basis::kNone);
+  EXPECT_EQ(prices.Of(graph, *graph.FindValue("b")->producer).ms, 0.001);
+}
+
 std::string WrittenFile(const std::string& text) {
   const std::string path = testing::TempDir() + "/prices.json";
   std::ofstream(path) << text;

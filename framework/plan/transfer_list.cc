@@ -1,0 +1,83 @@
+#include "framework/plan/transfer_list.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "framework/base/format.h"
+#include "framework/passes/predict_traffic.h"
+#include "framework/passes/transfers_in_place.h"
+#include "framework/plan/two_queues.h"
+
+namespace zg::plan {
+namespace {
+
+std::string ReasonText(InPlaceReason reason, int64_t overlap_bytes) {
+  switch (reason) {
+    case InPlaceReason::kOff:
+      return "overlap is off";
+    case InPlaceReason::kNoComputation:
+      return "nothing is computed between its input and its reader";
+    case InPlaceReason::kTooLarge:
+      return "its buffers are above the limit of " + FormatBytes(overlap_bytes);
+    case InPlaceReason::kNoRoom:
+      return "others take up the limit of " + FormatBytes(overlap_bytes);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const Machine& machine,
+                                           int64_t overlap_bytes) {
+  std::unordered_map<const ir::Node*, InPlaceReason> in_place;
+  for (const TransferInPlace& transfer : TransfersInPlace(graph, overlap_bytes)) {
+    in_place[transfer.node] = transfer.reason;
+  }
+  const auto times = LayOnTwoQueues(graph, machine);
+  std::vector<PlannedTransfer> transfers;
+  for (const ir::SectionKind kind :
+       {ir::SectionKind::kForward, ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
+    const int64_t runs = kind == ir::SectionKind::kUpdate ? 1 : MicroSteps(graph);
+    for (const ir::Node* node : graph.section(kind)->nodes) {
+      const int64_t bytes = SentBytes(graph, *node);
+      if (bytes == 0) continue;
+      const TransferTime& time = times.at(node);
+      PlannedTransfer transfer;
+      transfer.section = ir::SectionKindName(kind);
+      transfer.op = node->op->name;
+      transfer.value = node->outputs[0]->name;
+      transfer.calls = runs;
+      transfer.bytes = runs * bytes;
+      transfer.ms = time.ms;
+      transfer.hidden_ms = time.hidden_ms();
+      if (const auto found = in_place.find(node); found != in_place.end()) {
+        transfer.reason = ReasonText(found->second, overlap_bytes);
+      } else if (time.waited_ms > 0) {
+        transfer.reason = "what is computed beside it takes less time";
+      }
+      transfers.push_back(std::move(transfer));
+    }
+  }
+  return transfers;
+}
+
+std::vector<PlannedTransfer> GroupTransfers(const std::vector<PlannedTransfer>& transfers) {
+  std::vector<PlannedTransfer> groups;
+  for (const PlannedTransfer& transfer : transfers) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const PlannedTransfer& other) {
+      return other.section == transfer.section && other.op == transfer.op &&
+             other.reason == transfer.reason;
+    });
+    if (group == groups.end()) {
+      groups.push_back({transfer.section, transfer.op, "", 0, 0, 0, 0, transfer.reason});
+      group = groups.end() - 1;
+    }
+    group->calls += transfer.calls;
+    group->bytes += transfer.bytes;
+    group->ms += transfer.ms;
+    group->hidden_ms += transfer.hidden_ms;
+  }
+  return groups;
+}
+
+}  // namespace zg::plan

@@ -1,0 +1,33 @@
+// ListTransfers: what one rank sends in a step, how much of it hides behind the computation, and why
+// the rest does not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/plan/time_estimate.h"
+
+namespace zg::plan {
+
+// A collective of training; everything per step.
+struct PlannedTransfer {
+  std::string section;  // "forward", "backward" or "update"
+  std::string op;
+  std::string value;  // its output
+  int64_t calls = 0;
+  int64_t bytes = 0;
+  double ms = 0;
+  double hidden_ms = 0;
+  std::string reason;  // why it is not hidden, or not all of it; "" if it is
+};
+
+// In the order of the nodes; what sends nothing is left out. `overlap_bytes` is the limit that the graph
+// was compiled with (CompileOptions).
+std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const Machine& machine,
+                                           int64_t overlap_bytes);
+
+// Those of the same section, op and reason together, in the order of their first ones. `value` is empty.
+std::vector<PlannedTransfer> GroupTransfers(const std::vector<PlannedTransfer>& transfers);
+
+}  // namespace zg::plan

@@ -1,0 +1,179 @@
+// What a plan says of transfers: when they run beside the computation, and why not.
+
+#include "framework/plan/transfer_list.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "framework/ir/parser.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/passes/overlap_communication.h"
+#include "framework/plan/text_report.h"
+#include "framework/plan/two_queues.h"
+#include "tools/plan/planned_model.h"
+
+namespace zg::plan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Every kernel takes 1 ms, of collectives too, and a gather of 192 bytes as long as the link says.
+Machine MachineOf(double ms_of_192_bytes) {
+  Machine machine;
+  machine.gflops = 1e30;
+  machine.latency_us = 0;
+  machine.kernel_us = 1000;
+  machine.bandwidth_gb_s = 192 / ms_of_192_bytes / 1e6;
+  return machine;
+}
+
+ir::Graph Parsed(const std::string& text) {
+  RegisterAllOps();
+  return ir::Parse(text).value();
+}
+
+// Three kernels run beside the first gather; the second is in its place.
+constexpr char kOneStart[] = R"(graph "g" mesh(data=2) micro_batches=2
+variables:
+  %p: f32[96] {S(0)} = variable (dtype="f32", shape=[96])
+forward:
+  %p.whole: f32[96] {B} = all_gather %p (start=true)
+  %x: f32[64] {B} = input (dtype="f32", name="x", placement="B", shape=[64])
+  %a: f32[64] {B} = relu %x
+  %b: f32[64] {B} = relu %a
+  %c: f32[64] {B} = relu %b
+  %p.done: f32[96] {B} = wait %p.whole
+  %d: f32[96] {B} = relu %p.done
+  %q: f32[96] {S(0)} = relu %p
+  %q.whole: f32[96] {B} = all_gather %q
+)";
+
+TEST(LayOnTwoQueues, TransfersThatWereStartedHideBehindKernels) {
+  const ir::Graph graph = Parsed(kOneStart);
+  const ir::Node* const started = graph.FindValue("p.whole")->producer;
+  const ir::Node* const in_place = graph.FindValue("q.whole")->producer;
+  auto times = LayOnTwoQueues(graph, MachineOf(2));
+  EXPECT_NEAR(times.at(started).hidden_ms(), 2, 1e-9);
+  EXPECT_EQ(times.at(in_place).hidden_ms(), 0);
+  times = LayOnTwoQueues(graph, MachineOf(5));
+  EXPECT_NEAR(times.at(started).ms, 5, 1e-9);
+  EXPECT_NEAR(times.at(started).hidden_ms(), 3, 1e-9);  // and 2 are waited for
+  EXPECT_EQ(times.at(in_place).hidden_ms(), 0);
+}
+
+// The first is needed late, the second at once: of 4 ms of waiting, 3 are for the first, which is on the
+// link until then.
+TEST(LayOnTwoQueues, WaitsAreForWhatIsOnItsWay) {
+  const ir::Graph graph = Parsed(R"(graph "g" mesh(data=2) micro_batches=2
+variables:
+  %p: f32[96] {S(0)} = variable (dtype="f32", shape=[96])
+  %q: f32[96] {S(0)} = variable (dtype="f32", shape=[96])
+forward:
+  %p.whole: f32[96] {B} = all_gather %p (start=true)
+  %q.whole: f32[96] {B} = all_gather %q (start=true)
+  %q.done: f32[96] {B} = wait %q.whole
+  %a: f32[96] {B} = relu %q.done
+  %p.done: f32[96] {B} = wait %p.whole
+  %b: f32[96] {B} = relu %p.done
+)");
+  const auto times = LayOnTwoQueues(graph, MachineOf(4));
+  // The first starts at 1 ms, when its kernel has begun it, and ends at 5; the second ends at 9. From
+  // 2 ms on, when the second has been begun, both are waited for.
+  EXPECT_NEAR(times.at(graph.FindValue("p.whole")->producer).waited_ms, 3, 1e-9);
+  EXPECT_NEAR(times.at(graph.FindValue("q.whole")->producer).waited_ms, 4, 1e-9);
+}
+
+// A gather at the end of a step hides behind the beginning of the next.
+TEST(LayOnTwoQueues, AStepFollowsAnother) {
+  const ir::Graph graph = Parsed(R"(graph "g" mesh(data=2) micro_batches=2
+variables:
+  %p: f32[96] {B} = variable (dtype="f32", shape=[96])
+forward:
+  %x: f32[64] {B} = input (dtype="f32", name="x", placement="B", shape=[64])
+  %a: f32[64] {B} = relu %x
+  %p.done: f32[96] {B} = wait %p
+  %b: f32[96] {B} = relu %p.done
+update:
+  %p.shard: f32[96] {S(0)} = local_slice %p
+  %p.whole: f32[96] {B} = all_gather %p.shard (start=true)
+  assign %p, %p.whole
+)");
+  const auto times = LayOnTwoQueues(graph, MachineOf(3));
+  EXPECT_NEAR(times.at(graph.FindValue("p.whole")->producer).hidden_ms(), 1, 1e-9);
+}
+
+std::vector<std::string> Lines(const std::vector<PlannedTransfer>& transfers) {
+  std::vector<std::string> lines;
+  for (const PlannedTransfer& transfer : transfers) {
+    lines.push_back(fmt::format("{} {} {} x{}: {} B, {:.3g} of {:.3g} ms hidden; {}",
+                                transfer.section, transfer.op, transfer.value, transfer.calls,
+                                transfer.bytes, transfer.hidden_ms, transfer.ms, transfer.reason));
+  }
+  return lines;
+}
+
+TEST(ListTransfers, SaysHowMuchIsHiddenAndWhyTheRestIsNot) {
+  const ir::Graph graph = Parsed(kOneStart);
+  EXPECT_THAT(
+      Lines(ListTransfers(graph, MachineOf(5), 1000)),
+      ElementsAre("forward all_gather p.whole x1: 192 B, 3 of 5 ms hidden; what is computed "
+                  "beside it takes less time",
+                  "forward all_gather q.whole x1: 192 B, 0 of 5 ms hidden; nothing is "
+                  "computed between its input and its reader"));
+  EXPECT_THAT(Lines(ListTransfers(graph, MachineOf(2), 1000))[0],
+              "forward all_gather p.whole x1: 192 B, 2 of 2 ms hidden; ");
+}
+
+TEST(GroupTransfers, AddsUpThoseOfOneSectionOpAndReason) {
+  const std::vector<PlannedTransfer> transfers = {
+      {"forward", "all_gather", "a", 2, 10, 1, 0.5, "why"},
+      {"forward", "all_gather", "b", 2, 20, 2, 2, ""},
+      {"forward", "all_gather", "c", 4, 40, 4, 1, "why"},
+      {"update", "all_gather", "d", 1, 80, 8, 0, "why"}};
+  EXPECT_THAT(Lines(GroupTransfers(transfers)),
+              ElementsAre("forward all_gather  x6: 50 B, 1.5 of 5 ms hidden; why",
+                          "forward all_gather  x2: 20 B, 2 of 2 ms hidden; ",
+                          "update all_gather  x1: 80 B, 0 of 8 ms hidden; why"));
+}
+
+// A limit below a bucket, one between one and two, and none.
+TEST(JobPlan, ListsItsTransfers) {
+  PlanOptions options;
+  options.layers = 2;
+  options.heads = 2;
+  options.channels = 24;
+  options.context = 12;
+  options.vocabulary = 29;
+  options.ranks = 2;
+  options.compile.micro_batches = 2;
+  options.compile.zero.set_stage(3);
+  options.compile.zero.bucket_bytes = 8 << 10;
+  const auto plan_with = [&](int64_t overlap_bytes) {
+    options.compile.overlap_bytes = overlap_bytes;
+    StatusOr<JobPlan> plan = PlanModel(options);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    double hidden_ms = 0;
+    int64_t bytes = 0;
+    for (const PlannedTransfer& transfer : plan->transfers) {
+      hidden_ms += transfer.hidden_ms;
+      bytes += transfer.bytes;
+      EXPECT_EQ(transfer.reason.empty(), transfer.hidden_ms > transfer.ms * (1 - 1e-9));
+    }
+    EXPECT_NEAR(hidden_ms, plan->time.hidden_ms, 1e-9);
+    EXPECT_EQ(bytes, plan->sent_bytes);
+    PlanReport report;
+    report.plan = *std::move(plan);
+    return TextReport(report);
+  };
+  EXPECT_THAT(plan_with(0), HasSubstr("  0.0     0.0  overlap is off\n"));
+  EXPECT_THAT(plan_with(1000), HasSubstr("  its buffers are above the limit of 1.0 KB\n"));
+  EXPECT_THAT(plan_with(10000), HasSubstr("  others take up the limit of 10.0 KB\n"));
+  const std::string unlimited = plan_with(CompileOptions::kUnlimitedBytes);
+  EXPECT_THAT(unlimited, HasSubstr("  sending"));
+  EXPECT_THAT(unlimited, HasSubstr("of the sending hidden beside computing"));
+}
+
+}  // namespace
+}  // namespace zg::plan
