@@ -74,7 +74,12 @@ struct PositionLists {
   int32_t* cursors;    // rows
   int32_t* unordered;  // num_ids: the same lists, each in any order
   int32_t* positions;  // num_ids
+  int32_t* num_long;   // of lists of more than kSegment positions
+  int32_t* long_rows;  // of such, in any order: at most num_ids / kSegment
 };
+
+// A warp adds up at most so many positions one after the other: frequent tokens have thousands.
+constexpr int32_t kSegment = 256;
 
 struct EmbeddingGradShape {
   int64_t rows;
@@ -155,7 +160,21 @@ __global__ void OrderKernel(const int64_t* ids, EmbeddingGradShape shape, Parted
   lists.positions[place] = position;
 }
 
-// A warp for each row of the table and 32 packs of columns.
+// The sum of dy's rows positions[begin], ..., positions[end - 1], in columns [column, column + kPack).
+template <int kPack, typename T>
+__device__ inline void AddPositions(const T* dy, const EmbeddingGradShape& shape,
+                                    const PositionLists& lists, int32_t begin, int32_t end,
+                                    int64_t column, Floats<kPack>* sum) {
+  for (int32_t at = begin; at < end; ++at) {
+    const Floats<kPack> terms =
+        LoadFloats<kPack>(dy + lists.positions[at] * shape.columns + column);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) (*sum)[i] += terms[i];
+  }
+}
+
+// A warp for each row of the table and 32 packs of columns. Rows with long lists are left to
+// SumLongRowsKernel.
 template <int kPack, typename T>
 __global__ void SumRowsKernel(const T* dy, EmbeddingGradShape shape, PositionLists lists,
                               T* dtable) {
@@ -164,20 +183,53 @@ __global__ void SumRowsKernel(const T* dy, EmbeddingGradShape shape, PositionLis
   const int64_t row = warp / tiles;
   const int64_t column = (warp % tiles * kWarp + threadIdx.x % kWarp) * kPack;
   if (row >= shape.rows || column >= shape.columns) return;
-  Floats<kPack> sum;
-#pragma unroll
-  for (int i = 0; i < kPack; ++i) sum[i] = 0.0f;
+  const int32_t begin = lists.begins[row];
   const int32_t end = lists.begins[row + 1];
-  for (int32_t at = lists.begins[row]; at < end; ++at) {
-    const Floats<kPack> terms =
-        LoadFloats<kPack>(dy + lists.positions[at] * shape.columns + column);
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) sum[i] += terms[i];
+  if (end - begin > kSegment) {
+    if (column == 0) lists.long_rows[atomicAdd(lists.num_long, 1)] = static_cast<int32_t>(row);
+    return;
   }
+  Floats<kPack> sum = {};
+  AddPositions(dy, shape, lists, begin, end, column, &sum);
   StoreFloats(sum, dtable + row * shape.columns + column);
 }
 
-// dtable[v, :] = sum of dy[i, :] over the positions i with ids[i] = v, in ascending order and f32.
+constexpr int kLongRowWarps = 32;
+
+// A block for each such row and 32 packs of columns: its warps take segments of the list in turn, and
+// their sums are added in the warps' order, which depends on the list's length alone.
+template <int kPack, typename T>
+__global__ void __launch_bounds__(kLongRowWarps* kWarp)
+    SumLongRowsKernel(const T* dy, EmbeddingGradShape shape, PositionLists lists, T* dtable) {
+  __shared__ float of_warps[kLongRowWarps][kWarp * kPack];
+  const int64_t tiles = (shape.columns + kWarp * kPack - 1) / (kWarp * kPack);
+  const int64_t index = blockIdx.x / tiles;
+  if (index >= *lists.num_long) return;
+  const int64_t row = lists.long_rows[index];
+  const int64_t first = blockIdx.x % tiles * kWarp * kPack;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int own = static_cast<int>(threadIdx.x) % kWarp * kPack;
+  const int32_t end = lists.begins[row + 1];
+  Floats<kPack> sum = {};
+  if (first + own < shape.columns) {
+    for (int32_t begin = lists.begins[row] + warp * kSegment; begin < end;
+         begin += kLongRowWarps * kSegment) {
+      const int32_t segment_end = begin + kSegment < end ? begin + kSegment : end;
+      AddPositions(dy, shape, lists, begin, segment_end, first + own, &sum);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) of_warps[warp][own + i] = sum[i];
+  __syncthreads();
+  const int64_t column = first + threadIdx.x;
+  if (threadIdx.x >= kWarp * kPack || column >= shape.columns) return;
+  float total = of_warps[0][threadIdx.x];
+  for (int other = 1; other < kLongRowWarps; ++other) total += of_warps[other][threadIdx.x];
+  dtable[row * shape.columns + column] = Round<T>(total);
+}
+
+// dtable[v, :] = sum of dy[i, :] over the positions i with ids[i] = v, in f32 and in an order that
+// depends on their number alone.
 class EmbeddingGrad : public Kernel {
  public:
   explicit EmbeddingGrad(const KernelSpec& spec)
@@ -187,7 +239,8 @@ class EmbeddingGrad : public Kernel {
                spec.call.inputs[1].shape.num_elements()} {}
 
   int64_t workspace_bytes() const override {
-    return (2 * shape_.rows + 1 + 2 * shape_.num_ids) * static_cast<int64_t>(sizeof(int32_t));
+    return (2 * shape_.rows + 2 + 2 * shape_.num_ids + MaxLongRows()) *
+           static_cast<int64_t>(sizeof(int32_t));
   }
 
   Status Run(const KernelArguments& arguments) override {
@@ -195,9 +248,12 @@ class EmbeddingGrad : public Kernel {
     PositionLists lists;
     lists.begins = static_cast<int32_t*>(arguments.workspace);
     lists.cursors = lists.begins + shape_.rows + 1;
-    lists.unordered = lists.cursors + shape_.rows;
+    lists.num_long = lists.cursors + shape_.rows;
+    lists.long_rows = lists.num_long + 1;
+    lists.unordered = lists.long_rows + MaxLongRows();
     lists.positions = lists.unordered + shape_.num_ids;
-    ZG_RETURN_IF_ERROR(CudaStatus(cudaMemsetAsync(lists.cursors, 0, shape_.rows * sizeof(int32_t),
+    const size_t counter_bytes = (shape_.rows + 1) * sizeof(int32_t);  // and num_long behind them
+    ZG_RETURN_IF_ERROR(CudaStatus(cudaMemsetAsync(lists.cursors, 0, counter_bytes,
                                                   static_cast<cudaStream_t>(arguments.stream)),
                                   "the counters of embedding_grad could not be cleared"));
     const LaunchShape by_position = Threads(shape_.num_ids);
@@ -216,9 +272,15 @@ class EmbeddingGrad : public Kernel {
       T* const dtable = arguments.output<T>(0);
       const bool is_aligned = shape_.columns % kPack == 0 && AreAligned(16, dy, dtable);
       const int64_t tiles = CeilDivide(shape_.columns, kWarp * (is_aligned ? kPack : 1));
-      return Launch(is_aligned ? SumRowsKernel<kPack, T> : SumRowsKernel<1, T>,
-                    Threads(shape_.rows * tiles * kWarp), arguments.stream, dy, shape_, lists,
-                    dtable);
+      ZG_RETURN_IF_ERROR(Launch(is_aligned ? SumRowsKernel<kPack, T> : SumRowsKernel<1, T>,
+                                Threads(shape_.rows * tiles * kWarp), arguments.stream, dy, shape_,
+                                lists, dtable));
+      if (MaxLongRows() == 0) return Status::Ok();
+      LaunchShape long_rows;
+      long_rows.grid = dim3(static_cast<unsigned>(MaxLongRows() * tiles));
+      long_rows.block = dim3(kLongRowWarps * kWarp);
+      return Launch(is_aligned ? SumLongRowsKernel<kPack, T> : SumLongRowsKernel<1, T>, long_rows,
+                    arguments.stream, dy, shape_, lists, dtable);
     });
   }
 
@@ -227,6 +289,8 @@ class EmbeddingGrad : public Kernel {
   }
 
  private:
+  int64_t MaxLongRows() const { return shape_.num_ids / (kSegment + 1); }
+
   const DType dtype_;
   const PartedDim rows_;
   const EmbeddingGradShape shape_;
