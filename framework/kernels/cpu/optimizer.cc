@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "framework/kernels/adam_attributes.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/update.h"
@@ -117,10 +118,7 @@ class AdamUpdate : public Update {
  public:
   explicit AdamUpdate(const KernelSpec& spec)
       : Update(spec),
-        attributes_{
-            spec.call.attributes.Float("lr"),           spec.call.attributes.Float("beta1"),
-            spec.call.attributes.Float("beta2"),        spec.call.attributes.Float("epsilon"),
-            spec.call.attributes.Float("weight_decay"), spec.call.attributes.Bool("decoupled")},
+        attributes_(AdamAttributesOf(spec.call.attributes)),
         after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))) {}
 
  private:

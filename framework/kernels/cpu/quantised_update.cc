@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "framework/kernels/adam_attributes.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
@@ -63,12 +64,7 @@ class Adam8Update : public Kernel {
       : gradient_dtype_(spec.call.inputs[1].dtype),
         num_elements_(spec.outputs[0].shape.num_elements()),
         has_control_(spec.call.inputs.size() == 7),
-        attributes_{spec.call.attributes.Float("lr"),
-                    spec.call.attributes.Float("beta1"),
-                    spec.call.attributes.Float("beta2"),
-                    spec.call.attributes.Float("epsilon"),
-                    spec.call.attributes.Float("weight_decay"),
-                    /*decoupled=*/true},
+        attributes_(AdamAttributesOf(spec.call.attributes)),
         after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
         m_table_(MakeCodeTable(/*is_signed=*/true)),
         v_table_(MakeCodeTable(/*is_signed=*/false)) {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <string>
 
+#include "framework/kernels/adam_attributes.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/math/optimizer_math.h"
@@ -121,8 +122,7 @@ struct AdamRule {
   double after_updates;
 
   explicit AdamRule(const ir::Attributes& a)
-      : attributes{a.Float("lr"),      a.Float("beta1"),        a.Float("beta2"),
-                   a.Float("epsilon"), a.Float("weight_decay"), a.Bool("decoupled")},
+      : attributes(AdamAttributesOf(a)),
         after_updates(static_cast<double>(a.Int("after_updates"))) {}
   __device__ Factors MakeFactors(const ControlSource& control) const {
     return MakeAdamFactors(attributes, control.step->lr_factor, control.factor(),

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/kernels/adam_attributes.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/cuda/reduce.cuh"
@@ -117,12 +118,7 @@ class Adam8Update : public Kernel {
       : gradient_dtype_(spec.call.inputs[1].dtype),
         num_elements_(spec.outputs[0].shape.num_elements()),
         has_control_(spec.call.inputs.size() == 7),
-        attributes_{spec.call.attributes.Float("lr"),
-                    spec.call.attributes.Float("beta1"),
-                    spec.call.attributes.Float("beta2"),
-                    spec.call.attributes.Float("epsilon"),
-                    spec.call.attributes.Float("weight_decay"),
-                    /*decoupled=*/true},
+        attributes_(AdamAttributesOf(spec.call.attributes)),
         after_updates_(static_cast<double>(spec.call.attributes.Int("after_updates"))),
         m_values_(ValuesOf(MakeCodeTable(/*is_signed=*/true))),
         v_values_(ValuesOf(MakeCodeTable(/*is_signed=*/false))) {
