@@ -39,8 +39,8 @@ struct OpTraits {
   bool needs_whole_tensors = false;  // an update that looks at more of a tensor than one element
   bool keeps_tensors_whole = false;  // and works on parts of a bucket that cut none of its tensors
   bool takes_addend = false;  // with attribute `adds`: its last input is added to its first output
-  bool sums_rows = false;     // with attribute `sums`: its last output is its first, summed over rows
-  int message_rounds = 0;            // exchanges of messages with every other rank of the axis
+  bool sums_rows = false;  // with attribute `sums`: its last output is its first, summed over rows
+  int message_rounds = 0;  // exchanges of messages with every other rank of the axis
 
   bool is_source() const {
     return kind == OpKind::kVariable || kind == OpKind::kInput || kind == OpKind::kConstant;
