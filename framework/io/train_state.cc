@@ -27,6 +27,7 @@ std::string TrainStateAsJson(const TrainState& state) {
   json["step"] = state.step;
   json["updates"] = state.updates;
   json["settings"] = state.settings;
+  if (!state.arithmetic.empty()) json["arithmetic"] = state.arithmetic;
   // Names and values of settings need not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -40,7 +41,8 @@ StatusOr<TrainState> ReadTrainState(const std::string& path) {
         "wrote it, or a newer one",
         path, version, kCheckpointFormatVersion);
   }
-  const std::set<std::string> known = {"format_version", "model", "step", "updates", "settings"};
+  const std::set<std::string> known = {"format_version", "model",    "step",
+                                       "updates",        "settings", "arithmetic"};
   for (const auto& [key, value] : json.items()) {
     if (known.count(key) == 0) {
       return DataLoss("{}: the key {} is not known", path, QuoteForMessage(key));
@@ -57,6 +59,11 @@ StatusOr<TrainState> ReadTrainState(const std::string& path) {
   const auto settings = json.find("settings");
   if (settings == json.end() || !settings->is_object()) {
     return DataLoss("{}: \"settings\": expected an object of strings", path);
+  }
+  const auto arithmetic = json.find("arithmetic");
+  if (arithmetic != json.end()) {
+    if (!arithmetic->is_string()) return DataLoss("{}: \"arithmetic\": expected a string", path);
+    state.arithmetic = arithmetic->get<std::string>();
   }
   for (const auto& [name, value] : settings->items()) {
     if (!value.is_string()) {

@@ -18,6 +18,9 @@ struct TrainState {
   // What decides the bits of the steps to come, by the name the user knows it under: "seed",
   // "micro-batches", "optimizer", ...
   std::map<std::string, std::string> settings;
+  // Of the device (train/device_kernels.h); where another one goes on, bits do not. "": not known,
+  // from programs before it was written.
+  std::string arithmetic = {};
 };
 
 std::string TrainStateAsJson(const TrainState& state);

@@ -124,6 +124,7 @@ std::string ReportAsJson(const Report& report) {
                  {"saving", report.saving_bytes}};
   const Json json = {{"model", report.model},
                      {"inputs", report.inputs},
+                     {"arithmetic", report.arithmetic},
                      {"config", ConfigAsJson(report.config)},
                      {"steps", std::move(steps)},
                      {"final",

@@ -60,7 +60,8 @@ struct Report {
   std::vector<int64_t> per_rank_peak_bytes;  // measured, by rank
   int64_t saving_bytes = 0;                  // host memory of a rank beside its arena, at most
 
-  std::string transport;  // Communicator::transport()
+  std::string transport;   // Communicator::transport()
+  std::string arithmetic;  // Trainer::arithmetic()
   // Of one step, sent by one rank.
   TrafficCounters predicted_traffic = {};
   TrafficCounters measured_traffic = {};

@@ -9,25 +9,18 @@
 
 #include "framework/base/instruction_set.h"
 #include "framework/base/threads.h"
-#include "framework/kernels/cpu/gemm_amx.h"
-#include "framework/kernels/cpu/gemm_pairs.h"
+#include "framework/kernels/cpu/cpu_kernels.h"
 
 namespace zg {
 namespace {
-
-std::string_view Bf16Products() {
-  if (HasAmxProducts()) return InstructionSetName(InstructionSet::kAmx);
-  if (PairProductsAreFast()) return InstructionSetName(InstructionSet::kAvx512Bf16);
-  return InstructionSetName(VectorInstructionSet());
-}
 
 StatusOr<std::string> KernelsText(const JobOptions& options) {
   if (options.device != "cpu") return "kernels are those of --device " + options.device;
   ZG_ASSIGN_OR_RETURN(const InstructionSet cap, InstructionSetFromEnvironment());
   const std::string_view vectors = InstructionSetName(VectorInstructionSet());
-  const std::string_view products = Bf16Products();
+  const std::string_view products = OwnOrderOfBf16Products();
   return fmt::format("kernels use {}{} ({})", vectors,
-                     products == vectors ? "" : fmt::format(", for bf16 products {}", products),
+                     products.empty() ? "" : fmt::format(", for bf16 products {}", products),
                      cap == kDefaultInstructionSet
                          ? "the best that the processor has"
                          : fmt::format("ZG_INSTRUCTION_SET={}", InstructionSetName(cap)));

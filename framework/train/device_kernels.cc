@@ -1,5 +1,7 @@
 #include "framework/train/device_kernels.h"
 
+#include <fmt/format.h>
+
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/kernels/cuda/cuda_kernels.h"
 
@@ -15,6 +17,20 @@ StatusOr<const KernelRegistry*> DeviceKernels(const Device& device, const Kernel
   return InvalidArgument(
       "threads are for ranks that compute on the CPU: got {}, on a GPU expected 1",
       options.threads);
+}
+
+std::string ArithmeticOf(const Device& device, DType dtype) {
+  if (device.is_host()) {
+    const std::string_view own_order = dtype == DType::kBF16 ? OwnOrderOfBf16Products() : "";
+    return own_order.empty() ? "x86-64" : fmt::format("x86-64, bf16 products by {}", own_order);
+  }
+  // "cuda:0 (NVIDIA H200)": the number is one of this host.
+  const std::string name = device.name();
+  const size_t begin = name.find('(');
+  const size_t end = name.rfind(')');
+  const bool has_model = begin != std::string::npos && end != std::string::npos && begin < end;
+  return fmt::format("{}, {}", has_model ? name.substr(begin + 1, end - begin - 1) : name,
+                     CudaLibraryVersion());
 }
 
 }  // namespace zg

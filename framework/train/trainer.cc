@@ -39,6 +39,9 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
     ZG_ASSIGN_OR_RETURN(trainer->kernels_,
                         DeviceKernels(communicator.device(), {options.tf32, options.threads}));
   }
+  trainer->arithmetic_ = options.arithmetic.empty()
+                             ? ArithmeticOf(communicator.device(), trainer->program_.options.dtype)
+                             : options.arithmetic;
   ZG_RETURN_IF_ERROR(trainer->MakeExecutor());
   trainer->settings_ = trainer->program_.settings;
   if (!trainer->settings_.empty()) trainer->settings_["seed"] = fmt::to_string(options.seed);

@@ -60,6 +60,8 @@ struct TrainerOptions {
   bool tf32 = false;        // linear layers in f32 on a GPU may round operands (CudaKernels)
   int threads = 1;          // of a rank on the CPU that compute together; no bit depends on them
   const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
+  // What the bits of its kernels depend on, as checkpoints have it; "": ArithmeticOf that device.
+  std::string arithmetic = {};
 };
 
 // The state of the optimizer: f32 tensors by name, such as "hidden.weight.exp_avg"; with f16 also
@@ -188,6 +190,10 @@ class Trainer {
     settings_[name] = std::move(value);
   }
 
+  // What the bits depend on beside the program (train/device_kernels.h). A checkpoint of another one
+  // is resumed with a warning.
+  const std::string& arithmetic() const { return arithmetic_; }
+
   // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   int64_t steps_done() const { return step_; }
@@ -239,6 +245,7 @@ class Trainer {
   Compiler compile_;
   std::string changes_;                          // since create(), as in the settings
   std::map<std::string, std::string> settings_;  // as in TrainState
+  std::string arithmetic_;                       // likewise
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
   std::string save_directory_;                   // that saving is prepared for
   std::unique_ptr<Executor> executor_;

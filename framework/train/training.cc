@@ -154,6 +154,7 @@ Status Training::Impl::Begin() {
   report.inputs = InputsOf(trainer->program());
   report.config = job.config();
   report.transport = trainer->executor().communicator().transport();
+  report.arithmetic = trainer->arithmetic();
   report.predicted_traffic = Predicted(trainer->program().traffic);
   report.speed.compile_ms = trainer->program().compile_ms + trainer->create_ms();
   report.speed.flops_per_step = trainer->program().flops;

@@ -25,6 +25,7 @@ TEST(CublasLtLazyTest, LoadsAtTheFirstCall) {
                                            sizeof(transposed)),
             CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(cublasLtMatmulDescDestroy(operation), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasLtGetVersion() / 10000, CUBLAS_VER_MAJOR);
   EXPECT_STREQ(cublasLtGetStatusName(CUBLAS_STATUS_NOT_SUPPORTED), "CUBLAS_STATUS_NOT_SUPPORTED");
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TrainState SomeState() { return {"gpt", 100, 98, {{"seed", "1"}, {"batch", "8"}}}; }
+TrainState SomeState() { return {"gpt", 100, 98, {{"seed", "1"}, {"batch", "8"}}, "x86-64"}; }
 
 StatusOr<TrainState> Read(const std::string& text) {
   return ReadTrainState(WriteTestFile("train_state_test.json", text));
@@ -29,6 +29,17 @@ TEST(TrainState, RoundTrip) {
   EXPECT_EQ(state->step, 100);
   EXPECT_EQ(state->updates, 98);
   EXPECT_EQ(state->settings, SomeState().settings);
+  EXPECT_EQ(state->arithmetic, "x86-64");
+}
+
+TEST(TrainState, OfAnOlderProgramKnowsNoArithmetic) {
+  TrainState older = SomeState();
+  older.arithmetic.clear();
+  const std::string text = TrainStateAsJson(older);
+  EXPECT_EQ(text.find("arithmetic"), text.npos);
+  const StatusOr<TrainState> state = Read(text);
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  EXPECT_EQ(state->arithmetic, "");
 }
 
 TEST(TrainState, EveryFieldIsCheckedAndNoneIsUnknown) {
@@ -44,6 +55,7 @@ TEST(TrainState, EveryFieldIsCheckedAndNoneIsUnknown) {
       {"\"step\"", "\"stop\"", "the key \"stop\" is not known"},
       {"\"updates\": 98", "\"updates\": \"98\"", "\"updates\": expected a whole number"},
       {"\"gpt\"", "1", "\"model\": expected a string"},
+      {"\"x86-64\"", "64", "\"arithmetic\": expected a string"},
       {"\"seed\": \"1\"", "\"seed\": 1", "setting \"seed\": expected a string"},
       {"\"format_version\": 1", "\"format_version\": 2", "format version 2, this program reads 1"},
       {"\"format_version\": 1", "\"format_version\": 0", "format version 0, this program reads 1"},

@@ -153,6 +153,26 @@ class Patient {
     return first;
   }
 
+  // The waits that alone order the first reader behind the transfer.
+  std::vector<ir::Node*> NeededWaits() {
+    std::vector<ir::Node*> waits = WaitsInTheirSection();
+    Keep(&waits, [&](const ir::Node& wait) {
+      const ir::Node* const reader = FirstReader(*wait.outputs[0]);
+      return reader != nullptr && IsOnlyOrderedByWait(wait, *reader);
+    });
+    return waits;
+  }
+  // What the transfer of a wait reads and writes.
+  static ir::Value* Read(const ir::Node& wait) { return wait.inputs[0]->producer->inputs[0]; }
+  static ir::Value* Written(const ir::Node& wait) { return wait.inputs[0]; }
+  // The waits for transfers that something is computed beside, where the value is in no variable.
+  std::vector<ir::Node*> WaitsBesideWork(ir::Value* (*value)(const ir::Node& wait)) {
+    std::vector<ir::Node*> waits = WaitsInTheirSection();
+    Keep(&waits,
+         [&](const ir::Node& wait) { return !IsInVariable(value(wait)) && !Beside(wait).empty(); });
+    return waits;
+  }
+
   // Puts the buffer where another one lies.
   void PutOnto(int buffer, int other) {
     plan().buffers[buffer].offset = plan().buffers[other].offset;
@@ -163,6 +183,13 @@ class Patient {
   }
 
  private:
+  static void Keep(std::vector<ir::Node*>* nodes,
+                   const std::function<bool(const ir::Node&)>& which) {
+    nodes->erase(std::remove_if(nodes->begin(), nodes->end(),
+                                [&](const ir::Node* node) { return !which(*node); }),
+                 nodes->end());
+  }
+
   Program program_;
   std::mt19937 random_;
 };
@@ -188,13 +215,7 @@ bool StartsEarly(Patient& patient) {
 
 // Somebody reads before the wait.
 bool ReadsBeforeWait(Patient& patient) {
-  std::vector<ir::Node*> candidates;
-  for (ir::Node* wait : patient.WaitsInTheirSection()) {
-    ir::Node* const reader = patient.FirstReader(*wait->outputs[0]);
-    if (reader != nullptr && patient.IsOnlyOrderedByWait(*wait, *reader))
-      candidates.push_back(wait);
-  }
-  ir::Node* const wait = patient.Pick(candidates);
+  ir::Node* const wait = patient.Pick(patient.NeededWaits());
   if (wait == nullptr) return false;
   patient.graph().MoveAfter(wait, patient.FirstReader(*wait->outputs[0]));
   return true;
@@ -202,13 +223,7 @@ bool ReadsBeforeWait(Patient& patient) {
 
 // The wait is for a transfer that was started before.
 bool WaitsForAnother(Patient& patient) {
-  std::vector<ir::Node*> candidates;
-  for (ir::Node* wait : patient.WaitsInTheirSection()) {
-    ir::Node* const reader = patient.FirstReader(*wait->outputs[0]);
-    if (reader != nullptr && patient.IsOnlyOrderedByWait(*wait, *reader))
-      candidates.push_back(wait);
-  }
-  ir::Node* const wait = patient.Pick(candidates);
+  ir::Node* const wait = patient.Pick(patient.NeededWaits());
   if (wait == nullptr) return false;
   ir::Node* const start = wait->inputs[0]->producer;
   for (ir::Node* other : start->section->nodes) {
@@ -241,15 +256,10 @@ bool ForgetsTheStepBefore(Patient& patient) {
 
 // The memory that a transfer reads is given to a result beside it.
 bool FreesWhatIsRead(Patient& patient) {
-  std::vector<ir::Node*> candidates;
-  for (ir::Node* wait : patient.WaitsInTheirSection()) {
-    const ir::Value* const read = wait->inputs[0]->producer->inputs[0];
-    if (!patient.IsInVariable(read) && !patient.Beside(*wait).empty()) candidates.push_back(wait);
-  }
-  ir::Node* const wait = patient.Pick(candidates);
+  ir::Node* const wait = patient.Pick(patient.WaitsBesideWork(Patient::Read));
   if (wait == nullptr) return false;
   const ir::Node* const beside = patient.Pick(patient.Beside(*wait));
-  const int read = patient.BufferOf(wait->inputs[0]->producer->inputs[0]);
+  const int read = patient.BufferOf(Patient::Read(*wait));
   const int result = patient.BufferOf(beside->outputs[0]);
   if (read == result || patient.IsInVariable(beside->outputs[0])) return false;
   patient.PutOnto(result, read);
@@ -258,16 +268,10 @@ bool FreesWhatIsRead(Patient& patient) {
 
 // A result beside a transfer lies where that writes.
 bool WritesWhereItArrives(Patient& patient) {
-  std::vector<ir::Node*> candidates;
-  for (ir::Node* wait : patient.WaitsInTheirSection()) {
-    if (!patient.IsInVariable(wait->inputs[0]) && !patient.Beside(*wait).empty()) {
-      candidates.push_back(wait);
-    }
-  }
-  ir::Node* const wait = patient.Pick(candidates);
+  ir::Node* const wait = patient.Pick(patient.WaitsBesideWork(Patient::Written));
   if (wait == nullptr) return false;
   const ir::Node* const beside = patient.Pick(patient.Beside(*wait));
-  const int written = patient.BufferOf(wait->inputs[0]);
+  const int written = patient.BufferOf(Patient::Written(*wait));
   const int result = patient.BufferOf(beside->outputs[0]);
   if (written == result || patient.IsInVariable(beside->outputs[0])) return false;
   patient.PutOnto(result, written);
@@ -276,17 +280,11 @@ bool WritesWhereItArrives(Patient& patient) {
 
 // What is computed beside a transfer reads memory where that writes.
 bool ReadsWhereItArrives(Patient& patient) {
-  std::vector<ir::Node*> candidates;
-  for (ir::Node* wait : patient.WaitsInTheirSection()) {
-    if (!patient.IsInVariable(wait->inputs[0]) && !patient.Beside(*wait).empty()) {
-      candidates.push_back(wait);
-    }
-  }
-  ir::Node* const wait = patient.Pick(candidates);
+  ir::Node* const wait = patient.Pick(patient.WaitsBesideWork(Patient::Written));
   if (wait == nullptr) return false;
   const ir::Node* const beside = patient.Pick(patient.Beside(*wait));
   const int read = patient.BufferOf(beside->inputs[0]);
-  const int written = patient.BufferOf(wait->inputs[0]);
+  const int written = patient.BufferOf(Patient::Written(*wait));
   if (written == read || patient.IsInVariable(beside->inputs[0])) return false;
   patient.PutOnto(written, read);
   return true;

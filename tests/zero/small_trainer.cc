@@ -49,6 +49,7 @@ std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,
     graph.config().dtype = config.dtype;
     TrainerOptions options;
     options.seed = config.seed;
+    options.arithmetic = config.arithmetic;
     ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer,
                         make_trainer(graph, communicator, options));
     statuses[communicator.rank()] = body(*trainer);

@@ -19,6 +19,7 @@ struct SmallTrainerConfig {
   double lr = 0.1;
   uint64_t seed = 1;
   DType dtype = DType::kF32;
+  std::string arithmetic = {};  // TrainerOptions::arithmetic
 };
 
 // Trains one step on some fixed data.

@@ -31,6 +31,12 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
   return function == nullptr ? CublasLt().problem().c_str() : function(status);
 }
 
+// 0 where there is no library.
+size_t cublasLtGetVersion() {
+  static const auto function = CublasLt().Find<decltype(cublasLtGetVersion)>("cublasLtGetVersion");
+  return function == nullptr ? 0 : function();
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                               const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
                               const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,

@@ -7,6 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/instruction_set.h"
+#include "framework/kernels/cpu/gemm_amx.h"
+#include "framework/kernels/cpu/gemm_pairs.h"
+
 namespace zg {
 
 #define ZG_OP_FAMILY(Family) void Register##Family##Kernels(KernelRegistry& registry);
@@ -57,6 +61,12 @@ const KernelRegistry& CpuKernels(int threads) { return CpuRegistries::Global().O
 
 void RegisterCpuKernel(std::string op, KernelFactory factory) {
   CpuRegistries::Global().Register(op, factory);
+}
+
+std::string_view OwnOrderOfBf16Products() {
+  if (HasAmxProducts()) return InstructionSetName(InstructionSet::kAmx);
+  if (PairProductsAreFast()) return InstructionSetName(InstructionSet::kAvx512Bf16);
+  return "";
 }
 
 }  // namespace zg

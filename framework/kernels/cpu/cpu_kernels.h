@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "framework/kernels/kernel.h"
 
@@ -15,5 +16,9 @@ const KernelRegistry& CpuKernels(int threads = 1);
 
 // A kernel of an op that is defined elsewhere; before a graph with it is compiled.
 void RegisterCpuKernel(std::string op, KernelFactory factory);
+
+// The instructions that multiply bf16 here and add up in an order of their own, "amx" or
+// "avx512_bf16"; "" where products have the bits of every processor.
+std::string_view OwnOrderOfBf16Products();
 
 }  // namespace zg

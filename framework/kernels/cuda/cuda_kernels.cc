@@ -6,6 +6,8 @@ namespace cuda {
 #define ZG_OP_FAMILY(Family) void Register##Family##Kernels(KernelRegistry& registry);
 #include "framework/ops/families.inc"
 
+std::string BlasVersion();  // matmul.h
+
 namespace {
 
 const KernelRegistry* MakeRegistry(const KernelOptions& options) {
@@ -23,5 +25,7 @@ const KernelRegistry& CudaKernels(bool tf32) {
   static const KernelRegistry* const rounding = cuda::MakeRegistry({/*tf32=*/true});
   return tf32 ? *rounding : *exact;
 }
+
+std::string CudaLibraryVersion() { return cuda::BlasVersion(); }
 
 }  // namespace zg

@@ -5,6 +5,8 @@
 //   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CudaKernels().Make(spec));
 #pragma once
 
+#include <string>
+
 #include "framework/kernels/kernel.h"
 
 namespace zg {
@@ -12,5 +14,8 @@ namespace zg {
 // Without a CUDA toolkit at build time: an empty registry, so that Make() is an error. With `tf32`
 // linear layers in f32 round their operands to TF32 (10 bits of mantissa) as they multiply them.
 const KernelRegistry& CudaKernels(bool tf32 = false);
+
+// The library whose choices products depend on, "cuBLASLt 130100"; "no CUDA" without a toolkit.
+std::string CudaLibraryVersion();
 
 }  // namespace zg

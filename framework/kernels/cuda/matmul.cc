@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "framework/base/check.h"
 #include "framework/kernels/cuda/broadcast_row.h"
@@ -83,6 +84,8 @@ struct PreferenceDeleter {
 };
 
 }  // namespace
+
+std::string BlasVersion() { return "cuBLASLt " + std::to_string(cublasLtGetVersion()); }
 
 StatusOr<std::unique_ptr<Matmul>> Matmul::Make(const MatmulShape& shape) {
   std::unique_ptr<Matmul> matmul(new Matmul(shape));

@@ -10,11 +10,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "framework/base/status.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg::cuda {
+
+// "cuBLASLt 130100": another version may choose other algorithms, which add up in other orders.
+std::string BlasVersion();
 
 // What becomes of the product h = a b + bias before it is stored.
 enum class MatmulEpilogue {

@@ -7,4 +7,6 @@ const KernelRegistry& CudaKernels(bool) {
   return *registry;
 }
 
+std::string CudaLibraryVersion() { return "no CUDA"; }
+
 }  // namespace zg

@@ -58,6 +58,7 @@ struct cublasLtMatmulHeuristicResult_t {
   cublasStatus_t state;
 };
 
+size_t cublasLtGetVersion();
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
 // What was wrong with the last call that failed.
 const char* cublasLtGetStatusName(cublasStatus_t status);
