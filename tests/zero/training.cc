@@ -7,6 +7,7 @@
 #include "framework/ir/printer.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
+#include "framework/train/device_kernels.h"
 #include "models/classifier/model.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
@@ -175,6 +176,8 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   TrainerOptions options;
   options.seed = kSeed;
   options.kernels = config.kernels;
+  // A test's own are the CPU's behind a queue.
+  if (config.kernels != nullptr) options.arithmetic = ArithmeticOf(CpuDevice(), config.dtype);
   options.record = config.record;
   options.tf32 = config.tf32;
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator, options));

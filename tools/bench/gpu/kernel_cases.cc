@@ -52,7 +52,7 @@ struct LinearLayer {
   bool has_bias = true;
   bool gelu_before = false;  // its inputs are gelus, whose gradient joins its input's
   bool gelu_behind = false;  // its outputs become gelus
-  bool adds_behind = false;  // they are added to the residual stream; the norm behind sums their gradients
+  bool adds_behind = false;  // they join the residual stream, whose norm sums their gradients
 };
 
 void AddLinear(const Sizes& s, int64_t times_per_step, const LinearLayer& layer, CaseList* list) {
