@@ -35,21 +35,6 @@ __global__ void SumColumnsKernel(const In* x, Out* y, SumStage stage, float fact
   y[index] = Round<Out>(sum * factor);
 }
 
-// The terms of one matrix that has rows enough for several blocks.
-template <typename In>
-struct MatrixTerms {
-  static constexpr int kSums = 1;
-  const In* x;
-  int64_t columns;
-
-  template <int kCount>
-  __device__ void Add(int64_t row, int64_t column, Floats<kCount> (&sums)[kSums]) const {
-    const Floats<kCount> terms = LoadFloats<kCount>(x + row * columns + column);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) sums[0][i] += terms[i];
-  }
-};
-
 int64_t Aligned(int64_t bytes) { return CeilDivide(bytes, 64) * 64; }
 
 class Sum : public Kernel {
@@ -93,7 +78,7 @@ class Sum : public Kernel {
     if (stage.outer == 1 && factor == 1.0f) {
       constexpr int kPack = kPackOf<In>;
       const MatrixShape shape = {stage.summed, stage.inner};
-      return SumColumns<kPack>(MatrixTerms<In>{x, stage.inner}, shape,
+      return SumColumns<kPack>(ElementTerms<In>{x, stage.inner}, shape,
                                stage.inner % kPack == 0 && AreAligned(16, x),
                                static_cast<char*>(arguments.workspace) + 2 * SumsBytes(),
                                ColumnSumOutputs<Out, 1>{{y}}, arguments.stream);
