@@ -59,7 +59,8 @@ class ArenaUnderTest {
     ZG_ASSIGN_OR_RETURN(
         std::byte* const arena,
         communicator.arena().Allocate(bytes + communicator.arena().workspace_bytes(), bytes));
-    if (reinterpret_cast<uintptr_t>(arena) % 4096 != 0) {
+    const uintptr_t alignment = communicator.device().is_host() ? 4096 : 256;
+    if (reinterpret_cast<uintptr_t>(arena) % alignment != 0) {
       return InvalidArgument("the arena is not aligned");
     }
     if (bytes <= 0 || arena[0] != std::byte{0} || arena[bytes - 1] != std::byte{0}) {

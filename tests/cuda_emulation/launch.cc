@@ -13,7 +13,7 @@
 namespace zg::emulation {
 
 Coordinates coordinates;
-Running running;
+__thread Running running;
 
 namespace {
 
@@ -204,6 +204,8 @@ cudaError_t RunGrid(const GridLaunch& launch) {
 }
 
 const std::string& LastMessage() { return last_message; }
+
+ThreadOrder CurrentThreadOrder() { return order; }
 
 void NextThreadOrder() { order = static_cast<ThreadOrder>((static_cast<int>(order) + 1) % 3); }
 

@@ -20,6 +20,7 @@ constexpr size_t kMaxSharedBytes = size_t{227} << 10;  // of a block
 // In which order the threads take turns. Results must not depend on it.
 enum class ThreadOrder { kForward, kBackward, kShuffled };
 void NextThreadOrder();
+ThreadOrder CurrentThreadOrder();
 
 // Of the last launch that failed.
 const std::string& LastMessage();
@@ -34,7 +35,7 @@ struct Running {
   int number = -1;
   uintptr_t stack = 0;
 };
-extern Running running;
+extern __thread Running running;  // only the thread of the host that runs it has one
 
 // Ends the launch. In a kernel only.
 [[noreturn]] void FailWith(cudaError_t error, const std::string& what);

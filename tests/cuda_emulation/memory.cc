@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <map>
 
 #include "tests/cuda_emulation/fibers.h"
 #include "tests/cuda_emulation/histories.h"
@@ -26,9 +27,17 @@ struct Arena {
   Histories histories{begin, kArenaBytes};
   Allocation* const pages =  // whose they are
       static_cast<Allocation*>(ReserveZeros(kArenaBytes / kPageBytes * sizeof(Allocation)));
-  // The dynamic shared memory comes first.
-  size_t used = kMaxSharedBytes + kPageBytes;
-  int num_live = 0;
+  std::map<uintptr_t, size_t>& taken = *new std::map<uintptr_t, size_t>;  // bytes, by begin
+
+  // Of the first gap of so many bytes; 0 without one. The dynamic shared memory comes first.
+  uintptr_t Find(size_t bytes) const {
+    uintptr_t at = begin + (kMaxSharedBytes / kPageBytes + 1) * kPageBytes;
+    for (const auto& [other, other_bytes] : taken) {
+      if (other - at >= bytes) return at;
+      at = other + other_bytes;
+    }
+    return begin + kArenaBytes - at >= bytes ? at : 0;
+  }
 
   Allocation& PageOf(uintptr_t address) { return pages[(address - begin) / kPageBytes]; }
   bool Has(uintptr_t address) const { return address - begin < kArenaBytes; }
@@ -90,23 +99,30 @@ const char* NameOf(Access access) {
 }
 
 void* Allocate(size_t bytes) {
+  if (bytes > kArenaBytes) return nullptr;
   const size_t taken = (bytes + kPageBytes) / kPageBytes * kPageBytes;  // with a part of nobody's
-  if (arena.num_live == 0) arena.used = kMaxSharedBytes + kPageBytes;
-  if (taken > kArenaBytes - arena.used) return nullptr;
-  const Allocation allocation = {arena.begin + arena.used, bytes};
+  const Allocation allocation = {arena.Find(taken), bytes};
+  if (allocation.begin == 0) return nullptr;
+  arena.taken.emplace(allocation.begin, taken);
   arena.SetPages(allocation, allocation);
-  arena.used += taken;
-  ++arena.num_live;
   return reinterpret_cast<void*>(allocation.begin);
 }
 
 bool Free(void* memory) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
-  if (!arena.Has(begin)) return false;
-  const Allocation allocation = arena.PageOf(begin);
-  arena.SetPages(allocation, {});
-  --arena.num_live;
+  if (arena.taken.erase(begin) == 0) return false;
+  arena.SetPages(arena.PageOf(begin), {});
   return true;
+}
+
+void FreeAll() {
+  while (!arena.taken.empty()) Free(reinterpret_cast<void*>(arena.taken.begin()->first));
+}
+
+size_t FreeBytes() {
+  size_t free_bytes = kArenaBytes;
+  for (const auto& [begin, bytes] : arena.taken) free_bytes -= bytes;
+  return free_bytes;
 }
 
 bool IsAllocated(const void* address, size_t bytes) {

@@ -13,6 +13,8 @@ namespace zg::emulation {
 // Null where there is no room. At multiples of 256 bytes, of exactly that size.
 void* Allocate(size_t bytes);
 bool Free(void* memory);
+void FreeAll();
+size_t FreeBytes();
 // Whether these bytes are all of one allocation.
 bool IsAllocated(const void* address, size_t bytes);
 

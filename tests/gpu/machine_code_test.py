@@ -52,6 +52,10 @@ HOT_KERNELS = {
     "PreparedPackKernel<4,UpdateBody<SgdMomentumRule,*>>": Limits(40, loads=2, stores=2),
     "EmbeddingKernel<uint4>": Limits(40, loads=1, stores=1),
     "SumRowsKernel<8,*>": Limits(32, loads=1, stores=1),
+    # Four ranks' terms on their way at once, besides the first's; and a sum to go on from.
+    "FoldPeersKernel<4,float,float>": Limits(40, loads=9, stores=1),
+    "FoldPeersKernel<8,*>": Limits(40, loads=9, stores=1),
+    "FoldPeersKernel<2,long,long>": Limits(40, loads=9, stores=1),
 }
 
 # The lowest 12 bits of an instruction; bits 73 to 75 say how much it moves, 6 for 16 bytes.

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -15,6 +16,7 @@
 #define __device__
 #define __host__
 #define __launch_bounds__(threads)
+#define __grid_constant__
 // One block runs at a time, so that a variable of the program is one of the block.
 #define __shared__ static
 #define __syncthreads() ::zg::emulation::Synchronize(__FILE__, __LINE__)
@@ -34,12 +36,32 @@ enum cudaError_t {
   cudaErrorLaunchFailure,
   cudaErrorLaunchTimeout,
   cudaErrorMisalignedAddress,
+  cudaErrorNotReady,
+  cudaErrorPeerAccessAlreadyEnabled,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 enum cudaDataType_t { CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF };
 using cudaDataType = cudaDataType_t;
 using cudaStream_t = struct CUstream_st*;
+using cudaEvent_t = struct CUevent_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphExec_t = struct CUgraphExec_st*;
+enum { cudaStreamNonBlocking = 1 };
+enum { cudaEventDisableTiming = 2 };
+enum { cudaHostRegisterDefault };
+enum { cudaIpcMemLazyEnablePeerAccess = 1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed };
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+
+struct cudaDeviceProp {
+  char name[256];
+  int major;
+  int minor;
+};
+struct cudaIpcMemHandle_t {
+  char reserved[64];
+};
 
 struct uint3 {
   unsigned x, y, z;
@@ -79,6 +101,9 @@ struct GridLaunch {
   size_t parameter_bytes;
 };
 cudaError_t RunGrid(const GridLaunch& launch);
+// Queues it, or runs it at once where there is no stream. It owns the memory of its parameters.
+cudaError_t LaunchOn(cudaStream_t stream, const GridLaunch& launch,
+                     std::shared_ptr<const void> parameters);
 cudaError_t CheckSharedBytes(const void* kernel, size_t bytes);
 cudaError_t AllowSharedBytes(const void* kernel, int bytes);
 
@@ -120,16 +145,19 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
   using Call = std::pair<void (*)(Parameters...), std::tuple<std::decay_t<Parameters>...>>;
-  const Call call = {kernel, {std::forward<Arguments>(arguments)...}};
+  const auto call = std::make_shared<const Call>(
+      kernel, std::tuple<std::decay_t<Parameters>...>(std::forward<Arguments>(arguments)...));
   const cudaError_t error = zg::emulation::CheckSharedBytes(reinterpret_cast<const void*>(kernel),
                                                             config->dynamicSmemBytes);
   if (error != cudaSuccess) return error;
-  return zg::emulation::RunGrid({config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                                 [](const void* parameters) {
-                                   const Call& call = *static_cast<const Call*>(parameters);
-                                   std::apply(call.first, call.second);
-                                 },
-                                 &call, sizeof(call)});
+  return zg::emulation::LaunchOn(config->stream,
+                                 {config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                                  [](const void* parameters) {
+                                    const Call& call = *static_cast<const Call*>(parameters);
+                                    std::apply(call.first, call.second);
+                                  },
+                                  call.get(), sizeof(Call)},
+                                 call);
 }
 
 template <typename... Parameters>
@@ -137,23 +165,56 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
   return zg::emulation::AllowSharedBytes(reinterpret_cast<const void*>(kernel), value);
 }
 
+cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* bus_id);
+cudaError_t cudaDeviceGetPCIBusId(char* bus_id, int bytes, int device);
 cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void* memory);
+cudaError_t cudaIpcCloseMemHandle(void* memory);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory);
+cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned flags);
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 template <typename T>
 cudaError_t cudaMalloc(T** memory, size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(memory), bytes);
 }
+cudaError_t cudaMallocHost(void** memory, size_t bytes);
+cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes);
 cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
+cudaError_t cudaMemcpy2DAsync(void* target, size_t target_stride, const void* source,
+                              size_t source_stride, size_t bytes, size_t rows, cudaMemcpyKind kind,
+                              cudaStream_t stream);
 cudaError_t cudaMemset(void* memory, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream);
-// Each stream runs kernels in another order of threads than the one before.
+cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+// The null stream; each runs kernels in another order of threads than the one before.
 cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);

@@ -1,0 +1,308 @@
+#include "tests/cuda_emulation/streams.h"
+
+#include <cuda.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <list>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "framework/base/check.h"
+#include "tests/cuda_emulation/launch.h"
+#include "tests/cuda_emulation/memory.h"
+
+struct CUstream_st {
+  std::thread::id owner;
+  std::deque<zg::emulation::Work> works;
+  bool is_destroyed = false;
+  cudaError_t error = cudaSuccess;  // of what it has done; it does nothing more then
+  std::unique_ptr<std::vector<zg::emulation::Work>> recorded;
+
+  bool is_idle() const { return works.empty(); }
+};
+struct CUevent_st {
+  int64_t num_recorded = 0;
+  int64_t num_done = 0;
+  cudaStream_t stream = nullptr;  // of the last record
+};
+struct CUgraph_st {
+  std::vector<zg::emulation::Work> works;
+};
+struct CUgraphExec_st {
+  std::vector<zg::emulation::Work> works;
+};
+
+namespace zg::emulation {
+namespace {
+
+using Lock = std::unique_lock<std::mutex>;
+
+// Never destroyed, as its thread never ends.
+struct DeviceThread {
+  std::mutex mutex;
+  std::condition_variable has_changed;
+  std::list<CUstream_st*> streams;
+  std::minstd_rand shuffle{1};
+  bool is_held = false;
+  bool is_started = false;
+
+  // The stream whose turn it is; null: none can go on.
+  CUstream_st* Next() {
+    std::vector<CUstream_st*> ready;
+    for (CUstream_st* const stream : streams) {
+      if (stream->works.empty()) continue;
+      const Work& first = stream->works.front();
+      if (!first.is_ready || first.is_ready()) ready.push_back(stream);
+    }
+    if (is_held || ready.empty()) return nullptr;
+    switch (CurrentThreadOrder()) {
+      case ThreadOrder::kForward:
+        return ready.front();
+      case ThreadOrder::kBackward:
+        return ready.back();
+      case ThreadOrder::kShuffled:
+        return ready[shuffle() % ready.size()];
+    }
+    return nullptr;
+  }
+
+  void Run() {
+    Lock lock(mutex);
+    for (;;) {
+      CUstream_st* const stream = Next();
+      if (stream == nullptr) {
+        has_changed.wait_for(lock, std::chrono::milliseconds(1));
+        continue;
+      }
+      const Work work = std::move(stream->works.front());
+      stream->works.pop_front();
+      stream->error = work.run();
+      if (stream->error != cudaSuccess) stream->works.clear();
+      if (stream->is_destroyed && stream->works.empty()) {
+        streams.remove(stream);
+        delete stream;
+      }
+      has_changed.notify_all();
+      lock.unlock();  // for whoever waits
+      lock.lock();
+    }
+  }
+};
+
+DeviceThread& Device() {
+  static auto& device = *new DeviceThread;
+  return device;
+}
+
+}  // namespace
+
+std::mutex& DeviceMutex() { return Device().mutex; }
+
+cudaError_t Queue(cudaStream_t stream, Work work) {
+  const Lock lock(DeviceMutex());
+  if (stream == nullptr) {
+    ZG_CHECK(!work.is_ready || work.is_ready(), "the null stream would wait for ever");
+    return work.run();
+  }
+  if (stream->error != cudaSuccess) return stream->error;
+  if (stream->recorded != nullptr) {
+    stream->recorded->push_back(std::move(work));
+    return cudaSuccess;
+  }
+  stream->works.push_back(std::move(work));
+  Device().has_changed.notify_all();
+  return cudaSuccess;
+}
+
+void Hold() {
+  const Lock lock(DeviceMutex());
+  Device().is_held = true;
+}
+
+void Go() {
+  const Lock lock(DeviceMutex());
+  Device().is_held = false;
+  Device().has_changed.notify_all();
+}
+
+void WaitForOwnStreams() {
+  Lock lock(DeviceMutex());
+  Device().has_changed.wait(lock, [] {
+    for (const CUstream_st* const stream : Device().streams) {
+      if (stream->owner == std::this_thread::get_id() && !stream->is_idle()) return false;
+    }
+    return true;
+  });
+}
+
+cudaError_t LaunchOn(cudaStream_t stream, const GridLaunch& launch,
+                     std::shared_ptr<const void> parameters) {
+  return Queue(stream, {[launch, parameters] { return RunGrid(launch); }});
+}
+
+}  // namespace zg::emulation
+
+using zg::emulation::Device;
+using zg::emulation::IsAllocated;
+using zg::emulation::Lock;
+using zg::emulation::Queue;
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
+  const Lock lock(Device().mutex);
+  *stream = new CUstream_st;
+  (*stream)->owner = std::this_thread::get_id();
+  Device().streams.push_back(*stream);
+  if (!std::exchange(Device().is_started, true)) std::thread([] { Device().Run(); }).detach();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (stream == nullptr) return cudaSuccess;
+  const Lock lock(Device().mutex);
+  if (stream->is_idle()) {
+    Device().streams.remove(stream);
+    delete stream;
+  } else {
+    stream->is_destroyed = true;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream == nullptr) return cudaSuccess;
+  Lock lock(Device().mutex);
+  if (stream->recorded != nullptr) return cudaErrorInvalidValue;
+  Device().has_changed.wait(lock, [&] { return stream->is_idle(); });
+  return stream->error;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+// Its record may still be queued.
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  int64_t number = 0;
+  {
+    const Lock lock(Device().mutex);
+    if (stream != nullptr && stream->recorded != nullptr) return cudaErrorInvalidValue;
+    event->stream = stream;
+    number = ++event->num_recorded;
+  }
+  return Queue(stream, {[event, number] {
+                 event->num_done = number;
+                 return cudaSuccess;
+               }});
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Lock lock(Device().mutex);
+  if (event->stream != nullptr && event->stream->error != cudaSuccess) return event->stream->error;
+  return event->num_done == event->num_recorded ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  Lock lock(Device().mutex);
+  const auto has_failed = [&] {
+    return event->stream != nullptr && event->stream->error != cudaSuccess;
+  };
+  Device().has_changed.wait(lock,
+                            [&] { return event->num_done == event->num_recorded || has_failed(); });
+  return has_failed() ? event->stream->error : cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const Lock lock(Device().mutex);
+  if (stream == nullptr || stream->recorded != nullptr) return cudaErrorInvalidValue;
+  stream->recorded = std::make_unique<std::vector<zg::emulation::Work>>();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const Lock lock(Device().mutex);
+  if (stream->recorded == nullptr) return cudaErrorInvalidValue;
+  *graph = new CUgraph_st{std::move(*stream->recorded)};
+  stream->recorded = nullptr;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const Lock lock(Device().mutex);
+  const bool is_capturing = stream != nullptr && stream->recorded != nullptr;
+  *status = is_capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned) {
+  *executable = new CUgraphExec_st{graph->works};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete executable;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  for (const zg::emulation::Work& work : executable->works) {
+    if (const cudaError_t error = Queue(stream, work); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+namespace {
+
+// Null where it is no word of device memory.
+uint32_t* WordAt(CUdeviceptr address) {
+  auto* const word = reinterpret_cast<uint32_t*>(address);
+  return address % sizeof(uint32_t) == 0 && IsAllocated(word, sizeof(uint32_t)) ? word : nullptr;
+}
+
+}  // namespace
+
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
+                            unsigned flags) {
+  constexpr unsigned kMostOperations = 256;
+  if (stream == nullptr || count > kMostOperations || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < count; ++i) {
+    const CUstreamBatchMemOpParams operation = operations[i];
+    zg::emulation::Work work;
+    if (operation.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32) {
+      work.run = [write = operation.writeValue] {
+        uint32_t* const word = WordAt(write.address);
+        if (word == nullptr) return cudaErrorIllegalAddress;
+        *word = write.value;
+        return cudaSuccess;
+      };
+    } else if (operation.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 &&
+               operation.waitValue.flags == CU_STREAM_WAIT_VALUE_EQ) {
+      work.is_ready = [wait = operation.waitValue] {
+        const uint32_t* const word = WordAt(wait.address);
+        return word == nullptr || *word == wait.value;
+      };
+      work.run = [wait = operation.waitValue] {
+        return WordAt(wait.address) == nullptr ? cudaErrorIllegalAddress : cudaSuccess;
+      };
+    } else {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (Queue(stream, std::move(work)) != cudaSuccess) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** name) {
+  *name = error == CUDA_ERROR_INVALID_VALUE     ? "CUDA_ERROR_INVALID_VALUE"
+          : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                                : "CUDA_SUCCESS";
+  return CUDA_SUCCESS;
+}
