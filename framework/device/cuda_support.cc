@@ -81,7 +81,7 @@ Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank) {
     if (is_free) continue;
     return InvalidArgument(
         "`gpu_collectives=nccl`: ranks {} and {} share the GPU {}, which NCCL does not allow; "
-        "start one rank per GPU, or use `gpu_collectives=host`",
+        "start one rank per GPU, or use `gpu_collectives=peer` or `gpu_collectives=host`",
         taken->second, rank, gpu_by_rank[rank]);
   }
   return Status::Ok();

@@ -216,7 +216,7 @@ void Job::Impl::GoToDevice() {
 }
 
 void Job::Impl::LogStart() {
-  const StatusOr<std::string> line = StartLine(options, *communicator);
+  const StatusOr<std::string> line = StartLine(options, *communicator, on_device.transport_reason);
   CheckOnAllRanks(line.status());
   spdlog::info("{}", *line);
   const StatusOr<std::string> warning = ThreadsWarning(options, *communicator);

@@ -47,8 +47,9 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
                     "what is logged on standard error");
 
   flags->section("GPUs");
-  flags->add_choice("gpu-collectives", &options->gpu_collectives, {"nccl", "host"},
-                    "how GPUs talk: NCCL, one rank per GPU, or through the host's memory");
+  flags->add_choice(
+      "gpu-collectives", &options->gpu_collectives, {"auto", "peer", "nccl", "host"},
+      "how GPUs talk: peer memory if they can map it, else NCCL; or through the host");
   flags->add_bool("fast-reduce", &options->fast_reduce,
                   "NCCL's own sums over ranks: faster, other bits on other numbers of ranks");
   flags->add_bool("cuda-graph", &options->cuda_graph,
@@ -147,7 +148,8 @@ Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options) {
         "--threads: got {}, but the ranks compute on GPUs (--device cuda); leave it out",
         options.threads);
   }
-  if (options.fast_reduce && options.gpu_collectives != "nccl") {
+  if (options.fast_reduce && options.gpu_collectives != "auto" &&
+      options.gpu_collectives != "nccl") {
     return InvalidArgument(
         "--fast-reduce: the sums are NCCL's, but --gpu-collectives is {}; give one of them",
         options.gpu_collectives);

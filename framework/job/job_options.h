@@ -31,7 +31,7 @@ struct JobOptions {
   int64_t save_every = 0;                // steps; 0: a checkpoint at the end only
   int keep = 0;                          // checkpoints; 0: all
   bool save_async = false;               // training goes on meanwhile
-  std::string gpu_collectives = "nccl";  // or "host"
+  std::string gpu_collectives = "auto";  // "peer", "nccl" or "host"
   bool fast_reduce = false;
   bool cuda_graph = false;
   bool tf32 = false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
@@ -15,10 +16,12 @@ namespace zg {
 struct RankOnDevice {
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicator> communicator;  // destroyed before its device
+  std::string transport_reason;                // why it is the communicator's
 };
 
 // `host` outlives the result. Ranks of one host take its GPUs in turn. Every rank must call this;
-// an error on one is an error on all: no GPU; two ranks on one, with NCCL.
+// an error on one is an error on all: no GPU; GPUs that cannot talk as the flags want it. By default
+// they map each other's memory, and use NCCL where one cannot.
 StatusOr<RankOnDevice> PlaceOnDevice(const JobOptions& options, Communicator* host);
 
 }  // namespace zg

@@ -63,28 +63,32 @@ StatusOr<std::string> RanksText(const JobOptions& options, Communicator& communi
   return fmt::format("{} ranks, {} per host, {} each", communicator.size(), range, threads);
 }
 
-StatusOr<std::string> ReasonOfTransport(const JobOptions& options, std::string_view transport) {
-  if (options.device == "cuda") return "--gpu-collectives " + options.gpu_collectives;
+StatusOr<std::string> ReasonOfTransport(std::string_view transport) {
   ZG_ASSIGN_OR_RETURN(const CommTransport asked, CommTransportFromEnvironment());
   if (asked != CommTransport::kAuto) return fmt::format("ZG_COMM={}", CommTransportName(asked));
   return std::string(transport == "messages" ? "the ranks are on several hosts"
                                              : "all ranks are on one host");
 }
 
-StatusOr<std::string> TransportText(const JobOptions& options, const Communicator& communicator) {
+StatusOr<std::string> TransportText(const JobOptions& options, const Communicator& communicator,
+                                    const std::string& reason_on_device) {
   if (options.ranks_in_process > 1) return std::string("in process (--ranks-in-process)");
   if (communicator.size() == 1) return std::string("none (1 rank)");
-  ZG_ASSIGN_OR_RETURN(const std::string reason,
-                      ReasonOfTransport(options, communicator.transport()));
+  if (!reason_on_device.empty()) {
+    return fmt::format("{} ({})", communicator.transport(), reason_on_device);
+  }
+  ZG_ASSIGN_OR_RETURN(const std::string reason, ReasonOfTransport(communicator.transport()));
   return fmt::format("{} ({})", communicator.transport(), reason);
 }
 
 }  // namespace
 
-StatusOr<std::string> StartLine(const JobOptions& options, Communicator& communicator) {
+StatusOr<std::string> StartLine(const JobOptions& options, Communicator& communicator,
+                                const std::string& reason_on_device) {
   ZG_ASSIGN_OR_RETURN(const std::string ranks, RanksText(options, communicator));
   ZG_ASSIGN_OR_RETURN(const std::string kernels, KernelsText(options));
-  ZG_ASSIGN_OR_RETURN(const std::string transport, TransportText(options, communicator));
+  ZG_ASSIGN_OR_RETURN(const std::string transport,
+                      TransportText(options, communicator, reason_on_device));
   return fmt::format("{}; {}; transport: {}", ranks, kernels, transport);
 }
 

@@ -17,9 +17,10 @@
 
 namespace zg {
 
-// Every process of the job must call this, with the communicator that its rank uses. Error: a rank
-// that does not answer.
-StatusOr<std::string> StartLine(const JobOptions& options, Communicator& communicator);
+// Every process of the job must call this, with the communicator that its rank uses;
+// `reason_on_device` is RankOnDevice::transport_reason. Error: a rank that does not answer.
+StatusOr<std::string> StartLine(const JobOptions& options, Communicator& communicator,
+                                const std::string& reason_on_device);
 
 // Likewise; empty where there is nothing to be said.
 StatusOr<std::string> ThreadsWarning(const JobOptions& options, Communicator& communicator);

@@ -2,8 +2,9 @@
 """seeded_faults.py [NAME...]: whether the emulated device notices faults in kernels.
 
 Compiles copies of framework/kernels/cuda, each with one fault, links the op suite with it and runs the tests of the
-ops that the fault is in. Prints one line per fault, and fails unless at most one in twenty is missed. Run it from the
-root of the repository; takes about five minutes.
+ops that the fault is in; and copies of framework/comm/cuda, with the tests of the collectives. Prints one line per
+fault, and fails unless at most one in twenty is missed. Run it from the root of the repository; takes about seven
+minutes.
 """
 
 import concurrent.futures
@@ -16,7 +17,11 @@ import sys
 import tempfile
 
 KERNELS = "framework/kernels/cuda/"
-TARGET = "//tests/cuda_emulation:op_suite_emulated_test"
+COLLECTIVES = "framework/comm/cuda/"
+# Of each folder: the test, and the libraries that compile its sources for the emulated device.
+PROGRAMS = {KERNELS: ("op_suite_emulated_test", ("kernels",)),
+            COLLECTIVES: ("cuda_peers_emulated_test", ("fold_peers", "cuda_peers"))}
+PACKAGE = "//tests/cuda_emulation:"
 FLAGS = ["--config=werror", "--noshow_progress"]
 
 TENSOR_CORE = "attention_tensor_core.cuh"
@@ -96,6 +101,50 @@ FAULTS = {
     "optimizer reads a state that is not there": ("optimizer.cu", "constexpr int kStates = 0;",
                                                   "constexpr int kStates = 1;", ("optimizer.cu", "*sgd*")),
 }
+FOLD = ("fold_peers.cu", "*LeftFold*:*AddedUp*")
+GROUP = ("cuda_peer_group.cc", "CudaPeersTest.*:*LeftFold*")
+RENDEZVOUS = ("stream_rendezvous.cc", "CudaPeersTest.*:*DifferentCalls*")
+COLLECTIVE_FAULTS = {
+    "first rank's terms twice": ("fold_peers.cu", "(inputs.terms[next++], begin)", "(inputs.terms[next], begin)", FOLD),
+    "missing bound of a pack of terms": ("fold_peers.cu", "if (begin + kPack <= elements)", "if (begin < elements)",
+                                         FOLD),
+    "packs of terms that are not aligned": (
+        "fold_peers.cu", "std::all_of(inputs.terms, inputs.terms + inputs.num_ranks, is_aligned)", "true", FOLD),
+    "sum rounded after every rank": ("fold_peers.cu", "sums[i] += Widened(terms.values[i]);",
+                                     "sums[i] = Widened(Narrowed<Sum>::Of(sums[i] + Widened(terms.values[i])));", FOLD),
+    "terms in the order of the group": ("cuda_peer_group.cc", "for (const int rank : fold_order())",
+                                        "for (int rank = 0; rank < size(); ++rank)",
+                                        ("cuda_peer_group.cc", "CudaPeersTest.*:*GroupsOfRanks*")),
+    "reduce-scatter that peers still read from": (
+        "cuda_peer_group.cc", "  ZG_RETURN_IF_ERROR(Fold(call, rank() * part, part, Own(output)));\n"
+        "  return rendezvous_.Leave();",
+        "  ZG_RETURN_IF_ERROR(rendezvous_.Leave());\n  return Fold(call, rank() * part, part, Own(output));", GROUP),
+    "parts gathered before they are folded": (
+        "cuda_peer_group.cc", "  ZG_RETURN_IF_ERROR(rendezvous_.MeetAgain());\n", "", GROUP),
+    "flags that stay": ("stream_rendezvous.cc",
+                        "  for_peers([&](int peer) { Write(&own()->flags[at][peer], 0); });\n", "", RENDEZVOUS),
+    "one flag for all meetings": ("stream_rendezvous.cc", "const int at = static_cast<int>(meeting);",
+                                  "const int at = 0;", RENDEZVOUS),
+    "flags set back before they are seen": (
+        "stream_rendezvous.cc", "  for_peers([&](int peer) { WaitUntil(&own()->flags[at][peer], call.word); });\n"
+        "  for_peers([&](int peer) { Write(&own()->flags[at][peer], 0); });",
+        "  for_peers([&](int peer) { Write(&own()->flags[at][peer], 0); });\n"
+        "  for_peers([&](int peer) { WaitUntil(&own()->flags[at][peer], call.word); });", RENDEZVOUS),
+    "words that are the same for every call": ("stream_rendezvous.cc", "return word == 0 ? 1 : word;",
+                                               "return word == 0 ? 0 : 1;", RENDEZVOUS),
+    "failure that others are not told": (
+        "stream_rendezvous.cc", "    if (peer != rank_) Write(&blocks_[peer]->failed_rank_plus_1",
+        "    if (peer == rank_) Write(&blocks_[peer]->failed_rank_plus_1", RENDEZVOUS),
+    "queue that is not released": ("stream_rendezvous.cc", "if (Submit(side_).ok()) Release();", "(void)Submit(side_);",
+                                   RENDEZVOUS),
+    "memory freed that others have mapped": (
+        "cuda_peer_arena.cc", "  mapping_.Unmap(blocks_);\n  blocks_.clear();", "  blocks_.clear();",
+        ("cuda_peer_arena.cc", "*ArenaCanBeReplaced*")),
+}
+# What these break is that nothing hangs.
+HANGS = ("queue that is not released",)
+FOLDERS = {**{name: KERNELS for name in FAULTS}, **{name: COLLECTIVES for name in COLLECTIVE_FAULTS}}
+FAULTS.update(COLLECTIVE_FAULTS)
 MISSED_AT_MOST = len(FAULTS) // 20
 
 
@@ -111,25 +160,28 @@ def checked(command, **kwargs):
 
 
 class Build:
-    """How Bazel compiles the kernels and links the test."""
+    """How Bazel compiles the sources of a folder and links their test."""
 
-    def __init__(self):
-        checked(["bazel", "build", *FLAGS, TARGET])
+    def __init__(self, folder):
+        self.sources = folder
+        test, libraries = PROGRAMS[folder]
+        checked(["bazel", "build", *FLAGS, PACKAGE + test])
         self.root = pathlib.Path(os.path.realpath("bazel-bin").partition("/bazel-out/")[0])
+        targets = " + ".join(PACKAGE + library for library in libraries)
         actions = json.loads(checked(["bazel", "aquery", *FLAGS, "--output=jsonproto",
-                                      'mnemonic("CppCompile", //tests/cuda_emulation:kernels)']))
+                                      f'mnemonic("CppCompile", {targets})']))
         self.compile = {}
         for action in actions["actions"]:
             arguments = action["arguments"]
             source = arguments[arguments.index("-c") + 1]
             if ".pic.o" not in " ".join(arguments):
                 self.compile[os.path.basename(source)] = arguments
-        self.link = pathlib.Path("bazel-bin/tests/cuda_emulation/op_suite_emulated_test-2.params").read_text().split("\n")
+        self.link = pathlib.Path(f"bazel-bin/tests/cuda_emulation/{test}-2.params").read_text().split("\n")
 
     def object(self, folder, source):
         arguments = list(self.compile[source])
-        copy = folder / KERNELS / source
-        arguments[arguments.index("-c") + 1] = str(copy if copy.exists() else pathlib.Path(KERNELS + source))
+        copy = folder / self.sources / source
+        arguments[arguments.index("-c") + 1] = str(copy if copy.exists() else pathlib.Path(self.sources + source))
         output = folder / (source + ".o")
         arguments[arguments.index("-o") + 1] = str(output)
         arguments[1:1] = ["-iquote", str(folder)]
@@ -163,29 +215,30 @@ def try_fault(build, name):
     file, place, fault, (source, tests) = FAULTS[name]
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        copy = folder / KERNELS / file
+        copy = folder / build.sources / file
         copy.parent.mkdir(parents=True)
-        copy.write_text(with_fault(pathlib.Path(KERNELS + file).read_text(), place, fault))
+        copy.write_text(with_fault(pathlib.Path(build.sources + file).read_text(), place, fault))
         output, error = build.object(folder, source)
         if error:
             sys.exit(f"{name}: does not compile\n{error}")
         test = build.program(folder, [output])
         try:
-            done = run([str(test), f"--gtest_filter={tests}", "--gtest_fail_fast"], timeout=300)
+            done = run([str(test), f"--gtest_filter={tests}", "--gtest_fail_fast"], timeout=60 if name in HANGS else 300)
         except subprocess.TimeoutExpired:
-            return False, "hangs"
+            return name in HANGS, "hangs"
         if done.returncode == 0:
             return False, "all tests passed"
-        said = re.search(r"block \(.*|cuBLASLt: .*|CUDA: .*|^.*(?:IsClose|SameBits).*$", done.stdout, re.MULTILINE)
+        said = re.search(r"block \(.*|cuBLASLt: .*|CUDA: .*|CHECK failed: .*|^.*(?:IsClose|SameBits).*$",
+                         done.stdout + done.stderr, re.MULTILINE)
         return True, said[0] if said else done.stdout[-200:]
 
 
 def main():
     names = sys.argv[1:] or list(FAULTS)
-    build = Build()
+    builds = {folder: Build(folder) for folder in sorted({FOLDERS[name] for name in names})}
     missed = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for name, (caught, how) in zip(names, pool.map(lambda name: try_fault(build, name), names)):
+        for name, (caught, how) in zip(names, pool.map(lambda name: try_fault(builds[FOLDERS[name]], name), names)):
             print(f"{'caught' if caught else 'MISSED'}  {name}: {how}", flush=True)
             missed += not caught
     print(f"{len(names) - missed} of {len(names)} caught")

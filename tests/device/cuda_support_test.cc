@@ -59,7 +59,7 @@ TEST(CudaSupport, NcclNeedsAGpuForEachRank) {
   EXPECT_TRUE(CheckOneRankPerGpu({"a", "b", "c"}).ok());
   EXPECT_EQ(CheckOneRankPerGpu({"a", "b", "a", "b"}).message(),
             "`gpu_collectives=nccl`: ranks 0 and 2 share the GPU a, which NCCL does not allow; "
-            "start one rank per GPU, or use `gpu_collectives=host`");
+            "start one rank per GPU, or use `gpu_collectives=peer` or `gpu_collectives=host`");
 }
 
 TEST(CudaSupport, RanksShareAGpuOverNcclInTestsOnly) {

@@ -1,5 +1,6 @@
 // Training on a GPU: the same bits at every stage, on one rank over NCCL and on several that share
-// the GPU through the host; replayed or not; and near the CPU. Needs a GPU and fails without one.
+// the GPU through the host, or have one each and map each other's memory; replayed or not; and near
+// the CPU. Needs a GPU and fails without one.
 
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "framework/comm/cuda_peers.h"
 #include "framework/comm/host_staged.h"
 #include "framework/comm/nccl.h"
 #include "framework/device/cuda_device.h"
@@ -30,6 +32,18 @@ StatusOr<DeviceRank> OverNccl(Communicator& host) {
   NcclOptions options;
   options.timeout_s = kTimeoutSeconds;
   ZG_ASSIGN_OR_RETURN(rank.communicator, MakeNcclCommunicator(rank.device.get(), &host, options));
+  return rank;
+}
+
+// Threads of one process need a GPU each; processes that share one are in tools/gpu_check.
+StatusOr<DeviceRank> ByPeerMemory(Communicator& host) {
+  DeviceRank rank;
+  ZG_ASSIGN_OR_RETURN(rank.device, OpenGpuOf(host));
+  CudaPeerOptions options;
+  options.timeout_s = kTimeoutSeconds;
+  ZG_ASSIGN_OR_RETURN(CudaPeers peers, ConnectCudaPeers(rank.device.get(), &host, options));
+  if (!peers.problem.empty()) return FailedPrecondition("{}", peers.problem);
+  rank.communicator = std::move(peers.communicator);
   return rank;
 }
 
@@ -70,6 +84,17 @@ TEST_P(StagesGpuTest, SameBitsOnSeveralRanksThroughTheHost) {
   const RunResult expected = TrainOrDie(OnOneRank(config));
   config.connect_device = ThroughHost;
   ExpectSameRuns(expected, config, {2, 3, 4});
+}
+
+TEST_P(StagesGpuTest, SameBitsOnOneRankAndSeveralByPeerMemory) {
+  RunConfig config = Config();
+  const RunResult expected = TrainOrDie(OnOneRank(config));
+  config.connect_device = ByPeerMemory;
+  ExpectSameRuns(expected, config, {1});
+  const StatusOr<int> num_gpus = NumCudaDevices();
+  ASSERT_TRUE(num_gpus.ok()) << num_gpus.status().ToString();
+  if (*num_gpus < 2) GTEST_SKIP() << "there is one GPU";
+  ExpectSameRuns(expected, config, {2});
 }
 
 TEST_P(StagesGpuTest, ReplayedStepsAreTheSame) {

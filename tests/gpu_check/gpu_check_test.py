@@ -52,9 +52,11 @@ class Passing(GpuCheck):
         runs = self.runs_of("gpt")
         for stage in "0123":
             for way in (f"--device cuda --gpu-collectives host --ranks 2 --zero {stage} ",
+                        f"--device cuda --gpu-collectives peer --ranks 2 --zero {stage} ",
                         f"--device cuda --gpu-collectives nccl --zero {stage} "):
                 self.assertEqual(sum(way in line for line in runs), 1, way)
-        self.assertEqual(sum("--cuda-graph" in line for line in runs), 2)
+        self.assertEqual(sum("--cuda-graph" in line for line in runs), 4)
+        self.assertEqual(sum("peer --ranks 2 --cuda-graph" in line for line in runs), 2)
         self.assertEqual(sum("--device cpu" in line for line in runs), 1)
         self.assertTrue(all("--dtype f16 --micro-batches 2 " in line for line in runs))
 
@@ -98,9 +100,9 @@ class Passing(GpuCheck):
     def test_bits_of_the_full_size(self):
         self.assertEqual(self.check("--only", "full_size.bits")[0], 0)
         runs = self.runs_of("gpt")
-        self.assertEqual(len(runs), 5)
+        self.assertEqual(len(runs), 7)
         self.assertEqual(sum("--cuda-graph" in run for run in runs), 1)
-        self.assertEqual(sum("--ranks 2 --zero 3" in run for run in runs), 1)
+        self.assertEqual(sum("--ranks 2 --zero 3" in run for run in runs), 2)
 
     def test_counters(self):
         self.write("cuda/bin/ncu", NCU)

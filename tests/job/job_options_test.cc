@@ -196,6 +196,9 @@ TEST(JobOptions, FlagsOfGpusThatDoNotGoTogether) {
             "--tf32: is for products of f32, but --dtype is bf16; give one of them");
   EXPECT_EQ(check({"--gpu-collectives=nccl"}),
             "--gpu-collectives: is without effect; give --device cuda as well");
+  EXPECT_EQ(check({"--device=cuda", "--fast-reduce"}), "");
+  EXPECT_EQ(check({"--device=cuda", "--gpu-collectives=peer", "--fast-reduce"}),
+            "--fast-reduce: the sums are NCCL's, but --gpu-collectives is peer; give one of them");
   EXPECT_EQ(check({"--device=cuda", "--gpu-collectives=host", "--fast-reduce"}),
             "--fast-reduce: the sums are NCCL's, but --gpu-collectives is host; give one of them");
 }

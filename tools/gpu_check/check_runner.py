@@ -29,7 +29,7 @@ SHORTEST_LIMIT_S = 120  # of a check that normally takes seconds
 NORMAL_TIMES = 5  # what a check may take at most, in times of what it normally takes
 PACKING_S = 12  # kept at the end of --minutes: to end what runs, and to pack
 # What our programs say, and NCCL, where ranks waited too long for each other.
-DEADLINE = re.compile(r"no progress for|not all ranks came within|timed out")
+DEADLINE = re.compile(r"no progress for|no sign of rank|not all ranks came within|timed out")
 
 
 class CheckFailed(Exception):

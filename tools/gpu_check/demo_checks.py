@@ -45,6 +45,7 @@ def is_first(name: str) -> bool:
 def demo_checks() -> List[Check]:
     kinds: Dict[str, Callable[["Demo"], Facts]] = {
         "host": same_bits_through_the_host,
+        "peer": same_bits_by_peer_memory,
         "nccl": same_bits_over_nccl,
         "graph": same_bits_replayed,
         "near_cpu": losses_near_the_cpu,
@@ -141,6 +142,17 @@ def same_bits_through_the_host(demo: Demo) -> Facts:
     expected = demo.train("--device cuda --gpu-collectives host")
     for stage in STAGES:
         demo.train(f"--device cuda --gpu-collectives host --ranks 2 --zero {stage}").expect_same_bits(expected)
+    return expected.bits()
+
+
+def same_bits_by_peer_memory(demo: Demo) -> Facts:
+    """Two ranks, which may share the GPU and map each other's memory; queued step by step, and replayed."""
+    expected = demo.train("--device cuda --gpu-collectives host")
+    flags = "--device cuda --gpu-collectives peer --ranks 2"
+    for stage in STAGES:
+        demo.train(f"{flags} --zero {stage}").expect_same_bits(expected)
+    for stage in ("0", "3"):
+        demo.train(f"{flags} --cuda-graph --zero {stage}").expect_same_bits(expected)
     return expected.bits()
 
 

@@ -21,7 +21,8 @@ from loss_parity import default_sizes, write_tokens  # noqa: E402
 BITS_STEPS = 3
 PARITY_STEPS = 5
 PARITY_TOLERANCE = 2e-3  # relative
-WAYS = ["", "--cuda-graph", "--gpu-collectives host --ranks 2 --zero 0", "--gpu-collectives host --ranks 2 --zero 3"]
+WAYS = ["", "--cuda-graph", "--gpu-collectives host --ranks 2 --zero 0", "--gpu-collectives host --ranks 2 --zero 3",
+        "--gpu-collectives peer --ranks 2 --zero 0", "--gpu-collectives peer --ranks 2 --zero 3"]
 
 
 def check_bits(run: CheckRun) -> Facts:

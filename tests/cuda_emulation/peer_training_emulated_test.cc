@@ -1,0 +1,71 @@
+// Training on emulated GPUs: ranks that share one and map each other's memory have the bits of one
+// rank, at every stage, queued step by step or replayed; and use the memory and traffic of the plan.
+// The kernels, the device and the collectives are those of a GPU.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "framework/comm/cuda_peers.h"
+#include "framework/device/cuda_device.h"
+#include "framework/kernels/cuda/cuda_kernels.h"
+#include "tests/cuda_emulation/streams.h"
+#include "tests/zero/expect_run.h"
+#include "tests/zero/training.h"
+
+namespace zg::testing {
+namespace {
+
+StatusOr<DeviceRank> OnSharedGpu(Communicator& host) {
+  DeviceRank rank;
+  ZG_ASSIGN_OR_RETURN(rank.device, OpenCudaDevice(0));
+  CudaPeerOptions options;
+  options.timeout_s = 60;
+  options.process = fmt::format("process {}", host.rank());
+  ZG_ASSIGN_OR_RETURN(CudaPeers peers, ConnectCudaPeers(rank.device.get(), &host, options));
+  if (!peers.problem.empty()) return FailedPrecondition("{}", peers.problem);
+  rank.communicator = std::move(peers.communicator);
+  return rank;
+}
+
+class PeerTrainingTest : public ::testing::TestWithParam<std::tuple<TestModel, DType>> {
+ protected:
+  void TearDown() override { emulation::EndProcesses(); }
+
+  static RunConfig Config() {
+    RunConfig config;
+    std::tie(config.model, config.dtype) = GetParam();
+    config.micro_batches = 4;
+    config.connect_device = OnSharedGpu;
+    config.kernels = &CudaKernels(/*tf32=*/false);
+    return config;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Models, PeerTrainingTest,
+                         ::testing::Combine(::testing::Values(TestModel::kMlp,
+                                                              TestModel::kClassifier),
+                                            ::testing::Values(DType::kF32, DType::kBF16)));
+
+TEST_P(PeerTrainingTest, SameBitsOnRanksThatShareAGpu) {
+  const RunConfig config = Config();
+  ExpectSameRuns(TrainOrDie(config), config, {2, 4});
+}
+
+TEST_P(PeerTrainingTest, SameBitsWhenReplayed) {
+  RunConfig config = Config();
+  config.steps = 5;
+  const RunResult expected = TrainOrDie(config);
+  config.record = true;
+  config.ranks = 2;
+  for (const int stage : {0, 3}) {
+    config.stage = stage;
+    const RunResult result = TrainOrDie(config);
+    ExpectSameBits(expected, result);
+    ExpectPlanIsMeasured(result, config.steps);
+  }
+}
+
+}  // namespace
+}  // namespace zg::testing
