@@ -12,6 +12,7 @@
 
 #include "framework/tensor/half.h"
 #include "tests/cuda_emulation/memory.h"
+#include "tests/cuda_emulation/streams.h"
 
 struct CublasLtMatmulDesc {
   cublasComputeType_t compute;
@@ -304,7 +305,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t* chosen,
-                              void* workspace, size_t workspace_bytes, cudaStream_t) {
+                              void* workspace, size_t workspace_bytes, cudaStream_t stream) {
   const CublasLtMatmulDesc& op = *operation;
   const cudaDataType type = d_layout->type;
   cublasStatus_t status = CheckShapes(op, *a_layout, *b_layout, *c_layout, *d_layout);
@@ -347,34 +348,39 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   status = CheckRanges(ranges);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
 
-  if (workspace_bytes > 0) std::memset(workspace, 0xff, workspace_bytes);
-  const bool is_tf32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-  const std::vector<float> left = Unpack(a, *a_layout, op.transpose_a == CUBLAS_OP_T, is_tf32);
-  const std::vector<float> right = Unpack(b, *b_layout, op.transpose_b == CUBLAS_OP_T, is_tf32);
-  const int64_t rows = d_layout->rows;
-  const int64_t columns = d_layout->columns;
-  const int64_t depth = static_cast<int64_t>(left.size()) / rows;
-  std::vector<float> sums(static_cast<size_t>(columns));
-  for (int64_t row = 0; row < rows; ++row) {
-    std::fill(sums.begin(), sums.end(), 0.0f);
-    for (int64_t k = 0; k < depth; ++k) {
-      const float factor = left[row * depth + k];
-      const float* const terms = right.data() + k * columns;
-      for (int64_t column = 0; column < columns; ++column) sums[column] += factor * terms[column];
-    }
-    const float bias = op.has_bias() ? Element(type, op.bias, row) : 0.0f;
-    for (int64_t column = 0; column < columns; ++column) {
-      float value = sums[column] + bias;
-      if (has_addend) value += Element(type, c, column * c_layout->stride + row);
-      const int64_t aux_at = column * op.aux_stride + row;
-      if (op.writes_aux()) {
-        SetElement(type, op.aux, aux_at, value);
-        value = Gelu(value);
-      } else if (op.has_aux()) {
-        value *= GeluDerivative(Element(type, op.aux, aux_at));
+  const auto multiply = [=, op = *operation, a_type = *a_layout, b_type = *b_layout,
+                         c_type = *c_layout, d_type = *d_layout] {
+    if (workspace_bytes > 0) std::memset(workspace, 0xff, workspace_bytes);
+    const bool is_tf32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    const std::vector<float> left = Unpack(a, a_type, op.transpose_a == CUBLAS_OP_T, is_tf32);
+    const std::vector<float> right = Unpack(b, b_type, op.transpose_b == CUBLAS_OP_T, is_tf32);
+    const int64_t rows = d_type.rows;
+    const int64_t columns = d_type.columns;
+    const int64_t depth = static_cast<int64_t>(left.size()) / rows;
+    std::vector<float> sums(static_cast<size_t>(columns));
+    for (int64_t row = 0; row < rows; ++row) {
+      std::fill(sums.begin(), sums.end(), 0.0f);
+      for (int64_t k = 0; k < depth; ++k) {
+        const float factor = left[row * depth + k];
+        const float* const terms = right.data() + k * columns;
+        for (int64_t column = 0; column < columns; ++column) sums[column] += factor * terms[column];
       }
-      SetElement(type, d, column * d_layout->stride + row, value);
+      const float bias = op.has_bias() ? Element(type, op.bias, row) : 0.0f;
+      for (int64_t column = 0; column < columns; ++column) {
+        float value = sums[column] + bias;
+        if (has_addend) value += Element(type, c, column * c_type.stride + row);
+        const int64_t aux_at = column * op.aux_stride + row;
+        if (op.writes_aux()) {
+          SetElement(type, op.aux, aux_at, value);
+          value = Gelu(value);
+        } else if (op.has_aux()) {
+          value *= GeluDerivative(Element(type, op.aux, aux_at));
+        }
+        SetElement(type, d, column * d_type.stride + row, value);
+      }
     }
-  }
-  return CUBLAS_STATUS_SUCCESS;
+    return cudaSuccess;
+  };
+  const cudaError_t queued = zg::emulation::Queue(stream, {multiply});
+  return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : Refuse("the stream has failed");
 }

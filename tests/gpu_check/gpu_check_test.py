@@ -136,7 +136,7 @@ class Failing(GpuCheck):
         statuses = self.statuses()
         self.assertEqual(statuses.pop("demo.gpt.f32.nccl"), "failed")
         self.assertEqual(set(statuses.values()), {"passed"})
-        self.assertEqual(len(statuses), 6)
+        self.assertEqual(len(statuses), 7)
         self.assertIn("param_sha256 of --device cuda --gpu-collectives nccl --zero 2: got 1234, expected abcd, as of "
                       "--device cuda --gpu-collectives host\n", output)
         self.assertIn("6 passed, 1 failed, 0 skipped\n", output)
