@@ -139,7 +139,7 @@ class Failing(GpuCheck):
         self.assertEqual(len(statuses), 7)
         self.assertIn("param_sha256 of --device cuda --gpu-collectives nccl --zero 2: got 1234, expected abcd, as of "
                       "--device cuda --gpu-collectives host\n", output)
-        self.assertIn("6 passed, 1 failed, 0 skipped\n", output)
+        self.assertIn("7 passed, 1 failed, 0 skipped\n", output)
 
     def test_a_plan_that_is_not_what_was_measured(self):
         name, flags = "demo.recipe.f32.host", "--device cuda --gpu-collectives host"
