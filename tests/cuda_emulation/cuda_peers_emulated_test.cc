@@ -82,29 +82,42 @@ INSTANTIATE_TEST_SUITE_P(CudaPeers, CommunicatorSuite,
                                            PeerRanks(4, Gpus::kShared)),
                          TransportName);
 
-// Every collective on what the one before has left, of all ranks and along both axes of a mesh of 2x2:
-// a rank that reads too early or overwrites what is still to be read changes what all end with.
+// Every collective on what the one before has left, of all ranks and along both axes of a mesh of
+// 2x2, some twice; and right behind each, the rank's own work overwrites what others read. A rank that
+// reads too early, or goes on while it is still read, changes what all end with.
 constexpr int64_t kPart = 1000;  // floats
+constexpr int64_t kPartBytes = kPart * 4;
 constexpr int64_t kBytes = 64 << 10;
 constexpr ArenaOperand kA = {0, 0};
 constexpr ArenaOperand kB = {16 << 10, 0};
 constexpr ArenaOperand kC = {32 << 10, 0};
 constexpr ArenaOperand kSum = {48 << 10, 0};
 
-Status RunProgram(const std::vector<Group*>& groups) {
+Status RunProgram(Communicator& ranks, const std::vector<Group*>& groups) {
+  Device& device = ranks.device();
+  std::byte* const arena = ranks.arena().data();
+  const auto overwrite = [&](ArenaOperand to, ArenaOperand from, int64_t bytes) {
+    return device.Copy(arena + to.offset, arena + from.offset, bytes);
+  };
   for (Group* const group : groups) {
     const int64_t n = group->size();
-    const int64_t part_bytes = kPart * 4;
     ZG_RETURN_IF_ERROR(
         group->ReduceScatter("gradients", kA, kSum, n * kPart, DType::kF32, /*accumulate=*/true));
-    ZG_RETURN_IF_ERROR(group->AllGather("parameters", kSum, kA, part_bytes));
-    ZG_RETURN_IF_ERROR(group->AllToAll("parts", kA, kB, part_bytes));
-    ZG_RETURN_IF_ERROR(group->AllReduce("norms", kB, kB, n * kPart - 3, DType::kF32, false));
-    ZG_RETURN_IF_ERROR(group->AllGather("in place", {kB.offset, part_bytes}, kB, part_bytes));
+    ZG_RETURN_IF_ERROR(overwrite(kA, kC, n * kPartBytes));
+    ZG_RETURN_IF_ERROR(group->AllGather("parameters", kSum, kA, kPartBytes));
+    ZG_RETURN_IF_ERROR(overwrite(kSum, kB, kPartBytes));
+    ZG_RETURN_IF_ERROR(group->AllToAll("parts", kA, kB, kPartBytes));
+    ZG_RETURN_IF_ERROR(overwrite(kA, kB, n * kPartBytes));
+    for (int i = 0; i < 2; ++i) {
+      ZG_RETURN_IF_ERROR(group->AllReduce("norms", kB, kB, n * kPart - 3, DType::kF32, false));
+    }
+    ZG_RETURN_IF_ERROR(group->AllGather("in place", {kB.offset, kPartBytes}, kB, kPartBytes));
+    ZG_RETURN_IF_ERROR(overwrite(kB, kA, n * kPartBytes));
     ZG_RETURN_IF_ERROR(
-        group->ReduceScatter("again", kB, {kB.offset, part_bytes}, n * kPart, DType::kF32, false));
+        group->ReduceScatter("again", kB, {kB.offset, kPartBytes}, n * kPart, DType::kF32, false));
     ZG_RETURN_IF_ERROR(
         group->AllReduce("halves", kB, kC, kPart, {DType::kBF16, DType::kF32}, false));
+    ZG_RETURN_IF_ERROR(overwrite(kC, kSum, kPartBytes));
     ZG_RETURN_IF_ERROR(group->AllReduce("losses", kC, kA, 1, DType::kF32, false));
   }
   return Status::Ok();
@@ -142,7 +155,7 @@ StatusOr<Arenas> OnCpu(int num_ranks, int repetitions) {
     ZG_ASSIGN_OR_RETURN(std::byte* const arena, ranks.arena().Allocate(kBytes, 0));
     ZG_ASSIGN_OR_RETURN(const std::vector<Group*> groups, GroupsFor(ranks));
     std::memcpy(arena, BeginOf(ranks.rank()).data(), kBytes);
-    for (int i = 0; i < repetitions; ++i) ZG_RETURN_IF_ERROR(RunProgram(groups));
+    for (int i = 0; i < repetitions; ++i) ZG_RETURN_IF_ERROR(RunProgram(ranks, groups));
     arenas[ranks.rank()].assign(arena, arena + kBytes);
     return Status::Ok();
   }));
@@ -164,11 +177,11 @@ StatusOr<Arenas> OnHeldPeers(int num_ranks, int repetitions, bool is_recorded) {
         std::unique_ptr<RecordedWork> recorded;
         if (is_recorded) {
           ZG_RETURN_IF_ERROR(device.BeginRecording());
-          ZG_RETURN_IF_ERROR(RunProgram(groups));
+          ZG_RETURN_IF_ERROR(RunProgram(ranks, groups));
           ZG_ASSIGN_OR_RETURN(recorded, device.EndRecording());
         }
         for (int i = 0; i < repetitions; ++i) {
-          ZG_RETURN_IF_ERROR(is_recorded ? recorded->Replay() : RunProgram(groups));
+          ZG_RETURN_IF_ERROR(is_recorded ? recorded->Replay() : RunProgram(ranks, groups));
         }
         ZG_RETURN_IF_ERROR(host.Barrier("queued"));
         if (ranks.rank() == 0) emulation::Go();

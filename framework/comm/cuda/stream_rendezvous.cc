@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -19,6 +20,10 @@ using Clock = std::chrono::steady_clock;
 // While the host waits: the queue is asked this often whether it is done, and its flags looked at.
 constexpr std::chrono::microseconds kPollEvery(20);
 constexpr std::chrono::milliseconds kLookEvery(20);
+
+// A queue in which nothing has changed for so many looks does not run: what was read of it at several
+// moments belongs together.
+constexpr int kStuckLooks = 5;
 
 // For a queue to end after an error, before its memory is given back.
 constexpr std::chrono::seconds kReleasePatience(10);
@@ -48,7 +53,7 @@ StatusOr<std::unique_ptr<StreamRendezvous>> StreamRendezvous::Create(Device* dev
       new StreamRendezvous(device, rank, std::move(blocks), timeout_s));
   ZG_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&made->side_, cudaStreamNonBlocking));
   ZG_ASSIGN_OR_RETURN(made->end_, device->MakeEvent());
-  ZG_ASSIGN_OR_RETURN(made->pinned_, device->AllocatePinned(sizeof(Look) + sizeof(uint32_t)));
+  ZG_ASSIGN_OR_RETURN(made->pinned_, device->AllocatePinned(sizeof(Look) + 2 * sizeof(uint32_t)));
   return made;
 }
 
@@ -129,7 +134,7 @@ Status StreamRendezvous::Synchronize() {
   ZG_RETURN_IF_ERROR(failure_);
   if (num_ranks() == 1) return device_.Synchronize();
   // Behind all that was queued: whether it can be believed.
-  auto* const failed = reinterpret_cast<uint32_t*>(pinned_.get() + sizeof(Look));
+  auto* const failed = reinterpret_cast<uint32_t*>(pinned_.get() + sizeof(Look)) + 1;
   ZG_RETURN_IF_ERROR(device_.CopyOut(failed, &own()->failed_rank_plus_1, sizeof(*failed)));
   ZG_RETURN_IF_ERROR(end_->Record());
   ZG_RETURN_IF_ERROR(WaitFor(*end_));
@@ -142,7 +147,8 @@ Status StreamRendezvous::WaitFor(DeviceEvent& event) {
   if (num_ranks() == 1) return event.Wait();
   Clock::time_point progress = Clock::now();
   Clock::time_point next_look = progress + kLookEvery;
-  uint32_t last_position = 0;
+  Look last = {};
+  int num_same = 0;
   while (true) {
     const StatusOr<bool> is_done = event.IsDone();
     if (!is_done.ok()) return Fail(is_done.status());
@@ -151,13 +157,17 @@ Status StreamRendezvous::WaitFor(DeviceEvent& event) {
     if (now >= next_look) {
       Look look;
       ZG_ASSIGN_OR_RETURN(const bool stands_still, LookAt(rank_, &look));
-      if (!stands_still || look.position != last_position) progress = now;
-      last_position = look.position;
-      if (stands_still) {
-        if (Status problem = ProblemIn(look); !problem.ok()) return Fail(std::move(problem));
-        if (now - progress > std::chrono::duration<double>(timeout_s_)) {
-          return Fail(DeadlinePassed(look));
-        }
+      if (stands_still && std::memcmp(&look, &last, sizeof(look)) == 0) {
+        ++num_same;
+      } else {
+        progress = now;
+        num_same = 0;
+      }
+      last = look;
+      Status problem = ProblemIn(look, /*is_stuck=*/num_same >= kStuckLooks);
+      if (!problem.ok()) return Fail(std::move(problem));
+      if (now - progress > std::chrono::duration<double>(timeout_s_)) {
+        return Fail(DeadlinePassed(look));
       }
       next_look = Clock::now() + kLookEvery;
     }
@@ -174,26 +184,24 @@ StatusOr<bool> StreamRendezvous::LookAt(int rank, Look* look) {
   static_assert(offsetof(Look, position) == offsetof(PeerBlock, position));
   const PeerBlock* const block = blocks_[rank];
   auto* const pinned = reinterpret_cast<Look*>(pinned_.get());
-  uint32_t before = 0;
-  ZG_RETURN_IF_ERROR(Read(&block->position, sizeof(before), &pinned->position));
-  ZG_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(side_));
-  before = pinned->position;
-  // The position once more, after the flags.
+  auto* const before = reinterpret_cast<uint32_t*>(pinned + 1);
+  ZG_RETURN_IF_ERROR(Read(&block->position, sizeof(*before), before));
   ZG_RETURN_IF_ERROR(Read(block, offsetof(Look, position), pinned));
-  ZG_RETURN_IF_ERROR(Read(&block->position, sizeof(before), &pinned->position));
+  ZG_RETURN_IF_ERROR(Read(&block->position, sizeof(*before), &pinned->position));
   ZG_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(side_));
   *look = *pinned;
-  return look->position == before;
+  return look->position == *before;
 }
 
 // Whether going on to wait makes no sense.
-Status StreamRendezvous::ProblemIn(const Look& look) {
+Status StreamRendezvous::ProblemIn(const Look& look, bool is_stuck) {
   const QueuePosition position = QueuePosition::Of(look.position);
   if (position.is_waiting) {
     const Call& call = calls_[position.call];
     for (const int peer : groups_[call.group]) {
       const uint32_t word = look.flags[static_cast<int>(position.meeting)][peer];
-      if (peer != rank_ && word != 0 && word != call.word) return Mismatch(call, peer, word);
+      if (peer == rank_ || word == 0 || word == call.word) continue;
+      return is_stuck ? Mismatch(call, peer, word) : Status::Ok();
     }
   }
   if (look.failed_rank_plus_1 == 0) return Status::Ok();

@@ -70,7 +70,7 @@ class StreamRendezvous {
     uint32_t word = 0;  // of the record's hash, never 0
     int group = 0;
   };
-  // A block without its calls, and the position before the flags were read.
+  // A block without its calls.
   struct Look {
     uint32_t flags[kNumMeetings][PeerBlock::kMaxRanks];
     uint32_t failed_rank_plus_1;
@@ -93,7 +93,7 @@ class StreamRendezvous {
   StatusOr<bool> LookAt(int rank, Look* look);
   StatusOr<CallRecord> CallOf(int rank, int number);
 
-  Status ProblemIn(const Look& look);
+  Status ProblemIn(const Look& look, bool is_stuck);
   Status Mismatch(const Call& call, int other_rank, uint32_t word);
   Status OtherRankFailed(int other_rank, const Look& look) const;
   Status DeadlinePassed(const Look& look);
@@ -113,7 +113,7 @@ class StreamRendezvous {
   std::vector<CUstreamBatchMemOpParams> operations_;
 
   std::unique_ptr<DeviceEvent> end_;
-  DeviceBytes pinned_;  // a Look, and the word that a step ends with
+  DeviceBytes pinned_;  // a Look, the position before it, and the word that a step ends with
   Status failure_;
 };
 
