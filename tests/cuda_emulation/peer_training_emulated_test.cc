@@ -53,6 +53,19 @@ TEST_P(PeerTrainingTest, SameBitsOnRanksThatShareAGpu) {
   ExpectSameRuns(TrainOrDie(config), config, {2, 4});
 }
 
+// Groups along both axes of the mesh: gradients over all ranks, parameters within a pair.
+TEST_P(PeerTrainingTest, SameBitsWithSecondaryShards) {
+  RunConfig config = Config();
+  const RunResult expected = TrainOrDie(config);
+  config.mesh = {{"data", 2}, {"shard", 2}};
+  config.ranks = 4;
+  config.stage = 3;
+  config.secondary_axis = "shard";
+  const RunResult result = TrainOrDie(config);
+  ExpectSameBits(expected, result);
+  ExpectPlanIsMeasured(result, config.steps);
+}
+
 TEST_P(PeerTrainingTest, SameBitsWhenReplayed) {
   RunConfig config = Config();
   config.steps = 5;
