@@ -24,8 +24,8 @@ struct CudaPeerOptions {
   std::string process = {};
 };
 
-// A communicator, or why there cannot be one: "ranks 0 and 2 are on different hosts (a, b)". The
-// same on all ranks.
+// A communicator, or why there cannot be one: "ranks 0 and 2 are on different hosts (a, b)". Either
+// on all ranks.
 struct CudaPeers {
   std::unique_ptr<Communicator> communicator;
   std::string problem;

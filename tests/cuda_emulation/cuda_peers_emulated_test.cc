@@ -32,15 +32,15 @@ using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 constexpr double kPatience = 120;  // seconds
 
-// Of one GPU for all ranks, or of one each.
-enum class Gpus { kShared, kOneEach };
+// One GPU for all ranks, or one each; and ranks that are threads of one process, indeed.
+enum class Gpus { kShared, kOneEach, kOfOneProcess };
 
 using PeerMain = std::function<Status(Communicator& host, Communicator& peers)>;
 
-StatusOr<CudaPeers> Connect(Communicator& host, Device* device, double timeout_s) {
+StatusOr<CudaPeers> Connect(Communicator& host, Gpus gpus, Device* device, double timeout_s) {
   CudaPeerOptions options;
   options.timeout_s = timeout_s;
-  options.process = fmt::format("process {}", host.rank());
+  if (gpus != Gpus::kOfOneProcess) options.process = fmt::format("process {}", host.rank());
   return ConnectCudaPeers(device, &host, options);
 }
 
@@ -55,7 +55,7 @@ Status RunOnPeers(int num_ranks, Gpus gpus, Timeouts timeouts, const PeerMain& r
   const Status status = RunRanks(num_ranks, timeouts.host, [&](Communicator& host) -> Status {
     ZG_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
                         OpenCudaDevice(is_shared ? 0 : host.rank()));
-    ZG_ASSIGN_OR_RETURN(CudaPeers peers, Connect(host, device.get(), timeouts.peers));
+    ZG_ASSIGN_OR_RETURN(CudaPeers peers, Connect(host, gpus, device.get(), timeouts.peers));
     if (!peers.problem.empty()) return FailedPrecondition("{}", peers.problem);
     return rank_main(host, *peers.communicator);
   });
@@ -64,7 +64,8 @@ Status RunOnPeers(int num_ranks, Gpus gpus, Timeouts timeouts, const PeerMain& r
 }
 
 TransportUnderTest PeerRanks(int num_ranks, Gpus gpus) {
-  return {fmt::format("Ranks{}{}", num_ranks, gpus == Gpus::kShared ? "OnOneGpu" : ""), num_ranks,
+  const char* const names[] = {"OnOneGpu", "", "OfOneProcess"};
+  return {fmt::format("Ranks{}{}", num_ranks, names[static_cast<int>(gpus)]), num_ranks,
           [num_ranks, gpus](double timeout_s, const RankMain& rank_main) {
             return RunOnPeers(num_ranks, gpus, {timeout_s, timeout_s},
                               [&](Communicator& host, Communicator& peers) {
@@ -78,7 +79,7 @@ TransportUnderTest PeerRanks(int num_ranks, Gpus gpus) {
 INSTANTIATE_TEST_SUITE_P(CudaPeers, CommunicatorSuite,
                          ::testing::Values(PeerRanks(1, Gpus::kShared), PeerRanks(2, Gpus::kShared),
                                            PeerRanks(2, Gpus::kOneEach),
-                                           PeerRanks(3, Gpus::kOneEach),
+                                           PeerRanks(3, Gpus::kOfOneProcess),
                                            PeerRanks(4, Gpus::kShared)),
                          TransportName);
 

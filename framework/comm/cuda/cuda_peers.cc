@@ -79,10 +79,14 @@ StatusOr<std::vector<PeerBlock*>> MapBlocks(Device* device, ControlPlane* contro
 
 StatusOr<CudaPeers> ConnectCudaPeers(Device* device, ControlPlane* control,
                                      const CudaPeerOptions& options) {
-  ZG_RETURN_IF_ERROR(ExchangeStatus(*control, "load the CUDA driver", LoadCudaDriver()));
+  CudaPeers peers;
+  const Status loaded = ExchangeStatus(*control, "load the CUDA driver", LoadCudaDriver());
+  if (!loaded.ok()) {
+    peers.problem = loaded.message();
+    return peers;
+  }
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<PeerMapping> mapping,
                       PeerMapping::Create(control, options.process));
-  CudaPeers peers;
   peers.problem = mapping->problem();
   if (!peers.problem.empty()) return peers;
   StatusOr<std::vector<PeerBlock*>> blocks = MapBlocks(device, control, mapping.get());
