@@ -192,7 +192,9 @@ class Build:
         return output, done.stderr if done.returncode else ""
 
     def program(self, folder, objects):
-        link = list(self.link)
+        originals = tuple(f"/{pathlib.Path(each.stem).stem}.o" for each in objects)
+        link = [line for line in self.link
+                if not (line.endswith(originals) and "/tests/cuda_emulation/_objs/" in line)]
         link[link.index("-o") + 1] = str(folder / "test")
         (folder / "params").write_text("\n".join(link))
         checked(["g++", *map(str, objects), f"@{folder / 'params'}"], cwd=self.root)
@@ -228,7 +230,8 @@ def try_fault(build, name):
             return name in HANGS, "hangs"
         if done.returncode == 0:
             return False, "all tests passed"
-        said = re.search(r"block \(.*|cuBLASLt: .*|CUDA: .*|CHECK failed: .*|^.*(?:IsClose|SameBits).*$",
+        said = re.search(r"block \(.*|cuBLASLt: .*|CUDA: .*|CHECK failed: .*|^.*(?:IsClose|SameBits).*$|"
+                         r"^(?:invalid argument|aborted): .*|^\[  FAILED  \] \w+\.\w+$",
                          done.stdout + done.stderr, re.MULTILINE)
         return True, said[0] if said else done.stdout[-200:]
 
