@@ -113,6 +113,27 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
                     "write the graph after every compiler pass", "DIR");
 }
 
+std::vector<ResolvedFlag> CompileFlagsOf(CompileOptions options) {
+  FlagParser table("");
+  AddCompileFlags(&table, &options);
+  return table.resolved();
+}
+
+CompileOptions WithGivenCompileFlags(const FlagParser& flags, CompileOptions options) {
+  FlagParser table("");
+  AddCompileFlags(&table, &options);
+  flags.copy_given_to(&table);
+  return options;
+}
+
+std::string GivenCompileFlags(const FlagParser& flags) {
+  CompileOptions unused;
+  FlagParser table("");
+  AddCompileFlags(&table, &unused);
+  flags.copy_given_to(&table);
+  return table.given();
+}
+
 void TakeRanksOfMesh(const FlagParser& flags, const CompileOptions& options, int* ranks) {
   if (flags.is_given("mesh") && !flags.is_given("ranks")) *ranks = Mesh(options.mesh).num_ranks();
 }

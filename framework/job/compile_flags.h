@@ -2,6 +2,9 @@
 // them.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "framework/base/status.h"
 #include "framework/job/flag_parser.h"
 #include "framework/passes/compile_options.h"
@@ -10,6 +13,15 @@ namespace zg {
 
 // `options` holds the defaults and receives the flags.
 void AddCompileFlags(FlagParser* flags, CompileOptions* options);
+
+// These flags with the values that `options` has.
+std::vector<ResolvedFlag> CompileFlagsOf(CompileOptions options);
+
+// `options`, overridden by those of these flags that were given.
+CompileOptions WithGivenCompileFlags(const FlagParser& flags, CompileOptions options);
+
+// Those of these flags that were given, as on the command line.
+std::string GivenCompileFlags(const FlagParser& flags);
 
 // A mesh on the command line says how many ranks there are, where --ranks does not.
 void TakeRanksOfMesh(const FlagParser& flags, const CompileOptions& options, int* ranks);

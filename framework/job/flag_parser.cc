@@ -5,10 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <memory>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "framework/base/check.h"
@@ -27,8 +25,6 @@ std::optional<Number> ParseNumber(const std::string& text) {
   if (error != std::errc() || parsed_to != end) return std::nullopt;
   return number;
 }
-
-std::string FormatNumber(double number) { return fmt::format("{}", number); }
 
 Status BadValue(const std::string& name, const std::string& got, const std::string& expected) {
   return InvalidArgument("--{}: got '{}', expected {}", name, got, expected);
@@ -60,46 +56,6 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
-
-bool NumberRange::Contains(double value) const {
-  return std::isfinite(value) && value <= max && (without_min ? value > min : value >= min);
-}
-
-std::string NumberRange::ToString() const {
-  const bool has_min = std::isfinite(min);
-  const bool has_max = std::isfinite(max);
-  const std::string_view at_least = without_min ? ">" : ">=";
-  if (has_min && has_max && without_min) return fmt::format("> {} and <= {}", min, max);
-  if (has_min && has_max) return fmt::format("from {} to {}", min, max);
-  if (has_min) return fmt::format("{} {}", at_least, min);
-  if (has_max) return fmt::format("<= {}", max);
-  return "";
-}
-
-std::string FormatFlagValue(const FlagValue& value) {
-  return std::visit(
-      [](const auto& held) -> std::string {
-        using Held = std::decay_t<decltype(held)>;
-        if constexpr (std::is_same_v<Held, std::vector<std::string>>) {
-          std::string joined;
-          for (const std::string& item : held) joined += joined.empty() ? item : " " + item;
-          return joined;
-        } else if constexpr (std::is_same_v<Held, double>) {
-          return FormatNumber(held);
-        } else {
-          return fmt::format("{}", held);
-        }
-      },
-      value);
-}
-
-std::string FlagsAsText(const std::vector<ResolvedFlag>& flags) {
-  std::string text;
-  for (const ResolvedFlag& flag : flags) {
-    text += fmt::format("{} = {}\n", flag.name, FormatFlagValue(flag.value));
-  }
-  return text;
-}
 
 void FlagParser::Add(Flag flag) {
   for (const Flag& other : flags_) {

@@ -25,14 +25,13 @@
 #include "framework/job/logging.h"
 #include "framework/job/place_on_device.h"
 #include "framework/job/process_memory.h"
+#include "framework/job/rank_errors.h"
 #include "framework/job/same_options.h"
 #include "framework/job/save_signals.h"
 #include "framework/job/start_line.h"
 
 namespace zg {
 namespace {
-
-constexpr size_t kMaxErrorsShown = 4;
 
 int ExitCode(StatusCode code) { return code == StatusCode::kInvalidArgument ? 2 : 1; }
 
@@ -42,54 +41,9 @@ void TakeTheLastWord() {
   last_word.lock();
 }
 
-// A status as one string, and back. The first character is the code.
-std::string Pack(const Status& status) {
-  if (status.ok()) return "";
-  return static_cast<char>('A' + static_cast<int>(status.code())) + status.message();
-}
-
-Status Unpack(const std::string& packed) {
-  if (packed.empty()) return Status::Ok();
-  return Status(static_cast<StatusCode>(packed[0] - 'A'), packed.substr(1));
-}
-
 // For what prints it by other means than PrintError.
 Status NamingFlags(const Status& status) {
   return Status(status.code(), WithFlagNames(status.message()));
-}
-
-// "rank 2", "ranks 0, 1, 2", "ranks 0, 1, 2 and 13 more".
-std::string FormatRanks(const std::vector<int>& ranks) {
-  constexpr size_t kMaxListed = 8;
-  std::string list;
-  for (size_t i = 0; i < std::min(ranks.size(), kMaxListed); ++i) {
-    list += fmt::format("{}{}", i == 0 ? "" : ", ", ranks[i]);
-  }
-  if (ranks.size() > kMaxListed) list += fmt::format(" and {} more", ranks.size() - kMaxListed);
-  return (ranks.size() == 1 ? "rank " : "ranks ") + list;
-}
-
-// The errors of all ranks on one screen: each message once, with the ranks that have it.
-std::string FormatErrors(const std::vector<Status>& by_rank) {
-  std::vector<std::pair<std::string, std::vector<int>>> groups;
-  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
-    if (by_rank[rank].ok()) continue;
-    const std::string& message = by_rank[rank].message();
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const auto& other) { return other.first == message; });
-    if (group == groups.end()) group = groups.insert(group, {message, {}});
-    group->second.push_back(static_cast<int>(rank));
-  }
-  std::string text;
-  for (size_t i = 0; i < std::min(groups.size(), kMaxErrorsShown); ++i) {
-    const auto& [message, ranks] = groups[i];
-    const bool is_everywhere = ranks.size() == by_rank.size();
-    text += fmt::format("error{}: {}\n", is_everywhere ? "" : " on " + FormatRanks(ranks), message);
-  }
-  if (groups.size() > kMaxErrorsShown) {
-    text += fmt::format("and {} other errors\n", groups.size() - kMaxErrorsShown);
-  }
-  return text;
 }
 
 }  // namespace
@@ -232,14 +186,14 @@ void Job::Impl::Launch(int argc, char** argv) {
 
 void Job::Impl::CheckOnAllRanks(const Status& mine) {
   const StatusOr<std::vector<std::string>> packed =
-      communicator->Exchange("compare errors", Pack(mine));
+      communicator->Exchange("compare errors", PackStatus(mine));
   if (!packed.ok()) {
     // The ranks are no longer together: this one speaks for itself.
     communicator->Abort(NamingFlags(mine.ok() ? packed.status() : mine));
     ExitWithError(mine.ok() ? packed.status() : mine);
   }
   std::vector<Status> by_rank;
-  for (const std::string& text : *packed) by_rank.push_back(Unpack(text));
+  for (const std::string& text : *packed) by_rank.push_back(UnpackStatus(text));
   const auto first_error =
       std::find_if(by_rank.begin(), by_rank.end(), [](const Status& s) { return !s.ok(); });
   if (first_error == by_rank.end()) return;
@@ -405,30 +359,21 @@ int Job::num_planned_ranks() const { return impl_->num_ranks(); }
 int64_t Job::resident_bytes_at_start() const { return impl_->resident_bytes_at_start; }
 
 CompileOptions Job::apply_compile_flags(const CompileOptions& of_graph) {
-  CompileOptions options = of_graph;
-  FlagParser table("");
-  AddCompileFlags(&table, &options);
-  impl_->flags->copy_given_to(&table);
+  CompileOptions options = WithGivenCompileFlags(*impl_->flags, of_graph);
   impl_->CheckOnAllRanks(ResolveCompileFlags(*impl_->flags, impl_->num_ranks(), &options));
   return impl_->options.compile = options;
 }
 
 Status Job::with_compile_flags(const Status& error) const {
   if (error.code() != StatusCode::kInvalidArgument) return error;
-  CompileOptions unused;
-  FlagParser table("");
-  AddCompileFlags(&table, &unused);
-  impl_->flags->copy_given_to(&table);
-  const std::string given = table.given();
+  const std::string given = GivenCompileFlags(*impl_->flags);
   return given.empty() ? error : Status(error.code(), error.message() + "\n  with " + given);
 }
 
 std::vector<ResolvedFlag> Job::config() const {
   std::vector<ResolvedFlag> config = impl_->flags->resolved();
-  CompileOptions compile = impl_->options.compile;  // may be the graph's
-  FlagParser table("");
-  AddCompileFlags(&table, &compile);
-  for (const ResolvedFlag& resolved : table.resolved()) {
+  // The values of the compiler's flags may be the graph's.
+  for (const ResolvedFlag& resolved : CompileFlagsOf(impl_->options.compile)) {
     for (ResolvedFlag& flag : config) {
       if (flag.name == resolved.name) flag.value = resolved.value;
     }

@@ -11,7 +11,7 @@
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
 #include "framework/ir/memory_category.h"
-#include "framework/job/flag_parser.h"
+#include "framework/job/flag_value.h"
 #include "framework/runtime/profile.h"
 
 namespace zg {

@@ -96,11 +96,7 @@ ir::OpDef WriteRows() {
     return Signatures{{{kSplit, kSplit, SplitOfStart(call.inputs[2])}, {kSplit}}};
   };
   op.not_differentiable = kOnlyForEval;
-  op.aliases = [](const ir::OpCall&) {
-    ir::AliasRule rule;
-    rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
-    return std::vector<ir::AliasRule>{rule};
-  };
+  op.aliases = [](const ir::OpCall&) { return InsideInput(); };
   return op;
 }
 

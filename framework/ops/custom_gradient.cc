@@ -6,6 +6,7 @@
 
 #include "framework/ir/builder.h"
 #include "framework/ops/op_names.h"
+#include "framework/ops/op_rules.h"
 
 namespace zg {
 namespace {
@@ -123,11 +124,7 @@ ir::OpDef CustomGradientOp() {
   op.max_inputs = -1;
   op.infer_shape = InferType;
   op.gradient = Gradient;
-  op.aliases = [](const ir::OpCall&) {
-    ir::AliasRule rule;
-    rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
-    return std::vector<ir::AliasRule>{rule};
-  };
+  op.aliases = [](const ir::OpCall&) { return InsideInput(); };
   return op;
 }
 

@@ -87,6 +87,13 @@ std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs) {
   return rules;
 }
 
+std::vector<ir::AliasRule> InsideInput(int64_t offset_elements) {
+  ir::AliasRule rule;
+  rule.kind = ir::AliasRule::Kind::kOutputInsideInput;
+  rule.offset_elements = offset_elements;
+  return {rule};
+}
+
 Status CheckPart(const ir::OpCall& call, const InputNames& names, size_t input, int64_t size) {
   const int64_t num_parts = call.attributes.Int("parts");
   if (call.inputs.size() <= input) {

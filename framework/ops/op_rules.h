@@ -2,6 +2,7 @@
 // placements and aliases of elementwise ops.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,9 @@ std::vector<ir::SbpSignature> SplitAnyDim(const ir::OpCall& call);
 
 // kInPlace: output 0 may take the memory of any one of these inputs.
 std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs);
+
+// kOutputInsideInput: output 0 is input 0's memory from `offset_elements` on.
+std::vector<ir::AliasRule> InsideInput(int64_t offset_elements = 0);
 
 // For calls that have some of the equal parts of a dim of `size` (kernels/parted_dim.h): error unless
 // operand `input` is i64[n] for n of `parts` parts that divide it.

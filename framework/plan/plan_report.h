@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/job/flag_parser.h"
+#include "framework/job/flag_value.h"
 #include "framework/plan/job_plan.h"
 #include "framework/plan/stage_comparison.h"
 

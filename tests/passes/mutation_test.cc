@@ -12,6 +12,7 @@
 #include "tests/passes/mutations.h"
 #include "tests/testing/check_pipeline.h"
 #include "tests/testing/pass_check.h"
+#include "tests/testing/pass_text.h"
 #include "tools/all_passes.h"
 
 namespace zg::testing {
@@ -27,8 +28,6 @@ struct Tally {
   int by_execution = 0;
   int caught() const { return by_verifier + by_execution; }
 };
-
-std::string PassName(std::string_view text) { return std::string(text.substr(0, text.find('('))); }
 
 void Try(const Mutation& mutation, std::string_view pass, const ir::Graph& before,
          const ir::Graph& after, const ir::VerifyOptions& rules, unsigned seed, Tally* tally) {

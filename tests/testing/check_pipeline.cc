@@ -6,6 +6,7 @@
 #include "framework/ir/printer.h"
 #include "framework/ir/verifier.h"
 #include "tests/testing/pass_check.h"
+#include "tests/testing/pass_text.h"
 
 namespace zg::testing {
 
@@ -15,7 +16,7 @@ Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& regi
   ZG_RETURN_IF_ERROR(ir::Verify(graph).WithContext("the model"));
   ir::VerifyOptions rules;
   for (const std::string& text : MakeRandomPipeline(options)) {
-    if (registry.Find(text.substr(0, text.find('('))) == nullptr) continue;
+    if (registry.Find(PassName(text)) == nullptr) continue;
     ZG_ASSIGN_OR_RETURN(const PassList passes, ParsePasses(text, registry));
     const Pass& pass = *passes[0];
     const std::string printed = ir::Print(graph);
@@ -62,7 +63,7 @@ std::string CheckPipeline(const RandomModelOptions& options, const PassRegistry&
     PassCheckOptions check_options;
     check_options.seed = options.seed;
     const std::string difference = CheckPass(pass, before, after, check_options);
-    if (counts != nullptr) ++(*counts)[std::string(pass.substr(0, pass.find('(')))];
+    if (counts != nullptr) ++(*counts)[PassName(pass)];
     if (difference.empty()) return true;
     failure = fmt::format("{}: {}{}", pass, difference, ir::Print(before));
     return false;

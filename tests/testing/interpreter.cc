@@ -36,7 +36,8 @@ StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const i
       outputs[rule.output] = inputs[rule.input].View(types[rule.output], rule.offset_elements);
     }
   }
-  ZG_RETURN_IF_ERROR(ExecuteInto(kernels, call, inputs, step, outputs, part));
+  const bool is_view = call.op->aliases != nullptr && !kernels.Has(call.op->name);
+  if (!is_view) ZG_RETURN_IF_ERROR(ExecuteInto(kernels, call, inputs, step, outputs, part));
   return outputs;
 }
 

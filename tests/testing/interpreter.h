@@ -20,7 +20,7 @@ Status ExecuteInto(const KernelRegistry& kernels, const ir::OpCall& call,
                    Threads* threads = nullptr);
 
 // As above, into new tensors; outputs that must lie inside an input (AliasRule::kOutputInsideInput)
-// do so and overwrite it.
+// do so and overwrite it. Views, which have no kernel, are such outputs and nothing else.
 StatusOr<std::vector<HeapTensor>> Execute(const KernelRegistry& kernels, const ir::OpCall& call,
                                           const std::vector<HeapTensor>& inputs,
                                           const StepContext& step, int64_t part = 0);

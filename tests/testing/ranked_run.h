@@ -12,33 +12,22 @@
 // - Where nothing accumulates gradients yet, one that the update section reads is its sum over the
 //   step's micro-batches, in their order.
 // - An update that is to know something of whole tensors, and has not been given it yet
-// (tensor-norms,
-//   sum-factors), reads the logical values and is cut.
+//   (tensor-norms, sum-factors), reads the logical values and is cut.
 // - Outputs that must lie inside an input (AliasRule::kOutputInsideInput) do: a node that reads a
 //   variable after its update sees the new one. Or they do not (RunOptions::in_place): only an
 //   assignment changes a variable. A correct graph means the same in both.
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "framework/base/status.h"
 #include "framework/ir/graph.h"
 #include "tests/testing/heap_tensor.h"
+#include "tests/testing/run_data.h"
 
 namespace zg::testing {
-
-struct RunOptions {
-  int steps = 2;
-  unsigned seed = 1;  // of inputs, given values and initial contents of variables
-  bool in_place = true;
-  double gradient_factor = 1.0;  // what gradients count in updates
-  // Stored tensors with other contents than those drawn from the seed.
-  std::map<std::string, HeapTensor> tensors = {};
-  std::set<std::string> watched = {};  // names of values to observe
-};
 
 // One value at one point of the run.
 struct Observation {
@@ -59,9 +48,5 @@ using Observations = std::map<std::string, std::vector<Observation>>;
 // Errors: what a kernel rejects, ranks that hold different values of what is broadcast, placements
 // that no signature of a node has.
 StatusOr<Observations> RunOnRanks(const ir::Graph& graph, const RunOptions& options);
-
-// The contents that RunOnRanks gives a stored tensor.
-HeapTensor InitialTensor(const ir::Graph& graph, const ir::StoredTensor& tensor,
-                         const RunOptions& options);
 
 }  // namespace zg::testing

@@ -141,12 +141,6 @@ Status CheckParamsMode(const FlagParser& flags) {
   return Status::Ok();
 }
 
-std::vector<ResolvedFlag> CompileFlagsOf(CompileOptions compile) {
-  FlagParser table("");
-  AddCompileFlags(&table, &compile);
-  return table.resolved();
-}
-
 // Those that no search chooses, where they are not as by default.
 std::string OtherCompileFlags(const CompileOptions& compile) {
   static const std::set<std::string> chosen = {

@@ -1,0 +1,36 @@
+// What the ops of attention share (attention.cc, attention_options.cc): their sizes, the placements
+// that give each rank some of the heads, and the operations that a mask leaves.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/ir/op_def.h"
+
+namespace zg::attention_rules {
+
+// Each rank has some of the heads.
+inline const Sbp kHeads = Sbp::S(2);        // of (B, T, H D)
+inline const Sbp kRowsOfHeads = Sbp::S(1);  // of (B, H, T)
+
+struct Sizes {
+  int64_t batch = 0;
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t channels = 0;  // of all heads of q
+  int64_t heads = 0;
+};
+
+Shape RowsOf(const Sizes& sizes);  // (B, H, Tq)
+
+// How many pairs of a query and a key `causal` and `window` leave, in one head.
+int64_t NumPairs(const Sizes& sizes, bool causal, int64_t window);
+
+// `products` matrix products of the size of queries times keys, over the pairs that the mask
+// leaves, and `per_score` other operations for each of the scores.
+int64_t Flops(const Sizes& sizes, int64_t pairs, int64_t products, int64_t per_score);
+
+// Sets the attribute of the rank's call, a number of heads, to those that the rank has, by the
+// channels of `input`.
+void SetOwnHeads(const char* attribute, const ir::OpCall& logical, size_t input, ir::OpCall* local);
+
+}  // namespace zg::attention_rules
