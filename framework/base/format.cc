@@ -21,6 +21,10 @@ std::string FormatBytes(int64_t bytes) {
 
 std::string FormatPercent(double fraction) { return fmt::format("{:.1f}%", 100 * fraction); }
 
+std::string Counted(int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string FormatCount(double count) {
   if (!std::isfinite(count)) return "n/a";
   constexpr std::string_view kUnits[] = {"", "k", "M", "G", "T"};

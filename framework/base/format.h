@@ -13,6 +13,9 @@ std::string FormatBytes(int64_t bytes);
 
 std::string FormatPercent(double fraction);  // 0.734 -> "73.4%"
 
+// "1 rank", "2 ranks"
+std::string Counted(int64_t count, std::string_view what);
+
 // Four significant places with k, M, G or T: "987", "12.3k", "1.25M".
 std::string FormatCount(double count);
 

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "framework/base/format.h"
+
 namespace zg {
 namespace {
 
@@ -106,10 +108,9 @@ Status CheckMemoryFor(int64_t arena_bytes, int num_ranks, const AvailableMemory&
   const int64_t max = std::numeric_limits<int64_t>::max();
   const int64_t required = arena_bytes > max / num_ranks ? max : arena_bytes * num_ranks;
   return FailedPrecondition(
-      "{} rank{} on this host need {} for their arenas, but {} are available (limited by {}); use "
-      "a "
-      "higher ZeRO stage, smaller micro-batches or fewer ranks per host",
-      num_ranks, num_ranks == 1 ? "" : "s", Gibibytes(required), Gibibytes(available.bytes),
+      "{} on this host need {} for their arenas, but {} are available (limited by {}); use a higher "
+      "ZeRO stage, smaller micro-batches or fewer ranks per host",
+      Counted(num_ranks, "rank"), Gibibytes(required), Gibibytes(available.bytes),
       available.limited_by);
 }
 

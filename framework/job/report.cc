@@ -1,12 +1,13 @@
 #include "framework/job/report.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
+#include "framework/base/median.h"
 #include "framework/io/atomic_file.h"
 
 namespace zg {
@@ -106,10 +107,7 @@ double MedianStepMs(const std::vector<StepRecord>& steps) {
   std::vector<double> ms;
   for (const StepRecord& step : steps) ms.push_back(step.ms);
   if (ms.size() > 1) ms.erase(ms.begin());
-  if (ms.empty()) return 0.0;
-  std::sort(ms.begin(), ms.end());
-  const size_t middle = ms.size() / 2;
-  return ms.size() % 2 == 1 ? ms[middle] : (ms[middle - 1] + ms[middle]) / 2;
+  return Median(std::move(ms));
 }
 
 std::string ReportAsJson(const Report& report) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "framework/base/format.h"
 #include "framework/base/instruction_set.h"
 #include "framework/base/threads.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
@@ -24,10 +25,6 @@ StatusOr<std::string> KernelsText(const JobOptions& options) {
                      cap == kDefaultInstructionSet
                          ? "the best that the processor has"
                          : fmt::format("ZG_INSTRUCTION_SET={}", InstructionSetName(cap)));
-}
-
-std::string Counted(int count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 // How many ranks a host has, at least and at most.

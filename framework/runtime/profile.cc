@@ -80,10 +80,9 @@ std::string ProfileTable(const Profile& profile) {
   add(FirstColumn("", "setting inputs"), "", profile.feed_ms);
   add(FirstColumn("", "between nodes"), "", profile.between_nodes_ms());
   add(FirstColumn("", "whole step"), "", profile.step_ms);
-  const std::string of = !profile.is_warm
-                             ? "of the first step, which warms up; there was no other"
-                             : fmt::format("mean of the {} step{} after the first", profile.steps,
-                                           profile.steps == 1 ? "" : "s");
+  const std::string of = !profile.is_warm ? "of the first step, which warms up; there was no other"
+                                          : fmt::format("mean of the {} after the first",
+                                                        Counted(profile.steps, "step"));
   return FormatTable(table) +
          fmt::format("  {}; collectives include waiting for other ranks\n", of);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "framework/base/format.h"
 #include "framework/job/console.h"
 #include "framework/job/process_memory.h"
 
@@ -30,9 +31,8 @@ Status RunMetrics::Open() {
 void RunMetrics::PrintStart() const {
   if (metrics_ == nullptr || metrics_->num_removed_steps() == 0) return;
   const int64_t count = metrics_->num_removed_steps();
-  print_out(fmt::format("metrics in {}: removed {} step{} after step {}, to be taken again\n",
-                        job_.options().metrics, count, count == 1 ? "" : "s",
-                        trainer_.steps_done()));
+  print_out(fmt::format("metrics in {}: removed {} after step {}, to be taken again\n",
+                        job_.options().metrics, Counted(count, "step"), trainer_.steps_done()));
 }
 
 Status RunMetrics::AfterStep(const StepRecord& record) {

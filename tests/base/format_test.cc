@@ -35,6 +35,12 @@ TEST(Format, Count) {
   EXPECT_EQ(FormatCount(std::numeric_limits<double>::quiet_NaN()), "n/a");
 }
 
+TEST(Format, Counted) {
+  EXPECT_EQ(Counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(Counted(1, "rank"), "1 rank");
+  EXPECT_EQ(Counted(12, "rank"), "12 ranks");
+}
+
 TEST(Format, Duration) {
   EXPECT_EQ(FormatDuration(7.4), "0:07");
   EXPECT_EQ(FormatDuration(754), "12:34");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
 
 namespace zg {
@@ -15,14 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class AtomicDirectoryTest : public ::testing::Test {
+class AtomicDirectoryTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    root_ = TestPath("atomic_directory");
-    fs::remove_all(root_);
-    fs::create_directory(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
+  AtomicDirectoryTest() { fs::create_directory(root_); }
 
   // A directory under its temporary name, with one file.
   AtomicDirectory Made(const std::string& path, const std::string& text) const {
@@ -33,14 +29,12 @@ class AtomicDirectoryTest : public ::testing::Test {
   }
 
   int64_t NumEntries() const { return std::distance(fs::directory_iterator(root_), {}); }
-
-  std::string root_;
 };
 
 TEST_F(AtomicDirectoryTest, AppearsOnCommit) {
   {
     AtomicDirectory directory = Made(root_ + "/made/", "text");
-    EXPECT_FALSE(fs::exists(root_ + "/made"));
+    EXPECT_FALSE(fs::exists(Path("made")));
     const Status committed = directory.Commit(/*may_replace=*/false);
     ASSERT_TRUE(committed.ok()) << committed.message();
     EXPECT_EQ(ReadTestFile(root_ + "/made/file"), "text");
@@ -50,27 +44,27 @@ TEST_F(AtomicDirectoryTest, AppearsOnCommit) {
 }
 
 TEST_F(AtomicDirectoryTest, ReplacesAnOlderOneWhole) {
-  fs::create_directory(root_ + "/made");
+  fs::create_directory(Path("made"));
   std::ofstream(root_ + "/made/older") << "text";
-  EXPECT_FALSE(Made(root_ + "/made", "newer").Commit(/*may_replace=*/false).ok());
+  EXPECT_FALSE(Made(Path("made"), "newer").Commit(/*may_replace=*/false).ok());
   EXPECT_EQ(ReadTestFile(root_ + "/made/older"), "text");
-  ASSERT_TRUE(Made(root_ + "/made", "newer").Commit(/*may_replace=*/true).ok());
+  ASSERT_TRUE(Made(Path("made"), "newer").Commit(/*may_replace=*/true).ok());
   EXPECT_EQ(ReadTestFile(root_ + "/made/file"), "newer");
   EXPECT_FALSE(fs::exists(root_ + "/made/older"));
   EXPECT_EQ(NumEntries(), 1);
 }
 
 TEST_F(AtomicDirectoryTest, WithoutCommitNothingIsLeft) {
-  { Made(root_ + "/made", "text"); }
+  { Made(Path("made"), "text"); }
   EXPECT_EQ(NumEntries(), 0);
   EXPECT_EQ(AtomicDirectory::Create(root_ + "/none/made").status().code(),
             StatusCode::kFailedPrecondition);
 }
 
 TEST_F(AtomicDirectoryTest, AFileInItsPlaceStays) {
-  std::ofstream(root_ + "/made") << "a file";
-  EXPECT_FALSE(Made(root_ + "/made", "text").Commit(/*may_replace=*/true).ok());
-  EXPECT_EQ(ReadTestFile(root_ + "/made"), "a file");
+  std::ofstream(Path("made")) << "a file";
+  EXPECT_FALSE(Made(Path("made"), "text").Commit(/*may_replace=*/true).ok());
+  EXPECT_EQ(ReadTestFile(Path("made")), "a file");
   EXPECT_EQ(NumEntries(), 1);
 }
 

@@ -5,29 +5,26 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
 
 namespace zg {
 namespace {
 
-class AtomicFileTest : public ::testing::Test {
+class AtomicFileTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directory(directory_);
-  }
+  AtomicFileTest() { std::filesystem::create_directory(root_); }
 
-  std::string target() const { return directory_ + "/target"; }
+  std::string target() const { return Path("target"); }
 
   size_t NumFiles() const {
-    const std::filesystem::directory_iterator files(directory_);
+    const std::filesystem::directory_iterator files(root_);
     return static_cast<size_t>(std::distance(begin(files), end(files)));
   }
-
-  std::string directory_ = TestPath("atomic");
 };
 
 TEST_F(AtomicFileTest, AppearsAtCommit) {
@@ -75,14 +72,14 @@ TEST_F(AtomicFileTest, TwoWritersDoNotMix) {
 }
 
 TEST_F(AtomicFileTest, AMissingDirectoryIsAnError) {
-  const Status status = AtomicFile::Create(directory_ + "/none/target").status();
+  const Status status = AtomicFile::Create(root_ + "/none/target").status();
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_NE(status.message().find("/none/target"), std::string::npos);
   EXPECT_NE(status.message().find("No such file or directory"), std::string::npos);
 }
 
 TEST_F(AtomicFileTest, AFailedWriteKeepsTheOlderFileAndLeavesNothing) {
-  WriteTestFile("atomic/target", "old");
+  std::ofstream(target()) << "old";
   struct rlimit old_limit;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);

@@ -5,23 +5,20 @@
 
 #include "framework/ir/builder.h"
 #include "framework/ir/dot_printer.h"
-#include "framework/ir/parser.h"
 #include "framework/ir/printer.h"
 #include "tests/ir/test_ops.h"
+#include "tests/testing/parse_or_die.h"
 
 namespace zg {
 namespace {
+
+using testing::ParseOrDie;
 
 class TextTest : public ::testing::Test {
  protected:
   void SetUp() override { RegisterTestOps(); }
 
-  static ir::Graph MustParse(const std::string& text) {
-    StatusOr<ir::Graph> graph = ir::Parse(text);
-    EXPECT_TRUE(graph.ok()) << graph.status().message();
-    return graph.ok() ? std::move(*graph) : ir::Graph();
-  }
-  static void ExpectRoundTrip(const std::string& text) { EXPECT_EQ(Print(MustParse(text)), text); }
+  static void ExpectRoundTrip(const std::string& text) { EXPECT_EQ(Print(ParseOrDie(text)), text); }
 };
 
 constexpr char kModel[] = R"(graph "mlp" mesh(data=2) micro_batches=4
@@ -51,7 +48,7 @@ eval "empty":
 TEST_F(TextTest, AWholeModelRoundTrips) { ExpectRoundTrip(kModel); }
 
 TEST_F(TextTest, TheParsedGraphHasWhatTheTextSays) {
-  ir::Graph graph = MustParse(kModel);
+  ir::Graph graph = ParseOrDie(kModel);
   EXPECT_EQ(graph.name(), "mlp");
   EXPECT_EQ(graph.mesh().ToString(), "data=2");
   EXPECT_EQ(graph.micro_batches(), 4);
@@ -151,7 +148,7 @@ TEST_F(TextTest, EveryDoubleReadsBackEqual) {
                     .AddNode(graph.section(ir::SectionKind::kForward),
                              {"test_options", {}, {{"rate", rate}}, "", ""})
                     .ok());
-    const ir::Graph read = MustParse(ir::Print(graph));
+    const ir::Graph read = ParseOrDie(ir::Print(graph));
     EXPECT_EQ(read.AllNodes()[0]->attributes.Float("rate"), rate) << ir::Print(graph);
   }
 }
@@ -161,7 +158,7 @@ TEST_F(TextTest, DefaultsAreLeftOut) {
 forward:
   %a: i64[2] = test_options (count=1, dims=[], flag=false, rate=0.5, text="none")
 )";
-  EXPECT_EQ(Print(MustParse(text)), R"(graph "g" mesh(data=1) micro_batches=1
+  EXPECT_EQ(Print(ParseOrDie(text)), R"(graph "g" mesh(data=1) micro_batches=1
 forward:
   %a: i64[2] = test_options
 )");
@@ -175,7 +172,7 @@ TEST_F(TextTest, SpacesBlankLinesAndCommentsDoNotMatter) {
       "%c:f32 [ ]  {B}=constant(value=1.0)//scope  \r\n"
       "   // another\n"
       "output%c(name=\"o\")";
-  EXPECT_EQ(Print(MustParse(text)), R"(graph "g" mesh(data=1) micro_batches=1
+  EXPECT_EQ(Print(ParseOrDie(text)), R"(graph "g" mesh(data=1) micro_batches=1
 forward:
   %c: f32[] {B} = constant (value=1.0)  // scope
   output %c (name="o")
@@ -208,14 +205,14 @@ TEST_F(TextTest, WhatTheBuilderMakesRoundTrips) {
 }
 
 TEST_F(TextTest, NodesHaveLabels) {
-  const ir::Graph graph = MustParse(kModel);
+  const ir::Graph graph = ParseOrDie(kModel);
   EXPECT_EQ(ir::NodeLabel(*graph.FindValue("y")->producer), "forward: linear %y");
   EXPECT_EQ(ir::NodeLabel(*graph.FindValue("n.1")->producer), "forward: layer_norm %n, %n.1, %n.2");
   EXPECT_EQ(ir::NodeLabel(*graph.NodesOf("output")[1]), "eval \"predict\": output %x_1");
 }
 
 TEST_F(TextTest, ThePictureHasEveryNodeAndEdge) {
-  const ir::Graph graph = MustParse(R"(graph "a \"b\"" mesh(data=2) micro_batches=2
+  const ir::Graph graph = ParseOrDie(R"(graph "a \"b\"" mesh(data=2) micro_batches=2
 variables:
   %w: f32[3,4] {B} = variable (dtype="f32", shape=[3,4])
 forward:

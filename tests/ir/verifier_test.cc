@@ -4,31 +4,28 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/ir/parser.h"
 #include "tests/ir/test_ops.h"
+#include "tests/testing/parse_or_die.h"
 
 namespace zg {
 namespace {
+
+using testing::ParseOrDie;
 
 class VerifierTest : public ::testing::Test {
  protected:
   void SetUp() override { RegisterTestOps(); }
 
-  static ir::Graph MustParse(const std::string& text) {
-    StatusOr<ir::Graph> graph = ir::Parse(text);
-    EXPECT_TRUE(graph.ok()) << graph.status().message();
-    return graph.ok() ? std::move(*graph) : ir::Graph();
-  }
   static std::string Error(const ir::Graph& graph, bool collectives_inserted = false) {
     const Status status = ir::Verify(graph, {collectives_inserted});
     return status.ok() ? "no error" : status.message();
   }
-  static std::string TextError(const std::string& text) { return Error(MustParse(text)); }
+  static std::string TextError(const std::string& text) { return Error(ParseOrDie(text)); }
 
   // Of nodes in the forward section of a graph on a mesh, once collectives are inserted.
   static std::string PlacementError(const std::string& nodes, const std::string& mesh = "data=2") {
     return Error(
-        MustParse(fmt::format("graph \"g\" mesh({}) micro_batches=2\nforward:\n{}", mesh, nodes)),
+        ParseOrDie(fmt::format("graph \"g\" mesh({}) micro_batches=2\nforward:\n{}", mesh, nodes)),
         true);
   }
 };
@@ -56,26 +53,26 @@ TEST_F(VerifierTest, AcceptsAGoodGraph) {
 }
 
 TEST_F(VerifierTest, ValueNamesAreUnique) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.FindValue("y")->name = "x";
   EXPECT_EQ(Error(graph),
             "forward: linear %x: two values are named %x, expected a name of its own");
 }
 
 TEST_F(VerifierTest, ValuesAreFoundByName) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.FindValue("y")->name = "yy";
   EXPECT_EQ(Error(graph), "forward: linear %yy: %yy is not found by its name");
 }
 
 TEST_F(VerifierTest, InputsAreDefinedEarlierInTheSection) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.MoveBefore(graph.FindValue("y")->producer, graph.FindValue("x")->producer);
   EXPECT_EQ(Error(graph), "forward: linear %y: it reads %x, expected a value of an earlier node");
 }
 
 TEST_F(VerifierTest, InputsAreDefinedInAnEarlierSection) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.MoveBefore(graph.FindValue("z")->producer, graph.FindValue("x")->producer);
   EXPECT_EQ(Error(graph), "forward: add %z: it reads %y, expected a value of an earlier node");
 }
@@ -94,36 +91,36 @@ TEST_F(VerifierTest, EvalSectionsReadVariablesAndThemselves) {
 }
 
 TEST_F(VerifierTest, InputsAreNotNull) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.FindValue("z")->producer->inputs[1] = nullptr;
   EXPECT_EQ(Error(graph), "backward: add %z: an input is null");
 }
 
 TEST_F(VerifierTest, UsersAreThoseThatRead) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.FindValue("y")->users.pop_back();
   EXPECT_EQ(Error(graph),
             "forward: linear %y: %y lists 1 users, expected the 2 nodes that read it");
-  graph = MustParse(kGood);
+  graph = ParseOrDie(kGood);
   graph.FindValue("x")->users[0] = graph.FindValue("z")->producer;
   EXPECT_EQ(Error(graph), "forward: input %x: %x lists 1 users, expected the 1 nodes that read it");
 }
 
 TEST_F(VerifierTest, ProducersAreThoseThatList) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.FindValue("y")->producer = graph.FindValue("x")->producer;
   EXPECT_EQ(Error(graph),
             "forward: linear %y: %y: its producer is not the node that lists it as output 0");
 }
 
 TEST_F(VerifierTest, SectionsAreThoseThatList) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.FindValue("y")->producer->section = graph.section(ir::SectionKind::kUpdate);
   EXPECT_EQ(Error(graph), "update: linear %y: its section is not the one that lists it");
 }
 
 TEST_F(VerifierTest, AttributesAreThoseOfTheOp) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   ir::Node* input = graph.FindValue("x")->producer;
   input->attributes.Set("color", int64_t{1});
   EXPECT_EQ(Error(graph), "forward: input %x: unknown attribute 'color'");
@@ -139,10 +136,10 @@ TEST_F(VerifierTest, AttributesAreThoseOfTheOp) {
 }
 
 TEST_F(VerifierTest, TypesAreThoseOfTheShapeRule) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.FindValue("y")->type.shape = Shape{6, 5};
   EXPECT_EQ(Error(graph), "forward: linear %y: %y: got type f32[6,5], expected f32[6,4]");
-  graph = MustParse(kGood);
+  graph = ParseOrDie(kGood);
   graph.FindValue("x")->type.shape = Shape{6, 7};
   graph.FindValue("x")->producer->attributes.Set("shape", Shape{6, 7});
   EXPECT_EQ(Error(graph),
@@ -163,7 +160,7 @@ variables:
 }
 
 TEST_F(VerifierTest, AllValuesHaveAPlacementOrNone) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.FindValue("y")->sbp = {Sbp::B()};
   EXPECT_EQ(Error(graph),
             "forward: linear %y: %y has a placement but %w has none, expected all or none");
@@ -228,7 +225,7 @@ variables:
 }
 
 TEST_F(VerifierTest, TensorsAreStoredInVariables) {
-  ir::Graph graph = MustParse(kGood);
+  ir::Graph graph = ParseOrDie(kGood);
   graph.tensors()[0].storage = graph.FindValue("x");
   EXPECT_EQ(Error(graph), "tensor \"w\": its storage is %x, expected a variable of the graph");
   graph.tensors()[0].storage = nullptr;

@@ -2,18 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/ir/parser.h"
-#include "framework/ops/register_all_ops.h"
+#include "tests/testing/parse_or_die.h"
 
 namespace zg {
 namespace {
 
-ir::Graph ParseOrDie(const std::string& text) {
-  RegisterAllOps();
-  StatusOr<ir::Graph> graph = ir::Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().message();
-  return std::move(graph).value();
-}
+using testing::ParseOrDie;
 
 std::vector<std::string> Names(const std::vector<const PlannedBuffer*>& buffers) {
   std::vector<std::string> names;

@@ -7,12 +7,13 @@
 
 #include <random>
 
-#include "framework/ir/parser.h"
-#include "framework/ops/register_all_ops.h"
 #include "framework/passes/assign_offsets.h"
+#include "tests/testing/parse_or_die.h"
 
 namespace zg {
 namespace {
+
+using testing::ParseOrDie;
 
 bool Overlap(int64_t begin_a, int64_t size_a, int64_t begin_b, int64_t size_b) {
   return begin_a < begin_b + size_b && begin_b < begin_a + size_a;
@@ -95,13 +96,6 @@ TEST(AssignOffsets, ReachesTheLowerBoundOnAStack) {
   const OffsetPlan plan = AssignOffsets(nested);
   EXPECT_EQ(plan.lower_bound_bytes, 4 * 640);
   EXPECT_EQ(plan.arena_bytes, plan.lower_bound_bytes);
-}
-
-ir::Graph ParseOrDie(const std::string& text) {
-  RegisterAllOps();
-  StatusOr<ir::Graph> graph = ir::Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().message();
-  return std::move(graph).value();
 }
 
 const char kHeader[] = "graph \"g\" mesh(data=1) micro_batches=1\nforward:\n";

@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "framework/ir/parser.h"
-#include "framework/ops/register_all_ops.h"
 #include "framework/passes/compile_options.h"
 #include "framework/passes/overlap_communication.h"
+#include "tests/testing/parse_or_die.h"
 
 namespace zg {
 namespace {
@@ -44,8 +43,7 @@ update:
 
 std::vector<std::pair<std::string, InPlaceReason>> Reasons(const std::string& text,
                                                            int64_t max_bytes) {
-  RegisterAllOps();
-  ir::Graph graph = ir::Parse(text).value();
+  ir::Graph graph = testing::ParseOrDie(text);
   EXPECT_TRUE(OverlapCommunication(max_bytes).Run(graph).ok());
   std::vector<std::pair<std::string, InPlaceReason>> reasons;
   for (const TransferInPlace& transfer : TransfersInPlace(graph, max_bytes)) {

@@ -2,19 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/ir/parser.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
-#include "framework/ops/register_all_ops.h"
+#include "tests/testing/parse_or_die.h"
 
 namespace zg {
 namespace {
 
-ir::Graph ParseOrDie(const std::string& text) {
-  RegisterAllOps();
-  StatusOr<ir::Graph> graph = ir::Parse(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().message();
-  return std::move(graph).value();
-}
+using testing::ParseOrDie;
 
 ir::Graph DropoutGraph() {
   return ParseOrDie(

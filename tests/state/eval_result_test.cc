@@ -7,6 +7,7 @@
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
 #include "models/classifier/model.h"
+#include "tests/testing/as_planned.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -123,8 +124,7 @@ TEST(EvalResult, LiesInThePlannedArena) {
     ZG_RETURN_IF_ERROR(run.Predict().status());
     ZG_RETURN_IF_ERROR(run.trainer->eval("validate", {{"x", run.x}, {"y", run.y}}));
     const Executor& executor = run.trainer->executor();
-    EXPECT_EQ(executor.meter().category_bytes(), executor.plan().category_bytes);
-    EXPECT_EQ(executor.meter().peak_bytes(), executor.plan().arena_bytes);
+    testing::ExpectMemoryAsPlanned(executor);
     const std::string text = ir::Print(executor.graph());
     const size_t predict = text.find("eval \"predict\"");
     EXPECT_THAT(text.substr(predict, text.find("eval \"validate\"") - predict),

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "tests/io/test_file.h"
+#include "tests/io/directory_test.h"
 #include "tests/zero/small_trainer.h"
 #include "tools/checkpoint/commands.h"
 
@@ -18,16 +18,9 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class CheckpointToolTest : public ::testing::Test {
+class CheckpointToolTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    root_ = TestPath("checkpoint_tool");
-    fs::remove_all(root_);
-    testing::SaveSteps({}, root_, 2);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string root_;
+  CheckpointToolTest() { testing::SaveSteps({}, root_, 2); }
 };
 
 TEST_F(CheckpointToolTest, InspectShowsStepSettingsAndTensors) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
 #include "tests/tools/weight_files.h"
 #include "tools/convert/commands.h"
@@ -22,16 +23,9 @@ using testing::Counting;
 using ::testing::HasSubstr;
 using testing::StoredTensors;
 
-class ConvertModelsTest : public ::testing::Test {
+class ConvertModelsTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    root_ = TestPath("convert_models");
-    fs::remove_all(root_);
-    fs::create_directory(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string Path(const std::string& name) const { return root_ + "/" + name; }
+  ConvertModelsTest() { fs::create_directory(root_); }
 
   // A directory as save_pretrained wrote it (tests/reference/make_models.py).
   std::string Reference(const std::string& model) const {
@@ -60,8 +54,6 @@ class ConvertModelsTest : public ::testing::Test {
       }
     }
   }
-
-  std::string root_;
 };
 
 TEST_F(ConvertModelsTest, ThereAndBackIsTheSameBytes) {

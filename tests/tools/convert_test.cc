@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
 #include "tests/tools/weight_files.h"
 #include "tools/checkpoint/commands.h"
@@ -26,16 +27,9 @@ constexpr auto kF32 = SafetensorsDType::kF32;
 constexpr auto kBF16 = SafetensorsDType::kBF16;
 constexpr auto kF16 = SafetensorsDType::kF16;
 
-class ConvertTest : public ::testing::Test {
+class ConvertTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    root_ = TestPath("convert");
-    fs::remove_all(root_);
-    fs::create_directory(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string Path(const std::string& name) const { return root_ + "/" + name; }
+  ConvertTest() { fs::create_directory(root_); }
 
   std::string Write(const std::string& name, const StoredTensors& tensors) const {
     testing::WriteStored(Path(name), tensors);
@@ -64,8 +58,6 @@ class ConvertTest : public ::testing::Test {
     options.heads = 4;
     return options;
   }
-
-  std::string root_;
 };
 
 TEST_F(ConvertTest, Gpt2ThereAndBackIsTheSameBytes) {

@@ -2,25 +2,9 @@
 # convert_tool_test.sh EXPECT_ERROR CONVERT BERT: the program convert: a model of transformers through
 # a checkpoint of ours and back, sizes by name, exit codes, and what it says on which output.
 set -uo pipefail
-expect_error=./$1 convert=./$2 bert=./$3
+expect_error=./$1 tool=./$2 bert=./$3
 model=tests/reference/models/bert
-directory=$(mktemp -d) || exit 1
-trap 'rm -rf "$directory"' EXIT
-failed=0
-fail() {
-  echo "FAILED: $*" >&2
-  failed=1
-}
-reject() { # CODE TEXT ARG...
-  local code=$1 text=$2
-  shift 2
-  "$expect_error" "$convert" "$code" "$text" -- "$@" || failed=1
-}
-expect() { # TEXT ARG...
-  local text=$1
-  shift
-  "$convert" "$@" | grep -F -- "$text" >/dev/null && ((PIPESTATUS[0] == 0)) || fail "convert $*: no '$text'"
-}
+source "${BASH_SOURCE[0]%/*}/tool_checks.sh"
 
 # Tokens below 60, in nanoGPT's format; the rate of learning is 0.
 python3 -c 'import sys; sys.stdout.buffer.write(bytes(b for i in range(1000) for b in (i * 7 % 60, 0)))' >"$directory/tokens.bin"

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "framework/io/safetensors.h"
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
 #include "tests/tools/weight_files.h"
 #include "tests/zero/small_trainer.h"
@@ -19,19 +20,15 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class ExportTest : public ::testing::Test {
+class ExportTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    root_ = TestPath("export_test");
-    fs::remove_all(root_);
+  ExportTest() {
     fs::create_directory(root_);
-    testing::SaveSteps({2, 3}, root_ + "/saved", 2);  // 2 ranks, stage 3; several shards
-    options_.from = root_ + "/saved";
-    options_.to = root_ + "/file";
+    options_.from = Path("saved");
+    options_.to = Path("file");
+    testing::SaveSteps({2, 3}, options_.from, 2);  // 2 ranks, stage 3; several shards
   }
-  void TearDown() override { fs::remove_all(root_); }
 
-  std::string root_;
   ExportOptions options_;
 };
 

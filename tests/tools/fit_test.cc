@@ -8,33 +8,15 @@
 #include <algorithm>
 
 #include "framework/base/stopwatch.h"
-#include "framework/comm/in_process.h"
 #include "framework/ops/register_all_ops.h"
-#include "models/gpt/presets.h"
 #include "models/llama/presets.h"
+#include "tests/testing/tensor_rules.h"
+#include "tests/tools/planned_jobs.h"
 #include "tools/plan/fit_candidates.h"
-#include "tools/plan/model_graph.h"
 #include "tools/plan/planned_model.h"
-#include "zero/zerograph/make_trainer.h"
 
 namespace zg::plan {
 namespace {
-
-const std::vector<PlacementRule> kGptRules = {
-    {"blocks.*.attention.qkv", "tensor", Sbp::S(0, 3)},
-    {"blocks.*.attention.projection.weight", "tensor", Sbp::S(1)},
-    {"blocks.*.mlp.expand", "tensor", Sbp::S(0)},
-    {"blocks.*.mlp.contract.weight", "tensor", Sbp::S(1)},
-};
-const std::vector<PlacementRule> kLlamaRules = {
-    {"model.layers.*.self_attn.q_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.self_attn.k_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.self_attn.v_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.self_attn.o_proj", "tensor", Sbp::S(1)},
-    {"model.layers.*.mlp.gate_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.mlp.up_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.mlp.down_proj", "tensor", Sbp::S(1)},
-};
 
 // Four ranks on two hosts.
 PlanOptions Small(const std::string& model) {
@@ -61,19 +43,14 @@ PlanOptions Small(const std::string& model) {
   options.machine.gflops = 0.5;
   options.machine.bandwidth_gb_s = 0.1;
   options.machine.host_bandwidth_gb_s = 0.01;
-  options.compile.placement = model == "gpt" ? kGptRules : kLlamaRules;
+  options.compile.placement =
+      model == "gpt" ? testing::GptTensorRules() : testing::LlamaTensorRules();
   return options;
 }
 
 PlanOptions GptXl() {
   RegisterAllOps();
-  const models::GptConfig& config = models::FindGptPreset("gpt2-xl")->config;
-  PlanOptions options;
-  options.layers = config.layers;
-  options.heads = config.heads;
-  options.channels = config.channels;
-  options.context = config.context;
-  options.vocabulary = config.vocabulary;
+  PlanOptions options = GptPreset("gpt2-xl");
   options.ranks = 64;
   options.batch = 4;
   options.compile.micro_batches = 64;
@@ -130,49 +107,12 @@ TEST_P(FitTest, FindsNearlyTheFrontOfAllWays) {
   EXPECT_GT(num_compiled, 80);
 }
 
-struct Measured {
-  CategoryBytes category_bytes = {};
-  int64_t peak_bytes = 0;
-  TrafficCounters traffic = {};
-};
-
-Status RunOnRank(const PlanOptions& options, Communicator& communicator, Measured* measured) {
-  Graph graph(options.model);
-  ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
-  ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, {}));
-  const std::vector<int64_t> tokens(options.batch * options.context, 3);
-  ZG_RETURN_IF_ERROR(
-      trainer->step([&](int64_t) {
-               return trainer->feed({{"x", tokens}, {"y", tokens}});
-             })
-          .status());
-  if (communicator.rank() != 0) return Status::Ok();
-  measured->category_bytes = trainer->executor().meter().category_bytes();
-  measured->peak_bytes = trainer->executor().meter().peak_bytes();
-  measured->traffic = communicator.traffic();
-  return Status::Ok();
-}
-
 TEST_P(FitTest, ItsPointsRunAsPlanned) {
   const FitFront front = FrontOrDie(Small(GetParam()), 1'000'000'000);
   ASSERT_GE(front.points.size(), 3u);
   for (const FitPoint& point : front.points) {
     SCOPED_TRACE(ChoicesAsFlags(point.options));
-    Measured measured;
-    const Status status = RunRanks(point.options.ranks, [&](Communicator& communicator) {
-      return RunOnRank(point.options, communicator, &measured);
-    });
-    ASSERT_TRUE(status.ok()) << status.message();
-    EXPECT_EQ(point.plan.category_bytes, measured.category_bytes);
-    EXPECT_EQ(point.plan.peak_bytes, measured.peak_bytes);
-    for (int i = 0; i < kNumCollectiveKinds; ++i) {
-      const std::string name(CollectiveName(static_cast<CollectiveKind>(i)));
-      const auto found = point.plan.traffic.find(name);
-      const PredictedTraffic expected =
-          found == point.plan.traffic.end() ? PredictedTraffic() : found->second;
-      EXPECT_EQ(expected.count, measured.traffic[i].count) << name;
-      EXPECT_EQ(expected.bytes, measured.traffic[i].bytes) << name;
-    }
+    ExpectRunsAsPlanned(point.options, point.plan);
   }
 }
 

@@ -8,85 +8,19 @@
 #include <algorithm>
 #include <numeric>
 
-#include "framework/comm/in_process.h"
 #include "framework/ir/parser.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/ops/register_all_ops.h"
 #include "framework/passes/assign_offsets.h"
 #include "framework/plan/stage_comparison.h"
 #include "models/gpt/presets.h"
+#include "tests/tools/planned_jobs.h"
 #include "tools/plan/model_graph.h"
 #include "tools/plan/planned_model.h"
 #include "zero/memory_model.h"
-#include "zero/zerograph/make_trainer.h"
 
 namespace zg::plan {
 namespace {
-
-PlanOptions TinyGpt() {
-  PlanOptions options;
-  options.layers = 2;
-  options.heads = 2;
-  options.channels = 24;
-  options.context = 12;
-  options.vocabulary = 29;
-  options.batch = 2;
-  options.compile.micro_batches = 1;
-  options.compile.zero.bucket_bytes = 4 << 10;  // several buckets
-  return options;
-}
-
-PlanOptions Preset(std::string_view name) {
-  const models::GptConfig& config = models::FindGptPreset(name)->config;
-  PlanOptions options;
-  options.layers = config.layers;
-  options.heads = config.heads;
-  options.channels = config.channels;
-  options.context = config.context;
-  options.vocabulary = config.vocabulary;
-  options.batch = 1;
-  options.compile.micro_batches = 1;
-  return options;
-}
-
-PlanOptions OnRanks(PlanOptions options, int ranks, int stage) {
-  options.ranks = ranks;
-  options.compile.zero.stage = stage;
-  options.compile.micro_batches = ranks;
-  return options;
-}
-
-JobPlan PlanOrDie(const PlanOptions& options) {
-  StatusOr<JobPlan> plan = PlanModel(options);
-  EXPECT_TRUE(plan.ok()) << plan.status().message();
-  return plan.ok() ? std::move(plan).value() : JobPlan();
-}
-
-// One step of the job on in-process ranks; `measured` holds rank 0's bytes.
-struct Measured {
-  CategoryBytes category_bytes = {};
-  int64_t peak_bytes = 0;
-  TrafficCounters traffic = {};
-};
-
-Status RunOnRank(const PlanOptions& options, Communicator& communicator, Measured* measured) {
-  Graph graph(options.model);
-  ZG_RETURN_IF_ERROR(TraceModel(options, &graph));
-  TrainerOptions trainer_options;
-  trainer_options.threads = options.threads;
-  ZG_ASSIGN_OR_RETURN(const auto trainer, make_trainer(graph, communicator, trainer_options));
-  const std::vector<int64_t> tokens(options.batch * options.context, 3);
-  ZG_RETURN_IF_ERROR(
-      trainer->step([&](int64_t) {
-               return trainer->feed({{"x", tokens}, {"y", tokens}});
-             })
-          .status());
-  if (communicator.rank() != 0) return Status::Ok();
-  measured->category_bytes = trainer->executor().meter().category_bytes();
-  measured->peak_bytes = trainer->executor().meter().peak_bytes();
-  measured->traffic = communicator.traffic();
-  return Status::Ok();
-}
 
 TEST(JobPlan, IsWhatARunMeasures) {
   ShareSmallWork(true);
@@ -99,21 +33,7 @@ TEST(JobPlan, IsWhatARunMeasures) {
         options.threads = 1 + stage % 3;
         options.compile.zero.shard_min_elements = shard_min_elements;
         const JobPlan plan = PlanOrDie(options);
-        Measured measured;
-        const Status status = RunRanks(ranks, [&](Communicator& communicator) {
-          return RunOnRank(options, communicator, &measured);
-        });
-        ASSERT_TRUE(status.ok()) << status.message();
-        EXPECT_EQ(plan.category_bytes, measured.category_bytes);
-        EXPECT_EQ(plan.peak_bytes, measured.peak_bytes);
-        for (int i = 0; i < kNumCollectiveKinds; ++i) {
-          const std::string name(CollectiveName(static_cast<CollectiveKind>(i)));
-          const auto found = plan.traffic.find(name);
-          const PredictedTraffic expected =
-              found == plan.traffic.end() ? PredictedTraffic() : found->second;
-          EXPECT_EQ(expected.count, measured.traffic[i].count) << name;
-          EXPECT_EQ(expected.bytes, measured.traffic[i].bytes) << name;
-        }
+        ExpectRunsAsPlanned(options, plan);
       }
     }
   }
@@ -225,7 +145,7 @@ TEST(JobPlan, WhatStaysWholeAndWhy) {
 TEST(JobPlan, MuonOfGpt2XlIsBalancedOn64Ranks) {
   for (const int stage : {1, 2, 3}) {
     SCOPED_TRACE(stage);
-    PlanOptions options = OnRanks(Preset("gpt2-xl"), 64, stage);
+    PlanOptions options = OnRanks(GptPreset("gpt2-xl"), 64, stage);
     const JobPlan adamw = PlanOrDie(options);
     EXPECT_EQ(adamw.owned.tensors, 0);
     options.optimizer = "muon";
@@ -331,7 +251,7 @@ TEST(GptPresets, HaveTheParametersThatTheirNamesSay) {
 
 TEST(GptPresets, TheFormulaCountsWhatTheModelHas) {
   for (const char* name : {"mini", "7.5b"}) {
-    const PlanOptions options = Preset(name);
+    const PlanOptions options = GptPreset(name);
     Graph graph("gpt");
     ASSERT_TRUE(TraceModel(options, &graph).ok());
     EXPECT_EQ(graph.num_parameters(),
@@ -345,7 +265,7 @@ TEST(GptPresets, TheGraphNeedsWhatThePapersFormulasSay) {
       static_cast<double>(models::NumGptParameters(models::FindGptPreset("7.5b")->config));
   for (const int stage : {0, 1, 2, 3}) {
     SCOPED_TRACE(fmt::format("stage {}", stage));
-    const JobPlan plan = PlanOrDie(OnRanks(Preset("7.5b"), 64, stage));
+    const JobPlan plan = PlanOrDie(OnRanks(GptPreset("7.5b"), 64, stage));
     const StatusOr<zero::ModelStateBytes> expected =
         zero::PredictModelStates({num_parameters, 64, stage, {4, 4, 8}});
     ASSERT_TRUE(expected.ok());

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tools/launch/program_arguments.h"
+#include "tests/tools/tool_arguments.h"
 
 namespace zg::launch {
 namespace {
@@ -13,17 +13,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-StatusOr<Options> Parse(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "launch");
-  std::string help;
-  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data(), &help);
+StatusOr<Options> Parse(const std::vector<const char*>& arguments) {
+  return testing::ParseArguments(ParseCommandLine, arguments);
 }
 
 void ExpectRefused(const std::vector<const char*>& arguments, const std::string& text) {
-  const StatusOr<Options> options = Parse(arguments);
-  ASSERT_FALSE(options.ok());
-  EXPECT_EQ(options.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(options.status().message(), HasSubstr(text));
+  testing::ExpectWrongCommandLine(Parse(arguments).status(), text);
 }
 
 TEST(LaunchOptions, TheProgramsArgumentsStayAsTheyAre) {
@@ -77,34 +72,6 @@ TEST(LaunchOptions, FillsTheHostsInOrder) {
   }
   ExpectRefused({"--ranks", "4", "--hosts", "a:2,b", "--", "sh"},
                 "--hosts: got room for 3, expected it for the 4 --ranks");
-}
-
-TEST(ProgramArguments, FindsAFlag) {
-  const std::vector<std::string> arguments = {"p", "--save-every", "3", "--save", "a", "--keep=2"};
-  EXPECT_EQ(FlagIn(arguments, "save"), "a");
-  EXPECT_EQ(FlagIn(arguments, "keep"), "2");
-  EXPECT_FALSE(FlagIn(arguments, "resume").has_value());
-  EXPECT_FALSE(FlagIn({"p", "--save"}, "save").has_value());
-}
-
-TEST(ProgramArguments, ReplacesOrAddsAFlag) {
-  EXPECT_THAT(WithFlag({"p", "--resume", "a", "--x"}, "resume", "b"),
-              ElementsAre("p", "--resume", "b", "--x"));
-  EXPECT_THAT(WithFlag({"p", "--resume=a", "--x"}, "resume", "b"),
-              ElementsAre("p", "--resume=b", "--x"));
-  EXPECT_THAT(WithFlag({"p", "--x"}, "resume", "b"), ElementsAre("p", "--x", "--resume", "b"));
-}
-
-TEST(ProgramArguments, RemovesAFlag) {
-  EXPECT_THAT(WithoutFlag({"p", "--init", "a", "--x"}, "init"), ElementsAre("p", "--x"));
-  EXPECT_THAT(WithoutFlag({"p", "--init=a", "--x"}, "init"), ElementsAre("p", "--x"));
-  EXPECT_THAT(WithoutFlag({"p", "--initial", "a"}, "init"), ElementsAre("p", "--initial", "a"));
-}
-
-TEST(ProgramArguments, RemovesASwitch) {
-  EXPECT_THAT(WithoutSwitch({"p", "--profile", "a", "--no-profile"}, "profile"),
-              ElementsAre("p", "a"));
-  EXPECT_THAT(WithoutSwitch({"p", "--profiles"}, "profile"), ElementsAre("p", "--profiles"));
 }
 
 }  // namespace

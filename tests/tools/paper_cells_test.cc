@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "models/gpt/presets.h"
 #include "tests/tools/model_state_bytes.h"
+#include "tests/tools/planned_jobs.h"
 #include "tools/plan/planned_model.h"
 #include "zero/memory_model.h"
 
@@ -39,14 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Table1, PaperCellsTest,
                          });
 
 TEST_P(PaperCellsTest, GraphsNeedWhatTheFormulasSay) {
-  const models::GptConfig& config = models::FindGptPreset(GetParam().preset)->config;
-  PlanOptions options;
-  options.layers = config.layers;
-  options.heads = config.heads;
-  options.channels = config.channels;
-  options.context = config.context;
-  options.vocabulary = config.vocabulary;
-  options.batch = 1;
+  PlanOptions options = GptPreset(GetParam().preset);
   options.compile.dtype = DType::kBF16;
   for (const int ranks : kRanks) {
     for (const int stage : {1, 2, 3}) {

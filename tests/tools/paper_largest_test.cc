@@ -15,8 +15,9 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/testing/tensor_rules.h"
 #include "tests/tools/model_state_bytes.h"
-#include "tools/plan/planned_model.h"
+#include "tests/tools/planned_jobs.h"
 #include "zero/memory_model.h"
 
 namespace zg::plan {
@@ -38,14 +39,6 @@ constexpr double kPaper[5][4] = {{2, 7.6, 14.4, 128},
                                  {16, 60.8, 115.2, 1000},
                                  {32, 121.6, 230.4, 2000}};
 
-const std::vector<PlacementRule> kRules = {
-    {"blocks.*.attention.qkv", "tensor", Sbp::S(0, 3)},
-    {"blocks.*.attention.projection.weight", "tensor", Sbp::S(1)},
-    {"blocks.*.mlp.expand", "tensor", Sbp::S(0)},
-    {"blocks.*.mlp.contract.weight", "tensor", Sbp::S(1)},
-    {"token_embedding", "tensor", Sbp::S(1)},
-};
-
 double TheLargest(int stage, int tensor) {
   const auto of_one = zero::PredictModelStates({1, kDataRanks, stage});
   return kMemory * tensor / of_one->total();
@@ -65,15 +58,16 @@ PlanOptions OptionsFor(double num_parameters, int stage, int tensor) {
   options.compile.dtype = DType::kBF16;
   options.compile.zero.stage = stage;
   options.compile.mesh = {{"data", kDataRanks}, {"tensor", tensor}};
-  if (tensor > 1) options.compile.placement = kRules;
+  if (tensor > 1) {
+    options.compile.placement = testing::GptTensorRules();
+    options.compile.placement.push_back({"token_embedding", "tensor", Sbp::S(1)});
+  }
   return options;
 }
 
-JobPlan PlanOrDie(PlanOptions options, int64_t layers) {
+JobPlan PlanOfLayers(PlanOptions options, int64_t layers) {
   options.layers = layers;
-  StatusOr<JobPlan> plan = PlanModel(options);
-  EXPECT_TRUE(plan.ok()) << plan.status().message();
-  return plan.ok() ? std::move(plan).value() : JobPlan();
+  return PlanOrDie(options);
 }
 
 bool IsWhole() { return std::getenv("ZG_WHOLE_MATRIX") != nullptr; }
@@ -103,12 +97,12 @@ TEST_P(PaperLargestTest, IsWhatTheFormulasSay) {
   const double expected = TheLargest(stage, tensor);
   EXPECT_NEAR(expected / (kPaper[row][stage] * 1e9), 1, 0.025) << "500, 1000, 2000 are rounded";
   const PlanOptions options = OptionsFor(expected, stage, tensor);
-  const double four = ModelStateBytesOf(PlanOrDie(options, 4));
-  const double per_layer = (ModelStateBytesOf(PlanOrDie(options, 8)) - four) / 4;
+  const double four = ModelStateBytesOf(PlanOfLayers(options, 4));
+  const double per_layer = (ModelStateBytesOf(PlanOfLayers(options, 8)) - four) / 4;
   auto layers = static_cast<int64_t>((kMemory - four) / per_layer) + 4;
-  JobPlan largest = PlanOrDie(options, layers);
-  while (ModelStateBytesOf(largest) > kMemory) largest = PlanOrDie(options, --layers);
-  EXPECT_GT(ModelStateBytesOf(PlanOrDie(options, layers + 1)), kMemory);
+  JobPlan largest = PlanOfLayers(options, layers);
+  while (ModelStateBytesOf(largest) > kMemory) largest = PlanOfLayers(options, --layers);
+  EXPECT_GT(ModelStateBytesOf(PlanOfLayers(options, layers + 1)), kMemory);
   EXPECT_NEAR(static_cast<double>(largest.num_parameters) / expected, 1, kTolerance);
   if (std::getenv("ZG_PAPER_TABLE") == nullptr) return;
   fmt::print(
@@ -151,7 +145,7 @@ TEST_P(PaperFigure2Test, FitsInto32GB) {
   options.ranks = 400;
   options.compile.micro_batches = data_ranks;
   options.compile.mesh[0].size = data_ranks;
-  const JobPlan plan = PlanOrDie(options, model.layers);
+  const JobPlan plan = PlanOfLayers(options, model.layers);
   const auto num_parameters = static_cast<double>(plan.num_parameters);
   EXPECT_NEAR(num_parameters / (model.billions * 1e9), 1, 0.05);
   const auto of_one = zero::PredictModelStates({num_parameters / model.tensor, data_ranks, 2});
@@ -168,7 +162,7 @@ TEST(PaperTrillion, FitsOn16x64) {
   PlanOptions options = OptionsFor(1e12, /*stage=*/3, /*tensor=*/16);
   options.channels = 25600;
   options.heads = 160;
-  const JobPlan plan = PlanOrDie(options, 127);
+  const JobPlan plan = PlanOfLayers(options, 127);
   EXPECT_NEAR(static_cast<double>(plan.num_parameters) / 1e12, 1, 0.005);
   EXPECT_NEAR(ModelStateBytesOf(plan) / (16e12 / 1024), 1, kTolerance);
   if (std::getenv("ZG_PAPER_TABLE") == nullptr) return;

@@ -3,33 +3,27 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "tests/tools/planned_jobs.h"
 #include "tools/plan/planned_model.h"
 
 namespace zg::plan {
 namespace {
 
-struct Sizes {
+struct Model {
   const char* name;
-  int64_t layers, heads, channels, context, vocabulary, batch;
+  GptSizes sizes;
 };
 
-class PlanBoundTest : public ::testing::TestWithParam<Sizes> {};
+class PlanBoundTest : public ::testing::TestWithParam<Model> {};
 
 INSTANTIATE_TEST_SUITE_P(Gpt, PlanBoundTest,
-                         ::testing::Values(Sizes{"mini", 6, 6, 384, 256, 256, 8},
-                                           Sizes{"gpt2", 12, 12, 768, 1024, 50257, 2},
-                                           Sizes{"gpt2_xl", 48, 25, 1600, 1024, 50257, 1}),
+                         ::testing::Values(Model{"mini", {6, 6, 384, 256, 256, 8}},
+                                           Model{"gpt2", {12, 12, 768, 1024, 50257, 2}},
+                                           Model{"gpt2_xl", {48, 25, 1600, 1024, 50257, 1}}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(PlanBoundTest, AtEveryStageAndNumberOfRanks) {
-  const Sizes& sizes = GetParam();
-  PlanOptions options;
-  options.layers = sizes.layers;
-  options.heads = sizes.heads;
-  options.channels = sizes.channels;
-  options.context = sizes.context;
-  options.vocabulary = sizes.vocabulary;
-  options.batch = sizes.batch;
+  PlanOptions options = GptOf(GetParam().sizes);
   for (const int ranks : {1, 2, 3, 4, 64}) {
     for (const int stage : {0, 1, 2, 3}) {
       if (ranks == 1 && stage > 0) continue;  // nothing to shard

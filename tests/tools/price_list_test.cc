@@ -10,13 +10,12 @@
 #include <memory>
 
 #include "framework/comm/in_process.h"
-#include "framework/ir/parser.h"
 #include "framework/job/report.h"
 #include "framework/kernels/kernel.h"
-#include "framework/ops/register_all_ops.h"
 #include "framework/plan/text_report.h"
 #include "framework/plan/time_estimate.h"
 #include "framework/runtime/executor.h"
+#include "tests/testing/parse_or_die.h"
 #include "tools/plan/planned_model.h"
 
 namespace zg::plan {
@@ -24,6 +23,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::ParseOrDie;
 
 constexpr int64_t kUs = 1000;
 
@@ -78,16 +78,11 @@ update:
                      ranks, 2 * ranks, 4 * ranks);
 }
 
-ir::Graph Parsed(const std::string& text) {
-  RegisterAllOps();
-  return ir::Parse(text).value();
-}
-
 // Setting the inputs of a micro-batch takes half a millisecond.
 StatusOr<Profile> ProfileOn(int ranks) {
   Profile profile;
   const Status status = RunRanks(ranks, [&](Communicator& communicator) -> Status {
-    const ir::Graph graph = Parsed(ProgramOn(ranks));
+    const ir::Graph graph = ParseOrDie(ProgramOn(ranks));
     ExecutorOptions options;
     options.profile_clock = FakeNow;
     ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
@@ -120,7 +115,7 @@ TEST(PriceList, GivesTheStepThatWasMeasured) {
     machine.prices = std::make_shared<PriceList>(*profile, "p.json");
     // On as many ranks, and on others with as many rows each.
     for (const int other : {1, 2, 5}) {
-      const PricedComputation priced = PriceComputation(Parsed(ProgramOn(other)), machine);
+      const PricedComputation priced = PriceComputation(ParseOrDie(ProgramOn(other)), machine);
       EXPECT_NEAR(priced.compute_ms + priced.between_ms, kMsOfStep, 1e-9) << ranks << " " << other;
       EXPECT_NEAR(priced.between_ms, 2 * 0.5, 1e-9);
       EXPECT_EQ(priced.same_types_ms, priced.compute_ms);
@@ -141,7 +136,7 @@ Profile SmallProfile() {
 
 TEST(PriceList, GoesByRateWhereTypesDiffer) {
   const PriceList prices(SmallProfile(), "p.json");
-  const ir::Graph graph = Parsed(R"(graph "g" mesh(data=2) micro_batches=2
+  const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=2) micro_batches=2
 variables:
   %p: f32[600] {S(0)} = variable (dtype="f32", shape=[600])
 forward:
@@ -188,7 +183,7 @@ TEST(PriceList, ShortCallsHaveNoRate) {
   Profile profile = {3, true, 1, 0, {}};
   profile.calls = {{"relu", "forward", "f32[1] -> f32[1]", 2, 0.002, 2, 16}};
   const PriceList prices(profile, "p.json");
-  const ir::Graph graph = Parsed(R"(graph "g" mesh(data=1) micro_batches=1
+  const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=1) micro_batches=1
 forward:
   %x: f32[100] {B} = input (dtype="f32", name="x", shape=[100])
   %a: f32[100] {B} = relu %x
@@ -200,7 +195,7 @@ forward:
 }
 
 std::string WrittenFile(const std::string& text) {
-  const std::string path = testing::TempDir() + "/prices.json";
+  const std::string path = ::testing::TempDir() + "/prices.json";
   std::ofstream(path) << text;
   return path;
 }
@@ -216,7 +211,7 @@ TEST(PriceList, IsReadFromAReport) {
   const std::string path = WrittenFile(ReportAsJson(report));
   const StatusOr<PriceList> prices = PriceList::Read(path, {2, DType::kBF16});
   ASSERT_TRUE(prices.ok()) << prices.status().message();
-  const ir::Graph graph = Parsed(R"(graph "g" mesh(data=1) micro_batches=1
+  const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=1) micro_batches=1
 forward:
   %x: f32[100] {B} = input (dtype="f32", name="x", shape=[100])
   %a: f32[100] {B} = relu %x

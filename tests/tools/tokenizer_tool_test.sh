@@ -2,27 +2,13 @@
 # tokenizer_tool_test.sh EXPECT_ERROR TOKENIZER TEXT: the program tokenizer: what it writes, exit
 # codes, and what it says on which output.
 set -uo pipefail
-expect_error=./$1 tokenizer=./$2 text=./$3
-directory=$(mktemp -d) || exit 1
-trap 'rm -rf "$directory"' EXIT
-failed=0
-reject() { # CODE TEXT ARG...
-  local code=$1 text=$2
-  shift 2
-  "$expect_error" "$tokenizer" "$code" "$text" -- "$@" || failed=1
-}
-expect() { # TEXT ARG...
-  local text=$1
-  shift
-  "$tokenizer" "$@" | grep -F -- "$text" >/dev/null && ((PIPESTATUS[0] == 0)) && return
-  echo "FAILED: tokenizer $*: no '$text'" >&2
-  failed=1
-}
+expect_error=./$1 tool=./$2 text=./$3
+source "${BASH_SOURCE[0]%/*}/tool_checks.sh"
 same() { # FILE FILE
   cmp "$1" "$2" && return
   failed=1
 }
-cd "$(dirname "$text")" && text=$(basename "$text") && expect_error=$OLDPWD/$expect_error tokenizer=$OLDPWD/$tokenizer
+cd "$(dirname "$text")" && text=$(basename "$text") && expect_error=$OLDPWD/$expect_error tool=$OLDPWD/$tool
 
 # Learned twice it is the same file, and so it is from the parts of a text cut between words.
 expect ": 600 tokens of" train --vocab-size 600 --out "$directory/a" --special '<|endoftext|>' --special '<x>' "$text"
@@ -34,7 +20,7 @@ for pattern in gpt2 llama3 qwen2; do
   expect "tokens, u16, of" encode "$text" --tokenizer "$directory/$pattern" --out "$directory/$pattern.bin"
   expect "tokens" decode "$directory/$pattern.bin" --tokenizer "$directory/$pattern" --out "$directory/$pattern.txt"
   same "$directory/$pattern.txt" "$text"
-  "$tokenizer" decode "$directory/$pattern.bin" --tokenizer "$directory/$pattern" >"$directory/printed"
+  "$tool" decode "$directory/$pattern.bin" --tokenizer "$directory/$pattern" >"$directory/printed"
   same "$directory/printed" "$text"
 done
 # Each file is a text of its own.
@@ -68,8 +54,5 @@ reject 2 "subcommand"
   reject 1 "File too large" encode "$text" --tokenizer "$directory/b" --out "$directory/full.bin"
   exit $failed
 ) || failed=1
-[[ -z $(find "$directory" -name 'full*' -o -name 'x*') ]] || {
-  echo "FAILED: something was left: $(ls "$directory")" >&2
-  failed=1
-}
+[[ -z $(find "$directory" -name 'full*' -o -name 'x*') ]] || fail "something was left: $(ls "$directory")"
 exit $failed

@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "framework/ir/parser.h"
-#include "framework/ops/register_all_ops.h"
 #include "framework/passes/overlap_communication.h"
 #include "framework/plan/text_report.h"
 #include "framework/plan/two_queues.h"
+#include "tests/testing/parse_or_die.h"
+#include "tests/tools/planned_jobs.h"
 #include "tools/plan/planned_model.h"
 
 namespace zg::plan {
@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::ParseOrDie;
 
 // Every kernel takes 1 ms, of collectives too, and a gather of 192 bytes as long as the link says.
 Machine MachineOf(double ms_of_192_bytes) {
@@ -27,11 +28,6 @@ Machine MachineOf(double ms_of_192_bytes) {
   machine.kernel_us = 1000;
   machine.bandwidth_gb_s = 192 / ms_of_192_bytes / 1e6;
   return machine;
-}
-
-ir::Graph Parsed(const std::string& text) {
-  RegisterAllOps();
-  return ir::Parse(text).value();
 }
 
 // Three kernels run beside the first gather; the second is in its place.
@@ -51,7 +47,7 @@ forward:
 )";
 
 TEST(LayOnTwoQueues, TransfersThatWereStartedHideBehindKernels) {
-  const ir::Graph graph = Parsed(kOneStart);
+  const ir::Graph graph = ParseOrDie(kOneStart);
   const ir::Node* const started = graph.FindValue("p.whole")->producer;
   const ir::Node* const in_place = graph.FindValue("q.whole")->producer;
   auto times = LayOnTwoQueues(graph, MachineOf(2));
@@ -66,7 +62,7 @@ TEST(LayOnTwoQueues, TransfersThatWereStartedHideBehindKernels) {
 // The first is needed late, the second at once: of 4 ms of waiting, 3 are for the first, which is on the
 // link until then.
 TEST(LayOnTwoQueues, WaitsAreForWhatIsOnItsWay) {
-  const ir::Graph graph = Parsed(R"(graph "g" mesh(data=2) micro_batches=2
+  const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=2) micro_batches=2
 variables:
   %p: f32[96] {S(0)} = variable (dtype="f32", shape=[96])
   %q: f32[96] {S(0)} = variable (dtype="f32", shape=[96])
@@ -87,7 +83,7 @@ forward:
 
 // A gather at the end of a step hides behind the beginning of the next.
 TEST(LayOnTwoQueues, AStepFollowsAnother) {
-  const ir::Graph graph = Parsed(R"(graph "g" mesh(data=2) micro_batches=2
+  const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=2) micro_batches=2
 variables:
   %p: f32[96] {B} = variable (dtype="f32", shape=[96])
 forward:
@@ -115,7 +111,7 @@ std::vector<std::string> Lines(const std::vector<PlannedTransfer>& transfers) {
 }
 
 TEST(ListTransfers, SaysHowMuchIsHiddenAndWhyTheRestIsNot) {
-  const ir::Graph graph = Parsed(kOneStart);
+  const ir::Graph graph = ParseOrDie(kOneStart);
   EXPECT_THAT(
       Lines(ListTransfers(graph, MachineOf(5), 1000)),
       ElementsAre("forward all_gather p.whole x1: 192 B, 3 of 5 ms hidden; what is computed "
@@ -140,15 +136,8 @@ TEST(GroupTransfers, AddsUpThoseOfOneSectionOpAndReason) {
 
 // A limit below a bucket, one between one and two, and none.
 TEST(JobPlan, ListsItsTransfers) {
-  PlanOptions options;
-  options.layers = 2;
-  options.heads = 2;
-  options.channels = 24;
-  options.context = 12;
-  options.vocabulary = 29;
-  options.ranks = 2;
-  options.compile.micro_batches = 2;
-  options.compile.zero.set_stage(3);
+  PlanOptions options = OnRanks(TinyGpt(), 2, 3);
+  options.batch = 8;
   options.compile.zero.bucket_bytes = 8 << 10;
   const auto plan_with = [&](int64_t overlap_bytes) {
     options.compile.overlap_bytes = overlap_bytes;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "tests/tools/tool_arguments.h"
 #include "tools/tune/candidates.h"
 #include "tools/tune/outcome_text.h"
 #include "tools/tune/search.h"
@@ -16,17 +17,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-StatusOr<Options> Parse(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "tune");
-  std::string help;
-  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data(), &help);
+StatusOr<Options> Parse(const std::vector<const char*>& arguments) {
+  return testing::ParseArguments(ParseCommandLine, arguments);
 }
 
 void ExpectRefused(const std::vector<const char*>& arguments, const std::string& text) {
-  const StatusOr<Options> options = Parse(arguments);
-  ASSERT_FALSE(options.ok());
-  EXPECT_EQ(options.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(options.status().message(), HasSubstr(text));
+  testing::ExpectWrongCommandLine(Parse(arguments).status(), text);
 }
 
 std::vector<std::string> NamesOf(const std::vector<Candidate>& candidates) {

@@ -10,7 +10,8 @@
 
 #include "framework/comm/in_process.h"
 #include "framework/nn/nn.h"
-#include "framework/ops/register_all_ops.h"
+#include "tests/testing/as_planned.h"
+#include "tests/testing/results_on_ranks.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -125,9 +126,7 @@ class RankRun {
     x_ = Numbers(1000 + communicator_.rank());
     ZG_RETURN_IF_ERROR(trainer_->eval("predict", {{"x", x_}}));
     ZG_ASSIGN_OR_RETURN(result.predictions, trainer_->result("predict"));
-    const Executor& executor = trainer_->executor();
-    EXPECT_EQ(executor.meter().category_bytes(), executor.plan().category_bytes);
-    EXPECT_EQ(executor.meter().peak_bytes(), executor.plan().arena_bytes);
+    testing::ExpectMemoryAsPlanned(trainer_->executor());
     return result;
   }
 
@@ -142,17 +141,14 @@ class RankRun {
 };
 
 Result Train(const Config& config) {
-  RegisterAllOps();
-  std::vector<Result> results(config.ranks);
-  const Status status = RunRanks(config.ranks, [&](Communicator& communicator) -> Status {
+  const auto train = [&](Communicator& communicator, Result* result) -> Status {
     RankRun run(config, communicator);
     ZG_RETURN_IF_ERROR(run.Start());
     ZG_RETURN_IF_ERROR(run.TrainUntil(3));
-    ZG_ASSIGN_OR_RETURN(results[communicator.rank()], run.Finish());
+    ZG_ASSIGN_OR_RETURN(*result, run.Finish());
     return Status::Ok();
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-  return results[0];
+  };
+  return testing::ResultsOnRanks<Result>(config.ranks, train)[0];
 }
 
 void ExpectSame(const Result& result, const Result& expected) {
@@ -202,27 +198,24 @@ TEST(Buffers, HoldTheMeanOverTheStep) {
 }
 
 TEST(Buffers, AreInCheckpoints) {
-  RegisterAllOps();
   const std::string directory = ::testing::TempDir() + "/buffers";
   const Result expected = Train({1, 0});
-  Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
+  const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
     RankRun run({2, 3}, communicator);
     ZG_RETURN_IF_ERROR(run.Start());
     ZG_RETURN_IF_ERROR(run.TrainUntil(2));
     return run.trainer().save(directory);
   });
   ASSERT_TRUE(status.ok()) << status.message();
-  std::vector<Result> results(3);
-  status = RunRanks(3, [&](Communicator& communicator) -> Status {
+  const auto resume = [&](Communicator& communicator, Result* result) -> Status {
     RankRun run({3, 1}, communicator);
     ZG_RETURN_IF_ERROR(run.Start());
     ZG_RETURN_IF_ERROR(run.trainer().resume(directory));
     ZG_RETURN_IF_ERROR(run.TrainUntil(3));
-    ZG_ASSIGN_OR_RETURN(results[communicator.rank()], run.Finish());
+    ZG_ASSIGN_OR_RETURN(*result, run.Finish());
     return Status::Ok();
-  });
-  ASSERT_TRUE(status.ok()) << status.message();
-  ExpectSame(results[0], expected);
+  };
+  ExpectSame(testing::ResultsOnRanks<Result>(3, resume)[0], expected);
 }
 
 }  // namespace

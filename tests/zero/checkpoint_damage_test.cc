@@ -14,7 +14,9 @@
 #include "framework/io/checkpoint_checksums.h"
 #include "framework/io/checkpoint_names.h"
 #include "framework/io/checkpoint_reader.h"
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
+#include "tests/zero/saved_checkpoints.h"
 #include "tests/zero/small_trainer.h"
 
 namespace zg::testing {
@@ -51,12 +53,7 @@ void Seal(const std::string& directory) {
   Overwrite(directory + "/" + kChecksumsName, ChecksumsAsJson(*checksums));
 }
 
-Status OpenAndCheck(const std::string& path) {
-  ZG_ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(path));
-  return reader.CheckData();
-}
-
-class CheckpointDamageTest : public ::testing::Test {
+class CheckpointDamageTest : public DirectoryTest {
  protected:
   static void SetUpTestSuite() {
     pristine_ = TestPath("checkpoint_damage_pristine");
@@ -65,22 +62,19 @@ class CheckpointDamageTest : public ::testing::Test {
   }
   static void TearDownTestSuite() { fs::remove_all(pristine_); }
   void SetUp() override {
-    root_ = TestPath("checkpoint_damage");
-    fs::remove_all(root_);
+    fs::remove_all(root_);  // a test may begin again
     fs::copy(pristine_, root_, fs::copy_options::recursive);
     directory_ = root_ + "/" + StepDirectoryName(2);
     ASSERT_TRUE(OpenAndCheck(root_).ok()) << OpenAndCheck(root_).message();
   }
-  void TearDown() override { fs::remove_all(root_); }
 
-  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
+  std::string PathInStep(const std::string& name) const { return directory_ + "/" + name; }
 
   void ExpectError(const std::string& text) const {
     EXPECT_THAT(OpenAndCheck(root_).message(), HasSubstr(text));
   }
 
   static std::string pristine_;
-  std::string root_;
   std::string directory_;
 };
 
@@ -125,12 +119,12 @@ TEST_F(CheckpointDamageTest, AnyFileTruncatedOrMissing) {
 }
 
 TEST_F(CheckpointDamageTest, AMissingShardIsNamed) {
-  fs::remove(Path(kHiddenShard));
+  fs::remove(PathInStep(kHiddenShard));
   ExpectError(std::string(kHiddenShard) + ": no such file");
 }
 
 TEST_F(CheckpointDamageTest, AShardOfAnotherStep) {
-  fs::copy_file(root_ + "/" + StepDirectoryName(1) + "/" + kHiddenShard, Path(kHiddenShard),
+  fs::copy_file(root_ + "/" + StepDirectoryName(1) + "/" + kHiddenShard, PathInStep(kHiddenShard),
                 fs::copy_options::overwrite_existing);
   ExpectError("its sha256 is ");
   ExpectError(kHiddenShard);
@@ -140,46 +134,47 @@ TEST_F(CheckpointDamageTest, AnIndexThatPointsOutside) {
   for (const char* file :
        {"../step-00000001/model.safetensors", "/etc/passwd", "..", "a\\\\b", ""}) {
     SetUp();
-    Edit(Path("model.safetensors.index.json"), kHiddenShard, file);
+    Edit(PathInStep("model.safetensors.index.json"), kHiddenShard, file);
     Seal(directory_);
     ExpectError("expected the name of one in the same directory");
   }
 }
 
 TEST_F(CheckpointDamageTest, AnIndexThatNamesAFileWithoutChecksum) {
-  Edit(Path("model.safetensors.index.json"), kHiddenShard, "other.safetensors");
+  Edit(PathInStep("model.safetensors.index.json"), kHiddenShard, "other.safetensors");
   Seal(directory_);
   ExpectError("names other.safetensors, of which checksums.json has no checksum");
 }
 
 TEST_F(CheckpointDamageTest, AnIndexThatNamesATensorThatIsNotThere) {
-  Edit(Path("model.safetensors.index.json"), "\"hidden.weight\"", "\"hidden.height\"");
+  Edit(PathInStep("model.safetensors.index.json"), "\"hidden.weight\"", "\"hidden.height\"");
   Seal(directory_);
   ExpectError("tensor \"hidden.weight\" is not in model.safetensors.index.json");
 }
 
 TEST_F(CheckpointDamageTest, ATensorUnderAnotherFileThanItsOwn) {
-  Edit(Path("model.safetensors.index.json"), kHiddenShard, "model-00001-of-00003.safetensors");
+  Edit(PathInStep("model.safetensors.index.json"), kHiddenShard,
+       "model-00001-of-00003.safetensors");
   Seal(directory_);
   ExpectError("tensor \"hidden.weight\" is not in model-00001-of-00003.safetensors");
 }
 
 TEST_F(CheckpointDamageTest, DuplicateNamesInAnIndex) {
-  Edit(Path("model.safetensors.index.json"), "\"hidden.bias\"", "\"hidden.weight\"");
+  Edit(PathInStep("model.safetensors.index.json"), "\"hidden.bias\"", "\"hidden.weight\"");
   Seal(directory_);
   ExpectError("the key \"hidden.weight\" is there twice");
 }
 
 TEST_F(CheckpointDamageTest, AnIndexWithAnotherSize) {
-  Edit(Path("model.safetensors.index.json"), "\"total_size\": 524", "\"total_size\": 525");
+  Edit(PathInStep("model.safetensors.index.json"), "\"total_size\": 524", "\"total_size\": 525");
   Seal(directory_);
   ExpectError("\"total_size\" is 525, but the tensors have 524 bytes");
 }
 
 TEST_F(CheckpointDamageTest, AHeaderOfTwoToThe63Bytes) {
-  std::string bytes = ReadTestFile(Path(kHiddenShard));
+  std::string bytes = ReadTestFile(PathInStep(kHiddenShard));
   bytes.replace(0, 8, std::string(7, '\0') + '\x80');
-  Overwrite(Path(kHiddenShard), bytes);
+  Overwrite(PathInStep(kHiddenShard), bytes);
   Seal(directory_);
   ExpectError("got a header of 9223372036854775808 bytes");
 }
@@ -187,20 +182,20 @@ TEST_F(CheckpointDamageTest, AHeaderOfTwoToThe63Bytes) {
 TEST_F(CheckpointDamageTest, RangesThatOverlapOrLeaveGaps) {
   for (const char* offsets : {"[0,380]", "[4,384]", "[0,388]"}) {
     SetUp();
-    Edit(Path(kHiddenShard), "[0,384]", offsets);
+    Edit(PathInStep(kHiddenShard), "[0,384]", offsets);
     Seal(directory_);
     ExpectError("tensor \"hidden.weight\"");
   }
 }
 
 TEST_F(CheckpointDamageTest, AnUnknownDtype) {
-  Edit(Path(kHiddenShard), "\"F32\"", "\"F99\"");
+  Edit(PathInStep(kHiddenShard), "\"F32\"", "\"F99\"");
   Seal(directory_);
   ExpectError("got dtype \"F99\"");
 }
 
 TEST_F(CheckpointDamageTest, ANewerFormatVersion) {
-  Edit(Path("train_state.json"), "\"format_version\": 1", "\"format_version\": 2");
+  Edit(PathInStep("train_state.json"), "\"format_version\": 1", "\"format_version\": 2");
   ExpectError("the checkpoint has format version 2, this program reads 1");
 }
 
@@ -230,7 +225,7 @@ TEST_F(CheckpointDamageTest, JsonThatIsNotTheFormats) {
   for (const auto& test : cases) {
     SCOPED_TRACE(test.content);
     SetUp();
-    Overwrite(Path(test.file), test.content);
+    Overwrite(PathInStep(test.file), test.content);
     if (std::string(test.file) != kChecksumsName) Seal(directory_);
     ExpectError(test.file);
     ExpectError(test.error);
@@ -262,9 +257,9 @@ TEST_F(CheckpointDamageTest, AnotherModelsTensorsAreListedAtOnce) {
 }
 
 TEST_F(CheckpointDamageTest, DamagedDataChangesNothingInTheTrainer) {
-  std::string bytes = ReadTestFile(Path(kHiddenShard));
+  std::string bytes = ReadTestFile(PathInStep(kHiddenShard));
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  Overwrite(Path(kHiddenShard), bytes);
+  Overwrite(PathInStep(kHiddenShard), bytes);
   for (const int ranks : {1, 2}) {
     SmallTrainerConfig config;
     config.ranks = ranks;

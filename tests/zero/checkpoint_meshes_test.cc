@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/io/test_file.h"
+#include "tests/testing/tensor_rules.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
@@ -50,11 +51,8 @@ RunConfig On(const Place& place) {
   config.ranks = Mesh(config.mesh).num_ranks();
   config.bucket_bytes = 1000 + 400 * static_cast<int64_t>(place.mesh);
   if (!IsShared(config.mesh)) return config;
-  config.placement = {{"blocks.*.attention.qkv", "tensor", Sbp::S(0, 3)},
-                      {"blocks.*.attention.projection.weight", "tensor", Sbp::S(1)},
-                      {"blocks.*.mlp.expand", "tensor", Sbp::S(0)},
-                      {"blocks.*.mlp.contract.weight", "tensor", Sbp::S(1)},
-                      {"token_embedding", "tensor", Sbp::S(0)}};
+  config.placement = GptTensorRules();
+  config.placement.push_back({"token_embedding", "tensor", Sbp::S(0)});
   return config;
 }
 

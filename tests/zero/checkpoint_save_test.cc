@@ -23,6 +23,7 @@
 #include "framework/io/checkpoint_reader.h"
 #include "framework/io/checkpoint_store.h"
 #include "framework/job/process_memory.h"
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/saved_checkpoints.h"
 #include "tests/zero/small_trainer.h"
@@ -34,17 +35,9 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class CheckpointSaveTest : public ::testing::Test {
+class CheckpointSaveTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    std::signal(SIGXFSZ, SIG_IGN);  // as every program with a Job has it
-    root_ = TestPath(fmt::format("checkpoint_save_{}",
-                                 ::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string root_;
+  CheckpointSaveTest() { std::signal(SIGXFSZ, SIG_IGN); }  // as every program with a Job has it
 };
 
 TEST_F(CheckpointSaveTest, KeepsTheNewestAndLatestNamesIt) {

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <string>
+#include "tests/testing/as_planned.h"
 
 namespace zg::testing {
 
@@ -26,16 +26,7 @@ void ExpectPlanIsMeasured(const RunResult& result, int steps) {
         << MemoryCategoryName(static_cast<MemoryCategory>(i));
   }
   EXPECT_EQ(result.predicted_peak, result.measured_peak);
-  for (int i = 0; i < kNumCollectiveKinds; ++i) {
-    const auto predicted =
-        result.predicted_traffic.find(std::string(CollectiveName(static_cast<CollectiveKind>(i))));
-    const PredictedTraffic expected =
-        predicted == result.predicted_traffic.end() ? PredictedTraffic() : predicted->second;
-    EXPECT_EQ(expected.count * steps, result.measured_traffic[i].count)
-        << CollectiveName(static_cast<CollectiveKind>(i));
-    EXPECT_EQ(expected.bytes * steps, result.measured_traffic[i].bytes)
-        << CollectiveName(static_cast<CollectiveKind>(i));
-  }
+  ExpectTraffic(result.predicted_traffic, steps, result.measured_traffic);
 }
 
 void ExpectSameRuns(const RunResult& expected, RunConfig config, const std::vector<int>& ranks) {

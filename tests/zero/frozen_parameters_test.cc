@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "framework/comm/in_process.h"
 #include "framework/ir/graph.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
 #include "framework/plan/replicated.h"
 #include "framework/state/tensor_state.h"
+#include "tests/testing/results_on_ranks.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -116,11 +116,11 @@ Status TrainOnRank(const Config& config, Communicator& communicator, Result* res
 
 // Rank 0's.
 StatusOr<Result> Train(const Config& config) {
-  RegisterAllOps();
-  std::vector<Result> results(config.ranks);
-  ZG_RETURN_IF_ERROR(RunRanks(config.ranks, [&](Communicator& communicator) {
-    return TrainOnRank(config, communicator, &results[communicator.rank()]);
-  }));
+  const auto train = [&](Communicator& communicator, Result* result) {
+    return TrainOnRank(config, communicator, result);
+  };
+  ZG_ASSIGN_OR_RETURN(const std::vector<Result> results,
+                      testing::TryOnRanks<Result>(config.ranks, train));
   return results[0];
 }
 

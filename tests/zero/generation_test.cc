@@ -13,6 +13,7 @@
 #include "framework/train/generator.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
+#include "tests/testing/as_planned.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -212,8 +213,7 @@ TEST(Generation, HasTheLogitsOfWholeTextsAndThePlannedMemory) {
             ZG_RETURN_IF_ERROR(ExpectLogitsOfWholeTexts(run));
             ZG_RETURN_IF_ERROR(ExpectStreamsOfWholeTexts(run));
             const Executor& executor = run.trainer().executor();
-            EXPECT_EQ(executor.meter().category_bytes(), executor.plan().category_bytes);
-            EXPECT_EQ(executor.meter().peak_bytes(), executor.plan().arena_bytes);
+            testing::ExpectMemoryAsPlanned(executor);
             const int64_t channels = model == "gpt" ? 32 : 16;
             const int64_t bytes = kLayers * 2 * kContext * channels * SizeOf(dtype);
             EXPECT_EQ(CacheBytes(executor.plan(), "generate."), bytes);

@@ -13,6 +13,8 @@
 #include "framework/eager/eager.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
+#include "tests/testing/as_planned.h"
+#include "tests/testing/results_on_ranks.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -111,20 +113,15 @@ Status TrainRank(const Config& config, Communicator& communicator, Result* resul
   }
   ZG_ASSIGN_OR_RETURN(const NamedValues values, trainer->consolidate_parameters());
   for (const auto& [name, tensor] : values) result->parameters[name] = tensor.values;
-  const Executor& executor = trainer->executor();
-  EXPECT_EQ(executor.meter().category_bytes(), executor.plan().category_bytes);
-  EXPECT_EQ(executor.meter().peak_bytes(), executor.plan().arena_bytes);
+  testing::ExpectMemoryAsPlanned(trainer->executor());
   return Status::Ok();
 }
 
 Result Train(const Config& config) {
-  RegisterAllOps();
-  std::vector<Result> results(config.ranks);
-  const Status status = RunRanks(config.ranks, [&](Communicator& communicator) {
-    return TrainRank(config, communicator, &results[communicator.rank()]);
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-  return results[0];
+  return testing::ResultsOnRanks<Result>(config.ranks,
+                                         [&](Communicator& communicator, Result* result) {
+                                           return TrainRank(config, communicator, result);
+                                         })[0];
 }
 
 void ExpectReference(const Result& result, const Json& run) {

@@ -13,6 +13,7 @@
 
 #include "framework/io/checkpoint_reader.h"
 #include "framework/io/checkpoint_store.h"
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/saved_checkpoints.h"
 #include "tests/zero/small_trainer.h"
@@ -22,17 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class KilledAsyncSaveTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    root_ = TestPath(fmt::format("killed_async_{}",
-                                 ::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string root_;
-};
+using KilledAsyncSaveTest = DirectoryTest;
 
 TEST_F(KilledAsyncSaveTest, AtAnyPointItIsThereWholeOrNotAtAll) {
   const std::string expected = DigestAfter(4);

@@ -11,6 +11,7 @@
 #include "framework/passes/placement_rule.h"
 #include "framework/runtime/plan_program.h"
 #include "models/gpt/model.h"
+#include "tests/testing/tensor_rules.h"
 #include "zero/compile.h"
 
 namespace zg::zero {
@@ -35,12 +36,9 @@ StatusOr<Program> CompileGpt(const std::string& rules, int tensor) {
   CompileOptions options = graph.config();
   options.zero.stage = 3;
   options.mesh = {{"data", 2}, {"tensor", tensor}};
-  ZG_ASSIGN_OR_RETURN(options.placement,
-                      ParsePlacementRules("blocks.*.attention.qkv tensor=S(0:3)\n"
-                                          "blocks.*.attention.projection.weight tensor=S(1)\n"
-                                          "blocks.*.mlp.expand tensor=S(0)\n"
-                                          "blocks.*.mlp.contract.weight tensor=S(1)\n" +
-                                          rules));
+  options.placement = testing::GptTensorRules();
+  ZG_ASSIGN_OR_RETURN(const std::vector<PlacementRule> more, ParsePlacementRules(rules));
+  options.placement.insert(options.placement.end(), more.begin(), more.end());
   options.recompute = {"blocks.*"};
   return Compile(graph, Mesh(options.mesh), options, TargetOf(CpuKernels()));
 }

@@ -1,6 +1,5 @@
 // Saving while training goes on: the bytes of the files, and failures.
 
-#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "framework/state/save_memory.h"
+#include "tests/io/directory_test.h"
 #include "tests/io/test_file.h"
 #include "tests/zero/saved_checkpoints.h"
 #include "tests/zero/small_trainer.h"
@@ -22,17 +22,9 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class SaveAsyncTest : public ::testing::Test {
+class SaveAsyncTest : public DirectoryTest {
  protected:
-  void SetUp() override {
-    std::signal(SIGXFSZ, SIG_IGN);  // as every program with a Job has it
-    root_ = TestPath(fmt::format("save_async_{}",
-                                 ::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
-  std::string root_;
+  SaveAsyncTest() { std::signal(SIGXFSZ, SIG_IGN); }  // as every program with a Job has it
 };
 
 void ExpectAllOk(const std::vector<Status>& statuses) {

@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "framework/comm/in_process.h"
 #include "framework/nn/nn.h"
-#include "framework/ops/register_all_ops.h"
+#include "tests/testing/results_on_ranks.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -118,13 +117,10 @@ Status TrainOnRank(const Config& config, Communicator& communicator, Result* res
 }
 
 Result Train(const Config& config) {
-  RegisterAllOps();
-  std::vector<Result> results(config.ranks);
-  const Status status = RunRanks(config.ranks, [&](Communicator& communicator) {
-    return TrainOnRank(config, communicator, &results[communicator.rank()]);
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-  return results[0];
+  return testing::ResultsOnRanks<Result>(config.ranks,
+                                         [&](Communicator& communicator, Result* result) {
+                                           return TrainOnRank(config, communicator, result);
+                                         })[0];
 }
 
 TEST(SelectionLanguage, HasTheSameBitsAtEveryStageOnAnyNumberOfRanks) {

@@ -10,28 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/tensor_rules.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
 namespace zg::testing {
 namespace {
-
-const std::vector<PlacementRule> kGptRules = {
-    {"blocks.*.attention.qkv", "tensor", Sbp::S(0, 3)},
-    {"blocks.*.attention.projection.weight", "tensor", Sbp::S(1)},
-    {"blocks.*.mlp.expand", "tensor", Sbp::S(0)},
-    {"blocks.*.mlp.contract.weight", "tensor", Sbp::S(1)},
-};
-
-const std::vector<PlacementRule> kLlamaRules = {
-    {"model.layers.*.self_attn.q_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.self_attn.k_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.self_attn.v_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.self_attn.o_proj", "tensor", Sbp::S(1)},
-    {"model.layers.*.mlp.gate_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.mlp.up_proj", "tensor", Sbp::S(0)},
-    {"model.layers.*.mlp.down_proj", "tensor", Sbp::S(1)},
-};
 
 // Rows of the embeddings and the head: the loss is computed from logits that stay split by classes.
 const std::vector<PlacementRule> kGptVocabulary = {{"token_embedding", "tensor", Sbp::S(0)}};
@@ -53,7 +37,7 @@ RunConfig On(std::vector<MeshAxis> mesh, TestModel model = TestModel::kGpt) {
   config.mesh = std::move(mesh);
   config.ranks = Mesh(config.mesh).num_ranks();
   if (Mesh(config.mesh).FindAxis("tensor") < 0) return config;
-  config.placement = model == TestModel::kLlama ? kLlamaRules : kGptRules;
+  config.placement = model == TestModel::kLlama ? LlamaTensorRules() : GptTensorRules();
   return config;
 }
 

@@ -23,6 +23,7 @@
 #include "models/classifier/model.h"
 #include "models/gpt/model.h"
 #include "models/recipe/model.h"
+#include "tests/testing/tensor_rules.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -171,10 +172,7 @@ void AddSums(Trainer& trainer, int rank, std::mutex* mutex, Result* result) {
 // Parameters and the residual stream over the axis tensor; blocks are recomputed.
 void SplitGpt(int data_ranks, int tensor, CompileOptions* options) {
   options->mesh = {{"data", data_ranks}, {"tensor", tensor}};
-  options->place("blocks.*.attention.qkv", "tensor", Sbp::S(0, 3));
-  options->place("blocks.*.attention.projection.weight", "tensor", Sbp::S(1));
-  options->place("blocks.*.mlp.expand", "tensor", Sbp::S(0));
-  options->place("blocks.*.mlp.contract.weight", "tensor", Sbp::S(1));
+  options->placement = testing::GptTensorRules();
   options->place_results("token_embedding", "tensor", Sbp::S(1));
   options->recompute = {"blocks.*"};
 }

@@ -9,10 +9,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "framework/comm/in_process.h"
 #include "framework/nn/nn.h"
-#include "framework/ops/register_all_ops.h"
 #include "framework/state/tensor_state.h"
+#include "tests/testing/results_on_ranks.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -125,11 +124,8 @@ Status TrainWithChanges(const Config& config, Communicator& communicator, const 
 
 StatusOr<Result> OnRanks(const Config& config,
                          const std::function<Status(Communicator&, Result*)>& body) {
-  RegisterAllOps();
-  std::vector<Result> results(config.ranks);
-  ZG_RETURN_IF_ERROR(RunRanks(config.ranks, [&](Communicator& communicator) {
-    return body(communicator, &results[communicator.rank()]);
-  }));
+  ZG_ASSIGN_OR_RETURN(const std::vector<Result> results,
+                      testing::TryOnRanks<Result>(config.ranks, body));
   return results[0];
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "framework/base/format.h"
+#include "framework/base/median.h"
 #include "framework/base/random.h"
 #include "framework/io/durable_file.h"
 #include "framework/job/console.h"
@@ -44,11 +45,6 @@ struct Flags {
 
 double MsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 double Mean(const std::vector<double>& values) {

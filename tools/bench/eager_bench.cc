@@ -2,11 +2,11 @@
 //   bazel run -c opt //tools/bench:eager_bench
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "framework/base/median.h"
 #include "framework/base/stopwatch.h"
 #include "models/gpt/presets.h"
 #include "zerograph/zerograph.h"
@@ -18,11 +18,6 @@ struct Flags {
   std::string preset = "mini";
   int64_t repetitions = 9;
 };
-
-double Median(std::vector<double> times) {
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
-}
 
 std::vector<int64_t> Tokens(int64_t count, int64_t first) {
   std::vector<int64_t> tokens(count);

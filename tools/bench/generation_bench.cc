@@ -3,12 +3,12 @@
 //   bazel run -c opt //tools/bench:generation_bench -- --preset gpt2
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "framework/base/median.h"
 #include "framework/base/stopwatch.h"
 #include "models/gpt/presets.h"
 #include "zerograph/zerograph.h"
@@ -29,8 +29,7 @@ StatusOr<double> MedianMs(int64_t repetitions, const std::function<Status()>& ru
     ZG_RETURN_IF_ERROR(run());
     times.push_back(stopwatch.ms());
   }
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
+  return Median(std::move(times));
 }
 
 Status Run(Job& job, const Flags& flags) {

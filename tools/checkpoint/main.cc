@@ -18,18 +18,15 @@
 #include "framework/job/console.h"
 #include "tools/checkpoint/commands.h"
 #include "tools/checkpoint/foreign_names.h"
+#include "tools/command/tool.h"
 
 namespace zg {
 namespace {
 
-int Print(const StatusOr<std::string>& text) {
-  if (text.ok()) {
-    print_out(*text);
-    return 0;
-  }
-  print_error("error: " + text.status().message() + "\n");
-  return 1;
-}
+using checkpoint_tool::ConvertOptions;
+using checkpoint_tool::ExportOptions;
+using checkpoint_tool::Side;
+using command::Print;
 
 int PrintDifference(const std::string& path_a, const std::string& path_b) {
   const StatusOr<checkpoint_tool::Difference> found = checkpoint_tool::Diff(path_a, path_b);
@@ -37,10 +34,6 @@ int PrintDifference(const std::string& path_a, const std::string& path_b) {
   print_out(found->text);
   return found->is_same ? 0 : 1;
 }
-
-using checkpoint_tool::ConvertOptions;
-using checkpoint_tool::ExportOptions;
-using checkpoint_tool::Side;
 
 const std::map<std::string, SafetensorsDType> kDTypes = {{"f32", SafetensorsDType::kF32},
                                                          {"bf16", SafetensorsDType::kBF16},

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "framework/base/format.h"
 #include "framework/io/float_values.h"
 #include "framework/io/safetensors_header.h"
 #include "tools/checkpoint/problems.h"
@@ -167,8 +168,8 @@ class Translator {
       return shape;
     };
     if (entry.shape.size() != dims.size()) {
-      problems_.Add("{}: got the shape [{}], expected {} dim{}", placed.name,
-                    fmt::join(entry.shape, ","), dims.size(), dims.size() == 1 ? "" : "s");
+      problems_.Add("{}: got the shape [{}], expected {}", placed.name, fmt::join(entry.shape, ","),
+                    Counted(dims.size(), "dim"));
       return;
     }
     const std::vector<int64_t> got = turned(entry.shape, from_);

@@ -4,41 +4,26 @@
 //   convert --to trained runs/llama --like downloads/Qwen2-0.5B  # for from_pretrained
 //
 // Exit codes: 0; 1 when nothing was written; 2 when the command line is wrong.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
 
-#include "framework/job/console.h"
+#include "tools/command/tool.h"
 #include "tools/convert/commands.h"
 
 namespace zg {
 namespace {
 
+using command::Print;
+
 const std::map<std::string, SafetensorsDType> kDTypes = {{"f32", SafetensorsDType::kF32},
                                                          {"bf16", SafetensorsDType::kBF16},
                                                          {"f16", SafetensorsDType::kF16}};
 
-int Print(const StatusOr<std::string>& text) {
-  if (text.ok()) {
-    print_out(*text);
-    return 0;
-  }
-  print_error("error: " + text.status().message() + "\n");
-  return 1;
-}
-
 int Main(int argc, char** argv) {
-  // `bazel run` starts this elsewhere than where the user is.
-  if (const char* directory = std::getenv("BUILD_WORKING_DIRECTORY")) {
-    if (chdir(directory) != 0) {
-      return Print(FailedPrecondition("{} cannot be entered", directory));
-    }
-  }
+  if (const Status status = command::EnterUsersDirectory(); !status.ok()) return Print(status);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the write
   CLI::App app(
       "Takes models of transformers in and out: Llama, Qwen2, BERT (masked language model), ViT "

@@ -7,10 +7,13 @@
 #include <string_view>
 
 #include "framework/job/flag_parser.h"
-#include "tools/launch/program_arguments.h"
+#include "tools/command/program_arguments.h"
 
 namespace zg::launch {
 namespace {
+
+using command::FindProgram;
+using command::FlagIn;
 
 // "HOST:N,HOST,...", a rank where no number is given.
 Status ReadHosts(std::string_view text, Options* options) {

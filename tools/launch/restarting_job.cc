@@ -17,11 +17,15 @@
 #include "framework/job/console.h"
 #include "framework/job/launcher.h"
 #include "framework/job/rank_output.h"
-#include "tools/launch/program_arguments.h"
+#include "tools/command/program_arguments.h"
 #include "tools/launch/restart_policy.h"
 
 namespace zg::launch {
 namespace {
+
+using command::FlagIn;
+using command::WithFlag;
+using command::WithoutFlag;
 
 constexpr double kPauseSeconds = 1;
 

@@ -201,10 +201,10 @@ std::string FrontText(const FitFront& front, int64_t budget_bytes) {
     commands += fmt::format("  {:>2}  {}\n", i + 1, CommandOf(options));
   }
   return fmt::format(
-             "{} way{} to fit into {}, from the fastest to the smallest ({} estimated, {} "
+             "{} to fit into {}, from the fastest to the smallest ({} estimated, {} "
              "compiled):\n",
-             front.points.size(), front.points.size() == 1 ? "" : "s", FormatBytes(budget_bytes),
-             front.num_candidates, front.num_compiled) +
+             Counted(front.points.size(), "way"), FormatBytes(budget_bytes), front.num_candidates,
+             front.num_compiled) +
          FormatTable(rows) + "\n" + commands + "\n";
 }
 

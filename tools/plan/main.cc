@@ -10,6 +10,7 @@
 #include "framework/plan/json_report.h"
 #include "framework/plan/text_report.h"
 #include "framework/plan/write_plan.h"
+#include "tools/command/tool.h"
 #include "tools/plan/byte_size.h"
 #include "tools/plan/fit.h"
 #include "tools/plan/paper_table.h"
@@ -52,27 +53,20 @@ Status Answer(const PlanOptions& options, const FlagParser& flags) {
   return WritePlan(report, options.json, options.html);
 }
 
-int Fail(const Status& status) {
-  const bool is_users = status.code() == StatusCode::kInvalidArgument;
-  print_error(fmt::format("error: {}\n{}", status.message(),
-                          is_users ? "hint: plan --help lists all flags\n" : ""));
-  return is_users ? 2 : 1;
-}
-
 int Main(int argc, char** argv) {
   RegisterAllOps();
   PlanOptions options;
   FlagParser flags("Says what a training job will hold, send and compute, without running it.");
   AddPlanFlags(&flags, &options);
   const StatusOr<bool> wants_help = flags.parse(argc, argv);
-  if (!wants_help.ok()) return Fail(wants_help.status());
+  if (!wants_help.ok()) return command::Fail("plan", wants_help.status());
   if (*wants_help) {
     print_out(flags.help("plan"));
     return 0;
   }
   Status status = ResolvePlanOptions(flags, &options);
   if (status.ok()) status = Answer(options, flags);
-  return status.ok() ? 0 : Fail(status);
+  return status.ok() ? 0 : command::Fail("plan", status);
 }
 
 }  // namespace

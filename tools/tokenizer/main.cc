@@ -6,33 +6,22 @@
 //
 // Exit codes: 0; 1 when a file is missing, damaged or not supported; 2 when the command line is
 // wrong.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "framework/job/console.h"
 #include "framework/text/tokenizer_writer.h"
+#include "tools/command/tool.h"
 #include "tools/tokenizer/commands.h"
 
 namespace zg {
 namespace {
 
+using command::Print;
 using tokenizer_tool::DecodeOptions;
 using tokenizer_tool::EncodeOptions;
 using tokenizer_tool::TrainOptions;
-
-int Print(const StatusOr<std::string>& text) {
-  if (text.ok()) {
-    print_out(*text);
-    return 0;
-  }
-  print_error("error: " + text.status().message() + "\n");
-  return 1;
-}
 
 void AddTokenizer(CLI::App* command, std::string* tokenizer) {
   command
@@ -91,12 +80,7 @@ CLI::App* AddDecode(CLI::App& app, DecodeOptions* options) {
 }
 
 int Main(int argc, char** argv) {
-  // `bazel run` starts this elsewhere than where the user is.
-  if (const char* directory = std::getenv("BUILD_WORKING_DIRECTORY")) {
-    if (chdir(directory) != 0) {
-      return Print(FailedPrecondition("{} cannot be entered", directory));
-    }
-  }
+  if (const Status status = command::EnterUsersDirectory(); !status.ok()) return Print(status);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the write
   CLI::App app("Learns byte-level BPE vocabularies; encodes and decodes text with them.");
   app.require_subcommand(1);

@@ -5,18 +5,15 @@
 #include <algorithm>
 #include <string_view>
 
-#include "tools/launch/program_arguments.h"
+#include "framework/base/format.h"
+#include "tools/command/program_arguments.h"
 
 namespace zg::tune {
 namespace {
 
-using launch::WithFlag;
-using launch::WithoutFlag;
-using launch::WithoutSwitch;
-
-std::string Counted(int count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
+using command::WithFlag;
+using command::WithoutFlag;
+using command::WithoutSwitch;
 
 bool Fits(int ranks, int threads, const Options& options) {
   return ranks <= options.cores && threads <= options.cores / ranks;

@@ -5,15 +5,13 @@
 //
 // Exit codes: 0; 2 when the command line is wrong; 1 for every other error.
 #include <fmt/core.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstdlib>
 #include <string>
 
 #include "framework/base/stopwatch.h"
 #include "framework/job/console.h"
 #include "framework/job/launcher.h"
+#include "tools/command/tool.h"
 #include "tools/tune/outcome_text.h"
 #include "tools/tune/search.h"
 #include "tools/tune/trial.h"
@@ -21,13 +19,6 @@
 
 namespace zg::tune {
 namespace {
-
-int Fail(const Status& status) {
-  const bool is_users = status.code() == StatusCode::kInvalidArgument;
-  print_error(fmt::format("error: {}\n{}", status.message(),
-                          is_users ? "hint: tune --help lists all flags\n" : ""));
-  return is_users ? 2 : 1;
-}
 
 int Tune(const Options& options, const Supervisor& supervisor) {
   const Stopwatch stopwatch;
@@ -41,31 +32,25 @@ int Tune(const Options& options, const Supervisor& supervisor) {
     print_error(fmt::format("tune: {:>3.0f} s: {}\n", stopwatch.ms() / 1e3, text));
   };
   const StatusOr<Outcome> outcome = Search(options, machinery);
-  if (!outcome.ok()) return Fail(outcome.status());
+  if (!outcome.ok()) return command::Fail("tune", outcome.status());
   print_out(OutcomeText(*outcome, options, stopwatch.ms() / 1e3));
   return 0;
 }
 
-int Main(int argc, char** argv) {
-  // `bazel run` starts this elsewhere than where the user is.
-  if (const char* directory = std::getenv("BUILD_WORKING_DIRECTORY")) {
-    if (chdir(directory) != 0) return Fail(FailedPrecondition("{} cannot be entered", directory));
-  }
-  std::signal(SIGPIPE, SIG_IGN);
+StatusOr<int> ParseAndTune(int argc, char** argv) {
   std::string help;
-  const StatusOr<Options> options = ParseCommandLine(argc, argv, &help);
-  if (!options.ok()) return Fail(options.status());
+  ZG_ASSIGN_OR_RETURN(const Options options, ParseCommandLine(argc, argv, &help));
   if (!help.empty()) {
     print_out(help);
     return 0;
   }
-  const StatusOr<int> code = RunSupervised("", [&](const Supervisor& supervisor) -> StatusOr<int> {
-    return Tune(*options, supervisor);
-  });
-  return code.ok() ? *code : Fail(code.status());
+  return RunSupervised(
+      "", [&](const Supervisor& supervisor) -> StatusOr<int> { return Tune(options, supervisor); });
 }
 
 }  // namespace
 }  // namespace zg::tune
 
-int main(int argc, char** argv) { return zg::tune::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return zg::command::RunTool("tune", [&] { return zg::tune::ParseAndTune(argc, argv); });
+}

@@ -25,10 +25,9 @@ std::string OutcomeText(const Outcome& outcome, const Options& options, double s
          fmt::format("{:.1f}", 1e3 * static_cast<double>(samples) / tried.median_ms()),
          FormatBytes(tried.peak_bytes), fmt::format("{}", tried.step_ms.size())});
   }
-  std::string text =
-      fmt::format("{} samples per step on {} core{}; {} round{} in {:.0f} s\n{}", samples,
-                  options.cores, options.cores == 1 ? "" : "s", outcome.rounds,
-                  outcome.rounds == 1 ? "" : "s", seconds, FormatTable(rows));
+  std::string text = fmt::format("{} samples per step on {}; {} in {:.0f} s\n{}", samples,
+                                 Counted(options.cores, "core"), Counted(outcome.rounds, "round"),
+                                 seconds, FormatTable(rows));
   for (const LeftOut& left_out : outcome.left_out) {
     text += fmt::format("  left out: {}: {}\n", left_out.what, left_out.why);
   }

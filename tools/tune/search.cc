@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 
+#include "framework/base/median.h"
+
 namespace zg::tune {
 namespace {
 
@@ -196,12 +198,7 @@ class RunningSearch {
 
 }  // namespace
 
-double Tried::median_ms() const {
-  std::vector<double> sorted = step_ms;
-  std::sort(sorted.begin(), sorted.end());
-  const size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
+double Tried::median_ms() const { return Median(step_ms); }
 
 StatusOr<Outcome> Search(const Options& options, const Machinery& machinery) {
   return RunningSearch(options, machinery).Run();

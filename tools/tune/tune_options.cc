@@ -8,7 +8,7 @@
 #include "framework/base/threads.h"
 #include "framework/job/flag_parser.h"
 #include "framework/job/mesh_axes.h"
-#include "tools/launch/program_arguments.h"
+#include "tools/command/program_arguments.h"
 
 namespace zg::tune {
 namespace {
@@ -61,12 +61,12 @@ std::vector<int> PowersOfTwo(int cores) {
 
 // The number of ranks that the program's flags ask for.
 StatusOr<std::optional<int>> RanksOf(const std::vector<std::string>& command) {
-  if (const auto ranks = launch::FlagIn(command, "ranks")) {
+  if (const auto ranks = command::FlagIn(command, "ranks")) {
     const std::optional<int> count = ParseCount(*ranks);
     if (!count) return InvalidArgument("--ranks: got '{}', expected a number of ranks", *ranks);
     return count;
   }
-  if (const auto mesh = launch::FlagIn(command, "mesh")) {
+  if (const auto mesh = command::FlagIn(command, "mesh")) {
     const StatusOr<std::vector<MeshAxis>> axes = ParseMeshAxes(*mesh);
     ZG_RETURN_IF_ERROR(axes.status().WithContext("--mesh"));
     return std::optional<int>(Mesh(*axes).num_ranks());
@@ -78,13 +78,13 @@ StatusOr<std::optional<int>> RanksOf(const std::vector<std::string>& command) {
 Status TakeFlagsOfProgram(const FlagParser& flags, Options* options) {
   ZG_ASSIGN_OR_RETURN(const std::optional<int> ranks, RanksOf(options->command));
   if (ranks) options->ranks = {*ranks};
-  const auto threads = launch::FlagIn(options->command, "threads");
+  const auto threads = command::FlagIn(options->command, "threads");
   if (threads) {
     const std::optional<int> count = ParseCount(*threads);
     if (!count) return InvalidArgument("--threads: got '{}', expected a number", *threads);
     options->threads = {*count};
   }
-  const auto overlap = launch::FlagIn(options->command, "overlap");
+  const auto overlap = command::FlagIn(options->command, "overlap");
   if (overlap) options->overlaps = {*overlap};
   for (const auto& [flag, is_given] : {std::pair("ranks", ranks.has_value()),
                                        {"threads", threads.has_value()},
@@ -96,11 +96,11 @@ Status TakeFlagsOfProgram(const FlagParser& flags, Options* options) {
 }
 
 Status CheckProgramFlags(const std::vector<std::string>& command) {
-  if (launch::FlagIn(command, "ranks-in-process")) {
+  if (command::FlagIn(command, "ranks-in-process")) {
     return InvalidArgument(
         "--ranks-in-process: virtual ranks take other times than ranks; leave it out");
   }
-  if (const auto device = launch::FlagIn(command, "device"); device && *device != "cpu") {
+  if (const auto device = command::FlagIn(command, "device"); device && *device != "cpu") {
     return InvalidArgument("--device: got {}, expected cpu, whose cores ranks and threads share",
                            *device);
   }
@@ -144,7 +144,7 @@ StatusOr<Options> ParseCommandLine(int argc, const char* const* argv, std::strin
   }
   if (program >= argc) return InvalidArgument("expected -- and a program after the flags");
   options.command.assign(argv + program, argv + argc);
-  ZG_ASSIGN_OR_RETURN(options.command[0], launch::FindProgram(options.command[0]));
+  ZG_ASSIGN_OR_RETURN(options.command[0], command::FindProgram(options.command[0]));
   ZG_RETURN_IF_ERROR(CheckProgramFlags(options.command));
   ZG_RETURN_IF_ERROR(TakeFlagsOfProgram(flags, &options));
   if (options.ranks.empty()) options.ranks = PowersOfTwo(options.cores);

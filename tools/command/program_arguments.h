@@ -9,7 +9,7 @@
 
 #include "framework/base/status.h"
 
-namespace zg::launch {
+namespace zg::command {
 
 // The value in `--name VALUE` or `--name=VALUE`, `name` without the dashes.
 std::optional<std::string> FlagIn(const std::vector<std::string>& arguments, std::string_view name);
@@ -26,4 +26,4 @@ std::vector<std::string> WithoutSwitch(std::vector<std::string> arguments, std::
 // The program that a shell would run by this name. Error: there is none.
 StatusOr<std::string> FindProgram(const std::string& name);
 
-}  // namespace zg::launch
+}  // namespace zg::command

@@ -1,4 +1,4 @@
-#include "tools/launch/program_arguments.h"
+#include "tools/command/program_arguments.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 
 #include "framework/job/launcher.h"
 
-namespace zg::launch {
+namespace zg::command {
 namespace {
 
 bool IsFlag(const std::string& argument, std::string_view name) {
@@ -88,4 +88,4 @@ StatusOr<std::string> FindProgram(const std::string& name) {
   return name;
 }
 
-}  // namespace zg::launch
+}  // namespace zg::command
