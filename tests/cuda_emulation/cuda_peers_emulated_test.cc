@@ -326,7 +326,7 @@ TEST(CudaPeersTest, MemoryThatCannotBeOpenedIsAReason) {
   EXPECT_THAT(ProblemOf(
                   3, [](int) { return 0; }, OwnProcess),
               AllOf(HasSubstr("cannot map the flags of rank "),
-                    HasSubstr("GPU 0000:00:00.0: cudaErrorInvalidValue"), HasSubstr("--ipc=host")));
+                    HasSubstr("GPU 0000:00:00.0: cudaErrorInvalidValue"), HasSubstr("ipc=host")));
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ Status PeerMapping::OpenAll(std::string_view what, std::byte* own,
       cudaGetLastError();
       return FailedPrecondition(
           "rank {} on {} cannot map {} of rank {}'s GPU {}: {} ({}); containers of one host need "
-          "a common IPC namespace (--ipc=host)",
+          "a common IPC namespace, such as ipc=host of Docker",
           control_.rank(), gpus_[rank].host, what, rank, gpus_[rank].bus_id,
           cudaGetErrorString(code), cudaGetErrorName(code));
     }
