@@ -68,8 +68,8 @@ TransportUnderTest PeerRanks(int num_ranks, Gpus gpus) {
   return {fmt::format("Ranks{}{}", num_ranks, names[static_cast<int>(gpus)]), num_ranks,
           [num_ranks, gpus](double timeout_s, const RankMain& rank_main) {
             return RunOnPeers(num_ranks, gpus, {timeout_s, timeout_s},
-                              [&](Communicator& host, Communicator& peers) {
-                                testing::WaitingCommunicator waiting(&host, &peers);
+                              [&](Communicator&, Communicator& peers) {
+                                testing::WaitingCommunicator waiting(&peers);
                                 return rank_main(waiting);
                               });
           },

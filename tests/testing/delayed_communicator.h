@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "framework/comm/communicator.h"
+#include "tests/testing/communicator_over.h"
 
 namespace zg::testing {
 
@@ -28,77 +30,48 @@ class RandomSleep {
   const unsigned most_us_;
 };
 
-class DelayedGroup : public Group {
+class DelayedGroup : public GroupOver {
  public:
   DelayedGroup(Group* group, int job_rank, TrafficMeter* traffic, unsigned seed, int most_us)
-      : Group(group->ranks(), job_rank, traffic), group_(*group), sleep_(seed, most_us) {}
+      : GroupOver(group, job_rank, traffic), sleep_(seed, most_us) {}
 
-  Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
-                       int64_t elements, ReductionTypes types, bool accumulate) override {
-    return Delayed(
-        [&] { return group_.ReduceScatter(name, input, output, elements, types, accumulate); });
-  }
-  Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
-                   int64_t part_bytes) override {
-    return Delayed([&] { return group_.AllGather(name, input, output, part_bytes); });
-  }
-  Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output, int64_t elements,
-                   ReductionTypes types, bool accumulate) override {
-    return Delayed(
-        [&] { return group_.AllReduce(name, input, output, elements, types, accumulate); });
-  }
-  Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
-                  int64_t part_bytes) override {
-    return Delayed([&] { return group_.AllToAll(name, input, output, part_bytes); });
-  }
-
- private:
-  template <typename Call>
-  Status Delayed(const Call& call) {
+ protected:
+  Status Around(CollectiveKind, const std::function<Status()>& call) override {
     sleep_();
     const Status status = call();
     sleep_();
     return status;
   }
 
-  Group& group_;
+ private:
   RandomSleep sleep_;
 };
 
-class DelayedCommunicator : public Communicator {
+class DelayedCommunicator : public CommunicatorOver {
  public:
   // `host` outlives this.
   DelayedCommunicator(Communicator* host, unsigned seed, int most_us)
-      : host_(*host), seed_(seed), most_us_(most_us), sleep_(seed, most_us) {}
-  ~DelayedCommunicator() override { ReleaseGroups(); }
+      : CommunicatorOver(host), seed_(seed), most_us_(most_us), sleep_(seed, most_us) {}
 
-  int rank() const override { return host_.rank(); }
-  int size() const override { return host_.size(); }
-  Status Barrier(std::string_view name) override { return host_.Barrier(name); }
   StatusOr<std::vector<std::string>> Exchange(std::string_view name,
                                               const std::string& mine) override {
     sleep_();
-    return host_.Exchange(name, mine);
+    return CommunicatorOver::Exchange(name, mine);
   }
   Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) override {
     sleep_();
-    return host_.ExchangeWord(name, mine, all);
+    return CommunicatorOver::ExchangeWord(name, mine, all);
   }
-  void Abort(const Status& status) override { host_.Abort(status); }
-  std::string_view transport() const override { return host_.transport(); }
-  Arena& arena() override { return host_.arena(); }
-  Group& world() override { return host_.world(); }
   bool can_have_threads() const override { return true; }
 
  protected:
   StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) override {
-    ZG_ASSIGN_OR_RETURN(Group* const group, host_.GroupOf(ranks, /*for_thread=*/true));
+    ZG_ASSIGN_OR_RETURN(Group* const group, other().GroupOf(ranks, /*for_thread=*/true));
     return std::unique_ptr<Group>(std::make_unique<DelayedGroup>(
-        group, rank(), &host_.traffic_meter(), seed_ + ++num_groups_, most_us_));
+        group, rank(), &other().traffic_meter(), seed_ + ++num_groups_, most_us_));
   }
 
  private:
-  Communicator& host_;
   const unsigned seed_;
   const int most_us_;
   unsigned num_groups_ = 0;
