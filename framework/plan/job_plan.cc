@@ -1,9 +1,24 @@
 #include "framework/plan/job_plan.h"
 
+#include <algorithm>
+
 #include "framework/state/checkpoint_slices.h"
 
 namespace zg::plan {
 namespace {
+
+// Of activations that are alive when backward begins.
+int64_t KeptBytes(const JobPlan& plan) {
+  const auto is_backward = [](const ScheduledNode& node) { return node.section == "backward"; };
+  const auto found = std::find_if(plan.schedule.begin(), plan.schedule.end(), is_backward);
+  const auto begin = static_cast<int>(found - plan.schedule.begin());
+  int64_t bytes = 0;
+  for (const PlannedBuffer& buffer : plan.buffers) {
+    const bool is_kept = buffer.timeline == 0 && buffer.first < begin && buffer.last >= begin;
+    if (is_kept && buffer.category == MemoryCategory::kActivations) bytes += buffer.bytes;
+  }
+  return bytes;
+}
 
 void FillSchedule(const ir::Graph& graph, const MemoryPlan& memory, JobPlan* plan) {
   const MemoryTimeline timeline = TrainingTimeline(graph, memory);
@@ -40,6 +55,7 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   plan.saving_bytes = MostCheckpointBytes(program.graph);
   plan.compile_ms = program.compile_ms;
   FillSchedule(program.graph, program.memory, &plan);
+  plan.kept_bytes = KeptBytes(plan);
   plan.traffic = program.traffic;
   for (const auto& [op, traffic] : plan.traffic) plan.sent_bytes += traffic.bytes;
   plan.flops = program.flops;

@@ -40,6 +40,7 @@ struct JobPlan {
   CategoryBytes category_bytes = {};
   int64_t peak_bytes = 0;  // the arena
   int64_t lower_bound_bytes = 0;
+  int64_t kept_bytes = 0;    // of activations, what forward computes and backward reads
   int64_t saving_bytes = 0;  // host memory beside the arena for the copy of a save_async checkpoint
 
   std::vector<PlannedBuffer> buffers;  // with bytes

@@ -130,6 +130,7 @@ std::string JsonReport(const PlanReport& report) {
                {"memory",
                 {{"predicted", MemoryAsJson(plan)},
                  {"lower_bound", plan.lower_bound_bytes},
+                 {"kept", plan.kept_bytes},
                  {"saving", plan.saving_bytes},
                  {"ratio", plan.ratio()}}},
                {"peak", PeakAsJson(plan)},

@@ -42,6 +42,8 @@ std::string Memory(const JobPlan& plan) {
   rows.push_back({"  peak", FormatBytes(plan.peak_bytes)});
   rows.push_back({"  lower bound", FormatBytes(plan.lower_bound_bytes)});
   return FormatTable(rows) + fmt::format("  peak / lower bound = {:.4f}\n", plan.ratio()) +
+         fmt::format("  of the activations, backward reads {} that forward computed\n",
+                     FormatBytes(plan.kept_bytes)) +
          fmt::format("  beside it, saving while training goes on takes {}\n",
                      FormatBytes(plan.saving_bytes));
 }

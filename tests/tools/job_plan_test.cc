@@ -64,6 +64,20 @@ TEST(JobPlan, ThePeakIsTheSumOfWhatIsAliveThen) {
   EXPECT_EQ(most, plan.category_bytes);
 }
 
+// What forward leaves to backward: with recomputation a block's input, (B, T, C) in f32, and little else.
+TEST(JobPlan, CountsWhatIsKeptForBackward) {
+  PlanOptions options = TinyGpt();
+  const JobPlan all = PlanOrDie(options);
+  options.compile.recompute = {"blocks.*"};
+  const JobPlan inputs = PlanOrDie(options);
+  const int64_t stream = options.batch * options.context * options.channels * 4;
+  EXPECT_LE(all.kept_bytes, all.category_bytes[static_cast<int>(MemoryCategory::kActivations)]);
+  EXPECT_GT(all.kept_bytes, 5 * options.layers * stream);
+  EXPECT_GE(inputs.kept_bytes, (options.layers + 2) * stream);  // and of the last norm and the head
+  options.layers += 3;
+  EXPECT_EQ(PlanOrDie(options).kept_bytes - inputs.kept_bytes, 3 * stream);
+}
+
 TEST(JobPlan, MessagesNeedABuffer) {
   PlanOptions options = OnRanks(TinyGpt(), 3, 0);
   const int64_t shared = PlanOrDie(options).peak_bytes;
