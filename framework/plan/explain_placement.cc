@@ -105,8 +105,11 @@ class Chain {
   // ZeRO says it along axes of data, and rules along others.
   std::string ReasonOfVariable(const ir::Value& variable) const {
     const Role role = ir::RoleOf(variable);
+    if (variable.producer->attributes.Has("placement")) {
+      return IsData() ? "a cache with this placement"
+                      : "a cache, which lies as the rows that are written first";
+    }
     if (!IsData()) return ReasonOfRules(variable);
-    if (variable.producer->attributes.Has("placement")) return "a cache with this placement";
     const int64_t stage = variable.producer->attributes.Int("stage");
     if (!variable.sbp[axis_].is_broadcast()) {
       return fmt::format("{}, which ZeRO shards at stage {}", EnumName(role), stage);

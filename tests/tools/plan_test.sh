@@ -48,6 +48,11 @@ grep -qF '"elements_sent"' "$files/paper.json" || { echo "FAILED: the paper's JS
 accept "80.0M parameters" --model recipe --ranks 1024 --zero 3 --no-compare-stages
 accept "34.2k parameters" --model classifier
 
+accept "a part of %bucket" "${small[@]}" --ranks 4 --zero 3 --explain %token_embedding.weight
+reject "the program has no value" "${small[@]}" --explain %nothing
+reject "--explain: --fit searches among many programs" "${small[@]}" --fit 1G --explain %loss
+reject "--explain: --params asks for the paper's formulas" --params 1e9 --explain %loss
+
 # Prices of one rank; two have a little more to do.
 "$classifier" --steps 5 --profile --report "$files/prices.json" >"$files/run.out" 2>&1 || {
   echo "FAILED: classifier --profile"

@@ -49,7 +49,7 @@ Status Answer(const PlanOptions& options, const FlagParser& flags) {
                                              ? PlanModel(options, options.compare_stages)
                                              : SearchAndReport(options));
   report.config = flags.resolved();
-  print_out(TextReport(report));
+  print_out(report.explanation.empty() ? TextReport(report) : report.explanation);
   return WritePlan(report, options.json, options.html);
 }
 

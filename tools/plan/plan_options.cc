@@ -131,6 +131,7 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "secondary-shards",
                            "comm",
                            "prices",
+                           "explain",
                            "fit",
                            "html"}) {
     if (!flags.is_given(name)) continue;
@@ -250,6 +251,9 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   flags->section("Questions");
   flags->add_bool("compare-stages", &options->compare_stages,
                   "plan every stage, and warn where a higher one needs more");
+  flags->add_string("explain", &options->explain,
+                    "print instead why a value of the program lies on the ranks as it does",
+                    "VALUE");
   flags->add_string(
       "fit", &options->fit,
       "find the fastest mesh, stages, recomputation and micro-batch that need no more", "BYTES");
@@ -293,6 +297,9 @@ Status ResolvePlanOptions(const FlagParser& flags, PlanOptions* options) {
         PriceList::Read(options->prices, {options->threads, options->compile.dtype});
     ZG_RETURN_IF_ERROR(prices.status().WithContext("--prices"));
     options->machine.prices = std::make_shared<PriceList>(std::move(*prices));
+  }
+  if (!options->fit.empty() && !options->explain.empty()) {
+    return InvalidArgument("--explain: --fit searches among many programs; give one of them");
   }
   if (!options->fit.empty()) ZG_RETURN_IF_ERROR(ParseByteSize("--fit", options->fit).status());
   return Status::Ok();

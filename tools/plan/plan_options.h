@@ -49,6 +49,7 @@ struct PlanOptions {
 
   // Other questions than what the job needs.
   bool compare_stages = true;
+  std::string explain;        // a value whose placement is explained instead; "": none
   std::string fit;            // bytes per rank, "8G"; "": not asked
   FitChoices fit_choices;     // what it may choose
   double num_parameters = 0;  // the paper's formulas for so many; 0: not asked

@@ -22,6 +22,7 @@ StatusOr<PlanReport> PlanModel(const PlanOptions& options, bool compare_stages) 
   plan_options.description = DescribeModel(options);
   plan_options.machine = options.machine;
   plan_options.compare_stages = compare_stages;
+  plan_options.explain = options.explain;
   return plan_graph(graph, compile.MeshOf(options.ranks), compile,
                     TargetOf(CpuKernels(options.threads), communicator_bytes), plan_options);
 }
