@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "framework/kernels/kernel.h"
+#include "framework/kernels/parted_dim.h"
 
 namespace zg {
 
@@ -44,6 +45,8 @@ struct AttentionCall {
   int64_t bias_head_stride = 0;
   double dropout = 0.0;
   uint64_t stream = 0;
+  PartedDim parted_heads = {};  // that dropout counts
+  int part_input = -1;
 
   // Of a forward op, or of one that takes dout first.
   AttentionCall(const ir::OpCall& call, bool is_gradient);
@@ -93,7 +96,7 @@ inline AttentionCall::AttentionCall(const ir::OpCall& call, bool is_gradient)
     mask_counts = call.inputs[mask_input].shape.num_dims() == 1;
   }
   if (attributes.Bool("biased")) {
-    bias_input = next;
+    bias_input = next++;
     const Shape& bias = call.inputs[bias_input].shape;
     bias_head_stride = bias.dim(1) == 1 ? 0 : queries * keys;
     bias_batch_stride = bias.dim(0) == 1 ? 0 : bias.dim(1) * queries * keys;
@@ -101,6 +104,8 @@ inline AttentionCall::AttentionCall(const ir::OpCall& call, bool is_gradient)
   if (attributes.Has("probability")) {
     dropout = attributes.Float("probability");
     stream = static_cast<uint64_t>(attributes.Int("stream"));
+    parted_heads = PartedDim::Of(call, next, heads);
+    if (parted_heads.num_parts > 1) part_input = next;
   }
 }
 

@@ -2,6 +2,10 @@
 // head h takes key head h / (H / K), as in grouped-query attention (arXiv 2305.13245); out as q;
 // log_sum_exp (B, H, Tq) in f32: of each query's scores, from which the gradient computes the weights
 // again.
+//
+// The weights that dropout_attention drops are those of a micro-batch, by the index of an element. With
+// an operand `part` a call has some of the equal parts of the heads (kernels/parted_dim.h), and drops
+// what the whole drops of them.
 #include "framework/ops/attention_options.h"
 
 #include <fmt/format.h>
@@ -9,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "framework/ir/parts_context.h"
 #include "framework/ops/attention_rules.h"
 #include "framework/ops/op_rules.h"
 
@@ -29,17 +34,19 @@ const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 const Sbp kSplit = Sbp::S(0);
 
-// Which inputs a call has: those of `first`, and a mask and a bias where the attributes say so.
+// Which inputs a call has: those of `first`, and a mask, a bias and parts where the attributes say so.
 struct Operands {
   InputNames names;
   int q = 0;  // k and v follow
   int mask = -1;
   int bias = -1;
+  int part = -1;
 
   Operands(const ir::OpCall& call, const InputNames& first)
       : names(first), q(first.front() == "q" ? 0 : 1) {
     if (call.attributes.Bool("masked")) mask = Add("mask");
     if (call.attributes.Bool("biased")) bias = Add("bias");
+    if (call.attributes.Has("parts") && call.attributes.Int("parts") > 1) part = Add("part");
   }
 
  private:
@@ -74,6 +81,10 @@ Status CheckOptions(const ir::OpCall& call, const Operands& operands, const Size
                       "mask is neither i64 (B), how many keys each sequence has, nor i64 (B, Tk), "
                       "0 where a key is hidden");
     }
+  }
+  if (operands.part >= 0) {
+    const auto key_heads = call.attributes.Int("key_heads");
+    ZG_RETURN_IF_ERROR(CheckPart(call, operands.names, operands.part, key_heads));
   }
   if (operands.bias >= 0) {
     const Shape& bias = call.inputs[operands.bias].shape;
@@ -137,6 +148,7 @@ int64_t OptionFlops(const ir::OpCall& call, int q, int64_t products, int64_t per
 std::vector<Sbp> SplitInputs(const ir::OpCall& call, const Operands& operands) {
   std::vector<Sbp> inputs(call.inputs.size(), kSplit);
   if (operands.bias >= 0 && call.inputs[operands.bias].shape.dim(0) == 1) inputs[operands.bias] = B;
+  if (operands.part >= 0) inputs[operands.part] = B;
   return inputs;
 }
 
@@ -158,7 +170,25 @@ ir::SbpSignature SplitHeads(const ir::OpCall& call, const Operands& operands,
     const bool is_by_head = call.inputs[operands.bias].shape.dim(1) != 1;
     signature.inputs[operands.bias] = is_by_head ? kRowsOfHeads : B;
   }
+  if (operands.part >= 0) signature.inputs[operands.part] = kSplit;
   return signature;
+}
+
+// Where ranks have some of the heads each, dropout needs to know which.
+Status DropInParts(ir::PartsContext& context, const InputNames& inputs) {
+  const ir::Node& node = context.node();
+  const Operands operands(node.Call(), inputs);
+  const bool is_by_heads = context.input_sbp(operands.q) == kHeads &&
+                           node.attributes.Int("key_heads") % context.num_parts() == 0;
+  if (operands.part >= 0 || !is_by_heads) return Status::Ok();
+  std::vector<ir::Value*> with_part = node.inputs;
+  with_part.push_back(context.Part());
+  const std::vector<ir::Value*> outputs =
+      context.builder().Ops(node.op->name, with_part, context.WithParts());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    context.set_output(static_cast<int>(i), outputs[i]);
+  }
+  return Status::Ok();
 }
 
 void OwnHeads(const ir::OpCall& logical, ir::OpCall* local, int q) {
@@ -197,6 +227,9 @@ struct Variant {
       op.doc += " Weights are dropped with `probability`, and else divided by 1 - it.";
       op.attributes.push_back({"probability", 0.5, true});
       op.attributes.push_back({"stream", int64_t{0}, true});
+      op.attributes.push_back({"parts", int64_t{1}});
+      op.max_inputs += 1;
+      op.in_parts = [inputs](ir::PartsContext& context) { return DropInParts(context, inputs); };
     }
     return op;
   }
@@ -211,7 +244,8 @@ struct Variant {
     op.sbp_signatures = [drops = drops](const ir::OpCall& call) {
       const Operands operands(call, ForwardInputs());
       Signatures signatures = {{SplitInputs(call, operands), {kSplit, kSplit}}};
-      if (!drops) signatures.push_back(SplitHeads(call, operands, {kHeads, kRowsOfHeads}));
+      if (drops && operands.part < 0) return signatures;
+      signatures.push_back(SplitHeads(call, operands, {kHeads, kRowsOfHeads}));
       return signatures;
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 0); };
@@ -254,10 +288,9 @@ struct Variant {
     op.sbp_signatures = [drops = drops](const ir::OpCall& call) {
       const Operands operands(call, BackwardInputs());
       Signatures signatures = {{SplitInputs(call, operands), {kSplit, kSplit, kSplit}}};
-      if (drops)
-        return signatures;  // the mask is that of a micro-batch, by the index of an element
+      if (drops && operands.part < 0) return signatures;
       signatures.push_back(SplitHeads(call, operands, {kHeads, kHeads, kHeads}));
-      signatures.push_back({PartialInputs(call), {P, P, P}});
+      if (!drops) signatures.push_back({PartialInputs(call), {P, P, P}});
       return signatures;
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 1); };
@@ -283,12 +316,12 @@ struct Variant {
       const std::vector<Sbp> split = SplitInputs(call, operands);
       const Sbp bias = split[operands.bias];
       Signatures signatures = {{split, {bias.is_broadcast() ? P : bias}}};
-      if (drops) return signatures;
+      if (drops && operands.part < 0) return signatures;
       ir::SbpSignature by_heads = SplitHeads(call, operands, {});
       const bool is_by_head = by_heads.inputs[operands.bias].is_split();
       by_heads.outputs = {is_by_head ? kRowsOfHeads : P};
       signatures.push_back(std::move(by_heads));
-      signatures.push_back({PartialInputs(call), {P}});
+      if (!drops) signatures.push_back({PartialInputs(call), {P}});
       return signatures;
     };
     op.localize = [](const ir::OpCall& logical, ir::OpCall* local) { OwnHeads(logical, local, 1); };

@@ -4,117 +4,13 @@
 #include <cmath>
 #include <limits>
 
-#include "framework/base/random.h"
+#include "tests/ops/attention_formula.h"
 
 namespace zg::testing {
 namespace {
 
-// A call with q (B, Tq, H D), k and v (B, Tk, K D) from input `q` on, in doubles.
-class Formula {
- public:
-  Formula(const ReferenceCall& call, int q)
-      : call_(call),
-        attributes_(call.attributes),
-        q_(call.inputs[q].values),
-        k_(call.inputs[q + 1].values),
-        v_(call.inputs[q + 2].values),
-        batch(call.inputs[q].shape.dim(0)),
-        queries(call.inputs[q].shape.dim(1)),
-        keys(call.inputs[q + 1].shape.dim(1)),
-        heads(attributes_.Int("heads")),
-        size(call.inputs[q].shape.dim(2) / heads),
-        group(heads / attributes_.Int("key_heads")) {
-    scale = attributes_.Float("scale");
-    if (scale == 0.0) scale = 1.0 / std::sqrt(static_cast<double>(size));
-    int next = q == 0 ? 3 : 6;
-    if (attributes_.Bool("masked")) mask_ = &call.inputs[next++];
-    if (attributes_.Bool("biased")) bias_ = &call.inputs[next];
-    if (!attributes_.Has("probability")) return;
-    key_ = RandomKey{call.step.seed};
-    for (int64_t fold : {call.step.step, call.step.micro_batch, attributes_.Int("stream")}) {
-      key_ = FoldIn(key_, static_cast<uint64_t>(fold));
-    }
-  }
-
-  int64_t Q(int64_t b, int64_t h, int64_t i, int64_t c) const {
-    return ((b * queries + i) * heads + h) * size + c;
-  }
-  int64_t K(int64_t b, int64_t h, int64_t j, int64_t c) const {
-    return ((b * keys + j) * (heads / group) + h / group) * size + c;
-  }
-  int64_t Row(int64_t b, int64_t h, int64_t i) const { return (b * heads + h) * queries + i; }
-  int64_t Bias(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    const Shape& shape = bias_->shape;
-    const int64_t matrix = (shape.dim(0) == 1 ? 0 : b) * shape.dim(1) + (shape.dim(1) == 1 ? 0 : h);
-    return (matrix * queries + i) * keys + j;
-  }
-  int64_t NumBias() const { return bias_->shape.num_elements(); }
-
-  bool Sees(int64_t b, int64_t i, int64_t j) const {
-    const int64_t position = i + keys - queries;
-    const int64_t window = attributes_.Int("window");
-    if (attributes_.Bool("causal") && j > position) return false;
-    if (window > 0 && std::abs(position - j) >= window) return false;
-    if (mask_ == nullptr) return true;
-    if (mask_->shape.num_dims() == 1) return static_cast<double>(j) < mask_->values[b];
-    return mask_->values[b * keys + j] != 0.0;
-  }
-  double Score(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    double dot = 0.0;
-    for (int64_t c = 0; c < size; ++c) dot += q_[Q(b, h, i, c)] * k_[K(b, h, j, c)];
-    return dot * scale + (bias_ == nullptr ? 0.0 : bias_->values[Bias(b, h, i, j)]);
-  }
-  // 0 or 1 / (1 - probability).
-  double Keep(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    if (!attributes_.Has("probability")) return 1.0;
-    const double probability = attributes_.Float("probability");
-    const bool drops = UniformAt(key_, Row(b, h, i) * keys + j) < probability;
-    return drops ? 0.0 : 1.0 / (1.0 - probability);
-  }
-
-  template <typename F>
-  void ForEachRow(const F& f) const {
-    for (int64_t b = 0; b < batch; ++b) {
-      for (int64_t h = 0; h < heads; ++h) {
-        for (int64_t i = 0; i < queries; ++i) f(b, h, i);
-      }
-    }
-  }
-
-  // f(b, h, query, key, weight, gradient of the score) for every key that a query sees.
-  template <typename F>
-  void ForEachGradient(const F& f) const {
-    const std::vector<double>& dout = call_.inputs[0].values;
-    const std::vector<double>& out = call_.inputs[4].values;
-    ForEachRow([&](int64_t b, int64_t h, int64_t i) {
-      double row_dot = 0.0;
-      for (int64_t c = 0; c < size; ++c) row_dot += dout[Q(b, h, i, c)] * out[Q(b, h, i, c)];
-      for (int64_t j = 0; j < keys; ++j) {
-        if (!Sees(b, i, j)) continue;
-        const double log_sum = call_.inputs[5].values[Row(b, h, i)];
-        const double weight = std::exp(Score(b, h, i, j) - log_sum);
-        double dweight = 0.0;
-        for (int64_t c = 0; c < size; ++c) dweight += dout[Q(b, h, i, c)] * v_[K(b, h, j, c)];
-        f(b, h, i, j, weight, weight * (dweight * Keep(b, h, i, j) - row_dot));
-      }
-    });
-  }
-
- private:
-  const ReferenceCall& call_;
-  const ir::Attributes& attributes_;
-  const std::vector<double>&q_, &k_, &v_;
-  const ReferenceTensor* mask_ = nullptr;
-  const ReferenceTensor* bias_ = nullptr;
-  RandomKey key_;
-
- public:
-  int64_t batch, queries, keys, heads, size, group;
-  double scale;
-};
-
 ReferenceOutputs Forward(const ReferenceCall& call, int q) {
-  const Formula at(call, q);
+  const AttentionFormula at(call, q);
   const std::vector<double>& v = call.inputs[q + 2].values;
   std::vector<double> out(call.inputs[q].values.size(), 0.0);
   std::vector<double> log_sum_exp(at.batch * at.heads * at.queries);
@@ -134,7 +30,7 @@ ReferenceOutputs Forward(const ReferenceCall& call, int q) {
 }
 
 ReferenceOutputs Gradients(const ReferenceCall& call) {
-  const Formula at(call, 1);
+  const AttentionFormula at(call, 1);
   const std::vector<double>& dout = call.inputs[0].values;
   const std::vector<double>& q = call.inputs[1].values;
   const std::vector<double>& k = call.inputs[2].values;
@@ -153,12 +49,18 @@ ReferenceOutputs Gradients(const ReferenceCall& call) {
 }
 
 ReferenceOutputs BiasGradient(const ReferenceCall& call) {
-  const Formula at(call, 1);
+  const AttentionFormula at(call, 1);
   std::vector<double> dbias(at.NumBias());
   at.ForEachGradient([&](int64_t b, int64_t h, int64_t i, int64_t j, double, double dscore) {
     dbias[at.Bias(b, h, i, j)] += dscore;
   });
   return {dbias};
+}
+
+// The last input becomes the numbers of the parts of the heads, if the call has some.
+void SetParts(ReferenceCall& call, int64_t first) {
+  if (!call.attributes.Has("parts") || call.attributes.Int("parts") == 1) return;
+  NumberParts(call, call.inputs.size() - 1, first);
 }
 
 // Inputs 4 and 5 become the outputs of the forward op.
@@ -178,6 +80,8 @@ struct Options {
   double scale = 0.0;
   int mask_dims = 0;  // of 1: lengths; 2: keys
   Shape bias = {};    // no dims: none
+  // Of the heads: how many parts there are, and which the call has.
+  int64_t parts = 1, own_parts = 1, first_part = 0;
 };
 
 // The cases of the three ops of a name.
@@ -190,6 +94,7 @@ void AddCases(const std::string& op, const std::string& label, const Sizes& s,
   if (options.mask_dims == 2) extra.push_back(I64({s.batch, s.keys}, 2));
   const bool biased = options.bias.num_dims() > 0;
   if (biased) extra.push_back(F32(options.bias));
+  if (options.parts > 1) extra.push_back(I64({options.own_parts}, 1));
   ir::Attributes attributes = {{"heads", s.heads},         {"key_heads", s.key_heads},
                                {"causal", options.causal}, {"window", options.window},
                                {"scale", options.scale},   {"masked", options.mask_dims > 0},
@@ -198,7 +103,11 @@ void AddCases(const std::string& op, const std::string& label, const Sizes& s,
   if (drops) {
     attributes.Set("probability", 0.25);
     attributes.Set("stream", int64_t{3});
+    if (options.parts > 1) attributes.Set("parts", options.parts);
   }
+  const auto set_parts = [first = options.first_part](ReferenceCall& call) {
+    SetParts(call, first);
+  };
   std::vector<InputSpec> forward = {q, k, k};
   forward.insert(forward.end(), extra.begin(), extra.end());
   std::vector<InputSpec> backward = {q, q, k, k, q, F32({s.batch, s.heads, s.queries})};
@@ -208,7 +117,8 @@ void AddCases(const std::string& op, const std::string& label, const Sizes& s,
                     .inputs = forward,
                     .attributes = attributes,
                     .reference = [](const ReferenceCall& call) { return Forward(call, 0); },
-                    .check_gradient = s.queries * s.keys < 100,
+                    .prepare = set_parts,
+                    .check_gradient = s.queries * s.keys < 100 && options.parts == 1,
                     .parts_are_micro_batches = drops,
                     .rounds_terms = true});
   const OpCase gradient = {.op = op + "_grad",
@@ -216,7 +126,11 @@ void AddCases(const std::string& op, const std::string& label, const Sizes& s,
                            .inputs = backward,
                            .attributes = attributes,
                            .reference = Gradients,
-                           .prepare = TakeForward,
+                           .prepare =
+                               [set_parts](ReferenceCall& call) {
+                                 set_parts(call);
+                                 TakeForward(call);
+                               },
                            .parts_are_micro_batches = drops,
                            .f32_inputs = {5},
                            .rounds_terms = true};
@@ -342,6 +256,17 @@ FamilyCases AttentionOptionCases() {
   drop("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 1, .bias = {1, 2, 3, 2}});
   drop("splits", {6, 3, 2, 2, 1, 4}, {.mask_dims = 2, .bias = {6, 2, 3, 2}});
   drop("long", {1, 67, 70, 2, 1, 17}, {.window = 30});
+  drop("a part of the heads", {2, 3, 5, 4, 2, 4}, {.parts = 3, .own_parts = 1, .first_part = 2});
+  drop("parts of the heads", {2, 3, 5, 8, 4, 4},
+       {.causal = true, .bias = {2, 8, 3, 5}, .parts = 3, .own_parts = 2, .first_part = 1});
+  const auto drop_in_parts = [&](Options options) {
+    options.parts = options.own_parts = 6;
+    drop("all parts of the heads", {6, 3, 2, 12, 6, 4}, options);
+  };
+  drop_in_parts({});
+  drop_in_parts({.bias = {6, 12, 3, 2}});
+  drop_in_parts({.mask_dims = 1, .bias = {1, 1, 3, 2}});
+  drop_in_parts({.mask_dims = 2, .bias = {1, 12, 3, 2}});
   AddRejections(&family.rejections);
 
   const auto add_large = [&](const Sizes& s, bool causal) {

@@ -65,7 +65,8 @@ HeadOptions::HeadOptions(const AttentionShape& shape, const KernelArguments& arg
     key = FoldIn(RandomKey{step.seed}, static_cast<uint64_t>(step.step));
     key = FoldIn(key, static_cast<uint64_t>(step.micro_batch));
     key = FoldIn(key, shape.stream);
-    first_element = (batch * shape.heads + head) * shape.queries * shape.keys;
+    const PartedDim heads = shape.parted_heads.At(arguments, shape.part_input);
+    first_element = (batch * heads.Total() + heads.IndexOf(head)) * shape.queries * shape.keys;
   }
 }
 

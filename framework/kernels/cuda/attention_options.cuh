@@ -22,7 +22,7 @@ struct HeadOptions {
 template <typename T>
 __device__ inline HeadOptions<T> OptionsOf(const OptionOperands<T>& operands,
                                            const AttentionShape& shape, const Head& at) {
-  HeadOptions<T> options = {nullptr, nullptr, 0, 0, FirstRow(shape, at) * shape.keys};
+  HeadOptions<T> options = {nullptr, nullptr, 0, 0, 0};
   if (shape.is_plain) return options;
   if (operands.mask != nullptr) {
     options.mask = operands.mask + at.batch * (shape.mask_counts ? 1 : shape.keys);
@@ -38,6 +38,10 @@ __device__ inline HeadOptions<T> OptionsOf(const OptionOperands<T>& operands,
     key = FoldIn(key, shape.stream);
     options.seed = key.seed;
     options.stream = key.stream;
+    PartedDim heads = shape.parted_heads;
+    heads.part = operands.part;
+    options.first_element =
+        (at.batch * heads.Total() + heads.IndexOf(at.head)) * shape.queries * shape.keys;
   }
   return options;
 }

@@ -25,6 +25,7 @@ struct AttentionShape {
   uint32_t drop_threshold;  // 0: no dropout
   float keep_scale;
   uint64_t stream;
+  PartedDim parted_heads;
 
   // Longer than every distance; to which positions can be added.
   static constexpr int64_t kLongestWindow = int64_t{1} << 30;
@@ -51,7 +52,8 @@ struct AttentionShape {
         bias_head_stride(call.bias_head_stride),
         drop_threshold(static_cast<uint32_t>(call.dropout * 0x1p24)),
         keep_scale(static_cast<float>(1.0 / (1.0 - call.dropout))),
-        stream(call.stream) {}
+        stream(call.stream),
+        parted_heads(call.parted_heads) {}
 };
 
 // Null where there is none.
@@ -59,6 +61,7 @@ template <typename T>
 struct OptionOperands {
   const int64_t* mask;
   const T* bias;
+  const int64_t* part;
   const StepContext* step;
 };
 
