@@ -207,15 +207,21 @@ class BucketMaker {
   ir::Attributes Attributes() const {
     ir::Attributes attributes = bucket_.updates[0]->attributes;
     constexpr char kTensors[] = "tensors";
-    std::vector<int64_t> tensors, matrices;
+    std::vector<int64_t> tensors, matrices, blocks;
+    const int64_t num_parts = NumParts(graph_, *bucket_.updates[0]);
     for (size_t i = 0; i < bucket_.updates.size(); ++i) {
+      const ir::Node& update = *bucket_.updates[i];
+      const Shape& shape = update.inputs[0]->type.shape;
       tensors.push_back(bucket_.offsets[i]);
-      tensors.push_back(bucket_.updates[i]->inputs[0]->type.shape.num_elements());
+      tensors.push_back(shape.num_elements() / num_parts);
       if (!attributes.Has(kMatrices)) continue;
-      AppendMatrices(bucket_.updates[i]->inputs[0]->type.shape, bucket_.offsets[i], &matrices);
+      AppendMatrices(shape, bucket_.offsets[i], &matrices);
+      if (num_parts == 1) continue;
+      blocks.push_back(BlockOfPart(shape, SplitOf(update)[SplitAxis(update)], num_parts));
     }
     if (attributes.Has(kTensors)) attributes.Set(kTensors, tensors);
     if (attributes.Has(kMatrices)) attributes.Set(kMatrices, matrices);
+    if (!blocks.empty()) attributes.Set("blocks", blocks);
     return attributes;
   }
 
@@ -234,7 +240,8 @@ class BucketMaker {
 
   // The flat variable that takes the place of these; named after the first, as "bucket0.exp_avg".
   StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
-    return FlattenAt(variables, bucket_.offsets, bucket_.elements, bucket_.stage);
+    return FlattenAt(variables, {bucket_.offsets, bucket_.elements, bucket_.stage,
+                                 NumParts(graph_, *bucket_.updates[0])});
   }
 
   StatusOr<ir::Value*> FlattenState(size_t slot) {
@@ -244,7 +251,8 @@ class BucketMaker {
     if (!is_scale) return Flatten(InputsAt(slot));
     std::vector<int64_t> blocks;  // before each tensor, which begins with one
     for (const int64_t offset : bucket_.offsets) blocks.push_back(offset / kQuantisedBlock);
-    return FlattenAt(InputsAt(slot), blocks, bucket_.elements / kQuantisedBlock, bucket_.stage);
+    return FlattenAt(InputsAt(slot),
+                     {blocks, bucket_.elements / kQuantisedBlock, bucket_.stage, /*num_parts=*/1});
   }
 
   // Numbers of rows or columns lie end to end, and whole on every rank: all take part in them.
@@ -255,20 +263,26 @@ class BucketMaker {
       offsets.push_back(end);
       end += state->type.shape.num_elements();
     }
-    return FlattenAt(InputsAt(slot), offsets, end, /*stage=*/0);
+    return FlattenAt(InputsAt(slot), {offsets, end, /*stage=*/0, /*num_parts=*/1});
   }
 
-  StatusOr<ir::Value*> FlattenAt(const std::vector<ir::Value*>& variables,
-                                 const std::vector<int64_t>& offsets, int64_t elements,
-                                 int64_t stage) {
+  struct Layout {
+    std::vector<int64_t> offsets;
+    int64_t elements;
+    int64_t stage;
+    int64_t num_parts;  // along the axis that splits the parameters
+  };
+
+  StatusOr<ir::Value*> FlattenAt(const std::vector<ir::Value*>& variables, const Layout& layout) {
     const ir::Value& model = *variables[0];
     const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
     ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kVariables));
-    const int64_t num_parts = NumParts(graph_, *bucket_.updates[0]);
-    const Shape shape = num_parts == 1 ? Shape{elements} : Shape{num_parts, elements};
-    ir::Value* flat = builder.Storage(name, {model.type.dtype, shape}, ir::RoleOf(model), stage);
+    const Shape shape =
+        layout.num_parts == 1 ? Shape{layout.elements} : Shape{layout.num_parts, layout.elements};
+    ir::Value* flat =
+        builder.Storage(name, {model.type.dtype, shape}, ir::RoleOf(model), layout.stage);
     ZG_RETURN_IF_ERROR(builder.status());
-    if (num_parts > 1) {
+    if (layout.num_parts > 1) {
       NdSbp split = AllBroadcast(graph_.mesh());
       split[SplitAxis(*bucket_.updates[0])] = Sbp::S(0);
       flat->producer->attributes.Set("split", split);
@@ -277,7 +291,7 @@ class BucketMaker {
       for (ir::StoredTensor& tensor : graph_.tensors()) {
         if (tensor.storage != variables[i]) continue;
         tensor.storage = flat;
-        tensor.offset_elements = offsets[i];
+        tensor.offset_elements = layout.offsets[i];
       }
     }
     return flat;

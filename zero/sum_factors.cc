@@ -14,9 +14,8 @@ namespace {
 ir::Attributes NormAttributes(const ir::Node& update) {
   const ir::Attributes& from = update.attributes;
   std::vector<int64_t> tensors;
-  const FactoredTensors matrices = FactoredTensorsOf(from, update.inputs[0]->type.shape);
-  for (const FactoredTensor& tensor : matrices.tensors) {
-    tensors.insert(tensors.end(), {tensor.begin, tensor.size()});
+  for (const FactoredTensor& tensor : FactoredTensorsOf(update.Call()).tensors) {
+    tensors.insert(tensors.end(), {tensor.begin, tensor.part_size()});
   }
   return {{"lr", from.Float("lr")},
           {"weight_decay", from.Float("weight_decay")},

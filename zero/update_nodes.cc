@@ -109,11 +109,20 @@ StatusOr<ir::Value*> PartBegins(ir::Graph& graph, ir::Node* update) {
   builder.InsertBefore(update);
   builder.set_scope(update->scope);
   const ir::Value& bucket = *update->inputs[0];
-  const int64_t elements = bucket.type.shape.num_elements();
+  const Shape& shape = bucket.type.shape;
+  const int64_t elements = shape.num_elements();
   const int64_t own = graph.LocalType(bucket).shape.num_elements();
   ir::Value* begins =
       builder.Op("iota", {}, {{"size", elements / own}, {"step", own}}, bucket.name + ".begins");
   ZG_RETURN_IF_ERROR(builder.status());
+  if (shape.num_dims() == 2) {  // of each part of the bucket
+    const std::vector<int64_t> sizes = {shape.dim(0), elements / own / shape.dim(0)};
+    begins = builder.Op(
+        "reshape", {begins},
+        {{"from", std::vector<int64_t>{1}}, {"to", std::vector<int64_t>{2}}, {"sizes", sizes}},
+        begins->name + ".of_parts");
+    ZG_RETURN_IF_ERROR(builder.status());
+  }
   if (own == elements) return begins;
   begins = builder.Place(begins, bucket.sbp, begins->name + ".shard");
   ZG_RETURN_IF_ERROR(builder.status());

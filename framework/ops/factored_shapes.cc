@@ -1,6 +1,7 @@
 #include "framework/ops/factored_shapes.h"
 
 #include "framework/base/check.h"
+#include "framework/ops/bucket_parts.h"
 
 namespace zg {
 
@@ -9,6 +10,12 @@ void AppendMatrices(const Shape& tensor, int64_t begin, std::vector<int64_t>* ma
   int64_t count = 1;
   for (int i = 0; i < tensor.num_dims() - 2; ++i) count *= tensor.dim(i);
   matrices->insert(matrices->end(), {begin, count, tensor.dim(-2), tensor.dim(-1)});
+}
+
+int64_t BlockOfPart(const Shape& tensor, Sbp split, int64_t parts) {
+  int64_t block = tensor.dim(split.dim()) / (parts * split.groups());
+  for (int dim = split.dim() + 1; dim < tensor.num_dims(); ++dim) block *= tensor.dim(dim);
+  return block;
 }
 
 FactoredTensors FactoredTensorsOf(const ir::Attributes& attributes, const Shape& parameter) {
@@ -21,6 +28,16 @@ FactoredTensors FactoredTensorsOf(const ir::Attributes& attributes, const Shape&
     all.num_rows += tensor.num_rows();
     all.num_columns += tensor.num_columns();
     all.tensors.push_back(tensor);
+  }
+  return all;
+}
+
+FactoredTensors FactoredTensorsOf(const ir::OpCall& call) {
+  FactoredTensors all = FactoredTensorsOf(call.attributes, call.inputs[0].shape);
+  const std::vector<int64_t>& blocks = call.attributes.Ints("blocks");
+  for (size_t i = 0; i < blocks.size() && i < all.tensors.size(); ++i) {
+    all.tensors[i].parts = BucketRows::Of(call).num_parts;
+    all.tensors[i].block = blocks[i];
   }
   return all;
 }

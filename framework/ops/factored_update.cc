@@ -1,14 +1,16 @@
 // Adafactor's update of matrices (arXiv 1804.04235, as torch.optim.Adafactor has it): the second
 // moment of an element is estimated from one of its row and one of its column, which are the
-// states. Parameters lie in a bucket, of which a rank may have a part that cuts matrices anywhere;
-// the states are whole on every rank. What an update needs to know of whole tensors are sums of
-// whole numbers, which add up over the ranks; the pass sum-factors puts them before it:
+// states. Parameters lie in a bucket (bucket_parts.h), of which a rank may have a part that cuts
+// matrices anywhere, or a part of each of them; the states are whole on every rank. What an update
+// needs to know of whole tensors are sums of whole numbers, which add up over the ranks; the pass
+// sum-factors puts them before it:
 //   tensor_square_sums (normed_update.cc) of the parameter and its gradient, before all
 //   factor_sums, the squares of the gradient by rows and by columns, counted in a unit that the
 //     gradient's whole square sum says (kernels/math/factored_math.h)
 //   factored_step_sums, the square sums of the step
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
+#include "framework/ops/bucket_parts.h"
 #include "framework/ops/factored_shapes.h"
 #include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
@@ -35,15 +37,30 @@ Status CheckMatrices(const ir::OpCall& call, const TensorType& g) {
         "{}: got {} numbers in `matrices`, expected begin, count, rows and columns", call.op->name,
         matrices.size());
   }
+  const size_t num_blocks = call.attributes.Ints("blocks").size();
+  const bool has_parts = !matrices.empty() && g.shape.num_dims() == 2;
+  if (num_blocks != (has_parts ? matrices.size() / 4 : 0)) {
+    return InvalidArgument(
+        "{}: got {} numbers in `blocks` for {} matrices in a bucket {}, expected "
+        "one for each in a bucket of several parts",
+        call.op->name, num_blocks, matrices.size() / 4, g.ToString());
+  }
   int64_t end = 0;
-  for (const FactoredTensor& tensor : FactoredTensorsOf(call.attributes, g.shape).tensors) {
+  for (const FactoredTensor& tensor : FactoredTensorsOf(call).tensors) {
     if (tensor.begin < end || tensor.begin % kSquareSumTermElements != 0 || tensor.size() < 0) {
       return InvalidArgument(
           "{}: got a tensor of {} elements at {}, expected it behind the one before, at a multiple "
           "of {}",
           call.op->name, tensor.size(), tensor.begin, kSquareSumTermElements);
     }
-    end = tensor.begin + tensor.size();
+    const bool cuts = tensor.parts > 1 && tensor.size() > 0;
+    if (cuts && (tensor.block < 1 || tensor.size() % (tensor.block * tensor.parts) != 0)) {
+      return InvalidArgument(
+          "{}: got blocks of {} elements for a tensor of {} in {} parts, expected "
+          "as many for each part",
+          call.op->name, tensor.block, tensor.size(), tensor.parts);
+    }
+    end = tensor.begin + tensor.part_size();
   }
   return Status::Ok();
 }
@@ -68,15 +85,16 @@ Status CheckMeasures(const ir::OpCall& call, int first, const FactoredTensors& m
     ZG_RETURN_IF_ERROR(CheckInput(call, i, kNames[i - first], types[i - first]));
   }
   const TensorType& begins = call.inputs[last];
-  if (begins.dtype == DType::kI64 && begins.shape.num_dims() == 1) return Status::Ok();
-  return InvalidArgument("{}: begins is {}, expected i64 of the parts of a flat bucket",
-                         call.op->name, begins.ToString());
+  const int dims = call.inputs[0].shape.num_dims();
+  if (begins.dtype == DType::kI64 && begins.shape.num_dims() == dims) return Status::Ok();
+  return InvalidArgument("{}: begins is {}, expected i64 of the parts of a bucket {}",
+                         call.op->name, begins.ToString(), call.inputs[0].ToString());
 }
 
 // The states' types: in a bucket flat ones, else [.., R, 1] and [.., 1, C].
 Types StateTypes(const ir::OpCall& call, const TensorType& g) {
   if (!call.attributes.Ints("matrices").empty()) {
-    const FactoredTensors matrices = FactoredTensorsOf(call.attributes, g.shape);
+    const FactoredTensors matrices = FactoredTensorsOf(call);
     return {{DType::kF32, {matrices.num_rows}}, {DType::kF32, {matrices.num_columns}}};
   }
   Shape rows = g.shape, columns = g.shape;
@@ -101,24 +119,30 @@ void AddHyperparameters(ir::OpDef* op) {
   op->attributes.push_back({"epsilon2", 0.0});
   op->attributes.push_back({"clip_threshold", 1.0});
   op->attributes.push_back({"matrices", std::vector<int64_t>{}});
+  op->attributes.push_back({"blocks", std::vector<int64_t>{}});
+  op->attributes.push_back({kWholeBucket, Shape{}});
+  op->localize = SetWholeBucket;
 }
 
-// What is split along the bucket; all else is whole.
-std::vector<ir::SbpSignature> Placements(const ir::OpCall& call, int num_split,
-                                         std::vector<Sbp> outputs) {
-  if (call.inputs[0].shape.num_dims() != 1 || call.attributes.Ints("matrices").empty()) return {};
-  ir::SbpSignature signature;
-  signature.inputs.assign(call.inputs.size(), Sbp::B());
-  for (int i = 0; i < num_split; ++i) signature.inputs[i] = Sbp::S(0);
-  const bool has_begins = call.inputs.back().dtype == DType::kI64;
-  if (has_begins) signature.inputs.back() = Sbp::S(0);
-  signature.outputs = std::move(outputs);
-  return {signature};
+// What is split along the bucket: the first `num_split` inputs, the begins, and output 0, unless it is
+// a sum. All else is whole.
+std::vector<ir::SbpSignature> Placements(const ir::OpCall& call, int num_split, bool sums) {
+  std::vector<ir::SbpSignature> signatures;
+  if (call.attributes.Ints("matrices").empty()) return signatures;
+  for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
+    const Sbp split = Sbp::S(dim);
+    ir::SbpSignature& signature = signatures.emplace_back();
+    signature.inputs.assign(call.inputs.size(), Sbp::B());
+    for (int i = 0; i < num_split; ++i) signature.inputs[i] = split;
+    if (call.inputs.back().dtype == DType::kI64) signature.inputs.back() = split;
+    signature.outputs.assign(call.op->num_outputs, Sbp::B());
+    signature.outputs[0] = sums ? Sbp::P() : split;
+  }
+  return signatures;
 }
 
 ir::OpDef Measure(std::string name, std::string doc) {
   ir::OpDef op = UpdateOp(std::move(name), std::move(doc), /*counts=*/true);
-  op.traits.needs_whole_tensors = true;
   op.traits.kind = ir::OpKind::kCompute;
   op.aliases = nullptr;
   op.max_inputs = -1;
@@ -137,11 +161,11 @@ ir::OpDef FactorSums() {
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckMatrices(call, call.inputs[0]));
     ZG_RETURN_IF_ERROR(CheckControl(call, 1));
-    const FactoredTensors matrices = FactoredTensorsOf(call.attributes, call.inputs[0].shape);
+    const FactoredTensors matrices = FactoredTensorsOf(call);
     ZG_RETURN_IF_ERROR(CheckMeasures(call, HasControl(call, 1) ? 2 : 1, matrices));
     return Types{I64({2, matrices.num_rows + matrices.num_columns})};
   };
-  op.sbp_signatures = [](const ir::OpCall& call) { return Placements(call, 1, {Sbp::P()}); };
+  op.sbp_signatures = [](const ir::OpCall& call) { return Placements(call, 1, /*sums=*/true); };
   op.flops = [](const ir::OpCall& call) { return 8 * call.inputs[0].shape.num_elements(); };
   return op;
 }
@@ -159,12 +183,12 @@ ir::OpDef FactoredStepSums() {
     ZG_RETURN_IF_ERROR(CheckInput(call, 1, "rows", states[0]));
     ZG_RETURN_IF_ERROR(CheckInput(call, 2, "columns", states[1]));
     ZG_RETURN_IF_ERROR(CheckControl(call, 3));
-    const FactoredTensors matrices = FactoredTensorsOf(call.attributes, call.inputs[0].shape);
+    const FactoredTensors matrices = FactoredTensorsOf(call);
     ZG_RETURN_IF_ERROR(CheckMeasures(call, HasControl(call, 3) ? 4 : 3, matrices));
     const auto tensors = static_cast<int64_t>(matrices.tensors.size());
     return Types{I64({tensors, 1, kExactSumWords})};
   };
-  op.sbp_signatures = [](const ir::OpCall& call) { return Placements(call, 1, {Sbp::P()}); };
+  op.sbp_signatures = [](const ir::OpCall& call) { return Placements(call, 1, /*sums=*/true); };
   op.flops = [](const ir::OpCall& call) { return 6 * call.inputs[0].shape.num_elements(); };
   return op;
 }
@@ -178,7 +202,6 @@ ir::OpDef FactoredUpdate() {
       "/ max(1, rms(u) / clip_threshold) u. In a bucket of `matrices` the last inputs are their "
       "norms, factor_sums, step_sums and where parts of it begin; otherwise p is whole.",
       /*counts=*/true);
-  op.traits.needs_whole_tensors = true;
   op.min_inputs = kNumTensors;
   op.max_inputs = kNumTensors + 1 + kNumMeasures;
   op.num_outputs = 3;
@@ -204,15 +227,13 @@ ir::OpDef FactoredUpdate() {
             "{}: got {} measures, expected norms, factor_sums, step_sums, begins", call.op->name,
             num_measures);
       }
-      ZG_RETURN_IF_ERROR(CheckMeasures(call, first, FactoredTensorsOf(call.attributes, p.shape)));
+      ZG_RETURN_IF_ERROR(CheckMeasures(call, first, FactoredTensorsOf(call)));
     }
     ZG_RETURN_IF_ERROR(CheckRange(call, "lr"));
     ZG_RETURN_IF_ERROR(CheckRange(call, "weight_decay"));
     return Types{p, states[0], states[1]};
   };
-  op.sbp_signatures = [](const ir::OpCall& call) {
-    return Placements(call, 2, {Sbp::S(0), Sbp::B(), Sbp::B()});
-  };
+  op.sbp_signatures = [](const ir::OpCall& call) { return Placements(call, 2, /*sums=*/false); };
   op.flops = [](const ir::OpCall& call) { return 9 * call.inputs[0].shape.num_elements(); };
   return op;
 }

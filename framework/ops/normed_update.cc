@@ -1,9 +1,11 @@
 // The update by a rule that knows norms of whole tensors, such as LAMB's (nn/optimizers.h).
-// Parameters lie in a bucket, of which a rank may have a part: tensor_square_sums takes the exact
-// square sums of the part's tensors, which add up over the ranks, and normed_update reads them. The
-// pass tensor-norms puts the one before the other.
+// Parameters lie in a bucket (bucket_parts.h), of which a rank may have a part: tensor_square_sums
+// takes the exact square sums of the part's tensors, which add up over the ranks, also over those
+// that have parts of the tensors, and normed_update reads them. The pass tensor-norms puts the one
+// before the other.
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
+#include "framework/ops/bucket_parts.h"
 #include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
 #include "framework/ops/update_program.h"
@@ -44,10 +46,14 @@ StatusOr<TensorType> SumsType(const ir::OpCall& call) {
 
 Status CheckBegins(const ir::OpCall& call) {
   const TensorType& begins = call.inputs.back();
-  const bool is_flat = call.inputs[0].shape.num_dims() == 1;
-  if (is_flat && IsI64(begins) && begins.shape.num_dims() == 1) return Status::Ok();
-  return InvalidArgument("{}: got begins {} for p {}, expected i64 of the parts of a flat bucket",
-                         call.op->name, begins.ToString(), call.inputs[0].ToString());
+  const int dims = call.inputs[0].shape.num_dims();
+  if (IsI64(begins) && (dims == 1 || dims == 2) && begins.shape.num_dims() == dims) {
+    return Status::Ok();
+  }
+  return InvalidArgument(
+      "{}: got begins {} for p {}, expected i64 of the parts of a bucket, and as "
+      "many dims",
+      call.op->name, begins.ToString(), call.inputs[0].ToString());
 }
 
 // Without what stands behind the parameter, gradient, states and perhaps the control.
@@ -57,29 +63,36 @@ ir::OpCall WithoutMeasures(const ir::OpCall& call) {
   return tensors;
 }
 
-// Every part has its own begin; sums and control are whole.
-std::vector<ir::SbpSignature> Placements(const ir::OpCall& call, const std::vector<Sbp>& outputs) {
-  ir::SbpSignature signature;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const bool is_begins = i + 1 == call.inputs.size() && IsI64(call.inputs[i]);
-    const bool is_split = static_cast<int>(i) < NumTensors(call) || is_begins;
-    signature.inputs.push_back(is_split ? Sbp::S(0) : Sbp::B());
-  }
-  signature.outputs = outputs;
+bool IsInBucket(const ir::OpCall& call) { return !call.attributes.Ints("tensors").empty(); }
+
+// Every part has its own begin; sums and control are whole. `outputs`: of a bucket that is split so.
+std::vector<ir::SbpSignature> Placements(const ir::OpCall& call,
+                                         const std::function<std::vector<Sbp>(Sbp)>& outputs) {
+  std::vector<ir::SbpSignature> signatures;
   // A part without sums knows no norms; in a bucket it will get them.
-  const bool is_in_bucket = !call.attributes.Ints("tensors").empty();
-  if (call.inputs[0].shape.num_dims() != 1 || !is_in_bucket) return {};
-  return {signature};
+  if (!IsInBucket(call)) return signatures;
+  for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
+    const Sbp split = Sbp::S(dim);
+    ir::SbpSignature& signature = signatures.emplace_back();
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const bool is_begins = i + 1 == call.inputs.size() && IsI64(call.inputs[i]);
+      const bool is_split = static_cast<int>(i) < NumTensors(call) || is_begins;
+      signature.inputs.push_back(is_split ? split : Sbp::B());
+    }
+    signature.outputs = outputs(split);
+  }
+  return signatures;
 }
 
 void AddProgram(ir::OpDef* op) {
-  op->traits.needs_whole_tensors = true;
   op->max_inputs = -1;
   op->attributes.push_back({"program", std::string(), true});
   op->attributes.push_back({"results", std::vector<int64_t>{}, true});
   op->attributes.push_back({"eval_program", std::string()});
   op->attributes.push_back({"norms", std::vector<int64_t>{}, true});
   op->attributes.push_back({"tensors", std::vector<int64_t>{}});
+  op->attributes.push_back({kWholeBucket, Shape{}});
+  op->localize = SetWholeBucket;
 }
 
 int64_t ProgramFlops(const ir::OpCall& call, bool without_norms) {
@@ -95,10 +108,10 @@ int64_t ProgramFlops(const ir::OpCall& call, bool without_norms) {
 ir::OpDef TensorSquareSums() {
   ir::OpDef op = UpdateOp(
       op_names::kTensorSquareSums,
-      "Of each tensor in a flat bucket, and of each of the statements `norms` of a normed_update's "
+      "Of each tensor in a bucket, and of each of the statements `norms` of a normed_update's "
       "program, the square sum, exact in the form of ExactSum: the inputs are those of the update, and "
       "last the bucket's elements at which equal parts begin, of which the first is this part's. "
-      "`tensors` has begin and size of each.",
+      "`tensors` has begin and size of each, where the bucket is (parts, elements) of each part of it.",
       /*counts=*/true);
   op.traits.kind = ir::OpKind::kCompute;
   op.aliases = nullptr;
@@ -112,7 +125,9 @@ ir::OpDef TensorSquareSums() {
     ZG_ASSIGN_OR_RETURN(const TensorType sums, SumsType(call));
     return Types{sums};
   };
-  op.sbp_signatures = [](const ir::OpCall& call) { return Placements(call, {Sbp::P()}); };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    return Placements(call, [](Sbp) { return std::vector<Sbp>{Sbp::P()}; });
+  };
   op.flops = [](const ir::OpCall& call) { return ProgramFlops(call, /*without_norms=*/true); };
   return op;
 }
@@ -141,7 +156,9 @@ ir::OpDef NormedUpdate() {
     return UpdateTypes(WithoutMeasures(call), static_cast<int>(program.results.size()) - 1);
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
-    return Placements(call, std::vector<Sbp>(NumTensors(call) - 1, Sbp::S(0)));
+    return Placements(call, [num_outputs = NumTensors(call) - 1](Sbp split) {
+      return std::vector<Sbp>(num_outputs, split);
+    });
   };
   op.flops = [](const ir::OpCall& call) { return ProgramFlops(call, /*without_norms=*/false); };
   return op;

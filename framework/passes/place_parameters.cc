@@ -6,6 +6,8 @@
 #include <map>
 
 #include "framework/ir/scope_pattern.h"
+#include "framework/ops/op_names.h"
+#include "framework/passes/dividing_sizes.h"
 
 namespace zg {
 namespace {
@@ -70,11 +72,21 @@ class Placer {
     const int size = mesh_.axes()[axis].size;
     if (tensor.type.shape.dim(dim) % (size * rule.sbp.groups()) == 0) return Status::Ok();
     return InvalidArgument(
-        "'{}' is {}: its dim {} of {} does not divide into {} of {} ranks along {}; use another "
-        "number of ranks along it",
+        "'{}' is {}: its dim {} of {} does not divide into {} of {} ranks along {}: {}{}",
         tensor.name, tensor.type.ToString(), dim, tensor.type.shape.dim(dim),
         rule.sbp.groups() == 1 ? "parts" : fmt::format("{} groups of parts", rule.sbp.groups()),
-        size, rule.axis);
+        size, rule.axis, NearestThatDivide(tensor.type.shape.dim(dim), rule.sbp.groups(), size),
+        OtherDims(tensor.type.shape, dim, size));
+  }
+
+  // "; or place it S(1)": dims that the ranks can share.
+  static std::string OtherDims(const Shape& shape, int dim, int size) {
+    std::vector<std::string> others;
+    for (int other = 0; other < shape.num_dims(); ++other) {
+      const bool divides = other != dim && shape.dim(other) % size == 0;
+      if (divides) others.push_back(Sbp::S(other).ToString());
+    }
+    return others.empty() ? "" : fmt::format("; or place it {}", fmt::join(others, " or "));
   }
 
   // Sums along several axes are taken in the order of the ranks, which must be that of micro-batches.
@@ -129,6 +141,8 @@ class Placer {
             "optimizer that updates each element alone for it, or place it B",
             chosen->second.rule->ToString(), node->op->name, parameter.name);
       }
+      // Numbers of rows and columns stay whole, whatever their shapes.
+      if (node->op->name == op_names::kFactoredUpdate) continue;
       for (size_t i = 2; i < node->inputs.size(); ++i) {
         ir::Value* state = node->inputs[i];
         if (ir::IsVariable(*state) && state->type.shape == parameter.type.shape) {

@@ -18,8 +18,7 @@
 // Errors: an axis that the mesh lacks, or along which ZeRO shards; a pattern that names no
 // parameter; two rules that differ about one; a dim that it lacks or that the axis does not divide;
 // an axis of several ranks that nothing is split along, or that stands before one of data; an
-// optimizer that looks at a split parameter
-// as a whole.
+// optimizer that looks at a split parameter as a whole.
 // No-op without rules on a mesh of data axes.
 #pragma once
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/ops/factored_shapes.h"
+#include "tests/ops/factored_reference.h"
 #include "tests/ops/op_case.h"
 #include "tests/ops/square_sum_reference.h"
 
@@ -16,8 +16,12 @@ constexpr int64_t kTensors = 4;
 constexpr int64_t kRows = 3 + 4 + 1 + 20;
 constexpr int64_t kColumns = 5 + 6 + 7 + 6;
 constexpr int64_t kBucket = 192;
-constexpr int kExponent = 10;  // of the gradients' square sums that measures of a bucket have
-
+// In six parts: 12x5 by rows, 4x18 by columns, 36x4 by rows of each of three, two of 12x3 by rows.
+const std::vector<int64_t> kMatricesInParts = {0,  1, 12, 5, 16, 1, 4,  18,
+                                               32, 1, 36, 4, 64, 2, 12, 3};
+const std::vector<int64_t> kBlocks = {10, 3, 8, 6};
+constexpr int64_t kRowsInParts = 12 + 4 + 36 + 24;
+constexpr int64_t kColumnsInParts = 5 + 18 + 4 + 6;
 ir::Attributes Attributes(std::vector<int64_t> matrices) {
   return {{"lr", 0.25},
           {"weight_decay", 0.1},
@@ -28,118 +32,8 @@ ir::Attributes Attributes(std::vector<int64_t> matrices) {
           {"matrices", std::move(matrices)}};
 }
 
-double Norm(const double* values, int64_t count) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += values[i] * values[i];
-  return std::sqrt(sum);
-}
-
-double NormOfWords(const double* words) {
-  double sum = 0;
-  for (int i = 0; i < kExactSumWords - 2; ++i) sum += std::ldexp(words[i], 32 * i - 320);
-  return std::sqrt(sum);
-}
-
-// A call's inputs: p, g, rows, columns, perhaps the control, perhaps norms, sums, steps, begins.
-struct Update {
-  explicit Update(const ReferenceCall& call)
-      : from(call),
-        options(call.attributes),
-        matrices(FactoredTensorsOf(call.attributes, call.inputs[0].shape)),
-        p(call.inputs[0].values),
-        g(call.inputs[1].values),
-        rows(call.inputs[2].values),
-        columns(call.inputs[3].values),
-        number(static_cast<double>(call.step.step)),
-        is_measured(call.inputs.size() > 5),
-        has_control(call.inputs.size() == 5 || call.inputs.size() == 9) {
-    if (!has_control) return;
-    number = call.inputs[4].values[1];
-    for (double& x : g) x *= call.inputs[4].values[0];
-  }
-
-  const std::vector<double>& Measure(int index) const {
-    return from.inputs[(has_control ? 5 : 4) + index].values;
-  }
-
-  // Of the sum's index in factor_sums.
-  double MeanFromDigits(int64_t sum, int64_t count) const {
-    const std::vector<double>& sums = Measure(1);
-    const double units = sums[sum] + std::ldexp(sums[kRows + kColumns + sum], -50);
-    return std::ldexp(units, kExponent - 50) / static_cast<double>(count);
-  }
-
-  void Run(int64_t t) {
-    const FactoredTensor& tensor = matrices.tensors[t];
-    const double share = std::pow(number, options.Float("beta2_decay"));
-    for (int64_t row = 0; row < tensor.num_rows(); ++row) {
-      double mean = 0;
-      for (int64_t j = 0; j < tensor.columns; ++j) {
-        const double x = g[tensor.begin + row * tensor.columns + j];
-        mean += x * x / static_cast<double>(tensor.columns);
-      }
-      if (is_measured) mean = MeanFromDigits(tensor.first_row + row, tensor.columns);
-      double& state = rows[tensor.first_row + row];
-      state += share * (mean - state);
-    }
-    for (int64_t i = 0; i < tensor.num_columns(); ++i) {
-      double mean = 0;
-      const int64_t matrix = i / tensor.columns, column = i % tensor.columns;
-      for (int64_t row = 0; row < tensor.rows; ++row) {
-        const int64_t at = (matrix * tensor.rows + row) * tensor.columns + column;
-        mean += g[tensor.begin + at] * g[tensor.begin + at] / static_cast<double>(tensor.rows);
-      }
-      if (is_measured) mean = MeanFromDigits(kRows + tensor.first_column + i, tensor.rows);
-      double& state = columns[tensor.first_column + i];
-      state += share * (mean - state);
-    }
-    Apply(t, tensor);
-  }
-
-  double Direction(const FactoredTensor& tensor, int64_t at) const {
-    const int64_t row = at / tensor.columns, matrix = row / tensor.rows;
-    double mean = 0;
-    for (int64_t i = 0; i < tensor.rows; ++i) {
-      mean += rows[tensor.first_row + matrix * tensor.rows + i] / static_cast<double>(tensor.rows);
-    }
-    const double epsilon = options.Float("epsilon1");
-    const double estimate =
-        rows[tensor.first_row + row] *
-        columns[tensor.first_column + matrix * tensor.columns + at % tensor.columns] /
-        std::max(mean, epsilon);
-    return g[tensor.begin + at] / std::sqrt(std::max(estimate, epsilon * epsilon));
-  }
-
-  void Apply(int64_t t, const FactoredTensor& tensor) {
-    const int64_t size = tensor.size();
-    std::vector<double> u;
-    for (int64_t at = 0; at < size; ++at) u.push_back(Direction(tensor, at));
-    double p_norm = Norm(p.data() + tensor.begin, size), u_norm = Norm(u.data(), size);
-    if (is_measured) {
-      p_norm = NormOfWords(Measure(0).data() + 2 * t * kExactSumWords);
-      u_norm = NormOfWords(Measure(2).data() + t * kExactSumWords);
-    }
-    const double root = std::sqrt(static_cast<double>(size));
-    const double lr = options.Float("lr") * from.step.lr_factor;
-    const double alpha =
-        std::max(options.Float("epsilon2"), p_norm / root) * std::min(lr, 1.0 / std::sqrt(number));
-    const double clip = std::max(1.0, u_norm / root / options.Float("clip_threshold"));
-    for (int64_t at = 0; at < size; ++at) {
-      double& x = p[tensor.begin + at];
-      x += -lr * options.Float("weight_decay") * x - alpha / clip * u[at];
-    }
-  }
-
-  const ReferenceCall& from;
-  const ir::Attributes& options;
-  FactoredTensors matrices;
-  std::vector<double> p, g, rows, columns;
-  double number;
-  const bool is_measured, has_control;
-};
-
 ReferenceOutputs UpdateReference(const ReferenceCall& call) {
-  Update update(call);
+  FactoredReference update(call);
   for (size_t t = 0; t < update.matrices.tensors.size(); ++t) {
     update.Run(static_cast<int64_t>(t));
   }
@@ -149,7 +43,7 @@ ReferenceOutputs UpdateReference(const ReferenceCall& call) {
 void SetBegins(ReferenceCall& call) {
   std::vector<double>& begins = call.inputs.back().values;
   for (size_t i = 0; i < begins.size(); ++i) {
-    begins[i] = static_cast<double>(i * kBucket / begins.size());
+    begins[i] = static_cast<double>(i * call.inputs[0].values.size() / begins.size());
   }
 }
 
@@ -168,9 +62,10 @@ void SetNorms(std::vector<double>* words) {
 
 // Means between 0 and 1, whose low digits are negative half of the time.
 void SetSums(std::vector<double>* sums) {
-  for (int64_t i = 0; i < kRows + kColumns; ++i) {
+  const auto half = static_cast<int64_t>(sums->size() / 2);
+  for (int64_t i = 0; i < half; ++i) {
     (*sums)[i] = std::ldexp(static_cast<double>(i * 7 % 13 + 1), 50 - kExponent - 2);
-    (*sums)[kRows + kColumns + i] = (i % 2 == 0 ? 1 : -1) * std::ldexp(1.0, 48);
+    (*sums)[half + i] = (i % 2 == 0 ? 1 : -1) * std::ldexp(1.0, 48);
   }
 }
 
@@ -202,15 +97,17 @@ void SetFactorSumInputs(ReferenceCall& call) {
 
 ReferenceOutputs FactorSumsReference(const ReferenceCall& call) {
   const double factor = call.inputs.size() == 4 ? call.inputs[1].values[0] : 1.0;
-  std::vector<double> sums(2 * (kRows + kColumns), 0.0);
-  const FactoredTensors matrices = FactoredTensorsOf(call.attributes, call.inputs[0].shape);
-  for (const FactoredTensor& tensor : matrices.tensors) {
+  const FactoredTensors matrices = MatricesOf(call);
+  std::vector<double> sums(2 * (matrices.num_rows + matrices.num_columns), 0.0);
+  for (int64_t t = 0; t < kTensors; ++t) {
+    const FactoredTensor& tensor = matrices.tensors[t];
     for (int64_t at = 0; at < tensor.size(); ++at) {
-      const double x = factor * call.inputs[0].values[tensor.begin + at];
+      const double x = factor * call.inputs[0].values[PlaceOf(matrices, t, at)];
       const double units = std::ldexp(x * x, 50 - kExponent);
       const int64_t row = at / tensor.columns, matrix = row / tensor.rows;
       sums[tensor.first_row + row] += units;
-      sums[kRows + tensor.first_column + matrix * tensor.columns + at % tensor.columns] += units;
+      sums[matrices.num_rows + tensor.first_column + matrix * tensor.columns +
+           at % tensor.columns] += units;
     }
   }
   return {sums};
@@ -221,11 +118,13 @@ ReferenceOutputs FactorSumsReference(const ReferenceCall& call) {
 void SetStepInputs(ReferenceCall& call) {
   SetBegins(call);
   TakeMultiples(&call.inputs[0].values);
-  for (int64_t i = 0; i < kRows; ++i) {
-    call.inputs[1].values[i] = std::ldexp(0.125, static_cast<int>(-2 * (1 + i % 2)));
+  std::vector<double>& rows = call.inputs[1].values;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = std::ldexp(0.125, -2 * (1 + static_cast<int>(i % 2)));
   }
-  for (int64_t i = 0; i < kColumns; ++i) {
-    call.inputs[2].values[i] = std::ldexp(1.0, static_cast<int>(2 * (1 + i % 3)));
+  std::vector<double>& columns = call.inputs[2].values;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    columns[i] = std::ldexp(1.0, 2 * (1 + static_cast<int>(i % 3)));
   }
   SetNorms(&call.inputs[3].values);
   SetSums(&call.inputs[4].values);
@@ -234,13 +133,22 @@ void SetStepInputs(ReferenceCall& call) {
 ReferenceOutputs StepSumsReference(const ReferenceCall& call) {
   ReferenceCall update_call = {{}, call.attributes, call.step};
   update_call.inputs = {call.inputs[0], call.inputs[0], call.inputs[1], call.inputs[2]};
-  const Update update(update_call);
+  const FactoredReference update(update_call);
   std::vector<double> words;
-  for (const FactoredTensor& tensor : update.matrices.tensors) {
-    std::vector<double> u;
-    for (int64_t at = 0; at < tensor.size(); ++at) u.push_back(update.Direction(tensor, at));
-    const std::vector<double> own = SquareSumWords(u);
-    words.insert(words.end(), own.begin(), own.end());
+  for (int64_t t = 0; t < kTensors; ++t) {
+    const FactoredTensor& tensor = update.matrices.tensors[t];
+    std::vector<double> of_tensor(kExactSumWords, 0.0);
+    for (int64_t part = 0; part < tensor.parts; ++part) {  // whose terms are its own
+      std::vector<double> u;
+      for (int64_t at = 0; at < tensor.size(); ++at) {
+        const int64_t place = PlaceOf(update.matrices, t, at);
+        if (tensor.parts == 1 || place / kPartElements == part)
+          u.push_back(update.Direction(t, at));
+      }
+      const std::vector<double> own = SquareSumWords(u);
+      for (int i = 0; i < kExactSumWords; ++i) of_tensor[i] += own[i];
+    }
+    words.insert(words.end(), of_tensor.begin(), of_tensor.end());
   }
   return {words};
 }
@@ -258,6 +166,52 @@ OpCase OfTensor(const Shape& shape) {
           .attributes = Attributes({}),
           .reference = UpdateReference,
           .f32_inputs = {0, 2, 3}};
+}
+
+// A bucket that a mesh axis splits by parts of each tensor.
+void AddCasesInParts(const InputSpec& norms, const InputSpec& steps, FamilyCases* family) {
+  const InputSpec bucket = F32({kParts, kPartElements});
+  const InputSpec rows = F32({kRowsInParts}, 0.0, 1.0), columns = F32({kColumnsInParts}, 0.0, 1.0);
+  const InputSpec sums = I64({2, kRowsInParts + kColumnsInParts}, 2);
+  const InputSpec begins = I64({kParts, 6}, kPartElements);
+  ir::Attributes attributes = Attributes(kMatricesInParts);
+  attributes.Set("blocks", kBlocks);
+  ir::Attributes exact = attributes;
+  exact.Set("epsilon1", 0.125);
+  exact.Set("beta2_decay", -10000.0);
+  family->cases.push_back({.op = "factored_update",
+                           .label = "a bucket in parts",
+                           .inputs = {bucket, bucket, rows, columns, norms, sums, steps, begins},
+                           .attributes = attributes,
+                           .reference = UpdateReference,
+                           .prepare = SetUpdateMeasures,
+                           .f32_inputs = {0, 2, 3}});
+  family->cases.push_back({.op = "factor_sums",
+                           .label = "a bucket in parts",
+                           .inputs = {bucket, norms, begins},
+                           .attributes = attributes,
+                           .reference = FactorSumsReference,
+                           .prepare = SetFactorSumInputs,
+                           .tolerance = 0});
+  family->cases.push_back({.op = "factored_step_sums",
+                           .label = "a bucket in parts",
+                           .inputs = {bucket, rows, columns, norms, sums, begins},
+                           .attributes = exact,
+                           .reference = StepSumsReference,
+                           .prepare = SetStepInputs,
+                           .tolerance = 0,
+                           .f32_inputs = {1, 2}});
+  family->rejections.push_back({"factor_sums",
+                                {bucket, norms, begins},
+                                Attributes(kMatricesInParts),
+                                "factor_sums: got 0 numbers in `blocks` for 4 matrices in a bucket "
+                                "f32[6,96], expected one for each in a bucket of several parts"});
+  attributes.Set("blocks", std::vector<int64_t>{10, 3, 8, 7});
+  family->rejections.push_back({"factor_sums",
+                                {bucket, norms, begins},
+                                attributes,
+                                "factor_sums: got blocks of 7 elements for a tensor of 72 in 6 "
+                                "parts, expected as many for each part"});
 }
 
 }  // namespace
@@ -343,6 +297,7 @@ FamilyCases FactoredUpdateCases() {
        fmt::format("factored_step_sums: factor_sums is i64[2,3], expected i64[2,{}]",
                    kRows + kColumns)},
   };
+  AddCasesInParts(norms, steps, &family);
   family.exact_on_gpu = {"factor_sums"};
   return family;
 }

@@ -13,6 +13,10 @@ namespace {
 constexpr char kProgram[] =
     "t0=scale(i2,factor=0.9);t1=add(t0,i1);t2=scale(i0,factor=1.0);t3=divide(i6,i7);"
     "t4=multiply(i3,t3);t5=multiply(t1,t4);t6=subtract(i0,t5)";
+// With the number of elements of the tensor, input 8: p = p - lr ||p|| / ||m|| m / size
+constexpr char kSizedProgram[] =
+    "t0=scale(i2,factor=0.9);t1=add(t0,i1);t2=scale(i0,factor=1.0);t3=divide(i6,i7);"
+    "t4=multiply(i3,t3);t5=divide(t4,i8);t6=multiply(t1,t5);t7=subtract(i0,t6)";
 // Those of t0 and t1 are exact in f32 of whole multiples of 1/64.
 constexpr char kExactProgram[] =
     "t0=scale(i0,factor=1.0);t1=add(i1,i2);t2=multiply(i6,i7);t3=multiply(t0,t2)";
@@ -23,6 +27,7 @@ struct Tensor {
 };
 const std::vector<Tensor> kTensors = {{0, 20}, {32, 16}, {48, 40}};
 constexpr int64_t kBucket = 96;
+constexpr int64_t kParts = 6;  // of a bucket in parts, which have kBucket elements each
 
 ir::Attributes Attributes(const char* program, std::vector<int64_t> results,
                           std::vector<int64_t> norms, bool in_bucket) {
@@ -70,15 +75,24 @@ ReferenceOutputs OfTensor(const ReferenceCall& call) {
   return {p, m};
 }
 
+int64_t RowsOfBucket(const ReferenceCall& call) {
+  return static_cast<int64_t>(call.inputs[0].values.size()) / kBucket;
+}
+
 // Inputs: p, g, m, perhaps the control {1, number}, square sums, begins.
 ReferenceOutputs OfBucket(const ReferenceCall& call) {
   std::vector<double> p = call.inputs[0].values, m = call.inputs[2].values;
   const std::vector<double>& words = call.inputs[call.inputs.size() - 2].values;
+  const int64_t rows = RowsOfBucket(call);
+  const bool is_sized = call.attributes.String("program") == kSizedProgram;
   for (size_t t = 0; t < kTensors.size(); ++t) {
     const double* const own = words.data() + t * 2 * kExactSumWords;
-    const size_t end = t + 1 < kTensors.size() ? kTensors[t + 1].begin : kBucket;
-    Step(call, kTensors[t].begin, end, NormOfWords(own) / NormOfWords(own + kExactSumWords), &p,
-         &m);
+    const int64_t end = t + 1 < kTensors.size() ? kTensors[t + 1].begin : kBucket;
+    double ratio = NormOfWords(own) / NormOfWords(own + kExactSumWords);
+    if (is_sized) ratio /= static_cast<double>(rows * kTensors[t].size);
+    for (int64_t row = 0; row < rows; ++row) {
+      Step(call, row * kBucket + kTensors[t].begin, row * kBucket + end, ratio, &p, &m);
+    }
   }
   return {p, m};
 }
@@ -86,23 +100,31 @@ ReferenceOutputs OfBucket(const ReferenceCall& call) {
 ReferenceOutputs SquareSums(const ReferenceCall& call) {
   std::vector<double> words;
   for (const Tensor& tensor : kTensors) {
-    std::vector<double> first, second;
-    for (int64_t i = tensor.begin; i < tensor.begin + tensor.size; ++i) {
-      first.push_back(call.inputs[0].values[i]);
-      second.push_back(call.inputs[1].values[i] + call.inputs[2].values[i]);
+    std::vector<double> of_tensor(2 * kExactSumWords, 0.0);
+    for (int64_t row = 0; row < RowsOfBucket(call); ++row) {
+      std::vector<double> first, second;
+      for (int64_t i = tensor.begin; i < tensor.begin + tensor.size; ++i) {
+        const int64_t at = row * kBucket + i;
+        first.push_back(call.inputs[0].values[at]);
+        second.push_back(call.inputs[1].values[at] + call.inputs[2].values[at]);
+      }
+      const std::vector<double> of_first = SquareSumWords(first);
+      const std::vector<double> of_second = SquareSumWords(second);
+      for (int i = 0; i < kExactSumWords; ++i) {
+        of_tensor[i] += of_first[i];
+        of_tensor[kExactSumWords + i] += of_second[i];
+      }
     }
-    for (const std::vector<double>& values : {first, second}) {
-      const std::vector<double> of_values = SquareSumWords(values);
-      words.insert(words.end(), of_values.begin(), of_values.end());
-    }
+    words.insert(words.end(), of_tensor.begin(), of_tensor.end());
   }
   return {words};
 }
 
 void SetBegins(ReferenceCall& call) {
   std::vector<double>& begins = call.inputs.back().values;
+  const size_t elements = call.inputs[0].values.size();
   for (size_t i = 0; i < begins.size(); ++i) {
-    begins[i] = static_cast<double>(i * kBucket / begins.size());
+    begins[i] = static_cast<double>(i * elements / begins.size());
   }
 }
 
@@ -162,6 +184,22 @@ FamilyCases NormedUpdateCases() {
                           .prepare = TakeMultiples,
                           .tolerance = 0,
                           .f32_inputs = {0, 2}});
+  const InputSpec parts = F32({kParts, kBucket}), begins_of_parts = I64({kParts, 6}, kBucket);
+  family.cases.push_back({.op = "normed_update",
+                          .label = "a bucket in parts",
+                          .inputs = {parts, parts, parts, sums, begins_of_parts},
+                          .attributes = Attributes(kSizedProgram, {7, 1}, {2, 1}, true),
+                          .reference = OfBucket,
+                          .prepare = SetSums,
+                          .f32_inputs = {0, 2}});
+  family.cases.push_back({.op = "tensor_square_sums",
+                          .label = "a bucket in parts",
+                          .inputs = {parts, parts, parts, begins_of_parts},
+                          .attributes = exact,
+                          .reference = SquareSums,
+                          .prepare = TakeMultiples,
+                          .tolerance = 0,
+                          .f32_inputs = {0, 2}});
   ir::Attributes overlapping = exact;
   overlapping.Set("tensors", std::vector<int64_t>{0, 20, 16, 4});
   family.rejections = {
@@ -173,8 +211,13 @@ FamilyCases NormedUpdateCases() {
       {"tensor_square_sums",
        {bucket, bucket, bucket, F32({6})},
        exact,
-       "tensor_square_sums: got begins f32[6] for p f32[96], expected i64 of the parts of a flat "
-       "bucket"},
+       "tensor_square_sums: got begins f32[6] for p f32[96], expected i64 of the parts of a bucket, "
+       "and as many dims"},
+      {"tensor_square_sums",
+       {parts, parts, parts, begins},
+       exact,
+       "tensor_square_sums: got begins i64[6] for p f32[6,96], expected i64 of the parts of a bucket, "
+       "and as many dims"},
       {"normed_update",
        {bucket, bucket, bucket, I64({3, 21}, 2), begins},
        exact,

@@ -199,6 +199,7 @@ StatusOr<std::vector<HeapTensor>> NodesOnRanks::RunKernel(const ir::Node& node,
                                                           int rank) {
   ir::OpCall call{node.op, {}, node.attributes};
   for (const HeapTensor& input : inputs) call.inputs.push_back(input.type());
+  if (node.op->localize != nullptr) node.op->localize(node.Call(), &call);
   if (node.op->aliases != nullptr && !options_.in_place) {
     for (const ir::AliasRule& rule : node.op->aliases(call)) {
       if (rule.kind != ir::AliasRule::Kind::kOutputInsideInput) continue;

@@ -10,36 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/testing/tensor_rules.h"
 #include "tests/zero/expect_run.h"
-#include "tests/zero/training.h"
+#include "tests/zero/tensor_runs.h"
 
 namespace zg::testing {
 namespace {
-
-// Rows of the embeddings and the head: the loss is computed from logits that stay split by classes.
-const std::vector<PlacementRule> kGptVocabulary = {{"token_embedding", "tensor", Sbp::S(0)}};
-const std::vector<PlacementRule> kLlamaVocabulary = {{"model.embed_tokens", "tensor", Sbp::S(0)},
-                                                     {"lm_head", "tensor", Sbp::S(0)}};
-
-// The residual stream, and with it norms and dropouts, by parts of the sequence.
-PlacementRule ResultsOf(std::string module) {
-  return {std::move(module), "tensor", Sbp::S(1), PlacementRule::Of::kResults};
-}
-const std::vector<PlacementRule> kGptSequence = {
-    ResultsOf("token_embedding"), ResultsOf("blocks.*.attention"), ResultsOf("blocks.*.mlp")};
-const std::vector<PlacementRule> kLlamaSequence = {ResultsOf("model.embed_tokens")};
-
-RunConfig On(std::vector<MeshAxis> mesh, TestModel model = TestModel::kGpt) {
-  RunConfig config;
-  config.model = model;
-  config.micro_batches = 4;
-  config.mesh = std::move(mesh);
-  config.ranks = Mesh(config.mesh).num_ranks();
-  if (Mesh(config.mesh).FindAxis("tensor") < 0) return config;
-  config.placement = model == TestModel::kLlama ? LlamaTensorRules() : GptTensorRules();
-  return config;
-}
 
 void ExpectClose(const RunResult& expected, const RunResult& got, double tolerance) {
   ASSERT_EQ(expected.losses.size(), got.losses.size());
@@ -58,11 +33,6 @@ struct Setting {
   bool splits_vocabulary = false;
   bool splits_sequence = false;
 };
-
-void AddRules(const std::vector<PlacementRule>& rules, RunConfig* config) {
-  if (config->placement.empty()) return;
-  config->placement.insert(config->placement.end(), rules.begin(), rules.end());
-}
 
 class TensorParallelTest : public ::testing::TestWithParam<Setting> {
  protected:

@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "framework/base/exact_sum.h"
+#include "framework/kernels/cpu/factored_segments.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/square_terms.h"
 #include "framework/kernels/math/factored_math.h"
-#include "framework/ops/factored_shapes.h"
+#include "framework/ops/bucket_parts.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
@@ -19,27 +20,6 @@ constexpr int64_t kBlock = 1024;  // elements at a time
 static_assert(kBlock % kSquareSumTermElements == 0, "a block cuts no term");
 
 constexpr int64_t kNormWords = 2 * kExactSumWords;  // of a tensor: those of p, and of g
-
-// Elements that follow each other in one row.
-struct Segment {
-  int64_t row;     // in the state of rows
-  int64_t column;  // of the first element, in the state of columns
-  int64_t begin;   // in the block
-  int64_t count;
-};
-
-template <typename Visit>
-void ForSegments(const FactoredTensor& tensor, int64_t offset, int64_t count, const Visit& visit) {
-  for (int64_t done = 0; done < count;) {
-    const int64_t row = (offset + done) / tensor.columns;
-    const int64_t column = (offset + done) % tensor.columns;
-    const int64_t in_row = std::min(tensor.columns - column, count - done);
-    const int64_t matrix = row / tensor.rows;
-    visit(Segment{tensor.first_row + row, tensor.first_column + matrix * tensor.columns + column,
-                  done, in_row});
-    done += in_row;
-  }
-}
 
 void AddDigits(const float* x, int64_t count, const SquareUnit& unit, int64_t* column_high,
                int64_t* column_low, int64_t* row_high, int64_t* row_low) {
@@ -99,7 +79,9 @@ class FactoredKernel : public Kernel {
         num_inputs_(static_cast<int>(spec.call.inputs.size())),
         gradient_dtype_(spec.call.inputs[gradient].dtype),
         num_elements_(spec.call.inputs[gradient].shape.num_elements()),
-        matrices_(FactoredTensorsOf(spec.call.attributes, spec.call.inputs[gradient].shape)),
+        rows_(spec.call.attributes.Ints("matrices").empty() ? BucketRows::OfTensor(spec.call)
+                                                            : BucketRows::Of(spec.call)),
+        matrices_(FactoredTensorsOf(spec.call)),
         options_{spec.call.attributes.Float("lr"),
                  spec.call.attributes.Float("weight_decay"),
                  spec.call.attributes.Float("beta2_decay"),
@@ -112,7 +94,7 @@ class FactoredKernel : public Kernel {
   // The arrays of one work.
   struct Work {
     const KernelArguments& arguments;
-    int64_t first = 0;  // where this part begins in the bucket
+    const int64_t* begins = nullptr;  // of the rows that are here
     float factor = 1.0f;
     FactoredStep step = {};
     const int64_t* norms = nullptr;  // (tensors, 2, kExactSumWords): of p, of g
@@ -142,7 +124,7 @@ class FactoredKernel : public Kernel {
         control == nullptr ? static_cast<double>(arguments.step->step) : control[1];
     work.step = FactoredStepOf(options_, arguments.step->lr_factor, number);
     if (is_measured()) {
-      work.first = arguments.input<int64_t>(num_inputs_ - 1)[0];
+      work.begins = arguments.input<int64_t>(num_inputs_ - 1);
       work.norms = arguments.input<int64_t>(first_measure_);
       if (first_measure_ + 2 < num_inputs_) {
         work.sums = arguments.input<int64_t>(first_measure_ + 1);
@@ -161,21 +143,24 @@ class FactoredKernel : public Kernel {
     return SquareUnitOf(of_gradient.Value(), std::max(matrices.rows, matrices.columns));
   }
 
-  // Calls visit(tensor, offset in it, place in this part, count) for blocks of what is here of each
-  // tensor; work.block has the gradient.
+  // Calls visit(FactoredBlock) for what is here of each tensor; work.block has the gradient.
   template <typename Visit>
   void ForBlocks(const Work& work, const Visit& visit) const {
-    for (int64_t t = 0; t < num_tensors(); ++t) {
-      const FactoredTensor& tensor = matrices_.tensors[t];
-      int64_t begin = std::max(tensor.begin - work.first, int64_t{0});
-      const int64_t end = std::min(tensor.begin + tensor.size() - work.first, num_elements_);
-      for (; begin < end; begin += kBlock) {
-        const int64_t count = std::min(kBlock, end - begin);
-        WithFloatType(gradient_dtype_, [&](auto zero) {
-          const auto* const g = work.arguments.input<decltype(zero)>(gradient_) + begin;
-          for (int64_t i = 0; i < count; ++i) work.block[i] = work.factor * ToF32(g[i]);
-        });
-        visit(t, begin + work.first - tensor.begin, begin, count);
+    for (int64_t row = 0; row < rows_.rows; ++row) {
+      const auto [part, first] = rows_.PlaceOf(work.begins, row);
+      for (int64_t t = 0; t < num_tensors(); ++t) {
+        const FactoredTensor& tensor = matrices_.tensors[t];
+        int64_t begin = std::max(tensor.begin - first, int64_t{0});
+        const int64_t end = std::min(tensor.begin + tensor.part_size() - first, rows_.elements);
+        for (; begin < end; begin += kBlock) {
+          const FactoredBlock block = {t, part, begin + first - tensor.begin,
+                                       row * rows_.elements + begin, std::min(kBlock, end - begin)};
+          WithFloatType(gradient_dtype_, [&](auto zero) {
+            const auto* const g = work.arguments.input<decltype(zero)>(gradient_) + block.begin;
+            for (int64_t i = 0; i < block.count; ++i) work.block[i] = work.factor * ToF32(g[i]);
+          });
+          visit(block);
+        }
       }
     }
   }
@@ -186,10 +171,10 @@ class FactoredKernel : public Kernel {
     int64_t* const low = sums + num_sums();
     int64_t tensor_of_unit = -1;
     SquareUnit unit;
-    ForBlocks(work, [&](int64_t t, int64_t offset, int64_t, int64_t count) {
-      if (t != tensor_of_unit) unit = UnitOf(work, t);
-      tensor_of_unit = t;
-      ForSegments(matrices_.tensors[t], offset, count, [&](const Segment& segment) {
+    ForBlocks(work, [&](const FactoredBlock& block) {
+      if (block.tensor != tensor_of_unit) unit = UnitOf(work, block.tensor);
+      tensor_of_unit = block.tensor;
+      ForSegments(matrices_.tensors[block.tensor], block, [&](const FactoredSegment& segment) {
         const int64_t column = matrices_.num_rows + segment.column;
         AddDigits(work.block + segment.begin, segment.count, unit, high + column, low + column,
                   high + segment.row, low + segment.row);
@@ -234,10 +219,9 @@ class FactoredKernel : public Kernel {
   }
 
   // work.u of the block.
-  void Directions(const Work& work, int64_t t, int64_t offset, int64_t count,
-                  const float* columns) const {
+  void Directions(const Work& work, const FactoredBlock& block, const float* columns) const {
     const auto floor = static_cast<float>(options_.epsilon1 * options_.epsilon1);
-    ForSegments(matrices_.tensors[t], offset, count, [&](const Segment& segment) {
+    ForSegments(matrices_.tensors[block.tensor], block, [&](const FactoredSegment& segment) {
       SetDirections(work.block + segment.begin, segment.count, work.ratios[segment.row],
                     columns + segment.column, floor, work.u + segment.begin);
     });
@@ -245,9 +229,9 @@ class FactoredKernel : public Kernel {
 
   void TakeStepSums(const Work& work, const float* columns, int64_t* words) const {
     std::fill_n(words, num_tensors() * kExactSumWords, 0);
-    ForBlocks(work, [&](int64_t t, int64_t offset, int64_t, int64_t count) {
-      Directions(work, t, offset, count, columns);
-      AddSquareTerms(work.u, count, words + t * kExactSumWords);
+    ForBlocks(work, [&](const FactoredBlock& block) {
+      Directions(work, block, columns);
+      AddSquareTerms(work.u, block.count, words + block.tensor * kExactSumWords);
     });
   }
 
@@ -257,6 +241,7 @@ class FactoredKernel : public Kernel {
   const int num_inputs_;
   const DType gradient_dtype_;
   const int64_t num_elements_;
+  const BucketRows rows_;
   const FactoredTensors matrices_;
   const FactoredOptions options_;
 };
@@ -335,9 +320,10 @@ class FactoredUpdate : public FactoredKernel {
   void TakeNorms(const Work& work, int64_t* words) const {
     std::fill_n(words, num_tensors() * kNormWords, 0);
     const float* const p = work.arguments.input<float>(0);
-    ForBlocks(work, [&](int64_t t, int64_t, int64_t begin, int64_t count) {
-      AddSquareTerms(p + begin, count, words + t * kNormWords);
-      AddSquareTerms(work.block, count, words + t * kNormWords + kExactSumWords);
+    ForBlocks(work, [&](const FactoredBlock& block) {
+      int64_t* const own = words + block.tensor * kNormWords;
+      AddSquareTerms(p + block.begin, block.count, own);
+      AddSquareTerms(work.block, block.count, own + kExactSumWords);
     });
   }
 
@@ -350,15 +336,17 @@ class FactoredUpdate : public FactoredKernel {
     int64_t num_others = 0;
     int64_t tensor_of_size = -1;
     float step_size = 0.0f;
-    ForBlocks(work, [&](int64_t t, int64_t offset, int64_t begin, int64_t count) {
+    ForBlocks(work, [&](const FactoredBlock& block) {
+      const int64_t t = block.tensor;
       if (t != tensor_of_size) {
         step_size =
             FactoredStepSize(options_, work.step, NormOf(work.norms + t * kNormWords),
                              NormOf(step_sums + t * kExactSumWords), matrices_.tensors[t].size());
       }
       tensor_of_size = t;
-      Directions(work, t, offset, count, columns);
-      num_others += SetNext(out + begin, work.u, count, decay, step_size, out + begin);
+      Directions(work, block, columns);
+      float* const own = out + block.begin;
+      num_others += SetNext(own, work.u, block.count, decay, step_size, own);
     });
     return num_others == 0;
   }

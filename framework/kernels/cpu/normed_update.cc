@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/cpu/square_terms.h"
 #include "framework/kernels/cpu/update_blocks.h"
+#include "framework/ops/bucket_parts.h"
 
 namespace zg {
 namespace {
@@ -28,12 +30,14 @@ bool AllFinite(const float* data, int64_t count) {
   return num_others == 0;
 }
 
-// What both kernels know of their node: the tensors of the bucket, and the part that is here. Threads
-// share the elements of a tensor.
+// What both kernels know of their node: the tensors of the bucket, and the rows of it that are here.
+// Threads share the elements of a tensor.
 class NormedKernel : public Kernel {
  public:
   NormedKernel(const KernelSpec& spec, UpdateProgram program)
-      : num_elements_(spec.call.inputs[0].shape.num_elements()),
+      : rows_(spec.call.attributes.Ints("tensors").empty() ? BucketRows::OfTensor(spec.call)
+                                                           : BucketRows::Of(spec.call)),
+        num_elements_(spec.call.inputs[0].shape.num_elements()),
         num_tensor_inputs_(program.num_tensors),
         has_control_(static_cast<int>(spec.call.inputs.size()) > program.num_tensors &&
                      spec.call.inputs[program.num_tensors].dtype != DType::kI64),
@@ -46,9 +50,11 @@ class NormedKernel : public Kernel {
         scalars_(this->program().num_scalar_inputs()) {
     const std::vector<int64_t>& tensors = spec.call.attributes.Ints("tensors");
     for (size_t i = 0; i + 1 < tensors.size(); i += 2) {
-      tensors_.push_back({tensors[i], tensors[i + 1]});
+      tensors_.push_back({tensors[i], tensors[i + 1], 0});
     }
-    if (tensors_.empty()) tensors_.push_back({0, num_elements_});
+    if (tensors_.empty()) tensors_.push_back({0, num_elements_, 0});
+    for (size_t i = 0; i + 1 < tensors_.size(); ++i) tensors_[i].end = tensors_[i + 1].begin;
+    tensors_.back().end = std::numeric_limits<int64_t>::max();
   }
 
   int64_t workspace_bytes() const override {
@@ -57,11 +63,29 @@ class NormedKernel : public Kernel {
 
  protected:
   struct Tensor {
-    int64_t begin = 0;  // in the whole bucket
-    int64_t size = 0;
+    int64_t begin = 0;  // in the whole bucket, or in each of its parts
+    int64_t size = 0;   // in each of its parts
+    int64_t end = 0;    // with the padding behind it
   };
 
   const UpdateProgram& program() const { return blocks_[0].program(); }
+
+  // visit(tensor, begin, end) for the elements [begin, end) that are here of each tensor, in every
+  // row. `begins`: where rows begin, or null.
+  template <typename Visit>
+  void ForTensors(const int64_t* begins, bool with_padding, const Visit& visit) const {
+    for (int64_t row = 0; row < rows_.rows; ++row) {
+      const int64_t first = rows_.PlaceOf(begins, row).first;
+      const int64_t base = row * rows_.elements;
+      for (size_t t = 0; t < tensors_.size(); ++t) {
+        const Tensor& tensor = tensors_[t];
+        const int64_t tensor_end = with_padding ? tensor.end : tensor.begin + tensor.size;
+        const int64_t begin = std::max(tensor.begin - first, int64_t{0});
+        const int64_t end = std::min(tensor_end - first, rows_.elements);
+        if (begin < end) visit(t, base + begin, base + end);
+      }
+    }
+  }
 
   // body(blocks, their workspace, begin, end, thread) for ranges of the elements [begin, end), cut
   // between blocks.
@@ -88,15 +112,14 @@ class NormedKernel : public Kernel {
     scalars_[kUpdateNumber] = number - after_updates_;
   }
 
-  // words[tensor][norm] = the square sums of what this part, which begins at `first`, has of each.
-  void AddSquaresOfTensors(const KernelArguments& arguments, int64_t first, int64_t* words) {
-    std::fill_n(words, tensors_.size() * num_norms_ * kExactSumWords, 0);
-    for (const Tensor& tensor : tensors_) {
-      const int64_t begin = std::max(tensor.begin - first, int64_t{0});
-      const int64_t end = std::min(tensor.begin + tensor.size - first, num_elements_);
-      if (begin < end) AddSquares(arguments, begin, end, words);
-      words += num_norms_ * kExactSumWords;
-    }
+  // words[tensor][norm] = the square sums of what is here of each.
+  void AddSquaresOfTensors(const KernelArguments& arguments, const int64_t* begins,
+                           int64_t* words) {
+    const size_t words_of_one = num_norms_ * kExactSumWords;
+    std::fill_n(words, tensors_.size() * words_of_one, 0);
+    ForTensors(begins, /*with_padding=*/false, [&](size_t t, int64_t begin, int64_t end) {
+      AddSquares(arguments, begin, end, words + t * words_of_one);
+    });
   }
 
   // Adds the square sums of elements [begin, end) of this part, which begin with a term. Threads other
@@ -118,6 +141,7 @@ class NormedKernel : public Kernel {
     }
   }
 
+  const BucketRows rows_;
   const int64_t num_elements_;
   const int num_tensor_inputs_;
   const bool has_control_;
@@ -160,8 +184,7 @@ class TensorSquareSums : public NormedKernel {
 
   Status Run(const KernelArguments& arguments) override {
     SetStep(arguments);
-    const int64_t first = arguments.input<int64_t>(begins_)[0];
-    AddSquaresOfTensors(arguments, first, arguments.output<int64_t>(0));
+    AddSquaresOfTensors(arguments, arguments.input<int64_t>(begins_), arguments.output<int64_t>(0));
     return Status::Ok();
   }
 
@@ -183,26 +206,14 @@ class NormedUpdate : public NormedKernel {
       KeepEverything(arguments);
       return Status::Ok();
     }
-    int64_t first = 0;
-    const int64_t* words = own_words_.data();
-    if (is_measured_) {
-      words = arguments.input<int64_t>(sums_);
-      first = arguments.input<int64_t>(sums_ + 1)[0];
-    } else {
-      AddSquaresOfTensors(arguments, first, own_words_.data());
-    }
+    const int64_t* const begins = is_measured_ ? arguments.input<int64_t>(sums_ + 1) : nullptr;
+    const int64_t* const words = is_measured_ ? arguments.input<int64_t>(sums_) : own_words_.data();
+    if (!is_measured_) AddSquaresOfTensors(arguments, begins, own_words_.data());
     bool is_finite = true;
-    for (size_t i = 0; i < tensors_.size(); ++i) {  // with the padding behind each
-      const bool is_last = i + 1 == tensors_.size();
-      const int64_t begin = std::max(tensors_[i].begin - first, int64_t{0});
-      const int64_t end =
-          is_last ? num_elements_ : std::min(tensors_[i + 1].begin - first, num_elements_);
-      if (begin < end) {
-        SetNorms(words, tensors_[i].size);
-        is_finite = Apply(arguments, begin, end) && is_finite;
-      }
-      words += num_norms_ * kExactSumWords;
-    }
+    ForTensors(begins, /*with_padding=*/true, [&](size_t t, int64_t begin, int64_t end) {
+      SetNorms(words + t * num_norms_ * kExactSumWords, tensors_[t].size * rows_.num_parts);
+      is_finite = Apply(arguments, begin, end) && is_finite;
+    });
     if (is_finite || !arguments.step->stop_on_non_finite) return Status::Ok();
     return FailedPrecondition("an updated parameter is not finite");
   }

@@ -7,6 +7,7 @@
 #include "framework/kernels/cuda/exact_blocks.cuh"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/math/factored_math.h"
+#include "framework/ops/bucket_parts.h"
 #include "framework/ops/factored_shapes.h"
 
 namespace zg::cuda {
@@ -21,12 +22,13 @@ struct FactoredList {
   FactoredTensor tensors[kMaxFactored];
 };
 
-// The part of the bucket that is here, and the numbers of the step.
+// A row of what is here of the bucket, and the numbers of the step.
 struct FactoredPart {
-  int64_t num_elements;
-  int64_t num_rows;  // of the whole bucket, likewise the next
+  BucketRows rows;
+  int64_t row;
+  int64_t num_rows;  // of the whole bucket's matrices, likewise the next
   int64_t num_columns;
-  const int64_t* first;  // where it begins in the bucket; null: at 0
+  const int64_t* begins;  // of the rows; null: there is all
   const StepContext* context;
   const float* control;  // null: there is none
   FactoredOptions options;
@@ -36,20 +38,23 @@ struct FactoredPart {
     const double number = control == nullptr ? static_cast<double>(context->step) : control[1];
     return FactoredStepOf(options, context->lr_factor, number);
   }
-  __device__ int64_t First() const { return first == nullptr ? 0 : *first; }
 };
 
-// What is here of a tensor: its elements [begin, end).
+// What is here of a tensor: elements [begin, end) of those that the bucket's part has.
 struct OwnElements {
   int64_t begin;
   int64_t end;
-  int64_t shift;  // from there to places in the part
+  int64_t shift;  // from there to places in what is here
+  int64_t part;
 
-  __device__ OwnElements(const FactoredPart& part, const FactoredTensor& tensor)
-      : shift(tensor.begin - part.First()) {
-    begin = shift < 0 ? -shift : 0;
-    const int64_t rest = part.num_elements - shift;
-    end = rest < tensor.size() ? rest : tensor.size();
+  __device__ OwnElements(const FactoredPart& own, const FactoredTensor& tensor) {
+    const BucketRows::Place at = own.rows.PlaceOf(own.begins, own.row);
+    const int64_t in_row = tensor.begin - at.first;
+    begin = in_row < 0 ? -in_row : 0;
+    const int64_t rest = own.rows.elements - in_row;
+    end = rest < tensor.part_size() ? rest : tensor.part_size();
+    shift = own.row * own.rows.elements + in_row;
+    part = at.part;
   }
 };
 
@@ -85,10 +90,10 @@ __global__ void FactorSumsKernel(const T* g, FactoredPart part, FactoredList lis
   const int lanes = kThreads / width;
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) / tiles_in_row * lanes * kFactoredRows;
   const int64_t end_row = first_row + lanes * kFactoredRows;
-  if (first_row >= tensor.num_rows() || first_row * tensor.columns >= own.end ||
-      end_row * tensor.columns <= own.begin) {
-    return;
-  }
+  if (first_row >= tensor.num_rows()) return;
+  const bool is_elsewhere =
+      first_row * tensor.columns >= own.end || end_row * tensor.columns <= own.begin;
+  if (tensor.parts == 1 && is_elsewhere) return;
   __shared__ SquareUnit unit;
   if (threadIdx.x == 0) unit = UnitOfTensor(tensor, norms, list.first + blockIdx.y);
   __syncthreads();
@@ -109,7 +114,7 @@ __global__ void FactorSumsKernel(const T* g, FactoredPart part, FactoredList lis
   };
   for (int64_t row = first_row + threadIdx.x / width; row < end_row; row += lanes) {
     SquareDigits digits = {0, 0};
-    const int64_t element = row * tensor.columns + column;
+    const int64_t element = tensor.OwnElement(row * tensor.columns + column, own.part);
     const bool is_here = row < tensor.num_rows() && column < tensor.columns &&
                          element >= own.begin && element < own.end;
     if (is_here) {
@@ -227,7 +232,9 @@ __global__ void FactoredTermsKernel(Elements elements, FactoredPart part, Factor
     Floats<kTerm> x;
     for (int i = 0; i < kTerm; ++i) {
       const int64_t at = term + i;
-      x[i] = at < own.end ? elements.At(tensor, at, at + own.shift, factor) : 0.0f;
+      x[i] = at < own.end
+                 ? elements.At(tensor, tensor.WholeElement(at, own.part), at + own.shift, factor)
+                 : 0.0f;
     }
     sum.Add(SumOfSquares(x));
   }
@@ -264,7 +271,7 @@ __global__ void FactoredUpdateKernel(Directions<T> directions, FactoredPart part
   for (int64_t at = own.begin + static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
        at < own.end; at += stride) {
     const int64_t place = at + own.shift;
-    const float u = directions.At(tensor, at, place, factor);
+    const float u = directions.At(tensor, tensor.WholeElement(at, own.part), place, factor);
     const float next = FactoredNext(p[place], u, decay, step_size);
     is_finite = is_finite && std::isfinite(next);
     p[place] = next;

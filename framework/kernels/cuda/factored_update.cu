@@ -22,7 +22,9 @@ class FactoredKernel : public Kernel {
         num_inputs_(static_cast<int>(spec.call.inputs.size())),
         gradient_dtype_(spec.call.inputs[gradient].dtype),
         num_elements_(spec.call.inputs[gradient].shape.num_elements()),
-        matrices_(FactoredTensorsOf(spec.call.attributes, spec.call.inputs[gradient].shape)),
+        rows_(spec.call.attributes.Ints("matrices").empty() ? BucketRows::OfTensor(spec.call)
+                                                            : BucketRows::Of(spec.call)),
+        matrices_(FactoredTensorsOf(spec.call)),
         options_{spec.call.attributes.Float("lr"),
                  spec.call.attributes.Float("weight_decay"),
                  spec.call.attributes.Float("beta2_decay"),
@@ -36,14 +38,22 @@ class FactoredKernel : public Kernel {
   int64_t num_tensors() const { return static_cast<int64_t>(matrices_.tensors.size()); }
   int64_t num_sums() const { return matrices_.num_rows + matrices_.num_columns; }
 
-  FactoredPart PartOf(const KernelArguments& arguments) const {
-    return {num_elements_,
+  FactoredPart PartOf(const KernelArguments& arguments, int64_t row) const {
+    return {rows_,
+            row,
             matrices_.num_rows,
             matrices_.num_columns,
             is_measured() ? arguments.input<int64_t>(num_inputs_ - 1) : nullptr,
             arguments.device_step,
             has_control_ ? arguments.input<float>(control_) : nullptr,
             options_};
+  }
+
+  // run(row) for every row of the bucket that is here.
+  template <typename Run>
+  Status ForRows(const Run& run) const {
+    for (int64_t row = 0; row < rows_.rows; ++row) ZG_RETURN_IF_ERROR(run(row));
+    return Status::Ok();
   }
 
   template <typename Run>
@@ -84,12 +94,14 @@ class FactoredKernel : public Kernel {
   template <typename Elements>
   Status AddTerms(const KernelArguments& arguments, const Elements& elements, int64_t stride,
                   int64_t* words) const {
-    return ForLists([&](const FactoredList& list) {
-      const LaunchShape shape = BlocksFor(list, [&](const FactoredTensor& tensor) {
-        return CeilDivide(std::min(tensor.size(), num_elements_), kSquareSumTermElements);
+    return ForRows([&](int64_t row) {
+      return ForLists([&](const FactoredList& list) {
+        const LaunchShape shape = BlocksFor(list, [&](const FactoredTensor& tensor) {
+          return CeilDivide(std::min(tensor.part_size(), rows_.elements), kSquareSumTermElements);
+        });
+        return Launch(FactoredTermsKernel<Elements>, shape, arguments.stream, elements,
+                      PartOf(arguments, row), list, stride, words);
       });
-      return Launch(FactoredTermsKernel<Elements>, shape, arguments.stream, elements,
-                    PartOf(arguments), list, stride, words);
     });
   }
 
@@ -109,9 +121,11 @@ class FactoredKernel : public Kernel {
         while (width < kThreads && width < tensor.columns) width *= 2;
         const int64_t blocks = CeilDivide(tensor.columns, width) *
                                CeilDivide(tensor.num_rows(), kThreads / width * kFactoredRows);
-        ZG_RETURN_IF_ERROR(Launch(FactorSumsKernel<T>, {dim3(static_cast<unsigned>(blocks))},
-                                  arguments.stream, arguments.input<T>(gradient_),
-                                  PartOf(arguments), list, norms, width, sums));
+        ZG_RETURN_IF_ERROR(ForRows([&](int64_t row) {
+          return Launch(FactorSumsKernel<T>, {dim3(static_cast<unsigned>(blocks))},
+                        arguments.stream, arguments.input<T>(gradient_), PartOf(arguments, row),
+                        list, norms, width, sums);
+        }));
       }
       return Status::Ok();
     });
@@ -123,11 +137,11 @@ class FactoredKernel : public Kernel {
       const LaunchShape shape = BlocksFor(list, [](const FactoredTensor& tensor) {
         return tensor.num_rows() + tensor.num_columns();
       });
-      ZG_RETURN_IF_ERROR(Launch(NextFactorsKernel, shape, arguments.stream, PartOf(arguments), list,
-                                norms, sums, states));
+      ZG_RETURN_IF_ERROR(Launch(NextFactorsKernel, shape, arguments.stream, PartOf(arguments, 0),
+                                list, norms, sums, states));
       const LaunchShape by_matrix =
           BlocksFor(list, [](const FactoredTensor& tensor) { return tensor.count * kThreads; });
-      return Launch(FactorRatiosKernel, by_matrix, arguments.stream, PartOf(arguments), list,
+      return Launch(FactorRatiosKernel, by_matrix, arguments.stream, PartOf(arguments, 0), list,
                     states.rows, ratios);
     });
   }
@@ -158,6 +172,7 @@ class FactoredKernel : public Kernel {
   const int num_inputs_;
   const DType gradient_dtype_;
   const int64_t num_elements_;
+  const BucketRows rows_;
   const FactoredTensors matrices_;
   const FactoredOptions options_;
 };
@@ -271,12 +286,15 @@ class FactoredUpdate : public FactoredKernel {
                const int64_t* norms, const int64_t* step_sums, float* step_sizes) const {
     return ForLists([&](const FactoredList& list) {
       ZG_RETURN_IF_ERROR(Launch(FactoredStepSizesKernel, Threads(list.count), arguments.stream,
-                                PartOf(arguments), list, norms, step_sums, step_sizes));
+                                PartOf(arguments, 0), list, norms, step_sums, step_sizes));
       const LaunchShape shape = BlocksFor(list, [&](const FactoredTensor& tensor) {
-        return std::min(tensor.size(), num_elements_);
+        return std::min(tensor.part_size(), rows_.elements);
       });
-      return Launch(FactoredUpdateKernel<T>, shape, arguments.stream, directions, PartOf(arguments),
-                    list, step_sizes, arguments.output<float>(0), FaultSinkOf(arguments));
+      return ForRows([&](int64_t row) {
+        return Launch(FactoredUpdateKernel<T>, shape, arguments.stream, directions,
+                      PartOf(arguments, row), list, step_sizes, arguments.output<float>(0),
+                      FaultSinkOf(arguments));
+      });
     });
   }
 };

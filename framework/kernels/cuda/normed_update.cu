@@ -9,6 +9,7 @@
 #include "framework/kernels/cuda/exact_blocks.cuh"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/update_program.cuh"
+#include "framework/ops/bucket_parts.h"
 
 namespace zg::cuda {
 namespace {
@@ -19,9 +20,9 @@ constexpr int kMaxListed = 64;        // tensors in one launch
 constexpr int64_t kMaxBlocks = 1024;  // for each of them
 
 struct Tensor {
-  int64_t begin;  // in the whole bucket
-  int64_t size;
-  int64_t end;  // with the padding behind it
+  int64_t begin;  // in the whole bucket, or in each of its parts
+  int64_t size;   // in each of its parts
+  int64_t end;    // with the padding behind it
 };
 
 struct TensorList {
@@ -30,23 +31,24 @@ struct TensorList {
   Tensor tensors[kMaxListed];
 };
 
-// What kernels know of the node: of a bucket the part that is here, or one whole tensor.
+// What kernels know of the node: of a bucket a row of what is here, or one whole tensor.
 struct Part {
-  int64_t num_elements;
-  const int64_t* first;  // where it begins in the bucket; null: at 0
+  BucketRows rows;
+  int64_t row;
+  const int64_t* begins;  // of the rows; null: there is all
   const StepContext* step;
   const float* control;  // null: there is none
   UpdateHyperparameters hyperparameters;
 
   __device__ float Factor() const { return control == nullptr ? 1.0f : control[0]; }
-  // Of this part; empty where begin >= end.
+  // Places in what is here; empty where begin >= end.
   __device__ int64_t Begin(int64_t in_bucket) const {
-    const int64_t begin = in_bucket - (first == nullptr ? 0 : *first);
-    return begin > 0 ? begin : 0;
+    const int64_t begin = in_bucket - rows.PlaceOf(begins, row).first;
+    return row * rows.elements + (begin > 0 ? begin : 0);
   }
   __device__ int64_t End(int64_t in_bucket) const {
-    const int64_t end = in_bucket - (first == nullptr ? 0 : *first);
-    return end < num_elements ? end : num_elements;
+    const int64_t end = in_bucket - rows.PlaceOf(begins, row).first;
+    return row * rows.elements + (end < rows.elements ? end : rows.elements);
   }
 };
 
@@ -110,7 +112,8 @@ __global__ void NormScalarsKernel(DeviceUpdateProgram program, Part part, Tensor
     sum.AddWords(words + (tensor * program.num_norms + norm) * kExactSumWords);
     exact[kNumUpdateScalars + norm] = std::sqrt(sum.Value());
   }
-  exact[kNumUpdateScalars + program.num_norms] = static_cast<double>(list.tensors[listed].size);
+  exact[kNumUpdateScalars + program.num_norms] =
+      static_cast<double>(list.tensors[listed].size * part.rows.num_parts);
   EvaluateUpdateScalars(program, exact);
   for (int s = 0; s < kMaxUpdateScalars; ++s) {
     scalars[tensor * kMaxUpdateScalars + s] = static_cast<float>(exact[s]);
@@ -159,14 +162,15 @@ class NormedKernel : public Kernel {
       : program_(program),
         hyperparameters_(spec.call.attributes),
         gradient_dtype_(spec.call.inputs[1].dtype),
-        num_elements_(spec.call.inputs[0].shape.num_elements()),
+        rows_(spec.call.attributes.Ints("tensors").empty() ? BucketRows::OfTensor(spec.call)
+                                                           : BucketRows::Of(spec.call)),
         has_control_(static_cast<int>(spec.call.inputs.size()) > program.num_tensors &&
                      spec.call.inputs[program.num_tensors].dtype != DType::kI64) {
     const std::vector<int64_t>& tensors = spec.call.attributes.Ints("tensors");
     for (size_t i = 0; i + 1 < tensors.size(); i += 2) {
       tensors_.push_back({tensors[i], tensors[i + 1], 0});
     }
-    if (tensors_.empty()) tensors_.push_back({0, num_elements_, num_elements_});
+    if (tensors_.empty()) tensors_.push_back({0, rows_.elements, rows_.elements});
     for (size_t i = 0; i + 1 < tensors_.size(); ++i) tensors_[i].end = tensors_[i + 1].begin;
     tensors_.back().end = std::numeric_limits<int64_t>::max() / 2;  // of the part
   }
@@ -177,15 +181,25 @@ class NormedKernel : public Kernel {
            static_cast<int64_t>(sizeof(int64_t));
   }
 
-  // `begins`: the input that says where the part begins; -1: there is none.
-  Part PartOf(const KernelArguments& arguments, int begins) const {
-    return {num_elements_, begins < 0 ? nullptr : arguments.input<int64_t>(begins),
+  // `begins`: the input that says where rows begin; -1: there is none.
+  Part PartOf(const KernelArguments& arguments, int begins, int64_t row) const {
+    return {rows_,
+            row,
+            begins < 0 ? nullptr : arguments.input<int64_t>(begins),
             arguments.device_step,
             has_control_ ? arguments.input<float>(program_.num_tensors) : nullptr,
             hyperparameters_};
   }
 
-  // Calls run(list, the number of elements of its largest tensor that the part may have).
+  // Calls run(list, row, the number of elements of its largest tensor that the row may have).
+  template <typename Run>
+  Status ForRows(const Run& run) const {
+    for (int64_t row = 0; row < rows_.rows; ++row) {
+      ZG_RETURN_IF_ERROR(ForLists(
+          [&](const TensorList& list, int64_t elements) { return run(list, row, elements); }));
+    }
+    return Status::Ok();
+  }
   template <typename Run>
   Status ForLists(const Run& run) const {
     for (size_t first = 0; first < tensors_.size(); first += kMaxListed) {
@@ -197,7 +211,7 @@ class NormedKernel : public Kernel {
         list.tensors[i] = tensors_[first + i];
         largest = std::max(largest, list.tensors[i].end - list.tensors[i].begin);
       }
-      ZG_RETURN_IF_ERROR(run(list, std::min(largest, num_elements_)));
+      ZG_RETURN_IF_ERROR(run(list, std::min(largest, rows_.elements)));
     }
     return Status::Ok();
   }
@@ -216,10 +230,10 @@ class NormedKernel : public Kernel {
       using T = decltype(zero);
       const UpdateTensors<T> tensors(arguments, program_.num_tensors);
       const bool is_aligned = tensors.AreAllAligned(program_.num_tensors);
-      return ForLists([&](const TensorList& list, int64_t elements) {
+      return ForRows([&](const TensorList& list, int64_t row, int64_t elements) {
         return Launch(is_aligned ? TensorSquareSumsKernel<kPack, T> : TensorSquareSumsKernel<1, T>,
                       BlocksFor(list, elements, kTermElements), arguments.stream, program_, tensors,
-                      PartOf(arguments, begins), list, words);
+                      PartOf(arguments, begins, row), list, words);
       });
     });
   }
@@ -227,7 +241,7 @@ class NormedKernel : public Kernel {
   const DeviceUpdateProgram program_;
   const UpdateHyperparameters hyperparameters_;
   const DType gradient_dtype_;
-  const int64_t num_elements_;
+  const BucketRows rows_;
   const bool has_control_;
   std::vector<Tensor> tensors_;
 };
@@ -265,10 +279,9 @@ class NormedUpdate : public NormedKernel {
         reinterpret_cast<float*>(static_cast<char*>(arguments.workspace) + words_bytes());
     if (!is_measured_) ZG_RETURN_IF_ERROR(TakeSquareSums(arguments, begins, own_words));
     const int64_t* const words = is_measured_ ? arguments.input<int64_t>(sums_) : own_words;
-    const Part part = PartOf(arguments, begins);
     ZG_RETURN_IF_ERROR(ForLists([&](const TensorList& list, int64_t) {
-      return Launch(NormScalarsKernel, Threads(list.count), arguments.stream, program_, part, list,
-                    words, scalars);
+      return Launch(NormScalarsKernel, Threads(list.count), arguments.stream, program_,
+                    PartOf(arguments, begins, 0), list, words, scalars);
     }));
     return WithFloatType(gradient_dtype_, [&](auto zero) {
       using T = decltype(zero);
@@ -277,10 +290,11 @@ class NormedUpdate : public NormedKernel {
       const UpdateOutputs outputs(arguments, num_tensors - 1);
       const bool is_aligned =
           tensors.AreAllAligned(num_tensors) && outputs.AreAllAligned(num_tensors - 1);
-      return ForLists([&](const TensorList& list, int64_t elements) {
+      return ForRows([&](const TensorList& list, int64_t row, int64_t elements) {
         return Launch(is_aligned ? NormedUpdateKernel<kPack, T> : NormedUpdateKernel<1, T>,
                       BlocksFor(list, elements, is_aligned ? kPack : 1), arguments.stream, program_,
-                      tensors, outputs, part, list, scalars, FaultSinkOf(arguments));
+                      tensors, outputs, PartOf(arguments, begins, row), list, scalars,
+                      FaultSinkOf(arguments));
       });
     });
   }

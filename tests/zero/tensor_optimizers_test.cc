@@ -1,0 +1,121 @@
+// Optimizers that know something of whole tensors, on parameters that a mesh axis splits: what they know
+// are whole numbers, summed over the ranks that have the parts. So at a given size of the axis bits know
+// neither the stage nor how the data ranks are factored, and another size changes only what forward and
+// backward sum in another order.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "framework/nn/optimizers.h"
+#include "tests/zero/expect_run.h"
+#include "tests/zero/tensor_runs.h"
+
+namespace zg::testing {
+namespace {
+
+struct Setting {
+  std::string name;
+  optim::Optimizer optimizer;
+  TestModel model = TestModel::kGpt;
+  DType dtype = DType::kF32;
+  double max_grad_norm = 0;
+};
+
+std::vector<Setting> AllSettings() {
+  std::vector<Setting> settings;
+  for (const TestModel model : {TestModel::kEvenGpt, TestModel::kLlama}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      const double max_grad_norm = model == TestModel::kLlama ? 0.5 : 0;  // which makes a control
+      settings.push_back(
+          {"lamb", optim::Lamb{.lr = 0.02, .weight_decay = 0.1}, model, dtype, max_grad_norm});
+      settings.push_back({"adafactor", optim::Adafactor{.lr = 0.02, .weight_decay = 0.1}, model,
+                          dtype, max_grad_norm});
+    }
+  }
+  return settings;
+}
+
+class TensorOptimizersTest : public ::testing::TestWithParam<Setting> {
+ protected:
+  static RunConfig Config(std::vector<MeshAxis> mesh) {
+    const Setting& setting = GetParam();
+    RunConfig config = On(std::move(mesh), setting.model);
+    config.optimizer = setting.optimizer;
+    config.dtype = setting.dtype;
+    config.max_grad_norm = setting.max_grad_norm;
+    const bool is_llama = setting.model == TestModel::kLlama;
+    AddRules(is_llama ? kLlamaVocabulary : kGptVocabulary, &config);
+    return config;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Settings, TensorOptimizersTest, ::testing::ValuesIn(AllSettings()),
+                         [](const auto& info) {
+                           return fmt::format(
+                               "{}_{}_{}", info.param.name,
+                               info.param.model == TestModel::kLlama ? "llama" : "gpt",
+                               DTypeName(info.param.dtype));
+                         });
+
+TEST_P(TensorOptimizersTest, HaveTheBitsOfTheSizeAtEveryStageOnEveryMesh) {
+  const RunResult two = TrainOrDie(Config({{"tensor", 2}}));
+  ExpectPlanIsMeasured(two, Config({{"tensor", 2}}).steps);
+  for (const std::vector<MeshAxis>& mesh : std::vector<std::vector<MeshAxis>>{
+           {{"data", 2}, {"tensor", 2}},
+           {{"replica", 2}, {"shard", 2}, {"tensor", 2}},
+       }) {
+    for (int stage = 0; stage <= 3; ++stage) {
+      SCOPED_TRACE(fmt::format("stage {}, mesh({})", stage, Mesh(mesh).ToString()));
+      RunConfig config = Config(mesh);
+      config.stage = stage;
+      const RunResult result = TrainOrDie(config);
+      ExpectSameBits(two, result);
+      ExpectPlanIsMeasured(result, config.steps);
+    }
+  }
+}
+
+TEST_P(TensorOptimizersTest, AreCloseToOneRankOverTwentySteps) {
+  if (GetParam().dtype != DType::kF32) GTEST_SKIP() << "16 bits are not so close";
+  RunConfig one = Config({{"data", 1}}), two = Config({{"data", 2}, {"tensor", 2}});
+  one.steps = two.steps = 20;
+  two.stage = 2;
+  const RunResult expected = TrainOrDie(one), got = TrainOrDie(two);
+  ASSERT_EQ(expected.losses.size(), got.losses.size());
+  for (size_t i = 0; i < expected.losses.size(); ++i) {
+    EXPECT_NEAR(got.losses[i] / expected.losses[i], 1, 1e-5) << "step " << i + 1;
+  }
+}
+
+// States of rows and columns are whole on every rank, and a checkpoint knows no ranks.
+TEST_P(TensorOptimizersTest, CheckpointsGoOnOnAnotherMesh) {
+  const std::string directory =
+      fmt::format("{}/{}", ::testing::TempDir(),
+                  ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name());
+  RunConfig config = Config({{"data", 2}, {"tensor", 2}});
+  config.stage = 3;
+  const RunResult whole = TrainOrDie(config);
+  std::filesystem::remove_all(directory);
+  config.steps = 1;
+  config.save = directory;
+  TrainOrDie(config);
+  RunConfig resumed = Config({{"shard", 2}, {"tensor", 2}});
+  resumed.stage = 1;
+  resumed.resume = directory;
+  const RunResult same_size = TrainOrDie(resumed);
+  EXPECT_EQ(same_size.param_sha256, whole.param_sha256);
+  EXPECT_EQ(same_size.optimizer_sha256, whole.optimizer_sha256);
+
+  resumed = Config({{"data", 4}});
+  resumed.stage = 2;
+  resumed.resume = directory;
+  const double tolerance = GetParam().dtype == DType::kF32 ? 1e-5 : 1e-2;
+  EXPECT_NEAR(TrainOrDie(resumed).losses.back() / whole.losses.back(), 1, tolerance);
+}
+
+}  // namespace
+}  // namespace zg::testing
