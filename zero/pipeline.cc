@@ -69,7 +69,9 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   if (update.has_value()) {
     Add<AccumulateResults>(&passes, /*keep_finite=*/is_scaled || skips);
     if (is_scaled) Add<ScaleLoss>(&passes);
-    Add<PlaceResults>(&passes, options.placement);  // before recompute, which copies what it adds
+  }
+  Add<PlaceResults>(&passes, options.placement);  // before recompute, which copies what it adds
+  if (update.has_value()) {
     Add<Recompute>(&passes,
                    RecomputedModules(options));  // before bucketing: views serve copies too
     Add<optim::AppendUpdate>(&passes, *update);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"
+#include "framework/ops/attention_rules.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -12,6 +13,8 @@ namespace {
 
 using Types = std::vector<TensorType>;
 using Signatures = std::vector<ir::SbpSignature>;
+
+using attention_rules::kHeads;
 
 const Sbp B = Sbp::B();
 const Sbp kSplit = Sbp::S(0);
@@ -31,7 +34,8 @@ ir::OpDef Cache() {
   op.traits.kind = ir::OpKind::kVariable;
   op.doc =
       "Storage that eval programs leave to their next run, with zeros at first; no checkpoint has "
-      "it. `placement` says how it lies on every mesh axis named data.";
+      "it. `placement` says how it lies on every mesh axis named data; along others it lies as the "
+      "rows that are written.";
   op.min_inputs = op.max_inputs = 0;
   op.attributes = {{"dtype", DType::kF32, true},
                    {"shape", Shape{}, true},
@@ -66,7 +70,7 @@ ir::OpDef CachedRows() {
     return Types{{call.inputs[0].dtype, {rows.dim(0), size, rows.dim(2)}}};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
-    return Signatures{{{kSplit, SplitOfStart(call.inputs[1])}, {kSplit}}};
+    return Signatures{{{kSplit, SplitOfStart(call.inputs[1])}, {kSplit}}, {{kHeads, B}, {kHeads}}};
   };
   op.not_differentiable = kOnlyForEval;
   return op;
@@ -93,7 +97,8 @@ ir::OpDef WriteRows() {
     return Types{call.inputs[0]};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
-    return Signatures{{{kSplit, kSplit, SplitOfStart(call.inputs[2])}, {kSplit}}};
+    return Signatures{{{kSplit, kSplit, SplitOfStart(call.inputs[2])}, {kSplit}},
+                      {{kHeads, kHeads, B}, {kHeads}}};
   };
   op.not_differentiable = kOnlyForEval;
   op.aliases = [](const ir::OpCall&) { return InsideInput(); };
@@ -169,7 +174,12 @@ ir::OpDef CachedAttention() {
     return Types{call.inputs[0]};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
-    return Signatures{{{kSplit, kSplit, kSplit, SplitOfStart(call.inputs[3])}, {kSplit}}};
+    return Signatures{{{kSplit, kSplit, kSplit, SplitOfStart(call.inputs[3])}, {kSplit}},
+                      {{kHeads, kHeads, kHeads, B}, {kHeads}, call.attributes.Int("key_heads")}};
+  };
+  op.localize = [](const ir::OpCall& logical, ir::OpCall* local) {
+    attention_rules::SetOwnHeads("heads", logical, 0, local);
+    attention_rules::SetOwnHeads("key_heads", logical, 1, local);
   };
   op.not_differentiable = kOnlyForEval;
   // With all rows of the caches; how many are there, only a run knows.

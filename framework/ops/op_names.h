@@ -29,6 +29,7 @@ inline constexpr char kWait[] = "wait";
 
 // What keep-caches gives storage.
 inline constexpr char kCachedRows[] = "cached_rows";
+inline constexpr char kWriteRows[] = "write_rows";
 
 // Removed once backward is built.
 inline constexpr char kCustomGradient[] = "custom_gradient";

@@ -9,6 +9,8 @@
 #include "framework/ir/builder.h"
 #include "framework/ir/parts_context.h"
 #include "framework/ir/placement.h"
+#include "framework/ops/op_names.h"
+#include "framework/passes/dividing_sizes.h"
 
 namespace zg {
 namespace {
@@ -196,6 +198,49 @@ Status CheckParametersStay(const ir::Graph& graph, const ir::Node& node) {
   return Status::Ok();
 }
 
+// Whether the node can compute with such a part of this input.
+bool ReadsParts(const ir::Node& node, const ir::Value& input, Sbp split, int axis, int size) {
+  for (const ir::SbpSignature& signature : ir::SignaturesOf(node, axis)) {
+    bool fits = signature.units % size == 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      fits = fits && (node.inputs[i] != &input || signature.inputs[i] == split);
+    }
+    if (fits) return true;
+  }
+  return false;
+}
+
+// Along axes whose ranks share micro-batches a cache lies as the first rows that are written, if they
+// are read so: each rank keeps keys and values of its heads. Once it is whole, other rows are as well.
+Status PlaceCache(ir::Graph& graph, ir::Node* write) {
+  ir::Value* const cache = write->inputs[0];
+  const ir::Value& rows = *write->inputs[1];
+  const Mesh& mesh = graph.mesh();
+  const Sbp by_channels = Sbp::S(2);
+  const bool is_first = std::all_of(
+      cache->users.begin(), cache->users.end(),
+      [&](const ir::Node* user) { return user == write || user->outputs[0]->sbp.empty(); });
+  NdSbp wanted = rows.sbp;
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (mesh.IsDataAxis(axis) || rows.sbp[axis] != by_channels) continue;
+    const std::vector<ir::Node*>& readers = write->outputs[0]->users;
+    const bool is_read_so =
+        std::all_of(readers.begin(), readers.end(), [&](const ir::Node* reader) {
+          return ReadsParts(*reader, *write->outputs[0], by_channels, axis, mesh.axes()[axis].size);
+        });
+    if (is_first && is_read_so) cache->sbp[axis] = by_channels;
+    wanted[axis] = cache->sbp[axis];
+  }
+  if (wanted == rows.sbp) return Status::Ok();
+  ir::Builder builder(&graph, write->section);
+  builder.InsertBefore(write);
+  builder.set_scope(write->scope);
+  ir::Value* placed = builder.Place(write->inputs[1], wanted, rows.name + ".whole");
+  ZG_RETURN_IF_ERROR(builder.status());
+  graph.ReplaceInput(write, 1, placed);
+  return Status::Ok();
+}
+
 // A request for one axis leaves the others as they are, and is none on a mesh without it.
 Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
   const std::string name = place->attributes.String("axis");
@@ -214,9 +259,10 @@ Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
     const int size = mesh.axes()[axis].size;
     if (wanted.is_split() && value.type.shape.dim(wanted.dim()) % size != 0) {
       return InvalidArgument(
-          "{}: place %{} {}: its dim {} of {} does not divide into the parts of {} ranks along {}",
+          "{}: place %{} {}: its dim {} of {} does not divide into parts of {} ranks along {}: {}",
           place->scope, value.name, value.type.ToString(), wanted.dim(),
-          value.type.shape.dim(wanted.dim()), size, name);
+          value.type.shape.dim(wanted.dim()), size, name,
+          NearestThatDivide(value.type.shape.dim(wanted.dim()), 1, size));
     }
     sbp[axis] = wanted;
   }
@@ -289,6 +335,7 @@ Status PlaceNode(ir::Graph& graph, ir::Node* node) {
     ZG_RETURN_IF_ERROR(ComputeByMicroBatch(graph, node));
   }
   if (node->op->traits.kind == ir::OpKind::kOutput) ZG_RETURN_IF_ERROR(JoinResult(graph, node));
+  if (node->op->name == op_names::kWriteRows) ZG_RETURN_IF_ERROR(PlaceCache(graph, node));
   ir::PlaceOutputs(node, graph.mesh());
   ZG_RETURN_IF_ERROR(CheckParametersStay(graph, *node));
   if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));

@@ -4,7 +4,8 @@
 // Requires: no value has a placement. Data inputs and caches carry their `placement` along the axis
 // "data".
 //
-// Ensures: every value has one. Other variables lie as their attribute `split` says, else B. A node takes the legal signature
+// Ensures: every value has one. Other variables lie as their attribute `split` says, else B; a cache
+// lies along other axes as the first rows that are written into it. A node takes the legal signature
 // (OpDef::sbp_signatures, or all-B) that changes the placement of the fewest inputs, and of those
 // the one that moves the fewest bytes. A split value's logical dim is the ranks' parts together. On
 // an axis of one rank everything is B.

@@ -55,7 +55,7 @@ class CacheKeeper {
     builder.InsertBefore(node);
     builder.set_scope(node->scope);
     ir::Value* const written =
-        builder.Op("write_rows", {kept.cache, node->inputs[0], node->inputs[1]}, {}, name);
+        builder.Op(op_names::kWriteRows, {kept.cache, node->inputs[0], node->inputs[1]}, {}, name);
     ZG_RETURN_IF_ERROR(builder.status());
     graph_.ReplaceAllUses(node->outputs[0], written);
     graph_.Erase(node);

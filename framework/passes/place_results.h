@@ -4,10 +4,11 @@
 // dropouts (arXiv 2205.05198, section 4.2.2), and the activations that backward keeps are divided:
 // ZeRO's partitioned activations (arXiv 1910.02054, section 6.1).
 //
-// Requires: build-backward has run, recompute has not; no placements yet.
+// Requires: build-backward has run, if the graph is trained, recompute has not; no placements yet.
 //
 // Ensures: forward's readers outside of the module, and those of backward, read its results through a
-// `place` along the axis.
+// `place` along the axis. In eval programs likewise; where the axis does not divide the dim, as where they
+// compute a token at a time, the result is B.
 //
 // Before, on mesh(data=2, tensor=2), with the rule "embedding -> tensor=S(1)":
 //   %x: f32[2,8,4] = embedding %table, %ids  // embedding
@@ -20,7 +21,7 @@
 // Errors: an axis that the mesh lacks, or along which ranks compute different micro-batches; a pattern
 // that names no module with floating-point results; a dim that a result lacks or that the axis does not
 // divide.
-// No-op without such rules, without forward, and along axes of one rank.
+// No-op without such rules, and along axes of one rank.
 #pragma once
 
 #include <vector>

@@ -22,7 +22,7 @@ namespace zg {
 struct PlacementRule {
   enum class Of {
     kParameters,  // that the pattern names, or that modules have which it names
-    kResults,     // what modules that the pattern names give to others in training
+    kResults,     // what modules that the pattern names give to others
   };
 
   std::string pattern;  // ir/scope_pattern.h

@@ -115,6 +115,8 @@ FamilyCases CacheCases() {
   AddWrites("all rows", {1, 4, 5}, 4, 1, &family.cases);
   AddWrites("splits", {6, 2, 4}, 7, 1, &family.cases);
   AddWrites("splits", {6, 2, 4}, 7, 6, &family.cases);
+  AddWrites("channels", {2, 2, 12}, 7, 2, &family.cases);
+  AddWrites("channels", {2, 2, 12}, 7, 1, &family.cases);
   family.cases.push_back({.op = "position_ids",
                           .label = "starts",
                           .inputs = {I64({6}, 100)},
@@ -136,6 +138,10 @@ FamilyCases CacheCases() {
                     Heads(2, 2)),
       AttentionCase("splits", {F32({6, 2, 8}), F32({6, 7, 8}), F32({6, 7, 8}), I64({6}, 6)},
                     Heads(2, 2)),
+      AttentionCase("heads", {F32({2, 2, 24}), F32({2, 7, 12}), F32({2, 7, 12}), I64({1}, 6)},
+                    Heads(12, 6)),
+      AttentionCase("heads", {F32({2, 2, 24}), F32({2, 7, 12}), F32({2, 7, 12}), I64({2}, 6)},
+                    Heads(12, 6)),
   };
   family.cases.insert(family.cases.end(), attention.begin(), attention.end());
   family.rejections = {

@@ -4,203 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "framework/comm/in_process.h"
-#include "framework/ops/register_all_ops.h"
-#include "framework/train/generator.h"
-#include "models/gpt/model.h"
-#include "models/llama/model.h"
 #include "tests/testing/as_planned.h"
-#include "zero/zerograph/make_trainer.h"
+#include "tests/zero/generation_run.h"
 
 namespace zg {
 namespace {
-
-constexpr int64_t kContext = 80;  // more than a block of attention's keys
-constexpr int64_t kVocabulary = 50;
-constexpr int64_t kLayers = 2;
-constexpr int64_t kStreams = 2;  // texts of each rank, in the program "streams"
-
-std::shared_ptr<nn::Module> MakeModel(const std::string& name) {
-  if (name == "gpt") {
-    return std::make_shared<models::Gpt>(
-        models::GptConfig{kLayers, 2, 32, kContext, kVocabulary, 0.1});
-  }
-  return std::make_shared<models::Llama>(
-      models::LlamaConfig{kLayers, 4, 2, 32, 48, kContext, kVocabulary});
-}
-
-std::vector<int64_t> Text(int64_t size, int64_t seed = 1) {
-  std::vector<int64_t> text(size);
-  for (int64_t i = 0; i < size; ++i) text[i] = (seed * 31 + i * i * 7 + i * 3) % kVocabulary;
-  return text;
-}
-
-struct Config {
-  std::string model = "gpt";
-  int ranks = 1;
-  int stage = 0;
-  DType dtype = DType::kF32;
-  int64_t chunk = 7;
-};
-
-// A model after a step of training, with the programs of a generator, one that computes whole texts,
-// and one that decodes several texts of each rank's own.
-class RankRun {
- public:
-  RankRun(const Config& config, Communicator& communicator)
-      : communicator_(communicator),
-        model_(MakeModel(config.model)),
-        graph_(config.model),
-        generator_(Trained(), {.context = kContext, .chunk = config.chunk},
-                   [&](Var tokens) { return (*model_)(tokens); }) {
-    graph_.eval("whole", [&](Inputs& in) {
-      return reshape((*model_)(in.i64("x", {1, kContext}, Sbp::B())), {kContext, kVocabulary});
-    });
-    graph_.eval("streams", [&](Inputs& in) {
-      const Var tokens = in.i64("tokens", {kStreams, 1});
-      const nn::Decoding decoding("streams", in.i64("start", {kStreams}), kContext);
-      return (*model_)(tokens);
-    });
-    graph_.config().zero.stage = config.stage;
-    graph_.config().zero.bucket_bytes = 4096;
-    graph_.config().zero.shard_min_elements = 0;
-    graph_.config().micro_batches = communicator.size();
-    graph_.config().dtype = config.dtype;
-  }
-
-  Status Start() {
-    ZG_ASSIGN_OR_RETURN(trainer_, make_trainer(graph_, communicator_));
-    return Train();
-  }
-
-  Status Train() {
-    return trainer_
-        ->step([&](int64_t micro_batch) {
-          x_ = Text(kContext, micro_batch);
-          y_ = Text(kContext, micro_batch + 5);
-          return trainer_->feed({{"x", x_}, {"y", y_}});
-        })
-        .status();
-  }
-
-  // Row by row.
-  StatusOr<std::vector<std::vector<float>>> Whole(std::vector<int64_t> text) {
-    text.resize(kContext);
-    ZG_RETURN_IF_ERROR(trainer_->eval("whole", {{"x", text}}));
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer_->result("whole"));
-    std::vector<std::vector<float>> rows;
-    for (int64_t i = 0; i < kContext; ++i) {
-      rows.emplace_back(logits.begin() + i * kVocabulary, logits.begin() + (i + 1) * kVocabulary);
-    }
-    return rows;
-  }
-
-  StatusOr<std::vector<float>> Logits(const std::vector<int64_t>& text) {
-    return generator_.logits(*trainer_, text);
-  }
-  auto Generate(const std::vector<int64_t>& prompt, const GenerateOptions& options) {
-    return generator_.generate(*trainer_, prompt, options);
-  }
-
-  Trainer& trainer() { return *trainer_; }
-  Generator& generator() { return generator_; }
-  int rank() const { return communicator_.rank(); }
-
- private:
-  Graph& Trained() {
-    graph_.train(optim::AdamW{.lr = 0.02}, [&](Inputs& in) {
-      return cross_entropy((*model_)(in.i64("x", {1, kContext})), in.i64("y", {1, kContext}));
-    });
-    return graph_;
-  }
-
-  Communicator& communicator_;
-  std::shared_ptr<nn::Module> model_;
-  Graph graph_;
-  Generator generator_;
-  std::unique_ptr<Trainer> trainer_;
-  std::vector<int64_t> x_, y_;
-};
-
-void OnRanks(const Config& config, const std::function<Status(RankRun&)>& body) {
-  RegisterAllOps();
-  const Status status = RunRanks(config.ranks, [&](Communicator& communicator) -> Status {
-    RankRun run(config, communicator);
-    ZG_RETURN_IF_ERROR(run.Start());
-    return body(run);
-  });
-  EXPECT_TRUE(status.ok()) << status.message();
-}
-
-std::vector<int64_t> Prefix(const std::vector<int64_t>& text, int64_t size) {
-  return {text.begin(), text.begin() + size};
-}
-
-Status ExpectLogitsOfWholeTexts(RankRun& run) {
-  const std::vector<int64_t> text = Text(kContext);
-  ZG_ASSIGN_OR_RETURN(const auto whole, run.Whole(text));
-  for (int64_t size = 1; size <= kContext; ++size) {  // token by token
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(text, size)));
-    EXPECT_EQ(logits, whole[size - 1]) << size << " tokens";
-  }
-  for (const int64_t size : {2, 7, 8, 33, 50, 79, 80}) {  // in chunks
-    run.generator().reset();
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(text, size)));
-    EXPECT_EQ(logits, whole[size - 1]) << size << " tokens at once";
-  }
-  for (const int64_t size : {80, 80, 41, 42, 60}) {  // what is there already
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(text, size)));
-    EXPECT_EQ(logits, whole[size - 1]) << size << " tokens of a longer text";
-  }
-  std::vector<int64_t> other = Text(kContext);
-  for (size_t i = 30; i < other.size(); ++i) other[i] = (other[i] + 1) % kVocabulary;
-  ZG_ASSIGN_OR_RETURN(const auto whole_other, run.Whole(other));
-  ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(other, 60)));
-  EXPECT_EQ(logits, whole_other[59]);
-  return Status::Ok();
-}
-
-// Texts at positions of their own: the second lags behind, the others begin with other tokens.
-Status ExpectStreamsOfWholeTexts(RankRun& run) {
-  std::vector<std::vector<int64_t>> texts;
-  std::vector<std::vector<std::vector<float>>> wholes;
-  for (int rank = 0; rank < run.trainer().executor().communicator().size(); ++rank) {
-    for (int64_t i = 0; i < kStreams; ++i) {
-      const std::vector<int64_t> text = Text(kContext, 3 + rank * kStreams + i);
-      ZG_ASSIGN_OR_RETURN(const auto whole, run.Whole(text));
-      if (rank != run.rank()) continue;
-      texts.push_back(text);
-      wholes.push_back(whole);
-    }
-  }
-  for (int64_t step = 0; step < 45; ++step) {
-    const std::vector<int64_t> start = {step, std::max<int64_t>(0, step - 3)};
-    const std::vector<int64_t> tokens = {texts[0][start[0]], texts[1][start[1]]};
-    ZG_RETURN_IF_ERROR(run.trainer().eval("streams", {{"tokens", tokens}, {"start", start}}));
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.trainer().local_result("streams"));
-    for (int64_t i = 0; i < kStreams; ++i) {
-      const std::vector<float> own(logits.begin() + i * kVocabulary,
-                                   logits.begin() + (i + 1) * kVocabulary);
-      EXPECT_EQ(own, wholes[i][start[i]]) << "text " << i << ", position " << start[i];
-    }
-  }
-  return Status::Ok();
-}
-
-int64_t CacheBytes(const MemoryPlan& plan, const std::string& name) {
-  int64_t bytes = 0;
-  for (const PlannedBuffer& buffer : plan.buffers) {
-    const std::string& of = buffer.name;
-    if (of.size() > 6 && of.substr(of.size() - 6) == ".cache" && of.rfind(name, 0) == 0) {
-      bytes += buffer.bytes;
-    }
-  }
-  return bytes;
-}
 
 TEST(Generation, HasTheLogitsOfWholeTextsAndThePlannedMemory) {
   for (const std::string model : {"gpt", "llama"}) {
@@ -221,6 +32,31 @@ TEST(Generation, HasTheLogitsOfWholeTextsAndThePlannedMemory) {
             return Status::Ok();
           });
         }
+      }
+    }
+  }
+}
+
+// The ranks along tensor keep the keys and values of their own heads.
+TEST(Generation, HasCachesByHeadsAlongTensor) {
+  for (const std::string model : {"gpt", "llama"}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const int data_ranks : {1, 2}) {
+        SCOPED_TRACE(fmt::format("{}, {}, data={},tensor=2", model, DTypeName(dtype), data_ranks));
+        Config config = {model, 2 * data_ranks, 3, dtype, 8};
+        config.mesh = {{"data", data_ranks}, {"tensor", 2}};
+        config.splits_sequence = data_ranks == 2;
+        OnRanks(config, [&](RankRun& run) -> Status {
+          ZG_RETURN_IF_ERROR(ExpectLogitsOfWholeTexts(run));
+          ZG_RETURN_IF_ERROR(ExpectStreamsOfWholeTexts(run));
+          const Executor& executor = run.trainer().executor();
+          testing::ExpectMemoryAsPlanned(executor);
+          const int64_t channels = model == "gpt" ? 32 : 16;
+          const int64_t bytes = kLayers * 2 * kContext * channels * SizeOf(dtype) / 2;
+          EXPECT_EQ(CacheBytes(executor.plan(), "generate."), bytes);
+          EXPECT_EQ(CacheBytes(executor.plan(), "streams."), kStreams * bytes);
+          return Status::Ok();
+        });
       }
     }
   }
