@@ -26,8 +26,8 @@ struct CUstream_st {
 };
 struct CUevent_st {
   int64_t num_recorded = 0;
-  int64_t num_done = 0;
-  cudaStream_t stream = nullptr;  // of the last record
+  std::shared_ptr<int64_t> num_done = std::make_shared<int64_t>(0);  // which queued records know
+  cudaStream_t stream = nullptr;                                     // of the last record
 };
 struct CUgraph_st {
   std::vector<zg::emulation::Work> works;
@@ -185,8 +185,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new CUevent_st;
   return cudaSuccess;
 }
-// Its record may still be queued.
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   int64_t number = 0;
@@ -196,8 +198,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     event->stream = stream;
     number = ++event->num_recorded;
   }
-  return Queue(stream, {[event, number] {
-                 event->num_done = number;
+  return Queue(stream, {[num_done = event->num_done, number] {
+                 *num_done = number;
                  return cudaSuccess;
                }});
 }
@@ -205,7 +207,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(Device().mutex);
   if (event->stream != nullptr && event->stream->error != cudaSuccess) return event->stream->error;
-  return event->num_done == event->num_recorded ? cudaSuccess : cudaErrorNotReady;
+  return *event->num_done == event->num_recorded ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -213,8 +215,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const auto has_failed = [&] {
     return event->stream != nullptr && event->stream->error != cudaSuccess;
   };
-  Device().has_changed.wait(lock,
-                            [&] { return event->num_done == event->num_recorded || has_failed(); });
+  Device().has_changed.wait(
+      lock, [&] { return *event->num_done == event->num_recorded || has_failed(); });
   return has_failed() ? event->stream->error : cudaSuccess;
 }
 
