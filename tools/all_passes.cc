@@ -4,6 +4,7 @@
 #include "framework/optim/append_update.h"
 #include "framework/passes/register_passes.h"
 #include "zero/accumulate_gradients.h"
+#include "zero/bucket_frozen.h"
 #include "zero/bucketing.h"
 #include "zero/choose_stages.h"
 #include "zero/clip_gradients.h"
@@ -95,6 +96,20 @@ PassDef Bucketing() {
   return def;
 }
 
+PassDef BucketFrozen() {
+  PassDef def;
+  def.name = "bucket-frozen";
+  def.doc = "Lay parameters that are not trained end to end in flat buckets.";
+  const zero::BucketingOptions defaults;
+  def.options = {{"bucket_bytes", defaults.bucket_bytes},
+                 {"shard_min_elements", defaults.shard_min_elements}};
+  def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
+    return std::unique_ptr<Pass>(std::make_unique<zero::BucketFrozen>(
+        options.Int("bucket_bytes"), options.Int("shard_min_elements")));
+  };
+  return def;
+}
+
 PassDef ChooseStages() {
   PassDef def;
   def.name = "choose-stages";
@@ -163,6 +178,7 @@ void RegisterAllPasses(PassRegistry& registry) {
   add(AppendUpdate());
   add(ChooseStages());
   add(Bucketing());
+  add(BucketFrozen());
   add(SimplePass<zero::EvalWeights>("Eval programs read the weights that the optimizer averages."));
   add(AccumulateGradients());
   add(SimplePass<zero::ShardOptimizerState>("ZeRO stage 1: each rank updates its part."));

@@ -6,18 +6,14 @@
 #include "framework/ir/builder.h"
 #include "framework/ops/factored_shapes.h"
 #include "framework/ops/quantised_blocks.h"
+#include "zero/flat_bucket.h"
 #include "zero/pack_owned.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
 namespace {
 
-constexpr int64_t kAlignmentBytes = 64;  // a cache line, and the widest vector
 constexpr char kMatrices[] = "matrices";
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // Update nodes whose tensors share a bucket.
 struct Bucket {
@@ -33,18 +29,10 @@ const NdSbp& SplitOf(const ir::Node& update) {
   return update.inputs[0]->producer->attributes.NdSbp("split");
 }
 
-// Along which axis; -1: along none.
-int SplitAxis(const ir::Node& update) {
-  const NdSbp& split = SplitOf(update);
-  for (size_t axis = 0; axis < split.size(); ++axis) {
-    if (split[axis].is_split()) return static_cast<int>(axis);
-  }
-  return -1;
-}
+int SplitAxis(const ir::Node& update) { return SplitAxisOf(*update.inputs[0]); }
 
 int64_t NumParts(const ir::Graph& graph, const ir::Node& update) {
-  const int axis = SplitAxis(update);
-  return axis < 0 ? 1 : graph.mesh().axes()[axis].size;
+  return NumPartsOf(graph, *update.inputs[0]);
 }
 
 // Of gradients and of what the model reads, which is what travels between ranks.
@@ -131,12 +119,12 @@ class BucketFiller {
 
   // In elements, of where tensors begin: also at the beginning of a block.
   static int64_t AlignmentOf(const ir::Node& update) {
-    return IsQuantised(update) ? kQuantisedBlock : kAlignmentBytes / SizeOf(DTypeOf(update));
+    return IsQuantised(update) ? kQuantisedBlock : kBucketAlignmentBytes / SizeOf(DTypeOf(update));
   }
 
   // Likewise of where parts begin: those of the blocks' scales are aligned, too.
   static int64_t PartAlignmentOf(const ir::Node& update) {
-    constexpr auto kScales = static_cast<int64_t>(kAlignmentBytes / sizeof(float));
+    constexpr auto kScales = static_cast<int64_t>(kBucketAlignmentBytes / sizeof(float));
     return AlignmentOf(update) * (IsQuantised(update) ? kScales : 1);
   }
 
@@ -241,7 +229,7 @@ class BucketMaker {
   // The flat variable that takes the place of these; named after the first, as "bucket0.exp_avg".
   StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
     return FlattenAt(variables, {bucket_.offsets, bucket_.elements, bucket_.stage,
-                                 NumParts(graph_, *bucket_.updates[0])});
+                                 SplitAxis(*bucket_.updates[0])});
   }
 
   StatusOr<ir::Value*> FlattenState(size_t slot) {
@@ -251,8 +239,7 @@ class BucketMaker {
     if (!is_scale) return Flatten(InputsAt(slot));
     std::vector<int64_t> blocks;  // before each tensor, which begins with one
     for (const int64_t offset : bucket_.offsets) blocks.push_back(offset / kQuantisedBlock);
-    return FlattenAt(InputsAt(slot),
-                     {blocks, bucket_.elements / kQuantisedBlock, bucket_.stage, /*num_parts=*/1});
+    return FlattenAt(InputsAt(slot), {blocks, bucket_.elements / kQuantisedBlock, bucket_.stage});
   }
 
   // Numbers of rows or columns lie end to end, and whole on every rank: all take part in them.
@@ -263,38 +250,14 @@ class BucketMaker {
       offsets.push_back(end);
       end += state->type.shape.num_elements();
     }
-    return FlattenAt(InputsAt(slot), {offsets, end, /*stage=*/0, /*num_parts=*/1});
+    return FlattenAt(InputsAt(slot), {offsets, end, /*stage=*/0});
   }
 
-  struct Layout {
-    std::vector<int64_t> offsets;
-    int64_t elements;
-    int64_t stage;
-    int64_t num_parts;  // along the axis that splits the parameters
-  };
-
-  StatusOr<ir::Value*> FlattenAt(const std::vector<ir::Value*>& variables, const Layout& layout) {
-    const ir::Value& model = *variables[0];
-    const std::string name = name_ + model.name.substr(bucket_.updates[0]->inputs[0]->name.size());
-    ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kVariables));
-    const Shape shape =
-        layout.num_parts == 1 ? Shape{layout.elements} : Shape{layout.num_parts, layout.elements};
-    ir::Value* flat =
-        builder.Storage(name, {model.type.dtype, shape}, ir::RoleOf(model), layout.stage);
-    ZG_RETURN_IF_ERROR(builder.status());
-    if (layout.num_parts > 1) {
-      NdSbp split = AllBroadcast(graph_.mesh());
-      split[SplitAxis(*bucket_.updates[0])] = Sbp::S(0);
-      flat->producer->attributes.Set("split", split);
-    }
-    for (size_t i = 0; i < variables.size(); ++i) {
-      for (ir::StoredTensor& tensor : graph_.tensors()) {
-        if (tensor.storage != variables[i]) continue;
-        tensor.storage = flat;
-        tensor.offset_elements = layout.offsets[i];
-      }
-    }
-    return flat;
+  StatusOr<ir::Value*> FlattenAt(const std::vector<ir::Value*>& variables,
+                                 const FlatLayout& layout) {
+    const std::string& state = variables[0]->name;
+    const size_t length = bucket_.updates[0]->inputs[0]->name.size();
+    return MakeFlatVariable(graph_, name_ + state.substr(length), variables, layout);
   }
 
   // Right after the last gradient of the bucket exists.
@@ -353,19 +316,8 @@ class BucketMaker {
     const std::string name = parameter->name;
     graph_.Rename(parameter, name + ".unbucketed");
     for (const auto& section : graph_.sections()) {
-      const std::vector<ir::Node*> readers = UsersIn(graph_, *section, *parameter);
-      if (readers.empty()) continue;
-      ir::Builder builder(&graph_, section.get());
-      builder.InsertBefore(readers.front());
-      builder.set_scope(parameter->producer->scope);
-      ir::Value* view = builder.Op("bucket_view", {bucket}, place, name);
-      ZG_RETURN_IF_ERROR(builder.status());
-      for (ir::Node* reader : readers) {
-        for (size_t i = 0; i < reader->inputs.size(); ++i) {
-          if (reader->inputs[i] == parameter)
-            graph_.ReplaceInput(reader, static_cast<int>(i), view);
-        }
-      }
+      ZG_RETURN_IF_ERROR(ReadThroughView(graph_, UsersIn(graph_, *section, *parameter), parameter,
+                                         bucket, place, name));
     }
     return Status::Ok();
   }

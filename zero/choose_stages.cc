@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/ir/scope_pattern.h"
+#include "zero/flat_bucket.h"
 #include "zero/update_nodes.h"
 
 namespace zg::zero {
@@ -42,8 +43,7 @@ class Chooser {
     for (size_t i = 0; i < is_used_.size(); ++i) {
       if (is_used_[i]) continue;
       return InvalidArgument(
-          "stage rule '{}': no parameter that is trained has this name or lies in a module of this "
-          "name",
+          "stage rule '{}': no parameter has this name or lies in a module of this name",
           stages_.rules[i].ToString());
     }
     return Status::Ok();
@@ -61,9 +61,10 @@ StatusOr<bool> ChooseStages::Run(ir::Graph& graph) const {
   if (graph.is_placed()) return false;
   Chooser chooser(stages_);
   ZG_RETURN_IF_ERROR(chooser.Init());
+  std::vector<ir::Value*> parameters = FrozenVariables(graph);
+  for (const ir::Node* update : UpdateNodes(graph)) parameters.push_back(update->inputs[0]);
   bool changed = false;
-  for (const ir::Node* update : UpdateNodes(graph)) {
-    ir::Value* parameter = update->inputs[0];  // named as its tensor, until there are buckets
+  for (ir::Value* parameter : parameters) {  // named as its tensor, until there are buckets
     ZG_ASSIGN_OR_RETURN(const int64_t stage, chooser.StageOf(parameter->name));
     ir::Attributes& attributes = parameter->producer->attributes;
     if (attributes.Int("stage") == stage) continue;

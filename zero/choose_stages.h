@@ -5,7 +5,8 @@
 //
 // Requires: append-update and master-weights have run; no buckets.
 //
-// Ensures: the variable that the update of a parameter reads has the attribute `stage`.
+// Ensures: the variable that the update of a parameter reads has the attribute `stage`, and so has
+// that of one that no update changes.
 //
 // Before, with stages="1,blocks.*=3":
 //   %blocks.0.weight: f32[8,8] = variable
@@ -14,8 +15,8 @@
 //   %blocks.0.weight: f32[8,8] = variable
 //   %norm.weight: f32[8] = variable (stage=1)
 //
-// Errors: a rule that names no parameter that is trained; two that differ about one.
-// No-op where nothing is trained, and at stage 3 without rules.
+// Errors: a rule that names no parameter; two that differ about one.
+// No-op at stage 3 without rules.
 #pragma once
 
 #include <vector>

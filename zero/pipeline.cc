@@ -23,6 +23,7 @@
 #include "framework/passes/schedule.h"
 #include "framework/passes/zero_stage.h"
 #include "zero/accumulate_gradients.h"
+#include "zero/bucket_frozen.h"
 #include "zero/bucketing.h"
 #include "zero/choose_stages.h"
 #include "zero/clip_gradients.h"
@@ -80,22 +81,25 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
   Add<PlaceParameters>(&passes,
                        options.placement);  // before bucketing: what is split alike is packed
+  Add<ChooseStages>(&passes, Stages{options.zero.stage, options.zero.stage_rules});
   if (update.has_value()) {
-    Add<ChooseStages>(&passes, Stages{options.zero.stage, options.zero.stage_rules});
     Add<Bucketing>(&passes,
                    BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements,
                                     options.zero.partition});
     Add<EvalWeights>(&passes);  // where states are, and placements not yet
   }
+  Add<BucketFrozen>(&passes, options.zero.bucket_bytes, options.zero.shard_min_elements);
   Add<InferSbp>(&passes);  // buckets have placements like any value
+  const auto shards = [&](Role role) { return stage >= FirstStageThatShards(role); };
   if (update.has_value()) {
     // Before the stages: they move its nodes.
     Add<AccumulateGradients>(
         &passes, AccumulateGradientsOptions{options.reduce_every == ReduceEvery::kStep});
-    const auto shards = [&](Role role) { return stage >= FirstStageThatShards(role); };
     if (shards(Role::kOptimizerState)) Add<ShardOptimizerState>(&passes);
     if (shards(Role::kGradient)) Add<ShardGradients>(&passes);  // builds on the one before
-    if (shards(Role::kParameter)) Add<ShardParameters>(&passes, options.zero.secondary_axis);
+  }
+  if (shards(Role::kParameter)) Add<ShardParameters>(&passes, options.zero.secondary_axis);
+  if (update.has_value()) {
     // Where gradients lie is settled, and how they get there is not.
     Add<ClipGradients>(&passes, options.max_grad_norm, skips);
     Add<TensorNorms>(&passes);  // of what updates read, the control among it

@@ -1,9 +1,10 @@
 // shard-parameters: ZeRO stage 3 (arXiv 1910.02054, section 5.3). Parameters stay split; every
 // section gathers a bucket when it first needs it and drops it after the last use.
 //
-// Requires: shard-gradients has run.
+// Requires: shard-gradients has run, and bucket-frozen where parameters are not trained.
 //
-// Ensures: parameter buckets are S(0). Each use window (forward, backward, every eval section)
+// Ensures: parameter buckets are S(0), those that are not trained like the others; of the copies in
+// 16 bits that a section makes of these, the copy is gathered. Each use window (forward, backward, every eval section)
 // reads a bucket through a `place` of its own, counted as communication. The updated shard is
 // assigned as it is.
 //

@@ -36,18 +36,26 @@ int NumShards(const ir::Graph& graph) {
   return product;
 }
 
-NdSbp WholeSbp(const ir::Graph& graph, const ir::Node& update) {
+NdSbp WholeSbp(const ir::Graph& graph, const ir::Value& bucket) {
   NdSbp sbp = AllBroadcast(graph.mesh());
-  const NdSbp& split = VariableOf(update.inputs[0])->producer->attributes.NdSbp("split");
+  const NdSbp& split = bucket.producer->attributes.NdSbp("split");
   for (size_t axis = 0; axis < split.size(); ++axis) sbp[axis] = split[axis];
   return sbp;
 }
 
-NdSbp ShardedSbp(const ir::Graph& graph, const ir::Node& update) {
-  NdSbp sbp = WholeSbp(graph, update);
-  const int flat_dim = update.inputs[0]->type.shape.num_dims() - 1;
+NdSbp ShardedSbp(const ir::Graph& graph, const ir::Value& bucket) {
+  NdSbp sbp = WholeSbp(graph, bucket);
+  const int flat_dim = bucket.type.shape.num_dims() - 1;
   for (const int axis : graph.mesh().ShardAxes()) sbp[axis] = Sbp::S(flat_dim);
   return sbp;
+}
+
+NdSbp WholeSbp(const ir::Graph& graph, const ir::Node& update) {
+  return WholeSbp(graph, *VariableOf(update.inputs[0]));
+}
+
+NdSbp ShardedSbp(const ir::Graph& graph, const ir::Node& update) {
+  return ShardedSbp(graph, *VariableOf(update.inputs[0]));
 }
 
 int64_t StageOf(const ir::Node& update) {

@@ -22,11 +22,15 @@ StatusOr<std::vector<ir::Node*>> UnboxedUpdateNodes(const ir::Graph& graph, std:
 // more than one rank.
 bool HasShardAxes(const ir::Graph& graph);
 
-// How the bucket of an update lies where it is whole for its readers: split by the axes that its
-// parameters are split along, B along the others.
-NdSbp WholeSbp(const ir::Graph& graph, const ir::Node& update);
+// How a bucket lies where it is whole for its readers: split by the axes that its parameters are
+// split along, B along the others.
+NdSbp WholeSbp(const ir::Graph& graph, const ir::Value& bucket);
 
 // And where ZeRO shards it: its flat dim split along the axes of ZeRO, too.
+NdSbp ShardedSbp(const ir::Graph& graph, const ir::Value& bucket);
+
+// Those of the bucket that the update updates.
+NdSbp WholeSbp(const ir::Graph& graph, const ir::Node& update);
 NdSbp ShardedSbp(const ir::Graph& graph, const ir::Node& update);
 
 // Up to which stage ZeRO shards what the update updates (choose-stages).

@@ -25,10 +25,13 @@ MemoryCategory CategoryOfRole(Role role) {
   return MemoryCategory::kActivations;
 }
 
-// Of the value in another placement.
+// Of the value in another placement: parameters that are gathered, and 16-bit copies of them, are
+// communication.
 MemoryCategory CategoryOfCopy(const ir::Value& value) {
   if (ir::HoldsGradient(value)) return MemoryCategory::kGradients;
-  const MemoryCategory category = CategoryOf(value);
+  const ir::Node& node = *value.producer;
+  const bool is_cast = node.op->traits.kind == ir::OpKind::kCast;
+  const MemoryCategory category = CategoryOf(is_cast ? *node.inputs[0] : value);
   return category == MemoryCategory::kParameters ? MemoryCategory::kCommunication : category;
 }
 

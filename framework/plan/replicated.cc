@@ -82,9 +82,6 @@ struct Contents {
 
 std::string Reason(const ir::Value& value, Role role, const Contents& contents,
                    const ZeroOptions& zero) {
-  if (role == Role::kParameter && !ir::IsTrainableParameter(value)) {
-    return "not trainable; stages shard what is updated";
-  }
   if (IsOfRowsOrColumns(value)) return "one number for each row or column of a matrix";
   const int first = FirstStageThatShards(role);
   int64_t stage = StageOf(value);

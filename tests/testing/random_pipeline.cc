@@ -45,6 +45,8 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
       fmt::format("bucketing(bucket_bytes={}, shard_min_elements={}, partition=\"{}\")",
                   random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20}),
                   random.Pick<std::string>({"even", "even", "greedy", "balanced"})));
+  passes.push_back(fmt::format("bucket-frozen(bucket_bytes={}, shard_min_elements={})",
+                               random.Pick<int>({64, 4096}), random.Pick<int>({0, 20})));
   passes.push_back("eval-weights");
   passes.push_back("infer-sbp");
   // Others make much of a sum that is next to nothing.

@@ -58,6 +58,7 @@ class LoraRun {
 
   Status status() const { return made_.status(); }
   Trainer& trainer() { return **made_; }
+  int64_t num_parameters() const { return graph_.num_parameters(); }
   const nn::Lora& lora() const { return lora_; }
 
   StatusOr<float> Step() {
@@ -157,6 +158,10 @@ TEST(Lora, GradientsAndStateAreThoseOfTheAdaptersAlone) {
     EXPECT_LE(planned[of(MemoryCategory::kOptimizerState)], 2 * (part + 4 * 64));
     EXPECT_LE(planned[of(MemoryCategory::kGradients)], part + 4 * 64);
     EXPECT_EQ(measured, planned);
+    // Of the frozen weights a rank has its half, too; buckets of 512 bytes lose some to padding.
+    const int64_t whole = 4 * run.num_parameters();
+    EXPECT_GE(planned[of(MemoryCategory::kParameters)], whole / 2);
+    EXPECT_LE(planned[of(MemoryCategory::kParameters)], whole * 3 / 5);
     for (const ir::StoredTensor* tensor :
          TensorsByName(run.trainer().executor().graph(), TensorRole::kOptimizerState)) {
       EXPECT_THAT(tensor->name, HasSubstr(".attention.qkv.lora_"));
@@ -164,6 +169,23 @@ TEST(Lora, GradientsAndStateAreThoseOfTheAdaptersAlone) {
     return Status::Ok();
   });
   EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// In 16 bits nothing but activations is kept from forward to backward: no copies of the weights.
+TEST(Lora, KeepsNoCopiesOfFrozenWeights) {
+  const auto activations = [](bool adapts) {
+    int64_t bytes = 0;
+    const Status status = OnRanks(1, [&](Communicator& communicator) -> Status {
+      LoraRun run({1, 0, DType::kBF16, adapts}, communicator);
+      ZG_RETURN_IF_ERROR(run.status());
+      const CategoryBytes planned = run.trainer().program().memory.category_bytes;
+      bytes = planned[static_cast<size_t>(MemoryCategory::kActivations)];
+      return Status::Ok();
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    return bytes;
+  };
+  EXPECT_LT(activations(true), activations(false) + 3 * 512);  // a bucket's copy now and then
 }
 
 TEST(Lora, FilesAreThoseOfPeft) {

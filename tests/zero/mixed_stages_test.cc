@@ -143,7 +143,7 @@ TEST(MixedStages, RefuseWhatNamesNothing) {
   config.stage_rules = {{"block.*", 3}};
   const StatusOr<RunResult> result = Train(config);
   ASSERT_FALSE(result.ok());
-  EXPECT_NE(result.status().message().find("stage rule 'block.*=3': no parameter that is trained"),
+  EXPECT_NE(result.status().message().find("stage rule 'block.*=3': no parameter has this name"),
             std::string::npos)
       << result.status().message();
 }

@@ -1,0 +1,80 @@
+#include "zero/flat_bucket.h"
+
+#include <algorithm>
+
+#include "framework/ir/builder.h"
+
+namespace zg::zero {
+
+std::vector<ir::Value*> FrozenVariables(const ir::Graph& graph) {
+  std::vector<ir::Value*> frozen;
+  for (const ir::Node* node : graph.section(ir::SectionKind::kVariables)->nodes) {
+    ir::Value* variable = node->outputs[0];
+    const auto& users = variable->users;
+    const bool is_updated = std::any_of(users.begin(), users.end(), [](const ir::Node* user) {
+      return user->op->traits.kind == ir::OpKind::kAssign;
+    });
+    if (ir::HasRole(*variable, Role::kParameter) && !is_updated) frozen.push_back(variable);
+  }
+  return frozen;
+}
+
+bool IsBucket(const ir::Graph& graph, const ir::Value& variable) {
+  return graph.FindTensor(variable.name) == nullptr;
+}
+
+int SplitAxisOf(const ir::Value& variable) {
+  const NdSbp& split = variable.producer->attributes.NdSbp("split");
+  for (size_t axis = 0; axis < split.size(); ++axis) {
+    if (split[axis].is_split()) return static_cast<int>(axis);
+  }
+  return -1;
+}
+
+int64_t NumPartsOf(const ir::Graph& graph, const ir::Value& variable) {
+  const int axis = SplitAxisOf(variable);
+  return axis < 0 ? 1 : graph.mesh().axes()[axis].size;
+}
+
+StatusOr<ir::Value*> MakeFlatVariable(ir::Graph& graph, const std::string& name,
+                                      const std::vector<ir::Value*>& variables,
+                                      const FlatLayout& layout) {
+  const ir::Value& model = *variables[0];
+  ir::Builder builder(&graph, graph.section(ir::SectionKind::kVariables));
+  const int64_t num_parts = layout.split_axis < 0 ? 1 : graph.mesh().axes()[layout.split_axis].size;
+  const Shape shape = num_parts == 1 ? Shape{layout.elements} : Shape{num_parts, layout.elements};
+  ir::Value* flat =
+      builder.Storage(name, {model.type.dtype, shape}, ir::RoleOf(model), layout.stage);
+  ZG_RETURN_IF_ERROR(builder.status());
+  if (num_parts > 1) {
+    NdSbp split = AllBroadcast(graph.mesh());
+    split[layout.split_axis] = Sbp::S(0);
+    flat->producer->attributes.Set("split", split);
+  }
+  for (size_t i = 0; i < variables.size(); ++i) {
+    for (ir::StoredTensor& tensor : graph.tensors()) {
+      if (tensor.storage != variables[i]) continue;
+      tensor.storage = flat;
+      tensor.offset_elements = layout.offsets[i];
+    }
+  }
+  return flat;
+}
+
+Status ReadThroughView(ir::Graph& graph, const std::vector<ir::Node*>& readers, ir::Value* old,
+                       ir::Value* bucket, const ir::Attributes& place, const std::string& name) {
+  if (readers.empty()) return Status::Ok();
+  ir::Builder builder(&graph, readers[0]->section);
+  builder.InsertBefore(readers[0]);
+  builder.set_scope(old->producer->scope);
+  ir::Value* view = builder.Op("bucket_view", {bucket}, place, name);
+  ZG_RETURN_IF_ERROR(builder.status());
+  for (ir::Node* reader : readers) {
+    for (size_t i = 0; i < reader->inputs.size(); ++i) {
+      if (reader->inputs[i] == old) graph.ReplaceInput(reader, static_cast<int>(i), view);
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace zg::zero
