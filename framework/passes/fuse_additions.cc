@@ -33,7 +33,7 @@ class Fusion {
     ir::Node* const producer = operand->producer;
     const bool fuses = producer->op->traits.takes_addend && operand == producer->outputs[0] &&
                        operand->users.size() == 1 && producer->section == add->section &&
-                       IsPlain(*producer, "adds");
+                       add->inputs[1 - last]->producer != producer && IsPlain(*producer, "adds");
     if (!fuses) return false;
     std::vector<ir::Value*> inputs = producer->inputs;
     inputs.push_back(add->inputs[1 - last]);
