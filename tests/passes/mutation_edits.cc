@@ -1,6 +1,7 @@
 #include "tests/passes/mutation_edits.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,17 @@ bool IsCopy(const Node& node) {
   return std::any_of(node.outputs.begin(), node.outputs.end(), [](const Value* value) {
     return value->name.find(".again") != std::string::npos;
   });
+}
+
+// Who reads the value, and as which input.
+std::vector<std::pair<Node*, int>> PlacesOf(const Value& value) {
+  std::vector<std::pair<Node*, int>> places;
+  for (Node* reader : std::set<Node*>(value.users.begin(), value.users.end())) {
+    for (size_t i = 0; i < reader->inputs.size(); ++i) {
+      if (reader->inputs[i] == &value) places.emplace_back(reader, static_cast<int>(i));
+    }
+  }
+  return places;
 }
 
 }  // namespace
@@ -120,17 +132,11 @@ NodeChange SwapOutputs(int a, int b) {
     if (std::max(a, b) >= static_cast<int>(node->outputs.size())) return false;
     Value* first = node->outputs[a];
     Value* second = node->outputs[b];
-    if (!SameKind(*first, *second) || first->users == second->users) return false;
-    const std::vector<Node*> readers_of_first = first->users;
-    graph.ReplaceAllUses(second, first);
-    for (Node* reader : readers_of_first) {
-      for (size_t i = 0; i < reader->inputs.size(); ++i) {
-        if (reader->inputs[i] == first) {
-          graph.ReplaceInput(reader, static_cast<int>(i), second);
-          break;
-        }
-      }
-    }
+    if (!SameKind(*first, *second)) return false;
+    const auto readers_of_first = PlacesOf(*first);
+    const auto readers_of_second = PlacesOf(*second);
+    for (const auto& [reader, index] : readers_of_first) graph.ReplaceInput(reader, index, second);
+    for (const auto& [reader, index] : readers_of_second) graph.ReplaceInput(reader, index, first);
     return true;
   };
 }

@@ -19,7 +19,7 @@ namespace zg::testing {
 namespace {
 
 constexpr int kGraphsPerMutation = 15;
-constexpr unsigned kSeeds = 400;
+constexpr unsigned kSeeds = 1000;
 constexpr double kCaughtShare = 0.95;
 
 struct Tally {
@@ -54,6 +54,7 @@ TEST(Mutations, AreCaught) {
     RandomModelOptions options;
     options.seed = seed;
     options.num_ranks = 2 + seed % 2;
+    options.percent_frozen = seed % 3 == 0 ? 30 : 0;
     ir::VerifyOptions rules;
     const auto visit = [&](std::string_view pass, const ir::Graph& before, const ir::Graph& after) {
       rules.collectives_inserted |= PassName(pass) == "insert-collectives";

@@ -89,14 +89,15 @@ std::vector<Mutation> AllMutations() {
   add("eliminate-dead-nodes", "an assignment goes", One(Op("assign"), Erase));
   add("eliminate-dead-nodes", "an output goes", One(Op("output"), Erase));
 
-  add("bucketing", "a view at another offset", One(Op("bucket_view"), [](Graph&, Node* node) {
-        const int64_t offset = node->attributes.Int("offset");
-        const int64_t moved = offset >= 16 ? offset - 16 : offset + 16;
-        const int64_t end = moved + node->outputs[0]->type.shape.num_elements();
-        if (end > node->inputs[0]->type.shape.num_elements()) return false;
-        node->attributes.Set("offset", moved);
-        return true;
-      }));
+  const auto at_another_offset = [](Graph&, Node* node) {
+    const int64_t offset = node->attributes.Int("offset");
+    const int64_t moved = offset >= 16 ? offset - 16 : offset + 16;
+    const int64_t end = moved + node->outputs[0]->type.shape.num_elements();
+    if (end > node->inputs[0]->type.shape.num_elements()) return false;
+    node->attributes.Set("offset", moved);
+    return true;
+  };
+  add("bucketing", "a view at another offset", One(Op("bucket_view"), at_another_offset));
   add("bucketing", "two gradients are packed in the other order",
       One(Op("bucket_pack"), SwapInputs(0, 1)));
   add("bucketing", "a gradient is packed at another offset",
@@ -125,9 +126,15 @@ std::vector<Mutation> AllMutations() {
         return false;
       }));
 
+  add("bucket-frozen", "a view at another offset", One(Op("bucket_view"), at_another_offset));
+  add("bucket-frozen", "two parameters are stored in each other's place",
+      [](Graph& graph, unsigned) { return SwapTensors(graph, Role::kParameter); });
+  add("bucket-frozen", "a copy of another bucket", One(Op("cast"), ReadAnother(0, Op("variable"))));
+  add("bucket-frozen", "a view of another bucket",
+      One(Op("bucket_view"), ReadAnother(0, Op("variable"))));
+
   add("infer-sbp", "a partial gradient counts as whole",
-      One(Op("bucket_pack"), SetSbp(0, Sbp::P(), Sbp::B())),
-      "insert-collectives then sums the gradient over the ranks before it is packed");
+      One(Op("bucket_pack"), SetSbp(0, Sbp::P(), Sbp::B())));
   add("infer-sbp", "a split value counts as partial",
       One(In(SectionKind::kForward, Op("gelu")), SetSbp(0, Sbp::S(0), Sbp::P())));
   add("infer-sbp", "a variable counts as partial",
@@ -288,14 +295,10 @@ std::vector<Mutation> AllMutations() {
   const auto adds = [](const Node& node) {
     return node.op->traits.takes_addend && node.attributes.Bool("adds");
   };
-  const auto sums = [](const Node& node) {
-    return node.op->traits.sums_rows && node.attributes.Bool("sums");
-  };
   add("fuse-additions", "another addend", One(adds, [](Graph& graph, Node* node) {
         return ReadAnother(static_cast<int>(node->inputs.size()) - 1)(graph, node);
       }));
   add("fuse-additions", "the product of another input", One(adds, ReadAnother(0)));
-  add("fuse-additions", "the sum of another gradient", One(sums, SwapOutputs(2, 3)));
 
   add("fuse-elementwise", "another function", One(Op("fused_elementwise"), SwapStatements));
   add("fuse-elementwise", "another factor", One(Op("fused_elementwise"), ChangeFactor));
