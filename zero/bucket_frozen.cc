@@ -126,11 +126,7 @@ class BucketMaker {
   void FindOldValues() {
     for (size_t i = 0; i < bucket_.parameters.size(); ++i) {
       ir::Value* parameter = bucket_.parameters[i];
-      ir::Attributes place = {{"offset", bucket_.layout.offsets[i]},
-                              {"shape", parameter->type.shape}};
-      if (const int axis = SplitAxisOf(*parameter); axis >= 0) {
-        place.Set("split", parameter->producer->attributes.NdSbp("split")[axis]);
-      }
+      const ir::Attributes place = PlaceInBucket(*parameter, bucket_.layout.offsets[i]);
       if (!is_copied()) AddOldValue(parameter, place);
       for (const ir::Node* user : parameter->users) {
         if (is_copied()) AddOldValue(user->outputs[0], place);

@@ -292,10 +292,7 @@ class BucketMaker {
       std::vector<ir::Value*> variables = {update->inputs[0]};
       variables.insert(variables.end(), update->inputs.begin() + 2, update->inputs.end());
       if (read[i] != variables[0]) variables.push_back(read[i]);
-      ir::Attributes place = {{"offset", bucket_.offsets[i]}, {"shape", read[i]->type.shape}};
-      if (const int axis = SplitAxis(*bucket_.updates[i]); axis >= 0) {
-        place.Set("split", SplitOf(*bucket_.updates[i])[axis]);
-      }
+      const ir::Attributes place = PlaceInBucket(*update->inputs[0], bucket_.offsets[i]);
       for (ir::Value* output : update->outputs) EraseUsers(output);
       graph_.Erase(update);
       ZG_RETURN_IF_ERROR(ReadThroughViews(read[i], flat_read, place));

@@ -61,6 +61,14 @@ StatusOr<ir::Value*> MakeFlatVariable(ir::Graph& graph, const std::string& name,
   return flat;
 }
 
+ir::Attributes PlaceInBucket(const ir::Value& variable, int64_t offset) {
+  ir::Attributes place = {{"offset", offset}, {"shape", variable.type.shape}};
+  if (const int axis = SplitAxisOf(variable); axis >= 0) {
+    place.Set("split", variable.producer->attributes.NdSbp("split")[axis]);
+  }
+  return place;
+}
+
 Status ReadThroughView(ir::Graph& graph, const std::vector<ir::Node*>& readers, ir::Value* old,
                        ir::Value* bucket, const ir::Attributes& place, const std::string& name) {
   if (readers.empty()) return Status::Ok();

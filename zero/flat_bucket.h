@@ -43,8 +43,11 @@ StatusOr<ir::Value*> MakeFlatVariable(ir::Graph& graph, const std::string& name,
                                       const std::vector<ir::Value*>& variables,
                                       const FlatLayout& layout);
 
-// The readers, which are of one section and in execution order, read a view of `bucket` (attributes of
-// bucket_view) in place of `old`: right before the first of them, of the name `name`.
+// Where the tensor of `variable`, which place-parameters may have split, lies in a bucket from
+// element `offset` on, as attributes of bucket_view.
+ir::Attributes PlaceInBucket(const ir::Value& variable, int64_t offset);
+
+// The readers, which are of one section and in execution order, read a view of `bucket` in place of `old`: right before the first of them, of the name `name`.
 Status ReadThroughView(ir::Graph& graph, const std::vector<ir::Node*>& readers, ir::Value* old,
                        ir::Value* bucket, const ir::Attributes& place, const std::string& name);
 
