@@ -42,4 +42,18 @@ void ExpectSameRuns(const RunResult& expected, RunConfig config, const std::vect
   }
 }
 
+void ExpectSameBitsOn(const std::vector<std::vector<MeshAxis>>& meshes, RunConfig config,
+                      const RunResult& expected) {
+  for (const std::vector<MeshAxis>& mesh : meshes) {
+    config.mesh = mesh;
+    config.ranks = Mesh(mesh).num_ranks();
+    for (config.stage = 0; config.stage <= 3; ++config.stage) {
+      SCOPED_TRACE(fmt::format("stage {}, mesh({})", config.stage, Mesh(mesh).ToString()));
+      const RunResult result = TrainOrDie(config);
+      ExpectSameBits(expected, result);
+      ExpectPlanIsMeasured(result, config.steps);
+    }
+  }
+}
+
 }  // namespace zg::testing

@@ -17,4 +17,9 @@ void ExpectPlanIsMeasured(const RunResult& result, int steps);
 // Both, of runs at every stage on each of these numbers of ranks.
 void ExpectSameRuns(const RunResult& expected, RunConfig config, const std::vector<int>& ranks);
 
+// A run with `config` on each of the meshes, at every stage, has the bits of `expected`, and memory and
+// traffic as planned.
+void ExpectSameBitsOn(const std::vector<std::vector<MeshAxis>>& meshes, RunConfig config,
+                      const RunResult& expected);
+
 }  // namespace zg::testing

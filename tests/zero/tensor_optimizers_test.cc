@@ -64,19 +64,8 @@ INSTANTIATE_TEST_SUITE_P(Settings, TensorOptimizersTest, ::testing::ValuesIn(All
 TEST_P(TensorOptimizersTest, HaveTheBitsOfTheSizeAtEveryStageOnEveryMesh) {
   const RunResult two = TrainOrDie(Config({{"tensor", 2}}));
   ExpectPlanIsMeasured(two, Config({{"tensor", 2}}).steps);
-  for (const std::vector<MeshAxis>& mesh : std::vector<std::vector<MeshAxis>>{
-           {{"data", 2}, {"tensor", 2}},
-           {{"replica", 2}, {"shard", 2}, {"tensor", 2}},
-       }) {
-    for (int stage = 0; stage <= 3; ++stage) {
-      SCOPED_TRACE(fmt::format("stage {}, mesh({})", stage, Mesh(mesh).ToString()));
-      RunConfig config = Config(mesh);
-      config.stage = stage;
-      const RunResult result = TrainOrDie(config);
-      ExpectSameBits(two, result);
-      ExpectPlanIsMeasured(result, config.steps);
-    }
-  }
+  ExpectSameBitsOn({{{"data", 2}, {"tensor", 2}}, {{"replica", 2}, {"shard", 2}, {"tensor", 2}}},
+                   Config({{"tensor", 2}}), two);
 }
 
 TEST_P(TensorOptimizersTest, AreCloseToOneRankOverTwentySteps) {

@@ -75,19 +75,8 @@ TEST_P(TensorParallelTest, HasTheBitsOfItsSizeAtEveryStageOnEveryMesh) {
   const RunResult two = TrainOrDie(Config({{"tensor", 2}}));
   ExpectClose(one, two, GetParam().dtype == DType::kF32 ? 1e-5 : 1e-2);
   ExpectPlanIsMeasured(two, Config({{"tensor", 2}}).steps);
-  for (const std::vector<MeshAxis>& mesh : std::vector<std::vector<MeshAxis>>{
-           {{"data", 2}, {"tensor", 2}},
-           {{"replica", 2}, {"shard", 2}, {"tensor", 2}},
-       }) {
-    for (int stage = 0; stage <= 3; ++stage) {
-      SCOPED_TRACE(fmt::format("stage {}, mesh({})", stage, Mesh(mesh).ToString()));
-      RunConfig config = Config(mesh);
-      config.stage = stage;
-      const RunResult result = TrainOrDie(config);
-      ExpectSameBits(two, result);
-      ExpectPlanIsMeasured(result, config.steps);
-    }
-  }
+  ExpectSameBitsOn({{{"data", 2}, {"tensor", 2}}, {{"replica", 2}, {"shard", 2}, {"tensor", 2}}},
+                   Config({{"tensor", 2}}), two);
 }
 
 TEST(TensorParallel, HoldsAPartOfWhatItSplits) {
