@@ -52,7 +52,7 @@ StatusOr<std::vector<int64_t>> OutputSizes(const ir::OpCall& call, const InputNa
   for (int i = 0; i < 2; ++i) {
     const int64_t size = x.dim(2 + i) + 2 * call.attributes.Ints("padding")[i];
     const int64_t window = call.attributes.Ints("dilation")[i] * (weight.dim(2 + i) - 1) + 1;
-    if (weight.dim(2 + i) < 1 || window > size) {
+    if (window > size) {
       return Rejected(call, names,
                       fmt::format("the window has size {}, expected one within the padded size {}",
                                   window, size));
@@ -62,18 +62,15 @@ StatusOr<std::vector<int64_t>> OutputSizes(const ir::OpCall& call, const InputNa
   return sizes;
 }
 
-Status CheckImages(const ir::OpCall& call, const InputNames& names) {
+Status CheckOperands(const ir::OpCall& call, const InputNames& names) {
   ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
-  for (int i = 0; i < 2; ++i) {
-    if (call.inputs[i].shape.num_dims() == 4) continue;
-    return Rejected(call, names, fmt::format("{} has not 4 dims", names[i]));
-  }
+  for (int i = 0; i < 2; ++i) ZG_RETURN_IF_ERROR(CheckImages(call, names, i));
   if (call.attributes.Int("groups") < 1) return Rejected(call, names, "groups are fewer than one");
   return Status::Ok();
 }
 
 StatusOr<Types> ConvType(const ir::OpCall& call) {
-  ZG_RETURN_IF_ERROR(CheckImages(call, kConvNames));
+  ZG_RETURN_IF_ERROR(CheckOperands(call, kConvNames));
   const Shape& x = call.inputs[0].shape;
   const Shape& weight = call.inputs[1].shape;
   if (call.inputs.size() == 3 && call.inputs[2].shape != Shape{weight.dim(0)}) {
@@ -94,7 +91,7 @@ Status CheckOutput(const ir::OpCall& call, const InputNames& names, const Shape&
 }
 
 StatusOr<Types> GradInputType(const ir::OpCall& call) {
-  ZG_RETURN_IF_ERROR(CheckImages(call, kGradInputNames));
+  ZG_RETURN_IF_ERROR(CheckOperands(call, kGradInputNames));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "size", 1));
   const Shape& weight = call.inputs[1].shape;
   const std::vector<int64_t>& size = call.attributes.Ints("size");
@@ -105,7 +102,7 @@ StatusOr<Types> GradInputType(const ir::OpCall& call) {
 }
 
 StatusOr<Types> GradWeightType(const ir::OpCall& call) {
-  ZG_RETURN_IF_ERROR(CheckImages(call, kGradWeightNames));
+  ZG_RETURN_IF_ERROR(CheckOperands(call, kGradWeightNames));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "kernel", 1));
   const Shape& dy = call.inputs[0].shape;
   const Shape& x = call.inputs[1].shape;

@@ -19,14 +19,15 @@ std::vector<ir::AttributeDef> WindowAttributes() {
           {"dilation", std::vector<int64_t>{1, 1}}};
 }
 
-StatusOr<Shape> PooledShape(const ir::OpCall& call, const InputNames& names, const Shape& x) {
+// Of the images that are the last input.
+StatusOr<Shape> PooledShape(const ir::OpCall& call, const InputNames& names) {
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "kernel", 1));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "stride", 1));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "padding", 0));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "dilation", 1));
   ZG_RETURN_IF_ERROR(CheckPaddingOfWindow(call, names));
-  if (x.num_dims() != 4) return Rejected(call, names, "x has not 4 dims");
-  std::vector<int64_t> dims = x.dims();
+  ZG_RETURN_IF_ERROR(CheckImages(call, names, names.size() - 1));
+  std::vector<int64_t> dims = call.inputs.back().shape.dims();
   for (int i = 0; i < 2; ++i) {
     const int64_t kernel = call.attributes.Ints("kernel")[i];
     const int64_t padding = call.attributes.Ints("padding")[i];
@@ -63,7 +64,7 @@ ir::OpDef MaxPool2d() {
   op.attributes = WindowAttributes();
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
-    ZG_ASSIGN_OR_RETURN(const Shape y, PooledShape(call, names, call.inputs[0].shape));
+    ZG_ASSIGN_OR_RETURN(const Shape y, PooledShape(call, names));
     return Types{{call.inputs[0].dtype, y}};
   };
   op.sbp_signatures = SplitSamplesOrChannels;
@@ -75,7 +76,7 @@ ir::OpDef MaxPool2d() {
     return Status::Ok();
   };
   op.flops = [](const ir::OpCall& call) {
-    const StatusOr<Shape> y = PooledShape(call, {"x"}, call.inputs[0].shape);
+    const StatusOr<Shape> y = PooledShape(call, {"x"});
     return y->num_elements() * WindowSize(call.attributes);
   };
   return op;
@@ -92,7 +93,7 @@ ir::OpDef MaxPool2dGrad() {
   op.attributes = WindowAttributes();
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
-    ZG_ASSIGN_OR_RETURN(const Shape y, PooledShape(call, names, call.inputs[1].shape));
+    ZG_ASSIGN_OR_RETURN(const Shape y, PooledShape(call, names));
     if (call.inputs[0].shape != y) {
       return Rejected(call, names, fmt::format("dy is not of the shape {}", y.ToString()));
     }

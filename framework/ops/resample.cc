@@ -58,10 +58,8 @@ Status CheckMethod(const ir::OpCall& call, const InputNames& names, const int64_
 StatusOr<Types> ResampleType(const ir::OpCall& call, const InputNames& names, bool is_gradient) {
   ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "size", 1));
+  ZG_RETURN_IF_ERROR(CheckImages(call, names, 0));
   const Shape& shape = call.inputs[0].shape;
-  if (shape.num_dims() != 4) {
-    return Rejected(call, names, fmt::format("{} has not 4 dims", names[0]));
-  }
   const int64_t own[2] = {shape.dim(2), shape.dim(3)};
   const int64_t other[2] = {call.attributes.Ints("size")[0], call.attributes.Ints("size")[1]};
   ZG_RETURN_IF_ERROR(

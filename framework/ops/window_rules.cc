@@ -4,6 +4,15 @@
 
 namespace zg {
 
+Status CheckImages(const ir::OpCall& call, const InputNames& names, size_t index) {
+  const Shape& shape = call.inputs[index].shape;
+  if (shape.num_dims() != 4) {
+    return Rejected(call, names, fmt::format("{} has not 4 dims", names[index]));
+  }
+  if (shape.dim(2) > 0 && shape.dim(3) > 0) return Status::Ok();
+  return Rejected(call, names, fmt::format("{} has no rows or columns", names[index]));
+}
+
 Status CheckTwoNumbers(const ir::OpCall& call, const char* name, int64_t lowest) {
   const std::vector<int64_t>& numbers = call.attributes.Ints(name);
   if (numbers.size() == 2 && numbers[0] >= lowest && numbers[1] >= lowest) return Status::Ok();

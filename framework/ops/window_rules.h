@@ -7,6 +7,9 @@
 
 namespace zg {
 
+// Error unless input `index`, of the name names[index], has 4 dims, the last two not empty.
+Status CheckImages(const ir::OpCall& call, const InputNames& names, size_t index);
+
 // Error unless the attribute has a number for height and one for width, of at least `lowest`.
 Status CheckTwoNumbers(const ir::OpCall& call, const char* name, int64_t lowest);
 

@@ -161,6 +161,10 @@ FamilyCases ConvCases() {
        {},
        "conv2d: x has not 4 dims: x f32[2,3,5], weight f32[4,3,3,3]"},
       {"conv2d",
+       {F32({2, 3, 0, 5}), F32({4, 3, 1, 1})},
+       {{"padding", Pair{1, 1}}},
+       "conv2d: x has no rows or columns: x f32[2,3,0,5], weight f32[4,3,1,1]"},
+      {"conv2d",
        {F32({2, 3, 5, 5}), F32({4, 2, 3, 3})},
        {},
        "conv2d: got 3 channels, 4 output channels, weights for 2 and 1 groups, expected groups that "

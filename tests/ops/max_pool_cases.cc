@@ -114,6 +114,10 @@ FamilyCases MaxPoolCases() {
   family.rejections = {
       {"max_pool2d", {F32({3, 4, 4})}, two, "max_pool2d: x has not 4 dims: x f32[3,4,4]"},
       {"max_pool2d",
+       {F32({2, 3, 4, 0})},
+       {{"kernel", Pair{2, 2}}, {"stride", Pair{2, 2}}, {"padding", Pair{1, 1}}},
+       "max_pool2d: x has no rows or columns: x f32[2,3,4,0]"},
+      {"max_pool2d",
        {F32({2, 3, 1, 4})},
        two,
        "max_pool2d: the window has size 2, expected one within the padded size 1: x f32[2,3,1,4]"},

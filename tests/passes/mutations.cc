@@ -36,6 +36,8 @@ std::vector<Mutation> AllMutations() {
   add("build-backward", "gelu_grad with swapped operands", One(Op("gelu_grad"), SwapInputs(0, 1)));
   add("build-backward", "the gradient of a weight reads another activation",
       One(Op("linear_grad_weight"), ReadAnother(1)));
+  add("build-backward", "the gradient of images reads another weight",
+      One(In(backward, Op("conv2d_grad_input")), ReadAnother(1)));
   add("build-backward", "dropout_grad draws another mask",
       One(Op("dropout_grad"), AddTo("stream", 1)));
   add("build-backward", "the mean of the losses has another divisor",
@@ -299,6 +301,10 @@ std::vector<Mutation> AllMutations() {
         return ReadAnother(static_cast<int>(node->inputs.size()) - 1)(graph, node);
       }));
   add("fuse-additions", "the product of another input", One(adds, ReadAnother(0)));
+  const auto sums_rows = [](const Node& node) {
+    return node.op->traits.sums_rows && node.attributes.Bool("sums");
+  };
+  add("fuse-additions", "the sum over rows is another output", One(sums_rows, SwapOutputs(2, 3)));
 
   add("fuse-elementwise", "another function", One(Op("fused_elementwise"), SwapStatements));
   add("fuse-elementwise", "another factor", One(Op("fused_elementwise"), ChangeFactor));

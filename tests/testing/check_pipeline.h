@@ -12,10 +12,21 @@
 
 namespace zg::testing {
 
-// What went wrong first, with the graph before it; empty when nothing did. Counts the graphs that
-// each pass changed, and that were executed before and after it, in `counts` unless it is null.
+// Graphs that a pass changed and that were executed before and after it, by the pass's name.
+struct PassCounts {
+  std::map<std::string, int> executed;
+  int wanted = 0;  // executed for each of them, at least
+
+  bool IsEnough(const std::string& pass) const {
+    const auto found = executed.find(pass);
+    return found != executed.end() && found->second >= wanted;
+  }
+};
+
+// What went wrong first, with the graph before it; empty when nothing did. Unless `counts` is null,
+// executes and counts the graphs of passes of which there are not enough yet, and of no others.
 std::string CheckPipeline(const RandomModelOptions& options, const PassRegistry& registry,
-                          std::map<std::string, int>* counts);
+                          PassCounts* counts);
 
 // The same, but calls `visit` instead of the check, with every pass that changed the graph, and the
 // graphs before and after it, until it returns false. Error: a pass fails.

@@ -34,7 +34,8 @@ class Model {
         graph_("g", Mesh::DataParallel(options.num_ranks)),
         batch_(1 + random_.Below(3)),
         time_(1 + random_.Below(4)),
-        channels_(random_.Pick<int64_t>({6, 12})) {
+        channels_(random_.Pick<int64_t>({6, 12})),
+        has_images_(random_.Percent(20)) {
     graph_.set_micro_batches(random_.Pick<int>({1, 1, 2, 3}) * options.num_ranks);
   }
 
@@ -106,16 +107,33 @@ class Model {
     for (ir::Value* parameter : parameters_) operands_.push_back({parameter, {}, true, false});
     scope_ = "start";
     const bool has_time = random_.Percent(70);
-    const Shape shape = has_time ? Shape{batch_, time_, channels_} : Shape{batch_, channels_};
+    const Shape shape = has_images_ ? Shape{batch_, channels_, 4, 3}
+                        : has_time  ? Shape{batch_, time_, channels_}
+                                    : Shape{batch_, channels_};
     std::vector<ir::Value*> values = {AddInput({DType::kF32, shape}, "S(0)")};
     if (random_.Percent(20)) AddInput({DType::kF32, {channels_}}, "B");
     for (int i = 0; i < num_ops; ++i) {
       scope_ = fmt::format("blocks.{}{}", i / 3, random_.Percent(50) ? ".part" : "");
       needs_parameter_ = random_.Percent(40);
-      ir::Value* value = AddRandomOp(values.back(), may_be_random);
+      ir::Value* value = random_.Percent(15) && values.back()->type.shape.num_dims() > 0
+                             ? AddLinear(values.back())
+                             : AddRandomOp(values.back(), may_be_random);
       if (value != nullptr) values.push_back(value);
     }
     return values;
+  }
+
+  // A linear and what follows one in most models, which fuse-gelu and fuse-additions look for.
+  ir::Value* AddLinear(ir::Value* x) {
+    const int64_t depth = x->type.shape.dim(-1);
+    const int64_t width = random_.Pick<int64_t>({depth, depth, 5});
+    const auto parameter = [&](const Shape& shape) { return AddParameter({DType::kF32, shape}); };
+    ir::Value* const y = Add("linear", {x, parameter({width, depth}), parameter({width})}, {});
+    operands_.push_back({y, {}, false, true});
+    const int next = random_.Below(3);
+    if (next == 0) return Add("gelu", {y}, {});
+    if (next == 1) return Add("layer_norm", {y, parameter({width}), parameter({width})}, {});
+    return width == depth ? Add("add", {x, y}, {}) : y;
   }
 
   // Tries ops and operands until some fit. Null when it is the same on all ranks, or none fits.
@@ -128,10 +146,12 @@ class Model {
       if (op->name == "cast" || op->name == "custom_gradient" || op->name == "place") continue;
       ops.push_back(op);
     }
-    // Those that fuse-gelu and fuse-additions look for should meet.
-    const size_t often = ops.size() / 6;
-    for (const char* name : {"linear", "gelu", "add"}) {
-      ops.insert(ops.end(), often, ir::OpRegistry::Global().Find(name));
+    if (current->type.shape.num_dims() == 4) {  // half of them of images
+      const size_t often = ops.size() / 6;
+      for (const char* name : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "max_pool2d",
+                               "resample2d", "resample2d_grad"}) {
+        ops.insert(ops.end(), often, ir::OpRegistry::Global().Find(name));
+      }
     }
     for (int attempt = 0; attempt < 20; ++attempt) {
       const ir::OpDef* op = random_.Pick(ops);
@@ -154,10 +174,15 @@ class Model {
     if (random_.Percent(percent_current)) return {current, {}, false, true};
     const int choice = random_.Below(100);
     if (choice < 30) return random_.Pick(operands_);
-    const int64_t last = current->type.shape.num_dims() > 0 ? current->type.shape.dim(-1) : 1;
+    const Shape& shape = current->type.shape;
+    const int64_t last = shape.num_dims() > 0 ? shape.dim(-1) : 1;
     const int64_t width = random_.Pick<int64_t>({last, channels_, 5, 2 * channels_});
-    const std::vector<Shape> shapes = {{last},  {last},        {width, last},  {width, last},
-                                       {width}, {time_, last}, {7, channels_}, current->type.shape};
+    std::vector<Shape> shapes = {{last},  {last},        {width, last},  {width, last},
+                                 {width}, {time_, last}, {7, channels_}, shape};
+    if (shape.num_dims() == 4) {  // weights and biases of images
+      const int64_t of_channel = shape.dim(1) / random_.Pick<int64_t>({1, 1, 2});
+      shapes = {{shape.dim(1)}, {6}, {6, of_channel, 2, 2}, {6, of_channel, 1, 3}, shape};
+    }
     if (choice < 85) return {nullptr, {DType::kF32, random_.Pick(shapes)}, true, false};
     const Shape mask = random_.Percent(60) ? shapes.back() : Shape{last};
     if (choice < 92) return {nullptr, {DType::kBool, mask}, false, true};
@@ -168,7 +193,10 @@ class Model {
   ir::Attributes RandomAttributes(const ir::OpDef& op) {
     ir::Attributes attributes;
     for (const ir::AttributeDef& def : op.attributes) {
-      if (!def.required && !std::holds_alternative<bool>(def.example)) continue;
+      const bool is_of_window =
+          def.name == "groups" || std::holds_alternative<std::vector<int64_t>>(def.example);
+      const bool stays = is_of_window ? random_.Percent(60) : !IsBool(def);
+      if (!def.required && stays) continue;
       if (std::holds_alternative<double>(def.example)) {
         attributes.Set(def.name, 0.25 * (1 + random_.Below(3)));
       } else if (std::holds_alternative<int64_t>(def.example)) {
@@ -177,7 +205,10 @@ class Model {
       } else if (std::holds_alternative<bool>(def.example)) {
         attributes.Set(def.name, random_.Percent(50));
       } else if (std::holds_alternative<std::string>(def.example)) {
-        attributes.Set(def.name, std::string("f32"));
+        attributes.Set(def.name,
+                       def.name == "method"
+                           ? random_.Pick<std::string>({"average", "adaptive", "nearest", "linear"})
+                           : "f32");
       } else {
         attributes.Set(def.name, RandomInts(def.name));
       }
@@ -185,9 +216,18 @@ class Model {
     return attributes;
   }
 
-  // Lists of dims and their sizes: of tensors of two or three dims, each picked on its own.
+  static bool IsBool(const ir::AttributeDef& def) {
+    return std::holds_alternative<bool>(def.example);
+  }
+
+  // Lists of dims and their sizes: of tensors of two or three dims, or of images, each picked on its
+  // own.
   std::vector<int64_t> RandomInts(const std::string& name) {
     using Ints = std::vector<int64_t>;
+    if (name == "kernel" || name == "stride") return random_.Pick<Ints>({{2, 2}, {1, 1}, {1, 3}});
+    if (name == "padding") return random_.Pick<Ints>({{1, 1}, {0, 1}});
+    if (name == "dilation") return {2, 1};
+    if (name == "size") return random_.Pick<Ints>({{4, 3}, {3, 2}, {5, 4}, {2, 3}});
     if (name == "dims") return random_.Pick<Ints>({{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}});
     if (name == "order") {
       return random_.Pick<Ints>({{1, 0}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}});
@@ -333,6 +373,7 @@ class Model {
   const int64_t batch_;
   const int64_t time_;
   const int64_t channels_;
+  const bool has_images_;  // inputs of channels, rows and columns
   ir::Section* section_ = nullptr;
   std::string scope_;
   std::vector<Operand> operands_;
