@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/base/random.h"
@@ -14,8 +15,8 @@
 #include "models/bert/hugging_face.h"
 #include "models/bert/masking.h"
 #include "models/bert/presets.h"
-#include "models/gpt/default_text.h"
-#include "models/gpt/validation_rounds.h"
+#include "models/text/text_flags.h"
+#include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
 
 namespace zg {
@@ -28,10 +29,9 @@ struct Flags {
   std::string from;
   int64_t context = 0;
   int64_t mask_token = -1;
-  std::vector<std::string> data = models::DefaultData();
+  models::TextFlags text = {models::DefaultData(), 512};
   double lr = 1e-3;
   double weight_decay = 0.01;
-  int64_t eval_windows = 512;
 };
 
 void AddFlags(FlagParser* parser, Flags* flags) {
@@ -47,24 +47,17 @@ void AddFlags(FlagParser* parser, Flags* flags) {
                   "tokens that are seen at once; 0: as many as the model can");
   parser->add_int("mask-token", &flags->mask_token, between(-1, kMaxVocabulary),
                   "token that hides another; -1: the last one of the vocabulary");
-  parser->section("Data");
-  parser->add_strings(
-      "data", &flags->data,
-      "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens",
-      "FILE");
+  models::AddTextFlags(parser, &flags->text);
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
   parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
-  parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
-                  "contexts of validation data at the end");
 }
 
 struct Task {
   models::BertConfig config;
   models::Masking masking;
-  int context = 0;
-  TokenSplit data;
-  int64_t validation_rounds = 0;
+  int64_t context = 0;
+  models::TextWindows windows;
 };
 
 StatusOr<Task> MakeTask(const Job& job, const Flags& flags) {
@@ -86,25 +79,12 @@ StatusOr<Task> MakeTask(const Job& job, const Flags& flags) {
     return InvalidArgument("--mask-token: got {}, expected one of the {} tokens",
                            masking.mask_token, config.vocabulary);
   }
-  if (flags.data.empty()) {
-    return InvalidArgument(
-        "--data: got nothing, and {} is not there, which Debian's package python3.11-doc has; give "
-        "text files",
-        models::kProseDirectory);
-  }
-  const StatusOr<TokenDataset> all =
-      TokenDataset::Open(flags.data, static_cast<int>(config.vocabulary));
-  ZG_RETURN_IF_ERROR(all.status().WithContext("--data"));
-  ZG_ASSIGN_OR_RETURN(const TokenSplit data, all->Split(0.1));
-  const auto context = static_cast<int>(flags.context > 0 ? flags.context : config.context);
-  for (const TokenDataset* part : {&data.train, &data.validation}) {
-    ZG_RETURN_IF_ERROR(part->CheckContext(context).WithContext("--data"));
-  }
+  const int64_t context = flags.context > 0 ? flags.context : config.context;
+  ZG_ASSIGN_OR_RETURN(TokenSplit data, models::OpenText(flags.text, config.vocabulary, context));
   ZG_ASSIGN_OR_RETURN(
-      const int64_t rounds,
-      models::ValidationRounds(data.validation, context, job.options().batch * job.num_data_ranks(),
-                               flags.eval_windows));
-  return Task{config, masking, context, data, rounds};
+      models::TextWindows windows,
+      models::TextWindows::Create(job, std::move(data), context, flags.text.eval_windows));
+  return Task{config, masking, context, std::move(windows)};
 }
 
 struct Score {
@@ -113,25 +93,24 @@ struct Score {
   int64_t guesses = 0;
 };
 
-StatusOr<Score> Validate(Job& job, Trainer& trainer, const Task& task) {
+StatusOr<Score> Validate(const Job& job, Trainer& trainer, Task* task) {
   const RandomKey key = FoldIn(RandomKey{static_cast<uint64_t>(job.options().seed)}, "validation");
-  const int64_t batch = job.options().batch;
-  const int64_t per_round = batch * job.num_data_ranks();
-  const int64_t rounds = task.validation_rounds;
-  std::vector<int64_t> tokens(batch * task.context), next(tokens.size()), labels;
+  models::TextWindows& windows = task->windows;
+  const int64_t rounds = windows.rounds();
+  std::vector<int64_t> tokens, labels;
   Score score;
   for (int64_t round = 0; round < rounds; ++round) {
-    const int64_t first = round * per_round + job.data_rank() * batch;
-    ZG_RETURN_IF_ERROR(task.data.validation.FillWindows(first, static_cast<int>(batch),
-                                                        task.context, tokens.data(), next.data()));
-    models::HideTokens(task.masking, key, first, task.context, &tokens, &labels);
+    ZG_RETURN_IF_ERROR(windows.Take(round));
+    tokens = windows.x();
+    models::HideTokens(task->masking, key, windows.FirstWindow(round), task->context, &tokens,
+                       &labels);
     ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"tokens", tokens}, {"labels", labels}}));
     ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate", "loss"));
     ZG_ASSIGN_OR_RETURN(const std::vector<float> accuracy, trainer.result("validate", "accuracy"));
     score.loss += loss[0] / static_cast<double>(rounds);
     score.accuracy += accuracy[0] / static_cast<double>(rounds);
   }
-  score.guesses = rounds * per_round * task.masking.guesses_per_row(task.context);
+  score.guesses = rounds * windows.rows_per_round() * task->masking.guesses_per_row(task->context);
   return score;
 }
 
@@ -146,7 +125,7 @@ double ShareOfMostFrequent(const TokenSplit& data) {
 }
 
 Status Run(Job& job, const Flags& flags) {
-  ZG_ASSIGN_OR_RETURN(const Task task, MakeTask(job, flags));
+  ZG_ASSIGN_OR_RETURN(Task task, MakeTask(job, flags));
   const models::BertConfig& config = task.config;
   models::Bert model(config);
   Graph graph("bert");
@@ -177,27 +156,27 @@ Status Run(Job& job, const Flags& flags) {
     ZG_RETURN_IF_ERROR(trainer.load_parameters(flags.from + "/model.safetensors"));
   }
   const RandomKey key = FoldIn(RandomKey{static_cast<uint64_t>(job.options().seed)}, "training");
-  std::vector<int64_t> tokens(shape.num_elements()), next(tokens.size()), labels;
+  std::vector<int64_t> tokens, labels;
   while (training.next()) {
     const int64_t step = training.step_number();
     training.step([&](int64_t micro_batch) -> Status {
-      const uint64_t index = (step - 1) * job.options().compile.micro_batches + micro_batch;
-      ZG_RETURN_IF_ERROR(task.data.train.FillBatch(job.options().seed, index,
-                                                   static_cast<int>(batch), task.context,
-                                                   tokens.data(), next.data()));
-      models::HideTokens(task.masking, key, index * batch, task.context, &tokens, &labels);
+      ZG_RETURN_IF_ERROR(task.windows.Draw(step, micro_batch));
+      tokens = task.windows.x();
+      models::HideTokens(task.masking, key, task.windows.FirstDraw(step, micro_batch), task.context,
+                         &tokens, &labels);
       return trainer.feed({{"tokens", tokens}, {"labels", labels}});
     });
   }
   if (training.report().was_ended_by_signal) return Status::Ok();
-  ZG_ASSIGN_OR_RETURN(const Score score, Validate(job, trainer, task));
+  ZG_ASSIGN_OR_RETURN(const Score score, Validate(job, trainer, &task));
   training.log("validation_loss", score.loss);
   training.log("accuracy", score.accuracy);
   if (job.is_main()) {
     print_out(fmt::format(
         "  validation  {:.2f} % of {} hidden tokens right (the most frequent one: {:.2f} %), loss "
         "{:.4f}\n",
-        100.0 * score.accuracy, score.guesses, 100.0 * ShareOfMostFrequent(task.data), score.loss));
+        100.0 * score.accuracy, score.guesses, 100.0 * ShareOfMostFrequent(task.windows.data()),
+        score.loss));
   }
   return Status::Ok();
 }

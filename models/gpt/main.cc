@@ -14,11 +14,12 @@
 #include "framework/io/token_dataset.h"
 #include "framework/text/tokenizer.h"
 #include "models/gpt/bigram.h"
-#include "models/gpt/default_text.h"
-#include "models/gpt/encoded_text.h"
 #include "models/gpt/model.h"
 #include "models/gpt/presets.h"
-#include "models/gpt/sample.h"
+#include "models/text/encoded_text.h"
+#include "models/text/sample.h"
+#include "models/text/text_flags.h"
+#include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
 
 namespace zg {
@@ -35,7 +36,7 @@ struct Flags {
   int64_t vocabulary = 0;  // 0: that of the data
   double dropout = 0.0;
   int64_t lora = 0;
-  std::vector<std::string> data = models::DefaultData();
+  models::TextFlags text;
   std::string tokenizer;
   double validation_fraction = 0.1;
   std::string optimizer = "adamw";
@@ -43,7 +44,6 @@ struct Flags {
   double muon_lr = 0.02;
   double weight_decay = 0.1;
   int64_t eval_every = 100;
-  int64_t eval_windows = 128;
   models::SampleFlags sample;
 };
 
@@ -61,12 +61,7 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_double("dropout", &flags->dropout, between(0, 0.99), "dropout probability");
   parser->add_int("lora", &flags->lora, at_least(0),
                   "trains adapters of this rank on the linear layers, and nothing else; 0: none");
-  parser->section("Data");
-  parser->add_strings(
-      "data", &flags->data,
-      "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens "
-      "(nanoGPT, llm.c)",
-      "FILE");
+  models::AddTextFlags(parser, &flags->text);
   parser->add_string("tokenizer", &flags->tokenizer,
                      "encodes the text: a tokenizer.json, or a directory with one or with GPT-2's "
                      "vocab.bpe and encoder.json; or says what the tokens of a .bin file mean",
@@ -81,8 +76,6 @@ void AddFlags(FlagParser* parser, Flags* flags) {
                      "Muon's learning rate, after warm-up");
   parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "weight decay, of both");
   parser->add_int("eval-every", &flags->eval_every, at_least(1), "steps between validations");
-  parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
-                  "contexts of validation data per validation");
   models::AddSampleFlags(parser, &flags->sample);
 }
 
@@ -121,7 +114,7 @@ class GptRun {
     config.heads = flags_.heads;
     config.channels = flags_.channels;
     config.context = flags_.context;
-    config.vocabulary = data_->train.vocabulary_size();
+    config.vocabulary = data().train.vocabulary_size();
     config.dropout = flags_.dropout;
     models::Gpt model(config);
     nn::Lora lora({flags_.lora, 2.0 * static_cast<double>(flags_.lora)});
@@ -166,21 +159,22 @@ class GptRun {
         config.heads, config.channels, config.context, config.vocabulary);
     options.settings = {{"dropout", fmt::to_string(flags_.dropout)},
                         {"heads", fmt::to_string(flags_.heads)},  // no tensor's shape tells
-                        {"training tokens", fmt::to_string(data_->train.size())}};
+                        {"training tokens", fmt::to_string(data().train.size())}};
     options.samples_per_micro_batch = job_.options().batch;
     options.tokens_per_micro_batch = shape.num_elements();
     Training training = train(job_, graph, options);
     Print(fmt::format("\n{} parameters, {} training and {} validation tokens\n",
-                      graph.num_parameters(), data_->train.size(), data_->validation.size()));
+                      graph.num_parameters(), data().train.size(), data().validation.size()));
     Trainer& trainer = training.trainer();
     while (training.next()) {
       const int64_t step = training.step_number();
       if (!training.report().steps.empty() && (step - 1) % flags_.eval_every == 0) {
-        ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
+        ZG_ASSIGN_OR_RETURN(const double validation, windows_->ValidationLoss(trainer));
         Print(fmt::format("step {}: validation loss {:.4f}\n", step - 1, validation));
         training.log("validation_loss", validation);
       }
-      training.step([&](int64_t micro_batch) { return Feed(trainer, step, micro_batch); });
+      training.step(
+          [&](int64_t micro_batch) { return windows_->Feed(trainer, step, micro_batch); });
     }
     if (training.report().was_ended_by_signal) return Status::Ok();  // soon: no sample
     return Finish(training);
@@ -192,7 +186,7 @@ class GptRun {
       return InvalidArgument("--heads: got {}, expected a divisor of --embd {}", flags_.heads,
                              flags_.channels);
     }
-    if (flags_.data.empty()) flags_.data = {models::SourceText()};
+    if (flags_.text.data.empty()) flags_.text.data = {models::SourceText()};
     if (!flags_.tokenizer.empty()) {
       StatusOr<Tokenizer> tokenizer = Tokenizer::Open(flags_.tokenizer);
       ZG_RETURN_IF_ERROR(tokenizer.status().WithContext("--tokenizer"));
@@ -209,36 +203,28 @@ class GptRun {
     }
     const bool is_encoded_here =
         tokenizer_.has_value() &&
-        std::none_of(flags_.data.begin(), flags_.data.end(), TokenDataset::IsTokenFile);
+        std::none_of(flags_.text.data.begin(), flags_.text.data.end(), TokenDataset::IsTokenFile);
     const StatusOr<TokenDataset> all =
-        TokenDataset::Open(flags_.data, is_encoded_here ? std::nullopt : vocabulary);
+        TokenDataset::Open(flags_.text.data, is_encoded_here ? std::nullopt : vocabulary);
     ZG_RETURN_IF_ERROR(all.status().WithContext(from));
     StatusOr<TokenSplit> split = all->Split(flags_.validation_fraction);
     ZG_RETURN_IF_ERROR(split.status().WithContext(
         fmt::format("--data with --validation-fraction {}", flags_.validation_fraction)));
-    data_ = std::move(*split);
     // Texts are cut before they are encoded: every vocabulary is validated on the same text.
-    for (TokenDataset* part : {&data_->train, &data_->validation}) {
+    for (TokenDataset* part : {&split->train, &split->validation}) {
       if (!is_encoded_here) continue;
       StatusOr<TokenDataset> encoded = models::EncodeText(*part, *tokenizer_, *vocabulary);
       ZG_RETURN_IF_ERROR(encoded.status().WithContext(from));
       *part = std::move(*encoded);
     }
-    for (const TokenDataset* part : {&data_->train, &data_->validation}) {
+    for (const TokenDataset* part : {&split->train, &split->validation}) {
       ZG_RETURN_IF_ERROR(part->CheckContext(static_cast<int>(flags_.context))
                              .WithContext(fmt::format("--data with --context {}", flags_.context)));
     }
-    const int64_t needed = job_.options().batch * job_.num_data_ranks();
-    const int64_t windows = data_->validation.num_windows(static_cast<int>(flags_.context));
-    if (windows < needed) {
-      return InvalidArgument(
-          "--data: {}: {} validation contexts, expected at least {} (--batch times the ranks); "
-          "give "
-          "more data, a smaller --batch or a larger --validation-fraction",
-          data_->validation.name(), windows, needed);
-    }
-    x_.resize(job_.options().batch * flags_.context);
-    y_.resize(x_.size());
+    ZG_ASSIGN_OR_RETURN(models::TextWindows windows,
+                        models::TextWindows::Create(job_, std::move(*split), flags_.context,
+                                                    flags_.text.eval_windows));
+    windows_.emplace(std::move(windows));
     return FindPrompt();
   }
 
@@ -247,53 +233,20 @@ class GptRun {
     if (!flags_.sample.prompt.empty()) {
       ZG_ASSIGN_OR_RETURN(prompt_,
                           models::PromptTokens(flags_.sample, tokenizer_ ? &*tokenizer_ : nullptr,
-                                               flags_.context, data_->train.vocabulary_size()));
+                                               flags_.context, data().train.vocabulary_size()));
       return Status::Ok();
     }
-    const uint64_t size = std::min<uint64_t>(flags_.context / 2 + 1, data_->validation.size());
-    for (uint64_t i = 0; i < size; ++i) prompt_.push_back(data_->validation[i]);
+    const uint64_t size = std::min<uint64_t>(flags_.context / 2 + 1, data().validation.size());
+    for (uint64_t i = 0; i < size; ++i) prompt_.push_back(data().validation[i]);
     return Status::Ok();
-  }
-
-  Status Feed(Trainer& trainer, int64_t step, int64_t micro_batch) {
-    const uint64_t index = (step - 1) * job_.options().compile.micro_batches + micro_batch;
-    ZG_RETURN_IF_ERROR(
-        data_->train.FillBatch(job_.options().seed, index, static_cast<int>(job_.options().batch),
-                               static_cast<int>(flags_.context), x_.data(), y_.data()));
-    return trainer.feed({{"x", x_}, {"y", y_}});
-  }
-
-  // Rounds of a window per row and rank that a validation has: the first --eval-windows contexts of
-  // the validation data, as far as they fill whole rounds.
-  int64_t ValidationRounds() const {
-    const int64_t per_round = job_.options().batch * job_.num_data_ranks();
-    const int64_t windows = std::min<int64_t>(
-        flags_.eval_windows, data_->validation.num_windows(static_cast<int>(flags_.context)));
-    return std::max<int64_t>(1, windows / per_round);
-  }
-
-  StatusOr<double> ValidationLoss(Trainer& trainer) {
-    const int64_t batch = job_.options().batch;
-    const int64_t per_round = batch * job_.num_data_ranks();
-    const int64_t rounds = ValidationRounds();
-    double sum = 0;
-    for (int64_t round = 0; round < rounds; ++round) {
-      ZG_RETURN_IF_ERROR(data_->validation.FillWindows(
-          round * per_round + job_.data_rank() * batch, static_cast<int>(batch),
-          static_cast<int>(flags_.context), x_.data(), y_.data()));
-      ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x_}, {"y", y_}}));
-      ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));
-      sum += loss[0];
-    }
-    return sum / static_cast<double>(rounds);
   }
 
   // A loss per token of any vocabulary as bits per byte of the text that was validated.
   Status PrintBitsPerByte(double nats_per_token) const {
-    const auto num_tokens = static_cast<uint64_t>(ValidationRounds() * job_.options().batch *
-                                                  job_.num_data_ranks() * flags_.context);
+    const auto num_tokens =
+        static_cast<uint64_t>(windows_->rounds() * windows_->rows_per_round() * flags_.context);
     const StatusOr<std::string> text =
-        models::DecodeTokens(data_->validation, 1, num_tokens, *tokenizer_);
+        models::DecodeTokens(data().validation, 1, num_tokens, *tokenizer_);
     ZG_RETURN_IF_ERROR(text.status().WithContext("--tokenizer"));
     const double bytes_per_token =
         static_cast<double>(text->size()) / static_cast<double>(num_tokens);
@@ -304,10 +257,10 @@ class GptRun {
 
   Status Finish(Training& training) {
     Trainer& trainer = training.trainer();
-    ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer));
+    ZG_ASSIGN_OR_RETURN(const double validation, windows_->ValidationLoss(trainer));
     training.log("validation_loss", validation);
     const double bigram =
-        job_.is_main() ? BigramModel::Fit(data_->train).MeanNegativeLogLikelihood(data_->validation)
+        job_.is_main() ? BigramModel::Fit(data().train).MeanNegativeLogLikelihood(data().validation)
                        : 0;
     Print(
         fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits); a bigram model of the "
@@ -324,7 +277,7 @@ class GptRun {
         std::vector<int64_t> sample,
         generator_->generate(trainer, prompt_, models::OptionsOf(flags_.sample, seed)));
     if (tokenizer_) sample = models::BytesOfSample(sample, *tokenizer_);
-    const bool is_text = tokenizer_ || data_->train.vocabulary_size() <= 256;
+    const bool is_text = tokenizer_ || data().train.vocabulary_size() <= 256;
     Print(fmt::format(
         "\nIt continues the {} with:\n{}\n", ContinuedName(is_text),
         is_text ? models::PrintableText(sample) : fmt::to_string(fmt::join(sample, " "))));
@@ -336,6 +289,8 @@ class GptRun {
     return is_text ? "validation text" : "validation tokens";
   }
 
+  const TokenSplit& data() const { return windows_->data(); }
+
   void Print(const std::string& text) const {
     if (job_.is_main()) print_out(text);
   }
@@ -343,11 +298,9 @@ class GptRun {
   Job& job_;
   Flags flags_;
   std::optional<Tokenizer> tokenizer_;
-  std::optional<TokenSplit> data_;
+  std::optional<models::TextWindows> windows_;
   std::vector<int64_t> prompt_;
   std::optional<Generator> generator_;
-  std::vector<int64_t> x_;
-  std::vector<int64_t> y_;
 };
 
 int Main(int argc, char** argv) {
@@ -361,7 +314,7 @@ int Main(int argc, char** argv) {
   defaults.warmup_steps = 20;
   Job job = Job::start(argc, argv, parser, defaults);
   job.check_on_all_ranks(ApplyPreset(parser, &flags));
-  if (flags.data.empty() && job.is_main()) {
+  if (flags.text.data.empty() && job.is_main()) {
     print_error(fmt::format(
         "{} is not there: training on this project's own sources. Debian's package python3.11-doc "
         "has it (tools/setup.sh), or give --data\n",

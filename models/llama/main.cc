@@ -8,13 +8,15 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/io/token_dataset.h"
-#include "models/gpt/default_text.h"
-#include "models/gpt/sample.h"
 #include "models/llama/hugging_face.h"
 #include "models/llama/presets.h"
+#include "models/text/sample.h"
+#include "models/text/text_flags.h"
+#include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
 
 namespace zg {
@@ -26,10 +28,9 @@ struct Flags {
   std::string preset = "mini";
   std::string from;
   int64_t context = 0;
-  std::vector<std::string> data = models::DefaultData();
+  models::TextFlags text;
   double lr = 1e-3;
   double weight_decay = 0.1;
-  int64_t eval_windows = 128;
   models::SampleFlags sample;
 };
 
@@ -43,16 +44,10 @@ void AddFlags(FlagParser* parser, Flags* flags) {
                      "DIR");
   parser->add_int("context", &flags->context, between(0, kMaxVocabulary),
                   "tokens that a prediction sees; 0: those of the model");
-  parser->section("Data");
-  parser->add_strings(
-      "data", &flags->data,
-      "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens",
-      "FILE");
+  models::AddTextFlags(parser, &flags->text);
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
   parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
-  parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
-                  "contexts of validation data at the end");
   models::AddSampleFlags(parser, &flags->sample);
 }
 
@@ -85,45 +80,15 @@ StatusOr<std::vector<int64_t>> FindPrompt(const Flags& flags, const models::Llam
       config.vocabulary);
 }
 
-// Of rounds of a window per row and rank, at least one.
-StatusOr<double> ValidationLoss(Job& job, Trainer& trainer, const TokenDataset& data,
-                                const models::LlamaConfig& config, int64_t windows) {
-  const int64_t batch = job.options().batch;
-  const int64_t per_round = batch * job.num_data_ranks();
-  const auto context = static_cast<int>(config.context);
-  const int64_t rounds =
-      std::max<int64_t>(1, std::min<int64_t>(windows, data.num_windows(context)) / per_round);
-  std::vector<int64_t> x(batch * context), y(x.size());
-  double sum = 0.0;
-  for (int64_t round = 0; round < rounds; ++round) {
-    ZG_RETURN_IF_ERROR(data.FillWindows(round * per_round + job.data_rank() * batch,
-                                        static_cast<int>(batch), context, x.data(), y.data()));
-    ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x}, {"y", y}}));
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));
-    sum += loss[0];
-  }
-  return sum / static_cast<double>(rounds);
-}
-
 Status Run(Job& job, const Flags& flags) {
   ZG_ASSIGN_OR_RETURN(const models::LlamaConfig config, MakeConfig(flags));
-  if (flags.data.empty()) {
-    return InvalidArgument(
-        "--data: got nothing, and {} is not there, which Debian's package python3.11-doc has; give "
-        "text files",
-        models::kProseDirectory);
-  }
-  const StatusOr<TokenDataset> all =
-      TokenDataset::Open(flags.data, static_cast<int>(config.vocabulary));
-  ZG_RETURN_IF_ERROR(all.status().WithContext("--data"));
-  ZG_ASSIGN_OR_RETURN(const TokenSplit data, all->Split(0.1));
-  const auto context = static_cast<int>(config.context);
-  for (const TokenDataset* part : {&data.train, &data.validation}) {
-    ZG_RETURN_IF_ERROR(part->CheckContext(context).WithContext("--data"));
-  }
-
+  ZG_ASSIGN_OR_RETURN(TokenSplit data,
+                      models::OpenText(flags.text, config.vocabulary, config.context));
+  ZG_ASSIGN_OR_RETURN(
+      models::TextWindows windows,
+      models::TextWindows::Create(job, std::move(data), config.context, flags.text.eval_windows));
   ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt,
-                      FindPrompt(flags, config, data.validation));
+                      FindPrompt(flags, config, windows.data().validation));
   models::Llama model(config);
   Graph graph("llama");
   const int64_t batch = job.options().batch;
@@ -153,19 +118,13 @@ Status Run(Job& job, const Flags& flags) {
   if (!flags.from.empty() && job.options().resume.empty()) {
     ZG_RETURN_IF_ERROR(trainer.load_parameters(flags.from + "/model.safetensors"));
   }
-  std::vector<int64_t> x(shape.num_elements()), y(x.size());
   while (training.next()) {
-    const int64_t step = training.step_number();
-    training.step([&](int64_t micro_batch) -> Status {
-      const uint64_t index = (step - 1) * job.options().compile.micro_batches + micro_batch;
-      ZG_RETURN_IF_ERROR(data.train.FillBatch(job.options().seed, index, static_cast<int>(batch),
-                                              context, x.data(), y.data()));
-      return trainer.feed({{"x", x}, {"y", y}});
+    training.step([&](int64_t micro_batch) {
+      return windows.Feed(trainer, training.step_number(), micro_batch);
     });
   }
   if (training.report().was_ended_by_signal) return Status::Ok();
-  ZG_ASSIGN_OR_RETURN(const double validation,
-                      ValidationLoss(job, trainer, data.validation, config, flags.eval_windows));
+  ZG_ASSIGN_OR_RETURN(const double validation, windows.ValidationLoss(trainer));
   training.log("validation_loss", validation);
   if (job.is_main()) {
     print_out(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n", validation,

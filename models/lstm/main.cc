@@ -7,13 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/io/token_dataset.h"
-#include "models/gpt/default_text.h"
-#include "models/gpt/sample.h"
-#include "models/gpt/validation_rounds.h"
 #include "models/lstm/model.h"
+#include "models/text/sample.h"
+#include "models/text/text_flags.h"
+#include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
 
 namespace zg {
@@ -22,10 +23,9 @@ namespace {
 struct Flags {
   models::LstmConfig config;
   int64_t context = 64;
-  std::vector<std::string> data = models::DefaultData();
+  models::TextFlags text = {models::DefaultData(), 256};
   double lr = 3e-3;
   double weight_decay = 0.01;
-  int64_t eval_windows = 256;
   int64_t sample_tokens = 300;
   double temperature = 0.7;
 };
@@ -35,16 +35,10 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_int("layers", &flags->config.layers, at_least(1), "layers of the LSTM");
   parser->add_int("hidden", &flags->config.hidden, at_least(1), "channels of each layer");
   parser->add_int("context", &flags->context, at_least(1), "tokens that gradients go back through");
-  parser->section("Data");
-  parser->add_strings(
-      "data", &flags->data,
-      "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens",
-      "FILE");
+  models::AddTextFlags(parser, &flags->text);
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
   parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
-  parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
-                  "contexts of validation data at the end");
   parser->section("Sample");
   parser->add_int("sample-tokens", &flags->sample_tokens, at_least(0),
                   "tokens written at the end; 0: none");
@@ -67,28 +61,16 @@ class LstmRun {
   LstmRun(Job* job, const Flags& flags) : job_(*job), flags_(flags), config_(flags.config) {}
 
   Status Run() {
-    if (flags_.data.empty()) {
-      return InvalidArgument(
-          "--data: got nothing, and {} is not there, which Debian's package python3.11-doc has; "
-          "give text files",
-          models::kProseDirectory);
-    }
-    const StatusOr<TokenDataset> all = TokenDataset::Open(flags_.data);
-    ZG_RETURN_IF_ERROR(all.status().WithContext("--data"));
-    ZG_ASSIGN_OR_RETURN(const TokenSplit data, all->Split(0.1));
-    const auto context = static_cast<int>(flags_.context);
-    for (const TokenDataset* part : {&data.train, &data.validation}) {
-      ZG_RETURN_IF_ERROR(part->CheckContext(context).WithContext("--data"));
-    }
-    const int64_t batch = job_.options().batch;
-    ZG_ASSIGN_OR_RETURN(
-        const int64_t rounds,
-        models::ValidationRounds(data.validation, context, batch * job_.num_data_ranks(),
-                                 flags_.eval_windows));
+    ZG_ASSIGN_OR_RETURN(TokenSplit data,
+                        models::OpenText(flags_.text, /*vocabulary=*/0, flags_.context));
     config_.vocabulary = data.train.vocabulary_size();
+    ZG_ASSIGN_OR_RETURN(models::TextWindows windows,
+                        models::TextWindows::Create(job_, std::move(data), flags_.context,
+                                                    flags_.text.eval_windows));
 
     models::LstmLanguage model(config_);
     Graph graph("lstm");
+    const int64_t batch = job_.options().batch;
     const Shape shape = {batch, flags_.context};
     const auto loss = [&](Inputs& in) {
       return cross_entropy(model(in.i64("x", shape)), in.i64("y", shape));
@@ -98,51 +80,32 @@ class LstmRun {
     graph.eval("continue", [&](Inputs& in) { return Continue(model, config_, in); });
 
     TrainOptions options;
-    options.description = fmt::format("lstm: {} layers, {} channels, context {}, vocabulary {}",
-                                      config_.layers, config_.hidden, context, config_.vocabulary);
+    options.description =
+        fmt::format("lstm: {} layers, {} channels, context {}, vocabulary {}", config_.layers,
+                    config_.hidden, flags_.context, config_.vocabulary);
     options.samples_per_micro_batch = batch;
     options.tokens_per_micro_batch = shape.num_elements();
     Training training = train(job_, graph, options);
     Trainer& trainer = training.trainer();
-    std::vector<int64_t> x(shape.num_elements()), y(x.size());
     while (training.next()) {
-      const int64_t step = training.step_number();
-      training.step([&](int64_t micro_batch) -> Status {
-        const uint64_t index = (step - 1) * job_.options().compile.micro_batches + micro_batch;
-        ZG_RETURN_IF_ERROR(data.train.FillBatch(job_.options().seed, index, static_cast<int>(batch),
-                                                context, x.data(), y.data()));
-        return trainer.feed({{"x", x}, {"y", y}});
+      training.step([&](int64_t micro_batch) {
+        return windows.Feed(trainer, training.step_number(), micro_batch);
       });
     }
     if (training.report().was_ended_by_signal) return Status::Ok();
-    ZG_ASSIGN_OR_RETURN(const double validation, ValidationLoss(trainer, data.validation, rounds));
+    ZG_ASSIGN_OR_RETURN(const double validation, windows.ValidationLoss(trainer));
     training.log("validation_loss", validation);
     Print(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n", validation,
                       validation / std::log(2.0)));
     if (flags_.sample_tokens == 0 || config_.vocabulary > 256) return Status::Ok();
-    ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample, Sample(trainer, data.validation));
+    ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample,
+                        Sample(trainer, windows.data().validation));
     Print(fmt::format("\nIt continues the validation text with:\n{}\n",
                       models::PrintableText(sample)));
     return Status::Ok();
   }
 
  private:
-  StatusOr<double> ValidationLoss(Trainer& trainer, const TokenDataset& data, int64_t rounds) {
-    const int64_t batch = job_.options().batch;
-    const int64_t per_round = batch * job_.num_data_ranks();
-    const auto context = static_cast<int>(flags_.context);
-    std::vector<int64_t> x(batch * context), y(x.size());
-    double sum = 0.0;
-    for (int64_t round = 0; round < rounds; ++round) {
-      ZG_RETURN_IF_ERROR(data.FillWindows(round * per_round + job_.data_rank() * batch,
-                                          static_cast<int>(batch), context, x.data(), y.data()));
-      ZG_RETURN_IF_ERROR(trainer.eval("validate", {{"x", x}, {"y", y}}));
-      ZG_ASSIGN_OR_RETURN(const std::vector<float> loss, trainer.result("validate"));
-      sum += loss[0];
-    }
-    return sum / static_cast<double>(rounds);
-  }
-
   // Reads the beginning of the data, then goes on with what it draws.
   StatusOr<std::vector<int64_t>> Sample(Trainer& trainer, const TokenDataset& data) {
     SamplerOptions options;

@@ -5,13 +5,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "framework/data/data_loader.h"
 #include "framework/io/idx_file.h"
-#include "models/resnet/image_batches.h"
+#include "models/images/image_accuracy.h"
+#include "models/images/image_batches.h"
 #include "models/resnet/model.h"
 #include "zerograph/zerograph.h"
 
@@ -56,36 +55,6 @@ StatusOr<LabelledImages> ReadImages(FashionMnistPart part, const std::string& di
     images.labels.resize(count);
   }
   return images;
-}
-
-// The share of test images that the model gets right, on rank 0.
-StatusOr<double> Accuracy(const Job& job, Trainer& trainer, const LabelledImages& images,
-                          const models::ImageBatches& batches) {
-  SampleOrderOptions options;
-  options.num_samples = images.count;
-  options.batch = job.options().batch;
-  options.micro_batches = job.num_data_ranks();
-  options.shuffles = false;
-  ZG_ASSIGN_OR_RETURN(const SampleOrder order, SampleOrder::Create(options));
-  models::ImageBatch batch;
-  int64_t hits = 0;
-  for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
-    batches.Fill(order.At(step, job.data_rank()), options.batch, &batch);
-    ZG_RETURN_IF_ERROR(trainer.eval("predict", {{"x", batch.x}}));
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("predict"));
-    if (!job.is_main()) continue;
-    const auto classes =
-        static_cast<int64_t>(logits.size()) / (options.batch * options.micro_batches);
-    for (int64_t micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
-      const std::vector<uint64_t> samples = order.At(step, micro_batch).samples;
-      for (size_t row = 0; row < samples.size(); ++row) {
-        const float* const of_row = logits.data() + (micro_batch * options.batch + row) * classes;
-        const int64_t best = std::max_element(of_row, of_row + classes) - of_row;
-        hits += best == images.labels[samples[row]] ? 1 : 0;
-      }
-    }
-  }
-  return static_cast<double>(hits) / static_cast<double>(images.count);
 }
 
 Status TrainAndTest(Job& job, const Flags& flags) {
@@ -137,7 +106,8 @@ Status TrainAndTest(Job& job, const Flags& flags) {
       /*depth=*/2, /*distance=*/job.num_data_ranks());
 
   const auto test = [&](int64_t epoch) -> Status {
-    ZG_ASSIGN_OR_RETURN(const double accuracy, Accuracy(job, trainer, test_images, test_batches));
+    ZG_ASSIGN_OR_RETURN(const double accuracy,
+                        models::Accuracy(job, trainer, test_images, test_batches));
     if (!job.is_main()) return Status::Ok();
     training.log("test_accuracy", accuracy);
     print_out(fmt::format("epoch {}: {:.2f} % of {} test images right\n", epoch, 100 * accuracy,

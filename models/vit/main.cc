@@ -4,20 +4,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "framework/data/data_loader.h"
 #include "framework/io/idx_file.h"
+#include "models/images/image_accuracy.h"
+#include "models/images/image_batches.h"
 #include "models/vit/model.h"
 #include "zerograph/zerograph.h"
 
 namespace zg {
 namespace {
-
-constexpr int64_t kSize = 28;
-constexpr int64_t kPixels = kSize * kSize;
 
 struct Flags {
   std::string data = kFashionMnistDirectory;
@@ -28,48 +25,15 @@ struct Flags {
   double weight_decay = 0.05;
 };
 
-struct Batch {
-  std::vector<float> x;
-  std::vector<int64_t> y;
-  std::vector<float> weights;  // 0: an empty row
-};
-
-// Pixels of about mean 0 and variance 1.
-void CopyImage(const LabelledImages& images, int64_t from, int64_t to, Batch* batch) {
-  const uint8_t* const pixels = images.pixels.data() + from * kPixels;
-  for (int64_t i = 0; i < kPixels; ++i) {
-    batch->x[to * kPixels + i] = (static_cast<float>(pixels[i]) / 255.0f - 0.286f) / 0.353f;
-  }
-  batch->y[to] = images.labels[from];
-}
-
-// The share of the test images that are recognised. Ranks take batches in turn.
-StatusOr<double> Accuracy(Job& job, Trainer& trainer, const LabelledImages& images) {
-  const int64_t batch = job.options().batch;
-  Batch rows = {std::vector<float>(batch * kPixels), std::vector<int64_t>(batch), {}};
-  int64_t hits = 0;
-  for (int64_t begin = 0; begin < images.count; begin += batch * job.num_data_ranks()) {
-    const int64_t own = begin + job.data_rank() * batch;
-    for (int64_t row = 0; row < batch; ++row) {
-      CopyImage(images, std::min(own + row, images.count - 1), row, &rows);
-    }
-    ZG_RETURN_IF_ERROR(trainer.eval("predict", {{"x", rows.x}}));
-    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("predict"));
-    for (int64_t row = 0; job.is_main() && row < batch * job.num_data_ranks(); ++row) {
-      if (begin + row >= images.count) break;
-      const float* const first = logits.data() + row * 10;
-      const int64_t best = std::max_element(first, first + 10) - first;
-      hits += best == images.labels[begin + row] ? 1 : 0;
-    }
-  }
-  return static_cast<double>(hits) / static_cast<double>(images.count);
-}
-
 Status Run(Job& job, const Flags& flags) {
   ZG_ASSIGN_OR_RETURN(const LabelledImages images,
                       ReadFashionMnist(FashionMnistPart::kTrain, flags.data));
   ZG_ASSIGN_OR_RETURN(const LabelledImages tests,
                       ReadFashionMnist(FashionMnistPart::kTest, flags.data));
+  const uint64_t seed = job.options().seed;
+  const models::ImageBatches batches(images, seed, /*augments=*/false);
+  const models::ImageBatches test_batches(tests, seed, /*augments=*/false);
+
   models::VitConfig config;
   config.layers = flags.layers;
   config.channels = flags.channels;
@@ -78,7 +42,7 @@ Status Run(Job& job, const Flags& flags) {
   models::Vit model(config);
   Graph graph("vit");
   const int64_t batch = job.options().batch;
-  const Shape shape = {batch, 1, kSize, kSize};
+  const Shape shape = {batch, 1, batches.height(), batches.width()};
   graph.train(optim::AdamW{.lr = flags.lr, .weight_decay = flags.weight_decay}, [&](Inputs& in) {
     const Var rows = cross_entropy(model(in.f32("x", shape)), in.i64("y", {batch}),
                                    {.reduction = Reduction::kNone});
@@ -97,29 +61,24 @@ Status Run(Job& job, const Flags& flags) {
   order.num_samples = images.count;
   order.batch = batch;
   order.micro_batches = job.options().compile.micro_batches;
-  order.seed = job.options().seed;
+  order.seed = seed;
   ZG_ASSIGN_OR_RETURN(const SampleOrder samples, SampleOrder::Create(order));
-  // With one for each rank, this rank's is made ahead; else all are, of which it takes its own.
-  const bool has_one = order.micro_batches == job.num_data_ranks();
-  const int64_t first = has_one ? job.data_rank() : 0;
-  const int64_t per_rank = has_one ? 1 : order.micro_batches;
-  DataLoader<Batch> loader(samples, first, per_rank, [&](const MicroBatch& from, Batch* to) {
-    to->x.assign(batch * kPixels, 0.0f);
-    to->y.assign(batch, 0);
-    to->weights = from.weights(batch);  // the last step of an epoch may be partly filled
-    for (int64_t row = 0; row < from.num_real(); ++row) {
-      CopyImage(images, static_cast<int64_t>(from.samples[row]), row, to);
-    }
-    return Status::Ok();
-  });
+  DataLoader<models::ImageBatch> loader(
+      samples, job.data_rank(), trainer.micro_batches_per_rank(),
+      [&](const MicroBatch& from, models::ImageBatch* to) {
+        batches.Fill(from, batch, to);  // the last step of an epoch may be partly filled
+        return Status::Ok();
+      },
+      /*depth=*/2, /*distance=*/job.num_data_ranks());
   while (training.next()) {
     training.step([&](int64_t micro_batch) -> Status {
-      ZG_ASSIGN_OR_RETURN(const Batch* rows, loader.Load(training.step_number() - 1, micro_batch));
+      ZG_ASSIGN_OR_RETURN(const models::ImageBatch* const rows,
+                          loader.Load(training.step_number() - 1, micro_batch));
       return trainer.feed({{"x", rows->x}, {"y", rows->y}, {"weights", rows->weights}});
     });
   }
   if (training.report().was_ended_by_signal) return Status::Ok();
-  ZG_ASSIGN_OR_RETURN(const double accuracy, Accuracy(job, trainer, tests));
+  ZG_ASSIGN_OR_RETURN(const double accuracy, models::Accuracy(job, trainer, tests, test_batches));
   training.log("accuracy", accuracy);
   if (job.is_main()) {
     print_out(

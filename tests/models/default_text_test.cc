@@ -1,4 +1,4 @@
-#include "models/gpt/default_text.h"
+#include "models/text/default_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/gpt/encoded_text.h"
+#include "models/text/encoded_text.h"
 
 #include <gtest/gtest.h>
 

@@ -24,7 +24,7 @@ reject nonzero "--data: $files/missing.txt" "${small[@]}" --heads 2 --data "$fil
 reject nonzero "--data: $files/empty.txt" "${small[@]}" --heads 2 --data "$files/empty.txt"
 reject nonzero "--data with --validation-fraction 0.1: $files/short.txt" "${small[@]}" --heads 2 --data "$files/short.txt"
 reject nonzero "--data: $files/odd.bin" "${small[@]}" --heads 2 --data "$files/odd.bin"
-reject nonzero "validation contexts, expected at least" "${small[@]}" --heads 2 --data "$files/zeros.txt" --batch 1000
+reject nonzero "validation contexts of 16 tokens, expected at least 1000" "${small[@]}" --heads 2 --data "$files/zeros.txt" --batch 1000
 reject 2 "--heads: got 3, expected a divisor of --embd 8" "${small[@]}" --heads 3
 reject 2 "--vocab: got '-1'" "${small[@]}" --heads 2 --data "$files/zeros.txt" --vocab -1
 printf 'x%.0s' {1..5000} >"$files/letters.txt"

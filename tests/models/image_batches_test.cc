@@ -1,5 +1,5 @@
 // Batches of images: their values, frames, and random changes that depend on seed, epoch and sample.
-#include "models/resnet/image_batches.h"
+#include "models/images/image_batches.h"
 
 #include <gtest/gtest.h>
 

@@ -161,6 +161,8 @@ std::string CheckClipGradients(RunComparison& runs, const ir::Attributes& option
   }
   const double got =
       takes_norm ? runs.seen_after.at("output grad_norm")[0].logical.ToDoubles()[0] : norm;
+  // Too large for f16, for which updates are left out: tests of loss scaling have that.
+  if (HasHalf(runs.before) && !std::isfinite(norm) && !std::isfinite(got)) return "";
   if (!(std::abs(got - norm) <= 1e-5 * norm)) {
     return fmt::format("the norm of the gradients is {}, the output {}\n", norm, got);
   }

@@ -13,8 +13,9 @@
 namespace zg::models {
 
 struct ImageBatch {
-  std::vector<float> x;    // (B, 1, H, W)
-  std::vector<int64_t> y;  // (B)
+  std::vector<float> x;        // (B, 1, H, W)
+  std::vector<int64_t> y;      // (B)
+  std::vector<float> weights;  // (B), 0: an empty row
 };
 
 class ImageBatches {

@@ -1,4 +1,4 @@
-#include "models/gpt/sample.h"
+#include "models/text/sample.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "models/resnet/image_batches.h"
+#include "models/images/image_batches.h"
 
 #include <cmath>
 
@@ -39,6 +39,7 @@ void ImageBatches::Fill(const MicroBatch& from, int64_t rows, ImageBatch* to) co
   const int64_t pixels = height() * width();
   to->x.assign(rows * pixels, 0.0f);
   to->y.assign(rows, 0);
+  to->weights = from.weights(rows);
   for (int64_t row = 0; row < from.num_real(); ++row) {
     const uint64_t sample = from.samples[row];
     const Change change = ChangeOf(from.epoch, sample);

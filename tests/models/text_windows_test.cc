@@ -1,6 +1,6 @@
 // Rounds of validation data: as many as are asked for and there, at least one, or an error.
 
-#include "models/gpt/validation_rounds.h"
+#include "models/text/text_windows.h"
 
 #include <gtest/gtest.h>
 

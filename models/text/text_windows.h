@@ -1,0 +1,62 @@
+// How the ranks of a demo go through its text: by windows of `context` tokens and the token behind
+// each. Training draws them; a validation takes the first ones in their order, in rounds of one window
+// per row (--batch) of every rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/io/token_dataset.h"
+#include "framework/job/job.h"
+#include "framework/train/trainer.h"
+
+namespace zg::models {
+
+// Of at most `windows` windows of `context` tokens, as far as they fill rounds of `rows` (--batch times
+// the ranks), but at least one round. Error: the data have not as many windows.
+StatusOr<int64_t> ValidationRounds(const TokenDataset& data, int64_t context, int64_t rows,
+                                   int64_t windows);
+
+class TextWindows {
+ public:
+  // Validates on at most `eval_windows` windows. Error: as ValidationRounds; told before the training,
+  // which would otherwise end with it. `job` outlives it.
+  static StatusOr<TextWindows> Create(const Job& job, TokenSplit data, int64_t context,
+                                      int64_t eval_windows);
+
+  const TokenSplit& data() const { return data_; }
+  int64_t rounds() const { return rounds_; }
+  int64_t rows_per_round() const { return batch_ * job_->num_data_ranks(); }
+
+  // Tokens and those behind them, both (--batch, context), of the last call of Draw or Take.
+  const std::vector<int64_t>& x() const { return x_; }
+  const std::vector<int64_t>& y() const { return y_; }
+
+  // Training's, a function of the seed. Steps are counted from 1. FirstDraw is the number of the first
+  // row among all that were ever drawn.
+  Status Draw(int64_t step, int64_t micro_batch);
+  int64_t FirstDraw(int64_t step, int64_t micro_batch) const;
+
+  // This rank's of a round. FirstWindow is the number of the first row among all windows.
+  Status Take(int64_t round);
+  int64_t FirstWindow(int64_t round) const;
+
+  // Draws and feeds the inputs "x" and "y".
+  Status Feed(Trainer& trainer, int64_t step, int64_t micro_batch);
+  // The mean of the program "validate" over all rounds, in nats per token.
+  StatusOr<double> ValidationLoss(Trainer& trainer);
+
+ private:
+  TextWindows(const Job& job, TokenSplit data, int64_t context, int64_t rounds);
+
+  const Job* job_;
+  TokenSplit data_;
+  int context_;
+  int64_t batch_;
+  int64_t rounds_;
+  std::vector<int64_t> x_;
+  std::vector<int64_t> y_;
+};
+
+}  // namespace zg::models
