@@ -2,6 +2,8 @@
 // result (..., channels).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "framework/nn/functions.h"
@@ -10,16 +12,26 @@
 
 namespace zg::nn {
 
+struct EmbeddingOptions {
+  EmbeddingOptions(double std = 1.0) : std(std) {}  // NOLINT: what most set
+
+  double std;  // standard deviation of the initial values
+  // Zeros are looked up for this id, whatever the table holds, and its row has no gradient.
+  std::optional<int64_t> padding_idx;
+};
+
 class Embedding : public Module {
  public:
-  // `std`: standard deviation of the initial values.
   Embedding(const Module* parent, const std::string& name, int64_t rows, int64_t channels,
-            double std = 1.0)
-      : Module(parent, name), weight(this, "weight", {rows, channels}, Initializer::Normal(std)) {}
+            const EmbeddingOptions& options = {});
 
-  Var forward(Var ids) override { return embedding(ids, weight); }
+  // Error: padding_idx is none of the rows.
+  Var forward(Var ids) override;
 
   Parameter weight;
+
+ private:
+  std::optional<int64_t> padding_idx_;
 };
 
 }  // namespace zg::nn

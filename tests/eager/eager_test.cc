@@ -76,6 +76,18 @@ struct Net : nn::Module {
   }
 };
 
+TEST(Eager, PaddingIsZeroAndHasNoGradient) {
+  nn::EmbeddingOptions options;
+  options.padding_idx = 1;
+  nn::Embedding table(nullptr, "table", 3, 2, options);
+  Eager eager;
+  const Tensor y = table(eager.i64({4}, {2, 1, 0, 1}));
+  const Floats rows = Tensor(table.weight).values();
+  EXPECT_EQ(y.values(), (Floats{rows[4], rows[5], 0, 0, rows[0], rows[1], 0, 0}));
+  Tensor(sum(y)).backward();
+  EXPECT_EQ(Tensor(table.weight).grad().values(), (Floats{1, 1, 0, 0, 1, 1}));
+}
+
 TEST(Eager, StepsTrainAndSetBuffers) {
   Net net;
   Eager eager{{/*seed=*/3, /*training=*/true}};

@@ -76,25 +76,25 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(StagesGpuTest, SameBitsOnOneRankOverNccl) {
   RunConfig config = OnOneRank(Config());
-  ExpectSameRuns(TrainOrDie(config), config, {1});
+  ExpectSameOnRanks({1}, config, TrainOrDie(config));
 }
 
 TEST_P(StagesGpuTest, SameBitsOnSeveralRanksThroughTheHost) {
   RunConfig config = Config();
   const RunResult expected = TrainOrDie(OnOneRank(config));
   config.connect_device = ThroughHost;
-  ExpectSameRuns(expected, config, {2, 3, 4});
+  ExpectSameOnRanks({2, 3, 4}, config, expected);
 }
 
 TEST_P(StagesGpuTest, SameBitsOnOneRankAndSeveralByPeerMemory) {
   RunConfig config = Config();
   const RunResult expected = TrainOrDie(OnOneRank(config));
   config.connect_device = ByPeerMemory;
-  ExpectSameRuns(expected, config, {1});
+  ExpectSameOnRanks({1}, config, expected);
   const StatusOr<int> num_gpus = NumCudaDevices();
   ASSERT_TRUE(num_gpus.ok()) << num_gpus.status().ToString();
   if (*num_gpus < 2) GTEST_SKIP() << "there is one GPU";
-  ExpectSameRuns(expected, config, {2});
+  ExpectSameOnRanks({2}, config, expected);
 }
 
 TEST_P(StagesGpuTest, ReplayedStepsAreTheSame) {

@@ -45,6 +45,11 @@ TEST(LayersTest, Embedding) {
   Embedding small(nullptr, "small", 7, 4, 0.02);
   EXPECT_EQ(ParametersOf([&](Inputs& in) { return small(in.i64("ids", {2})); }),
             "small.weight f32[7,4] normal(0.02)\n");
+  EmbeddingOptions options;
+  options.padding_idx = 7;
+  Embedding padded(nullptr, "padded", 7, 4, options);
+  EXPECT_EQ(ParametersOf([&](Inputs& in) { return padded(in.i64("ids", {2})); }),
+            "graph test, eval 'run': padded: padding_idx: got 7, expected one of the rows 0 to 6");
 }
 
 TEST(LayersTest, RMSNorm) {

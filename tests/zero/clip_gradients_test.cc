@@ -38,7 +38,7 @@ TEST_P(ClipGradientsTest, SameBitsAtEveryStageAndNumberOfRanks) {
   const RunResult expected = TrainOrDie(config);
   ASSERT_EQ(expected.grad_norms.size(), static_cast<size_t>(config.steps));
   EXPECT_GT(*std::min_element(expected.grad_norms.begin(), expected.grad_norms.end()), 0.1);
-  ExpectSameRuns(expected, config, {1, 2, 3, 4});
+  ExpectSameOnRanks({1, 2, 3, 4}, config, expected);
 }
 
 // Without accumulation: at stage 0 and for replicated buckets the gradients are pending sums.

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Models, DeviceTest,
 TEST_P(DeviceTest, SameBitsAsTheHostAtEveryStageAndNumberOfRanks) {
   RunConfig config = Config();
   const RunResult expected = TrainOrDie(config);
-  ExpectSameRuns(expected, OnDevice(config), {1, 2, 3, 4});
+  ExpectSameOnRanks({1, 2, 3, 4}, OnDevice(config), expected);
 }
 
 TEST_P(DeviceTest, ClippedAndSummedOncePerStep) {

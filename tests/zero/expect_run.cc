@@ -29,30 +29,34 @@ void ExpectPlanIsMeasured(const RunResult& result, int steps) {
   ExpectTraffic(result.predicted_traffic, steps, result.measured_traffic);
 }
 
-void ExpectSameRuns(const RunResult& expected, RunConfig config, const std::vector<int>& ranks) {
-  for (int num_ranks : ranks) {
-    for (int stage : {0, 1, 2, 3}) {
-      SCOPED_TRACE(fmt::format("{} ranks, stage {}", num_ranks, stage));
-      config.ranks = num_ranks;
-      config.stage = stage;
-      const RunResult result = TrainOrDie(config);
-      ExpectSameBits(expected, result);
-      ExpectPlanIsMeasured(result, config.steps);
-    }
+namespace {
+
+void ExpectSameAtEveryStage(const RunResult& expected, RunConfig config) {
+  for (config.stage = 0; config.stage <= 3; ++config.stage) {
+    SCOPED_TRACE(fmt::format("stage {}", config.stage));
+    const RunResult result = TrainOrDie(config);
+    ExpectSameBits(expected, result);
+    ExpectPlanIsMeasured(result, config.steps);
   }
 }
 
-void ExpectSameBitsOn(const std::vector<std::vector<MeshAxis>>& meshes, RunConfig config,
-                      const RunResult& expected) {
+}  // namespace
+
+void ExpectSameOnRanks(const std::vector<int>& ranks, RunConfig config, const RunResult& expected) {
+  for (const int num_ranks : ranks) {
+    SCOPED_TRACE(fmt::format("{} ranks", num_ranks));
+    config.ranks = num_ranks;
+    ExpectSameAtEveryStage(expected, config);
+  }
+}
+
+void ExpectSameOnMeshes(const std::vector<std::vector<MeshAxis>>& meshes, RunConfig config,
+                        const RunResult& expected) {
   for (const std::vector<MeshAxis>& mesh : meshes) {
+    SCOPED_TRACE(fmt::format("mesh({})", Mesh(mesh).ToString()));
     config.mesh = mesh;
     config.ranks = Mesh(mesh).num_ranks();
-    for (config.stage = 0; config.stage <= 3; ++config.stage) {
-      SCOPED_TRACE(fmt::format("stage {}, mesh({})", config.stage, Mesh(mesh).ToString()));
-      const RunResult result = TrainOrDie(config);
-      ExpectSameBits(expected, result);
-      ExpectPlanIsMeasured(result, config.steps);
-    }
+    ExpectSameAtEveryStage(expected, config);
   }
 }
 

@@ -14,12 +14,10 @@ void ExpectSameBits(const RunResult& a, const RunResult& b);  // losses, norms, 
 // Every category of memory, the peak, and every collective's count and bytes.
 void ExpectPlanIsMeasured(const RunResult& result, int steps);
 
-// Both, of runs at every stage on each of these numbers of ranks.
-void ExpectSameRuns(const RunResult& expected, RunConfig config, const std::vector<int>& ranks);
-
-// A run with `config` on each of the meshes, at every stage, has the bits of `expected`, and memory and
-// traffic as planned.
-void ExpectSameBitsOn(const std::vector<std::vector<MeshAxis>>& meshes, RunConfig config,
-                      const RunResult& expected);
+// A run with `config` at every stage, on each of these numbers of ranks or meshes, has the bits of
+// `expected`, and memory and traffic as planned.
+void ExpectSameOnRanks(const std::vector<int>& ranks, RunConfig config, const RunResult& expected);
+void ExpectSameOnMeshes(const std::vector<std::vector<MeshAxis>>& meshes, RunConfig config,
+                        const RunResult& expected);
 
 }  // namespace zg::testing

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, OptimizerBitsTest, ::testing::ValuesIn(AllSet
 
 TEST_P(OptimizerBitsTest, AreTheSameAtEveryStageOnAnyNumberOfRanks) {
   const RunConfig config = Config();
-  ExpectSameRuns(TrainOrDie(config), config, kRanks);
+  ExpectSameOnRanks(kRanks, config, TrainOrDie(config));
 }
 
 // Small buckets cut other tensors than large ones, and those that stay whole are not cut at all.
@@ -73,7 +73,7 @@ TEST_P(OptimizerBitsTest, DependOnNoBucketAndOnNoReplication) {
     SCOPED_TRACE(fmt::format("{} bytes, {} elements", bucket_bytes, shard_min_elements));
     config.bucket_bytes = bucket_bytes;
     config.shard_min_elements = shard_min_elements;
-    ExpectSameRuns(expected, config, {3});
+    ExpectSameOnRanks({3}, config, expected);
   }
 }
 

@@ -75,8 +75,8 @@ TEST_P(TensorParallelTest, HasTheBitsOfItsSizeAtEveryStageOnEveryMesh) {
   const RunResult two = TrainOrDie(Config({{"tensor", 2}}));
   ExpectClose(one, two, GetParam().dtype == DType::kF32 ? 1e-5 : 1e-2);
   ExpectPlanIsMeasured(two, Config({{"tensor", 2}}).steps);
-  ExpectSameBitsOn({{{"data", 2}, {"tensor", 2}}, {{"replica", 2}, {"shard", 2}, {"tensor", 2}}},
-                   Config({{"tensor", 2}}), two);
+  ExpectSameOnMeshes({{{"data", 2}, {"tensor", 2}}, {{"replica", 2}, {"shard", 2}, {"tensor", 2}}},
+                     Config({{"tensor", 2}}), two);
 }
 
 TEST(TensorParallel, HoldsAPartOfWhatItSplits) {

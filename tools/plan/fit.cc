@@ -1,5 +1,7 @@
 #include "tools/plan/fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,7 @@
 #include "tools/plan/plan_options.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <set>
 #include <string_view>

@@ -1,5 +1,7 @@
 #include "tools/tune/tune_options.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <functional>
 #include <optional>
