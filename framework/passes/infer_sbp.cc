@@ -317,11 +317,6 @@ StatusOr<bool> ComputeInParts(ir::Graph& graph, ir::Node* node, int axis) {
 }
 
 Status PlaceNode(ir::Graph& graph, ir::Node* node) {
-  for (int axis = 0; axis < graph.mesh().num_axes() && node->op->in_parts != nullptr; ++axis) {
-    if (graph.mesh().IsDataAxis(axis) || graph.mesh().axes()[axis].size == 1) continue;
-    ZG_ASSIGN_OR_RETURN(const bool is_replaced, ComputeInParts(graph, node, axis));
-    if (is_replaced) return Status::Ok();
-  }
   const std::vector<int> data_axes = graph.mesh().DataAxes();
   if (node->op->traits.kind == ir::OpKind::kPlace) {
     ZG_RETURN_IF_ERROR(FillInPlacement(graph.mesh(), node));
@@ -333,6 +328,11 @@ Status PlaceNode(ir::Graph& graph, ir::Node* node) {
        ir::MicroBatchSignature(*node, data_axes[0], graph.mesh()).has_value());
   if (by_micro_batch && !JoinsMicroBatches(graph, *node)) {
     ZG_RETURN_IF_ERROR(ComputeByMicroBatch(graph, node));
+  }
+  for (int axis = 0; axis < graph.mesh().num_axes() && node->op->in_parts != nullptr; ++axis) {
+    if (graph.mesh().IsDataAxis(axis) || graph.mesh().axes()[axis].size == 1) continue;
+    ZG_ASSIGN_OR_RETURN(const bool is_replaced, ComputeInParts(graph, node, axis));
+    if (is_replaced) return Status::Ok();
   }
   if (node->op->traits.kind == ir::OpKind::kOutput) ZG_RETURN_IF_ERROR(JoinResult(graph, node));
   if (node->op->name == op_names::kWriteRows) ZG_RETURN_IF_ERROR(PlaceCache(graph, node));

@@ -34,6 +34,8 @@ TransferSequence::TransferSequence(const ir::Graph& graph, const Storage& storag
 }
 
 bool TransferSequence::IsInVariable(const ir::Value* value) const {
+  // What a wait gives, which is newer than the storage, lies where what is awaited does.
+  while (value->producer->op->traits.kind == ir::OpKind::kWait) value = value->producer->inputs[0];
   return ir::IsVariable(*storage_.buffers[storage_.Of(value).buffer].root);
 }
 

@@ -29,6 +29,9 @@ int Environment(const char* name, int otherwise) {
   return value == nullptr ? otherwise : std::atoi(value);
 }
 
+// Every third model has ranks that share its micro-batches.
+int TensorRanks(unsigned seed) { return seed % 3 == 0 ? 2 : 1; }
+
 class RandomGraphs : public ::testing::Test {
  protected:
   RandomGraphs() {
@@ -42,12 +45,10 @@ class RandomGraphs : public ::testing::Test {
 TEST_F(RandomGraphs, MeetAllPasses) {
   std::set<std::string> missing;
   for (const PassDef* pass : registry_.All()) missing.insert(pass->name);
-  for (const char* pass : {"place-parameters", "place-results"}) {
-    missing.erase(pass);  // of meshes with shared axes: tests/zero/tensor_parallel_test
-  }
   for (unsigned seed = 1; seed <= 200; ++seed) {
     RandomModelOptions options;
     options.seed = seed;
+    options.tensor_ranks = TensorRanks(seed);
     for (const std::string& text : MakeRandomPipeline(options)) {
       missing.erase(PassName(text));
     }
@@ -67,10 +68,9 @@ TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
   PassCounts counts;
   counts.wanted = (wanted + num_shards - 1) / num_shards;
   for (const PassDef* pass : registry_.All()) counts.executed[pass->name] = 0;
-  // Of optimizers that functions of Vars make, of programs that generate text, of composites with
-  // gradients of their own and of meshes with shared axes: these models have none.
-  for (const char* pass : {"eval-weights", "keep-caches", "drop-custom-gradients",
-                           "place-parameters", "place-results"}) {
+  // Of optimizers that functions of Vars make, of programs that generate text and of composites with
+  // gradients of their own: these models have none.
+  for (const char* pass : {"eval-weights", "keep-caches", "drop-custom-gradients"}) {
     counts.executed.erase(pass);
   }
   int failures = 0;
@@ -88,6 +88,7 @@ TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
       RandomModelOptions options;
       options.seed = seed;
       options.num_ranks = num_ranks;
+      options.tensor_ranks = TensorRanks(seed);
       options.percent_frozen = seed % 2 == 0 ? 30 : 0;
       std::string failure = CheckPipeline(options, registry_, &counts);
       if (failure.empty()) continue;

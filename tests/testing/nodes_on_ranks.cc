@@ -62,26 +62,30 @@ bool NodesOnRanks::FoldsRanks(const ir::Node& node) const {
   return false;
 }
 
-// Adds the terms of all ranks to an accumulator.
+// Adds the terms of all ranks to an accumulator, over all axes in one fold.
 Status NodesOnRanks::FoldInto(const ir::Node& node, int accumulator_index, int term_index) {
   const ir::Value& output = *node.outputs[0];
   const Parts accumulator = PartsOf(*node.inputs[accumulator_index]);
   const ir::Value& term = *node.inputs[term_index];
   const int num_ranks = ranks_.num_ranks();
-  Parts result(num_ranks);
-  for (size_t axis = 0; axis < term.sbp.size(); ++axis) {
-    if (!term.sbp[axis].is_partial() || output.sbp[axis].is_partial()) continue;
-    for (int rank = 0; rank < num_ranks; ++rank) {
-      const std::vector<int> ranks = ranks_.RanksAlong(rank, static_cast<int>(axis));
-      const int size = static_cast<int>(ranks.size());
-      const auto index = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-      Parts terms;
-      for (const int other : ranks) {
-        terms.push_back(Cut(PartsOf(term)[other], output.sbp[axis], size, nullptr)[index]);
+  const Mesh& mesh = graph_.mesh();
+  std::vector<int> axes;
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (term.sbp[axis].is_partial() && !output.sbp[axis].is_partial()) axes.push_back(axis);
+  }
+  Parts result;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    Parts terms;
+    for (const int other : mesh.RanksAlong(rank, axes)) {
+      HeapTensor own = PartsOf(term)[other];
+      for (const int axis : axes) {
+        own = Cut(own, output.sbp[axis], mesh.axes()[axis].size,
+                  nullptr)[mesh.Coordinate(rank, axis)];
       }
-      result[rank] =
-          Fold(step_.first_micro_step ? nullptr : &accumulator[rank], terms, output.type.dtype);
+      terms.push_back(own);
     }
+    const HeapTensor* const start = step_.first_micro_step ? nullptr : &accumulator[rank];
+    result.push_back(Fold(start, terms, output.type.dtype));
   }
   if (options_.in_place) {
     for (int rank = 0; rank < num_ranks; ++rank) {
@@ -193,10 +197,31 @@ Status NodesOnRanks::Compute(const ir::Node& node) {
   return Status::Ok();
 }
 
+// Of a bucket (parts, elements) of which the rank has its own part.
+HeapTensor NodesOnRanks::ViewOfPart(const ir::Node& node, const HeapTensor& bucket) const {
+  const HeapTensor view =
+      bucket.View(graph_.LocalType(*node.outputs[0]), node.attributes.Int("offset"));
+  return options_.in_place ? view : view.Clone();
+}
+
+HeapTensor NodesOnRanks::PackedPart(const ir::Node& node, const Parts& inputs) const {
+  HeapTensor bucket = Zeros(graph_.LocalType(*node.outputs[0]));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = inputs[i].type();
+    std::memcpy(bucket.View(type, node.attributes.Ints("offsets")[i]).data(), inputs[i].data(),
+                type.bytes());
+  }
+  return bucket;
+}
+
 // The kernel on a rank's operands.
 StatusOr<std::vector<HeapTensor>> NodesOnRanks::RunKernel(const ir::Node& node,
                                                           std::vector<HeapTensor> inputs,
                                                           int rank) {
+  const bool is_view = node.op->name == "bucket_view";
+  if (is_view && inputs[0].type().shape.num_dims() == 2) return Parts{ViewOfPart(node, inputs[0])};
+  const bool is_pack = node.op->name == "bucket_pack";
+  if (is_pack && node.attributes.Int("parts") > 1) return Parts{PackedPart(node, inputs)};
   ir::OpCall call{node.op, {}, node.attributes};
   for (const HeapTensor& input : inputs) call.inputs.push_back(input.type());
   if (node.op->localize != nullptr) node.op->localize(node.Call(), &call);

@@ -40,6 +40,8 @@ class NodesOnRanks {
   StatusOr<std::vector<NdSbp>> WantedPlacements(const ir::Node& node) const;
   bool MeasuresTensors(const ir::Node& node) const;
   Status Compute(const ir::Node& node);
+  HeapTensor ViewOfPart(const ir::Node& node, const HeapTensor& bucket) const;
+  HeapTensor PackedPart(const ir::Node& node, const Parts& inputs) const;
   StatusOr<std::vector<HeapTensor>> RunKernel(const ir::Node& node, std::vector<HeapTensor> inputs,
                                               int rank);
   void WriteInPlace(const ir::Node& node);

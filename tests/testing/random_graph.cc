@@ -26,12 +26,17 @@ struct Operand {
   const TensorType& Type() const { return value != nullptr ? value->type : type; }
 };
 
+Mesh MeshOf(const RandomModelOptions& options) {
+  if (options.tensor_ranks == 1) return Mesh::DataParallel(options.num_ranks);
+  return Mesh({{"data", options.num_ranks}, {"tensor", options.tensor_ranks}});
+}
+
 class Model {
  public:
   Model(const RandomModelOptions& options)
       : options_(options),
         random_(options.seed),
-        graph_("g", Mesh::DataParallel(options.num_ranks)),
+        graph_("g", MeshOf(options)),
         batch_(1 + random_.Below(3)),
         time_(1 + random_.Below(4)),
         channels_(random_.Pick<int64_t>({6, 12})),

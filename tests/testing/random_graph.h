@@ -16,17 +16,20 @@ namespace zg::testing {
 
 struct RandomModelOptions {
   unsigned seed = 1;
-  int num_ranks = 1;
+  int num_ranks = 1;       // that compute different micro-batches
+  int tensor_ranks = 1;    // that share each of them, along the axis "tensor"
   int max_ops = 8;         // in the forward section, besides losses
   int percent_frozen = 0;  // of the parameters
 };
 
 // A training program whose only output is the loss, and evals, before the first pass. Its mesh is
-// data=num_ranks; every rank has one to three micro-batches.
+// data=num_ranks, with tensor=tensor_ranks where these are several; every rank has one to three
+// micro-batches.
 ir::Graph MakeRandomModel(const RandomModelOptions& options);
 
 // The passes of the pipeline that make a program of that model, in their order, with random options
-// (zero stage, dtype, optimizer, ...); as PassRegistry's texts.
+// (zero stage, dtype, optimizer, rules for the axis "tensor", ...); as PassRegistry's texts. Rules may
+// ask for what place-parameters, place-results or infer-sbp refuse.
 std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options);
 
 }  // namespace zg::testing

@@ -6,21 +6,53 @@
 #include "tests/testing/random_graph.h"
 
 namespace zg::testing {
+namespace {
+
+using Rules = std::vector<std::string>;
+
+// Of about half of the parameters, along a dim that divides; may be none.
+Rules ParameterRules(const ir::Graph& model, int ranks, Random* random) {
+  Rules rules;
+  for (const ir::StoredTensor& tensor : model.tensors()) {
+    if (!ir::HasRole(*tensor.storage, Role::kParameter) || random->Percent(50)) continue;
+    const Shape& shape = tensor.type.shape;
+    std::vector<int> dims;
+    for (int dim = 0; dim < shape.num_dims(); ++dim) {
+      if (shape.dim(dim) % ranks == 0) dims.push_back(dim);
+    }
+    if (!dims.empty()) {
+      rules.push_back(fmt::format("{} tensor=S({})", tensor.name, random->Pick(dims)));
+    }
+  }
+  return rules;
+}
+
+}  // namespace
 
 std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   Random random(options.seed ^ 0x5bd1e995);
+  const ir::Graph model = MakeRandomModel(options);
+  const bool shares_micro_batches = options.tensor_ranks > 1;
+  Rules rules;
+  if (shares_micro_batches) rules = ParameterRules(model, options.tensor_ranks, &random);
   std::vector<std::string> passes;
   const bool is_f16 = random.Percent(20);
   const bool is_mixed = is_f16 || random.Percent(30);
-  const std::string optimizer = random.Pick<std::string>(
-      {R"(optimizer="sgd", momentum=0.9, weight_decay=0.1)", R"(optimizer="sgd")",
-       R"(optimizer="adam", weight_decay=0.1)", R"(optimizer="adamw", weight_decay=0.1)",
-       R"(optimizer="lamb", weight_decay=0.1)", R"(optimizer="adafactor", weight_decay=0.1)"});
+  // Others make much of a gradient that is next to nothing, and its terms are added up in another
+  // order when a tensor is split.
+  const std::string optimizer =
+      shares_micro_batches
+          ? R"(optimizer="sgd", momentum=0.9)"
+          : random.Pick<std::string>({R"(optimizer="sgd", momentum=0.9, weight_decay=0.1)",
+                                      R"(optimizer="sgd")", R"(optimizer="adam", weight_decay=0.1)",
+                                      R"(optimizer="adamw", weight_decay=0.1)",
+                                      R"(optimizer="lamb", weight_decay=0.1)",
+                                      R"(optimizer="adafactor", weight_decay=0.1)"});
   const bool is_sgd = optimizer.find("sgd") != std::string::npos;
   const int most_stage = std::min(3, random.Below(6));  // mostly those that do something
   const int stage_of_one = random.Percent(50) ? random.Below(4) : most_stage;
   const int stage = std::max(most_stage, stage_of_one);
-  const bool one_micro_batch = MakeRandomModel(options).micro_batches() == options.num_ranks;
+  const bool one_micro_batch = model.micro_batches() == options.num_ranks;
   const bool updates_early = one_micro_batch && !is_f16;
 
   passes.push_back("average-eval-results");
@@ -32,6 +64,10 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   passes.push_back("drop-custom-gradients");
   passes.push_back(fmt::format("accumulate-results(keep_finite={})", is_f16));
   if (is_f16) passes.push_back("scale-loss");
+  if (shares_micro_batches && random.Percent(50)) {
+    passes.push_back(fmt::format("place-results(rules=\"blocks.{} -> tensor=S({})\")",
+                                 random.Below(2), random.Below(3)));
+  }
   passes.push_back(random.Percent(70) ? R"(recompute(modules="blocks.*"))"
                                       : R"(recompute(modules="blocks.0*"))");
   passes.push_back(fmt::format("append-update({}, lr=0.05)", optimizer));
@@ -41,6 +77,9 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
                        ? fmt::format("choose-stages(stages=\"{}\")", most_stage)
                        : fmt::format("choose-stages(stages=\"{},w{}={}\")", most_stage,
                                      1 + random.Below(3), stage_of_one));
+  if (!rules.empty()) {
+    passes.push_back(fmt::format("place-parameters(rules=\"{}\")", fmt::join(rules, "; ")));
+  }
   passes.push_back(
       fmt::format("bucketing(bucket_bytes={}, shard_min_elements={}, partition=\"{}\")",
                   random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20}),

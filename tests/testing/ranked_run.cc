@@ -10,6 +10,7 @@
 
 #include "framework/ir/printer.h"
 #include "tests/testing/nodes_on_ranks.h"
+#include "tests/testing/stored_tensors.h"
 #include "tests/testing/virtual_mesh.h"
 
 namespace zg::testing {
@@ -205,8 +206,8 @@ class Run {
   }
 
   Status ObserveValue(const std::string& key, const ir::Value& value) {
-    const Parts& parts = nodes_.PartsOf(value);
-    ZG_ASSIGN_OR_RETURN(HeapTensor logical, ranks_.Logical(value, parts));
+    ZG_ASSIGN_OR_RETURN(HeapTensor logical, ranks_.Logical(value, nodes_.PartsOf(value)));
+    ZG_ASSIGN_OR_RETURN(const Parts parts, ranks_.PartsAlongData(value, nodes_.PartsOf(value)));
     Observation observation = {std::move(logical), ranks_.AlongData(value.sbp), {}};
     for (const HeapTensor& part : parts) observation.parts.push_back(part.Clone());
     Observe(key, std::move(observation));
@@ -229,8 +230,7 @@ class Run {
     for (const ir::StoredTensor& tensor : graph_.tensors()) {
       if (tensor.storage != &variable) continue;
       has_tensors = true;
-      const TensorType type = {logical.type().dtype, tensor.type.shape};
-      observe(tensor.name, logical.View(type, tensor.offset_elements));
+      observe(tensor.name, ReadTensor(tensor, logical));
     }
     return has_tensors;
   }

@@ -33,7 +33,7 @@ namespace zg::testing {
 struct Observation {
   HeapTensor logical;
   Sbp placement = Sbp::B();       // along the axis "data"
-  std::vector<HeapTensor> parts;  // by rank
+  std::vector<HeapTensor> parts;  // by data rank, whole along the other axes
 };
 
 // What there is to see of a run, in the order in which it happened:

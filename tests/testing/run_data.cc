@@ -1,10 +1,10 @@
 #include "tests/testing/run_data.h"
 
-#include <cstring>
 #include <string_view>
 #include <vector>
 
 #include "framework/base/random.h"
+#include "tests/testing/stored_tensors.h"
 
 namespace zg::testing {
 namespace {
@@ -59,9 +59,7 @@ Parts InitialVariable(const ir::Graph& graph, const ir::Value& variable, const V
   for (const ir::StoredTensor& tensor : graph.tensors()) {
     if (tensor.storage != &variable) continue;
     has_tensors = true;
-    const HeapTensor contents = InitialTensor(graph, tensor, options);
-    std::memcpy(logical.View(tensor.type, tensor.offset_elements).data(), contents.data(),
-                contents.type().bytes());
+    WriteTensor(tensor, InitialTensor(graph, tensor, options), &logical);
   }
   if (!has_tensors) logical = RandomData(variable.type, Key(options.seed, variable.name, 0));
   return ranks.Cut(logical, variable.sbp, Key(options.seed, variable.name, 1));

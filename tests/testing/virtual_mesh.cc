@@ -154,6 +154,16 @@ StatusOr<HeapTensor> VirtualMesh::Logical(const ir::Value& value, const Parts& p
   return (*whole)[0].Clone();
 }
 
+StatusOr<Parts> VirtualMesh::PartsAlongData(const ir::Value& value, const Parts& parts) const {
+  if (value.sbp.empty() || data_axis_ < 0) return parts;
+  NdSbp along_data = AllBroadcast(mesh_);
+  along_data[data_axis_] = value.sbp[data_axis_];
+  ZG_ASSIGN_OR_RETURN(const Parts whole, ChangePlacement(parts, value.sbp, along_data));
+  Parts result;
+  for (const int rank : mesh_.RanksAlong(0, {data_axis_})) result.push_back(whole[rank]);
+  return result;
+}
+
 Status VirtualMesh::CheckSame(const ir::Value& value, const Parts& parts) const {
   for (size_t axis = 0; axis < value.sbp.size(); ++axis) {
     if (!value.sbp[axis].is_broadcast()) continue;

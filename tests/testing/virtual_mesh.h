@@ -53,6 +53,9 @@ class VirtualMesh {
   // The whole value. Errors: as above.
   StatusOr<HeapTensor> Logical(const ir::Value& value, const Parts& parts) const;
 
+  // The same of each data rank: its part along the axis "data" of the value, in their order.
+  StatusOr<Parts> PartsAlongData(const ir::Value& value, const Parts& parts) const;
+
   // Error unless all ranks hold the same where the value is whole on each.
   Status CheckSame(const ir::Value& value, const Parts& parts) const;
 
