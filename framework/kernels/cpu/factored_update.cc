@@ -23,6 +23,7 @@ constexpr int64_t kNormWords = 2 * kExactSumWords;  // of a tensor: those of p, 
 
 void AddDigits(const float* x, int64_t count, const SquareUnit& unit, int64_t* column_high,
                int64_t* column_low, int64_t* row_high, int64_t* row_low) {
+  if (unit.per_square == 0.0) return;  // all are 0, or nothing counts: some are not finite
   const double per_square = unit.per_square, per_rest = unit.per_rest;
   const SquareDigits sums = Multiversion([=]() ZG_VERSION {
     SquareDigits row = {0, 0};
