@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "framework/base/check.h"
 #include "framework/base/stopwatch.h"
-#include "framework/optim/update_rules.h"
 #include "framework/passes/check_races.h"
 #include "framework/passes/pass_manager.h"
 #include "zero/pipeline.h"
@@ -76,22 +73,28 @@ StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program 
   program.graph = graph.ir().Clone();
   program.graph.set_mesh(mesh);
   program.graph.set_micro_batches(program.options.micro_batches);
-  PassManagerOptions manager_options;
-  manager_options.dump_directory = program.options.dump_directory;
-  PassManager manager(MakePipeline(program.options, update), manager_options);
-  ZG_RETURN_IF_ERROR(manager.Run(program.graph));
+  ZG_RETURN_IF_ERROR(CompileTraced(update, target, &program));
   if (update.has_value()) program.settings["inputs"] = InputsText(program.graph);
-  ZG_ASSIGN_OR_RETURN(program.memory, target(program.graph));
-  if (program.options.overlap_bytes > 0) {
-    const StatusOr<RaceProof> proof = CheckRaces(program.graph, program.memory);
-    ZG_CHECK(proof.ok(), "{}", proof.status().message());
-  }
-  program.traffic = PredictTraffic(program.graph);
-  program.flops = PredictFlops(program.graph);
   return program;
 }
 
 }  // namespace
+
+Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Target& target,
+                     Program* program) {
+  PassManagerOptions manager_options;
+  manager_options.dump_directory = program->options.dump_directory;
+  PassManager manager(MakePipeline(program->options, update), manager_options);
+  ZG_RETURN_IF_ERROR(manager.Run(program->graph));
+  ZG_ASSIGN_OR_RETURN(program->memory, target(program->graph));
+  if (program->options.overlap_bytes > 0) {
+    const StatusOr<RaceProof> proof = CheckRaces(program->graph, program->memory);
+    ZG_CHECK(proof.ok(), "{}", proof.status().message());
+  }
+  program->traffic = PredictTraffic(program->graph);
+  program->flops = PredictFlops(program->graph);
+  return Status::Ok();
+}
 
 StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOptions& options,
                           const Target& target) {

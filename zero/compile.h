@@ -10,9 +10,12 @@
 // A function: the graph is a description and stays as it is; equal arguments give equal programs.
 #pragma once
 
+#include <optional>
+
 #include "framework/base/status.h"
 #include "framework/ir/mesh.h"
 #include "framework/nn/graph.h"
+#include "framework/optim/update_rules.h"
 #include "framework/passes/compile_options.h"
 #include "framework/passes/program.h"
 
@@ -23,5 +26,10 @@ namespace zg::zero {
 // that the target has no kernel for.
 StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOptions& options,
                           const Target& target);
+
+// The part of it that starts from `program->graph`, a traced graph with its mesh and micro-batches, and
+// `program->options`, which are resolved. `update` if the graph trains.
+Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Target& target,
+                     Program* program);
 
 }  // namespace zg::zero

@@ -44,7 +44,7 @@ class Walk {
     for (const ir::Value* output : node.outputs) {
       // What the op leaves as it was: the parts of a pack or gather, and what a view is a part of.
       const std::string& op = node.op->name;
-      const bool is_view = op == "bucket_view" || op == "local_slice";
+      const bool is_view = node.op->traits.kind == ir::OpKind::kView || op == "local_slice";
       if (is_view || op == "bucket_pack" || op == "all_gather") {
         Keep(output, node.inputs, is_view);
       } else {

@@ -1,0 +1,241 @@
+// Random models (tests/testing/random_graph.h), compiled by the whole pipeline with random options and
+// run by the executor on in-process ranks: the same bits at every stage and on 1, 2 and 3 ranks, memory
+// and traffic as planned, nothing clobbered.
+//
+//   ZG_RANDOM_PROGRAMS=1000       another number of models than 40
+//   ZG_RANDOM_PROGRAMS_SEED=7     this one only
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/base/random.h"
+#include "framework/comm/in_process.h"
+#include "framework/nn/optimizers.h"
+#include "framework/ops/register_all_ops.h"
+#include "framework/runtime/plan_program.h"
+#include "framework/train/device_kernels.h"
+#include "framework/train/trainer.h"
+#include "tests/testing/as_planned.h"
+#include "tests/testing/clobber_check.h"
+#include "tests/testing/random_choice.h"
+#include "tests/testing/random_graph.h"
+#include "zero/compile.h"
+
+namespace zg::testing {
+namespace {
+
+constexpr int kMicroBatches = 6;
+constexpr int kSteps = 2;
+
+int Environment(const char* name, int otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? otherwise : std::atoi(value);
+}
+
+struct Settings {
+  CompileOptions options;
+  optim::Optimizer optimizer;
+};
+
+Settings RandomSettings(unsigned seed) {
+  Random random(seed ^ 0x2545f491);
+  Settings settings;
+  CompileOptions& options = settings.options;
+  options.micro_batches = kMicroBatches;
+  options.dtype = random.Pick<DType>({DType::kF32, DType::kF32, DType::kBF16, DType::kF16});
+  options.zero.bucket_bytes = random.Pick<int64_t>({64, 512, 4096});
+  options.zero.shard_min_elements = random.Pick<int64_t>({0, 0, 20});
+  options.zero.partition =
+      random.Pick<Partition>({Partition::kEven, Partition::kEven, Partition::kGreedy});
+  if (random.Percent(40)) options.recompute = {random.Percent(50) ? "blocks.*" : "blocks.0"};
+  if (random.Percent(30)) options.max_grad_norm = 0.5;
+  options.overlap_bytes = random.Pick<int64_t>({0, 0, 3000, CompileOptions::kUnlimitedBytes});
+  options.on_non_finite = random.Percent(50) ? OnNonFinite::kSkip : OnNonFinite::kIgnore;
+  settings.optimizer = random.Pick<optim::Optimizer>(
+      {optim::Sgd{.lr = 0.05, .momentum = 0.9}, optim::AdamW{.lr = 0.05}, optim::Lamb{.lr = 0.05},
+       optim::Adafactor{.lr = 0.05}, optim::Lion{.lr = 0.05}});
+  return settings;
+}
+
+// Numbers that a rank is fed: a function of the input's name, the step and the micro-batch, or of the
+// step where all ranks read the same.
+std::vector<char> Data(const ir::Node& input, const TensorType& type, int64_t step,
+                       int64_t micro_batch) {
+  const bool is_same = input.attributes.Sbp("placement").is_broadcast();
+  const RandomKey key =
+      FoldIn(FoldIn(RandomKey{static_cast<uint64_t>(step)}, input.attributes.String("name")),
+             static_cast<uint64_t>(is_same ? 0 : micro_batch));
+  std::vector<char> bytes(type.bytes());
+  for (int64_t i = 0; i < type.shape.num_elements(); ++i) {
+    const float uniform = UniformAt(key, i);
+    if (type.dtype == DType::kF32) {
+      const float value = 2 * uniform - 1;
+      std::memcpy(bytes.data() + i * 4, &value, 4);
+    } else if (type.dtype == DType::kI64) {
+      const auto value = static_cast<int64_t>(3 * uniform);  // of every vocabulary here
+      std::memcpy(bytes.data() + i * 8, &value, 8);
+    } else {
+      bytes[i] = uniform < 0.5f ? 1 : 0;
+    }
+  }
+  return bytes;
+}
+
+// Feeds the inputs of a section. What is fed has to stay until the section has run.
+class Feeder {
+ public:
+  explicit Feeder(Trainer* trainer) : trainer_(*trainer) {}
+
+  Status Feed(const ir::Section& section, int64_t step, int64_t micro_batch) {
+    for (const ir::Node* node : section.nodes) {
+      if (node->op->traits.kind != ir::OpKind::kInput) continue;
+      const TensorType type = trainer_.program().graph.LocalType(*node->outputs[0]);
+      std::vector<char>& data = fed_[node];
+      data = Data(*node, type, step, micro_batch);
+      ZG_RETURN_IF_ERROR(trainer_.executor().SetInput(section.name, node->attributes.String("name"),
+                                                      data.data(),
+                                                      static_cast<int64_t>(data.size())));
+    }
+    return Status::Ok();
+  }
+
+ private:
+  Trainer& trainer_;
+  std::map<const ir::Node*, std::vector<char>> fed_;
+};
+
+// Of an eval program.
+struct Result {
+  Shape shape;             // of all ranks
+  std::vector<float> own;  // of this one
+};
+
+// Whether the micro-batches of the ranks lie in it one after the other: not if they are along another
+// dim than the first.
+bool HasRowsOfRanks(const Shape& shape, const Shape& of_one, int num_ranks) {
+  if (shape.num_dims() == 0) return false;
+  Shape expected = of_one;
+  expected.set_dim(0, num_ranks * of_one.dim(0));
+  return shape == expected;
+}
+
+// What rank 0 ends with.
+struct Outcome {
+  std::vector<float> losses;
+  std::string parameters;
+  std::string optimizer_state;
+  std::map<std::string, Result> evals;
+};
+
+StatusOr<Outcome> TrainOnRank(Program program, Communicator& communicator, unsigned seed) {
+  SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, stage {}", seed, communicator.rank(),
+                           communicator.size(), program.options.zero.stage));
+  TrainerOptions options;
+  options.seed = seed;
+  ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
+                      Trainer::create(std::move(program), communicator, options));
+  const ir::Graph& graph = trainer->program().graph;
+  const ir::Section& forward = *graph.section(ir::SectionKind::kForward);
+  const ir::Section& backward = *graph.section(ir::SectionKind::kBackward);
+  Feeder feeder(trainer.get());
+  Outcome outcome;
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    ZG_ASSIGN_OR_RETURN(const float loss, trainer->step([&](int64_t micro_batch) -> Status {
+      ZG_RETURN_IF_ERROR(feeder.Feed(forward, step, micro_batch));
+      return feeder.Feed(backward, step, micro_batch);  // what nothing else reads
+    }));
+    outcome.losses.push_back(loss);
+  }
+  ZG_ASSIGN_OR_RETURN(const TrafficCounters traffic, trainer->step_traffic());
+  // The last rank may have a smaller part of a sum.
+  if (communicator.rank() == 0) ExpectTraffic(trainer->program().traffic, kSteps, traffic);
+  ZG_RETURN_IF_ERROR(
+      CheckNothingIsClobbered(graph, trainer->program().memory, communicator.rank()));
+  for (const auto& section : graph.sections()) {
+    if (section->kind != ir::SectionKind::kEval) continue;
+    ZG_RETURN_IF_ERROR(feeder.Feed(*section, 0, trainer->data_rank()));
+    ZG_RETURN_IF_ERROR(trainer->executor().RunEval(section->name));
+    for (const ir::Node* node : section->nodes) {
+      if (node->op->traits.kind != ir::OpKind::kOutput) continue;
+      const std::string& name = node->attributes.String("name");
+      Result& result = outcome.evals[section->name + " " + name];
+      result.shape = node->inputs[0]->type.shape;
+      ZG_ASSIGN_OR_RETURN(result.own, trainer->local_result(section->name, name));
+    }
+  }
+  // Not all parameters of these models are read.
+  CategoryBytes measured = trainer->executor().meter().category_bytes();
+  const CategoryBytes& planned = trainer->program().memory.category_bytes;
+  const auto parameters_of = static_cast<int>(MemoryCategory::kParameters);
+  EXPECT_LE(measured[parameters_of], planned[parameters_of]);
+  measured[parameters_of] = planned[parameters_of];
+  EXPECT_EQ(measured, planned);
+  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer->digest_parameters());
+  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer->digest_optimizer_state());
+  outcome.parameters = parameters.sha256;
+  outcome.optimizer_state = state.sha256;
+  return outcome;
+}
+
+StatusOr<Outcome> TrainModel(unsigned seed, Settings settings, int num_ranks, int stage) {
+  RandomModelOptions of_model;
+  of_model.seed = seed;
+  of_model.num_ranks = num_ranks;
+  of_model.percent_frozen = seed % 2 == 0 ? 30 : 0;
+  settings.options.zero.stage = stage;
+  ZG_ASSIGN_OR_RETURN(const optim::UpdateRules rules,
+                      optim::MakeUpdateRules(settings.optimizer, {}));
+  Outcome of_main;
+  ZG_RETURN_IF_ERROR(RunRanks(num_ranks, [&](Communicator& communicator) -> Status {
+    Program program;
+    ZG_ASSIGN_OR_RETURN(program.options, settings.options.Resolve(num_ranks));
+    program.graph = MakeRandomModel(of_model);
+    program.graph.set_micro_batches(kMicroBatches);
+    ZG_ASSIGN_OR_RETURN(const KernelRegistry* const kernels,
+                        DeviceKernels(communicator.device(), {}));
+    const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
+    ZG_RETURN_IF_ERROR(zero::CompileTraced(rules, target, &program));
+    ZG_ASSIGN_OR_RETURN(Outcome outcome, TrainOnRank(std::move(program), communicator, seed));
+    if (communicator.rank() == 0) of_main = std::move(outcome);
+    return Status::Ok();
+  }));
+  return of_main;
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST(RandomPrograms, HaveTheSameBitsAtEveryStageAndOnEveryNumberOfRanks) {
+  RegisterAllOps();
+  const int only = Environment("ZG_RANDOM_PROGRAMS_SEED", 0);
+  const int last = only > 0 ? only : Environment("ZG_RANDOM_PROGRAMS", 40);
+  for (int seed = only > 0 ? only : 1; seed <= last && !HasFailure(); ++seed) {
+    const Settings settings = RandomSettings(seed);
+    StatusOr<Outcome> expected = TrainModel(seed, settings, 1, 0);
+    ASSERT_TRUE(expected.ok()) << "seed " << seed << ": " << expected.status().message();
+    for (const int num_ranks : {1, 2, 3}) {
+      for (const int stage : {0, 1, 2, 3}) {
+        SCOPED_TRACE(fmt::format("seed {}, {} ranks, stage {}", seed, num_ranks, stage));
+        const StatusOr<Outcome> got = TrainModel(seed, settings, num_ranks, stage);
+        ASSERT_TRUE(got.ok()) << got.status().message();
+        EXPECT_TRUE(SameBits(got->losses, expected->losses));
+        EXPECT_EQ(got->parameters, expected->parameters);
+        EXPECT_EQ(got->optimizer_state, expected->optimizer_state);
+        for (const auto& [name, expected_result] : expected->evals) {
+          const Result& result = got->evals.at(name);
+          if (!HasRowsOfRanks(result.shape, expected_result.shape, num_ranks)) continue;
+          EXPECT_TRUE(SameBits(result.own, expected_result.own)) << name;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zg::testing
