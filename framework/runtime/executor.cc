@@ -141,7 +141,8 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, const vo
     if (slot.bytes != bytes) {
       return InvalidArgument("input \"{}\": got {} bytes, expected {}", name, bytes, slot.bytes);
     }
-    slot.data = data;
+    static const char kNoBytes = 0;  // an empty vector's data may be null, which means: not set
+    slot.data = bytes == 0 ? &kNoBytes : data;
     return Status::Ok();
   }
   return InvalidArgument("graph {}{}{}: it has no input \"{}\"", graph_->name(),
