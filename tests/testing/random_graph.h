@@ -27,6 +27,10 @@ struct RandomModelOptions {
 // micro-batches.
 ir::Graph MakeRandomModel(const RandomModelOptions& options);
 
+// Rules for the axis "tensor" (framework/passes/placement_rule.h): about half of the model's parameters,
+// each along a dim that `ranks` divide; may be none.
+std::vector<std::string> MakeRandomRules(const ir::Graph& model, int ranks, unsigned seed);
+
 // The passes of the pipeline that make a program of that model, in their order, with random options
 // (zero stage, dtype, optimizer, rules for the axis "tensor", ...); as PassRegistry's texts. Rules may
 // ask for what place-parameters, place-results or infer-sbp refuse.

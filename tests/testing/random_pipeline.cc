@@ -6,35 +6,30 @@
 #include "tests/testing/random_graph.h"
 
 namespace zg::testing {
-namespace {
 
-using Rules = std::vector<std::string>;
-
-// Of about half of the parameters, along a dim that divides; may be none.
-Rules ParameterRules(const ir::Graph& model, int ranks, Random* random) {
-  Rules rules;
+std::vector<std::string> MakeRandomRules(const ir::Graph& model, int ranks, unsigned seed) {
+  Random random(seed ^ 0x9e3779b9);
+  std::vector<std::string> rules;
   for (const ir::StoredTensor& tensor : model.tensors()) {
-    if (!ir::HasRole(*tensor.storage, Role::kParameter) || random->Percent(50)) continue;
+    if (!ir::HasRole(*tensor.storage, Role::kParameter) || random.Percent(50)) continue;
     const Shape& shape = tensor.type.shape;
     std::vector<int> dims;
     for (int dim = 0; dim < shape.num_dims(); ++dim) {
       if (shape.dim(dim) % ranks == 0) dims.push_back(dim);
     }
     if (!dims.empty()) {
-      rules.push_back(fmt::format("{} tensor=S({})", tensor.name, random->Pick(dims)));
+      rules.push_back(fmt::format("{} tensor=S({})", tensor.name, random.Pick(dims)));
     }
   }
   return rules;
 }
 
-}  // namespace
-
 std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   Random random(options.seed ^ 0x5bd1e995);
   const ir::Graph model = MakeRandomModel(options);
   const bool shares_micro_batches = options.tensor_ranks > 1;
-  Rules rules;
-  if (shares_micro_batches) rules = ParameterRules(model, options.tensor_ranks, &random);
+  std::vector<std::string> rules;
+  if (shares_micro_batches) rules = MakeRandomRules(model, options.tensor_ranks, options.seed);
   std::vector<std::string> passes;
   const bool is_f16 = random.Percent(20);
   const bool is_mixed = is_f16 || random.Percent(30);
