@@ -16,6 +16,7 @@ constexpr SettingFlag kFlags[] = {
     {"device", "device"},
     {"dtype", "dtype"},
     {"dump_directory", "print-ir"},
+    {"gemm_choices", "gemm-choices"},
     {"gpu_collectives", "gpu-collectives"},
     {"init", "init"},
     {"metrics", "metrics"},

@@ -56,6 +56,9 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
                   "record the work of a step once and replay it");
   flags->add_bool("tf32", &options->tf32,
                   "products of f32 by tensor cores, which round operands to 10 bits of mantissa");
+  flags->add_string("gemm-choices", &options->gemm_choices,
+                    "fastest algorithms of cuBLASLt; what this file lacks is measured and added",
+                    "FILE");
 
   flags->section("Training");
   flags->add_int("steps", &options->steps, at_least(1), "training steps");
@@ -138,7 +141,8 @@ Status CheckSaving(const FlagParser& flags, const JobOptions& options) {
 }
 
 Status CheckGpuFlags(const FlagParser& flags, const JobOptions& options) {
-  for (const char* flag : {"gpu-collectives", "fast-reduce", "cuda-graph", "tf32"}) {
+  for (const char* flag :
+       {"gpu-collectives", "fast-reduce", "cuda-graph", "tf32", "gemm-choices"}) {
     if (flags.is_given(flag) && options.device != "cuda") {
       return InvalidArgument("--{}: is without effect; give --device cuda as well", flag);
     }
@@ -222,6 +226,7 @@ Status CheckPaths(const JobOptions& options) {
   }
   for (const auto& [flag, path] :
        {std::pair<const char*, const std::string&>("--report", options.report),
+        {"--gemm-choices", options.gemm_choices},
         {"--json", options.json},
         {"--html", options.html},
         {"--trace", options.trace}}) {

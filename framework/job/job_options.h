@@ -35,6 +35,7 @@ struct JobOptions {
   bool fast_reduce = false;
   bool cuda_graph = false;
   bool tf32 = false;
+  std::string gemm_choices;                             // a file
   double timeout_s = kDefaultCollectiveTimeoutSeconds;  // of a collective
 
   // Paths; "" when not given.

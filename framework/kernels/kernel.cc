@@ -17,14 +17,23 @@ void KernelRegistry::Register(std::string op, KernelFactory factory) {
            name);
 }
 
+KernelRegistry KernelRegistry::WithGemmChoices(GemmChoices* choices) const {
+  KernelRegistry registry = *this;
+  registry.options_.gemm_choices = choices;
+  return registry;
+}
+
 StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Make(const KernelSpec& spec) const {
   const auto found = factories_.find(spec.call.op->name);
   if (found == factories_.end()) {
     return InvalidArgument("{}: no kernel on this device", spec.call.op->name);
   }
-  if (spec.threads == options_.threads) return found->second(spec);
+  const bool has_options =
+      spec.threads == options_.threads && spec.gemm_choices == options_.gemm_choices;
+  if (has_options) return found->second(spec);
   KernelSpec of_options = spec;
   of_options.threads = options_.threads;
+  of_options.gemm_choices = options_.gemm_choices;
   return found->second(of_options);
 }
 

@@ -14,6 +14,7 @@
 
 namespace zg {
 
+class GemmChoices;
 class Threads;
 
 // What changes from run to run besides the data.
@@ -27,9 +28,10 @@ struct StepContext {
 };
 
 struct KernelSpec {
-  ir::OpCall call;                  // op, local input types, attributes
-  std::vector<TensorType> outputs;  // local
-  int threads = 1;                  // that Run may use; for the host
+  ir::OpCall call;                      // op, local input types, attributes
+  std::vector<TensorType> outputs;      // local
+  int threads = 1;                      // that Run may use; for the host
+  GemmChoices* gemm_choices = nullptr;  // that products on a GPU go by (gemm_choices.h), if any
 };
 
 // Bad data that a kernel met on a device which cannot return an error: the first of a step is kept.
@@ -78,8 +80,9 @@ using KernelFactory = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelSpec& sp
 
 // What kernels of one device can do in several ways.
 struct KernelOptions {
-  bool tf32 = false;  // products of f32 matrices round their operands to TF32
-  int threads = 1;    // of a rank on the host that compute together
+  bool tf32 = false;                    // products of f32 matrices round their operands to TF32
+  int threads = 1;                      // of a rank on the host that compute together
+  GemmChoices* gemm_choices = nullptr;  // as in KernelSpec
 };
 
 // The kernels of one device, by op name.
@@ -87,6 +90,8 @@ class KernelRegistry {
  public:
   explicit KernelRegistry(const KernelOptions& options = {}) : options_(options) {}
   const KernelOptions& options() const { return options_; }
+  // The same kernels, whose products go by `choices`, which must outlive the registry.
+  KernelRegistry WithGemmChoices(GemmChoices* choices) const;
   void Register(std::string op, KernelFactory factory);
   bool Has(std::string_view op) const { return factories_.find(op) != factories_.end(); }
   // Error: the device has no kernel for this op or this dtype.

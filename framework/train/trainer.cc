@@ -35,7 +35,9 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
   trainer->options_ = options;
   trainer->communicator_ = &communicator;
   trainer->kernels_ = options.kernels;
-  if (options.kernels == nullptr) {
+  if (options.measured_gemms != nullptr) {
+    trainer->kernels_ = &options.measured_gemms->kernels();
+  } else if (options.kernels == nullptr) {
     ZG_ASSIGN_OR_RETURN(trainer->kernels_,
                         DeviceKernels(communicator.device(), {options.tf32, options.threads}));
   }
@@ -51,10 +53,19 @@ StatusOr<std::unique_ptr<Trainer>> Trainer::create(Program program, Communicator
 }
 
 Status Trainer::MakeExecutor() {
+  if (options_.measured_gemms != nullptr) options_.measured_gemms->ForgetFound();
   ZG_ASSIGN_OR_RETURN(executor_, Executor::Create(&program_.graph, *kernels_, communicator_,
                                                   ExecutorOptionsFor(options_)));
+  if (options_.measured_gemms != nullptr) {
+    ZG_RETURN_IF_ERROR(options_.measured_gemms->CheckComplete());
+  }
   has_grad_norm_ = executor_->HasOutput("grad_norm");
   return InitializeTensors(*executor_, options_.seed);
+}
+
+std::string Trainer::arithmetic() const {
+  if (options_.measured_gemms == nullptr) return arithmetic_;
+  return arithmetic_ + ", " + options_.measured_gemms->arithmetic();
 }
 
 Status Trainer::CheckFirstValues() {

@@ -30,6 +30,7 @@
 #include "framework/state/save_memory.h"
 #include "framework/state/tensor_state.h"
 #include "framework/state/tensor_values.h"
+#include "framework/train/measured_gemms.h"
 
 namespace zg {
 
@@ -62,6 +63,9 @@ struct TrainerOptions {
   const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
   // What the bits of its kernels depend on, as checkpoints have it; "": ArithmeticOf that device.
   std::string arithmetic = {};
+  // Whose kernels the program was compiled for, in the place of `kernels`; null: the program's
+  // products are those of `kernels`.
+  std::shared_ptr<MeasuredGemms> measured_gemms = nullptr;
 };
 
 // The state of the optimizer: f32 tensors by name, such as "hidden.weight.exp_avg"; with f16 also
@@ -192,7 +196,7 @@ class Trainer {
 
   // What the bits depend on beside the program (train/device_kernels.h). A checkpoint of another one
   // is resumed with a warning.
-  const std::string& arithmetic() const { return arithmetic_; }
+  std::string arithmetic() const;
 
   // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }

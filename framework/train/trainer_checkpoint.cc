@@ -59,7 +59,7 @@ Status Trainer::NotSaved(const std::string& directory, int64_t step, const Statu
 
 std::unique_ptr<CheckpointSave> Trainer::MakeSave(const SaveOptions& options) {
   const TrainState state = {executor_->graph().name(), step_, num_updates(), settings_,
-                            arithmetic_};
+                            arithmetic()};
   return std::make_unique<CheckpointSave>(*executor_, store_ ? &*store_ : nullptr, state, options);
 }
 
@@ -158,10 +158,10 @@ Status Trainer::resume(const std::string& path, const std::vector<optim::Paramet
       agree(LoadTensors(*executor_, checkpoint.directory(),
                         {TensorRole::kParameter, TensorRole::kOptimizerState}, tensors)));
   step_ = state.step;
-  const bool is_other = !state.arithmetic.empty() && state.arithmetic != arithmetic_;
+  const bool is_other = !state.arithmetic.empty() && state.arithmetic != arithmetic();
   if (is_other && communicator.rank() == 0) {
     spdlog::warn("{} was computed by {}, this run goes on by {}: with other bits than that run's",
-                 checkpoint.directory(), state.arithmetic, arithmetic_);
+                 checkpoint.directory(), state.arithmetic, arithmetic());
   }
   return Status::Ok();
 }

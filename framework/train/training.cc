@@ -154,7 +154,6 @@ Status Training::Impl::Begin() {
   report.inputs = InputsOf(trainer->program());
   report.config = job.config();
   report.transport = trainer->executor().communicator().transport();
-  report.arithmetic = trainer->arithmetic();
   report.predicted_traffic = Predicted(trainer->program().traffic);
   report.speed.compile_ms = trainer->program().compile_ms + trainer->create_ms();
   report.speed.flops_per_step = trainer->program().flops;
@@ -221,6 +220,7 @@ StatusOr<float> Training::Impl::RunStep(const std::function<StatusOr<float>()>& 
 Status Training::Impl::Finish() {
   progress.Finish();
   trace.Finish();
+  report.arithmetic = trainer->arithmetic();
   const auto num_steps = static_cast<int64_t>(report.steps.size());
   if (num_steps > 0) {
     ZG_ASSIGN_OR_RETURN(const TrafficCounters measured, trainer->step_traffic());

@@ -5,42 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "framework/tensor/half.h"
+#include "tests/cuda_emulation/cublaslt_product.h"
 #include "tests/cuda_emulation/memory.h"
+#include "tests/cuda_emulation/products.h"
 #include "tests/cuda_emulation/streams.h"
-
-struct CublasLtMatmulDesc {
-  cublasComputeType_t compute;
-  cublasOperation_t transpose_a = CUBLAS_OP_N;
-  cublasOperation_t transpose_b = CUBLAS_OP_N;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  int64_t aux_stride = 0;
-  void* aux = nullptr;
-  const void* bias = nullptr;
-
-  bool has_bias() const {
-    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-  }
-  bool has_aux() const { return epilogue > CUBLASLT_EPILOGUE_BIAS; }
-  bool writes_aux() const { return has_aux() && epilogue != CUBLASLT_EPILOGUE_DGELU; }
-};
-
-struct CublasLtMatrixLayout {
-  cudaDataType type;
-  int64_t rows;
-  int64_t columns;
-  int64_t stride;  // between columns
-
-  bool operator==(const CublasLtMatrixLayout& other) const {
-    return type == other.type && rows == other.rows && columns == other.columns &&
-           stride == other.stride;
-  }
-};
 
 struct CublasLtPreference {
   size_t workspace_bytes = 0;
@@ -50,10 +22,10 @@ struct CublasLtPreference {
 
 namespace {
 
-using zg::BFloat16;
-using zg::Float16;
-using zg::FromF32;
-using zg::ToF32;
+using zg::emulation::Multiply;
+using zg::emulation::Order;
+using zg::emulation::ProductCall;
+using zg::emulation::ProductLibrary;
 
 constexpr uintptr_t kWorkspaceAlignment = 256;
 constexpr uintptr_t kAuxAlignment = 16;
@@ -69,14 +41,22 @@ cublasStatus_t Refuse(std::string problem) {
   return CUBLAS_STATUS_INTERNAL_ERROR;
 }
 
-// What the emulated library chose, in an algorithm's words.
+// An algorithm's words.
 struct Algorithm {
-  uint64_t alignments[4];  // of a, b, c, d
-  uint64_t bias_alignment;
+  uint32_t alignments[4];  // of a, b, c, d
+  uint32_t bias_alignment;
+  uint32_t order;  // an Order
   uint64_t workspace_bytes;
   int64_t rows, columns;  // of d, for which it was chosen
+  uint64_t unused[2];
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
+
+Algorithm WordsOf(const cublasLtMatmulAlgo_t& chosen) {
+  Algorithm algorithm;
+  std::memcpy(&algorithm, &chosen, sizeof(algorithm));
+  return algorithm;
+}
 
 uint64_t AlignmentOf(const void* address) {
   const uintptr_t bits = reinterpret_cast<uintptr_t>(address);
@@ -84,39 +64,6 @@ uint64_t AlignmentOf(const void* address) {
 }
 
 int64_t ElementBytes(cudaDataType type) { return type == CUDA_R_32F ? 4 : 2; }
-
-float Element(cudaDataType type, const void* memory, int64_t index) {
-  if (type == CUDA_R_16BF) return ToF32(static_cast<const BFloat16*>(memory)[index]);
-  if (type == CUDA_R_16F) return ToF32(static_cast<const Float16*>(memory)[index]);
-  return static_cast<const float*>(memory)[index];
-}
-
-void SetElement(cudaDataType type, void* memory, int64_t index, float value) {
-  if (type == CUDA_R_16BF) {
-    static_cast<BFloat16*>(memory)[index] = FromF32<BFloat16>(value);
-  } else if (type == CUDA_R_16F) {
-    static_cast<Float16*>(memory)[index] = FromF32<Float16>(value);
-  } else {
-    static_cast<float*>(memory)[index] = value;
-  }
-}
-
-// To 10 bits of mantissa.
-float RoundToTf32(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  bits = (bits + 0x1000u) & ~0x1fffu;
-  std::memcpy(&value, &bits, sizeof(bits));
-  return value;
-}
-
-double GeluTanh(double x) { return std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)); }
-float Gelu(float x) { return static_cast<float>(0.5 * x * (1.0 + GeluTanh(x))); }
-float GeluDerivative(float x) {
-  const double t = GeluTanh(x);
-  const double inner = 0.7978845608028654 * (1.0 + 3 * 0.044715 * x * x);
-  return static_cast<float>(0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner);
-}
 
 struct Range {
   const char* name;
@@ -173,20 +120,6 @@ cublasStatus_t CheckShapes(const CublasLtMatmulDesc& operation, const CublasLtMa
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// op(matrix), row by row in f32.
-std::vector<float> Unpack(const void* memory, const CublasLtMatrixLayout& layout,
-                          bool is_transposed, bool is_tf32) {
-  std::vector<float> values(static_cast<size_t>(layout.rows * layout.columns));
-  for (int64_t column = 0; column < layout.columns; ++column) {
-    for (int64_t row = 0; row < layout.rows; ++row) {
-      const float value = Element(layout.type, memory, column * layout.stride + row);
-      const int64_t at = is_transposed ? column * layout.rows + row : row * layout.columns + column;
-      values[at] = is_tf32 ? RoundToTf32(value) : value;
-    }
-  }
-  return values;
-}
-
 template <typename T>
 cublasStatus_t SetValue(T* target, const void* value, size_t bytes) {
   if (bytes != sizeof(T)) {
@@ -198,7 +131,14 @@ cublasStatus_t SetValue(T* target, const void* value, size_t bytes) {
 
 }  // namespace
 
-size_t cublasLtGetVersion() { return 0; }
+namespace zg::emulation {
+ProductLibrary& Products() {
+  static auto& library = *new ProductLibrary;
+  return library;
+}
+}  // namespace zg::emulation
+
+size_t cublasLtGetVersion() { return zg::emulation::Products().version; }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = reinterpret_cast<cublasLtHandle_t>(uintptr_t{1});
@@ -206,7 +146,9 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 }
 
 const char* cublasLtGetStatusName(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_INTERNAL_ERROR ? Problem().c_str() : "CUBLAS_STATUS_NOT_SUPPORTED";
+  if (status == CUBLAS_STATUS_INTERNAL_ERROR) return Problem().c_str();
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE"
+                                               : "CUBLAS_STATUS_NOT_SUPPORTED";
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation,
@@ -274,7 +216,7 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// Deep products want a workspace: split sums.
+// One for each order, the first of ProductLibrary first. Deep products want a workspace: split sums.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -284,19 +226,43 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const cublasStatus_t status = CheckShapes(*operation, *a, *b, *c, *d);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   if (requested < 1) return Refuse("no algorithm is asked for");
-  Algorithm algorithm = {{}, 1, 0, d->rows, d->columns};
+  Algorithm algorithm = {{}, 1, 0, 0, d->rows, d->columns, {}};
   std::copy(preference->alignments, preference->alignments + 4, algorithm.alignments);
   if (operation->has_bias()) {
-    algorithm.bias_alignment = std::min<uint64_t>(16, AlignmentOf(operation->bias));
+    algorithm.bias_alignment =
+        static_cast<uint32_t>(std::min<uint64_t>(16, AlignmentOf(operation->bias)));
   }
   const int64_t depth = operation->transpose_a == CUBLAS_OP_T ? a->rows : a->columns;
   const bool is_split = depth >= 64 && preference->reductions != 0;
   const size_t partial = static_cast<size_t>(d->rows * d->columns) * sizeof(float);
   if (is_split) algorithm.workspace_bytes = std::min(partial, preference->workspace_bytes);
-  cublasLtMatmulHeuristicResult_t result = {{}, algorithm.workspace_bytes, CUBLAS_STATUS_SUCCESS};
-  std::memcpy(&result.algo, &algorithm, sizeof(algorithm));
-  results[0] = result;
-  *returned = 1;
+  *returned = std::min(requested, zg::emulation::kNumOrders);
+  for (int i = 0; i < *returned; ++i) {
+    const int first = static_cast<int>(zg::emulation::Products().first);
+    algorithm.order = static_cast<uint32_t>((first + i) % zg::emulation::kNumOrders);
+    const bool is_usable = static_cast<Order>(algorithm.order) != Order::kUnusable;
+    results[i] = {{},
+                  algorithm.workspace_bytes,
+                  is_usable ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED};
+    std::memcpy(&results[i].algo, &algorithm, sizeof(algorithm));
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* chosen,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  const cublasStatus_t status = CheckShapes(*operation, *a, *b, *c, *d);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  const Algorithm algorithm = WordsOf(*chosen);
+  if (algorithm.rows != d->rows || algorithm.columns != d->columns ||
+      algorithm.order >= static_cast<uint32_t>(zg::emulation::kNumOrders)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  result->workspaceSize = algorithm.workspace_bytes;
+  result->state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -316,8 +282,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     return Refuse("factors other than 1, and 1 or 0");
   }
   if (has_addend && op.has_aux()) return Refuse("an addend beside a gelu");
-  Algorithm algorithm;
-  std::memcpy(&algorithm, chosen, sizeof(algorithm));
+  const Algorithm algorithm = WordsOf(*chosen);
+  const auto order = static_cast<Order>(algorithm.order);
+  if (order == Order::kUnusable || order == Order::kRefused) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (algorithm.rows != d_layout->rows || algorithm.columns != d_layout->columns) {
     return Refuse("an algorithm that was chosen for another product");
   }
@@ -348,37 +315,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   status = CheckRanges(ranges);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
 
-  const auto multiply = [=, op = *operation, a_type = *a_layout, b_type = *b_layout,
-                         c_type = *c_layout, d_type = *d_layout] {
+  const ProductCall call = {
+      op, *a_layout, *b_layout, *c_layout, *d_layout, order, a, b, has_addend ? c : nullptr, d};
+  const double ms = zg::emulation::Products().ms[algorithm.order];
+  const auto multiply = [call, workspace, workspace_bytes, ms] {
     if (workspace_bytes > 0) std::memset(workspace, 0xff, workspace_bytes);
-    const bool is_tf32 = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-    const std::vector<float> left = Unpack(a, a_type, op.transpose_a == CUBLAS_OP_T, is_tf32);
-    const std::vector<float> right = Unpack(b, b_type, op.transpose_b == CUBLAS_OP_T, is_tf32);
-    const int64_t rows = d_type.rows;
-    const int64_t columns = d_type.columns;
-    const int64_t depth = static_cast<int64_t>(left.size()) / rows;
-    std::vector<float> sums(static_cast<size_t>(columns));
-    for (int64_t row = 0; row < rows; ++row) {
-      std::fill(sums.begin(), sums.end(), 0.0f);
-      for (int64_t k = 0; k < depth; ++k) {
-        const float factor = left[row * depth + k];
-        const float* const terms = right.data() + k * columns;
-        for (int64_t column = 0; column < columns; ++column) sums[column] += factor * terms[column];
-      }
-      const float bias = op.has_bias() ? Element(type, op.bias, row) : 0.0f;
-      for (int64_t column = 0; column < columns; ++column) {
-        float value = sums[column] + bias;
-        if (has_addend) value += Element(type, c, column * c_type.stride + row);
-        const int64_t aux_at = column * op.aux_stride + row;
-        if (op.writes_aux()) {
-          SetElement(type, op.aux, aux_at, value);
-          value = Gelu(value);
-        } else if (op.has_aux()) {
-          value *= GeluDerivative(Element(type, op.aux, aux_at));
-        }
-        SetElement(type, d, column * d_type.stride + row, value);
-      }
-    }
+    Multiply(call);
+    zg::emulation::PassTime(ms);
     return cudaSuccess;
   };
   const cudaError_t queued = zg::emulation::Queue(stream, {multiply});

@@ -26,6 +26,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
   int64_t num_recorded = 0;
+  std::shared_ptr<double> ms = std::make_shared<double>(0);  // when the last record was done
   std::shared_ptr<int64_t> num_done = std::make_shared<int64_t>(0);  // which queued records know
   cudaStream_t stream = nullptr;                                     // of the last record
 };
@@ -49,6 +50,7 @@ struct DeviceThread {
   std::minstd_rand shuffle{1};
   bool is_held = false;
   bool is_started = false;
+  double ms = 0;  // since the device is there
 
   // The stream whose turn it is; null: none can go on.
   CUstream_st* Next() {
@@ -129,6 +131,8 @@ void Go() {
   Device().has_changed.notify_all();
 }
 
+void PassTime(double ms) { Device().ms += ms; }
+
 void WaitForOwnStreams() {
   Lock lock(DeviceMutex());
   Device().has_changed.wait(lock, [] {
@@ -185,6 +189,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new CUevent_st;
   return cudaSuccess;
 }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
@@ -198,8 +203,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     event->stream = stream;
     number = ++event->num_recorded;
   }
-  return Queue(stream, {[num_done = event->num_done, number] {
+  return Queue(stream, {[num_done = event->num_done, ms = event->ms, number] {
                  *num_done = number;
+                 *ms = Device().ms;
                  return cudaSuccess;
                }});
 }
@@ -208,6 +214,16 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(Device().mutex);
   if (event->stream != nullptr && event->stream->error != cudaSuccess) return event->stream->error;
   return *event->num_done == event->num_recorded ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
+  const Lock lock(Device().mutex);
+  for (const cudaEvent_t event : {begin, end}) {
+    if (event->num_recorded == 0) return cudaErrorInvalidValue;
+    if (*event->num_done != event->num_recorded) return cudaErrorNotReady;
+  }
+  *ms = static_cast<float>(*end->ms - *begin->ms);
+  return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

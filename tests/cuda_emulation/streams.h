@@ -27,6 +27,9 @@ struct Work {
 // Queues, records, or does it now. With the device's mutex not held.
 cudaError_t Queue(cudaStream_t stream, Work work);
 
+// What the work that runs now takes, as events tell. Only products take time, and it is no real one.
+void PassTime(double ms);
+
 // Until the streams that the calling thread has made are empty.
 void WaitForOwnStreams();
 

@@ -140,6 +140,32 @@ TEST(CudaKernelsOnTheDevice, AccumulateOverwritesInTheFirstMicroStep) {
   EXPECT_EQ(result.outputs[0].ToDoubles(), gradient);
 }
 
+TEST(CudaKernelsOnTheDevice, CopiesOfUpdatedParametersAreCasts) {
+  RegisterAllOps();
+  constexpr int64_t kSize = 70003;
+  const TensorType type = {DType::kF32, {kSize}};
+  std::vector<double> values;
+  for (int64_t i = 0; i < kSize; ++i) values.push_back(std::sin(static_cast<double>(i)));
+  const HeapTensor state = HeapTensor::FromDoubles(type, values);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const int64_t misaligned : {0, 1}) {
+      ir::OpCall call;
+      call.op = ir::OpRegistry::Global().Find("sgd_momentum_update");
+      call.inputs = {type, type, type};
+      call.attributes = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.1}, {"copy", dtype}};
+      call.attributes.Set("nesterov", false);
+      call.attributes.Set("group", int64_t{0});
+      CudaRun run = SuiteRun();
+      run.misaligned_elements = misaligned;
+      const CudaResult result = RunOnCuda(call, {state, state, state}, run);
+      ASSERT_TRUE(result.status.ok()) << result.status.ToString();
+      EXPECT_TRUE(SameBits(result.outputs[2], HeapTensor::FromDoubles(
+                                                  {dtype, {kSize}}, result.outputs[0].ToDoubles())))
+          << DTypeName(dtype);
+    }
+  }
+}
+
 TEST(CudaKernelsOnTheDevice, Tf32RoundsOperandsOfProductsWhereAskedFor) {
   RegisterAllOps();
   constexpr int64_t kSize = 64;
@@ -170,13 +196,13 @@ TEST(CudaKernelsOnTheDevice, ProductsIn16BitsHaveEpiloguesForGelu) {
       shape.transpose_b = true;
       shape.has_bias = has_bias;
       shape.epilogue = cuda::MatmulEpilogue::kGelu;
-      const auto gelu = cuda::Matmul::MakeIfKnown(shape);
+      const auto gelu = cuda::Matmul::MakeIfKnown(shape, /*choices=*/nullptr);
       ASSERT_TRUE(gelu.ok()) << gelu.status().message();
       EXPECT_NE(*gelu, nullptr);
       if (has_bias) continue;
       shape.transpose_b = false;
       shape.epilogue = cuda::MatmulEpilogue::kGeluGrad;
-      const auto gelu_grad = cuda::Matmul::MakeIfKnown(shape);
+      const auto gelu_grad = cuda::Matmul::MakeIfKnown(shape, /*choices=*/nullptr);
       ASSERT_TRUE(gelu_grad.ok()) << gelu_grad.status().message();
       EXPECT_NE(*gelu_grad, nullptr);
     }

@@ -104,6 +104,14 @@ class Passing(GpuCheck):
         self.assertEqual(sum("--cuda-graph" in run for run in runs), 1)
         self.assertEqual(sum("--ranks 2 --zero 3" in run for run in runs), 2)
 
+    def test_algorithms_of_the_full_size(self):
+        self.assertEqual(self.check("--only", "full_size.gemm_choices")[0], 0)
+        runs = self.runs_of("gpt")
+        self.assertEqual(len(runs), 4)
+        self.assertEqual(sum("--gemm-choices" in run for run in runs), 4)
+        line, = self.results()["full_size.gemm_choices"]["facts"]["microseconds"]
+        self.assertRegex(line, r": 9.0, at first 10.0$")
+
     def test_counters(self):
         self.write("cuda/bin/ncu", NCU)
         self.assertEqual(self.check("--only", "ncu")[0], 0)
@@ -157,6 +165,10 @@ class Failing(GpuCheck):
     def test_other_bits_at_full_size(self):
         self.expect_failed("full_size.bits", "param_sha256 of --steps 3 --micro-batches 2 --cuda-graph: got 1234",
                            other_hash="--cuda-graph")
+
+    def test_algorithms_that_change(self):
+        self.expect_failed("full_size.gemm_choices", "a run with the same products changed the file",
+                           measures_again="--cuda-graph")
 
     def test_a_contender_that_fails(self):
         output = self.expect_failed("torch.flash", "compare_with_torch_gpu: ours stage 0, graph: it failed",

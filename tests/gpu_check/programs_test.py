@@ -42,7 +42,7 @@ class Programs(unittest.TestCase):
 
     def test_the_full_size(self):
         data = full_size.write_tokens(self.run_.folder / "tokens.bin", SMALL.vocabulary)
-        for way in full_size.WAYS:
+        for way in [*full_size.WAYS, f"--gemm-choices {self.run_.folder / 'choices.json'}"]:
             command = full_size.command(data, f"--steps 3 --micro-batches 2 {way}")
             self.assertIn("cuda", command)
             # All flags are known: where there is no GPU, that is the error.

@@ -52,6 +52,10 @@ if flags.get("--gpu-collectives") == "nccl" and flags.get("--ranks") == "2" and 
 if "--data" in flags:
     data = pathlib.Path(flags["--data"])
     assert len((data / "train-images-idx3-ubyte.gz" if data.is_dir() else data).read_bytes()) > 10000
+if "--gemm-choices" in flags:
+    choices = pathlib.Path(flags["--gemm-choices"])
+    if has("measures again") or not choices.exists():
+        choices.write_text(json.dumps({"choices": {"GPU": {line: {"us": 9.0, "first_us": 10.0}}}}))
 memory = {"parameters": 10, "peak": 30}
 traffic = {"all_gather": {"count": 1, "bytes": 8}}
 loss = 2.0 * (1.01 if cuda and has("far") else 1 + 1e-6 * cuda)

@@ -9,6 +9,7 @@ TEST(FlagNames, SettingsBecomeFlags) {
   EXPECT_EQ(WithFlagNames("leave `save_async` out, or use `device=cpu`"),
             "leave --save-async out, or use --device cpu");
   EXPECT_EQ(WithFlagNames("`record`: no"), "--cuda-graph: no");
+  EXPECT_EQ(WithFlagNames("`gemm_choices`: no"), "--gemm-choices: no");
   EXPECT_EQ(WithFlagNames("give `save=DIR`"), "give --save DIR");
 }
 

@@ -33,6 +33,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
                                     "--fast-reduce",
                                     "--cuda-graph",
                                     "--tf32",
+                                    "--gemm-choices=g",
                                     "--dtype=bf16",
                                     "--steps=7",
                                     "--batch=5",
@@ -72,6 +73,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_TRUE(options.fast_reduce);
   EXPECT_TRUE(options.cuda_graph);
   EXPECT_TRUE(options.tf32);
+  EXPECT_EQ(options.gemm_choices, "g");
   EXPECT_EQ(options.threads, 3);
   EXPECT_EQ(options.compile.dtype, DType::kBF16);
   EXPECT_EQ(options.steps, 7);
@@ -188,6 +190,9 @@ TEST(JobOptions, FlagsOfGpusThatDoNotGoTogether) {
   EXPECT_EQ(check({"--cuda-graph"}), "--cuda-graph: is without effect; give --device cuda as well");
   EXPECT_EQ(check({"--device=cuda", "--tf32"}), "");
   EXPECT_EQ(check({"--tf32"}), "--tf32: is without effect; give --device cuda as well");
+  EXPECT_EQ(check({"--device=cuda", "--gemm-choices=g"}), "");
+  EXPECT_EQ(check({"--gemm-choices=g"}),
+            "--gemm-choices: is without effect; give --device cuda as well");
   EXPECT_EQ(check({"--device=cuda", "--threads=1"}), "");
   EXPECT_EQ(check({"--device=cpu", "--threads=2"}), "");
   EXPECT_EQ(check({"--device=cuda", "--threads=2"}),

@@ -2,16 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <filesystem>
-#include <memory>
-#include <sstream>
 
 #include "framework/device/device.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
 #include "framework/train/device_kernels.h"
+#include "tests/testing/logged.h"
 #include "tests/zero/small_trainer.h"
 
 namespace zg::testing {
@@ -19,22 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// What is logged while one lives.
-class Logged {
- public:
-  Logged() : before_(spdlog::default_logger()) {
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", std::move(sink)));
-  }
-  ~Logged() { spdlog::set_default_logger(before_); }
-
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> before_;
-};
 
 class ArithmeticTest : public ::testing::Test {
  protected:

@@ -8,6 +8,7 @@
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
 #include "framework/train/device_kernels.h"
+#include "framework/train/measured_gemms.h"
 #include "models/classifier/model.h"
 #include "models/gpt/model.h"
 #include "models/llama/model.h"
@@ -180,6 +181,13 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   if (config.kernels != nullptr) options.arithmetic = ArithmeticOf(CpuDevice(), config.dtype);
   options.record = config.record;
   options.tf32 = config.tf32;
+  if (!config.gemm_choices.empty()) {
+    const bool has_file = communicator.rank() == 0;
+    ZG_ASSIGN_OR_RETURN(
+        options.measured_gemms,
+        MeasuredGemms::Open(has_file ? config.gemm_choices : config.gemm_choices + "/of no rank",
+                            *config.kernels, communicator));
+  }
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator, options));
   if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->resume(config.resume));
   for (int64_t step = trainer->steps_done() + 1; step <= config.steps; ++step) {
@@ -215,6 +223,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   result->measured_peak = executor.meter().peak_bytes();
   result->predicted_traffic = PredictTraffic(executor.graph());
   result->ir = Print(executor.graph());
+  result->arithmetic = trainer->arithmetic();
   return Status::Ok();
 }
 

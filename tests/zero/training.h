@@ -58,6 +58,7 @@ struct RunConfig {
   const KernelRegistry* kernels = nullptr;  // as in TrainerOptions, likewise the next two
   bool record = false;
   bool tf32 = false;
+  std::string gemm_choices = {};  // a file, for `kernels`; rank 0 alone can read it
 };
 
 // What a run ends with on one rank; digests and the sum on rank 0 only.
@@ -76,6 +77,7 @@ struct RunResult {
   TrafficCounters measured_traffic = {};                      // of all steps, before the eval
   std::map<std::string, PredictedTraffic> predicted_traffic;  // of one step
   std::string ir;
+  std::string arithmetic;
 };
 
 StatusOr<RunResult> Train(const RunConfig& config);                         // rank 0's

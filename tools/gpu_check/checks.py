@@ -10,7 +10,7 @@ from typing import Callable, Dict, List
 
 from check_runner import Check, CheckFailed, CheckRun, CheckSkipped, Facts, ProgramFailed
 from demo_checks import expect_refused, first_demo_checks, other_demo_checks, write_text
-from full_size import check_bits, check_loss_parity
+from full_size import check_bits, check_gemm_choices, check_loss_parity
 from machine import LIBRARIES, find_gpus, find_libraries, find_tool, has_program, library_folders, program
 from speed_checks import first_speed_checks, last_speed_checks
 
@@ -35,6 +35,7 @@ def all_checks(output: Path) -> List[Check]:
         # a second,
         *stage_checks(),
         *other_demo_checks(),
+        Check("full_size.gemm_choices", check_gemm_choices, ("gpt",), alone=True, normal_s=50),
         Check("out_of_memory", check_out_of_memory, ("gpt",), alone=True, normal_s=20),
         *last_speed_checks(output),
         # and more.

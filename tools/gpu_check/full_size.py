@@ -24,6 +24,8 @@ PARITY_TOLERANCE = 2e-3  # relative
 WAYS = ["", "--cuda-graph", "--gpu-collectives host --ranks 2 --zero 0", "--gpu-collectives host --ranks 2 --zero 3",
         "--gpu-collectives peer --ranks 2 --zero 0", "--gpu-collectives peer --ranks 2 --zero 3"]
 
+CHOSEN_WAYS = ["", "--cuda-graph", "--gpu-collectives peer --ranks 2 --zero 3"]  # of running by a file of algorithms
+
 
 def check_bits(run: CheckRun) -> Facts:
     data = write_tokens(run.folder / "tokens.bin", default_sizes().vocabulary)
@@ -31,6 +33,22 @@ def check_bits(run: CheckRun) -> Facts:
     for way in WAYS:
         train(run, data, f"--steps {BITS_STEPS} --micro-batches 2 {way}").expect_same_bits(first)
     return {**first.bits(), "ways": ["twice the same", *WAYS[1:]]}
+
+
+def check_gemm_choices(run: CheckRun) -> Facts:
+    """Products by the fastest algorithms: the first run measures them, the others have its bits."""
+    data = write_tokens(run.folder / "tokens.bin", default_sizes().vocabulary)
+    choices = run.folder / "gemm_choices.json"
+    flags = f"--steps {BITS_STEPS} --micro-batches 2 --gemm-choices {choices}"
+    first = train(run, data, flags)
+    measured = choices.read_text()
+    for way in CHOSEN_WAYS:
+        train(run, data, f"{flags} {way}").expect_same_bits(first)
+    if choices.read_text() != measured:
+        raise CheckFailed("a run with the same products changed the file of their algorithms")
+    return {**first.bits(), "microseconds": [
+        f"{product}: {choice['us']:.1f}, at first {choice['first_us']:.1f}"
+        for products in json.loads(measured)["choices"].values() for product, choice in products.items()]}
 
 
 def check_loss_parity(run: CheckRun) -> Facts:

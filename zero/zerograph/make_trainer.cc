@@ -34,7 +34,9 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
                                                 Communicator& communicator,
                                                 const TrainerOptions& options) {
   const KernelRegistry* kernels = options.kernels;
-  if (kernels == nullptr) {
+  if (options.measured_gemms != nullptr) {
+    kernels = &options.measured_gemms->kernels();
+  } else if (kernels == nullptr) {
     ZG_ASSIGN_OR_RETURN(kernels,
                         DeviceKernels(communicator.device(), {options.tf32, options.threads}));
   }
@@ -45,7 +47,10 @@ StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
       asked, communicator.transport() == "messages" && communicator.can_have_threads());
   // One rank's dumps are enough: the program is the same everywhere.
   if (communicator.rank() != 0) asked.dump_directory.clear();
-  const auto compile = [=](const Graph& of) { return zero::Compile(of, mesh, asked, target); };
+  const auto compile = [=, gemms = options.measured_gemms](const Graph& of) {
+    const auto once = [&] { return zero::Compile(of, mesh, asked, target); };
+    return gemms == nullptr ? once() : gemms->Compile(once);
+  };
   ZG_ASSIGN_OR_RETURN(Program program, compile(graph));
   StatusOr<std::unique_ptr<Trainer>> trainer =
       Trainer::create(std::move(program), communicator, options);

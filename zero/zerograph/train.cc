@@ -13,8 +13,19 @@
 namespace zg {
 namespace {
 
-TrainerOptions TrainerOptionsOf(const JobOptions& flags) {
+// Null where the flags do not ask for them.
+StatusOr<std::shared_ptr<MeasuredGemms>> MeasuredGemmsOf(const Job& job) {
+  const JobOptions& flags = job.options();
+  if (flags.gemm_choices.empty()) return std::shared_ptr<MeasuredGemms>();
+  ZG_ASSIGN_OR_RETURN(const KernelRegistry* kernels,
+                      DeviceKernels(job.communicator().device(), {flags.tf32, flags.threads}));
+  return MeasuredGemms::Open(flags.gemm_choices, *kernels, job.communicator());
+}
+
+StatusOr<TrainerOptions> TrainerOptionsOf(const Job& job) {
+  const JobOptions& flags = job.options();
   TrainerOptions options;
+  ZG_ASSIGN_OR_RETURN(options.measured_gemms, MeasuredGemmsOf(job));
   options.seed = static_cast<uint64_t>(flags.seed);
   options.detect_anomaly = flags.detect_anomaly;
   options.profile = flags.profile;
@@ -32,6 +43,8 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
   Communicator& communicator = job.communicator();
   ZG_ASSIGN_OR_RETURN(const KernelRegistry* kernels,
                       DeviceKernels(communicator.device(), {options.tf32, options.threads}));
+  ZG_ASSIGN_OR_RETURN(const std::shared_ptr<MeasuredGemms> gemms, MeasuredGemmsOf(job));
+  if (gemms != nullptr) kernels = &gemms->kernels();
   PlanGraphOptions plan_options;
   plan_options.description = description;
   plan_options.explain = options.explain;
@@ -44,6 +57,7 @@ Status PrintPlan(const Job& job, const Graph& graph, const CompileOptions& compi
   ZG_ASSIGN_OR_RETURN(plan::PlanReport report,
                       plan_graph(graph, compile_options.MeshOf(job.num_planned_ranks()),
                                  compile_options, TargetOf(*kernels), plan_options));
+  if (gemms != nullptr) ZG_RETURN_IF_ERROR(gemms->CheckComplete());
   report.config = job.config();
   print_out(options.explain.empty() ? plan::TextReport(report) : report.explanation);
   return plan::WritePlan(report, options.json, options.html);
@@ -60,8 +74,10 @@ std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph, const TrainO
         job.with_compile_flags(PrintPlan(job, graph, compile_options, options.description)));
     job.exit(0);
   }
+  const StatusOr<TrainerOptions> trainer_options = TrainerOptionsOf(job);
+  job.check_on_all_ranks(job.with_compile_flags(trainer_options.status()));
   StatusOr<std::unique_ptr<Trainer>> made =
-      make_trainer(graph, compile_options, job.communicator(), TrainerOptionsOf(job.options()));
+      make_trainer(graph, compile_options, job.communicator(), *trainer_options);
   job.check_on_all_ranks(job.with_compile_flags(made.status()));
   if (const std::string& init = job.options().init; !init.empty()) {
     job.check_on_all_ranks(

@@ -46,7 +46,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeBatchedMatmul(const KernelSpec& spec) {
   shape.transpose_b = batches.transpose_b;
   shape.dtype = spec.outputs[0].dtype;
   shape.tf32 = kTf32;
-  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make(shape));
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make(shape, spec.gemm_choices));
   return std::unique_ptr<Kernel>(std::make_unique<BatchedMatmul>(spec, std::move(matmul)));
 }
 

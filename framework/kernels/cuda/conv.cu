@@ -136,7 +136,7 @@ StatusOr<std::unique_ptr<Matmul>> MakeProduct(const KernelSpec& spec, MatmulShap
   ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
   shape.dtype = spec.outputs[0].dtype;
   shape.tf32 = tf32;
-  return Matmul::Make(shape);
+  return Matmul::Make(shape, spec.gemm_choices);
 }
 
 // y from x, or dx from dy.

@@ -36,7 +36,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatmulShap
   ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
   const int addend = AddendOf(spec.call);
   shape.has_addend = addend >= 0;
-  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make(shape));
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make(shape, spec.gemm_choices));
   return std::unique_ptr<Kernel>(
       std::make_unique<Product>(std::move(matmul), shape.has_bias, addend));
 }
@@ -60,11 +60,11 @@ StatusOr<GeluProduct> MakeGeluProduct(const KernelSpec& spec, MatmulShape shape,
                                       MatmulEpilogue epilogue) {
   ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
   GeluProduct made;
-  ZG_ASSIGN_OR_RETURN(made.product, Matmul::Make(shape));
+  ZG_ASSIGN_OR_RETURN(made.product, Matmul::Make(shape, spec.gemm_choices));
   // cuBLASLt does not say how near to tanh it comes: near enough for results in 16 bits.
   if (shape.dtype == DType::kF32) return made;
   shape.epilogue = epilogue;
-  ZG_ASSIGN_OR_RETURN(made.fused, Matmul::MakeIfKnown(shape));
+  ZG_ASSIGN_OR_RETURN(made.fused, Matmul::MakeIfKnown(shape, spec.gemm_choices));
   return made;
 }
 

@@ -8,19 +8,14 @@
 #include "framework/base/check.h"
 #include "framework/kernels/cuda/broadcast_row.h"
 #include "framework/kernels/cuda/kernel_util.h"
+#include "framework/kernels/cuda/matmul_choice.h"
 
 namespace zg::cuda {
 namespace {
 
 constexpr uint32_t kAlignment = 16;
-constexpr int64_t kGeluRowMultiple = 8;  // elements, of a row of h
-constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
+constexpr int64_t kGeluRowMultiple = 8;         // elements, of a row of h
 constexpr uintptr_t kWorkspaceAlignment = 256;  // cuBLASLt's; an arena's buffers may have less
-
-Status BlasStatus(cublasStatus_t status, const char* what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return Status::Ok();
-  return FailedPrecondition("cuBLASLt: {}: {}", what, cublasLtGetStatusName(status));
-}
 
 // One handle for each device, for as long as the process lives.
 StatusOr<cublasLtHandle_t> HandleOfCurrentDevice() {
@@ -85,25 +80,31 @@ struct PreferenceDeleter {
 
 }  // namespace
 
+Status BlasStatus(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return Status::Ok();
+  return FailedPrecondition("cuBLASLt: {}: {}", what, cublasLtGetStatusName(status));
+}
+
 std::string BlasVersion() { return "cuBLASLt " + std::to_string(cublasLtGetVersion()); }
 
-StatusOr<std::unique_ptr<Matmul>> Matmul::Make(const MatmulShape& shape) {
+StatusOr<std::unique_ptr<Matmul>> Matmul::Make(const MatmulShape& shape, GemmChoices* choices) {
   std::unique_ptr<Matmul> matmul(new Matmul(shape));
   if (matmul->is_empty() || shape.depth == 0) return matmul;
-  ZG_RETURN_IF_ERROR(matmul->Init());
+  ZG_RETURN_IF_ERROR(matmul->Init(choices));
   if (matmul->aligned_) return matmul;
   return FailedPrecondition("cuBLASLt: no algorithm for a {} product ({}, {}) x ({}, {})",
                             DTypeName(shape.dtype), shape.rows, shape.depth, shape.depth,
                             shape.columns);
 }
 
-StatusOr<std::unique_ptr<Matmul>> Matmul::MakeIfKnown(const MatmulShape& shape) {
+StatusOr<std::unique_ptr<Matmul>> Matmul::MakeIfKnown(const MatmulShape& shape,
+                                                      GemmChoices* choices) {
   std::unique_ptr<Matmul> matmul(new Matmul(shape));
   if (matmul->is_empty() || shape.depth == 0) return std::unique_ptr<Matmul>();
   if (matmul->has_gelu() && shape.columns % kGeluRowMultiple != 0) {
     return std::unique_ptr<Matmul>();
   }
-  ZG_RETURN_IF_ERROR(matmul->Init());
+  ZG_RETURN_IF_ERROR(matmul->Init(choices));
   if (!matmul->aligned_) matmul = nullptr;
   return matmul;
 }
@@ -120,7 +121,7 @@ int64_t Matmul::workspace_bytes() const {
   return workspace_bytes_ + static_cast<int64_t>(kWorkspaceAlignment);
 }
 
-Status Matmul::Init() {
+Status Matmul::Init(GemmChoices* choices) {
   ZG_ASSIGN_OR_RETURN(handle_, HandleOfCurrentDevice());
   const bool is_tf32 = shape_.tf32 && shape_.dtype == DType::kF32;
   const cublasComputeType_t compute = is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -140,9 +141,10 @@ Status Matmul::Init() {
   ZG_RETURN_IF_ERROR(make_operand(shape_.transpose_a, shape_.rows, shape_.depth, &a_layout_));
   ZG_RETURN_IF_ERROR(make_operand(shape_.transpose_b, shape_.depth, shape_.columns, &b_layout_));
   ZG_RETURN_IF_ERROR(make_operand(false, shape_.rows, shape_.columns, &c_layout_));
-  ZG_ASSIGN_OR_RETURN(aligned_, ChooseAlgorithm(kAlignment));
+  ZG_ASSIGN_OR_RETURN(aligned_, ChooseAlgorithm(kAlignment, choices));
   if (has_gelu()) return Status::Ok();
-  ZG_ASSIGN_OR_RETURN(unaligned_, ChooseAlgorithm(static_cast<uint32_t>(SizeOf(shape_.dtype))));
+  ZG_ASSIGN_OR_RETURN(unaligned_,
+                      ChooseAlgorithm(static_cast<uint32_t>(SizeOf(shape_.dtype)), choices));
   if (!aligned_) aligned_ = unaligned_;
   return Status::Ok();
 }
@@ -163,14 +165,15 @@ Status Matmul::SetEpilogue() {
   return SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.columns);
 }
 
-StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t alignment) {
+StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Matmul::Propose(uint32_t alignment,
+                                                                       int most) const {
   cublasLtMatmulPreference_t raw = nullptr;
   ZG_RETURN_IF_ERROR(
       BlasStatus(cublasLtMatmulPreferenceCreate(&raw), "a preference could not be made"));
   const std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, PreferenceDeleter>
       preference(raw);
-  ZG_RETURN_IF_ERROR(
-      SetPreference(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes));
+  const auto workspace_bytes = static_cast<size_t>(kMaxWorkspaceBytes);
+  ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes));
   // Split sums meet in f32, in the workspace, in one order.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
@@ -182,27 +185,58 @@ StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t a
   // There is no such preference for the others: the heuristic looks at their addresses, but not at
   // memory.
   const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256} + alignment);
-  if (shape_.has_bias) {
-    ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address));
-  }
-  if (has_gelu()) {
-    ZG_RETURN_IF_ERROR(
-        SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, any_address));
-  }
-  cublasLtMatmulHeuristicResult_t result = {};
+  ZG_RETURN_IF_ERROR(SetTerms(any_address, any_address));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int found = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle_, description_, b_layout_, a_layout_, c_layout_, c_layout_, raw, 1, &result, &found);
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, description_, b_layout_, a_layout_, c_layout_,
+                                     c_layout_, raw, most, results.data(), &found);
   // An epilogue that this type or device does not have may count as an impossible configuration.
   const bool is_impossible = has_gelu() && status == CUBLAS_STATUS_INVALID_VALUE;
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED || is_impossible ||
-      (status == CUBLAS_STATUS_SUCCESS && found == 0)) {
-    return std::optional<cublasLtMatmulAlgo_t>();
+  if (is_impossible || status == CUBLAS_STATUS_NOT_SUPPORTED) {
+    found = 0;
+  } else {
+    ZG_RETURN_IF_ERROR(BlasStatus(status, "the choice of an algorithm failed"));
   }
-  ZG_RETURN_IF_ERROR(BlasStatus(status, "the choice of an algorithm failed"));
-  ZG_RETURN_IF_ERROR(BlasStatus(result.state, "the algorithm that was chosen cannot be used"));
-  workspace_bytes_ = std::max(workspace_bytes_, static_cast<int64_t>(result.workspaceSize));
-  return std::optional<cublasLtMatmulAlgo_t>(result.algo);
+  results.resize(static_cast<size_t>(found));
+  return results;
+}
+
+StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t alignment,
+                                                                      GemmChoices* choices) {
+  ZG_ASSIGN_OR_RETURN(const auto proposed, Propose(alignment, 1));
+  if (proposed.empty()) return std::optional<cublasLtMatmulAlgo_t>();
+  cublasLtMatmulHeuristicResult_t chosen = proposed[0];
+  ZG_RETURN_IF_ERROR(BlasStatus(chosen.state, "the algorithm that was chosen cannot be used"));
+  if (choices != nullptr) {
+    const std::string product = ProductText(shape_, alignment);
+    const auto measure = [shape = shape_, alignment](Device& device) {
+      return MeasureMatmul(shape, alignment, device);
+    };
+    if (const GemmChoice* const choice = choices->Find(product, measure); choice != nullptr) {
+      ZG_ASSIGN_OR_RETURN(chosen, Restore(product, *choice));
+    }
+  }
+  workspace_bytes_ = std::max(workspace_bytes_, static_cast<int64_t>(chosen.workspaceSize));
+  return std::optional<cublasLtMatmulAlgo_t>(chosen.algo);
+}
+
+StatusOr<cublasLtMatmulHeuristicResult_t> Matmul::Restore(const std::string& product,
+                                                          const GemmChoice& choice) const {
+  cublasLtMatmulHeuristicResult_t restored = {};
+  const std::optional<cublasLtMatmulAlgo_t> algorithm = ParseAlgorithm(choice.algorithm);
+  const cublasStatus_t status =
+      algorithm ? cublasLtMatmulAlgoCheck(handle_, description_, b_layout_, a_layout_, c_layout_,
+                                          c_layout_, &*algorithm, &restored)
+                : CUBLAS_STATUS_INVALID_VALUE;
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    return FailedPrecondition(
+        "`gemm_choices`: {}: got the algorithm {}, which {} refuses ({}), expected one of its own; "
+        "remove it from the file, and the product is measured again",
+        product, choice.algorithm, BlasVersion(), cublasLtGetStatusName(status));
+  }
+  restored.algo = *algorithm;  // which the check does not set
+  return restored;
 }
 
 const cublasLtMatmulAlgo_t* Matmul::AlgorithmFor(const Operands& operands) const {
@@ -222,17 +256,17 @@ Status Matmul::RunWithoutTerms(const Operands& operands, void* stream) const {
                       operands.c, stream);
 }
 
+Status Matmul::SetTerms(const void* bias, const void* h) const {
+  if (shape_.has_bias) {
+    ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+  }
+  if (!has_gelu()) return Status::Ok();
+  return SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, h);
+}
+
 Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
   if (is_empty()) return Status::Ok();
   if (shape_.depth == 0) return RunWithoutTerms(operands, stream);
-  if (shape_.has_bias) {
-    ZG_RETURN_IF_ERROR(
-        SetAttribute(description_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias));
-  }
-  if (has_gelu()) {
-    ZG_RETURN_IF_ERROR(
-        SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.h));
-  }
   const cublasLtMatmulAlgo_t* const algorithm = AlgorithmFor(operands);
   if (algorithm == nullptr) {
     return FailedPrecondition(
@@ -241,14 +275,25 @@ Status Matmul::Run(const Operands& operands, void* workspace, void* stream) {
         DTypeName(shape_.dtype), shape_.rows, shape_.depth, shape_.depth, shape_.columns,
         kAlignment);
   }
+  ZG_ASSIGN_OR_RETURN(const bool has_run, RunBy(*algorithm, operands, AlignWorkspace(workspace),
+                                                workspace_bytes_, stream));
+  return BlasStatus(has_run ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED,
+                    "a product failed");
+}
+
+StatusOr<bool> Matmul::RunBy(const cublasLtMatmulAlgo_t& algorithm, const Operands& operands,
+                             void* workspace, int64_t workspace_bytes, void* stream) const {
+  ZG_RETURN_IF_ERROR(SetTerms(operands.bias, operands.h));
   const float one = 1.0f;
   const float addend_factor = shape_.has_addend ? 1.0f : 0.0f;
   const void* const addend = shape_.has_addend ? operands.addend : operands.c;
-  return BlasStatus(cublasLtMatmul(handle_, description_, &one, operands.b, b_layout_, operands.a,
-                                   a_layout_, &addend_factor, addend, c_layout_, operands.c,
-                                   c_layout_, algorithm, AlignWorkspace(workspace),
-                                   workspace_bytes_, static_cast<cudaStream_t>(stream)),
-                    "a product failed");
+  const cublasStatus_t status = cublasLtMatmul(
+      handle_, description_, &one, operands.b, b_layout_, operands.a, a_layout_, &addend_factor,
+      addend, c_layout_, operands.c, c_layout_, &algorithm, workspace,
+      static_cast<size_t>(workspace_bytes), static_cast<cudaStream_t>(stream));
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  ZG_RETURN_IF_ERROR(BlasStatus(status, "a product failed"));
+  return true;
 }
 
 }  // namespace zg::cuda

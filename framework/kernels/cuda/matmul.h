@@ -1,8 +1,8 @@
 // Matrix products by cuBLASLt: 16-bit operands are multiplied and added up in f32, f32 ones in full
 // f32 unless TF32 is asked for. The same shapes give the same bits on the same device.
 //
-//   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make({m, n, k, false, true,
-//   dtype})); matmul->Run({a, b, nullptr, c}, workspace, stream);
+//   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make(shape, spec.gemm_choices));
+//   matmul->Run({a, b, nullptr, c}, workspace, stream);
 #pragma once
 
 #include <cublasLt.h>
@@ -11,14 +11,20 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "framework/base/status.h"
+#include "framework/kernels/gemm_choices.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg::cuda {
 
 // "cuBLASLt 130100": another version may choose other algorithms, which add up in other orders.
 std::string BlasVersion();
+
+inline constexpr int64_t kMaxWorkspaceBytes = int64_t{32} << 20;
+
+Status BlasStatus(cublasStatus_t status, const char* what);
 
 // What becomes of the product h = a b + bias before it is stored.
 enum class MatmulEpilogue {
@@ -53,11 +59,14 @@ class Matmul {
     const void* addend = nullptr;  // null without one; it does not overlap c
   };
 
-  // Chooses the algorithm, for the current device. Error: no handle, or cuBLASLt knows no way.
-  static StatusOr<std::unique_ptr<Matmul>> Make(const MatmulShape& shape);
+  // Chooses the algorithm, for the current device: that of `choices`, or where these are null or know
+  // none, the first that cuBLASLt proposes. Errors: no handle; cuBLASLt knows no way; it refuses what
+  // was chosen.
+  static StatusOr<std::unique_ptr<Matmul>> Make(const MatmulShape& shape, GemmChoices* choices);
   // Null where cuBLASLt knows no way, as with a gelu whose rows do not divide by 8 elements, or
   // where there is nothing to multiply: that depends on the shape and the device alone.
-  static StatusOr<std::unique_ptr<Matmul>> MakeIfKnown(const MatmulShape& shape);
+  static StatusOr<std::unique_ptr<Matmul>> MakeIfKnown(const MatmulShape& shape,
+                                                       GemmChoices* choices);
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
@@ -69,12 +78,26 @@ class Matmul {
   bool CanRun(const Operands& operands) const { return AlgorithmFor(operands) != nullptr; }
   Status Run(const Operands& operands, void* workspace, void* stream);
 
+  // To measure algorithms: at most so many for operands at multiples of `alignment` bytes, what
+  // cuBLASLt takes for the best first.
+  StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Propose(uint32_t alignment,
+                                                                 int most) const;
+  // What Run does by its own algorithm, of a product that is not empty, in a workspace at a multiple
+  // of 256 bytes. False: this algorithm cannot run after all.
+  StatusOr<bool> RunBy(const cublasLtMatmulAlgo_t& algorithm, const Operands& operands,
+                       void* workspace, int64_t workspace_bytes, void* stream) const;
+
  private:
   explicit Matmul(const MatmulShape& shape) : shape_(shape) {}
-  Status Init();
+  Status Init(GemmChoices* choices);
   Status SetEpilogue();
-  // The best algorithm for operands at multiples of `alignment` bytes; none if there is none.
-  StatusOr<std::optional<cublasLtMatmulAlgo_t>> ChooseAlgorithm(uint32_t alignment);
+  Status SetTerms(const void* bias, const void* h) const;
+  // The algorithm for operands at multiples of `alignment` bytes; none if there is none.
+  StatusOr<std::optional<cublasLtMatmulAlgo_t>> ChooseAlgorithm(uint32_t alignment,
+                                                                GemmChoices* choices);
+  // One that was chosen when this product was measured.
+  StatusOr<cublasLtMatmulHeuristicResult_t> Restore(const std::string& product,
+                                                    const GemmChoice& choice) const;
   // Null if there is none.
   const cublasLtMatmulAlgo_t* AlgorithmFor(const Operands& operands) const;
   bool is_empty() const { return shape_.rows == 0 || shape_.columns == 0; }

@@ -136,23 +136,23 @@ struct StepProducts {
   std::unique_ptr<Matmul> square;
   std::unique_ptr<Matmul> with_x;
 
-  static StatusOr<StepProducts> Make(const MuonMatrix& matrix, bool tf32) {
+  static StatusOr<StepProducts> Make(const MuonMatrix& matrix, bool tf32, GemmChoices* choices) {
     StepProducts products;
     products.is_tall = matrix.rows > matrix.columns;
     const int64_t side = matrix.side();
     MatmulShape shape;
     shape.tf32 = tf32;
     shape.rows = shape.columns = shape.depth = side;
-    ZG_ASSIGN_OR_RETURN(products.square, Matmul::Make(shape));
+    ZG_ASSIGN_OR_RETURN(products.square, Matmul::Make(shape, choices));
     shape.depth = std::max(matrix.rows, matrix.columns);
     shape.transpose_a = products.is_tall;
     shape.transpose_b = !products.is_tall;
-    ZG_ASSIGN_OR_RETURN(products.gram, Matmul::Make(shape));
+    ZG_ASSIGN_OR_RETURN(products.gram, Matmul::Make(shape, choices));
     shape.transpose_a = shape.transpose_b = false;
     shape.rows = matrix.rows;
     shape.columns = matrix.columns;
     shape.depth = side;
-    ZG_ASSIGN_OR_RETURN(products.with_x, Matmul::Make(shape));
+    ZG_ASSIGN_OR_RETURN(products.with_x, Matmul::Make(shape, choices));
     return StatusOr<StepProducts>(std::move(products));
   }
 
@@ -289,7 +289,7 @@ StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec) {
   for (const MuonMatrix& matrix : call.matrices) {
     const std::pair<int64_t, int64_t> shape = {matrix.rows, matrix.columns};
     if (products.count(shape) != 0) continue;
-    ZG_ASSIGN_OR_RETURN(products[shape], StepProducts::Make(matrix, kTf32));
+    ZG_ASSIGN_OR_RETURN(products[shape], StepProducts::Make(matrix, kTf32, spec.gemm_choices));
   }
   return std::unique_ptr<Kernel>(
       std::make_unique<MuonUpdate>(std::move(call), std::move(products)));
