@@ -8,6 +8,7 @@
 #include "framework/passes/drop_custom_gradients.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_additions.h"
+#include "framework/passes/fuse_copies.h"
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/fuse_gelu.h"
 #include "framework/passes/infer_sbp.h"
@@ -109,6 +110,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   Add<FuseGelu>(&passes);           // before a chain takes the gelu
   Add<FuseAdditions>(&passes);      // likewise, the additions
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives
+  if (update.has_value() && is_mixed) Add<FuseCopies>(&passes);  // before updates move
   if (update.has_value() && options.update_early) Add<UpdateEarly>(&passes);
   Add<Schedule>(&passes);
   if (options.overlap_bytes > 0) Add<OverlapCommunication>(&passes, options.overlap_bytes);

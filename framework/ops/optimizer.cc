@@ -7,6 +7,7 @@
 // factor of exactly 0 leaves parameter and state as they are.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
+#include "framework/ops/parameter_copy.h"
 #include "framework/ops/update_rules.h"
 
 namespace zg {
@@ -66,9 +67,9 @@ ir::OpDef AdamUpdate() {
 }  // namespace
 
 void RegisterOptimizerOps(ir::OpRegistry& registry) {
-  registry.Register(SgdUpdate());
-  registry.Register(SgdMomentumUpdate());
-  registry.Register(AdamUpdate());
+  registry.Register(WithCopy(SgdUpdate()));
+  registry.Register(WithCopy(SgdMomentumUpdate()));
+  registry.Register(WithCopy(AdamUpdate()));
 }
 
 }  // namespace zg

@@ -9,6 +9,7 @@
 #include "framework/passes/drop_custom_gradients.h"
 #include "framework/passes/eliminate_dead_nodes.h"
 #include "framework/passes/fuse_additions.h"
+#include "framework/passes/fuse_copies.h"
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/fuse_gelu.h"
 #include "framework/passes/infer_sbp.h"
@@ -107,6 +108,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<DropCustomGradients>("Remove what has told backward a gradient."));
   add(SimplePass<EliminateDeadNodes>("Remove what nobody reads."));
   add(SimplePass<FuseAdditions>("Make one node of an addition and what computes an operand."));
+  add(SimplePass<FuseCopies>("Let updates compute the 16-bit copies of their parameters."));
   add(SimplePass<FuseElementwise>("Make one node of a chain of elementwise ops."));
   add(SimplePass<FuseGelu>("Make one node of a product and the gelu or gelu_grad behind it."));
   add(SimplePass<InferSbp>("Give every value a placement on every mesh axis."));

@@ -1,4 +1,4 @@
-// The file of --gemm-choices: which algorithm of a library is fastest for each product, by device and
+// The file of `gemm_choices`: which algorithm of a library is fastest for each product, by device and
 // version of the library. A JSON object:
 //
 //   {"format_version": 1,

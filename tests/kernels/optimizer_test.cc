@@ -258,5 +258,42 @@ TEST(Optimizer, AParameterThatBecomesInfiniteIsAnErrorWhenAsked) {
   }
 }
 
+// More than one block, and a part of one.
+TEST(Optimizer, CopiesAreCastsAndChangeNothingElse) {
+  const int64_t count = 20011;
+  const std::vector<float> start = Random(count, 1);
+  const std::vector<float> gradient = Random(count, 2);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    for (const float factor : {1.0f, 0.5f, 0.0f}) {
+      for (const bool asks : {false, true}) {
+        ir::Attributes attributes = {{"lr", 0.05}, {"momentum", 0.9}, {"weight_decay", 0.1}};
+        attributes.Set("nesterov", false);
+        const std::vector<TensorType> inputs = {F32({count}), F32({count}), F32({count}), F32({2})};
+        std::vector<TensorType> outputs = {F32({count}), F32({count})};
+        const auto run = [&](KernelRunner& runner) {
+          runner.SetInput(0, start);
+          runner.SetInput(1, gradient);
+          runner.SetInput(2, gradient);
+          runner.SetInput(3, std::vector<float>{factor, 1.0f});
+          runner.step().stop_on_non_finite = asks;
+          EXPECT_TRUE(runner.Run().ok());
+        };
+        KernelRunner plain("sgd_momentum_update", inputs, outputs, attributes);
+        run(plain);
+        outputs.push_back({dtype, {count}});
+        attributes.Set("copy_dtype", dtype);
+        KernelRunner copying("sgd_momentum_update", inputs, outputs, attributes);
+        run(copying);
+        KernelRunner cast("cast", {F32({count})}, {{dtype, {count}}}, {{"dtype", dtype}});
+        cast.SetInput(0, plain.output(0));
+        EXPECT_TRUE(cast.Run().ok());
+        EXPECT_EQ(copying.output(0), plain.output(0));
+        EXPECT_EQ(copying.output(1), plain.output(1));
+        EXPECT_EQ(copying.output(2), cast.output(0));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zg::testing

@@ -24,6 +24,20 @@ ReferenceOutputs Controlled(Reference reference, int num_states, const Reference
   return reference(plain);
 }
 
+// The case with one more result: the parameter in 16 bits, which the tolerance is for. Its bits are
+// those of a cast (tests/kernels/optimizer_test.cc).
+OpCase WithCopy(OpCase op_case, DType dtype) {
+  op_case.label += fmt::format(", copied to {}", DTypeName(dtype));
+  op_case.attributes.Set("copy_dtype", dtype);
+  op_case.tolerance = dtype == DType::kBF16 ? 0x1p-8 : 0x1p-11;
+  op_case.reference = [reference = op_case.reference](const ReferenceCall& call) {
+    ReferenceOutputs outputs = reference(call);
+    outputs.push_back(outputs[0]);
+    return outputs;
+  };
+  return op_case;
+}
+
 ReferenceOutputs Sgd(const ReferenceCall& call) {
   const double lr = call.attributes.Float("lr") * call.step.lr_factor;
   std::vector<double> p = call.inputs[0].values;
@@ -112,6 +126,8 @@ FamilyCases OptimizerCases() {
                         .f32_inputs = {0, 2, 3}};  // all but the gradient
       for (InputSpec& input : op_case.inputs) input.type.shape = shape;
       family.cases.push_back(op_case);
+      family.cases.push_back(WithCopy(op_case, DType::kBF16));
+      family.cases.push_back(WithCopy(op_case, DType::kF16));
       for (const double factor : {0.75, 0.0}) {
         OpCase controlled = op_case;
         controlled.label += fmt::format(", factor {}", factor);
@@ -123,6 +139,7 @@ FamilyCases OptimizerCases() {
         controlled.prepare = [factor](ReferenceCall& call) {
           call.inputs.back().values = {factor, 7.0};  // not the number of the suite's step
         };
+        family.cases.push_back(WithCopy(controlled, DType::kBF16));
         family.cases.push_back(std::move(controlled));
       }
     }
@@ -130,7 +147,13 @@ FamilyCases OptimizerCases() {
   const InputSpec half = {{DType::kBF16, {5}}};
   ir::Attributes beta_of_one = AdamAttributes(true);
   beta_of_one.Set("beta2", 1.0);
+  ir::Attributes copied_to_i64 = sgd;
+  copied_to_i64.Set("copy_dtype", DType::kI64);
   family.rejections = {
+      {"sgd_update",
+       {F32({5}), F32({5})},
+       copied_to_i64,
+       "sgd_update: copy_dtype is i64, expected bf16 or f16, or f32 for none"},
       {"sgd_update", {F32({5}), F32({7})}, sgd, "sgd_update: shapes differ: p f32[5], g f32[7]"},
       {"sgd_update",
        {F32({5}), F32({5})},
@@ -155,7 +178,12 @@ FamilyCases OptimizerCases() {
        "adam_update: beta2 is 1, expected 0 <= beta2 < 1"}};
   const InputSpec state = F32({70003}, 0.01, 1.0);
   const ir::Attributes adam = AdamAttributes(true);
+  ir::Attributes copying = adam;
+  copying.Set("copy_dtype", DType::kBF16);
   family.large = {
+      Sized("adam_update", "copied", {state, state, state, state}, copying, {0, 2, 3}),
+      Sized("adam_update", "copied, left out", {state, state, state, state, F32({2}, 0, 0)},
+            copying, {0, 2, 3, 4}),
       Sized("sgd_update", "many blocks", {state, state}, sgd, {0}),
       Sized("sgd_momentum_update", "many blocks", {state, state, state}, nesterov, {0, 2}),
       Sized("adam_update", "many blocks", {state, state, state, state}, adam, {0, 2, 3}),
@@ -167,7 +195,8 @@ FamilyCases OptimizerCases() {
   family.bench = {
       Sized("sgd_update", "bucket", {bucket, bucket}, sgd, {0}),
       Sized("sgd_momentum_update", "bucket", {bucket, bucket, bucket}, momentum, {0, 2}),
-      Sized("adam_update", "bucket", {bucket, bucket, bucket, bucket}, adam, {0, 2, 3})};
+      Sized("adam_update", "bucket", {bucket, bucket, bucket, bucket}, adam, {0, 2, 3}),
+      Sized("adam_update", "bucket, copied", {bucket, bucket, bucket, bucket}, copying, {0, 2, 3})};
   family.exact_on_gpu = {"sgd_update", "sgd_momentum_update"};
   return family;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "framework/ir/builder.h"
+#include "framework/ops/parameter_copy.h"
 #include "tests/passes/mutation_edits.h"
 
 namespace zg::testing {
@@ -305,6 +306,11 @@ std::vector<Mutation> AllMutations() {
     return node.op->traits.sums_rows && node.attributes.Bool("sums");
   };
   add("fuse-additions", "the sum over rows is another output", One(sums_rows, SwapOutputs(2, 3)));
+
+  const auto copies = [](const Node& node) { return CopyOf(node.attributes).has_value(); };
+  add("fuse-copies", "an update that copies reads another gradient", One(copies, ReadAnother(1)));
+  add("fuse-copies", "an update that copies has another learning rate",
+      One(copies, Multiply("lr", 2.0)));
 
   add("fuse-elementwise", "another function", One(Op("fused_elementwise"), SwapStatements));
   add("fuse-elementwise", "another factor", One(Op("fused_elementwise"), ChangeFactor));

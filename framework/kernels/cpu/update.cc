@@ -4,13 +4,16 @@
 #include <atomic>
 #include <cstring>
 
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/ops/parameter_copy.h"
 #include "framework/ops/update_program.h"
 
 namespace zg {
 namespace {
 
-// Elements whose new parameters are asked whether they are finite while they are in the cache.
+// Elements whose new parameters are copied, or asked whether they are finite, while they are in the
+// cache.
 constexpr int64_t kBlock = 8192;
 
 bool AllFinite(const float* data, int64_t count) {
@@ -31,7 +34,8 @@ bool AllFinite(const float* data, int64_t count) {
 Update::Update(const KernelSpec& spec)
     : gradient_dtype_(spec.call.inputs[1].dtype),
       num_elements_(spec.outputs[0].shape.num_elements()),
-      num_outputs_(static_cast<int>(spec.outputs.size())),
+      copy_(CopyOf(spec.call.attributes)),
+      num_outputs_(static_cast<int>(spec.outputs.size()) - (copy_ ? 1 : 0)),
       num_sharing_(NumSharing(spec.threads, num_elements_, kBlock, num_outputs_ + 1)),
       has_control_(static_cast<int>(spec.call.inputs.size()) == num_outputs_ + 2),
       lr_(spec.call.attributes.Float("lr")),
@@ -62,11 +66,12 @@ bool Update::ApplyRange(const KernelArguments& arguments, const Control& control
   void* outputs[kMaxTensors];
   void* const workspace = WorkspaceOf(thread, arguments.workspace, BytesOfThread());
   while (begin < end) {
-    const int64_t count = asks ? std::min(kBlock, end - begin) : end - begin;
+    const int64_t count = asks || copy_ ? std::min(kBlock, end - begin) : end - begin;
     for (int i = 0; i <= num_outputs_; ++i) inputs[i] = arguments.input<float>(i) + begin;
     inputs[1] = arguments.input<char>(1) + begin * SizeOf(gradient_dtype_);
     for (int i = 0; i < num_outputs_; ++i) outputs[i] = arguments.output<float>(i) + begin;
     Apply({inputs, outputs, workspace, arguments.step}, control, count, thread);
+    CopyRange(arguments, begin, count);
     is_finite = is_finite && (!asks || AllFinite(arguments.output<float>(0) + begin, count));
     begin += count;
   }
@@ -79,12 +84,19 @@ Update::Control Update::ReadControl(const KernelArguments& arguments) const {
   return {control[0], control[1]};
 }
 
+void Update::CopyRange(const KernelArguments& arguments, int64_t begin, int64_t count) const {
+  if (!copy_) return;
+  ConvertFloats(DType::kF32, arguments.output<float>(0) + begin, *copy_,
+                arguments.output<char>(num_outputs_) + begin * SizeOf(*copy_), count);
+}
+
 void Update::KeepEverything(const KernelArguments& arguments) const {
   for (int i = 0; i < num_outputs_; ++i) {
     const float* const old_values = arguments.input<float>(i == 0 ? 0 : i + 1);
     float* const out = arguments.output<float>(i);
     if (out != old_values) std::memcpy(out, old_values, num_elements_ * sizeof(float));
   }
+  CopyRange(arguments, 0, num_elements_);
 }
 
 }  // namespace zg

@@ -1,9 +1,10 @@
 // Update: what the kernels of all optimizers share. Inputs are the parameter p, its gradient g, the
-// states, and perhaps the control; outputs the new p and states, in one pass over memory. Outputs
-// may be the inputs. Threads share the elements.
+// states, and perhaps the control; outputs the new p and states, and perhaps a copy of p in 16 bits,
+// in one pass over memory. Outputs may be the inputs. Threads share the elements.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/kernel.h"
@@ -40,11 +41,13 @@ class Update : public Kernel {
   bool ApplyRange(const KernelArguments& arguments, const Control& control, int64_t begin,
                   int64_t end, int thread);
   Control ReadControl(const KernelArguments& arguments) const;
+  void CopyRange(const KernelArguments& arguments, int64_t begin, int64_t count) const;
   void KeepEverything(const KernelArguments& arguments) const;
 
   const DType gradient_dtype_;
   const int64_t num_elements_;
-  const int num_outputs_;
+  const std::optional<DType> copy_;
+  const int num_outputs_;  // without the copy, which is behind them
   const int num_sharing_;
   const bool has_control_;
   const double lr_;

@@ -1,10 +1,12 @@
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "framework/kernels/adam_attributes.h"
 #include "framework/kernels/cuda/fault.cuh"
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/math/optimizer_math.h"
+#include "framework/ops/parameter_copy.h"
 
 namespace zg::cuda {
 namespace {
@@ -12,13 +14,15 @@ namespace {
 // Every update is one pass over memory. Outputs may be the inputs. Where the control's factor is 0,
 // all stays as it is.
 
-// Of p, g and the states; outputs are the new p and states.
+// Of p, g and the states; outputs are the new p and states, and perhaps a copy of p in 16 bits.
 template <int kStates>
 struct UpdateArrays {
   const float* p;
   const float* states[kStates + 1];  // one more than there are: no empty array
   float* p_out;
   float* states_out[kStates + 1];
+  BFloat16* bf16_copy;  // null: none
+  Float16* f16_copy;    // likewise
 };
 
 // Where the update's number and the factor on the gradient are found.
@@ -68,6 +72,8 @@ struct UpdateBody {
     }
     if (!is_finite && control.step->stop_on_non_finite) faults.Record(0, 0);
     StoreFloats(p, arrays.p_out + begin);
+    if (arrays.bf16_copy != nullptr) StoreFloats(p, arrays.bf16_copy + begin);
+    if (arrays.f16_copy != nullptr) StoreFloats(p, arrays.f16_copy + begin);
 #pragma unroll
     for (int s = 0; s < kStates; ++s) StoreFloats(states[s], arrays.states_out[s] + begin);
   }
@@ -141,6 +147,7 @@ class Update : public Kernel {
  public:
   explicit Update(const KernelSpec& spec)
       : gradient_dtype_(spec.call.inputs[1].dtype),
+        copy_(CopyOf(spec.call.attributes)),
         num_elements_(spec.outputs[0].shape.num_elements()),
         has_control_(spec.call.inputs.size() == kStates + 3),
         rule_(spec.call.attributes) {}
@@ -154,6 +161,12 @@ class Update : public Kernel {
       arrays.states[s] = arguments.input<float>(s + 2);
       arrays.states_out[s] = arguments.output<float>(s + 1);
       is_aligned = is_aligned && AreAligned(16, arrays.states[s], arrays.states_out[s]);
+    }
+    if (copy_) {
+      void* const copy = arguments.outputs[kStates + 1];
+      is_aligned = is_aligned && AreAligned(16, static_cast<const char*>(copy));
+      if (*copy_ == DType::kBF16) arrays.bf16_copy = static_cast<BFloat16*>(copy);
+      if (*copy_ == DType::kF16) arrays.f16_copy = static_cast<Float16*>(copy);
     }
     const ControlSource control = {arguments.device_step,
                                    has_control_ ? arguments.input<float>(kStates + 2) : nullptr};
@@ -172,6 +185,7 @@ class Update : public Kernel {
  private:
   static constexpr int kStates = Rule::kStates;
   const DType gradient_dtype_;
+  const std::optional<DType> copy_;
   const int64_t num_elements_;
   const bool has_control_;
   const Rule rule_;

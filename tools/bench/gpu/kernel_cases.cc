@@ -149,8 +149,8 @@ void AddUpdate(int64_t num_parameters, CaseList* list) {
              {"beta2", 0.99},
              {"epsilon", 1e-8},
              {"weight_decay", 0.1},
-             {"decoupled", true}});
-  list->Add(1, "cast parameters", "cast", {state}, {{"dtype", DType::kBF16}});
+             {"decoupled", true},
+             {"copy_dtype", DType::kBF16}});
   list->Add(0, "square_sum gradients", "square_sum", {gradient});
 }
 
