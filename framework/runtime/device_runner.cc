@@ -29,9 +29,19 @@ Status DeviceRunner::Check(const Communicator& communicator, const RunnerOptions
       "its programs cannot be recorded (`record`): the collectives go through the host");
 }
 
+// What is queued uses memory that goes away.
+DeviceRunner::~DeviceRunner() {
+  if (leaves_work_) static_cast<void>(device_.Synchronize());
+}
+
 Status DeviceRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
   program_ = program;
   meter_ = meter;
+  for (const Instruction& instruction : program->update.instructions) {
+    if (instruction.kind() == ir::OpKind::kOutput && instruction.slot >= 0) {
+      last_output_ = &instruction;
+    }
+  }
   recordings_.resize(program->Lists().size());
   return ExchangeStatus(communicator_, "prepare the device", Allocate());
 }
@@ -53,6 +63,7 @@ Status DeviceRunner::Allocate() {
   }
   ZG_ASSIGN_OR_RETURN(fault_, device_.Allocate(sizeof(DeviceFault)));
   ZG_ASSIGN_OR_RETURN(pinned_fault_, device_.AllocatePinned(sizeof(DeviceFault)));
+  ZG_ASSIGN_OR_RETURN(outputs_are_done_, device_.MakeEvent());
   return device_.Synchronize();
 }
 
@@ -61,6 +72,7 @@ Status DeviceRunner::Run(InstructionList& list, const StepContext& context) {
     return begun.WithContext(fmt::format("step {}", context.step));
   }
   ZG_RETURN_IF_ERROR(FillInputs(list));
+  if (&list == &program_->update) leaves_work_ = MayLeaveWork(context);
   const int variant = context.first_micro_step ? 1 : 0;
   Recordings& recordings = recordings_[list.index];
   Recorded& recorded = recordings.recorded[inputs_->set()][variant];
@@ -74,6 +86,13 @@ Status DeviceRunner::Run(InstructionList& list, const StepContext& context) {
     communicator_.traffic_meter().Add(recorded.traffic);
   }
   return inputs_->End();
+}
+
+// Updates fail only where they are asked to check themselves, and collectives with other ranks. A
+// recording has no event of its own to wait for.
+bool DeviceRunner::MayLeaveWork(const StepContext& context) const {
+  return last_output_ != nullptr && !records_ && communicator_.size() == 1 &&
+         !context.stop_on_non_finite;
 }
 
 Status DeviceRunner::FillInputs(const InstructionList& list) {
@@ -111,6 +130,7 @@ Status DeviceRunner::QueueList(InstructionList& list, const StepContext& context
     const Status status = QueueOne(instruction, context);
     if (!status.ok()) return status.WithContext(StepAndNode(instruction, context.step));
     if (meter_ != nullptr) Touch(instruction, meter_);
+    if (leaves_work_ && &instruction == last_output_) ZG_RETURN_IF_ERROR(QueueEndOfOutputs());
   }
   return Status::Ok();
 }
@@ -140,14 +160,18 @@ Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& conte
   }
 }
 
-Status DeviceRunner::Finish(const StepContext& context) {
+Status DeviceRunner::QueueEndOfOutputs() {
   ZG_RETURN_IF_ERROR(device_.CopyOut(pinned_fault_.get(), fault_.get(), sizeof(DeviceFault)));
-  if (const Status done = communicator_.Synchronize(); !done.ok()) {
-    return done.WithContext(fmt::format("step {}", context.step));
-  }
-  DeviceFault fault;
-  std::memcpy(&fault, pinned_fault_.get(), sizeof(fault));
-  if (fault.happened != 0) return FaultStatus(fault, context.step);
+  return outputs_are_done_->Record();
+}
+
+Status DeviceRunner::Finish(const StepContext& context) {
+  last_step_ = context.step;
+  if (!leaves_work_) ZG_RETURN_IF_ERROR(QueueEndOfOutputs());
+  const Status done =
+      leaves_work_ ? communicator_.WaitFor(*outputs_are_done_) : communicator_.Synchronize();
+  if (!done.ok()) return done.WithContext(fmt::format("step {}", context.step));
+  ZG_RETURN_IF_ERROR(CheckFault(context.step));
   for (size_t i = 0; i < program_->outputs.size(); ++i) {
     OutputSlot& slot = program_->outputs[i];
     std::memcpy(slot.data.data(), pinned_outputs_[i].get(), slot.data.size());
@@ -157,6 +181,22 @@ Status DeviceRunner::Finish(const StepContext& context) {
     }
   }
   return Status::Ok();
+}
+
+Status DeviceRunner::Settle() {
+  if (!leaves_work_) return Status::Ok();
+  leaves_work_ = false;
+  ZG_RETURN_IF_ERROR(QueueEndOfOutputs());
+  if (const Status done = communicator_.Synchronize(); !done.ok()) {
+    return done.WithContext(fmt::format("step {}", last_step_));
+  }
+  return CheckFault(last_step_);
+}
+
+Status DeviceRunner::CheckFault(int64_t step) const {
+  DeviceFault fault;
+  std::memcpy(&fault, pinned_fault_.get(), sizeof(fault));
+  return fault.happened == 0 ? Status::Ok() : FaultStatus(fault, step);
 }
 
 Status DeviceRunner::FaultStatus(const DeviceFault& fault, int64_t step) const {

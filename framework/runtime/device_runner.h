@@ -1,4 +1,6 @@
-// DeviceRunner: queues instructions on a device. The host waits once, at the end of a step.
+// DeviceRunner: queues instructions on a device. The host waits once a step, at its end, or where
+// nothing behind its outputs can fail, for these: then the device updates parameters while the host
+// prepares the next step.
 #pragma once
 
 #include <memory>
@@ -19,10 +21,13 @@ class DeviceRunner : public Runner {
         device_(communicator->device()),
         records_(options.record),
         queue_limit_(communicator) {}
+  ~DeviceRunner() override;
 
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
   Status Run(InstructionList& list, const StepContext& context) override;
   Status Finish(const StepContext& context) override;
+  bool leaves_work() const override { return leaves_work_; }
+  Status Settle() override;
 
  private:
   struct Recorded {
@@ -40,6 +45,9 @@ class DeviceRunner : public Runner {
   Status FillInputs(const InstructionList& list);
   Status QueueList(InstructionList& list, const StepContext& context);
   Status QueueOne(Instruction& instruction, const StepContext& context);
+  bool MayLeaveWork(const StepContext& context) const;  // of the updates
+  Status QueueEndOfOutputs();
+  Status CheckFault(int64_t step) const;
   Status Record(InstructionList& list, const StepContext& context, Recorded* recorded);
   Status FaultStatus(const DeviceFault& fault, int64_t step) const;
 
@@ -50,11 +58,15 @@ class DeviceRunner : public Runner {
   BoundProgram* program_ = nullptr;
   MemoryMeter* meter_ = nullptr;
   std::unique_ptr<DeviceInputs> inputs_;
-  std::vector<DeviceBytes> pinned_outputs_;  // by slot: where the device puts them
-  DeviceBytes fault_;                        // a DeviceFault in the device's memory
-  DeviceBytes pinned_fault_;                 // where it is copied to
-  std::vector<Recordings> recordings_;       // by list
-  bool is_recording_ = false;                // nothing is queued then
+  std::vector<DeviceBytes> pinned_outputs_;   // by slot: where the device puts them
+  DeviceBytes fault_;                         // a DeviceFault in the device's memory
+  DeviceBytes pinned_fault_;                  // where it is copied to
+  std::vector<Recordings> recordings_;        // by list
+  bool is_recording_ = false;                 // nothing is queued then
+  const Instruction* last_output_ = nullptr;  // of a step; null: none is among the updates
+  std::unique_ptr<DeviceEvent> outputs_are_done_;
+  bool leaves_work_ = false;  // behind outputs_are_done_, since the last step
+  int64_t last_step_ = 0;
 };
 
 }  // namespace zg

@@ -175,7 +175,7 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   ZG_RETURN_IF_ERROR(runner_->Run(program_.update, context));
   if (profiler_) profiler_->EndStep();
   ZG_RETURN_IF_ERROR(runner_->Finish(context));
-  return program_.num_starts == 0 ? Settle() : Status::Ok();
+  return runner_->leaves_work() ? Status::Ok() : Settle();
 }
 
 Status Executor::Settle() const {

@@ -93,8 +93,8 @@ class Executor {
   // The elements of a stored tensor that lie on this rank. Error: that of Settle().
   StatusOr<LocalPart> LocalPartOf(const ir::StoredTensor& tensor) const;
 
-  // Waits for transfers that the last step has left to the next: after it every value is in its
-  // place. Error: one of them failed.
+  // Waits for what the last step has left to the next, such as transfers or updates: after it every
+  // value is in its place. Error: some of it failed.
   Status Settle() const;
   // What the steps have moved. Error: that of Settle().
   StatusOr<TrafficCounters> StepTraffic() const;

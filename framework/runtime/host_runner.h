@@ -21,6 +21,7 @@ class HostRunner : public Runner {
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
   Status Run(InstructionList& list, const StepContext& context) override;
   Status Finish(const StepContext& context) override;
+  bool leaves_work() const override { return queue_ != nullptr; }
   Status Settle() override;
 
  private:

@@ -40,7 +40,9 @@ class Runner {
   // Waits until all that was run is done. Then the outputs of training are in their slots.
   virtual Status Finish(const StepContext& context) = 0;
 
-  // Waits also for transfers of a step that only the next one reads. Error: that of a transfer.
+  // Whether the last step goes on while the host prepares the next one, which waits for it.
+  virtual bool leaves_work() const { return false; }
+  // Waits for that. Error: that of the work, such as a transfer.
   virtual Status Settle() { return Status::Ok(); }
 };
 

@@ -26,6 +26,7 @@ class FakeDevice : public Device {
     int64_t replays = 0;
   };
   const Counters& counters() const { return counters_; }
+  bool has_work() const { return num_done_ < num_queued_; }  // that nobody has waited for
 
   std::string name() const override { return "fake"; }
   void* stream() const override { return const_cast<FakeDevice*>(this); }

@@ -132,6 +132,7 @@ struct FakeGpt {
   std::unique_ptr<Communicator> communicator;
   models::Gpt model;
   int micro_batches = 1;
+  OnNonFinite on_non_finite = OnNonFinite::kStop;
   Graph graph{"gpt"};
   std::unique_ptr<Trainer> trainer;
   std::vector<int64_t> x = std::vector<int64_t>(2 * 8, 3);
@@ -144,6 +145,7 @@ struct FakeGpt {
       return cross_entropy(model(in.i64("x", {2, 8})), in.i64("y", {2, 8}));
     });
     graph.config().micro_batches = micro_batches;
+    graph.config().on_non_finite = on_non_finite;
     options.kernels = &FakeDeviceKernels();
     ZG_ASSIGN_OR_RETURN(trainer, make_trainer(graph, *communicator, options));
     return Status::Ok();
@@ -193,6 +195,30 @@ TEST(DeviceSteps, TheHostWaitsOnceAStep) {
   EXPECT_EQ(after.waits - before.waits, 3);
   EXPECT_EQ(after.copies_in - before.copies_in, 4);    // x, y; the context of both programs
   EXPECT_EQ(after.copies_out - before.copies_out, 2);  // the loss, the fault
+}
+
+// Where no update can fail, the host does not wait for updates; all that reads what they write does.
+TEST(DeviceSteps, UpdatesGoOnWhileTheHostPreparesTheNextStep) {
+  FakeGpt stopping;
+  FakeGpt ignoring;
+  ignoring.on_non_finite = OnNonFinite::kIgnore;
+  ASSERT_TRUE(stopping.Compile().ok());
+  ASSERT_TRUE(ignoring.Compile().ok());
+  for (int step = 0; step < 4; ++step) {
+    ASSERT_TRUE(stopping.Step().ok());
+    ASSERT_TRUE(ignoring.Step().ok());
+    EXPECT_FALSE(stopping.device.has_work());
+    EXPECT_TRUE(ignoring.device.has_work());
+  }
+  const auto expected = stopping.trainer->digest_parameters();
+  const auto digest = ignoring.trainer->digest_parameters();
+  ASSERT_TRUE(expected.ok() && digest.ok());
+  EXPECT_EQ(digest->sha256, expected->sha256);
+  EXPECT_FALSE(ignoring.device.has_work());
+
+  ignoring.x[5] = 11;
+  EXPECT_THAT(ignoring.Step().message(),
+              ::testing::HasSubstr("step 5, embedding of token_embedding"));
 }
 
 // What may be the first use of a kernel or a connection is not recorded: a collective that adds to

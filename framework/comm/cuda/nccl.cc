@@ -17,6 +17,7 @@
 #include "framework/base/check.h"
 #include "framework/comm/cuda/left_fold_cuda.h"
 #include "framework/comm/cuda/nccl_lazy.h"
+#include "framework/comm/cuda/poll_pause.h"
 #include "framework/comm/ordered_group.h"
 #include "framework/device/cuda/cuda_status.h"
 #include "framework/device/cuda_support.h"
@@ -27,9 +28,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMaxChunkBytes = int64_t{4} << 20;
-
-// A queue is asked this often whether it is done, and NCCL whether something went wrong.
-constexpr std::chrono::microseconds kPollEvery(20);
 
 // For NCCL to end after an error, before the process does.
 constexpr std::chrono::seconds kAbortPatience(5);
@@ -98,6 +96,7 @@ class NcclQueue {
   // The event is done, or the first collective that did not get through is named.
   Status WaitFor(DeviceEvent& event) {
     Clock::time_point progress = Clock::now();
+    const PollPause pause;
     while (true) {
       ZG_ASSIGN_OR_RETURN(const bool is_done, event.IsDone());
       if (is_done) return Status::Ok();
@@ -122,7 +121,7 @@ class NcclQueue {
             "between the GPUs is stuck",
             where, rank_, options_.timeout_s));
       }
-      std::this_thread::sleep_for(kPollEvery);
+      pause();
     }
   }
 

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
-#include <thread>
 
 #include "framework/base/check.h"
+#include "framework/comm/cuda/poll_pause.h"
 #include "framework/device/cuda/cuda_status.h"
 
 namespace zg {
@@ -17,8 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// While the host waits: the queue is asked this often whether it is done, and its flags looked at.
-constexpr std::chrono::microseconds kPollEvery(20);
+// While the host waits, the flags of its queue are looked at this often.
 constexpr std::chrono::milliseconds kLookEvery(20);
 
 // A queue in which nothing has changed for so many looks does not run: what was read of it at several
@@ -149,6 +148,7 @@ Status StreamRendezvous::WaitFor(DeviceEvent& event) {
   Clock::time_point next_look = progress + kLookEvery;
   Look last = {};
   int num_same = 0;
+  const PollPause pause;
   while (true) {
     const StatusOr<bool> is_done = event.IsDone();
     if (!is_done.ok()) return Fail(is_done.status());
@@ -171,7 +171,7 @@ Status StreamRendezvous::WaitFor(DeviceEvent& event) {
       }
       next_look = Clock::now() + kLookEvery;
     }
-    std::this_thread::sleep_for(kPollEvery);
+    pause();
   }
 }
 
@@ -280,6 +280,7 @@ Status StreamRendezvous::Fail(Status status) {
 void StreamRendezvous::Release() {
   if (!end_->Record().ok()) return;
   const Clock::time_point until = Clock::now() + kReleasePatience;
+  const PollPause pause;
   while (Clock::now() < until) {
     const StatusOr<bool> is_done = end_->IsDone();
     if (!is_done.ok() || *is_done) return;
@@ -294,7 +295,7 @@ void StreamRendezvous::Release() {
       }
       if (!Submit(side_).ok()) return;
     }
-    std::this_thread::sleep_for(kPollEvery);
+    pause();
   }
 }
 
