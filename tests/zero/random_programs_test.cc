@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -135,26 +136,38 @@ struct Outcome {
   std::map<std::string, Result> evals;
 };
 
-StatusOr<Outcome> TrainOnRank(Program program, Communicator& communicator, unsigned seed) {
-  SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, stage {}", seed, communicator.rank(),
-                           communicator.size(), program.options.zero.stage));
+// How a model is trained.
+struct Run {
+  unsigned seed = 1;  // of the model and the settings
+  int num_ranks = 1;  // that compute different micro-batches
+  int stage = 0;
+  std::string resume = {};  // a checkpoint of the first step to go on from
+  std::string save = {};    // a directory for one
+};
+
+StatusOr<Outcome> TrainOnRank(Program program, Communicator& communicator, const Run& run) {
+  SCOPED_TRACE(fmt::format("seed {}, rank {} of {}, stage {}", run.seed, communicator.rank(),
+                           communicator.size(), run.stage));
   TrainerOptions options;
-  options.seed = seed;
+  options.seed = run.seed;
   ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
                       Trainer::create(std::move(program), communicator, options));
   const ir::Graph& graph = trainer->program().graph;
   const ir::Section& forward = *graph.section(ir::SectionKind::kForward);
   Feeder feeder(trainer.get());
   Outcome outcome;
-  for (int64_t step = 1; step <= kSteps; ++step) {
+  if (!run.resume.empty()) ZG_RETURN_IF_ERROR(trainer->resume(run.resume));
+  for (int64_t step = trainer->steps_done() + 1; step <= kSteps; ++step) {
     ZG_ASSIGN_OR_RETURN(const float loss, trainer->step([&](int64_t micro_batch) {
       return feeder.Feed(forward, step, micro_batch);
     }));
     outcome.losses.push_back(loss);
+    if (step == 1 && !run.save.empty()) ZG_RETURN_IF_ERROR(trainer->save(run.save));
   }
   ZG_ASSIGN_OR_RETURN(const TrafficCounters traffic, trainer->step_traffic());
   // The last rank may have a smaller part of a sum.
-  if (communicator.rank() == 0) ExpectTraffic(trainer->program().traffic, kSteps, traffic);
+  const auto num_steps = static_cast<int64_t>(outcome.losses.size());
+  if (communicator.rank() == 0) ExpectTraffic(trainer->program().traffic, num_steps, traffic);
   ZG_RETURN_IF_ERROR(
       CheckNothingIsClobbered(graph, trainer->program().memory, communicator.rank()));
   for (const auto& section : graph.sections()) {
@@ -183,17 +196,17 @@ StatusOr<Outcome> TrainOnRank(Program program, Communicator& communicator, unsig
   return outcome;
 }
 
-// On `num_ranks` that compute different micro-batches. Null: what the rules ask for cannot be done.
-StatusOr<std::optional<Outcome>> TrainModel(unsigned seed, Settings settings, int num_ranks,
-                                            int stage) {
+// Null: what the rules for the axis "tensor" ask for cannot be done.
+StatusOr<std::optional<Outcome>> TrainModel(const Run& run) {
   RandomModelOptions of_model;
-  of_model.seed = seed;
-  of_model.num_ranks = num_ranks;
-  of_model.percent_frozen = seed % 2 == 0 ? 30 : 0;
-  of_model.tensor_ranks = seed % 4 == 0 ? 2 : 1;
-  settings.options.zero.stage = stage;
+  of_model.seed = run.seed;
+  of_model.num_ranks = run.num_ranks;
+  of_model.percent_frozen = run.seed % 2 == 0 ? 30 : 0;
+  of_model.tensor_ranks = run.seed % 4 == 0 ? 2 : 1;
+  Settings settings = RandomSettings(run.seed);
+  settings.options.zero.stage = run.stage;
   const ir::Graph model = MakeRandomModel(of_model);
-  for (const std::string& rule : MakeRandomRules(model, of_model.tensor_ranks, seed)) {
+  for (const std::string& rule : MakeRandomRules(model, of_model.tensor_ranks, run.seed)) {
     if (of_model.tensor_ranks == 1) break;
     ZG_ASSIGN_OR_RETURN(const std::vector<PlacementRule> parsed, ParsePlacementRules(rule));
     settings.options.placement.push_back(parsed[0]);
@@ -203,7 +216,7 @@ StatusOr<std::optional<Outcome>> TrainModel(unsigned seed, Settings settings, in
   std::optional<Outcome> of_main;
   ZG_RETURN_IF_ERROR(RunRanks(model.mesh().num_ranks(), [&](Communicator& communicator) -> Status {
     Program program;
-    ZG_ASSIGN_OR_RETURN(program.options, settings.options.Resolve(num_ranks));
+    ZG_ASSIGN_OR_RETURN(program.options, settings.options.Resolve(run.num_ranks));
     program.graph = model.Clone();
     program.graph.set_micro_batches(kMicroBatches);
     ZG_ASSIGN_OR_RETURN(const KernelRegistry* const kernels,
@@ -212,7 +225,7 @@ StatusOr<std::optional<Outcome>> TrainModel(unsigned seed, Settings settings, in
     const Status compiled = zero::CompileTraced(rules, target, &program);
     if (!compiled.ok() && of_model.tensor_ranks > 1) return Status::Ok();
     ZG_RETURN_IF_ERROR(compiled);
-    ZG_ASSIGN_OR_RETURN(Outcome outcome, TrainOnRank(std::move(program), communicator, seed));
+    ZG_ASSIGN_OR_RETURN(Outcome outcome, TrainOnRank(std::move(program), communicator, run));
     if (communicator.rank() == 0) of_main = std::move(outcome);
     return Status::Ok();
   }));
@@ -223,37 +236,48 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+void ExpectSame(const Outcome& expected, const Outcome& got, int num_ranks) {
+  const auto of_resumed = static_cast<int64_t>(expected.losses.size() - got.losses.size());
+  EXPECT_TRUE(SameBits(got.losses, {expected.losses.begin() + of_resumed, expected.losses.end()}));
+  EXPECT_EQ(got.parameters, expected.parameters);
+  EXPECT_EQ(got.optimizer_state, expected.optimizer_state);
+  for (const auto& [name, of_one] : expected.evals) {
+    const Result& result = got.evals.at(name);
+    if (!HasRowsOfRanks(result.shape, of_one.shape, num_ranks)) continue;
+    EXPECT_TRUE(SameBits(result.own, of_one.own)) << name;
+  }
+}
+
+// At every stage on 1, 2 and 3 ranks: every second run saves a checkpoint, and the next one, at another
+// stage on another number of ranks, goes on from it. False: the rules cannot be followed.
+bool CheckModel(unsigned seed) {
+  const StatusOr<std::optional<Outcome>> expected = TrainModel({seed});
+  EXPECT_TRUE(expected.ok()) << expected.status().message();
+  if (!expected.ok() || !expected->has_value()) return false;
+  const std::string checkpoint = ::testing::TempDir() + "/random_programs";
+  for (int i = 0; i < 12 && !::testing::Test::HasFailure(); ++i) {
+    Run run = {seed, 1 + i % 3, i % 4};
+    (i % 2 == 0 ? run.save : run.resume) = checkpoint;
+    if (i % 2 == 0) std::filesystem::remove_all(checkpoint);
+    SCOPED_TRACE(fmt::format("{} ranks, stage {}{}", run.num_ranks, run.stage,
+                             run.resume.empty() ? "" : ", resumed"));
+    const StatusOr<std::optional<Outcome>> got = TrainModel(run);
+    EXPECT_TRUE(got.ok()) << got.status().message();
+    if (!got.ok()) return true;
+    EXPECT_TRUE(got->has_value()) << "refused, unlike stage 0 on one rank";
+    if (got->has_value()) ExpectSame(**expected, **got, run.num_ranks);
+  }
+  return true;
+}
+
 TEST(RandomPrograms, HaveTheSameBitsAtEveryStageAndOnEveryNumberOfRanks) {
   RegisterAllOps();
   const int only = Environment("ZG_RANDOM_PROGRAMS_SEED", 0);
   const int last = only > 0 ? only : Environment("ZG_RANDOM_PROGRAMS", 40);
   int num_refused = 0;
   for (int seed = only > 0 ? only : 1; seed <= last && !HasFailure(); ++seed) {
-    const Settings settings = RandomSettings(seed);
-    const StatusOr<std::optional<Outcome>> first = TrainModel(seed, settings, 1, 0);
-    ASSERT_TRUE(first.ok()) << "seed " << seed << ": " << first.status().message();
-    if (!first->has_value()) {
-      ++num_refused;
-      continue;
-    }
-    const Outcome& expected = **first;
-    for (const int num_ranks : {1, 2, 3}) {
-      for (const int stage : {0, 1, 2, 3}) {
-        SCOPED_TRACE(fmt::format("seed {}, {} ranks, stage {}", seed, num_ranks, stage));
-        const StatusOr<std::optional<Outcome>> run = TrainModel(seed, settings, num_ranks, stage);
-        ASSERT_TRUE(run.ok()) << run.status().message();
-        ASSERT_TRUE(run->has_value()) << "refused, unlike stage 0 on one rank";
-        const Outcome& got = **run;
-        EXPECT_TRUE(SameBits(got.losses, expected.losses));
-        EXPECT_EQ(got.parameters, expected.parameters);
-        EXPECT_EQ(got.optimizer_state, expected.optimizer_state);
-        for (const auto& [name, expected_result] : expected.evals) {
-          const Result& result = got.evals.at(name);
-          if (!HasRowsOfRanks(result.shape, expected_result.shape, num_ranks)) continue;
-          EXPECT_TRUE(SameBits(result.own, expected_result.own)) << name;
-        }
-      }
-    }
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    num_refused += CheckModel(static_cast<unsigned>(seed)) ? 0 : 1;
   }
   EXPECT_LE(num_refused, last / 6) << "of those that share parameters hardly any is run";
   fmt::print("{} of {} models refused\n", num_refused, last);
