@@ -112,9 +112,9 @@ StatusOr<Parts> VirtualMesh::AlongAxis(const Parts& parts, int axis, const F& f)
 
 Parts VirtualMesh::Cut(const HeapTensor& logical, const NdSbp& sbp, RandomKey key) const {
   Parts parts(num_ranks(), logical);
-  std::mt19937 random(static_cast<unsigned>(key.stream));
   for (size_t axis = 0; axis < sbp.size(); ++axis) {
     parts = *AlongAxis(parts, static_cast<int>(axis), [&](const Parts& group) -> StatusOr<Parts> {
+      std::mt19937 random(static_cast<unsigned>(key.stream));  // the same where another axis copies
       return testing::Cut(group[0], sbp[axis], static_cast<int>(group.size()), &random);
     });
   }
