@@ -13,10 +13,11 @@ const char kHtmlPage[] = R"PAGE(<!DOCTYPE html>
   body { font: 14px/1.4 system-ui, sans-serif; margin: 1.5em; color: #222; background: #fff; }
   h1 { font-size: 1.2em; }
   pre { font-size: 12px; overflow-x: auto; }
-  #legend span { margin-right: 1.2em; white-space: nowrap; }
-  #legend i { display: inline-block; width: 0.9em; height: 0.9em; margin-right: 0.3em; }
+  .legend span { margin-right: 1.2em; white-space: nowrap; }
+  .legend i { display: inline-block; width: 0.9em; height: 0.9em; margin-right: 0.3em; }
   #picture { width: 100%; height: 380px; cursor: crosshair; }
-  #picture text { font-size: 11px; fill: #555; }
+  #lanes { width: 100%; height: 84px; cursor: crosshair; }
+  svg text { font-size: 11px; fill: #555; }
   #columns { display: flex; gap: 2em; align-items: flex-start; }
   #columns > div { flex: 1; min-width: 0; }
   .rows { height: 420px; overflow: auto; border: 1px solid #ccc; }
@@ -30,10 +31,14 @@ const char kHtmlPage[] = R"PAGE(<!DOCTYPE html>
 </head>
 <body>
 <h1 id="title"></h1>
-<div id="legend"></div>
+<div id="categories" class="legend"></div>
 <svg id="picture" role="img" aria-label="Bytes alive at each node of the step, by category"></svg>
+<div id="sections" class="legend"></div>
+<svg id="lanes" role="img" aria-label="When nodes compute and send, in the last micro-batch and the update">
+</svg>
 <p id="moment"></p>
-<p id="under">The picture names the buffer under the pointer.</p>
+<p id="under">The pictures name what is under the pointer: memory at each node of the step; below, by the
+times of the plan, when each computes or sends in the last micro-batch of a step and its update.</p>
 <div id="columns">
   <div><b>Alive at this node</b>
     <div class="rows"><table id="alive"><thead><tr><th>buffer</th><th>category</th>
@@ -59,6 +64,8 @@ function formatBytes(bytes) {
   while (bytes >= 999.95 && unit + 1 < units.length) { bytes /= 1000; ++unit; }
   return (unit === 0 ? bytes : bytes.toFixed(1)) + " " + units[unit];
 }
+
+function formatMs(ms) { return (ms < 100 ? ms.toPrecision(3) : ms.toFixed(0)) + " ms"; }
 
 function element(name, attributes, text) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -120,6 +127,50 @@ function draw() {
                                        stroke: "#000"}));
 }
 
+// --- The lanes: x is time ----------------------------------------------------------------------
+const lanes = byId("lanes");
+const laneHeight = 26, laneGap = 4;
+const [NODE, BEGIN, END] = [0, 1, 2];
+const laneSlices = [plan.computing, plan.sending];
+const laneNames = ["computing", "sending"];
+const sectionColors = {forward: "#76b7b2", backward: "#edc948", update: "#ff9da7"};
+const endMs = laneSlices.flat().reduce((most, slice) => Math.max(most, slice[END]), 1e-9);
+const xOfMs = ms => left + (width - left) * ms / endMs;
+const yOfLane = lane => lane * (laneHeight + laneGap);
+
+function drawLanes() {
+  lanes.replaceChildren();
+  laneSlices.forEach((slices, lane) => {
+    lanes.appendChild(element("text", {x: 0, y: yOfLane(lane) + 17}, laneNames[lane]));
+    for (const slice of slices) {
+      lanes.appendChild(element("rect", {
+        x: xOfMs(slice[BEGIN]).toFixed(2), y: yOfLane(lane), height: laneHeight,
+        width: Math.max(xOfMs(slice[END]) - xOfMs(slice[BEGIN]), 0.05).toFixed(2),
+        fill: sectionColors[plan.nodes[slice[NODE]][SECTION]]}));
+    }
+  });
+  for (let tick = 0; tick <= 4; ++tick) {
+    const ms = endMs * tick / 4;
+    lanes.appendChild(element("text", {
+      x: xOfMs(ms), y: yOfLane(2) + 14,
+      "text-anchor": ["start", "middle", "middle", "middle", "end"][tick]},
+      formatMs(ms)));
+  }
+}
+
+function nameSliceUnder(lane, ms) {
+  const slice = (laneSlices[lane] || []).find(s => s[BEGIN] <= ms && ms < s[END]);
+  if (slice === undefined) {
+    byId("under").textContent = lane in laneNames ? `not ${laneNames[lane]} then` : "";
+    return;
+  }
+  show(slice[NODE], true);
+  const node = plan.nodes[slice[NODE]];
+  byId("under").textContent = `${laneNames[lane]}: ${node[OP]} %${node[VALUE]}, ` +
+      `${formatMs(slice[END] - slice[BEGIN])}, from ${formatMs(slice[BEGIN])} to ` +
+      formatMs(slice[END]);
+}
+
 // --- What is alive at a node, and where it stands in the schedule ------------------------------
 let here = -1;
 const scheduleRows = [];
@@ -169,13 +220,16 @@ function nameUnder(index, bytes) {
 byId("title").textContent = plan.title;
 document.title = plan.title;
 byId("text").textContent = plan.text;
-plan.categories.forEach((name, category) => {
+
+function addToLegend(legend, name, color) {
   const entry = document.createElement("span");
   const patch = document.createElement("i");
-  patch.style.background = colors[category];
+  patch.style.background = color;
   entry.append(patch, name);
-  byId("legend").appendChild(entry);
-});
+  byId(legend).appendChild(entry);
+}
+plan.categories.forEach((name, category) => addToLegend("categories", name, colors[category]));
+for (const section in sectionColors) addToLegend("sections", section, sectionColors[section]);
 plan.nodes.forEach((node, i) => {
   const made = row([i + 1, node[SECTION], node[OP], "%" + node[VALUE], node[MODULE],
                     formatBytes(sum(node[ALIVE]))], 5);
@@ -184,6 +238,7 @@ plan.nodes.forEach((node, i) => {
 });
 byId("schedule").tBodies[0].append(...scheduleRows);
 draw();
+drawLanes();
 show(plan.peak_node, true);
 picture.addEventListener("mousemove", event => {
   const corner = picture.getBoundingClientRect();
@@ -194,9 +249,16 @@ picture.addEventListener("mousemove", event => {
   show(index, true);
   nameUnder(index, up * most);
 });
+lanes.addEventListener("mousemove", event => {
+  const corner = lanes.getBoundingClientRect();
+  const across = (event.clientX - corner.left - left) / (width - left);
+  const lane = Math.floor((event.clientY - corner.top) / (laneHeight + laneGap));
+  nameSliceUnder(lane, across * endMs);
+});
 window.addEventListener("resize", () => {
   const index = here;
   draw();
+  drawLanes();
   here = -1;
   show(index, false);
 });

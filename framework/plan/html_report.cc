@@ -12,6 +12,14 @@ namespace {
 using Json = nlohmann::json;
 
 // Rows are arrays, not objects: a large model has tens of thousands of them.
+Json Slices(const std::vector<QueueSlice>& slices) {
+  Json rows = Json::array();
+  for (const QueueSlice& slice : slices) {
+    rows.push_back({slice.node, slice.begin_ms, slice.end_ms});
+  }
+  return rows;
+}
+
 Json PageData(const PlanReport& report) {
   const JobPlan& plan = report.plan;
   Json categories = Json::array();
@@ -32,7 +40,8 @@ Json PageData(const PlanReport& report) {
   return {{"title", plan.description},           {"text", TextReport(report)},
           {"categories", std::move(categories)}, {"nodes", std::move(nodes)},
           {"buffers", std::move(buffers)},       {"peak_node", plan.peak},
-          {"arena_bytes", plan.peak_bytes}};
+          {"arena_bytes", plan.peak_bytes},      {"computing", Slices(plan.computing)},
+          {"sending", Slices(plan.sending)}};
 }
 
 // Inside a script element nothing may look like its end.

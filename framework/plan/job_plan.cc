@@ -1,6 +1,7 @@
 #include "framework/plan/job_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "framework/state/checkpoint_slices.h"
 
@@ -67,7 +68,10 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
     plan.time.compute_ms = plan.priced->compute_ms;
     plan.time.start_ms = plan.priced->between_ms;
   }
-  plan.transfers = ListTransfers(program.graph, machine, program.options.overlap_bytes);
+  StepOnQueues step = LayOnTwoQueues(program.graph, machine);
+  plan.transfers = ListTransfers(program.graph, step, program.options.overlap_bytes);
+  plan.computing = std::move(step.computing);
+  plan.sending = std::move(step.sending);
   for (const PlannedTransfer& transfer : plan.transfers) plan.time.hidden_ms += transfer.hidden_ms;
   plan.replicated = ListReplicated(program.graph, program.options.zero);
   plan.owned = SumOwned(program.graph, program.options.zero);

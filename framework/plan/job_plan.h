@@ -55,7 +55,8 @@ struct JobPlan {
   double flops = 0;                                 // per step
   int64_t kernels = 0;                              // started per step
   TimeEstimate time;
-  std::optional<PricedComputation> priced;  // by the machine's prices, if it has them
+  std::vector<QueueSlice> computing, sending;  // nodes of the schedule in a step (two_queues.h)
+  std::optional<PricedComputation> priced;     // by the machine's prices, if it has them
   std::vector<Replicated> replicated;
   Owned owned;
   double compile_ms = 0;

@@ -6,7 +6,6 @@
 #include "framework/base/format.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/passes/transfers_in_place.h"
-#include "framework/plan/two_queues.h"
 
 namespace zg::plan {
 namespace {
@@ -27,13 +26,12 @@ std::string ReasonText(InPlaceReason reason, int64_t overlap_bytes) {
 
 }  // namespace
 
-std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const Machine& machine,
+std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQueues& step,
                                            int64_t overlap_bytes) {
   std::unordered_map<const ir::Node*, InPlaceReason> in_place;
   for (const TransferInPlace& transfer : TransfersInPlace(graph, overlap_bytes)) {
     in_place[transfer.node] = transfer.reason;
   }
-  const auto times = LayOnTwoQueues(graph, machine);
   std::vector<PlannedTransfer> transfers;
   for (const ir::SectionKind kind :
        {ir::SectionKind::kForward, ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
@@ -41,7 +39,7 @@ std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const Machine
     for (const ir::Node* node : graph.section(kind)->nodes) {
       const int64_t bytes = SentBytes(graph, *node);
       if (bytes == 0) continue;
-      const TransferTime& time = times.at(node);
+      const TransferTime& time = step.transfers.at(node);
       PlannedTransfer transfer;
       transfer.section = ir::SectionKindName(kind);
       transfer.op = node->op->name;

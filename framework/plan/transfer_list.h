@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/plan/time_estimate.h"
+#include "framework/plan/two_queues.h"
 
 namespace zg::plan {
 
@@ -24,7 +24,7 @@ struct PlannedTransfer {
 
 // In the order of the nodes; what sends nothing is left out. `overlap_bytes` is the limit that the graph
 // was compiled with (CompileOptions).
-std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const Machine& machine,
+std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQueues& step,
                                            int64_t overlap_bytes);
 
 // Those of the same section, op and reason together, in the order of their first ones. `value` is empty.

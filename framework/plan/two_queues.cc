@@ -1,7 +1,6 @@
 #include "framework/plan/two_queues.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "framework/passes/overlap_communication.h"
 
@@ -27,17 +26,20 @@ class TwoQueues {
   TwoQueues(const ir::Graph& graph, const Machine& machine) {
     for (const SectionRuns& of : RunsOf(graph)) {
       for (const ir::Node* node : of.section->nodes) {
-        nodes_[node] = {ComputeMs(graph, *node, machine), TransferMs(graph, *node, machine)};
+        const int index = static_cast<int>(nodes_.size());
+        nodes_[node] = {index, ComputeMs(graph, *node, machine), TransferMs(graph, *node, machine)};
       }
     }
   }
 
-  void Step(const ir::Graph& graph) {
-    for (int64_t j = 0; j < MicroSteps(graph); ++j) {
-      Run(*graph.section(ir::SectionKind::kForward));
-      Run(*graph.section(ir::SectionKind::kBackward));
+  void Step(const ir::Graph& graph, int64_t micro_steps) {
+    for (int64_t j = 0; j < micro_steps; ++j) {
+      last_begin_ms_ = now_ms_;
+      computing_.clear();
+      RunSection(*graph.section(ir::SectionKind::kForward));
+      RunSection(*graph.section(ir::SectionKind::kBackward));
     }
-    Run(*graph.section(ir::SectionKind::kUpdate));
+    RunSection(*graph.section(ir::SectionKind::kUpdate));
   }
 
   // Forgets how long transfers were waited for, not the queues.
@@ -47,25 +49,31 @@ class TwoQueues {
     return found == waited_ms_.end() ? 0 : found->second;
   }
 
+  // Since the last micro-batch began.
+  std::vector<QueueSlice> Computing() const { return SlicesOf(computing_); }
+  std::vector<QueueSlice> Sending() const { return SlicesOf(transfers_); }
+
  private:
   struct NodeTimes {
+    int index = 0;
     double compute_ms = 0;
     double transfer_ms = 0;
     double done_ms = 0;  // the last of its transfers
   };
-  struct Transfer {
+  struct Run {
     const ir::Node* node;
     double begin_ms;
     double end_ms;
   };
 
-  void Run(const ir::Section& section) {
+  void RunSection(const ir::Section& section) {
     for (const ir::Node* node : section.nodes) {
       if (node->op->traits.kind == ir::OpKind::kWait) {
         for (const ir::Node* start : ir::StartsOf(*node)) WaitUntil(nodes_[start].done_ms);
         continue;
       }
       NodeTimes& times = nodes_.at(node);
+      computing_.push_back({node, now_ms_, now_ms_ + times.compute_ms});
       now_ms_ += times.compute_ms;
       if (!ir::MovesData(*node)) continue;
       const double begin_ms =
@@ -88,34 +96,50 @@ class TwoQueues {
     now_ms_ = ms;
   }
 
+  std::vector<QueueSlice> SlicesOf(const std::vector<Run>& runs) const {
+    std::vector<QueueSlice> slices;
+    for (const Run& run : runs) {
+      if (run.end_ms <= last_begin_ms_ || run.end_ms == run.begin_ms) continue;
+      slices.push_back({nodes_.at(run.node).index, std::max(0.0, run.begin_ms - last_begin_ms_),
+                        run.end_ms - last_begin_ms_});
+    }
+    return slices;
+  }
+
   std::unordered_map<const ir::Node*, NodeTimes> nodes_;
   std::unordered_map<const ir::Node*, double> waited_ms_;
-  std::vector<Transfer> transfers_;  // in their order
-  double now_ms_ = 0;                // of the computation
+  std::vector<Run> transfers_;  // in their order
+  std::vector<Run> computing_;  // since the last micro-batch began
+  double last_begin_ms_ = 0;    // of that
+  double now_ms_ = 0;           // of the computation
 };
 
 }  // namespace
 
-std::unordered_map<const ir::Node*, TransferTime> LayOnTwoQueues(const ir::Graph& graph,
-                                                                 const Machine& machine) {
-  std::unordered_map<const ir::Node*, TransferTime> times;
+StepOnQueues LayOnTwoQueues(const ir::Graph& graph, const Machine& machine) {
+  StepOnQueues step;
   for (const SectionRuns& of : RunsOf(graph)) {
     for (const ir::Node* node : of.section->nodes) {
       if (!ir::MovesData(*node)) continue;
       const double ms = TransferMs(graph, *node, machine) * static_cast<double>(of.runs);
-      times[node] = {ms, ms};
+      step.transfers[node] = {ms, ms};
     }
   }
-  if (!Overlaps(graph)) return times;
   TwoQueues queues(graph, machine);
-  queues.Step(graph);
-  queues.ForgetWaits();
-  queues.Step(graph);
-  for (auto& [node, time] : times) {
-    const double waited_ms = queues.waited_ms(node);
-    time.waited_ms = time.ms - waited_ms > kRounding * time.ms ? waited_ms : time.ms;
+  if (Overlaps(graph)) {
+    queues.Step(graph, MicroSteps(graph));
+    queues.ForgetWaits();
+    queues.Step(graph, MicroSteps(graph));
+    for (auto& [node, time] : step.transfers) {
+      const double waited_ms = queues.waited_ms(node);
+      time.waited_ms = time.ms - waited_ms > kRounding * time.ms ? waited_ms : time.ms;
+    }
+  } else {
+    queues.Step(graph, 1);  // all micro-batches are alike
   }
-  return times;
+  step.computing = queues.Computing();
+  step.sending = queues.Sending();
+  return step;
 }
 
 }  // namespace zg::plan

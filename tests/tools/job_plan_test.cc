@@ -225,6 +225,34 @@ TEST(JobPlan, BetweenHostsTransfersAreStartedAhead) {
   EXPECT_GT(PlanOrDie(options).time.hidden_ms, 0);
 }
 
+TEST(JobPlan, QueuesShowWhenNodesRun) {
+  PlanOptions options = OnRanks(TinyGpt(), 3, 3);
+  options.compile.micro_batches = 6;
+  for (const char* comm : {"shared", "messages"}) {
+    options.comm = comm;
+    const JobPlan plan = PlanOrDie(options);
+    double computing_ms = 0, sending_ms = 0, done_ms = 0;
+    for (const QueueSlice& slice : plan.computing) {
+      EXPECT_GE(slice.begin_ms, done_ms);
+      EXPECT_LT(slice.node, plan.schedule.size());
+      computing_ms += slice.end_ms - slice.begin_ms;
+      done_ms = slice.end_ms;
+    }
+    for (const QueueSlice& slice : plan.sending) sending_ms += slice.end_ms - slice.begin_ms;
+    // Of the two micro-batches of a rank one is shown, and the update.
+    EXPECT_GT(computing_ms, (plan.time.compute_ms + plan.time.start_ms) / 2);
+    EXPECT_LT(computing_ms, plan.time.compute_ms + plan.time.start_ms);
+    const bool is_hidden = plan.time.hidden_ms > 0;
+    EXPECT_EQ(is_hidden, options.comm == "messages");
+    // One waits for the other, or not always.
+    if (is_hidden) {
+      EXPECT_LT(done_ms, computing_ms + sending_ms);
+    } else {
+      EXPECT_NEAR(done_ms, computing_ms + sending_ms, 1e-6 * done_ms);
+    }
+  }
+}
+
 TEST(CompareStages, WarnsWhereABucketInFlightOutweighsWhatIsSaved) {
   PlanOptions options;
   options.model = "recipe";

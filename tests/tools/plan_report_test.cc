@@ -242,6 +242,8 @@ TEST(HtmlReport, IsOneFileWithTheData) {
   EXPECT_EQ(data["nodes"][0][3], "</script>");
   EXPECT_EQ(data["buffers"].size(), report.plan.buffers.size());
   EXPECT_EQ(data["peak_node"], report.plan.peak);
+  EXPECT_EQ(data["computing"].size(), report.plan.computing.size());
+  EXPECT_EQ(data["sending"].size(), report.plan.sending.size());
   // The buffers that are alive at the peak, as the page finds them.
   int64_t alive_bytes = 0;
   for (const Json& buffer : data["buffers"]) {
