@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
+#include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
 #include "framework/nn/functions.h"
+#include "framework/nn/indexing.h"
 #include "framework/nn/reductions.h"
 
 namespace zg {
@@ -165,6 +168,24 @@ Var einsum(std::string_view text, Var a, Var b) {
         nn::append("matmul", {reshape(Ordered(left, equation.a, batch + rows + summed), of_a),
                               reshape(Ordered(right, equation.b, batch + summed + columns), of_b)});
     return Ordered(reshape(product, of_y), batch + rows + columns, y);
+  });
+}
+
+Var padded_logits(Var x, Var weight, int64_t multiple) {
+  return Checked("padded_logits", weight, [&]() -> StatusOr<Var> {
+    if (multiple < 1) {
+      return InvalidArgument("padded_logits: got a multiple of {}, expected at least 1", multiple);
+    }
+    if (weight.shape().num_dims() != 2) {
+      return InvalidArgument("padded_logits: got a weight of shape {}, expected (V, C)",
+                             weight.shape().ToString());
+    }
+    const int64_t classes = weight.dim(0);
+    const int64_t added = (multiple - classes % multiple) % multiple;
+    if (added == 0) return linear(x, weight);
+    const Var zeros = to(arange(classes), DType::kF32) * 0.0;
+    const Var bias = pad(zeros, 0, 0, added, -std::numeric_limits<double>::infinity());
+    return linear(x, pad(weight, 0, 0, added), bias);
   });
 }
 

@@ -34,6 +34,7 @@ struct Flags {
   int64_t channels = 128;
   int64_t context = 128;
   int64_t vocabulary = 0;  // 0: that of the data
+  int64_t vocabulary_multiple = 1;
   double dropout = 0.0;
   int64_t lora = 0;
   models::TextFlags text;
@@ -58,6 +59,10 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_int("context", &flags->context, at_least(1), "tokens that a prediction sees");
   parser->add_int("vocab", &flags->vocabulary, between(0, kMaxVocabulary),
                   "tokens that the model knows; 0: those of the data, 256 for text");
+  parser->add_int(
+      "vocab-multiple", &flags->vocabulary_multiple, between(1, kMaxVocabulary),
+      "computes logits for a multiple of so many tokens, the last without probability: 64 "
+      "is faster on GPUs");
   parser->add_double("dropout", &flags->dropout, between(0, 0.99), "dropout probability");
   parser->add_int("lora", &flags->lora, at_least(0),
                   "trains adapters of this rank on the linear layers, and nothing else; 0: none");
@@ -116,6 +121,7 @@ class GptRun {
     config.context = flags_.context;
     config.vocabulary = data().train.vocabulary_size();
     config.dropout = flags_.dropout;
+    config.vocabulary_multiple = flags_.vocabulary_multiple;
     models::Gpt model(config);
     nn::Lora lora({flags_.lora, 2.0 * static_cast<double>(flags_.lora)});
     if (flags_.lora > 0) AdaptAll(model, &lora);

@@ -18,6 +18,8 @@ struct GptConfig {
   int64_t context = 256;
   int64_t vocabulary = 256;
   double dropout = 0.0;  // of the embeddings and of what each sublayer adds
+  int64_t vocabulary_multiple =
+      1;  // of the logits, with columns of -infinity behind the vocabulary
 };
 
 // Weights are normal(0.02), biases zero. The layers that write to the residual stream, two per
@@ -75,15 +77,17 @@ struct Gpt : nn::Module {
   nn::Dropout embedding_dropout;
   nn::ModuleList<GptBlock> blocks;
   nn::LayerNorm final_norm;
+  int64_t vocabulary_multiple;
 
   explicit Gpt(const GptConfig& config = {})
       : token_embedding(this, "token_embedding", config.vocabulary, config.channels, kGptStd),
         position_embedding(this, "position_embedding", config.context, config.channels, kGptStd),
         embedding_dropout(this, "embedding_dropout", config.dropout),
         blocks(this, "blocks", config.layers, config),
-        final_norm(this, "final_norm", config.channels) {}
+        final_norm(this, "final_norm", config.channels),
+        vocabulary_multiple(config.vocabulary_multiple) {}
 
-  // tokens (B, T) i64 -> logits (B, T, V); while decoding (B, S) of any S up to T.
+  // tokens (B, T) i64 -> logits (B, T, V), or more columns with a multiple; while decoding (B, S) of any S up to T.
   Var forward(Var tokens) override {
     const int64_t context = position_embedding.weight.shape().dim(0);
     if (tokens.dim(-1) != context && nn::Decoding::Current() == nullptr) {
@@ -94,7 +98,7 @@ struct Gpt : nn::Module {
     x = embedding_dropout(add(x, at_positions(position_embedding.weight, tokens.dim(-1))));
     for (GptBlock& block : blocks) x = block(x);
     x = final_norm(x);
-    return linear(x, token_embedding.weight);
+    return padded_logits(x, token_embedding.weight, vocabulary_multiple);
   }
 };
 

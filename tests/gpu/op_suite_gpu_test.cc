@@ -152,7 +152,8 @@ TEST(CudaKernelsOnTheDevice, CopiesOfUpdatedParametersAreCasts) {
       ir::OpCall call;
       call.op = ir::OpRegistry::Global().Find("sgd_momentum_update");
       call.inputs = {type, type, type};
-      call.attributes = {{"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.1}, {"copy_dtype", dtype}};
+      call.attributes = {
+          {"lr", 0.1}, {"momentum", 0.9}, {"weight_decay", 0.1}, {"copy_dtype", dtype}};
       call.attributes.Set("nesterov", false);
       call.attributes.Set("group", int64_t{0});
       CudaRun run = SuiteRun();

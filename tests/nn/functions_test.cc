@@ -31,6 +31,16 @@ TEST(FunctionsTest, ArithmeticOnEqualShapes) {
   EXPECT_EQ(with([](Var a, Var) { return 0.5 * a; }), "%scale: f32[2,3] = scale %a (factor=0.5)");
 }
 
+TEST(FunctionsTest, PaddedLogits) {
+  const auto logits = [](int64_t multiple) {
+    return LastNode([&](Inputs& in) {
+      return padded_logits(in.f32("x", {2, 3}), in.f32("w", {5, 3}, Sbp::B()), multiple);
+    });
+  };
+  EXPECT_EQ(logits(5), "%linear: f32[2,5] = linear %x, %w");
+  EXPECT_EQ(logits(4), "%linear: f32[2,8] = linear %x, %pad_1, %pad");
+}
+
 TEST(FunctionsTest, Layers) {
   EXPECT_EQ(LastNode([](Inputs& in) {
               return relu(in.f32("x", {2, 3}));
@@ -156,6 +166,18 @@ TEST(FunctionsTest, ReportADropoutOutOfRange) {
                     "< 1",
                     probability));
   }
+}
+
+TEST(FunctionsTest, ReportPaddedLogits) {
+  const auto error = [](const Shape& weight, int64_t multiple) {
+    return LastNode([&](Inputs& in) {
+      return padded_logits(in.f32("x", {2, 3}), in.f32("w", weight, Sbp::B()), multiple);
+    });
+  };
+  EXPECT_EQ(error({5, 3}, 0),
+            "graph test, eval 'run': padded_logits: got a multiple of 0, expected at least 1");
+  EXPECT_EQ(error({5}, 4),
+            "graph test, eval 'run': padded_logits: got a weight of shape [5], expected (V, C)");
 }
 
 }  // namespace

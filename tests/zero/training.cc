@@ -135,7 +135,16 @@ std::unique_ptr<Workload> MakeWorkload(TestModel model) {
                                                                            .context = 12,
                                                                            .vocabulary = 29,
                                                                            .dropout = 0.1});
-    case TestModel::kEvenGpt:  // whose vocabulary ranks can share
+    case TestModel::kPaddedGpt:
+      return std::make_unique<TextWorkload<models::Gpt>>(
+          models::GptConfig{.layers = 2,
+                            .heads = 2,
+                            .channels = 24,
+                            .context = 12,
+                            .vocabulary = 29,
+                            .dropout = 0.1,
+                            .vocabulary_multiple = 16});
+    case TestModel::kEvenGpt:
       return std::make_unique<TextWorkload<models::Gpt>>(models::GptConfig{.layers = 2,
                                                                            .heads = 2,
                                                                            .channels = 24,

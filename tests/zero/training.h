@@ -21,7 +21,9 @@
 
 namespace zg::testing {
 
-enum class TestModel { kMlp, kClassifier, kGpt, kEvenGpt, kLlama };
+// kPaddedGpt is kGpt with logits of more columns than tokens; kEvenGpt has a vocabulary that ranks can
+// share.
+enum class TestModel { kMlp, kClassifier, kGpt, kPaddedGpt, kEvenGpt, kLlama };
 
 // A rank on a device, and how it gets there from its communicator on the host.
 struct DeviceRank {

@@ -17,6 +17,7 @@ void TraceGpt(const PlanOptions& options, Graph* graph) {
   config.context = options.context;
   config.vocabulary = options.vocabulary;
   config.dropout = options.dropout;
+  config.vocabulary_multiple = options.vocabulary_multiple;
   models::Gpt model(config);
   const Shape shape = {options.batch, options.context};
   graph->train(optim::AdamW{}, [&](Inputs& in) {

@@ -34,6 +34,7 @@ const std::vector<SizeFlag>& SizeFlags() {
       {"embd", {"gpt"}},
       {"context", {"gpt", "llama"}},
       {"vocab", {"gpt"}},
+      {"vocab-multiple", {"gpt"}},
       {"dropout", {"gpt"}},
       {"width", {"recipe"}},
   };
@@ -113,6 +114,7 @@ Status CheckParamsMode(const FlagParser& flags) {
                            "embd",
                            "context",
                            "vocab",
+                           "vocab-multiple",
                            "dropout",
                            "width",
                            "optimizer",
@@ -187,6 +189,9 @@ std::string CommandOf(const PlanOptions& options) {
   if (options.model == "gpt") {
     sizes = fmt::format("--layers {} --heads {} --embd {} --context {} --vocab {}", options.layers,
                         options.heads, options.channels, options.context, options.vocabulary);
+    if (options.vocabulary_multiple != 1) {
+      sizes += fmt::format(" --vocab-multiple {}", options.vocabulary_multiple);
+    }
     if (options.optimizer != "adamw") sizes += fmt::format(" --optimizer {}", options.optimizer);
   } else if (options.model == "llama") {
     sizes = fmt::format("--preset {} --context {}", options.preset, options.llama.context);
@@ -219,6 +224,8 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   flags->add_int("context", &options->context, size, "tokens that a prediction sees");
   flags->add_int("vocab", &options->vocabulary, size, "different tokens");
   flags->add_int("width", &options->width, size, "inputs and outputs of a linear layer");
+  flags->add_int("vocab-multiple", &options->vocabulary_multiple, at_least(1),
+                 "logits are computed for a multiple of so many tokens");
   flags->add_double("dropout", &options->dropout, between(0, 0.99), "dropout probability");
 
   flags->section("Training");

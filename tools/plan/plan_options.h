@@ -23,16 +23,17 @@ struct FitChoices {
 
 struct PlanOptions {
   // The model. The sizes that it does not have are not looked at.
-  std::string model = "gpt";    // gpt, llama, recipe or classifier
-  std::string preset = "mini";  // of gpt's or llama's sizes
-  int64_t layers = 0;           // gpt, recipe
-  int64_t heads = 0;            // gpt
-  int64_t channels = 0;         // gpt
-  int64_t context = 0;          // gpt
-  int64_t vocabulary = 0;       // gpt
-  int64_t width = 0;            // recipe
-  double dropout = 0.0;         // gpt
-  models::LlamaConfig llama;    // llama
+  std::string model = "gpt";        // gpt, llama, recipe or classifier
+  std::string preset = "mini";      // of gpt's or llama's sizes
+  int64_t layers = 0;               // gpt, recipe
+  int64_t heads = 0;                // gpt
+  int64_t channels = 0;             // gpt
+  int64_t context = 0;              // gpt
+  int64_t vocabulary = 0;           // gpt
+  int64_t width = 0;                // recipe
+  int64_t vocabulary_multiple = 1;  // gpt
+  double dropout = 0.0;             // gpt
+  models::LlamaConfig llama;        // llama
 
   // How it is trained.
   std::string optimizer = "adamw";  // gpt's: or muon, for its blocks
