@@ -50,10 +50,10 @@ TEST(LayOnTwoQueues, TransfersThatWereStartedHideBehindKernels) {
   const ir::Graph graph = ParseOrDie(kOneStart);
   const ir::Node* const started = graph.FindValue("p.whole")->producer;
   const ir::Node* const in_place = graph.FindValue("q.whole")->producer;
-  auto times = LayOnTwoQueues(graph, MachineOf(2));
+  auto times = LayOnTwoQueues(graph, MachineOf(2)).transfers;
   EXPECT_NEAR(times.at(started).hidden_ms(), 2, 1e-9);
   EXPECT_EQ(times.at(in_place).hidden_ms(), 0);
-  times = LayOnTwoQueues(graph, MachineOf(5));
+  times = LayOnTwoQueues(graph, MachineOf(5)).transfers;
   EXPECT_NEAR(times.at(started).ms, 5, 1e-9);
   EXPECT_NEAR(times.at(started).hidden_ms(), 3, 1e-9);  // and 2 are waited for
   EXPECT_EQ(times.at(in_place).hidden_ms(), 0);
@@ -74,7 +74,7 @@ forward:
   %p.done: f32[96] {B} = wait %p.whole
   %b: f32[96] {B} = relu %p.done
 )");
-  const auto times = LayOnTwoQueues(graph, MachineOf(4));
+  const auto times = LayOnTwoQueues(graph, MachineOf(4)).transfers;
   // The first starts at 1 ms, when its kernel has begun it, and ends at 5; the second ends at 9. From
   // 2 ms on, when the second has been begun, both are waited for.
   EXPECT_NEAR(times.at(graph.FindValue("p.whole")->producer).waited_ms, 3, 1e-9);
@@ -96,7 +96,7 @@ update:
   %p.whole: f32[96] {B} = all_gather %p.shard (start=true)
   assign %p, %p.whole
 )");
-  const auto times = LayOnTwoQueues(graph, MachineOf(3));
+  const auto times = LayOnTwoQueues(graph, MachineOf(3)).transfers;
   EXPECT_NEAR(times.at(graph.FindValue("p.whole")->producer).hidden_ms(), 1, 1e-9);
 }
 
@@ -113,12 +113,12 @@ std::vector<std::string> Lines(const std::vector<PlannedTransfer>& transfers) {
 TEST(ListTransfers, SaysHowMuchIsHiddenAndWhyTheRestIsNot) {
   const ir::Graph graph = ParseOrDie(kOneStart);
   EXPECT_THAT(
-      Lines(ListTransfers(graph, MachineOf(5), 1000)),
+      Lines(ListTransfers(graph, LayOnTwoQueues(graph, MachineOf(5)), 1000)),
       ElementsAre("forward all_gather p.whole x1: 192 B, 3 of 5 ms hidden; what is computed "
                   "beside it takes less time",
                   "forward all_gather q.whole x1: 192 B, 0 of 5 ms hidden; nothing is "
                   "computed between its input and its reader"));
-  EXPECT_THAT(Lines(ListTransfers(graph, MachineOf(2), 1000))[0],
+  EXPECT_THAT(Lines(ListTransfers(graph, LayOnTwoQueues(graph, MachineOf(2)), 1000))[0],
               "forward all_gather p.whole x1: 192 B, 2 of 2 ms hidden; ");
 }
 
