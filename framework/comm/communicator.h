@@ -28,9 +28,9 @@ class Communicator : public ControlPlane {
   virtual Arena& arena() = 0;
   Device& device() { return arena().device(); }
 
-  // Whether collectives, which a device queues behind its other work, can be recorded with it
-  // (Device::BeginRecording).
-  virtual bool can_be_recorded() const { return false; }
+  // Whether collectives are queued on the device as its other work is. Then they can be recorded with it
+  // (Device::BeginRecording), and be done beside it in the queue of transfers.
+  virtual bool queues_on_device() const { return false; }
   // Waits until the device has done its queued work. Errors: a collective failed; other ranks did
   // not come to one before the deadline.
   virtual Status Synchronize() { return device().Synchronize(); }

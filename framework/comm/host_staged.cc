@@ -215,7 +215,7 @@ class HostStagedCommunicator : public Communicator {
     return host_.transport() == "messages" ? "host memory, messages" : "host memory, shared memory";
   }
   // A rank alone has no collectives in its programs.
-  bool can_be_recorded() const override { return size() == 1; }
+  bool queues_on_device() const override { return size() == 1; }
   Arena& arena() override { return arena_; }
   Group& world() override { return world_; }
 

@@ -93,7 +93,7 @@ class OrderedCommunicator : public Communicator {
  public:
   int rank() const final { return control_.rank(); }
   int size() const final { return control_.size(); }
-  bool can_be_recorded() const override { return true; }
+  bool queues_on_device() const override { return true; }
   Arena& arena() final { return arena_; }
 
   Status Barrier(std::string_view name) final { return control_.Barrier(name); }

@@ -15,12 +15,15 @@ class DoneEvent : public DeviceEvent {
   Status Record() override { return Status::Ok(); }
   StatusOr<bool> IsDone() override { return true; }
   Status Wait() override { return Status::Ok(); }
+  Status QueueWait() override { return Status::Ok(); }
 };
 
 class HostDevice : public Device {
  public:
   std::string name() const override { return "cpu"; }
   void* stream() const override { return nullptr; }
+  Status UseQueue(DeviceQueue /*queue*/) override { return Status::Ok(); }
+  Status JoinQueues() override { return Status::Ok(); }
 
   StatusOr<DeviceBytes> Allocate(int64_t bytes) override { return AllocatePinned(bytes); }
   StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override {

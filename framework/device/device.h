@@ -1,5 +1,6 @@
-// Device: the memory that a rank's kernels work on, and the queue of its work. Work is done in the
-// order in which it is queued; on the host it is done when the call returns.
+// Device: the memory that a rank's kernels work on, and the queues of its work: what is queued goes to
+// the one in use. Each is done in its order, beside the other unless an event stands between them; on
+// the host work is done when the call returns.
 //
 //   ZG_ASSIGN_OR_RETURN(DeviceBytes memory, device.Allocate(bytes));
 //   ZG_RETURN_IF_ERROR(device.CopyIn(memory.get(), values, bytes));
@@ -22,13 +23,17 @@ namespace zg {
 // Memory of a device, which the destructor gives back.
 using DeviceBytes = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
-// A point in the queue.
+enum class DeviceQueue { kWork, kTransfers };
+
+// A point in a queue.
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
-  virtual Status Record() = 0;          // puts it behind the work that is queued now
+  virtual Status Record() = 0;          // puts it behind what the queue in use has now
   virtual StatusOr<bool> IsDone() = 0;  // also true before it is recorded
-  virtual Status Wait() = 0;            // until the queue has passed it
+  virtual Status Wait() = 0;            // until its queue has passed it
+  // The queue in use goes on from here when the event's has passed it.
+  virtual Status QueueWait() = 0;
 };
 
 // Queued work that was recorded once and can be queued again as a whole.
@@ -62,7 +67,12 @@ class Device {
   virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H200)"
   // Whether its memory is the host's and its work is done at once. Then there is no queue.
   bool is_host() const { return stream() == nullptr; }
-  virtual void* stream() const = 0;  // KernelArguments::stream; null on the host
+  // Of the queue in use: KernelArguments::stream; null on the host.
+  virtual void* stream() const = 0;
+  // At the beginning it is that of work.
+  virtual Status UseQueue(DeviceQueue queue) = 0;
+  // Uses the queue of work, which goes on from here when the transfers that are queued now are done.
+  virtual Status JoinQueues() = 0;
 
   // Zeroed, aligned to 256 bytes (on the host to 4096). Error: too little memory, by how much.
   virtual StatusOr<DeviceBytes> Allocate(int64_t bytes) = 0;
@@ -82,10 +92,11 @@ class Device {
   virtual Status Copy(const CopiedRows& rows) = 0;
   virtual Status Zero(void* memory, int64_t bytes) = 0;
 
-  virtual Status Synchronize() = 0;  // waits until the queue is empty
+  virtual Status Synchronize() = 0;  // waits until the queues are empty
   virtual StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent() = 0;
 
-  // Between the two, work is recorded instead of done. Nothing may wait for the queue there.
+  // Between the two, work is recorded instead of done: that of the first queue, and of transfers that
+  // wait for it, and that it waits for, in between. Nothing may wait for the queues there.
   virtual Status BeginRecording() = 0;
   virtual StatusOr<std::unique_ptr<RecordedWork>> EndRecording() = 0;
 

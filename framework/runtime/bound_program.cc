@@ -41,6 +41,9 @@ class Binder {
   }
 
  private:
+  // For transfers (host_runner.h); a device has a queue for them.
+  bool has_thread() const { return program_.num_starts > 0 && communicator_->device().is_host(); }
+
   Status Bind(const ir::Node& node, InstructionList* list) {
     Instruction instruction;
     instruction.node = &node;
@@ -103,7 +106,7 @@ class Binder {
       case ir::OpKind::kBoxing: {
         ZG_ASSIGN_OR_RETURN(instruction->kernel,
                             MakeBoxingKernel(memory_.graph(), node, memory_.plan(), communicator_,
-                                             /*in_thread=*/program_.num_starts > 0));
+                                             /*in_thread=*/has_thread()));
         return true;
       }
       case ir::OpKind::kWait:

@@ -1,5 +1,6 @@
 #include "framework/runtime/device_runner.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -24,7 +25,7 @@ Status DeviceRunner::Check(const Communicator& communicator, const RunnerOptions
         "`metrics_histograms` are counted on the host while the step runs; run it with "
         "`device=cpu`");
   }
-  if (!options.record || communicator.can_be_recorded()) return Status::Ok();
+  if (!options.record || communicator.queues_on_device()) return Status::Ok();
   return InvalidArgument(
       "its programs cannot be recorded (`record`): the collectives go through the host");
 }
@@ -64,7 +65,21 @@ Status DeviceRunner::Allocate() {
   ZG_ASSIGN_OR_RETURN(fault_, device_.Allocate(sizeof(DeviceFault)));
   ZG_ASSIGN_OR_RETURN(pinned_fault_, device_.AllocatePinned(sizeof(DeviceFault)));
   ZG_ASSIGN_OR_RETURN(outputs_are_done_, device_.MakeEvent());
+  if (program_->num_starts > 0) ZG_RETURN_IF_ERROR(MakeEventsOfTransfers());
   return device_.Synchronize();
+}
+
+Status DeviceRunner::MakeEventsOfTransfers() {
+  ZG_ASSIGN_OR_RETURN(computed_, device_.MakeEvent());
+  transferred_.resize(program_->num_nodes);
+  is_on_its_way_.resize(program_->num_nodes);
+  for (const InstructionList* list : program_->Lists()) {
+    for (const Instruction& instruction : list->instructions) {
+      if (!ir::MovesData(*instruction.node)) continue;
+      ZG_ASSIGN_OR_RETURN(transferred_[instruction.index], device_.MakeEvent());
+    }
+  }
+  return Status::Ok();
 }
 
 Status DeviceRunner::Run(InstructionList& list, const StepContext& context) {
@@ -132,19 +147,25 @@ Status DeviceRunner::QueueList(InstructionList& list, const StepContext& context
     if (meter_ != nullptr) Touch(instruction, meter_);
     if (leaves_work_ && &instruction == last_output_) ZG_RETURN_IF_ERROR(QueueEndOfOutputs());
   }
-  return Status::Ok();
+  // What is recorded stands for itself.
+  return records_ ? JoinTransfers() : Status::Ok();
+}
+
+Status DeviceRunner::JoinTransfers() {
+  const auto first = std::find(is_on_its_way_.begin(), is_on_its_way_.end(), true);
+  if (first == is_on_its_way_.end()) return Status::Ok();
+  std::fill(first, is_on_its_way_.end(), false);
+  return device_.JoinQueues();
 }
 
 Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& context) {
-  if (instruction.kernel != nullptr) {
-    KernelArguments arguments = instruction.Arguments(&context);
-    arguments.stream = device_.stream();
-    arguments.device_step = inputs_->device_context();
-    arguments.fault = reinterpret_cast<DeviceFault*>(fault_.get());
-    arguments.node = instruction.index;
-    return instruction.kernel->Run(arguments);
+  if (computed_ != nullptr && ir::MovesData(*instruction.node)) {
+    return QueueTransfer(instruction, context);
   }
+  if (instruction.kernel != nullptr) return QueueKernel(instruction, context);
   switch (instruction.kind()) {
+    case ir::OpKind::kWait:
+      return QueueWait(instruction);
     case ir::OpKind::kInput:
       return inputs_->QueueInput(instruction.slot, instruction.outputs[0]);
     case ir::OpKind::kOutput: {
@@ -158,6 +179,35 @@ Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& conte
       return device_.Copy(const_cast<void*>(instruction.inputs[0]), instruction.inputs[1],
                           instruction.operands[0].bytes());
   }
+}
+
+Status DeviceRunner::QueueKernel(Instruction& instruction, const StepContext& context) {
+  KernelArguments arguments = instruction.Arguments(&context);
+  arguments.stream = device_.stream();
+  arguments.device_step = inputs_->device_context();
+  arguments.fault = reinterpret_cast<DeviceFault*>(fault_.get());
+  arguments.node = instruction.index;
+  return instruction.kernel->Run(arguments);
+}
+
+Status DeviceRunner::QueueTransfer(Instruction& instruction, const StepContext& context) {
+  DeviceEvent& transferred = *transferred_[instruction.index];
+  ZG_RETURN_IF_ERROR(computed_->Record());
+  ZG_RETURN_IF_ERROR(device_.UseQueue(DeviceQueue::kTransfers));
+  if (!is_recording_) ZG_RETURN_IF_ERROR(transfers_limit_.BeforeInstruction());
+  ZG_RETURN_IF_ERROR(computed_->QueueWait());
+  ZG_RETURN_IF_ERROR(QueueKernel(instruction, context));
+  ZG_RETURN_IF_ERROR(transferred.Record());
+  ZG_RETURN_IF_ERROR(device_.UseQueue(DeviceQueue::kWork));
+  is_on_its_way_[instruction.index] = true;
+  return ir::IsStart(*instruction.node) ? Status::Ok() : transferred.QueueWait();
+}
+
+Status DeviceRunner::QueueWait(const Instruction& wait) {
+  for (const int start : wait.starts) {
+    if (is_on_its_way_[start]) ZG_RETURN_IF_ERROR(transferred_[start]->QueueWait());
+  }
+  return Status::Ok();
 }
 
 Status DeviceRunner::QueueEndOfOutputs() {

@@ -1,6 +1,10 @@
 // DeviceRunner: queues instructions on a device. The host waits once a step, at its end, or where
 // nothing behind its outputs can fail, for these: then the device updates parameters while the host
 // prepares the next step.
+//
+// Where the program starts collectives ahead, all go to a queue of their own. Each waits there for what
+// was queued before it, and whoever reads its result waits for it. At the end of what is recorded, and
+// of a step, the queues are joined.
 #pragma once
 
 #include <memory>
@@ -20,7 +24,8 @@ class DeviceRunner : public Runner {
       : communicator_(*communicator),
         device_(communicator->device()),
         records_(options.record),
-        queue_limit_(communicator) {}
+        queue_limit_(communicator),
+        transfers_limit_(communicator) {}
   ~DeviceRunner() override;
 
   Status Prepare(BoundProgram* program, MemoryMeter* meter) override;
@@ -42,9 +47,14 @@ class DeviceRunner : public Runner {
   };
 
   Status Allocate();
+  Status MakeEventsOfTransfers();
   Status FillInputs(const InstructionList& list);
   Status QueueList(InstructionList& list, const StepContext& context);
   Status QueueOne(Instruction& instruction, const StepContext& context);
+  Status QueueKernel(Instruction& instruction, const StepContext& context);
+  Status QueueTransfer(Instruction& instruction, const StepContext& context);
+  Status QueueWait(const Instruction& wait);
+  Status JoinTransfers();
   bool MayLeaveWork(const StepContext& context) const;  // of the updates
   Status QueueEndOfOutputs();
   Status CheckFault(int64_t step) const;
@@ -55,14 +65,18 @@ class DeviceRunner : public Runner {
   Device& device_;
   const bool records_;
   QueueLimit queue_limit_;
+  QueueLimit transfers_limit_;
   BoundProgram* program_ = nullptr;
   MemoryMeter* meter_ = nullptr;
   std::unique_ptr<DeviceInputs> inputs_;
-  std::vector<DeviceBytes> pinned_outputs_;   // by slot: where the device puts them
-  DeviceBytes fault_;                         // a DeviceFault in the device's memory
-  DeviceBytes pinned_fault_;                  // where it is copied to
-  std::vector<Recordings> recordings_;        // by list
-  bool is_recording_ = false;                 // nothing is queued then
+  std::vector<DeviceBytes> pinned_outputs_;                // by slot: where the device puts them
+  DeviceBytes fault_;                                      // a DeviceFault in the device's memory
+  DeviceBytes pinned_fault_;                               // where it is copied to
+  std::vector<Recordings> recordings_;                     // by list
+  bool is_recording_ = false;                              // nothing is queued then
+  std::vector<std::unique_ptr<DeviceEvent>> transferred_;  // by instruction; null: no transfer
+  std::unique_ptr<DeviceEvent> computed_;                  // null: nothing is started ahead
+  std::vector<bool> is_on_its_way_;           // by instruction: not joined since it was queued
   const Instruction* last_output_ = nullptr;  // of a step; null: none is among the updates
   std::unique_ptr<DeviceEvent> outputs_are_done_;
   bool leaves_work_ = false;  // behind outputs_are_done_, since the last step

@@ -8,15 +8,18 @@ namespace zg {
 
 StatusOr<std::unique_ptr<Runner>> MakeRunner(const ir::Graph& graph, Communicator* communicator,
                                              const RunnerOptions& options) {
-  if (Overlaps(graph) && !communicator->can_have_threads()) {
+  const bool is_host = communicator->device().is_host();
+  if (Overlaps(graph) &&
+      !(is_host ? communicator->can_have_threads() : communicator->queues_on_device())) {
     return InvalidArgument(
-        "graph {}: its collectives cannot run beside the computation (`overlap`): the transport {} is "
-        "for one thread alone; leave the overlap out",
-        graph.name(), communicator->transport());
+        "graph {}: its collectives cannot run beside the computation (`overlap`): the transport {} {}; "
+        "leave the overlap out",
+        graph.name(), communicator->transport(),
+        is_host ? "is for one thread alone" : "waits for the device");
   }
   Status possible;
   std::unique_ptr<Runner> runner;
-  if (communicator->device().is_host()) {
+  if (is_host) {
     possible = HostRunner::Check(options);
     runner = std::make_unique<HostRunner>(options);
   } else {

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "framework/comm/cuda_peers.h"
 #include "framework/device/cuda_device.h"
 #include "framework/kernels/cuda/cuda_kernels.h"
+#include "framework/passes/compile_options.h"
 #include "tests/cuda_emulation/streams.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
@@ -78,6 +80,34 @@ TEST_P(PeerTrainingTest, SameBitsWhenReplayed) {
     ExpectSameBits(expected, result);
     ExpectPlanIsMeasured(result, config.steps);
   }
+}
+
+// Every collective in a queue of its own, which runs as far behind the other, or ahead of it, as what
+// stands between them lets it.
+TEST_P(PeerTrainingTest, SameBitsWithTransfersBesideTheComputation) {
+  RunConfig config = Config();
+  const RunResult expected = TrainOrDie(config);
+  config.overlap_bytes = CompileOptions::kUnlimitedBytes;
+  for (int order = 0; order < 3; ++order) {
+    SCOPED_TRACE(fmt::format("order {}", order));
+    cudaStream_t stream = nullptr;
+    cudaStreamCreate(&stream);  // the next order of threads and streams
+    ExpectSameOnRanks({2}, config, expected);
+  }
+  config.ranks = 4;
+  config.stage = 3;
+  const RunResult result = TrainOrDie(config);
+  EXPECT_NE(result.ir.find("start=true"), std::string::npos) << result.ir;
+  ExpectSameBits(expected, result);
+}
+
+TEST_P(PeerTrainingTest, SameBitsWhenTransfersAreReplayed) {
+  RunConfig config = Config();
+  config.steps = 5;
+  const RunResult expected = TrainOrDie(config);
+  config.record = true;
+  config.overlap_bytes = CompileOptions::kUnlimitedBytes;
+  ExpectSameOnRanks({2}, config, expected);
 }
 
 }  // namespace

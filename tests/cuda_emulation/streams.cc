@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <list>
+#include <map>
 #include <random>
 #include <thread>
 #include <utility>
@@ -15,12 +16,31 @@
 #include "tests/cuda_emulation/launch.h"
 #include "tests/cuda_emulation/memory.h"
 
+namespace zg::emulation {
+namespace {
+
+// What is recorded in place of being done: works in the order in which they were queued, an order that
+// what is between the streams allows.
+struct Recording {
+  std::vector<Work> works;
+  struct Counts {
+    size_t queued = 0;
+    size_t joined = 0;  // before what the first stream waits for
+  };
+  cudaStream_t first = nullptr;
+  std::map<cudaStream_t, Counts> others;  // which wait for it
+  bool has_ended = false;
+};
+
+}  // namespace
+}  // namespace zg::emulation
+
 struct CUstream_st {
   std::thread::id owner;
   std::deque<zg::emulation::Work> works;
   bool is_destroyed = false;
   cudaError_t error = cudaSuccess;  // of what it has done; it does nothing more then
-  std::unique_ptr<std::vector<zg::emulation::Work>> recorded;
+  std::shared_ptr<zg::emulation::Recording> recording;
 
   bool is_idle() const { return works.empty(); }
 };
@@ -29,6 +49,8 @@ struct CUevent_st {
   std::shared_ptr<double> ms = std::make_shared<double>(0);  // when the last record was done
   std::shared_ptr<int64_t> num_done = std::make_shared<int64_t>(0);  // which queued records know
   cudaStream_t stream = nullptr;                                     // of the last record
+  std::shared_ptr<zg::emulation::Recording> recording;               // which that is part of
+  size_t num_before = 0;                                             // works of its stream in there
 };
 struct CUgraph_st {
   std::vector<zg::emulation::Work> works;
@@ -111,8 +133,9 @@ cudaError_t Queue(cudaStream_t stream, Work work) {
     return work.run();
   }
   if (stream->error != cudaSuccess) return stream->error;
-  if (stream->recorded != nullptr) {
-    stream->recorded->push_back(std::move(work));
+  if (stream->recording != nullptr) {
+    stream->recording->works.push_back(std::move(work));
+    if (stream != stream->recording->first) ++stream->recording->others[stream].queued;
     return cudaSuccess;
   }
   stream->works.push_back(std::move(work));
@@ -180,7 +203,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream == nullptr) return cudaSuccess;
   Lock lock(Device().mutex);
-  if (stream->recorded != nullptr) return cudaErrorInvalidValue;
+  if (stream->recording != nullptr) return cudaErrorInvalidValue;
   Device().has_changed.wait(lock, [&] { return stream->is_idle(); });
   return stream->error;
 }
@@ -199,8 +222,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   int64_t number = 0;
   {
     const Lock lock(Device().mutex);
-    if (stream != nullptr && stream->recorded != nullptr) return cudaErrorInvalidValue;
     event->stream = stream;
+    event->recording = stream == nullptr ? nullptr : stream->recording;
+    if (event->recording != nullptr) {
+      const bool is_first = stream == event->recording->first;
+      event->num_before = is_first ? 0 : event->recording->others[stream].queued;
+      return cudaSuccess;
+    }
     number = ++event->num_recorded;
   }
   return Queue(stream, {[num_done = event->num_done, ms = event->ms, number] {
@@ -210,8 +238,32 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
                }});
 }
 
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  if (stream == nullptr || flags != 0) return cudaErrorInvalidValue;
+  {
+    const Lock lock(Device().mutex);
+    if (event->recording != nullptr) {
+      if (event->recording->has_ended) return cudaErrorStreamCaptureIsolation;
+      if (stream->recording == nullptr) {
+        stream->recording = event->recording;
+        stream->recording->others[stream] = {};
+      }
+      if (stream->recording != event->recording) return cudaErrorStreamCaptureIsolation;
+      const bool joins = stream == event->recording->first && event->stream != stream;
+      if (joins) event->recording->others[event->stream].joined = event->num_before;
+      return cudaSuccess;
+    }
+    if (stream->recording != nullptr) return cudaErrorStreamCaptureIsolation;
+  }
+  const auto is_passed = [num_done = event->num_done, number = event->num_recorded] {
+    return *num_done >= number;
+  };
+  return Queue(stream, {[] { return cudaSuccess; }, is_passed});
+}
+
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Lock lock(Device().mutex);
+  if (event->recording != nullptr) return cudaErrorInvalidValue;
   if (event->stream != nullptr && event->stream->error != cudaSuccess) return event->stream->error;
   return *event->num_done == event->num_recorded ? cudaSuccess : cudaErrorNotReady;
 }
@@ -238,22 +290,30 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const Lock lock(Device().mutex);
-  if (stream == nullptr || stream->recorded != nullptr) return cudaErrorInvalidValue;
-  stream->recorded = std::make_unique<std::vector<zg::emulation::Work>>();
+  if (stream == nullptr || stream->recording != nullptr) return cudaErrorInvalidValue;
+  stream->recording = std::make_shared<zg::emulation::Recording>();
+  stream->recording->first = stream;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const Lock lock(Device().mutex);
-  if (stream->recorded == nullptr) return cudaErrorInvalidValue;
-  *graph = new CUgraph_st{std::move(*stream->recorded)};
-  stream->recorded = nullptr;
+  const std::shared_ptr<zg::emulation::Recording> recording = std::move(stream->recording);
+  if (recording == nullptr || recording->first != stream) return cudaErrorInvalidValue;
+  recording->has_ended = true;
+  bool all_joined = true;
+  for (const auto& [other, counts] : recording->others) {
+    other->recording = nullptr;
+    all_joined = all_joined && counts.joined == counts.queued;
+  }
+  if (!all_joined) return cudaErrorStreamCaptureUnjoined;
+  *graph = new CUgraph_st{std::move(recording->works)};
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   const Lock lock(Device().mutex);
-  const bool is_capturing = stream != nullptr && stream->recorded != nullptr;
+  const bool is_capturing = stream != nullptr && stream->recording != nullptr;
   *status = is_capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }

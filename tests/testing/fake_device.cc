@@ -88,6 +88,7 @@ class FakeDevice::Event : public DeviceEvent {
   }
   StatusOr<bool> IsDone() override { return device_.num_done_ >= after_; }
   Status Wait() override { return device_.WaitUntil(after_); }
+  Status QueueWait() override { return Status::Ok(); }  // there is one queue
 
  private:
   FakeDevice& device_;

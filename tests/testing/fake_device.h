@@ -30,6 +30,11 @@ class FakeDevice : public Device {
 
   std::string name() const override { return "fake"; }
   void* stream() const override { return const_cast<FakeDevice*>(this); }
+  Status UseQueue(DeviceQueue queue) override {
+    if (queue == DeviceQueue::kWork) return Status::Ok();
+    return FailedPrecondition("fake: it has one queue");
+  }
+  Status JoinQueues() override { return Status::Ok(); }
   StatusOr<DeviceBytes> Allocate(int64_t bytes) override;
   StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override;
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) override;

@@ -146,13 +146,17 @@ def same_bits_through_the_host(demo: Demo) -> Facts:
 
 
 def same_bits_by_peer_memory(demo: Demo) -> Facts:
-    """Two ranks, which may share the GPU and map each other's memory; queued step by step, and replayed."""
+    """Two ranks, which may share the GPU and map each other's memory; queued step by step, and replayed; with
+    collectives between the kernels, and beside them.
+    """
     expected = demo.train("--device cuda --gpu-collectives host")
     flags = "--device cuda --gpu-collectives peer --ranks 2"
     for stage in STAGES:
         demo.train(f"{flags} --zero {stage}").expect_same_bits(expected)
     for stage in ("0", "3"):
         demo.train(f"{flags} --cuda-graph --zero {stage}").expect_same_bits(expected)
+        demo.train(f"{flags} --overlap unlimited --zero {stage}").expect_same_bits(expected)
+    demo.train(f"{flags} --overlap unlimited --cuda-graph --zero 3").expect_same_bits(expected)
     return expected.bits()
 
 

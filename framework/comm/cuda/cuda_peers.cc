@@ -26,7 +26,7 @@ class CudaPeerCommunicator : public Communicator {
   int rank() const override { return control_.rank(); }
   int size() const override { return control_.size(); }
   std::string_view transport() const override { return "peer memory"; }
-  bool can_be_recorded() const override { return true; }
+  bool queues_on_device() const override { return true; }
   Arena& arena() override { return arena_; }
   Group& world() override { return world_; }
   Status Synchronize() override { return rendezvous_->Synchronize(); }

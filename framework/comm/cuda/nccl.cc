@@ -87,6 +87,7 @@ class NcclQueue {
     if (end_ == nullptr) {
       ZG_ASSIGN_OR_RETURN(end_, device_.MakeEvent());
     }
+    ZG_RETURN_IF_ERROR(device_.JoinQueues());
     ZG_RETURN_IF_ERROR(end_->Record());
     ZG_RETURN_IF_ERROR(WaitFor(*end_));
     num_pending_ = num_done_ = 0;

@@ -132,6 +132,7 @@ Status StreamRendezvous::Submit(cudaStream_t stream) {
 Status StreamRendezvous::Synchronize() {
   ZG_RETURN_IF_ERROR(failure_);
   if (num_ranks() == 1) return device_.Synchronize();
+  ZG_RETURN_IF_ERROR(device_.JoinQueues());
   // Behind all that was queued: whether it can be believed.
   auto* const failed = reinterpret_cast<uint32_t*>(pinned_.get() + sizeof(Look)) + 1;
   ZG_RETURN_IF_ERROR(device_.CopyOut(failed, &own()->failed_rank_plus_1, sizeof(*failed)));
@@ -278,7 +279,7 @@ Status StreamRendezvous::Fail(Status status) {
 // Lets the queue go on to its end, past every rank that it waits for. Memory that it uses can be
 // given back then, which would wait for it.
 void StreamRendezvous::Release() {
-  if (!end_->Record().ok()) return;
+  if (!device_.JoinQueues().ok() || !end_->Record().ok()) return;
   const Clock::time_point until = Clock::now() + kReleasePatience;
   const PollPause pause;
   while (Clock::now() < until) {

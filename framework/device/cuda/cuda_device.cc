@@ -19,28 +19,33 @@ Status QueueStatus(const std::string& device, cudaError_t code) {
                         fmt::format("{} ({})", cudaGetErrorString(code), cudaGetErrorName(code)));
 }
 
+cudaStream_t StreamOf(const Device& device) { return static_cast<cudaStream_t>(device.stream()); }
+
 class CudaEvent : public DeviceEvent {
  public:
-  CudaEvent(std::string device, cudaEvent_t event, cudaStream_t stream)
-      : device_(std::move(device)), event_(event), stream_(stream) {}
+  CudaEvent(const Device* device, cudaEvent_t event) : device_(*device), event_(event) {}
   ~CudaEvent() override { cudaEventDestroy(event_); }
 
-  Status Record() override { return CudaStatus(cudaEventRecord(event_, stream_), "event record"); }
+  Status Record() override {
+    return CudaStatus(cudaEventRecord(event_, StreamOf(device_)), "event record");
+  }
   StatusOr<bool> IsDone() override {
     const cudaError_t code = cudaEventQuery(event_);
     if (code == cudaErrorNotReady) {
       cudaGetLastError();  // no error, but CUDA keeps it as one for whoever asks next
       return false;
     }
-    ZG_RETURN_IF_ERROR(QueueStatus(device_, code));
+    ZG_RETURN_IF_ERROR(QueueStatus(device_.name(), code));
     return true;
   }
-  Status Wait() override { return QueueStatus(device_, cudaEventSynchronize(event_)); }
+  Status Wait() override { return QueueStatus(device_.name(), cudaEventSynchronize(event_)); }
+  Status QueueWait() override {
+    return CudaStatus(cudaStreamWaitEvent(StreamOf(device_), event_, 0), "wait of a queue");
+  }
 
  private:
-  const std::string device_;
+  const Device& device_;
   const cudaEvent_t event_;
-  const cudaStream_t stream_;
 };
 
 class CudaGraph : public RecordedWork {
@@ -59,22 +64,45 @@ class CudaDevice : public Device {
  public:
   CudaDevice(int index, std::string name) : index_(index), name_(std::move(name)) {}
   ~CudaDevice() override {
-    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+    for (const cudaStream_t stream : {work_, transfers_}) {
+      if (stream != nullptr) cudaStreamDestroy(stream);
+    }
   }
 
   Status Open() {
-    ZG_RETURN_IF_ERROR(Use());
-    ZG_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    ZG_RETURN_IF_ERROR(Select());
+    ZG_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&work_, cudaStreamNonBlocking));
+    used_ = work_;
     ZG_ASSIGN_OR_RETURN(const MemoryInfo memory_info, ReadMemoryInfo());
     free_bytes_at_open_ = memory_info.free_bytes;
     return Status::Ok();
   }
 
   std::string name() const override { return name_; }
-  void* stream() const override { return stream_; }
+  void* stream() const override { return used_; }
+
+  // Most programs need one queue.
+  Status UseQueue(DeviceQueue queue) override {
+    if (queue == DeviceQueue::kTransfers && transfers_ == nullptr) {
+      ZG_RETURN_IF_ERROR(Select());
+      ZG_ASSIGN_OR_RETURN(transfers_end_, MakeEvent());
+      ZG_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&transfers_, cudaStreamNonBlocking));
+    }
+    used_ = queue == DeviceQueue::kTransfers ? transfers_ : work_;
+    return Status::Ok();
+  }
+
+  Status JoinQueues() override {
+    if (transfers_ == nullptr) return Status::Ok();
+    used_ = transfers_;
+    const Status end = transfers_end_->Record();
+    used_ = work_;
+    ZG_RETURN_IF_ERROR(end);
+    return transfers_end_->QueueWait();
+  }
 
   StatusOr<DeviceBytes> Allocate(int64_t bytes) override {
-    ZG_RETURN_IF_ERROR(Use());
+    ZG_RETURN_IF_ERROR(Select());
     ZG_ASSIGN_OR_RETURN(const MemoryInfo memory_info, ReadMemoryInfo());
     void* data = nullptr;
     const cudaError_t code = cudaMalloc(&data, bytes == 0 ? 1 : bytes);
@@ -93,21 +121,21 @@ class CudaDevice : public Device {
   }
 
   StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override {
-    ZG_RETURN_IF_ERROR(Use());
+    ZG_RETURN_IF_ERROR(Select());
     void* data = nullptr;
     ZG_RETURN_IF_ERROR(PinStatus(bytes, cudaMallocHost(&data, bytes == 0 ? 1 : bytes)));
     return DeviceBytes(static_cast<std::byte*>(data), [](std::byte* data) { cudaFreeHost(data); });
   }
 
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) override {
-    ZG_RETURN_IF_ERROR(Use());
+    ZG_RETURN_IF_ERROR(Select());
     ZG_RETURN_IF_ERROR(PinStatus(bytes, cudaHostRegister(host, bytes, cudaHostRegisterDefault)));
     return DeviceBytes(host, [](std::byte* host) { cudaHostUnregister(host); });
   }
 
   // Of all programs on this GPU: what others take meanwhile counts too.
   StatusOr<DeviceMemoryUse> MemoryUse() override {
-    ZG_RETURN_IF_ERROR(Use());
+    ZG_RETURN_IF_ERROR(Select());
     ZG_ASSIGN_OR_RETURN(const MemoryInfo now, ReadMemoryInfo());
     return DeviceMemoryUse{now.free_bytes, free_bytes_at_open_ - now.free_bytes - allocated_bytes_};
   }
@@ -127,37 +155,43 @@ class CudaDevice : public Device {
     if (rows.count == 1) return Copy(rows.to, rows.from, rows.bytes);
     ZG_RETURN_IF_CUDA_ERROR(cudaMemcpy2DAsync(rows.to, rows.to_stride, rows.from, rows.from_stride,
                                               rows.bytes, rows.count, cudaMemcpyDeviceToDevice,
-                                              stream_));
+                                              used_));
     return Status::Ok();
   }
   Status Zero(void* memory, int64_t bytes) override {
     if (bytes == 0) return Status::Ok();
-    ZG_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory, 0, bytes, stream_));
+    ZG_RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory, 0, bytes, used_));
     return Status::Ok();
   }
 
-  Status Synchronize() override { return QueueStatus(name_, cudaStreamSynchronize(stream_)); }
+  Status Synchronize() override {
+    for (const cudaStream_t stream : {work_, transfers_}) {
+      if (stream == nullptr) continue;
+      ZG_RETURN_IF_ERROR(QueueStatus(name_, cudaStreamSynchronize(stream)));
+    }
+    return Status::Ok();
+  }
 
   StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent() override {
-    ZG_RETURN_IF_ERROR(Use());
+    ZG_RETURN_IF_ERROR(Select());
     cudaEvent_t event = nullptr;
     ZG_RETURN_IF_CUDA_ERROR(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return std::unique_ptr<DeviceEvent>(new CudaEvent(name_, event, stream_));
+    return std::unique_ptr<DeviceEvent>(new CudaEvent(this, event));
   }
 
   // Relaxed: NCCL launches from a thread of its own.
   Status BeginRecording() override {
-    ZG_RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+    ZG_RETURN_IF_CUDA_ERROR(cudaStreamBeginCapture(work_, cudaStreamCaptureModeRelaxed));
     return Status::Ok();
   }
   StatusOr<std::unique_ptr<RecordedWork>> EndRecording() override {
     cudaGraph_t graph = nullptr;
-    ZG_RETURN_IF_CUDA_ERROR(cudaStreamEndCapture(stream_, &graph));
+    ZG_RETURN_IF_CUDA_ERROR(cudaStreamEndCapture(work_, &graph));
     cudaGraphExec_t executable = nullptr;
     const cudaError_t code = cudaGraphInstantiate(&executable, graph, 0);
     cudaGraphDestroy(graph);
     ZG_RETURN_IF_ERROR(CudaStatus(code, "cudaGraphInstantiate"));
-    return std::unique_ptr<RecordedWork>(new CudaGraph(executable, stream_));
+    return std::unique_ptr<RecordedWork>(new CudaGraph(executable, work_));
   }
 
  private:
@@ -180,17 +214,20 @@ class CudaDevice : public Device {
   }
 
   // The device is a setting of the calling thread; ranks may be threads.
-  Status Use() const { return CudaStatus(cudaSetDevice(index_), "cudaSetDevice"); }
+  Status Select() const { return CudaStatus(cudaSetDevice(index_), "cudaSetDevice"); }
 
   Status CopyAsync(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
     if (bytes == 0) return Status::Ok();
-    ZG_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to, from, bytes, kind, stream_));
+    ZG_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to, from, bytes, kind, used_));
     return Status::Ok();
   }
 
   const int index_;
   const std::string name_;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t work_ = nullptr;
+  cudaStream_t transfers_ = nullptr;  // null until it is used
+  cudaStream_t used_ = nullptr;       // of the two
+  std::unique_ptr<DeviceEvent> transfers_end_;
   int64_t free_bytes_at_open_ = 0;
   int64_t allocated_bytes_ = 0;
 };
