@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# two_hosts_test.sh LAUNCH RECIPE PLAN: a job on two hosts, which are network namespaces joined by a
+# two_hosts_test.sh LAUNCH RECIPE PLAN TWO_HOSTS: a job on two hosts, which are network namespaces joined by a
 # cable (veth): the bits of one host, over messages; what goes through the cable is what was planned;
 # and what happens when the cable is cut.
 set -uo pipefail
@@ -15,9 +15,8 @@ do_not_run() {
 command -v ip >/dev/null || do_not_run "there is no ip; install the package iproute2"
 
 launch=$(realpath "$1") recipe=$(realpath "$2") plan=$(realpath "$3")
+source "$4"
 scratch=$(mktemp -d /tmp/zgt.XXXXXX) || exit 1
-host_a=zga-${scratch##*.} host_b=zgb-${scratch##*.}
-address_a=10.77.0.1 address_b=10.77.0.2
 processes() { # of the jobs: their command lines name the directory
   local directory
   for directory in /proc/[0-9]*; do
@@ -28,36 +27,12 @@ processes() { # of the jobs: their command lines name the directory
 clean_up() {
   local pid
   for pid in $(processes); do kill -KILL "$pid" 2>/dev/null; done
-  ip netns del "$host_a" 2>/dev/null
-  ip netns del "$host_b" 2>/dev/null
+  remove_two_hosts
   rm -rf "$scratch"
 }
 trap clean_up EXIT
 
-ip netns add "$host_a" 2>"$scratch/error" && ip netns add "$host_b" 2>"$scratch/error" ||
-  do_not_run "network namespaces cannot be made here: $(cat "$scratch/error")"
-ip link add cable netns "$host_a" type veth peer name cable netns "$host_b" 2>"$scratch/error" ||
-  do_not_run "there is no veth here: $(cat "$scratch/error")"
-ip -n "$host_a" address add $address_a/24 dev cable
-ip -n "$host_b" address add $address_b/24 dev cable
-for host in "$host_a" "$host_b"; do
-  ip -n "$host" link set lo up
-  ip -n "$host" link set cable up
-  # Or the daemon on a lost host tries for a quarter of an hour to tell mpirun that its rank has gone.
-  ip netns exec "$host" sh -c 'echo 4 >/proc/sys/net/ipv4/tcp_retries2' 2>"$scratch/error" ||
-    do_not_run "the network cannot be set up: $(cat "$scratch/error")"
-done
-
-# mpirun's way to the other host, in the place of ssh; like that it fails without a cable.
-cat >"$scratch/agent" <<AGENT
-#!/bin/sh
-PATH=\$PATH:/usr/sbin:/sbin
-shift
-ip netns exec $host_b ip -br link show cable | grep -q ' UP ' || exit 255
-exec ip netns exec $host_b unshare --uts sh -c 'hostname $host_b; eval "\$*"' sh "\$@"
-AGENT
-chmod +x "$scratch/agent"
-export OMPI_MCA_plm_rsh_agent=$scratch/agent
+make_two_hosts "$scratch" || do_not_run "$two_hosts_problem"
 
 out=$scratch/out
 err=$scratch/err
@@ -77,8 +52,7 @@ on_two_hosts() { # LAUNCH_FLAG... -- RECIPE_FLAG...
     shift
   done
   shift
-  timeout -k 5 60 ip netns exec "$host_a" unshare --uts sh -c "hostname $host_a"'; exec "$@"' sh \
-    "$launch" --ranks $((2 * ${per_host:-1})) --hosts "$address_a:${per_host:-1},$address_b:${per_host:-1}" \
+  run_on_host_a timeout -k 5 60 "$launch" --ranks $((2 * ${per_host:-1})) --hosts "$address_a:${per_host:-1},$address_b:${per_host:-1}" \
     "${launch_flags[@]}" -- \
     "$recipe" "${flags[@]}" --width "${width:-60}" --zero "${zero:-2}" "$@" \
     >"$out" 2>"$err"

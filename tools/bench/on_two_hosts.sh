@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# on_two_hosts.sh [--rate RATE] [--per-host N] COMMAND...: mpirun with N ranks (1) of the command on each of
+# two hosts, which are network namespaces of this machine that a cable joins. RATE is what tc knows, such as
+# 1gbit; without it the cable takes what memory does. Takes root.
+#
+#   on_two_hosts.sh --rate 1gbit bazel-bin/models/recipe/recipe --zero 2 --steps 10
+set -uo pipefail
+PATH=$PATH:/usr/sbin:/sbin
+source "$(dirname "${BASH_SOURCE[0]}")/two_hosts.bash"
+
+usage() {
+  sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}" >&2
+  exit 2
+}
+rate="" per_host=1
+while (($#)); do
+  case $1 in
+    --rate) rate=${2-} ;;
+    --per-host) per_host=${2-} ;;
+    --*) usage ;;
+    *) break ;;
+  esac
+  shift 2 || usage
+done
+(($#)) && [[ $per_host =~ ^[1-9][0-9]*$ ]] || usage
+((EUID == 0)) || {
+  echo "on_two_hosts.sh: it makes network namespaces, which takes root" >&2
+  exit 1
+}
+
+scratch=$(mktemp -d /tmp/zgt.XXXXXX) || exit 1
+trap 'remove_two_hosts; rm -rf "$scratch"' EXIT
+make_two_hosts "$scratch" || {
+  echo "on_two_hosts.sh: $two_hosts_problem" >&2
+  exit 1
+}
+[[ -z $rate ]] || limit_cable "$rate" || exit 1
+run_on_host_a mpirun --allow-run-as-root --oversubscribe -n $((2 * per_host)) \
+  --host "$address_a:$per_host,$address_b:$per_host" --mca btl_tcp_if_include cable \
+  --mca oob_tcp_if_include cable "$@"
