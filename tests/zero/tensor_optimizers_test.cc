@@ -25,10 +25,10 @@ struct Setting {
   double max_grad_norm = 0;
 };
 
-std::vector<Setting> AllSettings() {
+std::vector<Setting> SettingsIn(const std::vector<DType>& dtypes) {
   std::vector<Setting> settings;
   for (const TestModel model : {TestModel::kEvenGpt, TestModel::kLlama}) {
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const DType dtype : dtypes) {
       const double max_grad_norm = model == TestModel::kLlama ? 0.5 : 0;  // which makes a control
       settings.push_back(
           {"lamb", optim::Lamb{.lr = 0.02, .weight_decay = 0.1}, model, dtype, max_grad_norm});
@@ -53,13 +53,18 @@ class TensorOptimizersTest : public ::testing::TestWithParam<Setting> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Settings, TensorOptimizersTest, ::testing::ValuesIn(AllSettings()),
-                         [](const auto& info) {
-                           return fmt::format(
-                               "{}_{}_{}", info.param.name,
-                               info.param.model == TestModel::kLlama ? "llama" : "gpt",
-                               DTypeName(info.param.dtype));
-                         });
+using TensorOptimizersInF32Test = TensorOptimizersTest;  // 16 bits are not so close
+
+std::string NameOf(const ::testing::TestParamInfo<Setting>& info) {
+  return fmt::format("{}_{}_{}", info.param.name,
+                     info.param.model == TestModel::kLlama ? "llama" : "gpt",
+                     DTypeName(info.param.dtype));
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, TensorOptimizersTest,
+                         ::testing::ValuesIn(SettingsIn({DType::kF32, DType::kBF16})), NameOf);
+INSTANTIATE_TEST_SUITE_P(Settings, TensorOptimizersInF32Test,
+                         ::testing::ValuesIn(SettingsIn({DType::kF32})), NameOf);
 
 TEST_P(TensorOptimizersTest, HaveTheBitsOfTheSizeAtEveryStageOnEveryMesh) {
   const RunResult two = TrainOrDie(Config({{"tensor", 2}}));
@@ -68,8 +73,7 @@ TEST_P(TensorOptimizersTest, HaveTheBitsOfTheSizeAtEveryStageOnEveryMesh) {
                      Config({{"tensor", 2}}), two);
 }
 
-TEST_P(TensorOptimizersTest, AreCloseToOneRankOverTwentySteps) {
-  if (GetParam().dtype != DType::kF32) GTEST_SKIP() << "16 bits are not so close";
+TEST_P(TensorOptimizersInF32Test, AreCloseToOneRankOverTwentySteps) {
   RunConfig one = Config({{"data", 1}}), two = Config({{"data", 2}, {"tensor", 2}});
   one.steps = two.steps = 20;
   two.stage = 2;
