@@ -135,7 +135,7 @@ Status Session::Initialize(const ir::Value& variable) {
 Var Session::Constant(const TensorType& type, const void* data) {
   const Var var = trace_->Append(
       "input", {}, {{"name", std::string("x")}, {"dtype", type.dtype}, {"shape", type.shape}}, "x");
-  std::memcpy(memory_.at(var.value()).data, data, type.bytes());
+  if (type.bytes() > 0) std::memcpy(memory_.at(var.value()).data, data, type.bytes());
   return var;
 }
 
