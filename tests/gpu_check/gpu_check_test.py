@@ -55,8 +55,9 @@ class Passing(GpuCheck):
                         f"--device cuda --gpu-collectives peer --ranks 2 --zero {stage} ",
                         f"--device cuda --gpu-collectives nccl --zero {stage} "):
                 self.assertEqual(sum(way in line for line in runs), 1, way)
-        self.assertEqual(sum("--cuda-graph" in line for line in runs), 4)
+        self.assertEqual(sum("--cuda-graph" in line for line in runs), 5)
         self.assertEqual(sum("peer --ranks 2 --cuda-graph" in line for line in runs), 2)
+        self.assertEqual(sum("peer --ranks 2 --overlap unlimited" in line for line in runs), 3)
         self.assertEqual(sum("--device cpu" in line for line in runs), 1)
         self.assertTrue(all("--dtype f16 --micro-batches 2 " in line for line in runs))
 
