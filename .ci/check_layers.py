@@ -37,7 +37,7 @@ LIBRARIES = {
     "zlib.h": ("@zlib//:zlib",),
 }
 CUDA = re.compile(r"^(cuda|cublas|cudnn|nccl|nv/|mma\.h)")
-MPI_PLACES = ("framework/comm/", "tests/", "tools/bench/")
+MPI_PLACES = ("framework/comm/", "tests/", "tools/bench/comm_bench.cc")
 CUDA_PLACES = re.compile(r"/cuda/|^tests/|^tools/bench/gpu/")
 
 
