@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/comm/mpi_calls.h"
 #include "framework/comm/mpi_communicator.h"
 
 namespace zg {
@@ -28,10 +29,6 @@ struct Candidate {
   std::string_view name;
   std::function<Status()> run;
 };
-
-Status MpiStatus(int code) {
-  return code == MPI_SUCCESS ? Status::Ok() : FailedPrecondition("MPI failed with code {}", code);
-}
 
 class Bench {
  public:
@@ -53,9 +50,10 @@ class Bench {
     const int count = static_cast<int>(elements);
     Group& world = communicator_.world();
 
-    ZG_RETURN_IF_ERROR(
-        Measure(0, {{"barrier", [&] { return communicator_.Barrier("barrier"); }},
-                    {"MPI_Barrier", [&] { return MpiStatus(MPI_Barrier(MPI_COMM_WORLD)); }}}));
+    ZG_RETURN_IF_ERROR(Measure(0, {{"barrier", [&] { return communicator_.Barrier("barrier"); }},
+                                   {"MPI_Barrier", [&] {
+                                      return MpiStatus(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+                                    }}}));
     const auto reduce_scatter = [&](const ArenaOperand& to, bool accumulate) {
       return world.ReduceScatter("rs", input, to, elements, DType::kF32, accumulate);
     };
@@ -64,27 +62,31 @@ class Bench {
                 {"reduce-scatter accumulate", [&] { return reduce_scatter(output, true); }},
                 {"MPI_Reduce_scatter_block", [&] {
                    return MpiStatus(MPI_Reduce_scatter_block(arena, arena + bytes, count / n,
-                                                             MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD));
+                                                             MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
+                                    "MPI_Reduce_scatter_block");
                  }}}));
     ZG_RETURN_IF_ERROR(
         Measure(bytes, {{"all-gather in place",
                          [&] { return world.AllGather("ag", own_part, input, part_bytes); }},
                         {"MPI_Allgather", [&] {
                            return MpiStatus(MPI_Allgather(MPI_IN_PLACE, 0, MPI_FLOAT, arena,
-                                                          count / n, MPI_FLOAT, MPI_COMM_WORLD));
+                                                          count / n, MPI_FLOAT, MPI_COMM_WORLD),
+                                            "MPI_Allgather");
                          }}}));
     ZG_RETURN_IF_ERROR(Measure(
         bytes, {{"all-reduce in place",
                  [&] { return world.AllReduce("ar", input, input, elements, DType::kF32, false); }},
                 {"MPI_Allreduce", [&] {
                    return MpiStatus(MPI_Allreduce(MPI_IN_PLACE, arena, count, MPI_FLOAT, MPI_SUM,
-                                                  MPI_COMM_WORLD));
+                                                  MPI_COMM_WORLD),
+                                    "MPI_Allreduce");
                  }}}));
     return Measure(
         bytes, {{"all-to-all", [&] { return world.AllToAll("a2a", input, output, part_bytes); }},
                 {"MPI_Alltoall", [&] {
                    return MpiStatus(MPI_Alltoall(arena, count / n, MPI_FLOAT, arena + bytes,
-                                                 count / n, MPI_FLOAT, MPI_COMM_WORLD));
+                                                 count / n, MPI_FLOAT, MPI_COMM_WORLD),
+                                    "MPI_Alltoall");
                  }}});
   }
 
