@@ -3,14 +3,15 @@
 // Requires: bucketing and infer-sbp have run, and no collectives are inserted yet.
 //
 // Ensures: when a rank computes more than one micro-batch per step, every gradient bucket is folded
-// into an accumulator on its owner, sharded whatever the stage, in micro-batch order:
-// ((g0 + g1) + g2) + .... The fold does not know how many ranks there are, so the same
-// micro-batches give the same bits on any number of them. On several ranks it stands at the end of
-// backward, where the full-size gradients are still whole; on one rank right after the gradient.
-// Sums are in f32; the update reads a 16-bit gradient's sum rounded, as a reduction alone gives it.
-// With reduce_once_per_step every rank folds its own gradients, right after they are packed, into
-// an accumulator of full size with placement P; the update reads that, so that the sum over the
-// ranks happens there. The bits do not depend on the stage, but on the number of ranks.
+// into an accumulator on its owner, in micro-batch order: ((g0 + g1) + g2) + .... The accumulator
+// is sharded at every stage. The fold does not depend on the number of ranks, so the same
+// micro-batches give the same bits on any number of them. On several ranks the fold runs at the end
+// of backward, where the full-size gradients are still whole; on one rank it runs right after the
+// gradient. Sums are in f32; for a 16-bit gradient the update reads the rounded sum, as it does
+// after a plain reduction. With reduce_once_per_step every rank instead folds its own gradients,
+// right after they are packed, into a full-size accumulator with placement P. The update reads that
+// accumulator, so the sum over the ranks happens there. The bits then do not depend on the stage,
+// but on the number of ranks.
 //
 // Before:
 //   update:

@@ -1,12 +1,12 @@
-// bucket-frozen: lays parameters that no update changes end to end in flat buckets, as bucketing does
-// with the others, so that stage 3 can shard them. What the model reads of a bucket in 16 bits is
-// a copy that every section makes of its own: none is kept from forward to backward.
+// bucket-frozen: lays parameters that no update changes end to end in flat buckets, as bucketing
+// does with trained ones, so that stage 3 can shard them. If the model reads a bucket in 16 bits,
+// every section makes its own 16-bit copy, and no copy is kept from forward to backward.
 //
 // Requires: choose-stages has run; no placements yet.
 //
-// Ensures: every such parameter lies in a bucket, in the order of the variables; of a
-// bucket all are read in the same dtype, and have one stage and one split. Sizes as of bucketing, but
-// one that no stage shards ends with its last tensor.
+// Ensures: every such parameter is in a bucket, in the order of the variables. All parameters of a
+// bucket are read in the same dtype and have one stage and one split. Bucket sizes are those of
+// bucketing, except that a bucket that is not sharded ends with its last tensor.
 //
 // Before:
 //   variables:
@@ -40,7 +40,8 @@ namespace zg::zero {
 
 class BucketFrozen : public Pass {
  public:
-  // Of bytes that are read; tensors of fewer than `shard_min_elements` have stage 0.
+  // bucket_bytes counts the bytes that are read; tensors of fewer than `shard_min_elements` have
+  // stage 0.
   BucketFrozen(int64_t bucket_bytes, int64_t shard_min_elements)
       : bucket_bytes_(bucket_bytes), shard_min_elements_(shard_min_elements) {}
   std::string_view name() const override { return "bucket-frozen"; }

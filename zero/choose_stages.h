@@ -1,12 +1,12 @@
-// choose-stages: up to which stage ZeRO shards each parameter, with its gradient and optimizer
-// states: one stage for all but what the user's rules name (CompileOptions::zero). Bucketing keeps
-// parameters of different stages apart, and the pass of each stage looks at buckets of its stage and
-// above.
+// choose-stages: decides up to which stage ZeRO shards each parameter with its gradient and
+// optimizer states. All parameters have one stage, except those that the user's rules name
+// (CompileOptions::zero). Bucketing keeps parameters of different stages apart, and the pass of
+// each stage works on buckets of its stage and above.
 //
 // Requires: append-update and master-weights have run; no buckets.
 //
 // Ensures: the variable that the update of a parameter reads has the attribute `stage`, and so has
-// that of one that no update changes.
+// the variable of a parameter that no update changes.
 //
 // Before, with stages="1,blocks.*=3":
 //   %blocks.0.weight: f32[8,8] = variable

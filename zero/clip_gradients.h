@@ -4,17 +4,18 @@
 // Requires: bucketing and infer-sbp have run, and the shard passes of the stage; no collectives are
 // inserted yet.
 //
-// Ensures: before the first update of a step, the square sum of every gradient bucket is taken
-// where the bucket lies: on the shards, or on the whole for one that every rank holds, which counts
-// once. Partial sums are added up before they cross between ranks. One update_control makes of them
-// a control that every update node reads, and the norm, which is an output of the program. Square
-// sums are exact whole numbers, so neither the stage nor the number of ranks nor the buckets' size
-// changes a bit. A gradient that is a pending sum gets a `place` that both readers share. With a
-// loss scaler (scale-loss), a scaled_update_control takes the scale out of the gradients, leaves
-// out steps whose norm is not finite and gives the next state. With skip_non_finite and without a
-// scaler, a guarded_update_control leaves out steps whose norm or loss is not finite; its state is
-// a variable and a stored tensor, "update_counter". The loss_weight of the step (build-backward), if
-// it has one, is an input of the control; without a limit and a scaler no norm is taken for it.
+// Ensures: before the first update of a step, the square sum of every gradient bucket is computed
+// where the bucket is placed: on the shards, or on the whole bucket if every rank holds it, in
+// which case it counts once. Each rank adds up its partial sums before they are sent. One
+// update_control turns them into a control, which every update node reads, and the norm, which is
+// an output of the program. Square sums are exact integers, so neither the stage nor the number of
+// ranks nor the bucket size changes a bit. A gradient that is a pending sum gets one `place` that
+// both readers share. With a loss scaler (scale-loss), a scaled_update_control divides the
+// gradients by the scale, skips steps whose norm is not finite and computes the next state. With
+// skip_non_finite and without a scaler, a guarded_update_control skips steps whose norm or loss is
+// not finite; its state is a variable and a stored tensor, "update_counter". If the step has a
+// loss_weight (build-backward), it is an input of the control; without a limit and a scaler no norm
+// is computed for it.
 //
 // Before:
 //   update:
@@ -42,7 +43,7 @@ namespace zg::zero {
 
 class ClipGradients : public Pass {
  public:
-  // max_norm 0: for the weight, the loss scaler or skip_non_finite alone.
+  // max_norm 0: only the weight, the loss scaler or skip_non_finite apply.
   explicit ClipGradients(double max_norm, bool skip_non_finite = false)
       : max_norm_(max_norm), skip_non_finite_(skip_non_finite) {}
   std::string_view name() const override { return "clip-gradients"; }

@@ -1,13 +1,15 @@
-// Compile: from a traced graph to the program of every rank.
+// Compile: turns a traced graph into the program of every rank.
 //
 //   Graph graph("classifier");
 //   graph.train(...);
 //   for (int ranks : {1, 2, 3, 4}) {
 //     ZG_ASSIGN_OR_RETURN(Program program, Compile(graph, Mesh::DataParallel(ranks),
-//     graph.config(), target)); program.memory.arena_bytes, program.traffic, program.graph ...
+//                                                  graph.config(), target));
+//     program.memory.arena_bytes, program.traffic, program.graph ...
 //   }
 //
-// A function: the graph is a description and stays as it is; equal arguments give equal programs.
+// Compile is a function: the graph is a description and stays unchanged; equal arguments give equal
+// programs.
 #pragma once
 
 #include <optional>
@@ -22,13 +24,13 @@
 namespace zg::zero {
 
 // Runs the passes of pipeline.h on a copy of the graph's IR, then plans memory. Errors: those of
-// building the model, of the options (CompileOptions::Resolve), a graph without programs, a node
+// building the model and of the options (CompileOptions::Resolve), a graph without programs, a node
 // that the target has no kernel for.
 StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOptions& options,
                           const Target& target);
 
-// The part of it that starts from `program->graph`, a traced graph with its mesh and micro-batches, and
-// `program->options`, which are resolved. `update` if the graph trains.
+// The part of Compile that starts from `program->graph`, a traced graph with its mesh and
+// micro-batches, and from the resolved `program->options`. `update` is set if the graph trains.
 Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Target& target,
                      Program* program);
 

@@ -1,11 +1,11 @@
-// eval-weights: eval programs read the weights that the optimizer's rule gives for evaluation, such
-// as a moving average, instead of those that are trained.
+// eval-weights: makes eval programs read the weights that the optimizer's rule gives for
+// evaluation, such as a moving average, instead of the trained ones.
 //
 // Requires: bucketing has run; no placements yet.
 //
 // Ensures: where an update has an `eval_program`, every eval section computes its weights from the
-// bucket's parameters and states once, before the first view, and views read these. The weights of
-// a model in 16 bits are rounded.
+// bucket's parameters and states once, before the first view, and the views read these. If the
+// model is in 16 bits, the weights are rounded.
 //
 // Before:
 //   update:

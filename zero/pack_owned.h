@@ -1,10 +1,10 @@
-// PackOwned: lays whole tensors into flat buckets of equal parts, one for each rank of a shard group,
-// so that no part cuts a tensor: the rank of a part owns its tensors. A reduce-scatter of such a
-// bucket brings gradients to their owners, and an all-gather brings parameters back.
+// PackOwned: lays whole tensors into flat buckets of equal parts, one for each rank of a shard
+// group, so that no part cuts a tensor: the rank of a part owns its tensors. A reduce-scatter of
+// such a bucket brings gradients to their owners, and an all-gather brings parameters back.
 //
-// Parts are as long as the longest: a bucket is padded to it, and its collectives carry the padding.
-// So a bucket goes on beyond the wanted size until its parts are balanced: whole tensors on many
-// ranks need buckets of about as many tensors.
+// All parts are padded to the longest one, and the collectives carry the padding. So a bucket grows
+// beyond the wanted size until its parts are balanced: whole tensors on many ranks need buckets of
+// about as many tensors.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,14 @@
 namespace zg::zero {
 
 struct OwnedTensor {
-  int64_t elements = 0;  // with what aligns the next one
+  int64_t elements = 0;  // including the alignment of the next one
   int64_t flops = 0;     // of its update
 };
 
-// The rank that owns each tensor, by kGreedy or kBalanced. The latter takes the better of the greedy
-// way and MULTIFIT (Coffman, Garey and Johnson 1978): the tensors, largest first, each to the first
-// rank that has room, for the least room with which this ends; room of elements and of flops.
+// The rank that owns each tensor, by kGreedy or kBalanced. kBalanced takes the better of greedy and
+// MULTIFIT (Coffman, Garey and Johnson 1978): it assigns the tensors, largest first, each to the
+// first rank with room, and searches the smallest room, in elements and in flops, with which all
+// fit.
 std::vector<int> AssignOwners(const std::vector<OwnedTensor>& tensors, int num_owners,
                               Partition partition);
 
@@ -39,17 +40,17 @@ struct OwnedBucket {
     int64_t offset = 0;  // in elements
   };
   std::vector<Place> places;  // by offset
-  int64_t elements = 0;       // of all parts
+  int64_t elements = 0;       // in all parts
 };
 
 struct PackOptions {
   int num_owners = 1;
   Partition partition = Partition::kBalanced;
-  int64_t bucket_elements = 0;  // one that has as many takes no further tensors, if it is balanced
+  int64_t bucket_elements = 0;  // a bucket with so many takes no further tensors, if it is balanced
   int64_t part_multiple = 1;    // of elements
 };
 
-// Buckets of tensors that follow each other.
+// Packs consecutive tensors into buckets.
 std::vector<OwnedBucket> PackOwned(const std::vector<OwnedTensor>& tensors,
                                    const PackOptions& options);
 

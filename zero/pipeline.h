@@ -11,7 +11,7 @@
 
 namespace zg::zero {
 
-// `options` must be resolved; no `update`: the graph has eval sections only.
+// `options` must be resolved. Without `update`, the graph has only eval sections.
 std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
                                                 const std::optional<optim::UpdateRules>& update);
 

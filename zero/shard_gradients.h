@@ -3,7 +3,7 @@
 //
 // Requires: shard-optimizer-state has run.
 //
-// Ensures: the placement of every gradient bucket to S(0), or its accumulation, stands right after
+// Ensures: the placement of every gradient bucket to S(0), or its accumulation, comes right after
 // the bucket is packed; the shard counts as gradients, the full-size bucket as communication.
 //
 // Before:
@@ -19,7 +19,7 @@
 //     ... (the rest of backward)
 //
 // No-op on one rank, for buckets of a lower stage, and where accumulate-gradients reduces once per
-// step: accumulators of full size stay.
+// step, because full-size accumulators stay.
 #pragma once
 
 #include "framework/passes/pass.h"

@@ -22,8 +22,8 @@
 //     assign %p, %n.whole
 //     assign %m, %k
 //
-// Numbers of rows and columns (ops/factored_update.cc) stay whole.
-// No-op on one rank, and for buckets of stage 0.
+// Row and column statistics (ops/factored_update.cc) stay whole. No-op on one rank, and for buckets
+// of stage 0.
 #pragma once
 
 #include "framework/passes/pass.h"

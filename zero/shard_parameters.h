@@ -3,10 +3,10 @@
 //
 // Requires: shard-gradients has run, and bucket-frozen where parameters are not trained.
 //
-// Ensures: parameter buckets are S(0), those that are not trained like the others; of the copies in
-// 16 bits that a section makes of these, the copy is gathered. Each use window (forward, backward, every eval section)
-// reads a bucket through a `place` of its own, counted as communication. The updated shard is
-// assigned as it is.
+// Ensures: parameter buckets are S(0), whether they are trained or not. If a section makes a 16-bit
+// copy of a bucket that is not trained, it gathers the copy. Each use window (forward, backward,
+// every eval section) reads a bucket through a `place` of its own, counted as communication. The
+// updated shard is assigned as it is.
 //
 // Before:
 //   %p: f32[64] {B} = variable
@@ -26,9 +26,9 @@
 //     %n = sgd_update %p, %g
 //     assign %p, %n
 //
-// With a secondary axis, on a mesh that shards over several: backward gathers along it alone, from
-// the part that the rank has kept of what forward gathered (hpZ, arXiv 2306.10209, section 3.2).
-// After, with the secondary axis shard, on mesh(data=2, shard=2):
+// With a secondary axis, on a mesh that shards over several axes, backward gathers along that axis
+// alone, from the part that the rank has kept of the bucket that forward gathered (hpZ, arXiv
+// 2306.10209, section 3.2). After, with the secondary axis shard, on mesh(data=2, shard=2):
 //   forward:
 //     %p.whole: f32[64] {B,B} = place %p (sbp="{B,B}")
 //     %p.part: f32[64] {B,S(0)} = place %p.whole (sbp="{B,S(0)}", copy=true)

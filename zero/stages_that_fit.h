@@ -1,4 +1,4 @@
-// What other ZeRO stages would need where one does not fit, to be told with the error.
+// The needs of other ZeRO stages, for the error about a stage that does not fit.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace zg::zero {
 
-// Compiles the graph for the program's mesh at the stages above its own: "stage 2 needs
-// 1,512,304,640 bytes per rank, which fits", exactly; what to do when no stage fits; "" when the
-// program itself fits into `available_bytes` per rank.
+// Compiles the graph for the program's mesh at the stages above its own. Returns exact needs, such
+// as "stage 2 needs 1,512,304,640 bytes per rank, which fits", or advice if no stage fits, or "" if
+// the program itself fits into `available_bytes` per rank.
 std::string StagesThatFit(const Graph& graph, const Program& program, const Target& target,
                           int64_t available_bytes);
 

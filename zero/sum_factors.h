@@ -1,14 +1,14 @@
-// sum-factors: gives factored updates (ops/factored_update.cc) what they need to know of whole
-// matrices, on the part of a bucket that a rank has.
+// sum-factors: gives factored updates (ops/factored_update.cc) the sums over whole matrices that
+// they need, although a rank has only a part of the bucket.
 //
 // Requires: bucketing and infer-sbp have run, the shard passes of the stage, and clip-gradients; no
 // collectives are inserted yet.
 //
 // Ensures: every factored_update reads the square sums of its bucket's tensors and of their
-// gradients, the gradients' by rows and columns, which are counted in a unit of the former, and
-// those of the step, for which the rows and columns are needed. All of them are whole numbers, so
-// neither the stage nor the number of ranks nor the buckets' size changes a bit. Each is summed
-// over the ranks once.
+// gradients; the gradients' square sums by rows and columns, which are counted in a unit derived
+// from the former; and the square sums of the step, which need those of rows and columns. All of
+// them are integers, so neither the stage nor the number of ranks nor the bucket size changes a
+// bit. Each is summed over the ranks once.
 //
 // Before:
 //   update:

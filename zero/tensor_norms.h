@@ -1,12 +1,12 @@
-// tensor-norms: gives updates that know norms of whole tensors (ops/normed_update.cc) their norms, on
-// the part of a bucket that a rank has.
+// tensor-norms: gives updates that use norms of whole tensors (ops/normed_update.cc) these norms,
+// although a rank has only a part of the bucket.
 //
 // Requires: bucketing and infer-sbp have run, the shard passes of the stage, and clip-gradients; no
 // collectives are inserted yet.
 //
-// Ensures: every normed_update reads the square sums of its bucket's tensors, taken of what it reads
-// itself, and where the rank's part begins. They are exact whole numbers, so neither the stage nor the
-// number of ranks nor the buckets' size changes a bit.
+// Ensures: every normed_update reads the square sums of its bucket's tensors, computed from the
+// update's own inputs, and the offset at which the rank's part begins. The sums are exact integers,
+// so neither the stage nor the number of ranks nor the bucket size changes a bit.
 //
 // Before:
 //   update:

@@ -3,9 +3,10 @@
 //
 // Requires: insert-collectives has run, and every rank computes one micro-batch per step.
 //
-// Ensures: an update stands in backward, with the collectives and slices that only it needs, right
-// after its gradient and the last reader of what it overwrites. What needs several updates or all
-// gradients (a global norm) stays in the update section, and so does an update that reads it.
+// Ensures: an update is in backward, with the collectives and slices that only it needs, right
+// after its gradient and after the last reader of the values that it overwrites. A node that
+// needs several updates or all gradients (a global norm) stays in the update section, and so does
+// an update that reads it.
 //
 // Before:
 //   backward:
@@ -21,9 +22,8 @@
 //     assign %p, %n
 //     ... (the rest of backward)
 //
-// No-op when nothing can move.
-// Errors: several micro-batches per rank, whose gradients are complete after the last only; a loss
-// with a weight, by which all gradients are divided.
+// No-op when nothing can move. Errors: several micro-batches per rank, because gradients are
+// complete only after the last one; a loss with a weight, by which all gradients are divided.
 #pragma once
 
 #include "framework/passes/pass.h"

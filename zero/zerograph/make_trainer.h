@@ -14,7 +14,7 @@
 namespace zg {
 
 // Every rank must call it, with equal graphs. Errors: those of zero::Compile and Trainer::create;
-// an error of too little memory names the exact bytes of the stages that would fit.
+// an error about too little memory names the exact bytes of the stages that would fit.
 StatusOr<std::unique_ptr<Trainer>> make_trainer(const Graph& graph,
                                                 const CompileOptions& compile_options,
                                                 Communicator& communicator,

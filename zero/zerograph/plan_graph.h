@@ -11,13 +11,13 @@
 namespace zg {
 
 struct PlanGraphOptions {
-  std::string description;     // of the model, for people; "": the graph's name
-  plan::Machine machine;       // that times are estimated for
+  std::string description;     // description of the model, for people; "": the graph's name
+  plan::Machine machine;       // the machine that times are estimated for
   bool compare_stages = true;  // plan every stage, where there are ranks to share
   std::string explain;         // a value whose placement the report explains; "": none
 };
 
-// Leaves `config` of the report empty. Errors: those of zero::Compile.
+// Leaves `config` in the report empty. Errors: those of zero::Compile.
 StatusOr<plan::PlanReport> plan_graph(const Graph& graph, const Mesh& mesh,
                                       const CompileOptions& options, const Target& target,
                                       const PlanGraphOptions& plan_options = {});

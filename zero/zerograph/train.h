@@ -1,4 +1,4 @@
-// From a job and a graph to training.
+// train: goes from a job and a graph to training.
 //
 //   zg::Training training = zg::train(job, graph);   // compiles, or ends the job with the error
 //   while (training.next()) training.step({{"x", x}, {"y", y}});
@@ -15,8 +15,8 @@
 namespace zg {
 
 struct TrainOptions : TrainingOptions {
-  std::string description;    // of the model, for the plan; "": the graph's name
-  std::optional<int> stage;   // of ZeRO, instead of what the config and the flags say
+  std::string description;    // description of the model, for the plan; "": the graph's name
+  std::optional<int> stage;   // the ZeRO stage; overrides the config and the flags
   std::string init_may_lack;  // patterns of parameters that the file of --init may lack
 };
 
@@ -25,7 +25,7 @@ struct TrainOptions : TrainingOptions {
 // job. Every rank must call it; an error ends the job on all of them, before anything is printed.
 Training train(Job& job, const Graph& graph, const TrainOptions& options = {});
 
-// The same without the steps: for programs that only evaluate, or that step by themselves. Does not
+// The same without the steps, for programs that only evaluate or that step by themselves. Does not
 // resume or save, and prints nothing but the plan.
 std::unique_ptr<Trainer> make_trainer(Job& job, const Graph& graph,
                                       const TrainOptions& options = {});

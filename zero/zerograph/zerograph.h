@@ -1,14 +1,15 @@
-// The public face of Zerograph: the one header that a training program includes, as
+// The public API of Zerograph: the one header that a training program includes, as
 // "zerograph/zerograph.h".
 //
 //   models       zg::nn::Module, zg::nn::Linear, ..., functions of zg::Var, losses, zg::optim
 //   graphs       zg::Graph: train(), eval(), config()
-//   at once      zg::Eager, zg::Tensor
+//   eager         zg::Eager, zg::Tensor
 //   programs     zg::Job, zg::train, zg::Training, zg::Trainer
 //   texts        zg::Generator, zg::Sampler
 //
-// Names: types, and named values such as zg::Sbp::S(0) and zg::Status::Ok(), are PascalCase; what a
-// program calls is snake_case. The framework's own functions below this header are PascalCase.
+// Names: types, and named values such as zg::Sbp::S(0) and zg::Status::Ok(), are PascalCase;
+// functions that a program calls are snake_case. The framework's own functions below this header
+// are PascalCase.
 #pragma once
 
 #include "framework/eager/eager.h"
