@@ -20,7 +20,7 @@ namespace zg::ir {
 using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, DType,
                                Shape, Sbp, NdSbp, Role>;
 
-// Doubles always show a point or an exponent.
+// Doubles always have a point or an exponent.
 std::string ToString(const Attribute& attribute);
 
 class Attributes {
@@ -32,8 +32,8 @@ class Attributes {
   bool Has(std::string_view name) const { return items_.find(name) != items_.end(); }
   void Set(std::string name, Attribute value) { items_[std::move(name)] = std::move(value); }
 
-  // The attribute must exist with that type; a node made through the graph has all attributes of
-  // its op.
+  // The attribute must exist and have that type; a node made through the graph has all attributes
+  // of its op.
   bool Bool(std::string_view name) const { return Get<bool>(name); }
   int64_t Int(std::string_view name) const { return Get<int64_t>(name); }
   double Float(std::string_view name) const { return Get<double>(name); }
@@ -63,16 +63,17 @@ class Attributes {
   std::map<std::string, Attribute, std::less<>> items_;
 };
 
-// What an op or a pass accepts.
+// An attribute that an op or a pass accepts.
 struct AttributeDef {
   std::string name;
   Attribute example;  // fixes the type; also the default when `required` is false
   bool required = false;
 };
 
-// Sets what is missing to its default, and gives literals the type that the def asks for: a string
-// becomes a DType, an Sbp, an NdSbp or a Role, a list of integers a Shape. Errors: an attribute
-// that no def names, one of another type than the def's example, a missing one that is required.
+// Fills in missing attributes with their defaults, and converts literals to the type that the def
+// asks for: a string becomes a DType, an Sbp, an NdSbp or a Role, a list of integers a Shape.
+// Errors: an attribute that no def names, an attribute of another type than the def's example, a
+// missing required one.
 Status CompleteAttributes(const std::vector<AttributeDef>& defs, Attributes* attributes);
 
 }  // namespace zg::ir

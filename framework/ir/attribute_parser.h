@@ -9,7 +9,7 @@ namespace zg::ir {
 // `true`, `3`, `0.5`, `"text"` or `[4,8]`; a number with a point or an exponent is a double.
 StatusOr<Attribute> ParseAttribute(TextCursor* cursor);
 
-// The list in its parentheses; no attributes when no parenthesis comes next.
+// Parses a list in parentheses; returns no attributes if the next character is not a parenthesis.
 StatusOr<Attributes> ParseAttributes(TextCursor* cursor);
 
 // `[4,8]`, also `[]`.

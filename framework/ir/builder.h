@@ -1,7 +1,7 @@
 // Builder: appends nodes to one section of a graph. nn modules, gradient rules, optimizers and
 // passes write nodes through it. The first error is kept, with the module path, and every later
-// call returns null: callers check status() once, at the end. In a graph that has placements new
-// values get theirs too, as infer-sbp would choose them (placement.h).
+// call returns null, so callers check status() once, at the end. In a graph that has placements,
+// new values get theirs as infer-sbp would choose them (placement.h).
 #pragma once
 
 #include <string>
@@ -21,23 +21,23 @@ class Builder {
 
   Value* Op(const std::string& op, std::vector<Value*> inputs, Attributes attributes = {},
             std::string name = "");
-  // As Op, for ops with several outputs.
+  // Like Op, for ops with several outputs.
   std::vector<Value*> Ops(const std::string& op, std::vector<Value*> inputs,
                           Attributes attributes = {}, std::string name = "");
 
-  // The value in another placement.
+  // Returns the value in another placement.
   Value* Place(Value* value, const NdSbp& sbp, std::string name);
 
   // A `variable` node of the variables section that holds exactly one named tensor.
   Value* Variable(const std::string& name, const TensorType& type, Initializer initializer,
                   Role role, bool trainable = true);
-  // A `variable` node without a tensor, or whose tensors are still to move there. `stage`: of ZeRO,
-  // up to which what lies in it is sharded; 3: all of them.
+  // A `variable` node without a tensor, or whose tensors have yet to be moved there. ZeRO shards it
+  // at stages up to `stage`; 3: at all of them.
   Value* Storage(const std::string& name, const TensorType& type, Role role, int64_t stage = 3);
 
   void set_scope(std::string scope) { scope_ = std::move(scope); }
   const std::string& scope() const { return scope_; }
-  void Fail(const Status& status);  // keeps the first, with the scope as context
+  void Fail(const Status& status);  // keeps the first error, with the scope as context
   const Status& status() const { return status_; }
   Graph& graph() { return *graph_; }
   Section* section() { return section_; }
@@ -53,8 +53,8 @@ class Builder {
   Status status_;
 };
 
-// What a gradient rule sees: the node, the gradients of its outputs, and a place for those of its
-// inputs.
+// The view of a gradient rule: the node, the gradients of its outputs, and the slots for the
+// gradients of its inputs.
 class GradientContext {
  public:
   GradientContext(const Node& node, Builder* builder, std::vector<Value*> output_gradients,
@@ -73,11 +73,11 @@ class GradientContext {
   Value* output_gradient(int i = 0) const {
     return output_gradients_[i];
   }                                               // null: the output is not used by the loss
-  bool needs(int i) const { return needed_[i]; }  // whether anyone asks for the gradient of input i
+  bool needs(int i) const { return needed_[i]; }  // whether the gradient of input i is needed
   void set_input_gradient(int i, Value* gradient) { input_gradients_[i] = gradient; }
   const std::vector<Value*>& input_gradients() const { return input_gradients_; }
 
-  // For a rule that does not know of the last input.
+  // For a rule that does not handle the last input.
   GradientContext WithoutLastInput() const {
     GradientContext rest = *this;
     rest.needed_.pop_back();

@@ -1,4 +1,4 @@
-// Differentiate: reverse-mode differentiation by the gradient rules of ops.
+// Differentiate: reverse-mode differentiation with the gradient rules of ops.
 #pragma once
 
 #include <unordered_map>
@@ -10,15 +10,15 @@
 
 namespace zg::ir {
 
-// The values that `nodes`, in execution order, compute in floating point from `sources`, and
-// `sources` themselves: those for which a gradient is worth computing.
+// Returns `sources` and the values that `nodes`, in execution order, compute from them in floating
+// point: the values whose gradients are worth computing.
 std::unordered_set<const Value*> DependingOn(const std::vector<Node*>& nodes,
                                              std::unordered_set<const Value*> sources);
 
 // Walks `nodes`, which are in execution order, backwards from `y`, whose gradient is `seed`, and
-// appends the nodes that compute the gradients of the values in `needed`. A value that is used n
-// times gets its n gradients added in the reverse order of the uses. Returns the gradients that were
-// found, by value. Error: an op without gradient on the way.
+// appends the nodes that compute the gradients of the values in `needed`. The n gradients of a
+// value that is used n times are added in the reverse order of the uses. Returns the gradients that
+// were found, by value. Error: an op without a gradient on the way.
 StatusOr<std::unordered_map<const Value*, Value*>> Differentiate(
     Builder* builder, const std::vector<Node*>& nodes, const Value* y, Value* seed,
     const std::unordered_set<const Value*>& needed);

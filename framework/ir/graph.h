@@ -1,5 +1,5 @@
-// Graph: the program of one job, the same on every rank. Values are in single-assignment form;
-// nodes stand in sections, and inside a section in execution order.
+// Graph: the program of one job, the same on every rank. Values are in single-assignment form.
+// Nodes are in sections, and inside a section in execution order.
 //
 // What runs when:
 //   variables       never: parameters, optimizer state and accumulators, alive from start to end
@@ -8,8 +8,8 @@
 //   update          once per step, after the last micro-batch
 //   eval "<name>"   on request, between steps; shares the variables and nothing else
 //
-// A step consists of `micro_batches` micro-batches over all ranks; rank r of n computes those with
-// index j*n + r.
+// A step consists of `micro_batches` micro-batches over all ranks; rank r of n computes the
+// micro-batches j*n + r.
 #pragma once
 
 #include <memory>
@@ -34,12 +34,12 @@ struct Section;
 
 struct Value {
   std::string name;  // unique in the graph; printed with a leading %
-  TensorType type;   // of the logical value, over all ranks
+  TensorType type;   // type of the logical value, over all ranks
   NdSbp sbp;         // empty until infer-sbp
   Node* producer = nullptr;
   int output_index = 0;      // among the producer's outputs
-  std::vector<Node*> users;  // one entry per use, in no particular order; kept by Graph
-  size_t owner_index = 0;    // among what its graph owns; likewise
+  std::vector<Node*> users;  // one entry per use, in no particular order; maintained by Graph
+  size_t owner_index = 0;    // index among its graph's values; likewise
 };
 
 struct Node {
@@ -49,38 +49,38 @@ struct Node {
   Attributes attributes;
   std::string scope;  // the module path that made it, "blocks.3.attention"
   Section* section = nullptr;
-  size_t owner_index = 0;  // among what its graph owns; kept by Graph
+  size_t owner_index = 0;  // index among its graph's nodes; maintained by Graph
 
   OpCall Call() const;                       // with logical types
   OpCall LocalCall(const Mesh& mesh) const;  // with the types that one rank sees
 };
 
-// The mesh axes that a boxing node works along together, in ascending order: one but for sums over
+// The mesh axes that a boxing node works along, in ascending order: one axis, except for sums over
 // several.
 std::vector<int> BoxingAxes(const Node& node);
 
 bool IsVariable(const Value& value);
 Role RoleOf(const Value& variable);
-bool HasRole(const Value& value, Role role);  // false for what is no variable
+bool HasRole(const Value& value, Role role);  // false if the value is not a variable
 bool IsTrainableParameter(const Value& value);
 
 // Whether the value is a gradient of parameters: packed into its bucket, summed over micro-batches,
-// or one of these as a view, cast or in another placement.
+// or a view, cast or other placement of one of these.
 bool HoldsGradient(const Value& value);
 
-// Whether the value is such a bucket and only on its way: it is reduced where it is complete, and
-// its memory given up then.
+// Whether the value is a gradient bucket in flight: it is reduced as soon as it is complete, and
+// its memory is released then.
 bool IsInFlight(const Value& value);
 
-// Whether ranks send each other what the node reads.
+// Whether the node makes ranks exchange data.
 bool MovesData(const Node& node);
 
-// Whether the node only starts its transfer: nobody may read what it writes, nor write what it reads
-// or writes, before a `wait` for it.
+// Whether the node only starts its transfer: until a `wait` for it, nobody may read its result, nor
+// write its input or its result.
 bool IsStart(const Node& node);
 
-// What a `wait` waits for: the start that made its input; or of a variable, in whatever section, the
-// starts of what is assigned to it.
+// The starts that a `wait` waits for: the one that made its input, or, if the input is a variable,
+// the starts of the values assigned to it, in any section.
 std::vector<Node*> StartsOf(const Node& wait);
 
 enum class SectionKind { kVariables, kForward, kBackward, kUpdate, kEval };
@@ -88,22 +88,22 @@ std::string_view SectionKindName(SectionKind kind);
 
 struct Section {
   SectionKind kind;
-  std::string name;  // of an eval section
+  std::string name;  // name of an eval section
   std::vector<Node*> nodes;
 };
 
-// A named logical tensor that outlives a step, and where it is stored: elements [offset, offset +
-// size) of the flat logical value of a `variable` node. Bucketing moves tensors; names and shapes
-// never change. One that a mesh axis splits (`split`) is stored in parts: the part of each rank of
-// that axis lies at `offset` of the storage that such a rank has.
+// A named logical tensor that outlives a step, and its storage: elements [offset, offset + size) of
+// the flat logical value of a `variable` node. Bucketing moves tensors; names and shapes never
+// change. A tensor that a mesh axis splits (`split`) is stored in parts: each rank of that axis has
+// its part at `offset` of its own storage.
 struct StoredTensor {
   std::string name;  // "blocks.3.attention.qkv.weight", "blocks.3.attention.qkv.weight.exp_avg"
   TensorType type;
   Initializer initializer;
   Value* storage = nullptr;
   int64_t offset_elements = 0;
-  std::string copy_of{};  // not empty: holds that tensor's values, rounded to another dtype
-  NdSbp split{};          // along at most one mesh axis, S(dim); empty: along none
+  std::string copy_of{};  // if not empty: holds that tensor's values, rounded to another dtype
+  NdSbp split{};          // along at most one mesh axis, S(dim); empty: not split
 };
 
 class Graph {
@@ -120,8 +120,8 @@ class Graph {
   int64_t micro_batches() const { return micro_batches_; }  // per step, over all ranks
   void set_micro_batches(int64_t count) { micro_batches_ = count; }
 
-  // Whether values have placements (infer-sbp): all of them do, or none. While they get theirs, in the
-  // order of execution, they count as placed.
+  // Whether values have placements (infer-sbp): all of them do, or none. While infer-sbp assigns
+  // them, in execution order, the graph counts as placed.
   bool is_placed() const;
 
   // Sections in execution order; the first four always exist.
@@ -129,10 +129,10 @@ class Graph {
   Section* section(SectionKind kind) const;  // not for kEval
   Section* AddEvalSection(std::string name);
 
-  // Makes a node at position `before` of its section, or at the section's end when `before` is
-  // null. Missing attributes get their defaults; output types come from the op's shape rule. `name`
-  // is a hint for outputs. Errors: unknown op, wrong number of inputs, unknown or missing
-  // attribute, whatever the shape rule rejects.
+  // Makes a node before the node `before`, or at the end of the section if `before` is null.
+  // Missing attributes get their defaults; output types come from the op's shape rule. `name` is a
+  // hint for the names of outputs. Errors: unknown op, wrong number of inputs, unknown or missing
+  // attribute, inputs that the shape rule rejects.
   struct NodeSpec {
     std::string op;
     std::vector<Value*> inputs;
@@ -151,14 +151,14 @@ class Graph {
   void Rename(Value* value, std::string name);  // made unique
   int IndexOf(const Node* node) const;          // position in its section
 
-  Value* FindValue(std::string_view name) const;  // null when there is none
+  Value* FindValue(std::string_view name) const;  // null if there is none
   std::vector<Node*> AllNodes() const;            // section by section
   std::vector<Node*> NodesOf(std::string_view op) const;
   std::vector<Node*> NodesOf(OpKind kind) const;
 
   std::vector<StoredTensor>& tensors() { return tensors_; }
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  StoredTensor* FindTensor(std::string_view name);  // null when there is none
+  StoredTensor* FindTensor(std::string_view name);  // null if there is none
   const StoredTensor* FindTensor(std::string_view name) const;
 
   TensorType LocalType(const Value& value) const;  // the part that one rank holds

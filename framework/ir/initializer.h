@@ -1,5 +1,5 @@
-// Initializer: how a variable's elements get their first values. Random ones are keyed by (seed,
-// tensor name, element index).
+// Initializer: how a variable's elements are initialised. Random ones are keyed by (seed, tensor
+// name, element index).
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ struct Initializer {
     kZeros,
     kOnes,
     kConstant,         // scale
-    kNormal,           // of mean 0 and standard deviation scale
-    kTruncatedNormal,  // likewise, drawn again beyond [-bound, bound]
+    kNormal,           // mean 0 and standard deviation scale
+    kTruncatedNormal,  // likewise, redrawn beyond [-bound, bound]
     kUniform,          // in [-scale, scale)
-    kOrthogonal,       // scale times rows, or columns where these are fewer, that are orthonormal
+    kOrthogonal,       // scale times orthonormal rows, or columns where these are fewer
   };
   Kind kind = Kind::kZeros;
   double scale = 0.0;
@@ -30,7 +30,8 @@ struct Initializer {
     return {Kind::kTruncatedNormal, standard_deviation, bound};
   }
   static Initializer Uniform(double bound) { return {Kind::kUniform, bound}; }
-  // Of a tensor as a matrix: dim 0 by the others. Computed whole on every rank.
+  // Orthogonality of a tensor as a matrix: dim 0 by the other dims. Every rank computes the whole
+  // matrix.
   static Initializer Orthogonal(double gain = 1.0) { return {Kind::kOrthogonal, gain}; }
   std::string ToString() const;  // "zeros", "normal(0.02)"
   friend bool operator==(const Initializer& a, const Initializer& b) {

@@ -1,5 +1,5 @@
-// MemoryCategory: what a value's bytes are counted as, in plans and reports. It follows from the
-// roles of variables (role.h) and from the ops between them; nothing is decided by it.
+// MemoryCategory: the category that plans and reports count a value's bytes in. It follows from the
+// roles of variables (role.h) and from the ops between them; nothing else depends on it.
 #pragma once
 
 #include <string_view>
@@ -21,9 +21,10 @@ enum class MemoryCategory {
 inline constexpr int kNumMemoryCategories = 6;
 std::string_view MemoryCategoryName(MemoryCategory category);  // "parameters", ..., as in reports
 
-// A variable counts by its role, and a view as what it views. A gradient of parameters is one once
-// it is packed into its bucket, also when it is summed, cast or placed otherwise; the bucket of one
-// that is reduced at once, and parameters gathered from shards, are communication.
+// A variable counts by its role, and a view like the value it views. A gradient of parameters
+// counts as gradient once it is packed into its bucket, also when it is summed, cast or placed
+// otherwise. A gradient bucket in flight, and parameters gathered from shards, count as
+// communication.
 MemoryCategory CategoryOf(const ir::Value& value);
 
 }  // namespace zg

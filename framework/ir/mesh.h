@@ -1,13 +1,12 @@
 // Mesh: the ranks of a job as a grid with named axes, `data=4` or `data=2,tensor=2`; the last axis
 // varies fastest.
 //
-// What an axis is for follows from its name:
+// The name of an axis decides its purpose:
 //   data, shard    Ranks along it compute different micro-batches. ZeRO shards over it.
-//   replica        Ranks along it compute different micro-batches. ZeRO keeps whole copies along
-//   it:
+//   replica        Ranks along it compute different micro-batches. ZeRO keeps whole copies along it:
 //                  `replica=2,shard=4` is hybrid sharding.
 //   another name   Ranks along it work on the same micro-batches (`tensor`). Such axes come last.
-// Micro-batch j * num_data_ranks() + DataIndex(rank) is the j-th of a rank.
+// The j-th micro-batch of a rank is j * num_data_ranks() + DataIndex(rank).
 #pragma once
 
 #include <cstdint>
@@ -34,19 +33,20 @@ class Mesh {
   int num_axes() const { return static_cast<int>(axes_.size()); }
   int num_ranks() const;
   int Coordinate(int rank, int axis) const;     // of `rank` along `axis`
-  int FindAxis(const std::string& name) const;  // -1 when there is none
+  int FindAxis(const std::string& name) const;  // -1 if there is none
 
-  // The axes along which ranks compute different micro-batches, and those of them over which ZeRO
-  // shards; in ascending order. Axes of one rank are left out.
+  // The axes along which ranks compute different micro-batches, and the subset of them that ZeRO
+  // shards over, in ascending order. Axes of one rank are left out.
   std::vector<int> DataAxes() const;
   std::vector<int> ShardAxes() const;
   bool IsDataAxis(int axis) const;
-  bool ShardsOver(int axis) const;  // whether ZeRO does, by its name
+  bool ShardsOver(int axis) const;  // whether ZeRO shards over the axis, by its name
   int num_data_ranks() const;       // the product of the data axes
-  int DataIndex(int rank) const;    // of `rank` among the data ranks: over all data axes together
+  int DataIndex(int rank) const;    // index of `rank` among the data ranks, over all data axes
+                                    // together
 
-  // The ranks that differ from `rank` only along these axes, itself among them; the last axis of
-  // the list varies fastest.
+  // The ranks that differ from `rank` only along these axes, including itself; the last axis of the
+  // list varies fastest.
   std::vector<int> RanksAlong(int rank, const std::vector<int>& axes) const;
 
   std::string ToString() const;  // "data=2,tensor=2"
@@ -57,20 +57,19 @@ class Mesh {
 
 NdSbp AllBroadcast(const Mesh& mesh);
 
-// Which part of a value split along one dim a rank holds: the part-th of num_parts, and which copy
-// of that part, of num_copies.
+// The part that a rank holds of a value split along one dim: part `part` of num_parts, and which of
+// the num_copies copies of it.
 struct ShardPosition {
   int64_t part = 0;
   int64_t num_parts = 1;
   int64_t copy = 0;
   int64_t num_copies = 1;
 };
-// Axes that split another dim are left out.
+// Ignores axes that split another dim.
 ShardPosition ShardPositionOf(const Mesh& mesh, const NdSbp& sbp, int rank, int dim = 0);
 
-// The part of a value of shape `logical` that one rank holds. Split dims must divide evenly
-// (verified by the verifier); an empty `sbp` means that placement is not inferred yet, and gives
-// `logical`.
+// The shape of the part of a value that one rank holds. Split dims must divide evenly (the verifier
+// checks that). An empty `sbp` means that placements are not inferred yet, and gives `logical`.
 Shape LocalShape(const Shape& logical, const NdSbp& sbp, const Mesh& mesh);
 
 }  // namespace zg

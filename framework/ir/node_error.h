@@ -1,4 +1,4 @@
-// NodeError: an error that names the node, and the section that it is in.
+// NodeError: an error that names the node and its section.
 #pragma once
 
 #include <fmt/format.h>

@@ -59,7 +59,7 @@ struct OpDef {
   std::string name;
   std::string doc;  // one or two sentences with the formula
   int min_inputs = 1;
-  int max_inputs = 1;  // -1: any number
+  int max_inputs = 1;  // -1: unlimited
   int num_outputs = 1;
   std::vector<AttributeDef> attributes;
   OpTraits traits;
@@ -74,17 +74,17 @@ struct OpDef {
   std::function<Status(GradientContext&)> gradient;
   std::string not_differentiable;  // the reason, for an op without gradient
   std::function<std::vector<AliasRule>(const OpCall&)> aliases;
-  // Sets the attributes of a rank's call, whose types are local, that count what a split dim holds;
-  // null: none do.
+  // Sets the attributes of a rank's call (with local types) that count the elements of a split dim;
+  // null: there are none.
   std::function<void(const OpCall& logical, OpCall* local)> localize;
-  // Where an axis whose ranks share micro-batches splits an operand as no signature takes it, such as
-  // the classes of logits: appends nodes that compute the same from there (ir/parts_context.h), or
-  // leaves the node as it is. Null: no op but this one computes it.
+  // For an axis whose ranks share micro-batches and that splits an operand as no signature accepts,
+  // such as the classes of logits: appends nodes that compute the same result from the parts
+  // (ir/parts_context.h), or leaves the node unchanged. Null: the op cannot do that.
   std::function<Status(PartsContext&)> in_parts;
-  // Floating-point operations of one execution; null counts as 0.
+  // Floating-point operations of one execution; null: 0.
   std::function<int64_t(const OpCall&)> flops;
-  // Bytes that one rank sends in one execution, for the logical types of the call, along a mesh
-  // axis of `num_ranks` ranks. Null: nothing.
+  // Bytes that one rank sends in one execution along a mesh axis of `num_ranks` ranks, for the
+  // logical types of the call. Null: 0.
   std::function<int64_t(const OpCall&, int num_ranks)> sent_bytes;
 };
 

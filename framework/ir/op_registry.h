@@ -1,4 +1,4 @@
-// OpRegistry: all ops of the process by name. Filled once by RegisterAllOps()
+// OpRegistry: all ops of the process by name. RegisterAllOps() fills it once
 // (framework/ops/register_all_ops.h).
 #pragma once
 
@@ -15,8 +15,9 @@ class OpRegistry {
  public:
   static OpRegistry& Global();
 
-  void Register(OpDef op);                         // a second op of that name is a CHECK failure
-  const OpDef* Find(std::string_view name) const;  // null when there is none
+  void Register(OpDef op);                         // a second op of the same name is a CHECK
+                                                   // failure
+  const OpDef* Find(std::string_view name) const;  // null if there is none
   std::vector<const OpDef*> All() const;           // in name order
 
  private:

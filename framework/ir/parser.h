@@ -1,10 +1,10 @@
 // Reads the text form of a graph (printer.h): Print(Parse(text)) == text for every text that Print
-// made. Spaces, blank lines and lines that begin with `//` do not matter; a comment at the end of
-// a node's line is its scope.
+// made. Spaces, blank lines and lines that begin with `//` are ignored; a comment at the end of a
+// node's line is its scope.
 //
-// Nodes are made by Graph::AddNode: ops, numbers of inputs, attributes and declared types are
-// checked. What only the whole graph shows (placements, overlapping tensors, the order between
-// sections) is left to Verify (verifier.h). Any text at all gives a graph or an error.
+// Nodes are made by Graph::AddNode, which checks ops, numbers of inputs, attributes and declared
+// types. Verify (verifier.h) checks the rules of a whole graph: placements, overlapping tensors,
+// the order between sections. Any text gives a graph or an error.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@
 
 namespace zg::ir {
 
-// Where the text comes from: errors begin with `name:line:column: `.
+// The source of the text: errors begin with `name:line:column: `.
 struct TextSource {
   std::string_view name = "graph";
   int first_line = 1;

@@ -1,5 +1,5 @@
-// PartsContext: what an op's rule for parts sees: the node, how a mesh axis whose ranks share
-// micro-batches splits its operands, and a place for values that are computed instead of its outputs.
+// PartsContext: the view of an op's rule for parts: the node, how a mesh axis whose ranks share
+// micro-batches splits its operands, and the slots for values that replace its outputs.
 #pragma once
 
 #include <utility>
@@ -11,7 +11,8 @@ namespace zg::ir {
 
 class PartsContext {
  public:
-  // `wanted`: by output, how a parameter lies along the axis whose gradient the output becomes.
+  // `wanted`: for each output, the placement along the axis of the parameter whose gradient the
+  // output becomes.
   PartsContext(const Node& node, int axis, Builder* builder, std::vector<Sbp> wanted)
       : node_(node),
         axis_(axis),
@@ -25,11 +26,11 @@ class PartsContext {
   Sbp input_sbp(int i) const { return node_.inputs[i]->sbp[axis_]; }
   Sbp wanted(int i = 0) const { return wanted_[i]; }
 
-  // The numbers 0, 1, ... of the parts, i64[num_parts()], of which each rank has its own: the operand
-  // `part` of ops that compute with some of the parts of a dim (kernels/parted_dim.h).
+  // The indices 0, 1, ... of the parts, i64[num_parts()], split so that each rank has its own: the
+  // operand `part` of ops that compute with some parts of a dim (kernels/parted_dim.h).
   Value* Part();
 
-  // The node's attributes and `parts`, for such an op.
+  // The node's attributes plus `parts`, for such an op.
   Attributes WithParts() const;
 
   void set_output(int i, Value* value) { outputs_[i] = value; }

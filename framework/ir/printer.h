@@ -11,10 +11,10 @@
 //     %n: f32[16,3] {S(0)}, %n.1: f32[16] {S(0)}, %n.2: f32[16] {S(0)} = layer_norm %y, %g, %b
 //   eval "predict":
 //
-// An output shows its logical type, and its placement once it has one. Attributes stand in name
+// An output shows its logical type, and its placement once it has one. Attributes are in name
 // order, without those that have their default. The comment is the node's scope. A tensor that
 // holds another one, rounded to its own dtype, ends with `copy_of "hidden.weight"`. Empty sections
-// are left out, but for eval sections.
+// are left out, except eval sections.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ std::string Print(const Graph& graph);
 // The node's line, without indentation and without the end of line.
 std::string PrintNode(const Node& node);
 
-// `forward: linear %y`, `update: assign %w, %next`: how messages name a node.
+// `forward: linear %y`, `update: assign %w, %next`: the name of a node in messages.
 std::string NodeLabel(const Node& node);
 
 }  // namespace zg::ir

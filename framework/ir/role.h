@@ -1,6 +1,6 @@
-// Role: what a variable is to training, its attribute `role`. Passes, checkpoints and reports ask
-// for it. What follows from it is computed: how its memory is counted (memory_category.h), and from
-// which ZeRO stage on it is sharded (passes/zero_stage.h).
+// Role: the purpose of a variable in training, its attribute `role`. Passes, checkpoints and
+// reports ask for it. Other properties are derived from it: how its memory is counted
+// (memory_category.h), and from which stage on ZeRO shards it (passes/zero_stage.h).
 #pragma once
 
 #include <string_view>
@@ -11,12 +11,12 @@
 namespace zg {
 
 enum class Role {
-  kParameter,       // what the model reads and an optimizer updates, unless it is not `trainable`
+  kParameter,       // the model reads it and an optimizer updates it, unless it is not `trainable`
   kMaster,          // the f32 original of a parameter that the model reads as a 16-bit copy
   kGradient,        // the sum of gradients of parameters over the micro-batches of a step
-  kOptimizerState,  // what an optimizer remembers of a parameter, such as moments
+  kOptimizerState,  // optimizer state of a parameter, such as moments
   kAccumulator,     // any other sum over the micro-batches of a step, such as the loss
-  kControl,         // decides about updates and counts them: loss scale, counters
+  kControl,         // decides whether updates are applied and counts them: loss scale, counters
   kBuffer,          // state of the model without a gradient, such as running means
 };
 template <>
@@ -27,7 +27,7 @@ struct EnumNames<Role> {
 
 StatusOr<Role> ParseRole(std::string_view name);
 
-// Whether variables of the role are the model itself, which its weights' file holds. The rest is
+// Whether variables of the role belong to the model itself, and so to its weights file. The rest is
 // the state of training.
 constexpr bool IsOfModel(Role role) {
   return role == Role::kParameter || role == Role::kMaster || role == Role::kBuffer;

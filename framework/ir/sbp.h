@@ -1,11 +1,10 @@
-// SBP: how one value lies on the ranks along one mesh axis (the vocabulary of OneFlow, arXiv
-// 2110.15032).
-//   B     broadcast: every rank holds the whole value
-//   S(i)  split: rank r holds the r-th of equal parts along dim i
-//   S(i:g) the same in each of g equal groups along dim i: of a dim that is q, k and v side by side,
-//         S(i:3) gives rank r the r-th part of each
-//   P     partial: every rank holds a whole-shaped term; the value is their sum, taken in rank
-//   order
+// SBP: the placement of one value on the ranks along one mesh axis (the vocabulary of OneFlow,
+// arXiv 2110.15032).
+//   B      broadcast: every rank holds the whole value
+//   S(i)   split: rank r holds the r-th of equal parts along dim i
+//   S(i:g) the same in each of g equal groups along dim i: for a dim of q, k and v side by side,
+//          S(i:3) gives rank r the r-th part of each
+//   P      partial: every rank holds a whole-shaped term; the value is their sum, in rank order
 // An NdSbp has one Sbp per mesh axis; text form `{S(0)}`, `{S(0),B}`.
 #pragma once
 
@@ -28,8 +27,8 @@ class Sbp {
   bool is_broadcast() const { return kind_ == Kind::kBroadcast; }
   bool is_split() const { return kind_ == Kind::kSplit; }
   bool is_partial() const { return kind_ == Kind::kPartial; }
-  int dim() const { return dim_; }        // of a split
-  int groups() const { return groups_; }  // of a split
+  int dim() const { return dim_; }        // only for a split
+  int groups() const { return groups_; }  // only for a split
   std::string ToString() const;
 
   friend bool operator==(Sbp a, Sbp b) {

@@ -1,6 +1,6 @@
-// Verify: whether a graph is well formed. It runs after every pass (passes/pass_manager.h), so a
-// pass that breaks a rule is named at once. An error names the node, what it has and what was
-// expected: `forward: linear %y: got type f32[8,4], expected f32[8,3]`.
+// Verify: checks whether a graph is well formed. It runs after every pass (passes/pass_manager.h),
+// so an error names the pass that broke a rule, the node, what it has and what was expected:
+// `forward: linear %y: got type f32[8,4], expected f32[8,3]`.
 //
 // The rules:
 //   names       every value and stored tensor has a name of its own
@@ -10,7 +10,7 @@
 //   links       producers, users and sections point at each other
 //   types       attributes are those of the op; outputs have the types that its shape rule gives
 //   placements  no value has one, or every value has one per mesh axis; split dims exist and divide
-//   variables   `variable` nodes, and no others, stand in the variables section
+//   variables   `variable` nodes, and no others, are in the variables section
 //   tensors     every stored tensor lies inside its variable, and no two overlap
 //   collectives once they are inserted: along every mesh axis a node's operands have the placements
 //               of one of the op's signatures, or are all B; no `place` is left

@@ -1,6 +1,6 @@
 // VerifyCollectives: the rules of Verify (verifier.h) that hold once the collectives are inserted:
-// every node has operands where one of its op's signatures wants them, and transfers that were
-// started are waited for.
+// the operands of every node have the placements that one of its op's signatures wants, and started
+// transfers are waited for.
 #pragma once
 
 #include "framework/base/status.h"
