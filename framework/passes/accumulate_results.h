@@ -1,14 +1,14 @@
-// accumulate-results: what a step hands out beside its loss, and what its buffers hold after it, are
-// means over its micro-batches.
+// accumulate-results: averages over the micro-batches of a step the results that training returns
+// beside its loss, and the next values of its buffers.
 //
 // Requires: build-backward has run; no placements yet.
 //
-// Ensures: no `next_value` is left. A f32 scalar that training hands out and that differs from
-// micro-batch to micro-batch is added up over the step, and its mean handed out by the update
-// section; so is the next value of a buffer, which is then assigned. A next value that is the same
-// for all micro-batches is assigned as it is. With `keep_finite` a buffer keeps those elements whose
-// next value would be infinite or NaN, as updates are left out then, too. Other results stay in the
-// forward section: they are handed out for every micro-batch.
+// Ensures: no `next_value` is left. An f32 scalar that training returns and that differs from
+// micro-batch to micro-batch is summed over the step, and the update section returns its mean. The
+// next value of a buffer is averaged the same way and then assigned. A next value that is the same
+// for all micro-batches is assigned as it is. With `keep_finite` a buffer keeps those elements
+// whose next value would be infinite or NaN, because updates are skipped then, too. Other results
+// stay in the forward section and are returned for every micro-batch.
 //
 // Before:
 //   forward:

@@ -1,4 +1,4 @@
-// AssignOffsets: places buffers in one arena so that those alive at the same time do not overlap
+// AssignOffsets: places buffers in one arena so that buffers alive at the same time do not overlap
 // and the arena is small. This is dynamic storage allocation, which is NP-hard; the solver tries
 // several greedy orders and improves the best one locally.
 #pragma once
@@ -27,8 +27,9 @@ struct OffsetPlan {
 
 inline constexpr int64_t kBufferAlignmentBytes = 64;
 
-// Deterministic; moments must not be negative. What is always alive lies at the bottom. Ends as
-// soon as the arena is as small as the lower bound, or after a fixed number of comparisons.
+// Deterministic; moments must not be negative. Buffers that are always alive are at the bottom.
+// Stops as soon as the arena is as small as the lower bound, or after a fixed number of
+// comparisons.
 OffsetPlan AssignOffsets(const std::vector<Lifetime>& buffers);
 
 }  // namespace zg

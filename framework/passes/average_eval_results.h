@@ -3,8 +3,8 @@
 // Requires: the graph is traced and the mesh is known; no placements yet.
 //
 // Ensures: a f32 scalar that was made from one micro-batch (a loss) is divided by the number of
-// data ranks before it is handed out; the ranks' terms are summed when placements are inferred.
-// Other results are those of all ranks side by side and stay as they are.
+// data ranks before it is returned; the ranks' terms are summed when placements are inferred. Other
+// results are the ranks' results side by side and stay as they are.
 //
 // Before, on 2 ranks:
 //   eval "validate":

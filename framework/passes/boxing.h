@@ -1,5 +1,5 @@
-// The boxing table: which op changes a placement along one mesh axis. What it costs:
-// PlacementChangeBytes (ir/placement.h).
+// The boxing table: which op changes a placement along one mesh axis. PlacementChangeBytes
+// (ir/placement.h) gives the cost.
 //
 //   from -> to       op
 //   same             none
@@ -17,11 +17,11 @@
 namespace zg {
 
 struct Boxing {
-  std::string op;             // empty when nothing is to do
+  std::string op;             // empty if there is nothing to do
   ir::Attributes attributes;  // besides the axis
 };
 
-// Neither placement is a split in groups, for which there are no ops.
+// Neither placement may be a split in groups: there are no ops for these.
 Boxing FindBoxing(Sbp from, Sbp to);
 
 }  // namespace zg

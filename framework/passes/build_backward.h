@@ -1,14 +1,15 @@
 // build-backward: appends the gradient of the loss for every parameter, by the gradient rules of
 // the ops.
 //
-// Requires: the forward section has one `output (name="loss")` of a f32 scalar: the mean over one
-// micro-batch; or its sum, and beside it an `output (name="loss_weight")`.
+// Requires: the forward section has one `output (name="loss")` of an f32 scalar: the mean over one
+// micro-batch, or its sum together with an `output (name="loss_weight")`.
 //
-// Ensures: the backward section computes, for every trainable parameter that the loss depends
-// on, its gradient of loss / micro_batches, marked by `parameter_gradient`. A value that is
-// used n times gets its n gradients added in the reverse order of the uses. The loss of the step,
-// the mean over its micro-batches, is accumulated in a variable and becomes an output of the update
-// section. So is the weight, by which the mean of sums is divided; clip-gradients divides the gradients.
+// Ensures: the backward section computes, for every trainable parameter that the loss depends on,
+// its gradient of loss / micro_batches, marked by `parameter_gradient`. The n gradients of a value
+// that is used n times are added in the reverse order of the uses. The loss of the step, the mean
+// over its micro-batches, is accumulated in a variable and becomes an output of the update section.
+// The weight is treated the same way, and the mean of sums is divided by it; clip-gradients divides
+// the gradients.
 //
 // Before:
 //   forward:
@@ -30,9 +31,9 @@
 //     %mean_loss = scale %loss_sum (factor=1.0)
 //     output %mean_loss (name="loss")
 //
-// Errors: no loss; a loss or weight that is not a f32 scalar; a loss that depends on no trainable
-// parameter, or a weight that does; an op without gradient on the way from a parameter to the loss. No-op: never; a graph without a
-// loss does not train.
+// Errors: no loss; a loss or weight that is not an f32 scalar; a loss that depends on no trainable
+// parameter, or a weight that does; an op without gradient on the way from a parameter to the loss.
+// No-op: never; a graph without a loss does not train.
 #pragma once
 
 #include "framework/passes/pass.h"

@@ -1,5 +1,6 @@
-// Control tensors: f32 states of a program's own that decide about updates and count them. Which of
-// them a program has depends on its options, which may be others when a checkpoint is resumed.
+// Control tensors: f32 states that belong to a program rather than to a parameter. They decide
+// whether updates are applied and count them. A program's options determine which of them it has,
+// so they may differ when a checkpoint is resumed.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ inline constexpr char kUpdateCounter[] = "update_counter";  // ops/gradient_norm
 struct ControlTensor {
   const char* name;
   int64_t elements;
-  int64_t updates;  // the element that counts updates of the parameters
+  int64_t updates;  // index of the element that counts updates of the parameters
 };
 inline constexpr ControlTensor kControlTensors[] = {{kLossScaler, 4, 2}, {kUpdateCounter, 2, 0}};
 inline constexpr int64_t kMaxControlElements = 4;

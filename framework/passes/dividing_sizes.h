@@ -1,4 +1,5 @@
-// What would do where the ranks along a mesh axis cannot share a dim in equal parts, for errors.
+// Suggestions for errors about a dim that the ranks along a mesh axis cannot divide into equal
+// parts.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,8 @@
 
 namespace zg {
 
-// "the nearest sizes that do are 50256 and 50258, the nearest numbers of ranks 1 and 29", of a dim of
-// `size` in `groups` and of `num_ranks` ranks, which do not divide it.
+// Returns "the nearest sizes that do are 50256 and 50258, the nearest numbers of ranks 1 and 29"
+// for a dim of `size` in `groups` that `num_ranks` ranks do not divide.
 std::string NearestThatDivide(int64_t size, int groups, int num_ranks);
 
 }  // namespace zg

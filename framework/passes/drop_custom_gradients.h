@@ -1,10 +1,10 @@
-// drop-custom-gradients: removes custom_gradient nodes, which have said what they had to say once
-// backward is built.
+// drop-custom-gradients: removes custom_gradient nodes, which are not needed once backward is
+// built.
 //
 // Requires: build-backward has run, or the graph does not train.
 //
-// Ensures: no custom_gradient is left; its users read y itself. What it was told of its gradient is
-// dead, unless somebody else reads it.
+// Ensures: no custom_gradient is left; its users read y itself. The nodes that compute its custom
+// gradient are dead, unless something else reads them.
 //
 // Before:
 //   forward:

@@ -1,4 +1,4 @@
-// eliminate-dead-nodes: removes what nobody reads.
+// eliminate-dead-nodes: removes nodes whose results nobody reads.
 //
 // Requires: nothing.
 // Ensures: every node has a side effect (`output`, `assign`), or has an output that some node

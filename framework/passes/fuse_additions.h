@@ -1,15 +1,17 @@
-// fuse-additions: an addition joins the node that computes one of its operands, such as the product in
-// front of a residual connection, and a sum over rows the node whose result it sums, such as the
-// gradient of a bias. Neither operand nor result is then read once more.
+// fuse-additions: merges an addition into the node that computes one of its operands, such as the
+// product before a residual connection. It also merges a sum over rows, such as the gradient of a
+// bias, into the node whose result it sums. This saves one more read of the operand and of the
+// result.
 //
-// Requires: nothing; runs after insert-collectives, when placements are final, after fuse-gelu, whose
-// products add nothing, and before fuse-elementwise, in whose chains an addition would vanish.
+// Requires: nothing; runs after insert-collectives, when placements are final, after fuse-gelu,
+// whose products add nothing, and before fuse-elementwise, which would put the addition into a
+// chain.
 //
-// Ensures: where the operand of an `add` that is computed last comes from an op that takes an addend
-// (OpTraits::takes_addend) and nobody else reads it, its node computes the sum, in its place. Where a
-// `linear_grad_bias` of the same section reads the first result of an op that sums rows
-// (OpTraits::sums_rows), that node has the sum as one more output. Types and placements are equal:
-// nothing is broadcast. Values keep their names.
+// Ensures: if the operand of an `add` that is computed last comes from an op that takes an addend
+// (OpTraits::takes_addend), and nothing else reads it, the op's node computes the sum, in the place
+// of the `add`. If a `linear_grad_bias` of the same section reads the first result of an op that
+// sums rows (OpTraits::sums_rows), that node has the sum as one more output. Types and placements
+// are equal: nothing is broadcast. Values keep their names.
 //
 // Before:
 //   forward:

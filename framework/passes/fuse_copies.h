@@ -1,11 +1,12 @@
-// fuse-copies: the cast of an updated parameter to 16 bits becomes one more output of the update, which
-// has the parameter at hand. The new master, 4 bytes an element, is then not read once more.
+// fuse-copies: turns the cast of an updated parameter to 16 bits into one more output of the
+// update, which already holds the parameter. This saves a read of the new master, 4 bytes an
+// element.
 //
 // Requires: nothing; runs after insert-collectives, when placements are final.
 //
 // Ensures: where a `cast` of the same section reads the new parameter of an update that can copy it
-// (framework/ops/parameter_copy.h) to a 16-bit type, with equal placements, the update computes it.
-// Of several types the first is fused. Values keep their names.
+// (framework/ops/parameter_copy.h) to a 16-bit type, with equal placements, the update computes the
+// cast. If there are several types, the first is fused. Values keep their names.
 //
 // Before:
 //   update:

@@ -1,4 +1,4 @@
-// fuse-elementwise: chains of elementwise ops become one node that goes over memory once.
+// fuse-elementwise: turns chains of elementwise ops into one node that goes over memory once.
 //
 // Requires: nothing; runs after insert-collectives so that no collective ends up inside a chain.
 //

@@ -1,15 +1,16 @@
-// fuse-gelu: a linear layer and the gelu behind it become one node, whose kernel computes the gelu
-// in the product's epilogue where it can; likewise a product and the gelu_grad that it feeds.
+// fuse-gelu: merges a linear layer and the gelu after it into one node, whose kernel computes the
+// gelu in the product's epilogue where it can; likewise a product and the gelu_grad that it feeds.
 //
 // Requires: nothing; runs after insert-collectives, when placements are final, and before
-// fuse-elementwise, in whose chains a gelu would vanish.
+// fuse-elementwise, which would put the gelu into a chain.
 //
-// Ensures: a `linear` whose result a gelu or a gelu_grad of its section reads is a `linear_gelu`,
-// whose outputs are the gelu and that result. With a gelu_grad alone it is what recompute copied of
-// such a pair: a copy is fused like its original, since another kernel could round apart. A
-// `linear_grad_input` that a gelu_grad of its section reads, and nobody else, is a
-// `linear_grad_input_gelu` in the gelu_grad's place. Types and placements of product and gelu are
-// equal; partial sums are left alone, and products that add something else. Values keep their names.
+// Ensures: a `linear` whose result a gelu or a gelu_grad of its section reads becomes a
+// `linear_gelu`, whose outputs are the gelu and that result. If only a gelu_grad reads it, it is
+// recompute's copy of such a pair. The copy is fused like its original, because another kernel
+// could round differently. A `linear_grad_input` that only a gelu_grad of its section reads becomes
+// a `linear_grad_input_gelu` in the gelu_grad's place. Types and placements of product and gelu are
+// equal; partial sums are left alone, and so are products that add something else. Values keep
+// their names.
 //
 // Before:
 //   forward:
@@ -24,7 +25,7 @@
 //   backward:
 //     %h.grad = linear_grad_input_gelu %z.grad, %v, %h
 //
-// No-op when no linear layer meets a gelu.
+// No-op when no linear layer is connected to a gelu.
 #pragma once
 
 #include "framework/passes/pass.h"

@@ -4,15 +4,15 @@
 // Requires: no value has a placement. Data inputs and caches carry their `placement` along the axis
 // "data".
 //
-// Ensures: every value has one. Other variables lie as their attribute `split` says, else B; a cache
-// lies along other axes as the first rows that are written into it. A node takes the legal signature
-// (OpDef::sbp_signatures, or all-B) that changes the placement of the fewest inputs, and of those
-// the one that moves the fewest bytes. A split value's logical dim is the ranks' parts together. On
-// an axis of one rank everything is B.
+// Ensures: every value has a placement. Variables other than caches have the placement in their
+// attribute `split`, else B; along other axes a cache is placed like the first rows that are
+// written into it. A node takes the legal signature (OpDef::sbp_signatures, or all-B) that changes
+// the placement of the fewest inputs, and among those the one that moves the fewest bytes. A split
+// value's logical dim is the ranks' parts together. On an axis of one rank everything is B.
 //
-// Along the axes of data ranks nothing moves: a node computes all micro-batches side by side where
-// its op can (S), or each rank computes its own (P, ir::MicroBatchSignature) from views of its parts
-// (own_part). A result of the user that is P is handed out side by side (joined_parts).
+// Along the axes of data ranks nothing is moved: a node computes all micro-batches side by side if
+// its op can (S). Otherwise each rank computes its own (P, ir::MicroBatchSignature) from views of
+// its parts (own_part). A user's result that is P is returned side by side (joined_parts).
 //
 // Before, on mesh(data=2):
 //   %x: f32[8,4] = input (placement="S(0)")
@@ -25,9 +25,8 @@
 //   %y: f32[16,3] {S(0)} = linear %x, %w
 //   %dw: f32[3,4] {P} = linear_grad_weight %y, %x
 //
-// Errors: an input placement that its shape does not have; a random op that would be B over "data";
-// a split parameter that an op cannot compute with.
-// No-op on a graph that has placements.
+// Errors: an input placement that its shape does not allow; a random op that would be B over
+// "data"; a split parameter that an op cannot compute with. No-op on a graph that has placements.
 #pragma once
 
 #include "framework/passes/pass.h"

@@ -3,10 +3,10 @@
 // Requires: infer-sbp has run.
 //
 // Ensures: no `place` is left, and every node's inputs have the placements of one of its
-// signatures. Each mismatch is one op of the boxing table (boxing.h) right before the first consumer
-// in a section; what backward reads of forward's sums, it takes from there. `place` becomes the same
-// ops where it stands. An `accumulate` of a partial value becomes a
-// collective that folds into the accumulator, unless that is partial as well.
+// signatures. Each mismatch becomes one op of the boxing table (boxing.h) right before the first
+// consumer in a section; backward reuses the sums that forward has made. A `place` is replaced by
+// the same ops at its position. An `accumulate` of a partial value becomes a collective that folds
+// into the accumulator, unless the accumulator is partial as well.
 //
 // Before, with %p: f32[64] {P} and %w: f32[64] {B}:
 //   %s: f32[64] {S(0)} = place %w (sbp="{S(0)}")

@@ -1,12 +1,12 @@
-// keep-caches: what eval programs leave to later runs gets storage, which they share by name: the
-// keys and values of attention, of which every run adds those of new tokens.
+// keep-caches: gives storage to the values that eval programs leave to later runs, and shares it by
+// name. These are the keys and values of attention: every run adds those of new tokens.
 //
-// Requires: types are settled (mixed-precision), so that a cache has that of its rows; no placements
-// yet.
+// Requires: types are final (mixed-precision), so that a cache has the type of its rows; no
+// placements yet.
 //
-// Ensures: no `cached_rows` is left in eval sections. Each is a `write_rows` into a `cache`, which is
-// a variable without a name of its own in checkpoints. Where rows differ from micro-batch to
-// micro-batch, every rank has the cache of its own texts (S(0)), else all have the same (B).
+// Ensures: no `cached_rows` is left in eval sections. Each becomes a `write_rows` into a `cache`,
+// which is a variable that checkpoints do not name. If rows differ from micro-batch to micro-batch,
+// every rank has the cache of its own texts (S(0)); otherwise all have the same (B).
 //
 // Before:
 //   eval "prefill":
@@ -21,8 +21,8 @@
 //   eval "decode":
 //     %keys.1: f32[1,128,64] = write_rows %keys.cache, %k.1, %start.1
 //
-// Errors: programs whose caches of one name differ; a program that has one twice; a cache of the
-// training program. No-op without caches.
+// Errors: programs whose caches of one name differ; a program that has one cache twice; a cache of
+// the training program. No-op without caches.
 #pragma once
 
 #include "framework/passes/pass.h"

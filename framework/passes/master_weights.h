@@ -1,11 +1,11 @@
-// master-weights: parameters that the model reads in 16 bits only are kept in 16 bits; what the
-// optimizer updates is a master copy in f32, which counts as optimizer state, and gradients stay in
-// 16 bits. That is 2 + 2 + 12 bytes per parameter with Adam (arXiv 1910.02054, section 3.1).
+// master-weights: keeps parameters in 16 bits if the model reads them only in 16 bits. The
+// optimizer updates an f32 master copy, which counts as optimizer state, and gradients stay in 16
+// bits. That is 2 + 2 + 12 bytes per parameter with Adam (arXiv 1910.02054, section 3.1).
 //
 // Requires: mixed-precision, build-backward and append-update have run; before bucketing.
 //
-// Ensures: no section but update reads the master. The 16-bit copy is a variable of its own,
-// the parameter, assigned at the end of the update; a stored tensor that is the copy of the
+// Ensures: only the update section reads the master. The 16-bit copy is a variable of its own, the
+// parameter, which is assigned at the end of the update. Its stored tensor is a copy of the
 // master's.
 //
 // Before:

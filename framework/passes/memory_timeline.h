@@ -1,5 +1,5 @@
-// MemoryTimeline: what is alive at each moment of a training step, from a memory plan. For people
-// who want to see where the memory goes; the executor does not need it.
+// MemoryTimeline: what is alive at each moment of a training step, from a memory plan. It shows
+// people where the memory goes; the executor does not need it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace zg {
 
-// A node while it runs. Forward and backward are shown once, whatever the micro-batches.
+// A node while it runs. Forward and backward are shown once, regardless of the number of
+// micro-batches.
 struct MemoryMoment {
   const ir::Node* node = nullptr;
   CategoryBytes alive = {};  // indexed by MemoryCategory
@@ -24,7 +25,7 @@ struct MemoryTimeline {
 
 MemoryTimeline TrainingTimeline(const ir::Graph& graph, const MemoryPlan& plan);
 
-// The buffers of training that are alive at the moment, largest first, then in the plan's order.
+// The training buffers that are alive at the moment, largest first, then in the plan's order.
 std::vector<const PlannedBuffer*> AliveAt(const MemoryPlan& plan, int moment);
 
 }  // namespace zg

@@ -1,15 +1,15 @@
 // mixed-precision: lets the model compute in bf16 or f16. Parameters and inputs are cast once per
-// section, and every op that sees one of them computes in 16 bits (its kernel sums, normalises and
+// section, and every op that reads one of them computes in 16 bits (its kernel sums, normalises and
 // takes exponentials in f32); losses are f32 numbers of 16-bit values. As with PyTorch's autocast,
 // some ops compute in f32 (OpTraits::computes_in_f32: exponentials, powers, softmax, sums), and
-// elementwise ops on their results do, too, so that losses made of small ops are f32 numbers as well;
-// products, norms and the rest bring them back to 16 bits.
+// elementwise ops on their results do, too, so that losses made of small ops are f32 numbers as
+// well; products, norms and the rest bring them back to 16 bits.
 //
-// Requires: forward and eval sections as traced; before build-backward, so that gradients have the
-// type of what they are gradients of.
+// Requires: forward and eval sections as traced; before build-backward, so that a gradient has the
+// type of its value.
 //
-// Ensures: variables and inputs are as they were; every op reads floating-point operands of one
-// type, but for the f32 targets of losses; outputs are f32. Types of values are inferred again.
+// Ensures: variables and inputs are unchanged; every op reads floating-point operands of one type,
+// except the f32 targets of losses; outputs are f32. Types of values are inferred again.
 //
 // Before:
 //   forward:

@@ -1,6 +1,6 @@
-// OneFlow's switches for ZeRO under their own names, for code that comes from there: the mode
-// "distributed_split" alone is stage 1; with the compute stream 2; and without grouping by
-// destination 3.
+// OneFlow's switches for ZeRO under their own names, for code ported from OneFlow: the mode
+// "distributed_split" alone is stage 1; with the compute stream it is stage 2, and without grouping
+// by destination stage 3.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ class OneFlowSwitches {
   void enable_use_compute_stream(bool enabled = true);
   void disable_group_boxing_by_dst_parallel(bool disabled = true);
 
-  // The stage that they ask for; none when no switch was touched. Errors: another mode; a switch
-  // without those before it.
+  // The stage that the switches ask for; none if no switch was set. Errors: an unknown mode; a
+  // switch without the ones before it.
   StatusOr<std::optional<int>> Stage() const;
 
  private:

@@ -1,17 +1,17 @@
-// overlap-communication: starts a collective as soon as what it reads is there, and waits for it only
-// where somebody reads what it writes, so that it runs beside what stands in between.
+// overlap-communication: starts a collective as soon as its input is ready, and waits for it only
+// before the first reader of its result, so that it runs beside the nodes in between.
 //
-// Requires: schedule has run. The order of collectives changes, on every rank alike.
+// Requires: schedule has run. The order of collectives changes in the same way on every rank.
 //
-// Ensures: what moves data and has computation to run beside it has `start=true`, and every reader of
-// its result reads a `wait` for it. Nothing between the two writes what the transfer reads or writes,
-// or reads what it writes. The buffers that are alive for this alone (full gradients kept until they
-// are sent, parameters gathered ahead) have at most `max_bytes` together at every moment, in either
-// direction half of them where there are both; what does not fit stays as it was. Where a rank
-// computes several micro-batches per step, each waits for its own gradients.
+// Ensures: a collective that has computation to run beside it has `start=true`, and every reader of
+// its result reads a `wait` for it. Between the two, nothing writes the transfer's input or result,
+// and nothing reads its result. The buffers that are alive only for this reason (full gradients
+// kept until they are sent, parameters gathered ahead) have at most `max_bytes` together at every
+// moment. If there are both kinds, each gets half. A collective that does not fit stays unchanged.
+// If a rank computes several micro-batches per step, each micro-batch waits for its own gradients.
 //
-// Updated parameters of stages 1 and 2 are gathered into their variables until the next forward reads
-// them, in the order in which it does; there the variable itself is waited for.
+// At stages 1 and 2 updated parameters are gathered into their variables until the next forward
+// reads them, in the order in which it reads them; there the wait is for the variable itself.
 //
 // Before:
 //   backward:
@@ -43,8 +43,9 @@
 
 namespace zg {
 
-// CompileOptions::overlap_bytes with what `auto` stands for where ranks send each other messages, or do
-// not: two buckets that are gathered ahead and two that are summed, one on its way and one behind it.
+// CompileOptions::overlap_bytes, with `auto` resolved by whether ranks send each other messages. If
+// they do, it is four buckets: two that are gathered ahead and two that are summed, of each kind
+// one in flight and one waiting.
 int64_t OverlapBytes(const CompileOptions& options, bool sends_messages);
 
 // Whether the graph has transfers that are started ahead.

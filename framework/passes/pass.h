@@ -16,7 +16,7 @@ class Pass {
   // A verb phrase, "shard-gradients"; the file is shard_gradients.{h,cc}.
   virtual std::string_view name() const = 0;
 
-  // Whether the graph's text changed, or what in the user's model or configuration does not work.
+  // Returns whether the graph's text changed, or an error about the user's model or configuration.
   virtual StatusOr<bool> Run(ir::Graph& graph) const = 0;
 };
 

@@ -1,6 +1,6 @@
-// PassManager: runs passes one after the other. After each it checks the graph's rules (Verify) and
-// that the pass told the truth about having changed the graph; so the pass that breaks something is
-// the one that is named.
+// PassManager: runs passes one after the other. After each pass it checks the graph's rules
+// (Verify) and that the pass has reported correctly whether it changed the graph. So an error names
+// the pass that caused it.
 //
 //   PassManagerOptions options;
 //   options.dump_directory = "/tmp/passes";
@@ -20,20 +20,20 @@
 namespace zg {
 
 struct PassManagerOptions {
-  // Where the graph's text goes after each pass, `02_after_infer-sbp.graph`; `00_input.graph` is
-  // what they began with. The directory is made if need be. Empty: no dumps.
+  // The graph's text is written here after each pass, `02_after_infer-sbp.graph`; `00_input.graph`
+  // is the input of the first pass. The directory is created if needed. Empty: no dumps.
   std::string dump_directory;
-  // Names of passes to leave out. One that is not among the passes is an error.
+  // Names of passes to leave out. An unknown name is an error.
   std::set<std::string> disabled;
-  // From the pass of this name on, Verify also checks that placements fit.
+  // From the pass of this name on, Verify also checks that placements match.
   std::string inserts_collectives = "insert-collectives";
 };
 
-// What became of one pass.
+// The record of one pass.
 struct PassRecord {
   std::string name;
   bool changed = false;
-  double run_ms = 0;  // of the pass itself, without the checks
+  double run_ms = 0;  // time of the pass itself, without the checks
 };
 
 class PassManager {
@@ -42,11 +42,11 @@ class PassManager {
       : passes_(std::move(passes)), options_(std::move(options)) {}
 
   // Errors: those of the passes, a graph that breaks a rule, a dump that cannot be written; each
-  // says after which pass. A pass whose result says "changed" when the text is the same, or the
-  // other way round, is a CHECK failure.
+  // names the pass after which it occurred. A pass that reports "changed" although the text is the
+  // same, or the other way round, is a CHECK failure.
   Status Run(ir::Graph& graph);
 
-  // Of the last run, in order; disabled passes have none.
+  // Records of the last run, in order; disabled passes have none.
   const std::vector<PassRecord>& records() const { return records_; }
 
  private:

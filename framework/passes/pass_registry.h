@@ -1,5 +1,5 @@
-// PassRegistry: passes by name, for tools and tests that take them as text. A pass enters it
-// through a registration function that its package lists (register_passes.h).
+// PassRegistry: passes by name, for tools and tests that take them as text. Each package lists its
+// passes in a registration function (register_passes.h).
 //
 //   PassRegistry registry;
 //   RegisterPasses(registry);
@@ -22,8 +22,8 @@ namespace zg {
 struct PassDef {
   std::string name;
   std::string doc;                        // one line
-  std::vector<ir::AttributeDef> options;  // what stands in parentheses after the name
-  // With all options set. An error is a value that does not work.
+  std::vector<ir::AttributeDef> options;  // options in parentheses after the name
+  // Called with all options set. Returns an error for an invalid value.
   std::function<StatusOr<std::unique_ptr<Pass>>(const ir::Attributes&)> make;
 };
 
@@ -38,8 +38,9 @@ PassDef SimplePass(std::string doc) {
 
 class PassRegistry {
  public:
-  void Register(PassDef pass);                       // a second one of a name is a CHECK failure
-  const PassDef* Find(std::string_view name) const;  // null when there is none
+  void Register(PassDef pass);                       // a second pass of the same name is a CHECK
+                                                     // failure
+  const PassDef* Find(std::string_view name) const;  // null if there is none
   std::vector<const PassDef*> All() const;           // in name order
 
  private:
@@ -48,8 +49,8 @@ class PassRegistry {
 
 using PassList = std::vector<std::unique_ptr<Pass>>;
 
-// Passes separated by spaces or commas, each with its options, `a(stage=2), b`. `source` begins the
-// errors: a name that is not registered, options that the pass does not have.
+// Parses passes separated by spaces or commas, each with its options, `a(stage=2), b`. Errors begin
+// with `source`: a name that is not registered, options that the pass does not have.
 StatusOr<PassList> ParsePasses(std::string_view text, const PassRegistry& registry,
                                std::string_view source = "passes");
 

@@ -1,6 +1,6 @@
-// place-parameters: splits parameters along mesh axes that compute one micro-batch together, as the
-// user's rules say (CompileOptions::placement), and their optimizer states and 16-bit copies alike.
-// What is computed from them follows in infer-sbp.
+// place-parameters: splits parameters along mesh axes whose ranks compute one micro-batch together,
+// as the user's rules say (CompileOptions::placement). Optimizer states and 16-bit copies are split
+// alike. infer-sbp derives the placements of the values computed from them.
 //
 // Requires: append-update and master-weights have run, if the graph is trained; no buckets, no
 // placements.
@@ -16,9 +16,9 @@
 //     tensor "mlp.up.weight" f32[64,16] {B,S(0)} at 0
 //
 // Errors: an axis that the mesh lacks, or along which ZeRO shards; a pattern that names no
-// parameter; two rules that differ about one; a dim that it lacks or that the axis does not divide;
-// an axis of several ranks that nothing is split along, or that stands before one of data; an
-// optimizer that looks at a split parameter as a whole.
+// parameter; two rules that contradict each other about one parameter; a dim that the parameter
+// lacks or that the axis does not divide; an axis of several ranks along which nothing is split, or
+// that comes before a data axis; an optimizer that needs a split parameter as a whole.
 // No-op without rules on a mesh of data axes.
 #pragma once
 

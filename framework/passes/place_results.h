@@ -1,14 +1,14 @@
-// place-results: lets what modules give to others lie along mesh axes whose ranks share micro-batches
-// as the user's rules say (CompileOptions::placement). What is computed from it follows in infer-sbp:
-// with the result of an embedding split along the sequence, so are the residual stream, norms and
-// dropouts (arXiv 2205.05198, section 4.2.2), and the activations that backward keeps are divided:
-// ZeRO's partitioned activations (arXiv 1910.02054, section 6.1).
+// place-results: places the results of modules along mesh axes whose ranks share micro-batches, as
+// the user's rules say (CompileOptions::placement). infer-sbp derives the placements of the values
+// computed from them: if the result of an embedding is split along the sequence, so are the
+// residual stream, norms and dropouts (arXiv 2205.05198, section 4.2.2). The activations that
+// backward keeps are then divided: ZeRO's partitioned activations (arXiv 1910.02054, section 6.1).
 //
 // Requires: build-backward has run, if the graph is trained, recompute has not; no placements yet.
 //
-// Ensures: forward's readers outside of the module, and those of backward, read its results through a
-// `place` along the axis. In eval programs likewise; where the axis does not divide the dim, as where they
-// compute a token at a time, the result is B.
+// Ensures: readers outside of the module, in forward and in backward, read its results through a
+// `place` along the axis. Eval programs do the same; where the axis does not divide the dim, as
+// when they compute one token at a time, the result is B.
 //
 // Before, on mesh(data=2, tensor=2), with the rule "embedding -> tensor=S(1)":
 //   %x: f32[2,8,4] = embedding %table, %ids  // embedding

@@ -1,5 +1,6 @@
-// PlacementRule: how a user's parameters, or what modules give, lie along a mesh axis whose ranks work
-// on one micro-batch together. In text, as a file of rules has them, one a line:
+// PlacementRule: the placement of a user's parameters, or of modules' results, along a mesh axis
+// whose ranks work on one micro-batch together. The text form, as in a file of rules, has one rule
+// per line:
 //
 //   # columns of the first product, rows of the second
 //   blocks.*.mlp.up           tensor=S(0)
@@ -21,13 +22,13 @@ namespace zg {
 
 struct PlacementRule {
   enum class Of {
-    kParameters,  // that the pattern names, or that modules have which it names
-    kResults,     // what modules that the pattern names give to others
+    kParameters,  // the parameters that the pattern names, or those of the modules that it names
+    kResults,     // the results that the modules named by the pattern give to other modules
   };
 
   std::string pattern;  // ir/scope_pattern.h
   std::string axis;
-  Sbp sbp = Sbp::B();  // B, S(dim) or, of parameters, S(dim:groups)
+  Sbp sbp = Sbp::B();  // B, S(dim) or, for parameters, S(dim:groups)
   Of of = Of::kParameters;
 
   std::string ToString() const;  // "blocks.*.mlp.up tensor=S(0)", "token_embedding -> tensor=S(1)"

@@ -1,4 +1,4 @@
-// PlanMemory: the last step of compilation. Decides where every value of a scheduled graph lies in
+// PlanMemory: the last step of compilation. Assigns every value of a scheduled graph an offset in
 // one arena per rank, and predicts the bytes of every category. The plan is the same on all ranks;
 // the executor only adds addresses.
 #pragma once
@@ -39,9 +39,9 @@ struct MemoryPlan {
 
   int64_t arena_bytes = 0;  // the predicted peak
   int64_t lower_bound_bytes = 0;
-  CategoryBytes category_bytes = {};  // the most that is alive at one moment, per category
+  CategoryBytes category_bytes = {};  // the most bytes alive at one moment, per category
 
-  // Where a value begins in the arena of `rank`: the base, and the axis strides of its location
+  // The offset of a value in the arena of `rank`: the base, plus the axis strides of its location
   // times the rank's coordinates.
   int64_t OffsetOn(const ir::Value* value, int rank) const;
   int64_t BaseOffset(const ir::Value* value) const;

@@ -1,5 +1,5 @@
-// Program: a compiled graph, ready for any rank of its mesh to run: what is executed in which
-// order, where every value lies in the arena, and what that costs. Nothing is allocated yet.
+// Program: a compiled graph, ready for any rank of its mesh to run: the nodes in execution order,
+// the offset of every value in the arena, and the costs. Nothing is allocated yet.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ using Target = std::function<StatusOr<MemoryPlan>(const ir::Graph& graph)>;
 struct Program {
   ir::Graph graph;                                  // placed, with collectives, in execution order
   CompileOptions options;                           // resolved
-  MemoryPlan memory;                                // of every rank
-  std::map<std::string, PredictedTraffic> traffic;  // of one step, sent by one rank, by op
-  double flops = 0;                                 // of one rank in one step
+  MemoryPlan memory;                                // the same on every rank
+  std::map<std::string, PredictedTraffic> traffic;  // sent by one rank in one step, by op
+  double flops = 0;                                 // by one rank in one step
   int64_t num_parameters = 0;                       // elements of the model
-  // What decides the bits of training besides data and initial values, as name and value: the
-  // optimizer, the micro-batches, .... Empty for a graph that does not train.
+  // The settings that determine the bits of training besides data and initial values, as name and
+  // value: the optimizer, the micro-batches, .... Empty for a graph that does not train.
   std::map<std::string, std::string> settings;
-  double lr = 0;  // the optimizer's, before the factor of a schedule
+  double lr = 0;  // of the optimizer, before the factor of a schedule
   double compile_ms = 0;
 };
 

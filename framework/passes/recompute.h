@@ -1,15 +1,16 @@
-// recompute: activation checkpointing (arXiv 1604.06174). What a module computes in forward and
-// reads in backward is computed again in backward, so that it need not stay in memory between.
+// recompute: activation checkpointing (arXiv 1604.06174). Activations that a module computes in
+// forward and reads in backward are recomputed in backward, so that they need not stay in memory in
+// between.
 //
 // Requires: build-backward has run; no placements yet.
 //
-// Ensures: a segment is a module that one of the patterns names, with all that lies below it; of
-// modules inside each other, the outermost. Values that are made in a segment, and that backward
-// reads in the same segment only, are read there from copies of their nodes. The copies stand right
-// before the first backward node that reads one of them, have the attributes of the originals, and
-// start from values that stay alive: those made outside the segment, and those made in it that
-// other parts of backward read. Random masks are a function of attributes and step, so no bit
-// changes. Nodes with side effects, accumulators, inputs and constants are not copied.
+// Ensures: a segment is a module that one of the patterns names, with everything below it; if
+// modules inside each other match, it is the outermost. Values that are made in a segment, and that
+// backward reads in the same segment only, are read there from copies of their nodes. The copies
+// are right before the first backward node that reads one of them, have the attributes of the
+// originals, and start from values that stay alive: those made outside the segment, and those made
+// in it that other parts of backward read. Random masks are a function of attributes and step, so
+// no bit changes. Nodes with side effects, accumulators, inputs and constants are not copied.
 //
 // Before, recompute(modules="mlp"):
 //   forward:

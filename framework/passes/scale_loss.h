@@ -1,5 +1,5 @@
 // scale-loss: dynamic loss scaling for f16 (ops/loss_scaling.h): backward begins with 2^k times the
-// usual gradient of the loss. What the update does about it is clip-gradients' part.
+// usual gradient of the loss. clip-gradients handles the scale in the update.
 //
 // Requires: build-backward has run.
 //

@@ -1,13 +1,13 @@
-// schedule: settles the order of execution. Nodes keep their order but for those that only hold
+// schedule: fixes the order of execution. Nodes keep their order, except those that only hold
 // memory until they are needed: inputs, constants, views and gathers move down to right before
-// their first user. The results of an eval section go to its end, so that their memory is theirs
-// until the program has run.
+// their first user. The results of an eval section move to its end, so that their memory is not
+// reused until the program has run.
 //
 // Requires: insert-collectives has run. The order is the same on every rank, so collectives match.
 //
-// Ensures: every `input`, `constant`, `bucket_view`, `local_slice` and `all_gather` stands right
-// before its first user in its section, behind others of its kind that have the same first user.
-// Behind an `output` of an eval section there are only others.
+// Ensures: every `input`, `constant`, `bucket_view`, `local_slice` and `all_gather` is right before
+// its first user in its section, after others of its kind with the same first user. After an
+// `output` of an eval section there are only other outputs.
 //
 // Before:
 //   %w: f32[4] = all_gather %p
@@ -18,7 +18,7 @@
 //   %w: f32[4] = all_gather %p
 //   %b: f32[4] = add %a, %w
 //
-// No-op when they stand there already.
+// No-op when they are there already.
 #pragma once
 
 #include "framework/passes/pass.h"

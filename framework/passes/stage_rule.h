@@ -1,5 +1,6 @@
-// StageRule: the stage of ZeRO for parameters of a name, their gradients and optimizer states, where
-// it is another than that of the rest. In text, as on a command line, after the stage of the rest:
+// StageRule: the ZeRO stage of the parameters that match a name, with their gradients and optimizer
+// states, if it differs from the stage of the rest. The text form, as on a command line, follows
+// the stage of the rest:
 //
 //   2,blocks.*=3,token_embedding=1
 #pragma once
@@ -19,14 +20,14 @@ struct StageRule {
   std::string ToString() const;  // "blocks.*=3"
 };
 
-// Of all parameters.
+// The stages of all parameters.
 struct Stages {
-  int otherwise = 0;  // of what no rule names
+  int otherwise = 0;  // for parameters that no rule names
   std::vector<StageRule> rules;
 };
 
-// A number is a stage for all; without one, what no rule names has stage 0. Errors: something else
-// than a number and rules; a stage that is not 0 to 3; a malformed pattern.
+// A number is the stage of all parameters; without one, parameters that no rule names have stage 0.
+// Errors: text other than a number and rules; a stage that is not 0 to 3; a malformed pattern.
 StatusOr<Stages> ParseStages(std::string_view text);
 
 // "2" or "2,blocks.*=3".

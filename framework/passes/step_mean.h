@@ -9,13 +9,13 @@
 namespace zg {
 
 struct StepMeanNames {
-  std::string sum;   // of the accumulator
-  std::string mean;  // of the result
+  std::string sum;   // name of the accumulator
+  std::string mean;  // name of the result
 };
 
-// Adds up `value`, which the forward section computes for every micro-batch, in the order of the
-// micro-batches, in f32, before `before` or at the section's end. Returns the mean, which the update
-// section computes; null has a status.
+// Sums `value`, which the forward section computes for every micro-batch, in micro-batch order and
+// in f32, before `before` or at the section's end. Returns the mean, which the update section
+// computes. The mean is never null.
 StatusOr<ir::Value*> AppendStepMean(ir::Graph& graph, ir::Value* value, const StepMeanNames& names,
                                     ir::Node* before = nullptr);
 

@@ -1,5 +1,5 @@
-// Storage: which values share memory. Every value lies inside a buffer. Views, in-place updates,
-// gradients that are produced in their bucket and gathers into a parameter lie inside the buffer of
+// Storage: which values share memory. Every value is inside a buffer. Views, in-place updates,
+// gradients that are produced in their bucket and gathers into a parameter are inside the buffer of
 // another value, so that nothing is copied.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace zg {
 struct Location {
   int buffer = -1;
   int64_t offset_bytes = 0;
-  // By mesh axis: what a rank adds for each step of its coordinate. Empty: nothing.
+  // By mesh axis: the offset that a rank adds for each step of its coordinate. Empty: nothing.
   std::vector<int64_t> axis_stride_bytes;
 
   bool depends_on_rank() const;
@@ -23,13 +23,13 @@ struct Location {
 };
 
 struct Buffer {
-  const ir::Value* root = nullptr;  // the value that spans it; gives its name and category
+  const ir::Value* root = nullptr;  // the value that spans the buffer; gives its name and category
   int64_t bytes = 0;                // on one rank
   std::vector<const ir::Value*> members;
 };
 
 struct Storage {
-  std::vector<Buffer> buffers;  // those merged into another have no members
+  std::vector<Buffer> buffers;  // buffers merged into another have no members
   std::unordered_map<const ir::Value*, Location> locations;
 
   const Location& Of(const ir::Value* value) const { return locations.at(value); }
@@ -43,8 +43,8 @@ struct Storage {
 //                       variable's.
 //   assign              produces the new value in the variable's memory, when nothing reads the
 //                       old value afterwards.
-// Where a rule does not apply, the node copies when it runs. A `wait` is the end of what its start
-// does, and no other reader.
+// If no rule applies, the node copies when it runs. A `wait` counts as the end of its start's work,
+// not as another reader.
 Storage AssignStorage(const ir::Graph& graph);
 
 }  // namespace zg

@@ -1,6 +1,6 @@
-// TransferSequence: the collectives of sections that run one after the other, when each of them may
-// begin and must have ended, and the bytes that running it beside others keeps alive. What
-// overlap-communication plans with, and what says why a collective runs in its place.
+// TransferSequence: the collectives of sections that run one after the other: when each of them may
+// begin and must have ended, and the bytes that are kept alive by running it beside others.
+// overlap-communication plans with it, and it explains why a collective runs in its place.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,35 @@
 
 namespace zg {
 
-// A collective; positions are those in the order of its sequence.
+// A collective; positions refer to the order of its sequence.
 struct Transfer : TransferTimes {
   ir::Node* node = nullptr;
-  std::vector<ir::Node*> assigns;  // of its result, without work, which may stand behind the wait
+  std::vector<ir::Node*> assigns;  // assigns of its result, which do no work and may come after the
+                                   // wait
 };
 
 class TransferSequence {
  public:
-  // The sections of a graph that follow each other within a step: all of training, or with several
-  // micro-batches per step forward and backward, and update; and each eval.
+  // The sections of a graph that follow each other within a step: all of training, or, with several
+  // micro-batches per step, forward and backward as one sequence and update as another; and each
+  // eval section.
   static std::vector<std::vector<ir::Section*>> SectionsOf(const ir::Graph& graph);
 
-  // `storage` of the graph; both must outlive this.
+  // `storage` belongs to the graph; both must outlive this.
   TransferSequence(const ir::Graph& graph, const Storage& storage,
                    const std::vector<ir::Section*>& sections);
 
   const std::vector<ir::Node*>& order() const { return order_; }
   int end() const { return static_cast<int>(order_.size()); }
 
-  // Those that are not started ahead, in the order of their places. Their starts and waits are theirs
-  // who plan.
+  // The transfers that are not started ahead, in the order of their places. The planner sets their
+  // starts and waits.
   std::vector<Transfer>& transfers() { return transfers_; }
   const std::vector<Transfer>& transfers() const { return transfers_; }
 
   bool IsInVariable(const ir::Value* value) const;
 
-  // Whether anything is computed at the positions from `begin` to before `end`.
+  // Whether anything is computed at the positions [begin, end).
   bool HasWorkBetween(int begin, int end) const;
 
  private:

@@ -1,5 +1,5 @@
-// TransfersInPlace: which collectives of training run in their places, and why they are not started
-// ahead of what is computed beside them.
+// TransfersInPlace: the collectives of training that run in their places, and why they are not
+// overlapped with the computation beside them.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace zg {
 
 enum class InPlaceReason {
   kOff,            // nothing is started ahead
-  kNoComputation,  // between what makes the input and what reads the result nothing is computed
-  kTooLarge,       // the buffers that it would keep alive have more than the limit alone
-  kNoRoom,         // or together with those of others that run there
+  kNoComputation,  // nothing is computed between the node that makes the input and the reader of
+                   // the result
+  kTooLarge,       // the buffers that it would keep alive exceed the limit alone
+  kNoRoom,         // or together with those of others in flight there
 };
 
 struct TransferInPlace {
@@ -22,8 +23,8 @@ struct TransferInPlace {
   InPlaceReason reason = InPlaceReason::kOff;
 };
 
-// Of a graph that overlap-communication has been run on with this limit, in the order of the nodes;
-// those of eval sections are left out.
+// For a graph that overlap-communication was run on with this limit, in the order of the nodes,
+// without eval sections.
 std::vector<TransferInPlace> TransfersInPlace(const ir::Graph& graph, int64_t max_bytes);
 
 }  // namespace zg

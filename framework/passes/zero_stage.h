@@ -1,4 +1,4 @@
-// From which ZeRO stage on variables of a role are sharded: the one place that says it, for passes,
+// The ZeRO stage from which variables of a role are sharded: the only definition of it, for passes,
 // formulas and reports.
 #pragma once
 
@@ -8,7 +8,7 @@ namespace zg {
 
 inline constexpr int kLastStage = 3;
 
-// kLastStage + 1 for what stays whole on every rank.
+// kLastStage + 1 for roles that stay whole on every rank.
 constexpr int FirstStageThatShards(Role role) {
   switch (role) {
     case Role::kOptimizerState:
