@@ -1,4 +1,4 @@
-// Modules that compute nothing, for Sequential.
+// Modules that only rearrange elements, for Sequential.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ class Identity : public Module {
   Var forward(Var x) override { return x; }
 };
 
-// Dims first to last as one; by default all but the batch's.
+// Merges dims first to last into one; by default all dims except the batch's.
 class Flatten : public Module {
  public:
   Flatten(const Module* parent, const std::string& name, int64_t first = 1, int64_t last = -1)

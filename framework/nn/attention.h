@@ -1,6 +1,6 @@
-// Attention of queries to keys and values that stand apart, and rotary positions.
-// Shapes: q (B, Tq, heads D), k and v (B, Tk, key_heads D): heads of D channels side by side; the
-// result is as q. Memory is linear in Tq and Tk.
+// Attention with separate queries, keys and values, and rotary positions. Shapes: q (B, Tq, heads
+// D), k and v (B, Tk, key_heads D): heads of D channels side by side; the result has the shape of
+// q. Memory is linear in Tq and Tk.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,28 @@ namespace zg {
 
 struct AttentionOptions {
   int64_t heads = 1;
-  // Fewer than heads, of which each then serves heads / key_heads: grouped-query attention (arXiv
-  // 2305.13245). 0: as many.
+  // If there are fewer key heads than heads, each serves heads / key_heads of them: grouped-query
+  // attention (arXiv 2305.13245). 0: as many as heads.
   int64_t key_heads = 0;
-  // A query sees the keys up to its own position; the last query stands at the last key.
+  // A query sees the keys up to its own position; the last query is at the last key.
   bool causal = false;
-  // A query sees only keys less than so far from its position. 0: all.
+  // A query sees only keys at a distance of less than this from its position. 0: all.
   int64_t window = 0;
   double scale = 0.0;  // of scores; 0: 1 / sqrt(D)
-  // i64 (B): how many keys each sequence has; or i64 or bool (B, Tk): 0, false where a key is hidden
-  // (which PyTorch's key_padding_mask has the other way round). A query that sees no key gets 0.
+  // i64 (B): the number of keys of each sequence; or i64 or bool (B, Tk): 0 or false where a key is
+  // hidden (the opposite of PyTorch's key_padding_mask). A query that sees no key gets 0.
   Var mask = {};
-  // Added to the scaled scores: (1 or B, 1 or heads, Tq, Tk), of the dtype of q. Differentiable. Or
-  // bool of that shape, as PyTorch's attn_mask: false where a query does not see a key.
+  // Added to the scaled scores: (1 or B, 1 or heads, Tq, Tk), in the dtype of q. Differentiable. Or
+  // bool of that shape, like PyTorch's attn_mask: false where a query does not see a key.
   Var bias = {};
-  // Of weights, while training; the others are divided by 1 - it.
+  // Probability with which attention weights are dropped in training; the others are divided by 1 -
+  // dropout.
   double dropout = 0.0;
 };
 
-// softmax(scale q k^T + bias) v of each head. Names of options as far as they are there: those of
-// torch.nn.functional.scaled_dot_product_attention, whose operands are (B, heads, T, D).
+// softmax(scale q k^T + bias) v for each head. Option names follow
+// torch.nn.functional.scaled_dot_product_attention where it has them; its operands are (B, heads,
+// T, D).
 Var attention(Var q, Var k, Var v, const AttentionOptions& options);
 
 struct RotaryOptions {
@@ -45,8 +47,8 @@ struct RotaryOptions {
   int64_t original_context = 8192;
 };
 
-// x (B, T, heads head_size) turned by its positions: 0, 1, ... along T, or from `positions`: i64 (1)
-// or (B), that of each sequence's first element, or (B, T).
+// Rotates x (B, T, heads head_size) by its positions: 0, 1, ... along T, or from `positions`: i64
+// (1) or (B), the position of each sequence's first element, or (B, T).
 Var rotary(Var x, int64_t head_size, const RotaryOptions& options = {}, Var positions = {});
 
 }  // namespace zg

@@ -1,10 +1,10 @@
-// BatchNorm1d, BatchNorm2d: every channel of x (N, C), (N, C, L) or (N, C, H, W) is brought to mean 0 and
-// variance 1, then scaled by weight and shifted by bias, both (C).
+// BatchNorm1d, BatchNorm2d: normalise every channel of x (N, C), (N, C, L) or (N, C, H, W) to mean
+// 0 and variance 1, then scale by weight and shift by bias, both (C).
 //
-// While training by the statistics of each micro-batch alone, so that results do not depend on the
-// number of ranks; in eval by the running ones. A step changes these to
-// (1 - momentum) running + momentum (the mean over the step's micro-batches), with the unbiased
-// variance, as in PyTorch where a step has one micro-batch.
+// Training uses the statistics of each micro-batch alone, so results do not depend on the number of
+// ranks; eval uses the running ones. A step changes these to (1 - momentum) running + momentum (the
+// mean over the step's micro-batches), with the unbiased variance. With one micro-batch per step
+// that is what PyTorch does.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct BatchNormOptions {
 
 class BatchNorm : public Module {
  public:
-  // Error: another number of channels, or of dims than `min_dims` to `max_dims`.
+  // Error: another number of channels, or fewer dims than `min_dims` or more than `max_dims`.
   Var forward(Var x) override;
 
   Parameter weight;

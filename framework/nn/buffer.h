@@ -1,5 +1,5 @@
 // Buffer: state of a module that has no gradient, such as the running mean of a normalisation.
-// Weights' files and checkpoints hold it beside the parameters; every rank has it whole.
+// Weights files and checkpoints hold it beside the parameters; every rank has it whole.
 //
 //   struct Centered : zg::nn::Module {
 //     zg::nn::Buffer mean{this, "mean", {256}, zg::Initializer::Zeros()};
@@ -22,13 +22,14 @@ class Buffer : public Variable {
   Buffer(const Module* module, const std::string& name, Shape shape, Initializer initializer)
       : Variable(module, name, std::move(shape), initializer, Role::kBuffer) {}
 
-  // What it holds after the step: `next`, of its shape; where that differs from micro-batch to
-  // micro-batch, the mean over those of the step, added up in their order. Until then it reads as
-  // before. In the function of Graph::train only, and once in it.
+  // Sets the buffer's value after the step to `next`, which has its shape. If `next` differs from
+  // micro-batch to micro-batch, the value is the mean over the step's micro-batches, summed in
+  // their order. Until then the buffer reads as before. May be called only in the function of
+  // Graph::train, and only once in it.
   void update(Var next) const;
 };
 
-// Whether the function being traced is that of Graph::train.
+// Whether the function of Graph::train is being traced.
 bool is_training();
 
 }  // namespace zg::nn

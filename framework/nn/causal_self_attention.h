@@ -1,4 +1,4 @@
-// CausalSelfAttention: every position of x (B, T, C) attends to itself and those before it, with
+// CausalSelfAttention: every position of x (B, T, C) attends to itself and earlier positions, with
 // `heads` heads of C / heads channels. Modules: qkv, Linear(C, 3C) = [q | k | v], and projection,
 // Linear(C, C).
 #pragma once

@@ -1,14 +1,14 @@
-// Functions of Vars that compare, and that choose by what was compared. Names and meaning are those of
-// PyTorch; shapes are broadcast as in NumPy. A condition is a Var of dtype bool: it has no gradient,
-// stays bool in mixed precision, and as a result of an eval reads 0 or 1. Operands have one dtype,
-// f32, i64 or bool; a number is rounded to that of x.
+// Functions of Vars that compare, and that choose by a comparison. Names and meaning are PyTorch's;
+// shapes are broadcast as in NumPy. A condition is a Var of dtype bool: it has no gradient, stays
+// bool in mixed precision, and reads as 0 or 1 in the result of an eval. Operands have one dtype,
+// f32, i64 or bool; a number is rounded to the dtype of x.
 #pragma once
 
 #include "framework/nn/var.h"
 
 namespace zg {
 
-// Element by element; comparisons with NaN are false but for not_equal.
+// Elementwise; comparisons with NaN are false, except not_equal.
 Var equal(Var a, Var b);
 Var not_equal(Var a, Var b);
 Var less(Var a, Var b);
@@ -22,7 +22,7 @@ Var less_equal(Var x, double value);
 Var greater(Var x, double value);
 Var greater_equal(Var x, double value);
 
-// There is no == and != of Vars: they would look like a comparison of handles.
+// Vars have no == and !=: they would look like a comparison of handles.
 inline Var operator<(Var a, Var b) { return less(a, b); }
 inline Var operator<=(Var a, Var b) { return less_equal(a, b); }
 inline Var operator>(Var a, Var b) { return greater(a, b); }
@@ -32,7 +32,7 @@ inline Var operator<=(Var x, double value) { return less_equal(x, value); }
 inline Var operator>(Var x, double value) { return greater(x, value); }
 inline Var operator>=(Var x, double value) { return greater_equal(x, value); }
 
-// Of conditions.
+// The operands are conditions.
 Var logical_and(Var a, Var b);
 Var logical_or(Var a, Var b);
 Var logical_xor(Var a, Var b);
@@ -44,16 +44,16 @@ inline Var operator!(Var x) { return logical_not(x); }
 Var isnan(Var x);
 Var isfinite(Var x);
 
-// a where the condition holds, else b; the gradient goes to what was taken.
+// a where the condition holds, else b; the gradient goes to the chosen operand.
 Var where(Var condition, Var a, Var b);
 Var where(Var condition, Var a, double b);
 Var where(Var condition, double a, Var b);
 // `value` where the mask holds, else x.
 Var masked_fill(Var x, Var mask, double value);
 
-// x in `dtype`: f32, bf16, f16, i64 (towards 0) or bool (whether it is not 0). The gradient passes
-// between floating-point dtypes. What a model computes with in mixed precision is chosen when it is
-// compiled (framework/passes/mixed_precision.h), not by casts.
+// x converted to `dtype`: f32, bf16, f16, i64 (rounded towards 0) or bool (whether it is not 0).
+// The gradient passes between floating-point dtypes. The compute dtype of mixed precision is chosen
+// when the model is compiled (framework/passes/mixed_precision.h), not by casts.
 Var to(Var x, DType dtype);
 
 }  // namespace zg

@@ -17,8 +17,8 @@ struct ConvLayerOptions {
   Size2 dilation = 1;
   int64_t groups = 1;
   bool has_bias = true;
-  Size2 output_padding = 0;  // of ConvTranspose2d
-  // Not given: uniform in [-b, b) with b = 1 / sqrt(inputs of an output element), as in PyTorch.
+  Size2 output_padding = 0;  // only for ConvTranspose2d
+  // If not set: uniform in [-b, b) with b = 1 / sqrt(inputs of an output element), as in PyTorch.
   std::optional<Initializer> weight = std::nullopt;
   std::optional<Initializer> bias = std::nullopt;
 };
@@ -56,7 +56,7 @@ struct Conv1dLayerOptions {
   int64_t dilation = 1;
   int64_t groups = 1;
   bool has_bias = true;
-  std::optional<Initializer> weight = std::nullopt;  // as of ConvLayerOptions
+  std::optional<Initializer> weight = std::nullopt;  // as in ConvLayerOptions
   std::optional<Initializer> bias = std::nullopt;
 };
 

@@ -1,4 +1,4 @@
-// Dims as users name them: negative ones count from the end.
+// Dims as users give them: negative ones count from the end.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace zg::nn {
 
-// "slice of %x f32[4,8]": who, for errors.
+// The operation that an error names: "slice of %x f32[4,8]".
 std::string Caller(std::string_view function, Var x);
 
 // In [0, x's number of dims).
 StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim);
-// Ascending and different; of none, all dims of x.
+// Returns distinct dims in ascending order; an empty list means all dims of x.
 StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims);
 
-// What `build() -> StatusOr<Var>` gives; the trace keeps its error. x must be usable.
+// Returns the result of `build() -> StatusOr<Var>`; the trace keeps its error. x must be usable.
 template <typename Build>
 Var Checked(std::string_view function, Var x, const Build& build) {
   Trace& trace = Trace::Of(function);

@@ -16,7 +16,7 @@ struct EmbeddingOptions {
   EmbeddingOptions(double std = 1.0) : std(std) {}  // NOLINT: what most set
 
   double std;  // standard deviation of the initial values
-  // Zeros are looked up for this id, whatever the table holds, and its row has no gradient.
+  // This id gives zeros, whatever the table holds, and its row gets no gradient.
   std::optional<int64_t> padding_idx;
 };
 
@@ -25,7 +25,7 @@ class Embedding : public Module {
   Embedding(const Module* parent, const std::string& name, int64_t rows, int64_t channels,
             const EmbeddingOptions& options = {});
 
-  // Error: padding_idx is none of the rows.
+  // Error: padding_idx is not a row of the table.
   Var forward(Var ids) override;
 
   Parameter weight;

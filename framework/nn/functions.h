@@ -1,9 +1,9 @@
-// What a model is made of: functions of Vars, each appending one node to the graph being traced.
-// Outside the function given to Graph::train or Graph::eval nothing is traced: there each of them
-// ends the process with an error that names it.
-// The formulas are those of the ops of the same names (framework/ops). Modules that bring their
-// own parameters are in linear.h, embedding.h, ...; losses in losses.h.
-// Shapes: B batch, T time, C channels, V vocabulary; "..." any leading dims.
+// The functions that models are made of: each function of Vars appends one node to the graph being
+// traced. Outside of the function given to Graph::train or Graph::eval nothing is traced, and each
+// of them ends the process with an error that names it. The formulas are those of the ops of the
+// same names (framework/ops). Modules that bring their own parameters are in linear.h, embedding.h,
+// ...; losses in losses.h. Shapes: B batch, T time, C channels, V vocabulary; "..." any leading
+// dims.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@
 namespace zg {
 
 namespace nn {
-// One node; its first output.
+// Appends one node; returns its first output.
 Var append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes = {});
-// All of its outputs; none after an error.
+// Returns all of its outputs; none after an error.
 std::vector<Var> append_all(const std::string& op, const std::vector<Var>& inputs,
                             ir::Attributes attributes = {});
 }  // namespace nn
 
-// Element by element; shapes are broadcast as in NumPy.
+// Elementwise; shapes are broadcast as in NumPy.
 inline Var add(Var a, Var b) { return nn::append("add", {a, b}); }
 inline Var subtract(Var a, Var b) { return nn::append("subtract", {a, b}); }
 inline Var multiply(Var a, Var b) { return nn::append("multiply", {a, b}); }
@@ -44,21 +44,21 @@ inline Var sin(Var x) { return nn::append("sin", {x}); }
 inline Var cos(Var x) { return nn::append("cos", {x}); }
 inline Var erf(Var x) { return nn::append("erf", {x}); }
 
-// x^exponent; of x < 0 NaN unless the exponent is whole. 0^0 is 1.
+// x^exponent; NaN for x < 0 unless the exponent is an integer. 0^0 is 1.
 Var pow(Var x, double exponent);
 inline Var pow(Var x, Var exponent) { return nn::append("pow", {x, exponent}); }
 
-// x, which backward takes for a constant; shares its memory.
+// x, treated as a constant by backward; shares its memory.
 inline Var stop_gradient(Var x) { return nn::append("stop_gradient", {x}); }
 
-// x, which lies as `sbp` (B or S(dim)) along the mesh axis `axis`, whose ranks share micro-batches; what
-// is computed from it follows. On a mesh without the axis x itself. The user's rules
-// (config().place_results) say the same without a change of the model.
+// x, placed as `sbp` (B or S(dim)) along the mesh axis `axis`, whose ranks share micro-batches; the
+// placements of values computed from it follow. On a mesh without the axis it returns x. The user's
+// rules (config().place_results) do the same without a change of the model.
 inline Var place(Var x, const std::string& axis, Sbp sbp) {
   return nn::append("place", {x}, {{"sbp", NdSbp{sbp}}, {"axis", axis}});
 }
 
-// Within [low, high].
+// Limits elements to [low, high].
 Var clamp(Var x, double low, double high);
 inline Var clamp_min(Var x, double low) { return nn::append("clamp_min", {x}, {{"low", low}}); }
 inline Var clamp_max(Var x, double high) { return nn::append("clamp_max", {x}, {{"high", high}}); }
@@ -93,12 +93,12 @@ inline Var rms_norm(Var x, Var weight, double epsilon = 1e-6) {
 }
 
 // qkv (B, T, 3C) = [q | k | v], each with its heads side by side -> (B, T, C). With `causal` a
-// position sees only itself and those before it.
+// position sees only itself and earlier positions.
 Var attention(Var qkv, int64_t heads, bool causal = true);
 
-// While training: zeroes elements with this probability and scales the others by 1 / (1 - it). In
-// eval: x. Each call has a mask of its own, which depends on the calling module's path, on nothing
-// about ranks.
+// In training, zeroes elements with this probability p and scales the others by 1 / (1 - p). In
+// eval returns x. Each call has its own mask, which depends on the calling module's path and not on
+// ranks.
 Var dropout(Var x, double probability);
 
 }  // namespace zg

@@ -42,29 +42,33 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Adds the training program. `build` returns the loss of one micro-batch, a f32 scalar; that of a
-  // step is their mean. It may return further results beside it, which a step hands out:
+  // Adds the training program. `build` returns the loss of one micro-batch, an f32 scalar; the loss
+  // of a step is the mean over its micro-batches. It may also return further results, which a step
+  // hands out:
   //   return zg::Outputs{{"loss", loss}, {"logits", logits}, {"accuracy", accuracy}};
-  // Of these a f32 scalar is the mean over the step's micro-batches, too; any other result has
-  // theirs side by side, along dim 0. A graph has one training program.
-  // With a f32 scalar "loss_weight" beside it, the loss of a step is the sum of its micro-batches'
-  // losses divided by that of their weights; so are the gradients (weighted_mean, nn/losses.h).
+  // An f32 scalar among them is also averaged over the step's micro-batches; any other result has
+  // the micro-batches' values side by side, along dim 0. A graph has one training program. With an
+  // f32 scalar "loss_weight" beside it, the loss of a step is the sum of its micro-batches' losses
+  // divided by the sum of their weights; so are the gradients (weighted_mean, nn/losses.h).
   void train(const optim::Optimizer& optimizer, const std::function<Outputs(Inputs&)>& build);
 
-  // Adds a program without an update, which runs on request. A f32 scalar (a loss) is the mean over
-  // the micro-batches of all ranks; any other result has theirs side by side, along dim 0.
+  // Adds a program without an update, which runs on request. An f32 scalar (a loss) is averaged
+  // over the micro-batches of all ranks; any other result has their values side by side, along dim
+  // 0.
   void eval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 
-  // What of the model is trained, and how. `parameters` are patterns of paths, joined by commas
-  // (framework/ir/scope_pattern.h): "blocks.*,**.bias". Call these after train() and eval(); a
-  // pattern that names no parameter is an error. Between steps the trainer has them, too.
+  // Change which parameters are trained, and how. `parameters` are patterns of paths, joined by
+  // commas (framework/ir/scope_pattern.h): "blocks.*,**.bias". Call these after train() and eval();
+  // a pattern that names no parameter is an error. The trainer has the same functions for changes
+  // between steps.
   //
-  // Frozen parameters cost no gradient and no optimizer state.
+  // Frozen parameters have no gradient and no optimizer state.
   void freeze(const std::string& parameters);
-  // Their optimizer state is new; `after_updates` steps have been done without them.
+  // Unfrozen parameters begin with new optimizer state; `after_updates` steps have run without
+  // them.
   void unfreeze(const std::string& parameters, int64_t after_updates = 0);
-  // A parameter belongs to the last group that names it. Frozen ones are unfrozen. A group with an
-  // optimizer of its own begins with new state.
+  // A parameter belongs to the last group that names it. Frozen parameters are unfrozen. A group
+  // with an optimizer of its own begins with new state.
   void add_parameter_group(const optim::ParameterGroup& group, int64_t after_updates = 0);
 
   const std::string& name() const { return ir_.name(); }
@@ -78,16 +82,17 @@ class Graph {
 
   // The parameters that train() and eval() have used so far, in the order of first use.
   std::vector<NamedParameter> named_parameters() const;
-  int64_t num_parameters() const;  // the sum of their elements
+  int64_t num_parameters() const;  // total number of elements
 
   // The type of a result of an eval program, for one micro-batch. Error: no such program or result.
   StatusOr<TensorType> result_type(std::string_view eval, std::string_view result) const;
 
   // Whether the graph can be compiled. Errors: status(); a graph without programs.
   Status check() const;
-  const ir::Graph& ir() const { return ir_; }  // one rank's, of one micro-batch
-  const std::optional<optim::Optimizer>& optimizer() const { return optimizer_; }  // once train ran
-  // How each parameter is updated, by the groups so far. Error: no training program.
+  const ir::Graph& ir() const { return ir_; }  // one rank's graph, for one micro-batch
+  // Set once train() was called.
+  const std::optional<optim::Optimizer>& optimizer() const { return optimizer_; }
+  // The update rule of each parameter, with the groups so far. Error: no training program.
   StatusOr<optim::UpdateRules> update_rules() const;
 
   // An equal graph, to which no further program can be added.
@@ -104,7 +109,7 @@ class Graph {
   Status TraceTrain(const optim::Optimizer& optimizer,
                     const std::function<Outputs(Inputs&)>& build);
   StatusOr<std::vector<ir::Node*>> ParametersNamed(const std::string& patterns) const;
-  // Of the program "train", from outside its function.
+  // Changes the program "train", from outside of its function.
   void Change(const std::string& what, const std::function<Status()>& change);
   Status TraceEval(const std::string& name, const std::function<Outputs(Inputs&)>& build);
 

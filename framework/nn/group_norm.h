@@ -1,6 +1,6 @@
-// GroupNorm: x (B, C, ...) in groups of C / groups channels; each group of a sample is brought to mean
-// 0 and variance 1, then every channel is scaled by weight and shifted by bias, both (C)
-// (arXiv 1803.08494). InstanceNorm with as many groups as channels.
+// GroupNorm: normalises x (B, C, ...) in groups of C / groups channels; each group of a sample gets
+// mean 0 and variance 1, then every channel is scaled by weight and shifted by bias, both (C)
+// (arXiv 1803.08494). With as many groups as channels it is InstanceNorm.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class GroupNorm : public Module {
   GroupNorm(const Module* parent, const std::string& name, int64_t groups, int64_t channels,
             double epsilon = 1e-5);
 
-  // Error: another number of channels, or one that does not divide by the groups.
+  // Error: another number of channels, or one that is not divisible by the groups.
   Var forward(Var x) override;
 
   Parameter weight;

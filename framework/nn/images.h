@@ -1,6 +1,5 @@
 // Functions of Vars for images x (N, C, H, W) and signals x (N, C, L): N samples, C channels. Names
-// and meaning are those of PyTorch. What is given for height and width is one number or {of height,
-// of width}.
+// and meaning are PyTorch's. Arguments for height and width are one number, or {height, width}.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,8 @@ struct ConvOptions {
   Size2 stride = 1;
   Size2 padding = 0;  // zeros on each side
   Size2 dilation = 1;
-  int64_t groups = 1;  // channels and output channels in as many groups, each on its own
+  int64_t groups = 1;  // splits channels and output channels into as many groups, each processed on
+                       // its own
 };
 
 // weight (O, C / groups, KH, KW), bias (O) -> (N, O, OH, OW) with
@@ -44,15 +44,14 @@ struct Conv1dOptions {
 Var conv1d(Var x, Var weight, const Conv1dOptions& options = {});
 Var conv1d(Var x, Var weight, Var bias, const Conv1dOptions& options = {});
 
-// What conv2d of these options does to the gradient of its result: weight (C, O / groups, KH, KW),
-// bias (O) -> (N, O, OH, OW) with
-// OH = (H - 1) stride - 2 padding + dilation (KH - 1) + output_padding + 1.
+// The gradient of conv2d with these options for its input: weight (C, O / groups, KH, KW), bias (O)
+// -> (N, O, OH, OW) with
 Var conv_transpose2d(Var x, Var weight, const ConvOptions& options = {}, Size2 output_padding = 0);
 Var conv_transpose2d(Var x, Var weight, Var bias, const ConvOptions& options = {},
                      Size2 output_padding = 0);
 
 struct MaxPoolOptions {
-  std::optional<Size2> stride = std::nullopt;  // not given: the window's size
+  std::optional<Size2> stride = std::nullopt;  // if not set: the window's size
   Size2 padding = 0;
   Size2 dilation = 1;
 };
@@ -61,29 +60,29 @@ struct MaxPoolOptions {
 Var max_pool2d(Var x, Size2 kernel, const MaxPoolOptions& options = {});
 
 struct AvgPoolOptions {
-  std::optional<Size2> stride = std::nullopt;  // not given: the window's size
+  std::optional<Size2> stride = std::nullopt;  // if not set: the window's size
   Size2 padding = 0;
-  bool count_include_pad = true;  // averages over zeros around x, too
+  bool count_include_pad = true;  // averages include the zero padding around x
 };
 
 // The average of each window.
 Var avg_pool2d(Var x, Size2 kernel, const AvgPoolOptions& options = {});
 
-// The same of signals.
+// The same for signals.
 Var max_pool1d(Var x, int64_t kernel, int64_t stride, int64_t padding = 0);
 Var avg_pool1d(Var x, int64_t kernel, int64_t stride, int64_t padding = 0);
 
-// Averages of as many windows as images of `size` have pixels, which cover x evenly.
+// Averages over windows that cover x evenly, one for each pixel of an image of `size`.
 Var adaptive_avg_pool2d(Var x, Size2 size);
 
 enum class Interpolation { kNearest, kBilinear };
-// x in another size. `align_corners`: the corners of x are those of the result (bilinear only).
+// Resizes x. `align_corners`: the corners of x become the corners of the result (bilinear only).
 Var interpolate(Var x, Size2 size, Interpolation mode = Interpolation::kNearest,
                 bool align_corners = false);
 
-// Every channel of x (N, C, ...) brought to mean 0 and variance 1 over this micro-batch, then scaled by
-// gamma and shifted by beta, both (C). The module that also keeps running statistics is in
-// batch_norm.h.
+// Every channel of x (N, C, ...) normalised to mean 0 and variance 1 over this micro-batch, then
+// scaled by gamma and shifted by beta, both (C). The module that also keeps running statistics is
+// in batch_norm.h.
 struct BatchNormed {
   Var y;
   Var mean;      // (C)

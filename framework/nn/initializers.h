@@ -1,6 +1,6 @@
-// Initial values by the shape of a weight, as torch.nn.init has them. A weight is (outputs, inputs,
-// ...), as those of Linear and Conv2d are: fan_in is inputs and fan_out is outputs, each times the
-// elements of the further dims.
+// Initial values by the shape of a weight, as in torch.nn.init. A weight is (outputs, inputs, ...),
+// as in Linear and Conv2d: fan_in is inputs and fan_out is outputs, each times the elements of the
+// further dims.
 //
 //   nn::Conv2d conv{this, "conv", 3, 64, 3, {.weight = nn::kaiming_normal({64, 3, 3, 3})}};
 #pragma once
@@ -14,8 +14,8 @@ namespace zg::nn {
 
 enum class Fan { kIn, kOut };
 
-// Keeps the size of values through layers followed by leaky_relu of this slope; 0: relu
-// (arXiv 1502.01852). The deviation is sqrt(2 / (1 + slope^2) / fan).
+// Preserves the variance of activations through layers followed by leaky_relu of this slope; 0:
+// relu (arXiv 1502.01852). The deviation is sqrt(2 / (1 + slope^2) / fan).
 Initializer kaiming_normal(const Shape& weight, Fan fan = Fan::kIn, double slope = 0.0);
 Initializer kaiming_uniform(const Shape& weight, Fan fan = Fan::kIn, double slope = 0.0);
 

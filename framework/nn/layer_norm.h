@@ -1,5 +1,6 @@
-// LayerNorm: brings each row of x (..., channels) to mean 0 and variance 1, then scales by weight
-// and adds bias, both (channels). RMSNorm: brings it to a mean square of 1, then scales by weight.
+// LayerNorm: normalises each row of x (..., channels) to mean 0 and variance 1, then scales by
+// weight and adds bias, both (channels). RMSNorm: normalises it to a mean square of 1, then scales
+// by weight.
 #pragma once
 
 #include <string>

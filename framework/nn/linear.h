@@ -12,7 +12,7 @@ namespace zg::nn {
 
 struct LinearOptions {
   bool has_bias = true;
-  // Not given: uniform in [-1/sqrt(in), 1/sqrt(in)), as in PyTorch.
+  // If not set: uniform in [-1/sqrt(in), 1/sqrt(in)), as in PyTorch.
   std::optional<Initializer> weight = std::nullopt;
   std::optional<Initializer> bias = std::nullopt;
 };

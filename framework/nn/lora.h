@@ -1,15 +1,15 @@
-// LoRA (arXiv 2106.09685): a linear layer whose weights stay as they are learns a difference of low
-// rank: y = x W^T + b + alpha / rank (x A^T) B^T. A (rank, in) begins as PyTorch's linear layers
-// do, B (out, rank) as zeros, so that at first the layer is what it was.
+// LoRA (arXiv 2106.09685): a linear layer with frozen weights learns a low-rank difference: y = x
+// W^T + b + alpha / rank (x A^T) B^T. A (rank, in) is initialised like PyTorch's linear layers, B
+// (out, rank) with zeros, so that the layer is unchanged at first.
 //
 //   models::Gpt model(config);
 //   nn::Lora lora({.rank = 8, .alpha = 16.0});
 //   for (models::GptBlock& block : model.blocks) lora.adapt(block.attention.qkv);
 //   graph.train(..., [&](Inputs& in) { ... });
-//   graph.freeze("**");                          // what is no layer, too
+//   graph.freeze("**");                          // also freezes parameters outside of layers
 //   graph.unfreeze("**.lora_A,**.lora_B");
 //
-// save_lora and load_lora (framework/train/lora_files.h) are for PEFT's files.
+// save_lora and load_lora (framework/train/lora_files.h) write and read PEFT's files.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct LoraOptions {
   double alpha = 16.0;
 };
 
-// What a Linear adds to its output.
+// The term that a Linear adds to its output.
 class LoraAdapter {
  public:
   // Parameters "lora_A.weight" and "lora_B.weight" of the layer.
   LoraAdapter(const Linear& layer, const LoraOptions& options);
 
   Var Difference(Var x) const;                                  // (..., in) -> (..., out)
-  const std::string& path() const { return a_.module_path(); }  // of the layer
+  const std::string& path() const { return a_.module_path(); }  // path of the layer
   const std::string& a_path() const { return a_.path(); }
   const std::string& b_path() const { return b_.path(); }
 
@@ -50,8 +50,8 @@ class Lora {
  public:
   explicit Lora(const LoraOptions& options = {}) : options_(options) {}
 
-  // Freezes the layer's parameters and adapts it; before its first use in a graph. A layer that has
-  // an adapter keeps that one.
+  // Freezes the layer's parameters and adapts it; must be called before the layer's first use in a
+  // graph. A layer that has an adapter keeps it.
   void adapt(Linear& layer);
 
   const LoraOptions& options() const { return options_; }

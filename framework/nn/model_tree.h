@@ -21,11 +21,11 @@ class ModelTree {
   void Add(Variable* variable);
   void Remove(const Variable* variable);
 
-  // The module with this path and those in it, and their variables, in the order of construction.
+  // The module with this path, its descendants, and their variables, in the order of construction.
   std::vector<Module*> ModulesOf(std::string_view module_path) const;
   std::vector<Variable*> VariablesOf(std::string_view module_path) const;
 
-  // Error: the tree has another one of the same path.
+  // Error: the tree has another variable with the same path.
   Status CheckUnique(const Variable& variable) const;
 
  private:

@@ -43,17 +43,17 @@ class Module {
 
   const std::string& path() const { return path_; }  // "" for a root without a name
 
-  // The parameters of this module and of those in it, by their paths, in the order of construction.
-  // Known before any graph uses them. A graph's order is that of their first use.
+  // The parameters of this module and its descendants, by path, in the order of construction. They
+  // are known before any graph uses them. A graph's order is that of their first use.
   std::vector<NamedParameter> named_parameters() const;
-  int64_t num_parameters() const;                     // the sum of their elements
+  int64_t num_parameters() const;                     // total number of elements
   std::vector<NamedParameter> named_buffers() const;  // likewise
 
   // The parameters and buffers themselves, in the same order.
   std::vector<Parameter*> parameters() const;
   std::vector<Buffer*> buffers() const;
 
-  // This module and those in it, in the order of construction: each before what is in it.
+  // This module and its descendants, in the order of construction: each before its children.
   std::vector<NamedModule> named_modules() const;
 
   // Calls the function with each of them:
@@ -85,11 +85,11 @@ class Module {
  private:
   friend class Variable;
 
-  // Of this role, in the order of construction.
+  // Variables of this role, in the order of construction.
   std::vector<Variable*> Variables(Role role) const;
 
   std::string path_;
-  std::shared_ptr<ModelTree> tree_;  // that of the root
+  std::shared_ptr<ModelTree> tree_;  // the root's tree
 };
 
 std::string JoinPath(const std::string& parent, const std::string& name);

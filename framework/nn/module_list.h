@@ -14,10 +14,10 @@ namespace zg::nn {
 template <typename T>
 class ModuleList : public Module {
  public:
-  // Empty, for modules that differ (emplace_back).
+  // Creates an empty list, for modules that differ (emplace_back).
   ModuleList(const Module* parent, const std::string& name) : Module(parent, name) {}
 
-  // `count` modules T(this, index, args...).
+  // Creates `count` modules T(this, index, args...).
   template <typename... Args>
   ModuleList(const Module* parent, const std::string& name, int64_t count, const Args&... args)
       : Module(parent, name) {
@@ -35,7 +35,7 @@ class ModuleList : public Module {
   auto end() { return items_.end(); }
 
  private:
-  std::deque<T> items_;  // modules do not move
+  std::deque<T> items_;  // a deque, because modules must not move
 };
 
 }  // namespace zg::nn

@@ -1,5 +1,5 @@
 // MultiheadAttention: attention of x (B, Tq, C) to a memory (B, Tk, C) with the projections of
-// torch.nn.MultiheadAttention (batch_first), whose names the parameters have: in_proj_weight
+// torch.nn.MultiheadAttention (batch_first). The parameters have PyTorch's names: in_proj_weight
 // (3C, C) and in_proj_bias (3C) of [q | k | v], out_proj.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace zg::nn {
 
-// What may differ between calls; see AttentionOptions.
+// The options that may differ between calls; see AttentionOptions.
 struct AttentionMasks {
   bool causal = false;
   Var mask = {};
@@ -25,7 +25,7 @@ class MultiheadAttention : public Module {
                      double dropout = 0.0, bool has_bias = true);
 
   Var operator()(Var query, Var key, Var value, const AttentionMasks& masks = {});
-  // Of x to itself, with one product for q, k and v.
+  // Attention of x to itself, with one product for q, k and v.
   Var operator()(Var x, const AttentionMasks& masks = {});
 
   Parameter in_proj_weight;

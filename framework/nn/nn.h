@@ -1,4 +1,4 @@
-// Everything to write a model with: modules, functions, losses and the graph.
+// Everything that a model needs: modules, functions, losses and the graph.
 #pragma once
 
 #include "framework/nn/activation.h"

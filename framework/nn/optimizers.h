@@ -6,9 +6,9 @@
 
 namespace zg::optim {
 
-// As torch.optim.RMSprop. g += weight_decay p;  v = alpha v + (1 - alpha) g^2;
-// p -= lr g / (sqrt(v) + epsilon). `centered`: the root of v - a^2, where a is the moving average
-// of g. With momentum: m = momentum m + that quotient; p -= lr m.
+// Like torch.optim.RMSprop. g += weight_decay p;  v = alpha v + (1 - alpha) g^2; p -= lr g /
+// (sqrt(v) + epsilon). `centered` uses the root of v - a^2, where a is the moving average of g.
+// With momentum: m = momentum m + that quotient; p -= lr m.
 struct RmsProp {
   double lr = 1e-2;
   double alpha = 0.99;
@@ -20,8 +20,8 @@ struct RmsProp {
   operator Elementwise() const { return Rule(*this); }  // NOLINT
 };
 
-// As torch.optim.Adagrad. g += weight_decay p;  s += g^2;
-// p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + epsilon).
+// Like torch.optim.Adagrad. g += weight_decay p;  s += g^2; p -= lr / (1 + (t - 1) lr_decay) g /
+// (sqrt(s) + epsilon).
 struct Adagrad {
   double lr = 1e-2;
   double lr_decay = 0.0;
@@ -42,8 +42,8 @@ struct Lion {
   operator Elementwise() const { return Rule(*this); }  // NOLINT
 };
 
-// LAMB (arXiv 1904.00962, algorithm 2, with the identity for phi): AdamW whose step u of a tensor,
-// decay included, counts ||p|| / ||u|| times (once where a norm is 0).
+// LAMB (arXiv 1904.00962, algorithm 2, with the identity for phi): AdamW in which the step u of a
+// tensor, including decay, is scaled by ||p|| / ||u|| (by 1 if a norm is 0).
 struct Lamb {
   double lr = 1e-3;
   double beta1 = 0.9;
@@ -54,12 +54,12 @@ struct Lamb {
   operator Elementwise() const { return Rule(*this); }  // NOLINT
 };
 
-// Adafactor (arXiv 1804.04235) as torch.optim.Adafactor has it. Of a tensor with two dims or more
-// the matrices of its last two dims keep a number for each row and each column instead of one for
-// each element: with s = t^beta2_decay, row = row + s (mean of g^2 over the row - row), col
-// likewise;  v = row col / (mean of rows); vectors: v = v + s (g^2 - v);  u = g / sqrt(max(v,
-// epsilon1^2));  p -= lr weight_decay p; p -= max(epsilon2, rms(p)) min(lr, 1 / sqrt(t)) / max(1,
-// rms(u) / clip_threshold) u.
+// Adafactor (arXiv 1804.04235) as in torch.optim.Adafactor. For a tensor with two dims or more, the
+// matrices of its last two dims keep a number for each row and each column instead of one for each
+// element: with s = t^beta2_decay, row = row + s (mean of g^2 over the row - row), col likewise;  v
+// = row col / (mean of rows); vectors: v = v + s (g^2 - v);  u = g / sqrt(max(v, epsilon1^2));  p
+// -= lr weight_decay p; p -= max(epsilon2, rms(p)) min(lr, 1 / sqrt(t)) / max(1, rms(u) /
+// clip_threshold) u.
 struct Adafactor {
   double lr = 1e-2;
   double beta2_decay = -0.8;
@@ -70,12 +70,11 @@ struct Adafactor {
   operator Factored() const;  // NOLINT
 };
 
-// Schedule-free AdamW (arXiv 2405.15682, algorithm 1), as facebookresearch/schedule_free has it,
-// with a linear warm-up of its own and no schedule besides. With gradients at y:
-// v = beta2 v + (1 - beta2) g^2;  h = g / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay y;
-// z -= lr h;  x = (1 - c) x + c z;  y = (1 - beta1) z + beta1 x, where c is lr_t^2 / sum lr_i^2.
-// Training reads y; eval programs read x. The states are z - y and v. The schedule's factor counts
-// for z and y, not for c.
+// Schedule-free AdamW (arXiv 2405.15682, algorithm 1), as in facebookresearch/schedule_free, with a
+// linear warm-up of its own and no other schedule. With gradients at y: v = beta2 v + (1 - beta2)
+// g^2;  h = g / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay y; z -= lr h;  x = (1 - c) x + c
+// z;  y = (1 - beta1) z + beta1 x, where c is lr_t^2 / sum lr_i^2. Training reads y; eval programs
+// read x. The states are z - y and v. The schedule's factor applies to z and y, not to c.
 struct ScheduleFreeAdamW {
   double lr = 2.5e-3;
   double beta1 = 0.9;
@@ -87,16 +86,16 @@ struct ScheduleFreeAdamW {
   operator Elementwise() const { return Rule(*this); }  // NOLINT
 };
 
-// Sgd, Adam and AdamW as rules. Their own kernels round in another order.
+// Sgd, Adam and AdamW as rules. Their own kernels round in a different order.
 Rule rule_of(const Sgd& sgd);
 Rule rule_of(const Adam& adam);
 Rule rule_of(const AdamW& adam);
 
 // The rule with a moving average of the weights, average = decay average + (1 - decay) w after each
-// update, which eval programs read: graph.train(with_ema(rule_of(AdamW{3e-4}), 0.999), ...). It is
-// a state like others, "ema_difference", the average's difference to the weights: sharded, saved,
-// and gone when parameters are frozen. The average begins with the first weights. Error: a decay
-// outside [0, 1); a rule that averages already.
+// update, which eval programs read: graph.train(with_ema(rule_of(AdamW{3e-4}), 0.999), ...). The
+// average is stored as its difference from the weights, in a state "ema_difference" like any other:
+// sharded, saved, and dropped when parameters are frozen. The average begins with the initial
+// weights. Error: a decay outside of [0, 1); a rule that averages already.
 Rule with_ema(Rule rule, double decay);
 
 }  // namespace zg::optim

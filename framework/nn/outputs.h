@@ -1,4 +1,4 @@
-// Outputs: what an eval function returns: one Var, which gets the name "result", or several.
+// Outputs: the return value of an eval function: one Var, which gets the name "result", or several.
 //
 //   graph.eval("predict", [&](zg::Inputs& in) { return model(in.f32("x", {8, 256})); });
 //   graph.eval("measure", [&](zg::Inputs& in) {

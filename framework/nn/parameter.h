@@ -1,7 +1,7 @@
 // Parameter: a named tensor of a module that training changes.
 //
-// A parameter that no function of a graph uses is no error, as in PyTorch. It is not in that graph:
-// it takes no memory, is not trained and is not in checkpoints.
+// As in PyTorch, a parameter that no function of a graph uses is not an error. It is not part of
+// that graph: it takes no memory, is not trained and is not in checkpoints.
 //
 //   struct Bias : zg::nn::Module {
 //     zg::nn::Parameter value{this, "value", {256}, zg::Initializer::Zeros()};
@@ -27,11 +27,12 @@ class Parameter : public Variable {
   Parameter(const Module* module, const std::string& name, Shape shape, Initializer initializer)
       : Variable(module, name, std::move(shape), initializer, Role::kParameter) {}
 
-  // Training leaves it as it is: no gradient, no optimizer state. Files of weights and checkpoints
-  // hold it like any other. Before its first use in a graph.
+  // Excludes the parameter from training: no gradient, no optimizer state. Files of weights and
+  // checkpoints hold it like any other. Must be called before its first use in a graph.
   void freeze() { is_trainable_ = false; }
 
-  // Its first values, in place of the initializer that it was constructed with. Likewise.
+  // Replaces the initializer that it was constructed with. Must also be called before its first
+  // use.
   void set_initializer(const Initializer& initializer) { initializer_ = initializer; }
 };
 

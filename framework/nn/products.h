@@ -1,5 +1,5 @@
-// Functions of Vars that multiply matrices, and normalise rows. Names and meaning are those of
-// PyTorch.
+// Functions of Vars that multiply matrices, and that normalise rows. Names and meaning are
+// PyTorch's.
 #pragma once
 
 #include <string_view>
@@ -9,18 +9,18 @@
 
 namespace zg {
 
-// a (..., M, K) times b (..., K, N) -> (..., M, N); leading dims are broadcast. A vector is a row on
-// the left and a column on the right, whose dim of size 1 the result does not have.
+// a (..., M, K) times b (..., K, N) -> (..., M, N); leading dims are broadcast. A vector is a row
+// on the left and a column on the right, and the result lacks its dim of size 1.
 Var matmul(Var a, Var b);
 
-// Sums of products of two operands, "bhqd,bhkd->bhqk": what has a letter in both and not in the
-// result is summed; so is what one of them has alone.
+// Sums of products of two operands, "bhqd,bhkd->bhqk": a letter that is in both operands and not in
+// the result is summed, and so is a letter that is in only one operand and not in the result.
 Var einsum(std::string_view equation, Var a, Var b);
 
-// The logits of classes whose rows are `weight`: linear(x, weight) with columns up to the next multiple,
-// where those added are -infinity, without probability and without gradient. The parameters stay
-// as they are. For GPUs, whose products in 16 bits are fast where rows begin at multiples of 16 bytes,
-// as those of a vocabulary of 50257 do not.
+// The logits of classes whose rows are `weight`: linear(x, weight) with its columns padded to the
+// next multiple. The added columns are -infinity, without probability and without gradient. The
+// parameters stay unchanged. GPUs need this: their products in 16 bits are fast only if rows begin
+// at multiples of 16 bytes, and those of a vocabulary of 50257 do not.
 Var padded_logits(Var x, Var weight, int64_t multiple);
 
 // exp(x) divided by its sum along one dim, and the logarithm of that.

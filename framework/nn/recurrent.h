@@ -23,7 +23,8 @@ struct RecurrentState {
 
 class Recurrent : public Module {
  public:
-  // From `state`, which is then that behind the last element; null, or without states: from zeros.
+  // Starts from `state` and updates it to the state after the last element; null, or without
+  // states: starts from zeros.
   Var operator()(Var x, RecurrentState* state = nullptr);
 
  protected:
@@ -31,8 +32,8 @@ class Recurrent : public Module {
             int64_t layers, int64_t gates);
   Var forward(Var x) override { return (*this)(x, nullptr); }
 
-  // h behind an element, from what it and h make of the gates, (B, gates x H): h may be empty, for
-  // zeros; so may c, which is updated.
+  // Computes h after an element, from the element's and h's contributions to the gates, (B, gates x
+  // H). h may be empty, for zeros; so may c, which is updated.
   virtual Var Step(Var from_x, Var from_h, Var h, Var* c) = 0;
 
  private:
@@ -45,7 +46,7 @@ class Recurrent : public Module {
     Parameter bias_hh;
   };
 
-  std::deque<Layer> layers_;  // parameters do not move
+  std::deque<Layer> layers_;  // a deque, because parameters must not move
 };
 
 class LSTM : public Recurrent {

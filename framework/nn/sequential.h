@@ -1,4 +1,4 @@
-// Sequential: modules of any types, each applied to the result of the one before; named by their
+// Sequential: modules of any types, each applied to the result of the previous one; named by their
 // index.
 //
 //   Sequential layers{this, "layers"};

@@ -1,6 +1,6 @@
-// Functions of Vars that arrange elements. Names and meaning are those of PyTorch; dims may be
-// negative, counted from the end, and sizes are those of one micro-batch. Each error names the
-// function, what it got and the operand.
+// Functions of Vars that rearrange elements. Names and meaning are PyTorch's; dims may be negative,
+// counted from the end, and sizes are those of one micro-batch. Each error names the function, the
+// arguments that it got and the operand.
 //
 // reshape, flatten, squeeze and unsqueeze share the memory of x; the others copy.
 #pragma once
@@ -14,11 +14,11 @@ namespace zg {
 
 using Dims = std::vector<int64_t>;
 
-// The elements of x, in their order, in these dims; one of them may be -1: what is left.
+// The elements of x, in their order, with these dims; one of them may be -1: it is inferred.
 Var reshape(Var x, const Dims& shape);
-// Dims first to last as one.
+// Merges dims first to last into one.
 Var flatten(Var x, int64_t first = 0, int64_t last = -1);
-// A dim of size 1, which comes before dim `dim` of x; without that dim of size 1.
+// unsqueeze inserts a dim of size 1 before dim `dim` of x; squeeze removes that dim of size 1.
 Var unsqueeze(Var x, int64_t dim);
 Var squeeze(Var x, int64_t dim);
 
@@ -28,10 +28,10 @@ Var transpose(Var x, int64_t dim0, int64_t dim1);
 
 // Elements start, start + step, ... before `end` along one dim; negative ones count from the end.
 Var slice(Var x, int64_t dim, int64_t start, int64_t end, int64_t step = 1);
-// Element `index` along one dim, which is gone.
+// Element `index` along one dim, which is removed.
 Var select(Var x, int64_t dim, int64_t index);
-// Parts of these sizes side by side along one dim; in equal parts; of `size` elements each, the last
-// one maybe fewer.
+// Parts of x along one dim: of these sizes; equal parts; or of `size` elements each, where the last
+// part may have fewer.
 std::vector<Var> split_sizes(Var x, const Dims& sizes, int64_t dim = 0);
 std::vector<Var> split(Var x, int64_t size, int64_t dim = 0);
 std::vector<Var> chunk(Var x, int64_t parts, int64_t dim = 0);
@@ -39,13 +39,13 @@ std::vector<Var> chunk(Var x, int64_t parts, int64_t dim = 0);
 Var concat(const std::vector<Var>& parts, int64_t dim = 0);
 Var stack(const std::vector<Var>& parts, int64_t dim = 0);  // along a new dim
 
-// x with dims of size 1 repeated to `shape`, which may have further leading dims; -1: as in x.
+// x with dims of size 1 repeated to `shape`, which may have additional leading dims; -1: as in x.
 Var expand(Var x, const Dims& shape);
-// x side by side, times[i] times along dim i.
+// x repeated times[i] times along dim i.
 Var repeat(Var x, const Dims& times);
-// `value` before and behind x along one dim.
+// `value` before and after x along one dim.
 Var pad(Var x, int64_t dim, int64_t before, int64_t after, double value = 0.0);
-// Moved along one dim; what leaves it comes in at the other end.
+// Shifted along one dim; elements that leave at one end enter at the other.
 Var roll(Var x, int64_t shift, int64_t dim);
 
 }  // namespace zg

@@ -17,13 +17,13 @@ namespace zg::nn {
 
 class Variable;
 
-// What takes the nodes of a trace as they are appended: an eager session, which runs them. A trace
-// of a graph has none.
+// Gets the nodes of a trace as they are appended: an eager session, which runs them. A trace of a
+// graph has none.
 class NodeRunner {
  public:
   virtual ~NodeRunner() = default;
   virtual Status Run(ir::Node* node) = 0;
-  // What a Var owns, so that its value stays.
+  // An owner that keeps the value alive while a Var holds it.
   virtual std::shared_ptr<const void> Hold(ir::Value* value) = 0;
   virtual void Fail(const Status& status) = 0;  // ends the process
 };
@@ -31,7 +31,8 @@ class NodeRunner {
 // Ends the process with the error.
 [[noreturn]] void EndProcess(const Status& status);
 
-// Error unless letters, digits and '_' in parts joined by '.'. `what` is for the message: "input".
+// An error unless the name is letters, digits and '_' in parts joined by '.'. `what` is for the
+// message: "input".
 Status CheckName(std::string_view what, std::string_view name);
 
 class Trace {
@@ -45,23 +46,23 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  static Trace* Current();  // null while nothing is traced
-  // The current one, for what only means something while a graph is traced; while none is, ends the
-  // process with an error that names `caller`: "relu", "module 'blocks.0'".
+  static Trace* Current();  // null if nothing is traced
+  // The current trace, for functions that are only valid while a graph is traced. If there is none,
+  // ends the process with an error that names `caller`: "relu", "module 'blocks.0'".
   static Trace& Of(std::string_view caller);
 
-  // One node named after scope and op; its first output. Errors: an input that is empty or of
-  // another trace, and those of the op.
+  // Appends one node, named after scope and op; returns its first output. Errors: an input that is
+  // empty or belongs to another trace, and those of the op.
   Var Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes = {},
              const std::string& name = "");
-  // All its outputs; none after an error.
+  // Returns all its outputs; none after an error.
   std::vector<Var> AppendAll(const std::string& op, const std::vector<Var>& inputs,
                              ir::Attributes attributes = {}, const std::string& name = "");
   Var Read(const Variable& variable);        // makes the variable at the first use
   Status CheckUsable(const Var& var) const;  // not empty, and of this trace
 
-  // Of nodes that were appended through builder(): runs those from the section's node `first` on,
-  // where nodes run at once, and returns all their results, so that the values stay.
+  // For nodes that were appended through builder(): in eager mode, runs those from the section's
+  // node `first` on. Returns all their results, so that the values stay alive.
   std::vector<Var> RunFrom(size_t first);
   Var Hold(ir::Value* value) const;  // a value of this trace as a Var
 
@@ -70,8 +71,8 @@ class Trace {
 
   bool training() const { return training_; }
   void set_training(bool training) { training_ = training; }
-  int64_t NextStream();  // a random stream of its own: by scope, and order within it
-  void RestartStreams() { num_streams_.clear(); }  // another step draws from the same
+  int64_t NextStream();                            // a new random stream, numbered within its scope
+  void RestartStreams() { num_streams_.clear(); }  // each eager step draws from the same streams
   ir::Builder& builder() { return builder_; }
 
  private:
@@ -81,7 +82,7 @@ class Trace {
   Variables* variables_;
   Trace* previous_;
   int64_t id_;
-  std::map<std::string, uint64_t> num_streams_;  // taken so far, by scope
+  std::map<std::string, uint64_t> num_streams_;  // number of streams taken so far, by scope
 };
 
 }  // namespace zg::nn

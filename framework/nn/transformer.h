@@ -1,7 +1,7 @@
-// TransformerEncoderLayer and TransformerDecoderLayer of PyTorch (batch_first), with its parameters'
-// names: attention and a feed-forward part, each added to what it gets and normalised after that, or
-// before with `norm_first`. SwiGLU: the feed-forward part of Llama.
-// Shapes: x (B, T, C), memory (B, Tm, C).
+// TransformerEncoderLayer and TransformerDecoderLayer of PyTorch (batch_first), with its
+// parameters' names: attention and a feed-forward part, each added to its input and normalised
+// after that, or before with `norm_first`. SwiGLU: the feed-forward part of Llama. Shapes: x (B, T,
+// C), memory (B, Tm, C).
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace zg::nn {
 
 struct TransformerLayerOptions {
   int64_t hidden = 2048;
-  double dropout = 0.1;  // of weights of attention, of hidden channels, and of what is added
+  double dropout = 0.1;  // applied to attention weights, hidden channels and residual branches
   bool gelu = false;     // the exact one; else ReLU
   bool norm_first = false;
   double epsilon = 1e-5;
@@ -43,7 +43,8 @@ class TransformerDecoderLayer : public Module {
  public:
   TransformerDecoderLayer(const Module* parent, const std::string& name, int64_t channels,
                           int64_t heads, const TransformerLayerOptions& options = {});
-  // `masks` of x to itself, usually causal; `memory_masks` of x to the memory.
+  // `masks` apply to the attention of x to itself, usually causal; `memory_masks` to the attention
+  // of x to the memory.
   Var operator()(Var x, Var memory, const AttentionMasks& masks = {},
                  const AttentionMasks& memory_masks = {});
 

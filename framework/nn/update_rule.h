@@ -1,7 +1,8 @@
-// UpdateRule of one's own: what an optimizer does with a parameter, as a function of Vars that is
-// traced like a model. The ops are elementwise, so that every rank updates the part that it has, at
-// any stage, with the same bits; all of them run in one pass over memory. Norms of whole tensors are
-// the exception (RuleInputs::norm): they take a pass before it, and are exact on every part.
+// UpdateRule: a user's update rule. It is a function of Vars that is traced like a model and says
+// how an optimizer changes a parameter. The ops are elementwise, so every rank updates its own part
+// at any stage, with the same bits, and all of them run in one pass over memory. Norms of whole
+// tensors are the exception (RuleInputs::norm): they take a pass before it, and are exact on every
+// part.
 //
 //   zg::optim::Rule rule;                                // sign descent with momentum
 //   rule.name = "SignDescent";
@@ -23,17 +24,17 @@
 
 namespace zg::optim {
 
-// What an update reads. Operations on scalars alone are done once, in f64; those are arithmetic,
+// The inputs of an update. Operations on scalars alone run once, in f64; supported are arithmetic,
 // exp, log, sqrt, sign, minimum and maximum.
 struct RuleInputs {
   Var parameter;
   Var gradient;
-  std::vector<Var> states;  // as many as the rule has names for; they start as zeros
+  std::vector<Var> states;  // one for each of the rule's state names; they start as zeros
   Var lr;                   // scalars: the rule's, times the schedule's factor
   Var weight_decay;         // the rule's
-  Var number;               // of the update, from 1
-  // The norm of x over the whole tensor, a scalar; x has an element for each of the parameter, and
-  // depends on no norm.
+  Var number;               // number of the update, from 1
+  // The norm of x over the whole tensor, a scalar; x must have an element for each of the
+  // parameter, and must not depend on a norm.
   std::function<Var(Var x)> norm = nullptr;
   // Likewise the root of the mean of x^2.
   std::function<Var(Var x)> rms = nullptr;
@@ -50,14 +51,14 @@ struct Rule {
   // The new parameter and the new states, in their order.
   std::function<std::vector<Var>(const RuleInputs&)> update = nullptr;
 
-  // What eval programs read instead of the parameter, of parameter and states alone; null: the
-  // parameter. The average of weights is kept as its difference to the parameter, which begins as
-  // zeros whatever the initial weights are.
+  // The value that eval programs read instead of the parameter, computed from parameter and states
+  // alone; null: the parameter. An average of weights is kept as its difference from the parameter,
+  // so that it can begin as zeros whatever the initial weights are.
   std::function<Var(const RuleInputs&)> eval_weights = nullptr;
-  Status status = Status::Ok();  // not OK: hyperparameters that make no rule
+  Status status = Status::Ok();  // not OK: invalid hyperparameters
 
-  // Traces it. The error is kept, for Graph::train to report: an op that is not elementwise, a
-  // number of results other than 1 + states, a result that is a scalar, a hyperparameter that is
+  // Traces the rule. It keeps an error, which Graph::train reports: an op that is not elementwise,
+  // a number of results other than 1 + states, a result that is a scalar, a hyperparameter that is
   // not finite and >= 0.
   operator Elementwise() const;  // NOLINT: implicit, so that it is an Optimizer
 };

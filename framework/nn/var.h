@@ -1,6 +1,6 @@
 // Var: a value of the model while a graph is traced, which is while the function given to
 // Graph::train or Graph::eval runs. A light handle: copy it freely, but not out of that function.
-// Functions of Vars (functions.h) and the operators below append one node to the graph each.
+// Functions of Vars (functions.h) and the operators below each append one node to the graph.
 //
 // While an Eager exists (framework/eager), functions run at once instead, and a Var has a value.
 //
@@ -25,11 +25,12 @@ class Var {
   Var() = default;  // empty
 
   bool empty() const { return value_ == nullptr; }
-  Shape shape() const;       // of one micro-batch; [] for an empty Var
+  Shape shape() const;       // shape of one micro-batch; [] for an empty Var
   DType dtype() const;       // f32 for an empty Var
-  int64_t dim(int i) const;  // negative i counts from the end; no such dim: an error, and 1
+  int64_t dim(int i) const;  // negative i counts from the end; an unknown dim is an error, and
+                             // gives 1
   ir::Value* value() const { return value_; }  // null for an empty Var
-  // What keeps the value of a Var that was computed at once; null while a graph is traced.
+  // Keeps the value of a Var that was computed eagerly alive; null while a graph is traced.
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
@@ -42,8 +43,8 @@ class Var {
   std::shared_ptr<const void> owner_;
 };
 
-// Element by element; shapes are broadcast as in NumPy: aligned at their last dims, where a dim of
-// size 1, or one that is not there, is repeated.
+// Elementwise; shapes are broadcast as in NumPy: they are aligned at their last dims, and a dim
+// that is missing or of size 1 is repeated.
 Var operator+(Var a, Var b);
 Var operator-(Var a, Var b);
 Var operator*(Var a, Var b);

@@ -1,7 +1,7 @@
-// Variable: what a module stores under a name: a Parameter, which training changes by its gradient, or
-// a Buffer, which a training function updates by a formula of its own. It belongs to its model from
-// its construction on, and becomes a variable of a graph when a function of the graph first uses it;
-// the graph's train and eval functions share it.
+// Variable: a tensor that a module stores under a name: a Parameter, which training changes by its
+// gradient, or a Buffer, which a training function updates by a formula of its own. It belongs to
+// its model from its construction on, and becomes a variable of a graph when a function of the
+// graph first uses it; the graph's train and eval functions share it.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +32,13 @@ class Variable {
   bool is_trainable() const { return is_trainable_; }
   int64_t id() const { return id_; }  // unique in the process
 
-  // Errors: characters of the path, the shape, another variable of the model with the same path.
+  // Errors: invalid characters in the path, an invalid shape, another variable of the model with
+  // the same path.
   Status Check() const;
 
  protected:
-  // f32; its path is that of `module`, ".", and `name`. Without a module it belongs to no model.
+  // An f32 variable; its path is that of `module`, ".", and `name`. Without a module it belongs to
+  // no model.
   Variable(const Module* module, const std::string& name, Shape shape, Initializer initializer,
            Role role);
   ~Variable();
