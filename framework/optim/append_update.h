@@ -5,8 +5,8 @@
 // Ensures: no `parameter_gradient` is left; the update section has one update node per parameter,
 // reading the parameter, its gradient and its state, and assigning the new values to the same
 // variables. State tensors are named after the parameter: "w.exp_avg" and "w.exp_avg_sq" (Adam),
-// "w.momentum_buffer" (SGD); "w.row_var" and "w.col_var" (Adafactor) have numbers for rows and
-// columns. Updates of a group of parameters have its number.
+// "w.momentum_buffer" (SGD); "w.row_var" and "w.col_var" (Adafactor) have one number per row or
+// column. Updates of a parameter group have the group's number.
 //
 // Before:
 //   backward:

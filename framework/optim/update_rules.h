@@ -1,5 +1,5 @@
 // UpdateRules: which rule updates which parameter. A parameter belongs to the last group that names
-// it; one that no group names is trained by the graph's optimizer.
+// it; the graph's optimizer trains parameters that no group names.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ struct GroupRule {
 };
 
 struct UpdateRules {
-  UpdateRule rule;                // of what no group names: group 0
+  UpdateRule rule;                // of group 0: parameters that no group names
   std::vector<GroupRule> groups;  // groups 1, 2, ...
-  // Of parameters that joined training after its begin: the updates that there were before.
+  // For parameters that joined training later: the number of updates before they joined.
   std::map<std::string, int64_t> joined_after = {};
 
   int GroupOf(std::string_view parameter) const;
   const UpdateRule& RuleOf(int group) const { return group == 0 ? rule : groups[group - 1].rule; }
 };
 
-// Errors: those of MakeUpdateRule and of the patterns, with the group's name; two groups of a name;
-// a factor that is not finite and >= 0.
+// Errors: those of MakeUpdateRule and of the patterns, with the group's name; two groups with the
+// same name; a factor that is not finite and >= 0.
 StatusOr<UpdateRules> MakeUpdateRules(const Optimizer& optimizer,
                                       const std::vector<ParameterGroup>& groups);
 
