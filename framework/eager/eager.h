@@ -1,6 +1,6 @@
-// Eager: functions and modules that run at once. While an Eager exists, what the thread calls outside
-// of Graph::train and Graph::eval computes its result right away, by the same ops, kernels and
-// gradient rules as a graph on one CPU rank: with the same bits.
+// Eager: runs functions and modules at once. While an Eager exists, functions that the thread calls
+// outside of Graph::train and Graph::eval compute their results right away, with the same ops,
+// kernels and gradient rules as a graph on one CPU rank, and so with the same bits.
 //
 //   zg::Eager eager;
 //   Classifier model;
@@ -9,9 +9,9 @@
 //   loss.backward();
 //   fmt::print("{}\n{}\n", loss.to_string(), zg::Tensor(model.hidden.weight).grad().to_string());
 //
-// Parameters and buffers begin with the values that a Trainer with the same seed would give them; all
-// calls share them, until the Eager is destroyed. Values are kept as long as a Tensor, or a result
-// that was computed from them and may be differentiated, needs them.
+// Parameters and buffers begin with the values that a Trainer with the same seed would give them;
+// all calls share them, until the Eager is destroyed. Values are kept as long as a Tensor needs
+// them, or a result that was computed from them and may be differentiated.
 //
 // Nothing throws: an error, such as shapes that do not fit, ends the process with its message, which
 // names the module.
@@ -28,10 +28,10 @@
 namespace zg {
 
 struct EagerOptions {
-  uint64_t seed = 1;      // of initial values and of random ops
-  bool training = false;  // dropout drops, and modules use the statistics of what they see
+  uint64_t seed = 1;      // for initial values and random ops
+  bool training = false;  // dropout is active, and modules use the statistics of their inputs
   std::string init{};     // a safetensors file with parameters and buffers, by name
-  int threads = 1;        // that compute together; no bit depends on them
+  int threads = 1;        // threads that compute together; no bit depends on their number
 };
 
 namespace eager {

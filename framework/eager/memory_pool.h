@@ -1,5 +1,5 @@
-// MemoryPool: memory of the host that is used again and again, as an eager session's values come and
-// go in about the same sizes.
+// MemoryPool: host memory that is reused, because an eager session's values come and go in about
+// the same sizes.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ class MemoryPool {
  public:
   MemoryPool();
 
-  // 64-byte aligned; contents undefined. It goes back to the pool with its last owner, and to the
-  // system with the pool and the last owner.
+  // 64-byte aligned; contents undefined. The memory returns to the pool when its last owner is
+  // gone, and to the system when the pool is gone, too.
   std::shared_ptr<std::byte> Take(int64_t bytes);
 
  private:

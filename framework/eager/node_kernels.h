@@ -1,4 +1,4 @@
-// NodeKernels: runs single nodes. Kernels are made once for an op, its attributes and the types of
+// NodeKernels: runs single nodes. A kernel is made once for an op, its attributes and the types of
 // its inputs.
 #pragma once
 
@@ -29,7 +29,8 @@ class NodeKernels {
 
   const KernelRegistry& registry_;
   Threads threads_;
-  std::unordered_map<std::string, std::unique_ptr<Kernel>> kernels_;  // by what they are made for
+  // Key: op, attributes and types.
+  std::unordered_map<std::string, std::unique_ptr<Kernel>> kernels_;
 };
 
 }  // namespace zg::eager

@@ -1,6 +1,6 @@
 // Session: the graph behind an Eager. Every node that functions and modules append to it runs at
-// once; nodes stay, as the tape of backward(), while something needs their values. Users of the API
-// do not need it.
+// once. Nodes stay, as the tape of backward(), while their values are needed. Users of the API do
+// not need it.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
  public:
   Session(uint64_t seed, bool training, int threads);
   Status ReadInitialValues(const std::string& path);
-  void End();  // functions do not run here any more
+  void End();  // functions no longer run here afterwards
 
   // nn::NodeRunner
   Status Run(ir::Node* node) override;
@@ -42,15 +42,15 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   Status Step(const optim::Optimizer& optimizer, double lr_factor);
   void set_training(bool training) { trace_->set_training(training); }
 
-  // The session of a value that ran; null of one that is being traced.
+  // The session of an eager value; null for a value that is being traced.
   static std::shared_ptr<Session> Of(const Var& var);
 
  private:
-  // Where a value lies; views share their input's memory.
+  // The memory of a value; views share their input's memory.
   struct Memory {
     std::shared_ptr<std::byte> owner;
     std::byte* data = nullptr;
-    int64_t step = 0;  // in which it was computed
+    int64_t step = 0;  // the step in which it was computed
   };
   struct Handle;
 
@@ -58,7 +58,8 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   Status Initialize(const ir::Value& variable);
   Status RunKernel(const ir::Node& node);
   Status RunView(const ir::Node& node);
-  // Runs nodes that were appended together; values that none of the rest reads go at once.
+  // Runs nodes that were appended together; values that no later node of them reads are released at
+  // once.
   Status RunAll(const std::vector<ir::Node*>& nodes,
                 const std::unordered_set<const ir::Value*>& kept);
   void Release(ir::Value* value);  // one handle less
@@ -79,7 +80,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   StepContext context_;
   std::unordered_map<const ir::Value*, Memory> memory_;
   std::unordered_map<const ir::Value*, int> num_handles_;
-  std::unordered_set<const ir::Value*> leaves_;  // that asked for a gradient, beside parameters
+  std::unordered_set<const ir::Value*> leaves_;  // that require a gradient, beside parameters
   std::unordered_map<const ir::Value*, Var> gradients_;
   std::unordered_map<const ir::Value*, std::vector<Memory>> states_;  // of optimizers
   // The sum of the next values of a buffer since the last step, and how many there are.
