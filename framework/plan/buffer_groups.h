@@ -11,10 +11,10 @@
 namespace zg::plan {
 
 struct BufferGroup {
-  std::string name;  // of its only buffer, or what all have in common: "blocks.*.mlp.gelu"
+  std::string name;  // of its only buffer, or the common pattern of all names: "blocks.*.mlp.gelu"
   MemoryCategory category = MemoryCategory::kActivations;
   int64_t count = 0;
-  int64_t bytes = 0;  // of all
+  int64_t bytes = 0;  // total of all buffers
 };
 
 // One group per category and name without the numbers of blocks and buckets; largest first, then

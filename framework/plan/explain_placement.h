@@ -1,6 +1,6 @@
-// ExplainPlacement: why a value of a program lies as it does, along each mesh axis as a chain from the
-// value back to what decided it: a rule of the user, the stage of ZeRO, the placement of an input, an
-// op that cannot compute with parts.
+// ExplainPlacement: explains the placement of a value of a program. For each mesh axis it gives a
+// chain from the value back to what decided its placement: a rule of the user, the ZeRO stage, the
+// placement of an input, or an op that cannot compute with parts.
 //
 //   %blocks.0.mlp.h: f32[4,8,64] {S(0),S(2)}, forward, blocks.0.mlp.expand
 //     data=2: S(0)
@@ -20,7 +20,8 @@
 
 namespace zg::plan {
 
-// `value` with or without its %. Error: the program has no such value; names some that begin alike.
+// `value` with or without its %. Error: the program has no such value; the message names some with
+// the same beginning.
 StatusOr<std::string> ExplainPlacement(const Program& program, std::string_view value);
 
 }  // namespace zg::plan

@@ -1,5 +1,5 @@
 // The plan as one self-contained HTML page: memory over the step stacked by category, the buffers
-// that are alive under the pointer, and the schedule.
+// that are alive at the pointer, and the schedule.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace zg::plan {
 
 std::string HtmlReport(const PlanReport& report);
 
-// The page without its data, for which `%DATA%` stands.
+// The page without its data, whose place is marked by `%DATA%`.
 extern const char kHtmlPage[];
 
 }  // namespace zg::plan

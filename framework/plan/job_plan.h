@@ -1,5 +1,5 @@
-// PlanJob: what a program tells about a job before it runs: the memory of one rank over time, its
-// traffic, its flops, and the tensors that were not sharded. No weights are allocated.
+// PlanJob: predicts a job from its program before it runs: the memory of one rank over time, its
+// traffic, its flops, and the tensors that are not sharded. No weights are allocated.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ namespace zg::plan {
 struct ScheduledNode {
   std::string section;  // "forward", "backward" or "update"
   std::string op;
-  std::string scope;  // the module; "" for what belongs to none
-  std::string value;  // its first output, or what it reads when it has none
+  std::string scope;  // the module; "" if the node belongs to none
+  std::string value;  // its first output, or its input if it has no output
   CategoryBytes alive = {};
   int64_t alive_bytes = 0;
 };
 
-// The plan of one rank; that of every rank is the same.
+// The plan of one rank; the plans of all ranks are the same.
 struct JobPlan {
   std::string model;        // the graph's name
   std::string description;  // of the model, for people
@@ -35,25 +35,25 @@ struct JobPlan {
   int ranks = 1;
   CompileOptions options;  // resolved
   std::string inputs;      // of one micro-batch: "x: i64[8,256], y: i64[8,256]"
-  Machine machine;         // that times are estimated for
+  Machine machine;         // the machine that times are estimated for
 
   CategoryBytes category_bytes = {};
   int64_t peak_bytes = 0;  // the arena
   int64_t lower_bound_bytes = 0;
-  int64_t kept_bytes = 0;    // of activations, what forward computes and backward reads
+  int64_t kept_bytes = 0;    // bytes of activations that forward computes and backward reads
   int64_t saving_bytes = 0;  // host memory beside the arena for the copy of a save_async checkpoint
 
-  std::vector<PlannedBuffer> buffers;  // with bytes
+  std::vector<PlannedBuffer> buffers;  // the buffers that have bytes
   std::vector<ScheduledNode> schedule;
-  int peak = -1;                          // in the schedule
+  int peak = -1;                          // index in the schedule
   std::vector<PlannedBuffer> peak_alive;  // at that moment, largest first
 
   std::map<std::string, PredictedTraffic> traffic;  // per step, by op
-  int64_t sent_bytes = 0;                           // all of it
+  int64_t sent_bytes = 0;                           // total
   std::vector<AxesTraffic> traffic_of_axes;         // the same by mesh axes
   std::vector<PlannedTransfer> transfers;           // the same node by node
   double flops = 0;                                 // per step
-  int64_t kernels = 0;                              // started per step
+  int64_t kernels = 0;                              // launched per step
   TimeEstimate time;
   std::vector<QueueSlice> computing, sending;  // nodes of the schedule in a step (two_queues.h)
   std::optional<PricedComputation> priced;     // by the machine's prices, if it has them
@@ -61,12 +61,12 @@ struct JobPlan {
   Owned owned;
   double compile_ms = 0;
 
-  double ratio() const {  // 1: nothing is lost to fragmentation
+  double ratio() const {  // 1: no bytes are lost to fragmentation
     return static_cast<double>(peak_bytes) / static_cast<double>(lower_bound_bytes);
   }
 };
 
-// `description` says what the model is; "" for its name.
+// `description` describes the model; "": its name.
 JobPlan PlanJob(const Program& program, const Machine& machine,
                 const std::string& description = "");
 

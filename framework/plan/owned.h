@@ -9,13 +9,13 @@ namespace zg::plan {
 struct Owned {
   int tensors = 0;
   int buckets = 0;
-  // What the rank with most has, divided by the mean: of bytes with the padding that every rank has,
-  // and of the updates' floating-point operations.
+  // The maximum over ranks divided by the mean: in bytes, including the padding that every rank
+  // has, and in floating-point operations of the updates.
   double bytes_imbalance = 1;
   double flops_imbalance = 1;
 };
 
-// Of a compiled graph; no tensors where ranks own none.
+// Takes a compiled graph. Returns no tensors if ranks own none.
 Owned SumOwned(const ir::Graph& graph, const ZeroOptions& zero);
 
 }  // namespace zg::plan

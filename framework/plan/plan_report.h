@@ -12,7 +12,7 @@
 
 namespace zg::plan {
 
-// One of the ways to fit.
+// One setting that fits into the memory.
 struct FitWay {
   int64_t peak_bytes = 0;
   double step_ms = 0;
@@ -23,11 +23,11 @@ struct PlanReport {
   std::vector<ResolvedFlag> config;
   JobPlan plan;
   std::optional<StageComparison> stages;
-  // When the plan is the answer to what fits: into how many bytes per rank, and the choices made.
+  // Set if the plan answers what fits: the bytes per rank, and the choices made.
   std::optional<int64_t> fit_bytes;
   std::string fit_choices;
   std::vector<FitWay> fit_front;  // from the fastest to the smallest
-  std::string explanation;        // of a value's placement, if one was asked for
+  std::string explanation;        // of a value's placement, if requested
 };
 
 }  // namespace zg::plan

@@ -1,10 +1,10 @@
-// PriceList: what the nodes of a program take on a machine, as the profile of a run there says.
+// PriceList: the times of a program's nodes on a machine, taken from the profile of a run there.
 //
-// A node takes as long as the calls of its op in its section that saw the same local types. Where there
-// were none it takes what the op's calls in that section (or else in any) took per floating-point
-// operation, or per byte of inputs and outputs if the op counts no operations; calls below 10 us have no
-// such rate. Transfers have no price
-// here: they are those of a machine's links (time_estimate.h).
+// The price of a node is the time of the calls of its op in its section with the same local types.
+// If there were none, it is the time of the op's calls in that section (or else in any) per
+// floating-point operation, or per byte of inputs and outputs if the op counts no operations; calls
+// below 10 us give no such rate. Transfers have no price here: their time follows from the
+// machine's links (time_estimate.h).
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ class PriceList {
     DType dtype = DType::kF32;
   };
 
-  // From the report of a run with `profile`. Errors, which name the file: it cannot be read; it is no report, or one
-  // without a profile, or with that of a first step, which warms up; another run's settings than those
-  // of the run that is priced.
+  // Reads the report of a run with `profile`. Errors, which name the file: it cannot be read; it is
+  // not a report, or one without a profile, or with the profile of only a first step, which warms
+  // up; its settings differ from those of the run to be priced.
   static StatusOr<PriceList> Read(const std::string& path, const RunSettings& settings);
 
   PriceList(const Profile& profile, std::string source);
@@ -44,14 +44,14 @@ class PriceList {
   };
   Price Of(const ir::Graph& graph, const ir::Node& node) const;
 
-  // What a step takes beside its nodes, such as setting inputs, for each kernel that it starts.
+  // The time that a step takes beside its nodes, such as setting inputs, per launched kernel.
   double ms_between_kernels() const { return ms_between_kernels_; }
 
  private:
   struct Sum {
     double calls = 0, ms = 0, flops = 0, bytes = 0;
     void Add(const ProfileCalls& calls);
-    bool HasRate() const;  // whether calls take long enough for one to mean anything
+    bool HasRate() const;  // whether calls take long enough to give a rate
   };
   const Sum* FindRate(const std::string& op, const std::string& section) const;
 

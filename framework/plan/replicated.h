@@ -1,4 +1,5 @@
-// ListReplicated: which parameters, gradients and optimizer states every rank holds whole, and why.
+// ListReplicated: the parameters, gradients and optimizer states that every rank holds whole, and
+// why.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@ struct Replicated {
   MemoryCategory category = MemoryCategory::kParameters;
   int64_t bytes = 0;
   std::string reason;
-  // The parameters whose values, gradients or states they are, in the graph's order.
+  // The parameters whose values, gradients or states these are, in the graph's order.
   std::vector<std::string> tensors;
 };
 
-// Of a compiled graph, one per category and reason that has any; none on one rank.
+// Takes a compiled graph. One entry per category and reason that occurs; none on one rank.
 std::vector<Replicated> ListReplicated(const ir::Graph& graph, const ZeroOptions& zero);
 
 }  // namespace zg::plan

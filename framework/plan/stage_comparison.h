@@ -1,5 +1,6 @@
-// CompareStages: the job at every ZeRO stage, and where a higher stage needs more memory than a
-// lower one. On small models it can: a bucket in flight outweighs what sharding saves.
+// CompareStages: the job at every ZeRO stage, with warnings where a higher stage needs more memory
+// than a lower one. That can happen on small models: a bucket in flight outweighs what sharding
+// saves.
 #pragma once
 
 #include <string>
@@ -10,11 +11,12 @@
 namespace zg::plan {
 
 struct StageComparison {
-  std::vector<JobPlan> plans;  // of stages 0 to 3, and of a mixture of them if it is asked for
+  std::vector<JobPlan> plans;         // of stages 0 to 3, and of a mixture if requested
   std::vector<std::string> warnings;  // one per stage that needs more than some lower one
 };
 
-// `plans` are those of stages 0 to 3, in order, and of a mixture, which is not warned of.
+// `plans` are those of stages 0 to 3, in order, and optionally that of a mixture, which gets no
+// warning.
 StageComparison CompareStages(std::vector<JobPlan> plans);
 
 }  // namespace zg::plan

@@ -1,5 +1,5 @@
-// ListTransfers: what one rank sends in a step, how much of it hides behind the computation, and why
-// the rest does not.
+// ListTransfers: what one rank sends in a step, how much of it is hidden behind the computation,
+// and why the rest is not.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,13 @@ struct PlannedTransfer {
   std::string reason;  // why it is not hidden, or not all of it; "" if it is
 };
 
-// In the order of the nodes; what sends nothing is left out. `overlap_bytes` is the limit that the graph
-// was compiled with (CompileOptions).
+// In the order of the nodes, without nodes that send nothing. `overlap_bytes` is the limit that the
+// graph was compiled with (CompileOptions).
 std::vector<PlannedTransfer> ListTransfers(const ir::Graph& graph, const StepOnQueues& step,
                                            int64_t overlap_bytes);
 
-// Those of the same section, op and reason together, in the order of their first ones. `value` is empty.
+// Merges transfers with the same section, op and reason, in the order of their first occurrence.
+// `value` is empty.
 std::vector<PlannedTransfer> GroupTransfers(const std::vector<PlannedTransfer>& transfers);
 
 }  // namespace zg::plan

@@ -1,5 +1,5 @@
-// LayOnTwoQueues: when the nodes of a step run. They are laid on two queues, computation and
-// transfers, which meet where the one waits for the other.
+// LayOnTwoQueues: when the nodes of a step run. Nodes are laid on two queues, computation and
+// transfers, which synchronise where one waits for the other.
 #pragma once
 
 #include <unordered_map>
@@ -10,14 +10,14 @@
 
 namespace zg::plan {
 
-// Of one node in a step, all micro-batches together.
+// The time of one node in a step, summed over all micro-batches.
 struct TransferTime {
   double ms = 0;
-  double waited_ms = 0;  // of these, while nothing is computed
+  double waited_ms = 0;  // the part of it while nothing is computed
   double hidden_ms() const { return ms - waited_ms; }
 };
 
-// One run of a node, in milliseconds from where the picture begins.
+// One run of a node, in milliseconds from the beginning of the timeline.
 struct QueueSlice {
   int node = 0;  // in the order of forward, backward, update
   double begin_ms = 0;
@@ -25,10 +25,10 @@ struct QueueSlice {
 };
 
 struct StepOnQueues {
-  // Those that others precede and follow.
+  // Times of the transfers in a step that has a step before and after it.
   std::unordered_map<const ir::Node*, TransferTime> transfers;
-  // What runs from the beginning of the last micro-batch to the end of the step, in its order. What was
-  // sent before and is still on its way begins at 0.
+  // The runs from the beginning of the last micro-batch to the end of the step, in order. Transfers
+  // that are still in flight from earlier begin at 0.
   std::vector<QueueSlice> computing, sending;
 };
 

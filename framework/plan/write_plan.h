@@ -1,4 +1,4 @@
-// A plan as files.
+// Writes a plan to files.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace zg::plan {
 
-// Each under a temporary name first; "": not that one. Error: a file that cannot be written.
+// Each file is written under a temporary name first; "": not written. Error: a file that cannot be
+// written.
 Status WritePlan(const PlanReport& report, const std::string& json_path,
                  const std::string& html_path);
 
