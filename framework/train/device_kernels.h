@@ -1,4 +1,4 @@
-// The kernels of this build for a device, and what their bits depend on.
+// The kernels of this build for a device, and the arithmetic that their bits depend on.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace zg {
 
-// With `tf32` linear layers in f32 on a GPU may round operands (CudaKernels); `threads` are those of
-// CpuKernels. Errors: `tf32` for the host, several threads for a GPU.
+// With `tf32`, linear layers in f32 on a GPU may round operands (CudaKernels); `threads` are those
+// of CpuKernels. Errors: `tf32` for the host, several threads for a GPU.
 StatusOr<const KernelRegistry*> DeviceKernels(const Device& device, const KernelOptions& options);
 
-// What a model in `dtype` is computed with: where it is the same, so are the bits. "x86-64" of every
-// processor in f32 and f16; "x86-64, bf16 products by amx"; "NVIDIA H200, cuBLASLt 130100".
+// Describes the arithmetic of a model in `dtype`: equal descriptions mean equal bits. "x86-64" for
+// every processor in f32 and f16; "x86-64, bf16 products by amx"; "NVIDIA H200, cuBLASLt 130100".
 std::string ArithmeticOf(const Device& device, DType dtype);
 
 }  // namespace zg

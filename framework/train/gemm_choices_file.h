@@ -1,13 +1,13 @@
-// The file of `gemm_choices`: which algorithm of a library is fastest for each product, by device and
-// version of the library. A JSON object:
+// The file of `gemm_choices`: the fastest algorithm of a library for each product, by device and
+// library version. A JSON object:
 //
 //   {"format_version": 1,
 //    "choices": {"NVIDIA H200, cuBLASLt 130100": {
 //      "bf16 (768, 768) x (3072, 768)^T + bias, at multiples of 16 bytes": {
 //        "algorithm": "0000...", "check": "c0ffee42", "us": 12.5, "first_us": 13.75}}}}
 //
-// `check` are the first digits of the SHA-256 of device, product and algorithm, a line each: the bytes
-// of an algorithm go to the library as they are.
+// `check` is the first digits of the SHA-256 of device, product and algorithm, one per line. It is
+// needed because the bytes of an algorithm go to the library unchecked.
 #pragma once
 
 #include <map>
@@ -24,13 +24,13 @@ using ChoicesOfDevices = std::map<std::string, ChoicesOfProducts>;
 
 std::string GemmChoicesAsJson(const ChoicesOfDevices& choices);
 
-// `path` only serves the messages. Error: what is not of GemmChoicesAsJson.
+// `path` is only used in messages. Error: text that GemmChoicesAsJson did not write.
 StatusOr<ChoicesOfDevices> ParseGemmChoices(const std::string& path, std::string_view text);
 
 // A file that does not exist has no choices.
 StatusOr<ChoicesOfDevices> ReadGemmChoices(const std::string& path);
 
-// Adds these to what the file has; it is there whole, or as before.
+// Adds these choices to the file, which is replaced atomically.
 Status AddToGemmChoices(const std::string& path, const std::string& device,
                         const ChoicesOfProducts& choices);
 

@@ -1,6 +1,7 @@
-// Generator: a model continues texts token by token. Two eval programs, which share the parameters with
-// training at every stage and on any number of ranks, keep the keys and values of attention in caches
-// (framework/nn/decoding.h): "prefill" computes a chunk of a text at once, "decode" one token.
+// Generator: a model continues texts token by token. It uses two eval programs, which share the
+// parameters with training at every stage and on any number of ranks, and keep the keys and values
+// of attention in caches (framework/nn/decoding.h): "prefill" computes a chunk of a text at once,
+// "decode" one token.
 //
 //   zg::Graph graph("gpt");
 //   graph.train(...);
@@ -9,8 +10,9 @@
 //   ...
 //   auto text = generator.generate(training.trainer(), prompt, {.sampler = {.top_k = 40}});
 //
-// Caches are parts of the arena and of its plan: `context` rows for each of them, of the model's dtype,
-// whole on every rank. Logits are those of the whole text computed at once; on the CPU in every bit.
+// Caches are part of the arena and of its plan: `context` rows for each of them, in the model's
+// dtype, whole on every rank. Logits equal those of the whole text computed at once; on the CPU in
+// every bit.
 #pragma once
 
 #include <cstdint>
@@ -27,51 +29,53 @@
 namespace zg {
 
 struct GeneratorOptions {
-  int64_t context = 0;            // tokens that the model sees, at most
+  int64_t context = 0;            // maximum number of tokens that the model sees
   int64_t chunk = 64;             // tokens of a text that "prefill" computes at once
-  std::string name = "generate";  // begins the names of the programs and of the caches
+  std::string name = "generate";  // prefix of the names of the programs and of the caches
 };
 
 struct GenerateOptions {
   int64_t max_tokens = 100;
   SamplerOptions sampler = {};
-  std::optional<int64_t> stop = {};  // the token behind which a text ends; it is handed out
-  // What happens where the text outgrows the context: an error before the first token, or the model goes
-  // on from the last half of its context, which is computed again.
+  std::optional<int64_t> stop = {};  // the token that ends a text; it is returned, too
+  // If the text outgrows the context: false gives an error before the first token; with true the
+  // model continues from the last half of its context, which is computed again.
   bool slide = false;
 };
 
 class Generator {
  public:
-  // Adds the programs to the graph. `model`: tokens i64 (1, S) -> logits (1, S, vocabulary), for every S
-  // up to the context. Errors are the graph's: those of the model; a model without causal attention.
+  // Adds the programs to the graph. `model`: tokens i64 (1, S) -> logits (1, S, vocabulary), for
+  // every S up to the context. The graph keeps errors: those of the model; a model without causal
+  // attention.
   Generator(Graph& graph, const GeneratorOptions& options, const std::function<Var(Var)>& model);
 
-  // What follows the prompt, on every rank. Every rank calls it with the same arguments. Errors: a prompt
-  // that is empty or longer than the context, a token outside of the vocabulary, sampler options, a text
-  // that outgrows the context.
+  // The continuation of the prompt, on every rank. Every rank must call this with the same
+  // arguments. Errors: a prompt that is empty or longer than the context, a token outside of the
+  // vocabulary, sampler options, a text that outgrows the context.
   StatusOr<std::vector<int64_t>> generate(Trainer& trainer, const std::vector<int64_t>& prompt,
                                           const GenerateOptions& options = {});
 
-  // The logits of the token behind the text, of at most `context` tokens. What the text has in common with
-  // that of the last call is not computed again, unless there was a step of training in between; after
-  // another change of the parameters, such as load_parameters, call reset(). Every rank calls it.
+  // The logits of the token after the text, which has at most `context` tokens. The prefix that the
+  // text shares with that of the last call is not computed again, unless a training step ran in
+  // between; after another change of the parameters, such as load_parameters, call reset(). Every
+  // rank must call this.
   StatusOr<std::vector<float>> logits(Trainer& trainer, const std::vector<int64_t>& text);
   void reset() { cached_.clear(); }
 
  private:
   std::string prefill() const { return options_.name + ".prefill"; }
   std::string decode() const { return options_.name + ".decode"; }
-  // "generator 'generate'".
+  // Returns "generator 'generate'".
   std::string who() const;
   Status CheckText(const std::vector<int64_t>& text) const;
-  // Computes the text from token `begin` on, and returns the logits behind its last one.
+  // Computes the text from token `begin` on, and returns the logits after its last token.
   StatusOr<std::vector<float>> Compute(Trainer& trainer, const std::vector<int64_t>& text,
                                        int64_t begin) const;
 
   GeneratorOptions options_;
   int64_t vocabulary_ = 0;
-  // Whose keys and values the caches hold, of which trainer after which step.
+  // The text whose keys and values the caches hold, and the trainer and step they belong to.
   std::vector<int64_t> cached_;
   const Trainer* trainer_ = nullptr;
   int64_t step_ = 0;

@@ -12,13 +12,13 @@
 
 namespace zg {
 
-// Rank 0 writes them. Every rank must call this, in the same order. Error, on every rank: a file
+// Rank 0 writes them. Every rank must call this, in the same order. Errors, on every rank: a file
 // that cannot be written; a graph without the adapters.
 Status save_lora(Trainer& trainer, const nn::Lora& lora, const std::string& directory);
 
 // Sets the adapters' values. Every rank must call this; all of them read the files. Errors, on
-// every rank, which change nothing: files that are missing or malformed; another kind of adapter,
-// rank or alpha; matrices that are missing, unknown or of another shape.
+// every rank, after which nothing has changed: files that are missing or malformed; another kind of
+// adapter, rank or alpha; matrices that are missing, unknown or of another shape.
 Status load_lora(Trainer& trainer, const nn::Lora& lora, const std::string& directory);
 
 }  // namespace zg

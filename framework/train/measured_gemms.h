@@ -1,13 +1,14 @@
-// MeasuredGemms: a device's kernels whose products go by the algorithms that a file says are fastest
-// there. What the file lacks is measured on rank 0, whose choices all ranks take, and added to it.
+// MeasuredGemms: a device's kernels whose products use the algorithms that a file records as the
+// fastest. Rank 0 measures products that the file lacks and adds them to it; all ranks use rank 0's
+// choices.
 //
 //   ZG_ASSIGN_OR_RETURN(const std::shared_ptr<MeasuredGemms> gemms,
 //                       MeasuredGemms::Open("choices.json", kernels, communicator));
 //   TrainerOptions options;
 //   options.measured_gemms = gemms;
 //
-// The same file gives the same bits. Operands to measure with are allocated beside the arena, before
-// it is there, and freed: they are no part of a plan. Plans have the workspaces of what was chosen.
+// The same file gives the same bits. Operands for measuring are allocated and freed before the
+// arena exists, so they are not part of a plan. Plans have the workspaces of the chosen algorithms.
 #pragma once
 
 #include <functional>
@@ -34,15 +35,16 @@ class MeasuredGemms {
 
   const KernelRegistry& kernels() const { return kernels_; }
 
-  // The program of `compile`, which makes these kernels: compiled once more if products had to be
-  // measured. Every rank must call this, with equal programs. Errors: those of `compile`; on every
-  // rank, what cannot be measured or written.
+  // The program of `compile`, which makes these kernels. It is compiled a second time if products
+  // had to be measured. Every rank must call this, with equal programs. Errors: those of `compile`;
+  // on every rank, products that cannot be measured or a file that cannot be written.
   StatusOr<Program> Compile(const std::function<StatusOr<Program>()>& compile);
 
-  // Error: there are products that the file lacks, so that the kernels go by the library's own choice.
+  // Error: the file lacks products, so the kernels use the library's own choice.
   Status CheckComplete() const;
 
-  // "products 0123456789ab": what the bits of the kernels made since ForgetFound depend on.
+  // Returns "products 0123456789ab", which identifies what the bits of the kernels made since
+  // ForgetFound depend on.
   std::string arithmetic() const { return "products " + choices_.FoundDigest(); }
   void ForgetFound() { choices_.ForgetFound(); }
 
@@ -54,7 +56,7 @@ class MeasuredGemms {
 
   const std::string path_;
   Communicator& communicator_;
-  const std::string device_;  // and its library, as ArithmeticOf has them
+  const std::string device_;  // and its library, in the form of ArithmeticOf
   GemmChoices choices_;
   const KernelRegistry kernels_;
 };

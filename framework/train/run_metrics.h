@@ -1,5 +1,5 @@
-// RunMetrics: writes the numbers of a run as the job's flags ask for them. When they can no longer
-// be written that is a warning, and training goes on; the end of the run is then an error.
+// RunMetrics: writes the numbers of a run as the job's flags ask for them. If they can no longer be
+// written, that is a warning, and training goes on; the end of the run is then an error.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace zg {
 
-// What one step trains on, over all ranks; 0: unknown.
+// The amount of data that one step trains on, over all ranks; 0: unknown.
 struct StepSize {
   int64_t samples = 0;
   int64_t tokens = 0;
@@ -29,15 +29,15 @@ class RunMetrics {
 
   // Opens the files, after the trainer has resumed.
   Status Open();
-  // Tells what Open has removed, if anything.
+  // Prints what Open has removed, if anything.
   void PrintStart() const;
 
-  // Every rank must call this. Error: the ranks are no longer together.
+  // Every rank must call this. Error: the ranks have lost contact.
   Status AfterStep(const StepRecord& record);
-  // A value that the program has for the last step.
+  // Logs a value of the program for the last step.
   void Log(std::string_view name, double value);
 
-  // The first error of writing.
+  // The first error while writing.
   const Status& failure() const { return failure_; }
 
  private:
@@ -49,7 +49,7 @@ class RunMetrics {
   const Job& job_;
   Trainer& trainer_;
   const StepSize step_size_;
-  std::unique_ptr<Metrics> metrics_;  // on rank 0, if they are asked for
+  std::unique_ptr<Metrics> metrics_;  // on rank 0, if requested
   Status failure_;
 };
 

@@ -45,7 +45,7 @@ class RunSaver {
   const SaveOptions save_options_;
   const SaveSignals signals_;
   SignalAgreement agreement_;
-  bool tells_when_saved_ = false;  // the save under way, which a signal has asked for
+  bool tells_when_saved_ = false;  // the save in progress was requested by a signal
 };
 
 }  // namespace zg

@@ -1,6 +1,5 @@
-// RunTrace: writes the trace of a run's first steps as the job's flags ask for it, as soon as they
-// are done. When that fails it is a warning, and training goes on; the end of the run is then an
-// error.
+// RunTrace: writes the trace of a run's first steps, as the job's flags ask for it, as soon as they
+// are done. A failure is a warning, and training goes on; the end of the run is then an error.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ class RunTrace {
   // Before the first step: agrees with the other ranks on when it begins.
   Status Begin();
   void AfterStep();
-  // After the last step, where there were fewer than asked for.
+  // After the last step, if there were fewer than requested.
   void Finish();
 
   // Why the trace was not written.
@@ -33,8 +32,8 @@ class RunTrace {
 
   const Job& job_;
   Trainer& trainer_;
-  int64_t num_steps_left_;  // until it is written; 0: it is, or is not asked for
-  int64_t start_ns_ = 0;    // by this rank's clock
+  int64_t num_steps_left_;  // until it is written; 0: it is written, or not requested
+  int64_t start_ns_ = 0;    // on this rank's clock
   Status failure_;
 };
 

@@ -49,22 +49,25 @@ struct NamedData {
 };
 
 struct TrainerOptions {
-  uint64_t seed = 1;  // of initial values and dropout
+  uint64_t seed = 1;  // for initial values and dropout
   bool measure_memory = true;
   // Checks the initial parameters and the outputs of every node. The first infinity or NaN is an
   // error that names the node. Slow.
   bool detect_anomaly = false;
   bool profile = false;  // measures the time of every node, for executor().profile()
   int64_t gradient_histograms_every = 0;  // steps; 0: never
-  int64_t trace_steps = 0;  // when the nodes of so many steps ran, for executor().timeline()
-  bool record = false;      // records a step's work on the device and replays it (CUDA graphs)
-  bool tf32 = false;        // linear layers in f32 on a GPU may round operands (CudaKernels)
-  int threads = 1;          // of a rank on the CPU that compute together; no bit depends on them
+  int64_t trace_steps = 0;                // records when the nodes of so many steps ran, for
+                                          // executor().timeline()
+  bool record = false;  // records a step's work on the device and replays it (CUDA graphs)
+  bool tf32 = false;    // linear layers in f32 on a GPU may round operands (CudaKernels)
+  int threads = 1;      // CPU threads of a rank that compute together; no bit depends on their
+                        // number
   const KernelRegistry* kernels = nullptr;  // null: those of the communicator's device
-  // What the bits of its kernels depend on, as checkpoints have it; "": ArithmeticOf that device.
+  // What the bits of its kernels depend on, as recorded in checkpoints; "": ArithmeticOf that
+  // device.
   std::string arithmetic = {};
-  // Whose kernels the program was compiled for, in the place of `kernels`; null: the program's
-  // products are those of `kernels`.
+  // The kernels that the program was compiled for, instead of `kernels`; null: the program uses
+  // `kernels`.
   std::shared_ptr<MeasuredGemms> measured_gemms = nullptr;
 };
 
@@ -81,43 +84,43 @@ class Trainer {
   static StatusOr<std::unique_ptr<Trainer>> create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options);
 
-  // Instead of the initializers' values those of a safetensors file, by name, in F32, F16 or BF16.
+  // Replaces the initializers' values by those of a safetensors file, by name, in F32, F16 or BF16.
   // Every rank must call this, before the first step. Errors, on every rank: a file that cannot be
-  // read; all tensors that are missing, unknown or of another shape.
-  // The file may lack the parameters that the patterns `may_lack` name: these keep their values.
+  // read; all tensors that are missing, unknown or of another shape. The file may lack the
+  // parameters that the patterns `may_lack` name: these keep their values.
   Status load_parameters(const std::string& path, const std::string& may_lack = "");
 
   // Takes one step. Calls `feed` for each micro-batch of this rank, with its index among the
   // micro-batches of all ranks in this step. Returns the mean loss over all micro-batches.
   StatusOr<float> step(const std::function<Status(int64_t micro_batch)>& feed);
-  // The same with the data of the one micro-batch of this rank. Error: a step has several.
+  // The same with the data of this rank's only micro-batch. Error: a step has several.
   StatusOr<float> step(std::initializer_list<NamedData> data);
   // Sets inputs of the training program, from within `feed`. The data must stay valid until the
   // step ends.
   Status feed(std::initializer_list<NamedData> data);
 
-  // This rank's part of a result that the last step handed out beside the loss: those of its
+  // This rank's part of a result that the last step returned beside the loss: the values of its
   // micro-batches, one after the other; for a scalar, the mean over the step.
   StatusOr<std::vector<float>> local_step_result(std::string_view result) const;
   // The result of all micro-batches of the last step, in their order, on rank `to`. The other ranks
-  // get an empty vector, or the result too if every rank holds it whole, such as a scalar. Every
+  // get an empty vector, or also the result if every rank holds it whole, such as a scalar. Every
   // rank must call this.
   StatusOr<std::vector<float>> step_result(std::string_view result, int to = 0) const;
 
-  // Runs an eval program on this rank's micro-batch. What it returns stays in the arena until the
-  // next run.
+  // Runs an eval program on this rank's micro-batch. Its results stay in the arena until the next
+  // run.
   Status eval(std::string_view name, std::initializer_list<NamedData> data);
-  // This rank's part of a result of the eval that ran last: the rows of its own micro-batch, or,
-  // for a scalar, the mean over all ranks. Error: another program has run since.
+  // This rank's part of a result of the eval program that ran last: the rows of its own
+  // micro-batch, or, for a scalar, the mean over all ranks. Error: another program has run since.
   StatusOr<std::vector<float>> local_result(std::string_view eval,
                                             std::string_view result = "result") const;
   // The result of all ranks, side by side, on rank `to`. The other ranks get an empty vector, or
-  // the result too if every rank holds it whole, such as a scalar. Every rank must call this.
+  // also the result if every rank holds it whole, such as a scalar. Every rank must call this.
   StatusOr<std::vector<float>> result(std::string_view eval, std::string_view result = "result",
                                       int to = 0) const;
 
   // Writes a checkpoint to `directory`/step-... It can be resumed at any stage and on any number of
-  // ranks. Error, on every rank: what failed on any of them. Older checkpoints then remain, and
+  // ranks. Errors, on every rank: the failure of any rank. Older checkpoints then remain, and
   // training can go on.
   Status save(const std::string& directory, const SaveOptions& options = {});
   // Creates and locks the directory, on rank 0. The first save() into a directory does so, too;
@@ -125,8 +128,8 @@ class Trainer {
   Status prepare_saving(const std::string& directory);
 
   // Starts an asynchronous save: copies the state, which a thread then writes while steps go on.
-  // The files are those of save(). Errors: those of save(); another save is under way. Then nothing
-  // was started.
+  // The files are those of save(). Errors, after which nothing was started: those of save();
+  // another save is in progress.
   Status start_saving(const std::string& directory, const SaveOptions& options = {});
   // Continues the asynchronous save and returns whether it has ended; does not wait. Call it
   // between steps until it returns true. Error, on every rank: that of save(); the save has then
@@ -134,14 +137,15 @@ class Trainer {
   StatusOr<bool> continue_saving();
   // Waits for the end of the asynchronous save. Error: that of save().
   Status finish_saving();
-  // The step of the asynchronous save under way; none without one.
+  // The step of the asynchronous save in progress, if any.
   std::optional<int64_t> saving_step() const;
 
   // Allocates the memory for the copies of all asynchronous saves. The first start_saving() does
   // so, too; call this before training so that errors come early. Error, on every rank: too little
   // memory.
   Status reserve_for_saving();
-  int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }  // most of any rank
+  // The most of any rank.
+  int64_t reserved_for_saving_bytes() const { return save_memory_.most_bytes; }
 
   // Restores a checkpoint. `path` is its directory, or a directory with `latest`. Every byte is
   // checked first. Errors, on every rank: a damaged checkpoint or one of a newer format; tensors or
@@ -153,12 +157,12 @@ class Trainer {
   // The same bits at every stage and on any number of ranks. Every rank must call this, in the same
   // order. Error: no such rank.
   StatusOr<NamedValues> consolidate_parameters(int to = 0);
-  // Distributes the parameters that rank `from` gives; the other ranks may give nothing. Every rank
-  // must call this, in the same order. Errors, on every rank: no such rank; all tensors that are
+  // Distributes the parameters of rank `from`; the other ranks may pass nothing. Every rank must
+  // call this, in the same order. Errors, on every rank: no such rank; all tensors that are
   // missing, unknown, not whole or of another shape. After an error nothing has changed.
   Status scatter_parameters(const NamedValues& whole, int from = 0);
 
-  // The same for the optimizer's state: what PyTorch's ZeroRedundancyOptimizer calls
+  // The same for the optimizer's state: PyTorch's ZeroRedundancyOptimizer calls this
   // consolidate_state_dict(to). `step` is set on every rank.
   StatusOr<OptimizerState> consolidate_optimizer_state(int to = 0);
   // Also sets the step to that of rank `from`.
@@ -167,47 +171,48 @@ class Trainer {
   // A copy of this rank's part of the optimizer's state. It fits the same rank of a trainer with
   // the same stage, number of ranks and buckets.
   StatusOr<OptimizerState> local_optimizer_state() const;
-  // Each rank gives what local_optimizer_state returned there, or a whole state, of the same step
+  // Each rank passes what local_optimizer_state returned there, or a whole state, of the same step
   // everywhere (load_state_dict). Every rank must call this. Errors, on every rank: as above;
-  // elements that a rank holds and was not given; ranks that give different steps.
+  // elements that a rank holds and was not given; ranks that pass different steps.
   Status load_optimizer_state(const OptimizerState& state);
 
-  // Between steps, what is trained and how, as the functions of Graph say. The program is compiled
-  // again, and every tensor that stays keeps its values; parameters that are frozen give up their
-  // optimizer state, and those that join begin with new state. Checkpoints know of the changes, and
-  // resume() makes them again. Every rank must call these, with the same
-  // arguments. Errors, on every rank, which change nothing: those of Graph; nothing is left to
-  // train; arguments that differ; too little memory.
+  // Change between steps which parameters are trained, and how, like the functions of Graph. The
+  // program is compiled again, and every tensor that stays keeps its values. Parameters that become
+  // frozen lose their optimizer state, and those that join begin with new state. Checkpoints record
+  // the changes, and resume() makes them again. Every rank must call these, with the same
+  // arguments. Errors, on every rank, after which nothing has changed: those of Graph; nothing is
+  // left to train; arguments that differ; too little memory.
   Status freeze(const std::string& parameters);
   Status unfreeze(const std::string& parameters);
   Status add_parameter_group(const optim::ParameterGroup& group);
-  // How a changed graph becomes a program. make_trainer calls it.
+  // The function that compiles a changed graph. make_trainer sets it.
   using Compiler = std::function<StatusOr<Program>(const Graph& graph)>;
   void set_compiler(std::unique_ptr<Graph> graph, Compiler compile) {
     graph_ = std::move(graph);
     compile_ = std::move(compile);
   }
 
-  // Adds a setting of the caller that decides the bits of further steps: save() writes it, resume()
-  // compares it. The trainer adds its own: seed, micro-batches, optimizer, ...
+  // Adds a setting of the caller that determines the bits of further steps: save() writes it,
+  // resume() compares it. The trainer adds its own: seed, micro-batches, optimizer, ...
   void set_setting(const std::string& name, std::string value) {
     settings_[name] = std::move(value);
   }
 
-  // What the bits depend on beside the program (train/device_kernels.h). A checkpoint of another one
-  // is resumed with a warning.
+  // What the bits depend on beside the program (train/device_kernels.h). Resuming a checkpoint with
+  // another value gives a warning.
   std::string arithmetic() const;
 
   // The learning rate of the next steps, relative to the optimizer's.
   void set_lr_factor(double factor) { lr_factor_ = factor; }
   int64_t steps_done() const { return step_; }
-  int64_t micro_batches_per_rank() const;  // of a step
-  // This rank among those that compute different micro-batches, by which its data is chosen, and how
-  // many these are: all, but for ranks that share micro-batches along an axis of the mesh (tensor).
+  int64_t micro_batches_per_rank() const;  // micro-batches of a step
+  // The index of this rank among the ranks that compute different micro-batches, which selects its
+  // data, and the number of these ranks. Ranks that share micro-batches along an axis of the mesh
+  // (tensor) count once.
   int data_rank() const;
   int num_data_ranks() const;
-  // Updates of the parameters: the steps without those left out because gradients were not finite.
-  // Valid on rank 0.
+  // The number of parameter updates: the steps without those that were skipped because gradients
+  // were not finite. Valid on rank 0.
   int64_t num_updates() const;
   // The norm of the gradients of the last step, before clipping; none if the program does not
   // compute it.
@@ -219,15 +224,15 @@ class Trainer {
   StatusOr<TensorDigest> digest_optimizer_state() {
     return DigestTensors(*executor_, TensorRole::kOptimizerState);
   }
-  // What all steps have moved. Waits for transfers that the last has left to the next.
+  // The traffic of all steps. Waits for transfers that the last step has left to the next.
   StatusOr<TrafficCounters> step_traffic() const;
   Executor& executor() { return *executor_; }
   const Program& program() const { return program_; }
-  double create_ms() const { return create_ms_; }  // what create() took
+  double create_ms() const { return create_ms_; }  // the time that create() took
 
  private:
   explicit Trainer(Program program) : program_(std::move(program)) {}
-  Status MakeExecutor();  // of the program, with initial values
+  Status MakeExecutor();  // for the program, with initial values
   ExecutorOptions ExecutorOptionsFor(const TrainerOptions& options) const;
   Status CheckFirstValues();
   StatusOr<float> Scalar(std::string_view name) const;  // an output of training
@@ -245,21 +250,21 @@ class Trainer {
   TrainerOptions options_;
   Communicator* communicator_ = nullptr;
   const KernelRegistry* kernels_ = nullptr;
-  std::unique_ptr<Graph> graph_;  // what the program was compiled from, with
+  std::unique_ptr<Graph> graph_;  // the graph that the program was compiled from, with its changes
   Compiler compile_;
   std::string changes_;                          // since create(), as in the settings
   std::map<std::string, std::string> settings_;  // as in TrainState
   std::string arithmetic_;                       // likewise
   std::optional<CheckpointStore> store_;         // on rank 0, once saving is prepared
-  std::string save_directory_;                   // that saving is prepared for
+  std::string save_directory_;                   // the directory that saving is prepared for
   std::unique_ptr<Executor> executor_;
-  SaveMemory save_memory_;                // for the copy of a save under way
-  std::unique_ptr<CheckpointSave> save_;  // that is under way
+  SaveMemory save_memory_;                // for the copy of the save in progress
+  std::unique_ptr<CheckpointSave> save_;  // the save in progress
   bool has_grad_norm_ = false;
   int64_t step_ = 0;
   double lr_factor_ = 1.0;
   std::optional<float> grad_norm_;
-  TrafficCounters traffic_before_changes_ = {};  // of steps with the programs of before
+  TrafficCounters traffic_before_changes_ = {};  // of steps with earlier programs
   double create_ms_ = 0;
 };
 

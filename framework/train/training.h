@@ -1,6 +1,6 @@
 // Training: the training loop of a job. It sets learning rates by the schedule, shows progress,
 // saves checkpoints, handles signals, and at the end writes summary and report, all as the job's
-// flags say. The data come from the program.
+// flags say. The program supplies the data.
 //
 //   Training training(job, trainer);
 //   while (training.next()) {
@@ -26,7 +26,7 @@
 namespace zg {
 
 struct TrainingOptions {
-  // Settings of the program that decide the bits, besides flags and optimizer
+  // Settings of the program that determine the bits, besides flags and optimizer
   // (Trainer::set_setting).
   std::map<std::string, std::string> settings;
   int64_t samples_per_micro_batch = 0;  // 0: unknown
@@ -36,16 +36,16 @@ struct TrainingOptions {
 
 class Training {
  public:
-  // Resumes as the flags say, then prints the configuration: errors of the start come before it.
-  // The job must outlive it.
+  // Resumes as the flags say, then prints the configuration, so that errors of the start come
+  // before it. The job must outlive it.
   Training(Job& job, std::unique_ptr<Trainer> trainer, TrainingOptions options = {});
   Training(Training&&) noexcept;
   ~Training();
 
   // Whether there is another step to take. Also saves the checkpoints that are due and, after the
-  // last step or when a signal ended the run, completes the report.
+  // last step or when a signal has ended the run, completes the report.
   bool next();
-  int64_t step_number() const;  // of the step to take; the first of a run is 1
+  int64_t step_number() const;  // of the next step; the first of a run is 1
 
   // Takes the step. Returns the mean loss of its micro-batches.
   float step(std::initializer_list<NamedData> data);  // one micro-batch per rank
@@ -53,9 +53,9 @@ class Training {
   // index within the step over all ranks.
   float step(const std::function<Status(int64_t micro_batch)>& feed);
 
-  // Adds a value of the last step, such as the loss of an evaluation, to what the job's metrics
-  // show of it. Every rank may call it; that of rank 0 counts. A name that the step has already is
-  // left out: a resumed run may evaluate a second time.
+  // Adds a value of the last step, such as the loss of an evaluation, to the job's metrics of that
+  // step. Every rank may call it; the value of rank 0 counts. A name that the step already has is
+  // left out, because a resumed run may evaluate a second time.
   void log(std::string_view name, double value);
 
   Trainer& trainer();
