@@ -1,4 +1,4 @@
-// AdamAttributesOf: the settings of an update of Adam or AdamW, for the kernels of all devices.
+// AdamAttributesOf: the settings of an Adam or AdamW update, for the kernels of all devices.
 #pragma once
 
 #include "framework/ir/attribute.h"
@@ -6,7 +6,7 @@
 
 namespace zg {
 
-// An op without the attribute `decoupled` is AdamW's.
+// An op without the attribute `decoupled` is AdamW.
 inline AdamAttributes AdamAttributesOf(const ir::Attributes& a) {
   const bool decoupled = !a.Has("decoupled") || a.Bool("decoupled");
   return {a.Float("lr"),      a.Float("beta1"),        a.Float("beta2"),

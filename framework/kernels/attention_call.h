@@ -11,15 +11,16 @@
 
 namespace zg {
 
-// The score of a key that a query does not see, and the logarithm of the sum of a query that sees
-// none: finite, so that they count as sound numbers, and such that weights become 0.
+// The score of a key that a query does not see, and the logarithm of the sum for a query that sees
+// no key. It is finite, so that it does not count as an anomaly, and low enough that weights become
+// 0.
 inline constexpr float kHiddenScore = -std::numeric_limits<float>::max();
 inline constexpr float kNoKeysLogSumExp = std::numeric_limits<float>::max();
 
-// How the heads of q, k, v or out lie in a tensor, in elements.
+// The layout of the heads of q, k, v or out in a tensor, in elements.
 struct AttentionRows {
   int64_t positions;
-  int64_t stride;     // from a position to the next
+  int64_t stride;     // from one position to the next
   int64_t first = 0;  // channel of head 0
 };
 
@@ -35,26 +36,26 @@ struct AttentionCall {
   int64_t window = 0;  // 0: none
   float scale = 0.0f;
   AttentionRows q{}, k{}, v{}, out{};  // and their gradients
-  // Inputs, and for parts of q, k and v likewise outputs of the gradient.
+  // Indices of inputs; for the parts of q, k and v also indices of the gradient's outputs.
   int q_input = 0;
   int part_step = 0;  // k is input q_input + part_step, v twice that
   int mask_input = -1;
   int bias_input = -1;
-  bool mask_counts = false;  // one number for each sequence
+  bool mask_counts = false;  // the mask has one number per sequence
   int64_t bias_batch_stride = 0;
   int64_t bias_head_stride = 0;
   double dropout = 0.0;
   uint64_t stream = 0;
-  PartedDim parted_heads = {};  // that dropout counts
+  PartedDim parted_heads = {};  // over which dropout counts
   int part_input = -1;
 
-  // Of a forward op, or of one that takes dout first.
+  // A forward op, or one that takes dout first.
   AttentionCall(const ir::OpCall& call, bool is_gradient);
 
   int64_t group() const { return heads / key_heads; }
-  // Where query 0 stands among the keys.
+  // The position of query 0 among the keys.
   int64_t offset() const { return keys - queries; }
-  // Nothing but causality, and every query sees key 0.
+  // No option except causality, and every query sees key 0.
   bool is_plain() const {
     return mask_input < 0 && bias_input < 0 && window == 0 && dropout == 0.0 &&
            (!causal || keys >= queries);

@@ -1,4 +1,4 @@
-// What the kernels of framework/ops/cache.cc know of their calls, on both devices.
+// The calls of framework/ops/cache.cc as the kernels of both devices see them.
 #pragma once
 
 #include <fmt/core.h>
@@ -18,7 +18,7 @@ struct CacheCall {
   int64_t size;  // rows of the cache
   int64_t new_rows;
   int64_t row_bytes;
-  int64_t start_stride;  // 0: one for all texts
+  int64_t start_stride;  // 0: one start for all texts
 
   explicit CacheCall(const KernelSpec& spec)
       : rows_input(static_cast<int>(spec.call.inputs.size()) - 2), start_input(rows_input + 1) {
@@ -34,8 +34,8 @@ struct CacheCall {
   static int64_t StartStride(const TensorType& start) { return start.shape == Shape{1} ? 0 : 1; }
 };
 
-// cached_attention as the call of dot_product_attention that it is like. Its keys are those of whole
-// caches: of a text there are those up to its last query.
+// cached_attention as the equivalent call of dot_product_attention. Its keys are whole caches, of
+// which a text sees those up to its last query.
 inline ir::OpCall LikeAttention(ir::OpCall call) {
   call.inputs.resize(3);
   call.attributes.Set("causal", true);

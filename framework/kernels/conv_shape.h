@@ -8,7 +8,7 @@
 namespace zg {
 
 struct ConvShape {
-  // Of the tensors x (N, C, H, W), weight (O, C / groups, KH, KW) and y (N, O, OH, OW) of a node.
+  // For the tensors x (N, C, H, W), weight (O, C / groups, KH, KW) and y (N, O, OH, OW) of a node.
   ConvShape(const ir::Attributes& attributes, const Shape& x, const Shape& weight, const Shape& y)
       : batch(x.dim(0)),
         groups(attributes.Int("groups")),
@@ -42,8 +42,8 @@ struct ConvShape {
 
   int64_t batch;
   int64_t groups;
-  int64_t channels;  // of a group
-  int64_t outputs;   // of a group
+  int64_t channels;  // per group
+  int64_t outputs;   // per group
   // Height and width.
   int64_t in[2];
   int64_t out[2];

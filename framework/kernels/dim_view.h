@@ -1,5 +1,5 @@
-// What kernels that arrange elements share: elements as bytes of their size, and a shape as what lies
-// before, in and behind one of its dims.
+// Helpers of kernels that rearrange elements: elements as raw bytes of their size, and a shape as
+// the dims before, at and after one of its dims.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace zg {
 
-// f(zero) with an unsigned integer of the elements' size.
+// Calls f(zero) with an unsigned integer of the elements' size.
 template <typename F>
 decltype(auto) WithElements(int64_t bytes, const F& f) {
   switch (bytes) {

@@ -1,4 +1,4 @@
-// A number as an element of a dtype, for kernels that move elements and compute nothing.
+// A number as an element of a dtype, for kernels that move elements without computing.
 #pragma once
 
 #include <cstdint>

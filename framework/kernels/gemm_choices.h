@@ -1,7 +1,7 @@
-// GemmChoices: by which algorithm of its library a device multiplies each product. Kernels ask while
-// they are made (KernelSpec::gemm_choices). A product that is not known yet is made by the library's
-// own first choice, and says how it is measured: whoever makes the kernels then has it measured and
-// makes them again (framework/train/measured_gemms.h).
+// GemmChoices: the library algorithm with which a device multiplies each product. Kernels ask while
+// they are made (KernelSpec::gemm_choices). A product that is not known yet uses the library's own
+// first choice and registers how to measure it. The caller then has it measured and makes the
+// kernels again (framework/train/measured_gemms.h).
 #pragma once
 
 #include <functional>
@@ -16,27 +16,28 @@ namespace zg {
 class Device;
 
 struct GemmChoice {
-  std::string algorithm;  // in the words of the library's kernels
-  double us = 0;          // microseconds that the product takes by it
-  double first_us = 0;    // by the library's own first choice
+  std::string algorithm;  // in the encoding of the library's kernels
+  double us = 0;          // time of the product with it, in microseconds
+  double first_us = 0;    // time with the library's own first choice
 };
 
 class GemmChoices {
  public:
-  // The fastest algorithm for a product, by time on a device that does nothing else.
+  // Finds the fastest algorithm for a product by timing on an idle device.
   using Measure = std::function<StatusOr<GemmChoice>(Device& device)>;
 
-  // The choice for a product, whose name says all that decides which algorithms there are. Null: it
-  // is to be measured.
+  // The choice for a product, whose name contains everything that determines the available
+  // algorithms. Null: it is yet to be measured.
   const GemmChoice* Find(const std::string& product, Measure measure);
 
-  // Of products that are not known yet.
+  // Adds choices for products that are not known yet.
   void Add(const std::map<std::string, GemmChoice>& choices);
 
-  // What Find did not find, by product.
+  // The products that Find did not find.
   const std::map<std::string, Measure>& missing() const { return missing_; }
 
-  // 12 hexadecimal digits of the products that Find found since Forget, and their algorithms.
+  // 12 hexadecimal digits that identify the products that Find found since Forget, and their
+  // algorithms.
   std::string FoundDigest() const;
   void ForgetFound() { found_.clear(); }
 

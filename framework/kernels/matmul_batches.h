@@ -1,4 +1,4 @@
-// The products that a matmul node is made of: their sizes, and where their operands lie.
+// The products that make up a matmul node: their sizes and the offsets of their operands.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// MuonCall: what a node of muon_update (framework/ops/muon_update.cc) asks for, for the kernels of
-// all devices. Where its matrices lie is known on the host: each is the work of one rank.
+// MuonCall: the work of a node of muon_update (framework/ops/muon_update.cc), for the kernels of
+// all devices. The host knows where its matrices are: each is the work of one rank.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ struct MuonMatrix {
 
 struct MuonCall {
   DType gradient_dtype = DType::kF32;
-  int64_t num_elements = 0;  // of a part
+  int64_t num_elements = 0;  // in a part
   bool has_control = false;
   int64_t num_steps = 0;
   MuonOptions options = {};
   std::vector<MuonMatrix> matrices;  // of all parts
 
-  // Error: a part ends within a matrix.
+  // Error: a part ends inside a matrix.
   static StatusOr<MuonCall> Of(const KernelSpec& spec) {
     const ir::Attributes& attributes = spec.call.attributes;
     MuonCall call;

@@ -22,8 +22,8 @@ struct PoolShape {
     }
   }
 
-  // The first of the largest elements of the window of pixel (i, j), and which it is of the plane; a
-  // NaN is larger than all, and the last of them counts.
+  // The first of the largest elements of the window of pixel (i, j), and its index in the plane; a
+  // NaN is larger than all numbers, and the last NaN counts.
   struct Largest {
     float value;
     int64_t index;

@@ -1,5 +1,5 @@
-// The rows of the maps of resample2d (framework/ops/resample.cc): which elements of one dim of x an
-// element of y is made of, and their weights. Kernels of all devices compute them.
+// The rows of the maps of resample2d (framework/ops/resample.cc): the elements of one dim of x that
+// an element of y is computed from, and their weights. Kernels of all devices compute them.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct ResampleMap {
                                   : Method::kLinear;
   }
 
-  // Element i of y is made of the elements [Begin(i), End(i)) of x; neither ever falls.
+  // Element i of y is computed from the elements [Begin(i), End(i)) of x; neither ever decreases
+  // with i.
   ZG_HOST_DEVICE ZG_INLINE int64_t Begin(int64_t i) const {
     switch (method) {
       case Method::kAverage:
@@ -50,7 +51,7 @@ struct ResampleMap {
         return Smaller(Below(i) + 2, in);
     }
   }
-  // Of element `at` in that range.
+  // The weight of element `at` of that range.
   ZG_HOST_DEVICE ZG_INLINE float Weight(int64_t i, int64_t at) const {
     switch (method) {
       case Method::kAverage:
@@ -67,7 +68,7 @@ struct ResampleMap {
     const double above = Position(i) - static_cast<double>(below);
     return static_cast<float>(at == below ? 1.0 - above : above);
   }
-  // The first element of y that is made of elements behind `at` - 1, or `out`.
+  // The first element of y that uses elements after `at` - 1, or `out`.
   ZG_HOST_DEVICE ZG_INLINE int64_t FirstOf(int64_t at) const {
     int64_t first = 0;
     for (int64_t count = out; count > 0;) {
@@ -83,7 +84,7 @@ struct ResampleMap {
   }
 
   ZG_HOST_DEVICE static ZG_INLINE int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-  // Where element i of y is in x.
+  // The position of element i of y in x.
   ZG_HOST_DEVICE ZG_INLINE double Position(int64_t i) const {
     if (align_corners) {
       return out == 1 ? 0.0 : static_cast<double>(i) * (in - 1) / static_cast<double>(out - 1);

@@ -43,7 +43,7 @@ struct RotaryCall {
   }
 
  private:
-  // Scaled as rope_type "llama3" of transformers' modeling_rope_utils.py.
+  // Scaled like rope_type "llama3" in transformers' modeling_rope_utils.py.
   double Frequency(const ir::Attributes& attributes, int64_t pair) const {
     const double exponent = -2.0 * static_cast<double>(pair) / static_cast<double>(head_size);
     const double frequency = std::pow(attributes.Float("theta"), exponent);

@@ -1,5 +1,5 @@
-// How elements of operands lie that are broadcast to, or taken out of, one result: a loop nest over
-// the result with the distance of neighbours in every operand. Kernels of all devices walk it.
+// The layout of operands whose elements are broadcast to, or taken for, one result: a loop nest
+// over the result with the stride of every operand. Kernels of all devices use it.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace zg {
 
-// kOperands operands; outermost dim first. Neighbouring dims along which all operands continue are
-// one, so that element-by-element tensors have one dim.
+// kOperands operands; outermost dim first. Neighbouring dims in which all operands are contiguous
+// are merged, so elementwise tensors have one dim.
 template <int kOperands>
 struct StridedDims {
   int num_dims = 0;  // at least 1
   int64_t sizes[Shape::kMaxDims] = {};
   int64_t strides[kOperands][Shape::kMaxDims] = {};  // elements; 0: repeated
 
-  // Where the operand has the element of the result at `index`.
+  // The operand's offset for the element of the result at `index`.
   ZG_HOST_DEVICE ZG_INLINE int64_t OffsetOf(int operand, int64_t index) const {
     int64_t offset = 0;
     for (int dim = num_dims; dim-- > 0;) {
@@ -28,7 +28,7 @@ struct StridedDims {
     return offset;
   }
 
-  // Adds a dim inside those that are there; merges it with the last where it can.
+  // Adds a dim inside the existing ones; merges it with the last one if possible.
   void Add(int64_t size, const int64_t (&steps)[kOperands]) {
     if (size == 1) return;
     bool continues = num_dims > 0;
@@ -47,7 +47,7 @@ struct StridedDims {
   }
 };
 
-// Of contiguous operands of these shapes, broadcast to `result`.
+// For contiguous operands of these shapes, broadcast to `result`.
 template <int kOperands>
 StridedDims<kOperands> BroadcastDims(const Shape& result,
                                      const Shape* const (&operands)[kOperands]) {

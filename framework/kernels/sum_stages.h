@@ -1,5 +1,5 @@
-// How a sum over dims is made of sums over the middle of three dims, and a repetition along dims a
-// walk over its operand.
+// Decomposes a sum over dims into sums over the middle of three dims, and a repetition along dims
+// into a walk over its operand.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,10 @@ struct SumStage {
   int64_t inner = 1;
 };
 
-// One for each group of neighbouring dims, the last group first; at least one.
+// One stage for each group of neighbouring dims, the last group first; at least one.
 inline std::vector<SumStage> SumStages(const Shape& x, const std::vector<int64_t>& dims) {
   std::vector<SumStage> stages;
-  int64_t inner = 1;  // of the dims that stay, behind `dim`
+  int64_t inner = 1;  // product of the kept dims after `dim`
   bool in_group = false;
   for (int dim = x.num_dims(); dim-- > 0;) {
     const int64_t size = x.dim(dim);
@@ -42,7 +42,7 @@ inline std::vector<SumStage> SumStages(const Shape& x, const std::vector<int64_t
   return stages;
 }
 
-// Of `expand`'s operand x and result y; `dims` and `keep_dims` as its attributes.
+// For `expand`'s operand x and result y; `dims` and `keep_dims` are its attributes.
 inline StridedDims<1> ExpandDims(const Shape& x, const Shape& y, const std::vector<int64_t>& dims,
                                  bool keep_dims) {
   int64_t steps[Shape::kMaxDims] = {};

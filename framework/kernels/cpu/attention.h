@@ -1,6 +1,6 @@
-// Attention and its gradients by a given way of multiplying matrices, which outlives the kernels:
-// the registered ones take the fastest of this processor, tests take each. In 16 bits the weights
-// and the scores' gradients are rounded as operands of products, whose sums are in f32.
+// Attention and its gradients with a given method of matrix multiplication, which must outlive the
+// kernels: the registered kernels use the fastest one of this processor, tests use each. In 16 bits
+// the weights and the scores' gradients are rounded as operands of products, whose sums are in f32.
 #pragma once
 
 #include <memory>

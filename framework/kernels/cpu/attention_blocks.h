@@ -1,9 +1,9 @@
-// What attention and its gradient are made of: blocks of positions of one head, packed for matrix
-// products (gemm_method.h), and the scores of all keys with a block of queries.
+// The building blocks of attention and its gradient: blocks of positions of one head, packed for
+// matrix products (gemm_method.h), and the scores of all keys with a block of queries.
 //
-// Scores are transposed, a row per key and a lane per query, so that a softmax runs down the rows
-// without sums across lanes. Blocks of keys are as large as those of queries: causality and windows
-// skip whole ones.
+// Scores are transposed, with a row per key and a lane per query, so that a softmax runs down the
+// rows without sums across lanes. Blocks of keys are as large as those of queries, so that
+// causality and windows skip whole blocks.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,12 @@
 
 namespace zg {
 
-// A softmax goes down so many queries at a time; blocks are of whole such columns.
+// A softmax processes this many queries at a time; blocks consist of whole such columns.
 inline constexpr int64_t kScoreColumn = 32;
 
 struct AttentionShape : AttentionCall {
   const GemmMethod* method;  // outlives this
-  // Positions of a block; the last of a head may have fewer.
+  // Positions of a block; the last block of a head may have fewer.
   int64_t block;
 
   AttentionShape(const ir::OpCall& call, bool is_gradient, const GemmMethod& products);
@@ -29,13 +29,13 @@ struct AttentionShape : AttentionCall {
   int64_t num_key_blocks() const { return CeilDiv(keys, block); }
   int64_t num_queries(int64_t begin) const { return std::min(block, queries - begin); }
   int64_t num_keys(int64_t begin) const { return std::min(block, keys - begin); }
-  // The keys that the queries from `begin` on see, those of their block together, lie in whole
-  // blocks [first_key, end_key): at least one.
+  // The keys that the queries of the block from `begin` on see are in whole blocks [first_key,
+  // end_key), at least one.
   int64_t first_key(int64_t begin) const;
   int64_t end_key(int64_t begin) const;
 
-  // In floats: sums of a block, what PackRows and so on write, and scores of all keys with a block
-  // of queries, as they are and in 16 bits.
+  // In floats: the sums of a block, the output of PackRows and its siblings, and the scores of all
+  // keys with a block of queries, in f32 and in 16 bits.
   int64_t sum_stride() const { return RoundUp(head_size, method->column_unit); }
   int64_t sums_size() const { return dtype == DType::kF32 ? 0 : block * sum_stride(); }
   int64_t rows_size() const { return method->PackedASize(block, head_size); }
@@ -70,8 +70,8 @@ struct HeadRows {
 using HeadInput = HeadRows<const void>;
 using HeadOutput = HeadRows<void>;
 
-// The block from `begin` on as an operand: its positions are the rows or columns of a product over
-// channels, or the terms of a product over positions.
+// Packs the block from `begin` on as an operand: its positions are the rows or columns of a product
+// over channels, or the terms of a product over positions.
 void PackRows(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed);
 void PackColumns(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed);
 void PackTerms(const AttentionShape& shape, const HeadInput& head, int64_t begin, float* packed);
@@ -81,7 +81,8 @@ void PackTerms(const AttentionShape& shape, const HeadInput& head, int64_t begin
 void MultiplyKeys(const AttentionShape& shape, int64_t begin, const float* keys,
                   const float* queries, float* scores);
 
-// HeadSums of a block of positions, rows of head_size: in f32 they are formed in the head itself.
+// HeadSums of a block of positions, rows of head_size: in f32 they are accumulated in the head
+// itself.
 struct HeadSums {
   float* rows;
   int64_t stride;
@@ -90,10 +91,10 @@ struct HeadSums {
   HeadSums(const AttentionShape& shape, const HeadOutput& head, int64_t begin, float* wide);
 };
 
-// Zeros, which sums then continue.
+// Sets sums to zero, before others are added.
 void ClearSums(const AttentionShape& shape, int64_t positions, const HeadSums& sums);
 
-// Scores of keys and a block of queries, in the operands' dtype, as operands of a product with
+// Scores of keys and a block of queries, in the operands' dtype, as an operand of a product with
 // blocks of positions.
 class ScoreOperand {
  public:

@@ -1,5 +1,5 @@
-// Attention forward of one head at a time, a block of queries at a time, as in FlashAttention (Dao et
-// al., arXiv 2205.14135), but with all keys that the block sees at once.
+// Attention forward, one head and one block of queries at a time, as in FlashAttention (Dao et al.,
+// arXiv 2205.14135), but with all keys that the block sees at once.
 #pragma once
 
 #include "framework/kernels/cpu/attention_blocks.h"
@@ -9,14 +9,14 @@
 namespace zg {
 
 struct ForwardScratch {
-  float* keys;  // of all blocks, as values
+  float* keys;  // packed, of all blocks; likewise values
   float* values;
   float* queries;
   float* scores;
-  float* weights;  // in 16 bits rounded, else in the scores' place
+  float* weights;  // rounded in 16 bits, else in the place of the scores
   float* packed_weights;
   float* sums;
-  float* maxima;  // of queries, as weight_sums
+  float* maxima;  // of queries; likewise weight_sums
   float* weight_sums;
   float* bits;
 
@@ -33,11 +33,11 @@ struct ForwardScratch {
         bits(carver.Take(DropoutBitsSize(shape))) {}
 };
 
-// A head of keys and of values, for the heads of queries that take it.
+// Packs a head of keys and of values, for the heads of queries that use it.
 void PackKeys(const AttentionShape& shape, const HeadInput& k, const HeadInput& v,
               const ForwardScratch& scratch);
 
-// Within a GemmScope. `log_sum_exp` is one for each query; null: not wanted.
+// Must be called within a GemmScope. `log_sum_exp` has one number per query; null: not wanted.
 void RunHead(const AttentionShape& shape, const HeadInput& q, const HeadOptions& options,
              const ForwardScratch& scratch, const HeadOutput& out, float* log_sum_exp);
 

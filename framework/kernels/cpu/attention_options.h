@@ -1,5 +1,5 @@
-// What the options of attention do to a block of scores (attention_blocks.h), in plain loops between
-// the matrix products: masks, windows, an additive bias, dropout of the weights.
+// The effect of attention's options on a block of scores (attention_blocks.h), in plain loops
+// between the matrix products: masks, windows, an additive bias, dropout of the weights.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace zg {
 
 // The options' operands for one head.
 struct HeadOptions {
-  const int64_t* mask = nullptr;  // of each key, or one number of keys
+  const int64_t* mask = nullptr;  // one number per key, or the number of keys
   const void* bias = nullptr;     // (Tq, Tk)
   RandomKey key;
-  uint64_t first_element = 0;  // of the weight of query 0 and key 0, among all of the micro-batch
+  uint64_t first_element = 0;  // index of the weight of query 0 and key 0 in the whole micro-batch
 
   HeadOptions(const AttentionShape& shape, const KernelArguments& arguments, int64_t batch,
               int64_t head);
 };
 
-// From products with the queries from `begin` on to scores: scaled, with the bias, and hidden where
-// a query does not see a key.
+// Turns products with the queries from `begin` on into scores: scaled, with the bias added, and
+// hidden where a query does not see a key.
 void FindScores(const AttentionShape& shape, const HeadOptions& options, int64_t begin,
                 float* products);
 
@@ -34,8 +34,8 @@ void CloseRowsWithoutKeys(const AttentionShape& shape, float* maxima, float* sum
 void DropScores(const AttentionShape& shape, const HeadOptions& options, int64_t begin, DType dtype,
                 void* scores, uint32_t* bits);
 
-// What the gradient of a block of scores adds to that of the bias, (Tq, Tk) of this head: with the
-// scores, and the gradients of the weights.
+// Adds the contribution of a block of scores to the gradient of the bias, (Tq, Tk) of this head,
+// from the scores and the gradients of the weights.
 void AddBiasGradient(const AttentionShape& shape, int64_t begin, const float* log_sum_exp,
                      const float* dot, const float* scores, const float* dweights, float* dbias);
 

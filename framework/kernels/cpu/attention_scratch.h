@@ -1,4 +1,4 @@
-// How the kernels of attention take parts of their workspace.
+// How the attention kernels divide their workspace.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace zg {
 
-// Takes parts of the workspace, each aligned to a cache line; of none, finds how large it must be.
+// Takes parts of the workspace, each aligned to a cache line. Without a workspace it computes the
+// size that is needed.
 class Carver {
  public:
   explicit Carver(void* workspace) : workspace_(static_cast<float*>(workspace)) {}
@@ -18,7 +19,7 @@ class Carver {
     used_ += RoundUp(floats, kLineFloats);
     return part;
   }
-  // Where scores go in the operands' dtype: in f32 they stay.
+  // The place of scores in the operands' dtype; in f32 it is the scores themselves.
   float* TakeRounded(const AttentionShape& shape, float* scores) {
     return shape.dtype == DType::kF32 ? scores : Take(shape.scores_size() / 2);
   }
@@ -29,7 +30,7 @@ class Carver {
   int64_t used_ = 0;
 };
 
-// Scratch of a kernel's Scratch(shape, carver).
+// The size of a kernel's Scratch(shape, carver).
 template <typename Scratch>
 int64_t ScratchBytes(const AttentionShape& shape) {
   Carver carver(nullptr);
@@ -37,16 +38,16 @@ int64_t ScratchBytes(const AttentionShape& shape) {
   return carver.bytes();
 }
 
-// How many of `threads` share a kernel's heads of keys, each of them with those of queries that take
-// it. A multiplication of the products with queries counts here as an eighth of an element.
+// How many of `threads` share a kernel's heads of keys, each with the heads of queries that use it.
+// A multiplication of the products with queries counts here as an eighth of an element.
 inline int64_t NumKeyHeads(const AttentionShape& shape) { return shape.batch * shape.key_heads; }
 inline int NumSharingHeads(const AttentionShape& shape, int threads) {
   return NumSharing(threads, NumKeyHeads(shape), 1,
                     shape.group() * shape.queries * shape.keys * shape.head_size / 8);
 }
 
-// body(batch, key_head, scratch) for every head of keys, on so many threads, each with the method's
-// GemmScope and a Scratch of its own in the workspace.
+// Calls body(batch, key_head, scratch) for every head of keys, on that many threads, each with the
+// method's GemmScope and its own Scratch in the workspace.
 template <typename Scratch, typename Body>
 void ForKeyHeads(const AttentionShape& shape, const KernelArguments& arguments, int num_sharing,
                  const Body& body) {

@@ -1,5 +1,5 @@
-// The operands of a result that is computed block by block: what is broadcast is put side by side, the
-// rest is read where it is.
+// The operands of a result that is computed block by block: broadcast operands are expanded into a
+// block, the others are read in place.
 #pragma once
 
 #include <algorithm>
@@ -17,19 +17,19 @@ namespace zg {
 template <int kOperands>
 class BroadcastBlocks {
  public:
-  // Elements of the operands have these sizes in bytes.
+  // `bytes`: sizes of the operands' elements.
   BroadcastBlocks(const Shape& result, const Shape* const (&operands)[kOperands],
                   const int64_t (&bytes)[kOperands])
       : dims_(BroadcastDims<kOperands>(result, operands)), num_elements_(result.num_elements()) {
     std::copy_n(bytes, kOperands, bytes_);
   }
 
-  // Of so many threads.
+  // For so many threads.
   int64_t workspace_bytes(int threads) const {
     return WorkspaceBytes(NumSharing(threads, num_elements_, kElementUnit, 1), BytesOfOne());
   }
 
-  // run(operands, begin, count) for each block [begin, begin + count) of the result.
+  // Calls run(operands, begin, count) for each block [begin, begin + count) of the result.
   template <typename Run>
   void ForEach(const KernelArguments& arguments, const Run& run) const {
     ForRanges(arguments.threads, num_elements_, kElementUnit, 1,
@@ -40,8 +40,8 @@ class BroadcastBlocks {
   }
 
  private:
-  // Elements of a result that lie side by side: rows of this many or more are computed from where
-  // operands are, shorter ones are first put together to blocks.
+  // Contiguous elements of a result: rows of at least this length are computed directly from the
+  // operands, shorter ones are first gathered into blocks.
   static constexpr int64_t kLongRow = 256;
 
   int64_t BytesOfOne() const {
@@ -62,7 +62,7 @@ class BroadcastBlocks {
       const void* operands[kOperands];
       char* block = static_cast<char*>(workspace);
       for (int i = 0; i < kOperands; ++i) {
-        // It goes on inside a row, or everywhere when it has all elements.
+        // It is contiguous inside a row, or everywhere if it has all elements.
         const bool is_there = (by_rows && dims_.strides[i][last] == 1) ||
                               (dims_.num_dims == 1 && dims_.strides[i][0] == 1);
         operands[i] =

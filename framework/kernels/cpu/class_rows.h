@@ -1,4 +1,4 @@
-// What kernels of logits share: a row of classes in f32, and the check of its target.
+// Helpers of kernels that read logits: a row of classes in f32, and the check of its target.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace zg {
 
-// A row of a matrix, widened into `row_in_f32` if it is of 16 bits.
+// A row of a matrix, widened into `row_in_f32` if it is in 16 bits.
 inline const float* RowInF32(DType dtype, const void* matrix, int64_t row, int64_t columns,
                              float* row_in_f32) {
   if (dtype == DType::kF32) return static_cast<const float*>(matrix) + row * columns;

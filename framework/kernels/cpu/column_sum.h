@@ -1,5 +1,5 @@
-// Sums a matrix over its rows; the order of additions depends on the number of rows only. `threads`,
-// which may be null, share the columns.
+// Sums a matrix over its rows; the order of additions depends only on the number of rows.
+// `threads`, which may be null, share the columns.
 #pragma once
 
 #include <cstdint>

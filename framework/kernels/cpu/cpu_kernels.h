@@ -11,14 +11,15 @@
 
 namespace zg {
 
-// Whose runs may have `threads` threads (KernelArguments::threads), for which they need workspace.
+// The kernels may use `threads` threads (KernelArguments::threads), for which they need workspace.
 const KernelRegistry& CpuKernels(int threads = 1);
 
-// A kernel of an op that is defined elsewhere; before a graph with it is compiled.
+// Registers a kernel of an op that is defined elsewhere; must be called before a graph with the op
+// is compiled.
 void RegisterCpuKernel(std::string op, KernelFactory factory);
 
-// The instructions that multiply bf16 here and add up in an order of their own, "amx" or
-// "avx512_bf16"; "" where products have the bits of every processor.
+// The instructions that multiply bf16 here and add in an order of their own, "amx" or
+// "avx512_bf16"; "" if products have the bits of every processor.
 std::string_view OwnOrderOfBf16Products();
 
 }  // namespace zg

@@ -10,11 +10,11 @@
 
 namespace zg {
 
-// Elements: a handful of blocks fit the first-level cache.
+// In elements: a few blocks fit into the first-level cache.
 inline constexpr int64_t kElementwiseBlock = 2048;
 
-// out[k] for k < count from element k of every input, all of one dtype: computed in f32, and
-// rounded once. `scalar` is the op's attribute. `out` may be one of the inputs.
+// out[k] for k < count from element k of every input, all of one dtype: computed in f32 and rounded
+// once. `scalar` is the op's attribute. `out` may be one of the inputs.
 using ElementwiseFunction = void (*)(const void* const* inputs, float scalar, int64_t count,
                                      void* out);
 

@@ -1,5 +1,5 @@
 // Runs one elementwise op over a whole tensor; operands of other shapes are broadcast. The output
-// may be an input of its shape.
+// may be an input of the same shape.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace zg {
 class ElementwiseKernel : public Kernel {
  public:
   explicit ElementwiseKernel(const KernelSpec& spec);
-  // Of an op without an attribute, on operands of this type.
+  // For an op without an attribute, on operands of this type.
   ElementwiseKernel(ElementwiseCode code, const TensorType& type, int threads);
   int64_t workspace_bytes() const override;
   Status Run(const KernelArguments& arguments) override;

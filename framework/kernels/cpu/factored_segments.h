@@ -1,4 +1,4 @@
-// Where the elements of a factored tensor have their rows and columns (ops/factored_shapes.h).
+// The rows and columns of a factored tensor's elements (ops/factored_shapes.h).
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace zg {
 
-// Elements that follow each other in one row.
+// Consecutive elements of one row.
 struct FactoredSegment {
   int64_t row;     // in the state of rows
   int64_t column;  // of the first element, in the state of columns
@@ -16,16 +16,16 @@ struct FactoredSegment {
   int64_t count;
 };
 
-// What a part has of a tensor: some of its elements.
+// The elements of a tensor that a part has.
 struct FactoredBlock {
   int64_t tensor;
   int64_t part;
   int64_t offset;  // in the part's elements of the tensor
-  int64_t begin;   // in what is here of the bucket
+  int64_t begin;   // in the local part of the bucket
   int64_t count;
 };
 
-// Calls visit(FactoredSegment) for the rows of the block, in its order.
+// Calls visit(FactoredSegment) for the rows of the block, in order.
 template <typename Visit>
 void ForSegments(const FactoredTensor& tensor, const FactoredBlock& block, const Visit& visit) {
   for (int64_t done = 0; done < block.count;) {

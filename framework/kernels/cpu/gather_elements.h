@@ -1,4 +1,4 @@
-// Elements of an operand, put side by side in the order of the result.
+// Gathers elements of an operand in the order of the result.
 #pragma once
 
 #include <algorithm>

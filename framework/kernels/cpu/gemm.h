@@ -1,13 +1,14 @@
-// Gemm: C = A B + bias + addend on one thread, made once for given sizes and run on raw pointers. It
-// allocates nothing; its scratch is the caller's. Operands in bf16 or f16 are widened on their way
-// into the scratch, or multiplied by what the processor has for bf16; sums are in f32 and rounded
-// once.
+// Gemm: C = A B + bias + addend on one thread, made once for given sizes and run on raw pointers.
+// It allocates nothing; the caller provides its scratch. Operands in bf16 or f16 are widened while
+// they are packed into the scratch, or multiplied by the processor's bf16 instructions; sums are in
+// f32 and rounded once.
 //
 //   const Gemm gemm({.m = rows, .n = columns, .k = depth, .transpose_b = true});
 //   gemm.Run({a, lda}, {b, ldb}, bias, c, ldc, workspace);  // 64-byte aligned scratch
 //
-// The bits of an element depend on its row of A, its column of B, its bias and the method alone.
-// oneDNN can promise neither: each of its paths allocates while it runs, dnnl_sgemm megabytes.
+// The bits of an element depend only on its row of A, its column of B, its bias and the method.
+// oneDNN guarantees neither property: each of its paths allocates while it runs, dnnl_sgemm
+// megabytes.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +33,16 @@ struct GemmOperand {
   int64_t stride = 0;
 };
 
-// What is added to a product; each may be null.
+// The terms added to a product; each may be null.
 struct GemmTerms {
   GemmTerms(const void* bias = nullptr, const void* addend = nullptr)  // NOLINT: a bias is one
       : bias(bias), addend(addend) {}
 
   const void* bias;    // n elements
-  const void* addend;  // (m, n), with the stride of C: added to what is rounded already
+  const void* addend;  // (m, n), with the stride of C: added after rounding
 };
 
-// Of this processor, for operands in `dtype`.
+// The fastest method of this processor, for operands in `dtype`.
 const GemmMethod& FastestGemmMethod(DType dtype);
 
 class Gemm {
@@ -51,7 +52,7 @@ class Gemm {
 
   int64_t workspace_bytes() const;
 
-  // C does not overlap the rest.
+  // C must not overlap the other operands.
   void Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
            void* workspace) const;
 
@@ -65,8 +66,8 @@ class Gemm {
   };
 
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
-  // In f32 sums are formed in C itself; in 16 bits apart from it, for all rows of a block of
-  // columns where k is cut, else for some columns of a block of rows.
+  // In f32, sums are accumulated in C itself. In 16 bits they are accumulated apart from it: for
+  // all rows of a block of columns if k is cut, else for some columns of a block of rows.
   bool cuts_k() const { return sizes_.k > block_k_; }
   int64_t sum_stride() const { return cuts_k() ? block_n_ : sum_columns_; }
   int64_t sums_size() const;
@@ -76,12 +77,12 @@ class Gemm {
   StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k) const;
   StoredBlock BlockOfB(const GemmOperand& b, int64_t column, int64_t k) const;
 
-  // Packs a block of B (block_k_ x block_n_), which then meets all of A, in packed blocks of
+  // Packs a block of B (block_k_ x block_n_) and multiplies all of A with it, in packed blocks of
   // block_m_ rows.
   void RunBlocks(const Operands& operands, float* workspace) const;
-  // With few rows in f32, every element of B is used a few times only, and its way from memory
-  // decides: B stored by rows is read where it lies, a few rows at a time, and B stored by columns
-  // packed panel by panel, each used while it is near.
+  // With few rows in f32, every element of B is used only a few times, so memory bandwidth decides.
+  // If B is stored by rows it is read in place, a few rows at a time; if it is stored by columns it
+  // is packed panel by panel, and each panel is used while it is in the cache.
   void RunFewRows(const Operands& operands, float* workspace) const;
 
   GemmSizes sizes_;

@@ -1,10 +1,10 @@
 // Matrix products of bf16 on processors with tile registers (AMX_TILE and AMX_BF16): an instruction
 // adds the product of 16 rows of A and 16 columns of B, over 32 k, to a tile of 16 x 16 sums.
 //
-// Every element of C is one chain over tiles of 32 k, counted from the start of its row, and the
-// last filled up with zeros: products of even and of odd k are summed apart, from zero, and their
-// sum is added to the element, denormal numbers as 0. So its bits depend on its row, its column and
-// its bias alone, but differ from those of a processor without.
+// Every element of C is one chain over tiles of 32 k, counted from the start of its row, with the
+// last tile padded with zeros. Products of even and of odd k are summed separately, from zero, and
+// their sum is added to the element; denormal numbers count as 0. So the bits depend only on the
+// element's row, column and bias, but differ from those of a processor without AMX.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace zg {
 
-// Whether this processor has tiles of bf16 (and what rounds their sums), the system lets this
-// process use them, and kernels may (MayUse).
+// Whether this processor has tiles for bf16 (and the instructions that round their sums), the
+// system lets this process use them, and kernels may (MayUse).
 bool HasAmxProducts();
 
-// Where HasAmxProducts().
+// Only if HasAmxProducts().
 const GemmMethod& AmxMethod();
 
-// What an instruction reads that gives every tile its size.
+// The operand of the instruction that configures the size of every tile.
 struct alignas(64) AmxConfig {
   uint8_t palette;
   uint8_t start_row;
@@ -36,26 +36,26 @@ inline constexpr AmxConfig kWholeAmxTiles = {
 inline constexpr int64_t kAmxSide = 16;  // rows of a tile, and columns of 32 bits
 inline constexpr int64_t kAmxRowBytes = 64;
 inline constexpr int64_t kAmxDepth = 2 * kAmxSide;          // k in a tile of A or B, in pairs
-inline constexpr int64_t kAmxFloats = kAmxSide * kAmxSide;  // what a tile takes the place of
+inline constexpr int64_t kAmxFloats = kAmxSide * kAmxSide;  // floats in the space of a tile
 inline constexpr int64_t kAmxBlock = 2 * kAmxSide;  // rows and columns of the sums in four tiles
 
-// Strips of 16 rows of A or columns of B, each of them tile after tile over ascending k, as many as
-// whole blocks have; zeros where the block has nothing. A row of a tile is a row of A with its
-// pairs of consecutive k, or such a pair of k of B in all columns.
+// Strips of 16 rows of A or columns of B, each stored tile after tile over ascending k. There are
+// as many as whole blocks need, padded with zeros. A row of a tile is a row of A with its pairs of
+// consecutive k, or such a pair of k of B in all columns.
 void PackAmxA(const StoredBlock& block, float* strips);
 void PackAmxB(const StoredBlock& block, float* strips);
 
 // Floats from one strip to the next.
 constexpr int64_t AmxStripSize(int64_t depth) { return CeilDiv(depth, kAmxDepth) * kAmxFloats; }
 
-// `Tiles` are the eight tile registers of this thread, for use after Tiles::Begin(config) and until
-// Tiles::End(); their numbers are template arguments, as they are part of instructions.
+// `Tiles` are the eight tile registers of this thread, usable after Tiles::Begin(config) and until
+// Tiles::End(); their numbers are template arguments, because they are part of the instructions.
 template <typename Tiles>
 void MultiplyAmxBlocks(const BlockProduct& product) {
   Tiles tiles;
   const int64_t strip = AmxStripSize(product.depth);
   const int64_t c_row_bytes = product.c_stride * int64_t{sizeof(float)};
-  for (int64_t j = 0; j < product.columns; j += kAmxBlock) {  // its columns of B stay near
+  for (int64_t j = 0; j < product.columns; j += kAmxBlock) {  // its columns of B stay in the cache
     for (int64_t i = 0; i < product.rows; i += kAmxBlock) {
       float* const c = product.c + i * product.c_stride + j;
       float* const lower_c = c + kAmxSide * product.c_stride;
@@ -96,7 +96,7 @@ void MultiplyAmxBlocks(const BlockProduct& product) {
   }
 }
 
-// `round` takes sums that no denormal number is among, as they come from tiles.
+// `round` gets sums without denormal numbers, because they come from tiles.
 template <typename Tiles>
 constexpr GemmMethod MakeAmxMethod(void (*round)(const SumsToRound& sums)) {
   GemmMethod method = {};
@@ -104,8 +104,8 @@ constexpr GemmMethod MakeAmxMethod(void (*round)(const SumsToRound& sums)) {
   method.column_unit = kAmxBlock;
   method.depth_unit = kAmxDepth;
   method.packed_k = 2;
-  // A few rows of A meet a block of B that fills most of a second-level cache of 2 MB, as every
-  // processor with tiles has; sums stay in the tiles over all k up to 2048.
+  // A few rows of A are multiplied with a block of B that fills most of a second-level cache of 2
+  // MB, which every processor with tiles has; sums stay in the tiles over all k up to 2048.
   method.max_rows = 2 * kAmxBlock;
   method.max_columns = 4096;
   method.max_depth = 2048;

@@ -1,4 +1,5 @@
-// Copies blocks of matrices into the layouts of gemm_tile.h, in f32 whatever the matrix is in.
+// Packs blocks of matrices into the layouts of gemm_tile.h, in f32 whatever the dtype of the
+// matrix.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 
 namespace zg {
 
-// How wide the first of the panels of `columns` columns is: 48 as long as no panel of 16 is left
-// over, whose tiles would be too small to keep the processor busy.
+// The width of the first panel for `columns` remaining columns: 48, as long as no panel of 16 is
+// left over, whose tiles would be too small to keep the processor busy.
 constexpr int64_t PanelWidth(int64_t columns) {
   const int64_t units = (columns + kPanelUnit - 1) / kPanelUnit;
   return (units == 4 ? 2 : units < 3 ? units : 3) * kPanelUnit;
@@ -16,9 +17,9 @@ constexpr int64_t PanelWidth(int64_t columns) {
 
 // T is float, BFloat16 or Float16.
 
-// A block of B, panel after panel; zeros in the columns that fill up the last panel. The panel of
-// column j begins at j * depth, and `panels` is aligned to 64 bytes.
-// `b` is stored by rows: element (k, j) at k * stride + j.
+// Packs a block of B, panel after panel, with zeros in the columns that pad the last panel. The
+// panel of column j begins at j * depth, and `panels` is aligned to 64 bytes. `b` is stored by
+// rows: element (k, j) at k * stride + j.
 template <typename T>
 void PackPanels(const T* b, int64_t stride, int64_t depth, int64_t columns, float* panels);
 // `b` is stored by columns: element (k, j) at j * stride + k.
@@ -26,9 +27,9 @@ template <typename T>
 void PackTransposedPanels(const T* b, int64_t stride, int64_t depth, int64_t columns,
                           float* panels);
 
-// A block of A, piece after piece of kTileRows rows; the piece of row i begins at i * depth. What
-// fills up the last piece is undefined.
-// `a` is stored by rows: element (i, k) at i * stride + k.
+// Packs a block of A, piece after piece of kTileRows rows; the piece of row i begins at i * depth.
+// The padding of the last piece is undefined. `a` is stored by rows: element (i, k) at i * stride +
+// k.
 template <typename T>
 void PackPieces(const T* a, int64_t stride, int64_t depth, int64_t rows, float* pieces);
 // `a` is stored by columns: element (i, k) at k * stride + i.

@@ -1,5 +1,5 @@
-// Products of blocks packed in pieces and panels (gemm_pack.h), of floats or of what takes their
-// place (gemm_pairs.h).
+// Products of packed blocks: pieces of A times panels of B (gemm_pack.h), of floats or of pairs of
+// bf16 in 32 bits each (gemm_pairs.h).
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,17 @@
 
 namespace zg {
 
-// ComputeTile, or what computes a tile of what takes the place of floats.
+// The micro-kernel that computes one tile: ComputeTile for floats, ComputePairTile for pairs of
+// bf16.
 using TileCompute = void (*)(const GemmTile& tile, int64_t rows, int64_t width);
 
-// Tiles of one panel: the panel stays near, the pieces of A pass by.
+// The tiles of one panel of B: the panel stays in the cache while the pieces of A are streamed.
 struct PanelProduct {
   const float* pieces;  // packed, of `rows` rows
   int64_t rows;
   int64_t width;
-  const float* next_c;  // the panel after this one
-  GemmTile tile;        // as for the first rows
+  const float* next_c;  // C at the next panel
+  GemmTile tile;        // the first rows' tile
 };
 
 template <TileCompute kCompute>
@@ -39,7 +40,7 @@ void MultiplyPanel(const PanelProduct& product) {
   }
 }
 
-// Of blocks with `steps` floats, or what takes their place, in a row or column.
+// Multiplies packed blocks with `steps` floats, or pairs, in each row or column.
 template <TileCompute kCompute>
 void MultiplyPanels(const BlockProduct& product, int64_t steps) {
   PanelProduct panel;
@@ -66,7 +67,7 @@ void MultiplyPanels(const BlockProduct& product, int64_t steps) {
   }
 }
 
-// Multiplies in f32 whatever the operands are in.
+// Multiplies in f32 whatever the dtype of the operands.
 const GemmMethod& FloatMethod(DType dtype);
 
 }  // namespace zg

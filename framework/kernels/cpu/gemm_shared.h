@@ -1,6 +1,6 @@
-// SharedGemm: C = A B + bias + addend on several threads: C is cut into parts, each of them a Gemm (gemm.h) of
-// its own with scratch of its own. As the bits of an element are a matter of its row of A and its
-// column of B, they are those of one Gemm.
+// SharedGemm: C = A B + bias + addend on several threads. C is cut into parts, each computed by a
+// Gemm (gemm.h) of its own with its own scratch. The bits of an element depend only on its row of A
+// and its column of B, so they are those of a single Gemm.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ namespace zg {
 
 class SharedGemm {
  public:
-  // Of at most `threads` parts; of one, where the product is small.
+  // Cuts into at most `threads` parts; into one if the product is small.
   SharedGemm(const GemmSizes& sizes, int threads);
   SharedGemm(const GemmSizes& sizes, const GemmMethod& method, int threads);
 
   int num_parts() const { return static_cast<int>(parts_.size()); }
   int64_t workspace_bytes() const;
 
-  // As Gemm::Run; `threads` may be null.
+  // Like Gemm::Run; `threads` may be null.
   void Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
            void* workspace, Threads* threads) const;
 
  private:
   struct Part {
-    int64_t row;  // where it begins in C
+    int64_t row;  // first row in C
     int64_t column;
-    int64_t workspace;  // where its scratch begins, in bytes
+    int64_t workspace;  // begin of its scratch, in bytes
     Gemm gemm;
   };
 

@@ -1,8 +1,8 @@
-// The inner kernel of matrix products on the CPU: one tile of C from pieces of A and B.
+// The micro-kernel of matrix products on the CPU: one tile of C from pieces of A and B.
 //
 // Every element of C is one chain of fused multiply-adds over ascending k, in every tile size and
-// instruction set that has them, so that its bits depend on its row of A and column of B alone, not
-// on the sizes of the product or the element's place in it.
+// instruction set that has them. So its bits depend only on its row of A and column of B, not on
+// the sizes of the product or the element's position.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct GemmTile {
   float* c = nullptr;
   int64_t c_stride = 0;
   int64_t depth = 0;             // number of k
-  int64_t columns = 0;           // of c that are written, at most the tile's width
-  const float* start = nullptr;  // as many values as the tile is wide, where the chains start, or
-  bool continues = false;        // they start at c's values; else at zero
+  int64_t columns = 0;           // number of columns of c to write, at most the tile's width
+  const float* start = nullptr;  // one value per column of the tile at which the chains start, or
+  bool continues = false;        // chains start at c's values; if neither is set, at zero
   // c, a whole tile whose rows are whole cache lines, is written past the caches.
   bool streams = false;
-  // What comes next, if not null, is fetched meanwhile, a little at a time: a tile of C, and for
-  // each row of this tile `next_b_lines` cache lines of B.
+  // Prefetched meanwhile, a little at a time, if not null: the next tile of C, and for each row of
+  // this tile `next_b_lines` cache lines of B.
   const float* next_c = nullptr;
   const float* next_b = nullptr;
   int64_t next_b_lines = 0;

@@ -1,6 +1,6 @@
-// Where the windows of images lie: the tables by which convolutions read images that are padded with
-// zeros, as matrices (indexed_product.h) with a column per pixel of the result and a row per channel
-// and tap, which is an element of a window.
+// The positions of the windows of images: tables with which convolutions read zero-padded images as
+// matrices (indexed_product.h) that have a column per pixel of the result and a row per channel and
+// tap, where a tap is an element of a window.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace zg {
 
-// An image's plane with zeros around it. Its columns i, i + interleave, i + 2 interleave, ... lie side by
-// side, so that windows `interleave` apart do.
+// A plane of an image with zeros around it. Its columns i, i + interleave, i + 2 interleave, ...
+// are stored side by side, so that windows `interleave` apart are contiguous.
 struct PaddedPlane {
   int64_t in[2] = {};      // height and width of the image
-  int64_t before[2] = {};  // zeros before it
-  int64_t size[2] = {};    // all; may leave out some of the image that no window reaches
+  int64_t before[2] = {};  // number of zeros before it
+  int64_t size[2] = {};    // total size; may leave out parts of the image that no window reaches
   int64_t interleave = 1;
 
   int64_t row_floats() const { return interleave * ((size[1] + interleave - 1) / interleave); }
@@ -34,12 +34,12 @@ struct PaddedPlane {
 void PadPlanes(const PaddedPlane& plane, DType dtype, const void* images, int64_t planes,
                float* out);
 
-// Pixels of the result whose windows have the same taps.
+// The pixels of the result whose windows have the same taps.
 struct WindowPhase {
-  std::vector<int64_t> taps;     // elements of the kernel, KH * KW
-  std::vector<int64_t> offsets;  // of each tap in a padded plane, from the window's position
+  std::vector<int64_t> taps;     // indices of kernel elements, KH * KW
+  std::vector<int64_t> offsets;  // offset of each tap in a padded plane, from the window's position
   std::vector<int64_t> windows;  // the position of each pixel's window
-  std::vector<int64_t> pixels;   // which pixels these are
+  std::vector<int64_t> pixels;   // the indices of these pixels
 };
 
 struct ImageWindows {
@@ -48,9 +48,10 @@ struct ImageWindows {
   int64_t result_pixels = 0;
 };
 
-// From x to y, in one phase.
+// From x to y, with a single phase.
 ImageWindows ForwardWindows(const ConvShape& shape);
-// From dy to dx: a phase for each pixel of a step, since only every stride-th tap meets dy.
+// From dy to dx: a phase for each pixel of a step, because only every stride-th tap reads an
+// element of dy.
 ImageWindows GradInputWindows(const ConvShape& shape);
 
 }  // namespace zg

@@ -1,5 +1,5 @@
-// Products with a matrix whose elements lie anywhere in memory, as the windows of an image do: an
-// operand of a convolution is packed for the inner kernel (gemm_tile.h) straight from the image.
+// Products with a matrix whose elements are anywhere in memory, such as the windows of an image: an
+// operand of a convolution is packed for the micro-kernel (gemm_tile.h) straight from the image.
 //
 // An element of the result is one chain of fused multiply-adds over ascending k, as in gemm.h.
 #pragma once
@@ -20,14 +20,14 @@ struct IndexedMatrix {
   int64_t run = 1;  // of RunOf(columns, ...)
 };
 
-// The largest of 16, 8, 4, 2 and 1 such that `period` consists of runs of so many columns, each side
-// by side in memory; `columns` are those of one or several periods.
+// The largest of 16, 8, 4, 2 and 1 such that `period` consists of runs of that many columns, each
+// contiguous in memory; `columns` are those of one or several periods.
 int64_t RunOf(const std::vector<int64_t>& columns, int64_t period);
 
-// The largest depth that IndexedProduct takes at once, and how `depth` is cut.
+// The largest depth that IndexedProduct takes at once; a larger `depth` is cut into such blocks.
 int64_t IndexedBlockDepth(int64_t depth);
 
-// C (rows, columns) = or += A B, where A lies packed in pieces (gemm_pack.h) of `depth`.
+// C (rows, columns) = or += A B, where A is packed in pieces (gemm_pack.h) of `depth`.
 struct IndexedProduct {
   const float* a = nullptr;
   IndexedMatrix b;

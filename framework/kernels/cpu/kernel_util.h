@@ -1,4 +1,4 @@
-// What the factories of the CPU kernels share: dtype checks and the view of a tensor as a matrix.
+// Helpers of the CPU kernels' factories: dtype checks and the view of a tensor as a matrix.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace zg {
 
-// Error if an operand is not floating-point, i64 or bool, which is all that these kernels read and
-// write.
+// Error if an operand is not floating-point, i64 or bool: these kernels read and write nothing
+// else.
 Status CheckCpuTypes(const KernelSpec& spec);
 
 // A tensor as rows of its last dim.

@@ -1,8 +1,8 @@
 // Lanes: sixteen floats that the compiler keeps in one, two or four vector registers. A sum over a
 // row adds element i into lane i % 64 of four of them and folds the lanes in one fixed order, so
-// that it depends on neither the alignment nor the instruction set.
+// the sum depends on neither the alignment nor the instruction set.
 //
-// For arithmetic only: GCC 12 takes comparisons of such vectors apart, lane by lane. Loops with
+// For arithmetic only: GCC 12 splits comparisons of such vectors into single lanes. Loops with
 // selections are written over floats and vectorised by the compiler.
 #pragma once
 
@@ -24,10 +24,11 @@ ZG_INLINE Lanes LoadLanes(const float* data) {
   return lanes;
 }
 
-// Sixteen 16-bit numbers in f32, as ToF32 of tensor/half.h has them.
+// Converts sixteen 16-bit numbers to f32, like ToF32 of tensor/half.h.
 using LaneBits = uint32_t __attribute__((vector_size(64)));
 
-// Of a list, unlike of __builtin_convertvector, GCC 12 makes one instruction where there is one.
+// GCC 12 turns an initializer list into one instruction where there is one, but not
+// __builtin_convertvector.
 template <typename Half>
 ZG_INLINE LaneBits LoadHalfBits(const Half* h) {
   return LaneBits{h[0].bits,  h[1].bits,  h[2].bits,  h[3].bits, h[4].bits,  h[5].bits,
@@ -59,7 +60,7 @@ ZG_INLINE Lanes LoadLanes(const Float16* data) {
   return lanes;
 }
 
-// The first `count` < 16 numbers, and `padding` in the other lanes.
+// Loads the first `count` < 16 numbers, with `padding` in the other lanes.
 template <typename T>
 ZG_INLINE Lanes LoadLanes(const T* data, int64_t count, float padding) {
   float lanes[kLanes];
@@ -79,9 +80,9 @@ ZG_INLINE float SumOfLanes(Lanes lanes) {
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-// The sums over i < count of kNumSums terms: terms(load, sums) adds its lanes to sums[0], sums[1],
-// ...; `load` reads sixteen elements, or what is left of them and its second argument in their
-// place, at the index of i.
+// The sums over i < count of kNumSums terms. terms(load, sums) adds its lanes to sums[0], sums[1],
+// ...; `load` reads sixteen elements at the index of i. At the end it reads the remaining elements
+// and fills the other lanes with its second argument.
 template <int kNumSums, typename Terms>
 ZG_INLINE void SumManyTerms(int64_t count, const Terms& terms, float* results) {
   constexpr int kSums = 4;  // enough to hide the latency of an addition
@@ -123,7 +124,7 @@ ZG_INLINE float SumTerms(int64_t count, const Term& term) {
   return sum;
 }
 
-// The largest of the elements, -infinity if there are none; a NaN counts only if it comes last.
+// The largest of the elements, -infinity if there are none; a NaN counts only if it is last.
 ZG_INLINE float MaximumOf(const float* data, int64_t count) {
   constexpr int64_t kWidth = 4 * kLanes;
   float lanes[kWidth];

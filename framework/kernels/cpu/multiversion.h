@@ -1,4 +1,4 @@
-// How a hot loop becomes fast on every processor with one binary, and keeps its bits:
+// Makes a hot loop fast on every processor with one binary, with the same bits:
 //
 //   void Add(const float* a, const float* b, int64_t count, float* out) {
 //     Multiversion([=]() ZG_VERSION {
@@ -13,12 +13,12 @@
 #include "framework/base/host_device.h"
 #include "framework/base/instruction_set.h"
 
-// After the parentheses of the lambda. Functions called from it are ZG_INLINE, so that they are
-// compiled for its target.
+// Placed after the parentheses of the lambda. Functions called from it must be ZG_INLINE, so that
+// they are compiled for its target.
 #define ZG_VERSION mutable __attribute__((always_inline))
 
-// Not with the address sanitizer: GCC 12 takes arrays on its stack for aligned to 64 bytes, which
-// they are not (GCC bug 110027).
+// Not with the address sanitizer: GCC 12 assumes that arrays on its stack are aligned to 64 bytes,
+// which they are not (GCC bug 110027).
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define ZG_HAS_VERSIONS
@@ -37,9 +37,9 @@ __attribute__((target("arch=x86-64-v3"))) auto RunForAvx2(Body body) {
 }
 #endif
 
-// Runs `body`, which is compiled for AVX-512, AVX2 and plain x86-64, for the best of them that
-// kernels may use. It captures by value: a compiler that sees only addresses of what a loop needs
-// has to expect that the loop changes it.
+// Runs `body`, which is compiled for AVX-512, AVX2 and plain x86-64, in the best version that
+// kernels may use. It captures by value: if the compiler saw only addresses of a loop's variables,
+// it would have to assume that the loop changes them.
 template <typename Body>
 ZG_INLINE auto Multiversion(Body body) {
 #ifdef ZG_HAS_VERSIONS
@@ -52,8 +52,8 @@ ZG_INLINE auto Multiversion(Body body) {
 
 }  // namespace zg
 
-// Before a loop: an iteration writes only what no other iteration reads. Unlike __restrict it
-// allows arrays that are exactly the same memory (a result that overwrites its operand).
+// Placed before a loop: an iteration writes only what no other iteration reads. Unlike __restrict
+// it allows arrays that are exactly the same memory (a result that overwrites its operand).
 #if defined(__clang__)
 #define ZG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

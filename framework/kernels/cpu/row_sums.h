@@ -1,6 +1,6 @@
-// Sums over rows, column by column, as gradients of weights that all rows share. The order is a
-// function of the number of rows alone: rows are added up in blocks, and blocks then, which rounds
-// less than one long sum.
+// Sums over rows, column by column, for gradients of weights that all rows share. The order depends
+// only on the number of rows: rows are summed in blocks, and then the blocks, which rounds less
+// than one long sum.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline void AddInto(const float* x, int64_t count, float* sum) {
   });
 }
 
-// `num_sums` sums of each column.
+// Computes `num_sums` sums of each column.
 class RowSums {
  public:
   RowSums(int64_t rows, int64_t columns, int num_sums, int threads)
@@ -28,11 +28,11 @@ class RowSums {
         block_floats_(num_sums * columns),
         num_sharing_(NumSharing(threads, rows, kBlockRows, columns)) {}
 
-  // Scratch for the sums of a block of rows; of all blocks, if threads share them.
+  // Scratch for the sums of one block of rows; of all blocks if threads share them.
   int64_t workspace_floats() const { return (num_sharing_ > 1 ? num_blocks() : 1) * block_floats_; }
 
   // Sets each of `sums` (`columns` floats) to its sum. `add_rows(begin, end, block)` adds the terms
-  // of these rows, in their order, to `block`, where the sums lie one after the other.
+  // of these rows, in order, to `block`, which holds the sums one after the other.
   template <size_t kSums, typename AddRows>
   void Run(const std::array<float*, kSums>& sums, float* workspace, Threads* threads,
            const AddRows& add_rows) const {
@@ -65,7 +65,7 @@ class RowSums {
 
   int64_t num_blocks() const { return (rows_ + kBlockRows - 1) / kBlockRows; }
 
-  // Of columns [begin, end).
+  // For columns [begin, end).
   template <size_t kSums>
   void AddBlock(const std::array<float*, kSums>& sums, const float* block, int64_t begin,
                 int64_t end) const {

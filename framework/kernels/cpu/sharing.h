@@ -1,12 +1,12 @@
-// How kernels share their work among the threads of a rank (base/threads.h). Every element of a result
-// is computed by one thread, by the operations that one thread alone would take; sums over elements
-// keep their blocks and their order. So the bits know nothing of the number of threads.
+// How kernels share their work among the threads of a rank (base/threads.h). Every element of a
+// result is computed by one thread, with the same operations as in a single-threaded run; sums over
+// elements keep their blocks and their order. So the bits do not depend on the number of threads.
 //
 //   ForRanges(arguments.threads, rows, 1, columns, [&](int64_t begin, int64_t end, int thread) {
 //     for (int64_t row = begin; row < end; ++row) ...
 //   });
 //
-// Scratch that every thread needs for itself stands in the workspace once for each of NumSharing().
+// Scratch that every thread needs for itself is in the workspace NumSharing() times.
 #pragma once
 
 #include <algorithm>
@@ -16,25 +16,26 @@
 
 namespace zg {
 
-// For tests: from now on the smallest work is shared, too, as far as it can be cut.
+// For tests: from now on even the smallest work is shared, as far as it can be cut.
 void ShareSmallWork(bool shares);
 
-// How many of `threads` share `count` items that are cut at multiples of `unit`, each as much work as
-// `cost` elements of a sum of two tensors: with less than some 16000 for each, 5 us, waking them
-// takes longer. At least one.
+// How many of `threads` share `count` items that are cut at multiples of `unit`. Each item is as
+// much work as `cost` elements of a sum of two tensors. With less than about 16000 for each thread,
+// 5 us, waking threads takes longer. At least one.
 int NumSharing(int threads, int64_t count, int64_t unit, int64_t cost);
 
-// The same of a product of matrices, from which a thread should get some 500000 multiplications.
+// The same for a matrix product, of which a thread should get about 500000 multiplications.
 int NumSharingProduct(int threads, int64_t count, int64_t unit, int64_t multiplications);
 
-// Item at which range `i` of `num_ranges` begins, as equal as multiples of `unit` can be.
+// The item at which range `i` of `num_ranges` begins; ranges are as equal as multiples of `unit`
+// allow.
 inline int64_t RangeBegin(int64_t count, int64_t unit, int64_t num_ranges, int64_t i) {
   const int64_t units = (count + unit - 1) / unit;
   return std::min(count, units * i / num_ranges * unit);
 }
 
-// body(begin, end, thread) for `num_ranges` ranges that make up [0, count); for all of it where
-// `threads` is null, for the calling one alone.
+// Calls body(begin, end, thread) for `num_ranges` ranges that make up [0, count). If `threads` is
+// null, the calling thread does all of it.
 template <typename Body>
 void ForEqualRanges(Threads* threads, int num_ranges, int64_t count, int64_t unit,
                     const Body& body) {
@@ -52,17 +53,18 @@ void ForRanges(Threads* threads, int64_t count, int64_t unit, int64_t cost, cons
   ForEqualRanges(threads, NumSharing(available, count, unit, cost), count, unit, body);
 }
 
-// Of `num_sharing` threads, each with `bytes` of scratch on cache lines of its own.
+// The workspace of `num_sharing` threads with `bytes` of scratch each, on separate cache lines.
 inline int64_t WholeLines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline int64_t WorkspaceBytes(int num_sharing, int64_t bytes) {
   return (num_sharing - 1) * WholeLines(bytes) + bytes;
 }
-// The scratch of one of them.
+// The scratch of one of these threads.
 inline void* WorkspaceOf(int thread, void* workspace, int64_t bytes) {
   return static_cast<char*>(workspace) + thread * WholeLines(bytes);
 }
 
-// Elements of contiguous tensors whose cache lines no two threads write.
+// A multiple of elements at which contiguous tensors are cut so that no two threads write the same
+// cache line.
 inline constexpr int64_t kElementUnit = 64;
 
 }  // namespace zg

@@ -1,4 +1,4 @@
-// Adding squares to an exact sum (framework/base/exact_sum.h), in its terms.
+// Adds squares to an exact sum (framework/base/exact_sum.h), term by term.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace zg {
 
-// A term: of 16 elements, or of fewer and zeros behind them.
+// One term: the sum of 16 squares, or of fewer, padded with zeros.
 inline double SquareTerm(const float* x, int64_t count) {
   double s[kSquareSumTermElements] = {};
   for (int64_t i = 0; i < std::min(count, kSquareSumTermElements); ++i) {
@@ -18,7 +18,7 @@ inline double SquareTerm(const float* x, int64_t count) {
   return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
 
-// Adds the terms of elements that begin with one.
+// Adds the terms of elements, the first of which begins a term.
 inline void AddSquareTerms(const float* x, int64_t count, int64_t* words) {
   ExactSum sum;
   for (int64_t i = 0; i < count; i += kSquareSumTermElements) sum.Add(SquareTerm(x + i, count - i));

@@ -1,6 +1,6 @@
-// Update: what the kernels of all optimizers share. Inputs are the parameter p, its gradient g, the
-// states, and perhaps the control; outputs the new p and states, and perhaps a copy of p in 16 bits,
-// in one pass over memory. Outputs may be the inputs. Threads share the elements.
+// Update: the common part of all optimizers' kernels. Inputs are the parameter p, its gradient g,
+// the states, and optionally the control; outputs are the new p and states, and optionally a copy
+// of p in 16 bits, in one pass over memory. Outputs may be the inputs. Threads share the elements.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ class Update : public Kernel {
   explicit Update(const KernelSpec& spec);
 
   int64_t workspace_bytes() const final { return WorkspaceBytes(num_sharing_, BytesOfThread()); }
-  // Where the control's factor is 0, all stays as it is.
+  // If the control's factor is 0, everything stays unchanged.
   Status Run(const KernelArguments& arguments) final;
 
  protected:
-  // What the control input says, or its absence.
+  // The values of the control input, or its defaults.
   struct Control {
     float factor = 1.0f;  // on the gradient
     double number = 0;    // of this update, from 1
   };
 
-  // Of the first `num_elements` of `arguments`, on `thread` < num_sharing(), whose BytesOfThread()
-  // of workspace they have. A 16-bit gradient is widened by the update itself.
+  // Updates the first `num_elements` of `arguments` on `thread` < num_sharing(), whose
+  // BytesOfThread() of workspace they hold. The update itself widens a 16-bit gradient.
   virtual void Apply(const KernelArguments& arguments, const Control& control, int64_t num_elements,
                      int thread) = 0;
   virtual int64_t BytesOfThread() const { return 0; }
@@ -47,7 +47,7 @@ class Update : public Kernel {
   const DType gradient_dtype_;
   const int64_t num_elements_;
   const std::optional<DType> copy_;
-  const int num_outputs_;  // without the copy, which is behind them
+  const int num_outputs_;  // without the copy, which comes after them
   const int num_sharing_;
   const bool has_control_;
   const double lr_;

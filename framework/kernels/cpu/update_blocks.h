@@ -1,6 +1,5 @@
-// UpdateBlocks: evaluates the program of an update (framework/ops/update_program.h) on one block of
-// elements after the other. The workspace holds blocks: the scalars, each repeated; the gradient; the
-// slots of results.
+// UpdateBlocks: evaluates the program of an update (framework/ops/update_program.h) block by block.
+// The workspace holds blocks: the scalars, each repeated; the gradient; the slots of results.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +18,14 @@ class UpdateBlocks {
   const UpdateProgram& program() const { return program_; }
   int64_t workspace_bytes() const;
 
-  // Computes the scalars from those that the program reads, in its order. For blocks of up to `count`
+  // Computes the scalars from the program's inputs, in their order. For blocks of up to `count`
   // elements.
   void SetScalars(const std::vector<double>& inputs, int64_t count, void* workspace);
-  // Computes elements [begin, begin + count), count <= kElementwiseBlock, of all statements or of
-  // those that need no norm. The gradient counts `factor` times.
+  // Computes elements [begin, begin + count), count <= kElementwiseBlock, of all statements, or of
+  // those that need no norm. The gradient is multiplied by `factor`.
   void Compute(const KernelArguments& arguments, float factor, int64_t begin, int64_t count,
                bool without_norms = false) const;
-  // What Compute gave for the block.
+  // The result of Compute for the block.
   const float* ResultOf(int statement, const void* workspace) const;
 
  private:

@@ -1,6 +1,7 @@
-// WindowGradWeight: dw of a convolution, or a part of it: the products of dy with the windows of x over
-// all pixels of a micro-batch. x is read from copies of a few samples in which the channels of a pixel lie side by
-// side, with zeros around, so that the elements of all windows are runs of channels.
+// WindowGradWeight: dw of a convolution, or a part of it: the products of dy with the windows of x
+// over all pixels of a micro-batch. x is read from copies of a few samples in which the channels of
+// a pixel are contiguous, with zeros around, so that the elements of all windows are runs of
+// channels.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace zg {
 
-// The weights of these groups, and in each of these channels.
+// The weights of a range of groups and of a range of channels in each.
 struct WeightRange {
   int64_t first_group = 0;
   int64_t end_group = 0;
@@ -22,7 +23,7 @@ struct WeightRange {
   int64_t channels() const { return end_channel - first_channel; }
 };
 
-// Ranges that `threads` may share; a single one, if it is small.
+// The ranges that `threads` may share; a single one, if the work is small.
 std::vector<WeightRange> SharedWeights(const ConvShape& shape, int threads);
 
 class WindowGradWeight {
@@ -30,11 +31,11 @@ class WindowGradWeight {
   WindowGradWeight(const ConvShape& shape, const WeightRange& range, DType dtype);
 
   int64_t workspace_bytes() const { return layout_.end * static_cast<int64_t>(sizeof(float)); }
-  // An element is one chain of fused multiply-adds over samples and pixels in their order.
+  // Each element is one chain of fused multiply-adds over samples and pixels in order.
   void Run(const void* dy, const void* x, void* dw, void* workspace) const;
 
  private:
-  // Where the parts of the workspace begin, in floats; the copies of x come first.
+  // Offsets of the parts of the workspace, in floats; the copies of x come first.
   struct Layout {
     int64_t pieces = 0;
     int64_t panel = 0;
@@ -47,7 +48,8 @@ class WindowGradWeight {
 
   void CopySamples(const void* x, int64_t first, int64_t samples, int64_t group,
                    float* copies) const;
-  // dy of the pixels [begin, begin + depth) of some samples; whole samples if these are several.
+  // Packs dy of the pixels [begin, begin + depth) of some samples; of whole samples if there are
+  // several.
   void PackPieces(const void* dy, int64_t first, int64_t begin, int64_t depth, int64_t group,
                   float* pieces) const;
   void Store(const float* sums, int64_t group, void* dw) const;
@@ -55,8 +57,8 @@ class WindowGradWeight {
   const ConvShape shape_;
   const WeightRange range_;
   const DType dtype_;
-  int64_t plane_[2];              // sizes with the zeros
-  int64_t samples_ = 1;           // at once
+  int64_t plane_[2];              // sizes including the zeros
+  int64_t samples_ = 1;           // processed at once
   std::vector<int64_t> rows_;     // of the matrix of windows, by sample and pixel
   std::vector<int64_t> columns_;  // by tap and channel
   int64_t run_ = 1;

@@ -1,6 +1,6 @@
-// WindowProduct: the products of a convolution's weights with the windows of images, by which y comes
-// from x, and dx from dy. Images are read where they lie, or from copies of a few of them with zeros
-// around; there is no matrix of windows in memory.
+// WindowProduct: the products of a convolution's weights with the windows of images, which compute
+// y from x, and dx from dy. Images are read in place, or from copies of a few of them with zeros
+// around; the matrix of windows is never materialised.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace zg {
 
-// Which weight is that of result channel m, source channel c and tap t of a group:
-// m * by_result + c * by_source + t.
+// The index of the weight of result channel m, source channel c and tap t of a group: m * by_result
+// + c * by_source + t.
 struct WeightStrides {
   int64_t by_result = 0;
   int64_t by_source = 0;
@@ -22,7 +22,7 @@ struct WeightStrides {
 struct WindowProductSizes {
   int64_t batch = 0;
   int64_t groups = 1;
-  int64_t source_channels = 0;  // of a group, like the next
+  int64_t source_channels = 0;  // per group, like the next
   int64_t result_channels = 0;
   WeightStrides weight;
   DType dtype = DType::kF32;
@@ -34,9 +34,9 @@ class WindowProduct {
   WindowProduct(const WindowProductSizes& sizes, ImageWindows windows, int threads);
 
   int64_t workspace_bytes() const;
-  // `source` (N, G source_channels, ...), `bias` (G result_channels) or null, `result`
-  // (N, G result_channels, ...). An element is one chain of fused multiply-adds from its bias on, over
-  // ascending channels and taps.
+  // `source` (N, G source_channels, ...), `bias` (G result_channels) or null, `result` (N, G
+  // result_channels, ...). Each element is one chain of fused multiply-adds that starts from its
+  // bias, over ascending channels and taps.
   void Run(const void* source, const void* weight, const void* bias, void* result, void* workspace,
            Threads* threads) const;
 
@@ -47,8 +47,8 @@ class WindowProduct {
     std::vector<int64_t> columns;  // by sample and pixel
     int64_t run = 1;
   };
-  // Parts of the workspace, in floats: the packed weights come first, then for each thread its
-  // planes, and where these others begin.
+  // Offsets of the parts of the workspace, in floats: the packed weights come first, then the
+  // planes of each thread.
   struct Layout {
     int64_t weights = 0;
     int64_t sums = 0;
@@ -61,7 +61,7 @@ class WindowProduct {
   }
   int64_t depth(size_t phase) const { return static_cast<int64_t>(matrices_[phase].rows.size()); }
   int64_t padded_rows() const { return RoundUp(sizes_.result_channels, kTileRows); }
-  // Whether sums are formed in the result itself.
+  // Whether sums are accumulated in the result itself.
   bool writes_result() const {
     return samples_ == 1 && windows_.phases.size() == 1 && sizes_.dtype == DType::kF32;
   }
@@ -70,9 +70,9 @@ class WindowProduct {
   int64_t NumMultiplications() const;
 
   void PackWeights(const void* weight, int64_t group, float* packed, Threads* threads) const;
-  // Weights of the result channels [first, end), of which `first` begins a tile.
+  // Packs the weights of the result channels [first, end), where `first` begins a tile.
   void PackRows(const void* weights_of_group, int64_t first, int64_t end, float* packed) const;
-  // Of the samples from `first` on.
+  // Runs the samples from `first` on.
   void RunSamples(const void* source, const float* packed, const void* bias, int64_t first,
                   int64_t group, void* result, float* scratch) const;
   // The source of some samples of a group, as the matrices index it.
@@ -85,8 +85,8 @@ class WindowProduct {
 
   WindowProductSizes sizes_;
   ImageWindows windows_;
-  bool reads_source_;    // where it lies
-  int64_t samples_ = 1;  // at once
+  bool reads_source_;    // reads it in place
+  int64_t samples_ = 1;  // processed at once
   int num_sharing_ = 1;
   std::vector<Matrix> matrices_;
   Layout layout_;

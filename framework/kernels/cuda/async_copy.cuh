@@ -1,5 +1,5 @@
-// Copies from device memory to shared memory behind a thread's back, sm_80 on. Others see them
-// after the thread has waited for them and the block has synchronised.
+// Asynchronous copies from device memory to shared memory, sm_80 on. Other threads see them after
+// the copying thread has waited for them and the block has synchronised.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace zg::cuda {
 
-// 16 bytes, both at multiples of 16; zeros where `is_inside` is false, and then nothing is read.
+// Copies 16 bytes, both addresses at multiples of 16; writes zeros if `is_inside` is false, and
+// then reads nothing.
 __device__ inline void CopyAsync(const void* source, bool is_inside, void* shared) {
   const uint32_t target = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
   const int source_bytes = is_inside ? 16 : 0;
@@ -23,7 +24,7 @@ __device__ inline void CopyAsync(const void* source, bool is_inside, void* share
 // The copies since the last commit are a group.
 __device__ inline void CommitCopies() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 
-// Waits for all of the thread's groups but the last `kPending`.
+// Waits for all of the thread's groups except the last `kPending`.
 template <int kPending>
 __device__ inline void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");

@@ -1,4 +1,4 @@
-// The products of dout and out that attention's gradients start from.
+// The dot products of dout and out that attention's gradients start from.
 #pragma once
 
 #include "framework/kernels/cuda/attention_rows.cuh"
@@ -11,7 +11,7 @@ inline constexpr int kLanesOfDot = 8;
 inline constexpr int kRowsOfDotBlock = kThreads / kLanesOfDot;
 
 // dot[b, h, t] = dout . out: eight lanes for each, which read 16 bytes at a time if `kAligned`. A
-// block has a head (x, z) and kRowsOfDotBlock positions (y).
+// block processes a head (x, z) and kRowsOfDotBlock positions (y).
 template <bool kAligned, typename T>
 __global__ void AttentionDotKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
   constexpr int kPack = kAligned ? kPackOf<T> : 1;

@@ -1,5 +1,5 @@
-// What the options of attention do to one score, and the gradient of a bias: for the kernels in f32
-// arithmetic (attention_tiles.cuh).
+// The effect of attention's options on one score, and the gradient of a bias, for the kernels in
+// f32 arithmetic (attention_tiles.cuh).
 #pragma once
 
 #include "framework/base/random.h"
@@ -12,7 +12,7 @@ namespace zg::cuda {
 // The options' operands for one head of queries.
 template <typename T>
 struct HeadOptions {
-  const int64_t* mask;  // of each key, or one number of keys
+  const int64_t* mask;  // one number per key, or the number of keys
   const T* bias;        // (Tq, Tk)
   uint64_t seed;        // of the random key
   uint64_t stream;
@@ -56,7 +56,8 @@ __device__ inline bool SeesWithOptions(const HeadOptions<T>& options, const Atte
   return shape.mask_counts ? key < *options.mask : options.mask[key] != 0;
 }
 
-// From the product of a query and a key; at most kHiddenScore where the query does not see the key.
+// The score from the product of a query and a key; at most kHiddenScore if the query does not see
+// the key.
 template <typename T>
 __device__ inline float ScoreOf(const HeadOptions<T>& options, const AttentionShape& shape,
                                 int64_t query, int64_t key, float product) {
@@ -67,7 +68,7 @@ __device__ inline float ScoreOf(const HeadOptions<T>& options, const AttentionSh
   return score < kHiddenScore ? kHiddenScore : score;
 }
 
-// 0 for a dropped weight, else what it is multiplied by.
+// 0 for a dropped weight, else the factor that it is multiplied by.
 template <typename T>
 __device__ inline float KeepOf(const HeadOptions<T>& options, const AttentionShape& shape,
                                int64_t query, int64_t key) {
@@ -77,9 +78,9 @@ __device__ inline float KeepOf(const HeadOptions<T>& options, const AttentionSha
   return (bits[element % 4] >> 8) >= shape.drop_threshold ? shape.keep_scale : 0.0f;
 }
 
-// dbias: a thread for each element, which adds up the heads and sequences that share it, in their
-// order. It reads rows of all operands for each score: for biases that are parameters of a small
-// model, not for speed.
+// dbias: a thread for each element, which sums the heads and sequences that share it, in order. It
+// reads rows of all operands for each score: meant for biases that are parameters of a small model,
+// not for speed.
 template <typename T>
 __global__ void AttentionBiasGradKernel(AttentionGradArrays<T> arrays, AttentionShape shape,
                                         T* dbias, int64_t bias_batch, int64_t bias_heads) {

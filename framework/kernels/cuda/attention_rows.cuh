@@ -1,5 +1,5 @@
-// Where the heads of attention's operands lie, and which keys a query sees. Blocks have a head of
-// queries or of keys (x, in a group of heads: z) and a tile of positions (y).
+// The layout of the heads of attention's operands, and which keys a query sees. A block processes a
+// head of queries or of keys (x, in a group of heads: z) and a tile of positions (y).
 #pragma once
 
 #include "framework/kernels/cuda/attention_shape.h"
@@ -12,15 +12,15 @@ struct Head {
   int64_t head;
 };
 
-// In which sequence and which of its `heads`. Behind the last sequence where the groups do not
-// divide all heads: such a block has nothing to do.
+// The sequence and the head, one of `heads`. If the groups do not divide all heads, the sequence
+// may be past the last one: such a block has nothing to do.
 __device__ inline Head HeadOfBlock(int heads) {
   const unsigned index = blockIdx.z * gridDim.x + blockIdx.x;
   const auto heads_of_sequence = static_cast<unsigned>(heads);
   return {index / heads_of_sequence, index % heads_of_sequence};
 }
 
-// Where one of q, k, v, dout, out begins for a head, and how far its positions lie apart.
+// The first element of q, k, v, dout or out for a head, and the stride of its positions.
 template <typename T>
 struct HeadRows {
   T* begin;
@@ -35,7 +35,7 @@ __device__ inline HeadRows<T> RowsOf(T* tensor, const AttentionRows& rows,
           static_cast<int>(rows.positions), rows.stride};
 }
 
-// Of a head of queries, and of the key head that it takes.
+// For a head of queries, and for the key head that it uses.
 template <typename T>
 __device__ inline HeadRows<T> QueryRows(T* tensor, const AttentionRows& rows,
                                         const AttentionShape& shape, const Head& at) {
@@ -47,12 +47,12 @@ __device__ inline HeadRows<T> KeyRows(T* tensor, const AttentionRows& rows,
   return RowsOf(tensor, rows, shape, at.batch, at.head / shape.group);
 }
 
-// Where the numbers of a head's queries begin in (batch, head, query).
+// The index of a head's first query in (batch, head, query).
 __device__ inline int64_t FirstRow(const AttentionShape& shape, const Head& at) {
   return (at.batch * shape.heads + at.head) * shape.queries;
 }
 
-// Without options.
+// Ignores options.
 __device__ inline bool Sees(const AttentionShape& shape, int64_t query, int64_t key) {
   return key < shape.keys && (!shape.causal || key <= query + shape.offset);
 }
@@ -61,7 +61,7 @@ __device__ inline int Clamped(int value, int end) {
   return value < 0 ? 0 : value < end ? value : end;
 }
 
-// The keys that a tile of queries sees are in [begin, end), whose first is at a whole tile.
+// The keys that a tile of queries sees are in [begin, end), which begins at a whole tile.
 template <int kTile>
 __device__ inline int BeginOfKeys(const AttentionShape& shape, int first_query) {
   if (shape.window == 0) return 0;

@@ -1,4 +1,4 @@
-// What the attention kernels know of their operands.
+// The operands of attention as its kernels see them.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 namespace zg::cuda {
 
-// AttentionCall as kernels take it: positions and heads in 32 bits, which MakeAttention checks.
+// AttentionCall for kernels: positions and heads are in 32 bits, which MakeAttention checks.
 struct AttentionShape {
   int64_t batch;
   int queries, keys, heads, key_heads;
-  int group;  // query heads of a key head
+  int group;  // query heads per key head
   int head_size;
-  int offset;  // of query 0 among the keys
+  int offset;  // position of query 0 among the keys
   bool causal;
-  bool is_plain;  // without the options that follow
+  bool is_plain;  // without the options below
   float scale;
   AttentionRows q, k, v, out;
   int window;
@@ -27,7 +27,7 @@ struct AttentionShape {
   uint64_t stream;
   PartedDim parted_heads;
 
-  // Longer than every distance; to which positions can be added.
+  // Longer than every distance, and small enough to be added to positions.
   static constexpr int64_t kLongestWindow = int64_t{1} << 30;
 
   explicit AttentionShape(const AttentionCall& call)
@@ -56,7 +56,7 @@ struct AttentionShape {
         parted_heads(call.parted_heads) {}
 };
 
-// Null where there is none.
+// Null if the operand is absent.
 template <typename T>
 struct OptionOperands {
   const int64_t* mask;
@@ -87,7 +87,7 @@ struct AttentionGradArrays {
   T* dq;
   T* dk;
   T* dv;
-  float* dot;  // of dout and out, by (batch, head, query)
+  float* dot;  // dot products of dout and out, by (batch, head, query)
 };
 
 }  // namespace zg::cuda

@@ -17,12 +17,12 @@ namespace zg::cuda {
 inline constexpr int kAttentionThreads = 128;
 inline constexpr int kRowsOfBlock = 64;  // 16 for each warp
 
-// kSize >= head_size channels, and 16 bytes against bank conflicts.
+// Row stride for kSize >= head_size channels, plus 16 bytes against bank conflicts.
 template <int kSize>
 inline constexpr int kHalfStride = kSize + 8;
 
 __device__ inline int FirstRowOfWarp() { return static_cast<int>(threadIdx.x) / kWarp * 16; }
-// Of a product's element c[r].
+// The row of a product's element c[r].
 __device__ inline int RowOfElement(int r) {
   return FirstRowOfWarp() + static_cast<int>(threadIdx.x) % kWarp / 4 + r / 2 * 8;
 }
@@ -30,9 +30,9 @@ __device__ inline int ColumnOfElement(int tile, int r) {
   return tile * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + r % 2;
 }
 
-// Positions [begin, begin + kRows) into shared memory; zeros behind the last one and the last
-// channel. Asynchronous copies, which the caller commits. A thread copies the same channels of rows
-// that lie equally far apart, so that no address but the first has to be computed.
+// Copies positions [begin, begin + kRows) into shared memory, with zeros after the last one and the
+// last channel. The copies are asynchronous, and the caller commits them. A thread copies the same
+// channels of equally spaced rows, so that only the first address has to be computed.
 template <int kRows, int kSize, typename T>
 __device__ inline void LoadHalfTile(const HeadRows<const T>& rows, const AttentionShape& shape,
                                     int begin, T* tile) {
@@ -132,7 +132,7 @@ __device__ inline void AddWeightedRows(const float (&weights)[kTiles][4], const 
   }
 }
 
-// Writes the block's rows, of which `begin` is the first position.
+// Writes the block's rows; `begin` is the first position.
 template <int kSize, typename T>
 __device__ inline void StoreRows(const float (&values)[kSize / 8][4], const HeadRows<T>& rows,
                                  const AttentionShape& shape, int begin) {
@@ -150,7 +150,7 @@ __device__ inline void StoreRows(const float (&values)[kSize / 8][4], const Head
   }
 }
 
-// Over the four lanes that share a row.
+// Sums over the four lanes that share a row.
 __device__ inline float RowSum(float value) {
   value += __shfl_xor_sync(kAllLanes, value, 1);
   return value + __shfl_xor_sync(kAllLanes, value, 2);
@@ -160,8 +160,8 @@ __device__ inline float RowMax(float value) {
   return fmaxf(value, __shfl_xor_sync(kAllLanes, value, 2));
 }
 
-// Hides what a tile's queries (rows) do not see of its keys (columns): scores become -infinity.
-// Without a mask where every query sees every key, as in all tiles but the last ones.
+// Hides the keys of a tile that its queries (rows) do not see: scores become -infinity. No mask is
+// needed where every query sees every key, as in all tiles but the last ones.
 template <int kTiles>
 __device__ inline void HideKeys(const AttentionShape& shape, int first_query, int first_key,
                                 float (&scores)[kTiles][4]) {
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   const float scale = shape.scale * kLog2E;  // softmax in powers of 2
   LoadHalfTile<kRowsOfBlock, kSize>(QueryRows(arrays.q, shape.q, shape, at), shape, first, queries);
 
-  // Of the rows of elements 0 and 2: the largest products, and what a lane has of the sums.
+  // For the rows of elements 0 and 2: the largest products, and a lane's share of the sums.
   float maxima[2] = {-INFINITY, -INFINITY};
   float sums[2] = {0.0f, 0.0f};
   float out[kSize / 8][4];

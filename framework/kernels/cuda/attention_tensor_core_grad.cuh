@@ -5,8 +5,8 @@
 
 namespace zg::cuda {
 
-// What the gradients of a query's scores depend on; zeros behind the last query, whose rows are
-// zeros.
+// The numbers of a query that the gradients of its scores depend on; zeros after the last query,
+// whose rows are zeros.
 struct QueryStatistics {
   float log_sum_exp_2;  // in powers of 2
   float scaled_dot;
@@ -28,12 +28,12 @@ __device__ inline void ScoreGradient(float scale, const QueryStatistics& query, 
   *gradient = *score * fmaf(*gradient, scale, -query.scaled_dot);
 }
 
-// Of two queries side by side: what a lane needs of a tile of scores, in one load.
+// Two neighbouring queries: the numbers that a lane needs for a tile of scores, in one load.
 struct alignas(16) TwoQueries {
   QueryStatistics queries[2];
 };
 
-// HideKeys() where rows are keys and columns are queries. Queries behind the last one need no mask:
+// HideKeys() where rows are keys and columns are queries. Queries after the last one need no mask:
 // their rows are zeros.
 template <int kTiles>
 __device__ inline void HideFromQueries(const AttentionShape& shape, int first_key, int first_query,
@@ -57,12 +57,12 @@ __device__ inline void HideFromQueries(const AttentionShape& shape, int first_ke
 template <int kSize>
 inline constexpr int kQueriesOfKeyGrad = kSize <= 64 ? 64 : 32;
 
-// Pairs of tiles in shared memory: with two, one arrives while the other is worked on.
+// Pairs of tiles in shared memory: with two, one arrives while the other is being processed.
 template <int kSize>
 inline constexpr int kStages = kSize <= 64 ? 2 : 1;
 
-// Calls work(begin, stage) for every kStep positions of [begin, end) while their pair of tiles,
-// which load(begin, stage) copies, lies complete in shared memory.
+// Calls work(begin, stage) for every kStep positions of [begin, end) when their pair of tiles,
+// which load(begin, stage) copies, is complete in shared memory.
 template <int kSize, int kStep, typename Load, typename Work>
 __device__ inline void ForEachTile(int begin, int end, const Load& load, const Work& work) {
   load(begin, 0);
@@ -88,8 +88,8 @@ __device__ inline void ForEachTile(int begin, int end, const Load& load, const W
   }
 }
 
-// dk and dv of 64 keys (y) of a key head (x), over the queries that see them, head by head. Rows are
-// keys here.
+// Computes dk and dv of 64 keys (y) of a key head (x), over the queries that see them, head by
+// head. Rows are keys here.
 template <int kSize, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     AttentionKeyGradTensorCoreKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   __shared__ TwoQueries statistics[kStages<kSize>][kQueries / 2];
   T* const keys = reinterpret_cast<T*>(DynamicSharedMemory());
   T* const values = keys + kRowsOfBlock * kHalfStride<kSize>;
-  T* const queries = values + kRowsOfBlock * kHalfStride<kSize>;  // of every stage
+  T* const queries = values + kRowsOfBlock * kHalfStride<kSize>;  // of all stages
   T* const douts = queries + kStages<kSize> * kQueries * kHalfStride<kSize>;
   const Head key_head = HeadOfBlock(shape.key_heads);
   if (key_head.batch >= shape.batch) return;
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
                    first);
 }
 
-// dq of 64 queries (y) of a head (x), over the keys that they see.
+// Computes dq of 64 queries (y) of a head (x), over the keys that they see.
 template <int kSize, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     AttentionQueryGradTensorCoreKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
   constexpr int kTiles = kKeys / 8;
   T* const queries = reinterpret_cast<T*>(DynamicSharedMemory());
   T* const douts = queries + kRowsOfBlock * kHalfStride<kSize>;
-  T* const keys = douts + kRowsOfBlock * kHalfStride<kSize>;  // of every stage
+  T* const keys = douts + kRowsOfBlock * kHalfStride<kSize>;  // of all stages
   T* const values = keys + kStages<kSize> * kKeys * kHalfStride<kSize>;
   const Head at = HeadOfBlock(shape.heads);
   if (at.batch >= shape.batch) return;

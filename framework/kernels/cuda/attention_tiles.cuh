@@ -17,19 +17,19 @@ namespace zg::cuda {
 // Threads of a block in each direction; those of equal y are half a warp.
 inline constexpr int kSide = 16;
 
-// kTile positions and kSize >= head_size channels, in a head of (batch, head).
+// For kTile positions and kSize >= head_size channels, in a head of (batch, head).
 template <int kTile, int kSize>
 struct TileGeometry {
   static constexpr int kRows = kTile / kSide;
   static constexpr int kColumns = kSize / kSide;
-  static constexpr int kStride = kSize + 1;       // of rows of channels: no bank conflicts
-  static constexpr int kScoreStride = kTile + 1;  // of rows of scores
+  static constexpr int kStride = kSize + 1;       // row stride of channels, without bank conflicts
+  static constexpr int kScoreStride = kTile + 1;  // row stride of scores
   static constexpr int kTileFloats = kTile * kStride;
   static constexpr int kScoreFloats = kTile * kScoreStride;
 };
 
-// Positions [begin, begin + kTile) into shared memory; zeros behind the last one and the last
-// channel.
+// Copies positions [begin, begin + kTile) into shared memory, with zeros after the last one and the
+// last channel.
 template <int kTile, int kSize, typename T>
 __device__ inline void LoadTile(const HeadRows<const T>& rows, const AttentionShape& shape,
                                 int begin, float* tile) {
@@ -116,7 +116,8 @@ __device__ inline void StoreTile(
   }
 }
 
-// A block for each head (x) and tile of queries (y); what causality leaves long comes first.
+// A block for each head (x) and tile of queries (y); tiles with the most work under causality come
+// first.
 template <int kTile, int kSize, typename T>
 __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape shape) {
   using Geometry = TileGeometry<kTile, kSize>;
@@ -160,8 +161,9 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
         scores[i][j] = ScoreOf(options, shape, first + row, key, scores[i][j]);
         largest = largest > scores[i][j] ? largest : scores[i][j];
       }
-      // Without options the first tile has a key for every query, so the maximum is finite from then
-      // on; with options hidden scores are finite, and what they added is scaled to 0.
+      // Without options the first tile has a key for every query, so the maximum is finite from
+      // then on. With options hidden scores are finite, and their contribution is later scaled to
+      // 0.
       largest = WarpMax<kSide>(largest);
       const float maximum = maxima[i] > largest ? maxima[i] : largest;
       const float factor = Exp(maxima[i] - maximum);
@@ -200,9 +202,10 @@ __global__ void AttentionTileKernel(AttentionArrays<T> arrays, AttentionShape sh
   StoreTile<kTile, kSize>(out, QueryRows(arrays.out, shape.out, shape, at), shape, first);
 }
 
-// From products and the gradients of weights: with s = scale product + bias, w = e^(s - log_sum_exp),
-// dproduct = w (dw - dot) scale; of what is dropped, w and dw are 0. Both are of query first_query + y
-// and key first_key + x, in `weights` and `gradients` of rows of queries.
+// Turns products and the gradients of weights into scores' gradients: with s = scale product +
+// bias, w = e^(s - log_sum_exp), dproduct = w (dw - dot) scale; for dropped weights, w and dw are
+// 0. Both belong to query first_query + y and key first_key + x; `weights` and `gradients` are rows
+// of queries.
 template <int kTile, typename T>
 __device__ inline void ScoreGradients(const AttentionGradArrays<T>& arrays,
                                       const AttentionShape& shape, const Head& at, int first_query,
@@ -241,7 +244,8 @@ __device__ inline void StoreScores(const float (&scores)[kTile / kSide][kTile / 
   }
 }
 
-// dk and dv of a tile of keys (y) of a key head (x), over the queries that see them, head by head.
+// Computes dk and dv of a tile of keys (y) of a key head (x), over the queries that see them, head
+// by head.
 template <int kTile, int kSize, typename T>
 __global__ void AttentionKeyGradTileKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
   using Geometry = TileGeometry<kTile, kSize>;
@@ -290,7 +294,7 @@ __global__ void AttentionKeyGradTileKernel(AttentionGradArrays<T> arrays, Attent
                           shape, first);
 }
 
-// dq of a tile of queries (y) of a head (x), over the keys that they see.
+// Computes dq of a tile of queries (y) of a head (x), over the keys that they see.
 template <int kTile, int kSize, typename T>
 __global__ void AttentionQueryGradTileKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
   using Geometry = TileGeometry<kTile, kSize>;

@@ -1,4 +1,4 @@
-// Fills the rows of a matrix: what a product without terms comes to.
+// Fills the rows of a matrix: the result of a product without terms.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct RowsToFill {
   int64_t columns;
 };
 
-// matrix[r, c] = row[c] + addend[r, c]; what is null counts as zeros.
+// matrix[r, c] = row[c] + addend[r, c]; null operands count as zeros.
 Status BroadcastRow(const RowsToFill& shape, const void* row, const void* addend, void* matrix,
                     void* stream);
 

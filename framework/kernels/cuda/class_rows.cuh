@@ -1,4 +1,5 @@
-// What kernels of logits share: a block for each row of classes, and the check of its target.
+// Helpers of kernels that read logits: a block for each row of classes, and the check of its
+// target.
 #pragma once
 
 #include <string>
@@ -21,8 +22,8 @@ __global__ void FinishLossKernel(const double* terms, int64_t count, double divi
   if (threadIdx.x == 0) *loss = static_cast<float>(sum / divisor);
 }
 
-// Calls f(first column, Floats) on all of a row's elements, spread over the block's threads: in
-// packs if `in_packs`, but for the elements before the first and after the last 16-byte boundary.
+// Calls f(first column, Floats) on all elements of a row, spread over the block's threads: in packs
+// if `in_packs`, except the elements before the first and after the last 16-byte boundary.
 template <typename T, typename F>
 __device__ inline void ForEachOfRow(const T* row, int64_t columns, bool in_packs, const F& f) {
   constexpr int kPack = kPackOf<T>;
@@ -38,7 +39,7 @@ __device__ inline void ForEachOfRow(const T* row, int64_t columns, bool in_packs
   for (int64_t i = tail + threadIdx.x; i < columns; i += kThreads) f(i, LoadFloats<1>(row + i));
 }
 
-// e^(x - shift) for several x. In f32 as the CPU has it; in 16 bits by one multiply-add and the
+// e^(x - shift) for several x. In f32 as on the CPU; in 16 bits with one multiply-add and the
 // device's power of 2.
 template <typename T>
 class ExpOfDifference {
@@ -65,9 +66,9 @@ struct SoftmaxSum {
   __device__ void Add(const Floats<kCount>& x) {
     float largest = maximum;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) largest = fmaxf(largest, x[i]);  // of a NaN, the sum has it
+    for (int i = 0; i < kCount; ++i) largest = fmaxf(largest, x[i]);  // a NaN is in the sum
     Raise(largest);
-    // Where all so far is -infinity, the difference from it would be NaN.
+    // If everything so far is -infinity, the difference from it would be NaN.
     const ExpOfDifference<T> term(maximum == -INFINITY ? 0.0f : maximum);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sum += term(x[i]);
@@ -85,7 +86,7 @@ struct MaximumAndSum {
   float sum = 0.0f;  // of e^(x - maximum), in thread 0
 };
 
-// Of a row, by a block, which reads it once; `maxima` is shared memory for a value per warp.
+// For a row, by a block, which reads it once; `maxima` is shared memory for a value per warp.
 template <typename T>
 __device__ inline MaximumAndSum SumRow(const T* row, int64_t columns, float* maxima) {
   SoftmaxSum<T> part;
@@ -100,7 +101,8 @@ __device__ inline MaximumAndSum SumRow(const T* row, int64_t columns, float* max
   return {maximum, BlockSum(part.sum)};
 }
 
-// Where the call has the target; -1: in another part, or nowhere, which thread 0 records.
+// The index of the target in this call; -1 if the target is in another part, or does not exist,
+// which thread 0 records.
 __device__ inline int64_t FindTarget(int64_t target, const PartedDim& classes, FaultSink faults) {
   if (target >= 0 && target < classes.Total()) return classes.Find(target);
   if (threadIdx.x == 0) faults.Record(target, classes.Total());

@@ -1,5 +1,5 @@
-// Sums over the rows of a matrix, of terms that a functor makes. Two steps: blocks add up chunks of
-// rows, then every column's chunks are added in their order; both depend on the shape only.
+// Sums over the rows of a matrix, of terms from a functor. There are two steps: blocks sum chunks
+// of rows, then every column's chunks are added in order. Both depend only on the shape.
 //
 //   struct Terms {
 //     static constexpr int kSums = 1;
@@ -15,7 +15,7 @@
 
 namespace zg::cuda {
 
-inline constexpr int kColumnSumRows = 8;  // of threads
+inline constexpr int kColumnSumRows = 8;  // per thread
 
 inline int64_t ColumnSumChunkRows(int64_t rows) {
   return std::max<int64_t>(64, CeilDivide(rows, 128));
@@ -68,7 +68,7 @@ struct ColumnSumOutputs {
   T* sums[kSums];
 };
 
-// A column's chunks are shared by the threads of a column of the block, each of which has every
+// A column's chunks are shared by the threads of a column of the block, each of which takes every
 // kFinishRows-th; their sums are then added in a tree.
 inline constexpr int kFinishRows = 32;
 
@@ -93,13 +93,13 @@ __global__ void __launch_bounds__(kFinishRows* kWarp)
   if (column >= columns || threadIdx.x != 0) return;
   T* out = outputs.sums[0];
 #pragma unroll
-  for (unsigned s = 1; s < kSums; ++s) {  // an index that is computed would take a stack frame
+  for (unsigned s = 1; s < kSums; ++s) {  // a computed index would need a stack frame
     if (blockIdx.y == s) out = outputs.sums[s];
   }
   out[column] = Round<T>(sum);
 }
 
-// From partial[sum][chunk][column].
+// Reads partial[sum][chunk][column].
 template <typename T, int kSums>
 Status FinishColumnSums(const float* partial, int64_t num_chunks, int64_t columns,
                         const ColumnSumOutputs<T, kSums>& outputs, void* stream) {

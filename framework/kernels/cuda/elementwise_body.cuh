@@ -12,7 +12,7 @@ namespace zg::cuda {
 template <ElementwiseCode kCode, typename T>
 struct ElementwiseBody {
   const T* a;
-  const T* b;  // `a` for ops of one input
+  const T* b;  // `a` for ops with one input
   T* y;
   float scalar;
 
@@ -29,7 +29,7 @@ struct ElementwiseBody {
 
 struct ElementwiseOperands {
   const void* a;
-  const void* b;  // `a` for ops of one input
+  const void* b;  // `a` for ops with one input
   void* y;
   float scalar = 0.0f;
 };
@@ -46,7 +46,7 @@ Status RunElementwise(const TensorType& type, const ElementwiseOperands& operand
   });
 }
 
-// Operands that are broadcast: one kernel for all ops, which memory holds back more than the choice
+// For broadcast operands: one kernel for all ops, because memory limits it more than the selection
 // of the op.
 Status RunBroadcast(ElementwiseCode code, const TensorType& type, const StridedDims<2>& dims,
                     const ElementwiseOperands& operands, void* stream);

@@ -20,7 +20,7 @@ __device__ inline double SumOfSquares(const Floats<kSquareSumTermElements>& x) {
   return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
 
-// Calls write(word, total) by one thread of the block for each word of the sum of all threads'
+// Lets one thread of the block call write(word, total) for each word of the sum of all threads'
 // sums.
 template <typename Write>
 __device__ inline void WriteBlockSum(const ExactSum& sum, const Write& write) {
@@ -32,7 +32,7 @@ __device__ inline void WriteBlockSum(const ExactSum& sum, const Write& write) {
   }
 }
 
-// Whole numbers: their order does not matter.
+// The numbers are integers, so their order does not matter.
 __device__ inline void AtomicAdd(int64_t* address, int64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(address), static_cast<unsigned long long>(value));
 }

@@ -1,4 +1,4 @@
-// The sum of many exact sums on the device (framework/base/exact_sum.h).
+// Adds many exact sums on the device (framework/base/exact_sum.h).
 #pragma once
 
 #include "framework/kernels/cuda/kernel_util.h"

@@ -1,5 +1,5 @@
-// 2^x by the device's instruction, of two units in the last place, for sums and products that are
-// not compared bit by bit with the CPU's. What would be denormal is 0.
+// 2^x by the device's instruction, with an error of two units in the last place, for sums and
+// products that are not compared bit by bit with the CPU's. Denormal results are 0.
 #pragma once
 
 #ifdef ZG_EMULATED_CUDA  // on the host, by tests/cuda_emulation

@@ -1,5 +1,5 @@
-// The kernels of which factored_update and its measures are made
-// (framework/ops/factored_update.cc). blockIdx.y is the tensor in the list.
+// The kernels of factored_update and of its sums (framework/ops/factored_update.cc). blockIdx.y is
+// the tensor in the list.
 #pragma once
 
 #include <cmath>
@@ -13,24 +13,24 @@
 namespace zg::cuda {
 
 inline constexpr int kMaxFactored = 32;                            // tensors in one launch
-inline constexpr int64_t kFactoredNormWords = 2 * kExactSumWords;  // of p and of g, for each tensor
-inline constexpr int kFactoredRows = 16;                           // of a thread in a tile
+inline constexpr int64_t kFactoredNormWords = 2 * kExactSumWords;  // for p and g of each tensor
+inline constexpr int kFactoredRows = 16;                           // per thread in a tile
 
 struct FactoredList {
-  int first;  // of them, in the bucket
+  int first;  // index of the first one in the bucket
   int count;
   FactoredTensor tensors[kMaxFactored];
 };
 
-// A row of what is here of the bucket, and the numbers of the step.
+// A row of the local part of the bucket, and the numbers of the step.
 struct FactoredPart {
   BucketRows rows;
   int64_t row;
-  int64_t num_rows;  // of the whole bucket's matrices, likewise the next
+  int64_t num_rows;  // in all matrices of the bucket; likewise the next
   int64_t num_columns;
-  const int64_t* begins;  // of the rows; null: there is all
+  const int64_t* begins;  // of the rows; null: the bucket is not cut
   const StepContext* context;
-  const float* control;  // null: there is none
+  const float* control;  // null: no control
   FactoredOptions options;
 
   __device__ float Factor() const { return control == nullptr ? 1.0f : control[0]; }
@@ -40,11 +40,11 @@ struct FactoredPart {
   }
 };
 
-// What is here of a tensor: elements [begin, end) of those that the bucket's part has.
+// The local elements of a tensor: [begin, end) of those in the bucket's part.
 struct OwnElements {
   int64_t begin;
   int64_t end;
-  int64_t shift;  // from there to places in what is here
+  int64_t shift;  // from these to indices in the local part
   int64_t part;
 
   __device__ OwnElements(const FactoredPart& own, const FactoredTensor& tensor) {
@@ -58,7 +58,7 @@ struct OwnElements {
   }
 };
 
-// Where an element of a tensor has its row and its column in the states.
+// The row and the column of a tensor's element in the states.
 struct FactorPlace {
   int64_t row;
   int64_t column;
@@ -78,9 +78,9 @@ __device__ inline SquareUnit UnitOfTensor(const FactoredTensor& tensor, const in
                       tensor.rows > tensor.columns ? tensor.rows : tensor.columns);
 }
 
-// sums (2, rows + columns) begin as zeros. Tiles are `width` threads, a power of two, wide, and
-// each thread has a column in every kThreads / width-th row. Whole numbers: their order does not
-// matter.
+// sums (2, rows + columns) begin as zeros. Tiles are `width` threads wide, a power of two, and each
+// thread has a column in every kThreads / width-th row. The numbers are integers, so their order
+// does not matter.
 template <typename T>
 __global__ void FactorSumsKernel(const T* g, FactoredPart part, FactoredList list,
                                  const int64_t* norms, int width, int64_t* sums) {
@@ -127,7 +127,7 @@ __global__ void FactorSumsKernel(const T* g, FactoredPart part, FactoredList lis
       of_column.low += digits.low;
     }
     bool adds = is_here;
-    if (width >= kWarp) {  // a warp has one row
+    if (width >= kWarp) {  // a warp has a single row
       digits.high = WarpSum(digits.high);
       digits.low = WarpSum(digits.low);
       adds = threadIdx.x % kWarp == 0 && row < tensor.num_rows();
@@ -142,12 +142,12 @@ __global__ void FactorSumsKernel(const T* g, FactoredPart part, FactoredList lis
 struct FactorStates {
   const float* old_rows;
   const float* old_columns;
-  float* rows;  // may be the old ones, likewise the next
+  float* rows;  // may be the old ones; likewise the next
   float* columns;
-  bool may_keep;  // of an update that is left out they stay
+  bool may_keep;  // they stay if the update is skipped
 };
 
-// A thread for each row and each column.
+// One thread for each row and each column.
 static __global__ void NextFactorsKernel(FactoredPart part, FactoredList list, const int64_t* norms,
                                          const int64_t* sums, FactorStates states) {
   const FactoredTensor& tensor = list.tensors[blockIdx.y];
@@ -175,7 +175,7 @@ static __global__ void NextFactorsKernel(FactoredPart part, FactoredList list, c
   }
 }
 
-// ratios = rows over the divisor of their matrix. A block for each matrix.
+// ratios = rows divided by the divisor of their matrix. One block for each matrix.
 static __global__ void FactorRatiosKernel(FactoredPart part, FactoredList list, const float* rows,
                                           float* ratios) {
   const FactoredTensor& tensor = list.tensors[blockIdx.y];
@@ -191,11 +191,11 @@ static __global__ void FactorRatiosKernel(FactoredPart part, FactoredList list, 
   }
 }
 
-// The elements of a tensor whose squares are summed: of p, of the gradient, or of the step.
+// The elements of a tensor whose squares are summed: those of p, of the gradient, or of the step.
 template <typename T>
 struct PlainElements {
   const T* x;
-  bool counts;  // as often as the control says
+  bool counts;  // scaled by the control's factor
 
   __device__ float At(const FactoredTensor&, int64_t, int64_t place, float factor) const {
     return counts ? factor * Widen(x[place]) : Widen(x[place]);
@@ -242,7 +242,7 @@ __global__ void FactoredTermsKernel(Elements elements, FactoredPart part, Factor
   WriteBlockSum(sum, [&](int word, int64_t total) { AtomicAdd(of_tensor + word, total); });
 }
 
-// A thread for each tensor.
+// One thread for each tensor.
 static __global__ void FactoredStepSizesKernel(FactoredPart part, FactoredList list,
                                                const int64_t* norms, const int64_t* step_sums,
                                                float* step_sizes) {

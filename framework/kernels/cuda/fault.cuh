@@ -1,4 +1,4 @@
-// How a kernel says on the device that its data is bad.
+// How a kernel reports on the device that its data is bad.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@ struct FaultSink {
   DeviceFault* fault;
   int32_t node;
 
-  // The first fault stays.
+  // The first fault is kept.
   __device__ void Record(int64_t got, int64_t limit) const {
     if (atomicCAS(&fault->happened, 0, 1) != 0) return;
     fault->node = node;

@@ -1,5 +1,5 @@
-// The kernels of gelu and gelu_grad as functions, for what follows a product whose epilogue
-// computes none. The output may be one of the inputs.
+// The kernels of gelu and gelu_grad as functions, to run after a product whose epilogue does not
+// compute them. The output may be one of the inputs.
 #pragma once
 
 #include "framework/base/status.h"

@@ -1,4 +1,4 @@
-// What the host's side of the CUDA kernels shares: dtype checks, launches and their errors.
+// Helpers of the CUDA kernels' host code: dtype checks, launches and their errors.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace zg::cuda {
 
-inline constexpr int kThreads = 256;  // of most blocks
+inline constexpr int kThreads = 256;  // in most blocks
 inline constexpr int kWarp = 32;
 
 inline int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -24,7 +24,7 @@ struct MatrixShape {
 };
 MatrixShape AsMatrix(const Shape& shape);
 
-// What CUDA calls an error, as one: `what` could not be done. Or it is that of an earlier kernel.
+// The status of a CUDA error: `what` could not be done. The error may come from an earlier kernel.
 Status CudaStatus(cudaError_t error, const char* what);
 
 // Error if an operand is not floating-point, i64 or bool.
@@ -49,12 +49,12 @@ struct LaunchShape {
   int64_t shared_bytes = 0;
 };
 
-// A block for each kThreads of `threads` threads.
+// One block for each kThreads of `threads` threads.
 inline LaunchShape Threads(int64_t threads) {
   return {dim3(static_cast<unsigned>(CeilDivide(threads, kThreads)))};
 }
 
-// Puts a kernel on the queue; an empty grid is nothing to do.
+// Puts a kernel on the queue; does nothing if the grid is empty.
 template <typename... Parameters, typename... Arguments>
 Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape, void* stream,
               Arguments&&... arguments) {

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt: 16-bit operands are multiplied and added up in f32, f32 ones in full
-// f32 unless TF32 is asked for. The same shapes give the same bits on the same device.
+// Matrix products with cuBLASLt: 16-bit operands are multiplied and added in f32, f32 ones in full
+// f32 unless TF32 is requested. The same shapes give the same bits on the same device.
 //
 //   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Matmul> matmul, Matmul::Make(shape, spec.gemm_choices));
 //   matmul->Run({a, b, nullptr, c}, workspace, stream);
@@ -19,22 +19,23 @@
 
 namespace zg::cuda {
 
-// "cuBLASLt 130100": another version may choose other algorithms, which add up in other orders.
+// "cuBLASLt 130100": another version may choose other algorithms, which add in other orders.
 std::string BlasVersion();
 
 inline constexpr int64_t kMaxWorkspaceBytes = int64_t{32} << 20;
 
 Status BlasStatus(cublasStatus_t status, const char* what);
 
-// What becomes of the product h = a b + bias before it is stored.
+// The epilogue of the product h = a b + bias before it is stored.
 enum class MatmulEpilogue {
   kNone,      // c = h
-  kGelu,      // c = gelu(h), of h before it is rounded; h is stored as well
+  kGelu,      // c = gelu(h), from h before it is rounded; h is stored as well
   kGeluGrad,  // c = gelu'(h) a b, where h is read; there is no bias
 };
 
-// c (rows, columns) = a (rows, depth) times b (depth, columns), plus bias (columns) and addend (rows,
-// columns), rounded once. All are row-major, of one dtype and dense; a transposed operand lies in memory as its transpose.
+// c (rows, columns) = a (rows, depth) times b (depth, columns), plus bias (columns) and addend
+// (rows, columns), rounded once. All are row-major, of one dtype and dense; a transposed operand is
+// stored as its transpose.
 struct MatmulShape {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -59,31 +60,31 @@ class Matmul {
     const void* addend = nullptr;  // null without one; it does not overlap c
   };
 
-  // Chooses the algorithm, for the current device: that of `choices`, or where these are null or know
-  // none, the first that cuBLASLt proposes. Errors: no handle; cuBLASLt knows no way; it refuses what
-  // was chosen.
+  // Chooses the algorithm for the current device: that of `choices`, or, if these are null or have
+  // none, the first one that cuBLASLt proposes. Errors: no handle; cuBLASLt has no algorithm; it
+  // refuses the chosen one.
   static StatusOr<std::unique_ptr<Matmul>> Make(const MatmulShape& shape, GemmChoices* choices);
-  // Null where cuBLASLt knows no way, as with a gelu whose rows do not divide by 8 elements, or
-  // where there is nothing to multiply: that depends on the shape and the device alone.
+  // Null if cuBLASLt has no algorithm, as with a gelu whose rows do not divide by 8 elements, or if
+  // there is nothing to multiply. That depends only on the shape and the device.
   static StatusOr<std::unique_ptr<Matmul>> MakeIfKnown(const MatmulShape& shape,
                                                        GemmChoices* choices);
   ~Matmul();
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  // For a workspace at any address: what is used of it begins at a multiple of 256 bytes.
+  // For a workspace at any address: the used part begins at a multiple of 256 bytes.
   int64_t workspace_bytes() const;
-  // Whether there is an algorithm for operands at these addresses. With a gelu they must all be at
-  // multiples of 16 bytes.
+  // Whether there is an algorithm for operands at these addresses. With a gelu all of them must be
+  // at multiples of 16 bytes.
   bool CanRun(const Operands& operands) const { return AlgorithmFor(operands) != nullptr; }
   Status Run(const Operands& operands, void* workspace, void* stream);
 
-  // To measure algorithms: at most so many for operands at multiples of `alignment` bytes, what
-  // cuBLASLt takes for the best first.
+  // For measuring: at most this many algorithms for operands at multiples of `alignment` bytes, in
+  // the order of cuBLASLt's preference.
   StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Propose(uint32_t alignment,
                                                                  int most) const;
-  // What Run does by its own algorithm, of a product that is not empty, in a workspace at a multiple
-  // of 256 bytes. False: this algorithm cannot run after all.
+  // Like Run, but with a given algorithm, for a product that is not empty and a workspace at a
+  // multiple of 256 bytes. Returns false if this algorithm cannot run after all.
   StatusOr<bool> RunBy(const cublasLtMatmulAlgo_t& algorithm, const Operands& operands,
                        void* workspace, int64_t workspace_bytes, void* stream) const;
 
@@ -92,10 +93,10 @@ class Matmul {
   Status Init(GemmChoices* choices);
   Status SetEpilogue();
   Status SetTerms(const void* bias, const void* h) const;
-  // The algorithm for operands at multiples of `alignment` bytes; none if there is none.
+  // The algorithm for operands at multiples of `alignment` bytes, if there is one.
   StatusOr<std::optional<cublasLtMatmulAlgo_t>> ChooseAlgorithm(uint32_t alignment,
                                                                 GemmChoices* choices);
-  // One that was chosen when this product was measured.
+  // Restores the algorithm that was chosen when this product was measured.
   StatusOr<cublasLtMatmulHeuristicResult_t> Restore(const std::string& product,
                                                     const GemmChoice& choice) const;
   // Null if there is none.
@@ -112,7 +113,8 @@ class Matmul {
   cublasLtMatrixLayout_t b_layout_ = nullptr;
   cublasLtMatrixLayout_t c_layout_ = nullptr;
   std::optional<cublasLtMatmulAlgo_t> aligned_;    // to kAlignment bytes
-  std::optional<cublasLtMatmulAlgo_t> unaligned_;  // but for single elements; none with a gelu
+  std::optional<cublasLtMatmulAlgo_t> unaligned_;  // aligned only to single elements; none with a
+                                                   // gelu
   int64_t workspace_bytes_ = 0;                    // of the algorithms
 };
 

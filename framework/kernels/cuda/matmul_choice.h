@@ -1,7 +1,7 @@
-// The algorithm of a product as GemmChoices has it. cuBLASLt's is stored as the bytes of its
-// cublasLtMatmulAlgo_t: they are what its documentation lets programs keep for the same version of the
-// library, whereas the attributes that it tells of an algorithm (tile, stages, split, ...) need not be
-// all that it consists of.
+// The algorithm of a product as GemmChoices stores it. A cuBLASLt algorithm is stored as the bytes
+// of its cublasLtMatmulAlgo_t, which its documentation allows programs to keep for the same version
+// of the library. The attributes that it reports of an algorithm (tile, stages, split, ...) need
+// not be all of it.
 #pragma once
 
 #include <cublasLt.h>
@@ -23,11 +23,11 @@ std::string ProductText(const MatmulShape& shape, uint32_t alignment);
 
 // 128 hexadecimal digits.
 std::string AlgorithmText(const cublasLtMatmulAlgo_t& algorithm);
-// None if it is not of AlgorithmText.
+// None if the text is not from AlgorithmText.
 std::optional<cublasLtMatmulAlgo_t> ParseAlgorithm(std::string_view text);
 
-// Times what cuBLASLt proposes for operands at multiples of `alignment` bytes, on operands of its own,
-// which it frees. Errors: too little memory; a product that fails.
+// Times cuBLASLt's proposals for operands at multiples of `alignment` bytes, on operands of its
+// own, which it frees. Errors: too little memory; a product that fails.
 StatusOr<GemmChoice> MeasureMatmul(const MatmulShape& shape, uint32_t alignment, Device& device);
 
 }  // namespace zg::cuda

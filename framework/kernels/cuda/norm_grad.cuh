@@ -1,10 +1,11 @@
-// The gradients of layer norm and rms norm. With n = (x - mean) rstd, where rms norm takes no mean off,
-// and d = dy gamma:
+// The gradients of layer norm and rms norm. With n = (x - mean) rstd, where rms norm subtracts no
+// mean, and d = dy gamma:
 //   dx = (d - mean of d - n mean of (d n)) rstd + addend, without the mean of d in rms norm
-//   dgamma = sum over rows of dy n; dbeta, of layer norm = sum over rows of dy
-//   sums = sum over rows of dx, if it is asked for
-// In one reading, where a row fits the threads of a block; else in two, with dx third for its sums. `dx`
-// may be `dy` or `x`. Sums are in an order that depends on the shape alone.
+//   dgamma = sum over rows of dy n; dbeta of layer norm = sum over rows of dy
+//   sums = sum over rows of dx, if requested
+// The inputs are read once if a row fits the threads of a block; otherwise twice, and dx is read a
+// third time for its sums. `dx` may be `dy` or `x`. Sums are in an order that depends only on the
+// shape.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +22,13 @@ struct NormGradArrays {
   const T* dy;
   const T* x;
   const T* gamma;
-  const float* mean;  // null in rms norm
+  const float* mean;  // null for rms norm
   const float* rstd;
   const T* addend;  // null: none
   T* dx;
 };
 
-// A row, or the part of it that a thread has.
+// A row, or a thread's part of it.
 template <bool kIsCentered, typename T>
 struct NormGradRow {
   float mean;
@@ -50,7 +51,7 @@ struct NormGradRow {
     }
   }
 
-  // Of the means over the row.
+  // From the means over the row.
   template <int kPack>
   __device__ Floats<kPack> Gradient(const Floats<kPack>& dy, const Floats<kPack>& x,
                                     const Floats<kPack>& gamma, float mean_d, float mean_dn) const {
@@ -80,7 +81,7 @@ inline int64_t NormGradChunkRows(int64_t rows) {
   return std::max<int64_t>(4 * kNormGradRows, CeilDivide(rows, kMaxNormGradBlocks));
 }
 
-// Threads for a row, in whole warps. More than these do not find the registers that they need.
+// Threads for a row, in whole warps. With more, there are not enough registers.
 inline constexpr int64_t kMaxNormGradThreads = 512;
 inline int64_t NormGradThreads(int64_t columns, int pack) {
   return CeilDivide(columns, kWarp * pack) * kWarp;
@@ -94,7 +95,8 @@ __global__ void __launch_bounds__(kMaxNormGradThreads)
   constexpr int kRowSums = kIsCentered ? 2 : 1;
   constexpr int kSums = kRowSums + (kSumsDx ? 1 : 0);
   constexpr int kMaxWarps = kMaxNormGradThreads / kWarp;
-  // Twice, so that a block need not wait until all have read the sums of the rows before.
+  // Double-buffered, so that a block need not wait until all threads have read the sums of the
+  // previous rows.
   __shared__ float of_warps[2][kNormGradRows * kRowSums][kMaxWarps];
   const int num_warps = static_cast<int>(blockDim.x) / kWarp;
   const int64_t column = static_cast<int64_t>(threadIdx.x) * kPack;
@@ -213,7 +215,7 @@ __global__ void NormGradRowsKernel(NormGradArrays<T> arrays, MatrixShape shape) 
   }
 }
 
-// ---- Which of them
+// ---- Selection
 
 template <bool kIsCentered>
 class NormGrad : public Kernel {
@@ -281,7 +283,7 @@ class NormGrad : public Kernel {
   Status RunTwice(const NormGradArrays<T>& arrays, const KernelArguments& arguments) {
     ColumnSumOutputs<T, kParameterSums> outputs;
     for (int s = 0; s < kParameterSums; ++s) outputs.sums[s] = arguments.output<T>(1 + s);
-    // First: dx may overwrite dy or x.
+    // First, because dx may overwrite dy or x.
     ZG_RETURN_IF_ERROR(SumColumns<kPack>(ParameterGradientTerms<kIsCentered, T>{arrays, x_.columns},
                                          x_, true, arguments.workspace, outputs, arguments.stream));
     ZG_RETURN_IF_ERROR(Launch(NormGradRowsKernel<kPack, kIsCentered, T>, WarpPerRow(x_.rows),
@@ -294,7 +296,7 @@ class NormGrad : public Kernel {
 
   const DType dtype_;
   const MatrixShape x_;
-  const int addend_;  // among the inputs; -1: none
+  const int addend_;  // index among the inputs; -1: none
   const bool sums_dx_;
 };
 

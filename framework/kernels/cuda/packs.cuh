@@ -1,4 +1,4 @@
-// Elements in packs of 16 bytes, and kernels in which every thread has a pack of its own.
+// Elements in packs of 16 bytes, and kernels in which every thread has its own pack.
 //
 //   struct Negate {                                      // a body
 //     const float* x;
@@ -47,7 +47,7 @@ __device__ inline Floats<kCount> LoadFloats(const T* data) {
   return WidenPack(pack);
 }
 
-// 16 bytes of elements, rounded to T, from floats[first] on.
+// Stores 16 bytes of elements, rounded to T, from floats[first] on.
 template <typename T, int kCount>
 __device__ inline uint4 PackWords(const Floats<kCount>& floats, int first) {
   if constexpr (sizeof(T) == 2) {
@@ -62,7 +62,8 @@ __device__ inline uint4 PackWords(const Floats<kCount>& floats, int first) {
   }
 }
 
-// Rounds to T. In stores of 16 bytes where there are as many: the compiler may take a Pack apart.
+// Rounds to T. Uses stores of 16 bytes where there are that many elements, because the compiler may
+// split a Pack.
 template <int kCount, typename T>
 __device__ inline void StoreFloats(const Floats<kCount>& floats, T* data) {
   if constexpr (kCount % kPackOf<T> == 0) {
@@ -98,7 +99,7 @@ Status RunPacks(const Body& body, bool is_aligned, int64_t num_elements, void* s
                 num_elements);
 }
 
-// For bodies that need something that is computed first, once for each block:
+// For bodies that need a value that is computed first, once for each block:
 //   using Prepared = ...;                         // without constructors
 //   __device__ Prepared Prepare() const;
 //   template <int kCount> __device__ void Run(int64_t begin, const Prepared& prepared) const;

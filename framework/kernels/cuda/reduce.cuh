@@ -7,8 +7,8 @@ namespace zg::cuda {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
-// Every lane gets the sum of the kLanes side by side that it belongs to: butterflies add the same
-// two numbers on both sides.
+// Every lane gets the sum over its group of kLanes neighbouring lanes: butterflies add the same two
+// numbers on both sides.
 template <int kLanes = kWarp, typename T>
 __device__ inline T WarpSum(T value) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// Conversions between f32 and 16 bits by the device's instructions, of which memory-bound kernels
-// do one for every element. The same numbers as tensor/half.h; of a NaN only that it is one.
+// Conversions between f32 and 16 bits by the device's instructions, because memory-bound kernels do
+// one for every element. The same numbers as tensor/half.h; a NaN stays a NaN, with other bits.
 #pragma once
 
 #include <cstdint>

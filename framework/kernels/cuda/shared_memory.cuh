@@ -1,4 +1,4 @@
-// The shared memory that a launch asks for.
+// The dynamic shared memory of a launch.
 #pragma once
 
 #ifdef ZG_EMULATED_CUDA  // on the host, by tests/cuda_emulation

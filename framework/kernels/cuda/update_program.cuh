@@ -1,4 +1,4 @@
-// The program of an update (framework/ops/update_program.h) as threads evaluate it, on packs of
+// The program of an update (framework/ops/update_program.h), evaluated by threads on packs of
 // elements.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace zg::cuda {
 
-// What a thread keeps of its intermediate results, and what fits the parameters of a kernel.
+// Limits: the intermediate results that a thread holds, and the size of a kernel's parameters.
 inline constexpr int kMaxUpdateSlots = 12;
 inline constexpr int kMaxUpdateStatements = 48;
 inline constexpr int kMaxUpdateTensors = 2 + kMaxUpdateStates;
@@ -19,7 +19,7 @@ inline constexpr int kMaxUpdateNorms = 4;
 inline constexpr int kMaxUpdateScalars =
     kNumUpdateScalars + kMaxUpdateNorms + 1 + kMaxUpdateStatements;
 
-// An operand is a slot, tensor ~operand, or from kFirstUpdateScalar on a scalar.
+// An operand is a slot, the tensor ~operand, or from kFirstUpdateScalar on a scalar.
 inline constexpr int kFirstUpdateScalar = kMaxUpdateSlots;
 
 struct UpdateStatement {
@@ -27,7 +27,7 @@ struct UpdateStatement {
   bool needs_norm;
   double attribute;
   int16_t operands[2];
-  int16_t slot;  // of the result; -1: it is a scalar
+  int16_t slot;  // of the result; -1: the result is a scalar
 };
 
 struct DeviceUpdateProgram {
@@ -79,7 +79,7 @@ inline StatusOr<DeviceUpdateProgram> CompileUpdate(const UpdateProgram& source,
   return program;
 }
 
-// scalars: in the order of UpdateProgram::ScalarIndex; those that the program reads are there.
+// scalars: in the order of UpdateProgram::ScalarIndex; the program's inputs are already set.
 __device__ inline void EvaluateUpdateScalars(const DeviceUpdateProgram& program, double* scalars) {
   double* const results = scalars + program.num_scalar_inputs;
   for (int s = 0; s < program.num_statements; ++s) {
@@ -95,7 +95,7 @@ __device__ inline void EvaluateUpdateScalars(const DeviceUpdateProgram& program,
 // The parameter, its gradient and the states.
 template <typename T>
 struct UpdateTensors {
-  const float* tensors[kMaxUpdateTensors];  // all but the gradient
+  const float* tensors[kMaxUpdateTensors];  // all except the gradient
   const T* g;
 
   UpdateTensors(const KernelArguments& arguments, int num_tensors)
@@ -130,8 +130,8 @@ struct UpdateTensors {
     return gradient;
   }
 
-  // All statements, or those that need no norm, for kCount elements. The gradient counts `factor`
-  // times.
+  // Evaluates all statements, or those that need no norm, for kCount elements. The gradient is
+  // multiplied by `factor`.
   template <int kCount>
   __device__ void Evaluate(const DeviceUpdateProgram& program, int64_t begin, float factor,
                            const float* scalars, bool without_norms, Floats<kCount>* slots) const {
@@ -151,7 +151,7 @@ struct UpdateTensors {
   }
 };
 
-// Where an update writes the new parameter and the new states.
+// The destinations of the new parameter and the new states.
 struct UpdateOutputs {
   float* outputs[kMaxUpdateStates + 1];
 

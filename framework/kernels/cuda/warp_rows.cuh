@@ -1,11 +1,11 @@
-// Kernels in which a warp has a row of a matrix.
+// Kernels in which a warp processes a row of a matrix.
 #pragma once
 
 #include "framework/kernels/cuda/kernel_util.h"
 
 namespace zg::cuda {
 
-// A warp has a row: it reads it several times, but from the first-level cache.
+// A warp reads its row several times, but from the first-level cache.
 inline constexpr int kRowsPerBlock = kThreads / kWarp;
 
 __device__ inline int64_t RowOfWarp() {

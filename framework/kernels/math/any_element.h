@@ -1,5 +1,5 @@
-// Elements of every dtype that kernels compute with: f32, bf16, f16, i64 and bool. How one becomes an
-// element of another dtype, and how two of one dtype compare.
+// Elements of every dtype that kernels compute with: f32, bf16, f16, i64 and bool. Conversion of an
+// element to another dtype, and comparison of two elements of one dtype.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ decltype(auto) WithAnyType(DType dtype, const F& f) {
   }
 }
 
-// What comparisons and conversions compute with.
+// The type in which comparisons and conversions compute.
 ZG_HOST_DEVICE ZG_INLINE float NumberOf(float x) { return x; }
 ZG_HOST_DEVICE ZG_INLINE float NumberOf(BFloat16 x) { return ToF32(x); }
 ZG_HOST_DEVICE ZG_INLINE float NumberOf(Float16 x) { return ToF32(x); }
 ZG_HOST_DEVICE ZG_INLINE int64_t NumberOf(int64_t x) { return x; }
 ZG_HOST_DEVICE ZG_INLINE uint8_t NumberOf(Truth x) { return static_cast<uint8_t>(x.byte != 0); }
 
-// To a floating-point type rounded to the nearest; to bool: whether it is not 0.
+// To a floating-point type: rounded to the nearest; to bool: whether it is not 0.
 template <typename To>
 struct ElementFrom {
   template <typename Number>
@@ -50,7 +50,7 @@ struct ElementFrom<Truth> {
     return {static_cast<uint8_t>(x != Number{0})};
   }
 };
-// Towards 0; what i64 does not have becomes its nearest number, and NaN 0.
+// Rounds towards 0; a number out of i64's range becomes the nearest one, and NaN becomes 0.
 template <>
 struct ElementFrom<int64_t> {
   template <typename Number>

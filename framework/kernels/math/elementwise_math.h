@@ -14,7 +14,7 @@ namespace zg {
 
 namespace elementwise {
 
-// x or 0. By a mask: from a selection GCC makes branches when the result is rounded to f16.
+// x or 0, by a mask: GCC turns a selection into branches when the result is rounded to f16.
 ZG_HOST_DEVICE ZG_INLINE float KeepIf(bool keep, float x) {
   return BitCast<float>(BitCast<uint32_t>(x) & -static_cast<uint32_t>(keep));
 }
@@ -51,8 +51,8 @@ ZG_HOST_DEVICE ZG_INLINE float SiluGrad(float dy, float x) {
   return dy * (s + x * ((e * s) * s));
 }
 
-// The larger one; NaN if one of them is. From a comparison that is false for NaN GCC makes no
-// branches.
+// The larger one; NaN if one of them is NaN. GCC makes no branches from a comparison that is false
+// for NaN.
 ZG_HOST_DEVICE ZG_INLINE float Maximum(float a, float b) {
   const float larger = a > b ? a : b;  // b if a is NaN
   return a == a ? larger : a;
@@ -79,14 +79,14 @@ ZG_HOST_DEVICE ZG_INLINE float Sign(float x) {
 
 ZG_HOST_DEVICE ZG_INLINE float Sqrt(float x) { return std::sqrt(x); }
 
-// e^x also where Exp is cut off: denormal results, infinity.
+// e^x, also where Exp is cut off: denormal results, infinity.
 ZG_HOST_DEVICE ZG_INLINE float FullExp(float x) {
   const float half = Exp(x * 0.5f);
   const float normal = Exp(x);
   return x > 88.0f || x < -87.0f ? half * half : normal;
 }
 
-// ln(x) of all x.
+// ln(x) for all x.
 ZG_HOST_DEVICE ZG_INLINE float FullLog(float x) {
   const bool is_small = x < 1.1754944e-38f;  // denormal: made normal by 2^23
   const float y = Log(is_small ? x * 8388608.0f : x) - KeepIf(is_small, 15.942385f);
@@ -131,7 +131,7 @@ ZG_HOST_DEVICE ZG_INLINE double ExpInDouble(double x) {
   return y * BitCast<double>(power);
 }
 
-// a^b, as C's powf but for the sign of zeros; denormal a count as 0.
+// a^b, like C's powf except for the sign of zeros; denormal a count as 0.
 ZG_HOST_DEVICE ZG_INLINE float Pow(float a, float b) {
   const float magnitude = Abs(a);
   const bool is_zero = magnitude < 1.1754944e-38f;
@@ -160,7 +160,7 @@ ZG_HOST_DEVICE ZG_INLINE float Xlogy(float x, float y) {
   return x == 0.0f ? 0.0f : product;
 }
 
-// ln(1 + e) for e in [0, 1]: what rounding 1 + e loses is made up for.
+// ln(1 + e) for e in [0, 1]: compensates the rounding of 1 + e.
 ZG_HOST_DEVICE ZG_INLINE float Log1p(float e) {
   const float sum = 1.0f + e;
   const float rounded = sum - 1.0f;
@@ -181,7 +181,7 @@ ZG_HOST_DEVICE ZG_INLINE float Expm1(float x) {
 // sin and cos of x - n pi/2, in [-pi/4, pi/4], by Cephes' polynomials; the reduction is in double,
 // whose error is below 2^-30 for |x| < 2^20.
 ZG_HOST_DEVICE ZG_INLINE float SinOrCos(float x, int32_t quarter_turns) {
-  // Adding 1.5 * 2^52 rounds to an integer, which then stands in the lowest bits.
+  // Adding 1.5 * 2^52 rounds to an integer, which is then in the lowest bits.
   const double shifted = static_cast<double>(x) * 0.63661977236758134 + 6755399441055744.0;
   const double n = shifted - 6755399441055744.0;
   const float r = static_cast<float>(static_cast<double>(x) - n * 1.5707963267948966);
@@ -200,7 +200,7 @@ ZG_HOST_DEVICE ZG_INLINE float SinOrCos(float x, int32_t quarter_turns) {
 ZG_HOST_DEVICE ZG_INLINE float Sin(float x) { return SinOrCos(x, 0); }
 ZG_HOST_DEVICE ZG_INLINE float Cos(float x) { return SinOrCos(x, 1); }
 
-// Small x by an odd polynomial (Cephes' tanhf), others by 1 - 2 / (e^(2|x|) + 1).
+// Small x use an odd polynomial (Cephes' tanhf), others 1 - 2 / (e^(2|x|) + 1).
 ZG_HOST_DEVICE ZG_INLINE float Tanh(float x) {
   const float square = x * x;
   float small = square * -5.70498872745e-3f + 2.06390887954e-2f;
@@ -248,7 +248,7 @@ ZG_HOST_DEVICE ZG_INLINE float GeluErfGrad(float dy, float x) {
   return dy * (share + (x * 0.39894228040143268f) * Exp(-0.5f * (x * x)));
 }
 
-// Here, so that formulas find the functions above.
+// Defined here, so that formulas find the functions above.
 ZG_HOST_DEVICE ZG_INLINE float Evaluate(ElementwiseCode code, float first,
                                         [[maybe_unused]] float second,
                                         [[maybe_unused]] float scalar) {
@@ -284,8 +284,8 @@ ZG_HOST_DEVICE ZG_INLINE float Evaluate(ElementwiseCode code, float first,
 
 }  // namespace elementwise
 
-// The formula of a row of framework/ops/elementwise.inc for one element. `b` and `scalar` only
-// count for ops that have them.
+// The formula of a row of framework/ops/elementwise.inc for one element. `b` and `scalar` are used
+// only by ops that have them.
 ZG_HOST_DEVICE ZG_INLINE float Evaluate(ElementwiseCode code, float a, float b, float scalar) {
   return elementwise::Evaluate(code, a, b, scalar);
 }

@@ -1,11 +1,11 @@
 // The arithmetic of factored_update (framework/ops/factored_update.cc) on every device.
 //
-// Squares of a tensor's gradient are summed by rows and by columns as whole numbers, so that
-// neither the order nor who has which part matters. They are counted in a unit that the square sum
-// S of the whole tensor says: with 2^e the power of two above S, a square is `high` units of 2^(e -
-// 50), to the nearest, and the rest `low` units of 2^(e - 50 - low_bits). 50 + low_bits are 100 or,
-// where a row or column has more than 2^12 elements, fewer by as many bits as that needs: what a
-// sum loses is next to nothing even in a row whose elements are 2^-24 of the largest.
+// Squares of a tensor's gradient are summed by rows and by columns as integers, so that neither the
+// order nor the distribution of parts matters. They are counted in a unit derived from the square
+// sum S of the whole tensor: with 2^e the power of two above S, a square is `high` units of 2^(e -
+// 50), to the nearest, and the rest `low` units of 2^(e - 50 - low_bits). 50 + low_bits is 100; if
+// a row or column has more than 2^12 elements, it is lower by as many bits as that needs. So the
+// error of a sum is negligible even in a row whose elements are 2^-24 of the largest.
 #pragma once
 
 #include <cmath>
@@ -29,8 +29,8 @@ struct FactoredOptions {
 
 // The numbers of one update that all elements share.
 struct FactoredStep {
-  double share;     // of the new mean in a state
-  double lr;        // with the schedule's factor
+  double share;     // weight of the new mean in a state
+  double lr;        // including the schedule's factor
   double relative;  // min(lr, 1 / sqrt(number))
 };
 
@@ -42,11 +42,11 @@ ZG_HOST_DEVICE inline FactoredStep FactoredStepOf(const FactoredOptions& options
   return {std::pow(own_number, options.beta2_decay), lr, lr < bound ? lr : bound};
 }
 
-// How the squares of one tensor are counted.
+// The units in which the squares of one tensor are counted.
 struct SquareUnit {
-  double per_square;  // high units in a square of 1; 0 where S is 0 or not finite
+  double per_square;  // high units in a square of 1; 0 if S is 0 or not finite
   double per_rest;    // low units in a high one
-  double high;        // a high unit; NaN where S is not finite
+  double high;        // a high unit; NaN if S is not finite
 };
 
 // `square_sum`: S; `longest`: elements of a row or a column.
@@ -68,9 +68,9 @@ struct SquareDigits {
   int64_t low;
 };
 
-// x rounded to a whole number, |x| <= 2^51.
+// x rounded to an integer, |x| <= 2^51.
 ZG_HOST_DEVICE ZG_INLINE double RoundToWhole(double x, int64_t* whole) {
-  constexpr double kOffset = 6755399441055744.0;  // 1.5 * 2^52: there a last bit is 1
+  constexpr double kOffset = 6755399441055744.0;  // 1.5 * 2^52, where the last bit is worth 1
   const double shifted = x + kOffset;
   int64_t bits, offset_bits;
   std::memcpy(&bits, &shifted, sizeof(bits));
@@ -87,7 +87,7 @@ ZG_HOST_DEVICE ZG_INLINE SquareDigits DigitsOfSquare(float x, double per_square,
   return digits;
 }
 
-// A row's or column's state after the update; `count`: its elements.
+// The state of a row or column after the update; `count`: its elements.
 ZG_HOST_DEVICE inline float NextFactor(float factor, const SquareUnit& unit, int64_t high,
                                        int64_t low, int64_t count, double share) {
   const double units = static_cast<double>(high) + static_cast<double>(low) / unit.per_rest;
@@ -96,7 +96,8 @@ ZG_HOST_DEVICE inline float NextFactor(float factor, const SquareUnit& unit, int
   return static_cast<float>(old_value + share * (mean - old_value));
 }
 
-// What a row's state is divided by; `mean`: of the matrix's rows. NaN stays NaN, likewise below.
+// The divisor of a row's state; `mean`: the mean over the matrix's rows. NaN stays NaN, likewise
+// below.
 ZG_HOST_DEVICE inline double FactorDivisor(double mean, double epsilon1) {
   return mean < epsilon1 ? epsilon1 : mean;
 }
@@ -107,7 +108,7 @@ ZG_HOST_DEVICE ZG_INLINE float FactoredDirection(float g, float ratio, float col
   return g / std::sqrt(estimate < floor ? floor : estimate);
 }
 
-// How often u counts in the update of a tensor of `size` elements, from the norms of p and u.
+// The factor of u in the update of a tensor of `size` elements, from the norms of p and u.
 ZG_HOST_DEVICE inline float FactoredStepSize(const FactoredOptions& options,
                                              const FactoredStep& step, double p_norm, double u_norm,
                                              int64_t size) {

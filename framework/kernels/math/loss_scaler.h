@@ -7,7 +7,7 @@
 
 namespace zg {
 
-// As the state's elements say: small whole numbers, exact in f32.
+// Decoded from the state's elements, which are small integers, exact in f32.
 struct LossScaler {
   int initial_exponent;
   int exponent;

@@ -1,5 +1,5 @@
-// Muon's update of one element, and of a matrix's learning rate, as kernels of all devices compute
-// them: what torch.optim.Muon does, in f32.
+// Muon's update of one element, and a matrix's learning rate, as kernels of all devices compute
+// them: like torch.optim.Muon, in f32.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct MuonOptions {
   float a, b, c;
 };
 
-// What a matrix's step counts, in terms of lr.
+// The factor of a matrix's step relative to lr.
 inline double MuonScale(bool match_rms_adamw, int64_t rows, int64_t columns) {
   const auto height = static_cast<double>(rows), width = static_cast<double>(columns);
   if (match_rms_adamw) return 0.2 * std::sqrt(std::max(height, width));
@@ -41,7 +41,7 @@ ZG_HOST_DEVICE inline MuonFactors MuonFactorsOf(const MuonOptions& o, double lr_
 
 struct MuonMomentum {
   float m;
-  float direction;  // what is made orthogonal
+  float direction;  // the matrix to be made orthogonal
 };
 
 ZG_HOST_DEVICE ZG_INLINE MuonMomentum MuonMomentumStep(float g, float m, float one_minus_momentum,

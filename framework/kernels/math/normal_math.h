@@ -1,5 +1,5 @@
-// A standard normal from random words, with the arithmetic of framework/base/random.cc, and so its
-// bits, on a device.
+// A standard normal from random words on a device, with the arithmetic of framework/base/random.cc,
+// and so with its bits.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ struct NormalPair {
   float first, second;
 };
 
-// By Box-Muller.
+// Uses the Box-Muller transform.
 ZG_HOST_DEVICE ZG_INLINE NormalPair NormalsOf(uint32_t radius_word, uint32_t angle_word) {
   const uint32_t odd = (radius_word >> 1) | 1u;
   const float u = static_cast<float>(static_cast<int32_t>(odd)) * 0x1p-31f;
@@ -31,7 +31,7 @@ ZG_HOST_DEVICE ZG_INLINE NormalPair NormalsOf(uint32_t radius_word, uint32_t ang
   cosine = cosine * square - 1.388731625493765e-3f;
   cosine = cosine * square + 4.166664568298827e-2f;
   cosine = ((cosine * square) * square - square * 0.5f) + 1.0f;
-  // A turn by one quadrant takes (sin, cos) to (cos, -sin).
+  // A rotation by one quadrant takes (sin, cos) to (cos, -sin).
   const bool is_odd = (quadrant & 1u) != 0;
   const uint32_t sine_bits = BitCast<uint32_t>(is_odd ? cosine : sine) ^ ((quadrant >> 1) << 31);
   const uint32_t cosine_bits =

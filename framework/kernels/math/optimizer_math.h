@@ -1,5 +1,5 @@
-// One element of every optimizer's update, as kernels of all devices compute it: what torch.optim
-// does. A gradient counts `gradient` times; a factor of 1 changes no bit of it.
+// One element of every optimizer's update, as kernels of all devices compute it, like torch.optim.
+// A gradient is multiplied by `gradient`; a factor of 1 changes no bit of it.
 #pragma once
 
 #include <cmath>
@@ -56,7 +56,7 @@ struct AdamFactors {
   float step_size;            // lr / (1 - beta1^step)
 };
 
-// `gradient` and `step` are what the update's control says, `lr_factor` the schedule.
+// `gradient` and `step` come from the update's control, `lr_factor` from the schedule.
 ZG_HOST_DEVICE inline AdamFactors MakeAdamFactors(const AdamAttributes& a, double lr_factor,
                                                   float gradient, double step) {
   const double lr = a.lr * lr_factor;

@@ -1,5 +1,5 @@
-// The values of codes of 8 bits, those of bitsandbytes' dynamic map (arXiv 1511.04561): 7 decades, of
-// which each larger one has twice as many values, evenly spaced.
+// The values of 8-bit codes, those of bitsandbytes' dynamic map (arXiv 1511.04561): 7 decades, each
+// of which has twice as many values as the next smaller one, evenly spaced.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,16 @@ namespace zg {
 
 inline constexpr int kNumCodes = 256;
 
-// Code 0 is the number 0, as of memory that nothing was written to; from there codes count upwards,
-// around to those of negative numbers.
+// Code 0 is the number 0, which is what zeroed memory holds; from there codes count upwards and
+// wrap around to those of negative numbers.
 struct CodeTable {
   float values[kNumCodes];  // by code
   float
-      limits[kNumCodes];  // from the lowest value on, between it and the next; the last is infinite
+      limits[kNumCodes];  // upper limit between each value and the next, from the lowest value on;
+                          // the last is infinite
   int num_negative;
 
-  // What lies `place` values above the lowest.
+  // The value `place` steps above the lowest.
   ZG_HOST_DEVICE float ValueAt(int place) const {
     return values[static_cast<uint8_t>(place - num_negative)];
   }
@@ -31,7 +32,7 @@ struct CodeTable {
   }
 };
 
-// Of numbers between -1 and 1, or without a sign between 0 and 1.
+// For numbers between -1 and 1, or unsigned ones between 0 and 1.
 inline CodeTable MakeCodeTable(bool is_signed) {
   constexpr int kDecades = 7;
   std::vector<double> values = {0.0, 1.0};
@@ -56,7 +57,7 @@ inline CodeTable MakeCodeTable(bool is_signed) {
   return table;
 }
 
-// The code of the value that is nearest to x, which lies in the table's range.
+// The code of the value nearest to x, which must be in the table's range.
 ZG_HOST_DEVICE inline uint8_t NearestCode(const CodeTable& table, float x) {
   int place = 0;
   for (int step = kNumCodes / 2; step > 0; step /= 2) {

@@ -7,13 +7,14 @@
 
 namespace zg {
 
-// An element; of the smallest ones the values are negated.
+// An element; for the smallest ones the values are negated.
 struct RankedElement {
   float value;
   int64_t index;
 };
 
-// NaN before every number, larger values before smaller ones, of equal ones the lower index.
+// NaN comes before every number, larger values before smaller ones, and the lower index first among
+// equal ones.
 ZG_HOST_DEVICE ZG_INLINE bool ComesBefore(RankedElement a, RankedElement b) {
   const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
   if (a_is_nan != b_is_nan) return a_is_nan;

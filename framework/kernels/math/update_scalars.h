@@ -9,7 +9,7 @@
 
 namespace zg {
 
-// Of the ops of which IsScalarOp is true.
+// For the ops for which IsScalarOp is true.
 ZG_HOST_DEVICE inline double EvaluateScalar(ElementwiseCode code, double a, double b,
                                             double attribute) {
   switch (code) {

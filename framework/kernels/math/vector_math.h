@@ -1,6 +1,6 @@
-// Exp and Log for loops that the compiler vectorises: branch-free, exactly rounded basic operations
-// only, so that the same argument gives the same bits in every lane and on every instruction set.
-// NaN in, NaN out.
+// Exp and Log for loops that the compiler vectorises: they are branch-free and use only exactly
+// rounded basic operations, so the same argument gives the same bits in every lane and on every
+// instruction set. NaN in, NaN out.
 //
 // Source: the argument reductions and polynomials of Cephes' expf and logf (S. Moshier).
 #pragma once
@@ -20,11 +20,11 @@ ZG_HOST_DEVICE ZG_INLINE To BitCast(From from) {
   return to;
 }
 
-// e^x with a relative error below 1.1e-7 (1.7 units in the last place). Below -87.33 (where results
-// would be denormal) 0, above 88.37 the result for 88.37, 2.4e38.
+// e^x with a relative error below 1.1e-7 (1.7 units in the last place). It is 0 below -87.33 (where
+// results would be denormal), and the result for 88.37, 2.4e38, above 88.37.
 ZG_HOST_DEVICE ZG_INLINE float Exp(float x) {
   const float clamped = x > 88.37f ? 88.37f : x;
-  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits.
+  // Adding 1.5 * 2^23 rounds to an integer, which is then in the lowest bits.
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;
   const float n = shifted - 12582912.0f;
   const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;  // x - n ln 2
