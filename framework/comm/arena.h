@@ -1,5 +1,5 @@
 // Arena: one block of memory per rank with the same layout everywhere, so that an operand of a
-// collective is an offset and a peer's operand is found without asking.
+// collective is an offset, and a peer's operand is found without asking the peer.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,7 @@
 
 namespace zg {
 
-// Bytes [offset + rank * rank_stride, ...) of the arena of the rank that has index `rank` in its
-// group.
+// Bytes [offset + rank * rank_stride, ...) of the arena of the rank with index `rank` in its group.
 struct ArenaOperand {
   int64_t offset = 0;
   int64_t rank_stride = 0;
@@ -22,7 +21,7 @@ class Arena {
  public:
   virtual ~Arena() = default;
 
-  // The device whose memory it is.
+  // The device that the memory belongs to.
   virtual Device& device() const { return CpuDevice(); }
 
   // Scratch memory that the transport needs inside the arena (0 when peers' memory is read in
@@ -30,10 +29,10 @@ class Arena {
   virtual int64_t workspace_bytes() const = 0;
 
   // Allocates the arena of every rank on its device: `bytes` zeroed bytes, aligned as by
-  // Device::Allocate; workspace_bytes() of them at workspace_offset (a multiple of 64) are the
-  // transport's. Every rank of the job must call this, in the same order; a second call replaces
-  // the arena. Errors: not enough memory (with the bytes required and available), peers' memory
-  // that cannot be mapped. An error on one rank is an error on all.
+  // Device::Allocate. The transport uses workspace_bytes() of them at workspace_offset (a multiple
+  // of 64). Every rank of the job must call this, in the same order; a second call replaces the
+  // arena. Errors: not enough memory (with the bytes required and available), peers' memory that
+  // cannot be mapped. An error on one rank is an error on all.
   virtual StatusOr<std::byte*> Allocate(int64_t bytes, int64_t workspace_offset) = 0;
 
   // Bytes of other ranks' arenas that are mapped into this process and resident. The operating

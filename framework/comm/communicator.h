@@ -1,6 +1,6 @@
-// Communicator: how one rank of a job is connected with the others. It is the job's control plane
-// (control_plane.h) and owns the arena (arena.h), the groups of ranks (group.h) and the count of
-// what they moved (traffic.h).
+// Communicator: the connection of one rank of a job to the others. It is the job's control plane
+// (control_plane.h) and owns the arena (arena.h), the groups of ranks (group.h) and the traffic
+// counters (traffic.h).
 //
 //   ZG_ASSIGN_OR_RETURN(std::byte* memory, communicator.arena().Allocate(bytes, 0));
 //   ZG_RETURN_IF_ERROR(communicator.world().AllReduce("sum", input, output, n, types, false));
@@ -22,27 +22,28 @@ namespace zg {
 
 class Communicator : public ControlPlane {
  public:
-  // How the ranks exchange tensors, for reports: "shared memory", "messages", "NCCL".
+  // The transport of tensors, for reports: "shared memory", "messages", "NCCL".
   virtual std::string_view transport() const = 0;
 
   virtual Arena& arena() = 0;
   Device& device() { return arena().device(); }
 
-  // Whether collectives are queued on the device as its other work is. Then they can be recorded with it
-  // (Device::BeginRecording), and be done beside it in the queue of transfers.
+  // Whether collectives are queued on the device like its other work. Then they can be recorded
+  // with it (Device::BeginRecording), and can overlap it in the queue of transfers.
   virtual bool queues_on_device() const { return false; }
   // Waits until the device has done its queued work. Errors: a collective failed; other ranks did
-  // not come to one before the deadline.
+  // not reach one before the deadline.
   virtual Status Synchronize() { return device().Synchronize(); }
   // The same for the work before an event of the device.
   virtual Status WaitFor(DeviceEvent& event) { return event.Wait(); }
 
   // The group of all ranks.
   virtual Group& world() = 0;
-  // The group of these ranks, this one among them, in this order. Lives as long as the
-  // communicator; asked for again it is the same. Every rank of the job must call this, in the same
-  // order, with groups that together hold every rank once. Error: `ranks` are not such a group.
-  // `for_thread`: a thread of its own may use it while another uses the control plane and world().
+  // The group of these ranks, which must include this one, in this order. It lives as long as the
+  // communicator; a second request returns the same group. Every rank of the job must call this, in
+  // the same order, with groups that together hold every rank once. Error: `ranks` are not such a
+  // group. With `for_thread`, a separate thread may use the group while another uses the control
+  // plane and world().
   StatusOr<Group*> GroupOf(const std::vector<int>& ranks, bool for_thread = false);
 
   // Whether groups may be used by another thread than the control plane.
@@ -52,18 +53,18 @@ class Communicator : public ControlPlane {
   const TrafficCounters& traffic() const { return traffic_.counters(); }
 
  protected:
-  // The group of other ranks than all in their order. Collective like GroupOf.
+  // A group that is not all ranks in their order. Collective like GroupOf.
   virtual StatusOr<std::unique_ptr<Group>> MakeGroup(const std::vector<int>& ranks) = 0;
-  // For the destructor of a derived class that owns what its groups use.
+  // For the destructor of a derived class that owns objects used by its groups.
   void ReleaseGroups() { made_groups_.clear(); }
 
  private:
   TrafficMeter traffic_;
   std::vector<std::unique_ptr<Group>> made_groups_;
-  std::map<std::vector<int>, Group*> groups_;  // the last made of these ranks
+  std::map<std::vector<int>, Group*> groups_;  // the latest group of these ranks
 };
 
-// 0, 1, ..., num_ranks - 1.
+// Returns 0, 1, ..., num_ranks - 1.
 std::vector<int> AllRanks(int num_ranks);
 
 }  // namespace zg

@@ -1,5 +1,5 @@
-// ControlPlane: how the ranks of a job agree. It carries small data of the host, which are not
-// counted as traffic. Every rank of the job must make the same calls in the same order.
+// ControlPlane: small exchanges of host data among the ranks of a job, which are not counted as
+// traffic. Every rank of the job must make the same calls in the same order.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class ControlPlane {
   // The strings of all ranks, by rank.
   virtual StatusOr<std::vector<std::string>> Exchange(std::string_view name,
                                                       const std::string& mine) = 0;
-  // The word of every rank, by rank, into `all`, which has room for size() of them. Allocates
-  // nothing where ranks read each other's memory: a step may call it.
+  // Writes the word of every rank, by rank, into `all`, which has room for size() of them.
+  // Allocates nothing where ranks read each other's memory, so a step may call it.
   virtual Status ExchangeWord(std::string_view name, uint64_t mine, uint64_t* all) = 0;
   // Ends the job for every rank with this error; does not return in a multi-process job.
   virtual void Abort(const Status& status) = 0;

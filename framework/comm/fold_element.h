@@ -1,5 +1,5 @@
-// The sum of one element over the ranks, on any device: left_fold.h's order and rounding, for
-// contributions that lie as they were received.
+// The sum of one element over the ranks, on any device: the order and rounding of left_fold.h for
+// received contributions.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ namespace zg {
 
 // The contributions to one part of a sum.
 struct FoldInputs {
-  const void* start = nullptr;     // a sum to go on from, of the sum's type; null: none
-  const void* own = nullptr;       // the one at `rank` in the order of the sum
-  const void* received = nullptr;  // the others, in the order of the sum, at equal distances
+  const void* start = nullptr;     // a sum to continue, of the sum's type; null: none
+  const void* own = nullptr;       // the contribution at `rank` in the order of the sum
+  const void* received = nullptr;  // the others, in the order of the sum, equally spaced
   int64_t received_stride_bytes = 0;
   int rank = 0;
   int num_ranks = 1;
@@ -28,7 +28,7 @@ struct FoldInputs {
   }
 };
 
-// 16-bit terms are added up in f32.
+// 16-bit terms are added in f32.
 ZG_HOST_DEVICE inline float Widened(float term) { return term; }
 ZG_HOST_DEVICE inline float Widened(BFloat16 term) { return ToF32(term); }
 ZG_HOST_DEVICE inline float Widened(Float16 term) { return ToF32(term); }

@@ -4,22 +4,22 @@
 //   ZG_ASSIGN_OR_RETURN(Group* group, communicator.GroupOf(mesh.RanksAlong(rank, {axis})));
 //   ZG_RETURN_IF_ERROR(group->AllGather("weights", part, whole, part_bytes));
 //
-// Parts go by rank in the group. Sums over ranks are left folds in the order of the ranks in the
-// job, ((g0 + g1) + g2) + ..., whatever the transport, the arrival order and the order in which the
-// group lists its ranks: same bits on every path.
+// Parts are ordered by rank in the group. Sums over ranks are left folds in the order of the ranks
+// in the job, ((g0 + g1) + g2) + ..., whatever the transport, the arrival order and the order in
+// which the group lists its ranks: the bits are the same on every path.
 //
-// Two or more data axes. A sum over them is one collective of a group that lists the ranks along
-// all of them, not one collective per axis: inner sums added up by an outer one are (g0 + g1) + (g2
-// + g3), other bits than those of four ranks on one axis. Where ranks read each other's memory the
-// owner of a part folds straight out of everybody's; by messages every rank sends the owner its
-// term. A reduce-scatter over the joint group and an all-gather along the axes that keep whole
-// copies (kernels of reduce_scatter in runtime/boxing) move T (N-1)/N + T/s (r-1)/r bytes per rank,
-// for N = s * r ranks that split T bytes s times and copy them r times. A hierarchical reduction, T
-// (s-1)/s + 2 T/s (r-1)/r, moves as many.
+// Two or more data axes: a sum over them is one collective of a group that lists the ranks along
+// all of them, not one collective per axis. Inner sums added by an outer one would be (g0 + g1) +
+// (g2 + g3), with other bits than those of four ranks on one axis. Where ranks read each other's
+// memory, the owner of a part folds straight out of everybody's; with messages every rank sends its
+// term to the owner. A reduce-scatter over the joint group and an all-gather along the axes that
+// keep whole copies (kernels of reduce_scatter in runtime/boxing) move T (N-1)/N + T/s (r-1)/r
+// bytes per rank, for N = s * r ranks that split T bytes s times and copy them r times. A
+// hierarchical reduction, T (s-1)/s + 2 T/s (r-1)/r, moves as many.
 //
-// Every rank of the group must call the same collectives in the same order; other calls, or a rank
-// that does not come before the deadline, are an error that names the collective and the ranks.
-// After an error of a collective the job's groups are of no further use.
+// Every rank of the group must call the same collectives in the same order. A different call, or a
+// rank that does not arrive before the deadline, is an error that names the collective and the
+// ranks. After an error of a collective the job's groups must not be used any more.
 #pragma once
 
 #include <cstdint>
@@ -41,21 +41,22 @@ class Group {
   int size() const { return static_cast<int>(ranks_.size()); }
   const std::vector<int>& ranks() const { return ranks_; }  // in the job, by rank in the group
 
-  // `input` holds `elements` (a multiple of size()) on every rank; rank r receives the
-  // sum of every rank's r-th part in `output`. With `accumulate` the fold starts from what `output`
-  // holds (not with a 16-bit sum). `output` may be the rank's own part of `input` (in place,
-  // without `accumulate`) or not overlap it.
+  // `input` has `elements` (a multiple of size()) on every rank; rank r receives the sum of every
+  // rank's r-th part in `output`. With `accumulate` the fold starts from the value of `output` (not
+  // with a 16-bit sum). `output` may be the rank's own part of `input` (in place, without
+  // `accumulate`), otherwise they must not overlap.
   virtual Status ReduceScatter(std::string_view name, ArenaOperand input, ArenaOperand output,
                                int64_t elements, ReductionTypes types, bool accumulate) = 0;
 
   // Every rank receives all ranks' `input` parts, `part_bytes` each, side by side in rank order in
-  // `output`. `input` may be the rank's own part of `output` (in place) or not overlap it.
+  // `output`. `input` may be the rank's own part of `output` (in place), otherwise they must not
+  // overlap.
   virtual Status AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
                            int64_t part_bytes) = 0;
 
-  // Every rank receives the sum of `input` in `output` (any number of elements). In
-  // place or not overlapping. With `accumulate` the fold starts from what `output` holds (equal on
-  // all ranks); then not in place.
+  // Every rank receives the sum of `input` in `output` (any number of elements). In place or not
+  // overlapping. With `accumulate` the fold starts from the value of `output` (equal on all ranks);
+  // then it must not be in place.
   virtual Status AllReduce(std::string_view name, ArenaOperand input, ArenaOperand output,
                            int64_t elements, ReductionTypes types, bool accumulate) = 0;
 
@@ -65,11 +66,11 @@ class Group {
                           int64_t part_bytes) = 0;
 
  protected:
-  // `ranks` are distinct and contain the rank of this process, `job_rank`. `traffic` is the rank's
-  // and outlives the group.
+  // `ranks` are distinct and contain the rank of this process, `job_rank`. `traffic` belongs to the
+  // rank and must outlive the group.
   Group(std::vector<int> ranks, int job_rank, TrafficMeter* traffic);
 
-  // The ranks in the group in the order in which their terms are added, and the inverse.
+  // The group's ranks in the order in which their terms are added, and the inverse.
   const std::vector<int>& fold_order() const { return fold_order_; }
   int FoldPosition(int rank) const { return fold_position_[rank]; }
 

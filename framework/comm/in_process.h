@@ -24,8 +24,8 @@ class InProcessGroup {
 
   int size() const;
 
-  // Each rank's is to be used by one thread at a time. Its Abort makes the other ranks' collectives
-  // return Aborted, and returns.
+  // Only one thread at a time may use a rank's communicator. Its Abort makes the other ranks'
+  // collectives return Aborted, and returns.
   Communicator& communicator(int rank);
 
   // The first rank that failed in a collective or called Abort, or -1.
@@ -40,7 +40,7 @@ class InProcessGroup {
 };
 
 // Runs `rank_main` once per rank, each in its own thread, and returns the error of the rank that
-// failed first, or ok. A rank that returns an error ends the others' collectives. The deadline is
+// failed first, or ok. An error returned by a rank ends the others' collectives. The deadline is
 // ZG_COLLECTIVE_TIMEOUT_S unless given.
 Status RunRanks(int num_ranks, const std::function<Status(Communicator&)>& rank_main);
 Status RunRanks(int num_ranks, double timeout_s,

@@ -1,6 +1,6 @@
 // LeftFold: the sum of the contributions of several ranks, the same on every transport. Each
-// element is added up in the order of the inputs, one addition at a time, so that the bits do not
-// depend on the instruction set, on how a buffer is cut into parts, or on which rank does the work.
+// element is summed in the order of the inputs, one addition at a time, so the bits do not depend
+// on the instruction set, on how a buffer is cut into parts, or on which rank does the work.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 namespace zg {
 
 // output[i] = ((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + ... for i < elements. With
-// `continues`, inputs[0] is a sum to go on from, of the sum's type; the others are terms. Needs at
-// least one input; `output` may be one of them, if of the same type, and overlaps no other.
+// `continues`, inputs[0] is a sum to continue, of the sum's type; the others are terms. Needs at
+// least one input; `output` may be one of them if it has the same type, and must not overlap any
+// other.
 void LeftFold(ReductionTypes types, bool continues, const void* const* inputs, int num_inputs,
               int64_t elements, void* output);
 

@@ -1,5 +1,5 @@
-// MappedMemory: a range of pages from mmap, which the destructor gives back. Arenas of the host lie
-// in it.
+// MappedMemory: a range of pages from mmap, which the destructor unmaps. It holds arenas of the
+// host.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,11 @@ class MappedMemory {
   MappedMemory& operator=(MappedMemory&& other) noexcept;
   ~MappedMemory();
 
-  // Zeroed memory of this process alone, in huge pages where it is large and the system has them.
+  // Zeroed memory that only this process maps, in huge pages if it is large and the system has
+  // them.
   static StatusOr<MappedMemory> Private(int64_t bytes);
 
-  // Takes over pages that are mapped already.
+  // Takes ownership of pages that are already mapped.
   static MappedMemory Adopt(void* data, int64_t bytes);
 
   std::byte* data() const { return data_; }

@@ -1,4 +1,4 @@
-// What the MPI communicators have in common: errors as Status, waiting with a deadline, and strings
+// Common helpers of the MPI communicators: errors as Status, waits with a deadline, and strings
 // from every rank.
 #pragma once
 
@@ -17,7 +17,7 @@ Status MpiStatus(int code, std::string_view function);
 
 #define ZG_RETURN_IF_MPI_ERROR(call) ZG_RETURN_IF_ERROR(::zg::MpiStatus(call, #call))
 
-// A communicator of our own, whose errors are returned. Freed with the object.
+// A communicator that returns its errors. It is freed with the object.
 class MpiComm {
  public:
   MpiComm() = default;
@@ -27,8 +27,7 @@ class MpiComm {
 
   // Collective over `from`.
   static StatusOr<MpiComm> Duplicate(MPI_Comm from);
-  // The ranks of `from` that give the same color, in the order of their keys. Collective over
-  // `from`.
+  // The ranks of `from` with the same color, in the order of their keys. Collective over `from`.
   static StatusOr<MpiComm> Split(MPI_Comm from, int color, int key);
   // The ranks of `from` on this host. Collective over `from`.
   static StatusOr<MpiComm> OfThisHost(MPI_Comm from);
@@ -41,17 +40,18 @@ class MpiComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-// Requests that are waited for together, each with the rank at its other end.
+// Requests that are waited for together, each with the rank of its peer.
 class MpiRequests {
  public:
-  // Begin a message; `data` must stay as it is until Wait.
+  // Begin a message; `data` must not change until Wait.
   Status Send(MPI_Comm comm, const void* data, int64_t bytes, int peer, int tag);
   Status Receive(MPI_Comm comm, void* data, int64_t bytes, int peer, int tag);
   void Clear();
 
   // Polls until all are complete, and clears the list. `what` begins the error at the deadline,
-  // which names the ranks of the open requests. Those are then given up, but MPI may still write to
-  // their buffers: leave the buffers alone after an error. Peer i is rank `ranks[i]` of the job.
+  // which names the ranks of the open requests. Those requests are then abandoned, but MPI may
+  // still write to their buffers, so the buffers must not be used after an error. Peer i is rank
+  // `ranks[i]` of the job.
   Status Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s);
 
  private:

@@ -1,6 +1,6 @@
-// The collectives as MPI messages, for ranks on several hosts. Sums are not MPI's own (their order
-// depends on the algorithm that it picks): a reduce-scatter is an all-to-all of the parts in
-// chunks, which the owner folds in rank order as they come.
+// The collectives as MPI messages, for ranks on several hosts. MPI's own sums are not used, because
+// their order depends on the algorithm that MPI picks. A reduce-scatter is an all-to-all of the
+// parts in chunks, which the owner folds in rank order as they arrive.
 #pragma once
 
 #include <memory>

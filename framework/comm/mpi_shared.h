@@ -1,6 +1,5 @@
 // The ranks of one host as processes that map each other's arenas: peer_memory_group.h over
-// shared_memory.h. MPI itself only carries what is needed to find the memory, and the control
-// plane.
+// shared_memory.h. MPI itself only carries the addresses of the memory, and the control plane.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Ranks on GPUs, one each, over NCCL. Collectives are queued with the kernels. Sums keep the order
-// of all other transports (ordered_group.h), unless NCCL's own are asked for.
+// Ranks on GPUs, one rank per GPU, over NCCL. Collectives are queued with the kernels. Sums keep
+// the order of all other transports (ordered_group.h), unless NCCL's own sums are requested.
 //
 // In a build without NCCL the function is an error that says so (no_nccl.cc).
 #pragma once
@@ -14,9 +14,9 @@ namespace zg {
 
 struct NcclOptions {
   double timeout_s = 0;  // without any progress of the queue
-  // NCCL's own reductions, where it has them: faster, but the bits depend on the number of ranks
-  // and on NCCL's algorithm. Sums that continue an accumulator, and sums of 16-bit terms in f32,
-  // keep the order of the other transports.
+  // Uses NCCL's own reductions, where it has them: faster, but the bits depend on the number of
+  // ranks and on NCCL's algorithm. Sums that continue an accumulator, and sums of 16-bit terms in
+  // f32, keep the order of the other transports.
   bool own_sums = false;
 };
 

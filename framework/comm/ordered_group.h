@@ -1,8 +1,9 @@
-// OrderedGroup: the collectives of ranks on devices, put together from messages on their queues. A
-// sum over ranks is an all-to-all of the parts, chunk by chunk, each folded by its owner in the
-// order of every transport (group.h). Needs room in the arena for a chunk of every peer.
+// OrderedGroup: the collectives of ranks on devices, composed of messages on their queues. A sum
+// over ranks is an all-to-all of the parts, chunk by chunk, each folded by its owner in the order
+// of every transport (group.h). It needs room in the arena for a chunk of every peer.
 //
-// The derived classes say how messages travel and how a device folds. Nothing here waits.
+// The derived classes implement the sending of messages and the fold on the device. Nothing here
+// waits.
 #pragma once
 
 #include <string_view>
@@ -18,7 +19,7 @@ namespace zg {
 // This rank's memory on its device, with room for a chunk of every other rank of the job.
 class OrderedArena : public Arena {
  public:
-  // Both outlive this. `max_chunk_bytes` is of one peer.
+  // Both must outlive this. `max_chunk_bytes` is per peer.
   OrderedArena(Device* device, ControlPlane* control, int64_t max_chunk_bytes);
 
   Device& device() const final { return device_; }
@@ -54,28 +55,30 @@ class OrderedGroup : public Group {
     int64_t bytes = 0;
     int peer = 0;  // in the group
   };
-  // Queue: all of these together; the sum of a part; equal parts of all ranks side by side.
+  // Queue operations: a batch of messages; the sum of a part; equal parts of all ranks side by
+  // side.
   virtual Status SendAndReceive(const std::vector<Message>& sent,
                                 const std::vector<Message>& received) = 0;
   virtual Status Fold(ReductionTypes types, const FoldInputs& inputs, int64_t elements,
                       std::byte* output) = 0;
   virtual Status GatherEqualParts(const std::byte* own, int64_t part_bytes, std::byte* output) = 0;
 
-  // The transport's own sums, in an order of its own, where it is asked for them and has them.
+  // Whether to use the transport's own sums, in an order of its own: if they are requested and it
+  // has them.
   virtual bool HasOwnSums(ReductionTypes /*types*/, bool /*accumulate*/) const { return false; }
   virtual Status OwnReduceScatter(const std::byte* input, std::byte* output, int64_t elements,
                                   DType dtype);
   virtual Status OwnAllReduce(const std::byte* input, std::byte* output, int64_t elements,
                               DType dtype);
 
-  // The collective `name` is queued with all that belongs to it.
+  // All operations of the collective `name` are queued.
   virtual Status Queued(std::string_view operation, std::string_view name) = 0;
 
   Device& device() const { return arena_.device(); }
 
  private:
   Status Start(CollectiveKind kind, const CollectiveCall& call);
-  Status Exchange();  // sent_ and received_
+  Status Exchange();  // of sent_ and received_
   Status Gather(const std::byte* own, int64_t part_bytes, std::byte* output);
   Status FoldParts(std::byte* input, const Parts& parts, ReductionTypes types, bool accumulate,
                    std::byte* output);
@@ -87,8 +90,8 @@ class OrderedGroup : public Group {
   std::vector<Message> received_;
 };
 
-// The common part of communicators with such groups. Their control plane is that of another
-// communicator, which must outlive this.
+// The common part of communicators with such groups. Another communicator provides their control
+// plane, and must outlive this.
 class OrderedCommunicator : public Communicator {
  public:
   int rank() const final { return control_.rank(); }

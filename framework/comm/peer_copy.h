@@ -1,7 +1,6 @@
-// CopyFromPeer: copies a peer's part, in an all-gather and the like, into this rank's arena. Large
-// parts are written past the caches (non-temporal stores): fetching the lines to be overwritten
-// from memory, while the peer does the same to its own, made it three to four times slower on an
-// AMD EPYC.
+// CopyFromPeer: copies a peer's part into this rank's arena, as in an all-gather. Large parts are
+// written past the caches (non-temporal stores): fetching the lines to be overwritten from memory,
+// while the peer does the same to its own, made it three to four times slower on an AMD EPYC.
 #pragma once
 
 #include <cstddef>

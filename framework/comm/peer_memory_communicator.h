@@ -38,7 +38,7 @@ class PeerMemoryCommunicator : public Communicator {
 
   Rendezvous& rendezvous() { return world_.rendezvous(); }
 
-  // A control block for `ranks`, which their first one provides. Every rank of the job calls this
+  // A control block for `ranks`, which the first of them provides. Every rank of the job calls this
   // for its own group.
   virtual StatusOr<ControlBlock*> MakeControlBlock(const std::vector<int>& ranks) = 0;
 
@@ -49,7 +49,7 @@ class PeerMemoryCommunicator : public Communicator {
                             rendezvous().timeout_s(), &arena_, &traffic_meter()));
   }
 
-  // The error when the first rank of a group did not ask for the same group.
+  // The error if the first rank of a group did not ask for the same group.
   Status NoLeader(const std::vector<int>& ranks) const {
     return InvalidArgument(
         "rank {} asks for a group that rank {} leads, which asks for another; every rank must ask "

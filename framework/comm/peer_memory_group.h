@@ -1,6 +1,6 @@
 // PeerMemoryGroup: the collectives of ranks that can read each other's arenas directly. The owner
 // of a part folds it straight out of its peers' buffers, and a gather copies from them: every byte
-// crosses between ranks once and there are no buffers in between.
+// crosses between ranks once, and there are no intermediate buffers.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace zg {
 
 class PeerMemoryGroup : public Group {
  public:
-  // `ranks` meet at `block`. What is pointed to outlives the group.
+  // `ranks` synchronise at `block`. The pointers must outlive the group.
   PeerMemoryGroup(std::vector<int> ranks, int job_rank, ControlBlock* block,
                   ControlBlock* job_block, double timeout_s, const PeerArena* arena,
                   TrafficMeter* traffic);
@@ -46,7 +46,7 @@ class PeerMemoryGroup : public Group {
   Rendezvous rendezvous_;
   const PeerArena& arena_;
   std::vector<const void*> fold_inputs_;
-  std::unique_ptr<std::byte[]> small_sum_;  // of a small all-reduce that is in place
+  std::unique_ptr<std::byte[]> small_sum_;  // for a small all-reduce in place
 };
 
 }  // namespace zg

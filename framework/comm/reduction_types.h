@@ -5,7 +5,7 @@
 
 namespace zg {
 
-// f32 and i64 terms give sums of their own type. 16-bit terms are added up in f32; the sum stays in
+// f32 and i64 terms give sums of their own type. 16-bit terms are added in f32; the sum stays in
 // f32 or is rounded once, at the end.
 struct ReductionTypes {
   DType terms = DType::kF32;

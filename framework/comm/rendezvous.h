@@ -1,14 +1,14 @@
-// Rendezvous: where ranks that share memory meet before and after they touch each other's arenas. A
-// barrier that compares what the ranks are about to do, gives up at a deadline, and ends early when
-// a rank has failed. The shared part, the ControlBlock, lies in memory that all ranks map; a
-// Rendezvous is one rank's end of it.
+// Rendezvous: synchronises ranks that share memory before and after they touch each other's arenas.
+// It is a barrier that compares the calls of the ranks, gives up at a deadline, and ends early if a
+// rank has failed. The shared part, the ControlBlock, is in memory that all ranks map; a Rendezvous
+// is one rank's end of it.
 //
 //   ZG_RETURN_IF_ERROR(rendezvous.Enter(call));  // peers' inputs are ready
 //   ... read from the peers' arenas ...
 //   return rendezvous.MeetAgain();               // peers have read mine
 //
-// A group of ranks meets at a control block of its own. That one of them has failed is kept in the
-// control block of the job, so that every group hears of it.
+// A group of ranks has a control block of its own. The failure of a rank is recorded in the control
+// block of the job, so that every group sees it.
 #pragma once
 
 #include <array>
@@ -22,7 +22,8 @@
 
 namespace zg {
 
-// Only the Rendezvous looks inside. All words are lock-free atomics, which work across processes.
+// Only Rendezvous accesses the members. All words are lock-free atomics, which work across
+// processes.
 class ControlBlock {
  public:
   static int64_t BytesFor(int num_ranks);
@@ -37,7 +38,8 @@ class ControlBlock {
   using AtomicWord = std::atomic<uint64_t>;
   static_assert(AtomicWord::is_always_lock_free);
 
-  // What one rank publishes. A record is rewritten two calls later, when nobody can be reading it.
+  // The record that one rank publishes. It is rewritten two calls later, when nobody can be reading
+  // it.
   struct alignas(64) RankSlot {
     AtomicWord num_barriers;  // barriers that the rank has arrived at
     AtomicWord num_calls;     // calls that the rank has entered
@@ -47,33 +49,34 @@ class ControlBlock {
   ControlBlock() = default;
   RankSlot& slot(int rank) { return reinterpret_cast<RankSlot*>(this + 1)[rank]; }
 
-  // Of all ranks and all barriers: the last to arrive at barrier k finds k * num_ranks - 1.
+  // Counts all ranks and all barriers: the last to arrive at barrier k finds k * num_ranks - 1.
   alignas(64) AtomicWord num_arrivals{0};
   // The number of the last complete barrier, modulo 2^32; ranks sleep on it (futex).
   alignas(64) std::atomic<uint32_t> completed{0};
   std::atomic<uint32_t> num_sleepers{0};
-  // Of the job's control block: the first rank to fail, plus 1; its message is there once
+  // In the job's control block: the first rank to fail, plus 1; its message is there once
   // `failure_is_written`.
   alignas(64) std::atomic<uint32_t> failed_rank_plus_1{0};
   std::atomic<uint32_t> failure_is_written{0};
   std::array<AtomicWord, kFailureWords> failure_message{};
 };
 
-// How many threads each rank of this job computes with, before its first Rendezvous; 1 unless said.
+// The number of threads that each rank of this job computes with; must be set before its first
+// Rendezvous. The default is 1.
 void SetThreadsPerRank(int threads);
 
 class Rendezvous {
  public:
-  // `ranks` of the job meet at `block`; this is the one at index `rank`. `job_block` is that of all
-  // ranks, perhaps the same.
+  // `ranks` of the job meet at `block`; this one has index `rank`. `job_block` is that of all
+  // ranks, and may be the same.
   Rendezvous(ControlBlock* block, ControlBlock* job_block, std::vector<int> ranks, int rank,
              double timeout_s);
 
-  // Waits until every rank has come. Errors: a rank calls something else, does not come before the
-  // deadline, or has failed. After an error the block is of no further use to any rank.
+  // Waits until every rank has arrived. Errors: a rank calls another collective, does not arrive
+  // before the deadline, or has failed. After an error no rank may use the block any more.
   Status Enter(const CollectiveCall& call);
 
-  // The word of a rank's call; after Enter has returned, until the next call.
+  // The word of a rank's call; valid after Enter has returned, until the next call.
   uint64_t WordOf(int rank) const { return ReadRecord(rank, call_.sequence).word; }
 
   // Waits for every rank again, within the call that was entered last.
@@ -108,7 +111,7 @@ class Rendezvous {
   const int rank_;  // in `ranks_`
   const int num_ranks_;
   const double timeout_s_;
-  // How to wait: a core for every thread of the ranks means that the others are running now.
+  // Spinning: if there is a core for every thread of the ranks, the others are running now.
   int num_spins_;
   double yield_s_;
 

@@ -1,7 +1,8 @@
 // SharedMemory: pages that the processes of one host share, without a name in the file system. The
 // owner makes a memfd; a peer opens it through /proc/<pid>/fd/<fd> and maps it. Compared with files
-// in /dev/shm (and MPI's shared windows): no limit of its own (containers give /dev/shm 64 MB), and
-// nothing is left behind when a rank is killed, for the pages live as long as somebody maps them.
+// in /dev/shm (and MPI's shared windows), it has no limit of its own (containers give /dev/shm 64
+// MB), and a killed rank leaves nothing behind, because the pages live only as long as somebody
+// maps them.
 //
 //   ZG_ASSIGN_OR_RETURN(OwnedSharedMemory memory, OwnedSharedMemory::Create("arena", bytes));
 //   ... send memory.address() to the peers ...
@@ -17,12 +18,12 @@
 
 namespace zg {
 
-// How a peer finds the memory. Trivially copyable: sent as bytes.
+// The address with which a peer finds the memory. Trivially copyable: sent as bytes.
 struct SharedMemoryAddress {
   int64_t pid = 0;
   int64_t fd = 0;
   int64_t bytes = 0;
-  uint64_t token = 0;  // random; stands at the end of the memory too, to recognise it
+  uint64_t token = 0;  // random; also at the end of the memory, to recognise it
 };
 
 class OwnedSharedMemory {
@@ -32,14 +33,14 @@ class OwnedSharedMemory {
   OwnedSharedMemory& operator=(OwnedSharedMemory&& other) noexcept;
   ~OwnedSharedMemory();
 
-  // Zeroed pages, which are all allocated now: too little memory is an error here, not a signal
+  // Zeroed pages. All are allocated now, so that too little memory is an error here, not a signal
   // later.
   static StatusOr<OwnedSharedMemory> Create(const std::string& label, int64_t bytes);
 
   std::byte* data() const { return memory_.data(); }
   const SharedMemoryAddress& address() const { return address_; }
 
-  // No peer can map it from now on; those that have keep their mapping.
+  // No peer can map it from now on; existing mappings remain.
   void CloseToNewPeers();
 
  private:
@@ -48,7 +49,7 @@ class OwnedSharedMemory {
   int fd_ = -1;
 };
 
-// The memory of a peer on this host.
+// Maps the memory of a peer on this host.
 StatusOr<MappedMemory> MapPeer(const SharedMemoryAddress& address, bool writable);
 
 // Bytes of these mappings that are resident in this process (Rss in /proc/self/smaps).

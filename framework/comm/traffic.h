@@ -1,6 +1,6 @@
 // Traffic: the bytes that the collectives of a rank received from other ranks. They are counted
-// where they move (a copy from a peer's memory, a message that arrives, a call of NCCL), so that a
-// wrong prediction shows (passes/predict_traffic.h).
+// where they are moved (a copy from a peer's memory, a message that arrives, a call of NCCL), so
+// that a wrong prediction shows (passes/predict_traffic.h).
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct Traffic {
 };
 using TrafficCounters = std::array<Traffic, kNumCollectiveKinds>;
 
-// Adds what was counted from `before` to `after`.
+// Adds the difference between the counters `before` and `after`.
 void AddDifference(const TrafficCounters& before, const TrafficCounters& after,
                    TrafficCounters* sum);
 
@@ -32,13 +32,13 @@ class TrafficMeter {
     current_ = &counters_[static_cast<int>(kind)];
     ++current_->count;
   }
-  // To be called by whatever copies or receives `bytes` from another rank.
+  // Must be called by any code that copies or receives `bytes` from another rank.
   void AddReceived(int64_t bytes) { current_->bytes += bytes; }
 
   const TrafficCounters& counters() const { return counters_; }
 
-  // For calls that were recorded and have not run: sets the counters back to `before` and returns
-  // the difference, which each replay adds.
+  // For calls that were recorded and have not run: resets the counters to `before` and returns the
+  // difference, which each replay adds.
   TrafficCounters TakeBack(const TrafficCounters& before);
   void Add(const TrafficCounters& traffic);
 

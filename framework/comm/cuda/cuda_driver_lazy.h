@@ -1,12 +1,12 @@
-// The CUDA driver for those who may never call it: cuda.h's functions load the library at the first
-// call. The runtime has no operations on memory in the order of a queue.
+// The CUDA driver for programs that may never call it: cuda.h's functions load the library at the
+// first call. The driver is needed because the runtime has no stream-ordered memory operations.
 #pragma once
 
 #include "framework/base/status.h"
 
 namespace zg {
 
-// Loads it. Error: it is not on this host, or too old. Without it every function is
+// Loads the library. Error: it is not on this host, or too old. Without it every function returns
 // CUDA_ERROR_NOT_INITIALIZED.
 Status LoadCudaDriver();
 

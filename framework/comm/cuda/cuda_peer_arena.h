@@ -12,7 +12,7 @@ namespace zg {
 
 class CudaPeerArena : public Arena {
  public:
-  // All outlive this.
+  // All must outlive this.
   CudaPeerArena(Device* device, ControlPlane* control, PeerMapping* mapping,
                 StreamRendezvous* rendezvous)
       : device_(*device), control_(*control), mapping_(*mapping), rendezvous_(*rendezvous) {}

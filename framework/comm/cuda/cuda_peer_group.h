@@ -14,7 +14,7 @@ namespace zg {
 
 class CudaPeerGroup : public Group {
  public:
-  // What is pointed to outlives the group.
+  // The pointers must outlive the group.
   CudaPeerGroup(std::vector<int> ranks, int job_rank, const CudaPeerArena* arena,
                 StreamRendezvous* rendezvous, TrafficMeter* traffic)
       : Group(std::move(ranks), job_rank, traffic),
@@ -44,7 +44,7 @@ class CudaPeerGroup : public Group {
 
   const CudaPeerArena& arena_;
   StreamRendezvous& rendezvous_;
-  const int number_;  // of the group at the rendezvous
+  const int number_;  // number of the group at the rendezvous
 };
 
 }  // namespace zg

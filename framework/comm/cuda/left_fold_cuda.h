@@ -1,4 +1,4 @@
-// The sum of one part over the ranks on a GPU: fold_element.h for each element.
+// The sum of one part over the ranks on a GPU, with fold_element.h for each element.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,12 @@
-// NCCL for those who may never call it: nccl.h's functions load the library at the first call.
+// NCCL for programs that may never call it: nccl.h's functions load the library at the first call.
 #pragma once
 
 #include "framework/base/status.h"
 
 namespace zg {
 
-// Loads it. Error: it is not on this host. Without it every function is ncclSystemError.
+// Loads the library. Error: it is not on this host. Without it every function returns
+// ncclSystemError.
 Status LoadNccl();
 
 }  // namespace zg

@@ -1,5 +1,6 @@
-// PeerBlock: what a rank on a GPU keeps in that GPU's memory for the ranks that map it: the flags at
-// which their queues meet, and what they can tell of each other when one does not come.
+// PeerBlock: the data that a rank keeps in its GPU's memory for the ranks that map it: the flags
+// with which their queues synchronise, and the information to report when one of them does not
+// arrive.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +10,27 @@
 
 namespace zg {
 
-// Where a collective's ranks meet: all inputs are ready; in an all-reduce, all parts are folded;
-// everybody has read what it needs.
+// The points at which a collective's ranks synchronise: all inputs are ready; in an all-reduce, all
+// parts are folded; all ranks have read what they need.
 enum class Meeting { kEnter, kMiddle, kLeave };
 inline constexpr int kNumMeetings = 3;
 
-// In zeroed memory. `flags` are written by other ranks' queues and by this rank's own, `failed` by
-// the host of another rank, `position` by this rank's own queue, `calls` by its host.
+// In zeroed memory. Other ranks' queues and this rank's own write `flags`, the host of another rank
+// writes `failed`, this rank's own queue `position`, and its host `calls`.
 struct PeerBlock {
   static constexpr int kMaxRanks = PeerTerms::kMaxRanks;
   static constexpr int kMaxCalls = 512;
 
-  uint32_t flags[kNumMeetings][kMaxRanks];  // of each rank: the word of the call it has come to
+  uint32_t flags[kNumMeetings][kMaxRanks];  // by rank: the word of the call that it has reached
   uint32_t failed_rank_plus_1;
   uint32_t position;            // QueuePosition::Packed
-  CallRecord calls[kMaxCalls];  // by number; of later ones nobody can tell the name
+  CallRecord calls[kMaxCalls];  // by number; names of later calls are not known
 };
 
-// Where the queue of a rank is.
+// The position of a rank's queue.
 struct QueuePosition {
-  int call = -1;            // -1: in no collective
-  bool is_waiting = false;  // at `meeting`; else the call moves data
+  int call = -1;            // -1: not in a collective
+  bool is_waiting = false;  // at `meeting`; otherwise the call is moving data
   Meeting meeting = Meeting::kEnter;
 
   uint32_t Packed() const {

@@ -1,4 +1,4 @@
-// PeerMapping: the memory of the GPUs of all ranks, mapped by each of them. Between processes through
+// PeerMapping: the memory of all ranks' GPUs, mapped by each rank: between processes through
 // cudaIpc handles, between threads of one process by address. Ranks may share a GPU.
 #pragma once
 
@@ -13,34 +13,35 @@
 
 namespace zg {
 
-// Where a rank is, as the others are told.
+// The location of a rank, as exchanged among ranks.
 struct GpuOfRank {
   std::string host;
   std::string process;  // equal for ranks that are threads of one process
   std::string bus_id;   // of the GPU on its host
 };
 
-// Why `rank` cannot map the memory of `other`'s GPU; empty if nothing speaks against it. On the GPU
-// that the calling thread uses.
+// Why `rank`, on the GPU of the calling thread, cannot map the memory of `other`'s GPU; empty if it
+// can.
 std::string PeerProblem(int rank, const GpuOfRank& gpu, int other_rank, const GpuOfRank& other);
 
 class PeerMapping {
  public:
-  // For the GPU that the calling thread uses. `process` names the process; empty: by itself.
-  // Every rank must call this. Error: of the control plane, or of CUDA.
+  // For the GPU of the calling thread. `process` names the process; if empty, this finds the name.
+  // Every rank must call this. Errors: those of the control plane and of CUDA.
   static StatusOr<std::unique_ptr<PeerMapping>> Create(ControlPlane* control, std::string process);
 
   // Why some rank cannot map another's memory, the same on all ranks; empty if all can.
   const std::string& problem() const { return problem_; }
 
-  // Whether ranks of other processes map what this one does.
+  // Whether ranks of other processes map this rank's memory.
   bool has_other_processes() const;
 
-  // The addresses, on this rank's GPU, of what every rank calls this with: an allocation of its own,
-  // from its beginning. Every rank must call this. An error on one rank is an error on all.
+  // Maps the allocations that the ranks pass, each its own from its beginning, and returns their
+  // addresses on this rank's GPU. Every rank must call this. An error on one rank is an error on
+  // all.
   StatusOr<std::vector<std::byte*>> Map(std::string_view what, std::byte* own);
 
-  // Of such addresses. The other ranks' memory is there until they free it.
+  // Unmaps such addresses. The other ranks' memory exists until they free it.
   void Unmap(const std::vector<std::byte*>& addresses);
 
  private:

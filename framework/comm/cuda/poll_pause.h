@@ -1,5 +1,5 @@
-// The pause between two looks at a GPU's queue. A wait that is short ends without a sleep, which would
-// take longer than it; a long one leaves the processor to others.
+// The pause between two polls of a GPU's queue. A short wait ends without a sleep, which would take
+// longer than the wait; a long one leaves the processor to others.
 #pragma once
 
 #include <chrono>
