@@ -1,5 +1,5 @@
-// NodeAnomalies: the check around every node that detect_anomaly asks for: the first infinity or
-// NaN that a node computes is an error which says where, and whether the node was fed with one.
+// NodeAnomalies: the check around every node for detect_anomaly. The first infinity or NaN that a
+// node computes is an error that says where it is and whether the node's inputs already had one.
 //
 // With a loss scaler (f16) overflow in backward is expected: then only forward, eval and the update
 // nodes are checked.
@@ -16,11 +16,11 @@ namespace zg {
 
 class NodeAnomalies {
  public:
-  // Before the node runs, with the addresses of its inputs on this rank.
+  // Construct before the node runs, with the addresses of its inputs on this rank.
   NodeAnomalies(const ir::Graph& graph, const ir::Node& node,
                 const std::vector<const void*>& inputs);
 
-  // After it has run. The error names value, element, section, micro-batch and rank.
+  // Call after it has run. The error names value, element, section, micro-batch and rank.
   Status CheckOutputs(const std::vector<void*>& outputs, const StepContext& context,
                       int rank) const;
 
@@ -28,7 +28,7 @@ class NodeAnomalies {
   const ir::Graph& graph_;
   const ir::Node& node_;
   bool is_checked_;
-  std::string inputs_;  // what is to say about them
+  std::string inputs_;  // the description of the inputs for the error
 };
 
 }  // namespace zg

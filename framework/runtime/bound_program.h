@@ -1,5 +1,5 @@
-// BoundProgram: a compiled graph with the addresses of one rank's arena: flat lists of
-// instructions that a runner (runner.h) walks.
+// BoundProgram: a compiled graph with the addresses of one rank's arena: flat lists of instructions
+// that a runner (runner.h) executes.
 #pragma once
 
 #include <cstddef>
@@ -19,25 +19,25 @@
 
 namespace zg {
 
-// A node that does something when it runs.
+// A node that does work when it runs.
 struct Instruction {
   const ir::Node* node = nullptr;
-  // Null: an input, an output, or an assignment that copies.
+  // Null for an input, an output, or an assignment that copies.
   std::unique_ptr<Kernel> kernel;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   void* workspace = nullptr;
-  int slot = -1;     // of an input or an output of training
+  int slot = -1;     // of a training input or output
   int64_t part = 0;  // KernelArguments::part
   int index = 0;     // among all nodes
   int timeline = 0;
   int position = 0;
   std::vector<Operand> operands;  // inputs, outputs, scratch memory
-  std::vector<int> starts{};      // of a wait: the indices of what it waits for
+  std::vector<int> starts{};      // for a wait: the indices of the starts that it waits for
 
   ir::OpKind kind() const { return node->op->traits.kind; }
 
-  // What its kernel gets on any device; the context must stay until it has run.
+  // The arguments of its kernel on any device; the context must exist until it has run.
   KernelArguments Arguments(const StepContext* context) const {
     KernelArguments arguments{inputs.data(), outputs.data(), workspace, context};
     arguments.part = part;
@@ -65,14 +65,15 @@ struct InputSlot {
 // An output of training, on the host.
 struct OutputSlot {
   std::string name;
-  bool is_of_micro_batch = false;  // else of the step
+  bool is_of_micro_batch = false;  // else one for the step
   int64_t num_parts = 1;           // one for each micro-batch of this rank, in their order
   TensorType type;                 // of a part
   std::vector<std::byte> data;
-  // Of the framework: infinite or NaN, it ends training that stops then.
+  // An output of the framework: an infinity or NaN in it ends training that stops on non-finite
+  // values.
   bool must_be_finite = false;
 
-  // Where the micro-batch's part begins, in bytes.
+  // The offset of the micro-batch's part, in bytes.
   int64_t OffsetOf(const ir::Graph& graph, int64_t micro_batch) const {
     return num_parts == 1 ? 0 : micro_batch / graph.mesh().num_data_ranks() * type.bytes();
   }
@@ -100,8 +101,8 @@ struct BoundProgram {
   std::vector<const InstructionList*> Lists() const;
 };
 
-// Takes the kernels out of `kernels` and makes those of boxing nodes, whose groups meet: every rank
-// of the job must call this. The arena has been allocated for the plan in `memory`.
+// Takes the kernels out of `kernels` and makes those of boxing nodes, whose groups synchronise, so
+// every rank of the job must call this. The arena must be allocated for the plan in `memory`.
 StatusOr<BoundProgram> BindProgram(const RankMemory& memory, ProgramKernels kernels,
                                    Communicator* communicator);
 

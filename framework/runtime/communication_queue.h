@@ -1,6 +1,6 @@
-// CommunicationQueue: a thread that runs the collectives of one rank, one after the other in the order
-// in which they are started, while the calling thread computes. A ticket stands for what was started
-// up to there.
+// CommunicationQueue: a thread that runs the collectives of one rank one after the other, in the
+// order in which they are started, while the calling thread computes. A ticket stands for
+// everything that was started up to that point.
 //
 //   const int64_t ticket = queue.Start(&instruction, context);
 //   ...                                       // computes beside it
@@ -22,19 +22,20 @@ namespace zg {
 
 class CommunicationQueue {
  public:
-  // At most `capacity` are under way at a time; a start beyond that waits. Those of steps are told to
-  // the profiler, if there is one.
+  // At most `capacity` collectives are in flight at a time; a further start waits. Collectives of
+  // steps are reported to the profiler, if there is one.
   explicit CommunicationQueue(int capacity, Profiler* profiler = nullptr);
-  // Waits for what was started.
+  // Waits for all started collectives.
   ~CommunicationQueue();
   CommunicationQueue(const CommunicationQueue&) = delete;
   CommunicationQueue& operator=(const CommunicationQueue&) = delete;
 
-  // Runs the instruction's kernel; it must stay until that is done, and the context is copied.
+  // Runs the instruction's kernel. The instruction must exist until that is done; the context is
+  // copied.
   int64_t Start(const Instruction* instruction, const StepContext& context);
 
-  // Waits for everything up to the ticket; 0: for nothing. Error: the first of all that ran, with
-  // its step and node. What was started after that is not run.
+  // Waits for everything up to the ticket; 0: for nothing. Error: the first one so far, with its
+  // step and node. Collectives started after an error are not run.
   Status Wait(int64_t ticket);
   Status WaitForAll() { return Wait(num_started_); }
 
@@ -50,7 +51,7 @@ class CommunicationQueue {
   std::mutex mutex_;
   std::condition_variable started_;
   std::condition_variable done_;
-  int64_t num_started_ = 0;  // written by the calling thread alone
+  int64_t num_started_ = 0;  // written only by the calling thread
   int64_t num_done_ = 0;
   bool is_ending_ = false;
   Status error_;

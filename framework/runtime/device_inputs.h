@@ -1,6 +1,6 @@
 // DeviceInputs: the step context and the inputs that a device reads from the host in each run, in
-// pinned memory. Two sets are used in turn, so that the host prepares a run while the device still
-// works on the one before.
+// pinned memory. Two sets alternate, so that the host prepares a run while the device still works
+// on the previous one.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ class DeviceInputs {
  public:
   static constexpr int kNumSets = 2;
 
-  // For the device of the communicator, which outlives the result.
+  // For the device of the communicator, which must outlive the result.
   static StatusOr<std::unique_ptr<DeviceInputs>> Create(Communicator* communicator,
                                                         const std::vector<int64_t>& input_bytes);
 
-  // Turns to the next set and waits until the device has finished the run that used it last.
+  // Switches to the next set and waits until the device has finished the run that used it last.
   // Errors: those of collectives in that run.
   Status Begin(const StepContext& context);
   void Fill(int input, const void* data);
@@ -34,7 +34,7 @@ class DeviceInputs {
   Status QueueContext();
   Status QueueInput(int input, void* to_device);
 
-  // After the run is queued.
+  // Call after the run is queued.
   Status End();
 
   const StepContext* device_context() const {

@@ -1,10 +1,10 @@
-// DeviceRunner: queues instructions on a device. The host waits once a step, at its end, or where
-// nothing behind its outputs can fail, for these: then the device updates parameters while the host
-// prepares the next step.
+// DeviceRunner: queues instructions on a device. The host waits once a step: at its end, or, if
+// nothing after its outputs can fail, only for these. In the latter case the device updates
+// parameters while the host prepares the next step.
 //
-// Where the program starts collectives ahead, all go to a queue of their own. Each waits there for what
-// was queued before it, and whoever reads its result waits for it. At the end of what is recorded, and
-// of a step, the queues are joined.
+// If the program starts collectives ahead, all of them go to a queue of their own. Each waits there
+// for the work queued before it, and every reader of its result waits for it. At the end of a
+// recording, and of a step, the queues are joined.
 #pragma once
 
 #include <memory>
@@ -39,8 +39,8 @@ class DeviceRunner : public Runner {
     std::unique_ptr<RecordedWork> work;
     TrafficCounters traffic = {};  // of one replay
   };
-  // Of a list of instructions, by StepContext::first_micro_step, which collectives look at on the
-  // host; what is recorded also by the set of inputs that it reads.
+  // The recordings of a list of instructions. They differ by StepContext::first_micro_step, which
+  // collectives read on the host, and by the set of inputs that they read.
   struct Recordings {
     bool has_run[2] = {false, false};
     Recorded recorded[DeviceInputs::kNumSets][2];
@@ -55,7 +55,7 @@ class DeviceRunner : public Runner {
   Status QueueTransfer(Instruction& instruction, const StepContext& context);
   Status QueueWait(const Instruction& wait);
   Status JoinTransfers();
-  bool MayLeaveWork(const StepContext& context) const;  // of the updates
+  bool MayLeaveWork(const StepContext& context) const;  // for the updates
   Status QueueEndOfOutputs();
   Status CheckFault(int64_t step) const;
   Status Record(InstructionList& list, const StepContext& context, Recorded* recorded);
@@ -69,17 +69,20 @@ class DeviceRunner : public Runner {
   BoundProgram* program_ = nullptr;
   MemoryMeter* meter_ = nullptr;
   std::unique_ptr<DeviceInputs> inputs_;
-  std::vector<DeviceBytes> pinned_outputs_;                // by slot: where the device puts them
+  std::vector<DeviceBytes> pinned_outputs_;                // by slot: the destination of the
+                                                           // device's copies
   DeviceBytes fault_;                                      // a DeviceFault in the device's memory
-  DeviceBytes pinned_fault_;                               // where it is copied to
+  DeviceBytes pinned_fault_;                               // its copy on the host
   std::vector<Recordings> recordings_;                     // by list
-  bool is_recording_ = false;                              // nothing is queued then
-  std::vector<std::unique_ptr<DeviceEvent>> transferred_;  // by instruction; null: no transfer
-  std::unique_ptr<DeviceEvent> computed_;                  // null: nothing is started ahead
-  std::vector<bool> is_on_its_way_;           // by instruction: not joined since it was queued
-  const Instruction* last_output_ = nullptr;  // of a step; null: none is among the updates
+  bool is_recording_ = false;                              // work is recorded, not run, while this
+                                                           // is set
+  std::vector<std::unique_ptr<DeviceEvent>> transferred_;  // by instruction; null: not a transfer
+  std::unique_ptr<DeviceEvent> computed_;                  // null: no collective is started ahead
+  std::vector<bool> is_on_its_way_;           // by instruction: in flight, not joined since it was
+                                              // queued
+  const Instruction* last_output_ = nullptr;  // of a step; null: the updates have none
   std::unique_ptr<DeviceEvent> outputs_are_done_;
-  bool leaves_work_ = false;  // behind outputs_are_done_, since the last step
+  bool leaves_work_ = false;  // after outputs_are_done_, since the last step
   int64_t last_step_ = 0;
 };
 

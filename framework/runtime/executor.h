@@ -1,6 +1,6 @@
-// Executor: a compiled graph on one rank. Creating it makes the kernels, plans the arena, allocates
-// it and resolves every address; after that a step is a walk over flat lists of instructions that
-// allocates nothing. Its runner (runner.h) carries them out on the device of the communicator.
+// Executor: a compiled graph on one rank. Its creation makes the kernels, plans and allocates the
+// arena and resolves every address. After that a step is a walk over flat lists of instructions
+// that allocates nothing. Its runner (runner.h) executes them on the device of the communicator.
 //
 //   ZG_ASSIGN_OR_RETURN(auto executor,
 //                       Executor::Create(&graph, CpuKernels(), &communicator, {.seed = 1}));
@@ -9,7 +9,8 @@
 //   }));
 //   ZG_ASSIGN_OR_RETURN(const OutputSlot* loss, executor->Output("loss"));
 //
-// Every rank of the mesh creates it from the same graph and calls it in the same order.
+// Every rank of the mesh must create it from the same graph and make the same calls in the same
+// order.
 #pragma once
 
 #include <cstddef>
@@ -35,43 +36,43 @@
 namespace zg {
 
 struct ExecutorOptions {
-  uint64_t seed = 0;  // of initial values and dropout
-  // Counts in a MemoryMeter what every run touches: a few comparisons per operand.
+  uint64_t seed = 0;  // for initial values and dropout
+  // Records in a MemoryMeter the memory that every run touches: a few comparisons per operand.
   bool measure_memory = true;
-  // A loss, a norm of the gradients or an updated parameter that is infinite or NaN is an error of
-  // RunStep. Every rank sees the same loss and norm; on the host they are checked before the
-  // update.
+  // A loss, a gradient norm or an updated parameter that is infinite or NaN is an error of RunStep.
+  // Every rank sees the same loss and norm; on the host they are checked before the update.
   bool stop_on_non_finite = false;
-  // Every value that a node computes is checked (anomaly.h). Slow; for the host only.
+  // Checks every value that a node computes (anomaly.h). Slow; for the host only.
   bool detect_anomaly = false;
-  // The clock that measures the time of every node; null: nothing is measured. For the host only.
+  // The clock that measures the time of every node; null: no measurement. For the host only.
   NanosecondClock profile_clock = nullptr;
-  // Every how many steps the gradients are counted (gradient_histograms.h); 0: never. For the host
-  // only.
+  // Number of steps between two histograms of the gradients (gradient_histograms.h); 0: never. For
+  // the host only.
   int64_t gradient_histograms_every = 0;
-  int64_t timeline_steps = 0;  // by the same clock: so many first steps are kept for timeline()
-  // A device's work is recorded once and then replayed (a CUDA graph).
+  int64_t timeline_steps = 0;  // measured with the same clock: so many first steps are kept for
+                               // timeline()
+  // Records a device's work once and then replays it (a CUDA graph).
   bool record = false;
 };
 
 class Executor {
  public:
-  // The graph must be compiled (no `place` left) and outlive the executor. Ranks whose graphs
-  // differ are told the first differing line before anything is allocated. It has the threads that
-  // the kernels ask for (KernelOptions).
+  // The graph must be compiled (no `place` left) and must outlive the executor. If graphs differ
+  // between ranks, all get the first differing line before anything is allocated. The executor uses
+  // as many threads as the kernels ask for (KernelOptions).
   static StatusOr<std::unique_ptr<Executor>> Create(const ir::Graph* graph,
                                                     const KernelRegistry& kernels,
                                                     Communicator* communicator,
                                                     ExecutorOptions options);
 
-  // Sets the input that the next run reads: this rank's part, contiguous. The data must stay valid
-  // until the next `feed` or the end of the run. `eval` names an eval section; "" is training.
-  // Errors: no such input; another number of bytes.
+  // Sets the input for the next run: this rank's part, contiguous. The data must stay valid until
+  // the next `feed` or the end of the run. `eval` names an eval section; "" is training. Errors: no
+  // such input; another number of bytes.
   Status SetInput(std::string_view eval, std::string_view name, const void* data, int64_t bytes);
 
   // One training step. The factor of the learning rate and inputs with placement B must be the same
-  // on all ranks, else every rank gets an error with two of the values. `feed` sets the inputs of
-  // each micro-batch that this rank computes; `micro_batch` is its index in the step, over all
+  // on all ranks, otherwise every rank gets an error with two of the values. `feed` sets the inputs
+  // of each micro-batch that this rank computes; `micro_batch` is its index in the step, over all
   // ranks.
   using Feed = std::function<Status(int64_t micro_batch)>;
   Status RunStep(int64_t step, double lr_factor, const Feed& feed);
@@ -90,24 +91,23 @@ class Executor {
   };
   StatusOr<LocalResult> Result(std::string_view eval, std::string_view name) const;
 
-  // The elements of a stored tensor that lie on this rank. Error: that of Settle().
+  // The elements of a stored tensor on this rank. Error: that of Settle().
   StatusOr<LocalPart> LocalPartOf(const ir::StoredTensor& tensor) const;
 
-  // Waits for what the last step has left to the next, such as transfers or updates: after it every
-  // value is in its place. Error: some of it failed.
+  // Waits for work that the last step has left to the next, such as transfers or updates; after it
+  // every value is in its place. Error: some of that work failed.
   Status Settle() const;
-  // What the steps have moved. Error: that of Settle().
+  // The traffic of the steps. Error: that of Settle().
   StatusOr<TrafficCounters> StepTraffic() const;
 
   const ir::Graph& graph() const { return *graph_; }
   const MemoryPlan& plan() const { return plan_; }
   const MemoryMeter& meter() const { return *meter_; }
-  // Where the time of this rank's steps went; none without ExecutorOptions::profile_clock.
+  // The time of this rank's steps by node; none without ExecutorOptions::profile_clock.
   std::optional<Profile> profile() const;
   // When the nodes of the first steps ran; null without ExecutorOptions::profile_clock.
   const Timeline* timeline() const { return profiler_ ? &profiler_->timeline() : nullptr; }
-  // How the gradients of the last step were distributed, as far as they lie on this rank; null
-  // where they were not counted.
+  // The distribution of the last step's gradients on this rank; null if they were not counted.
   GradientHistograms* gradient_histograms() {
     return gradient_histograms_ ? &*gradient_histograms_ : nullptr;
   }
@@ -136,7 +136,8 @@ class Executor {
   BoundProgram program_;
   std::optional<SameOnAllRanks> same_;
   std::unique_ptr<Runner> runner_;
-  // Counted when the transfers of steps have ended; until then, since the first of these steps.
+  // Updated when the transfers of steps have ended; the counters run since the first of these
+  // steps.
   mutable TrafficCounters step_traffic_ = {};
   mutable std::optional<TrafficCounters> before_steps_;
   const InstructionList* last_eval_ = nullptr;  // null: a step ran last, or nothing

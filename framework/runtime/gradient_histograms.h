@@ -1,6 +1,6 @@
-// GradientHistograms: how the gradients of each parameter are distributed, as the update reads them:
-// before clipping, and in f16 with the loss scale in them. They are counted while a step runs,
-// because afterwards their memory is another's.
+// GradientHistograms: the distribution of each parameter's gradients, as the update reads them:
+// before clipping, and in f16 including the loss scale. They are counted while a step runs, because
+// their memory is reused afterwards.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace zg {
 
 class GradientHistograms {
  public:
-  // Of every `every`-th step.
+  // Counts every `every`-th step.
   explicit GradientHistograms(int64_t every) : every_(every) {}
 
   bool IsDue(int64_t step) const { return step % every_ == 0; }
 
-  // Call it before an instruction runs. Counts the gradients that an update reads, as far as they
-  // lie on this rank and not also on one before it.
+  // Call it before an instruction runs. Counts the gradients that an update reads on this rank,
+  // except those that an earlier rank holds, too.
   void Observe(const RankMemory& memory, const Instruction& instruction);
 
-  // What was counted since the last call, by parameter.
+  // The counts since the last call, by parameter.
   std::map<std::string, ValueHistogram> Take() { return std::exchange(by_parameter_, {}); }
 
  private:

@@ -1,6 +1,6 @@
-// HostRunner: runs instructions on the host, one after the other, in the calling thread, whose
-// kernels may share their work with others; collectives in a thread of their own where the program
-// starts some ahead.
+// HostRunner: runs instructions on the host, one after the other, in the calling thread; their
+// kernels may share their work with other threads. If the program starts collectives ahead, a
+// separate thread runs the collectives.
 #pragma once
 
 #include <memory>
@@ -39,7 +39,7 @@ class HostRunner : public Runner {
   Threads threads_;
   BoundProgram* program_ = nullptr;
   MemoryMeter* meter_ = nullptr;
-  std::unique_ptr<CommunicationQueue> queue_;  // null: nothing is started ahead
+  std::unique_ptr<CommunicationQueue> queue_;  // null: no collective is started ahead
   std::vector<int64_t> tickets_;               // of the last run, by the index of the instruction
 };
 

@@ -1,4 +1,4 @@
-// MemoryMeter: measures the memory that a run touches, to be compared with the plan. The runner
+// MemoryMeter: measures the memory that a run touches, to compare it with the plan. The runner
 // reports every operand of every instruction; a buffer counts as alive from its first touch to its
 // last.
 #pragma once
@@ -18,7 +18,7 @@ class MemoryMeter {
   // belong to `buffer`.
   void Touch(int buffer, int timeline, int position, int64_t begin, int64_t end);
 
-  // By category: the most bytes that were alive at one moment, among those touched so far.
+  // By category: the most bytes alive at one moment, among those touched so far.
   CategoryBytes category_bytes() const;
   // The end of the highest byte touched, rounded up to the alignment of buffers.
   int64_t peak_bytes() const;

@@ -9,10 +9,10 @@
 
 namespace zg {
 
-// The index of the first element that is infinite or NaN; none in whole numbers.
+// The index of the first element that is infinite or NaN; none for integers.
 std::optional<int64_t> FirstNonFinite(DType dtype, const void* data, int64_t num_elements);
 
-// A floating-point element as a message shows it: "nan", "inf", "-inf" or its digits.
+// A floating-point element as text: "nan", "inf", "-inf" or its digits.
 std::string ElementText(DType dtype, const void* data, int64_t index);
 
 // The end of errors about values of a step.

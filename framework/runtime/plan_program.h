@@ -1,5 +1,5 @@
 // PlanProgram: makes the kernels of a compiled graph and plans the arena with the workspaces that
-// they need. Nothing is allocated: the executor does that, tools/plan only shows the plan.
+// they need. Nothing is allocated: the executor does that, and tools/plan only shows the plan.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace zg {
 
-// Boxing nodes have none here: theirs need the plan (boxing/boxing_kernel.h).
+// Boxing nodes have no kernel here, because theirs need the plan (boxing/boxing_kernel.h).
 using ProgramKernels = std::unordered_map<const ir::Node*, std::unique_ptr<Kernel>>;
 
 struct ProgramPlan {

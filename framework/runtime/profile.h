@@ -1,6 +1,6 @@
-// Profiler: measures where the time of training steps goes on one rank. The executor
-// tells it what begins and ends; a Profile, and the table of it, is what comes out. On request it
-// also keeps when each node of the first steps ran (Timeline).
+// Profiler: measures the time of the nodes of training steps on one rank. The executor reports when
+// they begin and end; the result is a Profile and its table. On request it also records when each
+// node of the first steps ran (Timeline).
 //
 // The first step, which warms caches and pages, counts in a profile only as long as it is the only
 // one.
@@ -20,16 +20,16 @@ struct ProfileRow {
   std::string op;
   std::string section;
   int64_t calls = 0;
-  double ms = 0;     // of a collective: with waiting for other ranks
+  double ms = 0;     // for a collective: including the wait for other ranks
   double flops = 0;  // 0: the op has none
-  double bytes = 0;  // of inputs and outputs, whole
+  double bytes = 0;  // of inputs and outputs, counted whole
 
-  // 0 also where a call is over before a rate means anything, as when all bytes are in place.
+  // 0 also if a call is too short for a meaningful rate, such as when all bytes are in place.
   double gflops_per_s() const;
   double gb_per_s() const;
 };
 
-// Of these nodes, those that see the same types: what a list of prices has (plan/price_list.h).
+// The nodes of a row that have the same types, as price lists use them (plan/price_list.h).
 struct ProfileCalls {
   std::string op;
   std::string section;
@@ -40,7 +40,7 @@ struct ProfileCalls {
   double bytes = 0;
 };
 
-// The nodes of one module, and of those below it beyond a depth; ms per step, on one rank.
+// The nodes of one module, including its submodules beyond a depth; ms per step, on one rank.
 struct ProfileModule {
   std::string module;  // "blocks.3.attention"; "": nodes that no module made
   double forward_ms = 0;
@@ -51,34 +51,34 @@ struct ProfileModule {
 };
 
 struct Profile {
-  int64_t steps = 0;     // that were measured
-  bool is_warm = false;  // they are those after the first; else it is the first alone
+  int64_t steps = 0;     // number of measured steps
+  bool is_warm = false;  // they are those after the first; otherwise it is the first alone
   double step_ms = 0;
-  double feed_ms = 0;                       // of which the caller took to set inputs
+  double feed_ms = 0;                       // the part in which the caller sets inputs
   std::vector<ProfileRow> rows;             // the longest first
   std::vector<ProfileModule> modules = {};  // the same nodes; the longest first
   std::vector<ProfileCalls> calls = {};     // the same nodes
 
-  double between_nodes_ms() const;  // what is left of the step
+  double between_nodes_ms() const;  // the rest of the step
   double Share(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
 };
 
 // One line per row, then feeding, the rest, and the step that all of them add up to.
 std::string ProfileTable(const Profile& profile);
 
-// One line per module, the longest, then the others together, and the nodes that all add up to.
+// One line per module for the longest ones, then the others together, and the total of the nodes.
 std::string ProfileModuleTable(const Profile& profile);
 
-// The types of a node's inputs and outputs as one rank sees them: "f32[8,4], f32[4,2] -> f32[8,2]".
+// The types of a node's inputs and outputs on one rank: "f32[8,4], f32[4,2] -> f32[8,2]".
 std::string LocalTypesText(const ir::Graph& graph, const ir::Node& node);
 
-// Of all of them together, in bytes.
+// The bytes of all of them together.
 int64_t LocalBytes(const ir::Graph& graph, const ir::Node& node);
 
 using NanosecondClock = int64_t (*)();  // monotonic
 int64_t SteadyNanoseconds();
 
-// When things ran on one rank, by the profiler's clock, in the order of their ends.
+// The times of one rank's nodes on the profiler's clock, in the order of their ends.
 struct TimelineSlice {
   const ir::Node* node = nullptr;  // null: the caller set inputs
   int64_t begin_ns = 0;
@@ -91,9 +91,9 @@ struct TimelineStep {
 };
 struct Timeline {
   std::vector<TimelineStep> steps;
-  std::vector<TimelineSlice> slices;  // of all these steps
-  // What ran beside them in a thread of its own, with waiting for other ranks; some may have ended
-  // later (Executor::Settle).
+  std::vector<TimelineSlice> slices;  // of all recorded steps
+  // Transfers that ran beside them in a thread of their own, including the wait for other ranks;
+  // some may have ended later (Executor::Settle).
   std::vector<TimelineSlice> transfers = {};
 };
 
@@ -101,11 +101,12 @@ class Profiler {
  public:
   explicit Profiler(NanosecondClock clock) : clock_(clock) {}
 
-  // Before the first step: keeps a timeline of so many steps, of at most so many slices each, and as
-  // many first transfers as they have.
+  // Call before the first step: keeps a timeline of so many steps, of at most so many slices each,
+  // and the first transfers of these steps, with the same limit.
   void KeepTimeline(int64_t num_steps, int64_t slices_per_step, int64_t transfers_per_step);
 
-  // The node that later calls name by `index`, before the first step. The graph must outlive this.
+  // Call before the first step: registers the node that later calls name by `index`. The graph must
+  // outlive this.
   void AddNode(int index, const ir::Graph& graph, const ir::Node& node);
 
   int64_t Now() const { return clock_(); }
@@ -113,7 +114,7 @@ class Profiler {
   void EndStep();
   void EndFeed(int64_t begin);
   void EndNode(int index, int64_t begin);
-  // Of a step, in the thread of transfers.
+  // A transfer of a step, called in the thread of transfers.
   void EndTransfer(const ir::Node& node, int64_t begin);
 
   std::optional<Profile> Result() const;  // none before a step has ended
@@ -123,7 +124,7 @@ class Profiler {
   struct MeasuredNode {
     const ir::Node* node = nullptr;
     std::string types;
-    int64_t flops = 0;  // of one call, likewise the bytes
+    int64_t flops = 0;  // of one call; likewise the bytes
     int64_t bytes = 0;
     int64_t calls = 0;
     int64_t ns = 0;
@@ -136,9 +137,9 @@ class Profiler {
   int64_t step_begin_ = 0;
   int64_t step_ns_ = 0;
   int64_t feed_ns_ = 0;
-  int64_t timeline_steps_ = 0;  // to keep
+  int64_t timeline_steps_ = 0;  // yet to be kept
   int64_t transfers_to_keep_ = 0;
-  bool keeps_slices_ = false;  // of the step under way
+  bool keeps_slices_ = false;  // in the current step
   Timeline timeline_;
 };
 

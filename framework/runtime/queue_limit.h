@@ -1,5 +1,5 @@
 // QueueLimit: limits how far the host runs ahead of a device. A CUDA stream takes about a thousand
-// launches; the next one blocks, without a deadline, and forever if a collective is stuck. So the
+// launches; the next one blocks without a deadline, and forever if a collective is stuck. So the
 // host waits earlier, through the communicator, whose waits have a deadline and name the
 // collective.
 #pragma once
@@ -15,17 +15,17 @@ namespace zg {
 
 class QueueLimit {
  public:
-  // Instructions; some are several launches.
+  // In instructions, some of which are several launches.
   static constexpr int kMostAhead = 384;
 
-  // For the device of the communicator, which outlives this.
+  // For the device of the communicator, which must outlive this.
   explicit QueueLimit(Communicator* communicator) : communicator_(*communicator) {}
 
-  // Before an instruction is queued. Errors: those of collectives that are waited for.
+  // Call before an instruction is queued. Errors: those of collectives that are waited for.
   Status BeforeInstruction();
 
  private:
-  static constexpr int kMarks = 3;  // events in the queue, at equal distances
+  static constexpr int kMarks = 3;  // events in the queue, equally spaced
 
   Communicator& communicator_;
   std::vector<std::unique_ptr<DeviceEvent>> marks_;

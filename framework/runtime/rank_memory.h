@@ -1,4 +1,4 @@
-// RankMemory: where the values of a compiled graph lie in the arena of one rank.
+// RankMemory: the locations of a compiled graph's values in the arena of one rank.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Operand {
   int64_t bytes() const { return end - begin; }
 };
 
-// The elements of a stored tensor that lie on this rank, end to end.
+// The elements of a stored tensor on this rank, end to end.
 struct LocalPart : LocalElements {
   std::byte* data = nullptr;  // memory of the arena's device
 };

@@ -1,6 +1,6 @@
-// SameOnAllRanks: compares what ranks must give the same: all of them the factor of the learning rate
-// and the inputs with placement B, and those that share micro-batches (Mesh) the other inputs, too.
-// Ranks that differ would train replicas that drift apart.
+// SameOnAllRanks: compares values that must be the same on several ranks: on all ranks the factor
+// of the learning rate and the inputs with placement B, and on ranks that share micro-batches
+// (Mesh) also the other inputs. Ranks with different values would train replicas that drift apart.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +22,24 @@ class SameOnAllRanks {
   // Every rank must call these, in the same order. The errors, on every rank, name two ranks and
   // their values.
 
-  // One word travels per step.
+  // Exchanges one word per step.
   Status CheckFactor(double lr_factor);
 
-  // The inputs of a list that is about to run, once they are set. One word travels, the checksum of
-  // those with placement B, and one more where ranks share micro-batches; nothing does when there are
-  // no such inputs.
+  // Checks the inputs of a list that is about to run, once they are set. Exchanges one word, the
+  // checksum of the inputs with placement B, and one more if ranks share micro-batches; nothing if
+  // there are no such inputs.
   Status CheckInputs(const InstructionList& list);
 
  private:
-  // Which inputs ranks must give the same, and as which other rank.
+  // The inputs to compare, and the rank that each rank compares with.
   struct Comparison {
-    std::string name;                     // of what travels
-    std::string reason;                   // of an error
+    std::string name;                     // of the exchange
+    std::string reason;                   // for an error
     std::vector<int> reference;           // by rank
     std::vector<std::vector<int>> slots;  // by list
   };
 
-  // The first rank whose word is another than that of its reference; none: -1.
+  // The first rank whose word differs from that of its reference; -1 if none does.
   StatusOr<int> FirstThatDiffers(std::string_view name, const std::vector<int>& reference,
                                  uint64_t word);
   Status Compare(const Comparison& comparison, const InstructionList& list);

@@ -1,5 +1,6 @@
-// A timeline as Chrome's trace events, the JSON that Perfetto and chrome://tracing open. A rank is a
-// process with one lane: steps, in them what ran, and the planned memory that was in use.
+// A timeline as Chrome's trace events, the JSON that Perfetto and chrome://tracing open. A rank is
+// a process with one lane that shows its steps and the nodes in them, and a counter of the planned
+// memory in use.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@
 
 namespace zg {
 
-// The events of one rank, one per line; there must be a comma between those of two ranks. Times are
-// since `start_ns` of the timeline's clock.
+// The events of one rank, one per line; the caller puts a comma between those of two ranks. Times
+// are since `start_ns` on the timeline's clock.
 std::string TraceEvents(const ir::Graph& graph, const MemoryPlan& plan, const Timeline& timeline,
                         int rank, int64_t start_ns);
 
-// What stands in a file before and behind the events of all ranks.
+// The text of a file before and after the events of all ranks.
 std::string TraceBegin(std::string_view model);
 std::string TraceEnd();
 

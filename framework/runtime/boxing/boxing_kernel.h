@@ -27,8 +27,8 @@ struct BoxingNode {
   TensorType input;   // local
   TensorType output;  // local
   bool has_accumulator = false;
-  // The mesh axes that the node works along; of a sum those that split it and those that keep whole
-  // copies, without axes of one rank.
+  // The mesh axes that the node works along; for a sum those that split it and those that keep
+  // whole copies, without axes of one rank.
   std::vector<int> axes;
   std::vector<int> split_axes;
   std::vector<int> copied_axes;
@@ -38,11 +38,11 @@ struct BoxingNode {
   int NumRanksAlong(const std::vector<int>& along) const;
 };
 
-// What one rank needs to make a boxing kernel: the groups of its node, and its operands.
+// The data with which one rank makes a boxing kernel: the groups of its node, and its operands.
 class BoxingContext {
  public:
-  // The arena has been allocated for the plan. All outlive this.
-  // `in_thread`: the kernels that move data run in a thread of their own.
+  // The arena must be allocated for the plan. All arguments must outlive this. `in_thread`: the
+  // kernels that move data run in a thread of their own.
   BoxingContext(const BoxingNode* node, const MemoryPlan* plan, Communicator* communicator,
                 bool in_thread)
       : node_(*node), plan_(*plan), communicator_(*communicator), in_thread_(in_thread) {}
@@ -51,13 +51,14 @@ class BoxingContext {
   Device& device() const { return communicator_.device(); }
   int rank() const { return communicator_.rank(); }
 
-  // The ranks along these axes, the last one varying fastest. Collective (Communicator::GroupOf).
+  // The group of ranks along these axes, the last one varying fastest. Collective
+  // (Communicator::GroupOf).
   StatusOr<Group*> GroupAlong(const std::vector<int>& axes) const;
-  // This rank's place among them.
+  // This rank's position among them.
   PartOfDim PartAlong(const std::vector<int>& axes) const;
 
-  // Where a value lies on the ranks along these axes. Error: their parts are not at equal
-  // distances.
+  // The location of a value on the ranks along these axes. Error: their parts are not equally
+  // spaced.
   StatusOr<ArenaOperand> OperandOf(const ir::Value* value, const std::vector<int>& axes) const;
   // The node's workspace; at 0 if it has none.
   ArenaOperand Workspace() const;
@@ -70,9 +71,9 @@ class BoxingContext {
 };
 
 struct BoxingOp {
-  // What the node needs besides its operands, such as room to bring a dim to the front.
+  // The workspace of the node, such as room to move a dim to the front.
   int64_t (*workspace_bytes)(const BoxingNode& node);
-  // Every rank of the job makes its kernel at the same time: the groups meet.
+  // Every rank of the job makes its kernel at the same time, because the groups synchronise.
   StatusOr<std::unique_ptr<Kernel>> (*make)(const BoxingContext& context);
 };
 

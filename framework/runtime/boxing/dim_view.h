@@ -19,7 +19,7 @@ struct DimView {
 
 DimView ViewDim(const TensorType& type, int dim);
 
-// Which of the equal parts along the viewed dim.
+// One of the equal parts along the viewed dim.
 struct PartOfDim {
   int64_t index = 0;
   int64_t count = 1;
