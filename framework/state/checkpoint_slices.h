@@ -15,8 +15,8 @@ namespace zg {
 
 struct CheckpointSlice {
   size_t index = 0;        // of the tensor in the list
-  int64_t local = 0;       // of the rank's elements of it, the first of the slice
-  LocalElements elements;  // which they are
+  int64_t local = 0;       // index of the first element among the rank's elements of the tensor
+  LocalElements elements;  // the elements of the slice
 
   int64_t bytes() const { return elements.count * static_cast<int64_t>(sizeof(float)); }
 };
@@ -26,10 +26,10 @@ std::vector<CheckpointSlice> CheckpointSlicesOf(const ir::Graph& graph,
                                                 const std::vector<const ir::StoredTensor*>& tensors,
                                                 int rank);
 
-// The bytes of a rank's slices of all roles, and so of a copy of them.
+// The bytes of a rank's slices of all roles, and so of their copy.
 int64_t CheckpointBytesOf(const ir::Graph& graph, int rank);
 
-// The largest CheckpointBytesOf of all ranks; fast for very many ranks, too.
+// The largest CheckpointBytesOf of all ranks; fast even for very many ranks.
 int64_t MostCheckpointBytes(const ir::Graph& graph);
 
 }  // namespace zg

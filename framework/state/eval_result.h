@@ -14,7 +14,7 @@ namespace zg {
 StatusOr<std::vector<float>> ReadLocalResult(const Executor& executor, std::string_view eval,
                                              std::string_view result);
 
-// The whole result, flat, on rank `to`. The other ranks get an empty vector, or the result too if
+// The whole result, flat, on rank `to`. The other ranks get an empty vector, or also the result if
 // every rank holds it whole. Every rank must call this, in the same order. Errors: as above; no
 // such rank.
 StatusOr<std::vector<float>> GatherResult(const Executor& executor, std::string_view eval,

@@ -1,5 +1,5 @@
-// InitialValues: the first values of a variable's elements, any part of them at a time: the same bits in
-// every cut into parts, on every rank and processor.
+// InitialValues: the initial values of a variable's elements, for any range of them, with the same
+// bits for every cut into parts, on every rank and processor.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ class InitialValues {
  private:
   Initializer initializer_;
   RandomKey key_;
-  std::vector<float> whole_;  // of initializers whose elements depend on each other
+  std::vector<float> whole_;  // for initializers whose elements depend on each other
 };
 
-// A (rows, columns) matrix with orthonormal rows, or columns where these are fewer: normal numbers
-// orthogonalised one row after the other (Gram and Schmidt, twice), so that the matrix is uniformly
-// distributed among those (Mezzadri 2007, "How to generate random matrices from the classical compact
-// groups").
+// A (rows, columns) matrix with orthonormal rows, or columns where these are fewer: normal random
+// numbers, orthogonalised one row after the other (Gram and Schmidt, twice), so that the matrix is
+// uniformly distributed among those (Mezzadri 2007, "How to generate random matrices from the
+// classical compact groups").
 std::vector<float> OrthogonalMatrix(RandomKey key, int64_t rows, int64_t columns, double gain);
 
 }  // namespace zg

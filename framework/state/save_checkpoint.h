@@ -1,7 +1,7 @@
-// CheckpointSave: writes the logical tensors of a running graph as a checkpoint. Every rank writes
-// the slices that it holds, at the same time as the others. The files are the same bytes for every
-// stage, number of ranks and bucket size, and for both ways of saving: straight out of the arena,
-// or from a copy of the slices while training goes on.
+// CheckpointSave: writes the logical tensors of a running graph as a checkpoint. All ranks write
+// the slices that they hold at the same time. The files are the same bytes for every stage, number
+// of ranks and bucket size, and for both ways of saving: straight out of the arena, or from a copy
+// of the slices while training goes on.
 //
 //   CheckpointSave save(executor, store, state, options);
 //   ZG_RETURN_IF_ERROR(save.Run());            // or, with memory for a copy:
@@ -29,40 +29,41 @@
 namespace zg {
 
 struct SaveOptions {
-  uint64_t max_shard_bytes = uint64_t{2} << 30;  // of a file, unless one tensor is larger
-  int keep = 0;                                  // checkpoints to keep, this one included; 0: all
-  // Called on every rank when all ranks have come to a point of the save: "created", "written",
-  // "hashed", "described", "published". For tests that break off there.
+  uint64_t max_shard_bytes = uint64_t{2} << 30;  // per file, unless a single tensor is larger
+  int keep = 0;                                  // number of checkpoints to keep, including this
+                                                 // one; 0: all
+  // Called on every rank when all ranks have reached a point of the save: "created", "written",
+  // "hashed", "described", "published". For tests that abort there.
   std::function<void(std::string_view point)> at_point = nullptr;
 };
 
-// Every rank makes one and calls the same methods in the same order, between steps. An error on one
-// rank is an error on all, and ends the save; the checkpoints that were there before are then
-// untouched. Only the calling thread talks to other ranks.
+// Every rank must create one and call the same methods in the same order, between steps. An error
+// on one rank is an error on all, and ends the save; earlier checkpoints then remain untouched.
+// Only the calling thread communicates with other ranks.
 class CheckpointSave {
  public:
-  // `store` is that of rank 0 and null elsewhere; it and the executor outlive the save.
+  // `store` is set on rank 0 and null elsewhere; it and the executor must outlive the save.
   CheckpointSave(Executor& executor, CheckpointStore* store, TrainState state, SaveOptions options);
   CheckpointSave(const CheckpointSave&) = delete;
-  // Waits for the thread; what is not published by then never will be.
+  // Waits for the thread. A save that is not published by then never will be.
   ~CheckpointSave();
 
   int64_t step() const { return state_.step; }
 
-  // All of it, in this thread, without a copy.
+  // Saves everything in this thread, without a copy.
   Status Run();
 
   // Copies this rank's slices into `memory`, which has CheckpointBytesOf(graph, rank) bytes and
-  // must stay as it is until the save has ended. A thread then writes them.
+  // must not change until the save has ended. A thread then writes them.
   Status Start(std::byte* memory);
-  // Whether the save that was started is whole on the disk. Does not wait: when every rank's thread
-  // has done its part of a phase, the next phase begins.
+  // Whether the started save is complete on the disk. Does not wait: when every rank's thread has
+  // done its part of a phase, the next phase begins.
   StatusOr<bool> Continue();
-  // Continues until it is.
+  // Waits until it is complete.
   Status Finish();
 
  private:
-  // What the ranks do between two points, each for itself; then they meet.
+  // The work of the ranks between two synchronisation points.
   struct Phase {
     const char* point;
     Status (CheckpointSave::*work)();  // in the thread, if there is one
@@ -84,8 +85,8 @@ class CheckpointSave {
   Status LayOut();
   Status CopySlices(std::byte* target);
   void StartPhase();
-  // Tells the others that this rank is done with the phase, and how, or that it is not yet; true
-  // when all were done.
+  // Tells the others whether this rank is done with the phase, and its status; returns true when
+  // all ranks are done.
   StatusOr<bool> Meet(bool is_done, const Status& status);
   Status End(const Status& status);
 
@@ -103,14 +104,14 @@ class CheckpointSave {
   CheckpointStore* const store_;
   const TrainState state_;
   const SaveOptions options_;
-  const std::byte* copy_ = nullptr;  // of the slices, one after another; null: read the arena
+  const std::byte* copy_ = nullptr;  // the slices, one after another; null: read the arena
   std::vector<Part> parts_;
-  std::vector<const ShardFile*> files_;  // of all parts
+  std::vector<const ShardFile*> files_;  // for all parts
   std::string directory_;                // temporary
 
-  size_t phase_ = 0;          // in kPhases
+  size_t phase_ = 0;          // index in kPhases
   std::future<Status> work_;  // of the phase, in its thread
-  std::string result_;        // of the phase's work, for the other ranks
+  std::string result_;        // result of the phase's work, for the other ranks
   Checksums checksums_;
 };
 

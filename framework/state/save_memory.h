@@ -1,5 +1,5 @@
-// SaveMemory: host memory that a checkpoint is copied into, so that training can go on while a
-// thread writes it. Allocated once, and resident from then on.
+// SaveMemory: host memory for the copy of a checkpoint, so that training can go on while a thread
+// writes it. Allocated once, and resident from then on.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ struct SaveMemory {
   int64_t most_bytes = 0;  // of any rank
 };
 
-// Every rank must call this, each with what it needs. Error, on every rank: there is too little.
+// Every rank must call this with its own need. Error, on every rank: there is too little memory.
 StatusOr<SaveMemory> AllocateSaveMemory(Communicator& communicator, int64_t bytes);
 
-// The error when the ranks of a host need `host_bytes` in all and there is less.
+// The error if the ranks of a host need `host_bytes` in all and there is less.
 Status CheckSaveMemory(int64_t host_bytes, const AvailableMemory& available);
 
 }  // namespace zg

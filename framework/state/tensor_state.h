@@ -21,15 +21,15 @@ namespace zg {
 // The role of a stored tensor for the user. Copies of parameters in another dtype have none.
 enum class TensorRole { kParameter, kOptimizerState };
 
-// The tensors of a role in name order. They are in f32: for parameters that the model reads in 16
-// bits these are the masters.
+// The tensors of a role in name order, in f32: for parameters that the model reads in 16 bits these
+// are the masters.
 std::vector<const ir::StoredTensor*> TensorsByName(const ir::Graph& graph, TensorRole role);
 
-// Gives every stored tensor the values of its initializer. Element i of a tensor depends on (seed,
-// tensor name, i) only, so every stage and number of ranks starts from the same bits.
+// Sets every stored tensor to the values of its initializer. Element i of a tensor depends only on
+// (seed, tensor name, i), so every stage and number of ranks starts from the same bits.
 Status InitializeTensors(Executor& executor, uint64_t seed);
 
-// Gives the values of a tensor's elements [begin, end).
+// Computes the values of a tensor's elements [begin, end).
 using FillElements = std::function<void(int64_t begin, int64_t end, float* values)>;
 
 // Sets those of the elements [begin, end) of the f32 tensor `name`, and of its rounded copies, that
@@ -37,15 +37,15 @@ using FillElements = std::function<void(int64_t begin, int64_t end, float* value
 Status SetElements(Executor& executor, std::string_view name, int64_t begin, int64_t end,
                    const FillElements& fill);
 
-// Hands the bytes of a tensor's elements on this rank, `count` of them from the local-th on, to
-// `sink`, in order, in one or more pieces; each is valid during its call. Ends at the first error
-// of `sink`.
+// Passes the bytes of `count` elements of a tensor on this rank, from index `local` on, to `sink`,
+// in order, in one or more pieces; each is valid only during its call. Stops at the first error of
+// `sink`.
 using ByteSink =
     std::function<Status(uint64_t offset_bytes, const std::byte* data, size_t size_bytes)>;
 Status ReadLocalElements(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
                          int64_t count, const ByteSink& sink);
 
-// The same of the values as f32, which codes of 8 bits are widened to.
+// The same with the values as f32; 8-bit codes are widened.
 Status ReadLocalValues(const Executor& executor, const ir::StoredTensor& tensor, int64_t local,
                        int64_t count, const ByteSink& sink);
 
@@ -57,24 +57,24 @@ struct TensorInFile {
 };
 using TensorsInFile = std::map<std::string, TensorInFile, std::less<>>;
 
-// Sets the tensors of these roles, and their rounded copies. Each rank reads only its part, a piece
-// at a time, so that it needs no memory for the whole. Errors, all in one message that begins with
-// `path`: a tensor that is missing, has another shape or is not of floating-point numbers; one that
-// the graph does not have.
+// Sets the tensors of these roles, and their rounded copies. Each rank reads only its part, piece
+// by piece, so that it needs no memory for the whole. Errors, all in one message that begins with
+// `path`: a tensor that is missing, has another shape or is not floating-point; one that the graph
+// does not have.
 Status LoadTensors(Executor& executor, const std::string& path,
                    const std::vector<TensorRole>& roles, const TensorsInFile& tensors,
                    const std::vector<ScopePattern>& may_lack = {});
 
 // Reads the parameters from a safetensors file in F32, F16 or BF16, whose values f32 holds exactly;
-// each rank reads only its part. Errors as of LoadTensors.
+// each rank reads only its part. Errors like LoadTensors.
 Status LoadParameters(Executor& executor, const std::string& path,
                       const std::vector<ScopePattern>& may_lack = {});
 
-// Whether the stored tensors, parameters and state, are finite as far as they lie on this rank. The
-// error names the first that is not.
+// Checks that the stored tensors, parameters and state, are finite on this rank. The error names
+// the first that is not.
 Status CheckFiniteTensors(const Executor& executor);
 
-// The digest of all tensors of one role, each whole, in name order.
+// The digest of all tensors of one role, in name order, each as a whole.
 struct TensorDigest {
   std::string sha256;  // of their bytes
   double sum = 0.0;    // of their elements, added in that order

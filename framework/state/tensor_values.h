@@ -19,30 +19,30 @@ namespace zg {
 
 struct TensorValues {
   Shape shape;                // of the whole tensor
-  LocalElements elements;     // which of its elements, row-major, `values` are
-  std::vector<float> values;  // fewer than the shape's elements when this is a part
+  LocalElements elements;     // the elements that `values` are, row-major
+  std::vector<float> values;  // fewer than the shape's elements if this is a part
 };
 
 TensorValues WholeTensor(const Shape& shape, std::vector<float> values);
 
 using NamedValues = std::map<std::string, TensorValues, std::less<>>;  // by the tensor's name
 
-// Every tensor of the role, whole, on rank `to`, and nothing on the other ranks, which need a few
-// megabytes of memory at a time. The values are the same for every stage and number of ranks. Every
-// rank must call this, in the same order. Error: no such rank.
+// Returns every tensor of the role, whole, on rank `to`, and nothing on the other ranks, which need
+// only a few megabytes at a time. The values are the same for every stage and number of ranks.
+// Every rank must call this, in the same order. Error: no such rank.
 StatusOr<NamedValues> ConsolidateTensors(Executor& executor, TensorRole role, int to);
 
-// The reverse: every rank takes its parts of the whole tensors that rank `from` gives; those of
-// other ranks are ignored. Every rank must call this, in the same order. Errors, on every rank: no
-// such rank; all tensors that are missing, unknown, not whole or of another shape.
+// The reverse: every rank takes its parts of the whole tensors of rank `from`; those of other ranks
+// are ignored. Every rank must call this, in the same order. Errors, on every rank: no such rank;
+// all tensors that are missing, unknown, not whole or of another shape.
 Status ScatterTensors(Executor& executor, TensorRole role, const NamedValues& whole, int from);
 
-// Copies of the parts that this rank holds, without talking to others.
+// Copies of the parts that this rank holds, without communication.
 StatusOr<NamedValues> LocalTensors(const Executor& executor, TensorRole role);
 
 // Sets every rank's parts from whole tensors, or from parts that contain its own. Every rank must
-// call this, in the same order. Errors, on every rank, which change nothing: as of ScatterTensors;
-// elements that a rank holds and its `values` lack.
+// call this, in the same order. Errors, on every rank, after which nothing has changed: like
+// ScatterTensors; elements that a rank holds and its `values` lack.
 Status SetLocalTensors(Executor& executor, TensorRole role, const NamedValues& values);
 
 }  // namespace zg
