@@ -108,7 +108,8 @@ class Rendezvous {
   ControlBlock* const block_;
   ControlBlock* const job_block_;
   const std::vector<int> ranks_;
-  const int rank_;  // in `ranks_`
+  const int rank_;  // Parameters of waiting. Spinning makes sense only if there is a core for every
+                    // thread of the ranks, because then the others are running now.
   const int num_ranks_;
   const double timeout_s_;
   // Spinning: if there is a core for every thread of the ranks, the others are running now.
