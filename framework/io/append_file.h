@@ -1,5 +1,5 @@
-// AppendFile: a file that grows record by record. What Append has returned for is with the operating
-// system: it survives the end of the process, however it ends.
+// AppendFile: a file that grows record by record. Once Append has returned, the operating system
+// has the record, so it survives the end of the process, however it ends.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace zg {
 
 class AppendFile {
  public:
-  // Makes the file where it is missing, and locks it for this process until it is destroyed.
-  // Errors: it cannot be made or written, another process has it open.
+  // Creates the file if it is missing, and locks it for this process until it is destroyed. Errors:
+  // it cannot be created or written, another process has it open.
   static StatusOr<AppendFile> Open(const std::string& path);
 
   AppendFile(AppendFile&& other) noexcept;
@@ -22,7 +22,7 @@ class AppendFile {
 
   const std::string& path() const { return path_; }
 
-  // Drops what comes after the first `size_bytes` bytes.
+  // Drops everything after the first `size_bytes` bytes.
   Status Truncate(int64_t size_bytes);
   Status Append(std::string_view record);
 

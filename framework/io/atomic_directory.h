@@ -1,5 +1,5 @@
 // AtomicDirectory: a directory that appears under its name with all of its files, or not at all.
-// Files are made in temporary_path(), beside it; Commit gives that the name. Without Commit it is
+// Files are created in temporary_path(), beside it, which Commit renames. Without Commit it is
 // removed.
 #pragma once
 
@@ -19,8 +19,8 @@ class AtomicDirectory {
 
   const std::string& temporary_path() const { return temporary_path_; }
 
-  // Takes the name; with `may_replace` also that of an older directory, at once, which is removed
-  // with all that is in it. The files must be durable already. No more calls after it.
+  // Renames the directory; with `may_replace` it atomically replaces an older directory, which is
+  // then removed with its contents. The files must be durable already. No more calls after it.
   Status Commit(bool may_replace);
 
  private:

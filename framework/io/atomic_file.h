@@ -23,7 +23,7 @@ class AtomicFile {
   const std::string& path() const { return path_; }
 
   Status Write(const void* data, size_t size_bytes);
-  // Replaces bytes that were written before.
+  // Overwrites bytes that were written before.
   Status Rewrite(uint64_t offset_bytes, const void* data, size_t size_bytes);
 
   // Syncs the bytes, replaces `path`, syncs the directory. No more calls after it.

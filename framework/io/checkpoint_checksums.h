@@ -15,11 +15,11 @@ struct FileChecksum {
   std::string sha256;  // 64 lower-case hexadecimal digits
 };
 
-using Checksums = std::map<std::string, FileChecksum>;  // by the file's name
+using Checksums = std::map<std::string, FileChecksum>;  // by file name
 
 std::string ChecksumsAsJson(const Checksums& checksums);
 
-// Errors: missing or malformed. Nothing vouches for this file itself, so that every byte must be as
+// Errors: missing or malformed. No other checksum covers this file, so every byte must be as
 // ChecksumsAsJson writes it.
 StatusOr<Checksums> ReadChecksums(const std::string& path);
 

@@ -27,7 +27,7 @@ std::optional<int64_t> ParseStepDirectoryName(std::string_view name);  // exactl
 std::string ShardName(std::string_view part, int shard, int num_shards);
 std::string IndexName(std::string_view part);
 
-// Whether `name` may stand in an index: a file of the same directory, "..", "/" and the like not.
+// Whether `name` may appear in an index: a file of the same directory, not "..", "/" and the like.
 bool IsPlainFileName(std::string_view name);
 
 }  // namespace zg

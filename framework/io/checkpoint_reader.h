@@ -17,8 +17,8 @@
 
 namespace zg {
 
-// The directory of one checkpoint that `path` means: itself, or the one that its `latest` names.
-// Errors: neither; `latest` names nothing that is there.
+// The directory of the checkpoint that `path` refers to: itself, or the one that its `latest`
+// names. Errors: neither; `latest` names something that does not exist.
 StatusOr<std::string> FindCheckpoint(const std::string& path);
 
 class CheckpointReader {
@@ -41,8 +41,8 @@ class CheckpointReader {
   // Parameters and optimizer state, by name.
   const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
 
-  // Reads every `stride`-th shard, from the one with index `first` on, against its checksum: so
-  // `stride` ranks share the work.
+  // Checks every `stride`-th shard, from the one with index `first` on, against its checksum, so
+  // that `stride` ranks share the work.
   Status CheckData(int first = 0, int stride = 1) const;
 
  private:

@@ -1,12 +1,12 @@
-// CheckpointStore: the directory that one job saves its checkpoints into. A checkpoint is made
-// under a temporary name and appears under its own whole, or not at all; `latest` follows.
+// CheckpointStore: the directory that one job saves its checkpoints into. A checkpoint is created
+// under a temporary name and appears under its own name complete, or not at all; `latest` follows.
 //
 //   ZG_ASSIGN_OR_RETURN(CheckpointStore store, CheckpointStore::Open("runs/gpt"));
 //   ZG_ASSIGN_OR_RETURN(std::string directory, store.Begin(100));
 //   ... write and sync the files in `directory` ...
 //   ZG_RETURN_IF_ERROR(store.Publish(100));
 //
-// One process of a job has it.
+// Only one process of a job has it.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace zg {
 
 class CheckpointStore {
  public:
-  // Creates the directory where it is missing, locks it for this process until the store is
-  // destroyed, and removes what killed saves have left. Errors: it cannot be made or written,
-  // another job saves into it.
+  // Creates the directory if it is missing, locks it for this process until the store is destroyed,
+  // and removes remains of killed saves. Errors: it cannot be created or written, another job saves
+  // into it.
   static StatusOr<CheckpointStore> Open(const std::string& directory);
 
   CheckpointStore(CheckpointStore&& other) noexcept;
@@ -33,15 +33,15 @@ class CheckpointStore {
   // A new, empty directory for the files of a step's checkpoint, under its temporary name.
   StatusOr<std::string> Begin(int64_t step);
 
-  // Gives it its name, at once in the place of an older one of this step, and lets `latest` name
-  // it.
+  // Renames it to its final name, atomically replacing an older checkpoint of this step, and
+  // updates `latest`.
   Status Publish(int64_t step);
 
-  // Removes what Begin made, after an error.
+  // Removes the directory of Begin, after an error.
   void Discard(int64_t step);
 
   // Removes older checkpoints, so that `keep` are left up to and including that of `step`; those of
-  // later steps, which another run has left, stay.
+  // later steps, left by another run, stay.
   Status RemoveOlder(int64_t step, int keep);
 
  private:
@@ -54,7 +54,8 @@ class CheckpointStore {
   int lock_ = -1;  // the open directory
 };
 
-// What `latest` in the directory names; nothing when there is none that can be read.
+// The checkpoint that `latest` in the directory names; nothing if `latest` is missing or
+// unreadable.
 std::optional<std::string> LatestCheckpoint(const std::string& directory);
 
 }  // namespace zg

@@ -1,5 +1,5 @@
 // DurableFile: a file of known size that several processes fill at the same time, each its own
-// ranges, and whose bytes are on the disk once every writer has called Sync.
+// ranges. Its bytes are on the disk once every writer has called Sync.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace zg {
 
 class DurableFile {
  public:
-  // A new file of `bytes` bytes, all of them reserved on the disk. Error: it exists, no space, no
+  // Creates a file of `bytes` bytes, all reserved on the disk. Errors: it exists, no space, no
   // permission, ...
   static StatusOr<DurableFile> Create(const std::string& path, uint64_t bytes);
-  // One that a process, perhaps another one, has created.
+  // Opens a file that a process, perhaps another one, has created.
   static StatusOr<DurableFile> Open(const std::string& path);
 
   DurableFile(DurableFile&& other) noexcept;

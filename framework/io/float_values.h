@@ -10,13 +10,13 @@
 
 namespace zg {
 
-// Whether the functions below know the type.
+// Whether the functions below support the type.
 bool IsFloatValue(SafetensorsDType dtype);
 
-// Values [0, count) of `bytes`, exactly.
+// Reads values [0, count) of `bytes`, exactly.
 void ReadFloatValues(SafetensorsDType dtype, const uint8_t* bytes, size_t count, float* values);
 
-// Rounds to the nearest, ties to even. Error: a finite value that `dtype` has no finite number for.
+// Rounds to the nearest, ties to even. Error: a finite value beyond the finite range of `dtype`.
 Status WriteFloatValues(SafetensorsDType dtype, const float* values, size_t count, uint8_t* bytes);
 
 }  // namespace zg

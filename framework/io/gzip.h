@@ -12,7 +12,7 @@ namespace zg {
 
 bool IsGzip(const MappedFile& file);
 
-// The most bytes that one byte of a gzip file can stand for.
+// The maximum number of bytes that one byte of a gzip file can expand to.
 inline constexpr uint64_t kMaxGzipRatio = 1032;
 
 class GzipReader {
@@ -22,7 +22,7 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   ~GzipReader();
 
-  // Fills `data` from where the last read ended, and returns how many bytes it got: fewer than
+  // Fills `data` from the end of the last read, and returns how many bytes it got: fewer than
   // `size_bytes` only at the content's end, and then the file has been checked to its last byte.
   // Errors: the file is truncated or damaged, or something follows the content.
   StatusOr<size_t> Read(void* data, size_t size_bytes);
@@ -31,7 +31,7 @@ class GzipReader {
   struct Stream;
 
   const MappedFile& file_;
-  uint64_t taken_ = 0;  // bytes of the file that were given to zlib
+  uint64_t taken_ = 0;  // number of the file's bytes that were passed to zlib
   bool is_at_end_ = false;
   std::unique_ptr<Stream> stream_;
 };

@@ -1,4 +1,4 @@
-// IdxFile: an array of bytes as MNIST's files have it, plain or in gzip: two zeros, the type (8: u8),
+// IdxFile: an array of bytes in MNIST's file format, plain or gzipped: two zeros, the type (8: u8),
 // the number of dims, each dim as a big-endian u32, then the values.
 #pragma once
 
@@ -20,15 +20,15 @@ struct IdxFile {
 // more bytes than the dims say, damaged gzip.
 StatusOr<IdxFile> ReadIdxFile(const std::string& path);
 
-// Images and what they show.
+// Images and their labels.
 struct LabelledImages {
   int64_t count = 0, height = 0, width = 0;
   std::vector<uint8_t> pixels;  // (count, height, width)
   std::vector<uint8_t> labels;  // (count)
 };
 
-// Two IDX files of 3 dims and of 1. Errors also: other dims, counts that differ, a label that is not
-// below `num_classes`.
+// Reads two IDX files, of 3 dims and of 1. Further errors: other dims, counts that differ, a label
+// that is not below `num_classes`.
 StatusOr<LabelledImages> ReadLabelledImages(const std::string& images_path,
                                             const std::string& labels_path, int num_classes);
 

@@ -19,7 +19,7 @@ class MappedFile {
   ~MappedFile();
 
   const std::string& path() const { return path_; }
-  const uint8_t* data() const { return data_; }  // page-aligned; null when the file is empty
+  const uint8_t* data() const { return data_; }  // page-aligned; null if the file is empty
   uint64_t size() const { return size_; }        // bytes
 
  private:
@@ -30,9 +30,9 @@ class MappedFile {
   uint64_t size_ = 0;
 };
 
-// MappedWindow: bytes [data, data + bytes) of a mapped file, mapped once more, for reading a large
-// file piece by piece. What is read through it leaves this process's memory with it; pages that are
-// read through the MappedFile stay until that is destroyed.
+// MappedWindow: bytes [data, data + bytes) of a mapped file, mapped a second time, for reading a
+// large file piece by piece. Pages read through it leave this process's memory when it is
+// destroyed; pages read through the MappedFile stay until that is destroyed.
 class MappedWindow {
  public:
   MappedWindow(const uint8_t* data, uint64_t bytes);
@@ -43,7 +43,8 @@ class MappedWindow {
 
  private:
   const uint8_t* data_ = nullptr;
-  void* pages_ = nullptr;  // null: data_ is the file's own mapping, where the system has no other
+  void* pages_ = nullptr;  // null: data_ is the file's own mapping, because the system allows no
+                           // other
   uint64_t page_bytes_ = 0;
 };
 

@@ -21,7 +21,7 @@ namespace zg {
 class SafetensorsFile {
  public:
   // Errors: the file is missing, unreadable, truncated or breaks any rule of the format; the
-  // message names the file and, where one is to blame, the tensor.
+  // message names the file and, if one is to blame, the tensor.
   static StatusOr<SafetensorsFile> Open(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -29,7 +29,7 @@ class SafetensorsFile {
   const std::vector<SafetensorsEntry>& entries() const { return header_.entries; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
-  // Null when there is no tensor of that name.
+  // Null if there is no tensor of that name.
   const SafetensorsEntry* Find(std::string_view name) const;
 
   // The tensor's little-endian, row-major bytes; not aligned to its dtype in files of some writers.

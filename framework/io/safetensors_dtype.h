@@ -34,7 +34,7 @@ enum class SafetensorsDType {
 // Bits of one element: a multiple of 8 except for the 6- and 4-bit floats, which are stored packed.
 int BitsOf(SafetensorsDType dtype);
 std::string_view SafetensorsDTypeName(SafetensorsDType dtype);
-// Names are case-sensitive; nothing when the name is none of the format's.
+// Names are case-sensitive; nothing if the format does not have the name.
 std::optional<SafetensorsDType> ParseSafetensorsDType(std::string_view name);
 
 }  // namespace zg

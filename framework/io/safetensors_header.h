@@ -1,6 +1,5 @@
-// The header of a safetensors file: which tensors there are and where their bytes lie. The parser
-// trusts nothing; what it returns covers the file's data exactly, so that readers need no further
-// checks.
+// The header of a safetensors file: its tensors and the positions of their bytes. The parser trusts
+// nothing; its result covers the file's data exactly, so readers need no further checks.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +33,15 @@ struct SafetensorsHeader {
 
 // Parses and checks `json`, the header's text, of a file that has `data_bytes` bytes after its
 // header. Stricter than the reference implementation: also rejects duplicate names and unknown
-// fields. `path` only serves the messages.
+// fields. `path` is only used in messages.
 StatusOr<SafetensorsHeader> ParseSafetensorsHeader(const std::string& path, std::string_view json,
                                                    uint64_t data_bytes);
 
-// Bytes of a tensor. Errors, without a tensor's name: a negative dim, an overflow (dims of 0 do not
-// hide it), packed elements that do not fill whole bytes.
+// Bytes of a tensor. Errors, without the tensor's name: a negative dim, an overflow (even if a dim
+// is 0), packed elements that do not fill whole bytes.
 StatusOr<uint64_t> SafetensorsByteSize(SafetensorsDType dtype, const std::vector<int64_t>& shape);
 
-// `text` in quotes for a message: escaped, and cut when it is long.
+// `text` in quotes for a message: escaped, and truncated if it is long.
 std::string QuoteForMessage(std::string_view text);
 
 }  // namespace zg

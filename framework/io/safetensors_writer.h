@@ -1,4 +1,4 @@
-// Writes a safetensors file, streaming: tensors come from memory or, chunk by chunk, from a
+// Writes a safetensors file as a stream: tensors come from memory or, chunk by chunk, from a
 // callback, so that a value need not be whole anywhere. The file appears under its name complete or
 // not at all.
 //
@@ -35,12 +35,13 @@ struct TensorToWrite {
 };
 
 struct SafetensorsWriteOptions {
-  std::map<std::string, std::string> metadata;  // besides "format", which is always "pt"
+  std::map<std::string, std::string> metadata;  // in addition to "format", which is always "pt"
   Sha256* digest = nullptr;                     // receives every byte of the file
 };
 
 // Order in the file: larger dtypes first, then by name, so that all data is aligned. On an error
-// (also one of a source) the temporary file is removed and an older file at `path` is untouched.
+// (including one of a source) the temporary file is removed and an older file at `path` is
+// untouched.
 Status WriteSafetensors(const std::string& path, std::vector<TensorToWrite> tensors,
                         const SafetensorsWriteOptions& options = {});
 

@@ -19,7 +19,7 @@ class Sha256 {
 
   void Update(const void* data, size_t size_bytes);
 
-  // 64 lower-case hexadecimal digits, of what was given so far; more may follow.
+  // 64 lower-case hexadecimal digits, for the bytes given so far; more may follow.
   std::string HexDigest() const;
 
  private:

@@ -1,5 +1,5 @@
-// ShardLayout: how tensors are spread over the safetensors files of a checkpoint. It depends on the
-// tensors alone, so that every rank finds the same one.
+// ShardLayout: the distribution of tensors over the safetensors files of a checkpoint. It depends
+// only on the tensors, so every rank computes the same one.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ShardFile {
   SafetensorsLayout layout;
 };
 
-// Where a tensor's first byte lies.
+// The position of a tensor's first byte.
 struct TensorPlace {
   int shard = 0;
   uint64_t offset_bytes = 0;  // in the file
@@ -26,11 +26,11 @@ struct TensorPlace {
 
 struct ShardLayout {
   std::vector<ShardFile> files;
-  std::vector<TensorPlace> places;  // of each tensor
+  std::vector<TensorPlace> places;  // by tensor
   TensorIndex index;
 };
 
-// Fills one file after the other with the tensors, in the order given, up to `max_shard_bytes` of
+// Fills one file after the other with the tensors, in the given order, up to `max_shard_bytes` of
 // data; a larger tensor has a file of its own. `part` as in ShardName.
 StatusOr<ShardLayout> MakeShardLayout(std::string_view part,
                                       const std::vector<TensorOfFile>& tensors,

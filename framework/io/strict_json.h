@@ -1,5 +1,5 @@
-// JSON of checkpoints and tokenizers, read without trust: no duplicate keys, no deep nesting,
-// nothing before or after the one object.
+// JSON of checkpoints and tokenizers, parsed as untrusted input: no duplicate keys, no deep
+// nesting, nothing before or after the single object.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,10 +10,10 @@
 
 namespace zg {
 
-// The object that the whole file at `path` is. Errors name the file.
+// Reads the file at `path`, which must be a single object. Errors name the file.
 StatusOr<nlohmann::json> ReadStrictJson(const std::string& path);
 
-// The same for text; `path` only serves the messages.
+// The same for text; `path` is only used in messages.
 StatusOr<nlohmann::json> ParseStrictJson(const std::string& path, std::string_view text);
 
 }  // namespace zg

@@ -1,4 +1,4 @@
-// TensorIndex: which file of a sharded safetensors checkpoint holds which tensor,
+// TensorIndex: the file of each tensor in a sharded safetensors checkpoint,
 // NAME.safetensors.index.json.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace zg {
 
 struct TensorIndex {
   uint64_t total_bytes = 0;                         // of all tensors
-  std::map<std::string, std::string> file_by_name;  // of the tensor
+  std::map<std::string, std::string> file_by_name;  // key: the tensor
 };
 
 std::string TensorIndexAsJson(const TensorIndex& index);

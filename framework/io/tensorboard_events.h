@@ -20,8 +20,7 @@ struct NamedScalar {
 // The first record of a file. Times are seconds since 1970.
 std::string VersionEvent(double time_s);
 
-// Says that a run begins with this step: readers drop what files before this one have of it and
-// of later steps.
+// Marks the first step of a run: readers drop values of this and later steps from earlier files.
 std::string RunStartEvent(double time_s, int64_t first_step);
 
 // Values of one step, as f32.

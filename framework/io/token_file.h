@@ -1,5 +1,6 @@
-// Token files: llm.c's header of 256 i32 (magic, version, number of tokens, zeros), then the tokens,
-// all little-endian. TokenDataset reads them, and nanoGPT's, which are u16 without a header.
+// Token files: llm.c's header of 256 i32 (magic, version, number of tokens, zeros), then the
+// tokens, all little-endian. TokenDataset reads these, and nanoGPT's files, which are u16 without a
+// header.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,13 @@ inline constexpr TokenFileFormat kU32TokenFile = {20240801, 7, 4};  // as for Ll
 // Writes a token file, which appears under its name complete or not at all.
 class TokenFileWriter {
  public:
-  // For tokens below `vocabulary_size`: u16 where they fit, else u32.
+  // For tokens below `vocabulary_size`: u16 if they fit, else u32.
   static StatusOr<TokenFileWriter> Create(const std::string& path, int64_t vocabulary_size);
 
   // Tokens must be below the vocabulary size.
   Status Write(const std::vector<uint32_t>& tokens);
 
-  // Error: there is no token, or there are 2^31 or more, which the header cannot say.
+  // Error: there is no token, or there are 2^31 or more, which the header cannot hold.
   Status Commit();
 
   int64_t num_tokens() const { return num_tokens_; }
@@ -44,7 +45,7 @@ class TokenFileWriter {
   TokenFileFormat format_;
   int64_t vocabulary_size_;
   int64_t num_tokens_ = 0;
-  std::vector<uint16_t> narrow_;  // what is written next
+  std::vector<uint16_t> narrow_;  // written next
 };
 
 }  // namespace zg

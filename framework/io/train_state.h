@@ -1,4 +1,4 @@
-// TrainState: what a checkpoint knows besides its tensors, train_state.json.
+// TrainState: the contents of a checkpoint besides its tensors, train_state.json.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ inline constexpr int64_t kCheckpointFormatVersion = 1;
 struct TrainState {
   std::string model;    // the graph's name
   int64_t step = 0;     // steps done
-  int64_t updates = 0;  // of the parameters: less than steps where some were left out
-  // What decides the bits of the steps to come, by the name the user knows it under: "seed",
+  int64_t updates = 0;  // of the parameters: less than steps if some updates were skipped
+  // The settings that determine the bits of later steps, by the name that the user knows: "seed",
   // "micro-batches", "optimizer", ...
   std::map<std::string, std::string> settings;
-  // Of the device (train/device_kernels.h); where another one goes on, bits do not. "": not known,
-  // from programs before it was written.
+  // Of the device (train/device_kernels.h); a run that resumes with another one gets other bits.
+  // "": unknown, from programs that did not write it yet.
   std::string arithmetic = {};
 };
 
@@ -28,7 +28,7 @@ std::string TrainStateAsJson(const TrainState& state);
 // Errors: the file is missing or malformed, or of a newer format version than this program reads.
 StatusOr<TrainState> ReadTrainState(const std::string& path);
 
-// Whether a run with the settings `now` goes on as the one of the checkpoint at `path` would have.
+// Whether a run with the settings `now` continues exactly like the one of the checkpoint at `path`.
 // The error names every setting that differs.
 Status CheckSameSettings(const std::string& path, const std::map<std::string, std::string>& then,
                          const std::map<std::string, std::string>& now);
