@@ -1,4 +1,4 @@
-// Supervision of a child process: passes signals on to it, shows its output and waits for its end.
+// Supervision of a child process: forwards signals to it, shows its output and waits for its end.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace zg {
 
-// An open file descriptor, closed by the destructor; -1 for none.
+// An open file descriptor, closed by the destructor; -1: none.
 class File {
  public:
   explicit File(int descriptor = -1) : descriptor_(descriptor) {}
@@ -30,15 +30,15 @@ class File {
   int descriptor_;
 };
 
-// Reading does not block. Both ends are closed by exec.
+// Reads do not block. exec closes both ends.
 struct Pipe {
   static StatusOr<Pipe> Create();
   File read_end;
   File write_end;
 };
 
-// While it exists, the signals that end or steer a job (INT, TERM, HUP, QUIT, USR1, USR2) and
-// SIGCHLD wait in a queue. Must be made before there are threads and before the child.
+// While it exists, the signals that end or control a job (INT, TERM, HUP, QUIT, USR1, USR2) and
+// SIGCHLD wait in a queue. Must be created before there are threads and before the child.
 class SignalQueue {
  public:
   static StatusOr<SignalQueue> Create();
@@ -62,29 +62,29 @@ struct ShownPipe {
 };
 
 struct ChildEnd {
-  int code = 0;              // exit code; 128 + the signal for a child that was killed
-  bool was_stopped = false;  // INT, TERM, HUP or QUIT came for it
+  int code = 0;              // exit code; 128 + the signal for a killed child
+  bool was_stopped = false;  // INT, TERM, HUP or QUIT was received
 };
 
-// Maps a signal that came to the one that the child gets.
+// Maps a received signal to the one that the child gets.
 using SignalTranslation = std::function<int(int signal)>;
 
-// How to treat a child while it runs.
+// The supervision of a running child.
 struct ChildWatch {
   SignalTranslation translate = [](int signal) { return signal; };
   std::vector<ShownPipe> pipes;
   // Once this returns true, the child is killed after kLastSeconds.
   std::function<bool()> is_over = [] { return false; };
-  // Asked some 50 times a second, if it is set. Once it returns true the child gets TERM, and is
-  // killed after kLastSeconds.
+  // Called about 50 times a second, if set. Once it returns true the child gets TERM, and is killed
+  // after kLastSeconds.
   std::function<bool()> is_enough = {};
 };
 inline constexpr double kLastSeconds = 10;
 
-// Passes signals on to the child and shows the pipes until it has ended.
+// Forwards signals to the child and shows the pipes until it has ended.
 ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch& watch = {});
 
-// Waits for this time. Returns false at once when a signal asks for an end; drops other signals.
+// Sleeps for this time. Returns false at once if a signal asks for an end; drops other signals.
 bool SleepUnlessStopped(double seconds, const SignalQueue& signals);
 
 }  // namespace zg

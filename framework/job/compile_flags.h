@@ -11,23 +11,23 @@
 
 namespace zg {
 
-// `options` holds the defaults and receives the flags.
+// `options` holds the defaults and receives the values.
 void AddCompileFlags(FlagParser* flags, CompileOptions* options);
 
 // These flags with the values that `options` has.
 std::vector<ResolvedFlag> CompileFlagsOf(CompileOptions options);
 
-// `options`, overridden by those of these flags that were given.
+// Returns `options`, overridden by those of these flags that were given.
 CompileOptions WithGivenCompileFlags(const FlagParser& flags, CompileOptions options);
 
 // Those of these flags that were given, as on the command line.
 std::string GivenCompileFlags(const FlagParser& flags);
 
-// A mesh on the command line says how many ranks there are, where --ranks does not.
+// Sets the number of ranks from a mesh on the command line, unless --ranks was given.
 void TakeRanksOfMesh(const FlagParser& flags, const CompileOptions& options, int* ranks);
 
-// Fills in the micro-batches of a step for `num_ranks`. Errors: flags that exclude each other or do
-// not go with the number of ranks, by name; a mesh of another number.
+// Fills in the micro-batches of a step for `num_ranks`. Errors, by flag name: flags that exclude
+// each other or do not fit the number of ranks; a mesh with another number of ranks.
 Status ResolveCompileFlags(const FlagParser& flags, int num_ranks, CompileOptions* options);
 
 }  // namespace zg

@@ -1,6 +1,6 @@
-// The flags of settings. Below the job, where a program may have set them in C++ as well, errors
-// quote a setting by the name of its field, perhaps with a value: `save_async`, `device=cpu`. What
-// the job prints names the flag instead: --save-async, --device cpu.
+// The flags of settings. Code below the job, where a program may also have set values in C++,
+// quotes a setting in errors by the name of its field, optionally with a value: `save_async`,
+// `device=cpu`. The job prints the flag instead: --save-async, --device cpu.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace zg {
 
-// The flag of a setting, without the dashes; empty: there is none.
+// The flag of a setting, without the dashes; empty if there is none.
 std::string_view FlagOf(std::string_view setting);
 
 // The text with every quoted setting that has a flag replaced by it.

@@ -1,5 +1,5 @@
-// The value of a flag, whatever its type: the numbers that it accepts, and its text, in which the
-// help, reports and ranks that compare their flags show it.
+// The value of a flag, whatever its type: the numbers that it accepts, and its text form for the
+// help, for reports and for ranks that compare their flags.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Job: a training program from its command line to its end. It reads the flags, starts and connects
-// the ranks, and ends all of them with one message when any of them has an error.
+// Job: a training program from its command line to its end. It parses the flags, starts and
+// connects the ranks, and ends all of them with one message if any of them has an error.
 //
 //   int main(int argc, char** argv) {
 //     zg::FlagParser flags("Trains a classifier.");  // plus flags of its own
@@ -11,7 +11,7 @@
 //   }
 //
 // Exit codes: 0 for success; 2 for a wrong command line (kInvalidArgument); 1 for every other
-// error; that of mpirun when a rank was killed.
+// error; mpirun's code if a rank was killed.
 #pragma once
 
 #include <functional>
@@ -30,13 +30,14 @@ class Job {
  public:
   // Starts the job. Returns on every rank. Does not return after --help, after an error, or in the
   // process that starts mpirun, which exits with the job's code. Adds the job's own flags, with
-  // `defaults`, to `flags`, which must outlive the job. Call it first, above all before threads.
+  // `defaults`, to `flags`, which must outlive the job. Call it first, in particular before there
+  // are threads.
   static Job start(int argc, char** argv, FlagParser& flags, const JobOptions& defaults = {});
   static Job start(int argc, char** argv);
 
   // Runs `body` on every rank of this process: in the calling thread, or with --ranks-in-process N
   // in N threads, each with a Job of its own. Returns when all are ok; an error of any rank ends
-  // the job as check_on_all_ranks does. Every process must call it. Without run() a program has no
+  // the job like check_on_all_ranks. Every process must call it. Without run() a program has no
   // virtual ranks: size() and communicator() then end the job with an error.
   void run(const std::function<Status(Job&)>& body);
 
@@ -45,21 +46,22 @@ class Job {
 
   int rank() const;
   int size() const;
-  // This rank among those that compute different micro-batches, by which its data is chosen, and how
-  // many these are: all, but for ranks that share micro-batches along an axis of --mesh (tensor).
+  // The index of this rank among the ranks that compute different micro-batches, which selects its
+  // data, and the number of these ranks. Ranks that share micro-batches along an axis of --mesh
+  // (tensor) count once.
   int data_rank() const;
   int num_data_ranks() const;
   bool is_main() const { return rank() == 0; }  // the rank that prints and writes reports
   Communicator& communicator() const;
   const JobOptions& options() const;
   std::vector<ResolvedFlag> config() const;  // every flag with its value, for the report
-  int num_planned_ranks() const;             // as the flags say; --plan starts none of them
+  int num_planned_ranks() const;             // according to the flags; --plan starts none of them
   int64_t resident_bytes_at_start() const;   // of this process, before any model was built
 
-  // The options of the graph, overridden by the flags that were given. From now on options() and
-  // config() have them, too.
+  // Returns the options of the graph, overridden by the flags that were given. From now on
+  // options() and config() have them, too.
   CompileOptions apply_compile_flags(const CompileOptions& of_graph);
-  // An error of compiling with these options, with the flags that were given for them.
+  // An error of compiling with these options, together with the flags that were given for them.
   Status with_compile_flags(const Status& error) const;
 
   // Every rank must call this with its status. Returns if all are ok; otherwise rank 0 prints each
@@ -74,7 +76,7 @@ class Job {
   // Ends the job on all ranks with an error. Any rank may call it at any time.
   [[noreturn]] void fail(const Status& status);
 
-  // Ends the job in order. Every rank must call it.
+  // Ends the job normally. Every rank must call it.
   [[noreturn]] void exit(int code);
 
  private:

@@ -17,7 +17,7 @@ struct JobOptions {
   int ranks = 1;             // processes
   int ranks_in_process = 1;  // virtual ranks, instead of processes
   std::string device = "cpu";
-  int threads = 1;                 // of a rank
+  int threads = 1;                 // per rank
   std::string log_level = "info";  // one of LogLevels()
   CompileOptions compile;
   int64_t steps = 100;
@@ -28,9 +28,9 @@ struct JobOptions {
   double final_lr_factor = 0.1;
   bool detect_anomaly = false;
   bool profile = false;
-  int64_t save_every = 0;                // steps; 0: a checkpoint at the end only
+  int64_t save_every = 0;                // in steps; 0: only a checkpoint at the end
   int keep = 0;                          // checkpoints; 0: all
-  bool save_async = false;               // training goes on meanwhile
+  bool save_async = false;               // training goes on during a save
   std::string gpu_collectives = "auto";  // "peer", "nccl" or "host"
   bool fast_reduce = false;
   bool cuda_graph = false;
@@ -46,17 +46,17 @@ struct JobOptions {
   std::string metrics;
   int64_t metrics_histograms = 0;  // steps between them; 0: none
   std::string trace;
-  int64_t trace_steps = 3;  // of this start of the program
+  int64_t trace_steps = 3;  // from the first step of this start of the program
 
-  // The plan of the program instead of a run; the files only with it.
+  // Prints the plan of the program instead of running it; the files need this flag.
   bool plan = false;
   std::string json;
   std::string html;
   std::string prices;   // a report with a profile, for the times of the plan
-  std::string explain;  // a value of the program, whose placement is explained instead
+  std::string explain;  // a value of the program whose placement is explained instead
 };
 
-// `options` holds the defaults and receives the flags.
+// `options` holds the defaults and receives the values.
 void AddJobFlags(FlagParser* flags, JobOptions* options);
 
 // Checks the flags of the schedule against each other. Error: a flag without effect.

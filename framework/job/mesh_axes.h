@@ -10,9 +10,9 @@
 
 namespace zg {
 
-// "": no axes, which stands for all ranks along "data". Errors: text that is no list of NAME=SIZE;
-// an axis other than data, shard and replica, or given twice; sizes below 1, or that are more than
-// 2^20 ranks together.
+// "": no axes, which means all ranks along "data". Errors: text that is not a list of NAME=SIZE; an
+// axis other than data, shard and replica, or given twice; sizes below 1, or with a product above
+// 2^20 ranks.
 StatusOr<std::vector<MeshAxis>> ParseMeshAxes(std::string_view text);
 
 }  // namespace zg

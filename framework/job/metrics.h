@@ -4,7 +4,7 @@
 //                          and one for values that come later, {"step":7,...,"validation_loss":2.9}
 //   events.out.tfevents.*  the same for TensorBoard; a file per start of the program
 //
-// One process of a job has it. What Write has returned for survives the end of the process.
+// One process of a job has it. Values survive the end of the process once Write has returned.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ namespace zg {
 
 class Metrics {
  public:
-  // Goes on after step `steps_done` with what the directory, made where it is missing, has. Later
-  // steps, which an earlier run has written and this one takes again, are removed from
+  // Continues after step `steps_done` in the directory, which is created if it is missing. Later
+  // steps, which an earlier run has written and this one runs again, are removed from
   // metrics.jsonl; TensorBoard is told to drop them. Errors: a directory or file that cannot be
-  // made or written, or that another process writes; lines that are not of this format.
+  // created or written, or that another process writes; lines that are not in this format.
   static StatusOr<std::unique_ptr<Metrics>> Open(const std::string& directory, int64_t steps_done);
 
   // How many steps were removed.
   int64_t num_removed_steps() const { return num_removed_steps_; }
 
-  // Writes values of a step, not before those written last. Those of a name that the step has
-  // already are left out.
+  // Writes values of a step, which must not be before the last written one. Names that the step
+  // already has are left out.
   Status Write(int64_t step, const std::vector<NamedScalar>& values);
 
   // Writes histograms of a step, for TensorBoard only.

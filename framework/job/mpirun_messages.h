@@ -12,7 +12,7 @@ namespace zg {
 // The rank that mpirun blames for the end of a job.
 struct RankEnd {
   int rank = 0;
-  std::string host;  // "" where the box does not say
+  std::string host;  // "" if the box does not say
   std::string how;   // "was ended by signal 9 (Killed)", "ended with exit code 3", ...
 };
 
@@ -20,10 +20,11 @@ inline constexpr char kEndedTheJob[] = "ended the job with an error";
 
 class MpirunMessages {
  public:
-  // Takes the next bytes, returns those to show. Holds back only what may be part of a box.
+  // Takes the next bytes and returns those to show. Holds back only bytes that may be part of a
+  // box.
   std::string Filter(std::string_view bytes);
 
-  // Returns what is still held back. Call it at the end.
+  // Returns the bytes still held back. Call it at the end.
   std::string Finish();
 
   // The rank of the first box that blames one.
@@ -42,11 +43,11 @@ class MpirunMessages {
   std::string lost_host_;
 };
 
-// Nothing, or "", for a box that is about something else.
+// Returns nothing, or "", for a box about something else.
 std::optional<RankEnd> ParseRankEnd(const std::string& box);
 std::string ParseLostHost(const std::string& box);
 
-// What to show for a box, given with its edges. Unknown boxes stay as they are.
+// The text to show for a box, which is given with its edges. Unknown boxes stay as they are.
 std::string RewriteMpirunBox(const std::string& box);
 
 }  // namespace zg

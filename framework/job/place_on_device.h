@@ -12,16 +12,16 @@
 
 namespace zg {
 
-// Both null where the rank stays on the host.
+// Both are null if the rank stays on the host.
 struct RankOnDevice {
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicator> communicator;  // destroyed before its device
-  std::string transport_reason;                // why it is the communicator's
+  std::string transport_reason;                // why the communicator has this transport
 };
 
-// `host` outlives the result. Ranks of one host take its GPUs in turn. Every rank must call this;
-// an error on one is an error on all: no GPU; GPUs that cannot talk as the flags want it. By default
-// they map each other's memory, and use NCCL where one cannot.
+// `host` must outlive the result. Ranks of one host take its GPUs in turn. Every rank must call
+// this; an error on one is an error on all: no GPU; GPUs that cannot communicate as the flags ask.
+// By default they map each other's memory, or use NCCL if one of them cannot.
 StatusOr<RankOnDevice> PlaceOnDevice(const JobOptions& options, Communicator* host);
 
 }  // namespace zg

@@ -1,5 +1,5 @@
 // Progress: shows a run while it runs. On a terminal it redraws a bar on standard error; elsewhere
-// it prints one line per step on standard output. For rank 0 alone.
+// it prints one line per step on standard output. Only for rank 0.
 //
 //   step  12/300  loss 2.771340  grad norm 1.204  lr 1.000e-03  12.3 ms  41.6k tokens/s  MFU n/a
 //   0:04 left
@@ -35,12 +35,12 @@ class MovingAverage {
   std::deque<double> window_;
 };
 
-// How long the rest of a run takes: for each step the mean of recent ones, without the slowest and
-// fastest quarter, and what came between two steps, such as evaluations and checkpoints, on average
+// Estimates the rest of a run: for each step the mean of recent ones, without the slowest and
+// fastest quarter, plus the average time between two steps, such as evaluations and checkpoints,
 // since the run began. The first step counts only until there is a second.
 class TimeLeft {
  public:
-  // A step of `ms` has ended at `now_s`, by a clock that only goes forward.
+  // A step of `ms` has ended at `now_s` on a monotonic clock.
   void Add(double ms, double now_s);
   double Seconds(int64_t num_steps) const;  // 0 before the first step
 
@@ -49,7 +49,7 @@ class TimeLeft {
   std::deque<double> window_;  // ms
   bool is_warm_ = false;       // the first step is not in the window
   double last_end_s_ = 0;
-  double between_s_ = 0;  // together
+  double between_s_ = 0;  // total
   int64_t num_between_ = 0;
 };
 
@@ -72,7 +72,7 @@ class Progress {
  private:
   std::string TokenRate() const;
   std::string Utilization() const;
-  std::string Remaining(int64_t step) const;  // with the space before it; "" after the last step
+  std::string Remaining(int64_t step) const;  // with a space before it; "" after the last step
 
   ProgressOptions options_;
   MovingAverage average_;

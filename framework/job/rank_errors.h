@@ -1,5 +1,5 @@
-// The errors that the ranks of a job have: as strings that ranks send each other, and all of them
-// as one text for people.
+// The errors of a job's ranks: as strings that ranks send each other, and all of them as one text
+// for people.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace zg {
 
-// A status as one string, and back.
+// Converts a status to one string, and back.
 std::string PackStatus(const Status& status);
 Status UnpackStatus(const std::string& packed);
 

@@ -1,5 +1,6 @@
 // RankOutput: splits the output of `mpirun --tag-output` by rank. Returns whole lines without tags,
-// never mixed with those of another rank, and keeps each rank's last lines for when it fails.
+// never mixed with those of another rank, and keeps each rank's last lines for the case that it
+// fails.
 #pragma once
 
 #include <deque>
@@ -15,16 +16,17 @@ class RankOutput {
  public:
   enum Stream { kOutput, kErrors };
 
-  // Takes the next bytes of one of mpirun's streams, returns the lines to show.
+  // Takes the next bytes of one of mpirun's streams and returns the lines to show.
   std::string Filter(Stream stream, std::string_view bytes);
 
-  // Returns what is still held back of a stream. Call it at the end.
+  // Returns the bytes of a stream that are still held back. Call it at the end.
   std::string Finish(Stream stream);
 
   // The last lines of both streams, the oldest first.
   std::vector<std::string> LastLines(int rank) const;
 
-  // The first rank that wrote an error as a rank that ends its job does: "rank 1: ..." by rank 1.
+  // The first rank that wrote an error in the form in which a rank ends its job: "rank 1: ..." by
+  // rank 1.
   const std::optional<int>& first_rank_with_error() const { return first_rank_with_error_; }
 
  private:
@@ -32,7 +34,7 @@ class RankOutput {
   static constexpr size_t kMaxLines = 10;
 
   struct StreamState {
-    std::string raw;                     // the beginning of a line, as it came
+    std::string raw;                     // the beginning of a line, as received
     std::map<int, std::string> by_rank;  // the beginning of each rank's line
   };
 

@@ -29,7 +29,7 @@ struct FinalState {
   double param_sum = 0.0;
   std::string param_sha256;
   std::string optimizer_sha256;
-  int64_t skipped_updates = 0;  // since the first step: left out as they were not finite
+  int64_t skipped_updates = 0;  // since the first step, because gradients were not finite
 };
 
 struct MemoryUse {
@@ -40,7 +40,7 @@ struct MemoryUse {
 struct Speed {
   double ms_per_step_median = 0.0;
   double tokens_per_s = 0.0;
-  double flops_per_step = 0.0;  // of one rank
+  double flops_per_step = 0.0;  // by one rank
   double compile_ms = 0.0;
 };
 
@@ -58,7 +58,8 @@ struct Report {
   int64_t rss_before_graph_bytes = 0;        // of rank 0's process, before the model was built
   int64_t device_library_bytes = 0;          // of rank 0's device, beside the arena
   std::vector<int64_t> per_rank_peak_bytes;  // measured, by rank
-  int64_t saving_bytes = 0;                  // host memory of a rank beside its arena, at most
+  int64_t saving_bytes = 0;                  // host memory of a rank beside its arena, maximum over
+                                             // ranks
 
   std::string transport;   // Communicator::transport()
   std::string arithmetic;  // Trainer::arithmetic()
@@ -73,14 +74,15 @@ struct Report {
 // The median time of a step, without the first one, which warms up; 0 without steps.
 double MedianStepMs(const std::vector<StepRecord>& steps);
 
-// Losses and norms have 9 significant digits, which is every bit of an f32; what is not finite is
-// null.
+// Losses and norms have 9 significant digits, which is every bit of an f32; values that are not
+// finite are null.
 std::string ReportAsJson(const Report& report);
 
 // Writes the JSON under a temporary name and renames it.
 Status WriteReport(const std::string& path, const Report& report);
 
-// Whether a file of this name can be written; ask before hours of training. Leaves nothing behind.
+// Whether a file of this name can be written; called before hours of training. Leaves nothing
+// behind.
 Status CheckWritable(const std::string& path);
 
 }  // namespace zg

@@ -1,5 +1,5 @@
-// CheckSameOptions: different flags on different ranks are an error at the start, so that they do
-// not train on a mixture or hang.
+// CheckSameOptions: makes different flags on different ranks an error at the start, so that the
+// ranks neither train on a mixture nor hang.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace zg {
 
-// Compares the resolved flags of all ranks (FlagsAsText); every rank must call it. The error, on
-// every rank the same, is the first flag that differs, with the ranks and their values.
+// Compares the resolved flags of all ranks (FlagsAsText); every rank must call it. The error, the
+// same on every rank, is the first flag that differs, with the ranks and their values.
 Status CheckSameOptions(Communicator& communicator, const std::string& flags_text);
 
 }  // namespace zg

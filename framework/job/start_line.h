@@ -1,9 +1,10 @@
-// StartLine: what a job chose for its ranks at its start and why, as one line for the log:
+// StartLine: the choices that a job made for its ranks at its start and why, as one line for the
+// log:
 //
 //   2 ranks, 2 per host, 1 thread each; kernels use avx512, for bf16 products amx (the best that
 //   the processor has); transport: shared memory (all ranks are on one host)
 //
-// ThreadsWarning: what is to be said of more threads than there are processors for them:
+// ThreadsWarning: a warning about more threads than there are processors for them:
 //
 //   --threads 4: 2 ranks on a host have 8 threads together, but may use 2 CPUs; more than 1 thread per
 //   rank will not be faster
@@ -22,7 +23,7 @@ namespace zg {
 StatusOr<std::string> StartLine(const JobOptions& options, Communicator& communicator,
                                 const std::string& reason_on_device);
 
-// Likewise; empty where there is nothing to be said.
+// Likewise; empty if there is nothing to warn about.
 StatusOr<std::string> ThreadsWarning(const JobOptions& options, Communicator& communicator);
 
 }  // namespace zg

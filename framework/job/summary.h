@@ -1,5 +1,5 @@
 // The text that a run prints before and after its steps: the configuration, and memory and traffic,
-// predicted by the compiler and measured.
+// both predicted by the compiler and measured.
 #pragma once
 
 #include <string>
@@ -19,7 +19,8 @@ std::string MemoryTable(const MemoryUse& predicted, const MemoryUse& measured);
 // One line per collective that is predicted or was called; per step, sent by one rank.
 std::string TrafficTable(const TrafficCounters& predicted, const TrafficCounters& measured);
 
-// All of it, for the end of a run: loss, speed, memory, traffic, and the profile if one was made.
+// Everything for the end of a run: loss, speed, memory, traffic, and the profile if one was
+// measured.
 std::string Summary(const Report& report);
 
 }  // namespace zg
