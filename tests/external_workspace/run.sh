@@ -22,9 +22,9 @@ bazel test "${flags[@]}" --test_output=errors //...
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"; [[ -z ${CI:-} ]] || bazel shutdown' EXIT
 
-# trains PROGRAM STAGE: prints the digest of the parameters; the loss must go down.
+# trains PROGRAM STAGE [PATH]: prints the digest of the parameters; the loss must go down.
 trains() {
-  timeout -k 5 120 "./bazel-bin/$1" --steps 40 --ranks 2 --zero "$2" --report "$scratch/report" >/dev/null ||
+  timeout -k 5 120 "${3:-bazel-bin/$1}" --steps 40 --ranks 2 --zero "$2" --report "$scratch/report" >/dev/null ||
     fail "$1 --zero $2 failed"
   python3 -c 'import json, sys
 report = json.load(open(sys.argv[1]))
@@ -37,3 +37,11 @@ for program in first_program own_op; do
   [[ $(trains $program 0) == "$(trains $program 3)" ]] || fail "$program: stage 3 has other bits than stage 0"
   timeout -k 5 120 "./bazel-bin/$program" --ranks 2 --zero 3 --plan >/dev/null || fail "$program --plan failed"
 done
+
+# What a user builds: optimised, with the flags and the prelude that tools/cc.bzl brings along. Its bits are
+# those of the same program in this workspace, which is built as .ci/run builds it.
+bazel build --noshow_progress --nosandbox_debug --repo_env=ZG_CUDA=off --compilation_mode=opt "$@" //:first_program
+theirs=$(trains first_program 2)
+(cd ../.. && bazel build --config=werror --noshow_progress //models/first)
+ours=$(trains first 2 ../../bazel-bin/models/first/first)
+[[ $theirs == "$ours" ]] || fail "first_program has the parameters $theirs, //models/first $ours"
