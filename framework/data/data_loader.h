@@ -6,7 +6,7 @@
 //     return Status::Ok();
 //   });
 //   training.step([&](int64_t micro_batch) {
-//     const StatusOr<const Batch*> batch = loader.Load(training.step_number() - 1, micro_batch);
+//     const StatusOr<const Batch*> batch = loader.load(training.step_number() - 1, micro_batch);
 //     ...
 //   });
 //
@@ -29,7 +29,7 @@ template <typename Batch>
 class DataLoader {
  public:
   // Makes the content of `to`, which may hold that of an older batch. Runs on the loader's thread,
-  // one call at a time. An error is that of Load.
+  // one call at a time. An error is that of load().
   using Fill = std::function<Status(const MicroBatch& from, Batch* to)>;
 
   // This rank asks for `per_rank` micro-batches of a step: `first_micro_batch`, and then each
@@ -55,7 +55,7 @@ class DataLoader {
 
   // The batch of `micro_batch`, one of this rank's, in step `step`, counted from 0. It stays as it
   // is until the next call.
-  StatusOr<const Batch*> Load(int64_t step, int64_t micro_batch) {
+  StatusOr<const Batch*> load(int64_t step, int64_t micro_batch) {
     const int64_t in_rank = (micro_batch - first_micro_batch_) / distance_;
     ZG_CHECK(
         step >= 0 && in_rank >= 0 && in_rank < per_rank_ && micro_batch == MicroBatchOf(in_rank),
@@ -72,7 +72,7 @@ class DataLoader {
 
  private:
   Status Make(int64_t index, Batch* to) {
-    return fill_(order_.At(index / per_rank_, MicroBatchOf(index % per_rank_)), to);
+    return fill_(order_.at(index / per_rank_, MicroBatchOf(index % per_rank_)), to);
   }
 
   int64_t MicroBatchOf(int64_t in_rank) const { return first_micro_batch_ + in_rank * distance_; }

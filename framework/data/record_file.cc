@@ -4,7 +4,7 @@
 
 namespace zg {
 
-StatusOr<RecordFile> RecordFile::Open(const std::string& path, uint64_t record_bytes,
+StatusOr<RecordFile> RecordFile::open(const std::string& path, uint64_t record_bytes,
                                       uint64_t header_bytes) {
   ZG_CHECK(record_bytes > 0, "records of no bytes");
   ZG_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));

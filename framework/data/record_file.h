@@ -14,7 +14,7 @@ class RecordFile {
  public:
   // `header_bytes` before the first record are passed over. Errors: no file, no record, or a size
   // that is not the header and whole records.
-  static StatusOr<RecordFile> Open(const std::string& path, uint64_t record_bytes,
+  static StatusOr<RecordFile> open(const std::string& path, uint64_t record_bytes,
                                    uint64_t header_bytes = 0);
 
   uint64_t size() const { return (file_.size() - header_bytes_) / record_bytes_; }

@@ -12,7 +12,7 @@ constexpr int64_t kMaxCount = int64_t{1} << 31;  // their products fit into 64 b
 
 }  // namespace
 
-StatusOr<SampleOrder> SampleOrder::Create(const SampleOrderOptions& options) {
+StatusOr<SampleOrder> SampleOrder::create(const SampleOrderOptions& options) {
   if (options.num_samples == 0) return InvalidArgument("data: got no sample, expected some");
   for (const int64_t count : {options.batch, options.micro_batches}) {
     if (count >= 1 && count <= kMaxCount) continue;
@@ -40,10 +40,10 @@ std::vector<float> MicroBatch::weights(int64_t batch) const {
   return weights;
 }
 
-MicroBatch SampleOrder::At(int64_t step, int64_t micro_batch) const {
+MicroBatch SampleOrder::at(int64_t step, int64_t micro_batch) const {
   ZG_CHECK(step >= 0 && micro_batch >= 0 && micro_batch < options_.micro_batches,
            "step {}, micro-batch {} of {}", step, micro_batch, options_.micro_batches);
-  const DataPosition position = PositionOf(step);
+  const DataPosition position = position_of(step);
   MicroBatch result;
   result.epoch = position.epoch;
   const RandomKey key = FoldIn(FoldIn(RandomKey{options_.seed}, "sample order"),
@@ -58,11 +58,11 @@ MicroBatch SampleOrder::At(int64_t step, int64_t micro_batch) const {
   return result;
 }
 
-DataPosition SampleOrder::PositionOf(int64_t step) const {
+DataPosition SampleOrder::position_of(int64_t step) const {
   return {step / steps_per_epoch_, step % steps_per_epoch_ * samples_per_step()};
 }
 
-StatusOr<int64_t> SampleOrder::StepAt(DataPosition position) const {
+StatusOr<int64_t> SampleOrder::step_at(DataPosition position) const {
   const int64_t step = position.sample / samples_per_step();
   if (position.epoch < 0 || position.sample < 0 || position.sample % samples_per_step() != 0 ||
       step >= steps_per_epoch_) {

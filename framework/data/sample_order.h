@@ -41,17 +41,17 @@ class SampleOrder {
  public:
   // Errors: no samples; a batch or a number of micro-batches below 1; with `drops_partial_step` too
   // few samples for one step.
-  static StatusOr<SampleOrder> Create(const SampleOrderOptions& options);
+  static StatusOr<SampleOrder> create(const SampleOrderOptions& options);
 
   const SampleOrderOptions& options() const { return options_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
   // Steps count from 0, over all epochs. `micro_batch` is below options().micro_batches.
-  MicroBatch At(int64_t step, int64_t micro_batch) const;
+  MicroBatch at(int64_t step, int64_t micro_batch) const;
 
-  DataPosition PositionOf(int64_t step) const;
+  DataPosition position_of(int64_t step) const;
   // The step that begins there. Error: none does, because the position was another batch's.
-  StatusOr<int64_t> StepAt(DataPosition position) const;
+  StatusOr<int64_t> step_at(DataPosition position) const;
 
  private:
   SampleOrder(const SampleOrderOptions& options, int64_t steps_per_epoch)

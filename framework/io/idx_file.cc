@@ -61,7 +61,7 @@ Status CheckMagic(const std::string& path, const uint8_t (&magic)[4]) {
 
 }  // namespace
 
-StatusOr<IdxFile> ReadIdxFile(const std::string& path) {
+StatusOr<IdxFile> read_idx_file(const std::string& path) {
   ZG_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   Content content(file);
   IdxFile idx;
@@ -93,10 +93,10 @@ StatusOr<IdxFile> ReadIdxFile(const std::string& path) {
                   fmt::join(idx.shape, ", "));
 }
 
-StatusOr<LabelledImages> ReadLabelledImages(const std::string& images_path,
-                                            const std::string& labels_path, int num_classes) {
-  ZG_ASSIGN_OR_RETURN(IdxFile images, ReadIdxFile(images_path));
-  ZG_ASSIGN_OR_RETURN(IdxFile labels, ReadIdxFile(labels_path));
+StatusOr<LabelledImages> read_labelled_images(const std::string& images_path,
+                                              const std::string& labels_path, int num_classes) {
+  ZG_ASSIGN_OR_RETURN(IdxFile images, read_idx_file(images_path));
+  ZG_ASSIGN_OR_RETURN(IdxFile labels, read_idx_file(labels_path));
   if (images.shape.size() != 3) {
     return DataLoss("{}: got the dims ({}), expected images, height and width", images_path,
                     fmt::join(images.shape, ", "));
@@ -114,14 +114,14 @@ StatusOr<LabelledImages> ReadLabelledImages(const std::string& images_path,
                         std::move(labels.values)};
 }
 
-StatusOr<LabelledImages> ReadFashionMnist(FashionMnistPart part, const std::string& directory) {
+StatusOr<LabelledImages> read_fashion_mnist(FashionMnistPart part, const std::string& directory) {
   const std::string prefix = directory + (part == FashionMnistPart::kTrain ? "/train-" : "/t10k-");
   std::error_code error;
   if (!std::filesystem::exists(directory, error)) {
     return NotFound("{}: is not there; install Debian's package {} (tools/setup.sh does)",
                     directory, kFashionMnistPackage);
   }
-  return ReadLabelledImages(prefix + "images-idx3-ubyte.gz", prefix + "labels-idx1-ubyte.gz", 10);
+  return read_labelled_images(prefix + "images-idx3-ubyte.gz", prefix + "labels-idx1-ubyte.gz", 10);
 }
 
 }  // namespace zg

@@ -18,7 +18,7 @@ struct IdxFile {
 
 // Reads the whole file. Errors name file, got, expected: missing, another magic or type, truncated,
 // more bytes than the dims say, damaged gzip.
-StatusOr<IdxFile> ReadIdxFile(const std::string& path);
+StatusOr<IdxFile> read_idx_file(const std::string& path);
 
 // Images and their labels.
 struct LabelledImages {
@@ -29,14 +29,14 @@ struct LabelledImages {
 
 // Reads two IDX files, of 3 dims and of 1. Further errors: other dims, counts that differ, a label
 // that is not below `num_classes`.
-StatusOr<LabelledImages> ReadLabelledImages(const std::string& images_path,
-                                            const std::string& labels_path, int num_classes);
+StatusOr<LabelledImages> read_labelled_images(const std::string& images_path,
+                                              const std::string& labels_path, int num_classes);
 
 // Debian's package dataset-fashion-mnist: 28x28 images of 10 kinds of clothes, 60,000 for training
 // and 10,000 for tests.
 inline constexpr char kFashionMnistDirectory[] = "/usr/share/datasets/fashion-mnist";
 enum class FashionMnistPart { kTrain, kTest };
-StatusOr<LabelledImages> ReadFashionMnist(FashionMnistPart part,
-                                          const std::string& directory = kFashionMnistDirectory);
+StatusOr<LabelledImages> read_fashion_mnist(FashionMnistPart part,
+                                            const std::string& directory = kFashionMnistDirectory);
 
 }  // namespace zg

@@ -35,8 +35,8 @@ Status ReadMerges(const std::string& path, BpeVocabulary* vocabulary) {
 
 }  // namespace
 
-StatusOr<Tokenizer> Tokenizer::FromGpt2Files(const std::string& merges_path,
-                                             const std::string& ids_path) {
+StatusOr<Tokenizer> Tokenizer::from_gpt2_files(const std::string& merges_path,
+                                               const std::string& ids_path) {
   TokenizerParts parts;
   parts.path = merges_path + " and " + ids_path;
   ZG_RETURN_IF_ERROR(ReadMerges(merges_path, &parts.vocabulary));

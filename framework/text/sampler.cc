@@ -38,7 +38,7 @@ std::vector<int64_t> InOrder(const std::vector<float>& logits) {
 
 }  // namespace
 
-StatusOr<Sampler> Sampler::Create(const SamplerOptions& options) {
+StatusOr<Sampler> Sampler::create(const SamplerOptions& options) {
   if (!(options.temperature >= 0.0) || std::isinf(options.temperature)) {
     return InvalidArgument(
         "sampler: temperature is {}, expected a number >= 0; 0 always takes the "
@@ -56,7 +56,7 @@ StatusOr<Sampler> Sampler::Create(const SamplerOptions& options) {
   return Sampler(options);
 }
 
-StatusOr<std::vector<double>> Sampler::Probabilities(const std::vector<float>& logits) const {
+StatusOr<std::vector<double>> Sampler::probabilities(const std::vector<float>& logits) const {
   ZG_RETURN_IF_ERROR(CheckLogits(logits));
   std::vector<double> weights(logits.size());
   const auto largest = std::max_element(logits.begin(), logits.end());
@@ -87,14 +87,14 @@ StatusOr<std::vector<double>> Sampler::Probabilities(const std::vector<float>& l
   return weights;
 }
 
-StatusOr<int64_t> Sampler::Draw(const std::vector<float>& logits, uint64_t number) const {
-  ZG_ASSIGN_OR_RETURN(const std::vector<double> probabilities, Probabilities(logits));
+StatusOr<int64_t> Sampler::draw(const std::vector<float>& logits, uint64_t number) const {
+  ZG_ASSIGN_OR_RETURN(const std::vector<double> of_tokens, probabilities(logits));
   double rest = UniformAt(FoldIn(RandomKey{options_.seed}, "sample"), number);
   int64_t last = 0;  // where roundings leave a rest
-  for (size_t token = 0; token < probabilities.size(); ++token) {
-    if (probabilities[token] == 0.0) continue;
+  for (size_t token = 0; token < of_tokens.size(); ++token) {
+    if (of_tokens[token] == 0.0) continue;
     last = static_cast<int64_t>(token);
-    rest -= probabilities[token];
+    rest -= of_tokens[token];
     if (rest < 0.0) break;
   }
   return last;

@@ -1,7 +1,7 @@
 // Sampler: draws the next token of a text from a model's logits.
 //
-//   ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create({.temperature = 0.8, .top_p = 0.95}));
-//   ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.Draw(logits, text.size()));
+//   ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create({.temperature = 0.8, .top_p = 0.95}));
+//   ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.draw(logits, text.size()));
 #pragma once
 
 #include <cstdint>
@@ -23,16 +23,16 @@ struct SamplerOptions {
 class Sampler {
  public:
   // Errors: a temperature < 0, a top_k < 0, a top_p outside of (0, 1].
-  static StatusOr<Sampler> Create(const SamplerOptions& options);
+  static StatusOr<Sampler> create(const SamplerOptions& options);
 
   // The probability of each token; of equally likely ones the first counts as likelier. They are of
   // single operations in a fixed order. Error: no logits, or one that is NaN or +infinity, or none above
   // -infinity.
-  StatusOr<std::vector<double>> Probabilities(const std::vector<float>& logits) const;
+  StatusOr<std::vector<double>> probabilities(const std::vector<float>& logits) const;
 
   // A token with these probabilities. `number` counts the draws of a text: the same seed, number and
   // logits give the same token, on every rank.
-  StatusOr<int64_t> Draw(const std::vector<float>& logits, uint64_t number) const;
+  StatusOr<int64_t> draw(const std::vector<float>& logits, uint64_t number) const;
 
  private:
   explicit Sampler(const SamplerOptions& options) : options_(options) {}

@@ -64,11 +64,11 @@ TextEncoder::TextEncoder(const Tokenizer& tokenizer) : impl_(std::make_unique<Im
 TextEncoder::TextEncoder(TextEncoder&& other) noexcept = default;
 TextEncoder::~TextEncoder() = default;
 
-Status TextEncoder::Encode(std::string_view text, const Sink& sink) {
+Status TextEncoder::encode(std::string_view text, const Sink& sink) {
   return impl_->Encode(text, sink);
 }
 
-StatusOr<std::vector<uint32_t>> TextEncoder::Encode(std::string_view text) {
+StatusOr<std::vector<uint32_t>> TextEncoder::encode(std::string_view text) {
   std::vector<uint32_t> all;
   ZG_RETURN_IF_ERROR(impl_->Encode(text, [&](const std::vector<uint32_t>& ids) {
     all.insert(all.end(), ids.begin(), ids.end());

@@ -49,7 +49,7 @@ Status FillBytes(const TokenizerParts& parts,
 
 }  // namespace
 
-StatusOr<Tokenizer> Tokenizer::Create(const TokenizerParts& parts) {
+StatusOr<Tokenizer> Tokenizer::create(const TokenizerParts& parts) {
   if (parts.normalizes_to_nfc && !parts.late_added_tokens.empty()) {
     return InvalidArgument(
         "{}: added token '{}': got \"normalized\": true beside a normalizer, expected false",
@@ -72,15 +72,15 @@ StatusOr<Tokenizer> Tokenizer::Create(const TokenizerParts& parts) {
   return Tokenizer(std::move(state));
 }
 
-StatusOr<Tokenizer> Tokenizer::Open(const std::string& path) {
+StatusOr<Tokenizer> Tokenizer::open(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return FromJsonFile(path);
+  if (!std::filesystem::is_directory(path, error)) return from_json_file(path);
   const auto has = [&](const char* name) {
     return std::filesystem::exists(path + "/" + name, error);
   };
-  if (has("tokenizer.json")) return FromJsonFile(path + "/tokenizer.json");
-  if (has("vocab.bpe")) return FromGpt2Files(path + "/vocab.bpe", path + "/encoder.json");
-  if (has("merges.txt")) return FromGpt2Files(path + "/merges.txt", path + "/vocab.json");
+  if (has("tokenizer.json")) return from_json_file(path + "/tokenizer.json");
+  if (has("vocab.bpe")) return from_gpt2_files(path + "/vocab.bpe", path + "/encoder.json");
+  if (has("merges.txt")) return from_gpt2_files(path + "/merges.txt", path + "/vocab.json");
   return NotFound(
       "{}: got a directory without a tokenizer, expected tokenizer.json, or vocab.bpe and "
       "encoder.json, or merges.txt and vocab.json",
@@ -94,7 +94,7 @@ int64_t Tokenizer::vocabulary_size() const {
 const std::vector<uint32_t>& Tokenizer::begin_ids() const { return state_->begin_ids; }
 const std::vector<uint32_t>& Tokenizer::end_ids() const { return state_->end_ids; }
 
-std::optional<uint32_t> Tokenizer::AddedTokenId(std::string_view content) const {
+std::optional<uint32_t> Tokenizer::added_token_id(std::string_view content) const {
   for (const AddedTokens* tokens :
        {&state_->rules.added_tokens, &state_->rules.late_added_tokens}) {
     for (const AddedToken& token : tokens->tokens()) {
@@ -104,7 +104,7 @@ std::optional<uint32_t> Tokenizer::AddedTokenId(std::string_view content) const 
   return std::nullopt;
 }
 
-StatusOr<std::string> Tokenizer::Decode(const std::vector<uint32_t>& ids) const {
+StatusOr<std::string> Tokenizer::decode(const std::vector<uint32_t>& ids) const {
   std::string text;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= state_->bytes_by_id.size() || !state_->bytes_by_id[ids[i]].has_value()) {

@@ -1,10 +1,10 @@
 // Tokenizer: text to the ids of a byte-level BPE vocabulary and back, as GPT-2, Llama 3, Qwen2 and
 // others do it. Ids are those of Hugging Face's `tokenizers` (encode with add_special_tokens=False).
 //
-//   ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Open("downloads/qwen2"));
+//   ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::open("downloads/qwen2"));
 //   TextEncoder encoder(tokenizer);
-//   ZG_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids, encoder.Encode("Hello, world"));
-//   ZG_ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids));
+//   ZG_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids, encoder.encode("Hello, world"));
+//   ZG_ASSIGN_OR_RETURN(const std::string text, tokenizer.decode(ids));
 //
 // Any bytes can be encoded. What is not UTF-8, at which Hugging Face's stops, is cut into words of
 // its own: every longest run of bytes with which no valid character begins. Decoding gives the bytes
@@ -46,22 +46,22 @@ class Tokenizer {
   // A tokenizer.json; or a directory with one, or with vocab.bpe and encoder.json, or with
   // merges.txt and vocab.json. Errors name file, key, what was got and what was expected; what is
   // not supported is among them.
-  static StatusOr<Tokenizer> Open(const std::string& path);
-  static StatusOr<Tokenizer> FromJsonFile(const std::string& path);
+  static StatusOr<Tokenizer> open(const std::string& path);
+  static StatusOr<Tokenizer> from_json_file(const std::string& path);
   // GPT-2's two files: merges, one pair a line; ids by token. <|endoftext|> is an added token.
-  static StatusOr<Tokenizer> FromGpt2Files(const std::string& merges_path,
-                                           const std::string& ids_path);
-  static StatusOr<Tokenizer> Create(const TokenizerParts& parts);
+  static StatusOr<Tokenizer> from_gpt2_files(const std::string& merges_path,
+                                             const std::string& ids_path);
+  static StatusOr<Tokenizer> create(const TokenizerParts& parts);
 
   const std::string& path() const;
   int64_t vocabulary_size() const;  // the largest id + 1
   const std::vector<uint32_t>& begin_ids() const;
   const std::vector<uint32_t>& end_ids() const;
   // The id of an added token; nothing when there is none of that content.
-  std::optional<uint32_t> AddedTokenId(std::string_view content) const;
+  std::optional<uint32_t> added_token_id(std::string_view content) const;
 
   // The bytes of the tokens, one after the other. Error: an id that no token has.
-  StatusOr<std::string> Decode(const std::vector<uint32_t>& ids) const;
+  StatusOr<std::string> decode(const std::vector<uint32_t>& ids) const;
 
  private:
   friend class TextEncoder;
@@ -83,8 +83,8 @@ class TextEncoder {
 
   // Gives the ids of `text` to `sink` in pieces of some 10,000, so that a mapped file of any size can
   // be encoded. Memory beside: with a normalizer, for the text between two added tokens.
-  Status Encode(std::string_view text, const Sink& sink);
-  StatusOr<std::vector<uint32_t>> Encode(std::string_view text);
+  Status encode(std::string_view text, const Sink& sink);
+  StatusOr<std::vector<uint32_t>> encode(std::string_view text);
 
  private:
   class Impl;

@@ -239,7 +239,7 @@ Status ReadTop(const JsonNode& top, TokenizerParts* parts) {
 
 }  // namespace
 
-StatusOr<Tokenizer> Tokenizer::FromJsonFile(const std::string& path) {
+StatusOr<Tokenizer> Tokenizer::from_json_file(const std::string& path) {
   ZG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadStrictJson(path));
   TokenizerParts parts;
   parts.path = path;

@@ -73,7 +73,7 @@ Status Generator::CheckText(const std::vector<int64_t>& text) const {
 StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
                                                    const std::vector<int64_t>& prompt,
                                                    const GenerateOptions& options) {
-  ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(options.sampler));
+  ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create(options.sampler));
   ZG_RETURN_IF_ERROR(CheckText(prompt));
   if (options.max_tokens < 0) {
     return InvalidArgument("{}: max_tokens is {}, expected at least 0", who(), options.max_tokens);
@@ -94,7 +94,7 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
       seen.erase(seen.begin(), seen.end() - std::max<int64_t>(1, options_.context / 2));
     }
     ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, this->logits(trainer, seen));
-    ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.Draw(logits, tokens.size()));
+    ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.draw(logits, tokens.size()));
     tokens.push_back(token);
     seen.push_back(token);
     if (options.stop == token) break;

@@ -194,7 +194,7 @@ class GptRun {
     }
     if (flags_.text.data.empty()) flags_.text.data = {models::SourceText()};
     if (!flags_.tokenizer.empty()) {
-      StatusOr<Tokenizer> tokenizer = Tokenizer::Open(flags_.tokenizer);
+      StatusOr<Tokenizer> tokenizer = Tokenizer::open(flags_.tokenizer);
       ZG_RETURN_IF_ERROR(tokenizer.status().WithContext("--tokenizer"));
       tokenizer_ = std::move(*tokenizer);
     }

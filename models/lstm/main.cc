@@ -111,7 +111,7 @@ class LstmRun {
     SamplerOptions options;
     options.temperature = flags_.temperature;
     options.seed = static_cast<uint64_t>(job_.options().seed);
-    ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(options));
+    ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create(options));
     const auto prompt = static_cast<int64_t>(std::min<uint64_t>(256, data.size()));
     std::vector<float> h(config_.layers * config_.hidden), c(h.size());
     std::vector<int64_t> text, token = {data[0]};
@@ -124,7 +124,7 @@ class LstmRun {
         token[0] = data[i];
         continue;
       }
-      ZG_ASSIGN_OR_RETURN(token[0], sampler.Draw(logits, i));
+      ZG_ASSIGN_OR_RETURN(token[0], sampler.draw(logits, i));
       text.push_back(token[0]);
     }
     return text;

@@ -48,7 +48,7 @@ void AddFlags(FlagParser* parser, Flags* flags) {
 
 StatusOr<LabelledImages> ReadImages(FashionMnistPart part, const std::string& directory,
                                     int64_t count) {
-  ZG_ASSIGN_OR_RETURN(LabelledImages images, ReadFashionMnist(part, directory));
+  ZG_ASSIGN_OR_RETURN(LabelledImages images, read_fashion_mnist(part, directory));
   if (count > 0 && count < images.count) {
     images.count = count;
     images.pixels.resize(count * images.height * images.width);
@@ -96,7 +96,7 @@ Status TrainAndTest(Job& job, const Flags& flags) {
   order_options.micro_batches = job.options().compile.micro_batches;
   order_options.seed = job.options().seed;
   order_options.drops_partial_step = true;
-  ZG_ASSIGN_OR_RETURN(const SampleOrder order, SampleOrder::Create(order_options));
+  ZG_ASSIGN_OR_RETURN(const SampleOrder order, SampleOrder::create(order_options));
   DataLoader<models::ImageBatch> loader(
       order, job.data_rank(), trainer.micro_batches_per_rank(),
       [&](const MicroBatch& from, models::ImageBatch* to) {
@@ -117,7 +117,7 @@ Status TrainAndTest(Job& job, const Flags& flags) {
   while (training.next()) {
     const int64_t step = training.step_number() - 1;
     training.step([&](int64_t micro_batch) -> Status {
-      ZG_ASSIGN_OR_RETURN(const models::ImageBatch* const loaded, loader.Load(step, micro_batch));
+      ZG_ASSIGN_OR_RETURN(const models::ImageBatch* const loaded, loader.load(step, micro_batch));
       return trainer.feed({{"x", loaded->x}, {"y", loaded->y}});
     });
     const bool ends_epoch = (step + 1) % order.steps_per_epoch() == 0;

@@ -31,7 +31,7 @@ StatusOr<std::vector<int64_t>> PromptTokens(const SampleFlags& flags, const Toke
   std::vector<int64_t> tokens;
   if (tokenizer != nullptr) {
     ZG_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids,
-                        TextEncoder(*tokenizer).Encode(flags.prompt));
+                        TextEncoder(*tokenizer).encode(flags.prompt));
     tokens.assign(ids.begin(), ids.end());
   } else {
     for (const char c : flags.prompt) tokens.push_back(static_cast<unsigned char>(c));

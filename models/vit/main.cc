@@ -27,9 +27,9 @@ struct Flags {
 
 Status Run(Job& job, const Flags& flags) {
   ZG_ASSIGN_OR_RETURN(const LabelledImages images,
-                      ReadFashionMnist(FashionMnistPart::kTrain, flags.data));
+                      read_fashion_mnist(FashionMnistPart::kTrain, flags.data));
   ZG_ASSIGN_OR_RETURN(const LabelledImages tests,
-                      ReadFashionMnist(FashionMnistPart::kTest, flags.data));
+                      read_fashion_mnist(FashionMnistPart::kTest, flags.data));
   const uint64_t seed = job.options().seed;
   const models::ImageBatches batches(images, seed, /*augments=*/false);
   const models::ImageBatches test_batches(tests, seed, /*augments=*/false);
@@ -62,7 +62,7 @@ Status Run(Job& job, const Flags& flags) {
   order.batch = batch;
   order.micro_batches = job.options().compile.micro_batches;
   order.seed = seed;
-  ZG_ASSIGN_OR_RETURN(const SampleOrder samples, SampleOrder::Create(order));
+  ZG_ASSIGN_OR_RETURN(const SampleOrder samples, SampleOrder::create(order));
   DataLoader<models::ImageBatch> loader(
       samples, job.data_rank(), trainer.micro_batches_per_rank(),
       [&](const MicroBatch& from, models::ImageBatch* to) {
@@ -73,7 +73,7 @@ Status Run(Job& job, const Flags& flags) {
   while (training.next()) {
     training.step([&](int64_t micro_batch) -> Status {
       ZG_ASSIGN_OR_RETURN(const models::ImageBatch* const rows,
-                          loader.Load(training.step_number() - 1, micro_batch));
+                          loader.load(training.step_number() - 1, micro_batch));
       return trainer.feed({{"x", rows->x}, {"y", rows->y}, {"weights", rows->weights}});
     });
   }

@@ -28,7 +28,7 @@ SampleOrder Order(uint64_t num_samples, int64_t batch, int64_t micro_batches) {
   options.num_samples = num_samples;
   options.batch = batch;
   options.micro_batches = micro_batches;
-  return SampleOrder::Create(options).value();
+  return SampleOrder::create(options).value();
 }
 
 TEST(DataLoader, AnyNumberOfRanksHasTheSameMicroBatches) {
@@ -39,9 +39,9 @@ TEST(DataLoader, AnyNumberOfRanksHasTheSameMicroBatches) {
       DataLoader<Batch> loader(order, rank * per_rank, per_rank, Copy);
       for (int64_t step = 0; step < 2 * order.steps_per_epoch(); ++step) {
         for (int64_t m = rank * per_rank; m < (rank + 1) * per_rank; ++m) {
-          const StatusOr<const Batch*> batch = loader.Load(step, m);
+          const StatusOr<const Batch*> batch = loader.load(step, m);
           ASSERT_TRUE(batch.ok()) << batch.status().ToString();
-          ASSERT_EQ((*batch)->samples, order.At(step, m).samples);
+          ASSERT_EQ((*batch)->samples, order.at(step, m).samples);
         }
       }
     }
@@ -54,7 +54,7 @@ TEST(DataLoader, RanksTakeMicroBatchesInTurn) {
     DataLoader<Batch> loader(order, rank, /*per_rank=*/3, Copy, /*depth=*/2, /*distance=*/2);
     for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
       for (int64_t m = rank; m < 6; m += 2) {
-        EXPECT_EQ(loader.Load(step, m).value()->samples, order.At(step, m).samples);
+        EXPECT_EQ(loader.load(step, m).value()->samples, order.at(step, m).samples);
       }
     }
   }
@@ -63,14 +63,14 @@ TEST(DataLoader, RanksTakeMicroBatchesInTurn) {
 TEST(DataLoader, ResumesInTheMiddleOfAnEpochAndJumps) {
   const SampleOrder order = Order(50, 3, 4);
   DataLoader<Batch> loader(order, 2, 2, Copy);
-  const int64_t first = order.StepAt({2, 24}).value();
+  const int64_t first = order.step_at({2, 24}).value();
   for (const int64_t step : {first, first + 1, int64_t{0}, first + 7, first + 8}) {
     for (const int64_t m : {2, 3}) {
-      EXPECT_EQ(loader.Load(step, m).value()->samples, order.At(step, m).samples);
+      EXPECT_EQ(loader.load(step, m).value()->samples, order.at(step, m).samples);
     }
   }
-  EXPECT_EQ(loader.Load(3, 3).value()->samples, order.At(3, 3).samples);
-  EXPECT_EQ(loader.Load(3, 2).value()->samples, order.At(3, 2).samples) << "out of order";
+  EXPECT_EQ(loader.load(3, 3).value()->samples, order.at(3, 3).samples);
+  EXPECT_EQ(loader.load(3, 2).value()->samples, order.at(3, 2).samples) << "out of order";
 }
 
 TEST(DataLoader, MakesBatchesAheadButNoMoreThanItMay) {
@@ -82,7 +82,7 @@ TEST(DataLoader, MakesBatchesAheadButNoMoreThanItMay) {
         return Copy(from, to);
       },
       /*depth=*/3);
-  const Batch* const first = loader.Load(0, 0).value();
+  const Batch* const first = loader.load(0, 0).value();
   const std::vector<uint64_t> samples = first->samples;
   while (num_made < 4) std::this_thread::yield();  // that one and three ahead
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
@@ -93,34 +93,34 @@ TEST(DataLoader, MakesBatchesAheadButNoMoreThanItMay) {
 TEST(DataLoader, AnErrorComesWhereItsBatchWould) {
   const SampleOrder order = Order(100, 1, 1);
   DataLoader<Batch> loader(order, 0, 1, [&](const MicroBatch& from, Batch* to) {
-    if (from.samples == order.At(3, 0).samples) return DataLoss("sample 3 is damaged");
+    if (from.samples == order.at(3, 0).samples) return DataLoss("sample 3 is damaged");
     return Copy(from, to);
   });
-  for (int64_t step = 0; step < 3; ++step) EXPECT_TRUE(loader.Load(step, 0).ok());
-  EXPECT_EQ(loader.Load(3, 0).status().message(), "sample 3 is damaged");
-  EXPECT_EQ(loader.Load(4, 0).status().message(), "sample 3 is damaged");
-  EXPECT_TRUE(loader.Load(7, 0).ok()) << "asked for out of order it begins again";
+  for (int64_t step = 0; step < 3; ++step) EXPECT_TRUE(loader.load(step, 0).ok());
+  EXPECT_EQ(loader.load(3, 0).status().message(), "sample 3 is damaged");
+  EXPECT_EQ(loader.load(4, 0).status().message(), "sample 3 is damaged");
+  EXPECT_TRUE(loader.load(7, 0).ok()) << "asked for out of order it begins again";
 }
 
 TEST(DataLoader, EndsWhileBatchesAreBeingMade) {
   for (int i = 0; i < 50; ++i) {
     DataLoader<Batch> loader(Order(100, 1, 1), 0, 1, Copy);
-    EXPECT_TRUE(i % 2 == 1 || loader.Load(i, 0).ok());
+    EXPECT_TRUE(i % 2 == 1 || loader.load(i, 0).ok());
   }
 }
 
 TEST(RecordFile, HasSamplesBehindAHeader) {
   const std::string path = WriteTestFile("records", "HDabcdefghi");
-  const StatusOr<RecordFile> file = RecordFile::Open(path, 3, 2);
+  const StatusOr<RecordFile> file = RecordFile::open(path, 3, 2);
   ASSERT_TRUE(file.ok()) << file.status().ToString();
   ASSERT_EQ(file->size(), 3u);
   EXPECT_EQ(std::memcmp((*file)[1], "def", 3), 0);
-  EXPECT_EQ(RecordFile::Open(path, 4, 2).status().message(),
+  EXPECT_EQ(RecordFile::open(path, 4, 2).status().message(),
             path +
                 ": got 11 bytes, expected 2 of a header and one or more records of 4; the file is "
                 "truncated or has other records");
-  EXPECT_FALSE(RecordFile::Open(path, 3, 11).ok()) << "no record";
-  EXPECT_EQ(RecordFile::Open("/no/such", 1).status().code(), StatusCode::kNotFound);
+  EXPECT_FALSE(RecordFile::open(path, 3, 11).ok()) << "no record";
+  EXPECT_EQ(RecordFile::open("/no/such", 1).status().code(), StatusCode::kNotFound);
 }
 
 }  // namespace

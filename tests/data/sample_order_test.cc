@@ -73,7 +73,7 @@ std::vector<uint64_t> Epoch(const SampleOrder& order, int64_t epoch) {
   std::vector<uint64_t> samples;
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
     for (int64_t m = 0; m < order.options().micro_batches; ++m) {
-      const MicroBatch batch = order.At(epoch * order.steps_per_epoch() + step, m);
+      const MicroBatch batch = order.at(epoch * order.steps_per_epoch() + step, m);
       EXPECT_EQ(batch.epoch, epoch);
       samples.insert(samples.end(), batch.samples.begin(), batch.samples.end());
     }
@@ -82,7 +82,7 @@ std::vector<uint64_t> Epoch(const SampleOrder& order, int64_t epoch) {
 }
 
 TEST(SampleOrder, AnEpochHasEverySampleOnceInItsOwnOrder) {
-  const SampleOrder order = SampleOrder::Create(Options(103, 4, 3)).value();
+  const SampleOrder order = SampleOrder::create(Options(103, 4, 3)).value();
   EXPECT_EQ(order.steps_per_epoch(), 9);
   std::vector<uint64_t> all(103);
   std::iota(all.begin(), all.end(), 0);
@@ -98,55 +98,55 @@ TEST(SampleOrder, AnEpochHasEverySampleOnceInItsOwnOrder) {
 
 TEST(SampleOrder, TheSeedAloneDecides) {
   SampleOrderOptions options = Options(50, 4, 2);
-  const std::vector<uint64_t> samples = Epoch(SampleOrder::Create(options).value(), 3);
-  EXPECT_EQ(Epoch(SampleOrder::Create(options).value(), 3), samples);
+  const std::vector<uint64_t> samples = Epoch(SampleOrder::create(options).value(), 3);
+  EXPECT_EQ(Epoch(SampleOrder::create(options).value(), 3), samples);
   // Other micro-batches cut the same order.
   options.batch = 1;
   options.micro_batches = 7;
-  EXPECT_EQ(Epoch(SampleOrder::Create(options).value(), 3), samples);
+  EXPECT_EQ(Epoch(SampleOrder::create(options).value(), 3), samples);
   options.seed = 2;
-  EXPECT_NE(Epoch(SampleOrder::Create(options).value(), 3), samples);
+  EXPECT_NE(Epoch(SampleOrder::create(options).value(), 3), samples);
 }
 
 TEST(SampleOrder, SaysHowManySamplesOfTheLastMicroBatchesAreReal) {
   SampleOrderOptions options = Options(10, 4, 4);
   options.shuffles = false;
-  SampleOrder order = SampleOrder::Create(options).value();
+  SampleOrder order = SampleOrder::create(options).value();
   EXPECT_EQ(order.steps_per_epoch(), 1);
-  EXPECT_EQ(order.At(0, 1).samples, (std::vector<uint64_t>{4, 5, 6, 7}));
-  EXPECT_EQ(order.At(0, 2).samples, (std::vector<uint64_t>{8, 9}));
-  EXPECT_EQ(order.At(0, 2).num_real(), 2);
-  EXPECT_EQ(order.At(0, 3).num_real(), 0);
+  EXPECT_EQ(order.at(0, 1).samples, (std::vector<uint64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(order.at(0, 2).samples, (std::vector<uint64_t>{8, 9}));
+  EXPECT_EQ(order.at(0, 2).num_real(), 2);
+  EXPECT_EQ(order.at(0, 3).num_real(), 0);
   options.micro_batches = 2;
   options.drops_partial_step = true;
-  order = SampleOrder::Create(options).value();
+  order = SampleOrder::create(options).value();
   EXPECT_EQ(order.steps_per_epoch(), 1);
   EXPECT_EQ(Epoch(order, 1), (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 TEST(SampleOrder, APositionIsAStep) {
-  const SampleOrder order = SampleOrder::Create(Options(103, 4, 3)).value();
+  const SampleOrder order = SampleOrder::create(Options(103, 4, 3)).value();
   for (const int64_t step : {0, 1, 8, 9, 10, 12'345}) {
-    EXPECT_EQ(order.StepAt(order.PositionOf(step)).value(), step);
+    EXPECT_EQ(order.step_at(order.position_of(step)).value(), step);
   }
-  EXPECT_EQ(order.PositionOf(10).epoch, 1);
-  EXPECT_EQ(order.PositionOf(10).sample, 12);
+  EXPECT_EQ(order.position_of(10).epoch, 1);
+  EXPECT_EQ(order.position_of(10).sample, 12);
   EXPECT_EQ(
-      order.StepAt({1, 13}).status().message(),
+      order.step_at({1, 13}).status().message(),
       "data: got sample 13 of epoch 1, expected a multiple of the 12 samples of a step, below "
       "108");
-  EXPECT_FALSE(order.StepAt({1, 108}).ok());
-  EXPECT_FALSE(order.StepAt({-1, 0}).ok());
+  EXPECT_FALSE(order.step_at({1, 108}).ok());
+  EXPECT_FALSE(order.step_at({-1, 0}).ok());
 }
 
 TEST(SampleOrder, RejectsWhatMakesNoStep) {
   const auto message = [](const SampleOrderOptions& options) {
-    return SampleOrder::Create(options).status().message();
+    return SampleOrder::create(options).status().message();
   };
   EXPECT_EQ(message(Options(0, 4, 3)), "data: got no sample, expected some");
   EXPECT_NE(message(Options(5, 0, 3)).find("got micro-batches of 0 samples and 3 of them"),
             std::string::npos);
-  EXPECT_FALSE(SampleOrder::Create(Options(5, 1, 0)).ok());
+  EXPECT_FALSE(SampleOrder::create(Options(5, 1, 0)).ok());
   SampleOrderOptions options = Options(11, 4, 3);
   options.drops_partial_step = true;
   EXPECT_EQ(message(options),

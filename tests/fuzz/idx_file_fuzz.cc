@@ -5,7 +5,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const zg::InputFile input(data, size);
-  const zg::StatusOr<zg::IdxFile> file = zg::ReadIdxFile(input.path());
+  const zg::StatusOr<zg::IdxFile> file = zg::read_idx_file(input.path());
   if (!file.ok()) {
     ZG_CHECK(!file.status().message().empty(), "an error says nothing");
     return 0;

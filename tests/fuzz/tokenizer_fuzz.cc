@@ -13,14 +13,14 @@ namespace {
 
 void ReadJson(const std::string& text) {
   const InputFile input(reinterpret_cast<const uint8_t*>(text.data()), text.size());
-  const StatusOr<Tokenizer> tokenizer = Tokenizer::FromJsonFile(input.path());
+  const StatusOr<Tokenizer> tokenizer = Tokenizer::from_json_file(input.path());
   if (!tokenizer.ok()) {
     ZG_CHECK(!tokenizer.status().message().empty(), "an error says nothing");
     return;
   }
   // A search that PCRE2 gives up is an error; else all ids are tokens.
-  const auto ids = TextEncoder(*tokenizer).Encode("It's 12\n\n  \u00E9<s> \xff");
-  if (ids.ok()) ZG_CHECK(tokenizer->Decode(*ids).ok(), "an id is no token");
+  const auto ids = TextEncoder(*tokenizer).encode("It's 12\n\n  \u00E9<s> \xff");
+  if (ids.ok()) ZG_CHECK(tokenizer->decode(*ids).ok(), "an id is no token");
 }
 
 Tokenizer BytesAsTokens() {
@@ -35,15 +35,15 @@ Tokenizer BytesAsTokens() {
   parts.added_tokens.push_back(token);
   const std::string pattern = PcreOfOniguruma(kGpt2Pattern).value();
   parts.pre_tokenizer.splits.push_back(Regex::Compile(pattern).value());
-  return Tokenizer::Create(parts).value();
+  return Tokenizer::create(parts).value();
 }
 
 void EncodeAndDecode(const std::string& text) {
   static const Tokenizer tokenizer = BytesAsTokens();
   static TextEncoder encoder(tokenizer);
-  const auto ids = encoder.Encode(text);
+  const auto ids = encoder.encode(text);
   ZG_CHECK(ids.ok(), "{}", ids.status().message());
-  ZG_CHECK(tokenizer.Decode(*ids).value() == text, "decoded it is another text");
+  ZG_CHECK(tokenizer.decode(*ids).value() == text, "decoded it is another text");
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ std::string Gzipped(const std::string& bytes) {
 TEST(IdxFile, IsReadPlainAndFromGzip) {
   const std::string bytes = Idx({2, 1, 3}, "abcdef");
   for (const std::string& content : {bytes, Gzipped(bytes)}) {
-    const StatusOr<IdxFile> file = ReadIdxFile(WriteTestFile("x.idx", content));
+    const StatusOr<IdxFile> file = read_idx_file(WriteTestFile("x.idx", content));
     ASSERT_TRUE(file.ok()) << file.status().ToString();
     EXPECT_EQ(file->shape, (std::vector<int64_t>{2, 1, 3}));
     EXPECT_EQ(std::string(file->values.begin(), file->values.end()), "abcdef");
@@ -82,12 +82,12 @@ std::vector<Wrong> WrongFiles() {
 TEST(IdxFile, SaysWhatIsWrong) {
   for (const Wrong& wrong : WrongFiles()) {
     const std::string path = WriteTestFile("wrong.idx", wrong.content);
-    const StatusOr<IdxFile> file = ReadIdxFile(path);
+    const StatusOr<IdxFile> file = read_idx_file(path);
     ASSERT_FALSE(file.ok()) << wrong.name;
     EXPECT_EQ(file.status().message().rfind(path + ": " + wrong.message, 0), 0u)
         << wrong.name << ": " << file.status().message();
   }
-  EXPECT_EQ(ReadIdxFile("/no/such").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(read_idx_file("/no/such").status().code(), StatusCode::kNotFound);
 }
 
 TEST(GzipReader, GivesPiecesOfAnySize) {
@@ -110,26 +110,26 @@ TEST(GzipReader, GivesPiecesOfAnySize) {
 TEST(LabelledImages, BelongTogether) {
   const std::string images = WriteTestFile("images", Idx({2, 1, 2}, "abcd"));
   const std::string labels = WriteTestFile("labels", Idx({2}, std::string("\x01\x04", 2)));
-  const StatusOr<LabelledImages> both = ReadLabelledImages(images, labels, 5);
+  const StatusOr<LabelledImages> both = read_labelled_images(images, labels, 5);
   ASSERT_TRUE(both.ok()) << both.status().ToString();
   EXPECT_EQ(both->count, 2);
   EXPECT_EQ(both->height, 1);
   EXPECT_EQ(both->width, 2);
   EXPECT_EQ(both->labels, (std::vector<uint8_t>{1, 4}));
-  EXPECT_EQ(ReadLabelledImages(images, labels, 4).status().message(),
+  EXPECT_EQ(read_labelled_images(images, labels, 4).status().message(),
             labels + ": got the label 4 for image 1, expected one below 4");
-  EXPECT_EQ(ReadLabelledImages(labels, labels, 5).status().message(),
+  EXPECT_EQ(read_labelled_images(labels, labels, 5).status().message(),
             labels + ": got the dims (2), expected images, height and width");
   const std::string three = WriteTestFile("three", Idx({3}, std::string(3, '\0')));
-  EXPECT_EQ(ReadLabelledImages(images, three, 5).status().message(),
+  EXPECT_EQ(read_labelled_images(images, three, 5).status().message(),
             three + ": got the dims (3), expected (2), a label for each image of " + images);
 }
 
 TEST(FashionMnist, IsThatOfThePackage) {
-  EXPECT_EQ(ReadFashionMnist(FashionMnistPart::kTest, "/no/such").status().message(),
+  EXPECT_EQ(read_fashion_mnist(FashionMnistPart::kTest, "/no/such").status().message(),
             "/no/such: is not there; install Debian's package dataset-fashion-mnist "
             "(tools/setup.sh does)");
-  const StatusOr<LabelledImages> test = ReadFashionMnist(FashionMnistPart::kTest);
+  const StatusOr<LabelledImages> test = read_fashion_mnist(FashionMnistPart::kTest);
   ASSERT_TRUE(test.ok()) << test.status().ToString();
   EXPECT_EQ(test->count, 10'000);
   EXPECT_EQ(test->height, 28);

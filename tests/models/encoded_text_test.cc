@@ -11,7 +11,7 @@ namespace zg::models {
 namespace {
 
 const Tokenizer& SmallGpt2() {
-  static const Tokenizer tokenizer = Tokenizer::Open("tests/reference/tokenizer_gpt2.json").value();
+  static const Tokenizer tokenizer = Tokenizer::open("tests/reference/tokenizer_gpt2.json").value();
   return tokenizer;
 }
 
@@ -30,7 +30,7 @@ TEST(EncodedText, HasTheBytesOfTheText) {
 }
 
 TEST(EncodedText, ASampleMayHaveIdsThatNoTokenHas) {
-  const std::vector<uint32_t> ids = TextEncoder(SmallGpt2()).Encode("fox").value();
+  const std::vector<uint32_t> ids = TextEncoder(SmallGpt2()).encode("fox").value();
   std::vector<int64_t> sample(ids.begin(), ids.end());
   sample.push_back(700);
   EXPECT_EQ(BytesOfSample(sample, SmallGpt2()), (std::vector<int64_t>{'f', 'o', 'x', '?'}));

@@ -170,13 +170,13 @@ TEST(BpeTrainer, WhatIsWrittenIsReadAgain) {
     TokenizerParts parts = Trained(options, {ReadReference("text.txt")});
     parts.path = "learned";
     const std::string json = TokenizerAsJson(parts, pattern.name).value();
-    const StatusOr<Tokenizer> read = Tokenizer::Open(WriteTestFile("tokenizer.json", json));
+    const StatusOr<Tokenizer> read = Tokenizer::open(WriteTestFile("tokenizer.json", json));
     ASSERT_TRUE(read.ok()) << read.status().ToString();
     EXPECT_EQ(read->vocabulary_size(), 500);
     const std::string text = ReadReference("text.txt") + "\"\\\u00E9\xff";
-    const std::vector<uint32_t> ids = TextEncoder(*read).Encode(text).value();
-    EXPECT_EQ(ids, TextEncoder(Tokenizer::Create(parts).value()).Encode(text).value());
-    EXPECT_EQ(read->Decode(ids).value(), text);
+    const std::vector<uint32_t> ids = TextEncoder(*read).encode(text).value();
+    EXPECT_EQ(ids, TextEncoder(Tokenizer::create(parts).value()).encode(text).value());
+    EXPECT_EQ(read->decode(ids).value(), text);
   }
 }
 

@@ -15,9 +15,9 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<double> ProbabilitiesOf(const SamplerOptions& options,
                                     const std::vector<float>& logits) {
-  const StatusOr<Sampler> sampler = Sampler::Create(options);
+  const StatusOr<Sampler> sampler = Sampler::create(options);
   EXPECT_TRUE(sampler.ok());
-  const StatusOr<std::vector<double>> probabilities = sampler->Probabilities(logits);
+  const StatusOr<std::vector<double>> probabilities = sampler->probabilities(logits);
   EXPECT_TRUE(probabilities.ok()) << probabilities.status().message();
   return *probabilities;
 }
@@ -95,14 +95,14 @@ TEST(Sampler, TakesLogitsOfAnySize) {
 TEST(Sampler, DrawsWithTheseProbabilitiesTheSameEveryTime) {
   const SamplerOptions options = {.temperature = 0.9, .top_k = 5, .top_p = 0.97, .seed = 11};
   const std::vector<float> logits = {0.5f, 2.0f, -1.0f, 1.0f, 0.0f, -3.0f, 1.5f};
-  const StatusOr<Sampler> sampler = Sampler::Create(options);
+  const StatusOr<Sampler> sampler = Sampler::create(options);
   const std::vector<double> expected = ByDefinition(options, logits);
   constexpr int kDraws = 40000;
   std::vector<double> counts(logits.size());
   for (uint64_t number = 0; number < kDraws; ++number) {
-    const StatusOr<int64_t> token = sampler->Draw(logits, number);
+    const StatusOr<int64_t> token = sampler->draw(logits, number);
     ASSERT_TRUE(token.ok());
-    EXPECT_EQ(*token, *Sampler::Create(options)->Draw(logits, number));
+    EXPECT_EQ(*token, *Sampler::create(options)->draw(logits, number));
     ++counts.at(*token);
   }
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -112,7 +112,7 @@ TEST(Sampler, DrawsWithTheseProbabilitiesTheSameEveryTime) {
 }
 
 std::string CreateError(const SamplerOptions& options) {
-  const StatusOr<Sampler> sampler = Sampler::Create(options);
+  const StatusOr<Sampler> sampler = Sampler::create(options);
   return sampler.ok() ? "no error" : sampler.status().message();
 }
 
@@ -126,14 +126,14 @@ TEST(Sampler, SaysWhatIsWrong) {
   EXPECT_EQ(CreateError({.top_p = 0.0}), "sampler: top_p is 0" + top_p);
   EXPECT_EQ(CreateError({.top_p = 1.01}), "sampler: top_p is 1.01" + top_p);
   EXPECT_EQ(CreateError({.top_p = NAN}), "sampler: top_p is nan" + top_p);
-  const StatusOr<Sampler> sampler = Sampler::Create({});
-  EXPECT_EQ(sampler->Draw({1.0f, NAN}, 0).status().message(),
+  const StatusOr<Sampler> sampler = Sampler::create({});
+  EXPECT_EQ(sampler->draw({1.0f, NAN}, 0).status().message(),
             "sampler: the logit of token 1 is nan, expected a number");
-  EXPECT_EQ(sampler->Draw({kInfinity}, 0).status().message(),
+  EXPECT_EQ(sampler->draw({kInfinity}, 0).status().message(),
             "sampler: the logit of token 0 is inf, expected a number");
-  EXPECT_EQ(sampler->Draw({-kInfinity, -kInfinity}, 0).status().message(),
+  EXPECT_EQ(sampler->draw({-kInfinity, -kInfinity}, 0).status().message(),
             "sampler: got 2 logits, none above -infinity, expected at least one");
-  EXPECT_EQ(sampler->Draw({}, 0).status().message(),
+  EXPECT_EQ(sampler->draw({}, 0).status().message(),
             "sampler: got 0 logits, none above -infinity, expected at least one");
 }
 

@@ -40,7 +40,7 @@ Json GoodJson() {
 }
 
 StatusOr<Tokenizer> Read(const Json& json) {
-  return Tokenizer::FromJsonFile(WriteTestFile("tokenizer.json", json.dump()));
+  return Tokenizer::from_json_file(WriteTestFile("tokenizer.json", json.dump()));
 }
 
 TEST(TokenizerJson, ReadsWhatIsSupported) {
@@ -50,7 +50,7 @@ TEST(TokenizerJson, ReadsWhatIsSupported) {
     json["model"]["merges"] = merges;
     const StatusOr<Tokenizer> tokenizer = Read(json);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
-    EXPECT_EQ(TextEncoder(*tokenizer).Encode("a ab.12<s>").value(), expected);
+    EXPECT_EQ(TextEncoder(*tokenizer).encode("a ab.12<s>").value(), expected);
     EXPECT_EQ(tokenizer->begin_ids(), std::vector<uint32_t>{257});
   }
 }
@@ -148,16 +148,16 @@ TEST(TokenizerJson, NoMissingKeyIsACrash) {
 
 TEST(TokenizerJson, RejectsWhatIsNoJson) {
   const std::string path = WriteTestFile("tokenizer.json", "{\"version\": \"1.0\"");
-  EXPECT_NE(Tokenizer::Open(path).status().message().find("not valid JSON"), std::string::npos);
-  EXPECT_NE(Tokenizer::Open("/no/such").status().message().find("/no/such"), std::string::npos);
-  EXPECT_NE(Tokenizer::Open("/").status().message().find("/: got a directory without a tokenizer"),
+  EXPECT_NE(Tokenizer::open(path).status().message().find("not valid JSON"), std::string::npos);
+  EXPECT_NE(Tokenizer::open("/no/such").status().message().find("/no/such"), std::string::npos);
+  EXPECT_NE(Tokenizer::open("/").status().message().find("/: got a directory without a tokenizer"),
             std::string::npos);
 }
 
 TEST(Gpt2Files, RejectsLinesThatAreNoMerges) {
   const std::string ids = WriteTestFile("encoder.json", GoodJson()["model"]["vocab"].dump());
   const auto read = [&](const std::string& merges) {
-    return Tokenizer::FromGpt2Files(WriteTestFile("vocab.bpe", merges), ids).status();
+    return Tokenizer::from_gpt2_files(WriteTestFile("vocab.bpe", merges), ids).status();
   };
   EXPECT_TRUE(read("#version: 0.2\na b\n").ok()) << read("#version: 0.2\na b\n").ToString();
   EXPECT_TRUE(read("a b").ok());

@@ -29,13 +29,13 @@ std::vector<uint32_t> ExpectedIds(const std::string& name) {
 
 void ExpectSameIds(const std::string& name, const Tokenizer& tokenizer) {
   const std::string text = ReadReference("text.txt");
-  const StatusOr<std::vector<uint32_t>> ids = TextEncoder(tokenizer).Encode(text);
+  const StatusOr<std::vector<uint32_t>> ids = TextEncoder(tokenizer).encode(text);
   ASSERT_TRUE(ids.ok()) << ids.status().ToString();
   const std::vector<uint32_t> expected = ExpectedIds(name);
   for (size_t i = 0; i < expected.size() && i < ids->size(); ++i) {
     if ((*ids)[i] == expected[i]) continue;
     const std::string before =
-        tokenizer.Decode({expected.begin(), expected.begin() + static_cast<int64_t>(i)}).value();
+        tokenizer.decode({expected.begin(), expected.begin() + static_cast<int64_t>(i)}).value();
     FAIL() << name << ": id " << i << " is " << (*ids)[i] << ", expected " << expected[i]
            << ", behind: " << before.substr(before.size() - std::min<size_t>(before.size(), 40));
   }
@@ -44,12 +44,12 @@ void ExpectSameIds(const std::string& name, const Tokenizer& tokenizer) {
 
 TEST(TokenizerReference, SameIdsAsHuggingFace) {
   for (const char* name : {"gpt2", "llama3", "qwen2", "smollm"}) {
-    const StatusOr<Tokenizer> tokenizer = Tokenizer::Open(kDirectory + name + ".json");
+    const StatusOr<Tokenizer> tokenizer = Tokenizer::open(kDirectory + name + ".json");
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().ToString();
     ExpectSameIds(name, *tokenizer);
   }
   const StatusOr<Tokenizer> two_files =
-      Tokenizer::FromGpt2Files(kDirectory + "gpt2_merges.txt", kDirectory + "gpt2_vocab.json");
+      Tokenizer::from_gpt2_files(kDirectory + "gpt2_merges.txt", kDirectory + "gpt2_vocab.json");
   ASSERT_TRUE(two_files.ok()) << two_files.status().ToString();
   ExpectSameIds("gpt2", *two_files);
 }
@@ -57,21 +57,21 @@ TEST(TokenizerReference, SameIdsAsHuggingFace) {
 TEST(TokenizerReference, DecodingGivesTheBytes) {
   const std::string text = ReadReference("text.txt");
   for (const char* name : {"gpt2", "llama3"}) {
-    const Tokenizer tokenizer = Tokenizer::Open(kDirectory + name + ".json").value();
-    EXPECT_EQ(tokenizer.Decode(ExpectedIds(name)).value(), text) << name;
+    const Tokenizer tokenizer = Tokenizer::open(kDirectory + name + ".json").value();
+    EXPECT_EQ(tokenizer.decode(ExpectedIds(name)).value(), text) << name;
   }
   // No <mask> here, which takes white space away.
   const std::string accents = "Cafe\u0301 \u212B <tool> o\u0302\u0323\n";
-  const Tokenizer tokenizer = Tokenizer::Open(kDirectory + "qwen2.json").value();
-  const std::vector<uint32_t> ids = TextEncoder(tokenizer).Encode(accents).value();
-  EXPECT_EQ(tokenizer.Decode(ids).value(), ToNfc(accents).value());
+  const Tokenizer tokenizer = Tokenizer::open(kDirectory + "qwen2.json").value();
+  const std::vector<uint32_t> ids = TextEncoder(tokenizer).encode(accents).value();
+  EXPECT_EQ(tokenizer.decode(ids).value(), ToNfc(accents).value());
 }
 
 TEST(TokenizerReference, KnowsWhatGoesAroundAText) {
-  const Tokenizer llama = Tokenizer::Open(kDirectory + "llama3.json").value();
-  EXPECT_EQ(llama.begin_ids(), std::vector<uint32_t>{*llama.AddedTokenId("<|begin_of_text|>")});
+  const Tokenizer llama = Tokenizer::open(kDirectory + "llama3.json").value();
+  EXPECT_EQ(llama.begin_ids(), std::vector<uint32_t>{*llama.added_token_id("<|begin_of_text|>")});
   EXPECT_TRUE(llama.end_ids().empty());
-  const Tokenizer gpt2 = Tokenizer::Open(kDirectory + "gpt2.json").value();
+  const Tokenizer gpt2 = Tokenizer::open(kDirectory + "gpt2.json").value();
   EXPECT_TRUE(gpt2.begin_ids().empty());
 }
 

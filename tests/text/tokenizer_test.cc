@@ -36,8 +36,8 @@ void SplitBy(const std::string& pattern, TokenizerParts* parts) {
 }
 
 Ids Encode(const TokenizerParts& parts, const std::string& text) {
-  const Tokenizer tokenizer = Tokenizer::Create(parts).value();
-  const StatusOr<Ids> ids = TextEncoder(tokenizer).Encode(text);
+  const Tokenizer tokenizer = Tokenizer::create(parts).value();
+  const StatusOr<Ids> ids = TextEncoder(tokenizer).encode(text);
   EXPECT_TRUE(ids.ok()) << ids.status().ToString();
   return *ids;
 }
@@ -127,7 +127,7 @@ TEST(Tokenizer, AnyBytesComeBack) {
                    "ab"),
             (Ids{257, 258, 255, 256}))
       << "invalid bytes are words of their own";
-  const Tokenizer tokenizer = Tokenizer::Create(parts).value();
+  const Tokenizer tokenizer = Tokenizer::create(parts).value();
   TextEncoder encoder(tokenizer);
   for (uint64_t round = 0; round < 200; ++round) {
     std::string text;
@@ -135,7 +135,7 @@ TEST(Tokenizer, AnyBytesComeBack) {
       const uint64_t draw = UniformBelow(RandomKey{7}, round * 50 + i, 300);
       text += draw < 256 ? std::string(1, static_cast<char>(draw)) : draw < 280 ? "\u00E9" : "ab";
     }
-    ASSERT_EQ(tokenizer.Decode(encoder.Encode(text).value()).value(), text);
+    ASSERT_EQ(tokenizer.decode(encoder.encode(text).value()).value(), text);
   }
 }
 
@@ -144,7 +144,7 @@ TEST(Tokenizer, LongTextsComeInPieces) {
   SplitBy("[a-z]+|[^a-z]+", &parts);
   std::string text;
   for (int i = 0; i < 60'000; ++i) text += i % 3 == 0 ? "ab " : "b c";
-  const Tokenizer tokenizer = Tokenizer::Create(parts).value();
+  const Tokenizer tokenizer = Tokenizer::create(parts).value();
   TextEncoder encoder(tokenizer);
   Ids all;
   int num_pieces = 0;
@@ -153,14 +153,14 @@ TEST(Tokenizer, LongTextsComeInPieces) {
     all.insert(all.end(), ids.begin(), ids.end());
     return Status::Ok();
   };
-  ASSERT_TRUE(encoder.Encode(text, keep).ok());
+  ASSERT_TRUE(encoder.encode(text, keep).ok());
   EXPECT_GT(num_pieces, 5);
-  EXPECT_EQ(tokenizer.Decode(all).value(), text);
-  EXPECT_EQ(all, encoder.Encode(text).value());
+  EXPECT_EQ(tokenizer.decode(all).value(), text);
+  EXPECT_EQ(all, encoder.encode(text).value());
   const Status status =
-      encoder.Encode(text, [](const Ids&) { return FailedPrecondition("the disk is full"); });
+      encoder.encode(text, [](const Ids&) { return FailedPrecondition("the disk is full"); });
   EXPECT_EQ(status.message(), "the disk is full");
-  EXPECT_EQ(encoder.Encode("ab").value(), (Ids{256})) << "an error is forgotten";
+  EXPECT_EQ(encoder.encode("ab").value(), (Ids{256})) << "an error is forgotten";
 }
 
 TEST(Tokenizer, AWordOfAMillionBytesIsNoProblem) {
@@ -172,11 +172,11 @@ TEST(AddedTokens, AreFoundBeforeWordsTheLongestFirst) {
   TokenizerParts parts = Parts({{"<", "a"}});
   parts.added_tokens = {Added(300, "<a>"), Added(301, "<a><a>"), Added(302, "bb")};
   EXPECT_EQ(Encode(parts, "<a<a><a><a>bb"), (Ids{256, 301, 300, 302}));
-  const Tokenizer tokenizer = Tokenizer::Create(parts).value();
+  const Tokenizer tokenizer = Tokenizer::create(parts).value();
   EXPECT_EQ(tokenizer.vocabulary_size(), 303);
-  EXPECT_EQ(tokenizer.Decode({301, 256}).value(), "<a><a><a");
-  EXPECT_EQ(tokenizer.AddedTokenId("bb"), 302u);
-  EXPECT_EQ(tokenizer.AddedTokenId("c"), std::nullopt);
+  EXPECT_EQ(tokenizer.decode({301, 256}).value(), "<a><a><a");
+  EXPECT_EQ(tokenizer.added_token_id("bb"), 302u);
+  EXPECT_EQ(tokenizer.added_token_id("c"), std::nullopt);
 }
 
 TEST(AddedTokens, TakeWhiteSpace) {
@@ -195,22 +195,22 @@ TEST(AddedTokens, LateOnesAreFoundBetweenTheOthers) {
   parts.late_added_tokens = {Added(301, "ab"), Added(302, "d!")};
   EXPECT_EQ(Encode(parts, "abcabd!"), (Ids{'a', 300, 301, 302}));
   parts.normalizes_to_nfc = true;
-  EXPECT_EQ(Tokenizer::Create(parts).status().message(),
+  EXPECT_EQ(Tokenizer::create(parts).status().message(),
             "test: added token 'ab': got \"normalized\": true beside a normalizer, expected false");
 }
 
 TEST(Tokenizer, RejectsIdsThatNoTokenHas) {
   TokenizerParts parts = Parts({});
   parts.added_tokens = {Added(258, "x y")};
-  const Tokenizer tokenizer = Tokenizer::Create(parts).value();
-  EXPECT_EQ(tokenizer.Decode({65, 257}).status().message(),
+  const Tokenizer tokenizer = Tokenizer::create(parts).value();
+  EXPECT_EQ(tokenizer.decode({65, 257}).status().message(),
             "test: got the id 257 at position 1, expected one of its tokens");
-  EXPECT_FALSE(tokenizer.Decode({259}).ok());
+  EXPECT_FALSE(tokenizer.decode({259}).ok());
 }
 
 TEST(Tokenizer, RejectsVocabulariesThatDoNotFit) {
   const auto message = [](const TokenizerParts& parts) {
-    return Tokenizer::Create(parts).status().message();
+    return Tokenizer::create(parts).status().message();
   };
   TokenizerParts parts = Parts({});
   parts.vocabulary.ids.erase("a");

@@ -90,11 +90,11 @@ TEST(Generation, DrawsFromTheLogits) {
       options.max_tokens = 30;
       options.sampler = {.temperature = 1.5, .top_k = 30, .top_p = 0.9, .seed = 7};
       ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> tokens, run.Generate(Text(12), options));
-      ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::Create(options.sampler));
+      ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create(options.sampler));
       std::vector<int64_t> text = Text(12);
       for (size_t i = 0; i < 30; ++i) {
         ZG_ASSIGN_OR_RETURN(const auto whole, run.Whole(text));
-        ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.Draw(whole[text.size() - 1], i));
+        ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.draw(whole[text.size() - 1], i));
         EXPECT_EQ(token, tokens.at(i));
         text.push_back(token);
       }

@@ -86,7 +86,7 @@ StatusOr<SampleOrder> OrderOf(int64_t micro_batches) {
   options.batch = kBatch;
   options.micro_batches = micro_batches;
   options.shuffles = false;
-  return SampleOrder::Create(options);
+  return SampleOrder::create(options);
 }
 
 // What eval programs give of a data set whose size is no multiple of theirs.
@@ -94,7 +94,7 @@ StatusOr<double> Accuracy(Trainer& trainer, const Communicator& communicator) {
   ZG_ASSIGN_OR_RETURN(const SampleOrder order, OrderOf(communicator.size()));
   double right = 0, count = 0;
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
-    const Batch batch = BatchOf(order.At(step, communicator.rank()), false);
+    const Batch batch = BatchOf(order.at(step, communicator.rank()), false);
     ZG_RETURN_IF_ERROR(
         trainer.eval("test", {{"x", batch.x}, {"y", batch.y}, {"weights", batch.weights}}));
     ZG_ASSIGN_OR_RETURN(const std::vector<float> of_step, trainer.local_result("test", "right"));
@@ -138,7 +138,7 @@ Status TrainRank(const Config& config, Communicator& communicator, Result* resul
     std::vector<Batch> batches(config.micro_batches);
     ZG_ASSIGN_OR_RETURN(const float loss, trainer->step([&](int64_t micro_batch) {
       Batch& batch = batches[micro_batch];
-      batch = BatchOf(order.At(step, micro_batch), config.has_weights);
+      batch = BatchOf(order.at(step, micro_batch), config.has_weights);
       return trainer->feed({{"x", batch.x}, {"y", batch.y}, {"weights", batch.weights}});
     }));
     result->losses.push_back(loss);

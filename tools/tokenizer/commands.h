@@ -24,7 +24,7 @@ struct TrainOptions {
 StatusOr<std::string> Train(const TrainOptions& options);
 
 struct EncodeOptions {
-  std::string tokenizer;           // as Tokenizer::Open takes it
+  std::string tokenizer;           // as Tokenizer::open takes it
   std::vector<std::string> files;  // texts, each encoded for itself
   std::string out;                 // a token file (framework/io/token_file.h)
   std::string after_file;          // an added token that follows each text; empty: none

@@ -18,7 +18,7 @@ constexpr uint64_t kTokensPerPiece = 1 << 16;
 
 StatusOr<std::string> Decode(const DecodeOptions& options) {
   ZG_RETURN_IF_ERROR(CheckTarget(options.out, options.may_replace));
-  ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Open(options.tokenizer));
+  ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::open(options.tokenizer));
   ZG_ASSIGN_OR_RETURN(
       const TokenDataset tokens,
       TokenDataset::FromTokenFile(options.file, static_cast<int>(tokenizer.vocabulary_size())));
@@ -33,7 +33,7 @@ StatusOr<std::string> Decode(const DecodeOptions& options) {
     const uint64_t end = std::min(begin + kTokensPerPiece, tokens.size());
     std::vector<uint32_t> ids;
     for (uint64_t i = begin; i < end; ++i) ids.push_back(static_cast<uint32_t>(tokens[i]));
-    const StatusOr<std::string> text = tokenizer.Decode(ids);
+    const StatusOr<std::string> text = tokenizer.decode(ids);
     ZG_RETURN_IF_ERROR(text.status().WithContext(options.file));
     bytes += text->size();
     if (file) {

@@ -11,10 +11,10 @@ namespace zg::tokenizer_tool {
 
 StatusOr<std::string> Encode(const EncodeOptions& options) {
   ZG_RETURN_IF_ERROR(CheckTarget(options.out, options.may_replace));
-  ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Open(options.tokenizer));
+  ZG_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::open(options.tokenizer));
   std::vector<uint32_t> after_file;
   if (!options.after_file.empty()) {
-    const std::optional<uint32_t> id = tokenizer.AddedTokenId(options.after_file);
+    const std::optional<uint32_t> id = tokenizer.added_token_id(options.after_file);
     if (!id) {
       return InvalidArgument("--after-file: got '{}', expected an added token of {}",
                              options.after_file, tokenizer.path());
@@ -31,7 +31,7 @@ StatusOr<std::string> Encode(const EncodeOptions& options) {
     if (file.size() == 0) return DataLoss("{}: the file is empty, expected text", path);
     const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
     ZG_RETURN_IF_ERROR(
-        encoder.Encode(text, [&](const std::vector<uint32_t>& ids) { return writer.Write(ids); })
+        encoder.encode(text, [&](const std::vector<uint32_t>& ids) { return writer.Write(ids); })
             .WithContext(path));
     ZG_RETURN_IF_ERROR(writer.Write(after_file));
     bytes += file.size();
