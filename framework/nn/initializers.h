@@ -2,7 +2,9 @@
 // as in Linear and Conv2d: fan_in is inputs and fan_out is outputs, each times the elements of the
 // further dims.
 //
-//   nn::Conv2d conv{this, "conv", 3, 64, 3, {.weight = nn::kaiming_normal({64, 3, 3, 3})}};
+//   nn::ConvLayerOptions options;
+//   options.weight = nn::kaiming_normal({64, 3, 3, 3});
+//   nn::Conv2d conv(parent, "conv", 3, 64, 3, options);
 #pragma once
 
 #include <cstdint>

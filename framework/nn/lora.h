@@ -3,7 +3,9 @@
 // (out, rank) with zeros, so that the layer is unchanged at first.
 //
 //   models::Gpt model(config);
-//   nn::Lora lora({.rank = 8, .alpha = 16.0});
+//   nn::LoraOptions options;
+//   options.rank = 8;
+//   nn::Lora lora(options);
 //   for (models::GptBlock& block : model.blocks) lora.adapt(block.attention.qkv);
 //   graph.train(..., [&](Inputs& in) { ... });
 //   graph.freeze("**");                          // also freezes parameters outside of layers

@@ -74,7 +74,9 @@ Var cosine_embedding_loss(Var a, Var b, Var labels, double margin = 0.0,
 // reduction; its elements must be finite also where the weight is 0. The weights have its shape.
 // Eval programs return two means over micro-batches, "loss" and "loss_weight"; for a data set, sum
 // each and divide the sums.
-//   Var rows = cross_entropy(model(x), y, {.reduction = Reduction::kNone});  // (B)
+//   ClassLossOptions per_row;
+//   per_row.reduction = Reduction::kNone;
+//   Var rows = cross_entropy(model(x), y, per_row);  // (B)
 //   return weighted_mean(rows, in.f32("weights", {B}));
 Outputs weighted_mean(Var terms, Var weights);
 

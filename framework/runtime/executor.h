@@ -3,7 +3,7 @@
 // that allocates nothing. Its runner (runner.h) executes them on the device of the communicator.
 //
 //   ZG_ASSIGN_OR_RETURN(auto executor,
-//                       Executor::Create(&graph, CpuKernels(), &communicator, {.seed = 1}));
+//                       Executor::Create(&graph, CpuKernels(), &communicator, options));
 //   ZG_RETURN_IF_ERROR(executor->RunStep(1, 1.0, [&](int64_t micro_batch) {
 //     return executor->SetInput("", "x", data, bytes);
 //   }));

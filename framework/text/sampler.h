@@ -1,6 +1,8 @@
 // Sampler: draws the next token of a text from a model's logits.
 //
-//   ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create({.temperature = 0.8, .top_p = 0.95}));
+//   SamplerOptions options;
+//   options.temperature = 0.8;
+//   ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create(options));
 //   ZG_ASSIGN_OR_RETURN(const int64_t token, sampler.draw(logits, text.size()));
 #pragma once
 

@@ -5,10 +5,14 @@
 //
 //   zg::Graph graph("gpt");
 //   graph.train(...);
-//   zg::Generator generator(graph, {.context = 256}, [&](zg::Var tokens) { return model(tokens); });
+//   zg::GeneratorOptions options;
+//   options.context = 256;
+//   zg::Generator generator(graph, options, [&](zg::Var tokens) { return model(tokens); });
 //   zg::Training training = zg::train(job, graph);
 //   ...
-//   auto text = generator.generate(training.trainer(), prompt, {.sampler = {.top_k = 40}});
+//   zg::GenerateOptions how;
+//   how.sampler.top_k = 40;
+//   auto text = generator.generate(training.trainer(), prompt, how);
 //
 // Caches are part of the arena and of its plan: `context` rows for each of them, in the model's
 // dtype, whole on every rank. Logits equal those of the whole text computed at once; on the CPU in

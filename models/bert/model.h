@@ -2,7 +2,7 @@
 // each sublayer adds, learned positions, types of tokens, and the token embedding as the output matrix
 // as well. Parameters have the names and layouts of transformers' BertForMaskedLM, so its files are
 // ours; like it, this has no pooler. Trained with
-//   cross_entropy(model(tokens), labels, {.ignore_index = -100})  // labels of what was masked only
+//   cross_entropy(model(tokens), labels, ClassLossOptions())  // label -100: the token was not masked
 // Shapes: B batch, T time, C channels, V vocabulary.
 #pragma once
 

@@ -51,6 +51,10 @@ int ForEachSource(const FileVisitor& visit) {
   return num_files;
 }
 
+int ForEachDocument(const FileVisitor& visit) {
+  return ForEachFile(Root(), Root(), {".md"}, visit);
+}
+
 int ForEachProgramFile(const FileVisitor& visit) {
   return ForEachFile(Root(), Root(), {".cc", ".cu", ".h", ".cuh", ".py", ".sh", ".bzl"}, visit);
 }

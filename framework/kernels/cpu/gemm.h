@@ -3,7 +3,9 @@
 // they are packed into the scratch, or multiplied by the processor's bf16 instructions; sums are in
 // f32 and rounded once.
 //
-//   const Gemm gemm({.m = rows, .n = columns, .k = depth, .transpose_b = true});
+//   GemmSizes sizes;
+//   sizes.m = rows, sizes.n = columns, sizes.k = depth;
+//   const Gemm gemm(sizes);
 //   gemm.Run({a, lda}, {b, ldb}, bias, c, ldc, workspace);  // 64-byte aligned scratch
 //
 // The bits of an element depend only on its row of A, its column of B, its bias and the method.
