@@ -81,9 +81,6 @@ TEST(PlanOptions, Errors) {
   EXPECT_EQ(ErrorOf({"--ranks", "2", "--micro-batches", "3"}),
             "--micro-batches: got 3, expected a multiple of the 2 ranks: every rank computes the "
             "same number per step");
-  EXPECT_EQ(ErrorOf({"--params", "1e9", "--batch", "2"}),
-            "--batch: --params asks for the paper's formulas, which know no model; give one of "
-            "them");
   EXPECT_EQ(ErrorOf({"--params", "-1"}), "--params: got '-1', expected a number > 0 and <= 1e+18");
   EXPECT_EQ(ErrorOf({"--batch", "2000000000"}),
             "--batch: got '2000000000', expected a whole number from 1 to 1000000000");
@@ -91,6 +88,23 @@ TEST(PlanOptions, Errors) {
             "--json: /no/such/directory/p.json: directory /no/such/directory does not exist; "
             "create it first");
   EXPECT_EQ(ErrorOf({"--html", "/"}), "--html: /: is a directory, expected the name of a file");
+}
+
+TEST(PlanOptions, ThePapersFormulasTakeNothingThatTheyDoNotKnow) {
+  const std::vector<std::pair<std::string, std::string>> others = {
+      {"model", "gpt"},       {"layers", "2"},        {"dropout", "0.1"}, {"optimizer", "muon"},
+      {"batch", "2"},         {"threads", "2"},       {"gflops", "10"},   {"comm", "messages"},
+      {"latency-us", "1"},    {"fit", "8G"},          {"overlap", "off"}, {"overlap", "unlimited"},
+      {"micro-batches", "2"}, {"mesh", "data=2"},     {"dtype", "bf16"},  {"recompute", "blocks.*"},
+      {"bucket-mb", "4"},     {"partition", "greedy"}};
+  for (const auto& [flag, value] : others) {
+    const std::string dashed = "--" + flag;
+    EXPECT_EQ(ErrorOf({"--params", "1e9", dashed.c_str(), value.c_str()}),
+              dashed +
+                  ": --params asks for the paper's formulas, which know only --ranks and --zero; "
+                  "leave it out");
+  }
+  EXPECT_EQ(ErrorOf({"--params", "1e9", "--no-compare-stages"}).rfind("--compare-stages: ", 0), 0u);
 }
 
 TEST(ByteSize, AsPeopleTypeThem) {

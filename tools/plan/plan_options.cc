@@ -107,41 +107,13 @@ Status CheckFiles(const PlanOptions& options) {
 
 // The formulas know a number of parameters, ranks and a stage.
 Status CheckParamsMode(const FlagParser& flags) {
-  for (const char* name : {"model",
-                           "preset",
-                           "layers",
-                           "heads",
-                           "embd",
-                           "context",
-                           "vocab",
-                           "vocab-multiple",
-                           "dropout",
-                           "width",
-                           "optimizer",
-                           "batch",
-                           "micro-batches",
-                           "bucket-mb",
-                           "shard-min-elements",
-                           "partition",
-                           "dtype",
-                           "recompute",
-                           "reduce-every",
-                           "clip-norm",
-                           "update-early",
-                           "on-non-finite",
-                           "print-ir",
-                           "mesh",
-                           "placement",
-                           "secondary-shards",
-                           "comm",
-                           "prices",
-                           "explain",
-                           "fit",
-                           "html"}) {
-    if (!flags.is_given(name)) continue;
+  static const std::set<std::string> known = {"params", "ranks", "zero", "json"};
+  for (const ResolvedFlag& flag : flags.resolved()) {
+    if (!flags.is_given(flag.name) || known.count(flag.name) > 0) continue;
     return InvalidArgument(
-        "--{}: --params asks for the paper's formulas, which know no model; give one of them",
-        name);
+        "--{}: --params asks for the paper's formulas, which know only --ranks and --zero; leave "
+        "it out",
+        flag.name);
   }
   return Status::Ok();
 }
