@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,8 +64,12 @@ struct Task {
 StatusOr<Task> MakeTask(const Job& job, const Flags& flags) {
   models::BertConfig config = models::FindBertPreset(flags.preset)->config;
   if (!flags.from.empty()) {
+    if (!job.options().init.empty()) {
+      return InvalidArgument("--init: --from {} gives first values already; leave one of them out",
+                             flags.from);
+    }
     StatusOr<models::BertConfig> read = models::ReadBertConfig(flags.from);
-    if (!read.ok()) return read.status().WithContext("--from");
+    ZG_RETURN_IF_ERROR(read.status().WithContext("--from"));
     config = *read;
   }
   if (flags.context > config.context) {
@@ -150,11 +155,13 @@ Status Run(Job& job, const Flags& flags) {
                       {"mask token", fmt::to_string(task.masking.mask_token)}};
   options.samples_per_micro_batch = batch;
   options.tokens_per_micro_batch = shape.num_elements();
-  Training training = train(job, graph, options);
-  Trainer& trainer = training.trainer();
+  std::unique_ptr<Trainer> made = make_trainer(job, graph, options);
   if (!flags.from.empty() && job.options().resume.empty()) {
-    ZG_RETURN_IF_ERROR(trainer.load_parameters(flags.from + "/model.safetensors"));
+    ZG_RETURN_IF_ERROR(
+        made->load_parameters(flags.from + "/model.safetensors").WithContext("--from"));
   }
+  Training training(job, std::move(made), options);
+  Trainer& trainer = training.trainer();
   const RandomKey key = FoldIn(RandomKey{static_cast<uint64_t>(job.options().seed)}, "training");
   std::vector<int64_t> tokens, labels;
   while (training.next()) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,11 +52,15 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   models::AddSampleFlags(parser, &flags->sample);
 }
 
-StatusOr<models::LlamaConfig> MakeConfig(const Flags& flags) {
+StatusOr<models::LlamaConfig> MakeConfig(const Job& job, const Flags& flags) {
   models::LlamaConfig config = models::FindLlamaPreset(flags.preset)->config;
   if (!flags.from.empty()) {
+    if (!job.options().init.empty()) {
+      return InvalidArgument("--init: --from {} gives first values already; leave one of them out",
+                             flags.from);
+    }
     StatusOr<models::LlamaConfig> read = models::ReadLlamaConfig(flags.from);
-    if (!read.ok()) return read.status().WithContext("--from");
+    ZG_RETURN_IF_ERROR(read.status().WithContext("--from"));
     config = *read;
   }
   if (flags.context > 0) config.context = flags.context;
@@ -81,7 +86,7 @@ StatusOr<std::vector<int64_t>> FindPrompt(const Flags& flags, const models::Llam
 }
 
 Status Run(Job& job, const Flags& flags) {
-  ZG_ASSIGN_OR_RETURN(const models::LlamaConfig config, MakeConfig(flags));
+  ZG_ASSIGN_OR_RETURN(const models::LlamaConfig config, MakeConfig(job, flags));
   ZG_ASSIGN_OR_RETURN(TokenSplit data,
                       models::OpenText(flags.text, config.vocabulary, config.context));
   ZG_ASSIGN_OR_RETURN(
@@ -113,11 +118,13 @@ Status Run(Job& job, const Flags& flags) {
   options.settings = {{"heads", fmt::to_string(config.heads)}};  // no tensor's shape tells
   options.samples_per_micro_batch = batch;
   options.tokens_per_micro_batch = shape.num_elements();
-  Training training = train(job, graph, options);
-  Trainer& trainer = training.trainer();
+  std::unique_ptr<Trainer> made = make_trainer(job, graph, options);
   if (!flags.from.empty() && job.options().resume.empty()) {
-    ZG_RETURN_IF_ERROR(trainer.load_parameters(flags.from + "/model.safetensors"));
+    ZG_RETURN_IF_ERROR(
+        made->load_parameters(flags.from + "/model.safetensors").WithContext("--from"));
   }
+  Training training(job, std::move(made), options);
+  Trainer& trainer = training.trainer();
   while (training.next()) {
     training.step([&](int64_t micro_batch) {
       return windows.Feed(trainer, training.step_number(), micro_batch);

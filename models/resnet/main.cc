@@ -11,6 +11,7 @@
 #include "framework/io/idx_file.h"
 #include "models/images/image_accuracy.h"
 #include "models/images/image_batches.h"
+#include "models/images/image_data.h"
 #include "models/resnet/model.h"
 #include "zerograph/zerograph.h"
 
@@ -46,22 +47,13 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "SGD's weight decay");
 }
 
-StatusOr<LabelledImages> ReadImages(FashionMnistPart part, const std::string& directory,
-                                    int64_t count) {
-  ZG_ASSIGN_OR_RETURN(LabelledImages images, read_fashion_mnist(part, directory));
-  if (count > 0 && count < images.count) {
-    images.count = count;
-    images.pixels.resize(count * images.height * images.width);
-    images.labels.resize(count);
-  }
-  return images;
-}
-
 Status TrainAndTest(Job& job, const Flags& flags) {
   ZG_ASSIGN_OR_RETURN(const LabelledImages images,
-                      ReadImages(FashionMnistPart::kTrain, flags.data, flags.train_images));
+                      models::ReadImages(FashionMnistPart::kTrain, flags.data, flags.train_images));
   ZG_ASSIGN_OR_RETURN(const LabelledImages test_images,
-                      ReadImages(FashionMnistPart::kTest, flags.data, flags.test_images));
+                      models::ReadImages(FashionMnistPart::kTest, flags.data, flags.test_images));
+  ZG_ASSIGN_OR_RETURN(const SampleOrder order,
+                      models::TrainingOrder(job, images, /*drops_partial_step=*/true));
   const models::ImageBatches batches(images, job.options().seed, flags.augment, flags.frame);
   const models::ImageBatches test_batches(test_images, job.options().seed, /*augments=*/false,
                                           flags.frame);
@@ -90,13 +82,6 @@ Status TrainAndTest(Job& job, const Flags& flags) {
   Training training = train(job, graph, options);
   Trainer& trainer = training.trainer();
 
-  SampleOrderOptions order_options;
-  order_options.num_samples = images.count;
-  order_options.batch = batch;
-  order_options.micro_batches = job.options().compile.micro_batches;
-  order_options.seed = job.options().seed;
-  order_options.drops_partial_step = true;
-  ZG_ASSIGN_OR_RETURN(const SampleOrder order, SampleOrder::create(order_options));
   DataLoader<models::ImageBatch> loader(
       order, job.data_rank(), trainer.micro_batches_per_rank(),
       [&](const MicroBatch& from, models::ImageBatch* to) {

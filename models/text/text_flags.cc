@@ -26,8 +26,9 @@ StatusOr<TokenSplit> OpenText(const TextFlags& flags, int64_t vocabulary, int64_
       vocabulary > 0 ? std::optional<int>(static_cast<int>(vocabulary)) : std::nullopt;
   const StatusOr<TokenDataset> all = TokenDataset::Open(flags.data, of_model);
   ZG_RETURN_IF_ERROR(all.status().WithContext("--data"));
-  ZG_ASSIGN_OR_RETURN(TokenSplit data, all->Split(0.1));
-  for (const TokenDataset* part : {&data.train, &data.validation}) {
+  StatusOr<TokenSplit> data = all->Split(0.1);
+  ZG_RETURN_IF_ERROR(data.status().WithContext("--data"));
+  for (const TokenDataset* part : {&data->train, &data->validation}) {
     ZG_RETURN_IF_ERROR(part->CheckContext(static_cast<int>(context)).WithContext("--data"));
   }
   return data;

@@ -10,6 +10,7 @@
 #include "framework/io/idx_file.h"
 #include "models/images/image_accuracy.h"
 #include "models/images/image_batches.h"
+#include "models/images/image_data.h"
 #include "models/vit/model.h"
 #include "zerograph/zerograph.h"
 
@@ -27,9 +28,11 @@ struct Flags {
 
 Status Run(Job& job, const Flags& flags) {
   ZG_ASSIGN_OR_RETURN(const LabelledImages images,
-                      read_fashion_mnist(FashionMnistPart::kTrain, flags.data));
+                      models::ReadImages(FashionMnistPart::kTrain, flags.data));
   ZG_ASSIGN_OR_RETURN(const LabelledImages tests,
-                      read_fashion_mnist(FashionMnistPart::kTest, flags.data));
+                      models::ReadImages(FashionMnistPart::kTest, flags.data));
+  ZG_ASSIGN_OR_RETURN(const SampleOrder order,
+                      models::TrainingOrder(job, images, /*drops_partial_step=*/false));
   const uint64_t seed = job.options().seed;
   const models::ImageBatches batches(images, seed, /*augments=*/false);
   const models::ImageBatches test_batches(tests, seed, /*augments=*/false);
@@ -57,14 +60,8 @@ Status Run(Job& job, const Flags& flags) {
   Training training = train(job, graph, options);
   Trainer& trainer = training.trainer();
 
-  SampleOrderOptions order;
-  order.num_samples = images.count;
-  order.batch = batch;
-  order.micro_batches = job.options().compile.micro_batches;
-  order.seed = seed;
-  ZG_ASSIGN_OR_RETURN(const SampleOrder samples, SampleOrder::create(order));
   DataLoader<models::ImageBatch> loader(
-      samples, job.data_rank(), trainer.micro_batches_per_rank(),
+      order, job.data_rank(), trainer.micro_batches_per_rank(),
       [&](const MicroBatch& from, models::ImageBatch* to) {
         batches.Fill(from, batch, to);  // the last step of an epoch may be partly filled
         return Status::Ok();
