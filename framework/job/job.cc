@@ -273,7 +273,7 @@ void Job::Impl::Start(int argc, char** argv) {
     CheckOnAllRanks(CheckPaths(mine));
   }
   GoToDevice();
-  StartLogging(communicator->rank(), communicator->size(), options.log_level);
+  StartLogging(communicator->rank(), options.log_level);
   if (!options.plan) LogStart();
   const StatusOr<ProcessMemory> memory = ReadProcessMemory();
   CheckOnAllRanks(memory.status());
@@ -297,6 +297,7 @@ void Job::Impl::RunVirtualRanks(const std::function<Status(Job&)>& body) {
   std::vector<Status> by_rank(options.ranks_in_process);
   const Status first = RunRanks(
       options.ranks_in_process, options.timeout_s, [&](Communicator& rank_communicator) -> Status {
+        LogAsRank(rank_communicator.rank());
         ZG_ASSIGN_OR_RETURN(const RankOnDevice placed, PlaceOnDevice(options, &rank_communicator));
         Job job(OfVirtualRank(placed.communicator != nullptr ? placed.communicator.get()
                                                              : &rank_communicator));

@@ -1,6 +1,7 @@
 #include "framework/passes/pass_manager.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -29,6 +30,7 @@ Status PassManager::Run(ir::Graph& graph) {
         std::chrono::steady_clock::now() - start;
     if (!changed.ok()) return changed.status().WithContext(name);
     records_.push_back({name, *changed, run_ms.count()});
+    spdlog::debug("pass {}: {:.2f} ms{}", name, run_ms.count(), *changed ? "" : ", no change");
 
     std::string text_after = ir::Print(graph);
     ZG_RETURN_IF_ERROR(Dump(fmt::format("{:02}_after_{}.graph", i + 1, name), text_after));

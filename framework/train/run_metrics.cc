@@ -1,6 +1,7 @@
 #include "framework/train/run_metrics.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <map>
 #include <sstream>
@@ -92,8 +93,7 @@ void RunMetrics::Write(int64_t step, const std::vector<NamedScalar>& values) {
 void RunMetrics::Note(int64_t step, const Status& status) {
   failure_ = status.WithContext("`metrics`");
   if (failure_.ok()) return;
-  print_error(fmt::format("warning: step {}: {}\n  training goes on without them\n", step,
-                          failure_.message()));
+  spdlog::warn("step {}: {}\n  training goes on without them", step, failure_.message());
 }
 
 }  // namespace zg

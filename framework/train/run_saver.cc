@@ -1,6 +1,7 @@
 #include "framework/train/run_saver.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <optional>
 
@@ -40,7 +41,7 @@ StatusOr<bool> RunSaver::AfterStep(double step_ms) {
   const int64_t step = trainer_.steps_done();
   if (options_.save.empty()) {
     if (signals.save && job_.is_main()) {
-      print_error("warning: SIGUSR1: nothing is saved; give `save=DIR` for a place\n");
+      spdlog::warn("SIGUSR1: nothing is saved; give `save=DIR` for a place");
     }
     return false;
   }
@@ -106,7 +107,7 @@ void RunSaver::FinishSave() {
 
 void RunSaver::Warn(const Status& status) const {
   if (!job_.is_main()) return;
-  print_error(fmt::format("warning: `save`: {}\n  training goes on\n", status.message()));
+  spdlog::warn("`save`: {}\n  training goes on", status.message());
 }
 
 void RunSaver::Print(const std::string& text) const {

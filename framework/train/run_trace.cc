@@ -1,6 +1,7 @@
 #include "framework/train/run_trace.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <fstream>
 #include <optional>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "framework/io/atomic_file.h"
-#include "framework/job/console.h"
 #include "framework/runtime/profile.h"
 #include "framework/runtime/trace.h"
 
@@ -67,7 +67,7 @@ void RunTrace::Finish() {
 void RunTrace::Write() {
   failure_ = WriteFile().WithContext("`trace`");
   if (!failure_.ok() && job_.is_main()) {
-    print_error(fmt::format("warning: {}\n  training goes on\n", failure_.message()));
+    spdlog::warn("{}\n  training goes on", failure_.message());
   }
 }
 

@@ -1,15 +1,34 @@
 #include "framework/train/trainer.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <cstring>
 
+#include "framework/base/format.h"
 #include "framework/base/stopwatch.h"
+#include "framework/ir/memory_category.h"
 #include "framework/state/eval_result.h"
 #include "framework/state/step_result.h"
 #include "framework/train/device_kernels.h"
 
 namespace zg {
+namespace {
+
+void LogPlan(const std::string& graph, const MemoryPlan& plan) {
+  if (!spdlog::should_log(spdlog::level::debug)) return;
+  std::string categories;
+  for (int i = 0; i < kNumMemoryCategories; ++i) {
+    categories += fmt::format("{}{} {}", i == 0 ? "" : ", ",
+                              MemoryCategoryName(static_cast<MemoryCategory>(i)),
+                              FormatBytes(plan.category_bytes[i]));
+  }
+  spdlog::debug("plan of {}: an arena of {} for {}, at most {}", graph,
+                FormatBytes(plan.arena_bytes),
+                Counted(static_cast<int64_t>(plan.buffers.size()), "buffer"), categories);
+}
+
+}  // namespace
 
 ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const {
   ExecutorOptions executor_options;
@@ -56,6 +75,7 @@ Status Trainer::MakeExecutor() {
   if (options_.measured_gemms != nullptr) options_.measured_gemms->ForgetFound();
   ZG_ASSIGN_OR_RETURN(executor_, Executor::Create(&program_.graph, *kernels_, communicator_,
                                                   ExecutorOptionsFor(options_)));
+  LogPlan(program_.graph.name(), executor_->plan());
   if (options_.measured_gemms != nullptr) {
     ZG_RETURN_IF_ERROR(options_.measured_gemms->CheckComplete());
   }

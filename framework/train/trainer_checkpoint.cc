@@ -6,11 +6,34 @@
 #include <iterator>
 
 #include "framework/base/check.h"
+#include "framework/base/format.h"
 #include "framework/io/checkpoint_reader.h"
 #include "framework/passes/control_tensors.h"
 #include "framework/train/trainer.h"
 
 namespace zg {
+namespace {
+
+void LogFiles(const CheckpointReader& checkpoint) {
+  if (!spdlog::should_log(spdlog::level::debug)) return;
+  struct Content {
+    int64_t num_tensors = 0;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string_view, Content> files;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    Content& content = files[tensor.file];
+    ++content.num_tensors;
+    content.bytes += tensor.entry->size_bytes();
+  }
+  for (const auto& [file, content] : files) {
+    spdlog::debug("`resume`: {}/{}: {}, {}", checkpoint.directory(), file,
+                  Counted(content.num_tensors, "tensor"),
+                  FormatBytes(static_cast<int64_t>(content.bytes)));
+  }
+}
+
+}  // namespace
 
 int64_t Trainer::num_updates() const {
   for (const ControlTensor& counting : kControlTensors) {
@@ -127,6 +150,7 @@ Status Trainer::resume(const std::string& path, const std::vector<optim::Paramet
   StatusOr<CheckpointReader> opened = CheckpointReader::Open(path);
   ZG_RETURN_IF_ERROR(agree(opened.status()));
   const CheckpointReader& checkpoint = *opened;
+  LogFiles(checkpoint);
   const TrainState& state = checkpoint.state();
   ZG_RETURN_IF_ERROR(RepeatChanges(state.settings, groups));
   std::map<std::string, std::string> then = state.settings;

@@ -108,8 +108,11 @@ expect 1 "no sign of rank 0 within 2 s" --ranks 2 --do stop --on-rank 0 --timeou
 
 # Rank 0 logs what --log-level says, the others what is odd.
 logs() { # LEVEL EXPECTED: without the line about the start
-  timeout -k 5 30 "$program" --ranks 2 --do warn --log-level "$1" >"$out" 2>"$err" || fail "--log-level $1: $?"
-  [[ $(grep -v '^info: 2 ranks' "$err" | sort) == "$2" ]] || fail "--log-level $1: another log"
+  local ranks
+  for ranks in --ranks --ranks-in-process; do
+    timeout -k 5 30 "$program" $ranks 2 --do warn --log-level "$1" >"$out" 2>"$err" || fail "--log-level $1: $?"
+    [[ $(grep -v '^info: 2 ranks' "$err" | sort) == "$2" ]] || fail "$ranks 2 --log-level $1: another log"
+  done
 }
 odd=$'warning: rank 1: something is odd\nwarning: something is odd'
 logs debug $'info: all is well\n'"$odd"
