@@ -36,11 +36,13 @@ LAYERS = [
     "tests",
 ]
 
-# The compiler knows nothing of what executes its programs.
+# The compiler, and the models and update rules that it compiles, know nothing of what executes its programs.
 COMPILER = [
     "framework/ir",
     "framework/ops",
     "framework/passes",
+    "framework/optim",
+    "framework/nn",
     "zero",
 ]
 EXECUTION = [

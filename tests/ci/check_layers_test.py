@@ -79,6 +79,13 @@ class CheckLayers(unittest.TestCase):
             'zero/bucketing.cc:1: includes "framework/comm/communicator.h": '
             "zero is a part of the compiler, which does not know what executes: framework/comm"])
 
+    def test_models_do_not_include_what_executes(self):
+        self.add("framework/comm", "comm", communicator_h=[])
+        self.add("framework/nn", "nn", ["//framework/comm"], linear_cc=['"framework/comm/communicator.h"'])
+        self.assertEqual(self.violations(), [
+            'framework/nn/linear.cc:1: includes "framework/comm/communicator.h": '
+            "framework/nn is a part of the compiler, which does not know what executes: framework/comm"])
+
     def test_an_unknown_layer(self):
         self.add("framework/base", "base", status_h=[])
         self.add("framework/new", "new", ["//framework/base"])
