@@ -1,5 +1,6 @@
-// Every pass of the repository by name, for tools and for golden tests. A new pass gets a line here
-// (zero, optim) or in framework/passes/register_passes.cc.
+// Every pass of the repository by name, for tools and for golden tests: those of the framework
+// (framework/passes/register_passes.cc), those of ZeRO (zero/register_passes.cc), and append-update with
+// the optimizers by name.
 #pragma once
 
 #include "framework/passes/pass_registry.h"
