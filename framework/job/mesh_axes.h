@@ -11,8 +11,8 @@
 namespace zg {
 
 // "": no axes, which means all ranks along "data". Errors: text that is not a list of NAME=SIZE; an
-// axis other than data, shard and replica, or given twice; sizes below 1, or with a product above
-// 2^20 ranks.
+// axis other than data, shard, replica and tensor, or given twice; sizes below 1, or with a product
+// above 2^20 ranks.
 StatusOr<std::vector<MeshAxis>> ParseMeshAxes(std::string_view text);
 
 }  // namespace zg
