@@ -44,10 +44,10 @@ void Add(std::vector<std::unique_ptr<Pass>>* passes, Args&&... args) {
   passes->push_back(std::make_unique<T>(std::forward<Args>(args)...));
 }
 
-// Every module that backward computes again; CompileOptions::Resolve has checked the patterns.
-std::vector<ScopePattern> RecomputedModules(const CompileOptions& options) {
+// CompileOptions::Resolve has checked the patterns.
+std::vector<ScopePattern> PatternsOf(const std::vector<std::string>& texts) {
   std::vector<ScopePattern> modules;
-  for (const std::string& text : options.recompute) {
+  for (const std::string& text : texts) {
     const std::vector<ScopePattern> patterns = ParseScopePatterns(text).value();
     modules.insert(modules.end(), patterns.begin(), patterns.end());
   }
@@ -63,9 +63,11 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   const bool is_mixed = options.dtype != DType::kF32;
   const bool is_scaled = options.dtype == DType::kF16;  // its gradients would vanish below 2^-24
   const bool skips = options.on_non_finite == OnNonFinite::kSkip;
-  Add<AverageEvalResults>(&passes);                           // before types change: a loss is f32
-  if (is_mixed) Add<MixedPrecision>(&passes, options.dtype);  // gradients follow the types
-  Add<KeepCaches>(&passes);                                   // of the types that rows have now
+  Add<AverageEvalResults>(&passes);  // before types change: a loss is f32
+  if (is_mixed) {                    // gradients follow the types
+    Add<MixedPrecision>(&passes, options.dtype, PatternsOf(options.f32_modules));
+  }
+  Add<KeepCaches>(&passes);  // of the types that rows have now
   if (update.has_value()) Add<BuildBackward>(&passes);
   Add<DropCustomGradients>(&passes);  // backward knows them
   if (update.has_value()) {
@@ -75,7 +77,7 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   Add<PlaceResults>(&passes, options.placement);  // before recompute, which copies what it adds
   if (update.has_value()) {
     Add<Recompute>(&passes,
-                   RecomputedModules(options));  // before bucketing: views serve copies too
+                   PatternsOf(options.recompute));  // before bucketing: views serve copies too
     Add<optim::AppendUpdate>(&passes, *update);
     if (is_mixed) Add<MasterWeights>(&passes);
   }

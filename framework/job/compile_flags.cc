@@ -105,6 +105,8 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
       "dtype", {"f32", "bf16", "f16"},
       [options](const std::string& text) { options->dtype = ParseDType(text).value(); },
       [options] { return std::string(DTypeName(options->dtype)); }, "what is computed in");
+  flags->add_strings("f32-modules", &options->f32_modules,
+                     "modules that compute in f32 all the same, such as '**.norm'", "PATTERN");
   flags->add_double("clip-norm", &options->max_grad_norm, at_least(0),
                     "largest norm of a step's gradients together; 0: any");
   flags->add_enum("on-non-finite", &options->on_non_finite,

@@ -121,6 +121,9 @@ StatusOr<CompileOptions> CompileOptions::Resolve(int num_data_ranks) const {
   for (const std::string& modules : recompute) {
     ZG_RETURN_IF_ERROR(ParseScopePatterns(modules).status().WithContext("recompute"));
   }
+  for (const std::string& modules : f32_modules) {
+    ZG_RETURN_IF_ERROR(ParseScopePatterns(modules).status().WithContext("f32_modules"));
+  }
   if (!(max_grad_norm >= 0 && std::isfinite(max_grad_norm))) {
     return InvalidArgument("max_grad_norm: got {}, expected a finite number > 0, or 0 for no limit",
                            max_grad_norm);

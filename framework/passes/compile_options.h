@@ -117,6 +117,11 @@ struct CompileOptions : OneFlowSwitches {
   // sums over ranks are in f32, and the optimizer updates f32 masters.
   DType dtype = DType::kF32;
 
+  // In mixed precision these modules compute in f32, such as norms or a router: "**.norm"
+  // (ir/scope_pattern.h); an item may hold several patterns, joined by commas. Their parameters are
+  // kept, updated and sent in f32.
+  std::vector<std::string> f32_modules;
+
   ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
 
   // Activation checkpointing: activations that these modules compute in forward and need in

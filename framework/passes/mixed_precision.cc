@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "framework/ir/builder.h"
+#include "framework/passes/module_patterns.h"
 
 namespace zg {
 namespace {
@@ -18,8 +19,9 @@ bool IsSource(const ir::Value& value) {
 
 class SectionLowering {
  public:
-  SectionLowering(ir::Graph* graph, ir::Section* section, DType dtype)
-      : graph_(*graph), section_(section), dtype_(dtype) {}
+  SectionLowering(ir::Graph* graph, ir::Section* section, DType dtype,
+                  const std::vector<ScopePattern>& f32_modules)
+      : graph_(*graph), section_(section), dtype_(dtype), f32_modules_(f32_modules) {}
 
   StatusOr<bool> Run() {
     for (ir::Node* node : std::vector<ir::Node*>(section_->nodes)) {
@@ -48,7 +50,9 @@ class SectionLowering {
       return std::any_of(inputs.begin(), inputs.end(), is);
     };
     const ir::OpTraits& traits = node->op->traits;
-    if (traits.is_loss) {
+    if (MatchesAny(f32_modules_, node->scope)) {
+      ZG_RETURN_IF_ERROR(CastAll(node, dtype_, DType::kF32));
+    } else if (traits.is_loss) {
       if (any_input(is_half) && IsF32(*inputs[0])) ZG_RETURN_IF_ERROR(Cast(node, 0, dtype_));
     } else if (traits.computes_in_f32 || (traits.is_elementwise && any_input(is_f32_result))) {
       ZG_RETURN_IF_ERROR(CastAll(node, dtype_, DType::kF32));
@@ -103,6 +107,7 @@ class SectionLowering {
   ir::Graph& graph_;
   ir::Section* section_;
   DType dtype_;
+  const std::vector<ScopePattern>& f32_modules_;
   std::unordered_map<ir::Value*, ir::Value*> casts_;
   bool changed_ = false;
 };
@@ -110,11 +115,16 @@ class SectionLowering {
 }  // namespace
 
 StatusOr<bool> MixedPrecision::Run(ir::Graph& graph) const {
-  bool changed = false;
+  std::vector<ir::Section*> sections;
   for (const auto& section : graph.sections()) {
-    if (section->kind != ir::SectionKind::kForward && section->kind != ir::SectionKind::kEval)
-      continue;
-    SectionLowering lowering(&graph, section.get(), dtype_);
+    if (section->kind == ir::SectionKind::kForward || section->kind == ir::SectionKind::kEval) {
+      sections.push_back(section.get());
+    }
+  }
+  ZG_RETURN_IF_ERROR(CheckPatternsName(f32_modules_, sections));
+  bool changed = false;
+  for (ir::Section* section : sections) {
+    SectionLowering lowering(&graph, section, dtype_, f32_modules_);
     ZG_ASSIGN_OR_RETURN(const bool lowered, lowering.Run());
     changed = changed || lowered;
   }

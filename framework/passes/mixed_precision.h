@@ -3,7 +3,8 @@
 // takes exponentials in f32); losses are f32 numbers of 16-bit values. As with PyTorch's autocast,
 // some ops compute in f32 (OpTraits::computes_in_f32: exponentials, powers, softmax, sums), and
 // elementwise ops on their results do, too, so that losses made of small ops are f32 numbers as
-// well; products, norms and the rest bring them back to 16 bits.
+// well; products, norms and the rest bring them back to 16 bits. Modules that `f32_modules` names
+// compute in f32: they read 16-bit values through casts, and their parameters directly.
 //
 // Requires: forward and eval sections as traced; before build-backward, so that a gradient has the
 // type of its value.
@@ -22,9 +23,14 @@
 //     %y = linear %x.bf16, %w.bf16
 //     %loss = mse_loss %y, %t (divisor=8.0)
 //
+// Errors: a pattern that names no module of a forward or eval section.
 // No-op when it ran already.
 #pragma once
 
+#include <utility>
+#include <vector>
+
+#include "framework/ir/scope_pattern.h"
 #include "framework/passes/pass.h"
 #include "framework/tensor/dtype.h"
 
@@ -32,13 +38,16 @@ namespace zg {
 
 class MixedPrecision : public Pass {
  public:
-  explicit MixedPrecision(DType dtype) : dtype_(dtype) {}  // bf16 or f16
+  // To bf16 or f16.
+  explicit MixedPrecision(DType dtype, std::vector<ScopePattern> f32_modules = {})
+      : dtype_(dtype), f32_modules_(std::move(f32_modules)) {}
 
   std::string_view name() const override { return "mixed-precision"; }
   StatusOr<bool> Run(ir::Graph& graph) const override;
 
  private:
   DType dtype_;
+  std::vector<ScopePattern> f32_modules_;
 };
 
 }  // namespace zg

@@ -1,43 +1,14 @@
 #include "framework/passes/recompute.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "framework/passes/module_patterns.h"
+
 namespace zg {
 namespace {
-
-constexpr size_t kMaxModulesListed = 8;
-
-// The modules of the forward pass with `num_parts` parts, in its order; all outermost ones when
-// none has so many.
-std::string ListModules(const ir::Section& forward, int num_parts) {
-  std::vector<std::string_view> modules;
-  for (const ir::Node* node : forward.nodes) {
-    const std::string_view module = ScopePrefix(node->scope, num_parts);
-    if (module.empty() || std::find(modules.begin(), modules.end(), module) != modules.end())
-      continue;
-    modules.push_back(module);
-  }
-  if (modules.empty()) return num_parts > 1 ? ListModules(forward, 1) : "none";
-  const size_t rest = modules.size() - std::min(modules.size(), kMaxModulesListed);
-  modules.resize(modules.size() - rest);
-  return fmt::format("{}{}", fmt::join(modules, ", "),
-                     rest > 0 ? fmt::format(" and {} more", rest) : "");
-}
-
-Status CheckMatches(const ScopePattern& pattern, const ir::Section& forward) {
-  const bool matches =
-      std::any_of(forward.nodes.begin(), forward.nodes.end(),
-                  [&](const ir::Node* node) { return !pattern.ModuleOf(node->scope).empty(); });
-  if (matches) return Status::Ok();
-  return InvalidArgument("the pattern '{}' matches no module; there are: {}", pattern.text(),
-                         ListModules(forward, pattern.num_parts()));
-}
 
 class Recomputation {
  public:
@@ -139,13 +110,13 @@ class Recomputation {
 
 StatusOr<bool> Recompute::Run(ir::Graph& graph) const {
   if (modules_.empty()) return false;
-  const ir::Section& forward = *graph.section(ir::SectionKind::kForward);
-  for (const ir::Node* node : forward.nodes) {
+  ir::Section* const forward = graph.section(ir::SectionKind::kForward);
+  for (const ir::Node* node : forward->nodes) {
     if (node->outputs.empty() || node->outputs[0]->sbp.empty()) continue;
     return InvalidArgument("%{} has a placement already; run the pass before infer-sbp",
                            node->outputs[0]->name);
   }
-  for (const ScopePattern& pattern : modules_) ZG_RETURN_IF_ERROR(CheckMatches(pattern, forward));
+  ZG_RETURN_IF_ERROR(CheckPatternsName(modules_, {forward}));
   return Recomputation(&graph, modules_).Run();
 }
 

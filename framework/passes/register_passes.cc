@@ -59,14 +59,19 @@ PassDef RulesPass(const char* name, const char* doc) {
 PassDef MixedPrecisionDef() {
   PassDef def;
   def.name = "mixed-precision";
-  def.doc = "Let the model compute in 16 bits; dtype: bf16 or f16.";
-  def.options = {{"dtype", DType::kBF16}};
+  def.doc =
+      "Let the model compute in 16 bits; dtype: bf16 or f16; f32_modules: patterns, by commas.";
+  def.options = {{"dtype", DType::kBF16}, {"f32_modules", std::string()}};
   def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     const DType dtype = options.DType("dtype");
     if (dtype != DType::kBF16 && dtype != DType::kF16) {
       return InvalidArgument("got dtype '{}', expected bf16 or f16", DTypeName(dtype));
     }
-    return std::unique_ptr<Pass>(std::make_unique<MixedPrecision>(dtype));
+    std::vector<ScopePattern> modules;
+    if (const std::string& text = options.String("f32_modules"); !text.empty()) {
+      ZG_ASSIGN_OR_RETURN(modules, ParseScopePatterns(text));
+    }
+    return std::unique_ptr<Pass>(std::make_unique<MixedPrecision>(dtype, std::move(modules)));
   };
   return def;
 }

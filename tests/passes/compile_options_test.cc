@@ -170,6 +170,10 @@ TEST(CompileOptionsTest, RejectsNormsThatCannotBe) {
 
 TEST(CompileOptionsTest, RejectsPatternsThatNoModuleHas) {
   EXPECT_EQ(
+      ErrorOf([](CompileOptions& config) { config.f32_modules = {"blocks."}; }),
+      "f32_modules: got 'blocks.', expected the path of a module or parameter: letters, digits, "
+      "'_' and '*' in parts joined by '.', such as blocks.*");
+  EXPECT_EQ(
       ErrorOf([](CompileOptions& config) { config.recompute = {"blocks."}; }),
       "recompute: got 'blocks.', expected the path of a module or parameter: letters, digits, "
       "'_' and '*' in parts joined by '.', such as blocks.*");

@@ -49,6 +49,40 @@ TEST_P(HalfOptionsTest, ClippedAndRecomputed) {
   }
 }
 
+// Norms, a product, and the embedding that the head shares in 16 bits.
+TEST_P(HalfOptionsTest, ModulesInF32) {
+  RunConfig config = Config();
+  const std::string in_16_bits = TrainOrDie(config).param_sha256;
+  for (const char* modules : {"**.norm1,final_norm", "blocks.0.mlp.expand", "token_embedding"}) {
+    SCOPED_TRACE(modules);
+    config.f32_modules = modules;
+    config.ranks = 1;
+    config.stage = 0;
+    config.recompute = "";
+    const RunResult expected = TrainOrDie(config);
+    EXPECT_NE(expected.param_sha256, in_16_bits);
+    for (const int ranks : {2, 3}) {
+      config.ranks = ranks;
+      ExpectSameBitsEverywhere(config, expected);
+    }
+  }
+}
+
+// All of them: the bits of f32 (no f16, whose losses are scaled).
+TEST(F32Modules, AllOfThemComputeAsInF32) {
+  RunConfig config;
+  config.model = TestModel::kClassifier;
+  config.micro_batches = 4;
+  const RunResult expected = TrainOrDie(config);
+  config.dtype = DType::kBF16;
+  config.f32_modules = "*";
+  for (const int stage : {0, 3}) {
+    config.ranks = 2;
+    config.stage = stage;
+    ExpectSameBits(expected, TrainOrDie(config));
+  }
+}
+
 TEST_P(HalfOptionsTest, ReducedOncePerStep) {
   RunConfig config = Config();
   config.reduce_every = ReduceEvery::kStep;

@@ -178,6 +178,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
                               .secondary_axis = config.secondary_axis});
   graph.config().micro_batches = config.micro_batches;
   graph.config().dtype = config.dtype;
+  if (!config.f32_modules.empty()) graph.config().f32_modules.push_back(config.f32_modules);
   graph.config().reduce_every = config.reduce_every;
   if (!config.recompute.empty()) graph.config().recompute.push_back(config.recompute);
   if (config.max_grad_norm > 0) graph.config().max_grad_norm = config.max_grad_norm;

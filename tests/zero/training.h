@@ -46,6 +46,7 @@ struct RunConfig {
   int64_t shard_min_elements = 0;
   Partition partition = Partition::kEven;
   DType dtype = DType::kF32;
+  std::string f32_modules = {};                    // patterns of modules
   std::optional<optim::Optimizer> optimizer = {};  // none: the model's own
   std::vector<optim::ParameterGroup> groups = {};
   ReduceEvery reduce_every = ReduceEvery::kMicroBatch;
