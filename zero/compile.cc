@@ -45,15 +45,10 @@ std::string JoinedText(const optim::UpdateRules& rules) {
 
 void DescribeTraining(const ir::Graph& graph, const optim::UpdateRules& rules, Program* program) {
   program->lr = rules.rule.attributes.Float("lr");
-  program->settings = {{"optimizer", optim::ToString(rules.rule)},
-                       {"micro-batches", fmt::to_string(program->options.micro_batches)},
-                       {"clip-norm", fmt::to_string(program->options.max_grad_norm)},
-                       {"reduce-every", std::string(EnumName(program->options.reduce_every))}};
-  for (size_t i = 0; i < rules.groups.size(); ++i) {  // the order decides who has a parameter
-    const optim::GroupRule& group = rules.groups[i];
-    program->settings[fmt::format("group {} '{}'", i + 1, group.name)] =
-        fmt::format("{}: {}", group.patterns, optim::ToString(group.rule));
-  }
+  program->settings = rules.Settings();
+  program->settings["micro-batches"] = fmt::to_string(program->options.micro_batches);
+  program->settings["clip-norm"] = fmt::to_string(program->options.max_grad_norm);
+  program->settings["reduce-every"] = EnumName(program->options.reduce_every);
   if (const std::string frozen = FrozenText(graph); !frozen.empty()) {
     program->settings["frozen"] = frozen;
   }

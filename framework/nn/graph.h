@@ -71,6 +71,9 @@ class Graph {
   // with an optimizer of its own begins with new state.
   void add_parameter_group(const optim::ParameterGroup& group, int64_t after_updates = 0);
 
+  // Other hyperparameters of the same optimizer, of the graph or of the group of this name.
+  void set_optimizer(const optim::Optimizer& optimizer, const std::string& group = "");
+
   const std::string& name() const { return ir_.name(); }
 
   // The options that the graph is compiled with by default.

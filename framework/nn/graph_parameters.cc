@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "framework/nn/graph.h"
+#include "framework/optim/replace_rules.h"
 
 namespace zg {
 
@@ -70,6 +71,32 @@ void Graph::add_parameter_group(const optim::ParameterGroup& group, int64_t afte
       parameter->attributes.Set("trainable", true);
       if (is_new && after_updates > 0) joined_after_[parameter->outputs[0]->name] = after_updates;
     }
+    return Status::Ok();
+  });
+}
+
+void Graph::set_optimizer(const optim::Optimizer& optimizer, const std::string& group) {
+  Change(group.empty() ? "optimizer" : fmt::format("optimizer of '{}'", group), [&]() -> Status {
+    ZG_ASSIGN_OR_RETURN(const optim::UpdateRules before, update_rules());
+    std::optional<optim::Optimizer> of_graph = optimizer_;
+    std::vector<optim::ParameterGroup> groups = groups_;
+    if (group.empty()) {
+      of_graph = optimizer;
+    } else {
+      const auto named = std::find_if(groups.begin(), groups.end(),
+                                      [&](const auto& other) { return other.name == group; });
+      if (named == groups.end()) {
+        std::vector<std::string> names;
+        for (const optim::ParameterGroup& other : groups) names.push_back(other.name);
+        return NotFound("there is no parameter group of this name; there are: {}",
+                        names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+      }
+      named->optimizer = optimizer;
+    }
+    ZG_ASSIGN_OR_RETURN(const optim::UpdateRules after, optim::MakeUpdateRules(*of_graph, groups));
+    ZG_RETURN_IF_ERROR(optim::CheckSameStates(before, after));
+    optimizer_ = std::move(of_graph);
+    groups_ = std::move(groups);
     return Status::Ok();
   });
 }

@@ -35,6 +35,15 @@ int UpdateRules::GroupOf(std::string_view parameter) const {
   return 0;
 }
 
+std::map<std::string, std::string> UpdateRules::Settings() const {
+  std::map<std::string, std::string> settings = {{"optimizer", ToString(rule)}};
+  for (size_t i = 0; i < groups.size(); ++i) {  // the order decides who has a parameter
+    settings[fmt::format("group {} '{}'", i + 1, groups[i].name)] =
+        fmt::format("{}: {}", groups[i].patterns, ToString(groups[i].rule));
+  }
+  return settings;
+}
+
 StatusOr<UpdateRules> MakeUpdateRules(const Optimizer& optimizer,
                                       const std::vector<ParameterGroup>& groups) {
   UpdateRules rules;

@@ -29,6 +29,8 @@ struct UpdateRules {
 
   int GroupOf(std::string_view parameter) const;
   const UpdateRule& RuleOf(int group) const { return group == 0 ? rule : groups[group - 1].rule; }
+  // As settings of a run that checkpoints keep: "optimizer", "group 1 'head'", ...
+  std::map<std::string, std::string> Settings() const;
 };
 
 // Errors: those of MakeUpdateRule and of the patterns, with the group's name; two groups with the

@@ -33,6 +33,7 @@ class DeviceRunner : public Runner {
   Status Finish(const StepContext& context) override;
   bool leaves_work() const override { return leaves_work_; }
   Status Settle() override;
+  void ForgetRecordings() override { recordings_ = std::vector<Recordings>(recordings_.size()); }
 
  private:
   struct Recorded {

@@ -1,5 +1,6 @@
 #include "framework/runtime/executor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/base/format.h"
@@ -183,6 +184,24 @@ Status Executor::Settle() const {
   if (before_steps_) AddDifference(*before_steps_, communicator_->traffic(), &step_traffic_);
   before_steps_.reset();
   return Status::Ok();
+}
+
+StatusOr<bool> Executor::RemakeKernels(const std::vector<const ir::Node*>& nodes,
+                                       const KernelRegistry& kernels) {
+  ZG_RETURN_IF_ERROR(Settle());
+  std::vector<std::pair<Instruction*, std::unique_ptr<Kernel>>> made;
+  for (InstructionList* list : program_.Lists()) {
+    for (Instruction& instruction : list->instructions) {
+      if (std::find(nodes.begin(), nodes.end(), instruction.node) == nodes.end()) continue;
+      ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
+                          MakeKernelOf(*graph_, *instruction.node, kernels));
+      if (kernel->workspace_bytes() != instruction.kernel->workspace_bytes()) return false;
+      made.emplace_back(&instruction, std::move(kernel));
+    }
+  }
+  for (auto& [instruction, kernel] : made) instruction->kernel = std::move(kernel);
+  runner_->ForgetRecordings();
+  return true;
 }
 
 StatusOr<TrafficCounters> Executor::StepTraffic() const {

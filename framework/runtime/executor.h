@@ -79,6 +79,11 @@ class Executor {
   int64_t micro_batches_per_rank() const { return graph_->micro_batches() / num_data_ranks_; }
   Status RunEval(std::string_view eval);
 
+  // Makes the kernels of these nodes again, whose attributes have changed since Create(). Whether it
+  // did: not if one needs other scratch memory than is planned. Error: that of Settle().
+  StatusOr<bool> RemakeKernels(const std::vector<const ir::Node*>& nodes,
+                               const KernelRegistry& kernels);
+
   // An output of the last step, on the host. Error: no such output.
   StatusOr<const OutputSlot*> Output(std::string_view name) const;
   bool HasOutput(std::string_view name) const { return Output(name).ok(); }

@@ -3,6 +3,16 @@
 #include "framework/runtime/boxing/boxing_kernel.h"
 
 namespace zg {
+
+StatusOr<std::unique_ptr<Kernel>> MakeKernelOf(const ir::Graph& graph, const ir::Node& node,
+                                               const KernelRegistry& kernels) {
+  KernelSpec spec{node.LocalCall(graph.mesh()), {}};
+  for (const ir::Value* output : node.outputs) spec.outputs.push_back(graph.LocalType(*output));
+  StatusOr<std::unique_ptr<Kernel>> kernel = kernels.Make(spec);
+  if (kernel.ok()) return kernel;
+  return kernel.status().WithContext(node.scope.empty() ? graph.name() : node.scope);
+}
+
 StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
                                   int64_t communicator_workspace_bytes) {
   ProgramPlan plan;
@@ -20,13 +30,7 @@ StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& 
             graph.name(), node->inputs[0]->name);
       }
       if (!node->op->traits.has_kernel() || IsBoxing(*node)) continue;
-      KernelSpec spec{node->LocalCall(graph.mesh()), {}};
-      for (const ir::Value* output : node->outputs)
-        spec.outputs.push_back(graph.LocalType(*output));
-      StatusOr<std::unique_ptr<Kernel>> kernel = kernels.Make(spec);
-      if (!kernel.ok())
-        return kernel.status().WithContext(node->scope.empty() ? graph.name() : node->scope);
-      plan.kernels[node] = std::move(kernel).value();
+      ZG_ASSIGN_OR_RETURN(plan.kernels[node], MakeKernelOf(graph, *node, kernels));
     }
   }
   PlanMemoryOptions options;

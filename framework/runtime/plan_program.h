@@ -22,6 +22,10 @@ struct ProgramPlan {
   MemoryPlan memory;
 };
 
+// Of a node that has a kernel.
+StatusOr<std::unique_ptr<Kernel>> MakeKernelOf(const ir::Graph& graph, const ir::Node& node,
+                                               const KernelRegistry& kernels);
+
 // The graph must be compiled (no `place` left). Error: the device has no kernel for a node.
 StatusOr<ProgramPlan> PlanProgram(const ir::Graph& graph, const KernelRegistry& kernels,
                                   int64_t communicator_workspace_bytes);

@@ -37,6 +37,9 @@ class Runner {
   // the call has returned.
   virtual Status Run(InstructionList& list, const StepContext& context) = 0;
 
+  // Kernels of the program have changed: the next run records them again.
+  virtual void ForgetRecordings() {}
+
   // Waits until everything that was run is done. Then the outputs of training are in their slots.
   virtual Status Finish(const StepContext& context) = 0;
 

@@ -185,6 +185,13 @@ class Trainer {
   Status freeze(const std::string& parameters);
   Status unfreeze(const std::string& parameters);
   Status add_parameter_group(const optim::ParameterGroup& group);
+  // Between steps, sets other hyperparameters of the same optimizer: the graph's, or that of a
+  // group. Its state stays. The program is not compiled again, so that this may be called before
+  // every step, unless the rule takes norms of tensors or its average weights for eval change. Call
+  // it before resume() if the saved run had changed them. Every rank must call this, with the same
+  // arguments. Errors, on every rank, which change nothing: another optimizer; no such group;
+  // arguments that differ.
+  Status set_optimizer(const optim::Optimizer& optimizer, const std::string& group = "");
   // The function that compiles a changed graph. make_trainer sets it.
   using Compiler = std::function<StatusOr<Program>(const Graph& graph)>;
   void set_compiler(std::unique_ptr<Graph> graph, Compiler compile) {
@@ -240,6 +247,9 @@ class Trainer {
   Status CheckNoneIsUnderWay() const;
   Status Change(const std::string& verb, const std::string& parameters,
                 const std::function<void(Graph& graph, int64_t after_updates)>& apply);
+  Status CheckSameChange(const std::string& change, int64_t* num_updates) const;
+  // Whether the running program updates by `after` now; if not, nothing has changed.
+  StatusOr<bool> ReplaceRules(const optim::UpdateRules& before, const optim::UpdateRules& after);
   Status Rebuild(std::unique_ptr<Graph> graph, std::string changes);
   Status RepeatChanges(const std::map<std::string, std::string>& settings,
                        const std::vector<optim::ParameterGroup>& groups);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "framework/optim/replace_rules.h"
 #include "framework/state/tensor_snapshot.h"
 #include "framework/train/trainer.h"
 
@@ -82,15 +83,26 @@ Status Trainer::add_parameter_group(const optim::ParameterGroup& group) {
 
 Status Trainer::Change(const std::string& verb, const std::string& parameters,
                        const std::function<void(Graph& graph, int64_t after_updates)>& apply) {
+  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());
+  int64_t after_updates = 0;
+  ZG_RETURN_IF_ERROR(CheckSameChange(fmt::format("{} '{}'", verb, parameters), &after_updates));
+  std::unique_ptr<Graph> changed = graph_->Clone();
+  apply(*changed, after_updates);
+  ZG_RETURN_IF_ERROR(changed->status());
+  return Rebuild(std::move(changed),
+                 (changes_.empty() ? "" : changes_ + std::string(kBetweenChanges)) +
+                     ToText({verb, parameters, after_updates}));
+}
+
+// `num_updates` becomes that of rank 0, which knows.
+Status Trainer::CheckSameChange(const std::string& change, int64_t* num_updates) const {
   if (compile_ == nullptr) {
     return FailedPrecondition(
-        "{}: the trainer has a program only; make it from a graph with make_trainer", verb);
+        "{}: the trainer has a program only; make it from a graph with make_trainer", change);
   }
-  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());
-  const std::string asked = fmt::format("{} '{}'", verb, parameters);
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> of_ranks,
                       communicator_->Exchange("change of what is trained",
-                                              fmt::format("{}\n{}", num_updates(), asked)));
+                                              fmt::format("{}\n{}", this->num_updates(), change)));
   for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
     const auto change_of = [](const std::string& text) { return text.substr(text.find('\n') + 1); };
     if (change_of(of_ranks[rank]) == change_of(of_ranks[0])) continue;
@@ -99,13 +111,54 @@ Status Trainer::Change(const std::string& verb, const std::string& parameters,
         "same change on every rank",
         change_of(of_ranks[rank]), rank, change_of(of_ranks[0]));
   }
-  const int64_t after_updates = std::atoll(of_ranks[0].c_str());  // which rank 0 knows
-  std::unique_ptr<Graph> changed = graph_->Clone();
-  apply(*changed, after_updates);
+  *num_updates = std::atoll(of_ranks[0].c_str());
+  return Status::Ok();
+}
+
+Status Trainer::set_optimizer(const optim::Optimizer& optimizer, const std::string& group) {
+  std::unique_ptr<Graph> changed;
+  std::string change = "set_optimizer";
+  if (graph_ != nullptr) {
+    changed = graph_->Clone();
+    changed->set_optimizer(optimizer, group);
+    const StatusOr<optim::UpdateRules> rules = changed->update_rules();
+    change = changed->status().ok() && rules.ok()
+                 ? fmt::format("{}", fmt::join(rules->Settings(), ", "))
+                 : changed->status().message();
+  }
+  int64_t num_updates = 0;
+  ZG_RETURN_IF_ERROR(CheckSameChange(change, &num_updates));
   ZG_RETURN_IF_ERROR(changed->status());
-  return Rebuild(std::move(changed),
-                 (changes_.empty() ? "" : changes_ + std::string(kBetweenChanges)) +
-                     ToText({verb, parameters, after_updates}));
+  ZG_ASSIGN_OR_RETURN(const optim::UpdateRules before, graph_->update_rules());
+  ZG_ASSIGN_OR_RETURN(const optim::UpdateRules after, changed->update_rules());
+  ZG_ASSIGN_OR_RETURN(const bool is_replaced, ReplaceRules(before, after));
+  if (!is_replaced) {
+    ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());
+    return Rebuild(std::move(changed), changes_);
+  }
+  for (const auto& [name, value] : after.Settings()) {
+    program_.settings[name] = value;
+    settings_[name] = value;
+  }
+  program_.lr = after.rule.attributes.Float("lr");
+  graph_ = std::move(changed);
+  return Status::Ok();
+}
+
+StatusOr<bool> Trainer::ReplaceRules(const optim::UpdateRules& before,
+                                     const optim::UpdateRules& after) {
+  auto replaced = optim::ReplaceRules(program_.graph, before, after);
+  if (!replaced.has_value()) return false;
+  std::vector<const ir::Node*> nodes;
+  for (auto& [node, attributes] : *replaced) {
+    std::swap(node->attributes, attributes);
+    nodes.push_back(node);
+  }
+  StatusOr<bool> remade = executor_->RemakeKernels(nodes, *kernels_);
+  if (!remade.ok() || !*remade) {
+    for (auto& [node, attributes] : *replaced) std::swap(node->attributes, attributes);
+  }
+  return remade;
 }
 
 Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
@@ -130,7 +183,7 @@ Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
   }));
   for (const auto& [name, value] : program.settings) settings_.erase(name);
   for (const auto& [name, value] : program_.settings) settings_[name] = value;
-  settings_["changes"] = changes;
+  if (!changes.empty()) settings_["changes"] = changes;
   changes_ = std::move(changes);
   graph_ = std::move(graph);
   if (save_memory_.data == nullptr) return Status::Ok();
