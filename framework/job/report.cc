@@ -119,7 +119,8 @@ std::string ReportAsJson(const Report& report) {
                  {"device_libraries", report.device_library_bytes},
                  {"rss_before_graph", report.rss_before_graph_bytes},
                  {"per_rank_peak", report.per_rank_peak_bytes},
-                 {"saving", report.saving_bytes}};
+                 {"saving", report.saving_bytes},
+                 {"results", report.result_bytes}};
   const Json json = {{"model", report.model},
                      {"inputs", report.inputs},
                      {"arithmetic", report.arithmetic},

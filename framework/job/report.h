@@ -60,6 +60,7 @@ struct Report {
   std::vector<int64_t> per_rank_peak_bytes;  // measured, by rank
   int64_t saving_bytes = 0;                  // host memory of a rank beside its arena, maximum over
                                              // ranks
+  int64_t result_bytes = 0;                  // host memory of a rank for the results of a step
 
   std::string transport;   // Communicator::transport()
   std::string arithmetic;  // Trainer::arithmetic()

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/passes/step_results.h"
 #include "framework/state/checkpoint_slices.h"
 
 namespace zg::plan {
@@ -54,6 +55,7 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   plan.peak_bytes = program.memory.arena_bytes;
   plan.lower_bound_bytes = program.memory.lower_bound_bytes;
   plan.saving_bytes = MostCheckpointBytes(program.graph);
+  plan.result_bytes = StepResultBytes(program.graph);
   plan.compile_ms = program.compile_ms;
   FillSchedule(program.graph, program.memory, &plan);
   plan.kept_bytes = KeptBytes(plan);

@@ -42,6 +42,7 @@ struct JobPlan {
   int64_t lower_bound_bytes = 0;
   int64_t kept_bytes = 0;    // bytes of activations that forward computes and backward reads
   int64_t saving_bytes = 0;  // host memory beside the arena for the copy of a save_async checkpoint
+  int64_t result_bytes = 0;  // likewise for what a step hands out: the loss and further results
 
   std::vector<PlannedBuffer> buffers;  // the buffers that have bytes
   std::vector<ScheduledNode> schedule;

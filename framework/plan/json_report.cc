@@ -132,6 +132,7 @@ std::string JsonReport(const PlanReport& report) {
                  {"lower_bound", plan.lower_bound_bytes},
                  {"kept", plan.kept_bytes},
                  {"saving", plan.saving_bytes},
+                 {"results", plan.result_bytes},
                  {"ratio", plan.ratio()}}},
                {"peak", PeakAsJson(plan)},
                {"communication",

@@ -44,8 +44,9 @@ std::string Memory(const JobPlan& plan) {
   return FormatTable(rows) + fmt::format("  peak / lower bound = {:.4f}\n", plan.ratio()) +
          fmt::format("  of the activations, backward reads {} that forward computed\n",
                      FormatBytes(plan.kept_bytes)) +
-         fmt::format("  beside it, saving while training goes on takes {}\n",
-                     FormatBytes(plan.saving_bytes));
+         fmt::format(
+             "  beside it, saving while training goes on takes {}, and what a step hands out {}\n",
+             FormatBytes(plan.saving_bytes), FormatBytes(plan.result_bytes));
 }
 
 std::string Peak(const JobPlan& plan) {

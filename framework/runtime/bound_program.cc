@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "framework/passes/micro_batch_values.h"
+#include "framework/passes/step_results.h"
 #include "framework/runtime/boxing/boxing_kernel.h"
 
 namespace zg {
@@ -130,16 +130,10 @@ class Binder {
       return;
     }
     instruction->slot = static_cast<int>(program_.outputs.size());
-    const ir::Graph& graph = memory_.graph();
     OutputSlot& slot = program_.outputs.emplace_back();
     slot.name = name;
-    slot.type = graph.LocalType(*node.inputs[0]);
-    slot.is_of_micro_batch = node.section->kind == ir::SectionKind::kForward &&
-                             MicroBatchValues(*node.section).count(node.inputs[0]) != 0;
-    if (slot.is_of_micro_batch) {
-      slot.num_parts = graph.micro_batches() / graph.mesh().num_data_ranks();
-    }
-    slot.data.resize(slot.num_parts * slot.type.bytes());
+    slot.result = StepResultOf(memory_.graph(), node);
+    slot.data.resize(slot.result.bytes());
     slot.must_be_finite = name == "loss" || name == "grad_norm";
   }
 

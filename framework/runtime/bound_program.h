@@ -13,6 +13,7 @@
 #include "framework/comm/communicator.h"
 #include "framework/ir/graph.h"
 #include "framework/kernels/kernel.h"
+#include "framework/passes/step_results.h"
 #include "framework/runtime/memory_meter.h"
 #include "framework/runtime/plan_program.h"
 #include "framework/runtime/rank_memory.h"
@@ -65,17 +66,16 @@ struct InputSlot {
 // An output of training, on the host.
 struct OutputSlot {
   std::string name;
-  bool is_of_micro_batch = false;  // else one for the step
-  int64_t num_parts = 1;           // one for each micro-batch of this rank, in their order
-  TensorType type;                 // of a part
-  std::vector<std::byte> data;
+  StepResult result;
+  std::vector<std::byte> data;  // its parts, in the order of this rank's micro-batches
   // An output of the framework: an infinity or NaN in it ends training that stops on non-finite
   // values.
   bool must_be_finite = false;
 
   // The offset of the micro-batch's part, in bytes.
   int64_t OffsetOf(const ir::Graph& graph, int64_t micro_batch) const {
-    return num_parts == 1 ? 0 : micro_batch / graph.mesh().num_data_ranks() * type.bytes();
+    if (result.num_parts == 1) return 0;
+    return micro_batch / graph.mesh().num_data_ranks() * result.type.bytes();
   }
 };
 

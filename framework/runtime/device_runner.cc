@@ -49,11 +49,11 @@ Status DeviceRunner::Prepare(BoundProgram* program, MemoryMeter* meter) {
 
 Status DeviceRunner::Allocate() {
   for (const OutputSlot& slot : program_->outputs) {
-    if (!records_ || slot.num_parts == 1) continue;
+    if (!records_ || slot.result.num_parts == 1) continue;
     return InvalidArgument(
         "its programs cannot be recorded (`record`): \"{}\" has a result for each of {} "
         "micro-batches of a rank, and a recording has one place for it",
-        slot.name, slot.num_parts);
+        slot.name, slot.result.num_parts);
   }
   std::vector<int64_t> input_bytes;
   for (const InputSlot& slot : program_->inputs) input_bytes.push_back(slot.bytes);

@@ -236,6 +236,12 @@ StatusOr<const OutputSlot*> Executor::Output(std::string_view name) const {
   return InvalidArgument("graph {}: training has no result \"{}\"", graph_->name(), name);
 }
 
+int64_t Executor::step_result_bytes() const {
+  int64_t bytes = 0;
+  for (const OutputSlot& slot : program_.outputs) bytes += static_cast<int64_t>(slot.data.size());
+  return bytes;
+}
+
 StatusOr<Executor::LocalResult> Executor::Result(std::string_view eval,
                                                  std::string_view name) const {
   for (const EvalResult& result : program_.results) {

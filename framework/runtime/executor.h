@@ -86,6 +86,7 @@ class Executor {
 
   // An output of the last step, on the host. Error: no such output.
   StatusOr<const OutputSlot*> Output(std::string_view name) const;
+  int64_t step_result_bytes() const;  // of all outputs, on the host beside the arena
   bool HasOutput(std::string_view name) const { return Output(name).ok(); }
 
   // This rank's part of a result of the eval section that ran last, in the memory of device(). The

@@ -110,7 +110,7 @@ Status HostRunner::TakeOutput(const Instruction& instruction, const StepContext&
   if (instruction.slot < 0) return Status::Ok();  // a result, which stays where it is
   OutputSlot& slot = program_->outputs[instruction.slot];
   const int64_t offset = slot.OffsetOf(program_->memory.graph(), context.micro_batch);
-  std::memcpy(slot.data.data() + offset, instruction.inputs[0], slot.type.bytes());
+  std::memcpy(slot.data.data() + offset, instruction.inputs[0], slot.result.type.bytes());
   if (!context.stop_on_non_finite || !slot.must_be_finite) return Status::Ok();
   return CheckFiniteOutput(slot,
                            [this] { return BlamedGradient(program_->memory, program_->update); });

@@ -19,10 +19,10 @@ std::string ElementAt(const RankMemory& memory, const void* address) {
 }  // namespace
 
 Status CheckFiniteOutput(const OutputSlot& slot, const std::function<std::string()>& blame) {
-  const auto found =
-      FirstNonFinite(slot.type.dtype, slot.data.data(), slot.type.shape.num_elements());
+  const auto found = FirstNonFinite(slot.result.type.dtype, slot.data.data(),
+                                    slot.result.type.shape.num_elements());
   if (!found) return Status::Ok();
-  const std::string value = ElementText(slot.type.dtype, slot.data.data(), *found);
+  const std::string value = ElementText(slot.result.type.dtype, slot.data.data(), *found);
   if (slot.name != "grad_norm") {
     return FailedPrecondition("the {} is {}{}", slot.name, value, kNonFiniteHint);
   }

@@ -8,9 +8,9 @@ namespace {
 
 StatusOr<const OutputSlot*> FindResult(const Executor& executor, std::string_view result) {
   ZG_ASSIGN_OR_RETURN(const OutputSlot* slot, executor.Output(result));
-  if (slot->type.dtype == DType::kF32) return slot;
+  if (slot->result.type.dtype == DType::kF32) return slot;
   return InvalidArgument("graph {}: the result \"{}\" of training is {}, expected f32",
-                         executor.graph().name(), result, slot->type.ToString());
+                         executor.graph().name(), result, slot->result.type.ToString());
 }
 
 void Append(const char* bytes, size_t size, std::vector<float>* values) {
@@ -38,7 +38,7 @@ StatusOr<std::vector<float>> GatherStepResult(const Executor& executor, std::str
   }
   ZG_ASSIGN_OR_RETURN(const OutputSlot* slot, FindResult(executor, result));
   const Mesh& mesh = executor.graph().mesh();
-  if (!slot->is_of_micro_batch) return ReadLocalStepResult(executor, result);
+  if (!slot->result.is_of_micro_batch) return ReadLocalStepResult(executor, result);
   // Ranks that differ along other axes than those of data hold the same.
   const auto is_first = [&](int rank) {
     for (int axis = 0; axis < mesh.num_axes(); ++axis) {
@@ -50,9 +50,9 @@ StatusOr<std::vector<float>> GatherStepResult(const Executor& executor, std::str
   for (int rank = 0; rank < communicator.size(); ++rank) {
     if (is_first(rank)) rank_of[mesh.DataIndex(rank)] = rank;
   }
-  const int64_t part_bytes = slot->type.bytes();
+  const int64_t part_bytes = slot->result.type.bytes();
   std::vector<float> whole;
-  for (int64_t part = 0; part < slot->num_parts; ++part) {
+  for (int64_t part = 0; part < slot->result.num_parts; ++part) {
     std::string mine;
     if (is_first(communicator.rank())) {
       mine.assign(reinterpret_cast<const char*>(slot->data.data()) + part * part_bytes, part_bytes);

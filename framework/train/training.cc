@@ -162,6 +162,7 @@ Status Training::Impl::Begin() {
   ZG_RETURN_IF_ERROR(saver.Prepare());
   ZG_RETURN_IF_ERROR(ResumeIfAsked(job, *trainer));
   report.saving_bytes = trainer->reserved_for_saving_bytes();
+  report.result_bytes = trainer->executor().step_result_bytes();
   ZG_RETURN_IF_ERROR(trace.Begin());
   return metrics.Open();
 }

@@ -40,6 +40,7 @@ Report SmallReport() {
   report.per_rank_peak_bytes = {10, 11};
   report.transport = "messages";
   report.saving_bytes = 2'000'000;
+  report.result_bytes = 4;
   report.predicted_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
   report.measured_traffic[static_cast<int>(CollectiveKind::kReduceScatter)] = {20, 1'000'000};
   report.predicted_traffic[static_cast<int>(CollectiveKind::kAllGather)] = {20, 1'000'000};
@@ -84,6 +85,7 @@ TEST(Report, HasTheShapeThatScriptsRead) {
   EXPECT_EQ(json["memory"]["per_rank_peak"], Json::parse("[10, 11]"));
   EXPECT_EQ(json["communication"]["transport"], "messages");
   EXPECT_EQ(json["memory"]["saving"], 2'000'000);
+  EXPECT_EQ(json["memory"]["results"], 4);
   EXPECT_EQ(json["communication"]["measured"],
             Json::parse(R"({"reduce_scatter": {"count": 20, "bytes": 1000000},
       "all_gather": {"count": 21, "bytes": 1000000}, "all_reduce": {"count": 0, "bytes": 0},

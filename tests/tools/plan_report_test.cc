@@ -190,6 +190,7 @@ TEST(JsonReport, HasEverything) {
   EXPECT_EQ(memory["lower_bound"], plan.lower_bound_bytes);
   EXPECT_EQ(memory["saving"], plan.saving_bytes);
   EXPECT_GT(plan.saving_bytes, 0);
+  EXPECT_EQ(memory["results"], 4);  // the loss
   EXPECT_GE(memory["ratio"], 1.0);
   const Json& peak = json["peak"];
   EXPECT_EQ(peak["op"], plan.schedule[plan.peak].op);
@@ -229,6 +230,7 @@ TEST(TextReport, HasEverything) {
                            "optimizer_state",
                            "lower bound",
                            "beside it, saving while training goes on takes ",
+                           ", and what a step hands out 4 B\n",
                            "most bytes are alive, ",
                            "sent per rank and step",
                            "all_gather",

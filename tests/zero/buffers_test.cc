@@ -10,6 +10,7 @@
 
 #include "framework/comm/in_process.h"
 #include "framework/nn/nn.h"
+#include "framework/passes/step_results.h"
 #include "tests/testing/as_planned.h"
 #include "tests/testing/results_on_ranks.h"
 #include "zero/zerograph/make_trainer.h"
@@ -118,6 +119,10 @@ class RankRun {
     ZG_ASSIGN_OR_RETURN(result.outputs, trainer_->step_result("y"));
     ZG_ASSIGN_OR_RETURN(result.constant, trainer_->step_result("constant"));
     ZG_ASSIGN_OR_RETURN(const std::vector<float> local, trainer_->local_step_result("y"));
+    EXPECT_EQ(trainer_->executor().step_result_bytes(),
+              StepResultBytes(trainer_->executor().graph()));
+    EXPECT_GT(trainer_->executor().step_result_bytes(),
+              static_cast<int64_t>(local.size() * sizeof(float)));
     const size_t part = kBatch * kWidth;
     EXPECT_EQ(local.size(), kMicroBatches / communicator_.size() * part);
     if (communicator_.rank() == 0) {
