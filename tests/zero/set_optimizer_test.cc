@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "framework/nn/nn.h"
-#include "framework/nn/optimizers.h"
 #include "framework/state/tensor_state.h"
 #include "tests/testing/results_on_ranks.h"
 #include "zero/zerograph/make_trainer.h"
