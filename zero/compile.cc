@@ -85,6 +85,7 @@ Status CompileTraced(const std::optional<optim::UpdateRules>& update, const Targ
   if (program->options.overlap_bytes > 0) {
     const StatusOr<RaceProof> proof = CheckRaces(program->graph, program->memory);
     ZG_CHECK(proof.ok(), "{}", proof.status().message());
+    program->races = *proof;
   }
   program->traffic = PredictTraffic(program->graph);
   program->flops = PredictFlops(program->graph);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/stopwatch.h"
 #include "framework/ir/printer.h"
 
 namespace zg {
@@ -173,7 +174,10 @@ class Checker {
 }  // namespace
 
 StatusOr<RaceProof> CheckRaces(const ir::Graph& graph, const MemoryPlan& plan) {
-  return Checker(graph, plan).Run();
+  const Stopwatch stopwatch;
+  StatusOr<RaceProof> proof = Checker(graph, plan).Run();
+  if (proof.ok()) proof->ms = stopwatch.ms();
+  return proof;
 }
 
 }  // namespace zg

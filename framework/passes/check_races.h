@@ -22,6 +22,7 @@ namespace zg {
 struct RaceProof {
   int64_t accesses = 0;   // compared with transfers in flight
   int64_t transfers = 0;  // started ahead
+  double ms = 0;          // time that the proof took
 };
 
 // Errors, each with the nodes and bytes: an access that touches bytes which a transfer in flight

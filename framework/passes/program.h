@@ -9,6 +9,7 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/graph.h"
+#include "framework/passes/check_races.h"
 #include "framework/passes/compile_options.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
@@ -25,6 +26,7 @@ struct Program {
   MemoryPlan memory;                                // the same on every rank
   std::map<std::string, PredictedTraffic> traffic;  // sent by one rank in one step, by op
   double flops = 0;                                 // by one rank in one step
+  RaceProof races;                                  // of transfers that run beside computation
   int64_t num_parameters = 0;                       // elements of the model
   // The settings that determine the bits of training besides data and initial values, as name and
   // value: the optimizer, the micro-batches, .... Empty for a graph that does not train.

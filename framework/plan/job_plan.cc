@@ -62,6 +62,7 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   plan.traffic = program.traffic;
   for (const auto& [op, traffic] : plan.traffic) plan.sent_bytes += traffic.bytes;
   plan.flops = program.flops;
+  plan.races = program.races;
   plan.traffic_of_axes = TrafficOfAxes(program.graph, machine);
   plan.kernels = PredictKernels(program.graph);
   plan.time = EstimateTime(plan.traffic_of_axes, {plan.flops, plan.kernels}, machine);

@@ -53,6 +53,7 @@ struct JobPlan {
   int64_t sent_bytes = 0;                           // total
   std::vector<AxesTraffic> traffic_of_axes;         // the same by mesh axes
   std::vector<PlannedTransfer> transfers;           // the same node by node
+  RaceProof races;                                  // of what runs beside them
   double flops = 0;                                 // per step
   int64_t kernels = 0;                              // launched per step
   TimeEstimate time;

@@ -138,7 +138,11 @@ std::string JsonReport(const PlanReport& report) {
                {"communication",
                 {{"predicted", TrafficAsJson(plan)},
                  {"axes", AxesAsJson(plan)},
-                 {"transfers", TransfersAsJson(plan)}}},
+                 {"transfers", TransfersAsJson(plan)},
+                 {"race_proof",
+                  {{"transfers", plan.races.transfers},
+                   {"accesses", plan.races.accesses},
+                   {"ms", plan.races.ms}}}}},
                {"time", TimeAsJson(plan)},
                {"whole", ReplicatedAsJson(plan)}};
   if (plan.owned.tensors > 0) {

@@ -105,6 +105,11 @@ std::string TransfersTable(const JobPlan& plan) {
     text += table.substr(begin, end - begin) + (reason.empty() ? "" : "  " + reason) + "\n";
     begin = end + 1;
   }
+  if (plan.races.transfers > 0) {
+    text += fmt::format(
+        "  no races: proved in {:.0f} ms for {} transfers ahead, against {} accesses beside them\n",
+        plan.races.ms, plan.races.transfers, plan.races.accesses);
+  }
   return text;
 }
 

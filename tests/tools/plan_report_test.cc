@@ -247,6 +247,19 @@ TEST(TextReport, HasEverything) {
   }
 }
 
+TEST(TextReport, TellsThatTransfersAheadRaceWithNothing) {
+  std::vector<const char*> arguments = kSmallJob;
+  arguments.insert(arguments.end(), {"--overlap", "unlimited"});
+  const PlanReport report = MakeReport(arguments);
+  EXPECT_GT(report.plan.races.transfers, 0);
+  EXPECT_NE(TextReport(report).find(
+                fmt::format(" for {} transfers ahead, against {} accesses beside them\n",
+                            report.plan.races.transfers, report.plan.races.accesses)),
+            std::string::npos);
+  const Json proof = Json::parse(JsonReport(report))["communication"]["race_proof"];
+  EXPECT_EQ(proof["transfers"], report.plan.races.transfers);
+}
+
 TEST(HtmlReport, IsOneFileWithTheData) {
   PlanReport report = MakeReport(kSmallJob);
   report.plan.schedule[0].scope = "</script>";  // no name may end the data
