@@ -60,7 +60,8 @@ pid_of_rank() { # RANK, of the program
 
 names() { ls "$saved" | grep -c '^step-'; }
 
-for case in "--ranks 1" "--ranks 2 --zero 3" "--ranks 2 --zero 1 --save-async" "--ranks-in-process 2"; do
+for case in "--ranks 1" "--ranks 2 --zero 3" "--ranks 2 --zero 1 --save-async" \
+  "--ranks 2 --zero 2 --save-async --overlap unlimited --bucket-mb 0.01" "--ranks-in-process 2"; do
   for target in program rank; do
     [[ $target == program || $case == *"--ranks 2"* ]] || continue
     rm -rf "$saved"

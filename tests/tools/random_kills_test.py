@@ -2,8 +2,8 @@
 """random_kills_test.py LAUNCH RECIPE [--moments N] [--seed S]
 
 Kills (SIGKILL) a rank, or a process that watches over the ranks, of a job that saves all the time,
-at random moments, half of them inside a save, half while it saves in the background. After each: all processes of the job have ended within
-10 s, every checkpoint that has its name is whole, and the job that goes on from there, by itself or
+at random moments, half of them inside a save, half while it saves in the background, half with collectives
+beside the computation. After each: all processes of the job have ended within 10 s, every checkpoint that has its name is whole, and the job that goes on from there, by itself or
 started again, ends with the bits of the run that nobody killed.
 """
 
@@ -193,6 +193,8 @@ def main():
             directory = pathlib.Path(scratch, "killed")
             directory.mkdir()
             flags = ["--save-async"] if generator.random() < 0.5 else []
+            if generator.random() < 0.5:
+                flags += ["--overlap", "unlimited", "--bucket-mb", "0.01"]
             job = Job(launch, recipe, directory, flags)
             victim = VICTIMS[moment % len(VICTIMS)]
             in_save = generator.random() < 0.5

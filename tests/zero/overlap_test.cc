@@ -71,7 +71,8 @@ TEST_P(OverlapTest, ChangesNoBitAtAnyStage) {
         config.micro_batches = micro_steps * ranks;
         const RunResult off = TrainOrDie(config);
         EXPECT_FALSE(Overlaps(off));
-        for (const int64_t bytes : {int64_t{30000}, kUnlimited}) {
+        // Four buckets are what `auto` takes.
+        for (const int64_t bytes : {4 * config.bucket_bytes, int64_t{30000}, kUnlimited}) {
           SCOPED_TRACE(fmt::format("{} ranks, stage {}, {} micro-batches, {} bytes", ranks, stage,
                                    config.micro_batches, bytes));
           config.overlap_bytes = bytes;
@@ -114,6 +115,31 @@ TEST_P(OverlapTest, GoesWithEveryOption) {
     check("whole tensors to owners", [](RunConfig& run) {
       if (run.stage > 0) run.partition = Partition::kBalanced;
     });
+  }
+}
+
+// f16 looks at all gradients before it updates.
+TEST(Overlap, ChangesNoBitWhereLossesAreScaled) {
+  RunConfig config;
+  config.model = TestModel::kGpt;
+  config.dtype = DType::kF16;
+  config.bucket_bytes = 700;
+  for (const int ranks : {2, 3}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      config.ranks = ranks;
+      config.stage = stage;
+      config.micro_batches = 2 * ranks;
+      config.overlap_bytes = 0;
+      const RunResult off = TrainOrDie(config);
+      for (const int64_t bytes : {4 * config.bucket_bytes, kUnlimited}) {  // the first is `auto`
+        SCOPED_TRACE(fmt::format("{} ranks, stage {}, {} bytes", ranks, stage, bytes));
+        config.overlap_bytes = bytes;
+        const RunResult run = TrainOrDie(config);
+        EXPECT_TRUE(Overlaps(run));
+        ExpectSameBits(off, run);
+        ExpectPlanIsMeasured(run, config.steps);
+      }
+    }
   }
 }
 
