@@ -1,5 +1,5 @@
-// ZG_CHECK: an invariant of the framework itself. A failure is our bug: it prints where and why,
-// then aborts.
+// ZG_CHECK: an invariant of the framework itself. A failure is a bug of the framework: it prints
+// where and why, then aborts.
 //
 //   ZG_CHECK(index < size, "index {} of {}", index, size);
 #pragma once

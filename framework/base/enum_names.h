@@ -25,7 +25,7 @@ constexpr std::string_view EnumName(Enum value) {
   return EnumNames<Enum>::kNames[static_cast<int>(value)];
 }
 
-// None for a text that no value has.
+// None if no value has the text.
 template <typename Enum>
 std::optional<Enum> ParseEnum(std::string_view text) {
   for (size_t i = 0; i < std::size(EnumNames<Enum>::kNames); ++i) {

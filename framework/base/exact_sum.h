@@ -1,11 +1,11 @@
-// ExactSum: a sum of non-negative f64 terms as one long whole number (a Kulisch accumulator), which
-// depends neither on the order of the additions nor on how the terms are spread over ranks. Made
-// for sums of squares of f32 numbers, which are multiples of 2^-298 below 2^256.
+// ExactSum: a sum of non-negative f64 terms as one long integer (a Kulisch accumulator), which
+// depends neither on the order of the additions nor on the distribution of the terms over ranks.
+// Made for sums of squares of f32 numbers, which are multiples of 2^-298 below 2^256.
 //
-// On its way between nodes and ranks it is kExactSumWords words: word i < 19 counts multiples of
-// 2^(32 i - 320), the last two count the terms that are infinite and that are NaN. Adding a term
-// carries nothing, so the words of several sums add up to those of the sum of all their terms, as
-// long as these are fewer than 2^31: no word reaches 2^63.
+// Between nodes and ranks it is sent as kExactSumWords words: word i < 19 counts multiples of 2^(32
+// i - 320), the last two count the infinite terms and the NaN terms. Adding a term does not carry,
+// so the words of several sums add up to those of the sum of all their terms, as long as there are
+// fewer than 2^31 of them: no word reaches 2^63.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,13 @@ namespace zg {
 inline constexpr int kExactSumWords = 21;
 inline constexpr int64_t kExactSumMaxTerms = int64_t{1} << 31;
 
-// A term of a sum of squares (square_sum) is the f64 sum over so many elements that follow each
-// other. Shards are multiples of it, so that no rank has a part of a term.
+// A term of a sum of squares (square_sum) is the f64 sum over this many consecutive elements.
+// Shards are multiples of it, so no rank has a part of a term.
 inline constexpr int64_t kSquareSumTermElements = 16;
 
 class ExactSum {
  public:
-  // A multiple of 2^-320 below 2^260, an infinity, or NaN.
+  // Adds a multiple of 2^-320 below 2^260, an infinity, or NaN.
   ZG_HOST_DEVICE void Add(double term) {
     uint64_t bits;
     std::memcpy(&bits, &term, sizeof(bits));
@@ -47,20 +47,21 @@ class ExactSum {
   // Adds the words of another sum after carrying them, so that 2^31 sums have room.
   ZG_HOST_DEVICE void AddWords(const int64_t* words);
 
-  // Adds the terms of this sum to `words`; nothing is carried.
+  // Adds the terms of this sum to `words`, without carrying.
   ZG_HOST_DEVICE void AddTo(int64_t* words) const;
 
-  // Leaves a digit below 2^32 in every word but the last limb's, so that 2^31 of such sums can be
-  // added word by word. The sum stays what it is.
+  // Leaves a digit below 2^32 in every word except the last limb's, so that 2^31 of such sums can
+  // be added word by word. The value of the sum does not change.
   ZG_HOST_DEVICE void Carry();
 
-  // Rounded to f64. NaN if any term is, else infinite if any term is.
+  // The sum rounded to f64. NaN if any term is NaN, else infinite if any term is.
   ZG_HOST_DEVICE double Value() const;
 
  private:
   static constexpr uint64_t kMantissaMask = (uint64_t{1} << 52) - 1;
-  // Limb i counts multiples of 2^(32 i - 352): a term's lowest bits, which are zeros, may lie in
-  // the first, and what is not finite falls into the last ones, so that Add needs no branch.
+  // Limb i counts multiples of 2^(32 i - 352). A term's lowest bits, which are zeros, may be in the
+  // first limb, and values that are not finite fall into the last ones, so that Add needs no
+  // branch.
   static constexpr int64_t kLowestExponent = 1075 - 352;
   static constexpr int kWordLimbs = kExactSumWords - 2;
   int64_t limbs_[(0x7ff - kLowestExponent) / 32 + 3] = {};

@@ -1,5 +1,5 @@
-// ZG_HOST_DEVICE: before functions that kernels run on the CPU and on a GPU alike, so that both
-// compute the same. Empty for a compiler that knows no GPU.
+// ZG_HOST_DEVICE: put before functions that kernels run both on the CPU and on a GPU, so that both
+// compute the same. Empty for a compiler without GPU support.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -8,5 +8,5 @@
 #define ZG_HOST_DEVICE
 #endif
 
-// Functions that become part of their caller, and are compiled for its instruction set.
+// Put before functions that are inlined into their caller, and compiled for its instruction set.
 #define ZG_INLINE inline __attribute__((always_inline))

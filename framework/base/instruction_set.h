@@ -1,7 +1,7 @@
-// What kernels may use of the processor: what it has, up to the cap of ZG_INSTRUCTION_SET.
+// The instruction set that kernels may use: the processor's, up to the cap of ZG_INSTRUCTION_SET.
 //
-// Everything that depends on the processor asks here, so that one machine can show what another
-// computes. Results in f32 have the same bits with every instruction set.
+// All code that depends on the processor asks here, so that one machine can reproduce the results
+// of another. Results in f32 have the same bits with every instruction set.
 #pragma once
 
 #include "framework/base/env.h"
@@ -9,13 +9,14 @@
 namespace zg {
 
 // Whether the cap allows `set`, which the processor may lack. The environment is read once; a cap
-// that cannot be read ends the program, unless CheckEnvironment() has told before.
+// that cannot be parsed ends the program, unless CheckEnvironment() has reported it before.
 bool MayUse(InstructionSet set);
 
-// The widest vectors, of kBaseline, kAvx2 and kAvx512, that the processor has and that may be used.
+// The widest vectors, out of kBaseline, kAvx2 and kAvx512, that the processor has and that may be
+// used.
 InstructionSet VectorInstructionSet();
 
 }  // namespace zg
 
-// HWY_DYNAMIC_DISPATCH, up to the cap: Highway has to hear of it first.
+// HWY_DYNAMIC_DISPATCH, up to the cap: Highway has to be told about it first.
 #define ZG_HWY_DISPATCH(function) (::zg::VectorInstructionSet(), HWY_DYNAMIC_DISPATCH(function))

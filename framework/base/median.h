@@ -5,7 +5,7 @@
 
 namespace zg {
 
-// Of an even number the mean of the two in the middle; 0 of none.
+// For an even number of values the mean of the two in the middle; 0 for none.
 double Median(std::vector<double> values);
 
 }  // namespace zg

@@ -62,10 +62,11 @@ void FillBits(RandomKey key, uint64_t begin, uint64_t end, uint32_t* out);
 void FillUniform(RandomKey key, uint64_t begin, uint64_t end, float low, float high, float* out);
 void FillNormal(RandomKey key, uint64_t begin, uint64_t end, float mean, float stddev, float* out);
 
-// A key of its own for each value of `data` (a step, a layer) or `name` (a parameter): the streams
-// of different keys are independent. Folding is not commutative.
+// A separate key for each value of `data` (a step, a layer) or `name` (a parameter): the streams of
+// different keys are independent. Folding is not commutative.
 constexpr RandomKey FoldIn(RandomKey key, uint64_t data) {
-  // Another seed than the stream's own, so that a folded key is none of the stream's elements.
+  // Uses another seed than the stream's own, so that a folded key is not one of the stream's
+  // elements.
   const RandomBlock block = RandomBits({key.seed ^ 0x6a09e667f3bcc908, key.stream}, data);
   return {block[0] | uint64_t{block[1]} << 32, block[2] | uint64_t{block[3]} << 32};
 }

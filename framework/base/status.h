@@ -1,4 +1,4 @@
-// Status and StatusOr: how an error that a user can cause travels to the program's edge.
+// Status and StatusOr: how an error that a user can cause is passed to the program's edge.
 //
 //   Status Load(const std::string& path) {
 //     ZG_ASSIGN_OR_RETURN(File file, File::Open(path));
@@ -27,7 +27,7 @@ enum class StatusCode {
   kNotFound,            // a file, parameter or program is missing
   kDataLoss,            // a file is truncated or corrupt
   kFailedPrecondition,  // the environment does not allow it: no mpirun, no GPU, too little memory
-  kDeadlineExceeded,    // a rank did not come in time
+  kDeadlineExceeded,    // a rank did not arrive in time
   kAborted,             // another rank failed or disagrees
 };
 

@@ -1,4 +1,4 @@
-// Stopwatch: how long ago it was made.
+// Stopwatch: the time since it was created.
 #pragma once
 
 #include <chrono>

@@ -1,10 +1,11 @@
-// Threads: those of a rank that compute together, made once: the calling one and its workers.
+// Threads: the threads of a rank that compute together, created once: the calling one and its
+// workers.
 //
 //   Threads threads(2);
 //   threads.Run(parts, [&](int64_t part, int thread) { ... });
 //
-// What becomes of a result may depend on the parts, never on who computes them. A run allocates
-// nothing. A worker that has nothing to do looks out for more for a moment, and then sleeps.
+// A result may depend on the parts, but never on which thread computes them. A run allocates
+// nothing. An idle worker spins for a moment, and then sleeps.
 #pragma once
 
 #include <atomic>
@@ -21,19 +22,20 @@ int NumUsableCores();
 
 class Threads {
  public:
-  // `count` >= 1, with the calling one.
+  // `count` >= 1, including the calling thread.
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
   int count() const { return count_; }
-  // Runs that more than one thread took part in.
+  // The number of runs that more than one thread took part in.
   int64_t num_shared_runs() const { return num_shared_runs_; }
 
-  // Calls work(part, thread) once for every part in [0, parts) and returns when all are done, whose
-  // writes the caller then sees. Part i < count() is for thread i, the caller's being 0; who is done
-  // takes the next of the others. From one thread at a time, and not from within work.
+  // Calls work(part, thread) once for every part in [0, parts) and returns when all are done; the
+  // caller then sees their writes. Part i < count() is for thread i, where the caller is thread 0;
+  // a thread that is done takes the next of the other parts. Must be called from one thread at a
+  // time, and not from within work.
   template <typename Work>
   void Run(int64_t parts, const Work& work) {
     RunJob({&work,
@@ -50,10 +52,11 @@ class Threads {
     int64_t parts = 0;
   };
 
-  // Where one thread waits for what another does.
+  // Lets one thread wait for another.
   class Wait {
    public:
-    // After what makes `is_over` true, which is a sequentially consistent store.
+    // Must be called after the store that makes `is_over` true, which must be sequentially
+    // consistent.
     void Notify();
     template <typename IsOver>
     void Until(const IsOver& is_over);
@@ -65,7 +68,7 @@ class Threads {
   };
 
   struct alignas(64) Worker {
-    std::atomic<uint64_t> num_jobs{0};  // that it has been given
+    std::atomic<uint64_t> num_jobs{0};  // given to this worker
     Wait wait;
     std::thread thread;
   };
@@ -75,8 +78,8 @@ class Threads {
   void Work(int thread);
 
   const int count_;
-  const std::unique_ptr<Worker[]> workers_;  // of threads 1, 2, ...
-  Job job_;                                  // written while no worker works
+  const std::unique_ptr<Worker[]> workers_;  // threads 1, 2, ...
+  Job job_;                                  // written only while no worker works
   bool ends_ = false;                        // likewise
   int64_t num_shared_runs_ = 0;
   Wait done_;

@@ -1,5 +1,5 @@
-// ValueHistogram: how values of f32 are distributed. Buckets end at the powers of two, of both
-// signs, and at three values between each two of them; counting takes no arithmetic.
+// ValueHistogram: the distribution of f32 values. Buckets end at the powers of two, of both signs,
+// and at three values between each two of them, so counting needs no arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class ValueHistogram {
  public:
   ValueHistogram() : counts_(kNumBuckets) {}
 
-  void Add(float value);  // one that is not finite is left out
+  void Add(float value);  // ignores a value that is not finite
   void Merge(const ValueHistogram& other);
 
-  // Of the values that were added.
+  // The number of values that were added.
   int64_t num() const { return num_; }
   double min() const { return min_; }
   double max() const { return max_; }
@@ -31,7 +31,7 @@ class ValueHistogram {
   };
   std::vector<Bucket> buckets() const;
 
-  // As a line of text, and back.
+  // Converts to a line of text, and back.
   std::string Pack() const;
   static ValueHistogram Unpack(const std::string& packed);
 
