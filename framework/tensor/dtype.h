@@ -1,5 +1,5 @@
 // Element types of tensors and their text names (`f32`, `bf16`, `f16`, `i64`, `i32`, `u8`, `bool`).
-// An element of bool is a byte, 0 for false; what is computed is 0 or 1, what is fed may be any.
+// An element of bool is a byte, 0 for false; computed values are 0 or 1, inputs may have any value.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The 16-bit floating-point types in memory, and their conversion from and to f32: to the nearest,
-// ties to even, as IEEE 754 asks for f16 (binary16) and as every bf16 hardware does. Branch-free,
-// so that loops over them become vector code with the same bits on every instruction set.
+// ties to even, as IEEE 754 asks for f16 (binary16) and as every bf16 hardware does. They are
+// branch-free, so loops over them become vector code with the same bits on every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ ZG_HOST_DEVICE ZG_INLINE float FromF32<float>(float value) {
 template <>
 ZG_HOST_DEVICE ZG_INLINE BFloat16 FromF32<BFloat16>(float value) {
   const uint32_t bits = half_internal::BitsOf(value);
-  // What is added rounds a number, and makes a NaN quiet.
+  // The addend rounds a number, and makes a NaN quiet.
   const uint32_t half_to_even = 0x7fffu + ((bits >> 16) & 1u);
   const uint32_t quiet_bit = ~bits & 0x400000u;
   return {static_cast<uint16_t>((bits + (value == value ? half_to_even : quiet_bit)) >> 16)};
