@@ -1,5 +1,5 @@
-// What the ops of attention share (attention.cc, attention_options.cc): their sizes, the placements
-// that give each rank some of the heads, and the operations that a mask leaves.
+// The common rules of the attention ops (attention.cc, attention_options.cc): their sizes, the
+// placements that give each rank some of the heads, and the operations that a mask leaves.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct Sizes {
 
 Shape RowsOf(const Sizes& sizes);  // (B, H, Tq)
 
-// How many pairs of a query and a key `causal` and `window` leave, in one head.
+// The number of pairs of a query and a key that `causal` and `window` leave, in one head.
 int64_t NumPairs(const Sizes& sizes, bool causal, int64_t window);
 
-// `products` matrix products of the size of queries times keys, over the pairs that the mask
-// leaves, and `per_score` other operations for each of the scores.
+// The operations of `products` matrix products of the size of queries times keys, over the pairs
+// that the mask leaves, and of `per_score` other operations for each score.
 int64_t Flops(const Sizes& sizes, int64_t pairs, int64_t products, int64_t per_score);
 
-// Sets the attribute of the rank's call, a number of heads, to those that the rank has, by the
-// channels of `input`.
+// Sets the attribute of the rank's call, a number of heads, to the number that the rank has, which
+// follows from the channels of `input`.
 void SetOwnHeads(const char* attribute, const ir::OpCall& logical, size_t input, ir::OpCall* local);
 
 }  // namespace zg::attention_rules

@@ -1,5 +1,5 @@
-// Broadcasting as NumPy has it: shapes are aligned at their last dims, and a dim of size 1, or one
-// that a shape does not have, is repeated.
+// Broadcasting as in NumPy: shapes are aligned at their last dims, and a dim that is missing or of
+// size 1 is repeated.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@
 
 namespace zg {
 
-// Nothing when the shapes do not fit.
+// Nothing if the shapes do not match.
 std::optional<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
 // The placements of an op on operands that are broadcast to `result`: S(dim) of the result for each
-// of its dims, with the operands that have it split there, and the others whole.
+// of its dims. Operands that have the dim are split there, and the others are whole.
 std::vector<ir::SbpSignature> SplitAnyDimOf(const Shape& result, const ir::OpCall& call);
 
-// kInPlace: a result of this type may take the memory of any operand of its type.
+// kInPlace: a result of this type may reuse the memory of any operand of the same type.
 std::vector<ir::AliasRule> InPlaceOfFullSize(const TensorType& result, const ir::OpCall& call);
 
 // The gradient of an operand of type `type`, from `gradient`, which has the shape that the operand

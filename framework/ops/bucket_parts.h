@@ -1,8 +1,8 @@
-// Buckets of several parts, (parts, elements): a mesh axis splits the tensors that lie in them, and
-// part k holds the k-th part of each, at the same element (zero/bucketing.h). What a call has of a
-// bucket, flat or in parts, are rows: equal pieces, each of another part. Updates that know whole
-// tensors are told where each row begins, by an i64 like the bucket, with an element for each piece:
-// in elements of the whole bucket.
+// Buckets of several parts, (parts, elements): a mesh axis splits their tensors, and part k holds
+// the k-th part of each, at the same element (zero/bucketing.h). A call has rows of a bucket, flat
+// or in parts: equal pieces, each from another part. Updates that use whole tensors get the begin
+// of each row, as an i64 laid out like the bucket, with an element for each piece, in elements of
+// the whole bucket.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace zg {
 
-// The attribute of a rank's call that says what bucket its input 0 is a part of.
+// The attribute of a rank's call that describes the bucket that its input 0 is a part of.
 inline constexpr char kWholeBucket[] = "whole_bucket";
 
 // OpDef::localize.
@@ -23,12 +23,13 @@ inline void SetWholeBucket(const ir::OpCall& logical, ir::OpCall* local) {
 
 struct BucketRows {
   int64_t num_parts = 1;                                        // of the whole bucket
-  int64_t part_elements = std::numeric_limits<int64_t>::max();  // of each; a flat one has no end
+  int64_t part_elements = std::numeric_limits<int64_t>::max();  // of each; a flat one is unlimited
   int64_t rows = 1;                                             // of the call
   int64_t elements = 0;                                         // of each row
   int64_t begins_per_row = 1;
 
-  // Input 0 is what the call has of a bucket, the last input where its rows begin, if it is i64.
+  // Input 0 is the call's part of a bucket; the last input, if it is i64, has the begins of its
+  // rows.
   static BucketRows Of(const ir::OpCall& call) {
     const Shape& own = call.inputs[0].shape;
     BucketRows rows;
@@ -43,14 +44,14 @@ struct BucketRows {
     return rows;
   }
 
-  // Of a call whose input 0 is one whole tensor.
+  // For a call whose input 0 is one whole tensor.
   static BucketRows OfTensor(const ir::OpCall& call) {
     BucketRows rows;
     rows.elements = call.inputs[0].shape.num_elements();
     return rows;
   }
 
-  // Where row `row` lies in the bucket; without `begins` the call has all of it.
+  // The position of row `row` in the bucket; without `begins` the call has all of it.
   struct Place {
     int64_t part;
     int64_t first;  // element of the part

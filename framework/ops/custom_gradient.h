@@ -1,4 +1,4 @@
-// custom_gradient: a value whose gradient a model has written itself (nn/gradients.h).
+// custom_gradient: a value with a gradient that the model defines (nn/gradients.h).
 #pragma once
 
 #include "framework/ir/op_def.h"

@@ -1,5 +1,6 @@
-// Ops of the family shape (shape.cc) that arrange elements along one dim, their attribute `dim`; the
-// other dims may be split. slice and pad are each other's gradients, and so are concat and slices.
+// Ops of the family shape (shape.cc) that rearrange elements along one dim, their attribute `dim`;
+// the other dims may be split. slice and pad are each other's gradients, and so are concat and
+// slices.
 #pragma once
 
 #include "framework/ir/op_def.h"

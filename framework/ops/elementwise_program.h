@@ -1,5 +1,5 @@
-// The program of a fused_elementwise node: a chain of elementwise ops, one statement per op. In the
-// node it is text, which this reads and writes:
+// The program of a fused_elementwise node: a chain of elementwise ops, one statement per op. The
+// node stores it as text, which this reads and writes:
 //
 //   "t0=add(i0,i1);t1=scale(t0,factor=0.5);t2=gelu(t1)"
 //
@@ -18,7 +18,7 @@
 namespace zg {
 
 struct ElementwiseOperand {
-  bool is_input = false;  // of the node; otherwise an earlier statement's result
+  bool is_input = false;  // input of the node; otherwise an earlier statement's result
   int index = 0;
 };
 
@@ -32,13 +32,13 @@ using ElementwiseProgram = std::vector<ElementwiseStatement>;
 
 std::string ToString(const ElementwiseProgram& program);
 
-// The inverse. Error: what does not parse, an op that is not elementwise, a wrong number of
+// The inverse. Errors: text that does not parse, an op that is not elementwise, a wrong number of
 // operands, a name that is not defined (yet), a result that nobody uses and that is not among
-// `results`, a result that is not there.
+// `results`, a result that does not exist.
 StatusOr<ElementwiseProgram> ParseElementwiseProgram(std::string_view text, int num_inputs,
                                                      const std::vector<int64_t>& results = {});
 
-// As many as the ops take apart.
+// As many as the ops have separately.
 int64_t FlopsPerElement(const ElementwiseProgram& program);
 
 }  // namespace zg

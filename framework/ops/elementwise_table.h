@@ -1,4 +1,4 @@
-// The rows of elementwise.inc as data: what kernels and fused_elementwise need to know of an
+// The rows of elementwise.inc as data: everything that kernels and fused_elementwise need about an
 // elementwise op besides its arithmetic.
 #pragma once
 
@@ -20,7 +20,7 @@ struct ElementwiseRow {
   std::string_view op;         // its name
   int num_inputs;              // 1 or 2
   std::string_view attribute;  // a double; empty: none
-  int64_t flops;               // for each element
+  int64_t flops;               // per element
 };
 
 inline constexpr ElementwiseRow kElementwiseRows[] = {
@@ -37,7 +37,7 @@ constexpr const ElementwiseRow& RowOf(ElementwiseCode code) {
   return kElementwiseRows[static_cast<int32_t>(code)];
 }
 
-// Null when there is no elementwise op of this name.
+// Null if there is no elementwise op of this name.
 constexpr const ElementwiseRow* FindElementwiseRow(std::string_view op) {
   for (const ElementwiseRow& row : kElementwiseRows) {
     if (row.op == op) return &row;

@@ -1,5 +1,5 @@
-// Names of ops that passes look for or choose among. What makes one certain node writes its name:
-// builder.Op("cast", ...); what wants to know an op's role asks its traits (ir/op_traits.h).
+// Names of ops that passes look for or choose among. Code that makes a specific node writes its
+// name: builder.Op("cast", ...); code that asks for an op's role uses its traits (ir/op_traits.h).
 #pragma once
 
 namespace zg::op_names {
@@ -16,7 +16,7 @@ inline constexpr char kLinearGradInputGelu[] = "linear_grad_input_gelu";
 inline constexpr char kAdd[] = "add";
 inline constexpr char kLinearGradBias[] = "linear_grad_bias";
 
-// The changes of placement, of which the boxing table chooses one.
+// The changes of placement; the boxing table chooses one of them.
 inline constexpr char kAllReduce[] = "all_reduce";
 inline constexpr char kReduceScatter[] = "reduce_scatter";
 inline constexpr char kAllGather[] = "all_gather";
@@ -24,26 +24,26 @@ inline constexpr char kAllToAll[] = "all_to_all";
 inline constexpr char kLocalSlice[] = "local_slice";
 inline constexpr char kLocalTerm[] = "local_term";
 
-// Until a change of placement that was started is done.
+// Waits until a started change of placement is done.
 inline constexpr char kWait[] = "wait";
 
-// What keep-caches gives storage.
+// keep-caches gives it storage.
 inline constexpr char kCachedRows[] = "cached_rows";
 inline constexpr char kWriteRows[] = "write_rows";
 
 // Removed once backward is built.
 inline constexpr char kCustomGradient[] = "custom_gradient";
 
-// What tells the updates the norm of the gradients, with and without a state.
+// Give updates the norm of the gradients, with and without a state.
 inline constexpr char kUpdateControl[] = "update_control";
 inline constexpr char kGuardedUpdateControl[] = "guarded_update_control";
 inline constexpr char kScaledUpdateControl[] = "scaled_update_control";
 
-// An update that knows norms of whole tensors, and what it knows them from.
+// An update that uses norms of whole tensors, and the op that computes their squares.
 inline constexpr char kNormedUpdate[] = "normed_update";
 inline constexpr char kTensorSquareSums[] = "tensor_square_sums";
 
-// An update whose states are numbers of rows and columns, and what it knows of them from.
+// Updates with 8-bit or with factored states, and the ops that compute the sums of factored ones.
 inline constexpr char kAdam8Update[] = "adam8_update";
 inline constexpr char kFactoredUpdate[] = "factored_update";
 inline constexpr char kFactorSums[] = "factor_sums";

@@ -1,5 +1,5 @@
-// What many op definitions share: checks with the usual messages, shape arithmetic, and the
-// placements and aliases of elementwise ops.
+// Helpers of op definitions: checks with the usual messages, shape arithmetic, and the placements
+// and aliases of elementwise ops.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace zg {
 
-// The reason of every *_grad op for having no gradient of its own.
+// The reason that every *_grad op gives for having no gradient.
 inline constexpr char kNoSecondDerivative[] = "second derivatives are not supported";
 
-// How messages call an op's inputs, in their order.
+// The names of an op's inputs in messages, in order.
 using InputNames = std::vector<std::string_view>;
 
 // `linear: inner dims differ: x f32[8,16], weight f32[32,64]`.
@@ -29,7 +29,7 @@ Status CheckOneFloatDType(const ir::OpCall& call, const InputNames& names,
 // Error unless all inputs have one floating-point dtype and one shape.
 Status CheckAllAlike(const ir::OpCall& call, const InputNames& names);
 
-// Error unless attribute `name` (a double) lies in [0, end); NaN does not.
+// Error unless attribute `name` (a double) is in [0, end); NaN is not.
 Status CheckRange(const ir::OpCall& call, std::string_view name,
                   double end = std::numeric_limits<double>::infinity());
 
@@ -40,7 +40,7 @@ int64_t Rows(const Shape& shape);                     // elements of all dims bu
 // Shape rule of ops that map inputs of one type to one output of that type.
 StatusOr<std::vector<TensorType>> LikeInputs(const ir::OpCall& call, const InputNames& names);
 
-// Every operand in the same place: S(i) for each dim i of the first input.
+// Every operand is split in the same place: S(i) for each dim i of the first input.
 std::vector<ir::SbpSignature> SplitAnyDim(const ir::OpCall& call);
 
 // kInPlace: output 0 may take the memory of any one of these inputs.
@@ -49,11 +49,11 @@ std::vector<ir::AliasRule> InPlaceOf(std::initializer_list<int> inputs);
 // kOutputInsideInput: output 0 is input 0's memory from `offset_elements` on.
 std::vector<ir::AliasRule> InsideInput(int64_t offset_elements = 0);
 
-// For calls that have some of the equal parts of a dim of `size` (kernels/parted_dim.h): error unless
-// operand `input` is i64[n] for n of `parts` parts that divide it.
+// For calls that have some of the equal parts of a dim of `size` (kernels/parted_dim.h): error
+// unless operand `input` is i64[n] for n of `parts` parts that divide it.
 Status CheckPart(const ir::OpCall& call, const InputNames& names, size_t input, int64_t size);
 
-// Error when the loss depends on outputs 1, 2, ..., which only help the gradient along.
+// Error if the loss depends on outputs 1, 2, ..., which only serve the gradient.
 Status CheckOnlyFirstOutputUsed(const ir::GradientContext& context);
 
 }  // namespace zg

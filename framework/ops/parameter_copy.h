@@ -1,5 +1,5 @@
-// Updates that also give their new parameter in 16 bits: with mixed precision that is what the model
-// reads, and it is near while the parameter is computed.
+// Updates that also give their new parameter in 16 bits: with mixed precision the model reads that
+// copy, and the parameter is still in registers when it is made.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace zg {
 
-// The update op with a copy, if it is asked for: with the attribute `copy_dtype` of 16 bits, a node has
-// one more output, behind the others: output 0 in that type, as a cast gives it, with the same
+// The update op with an optional copy: with the attribute `copy_dtype` of 16 bits, a node has one
+// more output, after the others: output 0 in that type, as a cast gives it, with the same
 // placement. fuse-copies makes such nodes.
 ir::OpDef WithCopy(ir::OpDef op);
 

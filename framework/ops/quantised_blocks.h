@@ -1,5 +1,5 @@
-// States of 8 bits: blocks of elements that follow each other in a tensor have a code each, and one
-// f32 scale together. Where ranks have parts of a bucket, no part cuts a block.
+// 8-bit states: each element of a block of consecutive elements of a tensor has a code, and the
+// block has one f32 scale. If ranks have parts of a bucket, no part cuts a block.
 #pragma once
 
 #include <cstdint>

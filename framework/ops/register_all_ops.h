@@ -3,8 +3,8 @@
 
 namespace zg {
 
-// The families of families.inc, into OpRegistry::Global(), once; later calls do nothing. Any thread
-// may call it.
+// Registers the families of families.inc in OpRegistry::Global(), once; later calls do nothing. Any
+// thread may call it.
 void RegisterAllOps();
 
 }  // namespace zg

@@ -1,4 +1,4 @@
-// Checks that the ops share whose windows move over images.
+// Common checks of the ops whose windows move over images.
 #pragma once
 
 #include "framework/base/status.h"
@@ -7,13 +7,14 @@
 
 namespace zg {
 
-// Error unless input `index`, of the name names[index], has 4 dims, the last two not empty.
+// Error unless input `index`, named names[index], has 4 dims, the last two not empty.
 Status CheckImages(const ir::OpCall& call, const InputNames& names, size_t index);
 
 // Error unless the attribute has a number for height and one for width, of at least `lowest`.
 Status CheckTwoNumbers(const ir::OpCall& call, const char* name, int64_t lowest);
 
-// Error unless the attribute `padding` is at most half of `kernel`: else a window may lie outside.
+// Error unless the attribute `padding` is at most half of `kernel`: otherwise a window may be
+// entirely outside of the image.
 Status CheckPaddingOfWindow(const ir::OpCall& call, const InputNames& names);
 
 }  // namespace zg
