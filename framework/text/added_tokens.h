@@ -1,5 +1,5 @@
-// AddedTokens: texts that are one token wherever they stand, such as <|endoftext|>, found before the
-// text is cut into words.
+// AddedTokens: texts that are one token wherever they occur, such as <|endoftext|>. They are found
+// before the text is cut into words.
 #pragma once
 
 #include <array>
@@ -21,19 +21,20 @@ struct AddedToken {
 
 class AddedTokens {
  public:
-  // Of tokens with the same content the first counts. No content may be empty.
+  // If tokens have the same content, the first counts. No content may be empty.
   explicit AddedTokens(std::vector<AddedToken> tokens = {});
 
   const std::vector<AddedToken>& tokens() const { return tokens_; }
 
-  // Bytes [begin, end) of the text that was searched, with the white space that the token takes.
+  // Bytes [begin, end) of the searched text, including the white space that the token takes.
   struct Match {
     const AddedToken* token = nullptr;
     size_t begin = 0;
     size_t end = 0;
   };
 
-  // The first token at or behind byte `from`; of those that begin at the same place the longest.
+  // The first token that begins at or after byte `from`; the longest one among those that begin at
+  // the same place.
   std::optional<Match> Find(std::string_view text, size_t from) const;
 
  private:

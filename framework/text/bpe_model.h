@@ -1,6 +1,6 @@
-// BpeModel: byte pair encoding. A word begins as its bytes; of the neighbours that some merge joins,
-// those of the earliest merge are joined first (leftmost first), until none is left.
-// Source: Sennrich et al., "Neural machine translation of rare words with subword units", 2016.
+// BpeModel: byte pair encoding. A word begins as its bytes. Among the neighbours that a merge
+// joins, those of the earliest merge are joined first (leftmost first), until none is left. Source:
+// Sennrich et al., "Neural machine translation of rare words with subword units", 2016.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace zg {
 
-// As a tokenizer's files have it; bytes are written as characters (byte_characters.h).
+// The vocabulary as in a tokenizer's files; bytes are written as characters (byte_characters.h).
 struct BpeVocabulary {
   std::unordered_map<std::string, uint32_t> ids;
   std::vector<std::pair<std::string, std::string>> merges;  // the earliest first
@@ -25,25 +25,26 @@ struct BpeVocabulary {
 
 class BpeModel {
  public:
-  // `path` serves the messages. Errors: a byte has no token; a merge names or makes what is no
-  // token; two tokens have one id, or a merge is there twice.
+  // `path` is used in messages. Errors: a byte has no token; a merge refers to, or makes, something
+  // that is not a token; two tokens have one id, or a merge occurs twice.
   static StatusOr<BpeModel> Create(const std::string& path, const BpeVocabulary& vocabulary);
 
-  // What the encoding of a word works on; for one thread at a time.
+  // Scratch for the encoding of a word; for one thread at a time.
   struct Scratch {
     std::vector<uint32_t> ids;
     std::vector<int32_t> previous, next;
     std::vector<uint64_t> heap;
   };
 
-  // Appends the tokens of `word`, any bytes, to `ids`. n log n in the word's bytes, which must be
-  // fewer than 2^31.
+  // Appends the tokens of `word`, any bytes, to `ids`. Takes n log n time in the word's bytes,
+  // which must be fewer than 2^31.
   void EncodeWord(std::string_view word, Scratch* scratch, std::vector<uint32_t>* ids) const;
 
  private:
   std::array<uint32_t, 256> byte_ids_ = {};
   PairMap merges_;                                         // to rank << 32 | result
-  std::unordered_map<std::string, uint32_t> whole_words_;  // bytes; empty unless they are kept
+  std::unordered_map<std::string, uint32_t> whole_words_;  // key: bytes; empty unless whole words
+                                                           // are kept
 };
 
 }  // namespace zg

@@ -5,11 +5,11 @@
 //   ZG_RETURN_IF_ERROR(trainer.Add(text));  // any number of texts, one after the other
 //   TokenizerParts parts = trainer.Train();
 //
-// The text is kept as counts of its different words. Then the pair of neighbouring tokens that
-// stands in them most often becomes a token, again and again, and the counts of the pairs around it
-// are corrected. Of pairs with equal counts the one whose left token has the smaller id comes first,
-// then that with the smaller right id. Ids: special tokens in their order, the 256 bytes in the
-// order of their characters (byte_characters.h), then merges in the order of learning.
+// The text is kept as counts of its distinct words. The most frequent pair of neighbouring tokens
+// becomes a token, again and again, and the counts of the pairs around it are updated. Among pairs
+// with equal counts the one whose left token has the smaller id comes first, then the one with the
+// smaller right id. Ids: special tokens in their order, the 256 bytes in the order of their
+// characters (byte_characters.h), then merges in the order of learning.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@
 namespace zg {
 
 struct BpeTrainerOptions {
-  int64_t vocabulary_size = 0;  // with the special tokens and the bytes
-  int64_t min_count = 2;        // pairs that stand there less often are not joined
+  int64_t vocabulary_size = 0;  // including the special tokens and the bytes
+  int64_t min_count = 2;        // rarer pairs are not joined
   std::vector<std::string> special_tokens;
   PreTokenizer pre_tokenizer;
 };
@@ -34,15 +34,15 @@ struct BpeTrainerOptions {
 class BpeTrainer {
  public:
   // Errors: the vocabulary has no room for the bytes and the special tokens; a special token is
-  // empty, a byte's character or there twice.
+  // empty, equal to a byte's character or given twice.
   static StatusOr<BpeTrainer> Create(const BpeTrainerOptions& options);
 
   // Counts the words of a text, any bytes. Special tokens in it are cut out.
   Status Add(std::string_view text);
 
-  uint64_t num_words() const { return word_counts_.size(); }  // different ones
+  uint64_t num_words() const { return word_counts_.size(); }  // distinct words
 
-  // Fewer tokens than asked for when no pair stands there often enough.
+  // Returns fewer tokens than requested if no pair is frequent enough.
   TokenizerParts Train() const;
 
  private:

@@ -1,6 +1,6 @@
-// The Unicode normal form C, by utf8proc (Unicode 15): characters and their accents as one. The form
-// of a text does not change with the version but for characters that are new in it; Hugging Face's
-// tokenizers 0.23 does not know the 98 marks that are newer than Unicode 9.
+// The Unicode normal form C, by utf8proc (Unicode 15): characters and their accents as one. The
+// form of a text does not depend on the version, except for characters that are new in it; Hugging
+// Face's tokenizers 0.23 does not know the 98 marks that are newer than Unicode 9.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace zg {
 
-// Whether `text`, valid UTF-8, is in form C for certain: all of it lies below U+0300.
+// Whether `text`, valid UTF-8, is certainly in form C: all of it is below U+0300.
 bool IsSurelyNfc(std::string_view text);
 
 // `text`, valid UTF-8, in form C.

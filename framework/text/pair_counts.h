@@ -1,5 +1,5 @@
-// PairCounts: how often every pair of neighbouring tokens stands in a collection of words, kept up to
-// date while pairs are joined.
+// PairCounts: the number of occurrences of every pair of neighbouring tokens in a collection of
+// words, updated while pairs are joined.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@ struct TokenPair {
 
 class PairCounts {
  public:
-  // A word that stands `count` times in the text. All words come before the first pair is taken.
+  // Adds a word that occurs `count` times in the text. All words must be added before the first
+  // pair is taken.
   void AddWord(std::vector<uint32_t> ids, uint64_t count);
 
-  // The most frequent pair of those that have not been joined where they stand now; of equally
-  // frequent ones that with the smallest ids, the left one first. Nothing when all are rarer than
+  // The most frequent pair among those not yet joined at their current places; among equally
+  // frequent ones the pair with the smallest ids, the left one first. Nothing if all are rarer than
   // `min_count` or there is none.
   std::optional<TokenPair> TakeMostFrequent(int64_t min_count);
 
-  // Joins the pair, the last that was taken, into the token `joined` in all words, from the left.
+  // Joins the pair that was taken last into the token `joined` in all words, from the left.
   void Join(TokenPair pair, uint32_t joined);
 
  private:
@@ -34,10 +35,10 @@ class PairCounts {
   };
   struct Places {
     int64_t count = 0;
-    std::vector<uint32_t> words;  // in which it may stand; without duplicates in a row
+    std::vector<uint32_t> words;  // words that may contain it; no two equal ones in a row
   };
   struct Candidate {
-    int64_t count = 0;  // when it was noted; it may have fallen since
+    int64_t count = 0;  // the count when it was recorded; it may have fallen since
     uint64_t pair = 0;
     // The smaller one is taken later.
     bool operator<(const Candidate& other) const {
@@ -52,7 +53,7 @@ class PairCounts {
   std::vector<Word> words_;
   std::unordered_map<uint64_t, Places> pairs_;
   std::vector<Candidate> heap_;
-  std::vector<uint64_t> increased_;  // by the join in progress
+  std::vector<uint64_t> increased_;  // pairs that the current join has increased
   bool is_heap_ = false;
 };
 

@@ -17,7 +17,7 @@ class PairMap {
     slots_.resize(slots);
   }
 
-  // False when the pair is there already; then its value stays. Neither may be kNone.
+  // Returns false if the pair is already there; its value then stays. Neither may be kNone.
   bool Insert(uint32_t left, uint32_t right, uint64_t value) {
     Slot& slot = slots_[SlotOf(KeyOf(left, right))];
     if (slot.key != kNone) return false;
@@ -25,7 +25,7 @@ class PairMap {
     return true;
   }
 
-  // kNone when the pair is not there.
+  // kNone if the pair is not there.
   uint64_t Find(uint32_t left, uint32_t right) const {
     return slots_[SlotOf(KeyOf(left, right))].value;
   }
@@ -38,7 +38,7 @@ class PairMap {
 
   static uint64_t KeyOf(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
 
-  // The slot that has the key, or the free one where it belongs.
+  // The slot that has the key, or the free slot for it.
   size_t SlotOf(uint64_t key) const {
     const size_t mask = slots_.size() - 1;
     size_t slot = (key * 0x9E3779B97F4A7C15) >> 20 & mask;

@@ -1,5 +1,5 @@
-// PreTokenizer: cuts text into the words that byte pairs are merged in. A list of expressions: each
-// cuts the pieces of the one before it into its matches and what lies between them.
+// PreTokenizer: cuts text into the words in which byte pairs are merged. It is a list of
+// expressions: each cuts the pieces of the previous one into its matches and the text between them.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace zg {
 
-// GPT-2's expression, which "use_regex" of Hugging Face's ByteLevel stands for.
+// GPT-2's expression, which "use_regex" of Hugging Face's ByteLevel selects.
 inline constexpr char kGpt2Pattern[] =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
@@ -27,7 +27,7 @@ class WordSplitter {
   explicit WordSplitter(const PreTokenizer& pre_tokenizer);
 
   // Calls `visit` with the words of `text`, valid UTF-8, in order; together they are the text. An
-  // expression sees nothing beyond the piece that it cuts. Error: a search was given up (regex.h).
+  // expression sees only the piece that it cuts. Error: a search was abandoned (regex.h).
   Status Split(std::string_view text, const Visit& visit);
 
  private:

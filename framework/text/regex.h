@@ -21,7 +21,7 @@ namespace zg {
 // Immutable, cheap to copy, for any number of threads.
 class Regex {
  public:
-  // Errors: it is no expression of PCRE2's; it matches the empty text.
+  // Errors: PCRE2 rejects the expression; it matches the empty text.
   static StatusOr<Regex> Compile(const std::string& pattern);
   // Matches `text` itself, which must not be empty.
   static StatusOr<Regex> Literal(const std::string& text);
@@ -34,24 +34,24 @@ class Regex {
   std::shared_ptr<pcre2_real_code_8> code_;
 };
 
-// Bytes [begin, end) of the text that was searched.
+// Bytes [begin, end) of the searched text.
 struct RegexMatch {
   size_t begin = 0;
   size_t end = 0;
 };
 
-// What a search needs beside the expression; for one thread at a time.
+// The state of a search beside the expression; for one thread at a time.
 class RegexMatcher {
  public:
   explicit RegexMatcher(const Regex& regex);
   RegexMatcher(RegexMatcher&& other) noexcept;
   ~RegexMatcher();
 
-  // The first match that begins at `from` or behind it. `text` must be valid UTF-8 and `from` the
-  // beginning of a character. False where there is none, and after an error.
+  // The first match that begins at or after `from`. `text` must be valid UTF-8 and `from` the
+  // beginning of a character. False if there is none, and after an error.
   bool Find(std::string_view text, size_t from, RegexMatch* match);
 
-  // An error when PCRE2 has given up a search: it needed too much memory or backtracking.
+  // An error if PCRE2 has abandoned a search: it needed too much memory or backtracking.
   const Status& status() const { return status_; }
 
  private:

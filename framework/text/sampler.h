@@ -15,9 +15,9 @@ namespace zg {
 
 struct SamplerOptions {
   double temperature = 1.0;  // logits are divided by it; 0: always the likeliest token
-  int64_t top_k = 0;         // only the so many likeliest tokens; 0: all
-  // Of these only the likeliest ones that together have this probability, at least one (Holtzman et
-  // al., arXiv 1904.09751); 1: all.
+  int64_t top_k = 0;         // only this many likeliest tokens; 0: all
+  // Out of these, only the smallest set of likeliest tokens with this total probability, at least
+  // one (Holtzman et al., arXiv 1904.09751); 1: all.
   double top_p = 1.0;
   uint64_t seed = 1;
 };
@@ -27,13 +27,13 @@ class Sampler {
   // Errors: a temperature < 0, a top_k < 0, a top_p outside of (0, 1].
   static StatusOr<Sampler> create(const SamplerOptions& options);
 
-  // The probability of each token; of equally likely ones the first counts as likelier. They are of
-  // single operations in a fixed order. Error: no logits, or one that is NaN or +infinity, or none above
-  // -infinity.
+  // The probability of each token; among equally likely ones the first counts as likelier. They are
+  // computed with single operations in a fixed order. Error: no logits, or one that is NaN or
+  // +infinity, or none above -infinity.
   StatusOr<std::vector<double>> probabilities(const std::vector<float>& logits) const;
 
-  // A token with these probabilities. `number` counts the draws of a text: the same seed, number and
-  // logits give the same token, on every rank.
+  // Draws a token with these probabilities. `number` counts the draws of a text: the same seed,
+  // number and logits give the same token, on every rank.
   StatusOr<int64_t> draw(const std::vector<float>& logits, uint64_t number) const;
 
  private:

@@ -11,12 +11,12 @@
 
 namespace zg {
 
-// How texts are cut.
+// The rules by which texts are cut.
 struct TextRules {
   PreTokenizer pre_tokenizer;
   bool normalizes_to_nfc = false;
-  AddedTokens added_tokens;       // found in the text as it is
-  AddedTokens late_added_tokens;  // found in what lies between those; none beside a normalizer
+  AddedTokens added_tokens;       // found in the original text
+  AddedTokens late_added_tokens;  // found in the text between those; none with a normalizer
 };
 
 // For one thread at a time.
@@ -29,7 +29,7 @@ class TextWords {
   using OnWord = std::function<void(std::string_view word)>;
   using OnAddedToken = std::function<void(const AddedToken& token)>;
 
-  // Calls these in the order of `text`, any bytes. Error: a search was given up (regex.h).
+  // Calls these in the order of `text`, any bytes. Error: a search was abandoned (regex.h).
   Status Visit(std::string_view text, const OnWord& on_word, const OnAddedToken& on_added_token);
 
  private:

@@ -1,4 +1,4 @@
-// What Tokenizer and TextEncoder share.
+// The common state of Tokenizer and TextEncoder.
 #pragma once
 
 #include <optional>

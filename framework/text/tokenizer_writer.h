@@ -11,17 +11,17 @@
 
 namespace zg {
 
-// A way to cut text into words, by the model that is known for it.
+// A way to cut text into words, named after the model that is known for it.
 struct NamedPattern {
   std::string_view name;     // "gpt2", "llama3", "qwen2"
-  std::string_view pattern;  // as tokenizer.json has it
+  std::string_view pattern;  // as in tokenizer.json
 };
 const std::vector<NamedPattern>& NamedPatterns();
 
-// Error: there is none of that name.
+// Error: there is none with that name.
 StatusOr<PreTokenizer> NamedPreTokenizer(std::string_view name);
 
-// The file's text. Of `parts` the vocabulary and the added tokens; the words are those of the named
+// The text of the file: the vocabulary and the added tokens of `parts`, with the words of the named
 // pattern.
 StatusOr<std::string> TokenizerAsJson(const TokenizerParts& parts, std::string_view pattern_name);
 

@@ -1,4 +1,4 @@
-// WordCache: the tokens of short words that were met lately. Most words of a text are among them.
+// WordCache: the tokens of recent short words, which most words of a text are.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class WordCache {
 
   static bool Fits(std::string_view word) { return word.size() <= kMaxBytes; }
 
-  // The one place for a word that fits: it has the word, another or none.
+  // The only place for a word that fits: it holds the word, another word or none.
   Entry* PlaceOf(std::string_view word) { return &entries_[Hash(word) % kEntries]; }
 
   static bool Has(const Entry& entry, std::string_view word) {
@@ -33,7 +33,7 @@ class WordCache {
            std::memcmp(entry.bytes, word.data(), word.size()) == 0;
   }
 
-  // Leaves the entry as it is when the ids are too many.
+  // Leaves the entry unchanged if there are too many ids.
   static void Put(std::string_view word, const uint32_t* ids, size_t num_ids, Entry* entry) {
     if (num_ids > kMaxIds) return;
     entry->num_bytes = static_cast<uint8_t>(word.size());
