@@ -1,4 +1,4 @@
-// DataLoader: the micro-batches of one rank, made ahead of time by a thread of its own.
+// DataLoader: the micro-batches of one rank, prepared in advance by a thread of its own.
 //
 //   struct Batch { std::vector<float> x; std::vector<int64_t> y; };
 //   DataLoader<Batch> loader(order, first_micro_batch, per_rank, [&](const MicroBatch& from, Batch* to) {
@@ -10,8 +10,8 @@
 //     ...
 //   });
 //
-// Nothing but the step and the micro-batch decides what a batch holds: to resume in the middle of an
-// epoch ask for the step that comes next. Asking out of order is right too, but is not prefetched.
+// The content of a batch depends only on the step and the micro-batch: to resume in the middle of
+// an epoch, ask for the next step. Requests out of order are correct too, but are not prefetched.
 #pragma once
 
 #include <functional>
@@ -28,13 +28,13 @@ namespace zg {
 template <typename Batch>
 class DataLoader {
  public:
-  // Makes the content of `to`, which may hold that of an older batch. Runs on the loader's thread,
-  // one call at a time. An error is that of load().
+  // Fills `to`, which may hold an older batch. Runs on the loader's thread, one call at a time.
+  // Load returns its error.
   using Fill = std::function<Status(const MicroBatch& from, Batch* to)>;
 
-  // This rank asks for `per_rank` micro-batches of a step: `first_micro_batch`, and then each
-  // `distance` behind the one before, as a Trainer on as many ranks does. At most `depth` batches are
-  // ready before they are asked for.
+  // This rank asks for `per_rank` micro-batches of a step: `first_micro_batch`, and then every
+  // `distance`-th, like a Trainer on as many ranks. At most `depth` batches are prepared in
+  // advance.
   DataLoader(SampleOrder order, int64_t first_micro_batch, int64_t per_rank, Fill fill,
              int depth = 2, int64_t distance = 1)
       : order_(std::move(order)),
@@ -53,9 +53,9 @@ class DataLoader {
 
   const SampleOrder& order() const { return order_; }
 
-  // The batch of `micro_batch`, one of this rank's, in step `step`, counted from 0. It stays as it
-  // is until the next call.
-  StatusOr<const Batch*> load(int64_t step, int64_t micro_batch) {
+  // The batch of `micro_batch`, one of this rank's, in step `step`, counted from 0. It does not
+  // change until the next call.
+  StatusOr<const Batch*> Load(int64_t step, int64_t micro_batch) {
     const int64_t in_rank = (micro_batch - first_micro_batch_) / distance_;
     ZG_CHECK(
         step >= 0 && in_rank >= 0 && in_rank < per_rank_ && micro_batch == MicroBatchOf(in_rank),
@@ -83,7 +83,7 @@ class DataLoader {
   int64_t distance_;
   Fill fill_;
   int depth_;
-  int64_t next_index_ = 0;  // of all micro-batches that this rank asks for
+  int64_t next_index_ = 0;  // among all micro-batches that this rank asks for
   std::unique_ptr<PrefetchQueue<Batch>> queue_;
 };
 

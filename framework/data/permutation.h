@@ -1,8 +1,8 @@
-// Permutation: a random order of 0 .. size - 1, a function of a key, without a table.
+// Permutation: a random order of 0 .. size - 1, computed from a key, without a table.
 //
-// A Feistel network of 8 rounds permutes the numbers of 2h bits, the smallest even count of bits that
-// holds `size`; its round function is Philox (base/random.h). Where it leads to a number that is not
-// below `size`, it is applied to that again (cycle walking), at most 4 times on average. Source:
+// A Feistel network of 8 rounds permutes the numbers of 2h bits, the smallest even number of bits
+// that holds `size`; its round function is Philox (base/random.h). If the result is not below
+// `size`, the network is applied to it again (cycle walking), at most 4 times on average. Source:
 // Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002.
 #pragma once
 
@@ -18,7 +18,7 @@ class Permutation {
   Permutation(RandomKey key, uint64_t size);
 
   uint64_t size() const { return size_; }
-  // What stands at `position`, which must be below size().
+  // The number at `position`, which must be below size().
   uint64_t At(uint64_t position) const;
 
  private:

@@ -1,5 +1,5 @@
-// PrefetchQueue: items 0, 1, 2, ... of a sequence, made by a thread of its own before they are asked
-// for, into a fixed number of slots.
+// PrefetchQueue: items 0, 1, 2, ... of a sequence, prepared by a thread of its own before they are
+// requested, in a fixed number of slots.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@ class PrefetchQueue {
   // The first item has the index `first`. `make` is called in order, on one thread, until it fails
   // or the queue is destroyed.
   PrefetchQueue(int64_t first, int depth, Make make)
-      : slots_(static_cast<size_t>(depth) + 1),  // one is with the user
+      : slots_(static_cast<size_t>(depth) + 1),  // one is in use by the caller
         first_(first),
         make_(std::move(make)),
         thread_([this] { Run(); }) {}
@@ -37,8 +37,8 @@ class PrefetchQueue {
     thread_.join();
   }
 
-  // Waits for the next item, which stays as it is until the next call. After an error all calls
-  // return that.
+  // Waits for the next item, which does not change until the next call. After an error all calls
+  // return it.
   StatusOr<const Item*> Next() {
     std::unique_lock<std::mutex> lock(mutex_);
     num_freed_ = num_taken_;
@@ -69,11 +69,11 @@ class PrefetchQueue {
   std::vector<Item> slots_;
   const int64_t first_;
   const Make make_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // protects all members below
   std::condition_variable changed_;
   int64_t num_made_ = 0;
   int64_t num_taken_ = 0;
-  int64_t num_freed_ = 0;  // the user no longer looks at these
+  int64_t num_freed_ = 0;  // the caller no longer uses these
   bool must_end_ = false;
   Status status_;
   std::thread thread_;  // the last member: it uses the others

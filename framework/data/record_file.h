@@ -1,5 +1,6 @@
-// RecordFile: samples of equal size one after the other in a memory-mapped file, which may be larger
-// than memory: pages come with the samples that are read and go when memory is short.
+// RecordFile: samples of equal size one after the other in a memory-mapped file, which may be
+// larger than memory: pages are loaded with the samples that are read, and dropped when memory is
+// short.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace zg {
 
 class RecordFile {
  public:
-  // `header_bytes` before the first record are passed over. Errors: no file, no record, or a size
-  // that is not the header and whole records.
+  // `header_bytes` before the first record are skipped. Errors: no file, no record, or a size that
+  // is not the header plus whole records.
   static StatusOr<RecordFile> open(const std::string& path, uint64_t record_bytes,
                                    uint64_t header_bytes = 0);
 

@@ -1,9 +1,9 @@
-// SampleOrder: which samples of a data set make which micro-batch of which step, a function of the
-// seed alone. Ranks have no part in it: micro-batch 3 of a step has the same samples on any number
-// of ranks.
+// SampleOrder: which samples of a data set form each micro-batch of each step, as a function of the
+// seed alone. It does not depend on ranks: micro-batch 3 of a step has the same samples on any
+// number of ranks.
 //
 // An epoch shows every sample once, in an order of its own (permutation.h). It has as many steps as
-// hold all samples; its last micro-batches may be partly filled or empty.
+// all samples need; its last micro-batches may be partly filled or empty.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ struct SampleOrderOptions {
   int64_t batch = 0;          // samples of one micro-batch
   int64_t micro_batches = 1;  // of one step, over all ranks
   uint64_t seed = 1;
-  bool shuffles = true;             // else every epoch is 0, 1, 2, ...
+  bool shuffles = true;             // otherwise every epoch is 0, 1, 2, ...
   bool drops_partial_step = false;  // leaves out the samples that do not fill a step
 };
 
 struct MicroBatch {
   int64_t epoch = 0;
-  std::vector<uint64_t> samples;  // the real ones, at most the batch; the rest of it is empty
+  std::vector<uint64_t> samples;  // the real ones, at most the batch; the other rows are empty
 
   int64_t num_real() const { return static_cast<int64_t>(samples.size()); }
-  // Of the rows of a batch, for weighted_mean: 1 for the real ones, 0 for the rest.
+  // Weights of the rows of a batch, for weighted_mean: 1 for the real ones, 0 for the rest.
   std::vector<float> weights(int64_t batch) const;
 };
 
-// Where a step stands in the data; what a checkpoint would keep. A step number says the same.
+// The position of a step in the data, which a checkpoint would keep. A step number is equivalent.
 struct DataPosition {
   int64_t epoch = 0;
-  int64_t sample = 0;  // the position in the epoch's order of the step's first sample
+  int64_t sample = 0;  // index of the step's first sample in the epoch's order
 };
 
 class SampleOrder {
@@ -49,9 +49,10 @@ class SampleOrder {
   // Steps count from 0, over all epochs. `micro_batch` is below options().micro_batches.
   MicroBatch at(int64_t step, int64_t micro_batch) const;
 
-  DataPosition position_of(int64_t step) const;
-  // The step that begins there. Error: none does, because the position was another batch's.
-  StatusOr<int64_t> step_at(DataPosition position) const;
+  DataPosition PositionOf(int64_t step) const;
+  // The step that begins at the position. Error: none does, because the position belongs to another
+  // batch size.
+  StatusOr<int64_t> StepAt(DataPosition position) const;
 
  private:
   SampleOrder(const SampleOrderOptions& options, int64_t steps_per_epoch)
