@@ -9,7 +9,8 @@
 
 namespace zg {
 
-// At least 1. Errors: no toolkit when this was built; no driver, or one that is too old; no GPU.
+// The number of GPUs, at least 1. Errors: no toolkit when this was built; no driver, or one that is
+// too old; no GPU.
 StatusOr<int> NumCudaDevices();
 
 // GPU `index` with a queue of its own. Errors: as above; no such GPU; one that is too old.

@@ -1,5 +1,5 @@
-// The errors between a job and its GPUs. Nothing here needs CUDA, so that every message is tested
-// on machines without it.
+// The errors about a job's GPUs. Nothing here needs CUDA, so every message is tested on machines
+// without it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct CudaProbe {
   int runtime_version = 0;
   int driver_version = 0;  // the newest that the driver supports; 0: there is no driver
   int num_devices = 0;
-  std::string error;              // of counting the devices; empty when that went well
+  std::string error;              // from counting the devices; empty if that succeeded
   std::string visible_devices{};  // CUDA_VISIBLE_DEVICES
 };
 
@@ -28,19 +28,19 @@ Status CheckCudaIndex(int index, int num_devices);
 // The kernels are made for compute capability 8.0 and up.
 Status CheckCudaCapability(const std::string& device, int major, int minor);
 
-// The error when `bytes` do not fit into what is free of `total_bytes`.
+// The error if `bytes` do not fit into the free part of `total_bytes`.
 Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_bytes,
                        int64_t total_bytes);
 
-// The error of queued work that has failed; `error` is CUDA's text.
+// The error about queued work that has failed; `error` is CUDA's text.
 Status CudaWorkFailed(const std::string& device, const std::string& error);
 
-// NCCL needs a GPU for each rank; `gpu_by_rank` names theirs.
+// NCCL needs a GPU for each rank; `gpu_by_rank` names the ranks' GPUs.
 Status CheckOneRankPerGpu(const std::vector<std::string>& gpu_by_rank);
 
-// Whether ZG_TEST_SHARED_GPU=1 asks to leave that check out, so that a test shows on one GPU what
-// NCCL carries: ranks then talk through sockets, as if each had a host of its own. Much slower than
-// `gpu_collectives=host`. Errors: another value; no TEST_TMPDIR, which tests have.
+// Whether ZG_TEST_SHARED_GPU=1 asks to skip that check, so that a test on one GPU can show that
+// NCCL works: ranks then communicate through sockets, as if each had a host of its own. Much slower
+// than `gpu_collectives=host`. Errors: another value; no TEST_TMPDIR, which tests have.
 StatusOr<bool> IsGpuSharedForTest();
 
 // The ranks of a host take its GPUs in turn.

@@ -1,6 +1,6 @@
-// Device: the memory that a rank's kernels work on, and the queues of its work: what is queued goes to
-// the one in use. Each is done in its order, beside the other unless an event stands between them; on
-// the host work is done when the call returns.
+// Device: the memory that a rank's kernels work on, and its queues of work. Work goes to the queue
+// in use. Each queue runs in order, concurrently with the other unless an event orders them. On the
+// host, work is done when the call returns.
 //
 //   ZG_ASSIGN_OR_RETURN(DeviceBytes memory, device.Allocate(bytes));
 //   ZG_RETURN_IF_ERROR(device.CopyIn(memory.get(), values, bytes));
@@ -20,7 +20,7 @@
 
 namespace zg {
 
-// Memory of a device, which the destructor gives back.
+// Memory of a device, which the destructor frees.
 using DeviceBytes = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
 enum class DeviceQueue { kWork, kTransfers };
@@ -29,10 +29,10 @@ enum class DeviceQueue { kWork, kTransfers };
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
-  virtual Status Record() = 0;          // puts it behind what the queue in use has now
+  virtual Status Record() = 0;          // records it after the current work of the queue in use
   virtual StatusOr<bool> IsDone() = 0;  // also true before it is recorded
-  virtual Status Wait() = 0;            // until its queue has passed it
-  // The queue in use goes on from here when the event's has passed it.
+  virtual Status Wait() = 0;            // waits until its queue has passed it
+  // Makes the queue in use wait until the event's queue has passed it.
   virtual Status QueueWait() = 0;
 };
 
@@ -67,27 +67,27 @@ class Device {
   virtual std::string name() const = 0;  // "cpu", "cuda:0 (NVIDIA H200)"
   // Whether its memory is the host's and its work is done at once. Then there is no queue.
   bool is_host() const { return stream() == nullptr; }
-  // Of the queue in use: KernelArguments::stream; null on the host.
+  // The queue in use: KernelArguments::stream; null on the host.
   virtual void* stream() const = 0;
-  // At the beginning it is that of work.
+  // The queue for computation is in use at the beginning.
   virtual Status UseQueue(DeviceQueue queue) = 0;
-  // Uses the queue of work, which goes on from here when the transfers that are queued now are done.
+  // Switches to the queue for computation and makes it wait for the transfers queued so far.
   virtual Status JoinQueues() = 0;
 
   // Zeroed, aligned to 256 bytes (on the host to 4096). Error: too little memory, by how much.
   virtual StatusOr<DeviceBytes> Allocate(int64_t bytes) = 0;
-  // Host memory that the device reads and writes by itself: copies from and to any other may wait
+  // Host memory that the device accesses by itself; copies from and to other host memory may wait
   // for the queue. Not zeroed.
   virtual StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) = 0;
-  // Turns memory of the host into such memory, until the result is destroyed.
+  // Pins existing host memory until the result is destroyed.
   virtual StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) = 0;
-  // The host knows nothing: all is free.
+  // The host does not know its use: everything is free.
   virtual StatusOr<DeviceMemoryUse> MemoryUse() = 0;
 
   // Queued: the host's memory must not change until the queue has passed the copy.
   virtual Status CopyIn(void* to_device, const void* from_host, int64_t bytes) = 0;
   virtual Status CopyOut(void* to_host, const void* from_device, int64_t bytes) = 0;
-  // Queued, within the device. The ranges do not overlap.
+  // Queued, within the device. The ranges must not overlap.
   virtual Status Copy(void* to, const void* from, int64_t bytes) = 0;
   virtual Status Copy(const CopiedRows& rows) = 0;
   virtual Status Zero(void* memory, int64_t bytes) = 0;
@@ -95,16 +95,17 @@ class Device {
   virtual Status Synchronize() = 0;  // waits until the queues are empty
   virtual StatusOr<std::unique_ptr<DeviceEvent>> MakeEvent() = 0;
 
-  // Between the two, work is recorded instead of done: that of the first queue, and of transfers that
-  // wait for it, and that it waits for, in between. Nothing may wait for the queues there.
+  // Between the two, work is recorded instead of done: the work of the first queue, and of
+  // transfers that wait for it and that it waits for in between. Nothing may wait for the queues
+  // meanwhile.
   virtual Status BeginRecording() = 0;
   virtual StatusOr<std::unique_ptr<RecordedWork>> EndRecording() = 0;
 
-  // Memory of this device as the host can read it now: itself on the host, else a copy in
+  // Memory of this device, readable by the host now: the memory itself on the host, else a copy in
   // `scratch`.
   StatusOr<const std::byte*> Read(const std::byte* memory, int64_t bytes,
                                   std::vector<std::byte>* scratch);
-  // Writes host memory that may change right after.
+  // Writes from host memory, which may change right afterwards.
   Status Write(void* to_device, const void* from_host, int64_t bytes);
 };
 

@@ -9,8 +9,8 @@
 
 namespace zg {
 
-// Whether a kernel has failed on the device. Then every later call returns the code, whatever it
-// is for.
+// Whether a kernel has failed on the device. Then every later call returns the code, whatever its
+// purpose.
 inline bool IsKernelFailure(cudaError_t code) {
   switch (code) {
     case cudaErrorAssert:
@@ -29,7 +29,7 @@ inline bool IsKernelFailure(cudaError_t code) {
   }
 }
 
-// `call` is what returned the code.
+// `call` is the function that returned the code.
 inline Status CudaStatus(cudaError_t code, std::string_view call) {
   if (code == cudaSuccess) return Status::Ok();
   const std::string_view what = IsKernelFailure(code)

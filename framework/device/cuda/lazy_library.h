@@ -1,5 +1,5 @@
-// A shared library of CUDA's that is loaded when it is first needed. Linked as usual it would cost
-// every process at its start, ranks on the CPU too, and a host without it could run none.
+// A shared library of CUDA's that is loaded at first use. If it were linked as usual, every process
+// would pay for it at its start, including ranks on the CPU, and a host without it could run none.
 #pragma once
 
 #include <dlfcn.h>
@@ -16,10 +16,10 @@ class LazyLibrary {
                      ? ""
                      : std::string(dlerror()) + "; add its directory to LD_LIBRARY_PATH") {}
 
-  // Empty, or why it is not there.
+  // Empty, or why the library is missing.
   const std::string& problem() const { return problem_; }
 
-  // Null where the library does not have it.
+  // Null if the library does not have it.
   template <typename Function>
   Function* Find(const char* name) const {
     return handle_ == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(handle_, name));
@@ -30,7 +30,7 @@ class LazyLibrary {
   const std::string problem_;
 };
 
-// What the function returns, or `missing` for one that was not found.
+// Returns the function's result, or `missing` if the function was not found.
 template <typename Result, typename... Parameters>
 Result CallOr(Result missing, Result (*function)(Parameters...), Parameters... arguments) {
   return function == nullptr ? missing : function(arguments...);
