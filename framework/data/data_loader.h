@@ -29,7 +29,7 @@ template <typename Batch>
 class DataLoader {
  public:
   // Fills `to`, which may hold an older batch. Runs on the loader's thread, one call at a time.
-  // Load returns its error.
+  // load() returns its error.
   using Fill = std::function<Status(const MicroBatch& from, Batch* to)>;
 
   // This rank asks for `per_rank` micro-batches of a step: `first_micro_batch`, and then every
@@ -55,7 +55,7 @@ class DataLoader {
 
   // The batch of `micro_batch`, one of this rank's, in step `step`, counted from 0. It does not
   // change until the next call.
-  StatusOr<const Batch*> Load(int64_t step, int64_t micro_batch) {
+  StatusOr<const Batch*> load(int64_t step, int64_t micro_batch) {
     const int64_t in_rank = (micro_batch - first_micro_batch_) / distance_;
     ZG_CHECK(
         step >= 0 && in_rank >= 0 && in_rank < per_rank_ && micro_batch == MicroBatchOf(in_rank),

@@ -49,10 +49,10 @@ class SampleOrder {
   // Steps count from 0, over all epochs. `micro_batch` is below options().micro_batches.
   MicroBatch at(int64_t step, int64_t micro_batch) const;
 
-  DataPosition PositionOf(int64_t step) const;
+  DataPosition position_of(int64_t step) const;
   // The step that begins at the position. Error: none does, because the position belongs to another
   // batch size.
-  StatusOr<int64_t> StepAt(DataPosition position) const;
+  StatusOr<int64_t> step_at(DataPosition position) const;
 
  private:
   SampleOrder(const SampleOrderOptions& options, int64_t steps_per_epoch)

@@ -1,4 +1,4 @@
-// The config.json of transformers' BERT, whose weights model.h reads as they are.
+// The config.json of transformers' BERT, whose weights model.h reads unchanged.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace zg::models {
 
-// Of DIRECTORY/config.json. Error: all fields that our model has nothing for. Their embedding takes
-// no gradient of the token pad_token_id; nor does ours where it is only padding behind a mask.
+// Reads DIRECTORY/config.json. Error: all fields that our model does not support. In transformers
+// the embedding of the token pad_token_id gets no gradient; nor does ours if the token is only
+// padding hidden by a mask.
 StatusOr<BertConfig> ReadBertConfig(const std::string& directory);
 
-// What transformers needs to load a model of ours.
+// The text that transformers needs to load a model of ours.
 std::string BertConfigAsJson(const BertConfig& config);
 
 }  // namespace zg::models

@@ -1,8 +1,8 @@
-// BERT (Devlin et al., arXiv 1810.04805) as a masked language model: an encoder whose layers norm what
-// each sublayer adds, learned positions, types of tokens, and the token embedding as the output matrix
-// as well. Parameters have the names and layouts of transformers' BertForMaskedLM, so its files are
-// ours; like it, this has no pooler. Trained with
-//   cross_entropy(model(tokens), labels, ClassLossOptions())  // label -100: the token was not masked
+// BERT (Devlin et al., arXiv 1810.04805) as a masked language model: an encoder with a norm after
+// each residual addition, learned positions, token types, and the token embedding as output matrix.
+// Parameters have the names and layouts of transformers' BertForMaskedLM, so its files can be
+// loaded; like it, this has no pooler. Trained with
+//   cross_entropy(model(tokens), labels, ClassLossOptions())  // label -100: the token is not masked
 // Shapes: B batch, T time, C channels, V vocabulary.
 #pragma once
 
@@ -20,8 +20,8 @@ struct BertConfig {
   int64_t vocabulary = 257;
   int64_t token_types = 2;
   double epsilon = 1e-12;
-  double dropout = 0.0;            // of the embeddings and of what each sublayer adds
-  double attention_dropout = 0.0;  // of attention's weights
+  double dropout = 0.0;            // on the embeddings and on each sublayer's output
+  double attention_dropout = 0.0;  // on attention weights
 };
 
 inline constexpr double kBertStd = 0.02;
@@ -86,7 +86,7 @@ struct BertSelfAttention : nn::Module {
   }
 };
 
-// How a sublayer ends: a linear layer, added to what the sublayer got, then the norm.
+// The end of a sublayer: a linear layer, the residual addition, then the norm.
 struct BertOutput : nn::Module {
   nn::Linear dense;
   nn::LayerNorm norm;
@@ -169,7 +169,7 @@ struct BertModel : nn::Module {
   }
 };
 
-// What the last layer gives, as logits of the vocabulary.
+// Turns the last layer's result into logits of the vocabulary.
 struct BertHead : nn::Module {
   struct Transform : nn::Module {
     nn::Linear dense;
@@ -202,8 +202,8 @@ struct Bert : nn::Module {
   explicit Bert(const BertConfig& config = {})
       : bert(this, "bert", config), predictions(this, "cls.predictions", config) {}
 
-  // tokens (B, T) i64 -> logits (B, T, V). `token_types` (B, T) i64; none: all 0. `mask` i64 (B, T):
-  // 0 where there is padding, which no position attends to; or (B): the lengths.
+  // tokens (B, T) i64 -> logits (B, T, V). `token_types` (B, T) i64; none: all 0. `mask` i64 (B,
+  // T): 0 for padding, which no position attends to; or (B): the lengths.
   Var operator()(Var tokens, Var token_types = {}, Var mask = {}) {
     const Var x = bert(tokens, token_types, mask);
     return predictions(x, bert.embeddings.word_embeddings.weight);

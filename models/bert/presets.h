@@ -1,4 +1,4 @@
-// Sizes of known BERTs by name, and how many parameters a size has.
+// Sizes of known BERTs by name, and the number of parameters of a size.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ inline const std::array<BertPreset, 4>& BertPresets() {
   return presets;
 }
 
-// Null when there is none of that name.
+// Null if there is none of that name.
 inline const BertPreset* FindBertPreset(std::string_view name) {
   for (const BertPreset& preset : BertPresets()) {
     if (preset.name == name) return &preset;
@@ -33,7 +33,8 @@ inline const BertPreset* FindBertPreset(std::string_view name) {
   return nullptr;
 }
 
-// Of Bert(config), by formula: embeddings, layers, and the head without its tied matrix.
+// The number of parameters of Bert(config), by formula: embeddings, layers, and the head without
+// its tied matrix.
 inline int64_t NumBertParameters(const BertConfig& config) {
   const int64_t channels = config.channels;
   const int64_t embeddings =

@@ -1,5 +1,6 @@
-// BigramModel: the probability of a token from the one before it alone; the baseline that a trained
-// model's validation loss is printed beside. Sparse: works for any vocabulary of a TokenDataset.
+// BigramModel: the probability of a token given only the previous one. It is the baseline that is
+// printed beside a trained model's validation loss. It is sparse, so it works for any vocabulary of
+// a TokenDataset.
 //
 //   double nats = BigramModel::Fit(split.train).MeanNegativeLogLikelihood(split.validation);
 #pragma once
@@ -20,14 +21,15 @@ class BigramModel {
   // For more than some hundred million tokens fit a Slice.
   static BigramModel Fit(const TokenDataset& train);
 
-  // Of `next` after `previous`; never 0 within the vocabulary. Sums to 1 over `next`.
+  // The probability of `next` after `previous`; never 0 within the vocabulary. Sums to 1 over
+  // `next`.
   double Probability(int64_t previous, int64_t next) const;
 
-  // In nats per token, over all tokens but the first. NaN when there are fewer than two tokens.
+  // In nats per token, over all tokens except the first. NaN if there are fewer than two tokens.
   double MeanNegativeLogLikelihood(const TokenDataset& tokens) const;
 
  private:
-  // A pair (previous, next) that the training data has; pairs are ordered by previous, then next.
+  // A pair (previous, next) of the training data; pairs are ordered by previous, then next.
   struct Pair {
     uint32_t next;
     uint32_t count;
@@ -35,10 +37,10 @@ class BigramModel {
 
   int64_t vocabulary_size_ = 0;
   double discount_ = 0.0;            // subtracted from each pair's count
-  std::vector<uint64_t> row_begin_;  // (vocabulary + 1): where the pairs of `previous` begin
+  std::vector<uint64_t> row_begin_;  // (vocabulary + 1): begin of the pairs of `previous`
   std::vector<uint64_t> row_total_;  // (vocabulary): sum of the counts of the pairs of `previous`
   std::vector<double>
-      lower_order_;  // (vocabulary): probability of `next` in how many kinds of pairs
+      lower_order_;  // (vocabulary): probability of `next` by the number of distinct pairs
   std::vector<Pair> pairs_;
 };
 

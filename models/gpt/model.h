@@ -1,7 +1,7 @@
 // GPT-2 (Radford et al. 2019): a decoder-only transformer with layer norms before the sublayers,
-// learned positions, GELU in its tanh form, and the token embedding as the output matrix as well.
-// Trained with cross_entropy(model(tokens), next_tokens).
-// Shapes: B batch, T = config.context, C channels, V vocabulary.
+// learned positions, GELU in its tanh form, and the token embedding as output matrix. Trained with
+// cross_entropy(model(tokens), next_tokens). Shapes: B batch, T = config.context, C channels, V
+// vocabulary.
 #pragma once
 
 #include <cmath>
@@ -17,9 +17,8 @@ struct GptConfig {
   int64_t channels = 384;
   int64_t context = 256;
   int64_t vocabulary = 256;
-  double dropout = 0.0;  // of the embeddings and of what each sublayer adds
-  int64_t vocabulary_multiple =
-      1;  // of the logits, with columns of -infinity behind the vocabulary
+  double dropout = 0.0;             // on the embeddings and on each sublayer's output
+  int64_t vocabulary_multiple = 1;  // of the logits, with columns of -infinity after the vocabulary
 };
 
 // Weights are normal(0.02), biases zero. The layers that write to the residual stream, two per
@@ -87,7 +86,8 @@ struct Gpt : nn::Module {
         final_norm(this, "final_norm", config.channels),
         vocabulary_multiple(config.vocabulary_multiple) {}
 
-  // tokens (B, T) i64 -> logits (B, T, V), or more columns with a multiple; while decoding (B, S) of any S up to T.
+  // tokens (B, T) i64 -> logits (B, T, V), or more columns with a multiple; while decoding (B, S)
+  // for any S up to T.
   Var forward(Var tokens) override {
     const int64_t context = position_embedding.weight.shape().dim(0);
     if (tokens.dim(-1) != context && nn::Decoding::Current() == nullptr) {

@@ -1,4 +1,4 @@
-// Sizes of known GPTs by name, and how many parameters a size has.
+// Sizes of known GPTs by name, and the number of parameters of a size.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ struct GptPreset {
   GptConfig config;
 };
 
-// The last three have the parameter counts of table 1 of the ZeRO paper, to 0.5 %.
+// The last three have the parameter counts of table 1 of the ZeRO paper, within 0.5 %.
 inline const std::array<GptPreset, 6>& GptPresets() {
   static const std::array<GptPreset, 6> presets = {{
       {"mini", "10.8M, single bytes", {6, 6, 384, 256, 256}},
@@ -27,7 +27,7 @@ inline const std::array<GptPreset, 6>& GptPresets() {
   return presets;
 }
 
-// Null when there is none of that name.
+// Null if there is none of that name.
 inline const GptPreset* FindGptPreset(std::string_view name) {
   for (const GptPreset& preset : GptPresets()) {
     if (preset.name == name) return &preset;
@@ -35,7 +35,8 @@ inline const GptPreset* FindGptPreset(std::string_view name) {
   return nullptr;
 }
 
-// Of Gpt(config), by formula: 12 C^2 + 13 C per block, the embeddings and the last norm.
+// The number of parameters of Gpt(config), by formula: 12 C^2 + 13 C per block, the embeddings and
+// the last norm.
 inline int64_t NumGptParameters(const GptConfig& config) {
   const int64_t channels = config.channels;
   return config.layers * (12 * channels + 13) * channels +

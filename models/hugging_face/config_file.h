@@ -1,5 +1,5 @@
-// ConfigFile: the config.json of a model of transformers, read for its sizes and for what would
-// compute something else than our model does. All problems are told at once.
+// ConfigFile: the config.json of a transformers model, read for its sizes and checked for settings
+// that our model would compute differently. All problems are reported together.
 //
 //   ZG_ASSIGN_OR_RETURN(ConfigFile file, ConfigFile::Open("Llama-3-8B"));
 //   config.layers = file.Size("num_hidden_layers");
@@ -26,21 +26,20 @@ class ConfigFile {
 
   static StatusOr<ConfigFile> Open(const std::string& directory);
 
-  // A whole number of at least 1. Without `by_default` the file must have it.
+  // An integer of at least 1. Without `by_default` the file must have it.
   int64_t Size(const std::string& key, std::optional<int64_t> by_default = std::nullopt);
   double Number(const std::string& key, double by_default);
   bool Flag(const std::string& key, bool by_default);
-  // A problem unless the key has this value; one that is not there has the value that transformers
-  // gives it.
+  // Reports a problem unless the key has this value; a missing key has the default of transformers.
   void Expect(const std::string& key, const Json& by_default, const Json& expected);
-  // Null where there is none.
+  // Null if there is none.
   const Json* Find(const std::string& key) const;
 
   template <typename... Args>
   void AddProblem(fmt::format_string<Args...> format, Args&&... args) {
     problems_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
-  // Error: everything that was not as expected.
+  // An error with all problems, if there are any.
   Status status() const;
 
  private:

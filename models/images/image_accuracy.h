@@ -1,4 +1,4 @@
-// How often a model names what is on images.
+// The accuracy of a model on labelled images.
 #pragma once
 
 #include "framework/base/status.h"
@@ -9,9 +9,9 @@
 
 namespace zg::models {
 
-// The share of `images` whose label is the largest result of the program "predict", (--batch, classes),
-// for the input "x"; `batches` are of these images. Ranks take micro-batches in turn; only the main rank
-// counts, the others return 0.
+// The share of `images` whose label is the largest result of the program "predict", (--batch,
+// classes), for the input "x"; `batches` belong to these images. Ranks process micro-batches in
+// turn; only the main rank counts, the others return 0.
 StatusOr<double> Accuracy(const Job& job, Trainer& trainer, const LabelledImages& images,
                           const ImageBatches& batches);
 

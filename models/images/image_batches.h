@@ -1,6 +1,6 @@
-// Batches of grey images for training and for tests: pixels brought to mean 0 and deviation 1; while
-// training each is moved by up to two pixels and mirrored at random, a function of the seed, the epoch
-// and the sample. A frame of black pixels makes them larger where that is asked for.
+// Batches of grey images for training and for tests: pixels are normalised to mean 0 and deviation
+// 1. In training each image is shifted by up to two pixels and mirrored at random, as a function of
+// the seed, the epoch and the sample. An optional frame of black pixels makes images larger.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace zg::models {
 struct ImageBatch {
   std::vector<float> x;        // (B, 1, H, W)
   std::vector<int64_t> y;      // (B)
-  std::vector<float> weights;  // (B), 0: an empty row
+  std::vector<float> weights;  // (B), 0 for an empty row
 };
 
 class ImageBatches {
@@ -26,7 +26,7 @@ class ImageBatches {
   int64_t height() const { return images_.height + 2 * frame_; }
   int64_t width() const { return images_.width + 2 * frame_; }
 
-  // The samples of a micro-batch, as rows of a batch of `rows`; those behind the last one are zero.
+  // The samples of a micro-batch, as rows of a batch of `rows`; further rows are zero.
   void Fill(const MicroBatch& from, int64_t rows, ImageBatch* to) const;
 
  private:

@@ -1,4 +1,4 @@
-// The config.json of transformers' Llama and Qwen2, whose weights model.h reads as they are.
+// The config.json of transformers' Llama and Qwen2, whose weights model.h reads unchanged.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace zg::models {
 
-// Of DIRECTORY/config.json. Error: all fields that our model has nothing for.
+// Reads DIRECTORY/config.json. Error: all fields that our model does not support.
 StatusOr<LlamaConfig> ReadLlamaConfig(const std::string& directory);
 
-// What transformers needs to load a model of ours.
+// The text that transformers needs to load a model of ours.
 std::string LlamaConfigAsJson(const LlamaConfig& config);
 
 }  // namespace zg::models

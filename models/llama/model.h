@@ -1,9 +1,9 @@
 // Llama (Touvron et al., arXiv 2302.13971; Llama 3: arXiv 2407.21783) and Qwen2 (arXiv 2407.10671),
-// which adds biases to q, k and v: a decoder-only transformer with root mean square norms before the
-// sublayers, rotary positions, grouped-query attention and SwiGLU. Parameters have the names and
-// layouts of transformers' LlamaForCausalLM and Qwen2ForCausalLM, so their files are ours.
-// Trained with cross_entropy(model(tokens), next_tokens).
-// Shapes: B batch, T time, C channels, V vocabulary.
+// which adds biases to q, k and v: a decoder-only transformer with root mean square norms before
+// the sublayers, rotary positions, grouped-query attention and SwiGLU. Parameters have the names
+// and layouts of transformers' LlamaForCausalLM and Qwen2ForCausalLM, so their files can be loaded.
+// Trained with cross_entropy(model(tokens), next_tokens). Shapes: B batch, T time, C channels, V
+// vocabulary.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct LlamaConfig {
   double epsilon = 1e-5;
   RotaryOptions rotary = {};
   bool qkv_bias = false;
-  bool tied = false;  // the embedding is the output matrix as well
+  bool tied = false;  // the embedding is also the output matrix
 };
 
 inline constexpr double kLlamaStd = 0.02;

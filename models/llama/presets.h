@@ -1,4 +1,4 @@
-// Sizes of known Llamas by name, and how many parameters a size has.
+// Sizes of known Llamas by name, and the number of parameters of a size.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ inline const std::array<LlamaPreset, 4>& LlamaPresets() {
   return presets;
 }
 
-// Null when there is none of that name.
+// Null if there is none of that name.
 inline const LlamaPreset* FindLlamaPreset(std::string_view name) {
   for (const LlamaPreset& preset : LlamaPresets()) {
     if (preset.name == name) return &preset;
@@ -39,7 +39,7 @@ inline const LlamaPreset* FindLlamaPreset(std::string_view name) {
   return nullptr;
 }
 
-// Of Llama(config), by formula.
+// The number of parameters of Llama(config), by formula.
 inline int64_t NumLlamaParameters(const LlamaConfig& config) {
   const int64_t channels = config.channels;
   const int64_t key_channels = channels / config.heads * config.key_heads;

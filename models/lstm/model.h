@@ -1,7 +1,6 @@
-// A language model of an LSTM: each token's embedding goes through its layers, whose last one gives
-// the logits of the next token (PyTorch's example word_language_model).
-// Trained with cross_entropy(model(tokens), next_tokens).
-// Shapes: B batch, T time, V vocabulary, H hidden.
+// An LSTM language model: each token's embedding goes through the layers, the last of which gives
+// the logits of the next token (PyTorch's example word_language_model). Trained with
+// cross_entropy(model(tokens), next_tokens). Shapes: B batch, T time, V vocabulary, H hidden.
 #pragma once
 
 #include "framework/nn/nn.h"
@@ -26,8 +25,8 @@ struct LstmLanguage : nn::Module {
         lstm(this, "lstm", config.channels, config.hidden, config.layers),
         output(this, "output", config.hidden, config.vocabulary) {}
 
-  // tokens (B, T) i64 -> logits (B, T, V). With `state`, from those of what came before; it is then
-  // that behind the last token.
+  // tokens (B, T) i64 -> logits (B, T, V). With `state`, continues from it and updates it to the
+  // state after the last token.
   Var operator()(Var tokens, nn::RecurrentState* state = nullptr) {
     return output(lstm(embedding(tokens), state));
   }

@@ -1,7 +1,7 @@
-// ResNet for small images (He et al. 2015, arXiv 1512.03385, section 4.2; with the widths and names of
-// torchvision): a 3x3 convolution, stages of basic blocks, each of which but the first halves the
-// image, the average over its pixels, and a linear layer.
-// Shapes: B batch, C channels of the image.
+// ResNet for small images (He et al. 2015, arXiv 1512.03385, section 4.2; with the widths and names
+// of torchvision): a 3x3 convolution, stages of basic blocks, each of which halves the image except
+// the first, the average over its pixels, and a linear layer. Shapes: B batch, C channels of the
+// image.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace zg::models {
 struct ResNetConfig {
   int64_t image_channels = 3;
   int64_t classes = 10;
-  int64_t blocks = 2;  // of a stage
+  int64_t blocks = 2;  // per stage
   std::vector<int64_t> widths = {64, 128, 256, 512};
 };
 
@@ -27,7 +27,7 @@ inline ResNetConfig SmallResNet() {
   return config;
 }
 
-// Followed by a normalisation, which has a bias.
+// No bias: the following normalisation has one.
 inline nn::ConvLayerOptions ResNetConv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
   nn::ConvLayerOptions options;
   options.stride = stride;
@@ -53,7 +53,7 @@ struct ResNetConvNorm : nn::Module {
 struct ResNetBlock : nn::Module {
   ResNetConvNorm first;
   ResNetConvNorm second;
-  std::optional<ResNetConvNorm> shortcut;  // where the result has another shape than x
+  std::optional<ResNetConvNorm> shortcut;  // if the result has another shape than x
 
   ResNetBlock(const nn::Module* parent, const std::string& name, int64_t in, int64_t out,
               int64_t stride)

@@ -1,4 +1,4 @@
-// The text that the demo trains on when none is given.
+// The text that the demo trains on by default.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace zg::models {
 // 11 MB of English about Python, from Debian's package python3.11-doc.
 inline constexpr char kProseDirectory[] = "/usr/share/doc/python3.11/html/_sources";
 
-// The default of the demo's data: `prose_directory`, or nothing where it is not installed. As a
-// flag's default it is among what ranks compare.
+// The default of the demo's data: `prose_directory`, or nothing if it is not installed. As a flag's
+// default it is compared among ranks.
 std::vector<std::string> DefaultData(const std::string& prose_directory = kProseDirectory);
 
-// What trains without either: the project's own sources and documents, which the build puts beside
-// the program.
+// The text if neither is available: the project's own sources and documents, which the build puts
+// beside the program.
 std::string SourceText();
 
 }  // namespace zg::models

@@ -1,4 +1,4 @@
-// Texts of the demo as tokens of a vocabulary, and back.
+// Converts texts of the demo to tokens of a vocabulary, and back.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace zg::models {
 StatusOr<TokenDataset> EncodeText(const TokenDataset& text, const Tokenizer& tokenizer,
                                   int vocabulary);
 
-// The bytes that tokens [begin, begin + size) of `data` stand for. Error: an id that no token has.
+// The bytes of tokens [begin, begin + size) of `data`. Error: an id without a token.
 StatusOr<std::string> DecodeTokens(const TokenDataset& data, uint64_t begin, uint64_t size,
                                    const Tokenizer& tokenizer);
 
-// The bytes of what a model has drawn; '?' for an id that no token has, of a model with a larger
-// vocabulary.
+// The bytes of sampled tokens; '?' for an id without a token, which a model with a larger
+// vocabulary may draw.
 std::vector<int64_t> BytesOfSample(const std::vector<int64_t>& ids, const Tokenizer& tokenizer);
 
 }  // namespace zg::models

@@ -1,4 +1,4 @@
-// The text that a demo writes at its end: flags, prompt, and what is printed of it.
+// The text that a demo generates at its end: flags, prompt, and printing.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct SampleFlags {
   double temperature = 0.7;
   int64_t top_k = 0;
   double top_p = 1.0;
-  std::string prompt;  // "": the demo takes one of its data
+  std::string prompt;  // "": the demo takes one from its data
 };
 
 void AddSampleFlags(FlagParser* parser, SampleFlags* flags);
 
-// What Generator is asked for: it goes on beyond the context.
+// The options for Generator, which continues beyond the context.
 GenerateOptions OptionsOf(const SampleFlags& flags, uint64_t seed);
 
-// The tokens of --prompt: its bytes, or those of the tokenizer unless it is null. Errors: a prompt that is
-// longer than the context; a vocabulary that does not have them.
+// The tokens of --prompt: its bytes, or those of the tokenizer unless it is null. Errors: a prompt
+// that is longer than the context; a vocabulary that lacks them.
 StatusOr<std::vector<int64_t>> PromptTokens(const SampleFlags& flags, const Tokenizer* tokenizer,
                                             int64_t context, int64_t vocabulary);
 

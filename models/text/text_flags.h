@@ -1,4 +1,4 @@
-// Which text a demo trains on: its flags, and the parts for training and for validation.
+// The text that a demo trains on: its flags, and the parts for training and for validation.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct TextFlags {
 void AddTextFlags(FlagParser* parser, TextFlags* flags);
 
 // The last tenth is for validation. `vocabulary` is the model's; 0: that of the data, 256 for text.
-// Errors: there is no text; a token beyond the vocabulary; a part that is shorter than `context` tokens
-// and the one behind them.
+// Errors: there is no text; a token beyond the vocabulary; a part that is shorter than `context`
+// tokens plus one.
 StatusOr<TokenSplit> OpenText(const TextFlags& flags, int64_t vocabulary, int64_t context);
 
 }  // namespace zg::models

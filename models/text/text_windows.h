@@ -1,6 +1,6 @@
-// How the ranks of a demo go through its text: by windows of `context` tokens and the token behind
-// each. Training draws them; a validation takes the first ones in their order, in rounds of one window
-// per row (--batch) of every rank.
+// The windows of a demo's text for its ranks: `context` tokens and the token after each. Training
+// draws windows at random; validation takes the first ones in order, in rounds of one window per
+// row (--batch) of every rank.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace zg::models {
 
-// Of at most `windows` windows of `context` tokens, as far as they fill rounds of `rows` (--batch times
-// the ranks), but at least one round. Error: the data have not as many windows.
+// Rounds of `rows` windows (--batch times the ranks) out of at most `windows` windows of `context`
+// tokens, at least one round. Error: the data have too few windows.
 StatusOr<int64_t> ValidationRounds(const TokenDataset& data, int64_t context, int64_t rows,
                                    int64_t windows);
 
 class TextWindows {
  public:
-  // Validates on at most `eval_windows` windows. Error: as ValidationRounds; told before the training,
-  // which would otherwise end with it. `job` outlives it.
+  // Validates on at most `eval_windows` windows. Error: as in ValidationRounds; it is reported
+  // before the training, which would otherwise end with it. `job` must outlive the result.
   static StatusOr<TextWindows> Create(const Job& job, TokenSplit data, int64_t context,
                                       int64_t eval_windows);
 
@@ -29,22 +29,23 @@ class TextWindows {
   int64_t rounds() const { return rounds_; }
   int64_t rows_per_round() const { return batch_ * job_->num_data_ranks(); }
 
-  // Tokens and those behind them, both (--batch, context), of the last call of Draw or Take.
+  // The tokens and their successors, both (--batch, context), of the last call of Draw or Take.
   const std::vector<int64_t>& x() const { return x_; }
   const std::vector<int64_t>& y() const { return y_; }
 
-  // Training's, a function of the seed. Steps are counted from 1. FirstDraw is the number of the first
-  // row among all that were ever drawn.
+  // Draws windows for training, as a function of the seed. Steps are counted from 1. FirstDraw is
+  // the number of the first row among all rows ever drawn.
   Status Draw(int64_t step, int64_t micro_batch);
   int64_t FirstDraw(int64_t step, int64_t micro_batch) const;
 
-  // This rank's of a round. FirstWindow is the number of the first row among all windows.
+  // Takes this rank's windows of a round. FirstWindow is the number of the first row among all
+  // windows.
   Status Take(int64_t round);
   int64_t FirstWindow(int64_t round) const;
 
   // Draws and feeds the inputs "x" and "y".
   Status Feed(Trainer& trainer, int64_t step, int64_t micro_batch);
-  // The mean of the program "validate" over all rounds, in nats per token.
+  // The mean result of the program "validate" over all rounds, in nats per token.
   StatusOr<double> ValidationLoss(Trainer& trainer);
 
  private:

@@ -1,7 +1,7 @@
-// ViT (Dosovitskiy et al., arXiv 2010.11929): an encoder over an image's patches and a class token in
-// front, whose last state is classified. Parameters have the names and layouts of transformers'
-// ViTForImageClassification, so its files are ours. Trained with cross_entropy(model(images), classes).
-// Shapes: B batch, N patches, C channels.
+// ViT (Dosovitskiy et al., arXiv 2010.11929): an encoder over a class token and an image's patches,
+// which classifies the last state of the class token. Parameters have the names and layouts of
+// transformers' ViTForImageClassification, so its files can be loaded. Trained with
+// cross_entropy(model(images), classes). Shapes: B batch, N patches, C channels.
 #pragma once
 
 #include "framework/nn/nn.h"
@@ -19,7 +19,7 @@ struct VitConfig {
   int64_t image_channels = 1;
   int64_t classes = 10;
   double epsilon = 1e-12;
-  double dropout = 0.0;  // of the embeddings and of what each sublayer adds
+  double dropout = 0.0;  // on the embeddings and on each sublayer's output
 
   int64_t patches() const { return (image_size / patch_size) * (image_size / patch_size); }
 };
@@ -30,7 +30,7 @@ inline nn::LinearOptions VitLinear() {
   return {true, Initializer::Normal(kVitStd), Initializer::Zeros()};
 }
 
-// A Linear called "dense", as their names have it.
+// A Linear called "dense", as in transformers' names.
 struct VitDense : nn::Module {
   nn::Linear dense;
   VitDense(const nn::Module* parent, const std::string& name, int64_t in, int64_t out)
@@ -95,7 +95,7 @@ struct VitLayer : nn::Module {
   }
 };
 
-// A linear layer of each patch: the convolution whose stride is its size.
+// A linear layer on each patch: a convolution whose stride is its size.
 struct VitPatches : nn::Module {
   struct Projection : nn::Module {
     VitConfig config;
