@@ -1,4 +1,4 @@
-// What //tools:checkpoint does with checkpoints, as text. `path` is a checkpoint's directory or one
+// The commands of //tools:checkpoint, which return text. `path` is a checkpoint's directory or one
 // with `latest`, as for --resume.
 #pragma once
 
@@ -22,30 +22,31 @@ struct Difference {
   std::string text;
 };
 
-// Which tensors and settings of two checkpoints differ, and by how much. Damaged data is an error.
+// The tensors and settings in which two checkpoints differ, and by how much. Damaged data is an
+// error.
 StatusOr<Difference> Diff(const std::string& path_a, const std::string& path_b);
 
 struct ConvertOptions {
   std::string format;           // of the other program: gpt2, sequential, classifier
-  Side source = Side::kTheirs;  // whose names and layout `from` has
-  std::string from;             // as Weights::Open takes it
-  std::string to;  // theirs of gpt2: a directory that gets model.safetensors and config.json; else
-                   // a safetensors file
+  Side source = Side::kTheirs;  // the side whose names and layout `from` has
+  std::string from;             // in the form that Weights::Open takes
+  std::string to;  // for the other side of gpt2: a directory that gets model.safetensors and
+                   // config.json; else a safetensors file
   SafetensorsDType dtype = SafetensorsDType::kF32;
   int64_t vocabulary = 0;  // rows of the token embedding in `to`; 0: as many as in `from`
-  int64_t heads = 0;       // for config.json; 0: those that the checkpoint was trained with
+  int64_t heads = 0;       // for config.json; 0: the heads that the checkpoint was trained with
   bool may_replace = false;
 };
 
-// Writes the parameters of a model under another program's names and layout, or the reverse. What
-// is ours can be given to --init. The text says what was done.
+// Writes the parameters of a model under another program's names and layout, or the reverse. Files
+// on our side can be given to --init. The text reports the conversion.
 StatusOr<std::string> Convert(const ConvertOptions& options);
 
 struct ExportOptions {
   std::string from;  // a checkpoint
   std::string to;    // a safetensors file
   SafetensorsDType dtype = SafetensorsDType::kF32;
-  bool with_optimizer = false;  // its state too
+  bool with_optimizer = false;  // includes its state
   bool may_replace = false;
 };
 

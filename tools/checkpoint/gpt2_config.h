@@ -1,5 +1,5 @@
-// The config.json of a Hugging Face GPT-2: read for what would compute something else than our
-// models::Gpt does, written for what transformers needs.
+// The config.json of a Hugging Face GPT-2: reading checks for settings that our models::Gpt would
+// compute differently; writing gives transformers the fields that it needs.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Gpt2Config {
   SafetensorsDType dtype = SafetensorsDType::kF32;
 };
 
-// Checks `path` against the sizes of the tensors, all but the heads, and returns the heads. Error:
-// everything that differs from them, or that our model does not do.
+// Checks `path` against the sizes of the tensors, except the heads, and returns the heads. Error:
+// all fields that differ from them, or that our model does not support.
 StatusOr<int64_t> HeadsOfGpt2Config(const std::string& path, const Gpt2Config& of_tensors);
 
 std::string Gpt2ConfigAsJson(const Gpt2Config& config);

@@ -1,4 +1,4 @@
-// Problems: everything that is wrong with a model's tensors, told at once.
+// Problems: all problems with a model's tensors, reported together.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ class Problems {
     items_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // Ok when there are none. "PATH: WHAT:", a line for each, but no more than fit a screen.
+  // Ok if there are none. "PATH: WHAT:", then one line for each, but no more than fit on a screen.
   Status AsStatus(std::string_view path, std::string_view what, std::string_view hint) const {
     if (items_.empty()) return Status::Ok();
     constexpr size_t kShown = 20;

@@ -1,5 +1,5 @@
-// Translate: which tensor of a file is which of the other side's, with all that does not fit told
-// at once.
+// Translate: matches the tensors of a file with those of the other side, and reports all mismatches
+// together.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct TranslatedTensor {
 
 struct Translation {
   std::vector<TranslatedTensor> tensors;
-  std::vector<std::string> skipped;  // names of what the other side has no tensor for
+  std::vector<std::string> skipped;  // names of tensors that the other side lacks
   std::map<char, int64_t> sizes;     // by the letter of the rules' shapes
-  int64_t count = 0;                 // of the numbers that stand for *: layers
+  int64_t count = 0;                 // of the numbers that * stands for: layers
 };
 
-// `weights` are those of side `from`. Error: everything that is missing, unexpected, misshapen or
-// not of floating-point numbers; a second copy of a tied tensor that is not the same.
+// `weights` are those of side `from`. Error: all tensors that are missing, unexpected, misshapen or
+// not floating-point; a second copy of a tied tensor that differs.
 StatusOr<Translation> Translate(const ForeignFormat& format, Side from, const Weights& weights);
 
 }  // namespace zg::checkpoint_tool

@@ -1,5 +1,5 @@
-// Weights: the tensors of a model by name, wherever they are stored; opened and checked, nothing of
-// their data is copied.
+// Weights: the tensors of a model by name, wherever they are stored; opened and checked, without
+// copying their data.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ class Weights {
   //   the index of several, NAME.safetensors.index.json;
   //   a directory with model.safetensors or model.safetensors.index.json, as Hugging Face's;
   //   a checkpoint of ours, or a directory with `latest`; every byte is checked.
-  // Errors name the file; all tensors at once that an index and its files do not agree on.
+  // Errors name the file, and together all tensors on which an index and its files do not agree.
   static StatusOr<Weights> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
-  // Where the files lie.
+  // The directory of the files.
   const std::string& directory() const { return directory_; }
   const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
-  // Of a checkpoint of ours; null otherwise.
+  // Set for a checkpoint of ours; null otherwise.
   const TrainState* state() const { return checkpoint_ ? &checkpoint_->state() : nullptr; }
 
  private:

@@ -1,5 +1,5 @@
-// The command line of a program with a Job, seen from outside: what its flags say, and the same
-// line with a flag changed.
+// The command line of a program that uses Job, seen from outside: the values of its flags, and the
+// same line with a flag changed.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace zg::command {
 // The value in `--name VALUE` or `--name=VALUE`, `name` without the dashes.
 std::optional<std::string> FlagIn(const std::vector<std::string>& arguments, std::string_view name);
 
-// With `--name VALUE` in the place of the one there was, or at the end.
+// With `--name VALUE` instead of the existing one, or at the end.
 std::vector<std::string> WithFlag(std::vector<std::string> arguments, std::string_view name,
                                   const std::string& value);
 

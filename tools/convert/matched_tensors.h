@@ -1,4 +1,5 @@
-// Which tensor of a model's files is which of a known model, with all that does not fit told at once.
+// Matches the tensors of a model's files with those of a known model, and reports all mismatches
+// together.
 #pragma once
 
 #include <string>
@@ -16,15 +17,15 @@ using checkpoint_tool::Side;
 using checkpoint_tool::Weights;
 
 struct MatchedTensors {
-  std::vector<Weights::Tensor> tensors;  // as the model's
-  std::vector<std::string> left_out;     // names of copies, and of what ours has nothing for
+  std::vector<Weights::Tensor> tensors;  // in the model's order
+  std::vector<std::string> left_out;     // names of copies, and of tensors that ours lacks
 };
 
-// `weights` have the names of `side`. Error: everything that is missing, unexpected, misshapen or not
-// of floating-point numbers; a copy that is not one.
+// `weights` have the names of `side`. Error: all tensors that are missing, unexpected, misshapen or
+// not floating-point; a copy that differs.
 StatusOr<MatchedTensors> Match(const KnownModel& model, Side side, const Weights& weights);
 
-// `from` as the tensor `name` of the other side's file: its two dims in the other order, if the known
+// `from` as the tensor `name` of the other side's file, with its two dims swapped if the known
 // tensor says so.
 TensorToWrite AsOtherSide(const KnownTensor& known, const Weights::Tensor& from,
                           const std::string& name, SafetensorsDType dtype);

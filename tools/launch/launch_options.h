@@ -11,7 +11,7 @@ namespace zg::launch {
 
 struct HostSlots {
   std::string host;
-  int slots = 1;  // ranks at most
+  int slots = 1;  // maximum number of ranks
 };
 
 struct Options {
@@ -21,15 +21,15 @@ struct Options {
   std::vector<HostSlots> hosts;      // filled in this order; none: this host
   std::vector<std::string> command;  // the program by its path, and its arguments
 
-  // Of the command line.
+  // From the program's command line.
   std::string save;           // "": the program saves nothing
-  int64_t micro_batches = 1;  // one per rank of the first attempt, if it does not say
+  int64_t micro_batches = 1;  // one per rank of the first attempt, unless the flag is given
 };
 
-// "a:2,b:2": of the hosts that `num_ranks` ranks need, as mpirun wants it; "" without hosts.
+// "a:2,b:2": the hosts that `num_ranks` ranks need, in mpirun's form; "" without hosts.
 std::string HostsFor(const Options& options, int num_ranks);
 
-// Where a rank runs; "" without hosts.
+// The host of a rank; "" without hosts.
 std::string HostOfRank(const Options& options, int rank);
 
 // `help` is set if help was asked for, to the text to print. Errors name the flag.

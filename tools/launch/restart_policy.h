@@ -1,7 +1,7 @@
-// RestartPolicy: what to do after each attempt at a job. An attempt that succeeded, was stopped by
-// a signal, or was refused for its command line is the last one. Any other is followed by a restart
-// while restarts are left. A restart that fails before the job has saved anything new suggests that
-// it lacks what it needs, such as a host: the next one has fewer ranks.
+// RestartPolicy: the decision after each attempt at a job. An attempt that succeeded, was stopped
+// by a signal, or was refused for its command line is the last one. Any other is followed by a
+// restart while restarts are left. If a restart fails before the job has saved anything new, it
+// probably lacks something that it needs, such as a host, so the next one has fewer ranks.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace zg::launch {
 struct RestartLimits {
   int max_restarts = 3;
   int min_ranks = 1;
-  // Of a step, over all ranks; a number of ranks must divide it.
+  // In a step, over all ranks; the number of ranks must divide it.
   int64_t micro_batches = 1;
 };
 
@@ -28,10 +28,10 @@ class RestartPolicy {
   RestartPolicy(int num_ranks, const RestartLimits& limits)
       : num_ranks_(num_ranks), limits_(limits) {}
 
-  // The number of ranks of the next attempt, or nothing if there is to be none; why() explains.
+  // The number of ranks of the next attempt, or nothing if there is none; why() explains.
   std::optional<int> Next(const AttemptEnd& end);
 
-  // Of the last answer: "finished", "3 restarts are used up".
+  // The reason of the last answer: "finished", "3 restarts are used up".
   const std::string& why() const { return why_; }
   int num_restarts() const { return num_restarts_; }
 

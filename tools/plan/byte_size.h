@@ -1,4 +1,4 @@
-// Sizes as people type them.
+// Parses sizes as people type them.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// FindFront: with which mesh, stages by name, recomputation and micro-batch a job fits into the
-// memory of a rank, and which of these ways are worth their memory or their time. Samples per step
-// stay as they are: a micro-batch half as large means twice as many.
+// FindFront: searches for the mesh, the stages by name, the recomputation and the micro-batch with
+// which a job fits into the memory of a rank, and returns the Pareto front of memory and time. The
+// samples per step are kept: a micro-batch half as large means twice as many.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ struct FitPoint {
 };
 
 struct FitFront {
-  // The fastest first; each needs less memory than the one before, by 5 % or more, and at least 1 %
+  // The fastest first; each needs at least 5 % less memory than the one before, and at least 1 %
   // more time.
   std::vector<FitPoint> points;
-  int num_candidates = 0;  // estimated
+  int num_candidates = 0;  // number of estimated candidates
   int num_compiled = 0;
 };
 
-// All candidates (fit_candidates.h) are estimated; those on the front of estimated memory and time
-// are compiled, until all points of the front are plans, and not more than 14. Error:
-// nothing fits; says what needs the least, by how much it is too much, and what would fit.
+// All candidates (fit_candidates.h) are estimated. Those on the front of estimated memory and time
+// are compiled, until all points of the front are plans, at most 14. Error: nothing fits; the
+// message names the smallest candidate, the missing memory, and what would fit.
 StatusOr<FitFront> FindFront(const PlanOptions& options, int64_t budget_bytes);
 
 // The front as a table, and the command that runs each point.

@@ -1,6 +1,6 @@
-// FitCandidates: the ways of training a model with so many samples per step on so many ranks that a
-// search for what fits looks at: meshes, stages by name, recomputation and micro-batches, of which
-// the command line may have fixed some.
+// FitCandidates: the candidates of a search for settings that fit: ways of training a model with a
+// given number of samples per step on a given number of ranks. They vary meshes, stages by name,
+// recomputation and micro-batches, unless the command line fixes them.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,10 @@
 
 namespace zg::plan {
 
-// Resolved options like `options`, whose batch times micro-batches is the samples of a step. Meshes:
-// all data ranks on one axis; hosts along data and the ranks of one along shard; copies along replica;
-// and where there are rules for it, each of these beside an axis tensor inside a host.
+// Resolved options like `options`, in which batch times micro-batches gives the samples of a step.
+// Meshes: all data ranks on one axis; hosts along data and the ranks of a host along shard; copies
+// along replica; and if there are rules for it, each of these combined with an axis tensor inside a
+// host.
 std::vector<PlanOptions> FitCandidates(const PlanOptions& options);
 
 }  // namespace zg::plan

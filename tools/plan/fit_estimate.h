@@ -1,7 +1,7 @@
-// FitEstimator: what a way of training would need and take, near enough to leave most of them out of
-// a search. What the model itself needs is taken from plans of small ones, of two and of four blocks
-// and one and two samples, and is linear in both; what ZeRO makes of it follows from the formulas of
-// zero/README.md.
+// FitEstimator: estimates the memory and time of a candidate, closely enough to leave most
+// candidates out of a search. The needs of the model itself come from plans of small models, of two
+// and of four blocks and one and two samples, and are linear in both. The effect of ZeRO follows
+// from the formulas of zero/README.md.
 #pragma once
 
 #include <map>
@@ -28,17 +28,17 @@ class FitEstimator {
  private:
   // A number that is linear in blocks and in samples.
   struct Bilinear {
-    double at[2][2] = {};  // of the small plans, [few or more blocks][one or two samples]
+    double at[2][2] = {};  // for the small plans, [few or more blocks][one or two samples]
     double Value(double blocks, double samples) const;
   };
-  struct Part {  // bytes of one rank, when nothing is sharded
+  struct Part {  // bytes of one rank if nothing is sharded
     double parameters = 0;
     double gradients = 0;
     double optimizer_state = 0;
     double elements = 0;  // of the whole model, not of a rank
     double buckets = 0;
   };
-  // The model on some ranks along tensor, without ZeRO.
+  // The model on a number of ranks along tensor, without ZeRO.
   struct Sketch {
     Part rest, blocks;
     double largest_bucket = 0;  // of gradients, in bytes
@@ -47,7 +47,7 @@ class FitEstimator {
 
   std::optional<Sketch> MakeSketch(const PlanOptions& candidate) const;
 
-  // By ranks along tensor and whether blocks are recomputed.
+  // Key: ranks along tensor, and whether blocks are recomputed.
   std::map<std::pair<int, bool>, std::optional<Sketch>> sketches_;
 };
 

@@ -1,4 +1,4 @@
-// PlanModel: the plan of one of //models with the sizes and flags that were given.
+// PlanModel: the plan of one of //models with the given sizes and flags.
 #pragma once
 
 #include "framework/base/status.h"

@@ -1,5 +1,6 @@
-// What most of our sources include of other projects: read once (precompiled_header.bzl), then put before
-// every source. A source still includes what it uses; --config=dbg, and the sanitizers, compile without this.
+// The headers of other projects that most of our sources include: parsed once
+// (precompiled_header.bzl), then put before every source. A source still includes what it uses;
+// --config=dbg, and the sanitizers, compile without this.
 #include <fmt/core.h>
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What //tools:tokenizer does, as text.
+// The commands of //tools:tokenizer, which return text.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace zg::tokenizer_tool {
 
 struct TrainOptions {
   int64_t vocabulary_size = 0;
-  int64_t min_count = 2;                    // a pair must stand there as often to become a token
+  int64_t min_count = 2;                    // rarer pairs do not become tokens
   std::string pattern = "gpt2";             // framework/text/tokenizer_writer.h
   std::vector<std::string> special_tokens;  // they have the first ids
   std::string out;                          // a directory, which gets tokenizer.json
@@ -19,19 +19,19 @@ struct TrainOptions {
   bool may_replace = false;
 };
 
-// Learns a vocabulary from texts, which are read one after the other. The text says its size, and
-// when it is smaller than asked for.
+// Learns a vocabulary from texts, which are read one after the other. The text reports its size,
+// and whether it is smaller than requested.
 StatusOr<std::string> Train(const TrainOptions& options);
 
 struct EncodeOptions {
-  std::string tokenizer;           // as Tokenizer::open takes it
-  std::vector<std::string> files;  // texts, each encoded for itself
+  std::string tokenizer;           // in the form that Tokenizer::open takes
+  std::vector<std::string> files;  // texts, each encoded separately
   std::string out;                 // a token file (framework/io/token_file.h)
-  std::string after_file;          // an added token that follows each text; empty: none
+  std::string after_file;          // an added token after each text; empty: none
   bool may_replace = false;
 };
 
-// Encodes files of any size into one token file. The text says how many tokens they have become.
+// Encodes files of any size into one token file. The text reports the number of tokens.
 StatusOr<std::string> Encode(const EncodeOptions& options);
 
 struct DecodeOptions {
@@ -41,7 +41,7 @@ struct DecodeOptions {
   bool may_replace = false;
 };
 
-// Writes the bytes that the tokens stand for. The text is what standard output gets.
+// Writes the bytes of the tokens. The returned text goes to standard output.
 StatusOr<std::string> Decode(const DecodeOptions& options);
 
 // Error: `path` exists and may not be replaced, or is not a regular file.

@@ -1,4 +1,5 @@
-// What a search found, for people: a table of what was tried, and the command of the fastest.
+// The result of a search for people: a table of all trials, and the command of the fastest
+// candidate.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Search: which candidate has the fastest steps, found by trials in turns, since a machine is faster
-// at one time than at another. After each round what is hopeless is not tried again.
+// Search: finds the candidate with the fastest steps by trials in turns, because a machine's speed
+// varies over time. After each round hopeless candidates are dropped.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@
 
 namespace zg::tune {
 
-// What a search does trials with.
+// The functions that a search uses for trials.
 struct Machinery {
-  // Runs so many steps of a candidate within a time; errors as those of RunTrial.
+  // Runs so many steps of a candidate within a time limit; errors like RunTrial.
   std::function<StatusOr<Trial>(const Candidate&, int64_t steps, double seconds)> run;
   std::function<double()> seconds_passed;       // since the start
-  std::function<void(const std::string&)> say;  // a line on what is going on
+  std::function<void(const std::string&)> say;  // prints a line of progress
 };
 
 struct Tried {
   Candidate candidate;
   std::vector<double> step_ms = {};  // of all its trials
   int64_t peak_bytes = 0;
-  double seconds = 0;        // that its last trial took
-  bool is_hopeless = false;  // not in the rounds after the one that showed it
+  double seconds = 0;        // time of its last trial
+  bool is_hopeless = false;  // dropped after the round that showed it
   bool has_failed = false;   // in a later round
 
   double median_ms() const;
@@ -39,9 +39,9 @@ struct Outcome {
   int rounds = 0;
 };
 
-// Values of --overlap beside the first are tried with what is not hopeless after the first round.
-// Errors: the first candidate fails; the time is over before every candidate had its first trial; a
-// signal.
+// Values of --overlap after the first are tried with the candidates that remain after the first
+// round. Errors: the first candidate fails; the time is over before every candidate had its first
+// trial; a signal.
 StatusOr<Outcome> Search(const Options& options, const Machinery& machinery);
 
 }  // namespace zg::tune

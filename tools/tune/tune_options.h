@@ -1,5 +1,5 @@
-// The command line of tools/tune: its own flags and "--", if there are any, then the program with its
-// arguments.
+// The command line of tools/tune: its own flags and "--", if there are any, then the program with
+// its arguments.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ struct Options {
   double seconds = 120;  // for everything
   int cores = 1;         // processors to use
 
-  // What to try, none of them empty. What the program's own flags say is the only one.
+  // Values to try, none of them empty. A value that the program's own flags set is the only one.
   std::vector<int> ranks;
-  std::vector<int> threads;           // of a rank; empty: as many as fit, and half of them
+  std::vector<int> threads;           // per rank; empty: as many as fit, and half of them
   std::vector<std::string> overlaps;  // values of --overlap
 
   std::vector<std::string> command;  // the program by its path, and its arguments

@@ -1,5 +1,5 @@
-// How long a kernel takes on a device: the median of several rounds of many calls, which are
-// recorded and replayed where the device can, so that launching them costs nothing.
+// The time of a kernel on a device: the median of several rounds of many calls. The calls are
+// recorded and replayed if the device supports that, so that launches cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace zg::bench {
 
-// Where kernels run, and what memory they go through there.
+// The device that kernels run on, and the memory that their operands cycle through.
 struct Place {
   Device* device = nullptr;
   const KernelRegistry* kernels = nullptr;
   int64_t cold_bytes = 0;
 };
 
-// Of one run of what `work` queues.
+// The time of one run of the work that `work` queues.
 StatusOr<double> MedianSeconds(Device& device, const std::function<Status()>& work);
 
-// Of one call of the kernel. Errors: the device has no such kernel, or not enough memory; the
-// kernel failed.
+// The time of one call of the kernel. Errors: the device has no such kernel, or not enough memory;
+// the kernel failed.
 StatusOr<double> MedianKernelSeconds(const Place& place, const KernelCase& test);
 
 }  // namespace zg::bench
