@@ -1,5 +1,5 @@
-// One collective with inputs of its own, its results compared with what they must be, bit by bit;
-// and every other byte of the arena with what it was. Every rank must call it.
+// Runs one collective with its own inputs, and compares its results bit by bit with the expected
+// ones, and every other byte of the arena with its previous value. Every rank must call it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace zg {
 
-// `part`: elements per rank, f32. With `accumulate` the fold starts from what the output holds.
+// `part`: elements per rank, f32. With `accumulate` the fold starts from the value of the output.
 Status TestReduceScatter(Communicator& communicator, int64_t part, bool in_place, bool accumulate);
 Status TestAllReduce(Communicator& communicator, int64_t elements, bool in_place, bool accumulate);
 Status TestAllGather(Communicator& communicator, int64_t part, bool in_place);

@@ -18,8 +18,8 @@ using RankMain = std::function<Status(Communicator&)>;
 struct TransportUnderTest {
   std::string name;  // letters, digits, underscores
   int num_ranks = 0;
-  // Runs the function on a new communicator for each rank that lives in this process, and returns
-  // the first error.
+  // Runs the function on a new communicator for each rank of this process, and returns the first
+  // error.
   std::function<Status(double timeout_s, const RankMain&)> run;
   bool counts_memory_of_host = true;  // for the arenas of all its ranks, before it allocates them
 };

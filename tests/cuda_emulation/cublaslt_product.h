@@ -1,4 +1,4 @@
-// What a product of the emulated cuBLASLt comes to.
+// The result of a product of the emulated cuBLASLt.
 #pragma once
 
 #include <cublasLt.h>

@@ -1,4 +1,5 @@
-// Threads of control that take turns on one thread of the host: each runs until it suspends itself.
+// Fibers: cooperative threads that take turns on one thread of the host; each runs until it
+// suspends itself.
 #pragma once
 
 #include <setjmp.h>
@@ -18,11 +19,11 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next Resume() begins body(argument). What the fiber was in the middle of is forgotten.
+  // The next Resume() begins body(argument). The fiber's previous work is discarded.
   void Begin(Body body, const void* argument);
   // Runs the body until it ends (true) or suspends itself (false).
   bool Resume();
-  // From within the body: back to the caller of Resume().
+  // Called from within the body: returns to the caller of Resume().
   void Suspend();
 
   uintptr_t stack() const { return stack_; }
@@ -31,7 +32,7 @@ class Fiber {
   void RunBodies();
   static void Enter();
 
-  uintptr_t stack_;  // above a page that nobody may touch
+  uintptr_t stack_;  // above a guard page
   Body body_ = nullptr;
   const void* argument_ = nullptr;
   bool is_entered_ = false;  // Enter() runs on the stack

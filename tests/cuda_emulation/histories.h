@@ -1,4 +1,4 @@
-// Who has touched which bytes of the emulated device last, and when: finds reads of what nobody has
+// The last accesses to each byte of the emulated device: finds reads of bytes that nobody has
 // written, and two accesses of which neither is ordered before the other.
 #pragma once
 
@@ -17,14 +17,15 @@ struct Intervals {
 };
 extern Intervals intervals;
 
-// Of the memory from `begin` on. Four bytes that have always been touched together have one history.
+// For the memory from `begin` on. Four bytes that have always been accessed together share one
+// history.
 class Histories {
  public:
   Histories(uintptr_t begin, size_t bytes);
 
-  // Fails as Check() does.
+  // Fails like Check().
   void Follow(uintptr_t address, size_t bytes, Access access, bool is_shared);
-  // Of an asynchronous copy's 16 bytes, which Follow has seen as a write.
+  // For an asynchronous copy's 16 bytes, which Follow has seen as a write.
   void BeginCopy(uintptr_t address);
   void EndCopy(uintptr_t address);
   // Forgets the first bytes.
@@ -44,10 +45,10 @@ class Histories {
 
   uintptr_t begin_;
   History* words_;
-  History* bytes_;  // of the words whose bytes are apart
+  History* bytes_;  // for words whose bytes are tracked separately
 };
 
-// Zeros that take memory only where they are written.
+// Zeroed memory that takes physical memory only where it is written.
 void* ReserveZeros(size_t bytes);
 
 }  // namespace zg::emulation

@@ -1,5 +1,5 @@
-// The emulated cuBLASLt has algorithms that differ in the order in which they add up the terms of a
-// product, and so in their bits, and in the time that they take.
+// The emulated cuBLASLt has algorithms that differ in the order in which they add the terms of a
+// product, and so in their bits, and in their times.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@ enum class Order {
   kForward,
   kBackward,
   kEvenFirst,  // the terms with an even index, then the others
-  kRefused,    // proposed as one that can run, which it then cannot
+  kRefused,    // proposed as runnable, but fails when it is run
   kUnusable,   // proposed with the state that it cannot run
 };
 inline constexpr int kNumOrders = 5;
 
-// What tests say about it; not while it multiplies.
+// Set by tests; must not change during a product.
 struct ProductLibrary {
   size_t version = 0;
-  Order first = Order::kForward;                // that it proposes; the others follow in turn
-  double ms[kNumOrders] = {1, 1, 1, 0.1, 0.1};  // of any product, by order
+  Order first = Order::kForward;                // proposed first; the others follow in turn
+  double ms[kNumOrders] = {1, 1, 1, 0.1, 0.1};  // for any product, by order
 };
 ProductLibrary& Products();
 

@@ -1,10 +1,10 @@
-// Streams of the emulated device: what is queued on one is done by the device's own thread, one thing
-// at a time, in the order of its stream. Which stream goes on is as the order of threads says
-// (launch.h): the first that can, or the last, for as long as it can; or any. A stream that waits for
-// a value in memory holds up no other. What is queued on none (the null stream) is done at once.
+// Streams of the emulated device: the device's own thread runs the work queued on a stream, one
+// item at a time, in the order of the stream. The order of threads (launch.h) determines which
+// stream goes on: the first that can, or the last, for as long as it can; or any. A stream that
+// waits for a value in memory does not block the others. Work on the null stream runs at once.
 //
 // A thread of the host stands for a process: it may not free memory that another has mapped, and
-// freeing waits for all that it has queued itself.
+// freeing waits for everything that it has queued itself.
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +16,7 @@
 
 namespace zg::emulation {
 
-// Whoever touches the device holds it.
+// Held by every user of the device.
 std::mutex& DeviceMutex();
 
 struct Work {
@@ -24,32 +24,34 @@ struct Work {
   std::function<bool()> is_ready = {};  // empty: always
 };
 
-// Queues, records, or does it now. With the device's mutex not held.
+// Queues the work, records it, or does it now. Must be called without the device's mutex.
 cudaError_t Queue(cudaStream_t stream, Work work);
 
-// What the work that runs now takes, as events tell. Only products take time, and it is no real one.
+// Sets the time of the work that is running now, as events report it. Only products take time, and
+// it is not real.
 void PassTime(double ms);
 
-// Until the streams that the calling thread has made are empty.
+// Waits until the streams that the calling thread has created are empty.
 void WaitForOwnStreams();
 
-// Whether another process has an allocation open; whether host memory is pinned. With the mutex held,
-// and not held.
+// Whether another process has an allocation open; whether host memory is pinned. The first must be
+// called with the mutex, the second without.
 bool IsMappedElsewhere(void* memory);
 bool IsPinned(const void* memory, size_t bytes);
 
-// Until Go the device's thread does nothing, so that hosts can run as far ahead as they like.
+// The device's thread does nothing until Go, so that hosts can run as far ahead as they like.
 void Hold();
 void Go();
 
-// What the end of all processes does: no memory is allocated, pinned or mapped any more. Nothing may
-// be queued.
+// Acts like the end of all processes: no memory stays allocated, pinned or mapped. Nothing may be
+// queued.
 void EndProcesses();
 
-// From 1 on, device `index` has a bus of its own; any of them maps the memory of any other, or none.
+// From 1 on, device `index` has a bus of its own. Each device maps the memory of all others, or
+// none does.
 void SetDevices(int count, bool have_peer_access = true);
 
-// Of the next cudaIpcOpenMemHandle; then all go well again.
+// Makes the next cudaIpcOpenMemHandle fail; later ones succeed again.
 void FailNextIpcOpen();
 
 }  // namespace zg::emulation

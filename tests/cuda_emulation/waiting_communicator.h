@@ -1,5 +1,6 @@
-// A communicator over one whose collectives are queued on a device, for tests that look at the arena
-// after each: it waits for every call, and for the memory that it has allocated.
+// A communicator over another one whose collectives are queued on a device. It is for tests that
+// look at the arena after each call: it waits for every call, and for the memory that it has
+// allocated.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// InputFile: a fuzzer's input under a path, for readers that open files. It lies in memory and has
-// gone when the object has.
+// InputFile: a fuzzer's input as a file, for readers that open files. It is in memory and
+// disappears with the object.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Runs one CUDA kernel on tensors of the host: copies them to the device, behind each a guard that
-// shows writes beyond the end, and the results back.
+// Runs one CUDA kernel on tensors of the host: copies them to the device, each followed by a guard
+// that detects writes beyond the end, and copies the results back.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,8 +22,8 @@ inline void CheckCuda(cudaError_t error) {
   ZG_CHECK(error == cudaSuccess, "CUDA: {}", cudaGetErrorString(error));
 }
 
-// Memory of the device, `offset_bytes` behind a boundary of 256, full of NaNs. An emulated device
-// sees what lies outside of an allocation; a guard would hide it.
+// Memory of the device, `offset_bytes` after a boundary of 256, full of NaNs. An emulated device
+// detects accesses outside of an allocation itself; a guard would hide them.
 class DeviceBuffer {
  public:
   DeviceBuffer(int64_t bytes, int64_t offset_bytes) : bytes_(bytes), offset_(offset_bytes) {
@@ -63,14 +63,14 @@ class DeviceBuffer {
 struct CudaRun {
   StepContext step;
   bool tf32 = false;
-  int64_t misaligned_elements = 0;  // of every operand
-  std::map<int, int> in_place;      // output -> the input whose memory it takes
+  int64_t misaligned_elements = 0;  // for every operand
+  std::map<int, int> in_place;      // output -> the input whose memory it uses
 };
 
 struct CudaResult {
   Status status;
   std::vector<HeapTensor> outputs;
-  std::string fault;  // empty without one
+  std::string fault;  // empty if there is none
 };
 
 // Outputs that must lie inside an input (AliasRule::kOutputInsideInput) do so.
@@ -112,7 +112,7 @@ inline CudaResult RunOnCuda(const ir::OpCall& call, const std::vector<HeapTensor
     device_outputs.push_back(is_shared ? device_inputs[shared->second] : allocate(spec.outputs[i]));
     output_addresses.push_back(device_outputs.back()->data());
   }
-  constexpr int64_t kArenaAlignment = 64;  // of workspaces, which lie in an arena
+  constexpr int64_t kArenaAlignment = 64;  // of workspaces, which are in an arena
   DeviceBuffer workspace((*kernel)->workspace_bytes(), kArenaAlignment);
   DeviceBuffer step(sizeof(StepContext), 0);
   DeviceBuffer fault(sizeof(DeviceFault), 0);
@@ -122,7 +122,7 @@ inline CudaResult RunOnCuda(const ir::OpCall& call, const std::vector<HeapTensor
   cudaStream_t stream = nullptr;
   CheckCuda(cudaStreamCreate(&stream));
 
-  // No step on the host: kernels read it on the device.
+  // The host passes no step: kernels read it on the device.
   KernelArguments arguments = {input_addresses.data(), output_addresses.data(), workspace.data(),
                                nullptr};
   arguments.stream = stream;

@@ -1,5 +1,5 @@
-// DirectoryTest: a test with a path of its own in the temporary directory, where nothing is when it
-// begins and nothing stays.
+// DirectoryTest: a test with its own path in the temporary directory. Nothing exists there at its
+// begin, and nothing remains.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class DirectoryTest : public ::testing::Test {
   static std::string Name() {
     const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
     std::string name = std::string(test.test_suite_name()) + "." + test.name();
-    std::replace(name.begin(), name.end(), '/', '_');  // of a test with parameters
+    std::replace(name.begin(), name.end(), '/', '_');  // for a test with parameters
     return name;
   }
 };

@@ -1,4 +1,4 @@
-// Ops of odd shapes that the tests of the text form and of the verifier need.
+// Ops with unusual signatures for the tests of the text form and of the verifier.
 #pragma once
 
 namespace zg {

@@ -1,5 +1,5 @@
-// The ways of multiplying matrices that this processor can go, as parameters of tests: what has AMX
-// tiles runs over an emulation everywhere.
+// The methods of matrix multiplication that this processor can run, as parameters of tests; the AMX
+// method runs on emulated tiles everywhere.
 #pragma once
 
 #include <string>

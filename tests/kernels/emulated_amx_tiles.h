@@ -1,5 +1,5 @@
 // Tile registers as Intel's manual describes their instructions (volume 2, TDPBF16PS and so on),
-// for gemm_amx.h on processors that have none.
+// for gemm_amx.h on processors without AMX.
 //
 //   const Gemm gemm(sizes, kEmulatedAmxMethod);
 #pragma once
@@ -20,7 +20,7 @@ namespace zg::testing {
 class EmulatedAmxTiles {
  public:
   static void Begin(const AmxConfig& config) {
-    // What the instruction faults at.
+    // The conditions under which the instruction faults.
     EXPECT_EQ(config.palette, 1);
     EXPECT_EQ(config.start_row, 0);
     for (const uint8_t byte : config.reserved) EXPECT_EQ(byte, 0);
@@ -59,7 +59,7 @@ class EmulatedAmxTiles {
 
   template <int kSum, int kA, int kB>
   void AddProduct() {
-    static_assert(kSum != kA && kSum != kB && kA != kB);  // else the instruction faults
+    static_assert(kSum != kA && kSum != kB && kA != kB);  // otherwise the instruction faults
     const int columns = config_.row_bytes[kSum] / 4;
     for (int row = 0; row < config_.rows[kSum]; ++row) {
       float even[kColumns] = {};
@@ -81,7 +81,7 @@ class EmulatedAmxTiles {
     }
   }
 
-  // Denormal numbers are zeros, of the same sign, among operands and results.
+  // Denormal operands and results become zeros of the same sign.
   static float Flushed(float value) {
     return std::fabs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0f, value)
                                                                 : value;

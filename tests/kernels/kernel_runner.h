@@ -5,8 +5,8 @@
 //   ASSERT_TRUE(runner.Run().ok());
 //   runner.output(0);
 //
-// Outputs and workspace start as NaNs, so that what a kernel forgets to write shows; a write behind
-// the end of an output or of the workspace fails the test.
+// Outputs and workspace start as NaNs, so that elements that a kernel forgets to write are
+// detected; a write after the end of an output or of the workspace fails the test.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline TensorType I64(Shape shape) { return {DType::kI64, std::move(shape)}; }
 std::vector<float> Random(int64_t count, uint64_t seed = 1, float low = -1.0f, float high = 1.0f);
 std::vector<int64_t> RandomIds(int64_t count, int64_t end, uint64_t seed = 1);
 
-// Memory with a guard behind it; `misalignment` elements of f32 after a 64-byte boundary.
+// Memory followed by a guard; `misalignment` elements of f32 after a 64-byte boundary.
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(int64_t bytes, int64_t misalignment = 0);
@@ -49,7 +49,7 @@ class KernelRunner {
   KernelRunner(const std::string& op, std::vector<TensorType> inputs,
                std::vector<TensorType> outputs, ir::Attributes attributes,
                int64_t misalignment = 0);
-  // Of another kernel than the registered one.
+  // Runs another kernel than the registered one.
   KernelRunner(const KernelMaker& make, std::vector<TensorType> inputs,
                std::vector<TensorType> outputs, ir::Attributes attributes,
                int64_t misalignment = 0);
@@ -57,11 +57,11 @@ class KernelRunner {
   StepContext& step() { return step_; }
   void SetInput(int i, const std::vector<float>& values);  // rounded to the input's dtype
   void SetInput(int i, const std::vector<int64_t>& values);
-  // From now on output `output` is the memory of input `input`.
+  // Makes output `output` use the memory of input `input` from now on.
   void PutInPlace(int output, int input);
 
   Status Run();
-  // Only what must not allocate; the outputs keep their former contents.
+  // Runs only the code that must not allocate; the outputs keep their former contents.
   Status RunKernelAlone() { return kernel_->Run(arguments_); }
 
   std::vector<float> output(int i) const;
@@ -93,7 +93,7 @@ Status MakeStatus(const std::string& op, std::vector<TensorType> inputs,
 // |got - want| <= absolute + relative * |want|, element by element.
 void ExpectNear(const std::vector<float>& got, const std::vector<double>& want, double absolute,
                 double relative);
-// Bit by bit.
+// Compares bit by bit.
 void ExpectSameBits(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace zg::testing

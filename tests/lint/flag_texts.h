@@ -1,4 +1,4 @@
-// FindFlagTexts: where strings and comments of C++ speak of command-line flags and of settings.
+// FindFlagTexts: finds command-line flags and settings in strings and comments of C++.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace zg::testing {
 
 struct FlagText {
   int line = 0;
-  std::string name;  // "--save-async", or of a quoted setting in a string "`save_async`"
+  std::string name;  // "--save-async", or for a quoted setting in a string "`save_async`"
 };
 
 std::vector<FlagText> FindFlagTexts(std::string_view source);

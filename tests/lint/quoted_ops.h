@@ -1,5 +1,6 @@
-// FindQuotedOps: where C++ text quotes the name of an op without making a node of it. Passes and
-// the runtime ask for an op's traits (framework/ir/op_traits.h) instead of comparing names.
+// FindQuotedOps: finds places in C++ text that quote the name of an op without making a node of it.
+// Passes and the runtime ask for an op's traits (framework/ir/op_traits.h) instead of comparing
+// names.
 #pragma once
 
 #include <set>
@@ -14,7 +15,7 @@ struct QuotedOp {
   std::string op;
 };
 
-// In the order of the text. Comments do not count, nor does what makes a node:
+// In the order of the text. Comments do not count, nor does code that makes a node:
 //   builder.Op("add", ...)  builder.Ops(  trace->Append(  Mean(  UpdateRule{  AddNode(section, {
 std::vector<QuotedOp> FindQuotedOps(std::string_view text, const std::set<std::string>& ops);
 

@@ -14,11 +14,10 @@ using FileVisitor = std::function<void(const std::string& path, const std::strin
 // are.
 int ForEachSource(const FileVisitor& visit);
 
-// Visits the .md files, wherever they are but for third_party; returns how many there are.
+// Visits all .md files, except in third_party; returns how many there are.
 int ForEachDocument(const FileVisitor& visit);
 
-// Visits whatever is written in a programming language, wherever it is but for third_party; returns
-// how many files there are.
+// Visits all files in a programming language, except in third_party; returns how many there are.
 int ForEachProgramFile(const FileVisitor& visit);
 
 }  // namespace zg::testing

@@ -14,9 +14,9 @@
 
 namespace zg::testing {
 
-inline constexpr int64_t kReferenceBatch = 6;  // of a step, over all ranks
+inline constexpr int64_t kReferenceBatch = 6;  // per step, over all ranks
 
-// What a model makes of its inputs, of `batch` samples.
+// The results of a model for inputs of `batch` samples.
 struct SmallModel {
   std::shared_ptr<nn::Module> module;
   std::function<Var(Inputs&, int64_t batch)> result;
@@ -27,7 +27,7 @@ const std::map<std::string, SmallModel (*)()>& SmallModels();
 
 std::string ReferenceFolder(const std::string& model);
 
-// The inputs of every step. Those of an eval program are without the targets.
+// The inputs of every step. Inputs of an eval program do not include the targets.
 class ReferenceData {
  public:
   explicit ReferenceData(const std::string& model);
@@ -35,7 +35,7 @@ class ReferenceData {
   // Part `part` of `parts` of the step's batch; `program` is "" for training.
   Status Feed(Trainer& trainer, const std::string& program, int64_t step, int64_t part,
               int64_t parts) const;
-  std::vector<float> Floats(const std::string& name) const;  // none: empty
+  std::vector<float> Floats(const std::string& name) const;  // empty if there are none
 
  private:
   SafetensorsFile file_;

@@ -1,5 +1,4 @@
-// Training of a small model (small_models.h) on in-process ranks, for tests that hold runs against
-// each other.
+// Trains a small model (small_models.h) on in-process ranks, for tests that compare runs.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +12,12 @@ namespace zg::testing {
 inline constexpr size_t kSmallSteps = 2;
 
 struct SmallTraining {
-  int64_t micro_batches = 6;  // of a step, over all ranks
+  int64_t micro_batches = 6;  // per step, over all ranks
   int ranks = 1;
   int stage = 0;
   DType dtype = DType::kF32;
   bool recomputes = false;  // all activations of modules
-  int threads = 1;          // of a rank
+  int threads = 1;          // per rank
   double max_grad_norm = 0;
 };
 
@@ -29,8 +28,8 @@ struct SmallTrained {
   int64_t workspace_bytes = 0;  // of rank 0
 };
 
-// Rank 0's, after kSmallSteps from the reference's parameters. An error is a failure of the test, as
-// is memory that is not as planned.
+// The result of rank 0, after kSmallSteps from the reference's parameters. An error fails the test,
+// and so does memory that differs from the plan.
 SmallTrained TrainSmallModel(const std::string& name, const SmallTraining& training);
 
 std::vector<std::string> SmallModelNames();

@@ -70,7 +70,7 @@ class AttentionFormula {
     for (int64_t c = 0; c < size; ++c) dot += q_[Q(b, h, i, c)] * k_[K(b, h, j, c)];
     return dot * scale + (bias_ == nullptr ? 0.0 : bias_->values[Bias(b, h, i, j)]);
   }
-  // Of a call that has some parts of the heads.
+  // For a call that has some parts of the heads.
   int64_t WholeHead(int64_t h) const {
     if (part_ == nullptr) return h;
     const int64_t in_part = heads / own_parts_;
@@ -94,7 +94,7 @@ class AttentionFormula {
     }
   }
 
-  // f(b, h, query, key, weight, gradient of the score) for every key that a query sees.
+  // Calls f(b, h, query, key, weight, gradient of the score) for every key that a query sees.
   template <typename F>
   void ForEachGradient(const F& f) const {
     const std::vector<double>& dout = call_.inputs[0].values;

@@ -1,4 +1,4 @@
-// The cases of attention's ops that take q, k and v apart, with options.
+// The cases of the attention ops that take separate q, k and v, with options.
 #pragma once
 
 #include "tests/ops/op_case.h"

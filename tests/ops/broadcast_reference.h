@@ -1,4 +1,4 @@
-// Operands as NumPy broadcasts them, for references.
+// NumPy's broadcasting of operands, for references.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline Shape BroadcastShape(const std::vector<ReferenceTensor>& operands) {
   return Shape(dims);
 }
 
-// The operand's element for each one of the result.
+// The operand's element for each element of the result.
 inline std::vector<double> BroadcastTo(const Shape& result, const ReferenceTensor& operand) {
   std::vector<double> values;
   for (int64_t i = 0; i < result.num_elements(); ++i) {

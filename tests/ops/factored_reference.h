@@ -1,4 +1,4 @@
-// Adafactor's update in doubles, of a tensor or of a bucket, flat or in parts.
+// Adafactor's update in doubles, for a tensor or a bucket, flat or in parts.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@
 
 namespace zg::testing {
 
-// Buckets in parts.
+// For buckets in parts.
 inline constexpr int64_t kParts = 6;
 inline constexpr int64_t kPartElements = 96;
-// How each tensor of them is cut: the size of the dim, the elements behind one index of it, and its groups.
+// The cut of each of their tensors: the size of the dim, the elements within one index of it, and
+// its groups.
 struct Cut {
   int64_t dim, inner, groups;
 };
 inline constexpr Cut kCuts[] = {{12, 5, 1}, {18, 1, 1}, {36, 4, 3}, {12, 3, 1}};
 
-inline constexpr int kExponent =
-    10;  // of the gradients' square sums that measures of a bucket have
+inline constexpr int kExponent = 10;  // for the gradients' square sums of a bucket
 
 inline double Norm(const std::vector<double>& values) {
   double sum = 0;
@@ -33,7 +33,7 @@ inline FactoredTensors MatricesOf(const ReferenceCall& call) {
   return FactoredTensorsOf({nullptr, {{DType::kF32, call.inputs[0].shape}}, call.attributes});
 }
 
-// Where a bucket has an element of tensor t.
+// The position of an element of tensor t in a bucket.
 inline int64_t PlaceOf(const FactoredTensors& matrices, int64_t t, int64_t element) {
   const FactoredTensor& tensor = matrices.tensors[t];
   if (tensor.parts == 1) return tensor.begin + element;
@@ -54,7 +54,7 @@ inline double NormOfWords(const double* words) {
   return std::sqrt(sum);
 }
 
-// A call's inputs: p, g, rows, columns, perhaps the control, perhaps norms, sums, steps, begins.
+// A call's inputs: p, g, rows, columns, and optionally the control, norms, sums, steps, begins.
 struct FactoredReference {
   explicit FactoredReference(const ReferenceCall& call)
       : from(call),
@@ -76,7 +76,7 @@ struct FactoredReference {
     return from.inputs[(has_control ? 5 : 4) + index].values;
   }
 
-  // Of the sum's index in factor_sums.
+  // From the sum's index in factor_sums.
   double MeanFromDigits(int64_t sum, int64_t count) const {
     const std::vector<double>& sums = Measure(1);
     const double units = sums[sum] + std::ldexp(sums[sums.size() / 2 + sum], -50);

@@ -1,11 +1,11 @@
-// The op suite: what is true of every op, checked for each op under test. The checks are the files
-// beside this one (op_definition_check.cc, ...); they share what is here: all cases, a case made
-// concrete (node, random inputs, reference results), and a fixture that visits the compute ops one
-// by one.
+// The op suite: properties of every op, checked for each op under test. The checks are the files
+// beside this one (op_definition_check.cc, ...). They share the declarations here: all cases, a
+// case made concrete (node, random inputs, reference results), and a fixture that visits the
+// compute ops one by one.
 //
-// Which ops are under test, the program says that links the checks: zerograph_families.cc for the
-// ops of framework/ops; a project with ops of its own, in a file that defines the same two
-// functions (op_suite.bzl).
+// The program that links the checks determines the ops under test: zerograph_families.cc for the
+// ops of framework/ops; a project with its own ops defines the same two functions in a file of its
+// own (op_suite.bzl).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@
 
 namespace zg::testing {
 
-// Given by the program. The ops that it registers are those under test; their kernels are those of
-// CpuKernels().
+// Defined by the program. The ops that it registers are those under test; their kernels are those
+// of CpuKernels().
 void RegisterOpsUnderTest();
 std::vector<FamilyCases> FamiliesUnderTest();
 
@@ -38,7 +38,7 @@ std::vector<const Rejection*> RejectionsOf(const std::string& op);
 // Not the first step, nor the first micro-batch, nor a trivial learning rate.
 StepContext SuiteStep();
 
-// A node in a graph of its own, whose inputs are variables, and the values of those.
+// A node in a graph of its own, whose inputs are variables, and their values.
 class ConcreteCase {
  public:
   explicit ConcreteCase(const OpCase& op_case);
@@ -47,7 +47,7 @@ class ConcreteCase {
   ir::Graph& graph() { return graph_; }
   const ir::Node& node() const { return *node_; }
   ir::OpCall call() const { return node_->Call(); }
-  // Copies, since updates overwrite their inputs.
+  // Copies, because updates overwrite their inputs.
   std::vector<HeapTensor> inputs() const;
   // Runs the kernel on `inputs`; a test failure and no outputs if it cannot.
   std::vector<HeapTensor> Run(const std::vector<HeapTensor>& inputs) const;
@@ -63,11 +63,11 @@ class ConcreteCase {
   std::vector<HeapTensor> inputs_;
 };
 
-// The case with floating-point inputs of `dtype`, but for its f32_inputs.
+// The case with floating-point inputs of `dtype`, except its f32_inputs.
 OpCase InHalf(const OpCase& op_case, DType dtype);
 
 // Runs the kernel with outputs in the memory of inputs, as the op's alias rules allow, and expects
-// the bits that it gives elsewhere.
+// the same bits as elsewhere.
 void ExpectSameBitsInPlace(const ConcreteCase& concrete);
 
 // Fails, with the first offender, unless |got - want| <= tolerance * max(1, largest finite |want|),
@@ -84,8 +84,8 @@ class OpSuite : public ::testing::TestWithParam<std::string> {
   const ir::OpDef& op() const;
 };
 
-// Of the ops under test.
-std::vector<std::string> ComputeOpNames();  // without those of structure and communication
+// The ops under test.
+std::vector<std::string> ComputeOpNames();  // without ops for structure and communication
 std::vector<std::string> KernelOpNames();   // all that have a kernel
 
 }  // namespace zg::testing

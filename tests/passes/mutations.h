@@ -1,5 +1,5 @@
-// What a wrong pass would make: changes of the graph that a pass gave, by name. Each is one mistake
-// that somebody could write (a collective left out, an operand swapped, a wrong offset).
+// The output of wrong passes: changes to the graph that a pass produced, by name. Each is one
+// mistake that a programmer could make (a collective left out, an operand swapped, a wrong offset).
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@ namespace zg::testing {
 struct Mutation {
   std::string pass;
   std::string name;
-  // Changes the graph at one place of several, chosen by the number; false when there is none.
+  // Changes the graph at one of several places, selected by the number; false if there is none.
   std::function<bool(ir::Graph& graph, unsigned choice)> apply;
-  // Not empty: nothing that a program computes can tell, because...
+  // Not empty: no program can observe the change, because...
   std::string equivalent = {};
 };
 

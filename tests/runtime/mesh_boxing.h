@@ -1,5 +1,5 @@
-// Every change of placement on a mesh, executed: what every rank holds afterwards is compared with
-// its part of the logical value.
+// Executes every change of placement on a mesh, and compares each rank's result with its part of
+// the logical value.
 #pragma once
 
 #include "framework/base/status.h"
@@ -8,12 +8,12 @@
 
 namespace zg::testing {
 
-// Every cell of the boxing table along each axis with every placement along the others, and sums
-// over several axes at once to every placement. Every rank of the communicator, as many as in the
-// mesh, must call this. Error: the first rank, value and element that differs.
+// Tests every cell of the boxing table along each axis with every placement along the others, and
+// sums over several axes at once to every placement. Every rank of the communicator, as many as in
+// the mesh, must call this. Error: the first rank, value and element that differs.
 Status CheckBoxing(Communicator& communicator, const Mesh& mesh);
 
-// How many changes of placement these are.
+// The number of these changes of placement.
 int NumChangesOfPlacement(const Mesh& mesh);
 
 }  // namespace zg::testing

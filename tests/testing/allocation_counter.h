@@ -1,5 +1,5 @@
-// Counts the heap allocations of the calling thread, to show that what runs there makes
-// none. Link it into one test only: it replaces the allocation functions of the program.
+// Counts the heap allocations of the calling thread, to show that the code that runs there makes
+// none. Link it into only one test: it replaces the allocation functions of the program.
 //
 //   AllocationCounter counter;
 //   ...

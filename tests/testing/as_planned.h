@@ -1,4 +1,4 @@
-// What a run measured, held against its plan, as GoogleTest expectations: equal, to the byte.
+// Compares the measurements of a run with its plan, as GoogleTest expectations: equal, to the byte.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ void ExpectMemoryAsPlanned(const Executor& executor);
 void ExpectTraffic(const std::map<std::string, PredictedTraffic>& of_step, int64_t steps,
                    const TrafficCounters& measured);
 
-// The same of all that a rank has sent.
+// The same for everything that a rank has sent.
 void ExpectTrafficAsPlanned(const Executor& executor, int64_t steps);
 
 }  // namespace zg::testing

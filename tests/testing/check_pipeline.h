@@ -1,5 +1,5 @@
-// Compiles a random model pass by pass and checks after each of them that nothing changed that the
-// pass does not change on purpose.
+// Compiles a random model pass by pass and checks after each pass that it changed nothing except
+// what it is supposed to change.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,11 @@
 
 namespace zg::testing {
 
-// Graphs that a pass changed and that were executed before and after it, by the pass's name.
+// The number of graphs that a pass changed and that were executed before and after it, by the
+// pass's name.
 struct PassCounts {
   std::map<std::string, int> executed;
-  int wanted = 0;  // executed for each of them, at least
+  int wanted = 0;  // minimum number of executions for each of them
 
   bool IsEnough(const std::string& pass) const {
     const auto found = executed.find(pass);
@@ -23,8 +24,8 @@ struct PassCounts {
   }
 };
 
-// What went wrong first, with the graph before it; empty when nothing did. Unless `counts` is null,
-// executes and counts the graphs of passes of which there are not enough yet, and of no others.
+// The first failure, with the graph before it; empty if there is none. Unless `counts` is null,
+// executes and counts only the graphs of passes of which there are not enough yet.
 std::string CheckPipeline(const RandomModelOptions& options, const PassRegistry& registry,
                           PassCounts* counts);
 

@@ -1,6 +1,6 @@
-// CheckNothingIsClobbered: walks a planned program the way the executor does and follows what every
-// word of the arena holds, so that a value that is read after something else was written over it is
-// found, whatever the plan says about lifetimes.
+// CheckNothingIsClobbered: walks a planned program like the executor and tracks the content of
+// every word of the arena. It finds a value that is read after something else was written over it,
+// whatever the plan says about lifetimes.
 #pragma once
 
 #include "framework/base/status.h"
@@ -9,8 +9,8 @@
 
 namespace zg::testing {
 
-// For small graphs: keeps a set of values per 4 bytes. Error: node, input, and the value found in
-// its place.
+// For small graphs: keeps a set of values per 4 bytes. Error: node, input, and the value found
+// instead.
 Status CheckNothingIsClobbered(const ir::Graph& graph, const MemoryPlan& plan, int rank);
 
 }  // namespace zg::testing

@@ -1,5 +1,5 @@
-// A communicator over another one, for tests that do something around its collectives: whatever a
-// derived class does not override goes to the other.
+// A communicator over another one, for tests that act around its collectives: calls that a derived
+// class does not override go to the other.
 #pragma once
 
 #include <functional>
@@ -40,7 +40,7 @@ class GroupOver : public Group {
   }
 
  protected:
-  // Every collective: `call` is that of the other group.
+  // Every collective: `call` is the other group's call.
   virtual Status Around(CollectiveKind kind, const std::function<Status()>& call) = 0;
 
  private:
@@ -49,7 +49,7 @@ class GroupOver : public Group {
 
 class CommunicatorOver : public Communicator {
  public:
-  // `other` outlives this.
+  // `other` must outlive this.
   explicit CommunicatorOver(Communicator* other) : other_(*other) {}
   ~CommunicatorOver() override { ReleaseGroups(); }
 

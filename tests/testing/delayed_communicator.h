@@ -1,5 +1,5 @@
-// A communicator over another one whose collectives take random times, so that every rank does what it
-// does beside them at another moment in every run.
+// A communicator over another one whose collectives take random times, so that in every run they
+// overlap other parts of each rank's computation.
 #pragma once
 
 #include <chrono>
@@ -49,7 +49,7 @@ class DelayedGroup : public GroupOver {
 
 class DelayedCommunicator : public CommunicatorOver {
  public:
-  // `host` outlives this.
+  // `host` must outlive this.
   DelayedCommunicator(Communicator* host, unsigned seed, int most_us)
       : CommunicatorOver(host), seed_(seed), most_us_(most_us), sleep_(seed, most_us) {}
 

@@ -1,7 +1,7 @@
-// FakeDevice: a device on a machine that has none, to hold what runs on it against the CPU's bits.
-// It is as unlike the host as a device can be:
-// - its addresses cannot be read or written: touching one is a crash;
-// - nothing that is queued happens before somebody waits for it;
+// FakeDevice: a device on a machine without one, to compare work on it with the CPU's bits. It is
+// as unlike the host as a device can be:
+// - the host cannot access its addresses: touching one is a crash;
+// - queued work is done only when somebody waits for it;
 // - its kernels (the CPU's, FakeDeviceKernels) see the step's context only where it was copied to.
 #pragma once
 
@@ -26,7 +26,7 @@ class FakeDevice : public Device {
     int64_t replays = 0;
   };
   const Counters& counters() const { return counters_; }
-  bool has_work() const { return num_done_ < num_queued_; }  // that nobody has waited for
+  bool has_work() const { return num_done_ < num_queued_; }  // work that nobody has waited for
 
   std::string name() const override { return "fake"; }
   void* stream() const override { return const_cast<FakeDevice*>(this); }
@@ -39,7 +39,7 @@ class FakeDevice : public Device {
   StatusOr<DeviceBytes> AllocatePinned(int64_t bytes) override;
   StatusOr<DeviceBytes> Pin(std::byte* host, int64_t bytes) override;
   StatusOr<DeviceMemoryUse> MemoryUse() override { return use_; }
-  // What MemoryUse says, and more than it says is free cannot be allocated.
+  // The result of MemoryUse; allocations are limited to its free bytes.
   void set_memory_use(const DeviceMemoryUse& use) { use_ = use; }
   Status CopyIn(void* to_device, const void* from_host, int64_t bytes) override;
   Status CopyOut(void* to_host, const void* from_device, int64_t bytes) override;
@@ -53,7 +53,7 @@ class FakeDevice : public Device {
 
   using Work = std::function<void()>;
   Status QueueKernel(Work work);
-  // Where the bytes at a device address really are.
+  // The host memory behind a device address.
   std::byte* Behind(const void* address) const;
 
  private:
@@ -61,7 +61,7 @@ class FakeDevice : public Device {
   class Recording;
 
   struct Block {
-    std::byte* address = nullptr;  // of the device
+    std::byte* address = nullptr;  // on the device
     int64_t bytes = 0;
     std::byte* behind = nullptr;
   };
@@ -72,7 +72,7 @@ class FakeDevice : public Device {
   std::vector<Block> blocks_;
   std::vector<Work> queue_;
   size_t next_ = 0;       // of the queue
-  int64_t num_done_ = 0;  // of all that was ever queued
+  int64_t num_done_ = 0;  // of all work ever queued
   int64_t num_queued_ = 0;
   bool is_recording_ = false;
   std::vector<Work> recording_;
@@ -80,7 +80,7 @@ class FakeDevice : public Device {
   Counters counters_;
 };
 
-// The CPU's kernels, made to run on fake devices.
+// The CPU's kernels, adapted to fake devices.
 const KernelRegistry& FakeDeviceKernels();
 
 }  // namespace zg::testing

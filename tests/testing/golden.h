@@ -14,8 +14,8 @@
 //   // -----
 //   (the next case)
 //
-// Graphs are in the short form of fragment.h, as PrintFragment prints it, but for comments and
-// blank lines.
+// Graphs are in the short form of fragment.h, as PrintFragment prints it, plus comments and blank
+// lines.
 //
 // `// RUN:` passes by name with options, `bucketing(bucket_bytes=64)`; without any, the graph is
 //   only verified.
@@ -47,18 +47,17 @@ struct GoldenCase {
   bool execute = false;
   std::string input;  // all lines above the expectation: comments are comments to the parser too
   Expectation expectation = Expectation::kMissing;
-  std::string expected;  // the changed lines, or what the error contains
+  std::string expected;  // the changed lines, or a text that the error contains
 };
 
-// Errors: a case without `// RUN:`, a line that begins like a directive and is none.
+// Errors: a case without `// RUN:`, a line that begins like a directive but is none.
 StatusOr<std::vector<GoldenCase>> ParseGoldenFile(std::string_view text, std::string_view source);
 
-// Why the case fails; empty when it passes.
+// Why the case fails; empty if it passes.
 std::string CheckGoldenCase(const GoldenCase& golden_case, const PassRegistry& registry);
 
-// The file with the text below each `// EXPECT-DIFF` as it comes out now (also where that line is
-// still missing) and inputs as they are printed. Errors: a case that expects changes and ends in an
-// error.
+// The file with the current output below each `// EXPECT-DIFF` (also if that line is still missing)
+// and inputs as they are printed. Errors: a case that expects changes and ends in an error.
 StatusOr<std::string> UpdateGoldenFile(std::string_view text, std::string_view source,
                                        const PassRegistry& registry);
 

@@ -1,5 +1,5 @@
-// What build-backward must have done: every parameter that the loss reads has a gradient, and that is
-// the slope of the mean loss, by differences.
+// The check of build-backward: every parameter that the loss reads has a gradient, which is the
+// slope of the mean loss, computed by differences.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace zg::testing {
 
-// Runs the graphs for a step. The text of what is wrong; empty when nothing is.
+// Runs the graphs for a step. Returns the text of a failure; empty if there is none.
 std::string CheckBuildBackward(RunComparison& runs);
 
 }  // namespace zg::testing

@@ -12,8 +12,8 @@ namespace zg::testing {
 class HeapTensor {
  public:
   HeapTensor() = default;
-  // All bytes are 0xFF, a NaN in every float type: a result that nobody wrote does not pass for
-  // one.
+  // All bytes are 0xFF, a NaN in every float type, so that memory that nobody wrote is not mistaken
+  // for a result.
   explicit HeapTensor(TensorType type);
   // Floating-point types, to which values are rounded (by way of f32), i64 and bool.
   static HeapTensor FromDoubles(const TensorType& type, const std::vector<double>& values);

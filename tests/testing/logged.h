@@ -1,4 +1,4 @@
-// What the program logs, for tests of warnings.
+// Captures the log of the program, for tests of warnings.
 #pragma once
 
 #include <spdlog/sinks/ostream_sink.h>
@@ -11,7 +11,7 @@
 
 namespace zg::testing {
 
-// What is logged while one lives.
+// Captures everything that is logged while it exists.
 class Logged {
  public:
   Logged() : before_(spdlog::default_logger()) {

@@ -1,4 +1,5 @@
-// A communicator over another one that knows what came to the rank in each group of ranks.
+// A communicator over another one that counts the bytes received by the rank in each group of
+// ranks.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace zg::testing {
 
-using BytesByGroup = std::map<std::vector<int>, int64_t>;  // by the job's ranks in the group
+using BytesByGroup = std::map<std::vector<int>, int64_t>;  // key: the ranks of the job in the group
 
 class MeteredGroup : public GroupOver {
  public:
@@ -36,7 +37,7 @@ class MeteredGroup : public GroupOver {
 
 class MeteredCommunicator : public CommunicatorOver {
  public:
-  // `host` and `bytes` outlive this.
+  // `host` and `bytes` must outlive this.
   MeteredCommunicator(Communicator* host, BytesByGroup* bytes)
       : CommunicatorOver(host),
         bytes_(*bytes),

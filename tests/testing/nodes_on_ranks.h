@@ -1,6 +1,6 @@
-// NodesOnRanks: what virtual ranks hold of a graph's values, and how a node changes that. A node's
-// operands come to the placements that it wants by way of the logical value; kernels compute on
-// each rank's part. A sum over ranks is a left fold in rank order, in f32.
+// NodesOnRanks: the parts of a graph's values on virtual ranks, and the effect of a node on them. A
+// node's operands are brought to the placements that it wants through the logical value; kernels
+// compute on each rank's part. A sum over ranks is a left fold in rank order, in f32.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,12 @@ namespace zg::testing {
 
 class NodesOnRanks {
  public:
-  // All of these must outlive it. Of the options it takes the seed, in_place and gradient_factor.
+  // All of these must outlive it. It uses the options seed, in_place and gradient_factor.
   NodesOnRanks(const ir::Graph& graph, const VirtualMesh& ranks, const RunOptions& options)
       : graph_(graph), ranks_(ranks), options_(options) {}
 
-  // What runs from now on belongs to this step (the first is 1) and micro-step (the first is 0).
+  // Nodes that run from now on belong to this step (the first is 1) and micro-step (the first is
+  // 0).
   void GoTo(int64_t step, int64_t micro_step);
 
   bool Has(const ir::Value& value) const { return parts_.count(&value) != 0; }

@@ -11,11 +11,11 @@ namespace zg::testing {
 
 class OptimizerFormulas {
  public:
-  // `options`: the pass's.
+  // `options` are the pass's.
   OptimizerFormulas(const ir::Attributes& options, Shape shape, std::vector<double> p);
 
-  // The parameters after the next update. Where the formulas say nothing, since they divide next to
-  // nothing by next to nothing, those are `actual`.
+  // The parameters after the next update. Where the formulas divide almost zero by almost zero and
+  // so give no usable value, these are `actual`.
   const std::vector<double>& Update(const std::vector<double>& g,
                                     const std::vector<double>& actual);
 

@@ -1,4 +1,4 @@
-// ParseOrDie: the graph of a text, with all ops. A text that cannot be read is a failure of the test.
+// ParseOrDie: the graph of a text, with all ops. A text that does not parse fails the test.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// Whether a pass kept what a program computes: both graphs run on virtual ranks (ranked_run.h) from
-// the same variables and data, and must give the same outputs, gradients and variables after two
-// steps, bit by bit. In the second, no node may depend on what another overwrites, and tensors that
-// are copies must be copies. But:
+// Checks whether a pass kept the results of a program: both graphs run on virtual ranks
+// (ranked_run.h) from the same variables and data, and must give the same outputs, gradients and
+// variables after two steps, bit by bit. In the second graph, no node may depend on a value that
+// another overwrites, and tensors that are copies must be copies. Exceptions:
 //
 //   average-eval-results   losses of eval sections are divided by the ranks
 //   mixed-precision        what it is for: outputs agree within 16-bit rounding
@@ -28,13 +28,13 @@ namespace zg::testing {
 
 struct PassCheckOptions {
   unsigned seed = 1;
-  // Values that nobody reads must stay, and stay the same: in fragments they are the results. And a
+  // Values that nobody reads must stay, and must not change: in fragments they are the results. A
   // fragment may leave out assignments, so that it matters what its updates overwrite.
   bool is_fragment = false;
 };
 
-// What differs; empty when nothing does. `pass` is the pass with its options, as in PassRegistry's
-// texts.
+// The differences; empty if there are none. `pass` is the pass with its options, as in
+// PassRegistry's texts.
 std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::Graph& after,
                       const PassCheckOptions& options = {});
 

@@ -10,7 +10,7 @@ namespace zg::testing {
 
 std::string PassName(std::string_view pass);
 
-// What stands in parentheses behind the name; empty if nothing does.
+// The options in parentheses after the name; empty if there are none.
 ir::Attributes PassOptions(std::string_view pass);
 
 }  // namespace zg::testing

@@ -1,5 +1,5 @@
-// What passes do when a program of one rank becomes one of several: each check compares runs that
-// have taken place, and returns the text of what is wrong, empty when nothing is.
+// The effect of passes when a program of one rank becomes one of several: each check compares runs
+// that have taken place, and returns the text of a failure, empty if there is none.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace zg::testing {
 
-// infer-sbp: what the micro-batches give one after the other in the sequential program, the ranks
-// give side by side. A sum over ranks in the middle of backward has another order.
+// infer-sbp: the results that the sequential program computes for one micro-batch after the other
+// are side by side on the ranks. A sum over ranks in the middle of backward has another order.
 std::string CheckInferSbp(const RunComparison& runs);
 
 // average-eval-results: a loss of an eval section is divided by the ranks, whose terms will be

@@ -1,4 +1,4 @@
-// What random tests decide by: the same choices for the same seed.
+// The choices of random tests: the same ones for the same seed.
 #pragma once
 
 #include <random>

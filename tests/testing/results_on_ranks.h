@@ -1,4 +1,4 @@
-// What a test finds on each of several in-process ranks.
+// The results of a test on each of several in-process ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ StatusOr<std::vector<Result>> TryOnRanks(int num_ranks, const Body& body) {
   return results;
 }
 
-// The same, where an error is a failure of the test.
+// The same; an error fails the test.
 template <typename Result, typename Body>
 std::vector<Result> ResultsOnRanks(int num_ranks, const Body& body) {
   StatusOr<std::vector<Result>> results = TryOnRanks<Result>(num_ranks, body);

@@ -1,6 +1,6 @@
 // RunComparison: runs two graphs on virtual ranks (ranked_run.h) from the same variables and data,
-// and compares what was seen. Everything returns the text of a failure, with its end of line, and
-// nothing when there is none.
+// and compares the observations. All functions return the text of a failure, with its end of line,
+// and nothing if there is none.
 #pragma once
 
 #include <functional>
@@ -12,21 +12,22 @@
 
 namespace zg::testing {
 
-// How far values may be from each other, as a share of the largest element, or of `smallest_scale`
-// where that is larger; 0: the same bits.
+// The allowed difference of values, as a share of the largest element, or of `smallest_scale` if
+// that is larger; 0: the same bits.
 struct Tolerance {
   double relative = 0;
   double smallest_scale = 1e-3;
 };
 
-// Where two values differ by more than that. A gradient may be there in 16 bits or as the same
-// number in f32. With `keeps_finite`, after has a number of its own where before has none.
+// The first place where two values differ by more than that. A gradient may be in 16 bits or be the
+// same number in f32. With `keeps_finite`, after may have a finite number where before has none.
 std::string Difference(const HeapTensor& before, const HeapTensor& after,
                        const Tolerance& tolerance = {}, bool keeps_finite = false);
 
 double MaxAbs(const std::vector<double>& values);
 
-// Of a scalar, the mean over the micro-batches of one of `num_steps` steps; NaN if it was not seen.
+// The mean of a scalar over the micro-batches of one of `num_steps` steps; NaN if it was not
+// observed.
 double MeanOf(const Observations& seen, const std::string& key, int step, int num_steps);
 
 // Whether any value has 16 bits.
@@ -34,7 +35,7 @@ bool HasHalf(const ir::Graph& graph);
 
 class RunComparison {
  public:
-  // Which of the keys of Observations.
+  // Selects keys of Observations.
   using Filter = std::function<bool(const std::string& key)>;
 
   // The graphs must outlive it.
@@ -44,17 +45,18 @@ class RunComparison {
   const ir::Graph& before;
   const ir::Graph& after;
   RunOptions options;
-  bool checks_aliases = true;  // that nothing in `after` depends on what a node overwrites
-  bool keeps_finite = false;   // as of Difference
+  bool checks_aliases = true;  // whether nothing in `after` depends on a value that a node
+                               // overwrites
+  bool keeps_finite = false;   // as in Difference
   Observations seen_before;
   Observations seen_after;
 
-  // A failure, too: tensors that are to be copies of others and are not.
+  // It is also a failure if tensors that must be copies of others are not.
   std::string Run();
   std::string RunBefore();
 
-  // What was seen before and is `wanted`. Outputs and tensors may not get lost; values that bridge
-  // sections come and go. CompareAll fails when there is nothing to compare.
+  // Compares the observations that are `wanted`. Outputs and tensors must not get lost; values that
+  // cross sections may appear and disappear. CompareAll fails if there is nothing to compare.
   std::string CompareAll(const Tolerance& tolerance, const Filter& wanted) const;
   std::string CompareIfAny(const Tolerance& tolerance, const Filter& wanted) const;
 

@@ -1,5 +1,5 @@
-// What a run on virtual ranks (ranked_run.h) begins with and is fed: contents that follow from a
-// seed, names and micro-batches alone, so that ranks find the same in any number.
+// The initial contents and inputs of a run on virtual ranks (ranked_run.h). They follow only from a
+// seed, names and micro-batches, so they are the same for any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace zg::testing {
 
 struct RunOptions {
   int steps = 2;
-  unsigned seed = 1;  // of inputs, given values and initial contents of variables
+  unsigned seed = 1;  // for inputs, given values and initial contents of variables
   bool in_place = true;
-  double gradient_factor = 1.0;  // what gradients count in updates
+  double gradient_factor = 1.0;  // multiplies gradients in updates
   // Stored tensors with other contents than those drawn from the seed.
   std::map<std::string, HeapTensor> tensors = {};
   std::set<std::string> watched = {};  // names of values to observe
@@ -27,11 +27,11 @@ struct RunOptions {
 HeapTensor InitialTensor(const ir::Graph& graph, const ir::StoredTensor& tensor,
                          const RunOptions& options);
 
-// What every rank holds of a variable then: its tensors, or data of its own.
+// The initial part of a variable on every rank: its tensors, or data of its own.
 Parts InitialVariable(const ir::Graph& graph, const ir::Value& variable, const VirtualMesh& ranks,
                       const RunOptions& options);
 
-// What every rank is fed in a micro-step for an `input` or `given` node.
+// The input of every rank in a micro-step for an `input` or `given` node.
 Parts Feed(const ir::Node& node, const VirtualMesh& ranks, unsigned seed, int64_t step,
            int64_t micro_step);
 

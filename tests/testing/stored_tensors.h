@@ -1,4 +1,4 @@
-// Where the contents of a stored tensor lie in the logical value of the variable that holds it.
+// The location of a stored tensor in the logical value of its variable.
 #pragma once
 
 #include "framework/ir/graph.h"

@@ -1,5 +1,4 @@
-// A communicator whose collectives do not get through: whoever waits for a device meets the
-// deadline.
+// A communicator whose collectives never complete: whoever waits for a device reaches the deadline.
 #pragma once
 
 #include <memory>
@@ -26,7 +25,7 @@ class StuckGroup : public OrderedGroup {
   Status Queued(std::string_view, std::string_view) override { return Status::Ok(); }
 };
 
-// For one rank: nothing that is queued gets through until the end of the step.
+// For one rank: nothing queued completes until the end of the step.
 class StuckCommunicator : public OrderedCommunicator {
  public:
   StuckCommunicator(Device* device, ControlPlane* host)

@@ -1,5 +1,5 @@
 // Rules that split our GPT and Llama along the mesh axis tensor: heads of the attention, columns of
-// the first products of each MLP and rows of what follows.
+// the first products of each MLP and rows of the products that follow.
 #pragma once
 
 #include <vector>

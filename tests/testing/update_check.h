@@ -1,5 +1,5 @@
-// What passes do between the gradients and the update: each check runs the graphs of one pass and
-// returns the text of what is wrong, empty when nothing is.
+// The effect of passes between the gradients and the update: each check runs the graphs of one pass
+// and returns the text of a failure, empty if there is none.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace zg::testing {
 
-// The factor of the loss that checks of scale-loss and clip-gradients start with, as the contents
+// The factor of the loss with which checks of scale-loss and clip-gradients start, as the contents
 // of the tensor "loss_scaler".
 HeapTensor InitialLossScaler();
 
@@ -17,9 +17,9 @@ HeapTensor InitialLossScaler();
 // optimizer's formulas in double precision.
 std::string CheckAppendUpdate(RunComparison& runs, const ir::Attributes& options);
 
-// Gradients that are summed or rounded in another way: outputs of the first step, which reads the
-// same parameters, have the same bits; gradients and tensors agree within a share of the largest
-// gradient.
+// For gradients that are summed or rounded in another way: outputs of the first step, which reads
+// the same parameters, have the same bits; gradients and tensors agree within a share of the
+// largest gradient.
 std::string CheckOtherSums(RunComparison& runs, double tolerance);
 
 // scale-loss: gradients are larger by the scale, and nothing else changes.

@@ -1,5 +1,5 @@
-// VirtualMesh: the ranks that a graph runs on in a test, and what each of them holds of a logical
-// value that lies on all axes of the graph's mesh (virtual_ranks.h cuts along one). A graph without
+// VirtualMesh: the ranks that a graph runs on in a test, and their parts of a logical value that is
+// placed on all axes of the graph's mesh (virtual_ranks.h cuts along one). A graph without
 // placements runs on one rank.
 #pragma once
 
@@ -19,7 +19,7 @@ bool IsPlaced(const ir::Graph& graph);
 
 HeapTensor Zeros(const TensorType& type);
 
-// ((start + terms[0]) + terms[1]) + ..., without `start` when it is null; 16-bit terms in f32.
+// ((start + terms[0]) + terms[1]) + ..., without `start` if it is null; 16-bit terms in f32.
 HeapTensor Fold(const HeapTensor* start, const Parts& terms, DType dtype);
 
 // A term that changes no sum, not even the sign of its zero.
@@ -32,28 +32,30 @@ class VirtualMesh {
   bool is_placed() const { return is_placed_; }
   int num_ranks() const { return is_placed_ ? mesh_.num_ranks() : 1; }
 
-  // Of the axis "data", -1 when there is none.
+  // The axis "data", -1 if there is none.
   int data_axis() const { return data_axis_; }
   int data_ranks() const { return data_axis_ < 0 ? 1 : mesh_.axes()[data_axis_].size; }
   int DataCoordinate(int rank) const;
-  Sbp AlongData(const NdSbp& sbp) const;  // B when there is none
-  // What a rank computes in its micro-step; without placements these are the micro-batches.
+  Sbp AlongData(const NdSbp& sbp) const;  // B if there is none
+  // The micro-batch of a rank in its micro-step; without placements the micro-steps are the
+  // micro-batches.
   int64_t MicroBatch(int rank, int64_t micro_step) const;
 
-  // The ranks that differ from `rank` along `axis` only, with itself, in ascending order.
+  // The ranks that differ from `rank` only along `axis`, including itself, in ascending order.
   std::vector<int> RanksAlong(int rank, int axis) const { return mesh_.RanksAlong(rank, {axis}); }
 
-  // What a rank holds of a logical value. Terms of a partial one are random, and add up to it.
+  // The parts of a logical value on the ranks. The terms of a partial value are random, and add up
+  // to it.
   Parts Cut(const HeapTensor& logical, const NdSbp& sbp, RandomKey key) const;
 
-  // The parts of the same value under another placement. Errors: ranks that hold different values of
-  // what is broadcast; a dim that does not divide.
+  // The parts of the same value under another placement. Errors: ranks that hold different values
+  // of a broadcast value; a dim that does not divide.
   StatusOr<Parts> ChangePlacement(Parts parts, const NdSbp& from, const NdSbp& to) const;
 
   // The whole value. Errors: as above.
   StatusOr<HeapTensor> Logical(const ir::Value& value, const Parts& parts) const;
 
-  // The same of each data rank: its part along the axis "data" of the value, in their order.
+  // The same for each data rank: its part of the value along the axis "data", in their order.
   StatusOr<Parts> PartsAlongData(const ir::Value& value, const Parts& parts) const;
 
   // Error unless all ranks hold the same where the value is whole on each.

@@ -1,5 +1,5 @@
-// Cuts a logical tensor into what each of several ranks holds under a placement, and puts such
-// parts together again.
+// Cuts a logical tensor into the parts of several ranks under a placement, and joins such parts
+// again.
 #pragma once
 
 #include <random>
@@ -15,7 +15,7 @@ namespace zg::testing {
 bool Divides(const Shape& shape, Sbp sbp, int num_ranks);
 
 // One tensor per rank, none sharing memory. The terms of a partial f32 value are random, and none
-// of them is small; those of whole numbers are parts of them, as of a count.
+// of them is small; the terms of integers are parts of them, as of a count.
 std::vector<HeapTensor> Cut(const HeapTensor& whole, Sbp sbp, int num_ranks, std::mt19937* random);
 
 // The logical tensor. Error: parts of a broadcast value differ.

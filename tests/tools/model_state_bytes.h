@@ -1,4 +1,4 @@
-// What the ZeRO paper calls model states: parameters, gradients and optimizer state of one rank.
+// The ZeRO paper's model states: parameters, gradients and optimizer state of one rank.
 #pragma once
 
 #include "framework/plan/job_plan.h"

@@ -1,8 +1,8 @@
 // The jobs of the ZeRO paper's figures and tables with model parallelism, as plans of real GPTs: model
 // parallelism is the mesh axis tensor.
 //
-// Compiling all of them takes minutes: ZG_WHOLE_MATRIX=1 (many_paper_models_test) does, else a sample
-// is compiled. ZG_PAPER_TABLE=1 prints the tables.
+// Compiling all of them takes minutes: ZG_WHOLE_MATRIX=1 (many_paper_models_test) does it,
+// otherwise a sample is compiled. ZG_PAPER_TABLE=1 prints the tables.
 #pragma once
 
 #include <cstdlib>
@@ -39,7 +39,7 @@ inline std::vector<FigureModel> FigureModels() {
 inline PlanOptions PaperOptions(int data_ranks, int tensor, int stage) {
   PlanOptions options;
   options.context = 1024;
-  options.vocabulary = 50304;  // 50257, to a multiple of 128, as Megatron-LM pads it
+  options.vocabulary = 50304;  // 50257 rounded up to a multiple of 128, as in Megatron-LM
   options.batch = 1;
   options.ranks = data_ranks * tensor;
   options.compile.micro_batches = data_ranks;

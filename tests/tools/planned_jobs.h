@@ -1,4 +1,4 @@
-// Jobs for tests of plans, and a plan held against running the job.
+// Jobs for tests of plans, and the comparison of a plan with running the job.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ PlanOptions GptPreset(std::string_view name);
 // With a micro-batch for each rank.
 PlanOptions OnRanks(PlanOptions options, int ranks, int stage);
 
-JobPlan PlanOrDie(const PlanOptions& options);  // an error is a failure of the test
+JobPlan PlanOrDie(const PlanOptions& options);  // an error fails the test
 
-// Trains a step on in-process ranks: rank 0 holds and sends what the plan says, as GoogleTest
-// expectations.
+// Trains a step on in-process ranks and checks that rank 0 holds and sends what the plan says, as
+// GoogleTest expectations.
 void ExpectRunsAsPlanned(const PlanOptions& options, const JobPlan& plan);
 
 }  // namespace zg::plan

@@ -11,7 +11,7 @@
 
 namespace zg::testing {
 
-// What a tool's `parse(argc, argv, &help)` makes of these arguments.
+// The result of a tool's `parse(argc, argv, &help)` for these arguments.
 template <typename Options>
 StatusOr<Options> ParseArguments(StatusOr<Options> (*parse)(int, const char* const*, std::string*),
                                  std::vector<const char*> arguments) {

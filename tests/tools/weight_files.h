@@ -1,4 +1,4 @@
-// Safetensors files for tests of what reads weights of other programs.
+// Safetensors files for tests of readers of other programs' weights.
 #pragma once
 
 #include <cstdint>

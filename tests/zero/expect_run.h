@@ -1,4 +1,4 @@
-// What tests of training expect of runs, as GoogleTest expectations.
+// Expectations about training runs, for GoogleTest.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace zg::testing {
 
-RunResult TrainOrDie(const RunConfig& config);  // an error is a failure of the test
+RunResult TrainOrDie(const RunConfig& config);  // an error fails the test
 
 void ExpectSameBits(const RunResult& a, const RunResult& b);  // losses, norms, digests
 

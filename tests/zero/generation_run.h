@@ -1,5 +1,5 @@
-// Models that write texts with caches, on in-process ranks: their logits, held against those of whole
-// texts.
+// Models that generate text with caches, on in-process ranks: their logits are compared with those
+// of whole texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ struct Config {
   DType dtype = DType::kF32;
   int64_t chunk = 7;
   std::vector<MeshAxis> mesh = {};  // of `ranks`
-  bool splits_sequence = false;     // along tensor
+  bool splits_sequence = false;     // along the axis tensor
 };
 
 inline std::vector<PlacementRule> RulesOf(const Config& config) {
@@ -63,8 +63,8 @@ inline std::vector<PlacementRule> RulesOf(const Config& config) {
   return rules;
 }
 
-// A model after a step of training, with the programs of a generator, one that computes whole texts,
-// and one that decodes several texts of each rank's own.
+// A model after a training step, with the programs of a generator, one that computes whole texts,
+// and one that decodes several texts of each rank.
 class RankRun {
  public:
   RankRun(const Config& config, Communicator& communicator)
@@ -106,7 +106,7 @@ class RankRun {
         .status();
   }
 
-  // Row by row.
+  // Returns one row of logits per token.
   StatusOr<std::vector<std::vector<float>>> Whole(std::vector<int64_t> text) {
     text.resize(kContext);
     ZG_RETURN_IF_ERROR(trainer_->eval("whole", {{"x", text}}));
@@ -170,7 +170,7 @@ inline Status ExpectLogitsOfWholeTexts(RankRun& run) {
     ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(text, size)));
     EXPECT_EQ(logits, whole[size - 1]) << size << " tokens at once";
   }
-  for (const int64_t size : {80, 80, 41, 42, 60}) {  // what is there already
+  for (const int64_t size : {80, 80, 41, 42, 60}) {  // with cached prefixes
     ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Prefix(text, size)));
     EXPECT_EQ(logits, whole[size - 1]) << size << " tokens of a longer text";
   }
@@ -182,7 +182,7 @@ inline Status ExpectLogitsOfWholeTexts(RankRun& run) {
   return Status::Ok();
 }
 
-// Texts at positions of their own: the second lags behind, the others begin with other tokens.
+// Texts at different positions: the second lags behind, the others begin with other tokens.
 inline Status ExpectStreamsOfWholeTexts(RankRun& run) {
   std::vector<std::vector<int64_t>> texts;
   std::vector<std::vector<std::vector<float>>> wholes;

@@ -1,4 +1,4 @@
-// What tests of saving share: what stands in a directory, the bits that go on from it, and
+// Helpers for tests of saving: the contents of a directory, the bits after resuming from it, and
 // processes that are killed while they save.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace zg::testing {
 
 std::set<std::string> NamesIn(const std::string& directory);
 
-// Whether the checkpoint, or the latest one of a directory, is whole.
+// Whether the checkpoint, or the latest one of a directory, is complete.
 Status OpenAndCheck(const std::string& path);
 
 SmallTrainerConfig SmallConfig(int ranks, int stage = 0);
@@ -24,8 +24,8 @@ SmallTrainerConfig SmallConfig(int ranks, int stage = 0);
 // The digests after `steps` steps, from the start or from a checkpoint.
 std::string DigestAfter(int steps, const std::string& resume = "");
 
-// A limit on the size of a file, which the disk's end resembles: part of a write is done, then
-// writes fail.
+// Limits the size of a file, which acts like a full disk: part of a write succeeds, then writes
+// fail.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes);
@@ -40,7 +40,7 @@ pid_t Fork(const std::function<void()>& body);
 // Waits for its end, which must be a SIGKILL.
 void ExpectKilled(pid_t child);
 
-// Whatever has the name of a checkpoint is one.
+// Every directory with the name of a checkpoint is a complete one.
 void ExpectOnlyWholeCheckpoints(const std::string& root);
 
 }  // namespace zg::testing

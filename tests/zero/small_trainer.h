@@ -1,4 +1,4 @@
-// A trainer of a small model on in-process ranks, for tests of what a trainer does between steps.
+// A trainer of a small model on in-process ranks, for tests of actions between steps.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct SmallTrainerConfig {
   int stage = 0;
   int64_t micro_batches = 2;
   int64_t hidden = 8;
-  bool has_momentum = true;  // else the optimizer has no state
+  bool has_momentum = true;  // otherwise the optimizer has no state
   double lr = 0.1;
   uint64_t seed = 1;
   DType dtype = DType::kF32;
@@ -28,12 +28,12 @@ Status SmallStep(Trainer& trainer);
 // Trains steps, continuing the save that was started after each, until it has ended.
 Status StepUntilSaved(Trainer& trainer);
 
-// Runs `body` on every rank with its trainer and returns what it returned, by rank. A rank's error
-// does not end the others.
+// Runs `body` on every rank with its trainer and returns its results, by rank. A rank's error does
+// not end the others.
 std::vector<Status> OnSmallTrainers(const SmallTrainerConfig& config,
                                     const std::function<Status(Trainer&)>& body);
 
-// The same, of rank 0.
+// The same; returns the result of rank 0.
 Status OnSmallTrainer(const SmallTrainerConfig& config,
                       const std::function<Status(Trainer&)>& body);
 

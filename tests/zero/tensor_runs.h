@@ -1,4 +1,4 @@
-// How the test models lie along a mesh axis whose ranks share micro-batches.
+// The placement of the test models along a mesh axis whose ranks share micro-batches.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Training small models on in-process ranks, for tests that hold runs against each other.
+// Trains small models on in-process ranks, for tests that compare runs.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@
 
 namespace zg::testing {
 
-// kPaddedGpt is kGpt with logits of more columns than tokens; kEvenGpt has a vocabulary that ranks can
-// share.
+// kPaddedGpt is kGpt with logits of more columns than tokens; kEvenGpt has a vocabulary that ranks
+// can share.
 enum class TestModel { kMlp, kClassifier, kGpt, kPaddedGpt, kEvenGpt, kLlama };
 
-// A rank on a device, and how it gets there from its communicator on the host.
+// A rank on a device, and its connection from its communicator on the host.
 struct DeviceRank {
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicator> communicator;
@@ -36,7 +36,7 @@ struct RunConfig {
   TestModel model = TestModel::kMlp;
   int ranks = 1;
   std::vector<MeshAxis> mesh = {};            // of these ranks; empty: one axis "data"
-  std::vector<PlacementRule> placement = {};  // along its other axes than those of data
+  std::vector<PlacementRule> placement = {};  // along its axes other than data axes
   int stage = 0;
   std::vector<StageRule> stage_rules = {};  // another stage by name
   std::string secondary_axis = {};
@@ -54,20 +54,20 @@ struct RunConfig {
   double max_grad_norm = 0;    // 0: gradients are not clipped
   bool update_early = false;
   int64_t overlap_bytes = 0;
-  std::string resume = {};  // a checkpoint to go on from
-  std::string save = {};    // a directory for a checkpoint of the last step
+  std::string resume = {};  // a checkpoint to resume from
+  std::string save = {};    // a directory for a checkpoint after the last step
   SaveOptions save_options = {};
   ConnectDevice connect_device = nullptr;   // null: the host
-  const KernelRegistry* kernels = nullptr;  // as in TrainerOptions, likewise the next two
+  const KernelRegistry* kernels = nullptr;  // as in TrainerOptions; likewise the next two
   bool record = false;
   bool tf32 = false;
-  std::string gemm_choices = {};  // a file, for `kernels`; rank 0 alone can read it
+  std::string gemm_choices = {};  // a file, for `kernels`; only rank 0 can read it
 };
 
-// What a run ends with on one rank; digests and the sum on rank 0 only.
+// The final state of a run on one rank; digests and the sum only on rank 0.
 struct RunResult {
   std::vector<float> losses;      // of the steps after a resumed checkpoint's
-  std::vector<float> grad_norms;  // when gradients are clipped
+  std::vector<float> grad_norms;  // if gradients are clipped
   std::string param_sha256;
   std::string optimizer_sha256;
   double param_sum = 0;
@@ -75,7 +75,7 @@ struct RunResult {
   CategoryBytes predicted = {};
   CategoryBytes measured = {};
   int64_t predicted_peak = 0;
-  int64_t lower_bound = 0;  // of the peak: the most that is alive at one moment
+  int64_t lower_bound = 0;  // of the peak: the most bytes alive at one moment
   int64_t measured_peak = 0;
   TrafficCounters measured_traffic = {};                      // of all steps, before the eval
   std::map<std::string, PredictedTraffic> predicted_traffic;  // of one step

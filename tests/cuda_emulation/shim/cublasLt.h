@@ -1,5 +1,5 @@
-// The part of cuBLASLt that this project uses, on the host (tests/cuda_emulation). It stands in
-// front of the toolkit's header of this name.
+// The part of cuBLASLt that this project uses, on the host (tests/cuda_emulation). It replaces the
+// toolkit's header of this name.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@ enum cublasStatus_t {
   CUBLAS_STATUS_SUCCESS,
   CUBLAS_STATUS_INVALID_VALUE,
   CUBLAS_STATUS_NOT_SUPPORTED,
-  CUBLAS_STATUS_INTERNAL_ERROR,  // of a mistake, so that no caller takes another way instead
+  CUBLAS_STATUS_INTERNAL_ERROR,  // for a mistake, so that no caller falls back to another way
 };
 enum cublasOperation_t { CUBLAS_OP_N, CUBLAS_OP_T };
 enum cublasComputeType_t { CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32 };
@@ -60,7 +60,7 @@ struct cublasLtMatmulHeuristicResult_t {
 
 size_t cublasLtGetVersion();
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
-// What was wrong with the last call that failed.
+// The mistake in the last call that failed.
 const char* cublasLtGetStatusName(cublasStatus_t status);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                               const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,

@@ -1,5 +1,5 @@
-// The part of the CUDA driver that this project uses, on the host (tests/cuda_emulation). It stands
-// in front of the toolkit's header of this name.
+// The part of the CUDA driver that this project uses, on the host (tests/cuda_emulation). It
+// replaces the toolkit's header of this name.
 #pragma once
 
 #include <cuda_runtime.h>

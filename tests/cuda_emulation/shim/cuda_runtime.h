@@ -1,5 +1,5 @@
 // The part of the CUDA runtime that this project's kernels use, on the host (tests/cuda_emulation).
-// It stands in front of the toolkit's header of this name.
+// It replaces the toolkit's header of this name.
 #pragma once
 
 #include <math.h>
@@ -17,7 +17,7 @@
 #define __host__
 #define __launch_bounds__(threads)
 #define __grid_constant__
-// One block runs at a time, so that a variable of the program is one of the block.
+// One block runs at a time, so a variable of the program serves as a variable of the block.
 #define __shared__ static
 #define __syncthreads() ::zg::emulation::Synchronize(__FILE__, __LINE__)
 
@@ -85,7 +85,7 @@ struct cudaLaunchConfig_t {
 
 namespace zg::emulation {
 
-// Of the running thread.
+// The coordinates of the running thread.
 struct Coordinates {
   uint3 thread;
   uint3 block;
@@ -103,7 +103,8 @@ struct GridLaunch {
   size_t parameter_bytes;
 };
 cudaError_t RunGrid(const GridLaunch& launch);
-// Queues it, or runs it at once where there is no stream. It owns the memory of its parameters.
+// Queues the launch, or runs it at once if there is no stream. It owns the memory of its
+// parameters.
 cudaError_t LaunchOn(cudaStream_t stream, const GridLaunch& launch,
                      std::shared_ptr<const void> parameters);
 cudaError_t CheckSharedBytes(const void* kernel, size_t bytes);

@@ -1,5 +1,5 @@
-// What framework/kernels/cuda writes in PTX: copies to shared memory behind a thread's back, the
-// instructions of tensor cores, powers of 2, and the shared memory of a launch.
+// The operations that framework/kernels/cuda writes in PTX: asynchronous copies to shared memory,
+// the instructions of tensor cores, powers of 2, and the shared memory of a launch.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -46,7 +46,7 @@ inline void LoadMatrices(const void* row, uint32_t (&matrices)[4]) {
 inline void LoadMatricesTransposed(const void* row, uint32_t (&matrices)[4]) {
   emulation::LoadMatrices(row, true, matrices);
 }
-// As the device's instruction: what would be denormal is 0.
+// Like the device's instruction: denormal results are 0.
 inline float Exp2(float x) {
   const float power = exp2f(x);
   return power < 0x1p-126f ? 0.0f : power;
