@@ -15,7 +15,7 @@
 
 namespace zg::eager {
 
-// What a Var owns: keeps the session, and the value in it.
+// The owner in a Var: keeps the session, and the value in it, alive.
 struct Session::Handle {
   Handle(std::shared_ptr<Session> session, ir::Value* value)
       : session(std::move(session)), value(value) {
@@ -140,7 +140,7 @@ Var Session::Constant(const TensorType& type, const void* data) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// How long values stay.
+// Lifetime of values.
 
 bool Session::IsUsed(const ir::Value* value) const {
   return !value->users.empty() || num_handles_.count(value) != 0;
@@ -155,8 +155,9 @@ void Session::Release(ir::Value* value) {
 
 void Session::EraseUnused(ir::Node* node) {
   std::vector<ir::Node*> candidates = {node};
-  std::unordered_set<const ir::Node*> erased;  // some are candidates several times
-  std::vector<Var> dead;                       // gradients, whose handles go when all else is done
+  std::unordered_set<const ir::Node*> erased;  // some candidates occur several times
+  std::vector<Var> dead;                       // gradients, whose handles are released when
+                                               // everything else is done
   while (!candidates.empty()) {
     ir::Node* const candidate = candidates.back();
     candidates.pop_back();

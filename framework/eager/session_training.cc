@@ -9,7 +9,7 @@
 namespace zg::eager {
 namespace {
 
-// The nodes of the section that the value was computed by, in their order.
+// The nodes of the section from which the value was computed, in order.
 std::vector<ir::Node*> NodesBefore(const ir::Section& section, const ir::Value* value) {
   std::unordered_set<const ir::Node*> before = {value->producer};
   std::vector<const ir::Node*> unvisited = {value->producer};
@@ -63,7 +63,7 @@ Status Session::Backward(ir::Value* loss) {
   ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kBackward));
   ir::Value* const seed = builder.Op("constant", {}, {{"value", 1.0}}, "loss_seed");
   ZG_ASSIGN_OR_RETURN(const auto gradients, ir::Differentiate(&builder, nodes, loss, seed, needed));
-  std::vector<std::pair<ir::Value*, ir::Value*>> wanted;  // in the order of variables, then others
+  std::vector<std::pair<ir::Value*, ir::Value*>> wanted;  // variables in their order, then others
   for (const ir::Value* source : sources) {
     const auto found = gradients.find(source);
     if (found != gradients.end() && found->second != nullptr) {
@@ -100,7 +100,7 @@ Status Session::RunAll(const std::vector<ir::Node*>& nodes,
   return Status::Ok();
 }
 
-// The gradient becomes a value of its own, without the nodes that it was computed by.
+// The gradient becomes a separate value, without the nodes that it was computed from.
 Status Session::Accumulate(const ir::Value* leaf, ir::Value* gradient) {
   const auto before = gradients_.find(leaf);
   if (before == gradients_.end()) {
@@ -125,7 +125,7 @@ void Session::ZeroGradients() {
   gradients_.clear();
 }
 
-// Added up as a graph adds up those of a step's micro-batches.
+// Sums next values as a graph sums those of a step's micro-batches.
 Status Session::AddNextValue(ir::Node* node) {
   ir::Value* const next = node->inputs[1];
   NextValues& values = next_values_[node->inputs[0]];
@@ -164,7 +164,7 @@ Status Session::Step(const optim::Optimizer& optimizer, double lr_factor) {
   return Status::Ok();
 }
 
-// The update's node lives for one run; parameter and state are changed in their places.
+// The update's node exists for one run; parameter and state are changed in place.
 Status Session::Update(const optim::UpdateRule& optimizer, ir::Value* parameter) {
   const optim::UpdateRule& rule = optimizer.For(parameter->type.shape);
   ir::Section* const section = graph_.section(ir::SectionKind::kUpdate);

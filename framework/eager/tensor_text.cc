@@ -75,7 +75,7 @@ class Text {
     return value;
   }
 
-  // Numbers far from 1 need exponents, all of them then.
+  // Numbers far from 1 need exponents; then all of them get one.
   void Widen(int64_t element) {
     const double size = std::abs(Value(element));
     if (std::isfinite(size) && size != 0 && (size < 1e-4 || size >= 1e6)) has_exponents_ = true;
