@@ -37,8 +37,8 @@ StatusOr<Attribute> AsAttribute(StatusOr<T> value) {
   return Attribute(*std::move(value));
 }
 
-// The value of a literal, which has the type that the text can show, as a value of the example's
-// type.
+// The value of a literal, which has a type that the text can show, converted to the type of the
+// example.
 StatusOr<Attribute> FromLiteral(const Attribute& literal, const Attribute& example) {
   if (const auto* text = std::get_if<std::string>(&literal)) {
     if (std::holds_alternative<DType>(example)) return AsAttribute(ParseDType(*text));

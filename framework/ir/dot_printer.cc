@@ -10,7 +10,7 @@
 namespace zg::ir {
 namespace {
 
-// A label; the escapes of Quote are those of dot, and `\n` there is a line break.
+// A label; Quote's escapes are also those of dot, where `\n` is a line break.
 std::string Label(const std::string& text) { return Quote(text); }
 
 std::string_view Color(const Node& node) {

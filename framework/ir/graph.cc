@@ -238,7 +238,7 @@ void Graph::Erase(Node* node) {
   }
   for (Value* input : node->inputs) RemoveOne(&input->users, node);
   RemoveOne(&node->section->nodes, node);
-  // The last takes its place: a graph of a large model has many.
+  // Moves the last element into the gap, because the graph of a large model has many elements.
   const auto erase_owned = [](auto* owners, size_t index) {
     std::swap((*owners)[index], owners->back());
     (*owners)[index]->owner_index = index;

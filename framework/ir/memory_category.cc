@@ -25,7 +25,7 @@ MemoryCategory CategoryOfRole(Role role) {
   return MemoryCategory::kActivations;
 }
 
-// Of the value in another placement: parameters that are gathered, and 16-bit copies of them, are
+// For the value in another placement: gathered parameters, and 16-bit copies of them, are
 // communication.
 MemoryCategory CategoryOfCopy(const ir::Value& value) {
   if (ir::HoldsGradient(value)) return MemoryCategory::kGradients;
@@ -52,7 +52,7 @@ MemoryCategory CategoryOf(const ir::Value& value) {
       return ir::IsInFlight(value) ? MemoryCategory::kCommunication : MemoryCategory::kGradients;
     case ir::OpKind::kPlace:
     case ir::OpKind::kBoxing:
-      return CategoryOfCopy(*node.inputs.back());  // a sum is one with its accumulator
+      return CategoryOfCopy(*node.inputs.back());  // a sum has the category of its accumulator
     default:
       return ir::HoldsGradient(value) ? MemoryCategory::kGradients : MemoryCategory::kActivations;
   }

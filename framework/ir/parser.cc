@@ -274,7 +274,8 @@ class GraphParser {
           InvalidArgument("%{}: got type {}, expected {}, which {} gives", outputs[i].name,
                           outputs[i].type.ToString(), (*node)->outputs[i]->type.ToString(), op));
     }
-    // Names that no text has come first: an output may have the name that AddNode gave another.
+    // First to names that no text can have, because an output may have the name that AddNode gave
+    // to another.
     for (Value* output : (*node)->outputs) graph_->Rename(output, "\n");
     for (size_t i = 0; i < outputs.size(); ++i) {
       Value* value = (*node)->outputs[i];

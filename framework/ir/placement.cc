@@ -10,8 +10,8 @@ namespace {
 
 // How much the placements of a node's operands differ from those of a signature.
 struct Change {
-  int parameters = 0;  // split ones, of a shared axis
-  int gradients = 0;   // of split parameters, which must lie as these do
+  int parameters = 0;  // moved split ones, along a shared axis
+  int gradients = 0;   // moved gradients of split parameters, which must be placed like these
   int inputs = 0;
   double bytes = 0;
   friend bool operator<(const Change& a, const Change& b) {
@@ -32,7 +32,7 @@ Change ChangeFor(const Node& node, const SbpSignature& signature, int axis, int 
   return change;
 }
 
-// Whether every axis can cut its equal parts, as the inputs lie along the others.
+// Whether every axis can cut equal parts, given the inputs' placements along the other axes.
 bool Divides(const Node& node, const SbpSignature& signature, int axis, const Mesh& mesh) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp sbp = signature.inputs[i];
@@ -47,15 +47,14 @@ bool Divides(const Node& node, const SbpSignature& signature, int axis, const Me
   return signature.units % mesh.axes()[axis].size == 0;
 }
 
-// Whether the changes that a signature asks for are ones that a shared axis makes by itself: see
-// ChooseSignature.
+// Whether a shared axis makes the changes that a signature asks for by itself: see ChooseSignature.
 bool FollowsFromPlacements(const Node& node, const SbpSignature& signature, int axis) {
   bool is_split_already = false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp from = node.inputs[i]->sbp[axis];
     is_split_already = is_split_already || (!from.is_broadcast() && from == signature.inputs[i]);
   }
-  // Gradients of split parameters lie as these do.
+  // Gradients of split parameters are placed like these.
   const bool packs_parts =
       node.op->traits.kind == OpKind::kPack && !node.attributes.NdSbp("splits").empty();
   if (packs_parts) return signature.outputs[0].is_split();
@@ -64,7 +63,7 @@ bool FollowsFromPlacements(const Node& node, const SbpSignature& signature, int 
     const Sbp to = signature.inputs[i];
     if (from == to || to.is_broadcast()) continue;
     if (!is_split_already) return false;
-    // A bias is added to the terms of a product; what else is added waits for the sum.
+    // A bias is added to the terms of a product; other addends wait for the sum.
     if (to.is_partial() && (node.op->traits.is_elementwise || !HoldsParameter(*node.inputs[i]))) {
       return false;
     }
@@ -78,7 +77,7 @@ bool MayBeWhole(const Node& node, int axis, const Mesh& mesh) {
   return mesh.axes()[axis].size == 1 || node.attributes.NdSbp("splits").empty();
 }
 
-// How many parameters would have to leave their places.
+// The number of parameters that would have to be moved.
 int NumParametersMoved(const Node& node, const SbpSignature& signature, int axis) {
   int moved = 0;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -102,7 +101,7 @@ bool RunsForEveryMicroBatch(const Section& section) {
          section.kind == SectionKind::kEval;
 }
 
-// Of a boxing op along one of its axes.
+// The signature of a boxing op along one of its axes.
 SbpSignature BoxingSignature(const Node& node, int axis) {
   const std::vector<SbpSignature> legal = node.op->sbp_signatures(node.Call());
   const auto fits = [&](const SbpSignature& signature) {
@@ -129,7 +128,7 @@ std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, cons
   if (!computes || !RunsForEveryMicroBatch(*node.section)) return {};
   if (!mesh.IsDataAxis(axis) || mesh.axes()[axis].size == 1) return {};
   SbpSignature signature;
-  // A gradient for which the micro-batches do not differ is a term of each of them, too.
+  // A gradient that is the same for all micro-batches is also a term of each of them.
   bool has_terms = kind == OpKind::kPack;
   for (const Value* input : node.inputs) {
     const bool is_term = !input->sbp.empty() && input->sbp[axis].is_partial();

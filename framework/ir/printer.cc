@@ -11,7 +11,7 @@
 namespace zg::ir {
 namespace {
 
-// Graphs are printed after every pass, hence text that is appended to.
+// Graphs are printed after every pass, so text is built by appending.
 
 void AppendName(const std::string& name, std::string* text) {
   *text += IsPlainName(name) ? name : Quote(name);
@@ -65,7 +65,7 @@ void AppendAttributes(const Node& node, std::string* text) {
   if (separator[0] == ',') *text += ')';
 }
 
-// On one line, without spaces around it: as the parser reads it back.
+// On one line, without spaces around it, as the parser reads it back.
 std::string PrintScope(std::string scope) {
   std::replace_if(
       scope.begin(), scope.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');

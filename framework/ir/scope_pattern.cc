@@ -12,7 +12,8 @@ namespace {
 bool Matches(std::string_view pattern, std::string_view part) {
   size_t at_pattern = 0;
   size_t at_part = 0;
-  size_t star = std::string_view::npos;  // the last one seen, which takes more when stuck
+  size_t star = std::string_view::npos;  // the last one seen, which matches more characters when
+                                         // the rest does not match
   size_t taken_until = 0;
   while (at_part < part.size()) {
     if (at_pattern < pattern.size() && pattern[at_pattern] == '*') {
@@ -43,7 +44,8 @@ std::vector<std::string_view> SplitAt(char separator, std::string_view text) {
 
 using Parts = std::vector<std::string_view>;
 
-// How many of the first parts the patterns from `pattern` on match, when `part` are taken; 0: none.
+// The number of parts that the patterns from `pattern` on match, after the first `part` parts; 0:
+// none.
 size_t MatchedParts(const Parts& patterns, size_t pattern, const Parts& parts, size_t part) {
   if (pattern == patterns.size()) return part;
   if (patterns[pattern] == "**") {

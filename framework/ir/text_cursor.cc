@@ -10,7 +10,7 @@ namespace {
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-// All of `text` as a number, or false.
+// Parses all of `text` as a number; false if that fails.
 template <typename T>
 bool ParseNumber(std::string_view text, T* number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);

@@ -45,7 +45,7 @@ class Verifier {
             return NodeError(*node, "%{}: its producer is not the node that lists it as output {}",
                              output->name, i);
           }
-          // Whoever is found by its own name shares it with no other.
+          // A value that is found by its own name shares it with no other.
           const Value* const named = graph_.FindValue(output->name);
           if (named == nullptr)
             return NodeError(*node, "%{} is not found by its name", output->name);
@@ -284,7 +284,7 @@ class Verifier {
     std::sort(tensors.begin(), tensors.end(), [](const StoredTensor* a, const StoredTensor* b) {
       return a->offset_elements < b->offset_elements;
     });
-    const StoredTensor* last = nullptr;  // of those with elements
+    const StoredTensor* last = nullptr;  // the last one that has elements
     for (const StoredTensor* tensor : tensors) {
       if (tensor->type.shape.num_elements() == 0) continue;
       if (last != nullptr &&

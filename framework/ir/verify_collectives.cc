@@ -33,7 +33,7 @@ class CollectivesVerifier {
   }
 
  private:
-  // What is on its way is read by waits alone; a variable may have it assigned.
+  // Only waits read values in flight; they may also be assigned to a variable.
   Status CheckReadsDone(const Node& node) {
     const OpKind kind = node.op->traits.kind;
     if (kind == OpKind::kWait || kind == OpKind::kAssign) return Status::Ok();
@@ -49,7 +49,7 @@ class CollectivesVerifier {
     if (node.op->traits.kind == OpKind::kPlace) {
       return NodeError(node, "expected no place after the collectives are inserted");
     }
-    if (node.inputs.empty()) return Status::Ok();  // a source lies as it was decided
+    if (node.inputs.empty()) return Status::Ok();  // the placement of a source is given
     if (node.op->traits.kind == OpKind::kWait) return CheckWait(node);
     const Mesh& mesh = graph_.mesh();
     std::vector<bool> is_boxed(mesh.num_axes());
@@ -76,15 +76,15 @@ class CollectivesVerifier {
     return Status::Ok();
   }
 
-  // Of a sum over several axes, one along which every rank receives the whole.
+  // For a sum over several axes: one along which every rank receives the whole.
   bool KeepsCopies(const Node& node, int axis) const {
     const SbpSignature got = PlacementsAlong(node, axis);
     const bool accumulates_whole = got.inputs.size() == 1 || got.inputs[1].is_broadcast();
     return got.inputs[0].is_partial() && accumulates_whole && got.outputs[0].is_broadcast();
   }
 
-  // Of two axes that split one dim, the later one cuts the parts of the earlier. So the earlier one
-  // cannot change while the later one stays: the parts would lie on other ranks.
+  // If two axes split one dim, the later one cuts the parts of the earlier. So the earlier one
+  // cannot change while the later one stays: the parts would be on other ranks.
   Status CheckNesting(const Node& node, int axis, const std::vector<bool>& is_boxed) {
     for (const Value* value : {node.inputs[0], node.outputs[0]}) {
       const Sbp sbp = value->sbp[axis];
