@@ -13,7 +13,7 @@
 namespace zg {
 namespace {
 
-// Added to a score: no weight of its key is left. It is a number in f16, too.
+// Added to a score: its key's weight becomes 0. It is representable in f16, too.
 constexpr double kUnseen = -6e4;
 
 StatusOr<Var> WithKeyMask(Var q, Var k, Var v, AttentionOptions options) {
@@ -37,13 +37,13 @@ StatusOr<Var> WithSeenPairs(Var q, Var k, Var v, AttentionOptions options) {
   options.bias = (to(sees, q.dtype()) - 1.0) * -kUnseen;
   const Var y = attention(q, k, v, options);
   if (y.empty()) return y;
-  // A query that sees no key would get a mean of all.
+  // A query that sees no key would get the mean of all.
   const Var sees_none = !any(sees, {-1}, /*keep_dims=*/true);  // (1 or B, 1 or heads, Tq, 1)
   const Var heads = reshape(y, {y.dim(0), y.dim(1), options.heads, -1});
   return reshape(masked_fill(heads, transpose(sees_none, 1, 2), 0.0), y.shape().dims());
 }
 
-// To the keys and values of earlier runs as well.
+// Attends to the keys and values of earlier runs as well.
 Var DecodedAttention(nn::Decoding& decoding, Var q, Var k, Var v, const AttentionOptions& options) {
   nn::Trace& trace = nn::Trace::Of("attention");
   if (!options.mask.empty() || !options.bias.empty() || q.dim(1) != k.dim(1)) {

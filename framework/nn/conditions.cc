@@ -6,7 +6,7 @@
 namespace zg {
 namespace {
 
-// Of conditions only; x is one of them.
+// For conditions only; x is one of them.
 template <typename Build>
 Var OfConditions(const char* function, Var x, const Build& build) {
   return nn::Checked(function, x, [&]() -> StatusOr<Var> {

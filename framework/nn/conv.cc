@@ -6,7 +6,7 @@
 namespace zg::nn {
 namespace {
 
-// A division by no groups is an error of the op, not one here.
+// A division by zero groups is an error of the op, not one here.
 int64_t OfGroup(int64_t channels, int64_t groups) {
   return groups < 1 ? channels : channels / groups;
 }

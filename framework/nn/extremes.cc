@@ -24,14 +24,14 @@ Dims WithoutOrOne(Var x, const Dims& dims, bool keep_dims) {
   return sizes;
 }
 
-// Along one dim of size 1 then; `dim` is one of x's.
+// Along one dim, which then has size 1; `dim` is one of x's.
 TopK Along(Var x, int64_t dim, int64_t k, bool largest) {
   const std::vector<Var> outputs =
       nn::append_all("top_k", {x}, {{"dim", dim}, {"k", k}, {"largest", largest}});
   return outputs.empty() ? TopK() : TopK{outputs[0], outputs[1]};
 }
 
-// Several dims as one: behind the others, unless they are side by side already.
+// Merges several dims into one: moved to the end, unless they are adjacent already.
 Var Extreme(const char* function, Var x, const Dims& dims, bool keep_dims, bool largest) {
   return nn::Checked(function, x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const Dims own, nn::DimsOf(function, x, dims));

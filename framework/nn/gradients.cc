@@ -31,7 +31,8 @@ StatusOr<std::vector<Var>> AppendGradients(Var y, const std::vector<Var>& source
   const auto found = ir::Differentiate(&builder, nodes, y.value(), seed, needed);
   builder.set_scope(scope);
   ZG_RETURN_IF_ERROR(found.status());
-  const std::vector<Var> kept = trace.RunFrom(nodes.size());  // until the wanted ones are held
+  const std::vector<Var> kept = trace.RunFrom(nodes.size());  // kept until the requested gradients
+                                                              // are held
   std::vector<Var> gradients;
   for (const Var& source : sources) {
     const auto gradient = found->find(source.value());
@@ -44,7 +45,7 @@ StatusOr<std::vector<Var>> AppendGradients(Var y, const std::vector<Var>& source
   return gradients;
 }
 
-// A trainable parameter by which y is computed from others than the inputs; null: none.
+// A trainable parameter that y depends on without going through the inputs; null: none.
 const ir::Value* ParameterBeside(const std::vector<Var>& inputs, Var y) {
   std::unordered_set<const ir::Value*> seen;
   for (const Var& input : inputs) seen.insert(input.value());
@@ -118,7 +119,7 @@ Var custom_gradient(const GradientInputs& inputs,
         "stop_gradient(...) of it",
         parameter->name));
   }
-  const Var dy = stop_gradient(0.0 * y);  // any value: backward will put the gradient there
+  const Var dy = stop_gradient(0.0 * y);  // any value: backward will put the gradient here
   const std::vector<Var> gradients = backward(inputs, y, dy);
   if (!trace.status().ok()) return Var();
   const StatusOr<Var> result = WithGradient(inputs, y, dy, gradients, trace);

@@ -14,7 +14,7 @@ namespace {
 
 const TensorType kScalar = {DType::kF32, Shape{}};
 
-constexpr char kGradNorm[] = "grad_norm";  // a result that training has without being asked
+constexpr char kGradNorm[] = "grad_norm";  // a result that training always has
 
 template <typename Items, typename NameOf>
 std::string Listed(const Items& items, NameOf name_of) {
@@ -36,13 +36,13 @@ Status CheckResults(const std::vector<NamedVar>& results, const nn::Trace& trace
   return Status::Ok();
 }
 
-// What is handed out is f32: conditions as 0 and 1, indices as numbers.
+// Results are f32: conditions as 0 and 1, indices as numbers.
 Var AsF32(Var result, nn::Trace& trace) {
   if (IsFloat(result.dtype())) return result;
   return trace.Append("cast", {result}, {{"dtype", DType::kF32}});
 }
 
-// Of the loss and of its weight. `hint` says how to get a scalar.
+// For the loss and its weight. `hint` says how to get a scalar.
 Status CheckLoss(const char* name, Var loss, const char* hint) {
   const TensorType& type = loss.value()->type;
   if (type != kScalar) {

@@ -1,4 +1,4 @@
-// What of a graph's parameters is trained, and in which groups.
+// Which of a graph's parameters are trained, and in which groups.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 namespace zg::nn {
 namespace {
 
-// A tensor without two dims has no fans: 1.
+// A tensor with fewer than two dims has no fans: 1.
 double FanOf(const Shape& weight, Fan fan) {
   if (weight.num_dims() < 2) return 1.0;
   const int64_t other = weight.dim(fan == Fan::kIn ? 0 : 1);
@@ -21,7 +21,7 @@ double XavierDeviation(const Shape& weight, double gain) {
   return gain * std::sqrt(2.0 / (FanOf(weight, Fan::kIn) + FanOf(weight, Fan::kOut)));
 }
 
-// With this standard deviation.
+// Uniform with this standard deviation.
 Initializer UniformOf(double deviation) { return Initializer::Uniform(std::sqrt(3.0) * deviation); }
 
 }  // namespace

@@ -11,8 +11,7 @@
 namespace zg {
 namespace {
 
-// The sum over what `counted` has an element for, divided by their number; `function` is for
-// errors.
+// The sum divided by the number of elements of `counted`; `function` is for errors.
 Var Mean(const char* function, const char* op, std::vector<Var> inputs, Var counted) {
   return nn::Trace::Of(function).Append(
       op, inputs, {{"divisor", static_cast<double>(counted.shape().num_elements())}});
@@ -23,8 +22,8 @@ Var Reduced(Var terms, Reduction reduction) {
   return reduction == Reduction::kSum ? sum(terms) : mean(terms);
 }
 
-// Of what must have one shape, without broadcasting: a loss of operands that only fit by chance is a
-// mistake. `what` b is, for the message.
+// For operands that must have one shape, without broadcasting: a loss of operands that match only
+// by chance is a mistake. `what` describes b in the message.
 template <typename Build>
 Var OfEqualShapes(const char* function, Var a, Var b, const Build& build,
                   const char* what = "the target") {
@@ -63,7 +62,7 @@ Status CheckOptions(const char* function, Var logits, const ClassLossOptions& op
                          weights.ToString());
 }
 
-// With the classes as the last dim.
+// x with the classes as the last dim.
 Var ClassesLast(Var x, int64_t class_dim) {
   Dims order;
   for (int64_t dim = 0; dim < x.shape().num_dims(); ++dim) {
@@ -73,7 +72,7 @@ Var ClassesLast(Var x, int64_t class_dim) {
   return permute(x, order);
 }
 
-// Of log probabilities (..., V) and class indices.
+// From log probabilities (..., V) and class indices.
 StatusOr<Var> OfClasses(const char* function, Var log_probabilities, Var targets,
                         const ClassLossOptions& options) {
   const int64_t classes = log_probabilities.dim(-1);
@@ -204,7 +203,8 @@ Var cosine_embedding_loss(Var a, Var b, Var labels, double margin, Reduction red
 }
 
 Outputs weighted_mean(Var terms, Var weights) {
-  // Divided by the number of elements, the weight of a full micro-batch is 1: f16 needs no other scale.
+  // Divided by the number of elements, so that the weight of a full micro-batch is 1 and f16 needs
+  // no other scale.
   const Var loss = OfEqualShapes(
       "weighted_mean", terms, weights, [&] { return mean(terms * weights); }, "the weights");
   if (loss.empty()) return loss;

@@ -14,7 +14,7 @@ bool IsWithin(std::string_view path, std::string_view module_path) {
           path.substr(0, module_path.size()) == module_path);
 }
 
-// From the back: members are destroyed in the reverse order of their construction.
+// Searches from the back: members are destroyed in the reverse order of their construction.
 template <typename T>
 void EraseLast(std::vector<T*>* members, const T* member) {
   members->erase(std::next(std::find(members->rbegin(), members->rend(), member)).base());

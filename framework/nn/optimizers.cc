@@ -80,7 +80,7 @@ Lamb::operator Rule() const {
     Var u = (m * correction1) / (sqrt(v) * correction2 + o.epsilon);
     if (o.weight_decay != 0.0) u = u + in.weight_decay * in.parameter;
     const Var of_p = in.norm(in.parameter), of_u = in.norm(u);
-    const Var both = sign(of_p) * sign(of_u);  // 0 where one of them is
+    const Var both = sign(of_p) * sign(of_u);  // 0 if one of them is
     const Var ratio = both * of_p / (of_u + (1.0 - both)) + (1.0 - both);
     return {in.parameter - (in.lr * ratio) * u, m, v};
   };
@@ -89,7 +89,7 @@ Lamb::operator Rule() const {
 
 namespace {
 
-// Adafactor's of tensors that have no rows and columns.
+// Adafactor for tensors without rows and columns.
 Rule AdafactorOfVectors(const Adafactor& adafactor) {
   Rule rule = {"Adafactor", adafactor.lr, adafactor.weight_decay, {"variance"}};
   rule.status = CheckHyperparameters(
@@ -172,7 +172,7 @@ Rule AdamRule(const AdamW& adam, bool decoupled) {
   rule.status = MakeUpdateRule(adam).status();
   rule.update = [o = adam, decoupled](const RuleInputs& in) -> std::vector<Var> {
     const bool decays = decoupled && o.weight_decay != 0.0;
-    // Not p (1 - lr weight_decay): that factor's rounding would add up.
+    // Not p (1 - lr weight_decay): the rounding of that factor would accumulate.
     const Var p = decays ? in.parameter - (in.lr * in.weight_decay) * in.parameter : in.parameter;
     const Var g = decoupled ? in.gradient : Regularised(in, o.weight_decay);
     const Var m = MovingAverage(in.states[0], g, 1.0 - o.beta1);

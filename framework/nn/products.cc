@@ -20,7 +20,7 @@ using nn::DimOf;
 
 namespace {
 
-// Of matrices with batch dims. All batches meet one b in a single product.
+// For matrices with batch dims. If all batches share one b, it is a single product.
 Var Product(Var a, Var b) {
   const int a_dims = a.shape().num_dims();
   if (a_dims == 2 || b.shape().num_dims() != 2) return nn::append("matmul", {a, b});
@@ -31,7 +31,7 @@ Var Product(Var a, Var b) {
   return reshape(y, dims);
 }
 
-// Along the last dim, which `dim` becomes for the op.
+// Runs the op along the last dim, to which `dim` is moved.
 Var AlongDim(const char* op, Var x, int64_t dim) {
   return Checked(op, x, [&]() -> StatusOr<Var> {
     ZG_ASSIGN_OR_RETURN(const int64_t own, DimOf(op, x, dim));
@@ -117,7 +117,7 @@ StatusOr<Equation> ParseEquation(std::string_view text, Var a, Var b) {
   return equation;
 }
 
-// Without the dims that only this operand has, and the result has not.
+// Sums over the dims that only this operand has, and the result has not.
 Var SumAlone(Var x, std::string* letters, std::string_view other, std::string_view y) {
   Dims alone;
   for (size_t i = 0; i < letters->size(); ++i) {

@@ -6,7 +6,7 @@
 namespace zg {
 namespace {
 
-// The sum over `dims` times a function of how many elements are added.
+// The sum over `dims` times a function of the number of summed elements.
 template <typename Factor>
 Var Sum(const char* function, Var x, const Dims& dims, bool keep_dims, const Factor& factor) {
   return nn::Checked(function, x, [&]() -> StatusOr<Var> {

@@ -15,8 +15,8 @@ using nn::DimOf;
 
 namespace {
 
-// The groups of dims of reshape (framework/ops/shape.cc): the smallest with as many elements; dims of
-// size 1 that only one side has are groups of their own.
+// The groups of dims for reshape (framework/ops/shape.cc): the smallest ones with equal numbers of
+// elements; dims of size 1 that only one side has are groups of their own.
 ir::Attributes ReshapeGroups(const Dims& x, const Dims& y) {
   Dims from, to, sizes = y;
   size_t i = 0, j = 0;
@@ -45,7 +45,7 @@ ir::Attributes ReshapeGroups(const Dims& x, const Dims& y) {
   return {{"from", from}, {"to", to}, {"sizes", sizes}};
 }
 
-// With the number that -1 stands for.
+// Replaces -1 by the number that it stands for.
 StatusOr<Dims> Completed(Var x, const Dims& shape) {
   Dims result = shape;
   const int64_t elements = x.shape().num_elements();

@@ -120,7 +120,7 @@ Var Trace::Read(const Variable& variable) {
   builder_.set_scope(scope);
   if (runner_ != nullptr && !status().ok()) runner_->Fail(status());
   if (value == nullptr) return Var();
-  if (value->name != variable.path()) {  // a node took the name first; the variable's wins
+  if (value->name != variable.path()) {  // a node took the name first; the variable gets it
     builder_.graph().Rename(builder_.graph().FindValue(variable.path()), value->name + ".value");
     builder_.graph().Rename(value, variable.path());
   }

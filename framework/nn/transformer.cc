@@ -9,7 +9,7 @@ Var FeedForward(Linear& linear1, Linear& linear2, const TransformerLayerOptions&
   return dropout(linear2(dropout(active, options.dropout)), options.dropout);
 }
 
-// x plus what `part` makes of it, with a norm on one side.
+// x plus the result of `part`, with a norm on one side.
 template <typename Part>
 Var Add(Var x, LayerNorm& norm, bool norm_first, const Part& part) {
   return norm_first ? x + part(norm(x)) : norm(x + part(x));

@@ -47,7 +47,7 @@ class Writer {
   }
 
  private:
-  // The operand that stands for the value, once what it is computed from is written.
+  // The operand for the value, after the statements that it is computed from are written.
   StatusOr<ElementwiseOperand> Visit(const ir::Value* value) {
     if (const auto found = operands_.find(value); found != operands_.end()) return found->second;
     const ir::Node& node = *value->producer;
@@ -145,15 +145,15 @@ Status TraceRule(const Rule& rule, Elementwise* traced) {
   in.weight_decay = input("weight_decay", {});
   in.number = input("number", {});
   const Var num_elements = input("num_elements", {});
-  inputs.pop_back();       // behind the norms
-  std::vector<Var> norms;  // what norms are of
+  inputs.pop_back();       // they come after the norms
+  std::vector<Var> norms;  // the values whose norms are taken
   in.norm = [&](Var x) {
     if (const Status usable = trace.CheckUsable(x); !usable.ok()) return trace.Fail(usable);
     if (x.shape() != kElements) {
       return trace.Fail(InvalidArgument("the norm of what has shape {}, expected the parameter's",
                                         x.shape().ToString()));
     }
-    norms.push_back(1.0 * x);  // a statement, whatever x is
+    norms.push_back(1.0 * x);  // makes a statement of x, whatever it is
     return input(fmt::format("norm{}", norms.size()), {});
   };
   in.rms = [&](Var x) {
@@ -164,7 +164,7 @@ Status TraceRule(const Rule& rule, Elementwise* traced) {
   ZG_RETURN_IF_ERROR(trace.status());
   ZG_RETURN_IF_ERROR(CheckResults(rule, trace, results));
   if (!norms.empty()) inputs.push_back(num_elements);
-  for (Var& result : results) {  // an input as it is: a result is a statement
+  for (Var& result : results) {  // an input itself: a result must be a statement
     const auto is_input = [&](const Var& input) { return input.value() == result.value(); };
     if (std::any_of(inputs.begin(), inputs.end(), is_input)) result = 1.0 * result;
   }
