@@ -5,7 +5,7 @@
 namespace zg::optim {
 namespace {
 
-// Of the update of one parameter.
+// For the update of one parameter.
 ir::Attributes AttributesOf(const UpdateRules& rules, const UpdateRule& rule, int group,
                             const std::string& parameter) {
   ir::Attributes attributes = rule.attributes;
