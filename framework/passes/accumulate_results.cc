@@ -17,7 +17,7 @@ Status AverageResult(ir::Graph& graph, ir::Node* output) {
   return update.status();
 }
 
-// The mean over the step of what micro-batches give.
+// The mean over the step of the micro-batches' values.
 StatusOr<ir::Value*> MeanNext(ir::Graph& graph, ir::Node* node, bool keep_finite) {
   ir::Value* buffer = node->inputs[0];
   ZG_ASSIGN_OR_RETURN(ir::Value * mean,

@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-// How long the search goes on without reaching the bound. A round places all buffers once and
+// The length of the search if the bound is not reached. A round places all buffers once and
 // compares them with one another.
 constexpr int64_t kMaxRounds = 200;
 constexpr int64_t kMaxComparisons = 100'000'000;
@@ -47,7 +47,7 @@ class TimelinePlanner {
     return largest;
   }
 
-  // The smallest arena found; the search ends at `enough` bytes.
+  // Returns the smallest arena found; the search stops at `enough` bytes.
   Placement Run(int64_t enough) {
     Placement best;
     best.top = std::numeric_limits<int64_t>::max();
@@ -139,7 +139,7 @@ class TimelinePlanner {
   }
 
   static int64_t FindGap(const std::vector<Placed>& placed, const Item& item, Fit fit) {
-    int64_t end = 0;  // of what is alive together with the item, so far
+    int64_t end = 0;  // end of the buffers so far that are alive together with the item
     int64_t tightest = std::numeric_limits<int64_t>::max();
     int64_t begin = -1;
     for (const Placed& other : placed) {
@@ -157,8 +157,8 @@ class TimelinePlanner {
     return begin < 0 ? end : begin;
   }
 
-  // The item that ends at the top of the arena came too late: it goes to the front, and all are
-  // placed again.
+  // The item that ends at the top of the arena was placed too late: it moves to the front, and all
+  // are placed again.
   void Improve(std::vector<int> order, Fit fit, int64_t enough, Placement* best) const {
     const int64_t num_items = static_cast<int64_t>(items_.size());
     const int64_t rounds = std::min(kMaxRounds, kMaxComparisons / (num_items * num_items));
@@ -181,7 +181,7 @@ class TimelinePlanner {
 OffsetPlan AssignOffsets(const std::vector<Lifetime>& buffers) {
   OffsetPlan plan;
   plan.offsets.resize(buffers.size());
-  // What is always alive lies at the bottom; every timeline has the room above to itself.
+  // Buffers that are always alive are at the bottom; every timeline has the room above to itself.
   int64_t always_bytes = 0;
   std::map<int, std::vector<Item>> items;
   for (size_t i = 0; i < buffers.size(); ++i) {

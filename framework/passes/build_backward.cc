@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-// Null: there is none.
+// Null if there is none.
 StatusOr<ir::Node*> FindScalarOutput(const ir::Graph& graph, const char* name) {
   for (ir::Node* node : graph.section(ir::SectionKind::kForward)->nodes) {
     if (node->op->traits.kind != ir::OpKind::kOutput || node->attributes.String("name") != name)

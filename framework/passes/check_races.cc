@@ -47,7 +47,7 @@ class Checker {
         if (transfer.step < step_) return NobodyWaits(*transfer.node);
       }
     }
-    in_flight_.clear();  // what comes between steps waits for all (Executor::Settle)
+    in_flight_.clear();  // code between steps waits for all transfers (Executor::Settle)
     for (const auto& eval : graph_.sections()) {
       if (eval->kind != ir::SectionKind::kEval) continue;
       ZG_RETURN_IF_ERROR(Run(*eval));
@@ -117,7 +117,7 @@ class Checker {
         ++num_starts_[node];
         in_flight_.push_back({node, step_});
       } else if (ir::MovesData(*node)) {
-        in_flight_.clear();  // it waits for itself, and so for all before it
+        in_flight_.clear();  // the wait is for this transfer, and so for all before it
       } else {
         for (const InFlight& transfer : in_flight_) {
           ZG_RETURN_IF_ERROR(Compare(*node, *transfer.node));
@@ -166,7 +166,7 @@ class Checker {
   const MemoryPlan& plan_;
   std::unordered_map<const ir::Node*, Accesses> accesses_;
   std::unordered_map<const ir::Node*, int64_t> num_starts_;
-  std::vector<InFlight> in_flight_;  // in the order in which they are done
+  std::vector<InFlight> in_flight_;  // in the order of completion
   int step_ = 0;
   RaceProof proof_;
 };

@@ -5,7 +5,7 @@
 namespace zg {
 namespace {
 
-// "1 and 29"; numbers below 1 are none.
+// "1 and 29"; numbers below 1 are left out.
 std::string Both(int64_t below, int64_t above) {
   if (below < 1) return fmt::format("{}", above);
   return above < 1 ? fmt::format("{}", below) : fmt::format("{} and {}", below, above);

@@ -14,7 +14,7 @@ StatusOr<bool> EliminateDeadNodes::Run(ir::Graph& graph) const {
              return !output->users.empty() || holds_tensor.count(output) != 0;
            });
   };
-  // Backwards, users before what they read, so that one walk is enough.
+  // Backwards, users before their inputs, so that one walk is enough.
   std::vector<ir::Node*> nodes = graph.AllNodes();
   bool changed = false;
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {

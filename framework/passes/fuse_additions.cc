@@ -56,7 +56,7 @@ class Fusion {
  private:
   using Outputs = std::vector<ir::Value*>;
 
-  // Whether `a` is there when `b`'s node runs, both being operands of a node of `section`.
+  // Whether `a` is available when `b`'s node runs; both are operands of a node of `section`.
   bool IsBefore(const ir::Value& a, const ir::Value& b, const ir::Section& section) const {
     if (a.producer->section != &section) return true;
     if (b.producer->section != &section) return false;
@@ -83,7 +83,7 @@ class Fusion {
     return fused;
   }
 
-  // `value` takes the place of the only result of `node`.
+  // `value` replaces the only result of `node`.
   void TakeName(ir::Value* value, ir::Value* result, ir::Node* node) {
     const std::string name = result->name;
     graph_.ReplaceAllUses(result, value);

@@ -14,7 +14,7 @@ namespace {
 bool CanFuse(const ir::Node& node) {
   if (!node.op->traits.is_elementwise) return false;
   for (const ir::Value* input : node.inputs) {
-    if (input->type != node.outputs[0]->type) return false;  // it is broadcast
+    if (input->type != node.outputs[0]->type) return false;  // the operand is broadcast
   }
   const std::vector<Sbp>& sbp = node.outputs[0]->sbp;
   return std::none_of(sbp.begin(), sbp.end(), [](Sbp one) { return one.is_partial(); });
@@ -37,7 +37,7 @@ class Chain {
   const ElementwiseProgram& program() const { return program_; }
 
  private:
-  // Returns the operand that stands for the node's result.
+  // Returns the operand for the node's result.
   ElementwiseOperand Visit(ir::Node* node) {
     ElementwiseStatement statement;
     statement.op = FindElementwiseRow(node->op->name);

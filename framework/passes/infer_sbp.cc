@@ -21,14 +21,14 @@ Status TooLarge(int num_ranks) {
       num_ranks);
 }
 
-// Whether an attribute of the node says how its value lies on data ranks: an input or a cache.
+// Whether an attribute of the node gives its value's placement on data ranks: an input or a cache.
 bool SaysPlacement(const ir::Node& node) {
   const ir::OpKind kind = node.op->traits.kind;
   return kind == ir::OpKind::kInput ||
          (kind == ir::OpKind::kVariable && node.attributes.Has("placement"));
 }
 
-// It becomes its logical value: the parts of all data ranks side by side.
+// The input becomes its logical value: the parts of all data ranks side by side.
 Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   ir::Value* value = node->outputs[0];
   value->sbp = AllBroadcast(graph.mesh());
@@ -57,7 +57,7 @@ Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   return Status::Ok();
 }
 
-// Whether an operand says which parts of its values the node computes (kernels/parted_dim.h).
+// Whether an operand tells which parts of its values the node computes (kernels/parted_dim.h).
 bool KnowsItsPart(const ir::Node& node) {
   return node.attributes.Has("parts") && node.attributes.Int("parts") > 1;
 }
@@ -85,14 +85,14 @@ Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
   return Status::Ok();
 }
 
-// "S(2), B": of the node's inputs.
+// "S(2), B": the placements of the node's inputs.
 std::string Placements(const ir::Node& node, int axis) {
   std::vector<std::string> placements;
   for (const ir::Value* input : node.inputs) placements.push_back(input->sbp[axis].ToString());
   return fmt::format("{}", fmt::join(placements, ", "));
 }
 
-// The dim along which the micro-batches of a value lie side by side; -1: none.
+// The dim along which the micro-batches of a value are side by side; -1: none.
 int MicroBatchDim(const Mesh& mesh, const ir::Value& value) {
   for (const int axis : mesh.DataAxes()) {
     if (value.sbp[axis].is_split()) return value.sbp[axis].dim();
@@ -100,9 +100,9 @@ int MicroBatchDim(const Mesh& mesh, const ir::Value& value) {
   return -1;
 }
 
-// Whether the node computes the same for all micro-batches at once, as the ranks hold them, as for
-// each: without communication between data ranks, and each part of a result is what its
-// micro-batch gives, whose type the outputs still have.
+// Whether the node can compute all micro-batches at once, as the ranks hold them: without
+// communication between data ranks, and such that each part of a result is that of its micro-batch,
+// whose type the outputs still have.
 bool JoinsMicroBatches(const ir::Graph& graph, const ir::Node& node) {
   const Mesh& mesh = graph.mesh();
   const StatusOr<std::vector<TensorType>> joined = node.op->infer_shape(node.Call());
@@ -123,7 +123,7 @@ bool JoinsMicroBatches(const ir::Graph& graph, const ir::Node& node) {
   return true;
 }
 
-// Else each micro-batch is computed on its own: the node reads its inputs' parts.
+// Otherwise each micro-batch is computed on its own: the node reads its inputs' parts.
 Status ComputeByMicroBatch(ir::Graph& graph, ir::Node* node) {
   ir::Builder builder(&graph, node->section);
   builder.InsertBefore(node);
@@ -142,7 +142,7 @@ Status ComputeByMicroBatch(ir::Graph& graph, ir::Node* node) {
   return Status::Ok();
 }
 
-// A result that each micro-batch has of its own is handed out as those of all of them.
+// If each micro-batch has its own result, the results of all of them are returned.
 Status JoinResult(ir::Graph& graph, ir::Node* output) {
   const ir::Value* result = output->inputs[0];
   const std::vector<int> axes = graph.mesh().DataAxes();
@@ -171,14 +171,14 @@ Status JoinResult(ir::Graph& graph, ir::Node* output) {
   return Status::Ok();
 }
 
-// As its attribute says, along the axes that its rules split it along.
+// As its attribute says, along the axes along which its rules split it.
 void PlaceVariable(ir::Graph& graph, ir::Node* variable) {
   variable->outputs[0]->sbp = AllBroadcast(graph.mesh());
   const NdSbp& split = variable->attributes.NdSbp("split");
   for (size_t axis = 0; axis < split.size(); ++axis) variable->outputs[0]->sbp[axis] = split[axis];
 }
 
-// A parameter that is split stays so: whoever reads it can compute with its parts.
+// A split parameter stays split: its readers must be able to compute with its parts.
 Status CheckParametersStay(const ir::Graph& graph, const ir::Node& node) {
   const Mesh& mesh = graph.mesh();
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
@@ -210,8 +210,9 @@ bool ReadsParts(const ir::Node& node, const ir::Value& input, Sbp split, int axi
   return false;
 }
 
-// Along axes whose ranks share micro-batches a cache lies as the first rows that are written, if they
-// are read so: each rank keeps keys and values of its heads. Once it is whole, other rows are as well.
+// Along axes whose ranks share micro-batches a cache is placed like the first rows that are
+// written, if they are read that way: each rank keeps keys and values of its heads. Once it is
+// whole, other rows are whole as well.
 Status PlaceCache(ir::Graph& graph, ir::Node* write) {
   ir::Value* const cache = write->inputs[0];
   const ir::Value& rows = *write->inputs[1];
@@ -241,7 +242,7 @@ Status PlaceCache(ir::Graph& graph, ir::Node* write) {
   return Status::Ok();
 }
 
-// A request for one axis leaves the others as they are, and is none on a mesh without it.
+// A request for one axis leaves the other axes unchanged, and has no effect on a mesh without it.
 Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
   const std::string name = place->attributes.String("axis");
   if (name.empty()) return Status::Ok();
@@ -273,7 +274,7 @@ Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
 
 Status PlaceNode(ir::Graph& graph, ir::Node* node);
 
-// The types that the outputs have in one micro-batch.
+// Restores the types that the outputs have in one micro-batch.
 Status TakeMicroBatchTypes(const Mesh& mesh, ir::Node* node) {
   ir::OpCall call = node->Call();
   for (size_t i = 0; i < call.inputs.size(); ++i) {

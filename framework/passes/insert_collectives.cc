@@ -20,9 +20,9 @@ std::vector<int64_t> SummedAxes(const NdSbp& from, const NdSbp& to) {
   return axes;
 }
 
-// Whether a sum of `value` over `axes` can go to the ranks as `to` has it along them, in one
-// collective: parts of one dim, which no later axis splits already, and if copies are kept, along
-// the first dim that the rank has more than one element of, in equal pieces.
+// Whether one collective can both sum `value` over `axes` and place it as `to` has it along them:
+// as parts of one dim, which no later axis splits already, and, if copies are kept, along the first
+// dim that the rank has more than one element of, in equal pieces.
 bool CanScatter(const ir::Graph& graph, const ir::Value& value, const NdSbp& to,
                 const std::vector<int64_t>& axes) {
   int dim = -1;
@@ -66,8 +66,8 @@ ir::Value* Sum(ir::Builder* builder, const std::vector<ir::Value*>& inputs, cons
   return sum;
 }
 
-// Brings one value to a placement by boxing ops, each along one mesh axis but for sums, which are
-// one fold over all their axes.
+// Brings one value to a placement by boxing ops, each along one mesh axis, except that a sum is one
+// fold over all its axes.
 class Route {
  public:
   Route(ir::Builder* builder, ir::Value* value, const NdSbp& to)
@@ -75,8 +75,8 @@ class Route {
 
   ir::Value* Run() {
     SumUp();
-    // Of axes that split one dim the last one cuts finest: splits go from the last axis on, and
-    // come from the first.
+    // If several axes split one dim, the last one cuts finest: splits are added from the first axis
+    // on, and removed from the last.
     for (size_t axis = to_.size(); axis-- > 0;) Leave(axis);
     for (size_t axis = 0; axis < to_.size(); ++axis) {
       if (value_ != nullptr && value_->sbp[axis] != to_[axis]) Change(axis, to_[axis]);
@@ -95,13 +95,13 @@ class Route {
     const bool scatters = std::any_of(axes.begin(), axes.end(),
                                       [&](int64_t axis) { return summed[axis].is_split(); });
     // A full-size gradient that stays resident keeps the rank's part in place; one in flight is
-    // given up.
+    // released.
     const bool in_place = ir::HoldsGradient(*value_) && !ir::IsInFlight(*value_);
     value_ = Sum(&builder_, {value_}, summed, axes, in_place,
                  value_->name + (scatters ? ".reduce_scatter" : ".all_reduce"));
   }
 
-  // Takes the value off a split that must change, or that stands in the way of an earlier axis.
+  // Removes a split of the value that must change, or that blocks an earlier axis.
   void Leave(size_t axis) {
     if (value_ == nullptr || !value_->sbp[axis].is_split()) return;
     const bool changes = value_->sbp[axis] != to_[axis];
@@ -111,7 +111,7 @@ class Route {
     Change(axis, is_direct ? to_[axis] : Sbp::B());
   }
 
-  // Whether an earlier axis has still to come from or go to the same split.
+  // Whether an earlier axis has yet to leave or reach the same split.
   bool StandsInTheWay(size_t axis, Sbp split) const {
     for (size_t earlier = 0; earlier < axis; ++earlier) {
       if (value_->sbp[earlier] == to_[earlier]) continue;
@@ -166,7 +166,7 @@ Status LowerPlace(ir::Graph& graph, ir::Node* place) {
   return Status::Ok();
 }
 
-// True when `node` accumulates a partial value and has become a collective.
+// Returns true if `node` accumulates a partial value and has become a collective.
 StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
   if (node->op->traits.kind != ir::OpKind::kAccumulate) return false;
   ir::Value* accumulator = node->inputs[0];
@@ -193,8 +193,9 @@ StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
   return true;
 }
 
-// What nodes read in another placement than it is made in. Readers that want the same share it: those
-// of one section, and backward takes the sums of forward, which it would have to keep the terms for.
+// Values that nodes read in another placement than they are made in. Readers that want the same
+// placement share it, within one section; backward also takes the sums of forward, because it would
+// otherwise have to keep their terms.
 class Boxer {
  public:
   explicit Boxer(ir::Graph* graph) : graph_(*graph) {}
@@ -254,7 +255,7 @@ StatusOr<bool> InsertCollectives::Run(ir::Graph& graph) const {
       changed = true;
       continue;
     }
-    // What a boxing op reads lies as it is meant to.
+    // The input of a boxing op already has the intended placement.
     if (node->op->traits.kind == ir::OpKind::kBoxing) continue;
     ZG_ASSIGN_OR_RETURN(const bool lowered, LowerAccumulate(graph, node));
     changed = changed || lowered;

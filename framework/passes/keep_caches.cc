@@ -24,7 +24,7 @@ class CacheKeeper {
   explicit CacheKeeper(ir::Graph* graph) : graph_(*graph) {}
 
   Status Keep(ir::Node* node, bool differs) {
-    // Write() erases the node.
+    // Copied, because Write() erases the node.
     const std::string name = node->attributes.String("name");
     const std::string where = fmt::format("eval '{}', cache '{}'", node->section->name, name);
     return Write(node, name, differs ? Sbp::S(0) : Sbp::B()).WithContext(where);

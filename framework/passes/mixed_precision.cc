@@ -11,7 +11,7 @@ namespace {
 
 bool IsF32(const ir::Value& value) { return value.type.dtype == DType::kF32; }
 
-// What the model computes with, rather than what it has computed from losses.
+// Whether the value is an operand of the model, rather than computed from losses.
 bool IsSource(const ir::Value& value) {
   return value.producer->op->traits.kind == ir::OpKind::kInput ||
          ir::HasRole(value, Role::kParameter);
@@ -90,7 +90,7 @@ class SectionLowering {
     return Status::Ok();
   }
 
-  // What leaves the section leaves it in f32.
+  // Results leave the section in f32.
   Status Widen(ir::Node* sink, int index) {
     ir::Value* value = sink->inputs[index];
     if (value->type.dtype != dtype_) return Status::Ok();

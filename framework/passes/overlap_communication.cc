@@ -16,7 +16,7 @@
 namespace zg {
 namespace {
 
-// A wait for the first of `awaited`, of which the readers then read what the wait gives.
+// Adds a wait for the first of `awaited`; the readers then read the wait's result.
 void AddWait(ir::Graph* graph, ir::Section* section, ir::Node* before,
              std::vector<ir::Value*> awaited, const std::string& scope,
              std::vector<ir::Node*> readers) {
@@ -55,7 +55,7 @@ class Sequence {
     return sequence_.HasWorkBetween(transfer.start, transfer.wait);
   }
 
-  // Whether another one, started behind it, would come before it if it ran in its place.
+  // Whether another transfer, started after it, would run before it if it ran in its place.
   bool IsOvertaken(const Transfer& transfer) const {
     const std::vector<Transfer>& all = sequence_.transfers();
     return std::any_of(all.begin(), all.end(), [&](const Transfer& other) {
@@ -63,7 +63,7 @@ class Sequence {
     });
   }
 
-  // Makes the plan true. What stands still keeps its place, the others go before it.
+  // Applies the plan. Transfers that are not moved keep their place, and the others go before it.
   void Apply() {
     for (const Transfer& transfer : started_) {
       if (transfer.start < transfer.place) moved_.insert(transfer.node);
@@ -87,7 +87,7 @@ class Sequence {
     }
   }
 
-  // The node before which what is planned at a position goes; null: at the end.
+  // The node before which a node planned for a position is inserted; null: at the end.
   ir::Node* Anchor(int position) const {
     const std::vector<ir::Node*>& order = sequence_.order();
     while (position < sequence_.end() && moved_.count(order[position]) != 0) ++position;
@@ -123,7 +123,7 @@ class Sequence {
   std::unordered_set<const ir::Node*> moved_;
 };
 
-// Gathers into variables that the next step's forward waits for.
+// Gathers into variables for which the next step's forward waits.
 class GathersIntoNextStep {
  public:
   GathersIntoNextStep(ir::Graph* graph, const Storage* storage)
@@ -138,9 +138,9 @@ class GathersIntoNextStep {
     }
   }
 
-  // Starts them; whether there are any.
+  // Starts them; returns whether there are any.
   bool Run() {
-    std::vector<std::pair<int, ir::Node*>> in_update;  // by their first reader
+    std::vector<std::pair<int, ir::Node*>> in_update;  // key: their first reader
     bool starts_any = false;
     for (const ir::SectionKind kind : {ir::SectionKind::kBackward, ir::SectionKind::kUpdate}) {
       ir::Section* const section = graph_.section(kind);
@@ -171,8 +171,8 @@ class GathersIntoNextStep {
     return storage_.buffers[storage_.Of(value).buffer].root == variable;
   }
 
-  // What the next step first reads the gathered variable with; null: nothing, or the node is no such
-  // gather.
+  // The first reader of the gathered variable in the next step; null if there is none, or if the
+  // node is not such a gather.
   ir::Node* FirstReader(const ir::Node& node) const {
     const bool gathers = node.op->name == op_names::kAllGather && SentBytes(graph_, node) > 0;
     if (!gathers || node.outputs[0]->users.size() != 1) return nullptr;
@@ -205,7 +205,7 @@ class GathersIntoNextStep {
 
   ir::Graph& graph_;
   const Storage& storage_;
-  std::unordered_map<const ir::Value*, std::vector<ir::Node*>> readers_;  // in their order
+  std::unordered_map<const ir::Value*, std::vector<ir::Node*>> readers_;  // readers in their order
   std::unordered_map<const ir::Node*, int> position_;
 };
 

@@ -36,7 +36,7 @@ Status PassManager::Run(ir::Graph& graph) {
     ZG_RETURN_IF_ERROR(Dump(fmt::format("{:02}_after_{}.graph", i + 1, name), text_after));
     const bool has_new_rules = name == options_.inserts_collectives;
     rules.collectives_inserted = rules.collectives_inserted || has_new_rules;
-    if (text_after != text || has_new_rules) {  // what did not change was verified before
+    if (text_after != text || has_new_rules) {  // an unchanged graph was verified before
       ZG_RETURN_IF_ERROR(ir::Verify(graph, rules).WithContext("after " + name));
     }
     ZG_CHECK(*changed == (text_after != text), "{} said that it {} the graph, but it {}", name,
@@ -60,7 +60,7 @@ Status PassManager::CheckDisabled() const {
 Status PassManager::Dump(const std::string& file_name, const std::string& text) const {
   if (options_.dump_directory.empty()) return Status::Ok();
   const std::filesystem::path path = std::filesystem::path(options_.dump_directory) / file_name;
-  std::error_code ignored;  // writing the file tells
+  std::error_code ignored;  // writing the file reports the error
   std::filesystem::create_directories(path.parent_path(), ignored);
   std::ofstream file(path);
   file << text;

@@ -89,7 +89,7 @@ class Placer {
     return others.empty() ? "" : fmt::format("; or place it {}", fmt::join(others, " or "));
   }
 
-  // Sums along several axes are taken in the order of the ranks, which must be that of micro-batches.
+  // Sums along several axes are computed in rank order, which must be the order of micro-batches.
   Status CheckOrderOfAxes() const {
     for (int axis = 1; axis < mesh_.num_axes(); ++axis) {
       const int before = axis - 1;
@@ -102,7 +102,7 @@ class Placer {
     return Status::Ok();
   }
 
-  // Ranks that all compute the same would be a waste that nobody asked for.
+  // Ranks that all compute the same would be an unintended waste.
   Status CheckEveryAxisSplits() const {
     for (int axis = 0; axis < mesh_.num_axes(); ++axis) {
       if (mesh_.axes()[axis].size == 1 || mesh_.IsDataAxis(axis)) continue;
@@ -127,7 +127,7 @@ class Placer {
     changed_ = true;
   }
 
-  // What an update keeps for each element of a parameter lies as it does.
+  // The state that an update keeps for each element of a parameter is placed like the parameter.
   Status SplitStates() {
     for (ir::Node* node : graph_.section(ir::SectionKind::kUpdate)->nodes) {
       if (node->op->traits.kind != ir::OpKind::kUpdate) continue;
@@ -141,7 +141,7 @@ class Placer {
             "optimizer that updates each element alone for it, or place it B",
             chosen->second.rule->ToString(), node->op->name, parameter.name);
       }
-      // Numbers of rows and columns stay whole, whatever their shapes.
+      // Row and column statistics stay whole, whatever their shapes.
       if (node->op->name == op_names::kFactoredUpdate) continue;
       for (size_t i = 2; i < node->inputs.size(); ++i) {
         ir::Value* state = node->inputs[i];
@@ -170,7 +170,7 @@ class Placer {
   ir::Graph& graph_;
   const Mesh& mesh_;
   const std::vector<PlacementRule>& rules_;
-  std::map<ir::Value*, Choice> chosen_;  // by the variable of a parameter
+  std::map<ir::Value*, Choice> chosen_;  // key: the variable of a parameter
   bool changed_ = false;
 };
 

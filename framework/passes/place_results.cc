@@ -12,8 +12,8 @@
 namespace zg {
 namespace {
 
-// The readers of a value in its section and, of forward's, in backward, that lie outside of the
-// module; of those in backward, that compute gradients of the module itself, none.
+// The readers of a value outside of the module, in its section and, for forward, also in backward.
+// In backward, readers that compute gradients of the module itself do not count.
 std::vector<ir::Node*> ReadersOutside(const ir::Value& value, const ScopePattern& pattern) {
   const std::string_view module = pattern.ModuleOf(value.producer->scope);
   const ir::Section* const section = value.producer->section;
@@ -48,16 +48,16 @@ Status CheckFits(const ir::Value& value, const PlacementRule& rule, const MeshAx
                          NearestThatDivide(shape.dim(dim), 1, axis.size));
 }
 
-// Whether the value is such a request.
+// Whether the value is such a `place`.
 bool IsPlaced(const ir::Value& value, const std::string& axis, Sbp sbp) {
   const ir::Node& node = *value.producer;
   return node.op->traits.kind == ir::OpKind::kPlace && node.attributes.String("axis") == axis &&
          node.attributes.NdSbp("sbp") == NdSbp{sbp};
 }
 
-// Whether the rule names a module that gives something in the section. Eval programs have other
-// shapes than training, such as one token: what does not divide is whole there, so that sums are taken
-// in the same places, and have the same bits.
+// Whether the rule names a module with a result in the section. Eval programs have other shapes
+// than training, such as one token: a value that does not divide is whole there, so that sums are
+// computed in the same places, and have the same bits.
 StatusOr<bool> Apply(ir::Graph& graph, ir::Section* section, const PlacementRule& rule, int axis,
                      bool* changed) {
   ZG_ASSIGN_OR_RETURN(const ScopePattern pattern, ScopePattern::Parse(rule.pattern));
@@ -68,7 +68,7 @@ StatusOr<bool> Apply(ir::Graph& graph, ir::Section* section, const PlacementRule
     for (ir::Value* value : node->outputs) {
       const std::vector<ir::Node*> readers = ReadersOutside(*value, pattern);
       if (!IsFloat(value->type.dtype) || !IsReadInItsSection(*value, readers)) continue;
-      if (ir::HoldsParameter(*value)) continue;  // in another dtype
+      if (ir::HoldsParameter(*value)) continue;  // the value is in another dtype
       is_known = true;
       if (graph.mesh().axes()[axis].size == 1) continue;
       const Status fits = CheckFits(*value, rule, graph.mesh().axes()[axis]);

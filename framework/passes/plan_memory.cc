@@ -30,8 +30,8 @@ std::unordered_map<const ir::Node*, Moment> Moments(const ir::Graph& graph) {
   return moments;
 }
 
-// Until its kernel is done with its scratch memory: one that only starts, at the wait, which may be
-// in another step.
+// Until its kernel is done with its scratch memory: for a kernel that only starts, at the wait,
+// which may be in another step.
 Lifetime WorkspaceLifetime(const ir::Node& node, int64_t bytes,
                            const std::unordered_map<const ir::Node*, Moment>& moments) {
   const Moment moment = moments.at(&node);

@@ -20,8 +20,8 @@ int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section) {
   return 0;
 }
 
-// The node as one rank and the others along the node's axes see it: the values are whole along
-// these, and local along the others.
+// The node as one rank and the others along the node's axes see it: values are whole along these
+// axes, and local along the others.
 ir::OpCall CallAlongAxes(const ir::Graph& graph, const ir::Node& node) {
   ir::OpCall call = node.Call();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -40,7 +40,7 @@ bool SplitsASum(const ir::Node& node) {
   return false;
 }
 
-// Those of the node's axes, of more than one rank, for which `is_counted` holds.
+// Those of the node's axes, with more than one rank, for which `is_counted` holds.
 template <typename IsCounted>
 std::vector<int> AxesOf(const ir::Graph& graph, const ir::Node& node, const IsCounted& is_counted) {
   std::vector<int> axes;
@@ -61,7 +61,7 @@ int NumRanksAlong(const ir::Graph& graph, const std::vector<int>& axes) {
 // One execution of a node.
 struct NodeTraffic {
   PredictedTraffic own;
-  PredictedTraffic collected;  // by an all-gather behind it
+  PredictedTraffic collected;  // by the all-gather after it
   std::vector<int> axes;
   std::vector<int> collected_axes;
 };
@@ -75,7 +75,7 @@ NodeTraffic TrafficOf(const ir::Graph& graph, const ir::Node& node) {
   const int num_copies = NumRanksAlong(graph, traffic.collected_axes);
   traffic.own = {1, node.op->traits.message_rounds * (num_ranks - 1),
                  node.op->sent_bytes(CallAlongAxes(graph, node), num_ranks)};
-  // A sum that is split along some axes and copied along others: the copies are collected.
+  // A sum that is split along some axes and copied along others: the copies are gathered.
   if (!SplitsASum(node) || num_copies == 1) return traffic;
   traffic.collected = {1, num_copies - 1,
                        graph.LocalType(*node.outputs[0]).bytes() / num_copies * (num_copies - 1)};

@@ -35,7 +35,7 @@ class Recomputation {
   }
 
  private:
-  // The outermost module around the node that is computed again; empty when there is none.
+  // The outermost recomputed module around the node; empty if there is none.
   std::string_view SegmentOf(const ir::Node& node) const {
     std::string_view segment;
     for (const ScopePattern& pattern : modules_) {
@@ -45,7 +45,8 @@ class Recomputation {
     return segment;
   }
 
-  // From the end of forward: who reads a value in backward is known once its users are.
+  // Walks from the end of forward, because a value's readers in backward are known only once its
+  // users are.
   void FindWhatToCopy() {
     for (auto node = forward_->nodes.rbegin(); node != forward_->nodes.rend(); ++node) {
       if (!(*node)->op->traits.may_repeat() || SegmentOf(**node).empty()) continue;
@@ -57,7 +58,7 @@ class Recomputation {
     }
   }
 
-  // Whether the value's segment reads it after forward, and nobody else does.
+  // Whether the value's segment, and nothing else, reads it after forward.
   bool IsReadInsideOnly(const ir::Value& value) const {
     const std::string_view segment = SegmentOf(*value.producer);
     bool is_read = false;
@@ -69,7 +70,7 @@ class Recomputation {
     return is_read;
   }
 
-  // The copies of a segment go before the first of its backward nodes that needs one.
+  // The copies of a segment are inserted before the first of its backward nodes that needs one.
   void FindPlaces() {
     for (ir::Node* reader : backward_->nodes) {
       const bool needs_copies =

@@ -40,7 +40,7 @@ PassDef RecomputeDef() {
   return def;
 }
 
-// A pass of placement rules, which its option `rules` joins by semicolons.
+// A pass of placement rules, given by its option `rules`, separated by semicolons.
 template <typename P>
 PassDef RulesPass(const char* name, const char* doc) {
   PassDef def;

@@ -47,7 +47,7 @@ StatusOr<bool> Schedule::Run(ir::Graph& graph) const {
       if (user == nullptr) continue;
       const int from = graph.IndexOf(*node);
       const int to = graph.IndexOf(user);
-      // In place already when only its like stands between.
+      // In place already if only nodes of its kind are in between.
       const bool settled =
           std::all_of(section->nodes.begin() + from, section->nodes.begin() + to,
                       [](const ir::Node* between) { return between->op->traits.sinks_to_user; });

@@ -36,7 +36,7 @@ StatusOr<Stages> ParseStages(std::string_view text) {
         ParseStage(equals == std::string_view::npos ? item : item.substr(equals + 1));
     if (!stage.has_value()) return NotStages(text);
     if (equals == std::string_view::npos) {
-      if (begin != 0) return NotStages(text);  // the stage of the rest stands first
+      if (begin != 0) return NotStages(text);  // the stage of the rest comes first
       stages.otherwise = *stage;
     } else {
       stages.rules.push_back({std::string(item.substr(0, equals)), *stage});

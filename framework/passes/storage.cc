@@ -54,7 +54,7 @@ class StorageAssigner {
       case ir::AliasRule::Kind::kOutputInsideInput:
         return Merge(output, Inside(input, rule, output));
       case ir::AliasRule::Kind::kInputInsideOutput:
-        // What an earlier section keeps would take the room of the whole from there on.
+        // A value that an earlier section keeps would take the room of the whole from there on.
         if (input->producer->section == node.section && SpansFreeBuffer(input) &&
             IsLastReader(node, *input) && BufferOf(input) != BufferOf(output)) {
           Merge(input, Inside(output, rule, input));
@@ -66,7 +66,7 @@ class StorageAssigner {
     }
   }
 
-  // Where `part` lies when it is put inside `whole` by the rule.
+  // The location of `part` when the rule puts it inside `whole`.
   Location Inside(const ir::Value* whole, const ir::AliasRule& rule, const ir::Value* part) const {
     Location location = storage_.Of(whole);
     location.offset_bytes += rule.offset_elements * SizeOf(whole->type.dtype);
@@ -89,7 +89,7 @@ class StorageAssigner {
     }
   }
 
-  // `wait` ends what `node` has started.
+  // Whether `wait` ends the transfer that `node` has started.
   static bool IsEndOf(const ir::Node& node, const ir::Node& wait) {
     return wait.op->traits.kind == ir::OpKind::kWait && wait.inputs[0]->producer == &node;
   }
@@ -101,8 +101,8 @@ class StorageAssigner {
       value = value->producer->inputs[0];
     }
     if (BufferOf(variable) == BufferOf(value) || IsVariable(value) || !IsAlone(value)) return;
-    // The old contents must be dead once the value's producer runs. What the producer itself reads,
-    // it may overwrite only if that is the rank's own part of its output, as all_gather's input is.
+    // The old contents must be dead once the value's producer runs. The producer may overwrite its
+    // own input only if that is the rank's own part of its output, as in all_gather.
     for (const ir::Value* member : storage_.buffers[BufferOf(variable)].members) {
       for (const ir::Node* user : member->users) {
         if (user == &assign) continue;
@@ -141,7 +141,7 @@ class StorageAssigner {
            !IsReadAfter(node, value);
   }
 
-  // Whether something reads the memory of the value later than the node.
+  // Whether the memory of the value is read after the node.
   bool IsReadAfter(const ir::Node& node, const ir::Value& value) const {
     for (const ir::Value* member : storage_.buffers[BufferOf(&value)].members) {
       for (const ir::Node* user : member->users) {
@@ -151,15 +151,15 @@ class StorageAssigner {
     return false;
   }
 
-  // The value is exactly its buffer, and the buffer may move.
+  // Whether the value is exactly its buffer, and the buffer may move.
   bool SpansFreeBuffer(const ir::Value* value) const {
     const Location& location = storage_.Of(value);
     return !IsVariable(value) && location.offset_bytes == 0 && !location.depends_on_rank() &&
            storage_.buffers[location.buffer].bytes == graph_.LocalType(*value).bytes();
   }
 
-  // Nothing else lies in the value's buffer; moving it cannot overwrite anything before its
-  // producer runs.
+  // Whether nothing else is in the value's buffer, so that moving it cannot overwrite anything
+  // before its producer runs.
   bool IsAlone(const ir::Value* value) const {
     const std::vector<const ir::Value*>& members = storage_.buffers[BufferOf(value)].members;
     return std::all_of(members.begin(), members.end(), [&](const ir::Value* member) {
@@ -167,8 +167,8 @@ class StorageAssigner {
     });
   }
 
-  // `node` is the last reader of the memory of `input`, which is as large as `output` and not a
-  // variable's.
+  // Whether `node` is the last reader of the memory of `input`, which is as large as `output` and
+  // not a variable's.
   bool CanOverwrite(const ir::Node& node, const ir::Value* input, const ir::Value* output) const {
     if (IsVariable(input) || graph_.LocalType(*input).bytes() != graph_.LocalType(*output).bytes())
       return false;
@@ -176,7 +176,7 @@ class StorageAssigner {
     return std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
   }
 
-  // Moves the whole buffer of `value` so that `value` lies at `target`.
+  // Moves the whole buffer of `value` so that `value` is at `target`.
   void Merge(const ir::Value* value, const Location& target) {
     const Location from = storage_.Of(value);
     if (from.buffer == target.buffer) return;

@@ -34,7 +34,7 @@ TransferSequence::TransferSequence(const ir::Graph& graph, const Storage& storag
 }
 
 bool TransferSequence::IsInVariable(const ir::Value* value) const {
-  // What a wait gives, which is newer than the storage, lies where what is awaited does.
+  // The result of a wait, which is newer than the storage, is where the awaited value is.
   while (value->producer->op->traits.kind == ir::OpKind::kWait) value = value->producer->inputs[0];
   return ir::IsVariable(*storage_.buffers[storage_.Of(value).buffer].root);
 }
@@ -71,8 +71,8 @@ void TransferSequence::Add(ir::Node* node) {
   transfers_.push_back(std::move(transfer));
 }
 
-// What the kernel may need until the wait: parts that are brought to the front, or a sum of which
-// several ranks keep copies.
+// The scratch memory that the kernel may need until the wait: for parts that are moved to the
+// front, or for a sum of which several ranks keep copies.
 int64_t TransferSequence::MostScratchBytes(const ir::Node& node) const {
   const bool is_flat = node.inputs[0]->type.shape.num_dims() == 1;
   if (is_flat && ir::BoxingAxes(node).size() == 1) return 0;
@@ -80,7 +80,7 @@ int64_t TransferSequence::MostScratchBytes(const ir::Node& node) const {
                   graph_.LocalType(*node.outputs[0]).bytes());
 }
 
-// The first position from which on all that the node reads is there.
+// The first position at which all inputs of the node are available.
 int TransferSequence::Earliest(const ir::Node& node) const {
   int earliest = 0;
   const auto behind = [&](const ir::Node* other) {
@@ -103,7 +103,7 @@ void TransferSequence::Needs(const ir::Node& user, Transfer* transfer) const {
   if (found != position_.end()) transfer->needed = std::min(transfer->needed, found->second);
 }
 
-// What reads the variable after the position.
+// The readers of the variable after the position.
 void TransferSequence::Needs(const ir::Value& variable, int position, Transfer* transfer) const {
   for (const ir::Node* user : variable.users) {
     const auto found = position_.find(user);

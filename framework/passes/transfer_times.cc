@@ -44,7 +44,8 @@ class Planner {
     }
   }
 
-  // Of those in their places; what is ahead will be needed sooner than it could be fetched again.
+  // Among the transfers in their places; those started ahead will be needed sooner than they could
+  // be fetched again.
   void MakeRoomFor(const TransferTimes& transfer, int position) {
     if (transfer.is_ahead() || transfer.bytes > limit_) return;
     const std::vector<TransferTimes*> in_flight = in_flight_;
@@ -77,7 +78,7 @@ class Planner {
   int64_t limit_ = 0;
   std::vector<TransferTimes*> waiting_;    // to start, in the order of their places
   std::vector<TransferTimes*> in_flight_;  // in the order of their starts
-  int64_t bytes_[2] = {0, 0};  // in flight: of those in their places, and of those ahead
+  int64_t bytes_[2] = {0, 0};  // in flight: of those in their places, and of those started ahead
 };
 
 }  // namespace
