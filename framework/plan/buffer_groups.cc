@@ -13,7 +13,7 @@ constexpr std::string_view kBucket = "bucket";
 
 bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-// A part of a dotted name with its number left out: "17" and "bucket3", but not "norm1".
+// A part of a dotted name without its number: "17" and "bucket3", but not "norm1".
 std::string WithoutNumber(std::string_view part) {
   const std::string_view prefix = part.substr(0, kBucket.size()) == kBucket ? kBucket : "";
   const std::string_view rest = part.substr(prefix.size());

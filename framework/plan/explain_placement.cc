@@ -13,10 +13,10 @@
 namespace zg::plan {
 namespace {
 
-constexpr int kMaxNames = 8;       // that an error offers
+constexpr int kMaxNames = 8;       // in an error
 constexpr size_t kShownSteps = 4;  // at each end of a long chain
 
-// "{S(0), B} -> {S(2)}": how the node's operands lie along the axis.
+// "{S(0), B} -> {S(2)}": the placements of the node's operands along the axis.
 std::string SignatureText(const ir::Node& node, int axis) {
   const auto list = [&](const std::vector<ir::Value*>& values) {
     std::vector<std::string> placements;
@@ -26,12 +26,12 @@ std::string SignatureText(const ir::Node& node, int axis) {
   return list(node.inputs) + " -> " + list(node.outputs);
 }
 
-// Follows a value along one axis to what decided its placement.
+// Follows a value along one axis to the origin of its placement.
 class Chain {
  public:
   Chain(const Program& program, int axis) : program_(program), axis_(axis) {}
 
-  // A line for each step; of many, the first and the last.
+  // One line for each step; if there are many, only the first and the last.
   std::string Of(const ir::Value* value) {
     while (value != nullptr) {
       lines_.push_back(fmt::format("      %{} is {}: ", value->name, Placement(*value)));
@@ -49,7 +49,8 @@ class Chain {
  private:
   std::string Placement(const ir::Value& value) const { return value.sbp[axis_].ToString(); }
 
-  // Adds why the value lies so; the value that decided it, or null where the chain ends.
+  // Adds the reason for the value's placement. Returns the value that determined it, or null at the
+  // end of the chain.
   const ir::Value* Step(const ir::Value& value) {
     const ir::Node& node = *value.producer;
     switch (node.op->traits.kind) {
@@ -81,7 +82,7 @@ class Chain {
                                   Placement(from), ReaderText(*node.outputs[0])));
   }
 
-  // What needs the value so.
+  // The reader that needs this placement.
   static std::string ReaderText(const ir::Value& value) {
     if (value.users.empty()) return "what reads it";
     const ir::Node& reader = *value.users[0];
@@ -102,7 +103,7 @@ class Chain {
     return End(signature + ": all that it is computed from is whole");
   }
 
-  // ZeRO says it along axes of data, and rules along others.
+  // ZeRO decides along data axes, and rules along others.
   std::string ReasonOfVariable(const ir::Value& variable) const {
     const Role role = ir::RoleOf(variable);
     if (variable.producer->attributes.Has("placement")) {

@@ -44,7 +44,7 @@ Json PageData(const PlanReport& report) {
           {"sending", Slices(plan.sending)}};
 }
 
-// Inside a script element nothing may look like its end.
+// Inside a script element no text may look like its end tag.
 std::string EscapedForScript(std::string json) {
   for (size_t at = json.find("</"); at != std::string::npos; at = json.find("</", at + 3)) {
     json.insert(at + 1, "\\");

@@ -9,7 +9,7 @@
 namespace zg::plan {
 namespace {
 
-// Of activations that are alive when backward begins.
+// Activations that are alive when backward begins.
 int64_t KeptBytes(const JobPlan& plan) {
   const auto is_backward = [](const ScheduledNode& node) { return node.section == "backward"; };
   const auto found = std::find_if(plan.schedule.begin(), plan.schedule.end(), is_backward);

@@ -17,7 +17,7 @@ Json ConfigAsJson(const std::vector<ResolvedFlag>& config) {
   return json;
 }
 
-// A number, or text where parameters have different stages.
+// A number, or text if parameters have different stages.
 Json StagesAsJson(const ZeroOptions& zero) {
   return zero.stage_rules.empty() ? Json(zero.stage) : Json(zero.stages_text());
 }

@@ -8,7 +8,7 @@
 namespace zg::plan {
 namespace {
 
-// The variable that a value is, or lies in another place.
+// The variable that a value is, or of which it is another placement.
 const ir::Value* VariableOf(const ir::Value* value) {
   while (value->producer->op->traits.kind == ir::OpKind::kBoxing) {
     value = value->producer->inputs[0];
@@ -23,7 +23,7 @@ bool HasOwners(const ir::Graph& graph, const ir::Node& node, const ZeroOptions& 
   return !is_whole && (traits.keeps_tensors_whole || zero.partition != Partition::kEven);
 }
 
-// Of an update of this tensor alone.
+// The flops of an update of this tensor alone.
 int64_t UpdateFlops(const ir::Node& update, const Shape& tensor) {
   if (update.op->flops == nullptr) return 0;
   ir::OpCall call = update.Call();

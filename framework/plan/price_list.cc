@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kShortestMsForRates = 0.01;  // of a call; as in a profile's table
+constexpr double kShortestMsForRates = 0.01;  // per call; as in a profile's table
 
 Status CheckSettings(const Json& config, const PriceList::RunSettings& settings) {
   const auto threads = config.at("threads").get<int>();

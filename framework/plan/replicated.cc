@@ -14,7 +14,7 @@
 namespace zg::plan {
 namespace {
 
-// The role of what the value holds, if it is what a stage shards.
+// The role of the value, if a stage shards that role.
 std::optional<Role> ShardedRole(const ir::Value& value) {
   const bool is_pack = value.producer->op->traits.kind == ir::OpKind::kPack;
   if (is_pack && !ir::IsInFlight(value)) return Role::kGradient;
@@ -24,7 +24,7 @@ std::optional<Role> ShardedRole(const ir::Value& value) {
   return ir::RoleOf(value);
 }
 
-// Whether an update keeps numbers of rows and columns in it (ops/factored_update.cc).
+// Whether it is a row or column statistic of an update (ops/factored_update.cc).
 bool IsOfRowsOrColumns(const ir::Value& value) {
   return std::any_of(value.users.begin(), value.users.end(), [&](const ir::Node* user) {
     return user->op->name == op_names::kFactoredUpdate &&
@@ -32,7 +32,7 @@ bool IsOfRowsOrColumns(const ir::Value& value) {
   });
 }
 
-// The update that the value goes into, perhaps summed, cast or placed otherwise on its way.
+// The update that reads the value, possibly after sums, casts or changes of placement.
 const ir::Node* UpdateOf(const ir::Value& value) {
   std::vector<const ir::Value*> open = {&value};
   std::set<const ir::Value*> seen(open.begin(), open.end());
@@ -62,7 +62,7 @@ const ir::Node* UpdateOf(const ir::Value& value) {
   return nullptr;
 }
 
-// Up to which stage what lies in the bucket is sharded.
+// The highest stage up to which the bucket is sharded.
 int64_t StageOf(const ir::Value& value) {
   const ir::Value* bucket = &value;
   if (!ir::IsVariable(value) || ir::RoleOf(value) == Role::kGradient) {
@@ -74,10 +74,10 @@ int64_t StageOf(const ir::Value& value) {
   return bucket->producer->attributes.Int("stage");
 }
 
-// What a bucket holds.
+// The contents of a bucket.
 struct Contents {
   std::vector<std::string> tensors;
-  int64_t most_elements = 0;  // of one of them
+  int64_t most_elements = 0;  // of a single tensor
 };
 
 std::string Reason(const ir::Value& value, Role role, const Contents& contents,

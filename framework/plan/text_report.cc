@@ -76,7 +76,7 @@ std::string Peak(const JobPlan& plan) {
   return text + FormatTable(rows);
 }
 
-// Where ranks talk along several axes, or between hosts.
+// If ranks communicate along several axes, or between hosts.
 std::string AxesTable(const JobPlan& plan) {
   if (plan.traffic_of_axes.size() < 2 && plan.machine.ranks_per_host == 0) return "";
   Rows rows = {{"  along the mesh axes", "messages", "bytes", "between hosts"}};
@@ -87,7 +87,7 @@ std::string AxesTable(const JobPlan& plan) {
   return FormatTable(rows);
 }
 
-// What of the sending is hidden, and why the rest is not. The reasons stand behind the table.
+// How much of the communication is hidden, and why the rest is not. The reasons follow the table.
 std::string TransfersTable(const JobPlan& plan) {
   Rows rows = {{"  sending", "op", "calls", "bytes", "ms", "hidden"}};
   std::vector<std::string> reasons = {"not hidden because"};
@@ -180,7 +180,7 @@ std::string Whole(const JobPlan& plan) {
   return text;
 }
 
-// Where ranks own whole tensors.
+// If ranks own whole tensors.
 std::string Owners(const Owned& owned) {
   if (owned.tensors == 0) return "";
   return fmt::format(

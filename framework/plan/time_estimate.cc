@@ -14,7 +14,7 @@ std::string AxesText(const Mesh& mesh, const std::vector<int>& axes) {
   return text;
 }
 
-// Of the ranks that differ from rank 0 along the axes only, how many are on another host.
+// The number of ranks on other hosts among those that differ from rank 0 only along the axes.
 int64_t NumOnOtherHosts(const Mesh& mesh, const std::vector<int>& axes, const Machine& machine) {
   if (machine.ranks_per_host == 0) return 0;
   const std::vector<int> ranks = mesh.RanksAlong(0, axes);
@@ -22,7 +22,7 @@ int64_t NumOnOtherHosts(const Mesh& mesh, const std::vector<int>& axes, const Ma
                        [&](int rank) { return rank >= machine.ranks_per_host; });
 }
 
-// What goes along some axes.
+// The traffic along some axes.
 AxesTraffic Along(const Mesh& mesh, const std::vector<int>& axes, const PredictedTraffic& traffic,
                   const Machine& machine) {
   AxesTraffic along = {AxesText(mesh, axes), traffic.messages, traffic.bytes};
@@ -31,7 +31,7 @@ AxesTraffic Along(const Mesh& mesh, const std::vector<int>& axes, const Predicte
   return along;
 }
 
-// Of a node with a kernel.
+// The time of a node with a kernel.
 struct ComputeTime {
   double start_ms = 0;
   double ms = 0;
@@ -47,7 +47,7 @@ ComputeTime ComputeTimeOf(const ir::Graph& graph, const ir::Node& node, const Ma
   ComputeTime time = {estimate.start_ms, estimate.compute_ms};
   if (machine.prices == nullptr) return time;
   time.start_ms = machine.prices->ms_between_kernels();
-  if (ir::MovesData(node)) return time;  // measured with waiting for other ranks
+  if (ir::MovesData(node)) return time;  // its measured time includes waiting for other ranks
   const PriceList::Price price = machine.prices->Of(graph, node);
   if (price.basis == PriceList::Basis::kNone) return time;
   return {time.start_ms, price.ms, price.basis};

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kRounding = 1e-9;
 
-// How often a node of each section of training runs, in their order.
+// How often a node of each training section runs, in their order.
 struct SectionRuns {
   const ir::Section* section;
   int64_t runs;
@@ -20,7 +20,7 @@ std::vector<SectionRuns> RunsOf(const ir::Graph& graph) {
           {graph.section(ir::SectionKind::kUpdate), 1}};
 }
 
-// When each queue has done what was put into it so far.
+// The time at which each queue has done the work put into it so far.
 class TwoQueues {
  public:
   TwoQueues(const ir::Graph& graph, const Machine& machine) {
@@ -42,7 +42,7 @@ class TwoQueues {
     RunSection(*graph.section(ir::SectionKind::kUpdate));
   }
 
-  // Forgets how long transfers were waited for, not the queues.
+  // Resets the times that transfers were waited for, not the queues.
   void ForgetWaits() { waited_ms_.clear(); }
   double waited_ms(const ir::Node* node) const {
     const auto found = waited_ms_.find(node);
@@ -58,7 +58,7 @@ class TwoQueues {
     int index = 0;
     double compute_ms = 0;
     double transfer_ms = 0;
-    double done_ms = 0;  // the last of its transfers
+    double done_ms = 0;  // end of the last of its transfers
   };
   struct Run {
     const ir::Node* node;
@@ -84,7 +84,7 @@ class TwoQueues {
     }
   }
 
-  // What is on its way meanwhile is waited for, whichever the computation needs.
+  // Time until then counts as waiting for all transfers in flight, whichever the computation needs.
   void WaitUntil(double ms) {
     if (ms <= now_ms_) return;
     for (auto transfer = transfers_.rbegin();
@@ -110,7 +110,7 @@ class TwoQueues {
   std::unordered_map<const ir::Node*, double> waited_ms_;
   std::vector<Run> transfers_;  // in their order
   std::vector<Run> computing_;  // since the last micro-batch began
-  double last_begin_ms_ = 0;    // of that
+  double last_begin_ms_ = 0;    // begin of that micro-batch
   double now_ms_ = 0;           // of the computation
 };
 
