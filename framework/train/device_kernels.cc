@@ -24,7 +24,7 @@ std::string ArithmeticOf(const Device& device, DType dtype) {
     const std::string_view own_order = dtype == DType::kBF16 ? OwnOrderOfBf16Products() : "";
     return own_order.empty() ? "x86-64" : fmt::format("x86-64, bf16 products by {}", own_order);
   }
-  // "cuda:0 (NVIDIA H200)": the number is one of this host.
+  // "cuda:0 (NVIDIA H200)": the number is specific to this host.
   const std::string name = device.name();
   const size_t begin = name.find('(');
   const size_t end = name.rfind(')');

@@ -78,7 +78,7 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
   if (options.max_tokens < 0) {
     return InvalidArgument("{}: max_tokens is {}, expected at least 0", who(), options.max_tokens);
   }
-  // The last token is handed out and not computed.
+  // The last token is returned, but not computed.
   const int64_t room = options_.context - static_cast<int64_t>(prompt.size()) + 1;
   if (!options.slide && options.max_tokens > room) {
     return InvalidArgument(
@@ -105,9 +105,10 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
 StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vector<int64_t>& text) {
   ZG_RETURN_IF_ERROR(CheckText(text));
   if (trainer_ != &trainer || step_ != trainer.steps_done()) reset();
-  const size_t most = std::min(cached_.size(), text.size() - 1);  // the last one has the logits
+  const size_t most = std::min(cached_.size(), text.size() - 1);  // the logits come from the last
+                                                                  // token, so it is computed again
   const auto common = std::mismatch(text.begin(), text.begin() + most, cached_.begin()).first;
-  reset();  // an error leaves nothing
+  reset();  // an error leaves no valid cache
   ZG_ASSIGN_OR_RETURN(std::vector<float> logits, Compute(trainer, text, common - text.begin()));
   cached_ = text;
   trainer_ = &trainer;
@@ -119,11 +120,11 @@ StatusOr<std::vector<float>> Generator::Compute(Trainer& trainer, const std::vec
                                                 int64_t begin) const {
   const auto size = static_cast<int64_t>(text.size());
   while (size - begin > 1) {
-    // A chunk does not reach beyond the context: the last one computes some tokens again.
+    // A chunk does not extend beyond the context: the last one computes some tokens again.
     const std::vector<int64_t> start = {std::min(begin, options_.context - options_.chunk)};
     const int64_t count = std::min(options_.chunk, size - start[0]);
     std::vector<int64_t> tokens(text.begin() + start[0], text.begin() + start[0] + count);
-    tokens.resize(options_.chunk);  // with some behind the text, which later ones overwrite
+    tokens.resize(options_.chunk);  // including some after the text, which later ones overwrite
     const std::vector<int64_t> last = {count - 1};
     ZG_RETURN_IF_ERROR(
         trainer.eval(prefill(), {{"tokens", tokens}, {"start", start}, {"last", last}}));

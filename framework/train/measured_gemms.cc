@@ -59,7 +59,7 @@ Status MeasuredGemms::TakeFromRank0(const Status& mine, const ChoicesOfProducts&
 
 StatusOr<Program> MeasuredGemms::Compile(const std::function<StatusOr<Program>()>& compile) {
   ZG_ASSIGN_OR_RETURN(Program program, compile());
-  // With other workspaces the compiler may take other ways, and meet other products.
+  // With other workspaces the compiler may choose differently, and so use other products.
   while (!choices_.missing().empty()) {
     ZG_RETURN_IF_ERROR(MeasureMissing());
     ZG_ASSIGN_OR_RETURN(program, compile());

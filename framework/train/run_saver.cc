@@ -93,7 +93,7 @@ void RunSaver::ContinueSave() {
   if (*has_ended && tells_when_saved_) Print(fmt::format("saved in {}\n", PathOf(*step)));
 }
 
-// Says so: checkpoints that come faster than the disk takes them are for the user to know.
+// Logs the wait, because the user should know if checkpoints come faster than the disk takes them.
 void RunSaver::FinishSave() {
   const std::optional<int64_t> step = trainer_.saving_step();
   if (!step) return;

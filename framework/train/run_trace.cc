@@ -23,8 +23,8 @@ std::string ClockName() {
   return name;
 }
 
-// The same moment by the clock of each rank. Ranks of one host have one clock: their moments are
-// equal. Between hosts they differ by what the ranks take to leave a barrier.
+// The same moment on the clock of each rank. Ranks of one host have one clock: their moments are
+// equal. Between hosts they differ by the time that the ranks take to leave a barrier.
 StatusOr<int64_t> MomentOnAllRanks(Communicator& communicator) {
   ZG_RETURN_IF_ERROR(communicator.Barrier("begin the trace"));
   const int64_t mine = SteadyNanoseconds();

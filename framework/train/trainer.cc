@@ -34,7 +34,7 @@ ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const
   ExecutorOptions executor_options;
   executor_options.seed = options.seed;
   executor_options.measure_memory = options.measure_memory;
-  // Overflow is an everyday thing in f16: the loss scaler deals with it.
+  // Overflow is normal in f16: the loss scaler handles it.
   executor_options.stop_on_non_finite =
       program_.options.dtype != DType::kF16 && program_.options.on_non_finite == OnNonFinite::kStop;
   executor_options.detect_anomaly = options.detect_anomaly;
@@ -113,7 +113,7 @@ StatusOr<float> Trainer::Scalar(std::string_view name) const {
 StatusOr<float> Trainer::step(const std::function<Status(int64_t micro_batch)>& feed) {
   ++step_;
   ZG_RETURN_IF_ERROR(executor_->RunStep(step_, lr_factor_, feed));
-  // Where the program needs it: to clip, for the scale of f16, to skip updates.
+  // If the program needs it: to clip, for the scale of f16, to skip updates.
   if (has_grad_norm_) {
     ZG_ASSIGN_OR_RETURN(grad_norm_, Scalar("grad_norm"));
   }

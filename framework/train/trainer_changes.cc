@@ -1,4 +1,4 @@
-// What of the model is trained, and how, changed between steps: the graph is changed, compiled
+// Changes between steps to which parameters are trained, and how: the graph is changed, compiled
 // again, and this rank's tensors move into the new program's memory.
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ std::set<std::string, std::less<>> NewlyJoined(const Graph& before, const Graph&
   return names;
 }
 
-// What of a TrainState's "changes" is one change: "freeze 'blocks.*' after 20".
+// One change out of a TrainState's "changes": "freeze 'blocks.*' after 20".
 struct LoggedChange {
   std::string verb;
   std::string parameters;
@@ -167,7 +167,7 @@ Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
   ZG_ASSIGN_OR_RETURN(const TrafficCounters traffic, executor_->StepTraffic());
   executor_.reset();
   AddDifference({}, traffic, &traffic_before_changes_);
-  std::swap(program_, program);  // `program` is the one of before
+  std::swap(program_, program);  // `program` is now the previous one
   if (const Status status = MakeExecutor(); !status.ok()) {
     executor_.reset();
     std::swap(program_, program);
@@ -187,7 +187,7 @@ Status Trainer::Rebuild(std::unique_ptr<Graph> graph, std::string changes) {
   changes_ = std::move(changes);
   graph_ = std::move(graph);
   if (save_memory_.data == nullptr) return Status::Ok();
-  save_memory_ = SaveMemory();  // other slices
+  save_memory_ = SaveMemory();  // the slices differ
   return reserve_for_saving();
 }
 
@@ -196,7 +196,7 @@ Status Trainer::RepeatChanges(const std::map<std::string, std::string>& settings
   const auto found = settings.find("changes");
   if (found == settings.end() || !changes_.empty() || compile_ == nullptr) return Status::Ok();
   const auto changes = ParseChanges(found->second);
-  if (!changes) return Status::Ok();  // the comparison of settings tells
+  if (!changes) return Status::Ok();  // the comparison of settings reports a difference
   std::unique_ptr<Graph> changed = graph_->Clone();
   for (const LoggedChange& change : *changes) {
     if (change.verb == "freeze") {

@@ -1,4 +1,4 @@
-// Saving and resuming: what of a trainer is in a checkpoint.
+// Saving and resuming: the parts of a trainer that a checkpoint holds.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -56,11 +56,11 @@ int64_t Trainer::num_updates() const {
 
 Status Trainer::prepare_saving(const std::string& directory) {
   if (save_directory_ == directory) return Status::Ok();
-  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());  // it holds the directory of before
+  ZG_RETURN_IF_ERROR(CheckNoneIsUnderWay());  // it holds the previous directory
   Communicator& communicator = executor_->communicator();
   Status status;
   if (communicator.rank() == 0) {
-    store_.reset();  // unlocks the one before
+    store_.reset();  // unlocks the previous one
     StatusOr<CheckpointStore> store = CheckpointStore::Open(directory);
     if (store.ok()) store_ = std::move(*store);
     status = store.status();

@@ -50,7 +50,7 @@ Status FillMemory(const Job& job, const Executor& executor, Report* report) {
   report->predicted_memory = {executor.plan().category_bytes, executor.plan().arena_bytes};
   report->measured_memory = {executor.meter().category_bytes(), executor.meter().peak_bytes()};
   ZG_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory());
-  // Peers' memory that is mapped here counts for the operating system, but it is theirs.
+  // The operating system counts peers' memory that is mapped here, but it belongs to them.
   report->rss_peak_bytes =
       memory.peak_resident_bytes - executor.communicator().arena().peer_resident_bytes();
   ZG_ASSIGN_OR_RETURN(const DeviceMemoryUse device, executor.device().MemoryUse());
@@ -77,14 +77,14 @@ StatusOr<optim::Schedule> ScheduleOf(const JobOptions& options) {
   return schedule;
 }
 
-// What of the flags decides the bits of further steps; the trainer knows the rest.
+// The flags that determine the bits of further steps; the trainer knows the rest.
 void SetSettings(const JobOptions& options, const std::map<std::string, std::string>& settings,
                  Trainer& trainer) {
   for (const auto& [name, value] : settings) trainer.set_setting(name, value);
   trainer.set_setting("batch", fmt::to_string(options.batch));
   trainer.set_setting("lr-schedule", options.lr_schedule);
   trainer.set_setting("warmup-steps", fmt::to_string(options.warmup_steps));
-  if (options.lr_schedule == "constant") return;  // more steps are no other schedule
+  if (options.lr_schedule == "constant") return;  // more steps do not change the schedule
   trainer.set_setting("final-lr-factor", fmt::to_string(options.final_lr_factor));
   trainer.set_setting("steps", fmt::to_string(options.steps));
 }
@@ -189,7 +189,7 @@ StatusOr<bool> Training::Impl::Next() {
   return !has_ended;
 }
 
-// Ranks that are well do not ask each other between steps.
+// Ranks without an error do not synchronise their status between steps.
 float Training::Impl::Step(const std::function<StatusOr<float>()>& run) {
   const StatusOr<float> loss = RunStep(run);
   if (!loss.ok()) job.check_on_all_ranks(loss.status());
