@@ -6,7 +6,7 @@
 namespace zg::zero {
 namespace {
 
-// As a reduction without accumulation rounds the sum: the number of ranks does not show.
+// Rounds like a reduction without accumulation: the result does not depend on the number of ranks.
 StatusOr<ir::Value*> RoundedSum(ir::Graph& graph, ir::Node* update, ir::Value* sum, DType dtype) {
   ir::Builder builder(&graph, update->section);
   builder.InsertBefore(update);
@@ -16,7 +16,7 @@ StatusOr<ir::Value*> RoundedSum(ir::Graph& graph, ir::Node* update, ir::Value* s
   return rounded;
 }
 
-// What an earlier run left: an accumulator, or its rounded value.
+// A value that an earlier run of the pass left: an accumulator, or its rounded value.
 bool IsSum(const ir::Value& gradient) {
   const ir::Node& producer = *gradient.producer;
   const bool is_rounded = producer.op->traits.kind == ir::OpKind::kCast;

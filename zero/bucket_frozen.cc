@@ -13,7 +13,8 @@
 namespace zg::zero {
 namespace {
 
-// In which the model reads the parameter: a 16-bit type if it reads nothing but casts to that.
+// The dtype in which the model reads the parameter: a 16-bit type if it reads only casts to that
+// type.
 DType ReadDType(const ir::Value& parameter) {
   const DType own = parameter.type.dtype;
   DType read = own;
@@ -67,7 +68,7 @@ class Packer {
     return parameter.type.shape.num_elements() / NumPartsOf(graph_, parameter);
   }
 
-  // The newest bucket of the same kind, if it has room for so many elements, or a new one.
+  // The newest bucket of the same kind, if it has room for this many elements, or a new one.
   Bucket& OpenBucketFor(const ir::Value& parameter, DType read, int64_t elements, int64_t stage) {
     const int split_axis = SplitAxisOf(parameter);
     for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend(); ++bucket) {
@@ -91,10 +92,10 @@ class Packer {
   std::vector<Bucket> buckets_;
 };
 
-// What the model reads of a bucket: a parameter or a cast of one.
+// The value of a bucket that the model reads: a parameter or a cast of one.
 struct Old {
   ir::Value* value;
-  std::string name;      // that views take over
+  std::string name;      // taken over by the view
   ir::Attributes place;  // of the tensor in the bucket
 };
 
@@ -139,7 +140,7 @@ class BucketMaker {
     graph_.Rename(value, value->name + ".unbucketed");
   }
 
-  // A section makes a copy of its own, and has views of its own.
+  // A section makes its own copy, and has its own views.
   Status ReadIn(const ir::Section& section, ir::Value* flat) {
     ir::Node* first = FirstReaderIn(section);
     if (first == nullptr) return Status::Ok();
@@ -158,7 +159,7 @@ class BucketMaker {
     return Status::Ok();
   }
 
-  // Null: the section reads nothing of the bucket.
+  // Null if the section reads nothing of the bucket.
   ir::Node* FirstReaderIn(const ir::Section& section) const {
     ir::Node* first = nullptr;
     for (const Old& old : old_) {

@@ -21,10 +21,10 @@ struct Bucket {
   std::vector<int64_t> offsets;  // in elements
   int64_t elements = 0;
   int64_t stage = 3;   // of its parameters
-  bool owned = false;  // no rank's part may cut a tensor: it is packed at last (zero/pack_owned.h)
+  bool owned = false;  // no rank's part may cut a tensor: it is packed last (zero/pack_owned.h)
 };
 
-// How other axes than ZeRO's split the parameter, and what is updated with it; empty: not at all.
+// The split of the parameter and its states along axes other than ZeRO's; empty: none.
 const NdSbp& SplitOf(const ir::Node& update) {
   return update.inputs[0]->producer->attributes.NdSbp("split");
 }
@@ -35,7 +35,7 @@ int64_t NumParts(const ir::Graph& graph, const ir::Node& update) {
   return NumPartsOf(graph, *update.inputs[0]);
 }
 
-// Of gradients and of what the model reads, which is what travels between ranks.
+// The dtype of gradients and of the parameters that the model reads, which are sent between ranks.
 DType DTypeOf(const ir::Node& update) { return update.inputs[1]->type.dtype; }
 
 class BucketFiller {
@@ -58,7 +58,7 @@ class BucketFiller {
         Pack(bucket, &finished);
         continue;
       }
-      // Every data rank sums up an equal part, also of what only some of them shard.
+      // Every data rank sums an equal part, also of a bucket that only some of them shard.
       bucket.elements = RoundUp(
           bucket.elements, PartAlignmentOf(*bucket.updates[0]) * graph_.mesh().num_data_ranks());
       finished.push_back(std::move(bucket));
@@ -117,12 +117,12 @@ class BucketFiller {
     }
   }
 
-  // In elements, of where tensors begin: also at the beginning of a block.
+  // The alignment of tensors in elements: at the beginning of a block, too, if there are blocks.
   static int64_t AlignmentOf(const ir::Node& update) {
     return IsQuantised(update) ? kQuantisedBlock : kBucketAlignmentBytes / SizeOf(DTypeOf(update));
   }
 
-  // Likewise of where parts begin: those of the blocks' scales are aligned, too.
+  // The alignment of parts: the parts of the blocks' scales are aligned, too.
   static int64_t PartAlignmentOf(const ir::Node& update) {
     constexpr auto kScales = static_cast<int64_t>(kBucketAlignmentBytes / sizeof(float));
     return AlignmentOf(update) * (IsQuantised(update) ? kScales : 1);
@@ -132,7 +132,7 @@ class BucketFiller {
     return RoundUp(ElementsOf(update), AlignmentOf(update));
   }
 
-  // Of a rank's part.
+  // The elements of a rank's part.
   int64_t ElementsOf(const ir::Node& update) const {
     return update.inputs[0]->type.shape.num_elements() / NumParts(graph_, update);
   }
@@ -190,8 +190,8 @@ class BucketMaker {
   }
 
  private:
-  // Those that the updates have in common. One that looks at whole tensors needs to know where they
-  // lie.
+  // The attributes that the updates have in common. An update that uses whole tensors needs their
+  // positions.
   ir::Attributes Attributes() const {
     ir::Attributes attributes = bucket_.updates[0]->attributes;
     constexpr char kTensors[] = "tensors";
@@ -226,7 +226,7 @@ class BucketMaker {
     return values;
   }
 
-  // The flat variable that takes the place of these; named after the first, as "bucket0.exp_avg".
+  // The flat variable that replaces these; named after the first, such as "bucket0.exp_avg".
   StatusOr<ir::Value*> Flatten(const std::vector<ir::Value*>& variables) {
     return FlattenAt(variables, {bucket_.offsets, bucket_.elements, bucket_.stage,
                                  SplitAxis(*bucket_.updates[0])});
@@ -237,12 +237,12 @@ class BucketMaker {
     if (IsFactored(first)) return FlattenFactors(slot);
     const bool is_scale = IsQuantised(first) && first.inputs[slot]->type.dtype == DType::kF32;
     if (!is_scale) return Flatten(InputsAt(slot));
-    std::vector<int64_t> blocks;  // before each tensor, which begins with one
+    std::vector<int64_t> blocks;  // before each tensor, which begins at a block
     for (const int64_t offset : bucket_.offsets) blocks.push_back(offset / kQuantisedBlock);
     return FlattenAt(InputsAt(slot), {blocks, bucket_.elements / kQuantisedBlock, bucket_.stage});
   }
 
-  // Numbers of rows or columns lie end to end, and whole on every rank: all take part in them.
+  // Row or column statistics are end to end, and whole on every rank, because all ranks need them.
   StatusOr<ir::Value*> FlattenFactors(size_t slot) {
     std::vector<int64_t> offsets;
     int64_t end = 0;
@@ -260,7 +260,7 @@ class BucketMaker {
     return MakeFlatVariable(graph_, name_ + state.substr(length), variables, layout);
   }
 
-  // Right after the last gradient of the bucket exists.
+  // Packs right after the last gradient of the bucket exists.
   StatusOr<ir::Value*> Pack() {
     std::vector<ir::Value*> gradients;
     ir::Node* last = nullptr;
@@ -285,7 +285,7 @@ class BucketMaker {
     return packed;
   }
 
-  // `read`: what the model reads now, and through views of `flat_read` from here on.
+  // `read` are the values that the model reads; from here on it reads views of `flat_read`.
   Status RemoveOld(const std::vector<ir::Value*>& read, ir::Value* flat_read) {
     for (size_t i = 0; i < bucket_.updates.size(); ++i) {
       ir::Node* update = bucket_.updates[i];

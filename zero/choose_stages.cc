@@ -64,7 +64,7 @@ StatusOr<bool> ChooseStages::Run(ir::Graph& graph) const {
   std::vector<ir::Value*> parameters = FrozenVariables(graph);
   for (const ir::Node* update : UpdateNodes(graph)) parameters.push_back(update->inputs[0]);
   bool changed = false;
-  for (ir::Value* parameter : parameters) {  // named as its tensor, until there are buckets
+  for (ir::Value* parameter : parameters) {  // named like its tensor, until there are buckets
     ZG_ASSIGN_OR_RETURN(const int64_t stage, chooser.StageOf(parameter->name));
     ir::Attributes& attributes = parameter->producer->attributes;
     if (attributes.Int("stage") == stage) continue;

@@ -28,14 +28,14 @@ class NormBuilder {
     builder_.InsertBefore(first);
   }
 
-  // The square sum of what `update` reads as its gradient.
+  // The square sum of the gradient that `update` reads.
   StatusOr<ir::Value*> SquareSumOf(ir::Node* update) {
     if (IsPartial(*update->inputs[1])) {
       ZG_RETURN_IF_ERROR(PlaceWhole(update, 1, WholeSbp(graph_, *update), builder_));
     }
     ir::Value* gradient = update->inputs[1];
     ir::Node* producer = gradient->producer;
-    // A request for a placement may stand between updates; what it reads comes from backward.
+    // A `place` may be between updates, but its input comes from backward.
     if (producer->section == first_->section && graph_.IndexOf(producer) > graph_.IndexOf(first_)) {
       graph_.MoveBefore(producer, first_);
     }
@@ -77,7 +77,7 @@ class NormBuilder {
     return combined;
   }
 
-  // `all_sums` is empty where no norm is asked for; `weight` may be null.
+  // `all_sums` is empty if no norm is requested; `weight` may be null.
   StatusOr<ir::Value*> Control(const std::vector<ir::Value*>& all_sums, ir::Value* weight,
                                double max_norm, bool skip_non_finite) {
     ZG_ASSIGN_OR_RETURN(std::vector<ir::Value*> inputs, Combine(all_sums));
@@ -107,8 +107,7 @@ class NormBuilder {
     return outputs[0];
   }
 
-  // What the program hands out of a step under this name before the updates, whole on every rank;
-  // null: nothing.
+  // The step's result with this name before the updates, whole on every rank; null: there is none.
   StatusOr<ir::Value*> StepResult(const char* name) {
     for (ir::Node* node : graph_.NodesOf(ir::OpKind::kOutput)) {
       if (node->section != first_->section || node->attributes.String("name") != name ||
@@ -126,7 +125,8 @@ class NormBuilder {
   }
 
  private:
-  // Insert-collectives would sum it for each of its readers. `builder` stands before `reader`.
+  // Otherwise insert-collectives would sum it for each of its readers. `builder` inserts before
+  // `reader`.
   Status PlaceWhole(ir::Node* reader, int index, const NdSbp& sbp, ir::Builder& builder) {
     ir::Value* partial = reader->inputs[index];
     ir::Value* whole = builder.Place(partial, sbp, partial->name + ".whole");

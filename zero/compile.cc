@@ -23,7 +23,7 @@ std::string InputsText(const ir::Graph& compiled) {
   return text;
 }
 
-// The parameters that training leaves alone: "table.weight, head.bias".
+// The parameters that are not trained: "table.weight, head.bias".
 std::string FrozenText(const ir::Graph& graph) {
   std::string text;
   for (const ir::StoredTensor& tensor : graph.tensors()) {

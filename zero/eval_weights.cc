@@ -29,7 +29,7 @@ StatusOr<bool> EvalWeights::Run(ir::Graph& graph) const {
   for (const ir::Node* update : UpdateNodes(graph)) {
     const std::string program = EvalProgramOf(*update);
     if (program.empty()) continue;
-    const ir::Value* const read = ParameterAssign(*update)->inputs[0];  // a 16-bit copy, perhaps
+    const ir::Value* const read = ParameterAssign(*update)->inputs[0];  // possibly a 16-bit copy
     for (const auto& section : graph.sections()) {
       if (section->kind != ir::SectionKind::kEval) continue;
       const std::vector<ir::Node*> views = ViewsIn(graph, *section, *read);

@@ -7,7 +7,7 @@
 namespace zg::zero {
 namespace {
 
-// Of elements, to which a bucket may be closed.
+// Imbalance in elements below which a bucket may be closed.
 constexpr double kBalancedEnough = 1.02;
 
 struct Load {
@@ -83,7 +83,7 @@ std::vector<int> Balanced(const std::vector<OwnedTensor>& tensors, int num_owner
   double high = Worst(ImbalanceOf(tensors, best, num_owners));
   double low = 1;
   for (int i = 0; i < kTries && high - low > 1e-6; ++i) {
-    const double factor = i == 0 ? low : (low + high) / 2;  // nothing may have to be lost at all
+    const double factor = i == 0 ? low : (low + high) / 2;  // a perfect packing may exist
     const auto fit =
         FirstFit(tensors, order, num_owners, {factor * mean.elements, factor * mean.flops});
     if (!fit) {
@@ -121,7 +121,7 @@ struct Window {
   int first = 0;
   int last = 0;
   std::vector<int> owners;
-  double imbalance = 1;  // of elements
+  double imbalance = 1;  // in elements
 };
 
 Window MakeWindow(const std::vector<OwnedTensor>& tensors, int first, int last,
@@ -132,7 +132,7 @@ Window MakeWindow(const std::vector<OwnedTensor>& tensors, int first, int last,
   return window;
 }
 
-// Whether no owners could be balanced: one tensor is more than all others together may be.
+// Whether no owners could be balanced: one tensor is larger than its share in any distribution.
 bool IsHopeless(const std::vector<OwnedTensor>& tensors, int first, int last, int num_owners) {
   double sum = 0, largest = 0;
   for (int i = first; i < last; ++i) {
@@ -181,7 +181,7 @@ std::vector<OwnedBucket> PackOwned(const std::vector<OwnedTensor>& tensors,
     first = last;
     elements = 0;
   }
-  // What is left over joins those before it.
+  // Remaining tensors join the previous window.
   while (windows.size() > 1 && windows.back().imbalance > kBalancedEnough) {
     const int joined_first = windows[windows.size() - 2].first;
     windows.pop_back();

@@ -67,14 +67,14 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   if (is_mixed) {                    // gradients follow the types
     Add<MixedPrecision>(&passes, options.dtype, PatternsOf(options.f32_modules));
   }
-  Add<KeepCaches>(&passes);  // of the types that rows have now
+  Add<KeepCaches>(&passes);  // with the final types of the rows
   if (update.has_value()) Add<BuildBackward>(&passes);
-  Add<DropCustomGradients>(&passes);  // backward knows them
+  Add<DropCustomGradients>(&passes);  // backward is built
   if (update.has_value()) {
     Add<AccumulateResults>(&passes, /*keep_finite=*/is_scaled || skips);
     if (is_scaled) Add<ScaleLoss>(&passes);
   }
-  Add<PlaceResults>(&passes, options.placement);  // before recompute, which copies what it adds
+  Add<PlaceResults>(&passes, options.placement);  // before recompute, which copies the added nodes
   if (update.has_value()) {
     Add<Recompute>(&passes,
                    PatternsOf(options.recompute));  // before bucketing: views serve copies too
@@ -83,13 +83,14 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
   }
   Add<EliminateDeadNodes>(&passes);  // before bucketing: a dead gradient is not packed
   Add<PlaceParameters>(&passes,
-                       options.placement);  // before bucketing: what is split alike is packed
+                       options.placement);  // before bucketing: parameters with the same split are
+                                            // packed together
   Add<ChooseStages>(&passes, Stages{options.zero.stage, options.zero.stage_rules});
   if (update.has_value()) {
     Add<Bucketing>(&passes,
                    BucketingOptions{options.zero.bucket_bytes, options.zero.shard_min_elements,
                                     options.zero.partition});
-    Add<EvalWeights>(&passes);  // where states are, and placements not yet
+    Add<EvalWeights>(&passes);  // states exist, and placements do not
   }
   Add<BucketFrozen>(&passes, options.zero.bucket_bytes, options.zero.shard_min_elements);
   Add<InferSbp>(&passes);  // buckets have placements like any value
@@ -99,18 +100,18 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
     Add<AccumulateGradients>(
         &passes, AccumulateGradientsOptions{options.reduce_every == ReduceEvery::kStep});
     if (shards(Role::kOptimizerState)) Add<ShardOptimizerState>(&passes);
-    if (shards(Role::kGradient)) Add<ShardGradients>(&passes);  // builds on the one before
+    if (shards(Role::kGradient)) Add<ShardGradients>(&passes);  // builds on the stage before
   }
   if (shards(Role::kParameter)) Add<ShardParameters>(&passes, options.zero.secondary_axis);
   if (update.has_value()) {
-    // Where gradients lie is settled, and how they get there is not.
+    // Gradients have their placement, but the collectives for it do not exist yet.
     Add<ClipGradients>(&passes, options.max_grad_norm, skips);
-    Add<TensorNorms>(&passes);  // of what updates read, the control among it
+    Add<TensorNorms>(&passes);  // over the updates' inputs, including the control
     Add<SumFactors>(&passes);   // likewise
   }
   Add<InsertCollectives>(&passes);  // placements are final
   Add<FuseGelu>(&passes);           // before a chain takes the gelu
-  Add<FuseAdditions>(&passes);      // likewise, the additions
+  Add<FuseAdditions>(&passes);      // likewise the additions
   Add<FuseElementwise>(&passes);    // chains do not grow across collectives
   if (update.has_value() && is_mixed) Add<FuseCopies>(&passes);  // before updates move
   if (update.has_value() && options.update_early) Add<UpdateEarly>(&passes);

@@ -5,7 +5,7 @@
 namespace zg::zero {
 namespace {
 
-// The reduction, and what keeps its result, right behind the gradient.
+// Moves the reduction, and the nodes that keep its result, right after the gradient.
 bool MoveBehind(ir::Graph& graph, ir::Node* reduction, ir::Node* gradient) {
   ir::Node* last = gradient;
   bool changed = false;
@@ -21,8 +21,8 @@ bool MoveBehind(ir::Graph& graph, ir::Node* reduction, ir::Node* gradient) {
   return changed;
 }
 
-// The node that takes the full-size gradient: its `place`, or the `accumulate` into the variable
-// that the update reads. Null for an accumulator of full size, which stays until the update.
+// The node that reads the full-size gradient: its `place`, or the `accumulate` into the variable
+// that the update reads. Null for a full-size accumulator, which stays until the update.
 ir::Node* ReductionOf(const ir::Node& update) {
   ir::Value* gradient = update.inputs[1];
   if (gradient->producer->op->traits.kind == ir::OpKind::kPlace) {

@@ -22,7 +22,7 @@ Status Shard(ir::Graph& graph, ir::Node* update) {
   before.InsertBefore(update);
   for (size_t i = 0; i < update->inputs.size(); ++i) {
     ir::Value* input = update->inputs[i];
-    if (IsFactored(*update) && i >= 2) break;  // numbers of rows and columns stay whole
+    if (IsFactored(*update) && i >= 2) break;  // row and column statistics stay whole
     if (IsOptimizerState(*input)) input->sbp = sharded;
     if (input->sbp == sharded) continue;  // or a sharded accumulator
     ir::Value* shard = before.Place(input, sharded, input->name + ".shard");
@@ -55,7 +55,7 @@ std::vector<ir::Node*> EvalReaders(const ir::Node& update) {
   return readers;
 }
 
-// Weights for evaluation are computed on the parts as well, and are whole for those who read them.
+// Weights for evaluation are computed on the parts as well, and are whole for their readers.
 Status ShardEvalWeights(ir::Graph& graph, ir::Node* node, const ir::Node& update) {
   const NdSbp sharded = ShardedSbp(graph, update);
   ir::Builder builder(&graph, node->section);

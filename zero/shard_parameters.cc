@@ -10,7 +10,7 @@
 namespace zg::zero {
 namespace {
 
-// Reads `node`'s input instead of `node`, and drops it.
+// Makes readers of `node` read its input instead, and removes `node`.
 void Bypass(ir::Graph& graph, ir::Node* node) {
   graph.ReplaceAllUses(node->outputs[0], node->inputs[0]);
   graph.Erase(node);
@@ -25,7 +25,7 @@ std::vector<ir::Node*> UsersOfKindIn(const ir::Graph& graph, const ir::Section& 
   return users;
 }
 
-// What the section views: the bucket, or a copy of it that it makes (bucket-frozen).
+// The value that the section views: the bucket, or its own copy of it (bucket-frozen).
 ir::Value* ViewedIn(const ir::Graph& graph, const ir::Section& section, ir::Value* bucket) {
   const std::vector<ir::Node*> casts = UsersOfKindIn(graph, section, *bucket, ir::OpKind::kCast);
   return casts.empty() ? bucket : casts[0]->outputs[0];
@@ -36,10 +36,10 @@ std::vector<ir::Node*> ViewsIn(const ir::Graph& graph, const ir::Section& sectio
   return UsersOfKindIn(graph, section, *ViewedIn(graph, section, bucket), ir::OpKind::kView);
 }
 
-// Where the gathers of a bucket come from and go to.
+// The source and destination of a bucket's gathers.
 struct Gathers {
   NdSbp whole_sbp;
-  std::optional<NdSbp> part_sbp;  // that a rank keeps from forward to backward
+  std::optional<NdSbp> part_sbp;  // the part that a rank keeps from forward to backward
 };
 
 // Every section that views the bucket gathers it once, right before its first view.
@@ -64,13 +64,13 @@ Status GatherPerSection(ir::Graph& graph, ir::Value* bucket, const Gathers& gath
     ZG_RETURN_IF_ERROR(builder.status());
     for (ir::Node* view : views) graph.ReplaceInput(view, 0, whole);
     if (viewed == bucket) continue;
-    viewed->sbp = bucket->sbp;  // copied before it is gathered
+    viewed->sbp = bucket->sbp;  // the copy is made before the gather
     if (has_part) graph.Erase(viewed->producer);
   }
   return Status::Ok();
 }
 
-// The mesh axis of the name; -1: the name is empty.
+// The mesh axis with this name; -1 if the name is empty.
 StatusOr<int> SecondaryAxis(const Mesh& mesh, const std::string& name) {
   if (name.empty()) return -1;
   const int axis = mesh.FindAxis(name);
@@ -81,7 +81,7 @@ StatusOr<int> SecondaryAxis(const Mesh& mesh, const std::string& name) {
       name, mesh.ToString());
 }
 
-// The gathers of a bucket that is sharded from here on; `secondary`: an axis, or -1.
+// Adds the gathers of a bucket that is sharded from here on; `secondary`: an axis, or -1.
 Status Gather(ir::Graph& graph, ir::Value* bucket, int secondary) {
   Gathers gathers = {WholeSbp(graph, *bucket), std::nullopt};
   if (secondary >= 0) {
@@ -92,13 +92,14 @@ Status Gather(ir::Graph& graph, ir::Value* bucket, int secondary) {
   return GatherPerSection(graph, bucket, gathers);
 }
 
-// The bucket that the update updates is sharded, and no longer placed for it. False: it was.
+// Shards the bucket that the update updates, and removes its `place`. Returns false if it was
+// sharded already.
 StatusOr<bool> ShardUpdated(ir::Graph& graph, ir::Node* update, std::string_view pass) {
   ir::Node* assign = ParameterAssign(*update);
   ir::Value* bucket = assign->inputs[0];
   const NdSbp sharded = ShardedSbp(graph, *update);
   if (bucket->sbp == sharded) return false;
-  ir::Node* shard = update->inputs[0]->producer;  // of a master there is none: it is sharded itself
+  ir::Node* shard = update->inputs[0]->producer;  // a master has none: it is sharded itself
   ir::Node* whole = assign->inputs[1]->producer;
   if (whole->op->traits.kind != ir::OpKind::kPlace) {
     return InvalidArgument("{}: the update of %{} is not sharded; run shard-optimizer-state first",
@@ -107,7 +108,7 @@ StatusOr<bool> ShardUpdated(ir::Graph& graph, ir::Node* update, std::string_view
   bucket->sbp = sharded;
   if (shard->op->traits.kind == ir::OpKind::kPlace) Bypass(graph, shard);
   Bypass(graph, whole);
-  for (ir::Node* user : std::vector<ir::Node*>(bucket->users)) {  // of weights for evaluation
+  for (ir::Node* user : std::vector<ir::Node*>(bucket->users)) {  // those of weights for evaluation
     if (user->op->traits.kind == ir::OpKind::kPlace) Bypass(graph, user);
   }
   return true;

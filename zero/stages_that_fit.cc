@@ -37,7 +37,7 @@ std::string StagesThatFit(const Graph& graph, const Program& program, const Targ
     CompileOptions options = program.options;
     options.zero.set_stage(stage);
     const StatusOr<Program> other = Compile(graph, mesh, options, target);
-    if (!other.ok()) return "";  // then only the error of the memory is told
+    if (!other.ok()) return "";  // only the error about memory is reported then
     last_bytes = other->memory.arena_bytes;
     if (last_bytes > available_bytes) continue;
     fitting.push_back(fmt::format("stage {} needs {}", stage, BytesText(last_bytes)));

@@ -10,7 +10,7 @@
 namespace zg::zero {
 namespace {
 
-// Those of tensor_square_sums of the parameter and its gradient.
+// The attributes of tensor_square_sums of the parameter and its gradient.
 ir::Attributes NormAttributes(const ir::Node& update) {
   const ir::Attributes& from = update.attributes;
   std::vector<int64_t> tensors;
@@ -25,7 +25,7 @@ ir::Attributes NormAttributes(const ir::Node& update) {
           {"tensors", tensors}};
 }
 
-// Appends the measures of one update before it.
+// Appends the sums of one update before it.
 class Measurer {
  public:
   Measurer(ir::Graph* graph, ir::Node* update)

@@ -22,7 +22,7 @@ class Mover {
     for (ir::Node* node : update_->nodes) {
       if (group.count(node) == 0) continue;
       if (node != update && node->op->traits.kind == ir::OpKind::kUpdate)
-        return false;  // they share something
+        return false;  // they share a node
       ordered.push_back(node);
     }
     ir::Node* after = LastBefore(ordered);
@@ -35,7 +35,7 @@ class Mover {
   }
 
  private:
-  // What is connected with the node inside the update section.
+  // The nodes of the update section that are connected with the update.
   std::unordered_set<ir::Node*> GroupOf(ir::Node* update) const {
     std::unordered_set<ir::Node*> group = {update};
     std::vector<ir::Node*> open = {update};
@@ -53,14 +53,14 @@ class Mover {
     return group;
   }
 
-  // The last node of backward that makes what the group reads or reads what it overwrites.
+  // The last node of backward that makes an input of the group or reads a value that it overwrites.
   ir::Node* LastBefore(const std::vector<ir::Node*>& group) const {
     std::unordered_set<const ir::Node*> before;
     for (const ir::Node* node : group) {
       for (const ir::Value* input : node->inputs) before.insert(input->producer);
       if (node->op->traits.kind == ir::OpKind::kAssign) AddReaders(*node->inputs[0], &before);
     }
-    for (const ir::Node* node : update_->nodes) {  // reads the old value after backward
+    for (const ir::Node* node : update_->nodes) {  // it reads the old value after backward
       const bool in_group = std::find(group.begin(), group.end(), node) != group.end();
       if (!in_group && before.count(node) != 0) return nullptr;
     }
@@ -69,7 +69,7 @@ class Mover {
     return last == backward_->nodes.rend() ? nullptr : *last;
   }
 
-  // Those of views read the variable's memory too; a gather will move down to its first user.
+  // Readers of views read the variable's memory too; a gather will move down to its first user.
   static void AddReaders(const ir::Value& value, std::unordered_set<const ir::Node*>* readers) {
     for (const ir::Node* user : value.users) {
       readers->insert(user);

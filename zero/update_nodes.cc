@@ -104,7 +104,7 @@ Status ReplaceUpdate(ir::Graph& graph, ir::Node* update, const std::vector<ir::V
   for (size_t i = 0; i < update->outputs.size(); ++i) {
     ir::Value* old_value = update->outputs[i];
     names.push_back(old_value->name);
-    outputs[i]->sbp = old_value->sbp;  // which need not be what its inputs suggest
+    outputs[i]->sbp = old_value->sbp;  // its inputs may suggest another placement
     graph.ReplaceAllUses(old_value, outputs[i]);
   }
   graph.Erase(update);
@@ -123,7 +123,7 @@ StatusOr<ir::Value*> PartBegins(ir::Graph& graph, ir::Node* update) {
   ir::Value* begins =
       builder.Op("iota", {}, {{"size", elements / own}, {"step", own}}, bucket.name + ".begins");
   ZG_RETURN_IF_ERROR(builder.status());
-  if (shape.num_dims() == 2) {  // of each part of the bucket
+  if (shape.num_dims() == 2) {  // for each part of the bucket
     const std::vector<int64_t> sizes = {shape.dim(0), elements / own / shape.dim(0)};
     begins = builder.Op(
         "reshape", {begins},

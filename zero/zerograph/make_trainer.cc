@@ -12,7 +12,7 @@
 namespace zg {
 namespace {
 
-// Memory that each rank may take, as if all ranks were on this host.
+// The memory available to each rank, assuming that all ranks are on this host.
 StatusOr<int64_t> AvailableBytesPerRank(Communicator& communicator) {
   if (!communicator.device().is_host()) {
     ZG_ASSIGN_OR_RETURN(const DeviceMemoryUse use, communicator.device().MemoryUse());

@@ -13,7 +13,7 @@
 namespace zg {
 namespace {
 
-// Null where the flags do not ask for them.
+// Null if the flags do not ask for them.
 StatusOr<std::shared_ptr<MeasuredGemms>> MeasuredGemmsOf(const Job& job) {
   const JobOptions& flags = job.options();
   if (flags.gemm_choices.empty()) return std::shared_ptr<MeasuredGemms>();
