@@ -16,7 +16,7 @@ InstructionSet Cap() {
   return cap;
 }
 
-// The features that compilers take for granted in code for x86-64-v3 and -v4 come together.
+// x86-64-v3 and -v4 are sets of features; compilers assume that the whole set is present.
 bool ProcessorHas(InstructionSet set) {
 #if defined(__x86_64__)
   if (set == InstructionSet::kAvx2) {
@@ -32,7 +32,7 @@ bool ProcessorHas(InstructionSet set) {
   return set == InstructionSet::kBaseline;
 }
 
-// Highway's targets have lower bits the better they are.
+// Better Highway targets have lower bits.
 void DisableTargetsAbove(InstructionSet set) {
   if (set == InstructionSet::kAvx512) return hwy::DisableTargets(HWY_AVX3 - 1);
   if (set == InstructionSet::kAvx2) return hwy::DisableTargets(HWY_AVX2 - 1);

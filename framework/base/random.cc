@@ -11,7 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/base/random.cc"  // NOLINT
 #include <hwy/foreach_target.h>
-// foreach_target.h has to come first.
+// foreach_target.h must be included first.
 #include <hwy/highway.h>
 
 #include "framework/base/instruction_set.h"
@@ -121,7 +121,7 @@ struct SinCos {
   FloatVector sin, cos;
 };
 
-// Of 2 pi turns / 2^32; the polynomials of Cephes' sinf and cosf.
+// For 2 pi turns / 2^32; the polynomials of Cephes' sinf and cosf.
 HWY_INLINE SinCos SinCosOfTurns(BitVector turns) {
   const Bits bits;
   const Floats floats;
@@ -139,7 +139,7 @@ HWY_INLINE SinCos SinCosOfTurns(BitVector turns) {
   cos = MulThenAdd(cos, square, 4.166664568298827e-2f);
   cos = hn::Sub(hn::Mul(hn::Mul(cos, square), square), hn::Mul(square, hn::Set(floats, 0.5f)));
   cos = hn::Add(cos, hn::Set(floats, 1.0f));
-  // A turn by one quadrant takes (sin, cos) to (cos, -sin).
+  // A rotation by one quadrant takes (sin, cos) to (cos, -sin).
   const BitVector one = hn::Set(bits, 1u);
   const auto odd = hn::RebindMask(floats, hn::Eq(hn::And(quadrant, one), one));
   const FloatVector sin_sign = hn::BitCast(floats, hn::ShiftLeft<31>(hn::ShiftRight<1>(quadrant)));
@@ -155,7 +155,7 @@ struct NormalPair {
 
 HWY_INLINE NormalPair BoxMuller(BitVector radius_word, BitVector angle_word) {
   const Floats floats;
-  // In (0, 1]: never zero, and finer than 2^-24 near zero, where the tail is made.
+  // In (0, 1]: never zero, and finer than 2^-24 near zero, which determines the tail.
   const auto odd = hn::Or(hn::ShiftRight<1>(radius_word), hn::Set(Bits(), 1u));
   const FloatVector u =
       hn::Mul(hn::ConvertTo(floats, hn::BitCast(Ints(), odd)), hn::Set(floats, 0x1p-31f));
@@ -234,7 +234,7 @@ HWY_EXPORT(FillUniformImpl);
 HWY_EXPORT(FillNormalImpl);
 
 float NormalAt(RandomKey key, uint64_t element) {
-  // The pair's words decide; where the pair lies in the stream does not matter to the arithmetic.
+  // Only the pair's words matter to the arithmetic; the pair's position in the stream does not.
   const uint64_t begin = element / 4 * 4;
   float block[4];
   ZG_HWY_DISPATCH(FillNormalImpl)(key, begin, begin + 4, 0.0f, 1.0f, block);

@@ -11,8 +11,8 @@
 namespace zg {
 namespace {
 
-// A kernel follows on the other within microseconds; where cores are short, who waits lets the others
-// go on before it sleeps.
+// Kernels follow each other within microseconds. If cores are scarce, a waiting thread yields to
+// the others before it sleeps.
 constexpr int kNumPauses = 400;  // 20 us
 constexpr std::chrono::microseconds kYields(200);
 
@@ -22,7 +22,7 @@ void PauseCore() {
 #endif
 }
 
-// Signals are for the thread that calls.
+// Blocks signals, so that only the calling thread handles them.
 class WithoutSignals {
  public:
   WithoutSignals() {
@@ -45,7 +45,8 @@ int NumUsableCores() {
 }
 
 void Threads::Wait::Notify() {
-  // Sequentially consistent, as in Until: either this sees the sleeper or it sees what has happened.
+  // Sequentially consistent, as in Until: either this sees the sleeper or the sleeper sees the new
+  // state.
   if (!sleeps_.load()) return;
   { const std::lock_guard<std::mutex> lock(mutex_); }
   wakes_.notify_one();

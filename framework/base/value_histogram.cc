@@ -14,7 +14,7 @@ constexpr int kShift = 21;  // leaves sign, exponent and two bits of the mantiss
 constexpr int kBucketsPerSign = 1024;
 constexpr int kInfinity = 0xff << 2;
 
-// Where bucket `i` of the positive values begins.
+// The lower edge of bucket `i` of the positive values.
 double Edge(int i) {
   if (i == kInfinity) return 0x1p128;
   const uint32_t bits = static_cast<uint32_t>(i) << kShift;
@@ -27,7 +27,7 @@ double Edge(int i) {
 
 void ValueHistogram::Add(float value) {
   if (!std::isfinite(value)) return;
-  value += 0.0f;  // no zero below zero
+  value += 0.0f;  // turns -0 into +0
   uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
   const int magnitude = static_cast<int>((bits & 0x7fffffff) >> kShift);
