@@ -5,13 +5,13 @@
 namespace zg {
 namespace {
 
-// Products over positions are of two units of depth, if a unit is more than one: with less their
-// sums are loaded and stored more often than added to.
+// Products over positions take two units of depth, if a unit is more than one position: with less
+// depth, loads and stores of the sums would outweigh the additions.
 int64_t PositionsOfBlock(const GemmMethod& method) {
   return RoundUp(std::max(kScoreColumn, 2 * method.depth_unit), kScoreColumn);
 }
 
-// Positions of the block from `begin` on.
+// The number of positions of the block from `begin` on.
 int64_t BlockOf(const AttentionShape& shape, const HeadInput& head, int64_t begin) {
   return std::min(shape.block, head.positions - begin);
 }

@@ -12,7 +12,7 @@
 namespace zg {
 namespace {
 
-// What the gradients know of a head of queries.
+// The inputs of the gradients for a head of queries.
 struct GradientHead {
   HeadInput dout, q, out;
   const float* log_sum_exp;
@@ -30,15 +30,15 @@ struct GradientHead {
   static int OutInput(const AttentionShape& shape) { return 2 + 2 * shape.part_step; }
 };
 
-// Scores and gradients of weights of a block of queries, which both gradient kernels begin with.
+// Scores and gradients of weights for a block of queries; both gradient kernels begin with them.
 struct GradientScratch {
-  float* keys;  // of all blocks, as values
+  float* keys;  // of all blocks; likewise values
   float* values;
   float* queries;
   float* douts;
   float* scores;
   float* dscores;
-  float* dot;  // of queries, as log_sum_exp
+  float* dot;  // of queries; likewise log_sum_exp
   float* log_sum_exp;
   float* bits;
 
@@ -76,7 +76,7 @@ struct GradientScratch {
   }
 
  private:
-  // dout . out of the queries of a block, and their log_sum_exp; zeros in the lanes behind them.
+  // dout . out for the queries of a block, and their log_sum_exp; zeros in the lanes after them.
   void ReduceQueries(const AttentionShape& shape, const GradientHead& head, int64_t begin) const {
     std::fill_n(dot, shape.block, 0.0f);
     std::fill_n(log_sum_exp, shape.block, 0.0f);
@@ -123,10 +123,10 @@ class AttentionGrad : public Kernel {
   };
 
   struct Scratch : GradientScratch {
-    float* key_terms;  // of all blocks, as dk and dv
+    float* key_terms;  // of all blocks; likewise dk and dv
     float* query_terms;
     float* dout_terms;
-    float* weights;  // in 16 bits rounded, else in the scores' place; so are dproducts
+    float* weights;  // rounded in 16 bits, else in the place of the scores; likewise dproducts
     float* dproducts;
     float* packed_weights;
     float* dq;
@@ -153,7 +153,7 @@ class AttentionGrad : public Kernel {
     return {shape_, head.dv, begin, scratch.dv + begin * shape_.sum_stride()};
   }
 
-  // With options it may be that no query sees a key, whose gradient is then 0.
+  // With options a key may be seen by no query; its gradient is then 0.
   void BeginKeys(const KeyHead& head, const Scratch& scratch) const {
     scratch.PackKeys(shape_, head.k, head.v);
     for (int64_t key = 0; key < shape_.keys; key += shape_.block) {
@@ -164,7 +164,7 @@ class AttentionGrad : public Kernel {
     }
   }
 
-  // Whether sums of keys have begun before the queries from `begin` on add to them.
+  // Whether sums of keys were started before the queries from `begin` on add to them.
   bool HaveBegun(int64_t key, int64_t begin, bool is_later_head) const {
     if (is_later_head || !shape_.is_plain()) return true;
     return begin > 0 && key < shape_.end_key(begin - shape_.block);
@@ -199,8 +199,8 @@ class AttentionGrad : public Kernel {
   const int num_sharing_;
 };
 
-// Sums over sequences and heads in f32, in their order. Threads share the queries, and each of them
-// goes through all heads.
+// Sums over sequences and heads in f32, in order. Threads share the queries, and each of them goes
+// through all heads.
 class AttentionBiasGrad : public Kernel {
  public:
   AttentionBiasGrad(const KernelSpec& spec, const GemmMethod& method)
@@ -219,7 +219,7 @@ class AttentionBiasGrad : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     const bool is_wide = shape_.dtype != DType::kF32;
     float* sums = arguments.output<float>(0);
-    if (is_wide) {  // behind the scratch
+    if (is_wide) {  // after the scratch
       sums = static_cast<float*>(
           WorkspaceOf(num_sharing_, arguments.workspace, ScratchBytes<GradientScratch>(shape_)));
     }
@@ -235,7 +235,7 @@ class AttentionBiasGrad : public Kernel {
   }
 
  private:
-  // Of the queries [first, end).
+  // For the queries [first, end).
   void AddQueries(const KernelArguments& arguments, int64_t first, int64_t end, int thread,
                   float* sums) const {
     const GemmScope scope(*shape_.method);

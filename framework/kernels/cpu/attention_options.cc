@@ -15,9 +15,9 @@ struct LaneRange {
   int64_t end;
 };
 
-// The queries of the block from `begin` on that see a key, but for the mask.
+// The queries of the block from `begin` on that see a key, ignoring the mask.
 LaneRange QueriesThatSee(const AttentionShape& shape, int64_t begin, int64_t key) {
-  const int64_t same = key - shape.offset() - begin;  // the lane that stands at the key's position
+  const int64_t same = key - shape.offset() - begin;  // the lane at the key's position
   LaneRange lanes = {0, shape.block};
   if (shape.causal) lanes.begin = same;
   if (shape.window > 0) {

@@ -13,8 +13,8 @@
 namespace zg {
 namespace {
 
-// A bf16 that the processor's instruction rounds (HasPairProducts): as FromF32 does, but denormal
-// numbers become 0, as which its products take them anyway.
+// A bf16 that the processor's instruction rounds (HasPairProducts): like FromF32, except that
+// denormal numbers become 0, which is how its products treat them anyway.
 struct ProcessorBFloat16 {
   BFloat16 value;
 };
@@ -25,17 +25,18 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // Queries whose maxima and sums stay in registers on the way down.
 constexpr int64_t kColumn = kScoreColumn;
 
-// Rows of a column: all its queries see the first `open` keys, and query i no key behind open + i.
+// Rows of a column: all its queries see the first `open` keys, and query i sees no key after open +
+// i.
 struct Column {
   int64_t open;
   int64_t seen;  // keys that any of its queries sees
   int64_t keys;
   int64_t stride;
-  float scale;           // of products to scores
-  float gradient_scale;  // of scores' gradients to products'
+  float scale;           // from products to scores
+  float gradient_scale;  // from scores' gradients to products' gradients
 };
 
-// body(row, hidden) for each key that is seen: the first `hidden` queries do not see it.
+// Calls body(row, hidden) for each visible key: the first `hidden` queries do not see it.
 template <typename Body>
 ZG_INLINE void ForSeenKeys(const Column& column, const Body& body) {
   for (int64_t key = 0; key < column.open; ++key) body(key * column.stride, 0);
@@ -44,14 +45,14 @@ ZG_INLINE void ForSeenKeys(const Column& column, const Body& body) {
   }
 }
 
-// Apart from what computes the values: GCC 12 does not vectorise both in one loop for f16.
+// Separate from the computation of the values: GCC 12 does not vectorise both in one loop for f16.
 template <typename T>
 ZG_INLINE void RoundColumn(const float* values, T* rounded) {
   for (int i = 0; i < kColumn; ++i) rounded[i] = FromF32<T>(values[i]);
 }
 
-// In functions with ZG_PROCESSOR_BF16. By assembly, as inlined functions may not use intrinsics
-// that their own target lacks.
+// For functions with ZG_PROCESSOR_BF16. Uses assembly, because inlined functions may not use
+// intrinsics that their own target lacks.
 ZG_INLINE void RoundColumn(const float* values, ProcessorBFloat16* rounded) {
   for (int64_t i = 0; i < kColumn; i += 2 * kLanes) {
     const Lanes low = LoadLanes(values + i);
@@ -147,8 +148,8 @@ ZG_PROCESSOR_BF16 void SoftmaxGradColumn(const Column& column, const QueryLanes&
   SoftmaxGradColumnOf(column, queries, products, dweights, weights, dproducts);
 }
 
-// Not with the address sanitizer: GCC 12 takes arrays on its stack for aligned to 64 bytes, which
-// they are not (GCC bug 110027).
+// Not with the address sanitizer: GCC 12 assumes that arrays on its stack are aligned to 64 bytes,
+// which they are not (GCC bug 110027).
 bool ProcessorRounds() {
 #if defined(__SANITIZE_ADDRESS__)
   return false;
@@ -157,7 +158,7 @@ bool ProcessorRounds() {
 #endif
 }
 
-// Calls f with a zero of the type in which scores become operands.
+// Calls f with a zero of the type to which scores are converted as operands.
 template <typename F>
 void WithScoreType(const AttentionShape& shape, const F& f) {
   const bool for_pairs = shape.dtype == DType::kBF16 && shape.method->packed_k == 2;
@@ -165,8 +166,8 @@ void WithScoreType(const AttentionShape& shape, const F& f) {
   WithFloatType(shape.dtype, f);
 }
 
-// body(first, column) for the columns of a block of queries. With options the products are scores
-// already (attention_options.h).
+// Calls body(first, column) for the columns of a block of queries. With options the products are
+// scores already (attention_options.h).
 template <typename Body>
 void ForColumns(const AttentionShape& shape, int64_t begin, const Body& body) {
   const bool is_plain = shape.is_plain();
@@ -237,7 +238,7 @@ void DotRows(const AttentionShape& shape, const HeadInput& a, const HeadInput& b
 
 void WriteRows(const AttentionShape& shape, const HeadSums& sums, const float* divisors,
                int64_t begin, const HeadOutput& head) {
-  if (shape.dtype == DType::kF32 && divisors == nullptr) return;  // they lie there
+  if (shape.dtype == DType::kF32 && divisors == nullptr) return;  // they are in place
   WithFloatType(shape.dtype, [&](auto zero) {
     using T = decltype(zero);
     const int64_t positions = std::min(shape.block, head.positions - begin);

@@ -25,7 +25,7 @@ struct Images {
   float count() const { return static_cast<float>(samples * pixels); }
 };
 
-// The sums of a channel: those of each sample's row in f32, and theirs in f64.
+// The sums of a channel: f32 within each sample's row, f64 across rows.
 template <typename T>
 double SumOf(const T* x, Images images, float mean, bool squares) {
   return Multiversion([=]() ZG_VERSION {

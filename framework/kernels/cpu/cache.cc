@@ -14,7 +14,7 @@ Status CheckStart(const char* op, int64_t start, int64_t new_rows, int64_t size)
   return InvalidArgument("{}", StartOutsideCache(op, start, new_rows, size));
 }
 
-// cached_rows, whose cache nobody has written to, and write_rows, which writes in place.
+// cached_rows, which writes to a new cache, and write_rows, which writes in place.
 class WriteRows : public Kernel {
  public:
   explicit WriteRows(const KernelSpec& spec) : op_(spec.call.op->name.c_str()), call_(spec) {}
@@ -59,8 +59,8 @@ class PositionIds : public Kernel {
   const int64_t size_;
 };
 
-// The bits of dot_product_attention over the rows that a text has: its kernel's blocks begin at key 0
-// as well, and keys that a query does not see add zeros there.
+// The bits of dot_product_attention over the rows of a text: its kernel's blocks also begin at key
+// 0, and keys that a query does not see add zeros there.
 class CachedAttention : public Kernel {
  public:
   explicit CachedAttention(const KernelSpec& spec)
@@ -80,7 +80,7 @@ class CachedAttention : public Kernel {
           CheckStart("cached_attention", starts[b * start_stride_], shape_.queries, shape_.keys));
     }
     const auto run = [&](int64_t b, int64_t g, const ForwardScratch& scratch) {
-      AttentionShape there = shape_;  // without the rows behind the last query
+      AttentionShape there = shape_;  // without the rows after the last query
       there.keys = starts[b * start_stride_] + shape_.queries;
       PackKeys(there, KeysIn(arguments.inputs[1], there, b, g),
                KeysIn(arguments.inputs[2], there, b, g), scratch);

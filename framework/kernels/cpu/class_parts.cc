@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kNumSums = 3;
 
-// sums[0]: the largest x; sums[1]: the sum of e^(x - it). A part of which all are -infinity has 0.
+// sums[0]: the largest x; sums[1]: the sum of e^(x - largest). A part with only -infinity has 0.
 void MaximumAndSum(const float* x, int64_t columns, float* terms, float* sums) {
   Multiversion([=]() ZG_VERSION {
     const float maximum = MaximumOf(x, columns);
@@ -58,7 +58,7 @@ class ClassPartSums : public Kernel {
  private:
   int64_t RowCost() const { return 4 * logits_.columns; }  // exponentials
 
-  // The exponentials of one row, and in 16 bits the row in f32.
+  // The exponentials of one row, and in 16 bits also the row in f32.
   int64_t BytesOfThread() const {
     const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
     return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));

@@ -12,8 +12,8 @@
 namespace zg {
 namespace {
 
-// Rows added in a tree before they meet the running sum, which is then read and written once for
-// all of them.
+// Rows that are added in a tree before they are added to the running sum, which is then read and
+// written once for all of them.
 constexpr int64_t kRows = 8;
 // Columns whose running sums stay in the first-level cache.
 constexpr int64_t kColumns = 2048;
@@ -62,7 +62,7 @@ float SumVector(const float* x, int64_t count) {
   });
 }
 
-// Into `sum` in f32, which is that of the columns [begin, begin + count).
+// Writes to `sum` in f32, the sum of the columns [begin, begin + count).
 template <typename T>
 void SumColumns(const T* x, int64_t rows, int64_t columns, int64_t begin, int64_t count,
                 float* sum) {
@@ -74,7 +74,7 @@ void SumColumns(const T* x, int64_t rows, int64_t columns, int64_t begin, int64_
   for (; row < rows; ++row) AddRow(x + row * columns + begin, count, sum);
 }
 
-// A column of 16-bit numbers, widened a block at a time, is added up as one in f32 would be.
+// A column of 16-bit numbers, widened block by block, is summed like one in f32.
 template <typename T>
 float SumVector(const T* x, int64_t rows) {
   constexpr int64_t kBlock = 2048;

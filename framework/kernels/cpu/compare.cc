@@ -25,7 +25,7 @@ void CompareBlock(const void* const* operands, int64_t count, Truth* out) {
   });
 }
 
-// Of one operand, the other is the attribute: a number that is repeated.
+// With one operand, the other is the attribute: a number that is repeated.
 class Compare : public Kernel {
  public:
   Compare(const KernelSpec& spec, CompareFunction run)

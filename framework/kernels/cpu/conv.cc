@@ -101,7 +101,7 @@ class Conv2dGradWeight : public Kernel {
  private:
   struct Part {
     WindowGradWeight product;
-    int64_t workspace;  // where its scratch begins, in bytes
+    int64_t workspace;  // begin of its scratch, in bytes
   };
 
   std::vector<Part> parts_;

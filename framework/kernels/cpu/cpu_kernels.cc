@@ -19,7 +19,7 @@ namespace zg {
 
 namespace {
 
-// The registries that somebody asked for, by their threads.
+// The registries that were requested, by number of threads.
 class CpuRegistries {
  public:
   static CpuRegistries& Global() {
@@ -43,7 +43,7 @@ class CpuRegistries {
   }
 
   void Register(const std::string& op, KernelFactory factory) {
-    Of(1);  // where an op that is there already is found
+    Of(1);  // existing ops are found here
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [threads, registry] : by_threads_) registry->Register(op, factory);
     others_.emplace_back(op, factory);

@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-// sums += x, and y is what they are then. y may be x.
+// Adds x to sums, and writes their values to y. y may be x.
 template <typename T>
 void AddRow(const T* x, int64_t count, float* sums, T* y) {
   Multiversion([=]() ZG_VERSION {

@@ -58,13 +58,13 @@ class Dropout : public Kernel {
   }
 
  private:
-  static constexpr int64_t kCost = 4;  // of an element's random bits, for the most part
+  static constexpr int64_t kCost = 4;  // mostly of an element's random bits
 
   int64_t block_bytes() const {
     return kBlock * static_cast<int64_t>(sizeof(uint32_t) + (is_half() ? sizeof(float) : 0));
   }
 
-  // `count` elements from `first` on, which are those from `whole` on of the whole value.
+  // `count` elements from `first` on, which are the elements from `whole` on of the whole value.
   void RunPart(const KernelArguments& arguments, RandomKey key, int64_t first, int64_t whole,
                int64_t count) const {
     ForRanges(arguments.threads, count, kElementUnit, kCost,

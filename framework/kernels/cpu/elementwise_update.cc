@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBlock = kElementwiseBlock;
 
-// Outputs are written when all of a block is computed, since they are the inputs.
+// Outputs are written once a whole block is computed, because they are also inputs.
 class ElementwiseUpdate : public Update {
  public:
   ElementwiseUpdate(const KernelSpec& spec, UpdateProgram program)

@@ -133,7 +133,7 @@ class EmbeddingGrad : public Kernel {
     const auto* const first = static_cast<const int64_t*>(arguments.workspace);
     const int64_t* const next = first + rows.size;
     auto* const sums =
-        static_cast<float*>(arguments.workspace) + 2 * (rows.size + num_ids_);  // behind the lists
+        static_cast<float*>(arguments.workspace) + 2 * (rows.size + num_ids_);  // after the lists
     float* const sum = sums + begin;
     float* const term = sum + columns_;
     const int64_t row_bytes = columns_ * element_bytes;

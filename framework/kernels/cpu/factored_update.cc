@@ -19,11 +19,11 @@ namespace {
 constexpr int64_t kBlock = 1024;  // elements at a time
 static_assert(kBlock % kSquareSumTermElements == 0, "a block cuts no term");
 
-constexpr int64_t kNormWords = 2 * kExactSumWords;  // of a tensor: those of p, and of g
+constexpr int64_t kNormWords = 2 * kExactSumWords;  // per tensor: those of p, and of g
 
 void AddDigits(const float* x, int64_t count, const SquareUnit& unit, int64_t* column_high,
                int64_t* column_low, int64_t* row_high, int64_t* row_low) {
-  if (unit.per_square == 0.0) return;  // all are 0, or nothing counts: some are not finite
+  if (unit.per_square == 0.0) return;  // all are 0, or some are not finite
   const double per_square = unit.per_square, per_rest = unit.per_rest;
   const SquareDigits sums = Multiversion([=]() ZG_VERSION {
     SquareDigits row = {0, 0};
@@ -49,7 +49,7 @@ void SetDirections(const float* g, int64_t count, float ratio, const float* colu
   });
 }
 
-// Returns how many are not finite.
+// Returns the number of elements that are not finite.
 int64_t SetNext(const float* p, const float* u, int64_t count, float decay, float step_size,
                 float* out) {
   return Multiversion([=]() ZG_VERSION {
@@ -69,8 +69,8 @@ double NormOf(const int64_t* words) {
   return std::sqrt(sum.Value());
 }
 
-// The steps of which the ops are made. `gradient`, `control` and `begins` are the indices of inputs,
-// -1: there is none.
+// The steps that the ops are made of. `gradient`, `control` and `begins` are the indices of inputs,
+// or -1 if there is none.
 class FactoredKernel : public Kernel {
  public:
   FactoredKernel(const KernelSpec& spec, int gradient, int control)
@@ -92,15 +92,15 @@ class FactoredKernel : public Kernel {
                  static_cast<double>(spec.call.attributes.Int("after_updates"))} {}
 
  protected:
-  // The arrays of one work.
+  // The arrays of one run.
   struct Work {
     const KernelArguments& arguments;
-    const int64_t* begins = nullptr;  // of the rows that are here
+    const int64_t* begins = nullptr;  // of the local rows
     float factor = 1.0f;
     FactoredStep step = {};
     const int64_t* norms = nullptr;  // (tensors, 2, kExactSumWords): of p, of g
     const int64_t* sums = nullptr;   // (2, rows + columns)
-    float* block = nullptr;          // kBlock of the gradient, likewise u
+    float* block = nullptr;          // kBlock elements of the gradient; likewise u
     float* u = nullptr;
     float* ratios = nullptr;  // of rows to their matrix's divisor
   };
@@ -144,7 +144,7 @@ class FactoredKernel : public Kernel {
     return SquareUnitOf(of_gradient.Value(), std::max(matrices.rows, matrices.columns));
   }
 
-  // Calls visit(FactoredBlock) for what is here of each tensor; work.block has the gradient.
+  // Calls visit(FactoredBlock) for the local part of each tensor; work.block has the gradient.
   template <typename Visit>
   void ForBlocks(const Work& work, const Visit& visit) const {
     for (int64_t row = 0; row < rows_.rows; ++row) {
@@ -183,7 +183,7 @@ class FactoredKernel : public Kernel {
     });
   }
 
-  // Of the whole bucket; the new states may lie where the old ones do. Sets work.ratios.
+  // For the whole bucket; the new states may overwrite the old ones. Sets work.ratios.
   void SetFactors(const Work& work, const float* old_rows, const float* old_columns, float* rows,
                   float* columns) const {
     const int64_t* const high = work.sums;
@@ -219,7 +219,7 @@ class FactoredKernel : public Kernel {
     }
   }
 
-  // work.u of the block.
+  // Computes work.u of the block.
   void Directions(const Work& work, const FactoredBlock& block, const float* columns) const {
     const auto floor = static_cast<float>(options_.epsilon1 * options_.epsilon1);
     ForSegments(matrices_.tensors[block.tensor], block, [&](const FactoredSegment& segment) {
@@ -282,7 +282,8 @@ class FactoredUpdate : public FactoredKernel {
  public:
   explicit FactoredUpdate(const KernelSpec& spec) : FactoredKernel(spec, 1, 4) {}
 
-  // One that measures itself keeps what others are given: norms, sums and square sums of steps.
+  // An op that computes its own sums keeps those that others are given: norms, sums and square sums
+  // of steps.
   int64_t workspace_bytes() const override {
     const int64_t words =
         is_measured() ? 0 : num_tensors() * (kNormWords + kExactSumWords) + 2 * num_sums();
@@ -328,7 +329,7 @@ class FactoredUpdate : public FactoredKernel {
     });
   }
 
-  // Padding between tensors stays as it is. Returns whether all new parameters are finite.
+  // Padding between tensors stays unchanged. Returns whether all new parameters are finite.
   bool Apply(const Work& work, const float* columns, const int64_t* step_sums) const {
     const float* const p = work.arguments.input<float>(0);
     float* const out = work.arguments.output<float>(0);

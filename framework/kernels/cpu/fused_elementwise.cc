@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kBlock = kElementwiseBlock;
 
-// Runs the whole program on one block after the other. Intermediate results live in slots of the
-// workspace, which are used again after a result's last use. The output may be one of the inputs.
-// Every result is of the node's dtype, so that fusing changes no bit.
+// Runs the whole program block by block. Intermediate results are in slots of the workspace, which
+// are reused after a result's last use. The output may be one of the inputs. Every result is of the
+// node's dtype, so fusing changes no bit.
 class FusedElementwise : public Kernel {
  public:
   FusedElementwise(const ElementwiseProgram& program, const TensorType& type, int threads)

@@ -14,9 +14,9 @@
 namespace zg {
 namespace {
 
-// A product of so few k is bound by the writing of C, which should go along its rows.
+// A product with so few k is bound by the stores to C, which should go along its rows.
 constexpr int64_t kShortDepth = 64;
-// So large a C would leave the caches before it is read: it is written past them, which saves
+// So large a C would leave the caches before it is read, so it is written past them, which saves
 // fetching it first.
 constexpr int64_t kStreamedBytes = int64_t{4} << 20;
 constexpr int64_t kStreamedHalfBytes = int64_t{1} << 20;
@@ -184,7 +184,7 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
       tile.continues = k > 0;
       if (sizes_.transpose_b) {
         PackTransposedPanels(b + j * b_stride + k, b_stride, depth, tile.columns, panel);
-      } else if (tile.columns < product.width) {  // its rows are too short to be read as they are
+      } else if (tile.columns < product.width) {  // its rows are too short to be read in place
         PackPanels(b + k * b_stride + j, b_stride, depth, tile.columns, panel);
       } else {
         tile.b = b + k * b_stride + j;

@@ -18,8 +18,8 @@
 namespace zg {
 namespace {
 
-// The registers of this thread. By assembly, as the intrinsics take numbers of tiles as text, and
-// those of GCC 12 do not say that they read memory.
+// The registers of this thread. Uses assembly, because the intrinsics take tile numbers as text,
+// and those of GCC 12 do not declare that they read memory.
 class AmxTiles {
  public:
   static void Begin(const AmxConfig& config) { asm volatile("ldtilecfg %0" : : "m"(config)); }
@@ -59,14 +59,14 @@ bool ProcessorHasTiles() {
 }
 
 __attribute__((target("xsave"))) bool SystemSavesTiles() {
-  constexpr unsigned kReadable = 1u << 27;  // OSXSAVE: what the system saves can be asked for
+  constexpr unsigned kReadable = 1u << 27;  // OSXSAVE: XGETBV can tell what the system saves
   constexpr uint64_t kConfigAndData = 3u << 17;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & kReadable) != 0 &&
          (_xgetbv(0) & kConfigAndData) == kConfigAndData;
 }
 
-// The permission is the process's: its other threads have it too.
+// The permission belongs to the process: its other threads have it too.
 bool SystemPermitsTiles() {
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;
@@ -81,7 +81,7 @@ ZG_INLINE void StoreTile(const Tile& tile, float* packed) {
   for (int i = 0; i < kLanes; ++i) StoreLanes(tile[i], packed + i * kLanes);
 }
 
-// 32 elements of a row of the matrix as stored.
+// 32 elements of a stored row of the matrix.
 using HalfRow = uint16_t __attribute__((vector_size(64)));
 
 ZG_INLINE HalfRow LoadRow(const BFloat16* row) {
@@ -90,7 +90,7 @@ ZG_INLINE HalfRow LoadRow(const BFloat16* row) {
   return elements;
 }
 
-// The first `count` elements, at most 32, and zeros.
+// Loads the first `count` elements, at most 32, and zeros.
 ZG_INLINE HalfRow LoadRow(const BFloat16* row, int64_t count) {
   if (count >= kAmxDepth) return LoadRow(row);
   HalfRow elements = {};
@@ -106,7 +106,7 @@ ZG_INLINE Lanes AsLanes(HalfRow elements) {
 
 // Pairs of elements of two rows, of columns 0 to 15 and of columns 16 to 31.
 ZG_INLINE void PairRows(HalfRow low, HalfRow high, Lanes* left, Lanes* right) {
-  // What an interleaving instruction takes from each quarter of a register.
+  // The unit that an interleaving instruction takes from each quarter of a register.
   using Quads = uint64_t __attribute__((vector_size(64)));
   constexpr Quads kOrder = {0, 4, 1, 5, 2, 6, 3, 7};
   HalfRow first;
@@ -121,8 +121,8 @@ ZG_INLINE void PairRows(HalfRow low, HalfRow high, Lanes* left, Lanes* right) {
   *right = AsLanes(__builtin_shuffle(low, high, second));
 }
 
-// Rows that run along k have their pairs side by side: sixteen of them are a tile of A, and
-// transposed a tile of B.
+// Rows that run along k have their pairs side by side: sixteen of them are a tile of A, and,
+// transposed, a tile of B.
 template <bool kTransposes>
 void PackAlong(const BFloat16* data, int64_t stride, int64_t depth, int64_t count, float* strips) {
   Multiversion([=]() ZG_VERSION {
@@ -145,8 +145,8 @@ void PackAlong(const BFloat16* data, int64_t stride, int64_t depth, int64_t coun
   });
 }
 
-// Rows that run across: two of them have the pairs of a row of two tiles of B, which transposed are
-// tiles of A.
+// Rows that run across k: two of them have the pairs of a row of two tiles of B, which, transposed,
+// are tiles of A.
 template <bool kTransposes>
 void PackAcross(const BFloat16* data, int64_t stride, int64_t depth, int64_t count, float* strips) {
   Multiversion([=]() ZG_VERSION {
@@ -185,7 +185,7 @@ void PackAcross(const BFloat16* data, int64_t stride, int64_t depth, int64_t cou
   });
 }
 
-// By the instruction of HasPairProducts, which takes denormal numbers for zeros.
+// Uses the instruction of HasPairProducts, which treats denormal numbers as zeros.
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void RoundTileSums(const SumsToRound& sums) {
   for (int64_t i = 0; i < sums.rows; ++i) {
     const float* const from = sums.sums + i * sums.sum_stride;
@@ -210,7 +210,7 @@ constexpr GemmMethod kProcessorMethod = MakeAmxMethod<AmxTiles>(RoundTileSums);
 }  // namespace
 
 bool HasAmxProducts() {
-  // The permission is asked for once.
+  // The permission is requested once.
   static const bool has = MayUse(InstructionSet::kAmx) && ProcessorHasTiles() &&
                           HasPairProducts() && SystemSavesTiles() && SystemPermitsTiles();
   return has;

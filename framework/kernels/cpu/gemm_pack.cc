@@ -13,7 +13,8 @@ namespace {
 
 static_assert(kPanelUnit == kLanes && kTileRows == kLanes / 2);
 
-// Sixteen columns of a panel from sixteen columns of b; fetches the next sixteen meanwhile.
+// Copies sixteen columns of a panel from sixteen columns of b; prefetches the next sixteen
+// meanwhile.
 template <typename T>
 ZG_INLINE void TransposeStripOf(const T* b, int64_t stride, int64_t depth, int64_t width,
                                 float* strip) {
@@ -43,7 +44,7 @@ void TransposeStrip(const Float16* b, int64_t stride, int64_t depth, int64_t wid
   Multiversion([=]() ZG_VERSION { TransposeStripOf(b, stride, depth, width, strip); });
 }
 
-// Row k of a block of B, all of its whole units.
+// Row k of a block of B, padded to whole units.
 template <typename T>
 ZG_INLINE void SpreadRowOf(const T* row, int64_t columns, int64_t depth, int64_t k, float* panels) {
   for (int64_t begin = 0; begin < columns;) {
@@ -66,7 +67,7 @@ void SpreadRow(const Float16* row, int64_t columns, int64_t depth, int64_t k, fl
   Multiversion([=]() ZG_VERSION { SpreadRowOf(row, columns, depth, k, panels); });
 }
 
-// Eight rows of a; fetches the next eight meanwhile.
+// Copies eight rows of a; prefetches the next eight meanwhile.
 template <typename T>
 ZG_INLINE void TransposePieceOf(const T* a, int64_t stride, int64_t depth, float* piece) {
   int64_t k = 0;
@@ -104,7 +105,8 @@ void TransposePiece(const Float16* a, int64_t stride, int64_t depth, float* piec
   Multiversion([=]() ZG_VERSION { TransposePieceOf(a, stride, depth, piece); });
 }
 
-// kColumns columns of a into pieces, few enough that these do not drive each other from the cache.
+// Copies kColumns columns of a into pieces, few enough that the pieces do not evict each other from
+// the cache.
 constexpr int64_t kColumnGroup = 4 * kTileRows;
 template <int64_t kColumns, typename T>
 ZG_INLINE void CopyPiecesOf(const T* a, int64_t stride, int64_t depth, float* pieces) {

@@ -18,8 +18,8 @@ uint32_t Pair(BFloat16 low, BFloat16 high) {
   return low.bits | static_cast<uint32_t>(high.bits) << 16;
 }
 
-// Two rows of a matrix stored by rows, as pairs of their elements; the second is missing behind an
-// odd depth.
+// Two rows of a matrix stored by rows, as pairs of their elements; the second row is missing after
+// an odd depth.
 struct RowPair {
   const BFloat16* low;
   const BFloat16* high;
@@ -49,8 +49,8 @@ uint32_t PairAt(const BFloat16* run, int64_t depth, int64_t pair) {
   return Pair(run[2 * pair], high);
 }
 
-// Consecutive elements are pairs already, if rows begin at whole ones: 32-bit numbers, which the
-// routines for f32 copy as they are.
+// Consecutive elements are pairs already if rows begin at whole pairs: they are 32-bit numbers,
+// which the routines for f32 copy unchanged.
 bool ArePairs(int64_t stride, int64_t depth) { return stride % 2 == 0 && depth % 2 == 0; }
 const float* AsPairs(const BFloat16* elements) { return reinterpret_cast<const float*>(elements); }
 
@@ -141,7 +141,7 @@ constexpr GemmMethod MakePairMethod() {
   method.packed_k = 2;
   method.max_rows = 256;
   method.max_columns = 384;
-  method.max_depth = 768;  // twice that of floats, in as many bytes
+  method.max_depth = 768;  // twice that of floats, in the same number of bytes
   method.max_b_size = method.max_columns * method.max_depth / method.packed_k;
   method.sum_columns = method.max_columns;
   method.pack_a = PackA;
@@ -211,7 +211,7 @@ void PackPiecePairs(const BFloat16* a, int64_t stride, int64_t depth, int64_t ro
 ZG_PAIRS void PackTransposedPiecePairs(const BFloat16* a, int64_t stride, int64_t depth,
                                        int64_t rows, float* pieces) {
   const int64_t piece = NumPairs(depth) * kTileRows;
-  // A few columns at a time, whose pieces do not drive each other from the cache.
+  // Processes a few columns at a time, whose pieces do not evict each other from the cache.
   constexpr int64_t kGroup = 4 * kTileRows;
   for (int64_t first = 0; first < rows; first += kGroup) {
     for (int64_t pair = 0; pair < NumPairs(depth); ++pair) {

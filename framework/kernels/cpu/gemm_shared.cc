@@ -7,8 +7,8 @@
 namespace zg {
 namespace {
 
-// What packing an element costs in multiplications, roughly: each part packs its rows of A and its
-// columns of B itself.
+// The approximate cost of packing an element, in multiplications: each part packs its own rows of A
+// and columns of B.
 constexpr int64_t kPacking = 16;
 constexpr int64_t kColumnUnit = 32;  // a cache line of 16-bit numbers
 
@@ -17,8 +17,8 @@ struct Grid {
   int columns = 0;
 };
 
-// `num_parts` equal parts of a matrix of `rows` x `columns` units, the way that is the least work;
-// none, if it cannot be cut into so many.
+// The way to cut a matrix of `rows` x `columns` units into `num_parts` equal parts with the least
+// work; none, if it cannot be cut into so many.
 Grid BestGrid(int num_parts, int64_t rows, int64_t row_unit, int64_t columns, int64_t column_unit) {
   Grid best;
   int64_t least = 0;

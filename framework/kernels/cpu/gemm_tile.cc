@@ -6,10 +6,10 @@
 // Highway compiles the part up to HWY_AFTER_NAMESPACE once per instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/kernels/cpu/gemm_tile.cc"  // NOLINT
-// Targets that would do nothing better here than the next one.
+// Targets that would not be better than the next one here.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #include <hwy/foreach_target.h>
-// foreach_target.h has to come first.
+// foreach_target.h must be included first.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -23,17 +23,18 @@ using Floats = hn::CappedTag<float, kPanelUnit>;
 using FloatVector = hn::Vec<Floats>;
 
 constexpr int kLanesPerVector = static_cast<int>(hn::MaxLanes(Floats()));
-constexpr int64_t kPrefetchDepth = 16;  // how many k ahead B is fetched into the first-level cache
+constexpr int64_t kPrefetchDepth = 16;  // distance in k at which B is prefetched into the
+                                        // first-level cache
 
-// a * b + c with one rounding, for one element where the processor has no such instruction.
+// a * b + c with one rounding, for one element, if the processor has no such instruction.
 HWY_INLINE float FusedMultiplyAdd(float a, float b, float c) {
   const double product = static_cast<double>(a) * b;  // exact
   const double sum = product + c;
   const double rounded_c = sum - product;
   const double lost = (product - (sum - rounded_c)) + (c - rounded_c);  // exact: Knuth's TwoSum
   if (!(lost < 0 || lost > 0)) return static_cast<float>(sum);
-  // Rounded to odd, a sum in double can be rounded again, to float (Boldo and Melquiond 2008,
-  // "Emulation of FMA and correctly rounded sums").
+  // If a sum in double is rounded to odd, it can be rounded again, to float (Boldo and Melquiond
+  // 2008, "Emulation of FMA and correctly rounded sums").
   int64_t bits;
   std::memcpy(&bits, &sum, sizeof(bits));
   if (bits % 2 == 0) bits += (lost > 0) == (sum > 0) ? 1 : -1;
@@ -56,7 +57,7 @@ HWY_INLINE FloatVector FusedMultiplyAdd(Floats floats, FloatVector a, FloatVecto
   }
 }
 
-// The part of a tile that fits the registers.
+// The part of a tile that fits into the registers.
 template <int kRows, int kVectors>
 HWY_INLINE void Block(const GemmTile& tile) {
   constexpr int64_t kWidth = kVectors * kLanesPerVector;

@@ -69,7 +69,7 @@ class SquareSum : public Kernel {
         num_elements_(spec.call.inputs[0].shape.num_elements()),
         num_sharing_(NumSharing(spec.threads, num_elements_, kTileElements, 1)) {}
 
-  // The sums of the threads other than the first: exact ones, which add up to the same words.
+  // The sums of the threads other than the first. They are exact, so they add up to the same words.
   int64_t workspace_bytes() const override { return (num_sharing_ - 1) * kBytesOfThread; }
 
   Status Run(const KernelArguments& arguments) override {
@@ -95,7 +95,7 @@ class SquareSum : public Kernel {
   static constexpr int64_t kBytesOfThread = 192;  // kExactSumWords, on cache lines of their own
   static_assert(kBytesOfThread >= kExactSumWords * sizeof(int64_t) && kBytesOfThread % 64 == 0);
 
-  // Elements from `first` on, where a tile begins.
+  // Adds elements from `first` on, where a tile begins.
   void AddRange(const KernelArguments& arguments, int64_t first, int64_t end,
                 int64_t* words) const {
     constexpr int64_t kTilesAtOnce = 32;
@@ -107,7 +107,7 @@ class SquareSum : public Kernel {
                     count);
       return static_cast<const float*>(widened);
     };
-    // Two, so that an addition need not wait for the one before it.
+    // Two sums, so that an addition need not wait for the previous one.
     ExactSum even;
     ExactSum odd;
     double sums[kTilesAtOnce * kTileBlocks];
@@ -198,7 +198,7 @@ class GuardedUpdateControl : public Kernel {
     for (int i = num_sums_; i + 1 < num_inputs_; ++i) {
       is_finite = is_finite && std::isfinite(arguments.input<float>(i)[0]);
     }
-    // Small whole numbers, exact in f32.
+    // Small integers, exact in f32.
     float updates = arguments.input<float>(num_inputs_ - 1)[0];
     float skipped = arguments.input<float>(num_inputs_ - 1)[1];
     float* const control = arguments.output<float>(0);

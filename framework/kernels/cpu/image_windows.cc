@@ -8,10 +8,10 @@
 namespace zg {
 namespace {
 
-// The taps that meet the pixels residue, residue + stride, ... of dx along one dim.
+// The taps that read the pixels residue, residue + stride, ... of dx along one dim.
 struct PhaseOfDim {
   std::vector<int64_t> taps;
-  std::vector<int64_t> deltas;  // pixel i of them meets pixel i + delta of dy
+  std::vector<int64_t> deltas;  // pixel i of them reads pixel i + delta of dy
   int64_t count = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMaxDepth = 384;
 
-// `columns` of a panel `width` wide, and zeros behind them.
+// Packs `columns` columns of a panel of width `width`, padded with zeros.
 template <int64_t kRun>
 void PackPanel(const IndexedMatrix& matrix, int64_t depth, int64_t columns, int64_t width,
                float* panel) {

@@ -29,7 +29,7 @@ class Iota : public Kernel {
   const int64_t step_;
 };
 
-// The first index outside [0, size).
+// Error: the first index outside of [0, size).
 Status CheckIndices(const char* op, const int64_t* index, int64_t count, int64_t size) {
   for (int64_t i = 0; i < count; ++i) {
     if (index[i] >= 0 && index[i] < size) continue;
@@ -49,7 +49,7 @@ class Gather : public Kernel {
   Status Run(const KernelArguments& arguments) override {
     const int64_t* const index = arguments.input<int64_t>(1);
     ZG_RETURN_IF_ERROR(CheckIndices("gather", index, y_.outer * y_.size * y_.inner, x_.size));
-    // Rows of the dims behind.
+    // Rows of the dims after `dim`.
     ForRanges(arguments.threads, y_.outer * y_.size, 1, 2 * y_.inner,
               [&](int64_t begin, int64_t end, int) {
                 WithElements(bytes_, [&](auto zero) {
@@ -73,7 +73,7 @@ class Gather : public Kernel {
   const int64_t bytes_;
 };
 
-// In 16 bits the sums for one index of the dims before are in f32, in the workspace.
+// In 16 bits the sums for one index of the dims before `dim` are in f32, in the workspace.
 class GatherGrad : public Kernel {
  public:
   explicit GatherGrad(const KernelSpec& spec)
@@ -103,7 +103,7 @@ class GatherGrad : public Kernel {
     return dx_.size * dx_.inner * static_cast<int64_t>(sizeof(float));
   }
 
-  // Indices [begin, end) of the dims before.
+  // Indices [begin, end) of the dims before `dim`.
   void RunRange(const KernelArguments& arguments, int64_t begin, int64_t end,
                 void* workspace) const {
     const int64_t* const index = arguments.input<int64_t>(1);

@@ -15,12 +15,13 @@
 namespace zg {
 namespace {
 
-// Rows whose sums are taken one after the other, so that the latency of one row's hides behind the
-// next row, before the results, for which the rows are still in the first-level cache.
+// Rows whose sums are computed one after the other before their results, so that the latency of one
+// row's sums is hidden behind the next row, and the rows are still in the first-level cache for the
+// results.
 constexpr int64_t kGroupRows = 4;
 
-// Rows are fetched ahead: those of the next group while results are stored, and those of the result
-// while sums are taken, since a burst of stores would wait for memory.
+// Rows are prefetched: those of the next group while results are stored, and those of the result
+// while sums are computed, because a burst of stores would wait for memory.
 template <int kForWriting, typename T>
 ZG_INLINE void PrefetchRow(const T* row, int64_t columns) {
   const char* const begin = reinterpret_cast<const char*>(row);
@@ -83,7 +84,7 @@ class LayerNorm : public Kernel {
         x_(AsMatrix(spec.call.inputs[0].shape)),
         epsilon_(static_cast<float>(spec.call.attributes.Float("epsilon"))) {}
 
-  // In 16 bits gamma and beta in f32.
+  // In 16 bits: gamma and beta in f32.
   int64_t workspace_bytes() const override {
     if (dtype_ == DType::kF32) return 0;
     return 2 * x_.columns * static_cast<int64_t>(sizeof(float));
@@ -134,8 +135,9 @@ struct NormalizeGradRows {
   float* dbeta;
 };
 
-// At most kGroupRows rows; adds their terms to dgamma and dbeta. With n = (x - mean) rstd and
-// d = dy gamma: dx = (d - (sum d + n sum (d n)) / columns) rstd + addend. `dx` may be `dy` or `x`.
+// Processes at most kGroupRows rows; adds their terms to dgamma and dbeta. With n = (x - mean) rstd
+// and d = dy gamma: dx = (d - (sum d + n sum (d n)) / columns) rstd + addend. `dx` may be `dy` or
+// `x`.
 template <typename T>
 void NormalizeGrad(const NormalizeGradRows<T>& block, int64_t rows, int64_t columns) {
   Multiversion([=]() ZG_VERSION {
@@ -194,8 +196,8 @@ class LayerNormGrad : public Kernel {
         sums_dx_(spec.call.attributes.Bool("sums")),
         sums_(x_.rows, x_.columns, 2, spec.threads) {}
 
-  // The terms of blocks of rows for dgamma and dbeta; in 16 bits also, in f32, gamma, dgamma and
-  // dbeta.
+  // The terms of blocks of rows for dgamma and dbeta; in 16 bits also gamma, dgamma and dbeta in
+  // f32.
   int64_t workspace_bytes() const override {
     return (sums_.workspace_floats() + (is_half() ? 3 * x_.columns : 0)) *
            static_cast<int64_t>(sizeof(float));
@@ -244,7 +246,7 @@ class LayerNormGrad : public Kernel {
 
   const DType dtype_;
   const MatrixShape x_;
-  const int addend_;  // among the inputs; -1: none
+  const int addend_;  // index among the inputs; -1: none
   const bool sums_dx_;
   const RowSums sums_;
 };

@@ -37,13 +37,13 @@ class Linear : public Kernel {
  private:
   const MatrixShape x_;
   const int64_t columns_;
-  const int bias_;  // among the inputs; -1: none
+  const int bias_;  // index among the inputs; -1: none
   const int addend_;
   const SharedGemm gemm_;
 };
 
-// y = gelu(h), h = x weight^T + bias: the kernels of linear and gelu one after the other, in every
-// dtype with their bits.
+// y = gelu(h), h = x weight^T + bias: the kernels of linear and gelu one after the other, with
+// their bits in every dtype.
 class LinearGelu : public Kernel {
  public:
   explicit LinearGelu(const KernelSpec& spec)

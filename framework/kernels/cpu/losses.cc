@@ -34,12 +34,12 @@ void ScaledDifference(const float* a, const float* b, float scale, int64_t count
   });
 }
 
-// Blocks of a prediction and a target in f32; those of 16 bits are widened in the workspace.
+// Blocks of a prediction and a target in f32; those in 16 bits are widened in the workspace.
 class PairReader {
  public:
   PairReader(DType prediction, DType target) : dtypes_{prediction, target} {}
 
-  // Of a thread.
+  // Per thread.
   int64_t workspace_bytes() const {
     const bool any = dtypes_[0] != DType::kF32 || dtypes_[1] != DType::kF32;
     return any ? 2 * kBlock * static_cast<int64_t>(sizeof(float)) : 0;
@@ -63,7 +63,7 @@ class PairReader {
   DType dtypes_[2];
 };
 
-// sum (prediction - target)^2 / divisor. The calling thread adds up what the blocks give.
+// sum (prediction - target)^2 / divisor. The calling thread adds the sums of the blocks.
 class MseLoss : public Kernel {
  public:
   int64_t workspace_bytes() const override {
@@ -154,7 +154,7 @@ class MseLossGrad : public Kernel {
       ScaledDifference(prediction, target, scale, count, arguments.output<float>(0) + begin);
       return;
     }
-    float* const block = static_cast<float*>(workspace);  // the prediction's
+    float* const block = static_cast<float*>(workspace);  // of the prediction
     ScaledDifference(prediction, target, scale, count, block);
     ConvertFloats(DType::kF32, block, dtype_, arguments.output<char>(0) + begin * SizeOf(dtype_),
                   count);
@@ -180,8 +180,8 @@ void LogSumExpRow(const float* x, int64_t columns, float* terms, float* result) 
   });
 }
 
-// (softmax(x) - onehot(target)) * scale, for one row, of which the target is -1 if it lies in another
-// part. `out` may be `x`.
+// (softmax(x) - onehot(target)) * scale for one row; the target is -1 if it is in another part.
+// `out` may be `x`.
 void SoftmaxMinusOneHot(const float* x, int64_t columns, float log_sum_exp, int64_t target,
                         float scale, float* out) {
   Multiversion([=]() ZG_VERSION {
@@ -192,7 +192,7 @@ void SoftmaxMinusOneHot(const float* x, int64_t columns, float log_sum_exp, int6
   });
 }
 
-// Of exponentials of all of a row.
+// The cost of the exponentials of a whole row.
 int64_t RowCost(const MatrixShape& logits) { return 4 * logits.columns; }
 
 Status CheckTargets(const char* op, const int64_t* targets, int64_t rows, int64_t columns) {
@@ -202,7 +202,7 @@ Status CheckTargets(const char* op, const int64_t* targets, int64_t rows, int64_
   return Status::Ok();
 }
 
-// loss = sum over rows of (log_sum_exp - logits[target]) / divisor, which the calling thread adds up.
+// loss = sum over rows of (log_sum_exp - logits[target]) / divisor, added by the calling thread.
 class SoftmaxCrossEntropy : public Kernel {
  public:
   explicit SoftmaxCrossEntropy(const KernelSpec& spec)
@@ -244,7 +244,7 @@ class SoftmaxCrossEntropy : public Kernel {
   }
 
  private:
-  // The exponentials of one row, and in 16 bits the row in f32.
+  // The exponentials of one row, and in 16 bits also the row in f32.
   int64_t BytesOfThread() const {
     const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
     return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
@@ -283,7 +283,7 @@ class SoftmaxCrossEntropyGrad : public Kernel {
   }
 
  private:
-  // In 16 bits a row in f32.
+  // In 16 bits: a row in f32.
   int64_t BytesOfThread() const { return logits_.columns * static_cast<int64_t>(sizeof(float)); }
 
   void RunRows(const KernelArguments& arguments, const PartedDim& classes, int64_t begin,

@@ -12,7 +12,7 @@ namespace {
 
 using ChooseFunction = void (*)(const void* const* operands, int64_t count, void* out);
 
-// out = operand 1 where operand 0 holds, else operand 2; of elements with the size of T.
+// out = operand 1 where operand 0 holds, else operand 2, for elements with the size of T.
 template <typename T>
 void ChooseBlock(const void* const* operands, int64_t count, void* out) {
   Multiversion([=]() ZG_VERSION {
@@ -28,10 +28,10 @@ void ChooseBlock(const void* const* operands, int64_t count, void* out) {
   });
 }
 
-// masked_fill is one whose operand a or b is a number.
+// Also masked_fill, where operand a or b is a number.
 class Choose : public Kernel {
  public:
-  // Operands are where inputs[order[i]] are; -1: the number.
+  // Operand i is inputs[order[i]]; -1: the number.
   Choose(const KernelSpec& spec, const int (&order)[3], uint64_t number)
       : order_{order[0], order[1], order[2]},
         number_(number),

@@ -40,7 +40,7 @@ class Matmul : public Kernel {
   }
 
  private:
-  // Batches are shared if there are enough of them to be even, else each product is.
+  // Threads share the batches if there are enough of them for equal shares, otherwise each product.
   bool shares_batches() const {
     return num_ranges_ > 1 &&
            (batches_.count % num_ranges_ == 0 || batches_.count > 4 * num_ranges_);

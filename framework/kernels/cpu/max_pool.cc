@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-// Of a plane, pixel by pixel.
+// The cost of a plane, pixel by pixel.
 int64_t Cost(const PoolShape& shape) { return 16 * shape.out[0] * shape.out[1]; }
 
 class MaxPool2d : public Kernel {
@@ -84,7 +84,7 @@ class MaxPool2dGrad : public Kernel {
           for (int64_t j = 0; j < shape_.out[1]; ++j) {
             const int64_t index = shape_.LargestOf(x, i, j).index;
             const float gradient = ToF32(*dy++);
-            if (index >= 0) sums[index] += gradient;  // a dilated window may lie outside
+            if (index >= 0) sums[index] += gradient;  // a dilated window may be entirely outside
           }
         }
         ConvertFloats(DType::kF32, sums, dtype_, arguments.output<T>(0) + plane * pixels(),

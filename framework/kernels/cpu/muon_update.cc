@@ -51,7 +51,7 @@ void Combine(float* x, const float* y, float of_x, float of_y, int64_t count) {
   });
 }
 
-// Returns how many are not finite.
+// Returns the number of elements that are not finite.
 int64_t SetNext(const float* p, const float* x, const MuonFactors& factors, int64_t count,
                 float* out) {
   return Multiversion([=]() ZG_VERSION {
@@ -66,8 +66,8 @@ int64_t SetNext(const float* p, const float* x, const MuonFactors& factors, int6
   });
 }
 
-// The products of a Newton-Schulz step for matrices of one shape, which are not transposed: the Gram
-// matrix of a tall one is X^T X, and stands on its right.
+// The products of a Newton-Schulz step for matrices of one shape, which are not transposed: the
+// Gram matrix of a tall one is X^T X, and multiplies it from the right.
 struct StepProducts {
   StepProducts(int64_t rows, int64_t columns, int threads)
       : is_tall(rows > columns),
@@ -107,7 +107,7 @@ class MuonUpdate : public Kernel {
   }
 
   Status Run(const KernelArguments& arguments) override {
-    for (int i : {0, 1}) {  // what is no matrix is padding, and stays
+    for (int i : {0, 1}) {  // everything outside of matrices is padding, and stays unchanged
       const auto* const old_values = arguments.input<float>(i == 0 ? 0 : 2);
       auto* const out = arguments.output<float>(i);
       if (out != old_values) std::memcpy(out, old_values, call_.num_elements * sizeof(float));
@@ -123,7 +123,7 @@ class MuonUpdate : public Kernel {
   }
 
  private:
-  // Returns how many parameters are not finite.
+  // Returns the number of parameters that are not finite.
   int64_t Update(const KernelArguments& arguments, const MuonMatrix& matrix, float factor) const {
     float* const p = arguments.output<float>(0) + matrix.begin;
     float* const m = arguments.output<float>(1) + matrix.begin;
@@ -151,7 +151,7 @@ class MuonUpdate : public Kernel {
     return static_cast<float>(std::sqrt(sum.Value()));
   }
 
-  // x and what lies behind it in the workspace.
+  // x and the rest of the workspace after it.
   void NewtonSchulz(const StepProducts& products, int64_t size, float* x, Threads* threads) const {
     float* const y = x + size_;
     float* const gram = y + size_;
@@ -170,8 +170,8 @@ class MuonUpdate : public Kernel {
   }
 
   const MuonCall call_;
-  std::map<std::pair<int64_t, int64_t>, StepProducts> products_;  // by rows and columns
-  int64_t size_ = 0;  // floats for the largest matrix, likewise for the largest Gram matrix
+  std::map<std::pair<int64_t, int64_t>, StepProducts> products_;  // key: rows and columns
+  int64_t size_ = 0;  // floats for the largest matrix; likewise for the largest Gram matrix
   int64_t square_size_ = 0;
   int64_t gemm_bytes_ = 0;
 };

@@ -30,8 +30,8 @@ bool AllFinite(const float* data, int64_t count) {
   return num_others == 0;
 }
 
-// What both kernels know of their node: the tensors of the bucket, and the rows of it that are here.
-// Threads share the elements of a tensor.
+// The common part of both kernels: the tensors of the bucket, and its local rows. Threads share the
+// elements of a tensor.
 class NormedKernel : public Kernel {
  public:
   NormedKernel(const KernelSpec& spec, UpdateProgram program)
@@ -65,13 +65,13 @@ class NormedKernel : public Kernel {
   struct Tensor {
     int64_t begin = 0;  // in the whole bucket, or in each of its parts
     int64_t size = 0;   // in each of its parts
-    int64_t end = 0;    // with the padding behind it
+    int64_t end = 0;    // including the padding after it
   };
 
   const UpdateProgram& program() const { return blocks_[0].program(); }
 
-  // visit(tensor, begin, end) for the elements [begin, end) that are here of each tensor, in every
-  // row. `begins`: where rows begin, or null.
+  // Calls visit(tensor, begin, end) for the local elements [begin, end) of each tensor, in every
+  // row. `begins`: the begins of rows, or null.
   template <typename Visit>
   void ForTensors(const int64_t* begins, bool with_padding, const Visit& visit) const {
     for (int64_t row = 0; row < rows_.rows; ++row) {
@@ -87,8 +87,8 @@ class NormedKernel : public Kernel {
     }
   }
 
-  // body(blocks, their workspace, begin, end, thread) for ranges of the elements [begin, end), cut
-  // between blocks.
+  // Calls body(blocks, their workspace, begin, end, thread) for ranges of the elements [begin,
+  // end), cut between blocks.
   template <typename Body>
   void ForBlocks(const KernelArguments& arguments, int64_t begin, int64_t end, const Body& body) {
     const int num_ranges =
@@ -112,7 +112,7 @@ class NormedKernel : public Kernel {
     scalars_[kUpdateNumber] = number - after_updates_;
   }
 
-  // words[tensor][norm] = the square sums of what is here of each.
+  // words[tensor][norm] = the square sums of the local part of each tensor.
   void AddSquaresOfTensors(const KernelArguments& arguments, const int64_t* begins,
                            int64_t* words) {
     const size_t words_of_one = num_norms_ * kExactSumWords;
@@ -122,8 +122,8 @@ class NormedKernel : public Kernel {
     });
   }
 
-  // Adds the square sums of elements [begin, end) of this part, which begin with a term. Threads other
-  // than the first have words of their own: sums are exact, and add up to the same.
+  // Adds the square sums of elements [begin, end) of this part, which begin with a term. Threads
+  // other than the first have words of their own: sums are exact, so the total is the same.
   void AddSquares(const KernelArguments& arguments, int64_t begin, int64_t end, int64_t* words) {
     const auto words_of = [&](int thread) {
       if (thread == 0) return words;
@@ -151,12 +151,12 @@ class NormedKernel : public Kernel {
   const double after_updates_;
   const int num_sharing_;
   std::vector<Tensor> tensors_;
-  std::vector<UpdateBlocks> blocks_;  // of each thread
+  std::vector<UpdateBlocks> blocks_;  // one for each thread
   std::vector<double> scalars_;
   float factor_ = 1.0f;
 
  private:
-  static constexpr int64_t kCost = 8;  // of the statements for an element
+  static constexpr int64_t kCost = 8;  // of the statements, per element
 
   int64_t BlockBytes() const { return blocks_[0].workspace_bytes(); }
   int64_t WordsBytes() const {
@@ -228,8 +228,8 @@ class NormedUpdate : public NormedKernel {
     scalars_[program().size_scalar()] = static_cast<double>(size);
   }
 
-  // Returns whether all new parameters are finite. Outputs, which are inputs, are written when all of
-  // a block is computed.
+  // Returns whether all new parameters are finite. Outputs, which are also inputs, are written once
+  // a whole block is computed.
   bool Apply(const KernelArguments& arguments, int64_t begin, int64_t end) {
     std::atomic<bool> is_finite{true};
     ForBlocks(arguments, begin, end,

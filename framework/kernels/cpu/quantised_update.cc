@@ -96,7 +96,7 @@ class Adam8Update : public Kernel {
   }
 
  private:
-  static constexpr int64_t kCost = 16;  // of an element's codes, for the most part
+  static constexpr int64_t kCost = 16;  // mostly of an element's codes
 
   // Returns whether its parameters are finite.
   bool UpdateBlock(const KernelArguments& arguments, const AdamFactors& factors,

@@ -46,7 +46,7 @@ class Draw : public Kernel {
   }
 
  private:
-  static constexpr int64_t kCost = 8;  // of drawing an element
+  static constexpr int64_t kCost = 8;  // of sampling an element
   static constexpr int64_t kBlockBytes = kBlock * static_cast<int64_t>(sizeof(float));
 
   void Fill(RandomKey key, int64_t begin, int64_t end, void* y, void* workspace) const {

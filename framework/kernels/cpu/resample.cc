@@ -11,7 +11,7 @@
 namespace zg {
 namespace {
 
-// What each element of the result takes of a dim.
+// The elements of one dim from which each element of the result is computed.
 struct Taps {
   struct Range {
     int64_t source;  // the first element
@@ -55,7 +55,7 @@ void AddScaled(const T* x, float weight, int64_t count, float* sum) {
   });
 }
 
-// Rows first, then the elements of the row that they make.
+// First combines rows, then the elements of the combined row.
 template <bool kIsGradient>
 class Resample : public Kernel {
  public:
@@ -89,7 +89,7 @@ class Resample : public Kernel {
   int64_t result_pixels() const {
     return static_cast<int64_t>(taps_[0].ranges.size() * taps_[1].ranges.size());
   }
-  // Of a plane.
+  // The cost of a plane.
   int64_t Cost() const { return 4 * (result_pixels() + source_rows_ * source_columns_); }
   int64_t BytesOfThread() const { return source_columns_ * static_cast<int64_t>(sizeof(float)); }
 

@@ -47,7 +47,7 @@ class RmsNorm : public Kernel {
         x_(AsMatrix(spec.call.inputs[0].shape)),
         epsilon_(static_cast<float>(spec.call.attributes.Float("epsilon"))) {}
 
-  // In 16 bits the weight in f32.
+  // In 16 bits: the weight in f32.
   int64_t workspace_bytes() const override {
     return dtype_ == DType::kF32 ? 0 : x_.columns * static_cast<int64_t>(sizeof(float));
   }
@@ -127,7 +127,7 @@ class RmsNormGrad : public Kernel {
         addend_(AddendOf(spec.call)),
         sums_(x_.rows, x_.columns, 1, spec.threads) {}
 
-  // The terms of blocks of rows for dweight; in 16 bits also, in f32, weight and dweight.
+  // The terms of blocks of rows for dweight; in 16 bits also weight and dweight in f32.
   int64_t workspace_bytes() const override {
     return (sums_.workspace_floats() + (is_half() ? 2 * x_.columns : 0)) *
            static_cast<int64_t>(sizeof(float));
@@ -169,7 +169,7 @@ class RmsNormGrad : public Kernel {
 
   const DType dtype_;
   const MatrixShape x_;
-  const int addend_;  // among the inputs; -1: none
+  const int addend_;  // index among the inputs; -1: none
   const RowSums sums_;
 };
 

@@ -21,7 +21,7 @@ void FindTurns(const float* frequencies, float position, int64_t count, float* c
   });
 }
 
-// Pairs lie `distance` apart, and `step` from one to the next.
+// The elements of a pair are `distance` apart, and neighbouring pairs are `step` apart.
 template <int kStep, typename T>
 void Turn(const T* x, const float* cosines, const float* sines, int64_t count, int64_t distance,
           T* y) {

@@ -13,13 +13,13 @@
 namespace zg {
 namespace {
 
-// Where neighbours of the result are far apart in x, squares are copied that fit the first-level
-// cache.
+// If neighbours of the result are far apart in x, it is copied in squares that fit into the
+// first-level cache.
 constexpr int64_t kSide = 32;
 
 int64_t CostOfBytes(int64_t bytes) { return bytes / static_cast<int64_t>(sizeof(float)) + 1; }
 
-// The rows [row, row + kSide), as far as there are.
+// The rows [row, row + kSide), as far as they exist.
 template <typename T>
 void CopyTransposed(const StridedDims<1>& dims, int near, int64_t row, const T* x, int64_t y_step,
                     T* y) {
@@ -104,7 +104,7 @@ class Permute : public Kernel {
   const int64_t bytes_;
   const int64_t num_elements_;
   StridedDims<1> dims_;
-  int near_ = -1;  // the dim of y along which x goes on, if that is not the last
+  int near_ = -1;  // the dim of y along which x is contiguous, if that is not the last
 };
 
 class Slice : public Kernel {
@@ -125,7 +125,7 @@ class Slice : public Kernel {
   }
 
  private:
-  // For one index of the dims before.
+  // For one index of the dims before `dim`.
   void RunOne(const KernelArguments& arguments, int64_t outer) const {
     char* y = arguments.output<char>(0) + outer * size_ * row_bytes_;
     const char* x = arguments.input<char>(0) + (outer * x_.size + start_) * row_bytes_;
@@ -162,7 +162,7 @@ class Pad : public Kernel {
   }
 
  private:
-  // For indices [begin, end) of the dims before.
+  // For indices [begin, end) of the dims before `dim`.
   void RunRange(const KernelArguments& arguments, int64_t begin, int64_t end) const {
     WithElements(bytes_, [&](auto zero) {
       using T = decltype(zero);
@@ -219,7 +219,7 @@ class Concat : public Kernel {
 
  private:
   const int64_t outer_;
-  std::vector<int64_t> bytes_;  // of each input, for one index of the dims before
+  std::vector<int64_t> bytes_;  // of each input, for one index of the dims before `dim`
   int64_t all_bytes_ = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace zg {
 namespace {
 
-// What becomes of rows in f32; the result may be an operand.
+// Processes rows in f32; the result may be an operand.
 using RowFunction = void (*)(const float* first, const float* second, int64_t count, float* out);
 
 ZG_INLINE float SumOfRow(const float* row, int64_t count) {
@@ -40,7 +40,7 @@ void SoftmaxGradRow(const float* dy, const float* y, int64_t count, float* dx) {
   });
 }
 
-// The sum of exponentials is formed in blocks, so that x stays where it is.
+// The sum of exponentials is computed in blocks, so that x is not overwritten.
 void LogSoftmaxRow(const float* x, const float*, int64_t count, float* y) {
   Multiversion([=]() ZG_VERSION {
     constexpr int64_t kBlock = 1024;

@@ -15,7 +15,7 @@
 namespace zg {
 namespace {
 
-// One stage after the other, the last group of summed dims first; what lies between is in f32.
+// One stage after the other, the last group of summed dims first; intermediate results are in f32.
 class Sum : public Kernel {
  public:
   explicit Sum(const KernelSpec& spec)

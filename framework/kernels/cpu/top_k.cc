@@ -12,8 +12,8 @@
 namespace zg {
 namespace {
 
-// The first of a row in the order of top_k; `sign` is -1 for the smallest. By blocks: the largest
-// element of each, and then where the largest of them is.
+// The first element of a row in the order of top_k; `sign` is -1 for the smallest. Searches by
+// blocks: first the largest element of each, then the position of the overall largest.
 template <typename T>
 RankedElement FirstOfRow(const T* row, int64_t count, float sign) {
   constexpr int64_t kBlock = 1024;
@@ -48,7 +48,7 @@ RankedElement FirstOfRow(const T* row, int64_t count, float sign) {
   return best;
 }
 
-// The same for `count` columns at once: row i of them is i * count elements on.
+// The same for `count` columns at once: row i of them is at offset i * count.
 template <typename T>
 void FirstOfColumns(const T* x, int64_t rows, int64_t count, float sign, float* best, int32_t* at) {
   Multiversion([=]() ZG_VERSION {
@@ -101,7 +101,7 @@ class TopK : public Kernel {
  private:
   bool by_columns() const { return x_.inner > 1 && x_.size < INT32_MAX; }
 
-  // For one index of the dims before.
+  // For one index of the dims before `dim`.
   template <typename T>
   void RunOne(const T* x, void* workspace, T* values, int64_t* indices) const {
     if (k_ == 1 && x_.inner == 1) {

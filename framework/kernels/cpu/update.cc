@@ -12,7 +12,7 @@
 namespace zg {
 namespace {
 
-// Elements whose new parameters are copied, or asked whether they are finite, while they are in the
+// Elements whose new parameters are copied, or checked for being finite, while they are in the
 // cache.
 constexpr int64_t kBlock = 8192;
 
@@ -56,7 +56,7 @@ Status Update::Run(const KernelArguments& arguments) {
   return FailedPrecondition("an updated parameter is not finite");
 }
 
-// Returns whether all new parameters are finite, if that is asked.
+// Returns whether all new parameters are finite, if that is requested.
 bool Update::ApplyRange(const KernelArguments& arguments, const Control& control, int64_t begin,
                         int64_t end, int thread) {
   constexpr int kMaxTensors = 2 + kMaxUpdateStates;

@@ -15,7 +15,8 @@ constexpr int64_t kMaxDepth = 384;
 
 int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
 
-// Pixels of a row for all channels, which lie `plane` apart, to pixels whose channels lie side by side.
+// Transposes pixels of a row in all channels, which are `plane` apart, to pixels with contiguous
+// channels.
 template <typename T>
 void GatherChannels(const T* row, int64_t pixels, int64_t plane, int64_t channels, float* out) {
   Multiversion([=]() ZG_VERSION {

@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-// Columns that a product should have: packing the weights' panels then costs little.
+// Minimum columns of a product: packing the weights' panels then costs little.
 constexpr int64_t kColumns = 512;
 
 int64_t AlignedFloats(int64_t count) { return RoundUp(count, kLineFloats); }
@@ -76,7 +76,7 @@ int64_t WindowProduct::workspace_bytes() const {
 
 void WindowProduct::PackWeights(const void* weight, int64_t group, float* packed,
                                 Threads* threads) const {
-  // A group's weights follow on another's in both orders.
+  // Groups of weights are contiguous in both orders.
   const int64_t offset = group * std::max(sizes_.result_channels * sizes_.weight.by_result,
                                           sizes_.source_channels * sizes_.weight.by_source);
   const char* const weights = static_cast<const char*>(weight) + offset * SizeOf(sizes_.dtype);

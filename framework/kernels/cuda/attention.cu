@@ -15,7 +15,7 @@ constexpr int64_t kMaxHeadSize = 256;
 constexpr int64_t kMaxTime = int64_t{65535} * 16;
 constexpr int64_t kMaxHeads = std::numeric_limits<int>::max();
 
-// Positions of a tile in f32: with larger heads fewer, so that every device has the memory.
+// Positions of a tile in f32: fewer for larger heads, so that every device has enough memory.
 constexpr int TileOf(int size) { return size <= 128 ? 32 : 16; }
 
 // Calls f(std::integral_constant) with the smallest padded head size.
@@ -33,22 +33,23 @@ Status WithTensorCoreHeadSize(int64_t head_size, const F& f) {
   return f(std::integral_constant<int, 128>());
 }
 
-// Whether tensor cores do it, which know no options but causality; a 16-bit operand must lie so that 8 channels can be read at once.
+// Whether tensor cores are used: they support no option except causality, and a 16-bit operand must
+// be aligned so that 8 channels can be read at once.
 template <typename T, typename... Pointers>
 bool UsesTensorCores(const AttentionShape& shape, const Pointers*... pointers) {
   return sizeof(T) == 2 && shape.is_plain && shape.head_size % 8 == 0 && shape.head_size <= 128 &&
          AreAligned(16, pointers...);
 }
 
-// How the blocks of a kernel share the work: one for each tile of positions of each head.
+// How the blocks of a kernel share the work: one block for each tile of positions of each head.
 struct TileLaunch {
   int positions;
   dim3 block;
   int64_t shared_bytes;
 };
 
-// The two sets of kernels: with tiles of kSize channels, how much shared memory `rows` rows of
-// channels take, and one tile of scores where it is there.
+// The two sets of kernels: with tiles of kSize channels; the shared memory of `rows` rows of
+// channels, and of one tile of scores if there is one.
 template <int kSize>
 TileLaunch LaunchTiles(int num_tiles) {
   using Geometry = TileGeometry<TileOf(kSize), kSize>;
@@ -60,7 +61,7 @@ TileLaunch LaunchTensorCores(int num_rows) {
   return {kRowsOfBlock, dim3(kAttentionThreads), num_rows * kHalfStride<kSize> * int64_t{2}};
 }
 
-// A block for each tile of positions of each of these.
+// One block for each tile of positions of each of these.
 struct HeadsToRun {
   int64_t heads;
   int64_t positions;
@@ -68,9 +69,9 @@ struct HeadsToRun {
 HeadsToRun Queries(const AttentionShape& shape) { return {shape.heads, shape.queries}; }
 HeadsToRun Keys(const AttentionShape& shape) { return {shape.key_heads, shape.keys}; }
 
-// What the tiles of a head read again should still be in the second-level cache, which has no room
-// for all heads. So they come in groups (z) of about as many: all tiles (y) of a group's heads (x)
-// before those of the next. HeadOfBlock() finds the head.
+// Data that the tiles of a head read again should still be in the second-level cache, which has no
+// room for all heads. So heads come in groups (z) of about as many as fit: all tiles (y) of a
+// group's heads (x) before those of the next group. HeadOfBlock() finds the head.
 constexpr int64_t kHeadsOfGroup = 128;
 constexpr int64_t kMaxGroups = 65535;
 
@@ -80,7 +81,7 @@ dim3 BlocksOfHeads(int64_t num_heads, int64_t num_tiles) {
               static_cast<unsigned>(num_tiles), static_cast<unsigned>(groups));
 }
 
-// More shared memory than any device grants unasked has to be asked for.
+// A kernel must request shared memory beyond the default limit.
 template <typename Arrays>
 Status Run(void (*kernel)(Arrays, AttentionShape), const TileLaunch& tiles, const HeadsToRun& heads,
            void* stream, const Arrays& arrays, const AttentionShape& shape) {
@@ -160,7 +161,7 @@ OptionOperands<T> OptionsIn(const AttentionCall& call, const KernelArguments& ar
           arguments.device_step};
 }
 
-// Of q, k and v from input 1 on, and of their gradients in the outputs from `dq` on.
+// For q, k and v from input 1 on, and their gradients in the outputs from `dq` on.
 template <typename T>
 AttentionGradArrays<T> GradArrays(const AttentionCall& call, const KernelArguments& arguments) {
   const int step = call.part_step;

@@ -4,7 +4,7 @@
 namespace zg::cuda {
 namespace {
 
-// x (samples, channels, pixels); a block has a channel.
+// x (samples, channels, pixels); a block processes a channel.
 struct Images {
   explicit Images(const Shape& shape) : samples(shape.dim(0)), channels(shape.dim(1)) {
     for (int dim = 2; dim < shape.num_dims(); ++dim) pixels *= shape.dim(dim);
@@ -14,7 +14,7 @@ struct Images {
   int64_t pixels = 1;
 
   __device__ int64_t count() const { return samples * pixels; }
-  // Of the element `index` of the block's channel.
+  // The offset of the element `index` of the block's channel.
   __device__ int64_t At(int64_t index) const {
     return (index / pixels * channels + blockIdx.x) * pixels + index % pixels;
   }
@@ -94,7 +94,7 @@ struct BatchNormGradArrays {
   T* dbeta;
 };
 
-// `dx` may be `dy` or `x`: an element is written by the thread that has read it last.
+// `dx` may be `dy` or `x`: the thread that writes an element is the last to read it.
 template <typename T>
 __global__ void BatchNormGradKernel(BatchNormGradArrays<T> arrays, Images images, float epsilon) {
   const float size = static_cast<float>(images.count());

@@ -16,11 +16,11 @@ namespace {
 struct CacheShape {
   int64_t size, new_rows, row_words;
   int64_t start_stride;
-  int64_t rows_to_write;  // of a text: new ones, or all of a cache that nobody has written to
-  int64_t num_words;      // to write, in all texts
+  int64_t rows_to_write;  // per text: the new ones, or all of a new cache
+  int64_t num_words;      // in all texts
 };
 
-// A thread for each word that is written.
+// One thread for each written word.
 template <typename Word>
 __global__ void WriteRowsKernel(const Word* rows, const int64_t* starts, CacheShape shape,
                                 FaultSink faults, Word* cache) {
@@ -107,7 +107,7 @@ constexpr int kMaxHeadSize = 256;
 
 struct DecodeShape {
   int64_t queries, keys, heads, group, head_size;
-  int64_t query_stride, key_stride;  // from a position to the next
+  int64_t query_stride, key_stride;  // from one position to the next
   int64_t window;
   int64_t start_stride;
   float scale;
@@ -122,9 +122,9 @@ struct DecodeArrays {
   T* out;
 };
 
-// A block has a query of a head. Its warps take every kWarps-th key that the query sees, a lane the
-// channels lane, lane + 32, ..., and add up weights relative to the largest score so far; then the
-// block puts the warps' sums together, in their order.
+// A block processes a query of a head. Its warps take every kWarps-th key that the query sees, a
+// lane the channels lane, lane + 32, ..., and sum weights relative to the largest score so far;
+// then the block combines the warps' sums, in order.
 template <int kPerLane, typename T>
 __global__ void CachedAttentionKernel(DecodeArrays<T> arrays, DecodeShape shape, FaultSink faults) {
   __shared__ float largest_of[kWarps];
@@ -133,7 +133,7 @@ __global__ void CachedAttentionKernel(DecodeArrays<T> arrays, DecodeShape shape,
   const int lane = threadIdx.x % kWarp;
   const int warp = threadIdx.x / kWarp;
   const int64_t head = blockIdx.x % shape.heads;
-  const int64_t query = blockIdx.x / shape.heads;  // of all texts
+  const int64_t query = blockIdx.x / shape.heads;  // over all texts
   const int64_t text = query / shape.queries;
   const int64_t start = arrays.starts[text * shape.start_stride];
   if (start < 0 || start > shape.keys - shape.queries) {

@@ -15,7 +15,7 @@ struct CastBody {
   }
 };
 
-// From or to i64 or bool.
+// Converts from or to i64 or bool.
 template <typename From, typename To>
 struct ConvertBody {
   const From* x;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64_t kNumSums = 3;
 
-// A block for each row and part of the classes: see framework/ops/class_parts.cc.
+// One block for each row and part of the classes: see framework/ops/class_parts.cc.
 template <typename T>
 __global__ void ClassPartSumsKernel(const T* logits, const int64_t* targets, int64_t rows,
                                     PartedDim classes, FaultSink faults, float* sums) {

@@ -1,5 +1,5 @@
-// Convolutions as products by cuBLASLt with a matrix of windows, which is made in the workspace for
-// as many samples at once as leave it below a limit.
+// Convolutions as cuBLASLt products with a matrix of windows, which is built in the workspace for
+// as many samples at once as a memory limit allows.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -15,7 +15,7 @@ constexpr int64_t kMaxWindowBytes = int64_t{256} << 20;
 
 int64_t Aligned(int64_t bytes) { return CeilDivide(bytes, 256) * 256; }
 
-// How many samples at once: a divisor of the batch.
+// The number of samples processed at once: a divisor of the batch.
 int64_t SamplesAtOnce(int64_t batch, int64_t bytes_of_sample) {
   int64_t samples = std::max<int64_t>(1, std::min(batch, kMaxWindowBytes / bytes_of_sample));
   while (batch % samples != 0) --samples;
@@ -23,7 +23,7 @@ int64_t SamplesAtOnce(int64_t batch, int64_t bytes_of_sample) {
 }
 
 // windows[(channel, tap), (sample, pixel)] of one group, for pixels of y from x, or with `to_input`
-// for pixels of dx from dy; zeros where a tap meets nothing.
+// for pixels of dx from dy; zeros where a tap reads no pixel.
 template <typename T>
 struct WindowsBody {
   const T* source;  // of the first sample and the group
@@ -33,7 +33,7 @@ struct WindowsBody {
   int64_t samples;
   bool to_input;
 
-  // Where the tap of the pixel is along a dim of the source; -1: nowhere.
+  // The position of the pixel's tap along a dim of the source; -1: outside.
   __device__ int64_t Meet(int dim, int64_t pixel, int64_t tap) const {
     if (!to_input) {
       const int64_t at = pixel * shape.stride[dim] + tap * shape.dilation[dim] - shape.padding[dim];
@@ -64,7 +64,7 @@ struct WindowsBody {
   }
 };
 
-// to[c, s, p] = from[s, c, p], or with `back` the other way round, plus bias[c] if it is not null.
+// to[c, s, p] = from[s, c, p], or the reverse with `back`, plus bias[c] if it is not null.
 template <typename T>
 struct ChannelsBody {
   const T* from;
@@ -160,7 +160,7 @@ class WindowProduct : public Kernel {
     int64_t source_pixels;
     int64_t result_pixels;
     int64_t depth;
-    int64_t samples;  // at once
+    int64_t samples;  // processed at once
   };
 
   WindowProduct(const KernelSpec& spec, const Sizes& sizes, std::unique_ptr<Matmul> matmul)

@@ -4,7 +4,7 @@
 namespace zg::cuda {
 namespace {
 
-// A thread has a column. y may be x.
+// A thread processes a column. y may be x.
 template <typename T>
 struct CumsumBody {
   const T* x;

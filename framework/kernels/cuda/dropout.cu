@@ -5,7 +5,7 @@
 namespace zg::cuda {
 namespace {
 
-// As RandomKey, which has initializers and so cannot lie in shared memory.
+// Like RandomKey, which has initializers and therefore cannot be in shared memory.
 struct StreamKey {
   uint64_t seed;
   uint64_t stream;
@@ -35,8 +35,8 @@ struct DropoutBody {
     RunAt<kCount>(begin, begin, key);
   }
 
-  // Of elements from `begin` on, which are those from `whole` on of the whole value. Packs begin at
-  // multiples of their size there, and so at the first word of a random block.
+  // For elements from `begin` on, which are the elements from `whole` on of the whole value. Packs
+  // begin at multiples of their size there, and so at the first word of a random block.
   template <int kCount>
   __device__ void RunAt(int64_t begin, int64_t whole, const StreamKey& key) const {
     Floats<kCount> values = LoadFloats<kCount>(x + begin);
@@ -58,7 +58,7 @@ struct DropoutBody {
 template <typename T>
 struct DropoutPartsBody {
   DropoutBody<T> body;
-  PartedDim slice;  // what lies behind one index of the dims before the one in parts
+  PartedDim slice;  // the elements within one index of the dims before the one in parts
 
   using Prepared = StreamKey;
   __device__ StreamKey Prepare() const { return body.Prepare(); }

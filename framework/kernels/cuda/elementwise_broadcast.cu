@@ -3,7 +3,7 @@
 namespace zg::cuda {
 namespace {
 
-// Packs lie inside one row of `dims`, along which an operand goes on or stays.
+// Packs are inside one row of `dims`, along which an operand is contiguous or constant.
 template <typename T>
 struct BroadcastBody {
   ElementwiseCode code;

@@ -14,7 +14,7 @@ struct UpdateBody {
   UpdateTensors<T> tensors;
   UpdateOutputs outputs;
   const StepContext* step;
-  const float* control;  // null: there is none
+  const float* control;  // null: no control
   UpdateHyperparameters hyperparameters;
   FaultSink faults;
 

@@ -74,11 +74,11 @@ struct PositionLists {
   int32_t* cursors;    // rows
   int32_t* unordered;  // num_ids: the same lists, each in any order
   int32_t* positions;  // num_ids
-  int32_t* num_long;   // of lists of more than kSegment positions
-  int32_t* long_rows;  // of such, in any order: at most num_ids / kSegment
+  int32_t* num_long;   // number of lists with more than kSegment positions
+  int32_t* long_rows;  // their rows, in any order: at most num_ids / kSegment
 };
 
-// A warp adds up at most so many positions one after the other: frequent tokens have thousands.
+// A warp adds at most this many positions one after the other: frequent tokens have thousands.
 constexpr int32_t kSegment = 256;
 
 struct EmbeddingGradShape {
@@ -87,13 +87,14 @@ struct EmbeddingGradShape {
   int64_t num_ids;
 };
 
-// The row of position i; -1: it lies in another part, or nowhere.
+// The row of position i; -1: it is in another part, or does not exist.
 __device__ inline int64_t RowAt(const int64_t* ids, int64_t i, const PartedDim& rows) {
   const int64_t id = ids[i];
   return id < 0 || id >= rows.Total() ? -1 : rows.Find(id);
 }
 
-// cursors[v] = number of positions of row v. Sums of integers: their order does not matter.
+// cursors[v] = number of positions of row v. They are sums of integers, so their order does not
+// matter.
 __global__ void CountKernel(const int64_t* ids, EmbeddingGradShape shape, PartedDim rows,
                             FaultSink faults, PositionLists lists) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -108,7 +109,7 @@ __global__ void CountKernel(const int64_t* ids, EmbeddingGradShape shape, Parted
 
 constexpr int kScanThreads = 1024;
 
-// From counts to the begin of each list, in `begins` and `cursors`. One block.
+// Computes the begin of each list from the counts, in `begins` and `cursors`. One block.
 __global__ void BeginKernel(EmbeddingGradShape shape, PositionLists lists) {
   __shared__ int32_t sums[kScanThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -135,7 +136,7 @@ __global__ void BeginKernel(EmbeddingGradShape shape, PositionLists lists) {
   if (thread == kScanThreads - 1) lists.begins[shape.rows] = sums[thread];
 }
 
-// Every position takes a place in its list.
+// Every position takes a slot in its list.
 __global__ void PlaceKernel(const int64_t* ids, EmbeddingGradShape shape, PartedDim rows,
                             PositionLists lists) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -145,7 +146,7 @@ __global__ void PlaceKernel(const int64_t* ids, EmbeddingGradShape shape, Parted
   lists.unordered[atomicAdd(&lists.cursors[row], 1)] = static_cast<int32_t>(i);
 }
 
-// A position's place in the ordered list is the number of smaller ones.
+// A position's index in the ordered list is the number of smaller ones.
 __global__ void OrderKernel(const int64_t* ids, EmbeddingGradShape shape, PartedDim rows,
                             PositionLists lists) {
   const int64_t slot = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -196,8 +197,8 @@ __global__ void SumRowsKernel(const T* dy, EmbeddingGradShape shape, PositionLis
 
 constexpr int kLongRowWarps = 32;
 
-// A block for each such row and 32 packs of columns: its warps take segments of the list in turn, and
-// their sums are added in the warps' order, which depends on the list's length alone.
+// One block for each such row and 32 packs of columns: its warps take segments of the list in turn,
+// and their sums are added in the warps' order, which depends only on the list's length.
 template <int kPack, typename T>
 __global__ void __launch_bounds__(kLongRowWarps* kWarp)
     SumLongRowsKernel(const T* dy, EmbeddingGradShape shape, PositionLists lists, T* dtable) {
@@ -229,7 +230,7 @@ __global__ void __launch_bounds__(kLongRowWarps* kWarp)
 }
 
 // dtable[v, :] = sum of dy[i, :] over the positions i with ids[i] = v, in f32 and in an order that
-// depends on their number alone.
+// depends only on their number.
 class EmbeddingGrad : public Kernel {
  public:
   explicit EmbeddingGrad(const KernelSpec& spec)
@@ -252,7 +253,7 @@ class EmbeddingGrad : public Kernel {
     lists.long_rows = lists.num_long + 1;
     lists.unordered = lists.long_rows + MaxLongRows();
     lists.positions = lists.unordered + shape_.num_ids;
-    const size_t counter_bytes = (shape_.rows + 1) * sizeof(int32_t);  // and num_long behind them
+    const size_t counter_bytes = (shape_.rows + 1) * sizeof(int32_t);  // followed by num_long
     ZG_RETURN_IF_ERROR(CudaStatus(cudaMemsetAsync(lists.cursors, 0, counter_bytes,
                                                   static_cast<cudaStream_t>(arguments.stream)),
                                   "the counters of embedding_grad could not be cleared"));

@@ -11,10 +11,10 @@ constexpr int kMaxSums = 128;  // in one launch
 struct SumList {
   const int64_t* sums[kMaxSums];
   int count;
-  bool continues;  // `words` is one more
+  bool continues;  // `words` is an additional sum
 };
 
-// One thread: these are few numbers.
+// One thread is enough for these few numbers.
 __global__ void CombineKernel(SumList list, int64_t* words) {
   ExactSum sum;
   if (list.continues) sum.AddWords(words);
@@ -28,7 +28,7 @@ __global__ void CombineKernel(SumList list, int64_t* words) {
 
 Status CombineExactSums(const KernelArguments& arguments, int num_sums, int64_t* words) {
   int begin = 0;
-  do {  // of no sums the words are zeros
+  do {  // for zero sums the words are zeros
     SumList list = {};
     list.count = std::min(kMaxSums, num_sums - begin);
     list.continues = begin > 0;

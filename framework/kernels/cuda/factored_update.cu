@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxBlocks = 1024;  // for each tensor
 
-// The steps of which the ops are made. `gradient` and `control` are the indices of inputs.
+// The steps that the ops are made of. `gradient` and `control` are the indices of inputs.
 class FactoredKernel : public Kernel {
  public:
   FactoredKernel(const KernelSpec& spec, int gradient, int control)
@@ -49,7 +49,7 @@ class FactoredKernel : public Kernel {
             options_};
   }
 
-  // run(row) for every row of the bucket that is here.
+  // Calls run(row) for every local row of the bucket.
   template <typename Run>
   Status ForRows(const Run& run) const {
     for (int64_t row = 0; row < rows_.rows; ++row) ZG_RETURN_IF_ERROR(run(row));
@@ -65,7 +65,7 @@ class FactoredKernel : public Kernel {
           static_cast<int>(std::min(matrices_.tensors.size() - first, size_t{kMaxFactored}));
       std::copy_n(matrices_.tensors.begin() + static_cast<int64_t>(first), list.count,
                   list.tensors);
-      for (FactoredTensor& tensor : list.tensors) {  // the states of an empty one stay
+      for (FactoredTensor& tensor : list.tensors) {  // the states of an empty one stay unchanged
         if (tensor.size() == 0) tensor = {tensor.begin, 0, 0, 0, tensor.first_row, 0};
       }
       ZG_RETURN_IF_ERROR(run(list));
@@ -73,7 +73,7 @@ class FactoredKernel : public Kernel {
     return Status::Ok();
   }
 
-  // For the tensors of a list, of which the largest needs so many threads.
+  // For the tensors of a list, the largest of which needs so many threads.
   template <typename Count>
   static LaunchShape BlocksFor(const FactoredList& list, const Count& threads_for) {
     int64_t threads = 1;
@@ -110,7 +110,7 @@ class FactoredKernel : public Kernel {
     ZG_RETURN_IF_ERROR(Clear(arguments, sums, 2 * num_sums()));
     return WithFloatType(gradient_dtype_, [&](auto zero) {
       using T = decltype(zero);
-      // Tensors one by one: each has a width of its own.
+      // One tensor at a time, because each has its own width.
       for (int64_t t = 0; t < num_tensors(); ++t) {
         FactoredList list = {};
         list.first = static_cast<int>(t);
@@ -211,7 +211,8 @@ class FactoredUpdate : public FactoredKernel {
  public:
   explicit FactoredUpdate(const KernelSpec& spec) : FactoredKernel(spec, 1, 4) {}
 
-  // One that measures itself keeps what others are given: norms, sums and square sums of steps.
+  // An op that computes its own sums keeps those that others are given: norms, sums and square sums
+  // of steps.
   int64_t workspace_bytes() const override {
     return own_words() * static_cast<int64_t>(sizeof(int64_t)) +
            (matrices_.num_rows + num_tensors()) * static_cast<int64_t>(sizeof(float));
@@ -257,7 +258,7 @@ class FactoredUpdate : public FactoredKernel {
                          : num_tensors() * (kFactoredNormWords + kExactSumWords) + 2 * num_sums();
   }
 
-  // The old values, where an output is not their memory; the kernels change them there.
+  // Copies the old values if an output is not in their memory; the kernels change them there.
   static Status Copy(const KernelArguments& arguments, int64_t elements, int output) {
     const float* const from = arguments.input<float>(output == 0 ? 0 : output + 1);
     float* const to = arguments.output<float>(output);

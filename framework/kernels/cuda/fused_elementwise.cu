@@ -9,7 +9,7 @@
 namespace zg::cuda {
 namespace {
 
-// What a thread keeps of its intermediate results, and what fits the parameters of a kernel.
+// Limits: the intermediate results that a thread holds, and the size of a kernel's parameters.
 constexpr int kMaxSlots = 12;
 constexpr int kMaxStatements = 128;
 constexpr int kMaxInputs = 64;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kTermElements = kSquareSumTermElements;
 
-// Elements [begin, begin + 16), zeros behind the end.
+// Elements [begin, begin + 16), with zeros after the end.
 template <int kPack, typename T>
 __device__ inline Floats<kTermElements> LoadTerm(const T* g, int64_t begin, int64_t num_elements) {
   Floats<kTermElements> values;
@@ -33,7 +33,7 @@ __device__ inline Floats<kTermElements> LoadTerm(const T* g, int64_t begin, int6
   return values;
 }
 
-// words[block][word] of the block's terms. Whole numbers: their order does not matter.
+// words[block][word] of the block's terms. They are integers, so their order does not matter.
 template <int kPack, typename T>
 __global__ void SquareSumKernel(const T* g, int64_t num_elements, int64_t* words) {
   ExactSum sum;
@@ -158,7 +158,7 @@ __global__ void GuardedUpdateControlKernel(GuardedControlArrays arrays, double m
   for (int i = 0; i < arrays.num_scalars; ++i) {
     is_finite = is_finite && std::isfinite(*arrays.scalars[i]);
   }
-  // Small whole numbers, exact in f32.
+  // Small integers, exact in f32.
   float updates = arrays.state[0];
   float skipped = arrays.state[1];
   arrays.control[0] = is_finite ? static_cast<float>(ClipFactor(norm, max_norm) / weight) : 0.0f;
@@ -226,7 +226,7 @@ class GuardedUpdateControl : public Kernel {
 };
 
 StatusOr<std::unique_ptr<Kernel>> MakeGuardedUpdateControl(const KernelSpec& spec) {
-  int num_scalars = -1;  // the state is none
+  int num_scalars = -1;  // -1: there is no state
   for (const TensorType& input : spec.call.inputs) num_scalars += input.dtype != DType::kI64;
   if (num_scalars > kMaxScalars) {
     return InvalidArgument("guarded_update_control: {} scalars, the CUDA kernel takes up to {}",

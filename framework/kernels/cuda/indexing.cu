@@ -98,7 +98,7 @@ class Gather : public Kernel {
   const int64_t num_elements_;
 };
 
-// A thread has an element of the result, and looks for it in all indices of its column.
+// A thread computes an element of the result, and searches all indices of its column for it.
 template <typename T>
 struct GatherGradBody {
   const T* dy;

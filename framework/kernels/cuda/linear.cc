@@ -29,7 +29,7 @@ class Product : public Kernel {
  private:
   const std::unique_ptr<Matmul> matmul_;
   const bool has_bias_;
-  const int addend_;  // among the inputs; -1: none
+  const int addend_;  // index among the inputs; -1: none
 };
 
 StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatmulShape shape) {
@@ -41,10 +41,10 @@ StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatmulShap
       std::make_unique<Product>(std::move(matmul), shape.has_bias, addend));
 }
 
-// A product with a gelu behind it, in two ways: with an epilogue that computes the gelu, or with a
-// kernel of ours after it. Which one runs depends on shapes, device and alignment alone.
+// A product followed by a gelu, in two ways: with an epilogue that computes the gelu, or with our
+// own kernel after it. The choice depends only on shapes, device and alignment.
 struct GeluProduct {
-  std::unique_ptr<Matmul> fused;  // null where there is no such epilogue
+  std::unique_ptr<Matmul> fused;  // null if there is no such epilogue
   std::unique_ptr<Matmul> product;
 
   int64_t workspace_bytes() const {
@@ -55,13 +55,13 @@ struct GeluProduct {
   }
 };
 
-// Of a product without the epilogue.
+// From a product without the epilogue.
 StatusOr<GeluProduct> MakeGeluProduct(const KernelSpec& spec, MatmulShape shape,
                                       MatmulEpilogue epilogue) {
   ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
   GeluProduct made;
   ZG_ASSIGN_OR_RETURN(made.product, Matmul::Make(shape, spec.gemm_choices));
-  // cuBLASLt does not say how near to tanh it comes: near enough for results in 16 bits.
+  // cuBLASLt does not document how exact its tanh is: exact enough for results in 16 bits.
   if (shape.dtype == DType::kF32) return made;
   shape.epilogue = epilogue;
   ZG_ASSIGN_OR_RETURN(made.fused, Matmul::MakeIfKnown(shape, spec.gemm_choices));

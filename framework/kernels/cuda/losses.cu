@@ -7,7 +7,7 @@
 namespace zg::cuda {
 namespace {
 
-// How many blocks share a sum over so many elements.
+// The number of blocks that share a sum over so many elements.
 int64_t SumBlocks(int64_t num_elements) {
   return std::clamp<int64_t>(CeilDivide(num_elements, 8 * kThreads), 1, 1024);
 }
@@ -32,7 +32,7 @@ template <typename F>
 Status WithFloatTypes(DType prediction, DType target, const F& f) {
   return WithFloatType(prediction, [&](auto p) {
     if (target == DType::kF32) return f(p, float());
-    return f(p, p);  // a 16-bit target is of the prediction's type
+    return f(p, p);  // a 16-bit target has the prediction's type
   });
 }
 

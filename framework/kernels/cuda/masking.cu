@@ -29,7 +29,7 @@ struct ChooseBody {
 
 class Choose : public Kernel {
  public:
-  // Operands are inputs[order[i]]; -1: the number.
+  // Operand i is inputs[order[i]]; -1: the number.
   Choose(const KernelSpec& spec, const int (&order)[3], uint64_t number)
       : order_{order[0], order[1], order[2]},
         number_(number),

@@ -15,9 +15,10 @@ namespace {
 
 constexpr uint32_t kAlignment = 16;
 constexpr int64_t kGeluRowMultiple = 8;         // elements, of a row of h
-constexpr uintptr_t kWorkspaceAlignment = 256;  // cuBLASLt's; an arena's buffers may have less
+constexpr uintptr_t kWorkspaceAlignment = 256;  // required by cuBLASLt; an arena's buffers may have
+                                                // less
 
-// One handle for each device, for as long as the process lives.
+// One handle for each device, which exists as long as the process.
 StatusOr<cublasLtHandle_t> HandleOfCurrentDevice() {
   static std::mutex mutex;
   static auto& handles = *new std::map<int, cublasLtHandle_t>;
@@ -32,7 +33,7 @@ StatusOr<cublasLtHandle_t> HandleOfCurrentDevice() {
   return handle;
 }
 
-// The first address in the workspace that cuBLASLt takes.
+// The first address in the workspace that cuBLASLt accepts.
 void* AlignWorkspace(void* workspace) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
   const uintptr_t aligned =
@@ -66,7 +67,7 @@ Status SetPreference(cublasLtMatmulPreference_t preference,
       "a preference is refused");
 }
 
-// The layout of a dense row-major matrix, which column-major eyes see transposed.
+// The layout of a dense row-major matrix, which is its transpose in column-major terms.
 Status MakeLayout(DType dtype, int64_t rows, int64_t columns, cublasLtMatrixLayout_t* layout) {
   return BlasStatus(cublasLtMatrixLayoutCreate(layout, DataType(dtype), columns, rows, columns),
                     "a layout is refused");
@@ -161,7 +162,7 @@ Status Matmul::SetEpilogue() {
   }
   ZG_RETURN_IF_ERROR(SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
   if (!has_gelu()) return Status::Ok();
-  // h^T lies like c^T, and has its type unless another one is set.
+  // h^T is laid out like c^T, and has its type unless another one is set.
   return SetAttribute(description_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.columns);
 }
 
@@ -174,7 +175,7 @@ StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Matmul::Propose(uint32_t 
       preference(raw);
   const auto workspace_bytes = static_cast<size_t>(kMaxWorkspaceBytes);
   ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes));
-  // Split sums meet in f32, in the workspace, in one order.
+  // Split sums are combined in f32, in the workspace, in one order.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
   for (const auto attribute :
@@ -182,8 +183,8 @@ StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Matmul::Propose(uint32_t 
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
     ZG_RETURN_IF_ERROR(SetPreference(raw, attribute, alignment));
   }
-  // There is no such preference for the others: the heuristic looks at their addresses, but not at
-  // memory.
+  // The other operands have no such preference: the heuristic looks at their addresses, but does
+  // not access memory.
   const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256} + alignment);
   ZG_RETURN_IF_ERROR(SetTerms(any_address, any_address));
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
@@ -191,7 +192,7 @@ StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Matmul::Propose(uint32_t 
   const cublasStatus_t status =
       cublasLtMatmulAlgoGetHeuristic(handle_, description_, b_layout_, a_layout_, c_layout_,
                                      c_layout_, raw, most, results.data(), &found);
-  // An epilogue that this type or device does not have may count as an impossible configuration.
+  // An epilogue that this type or device lacks may be reported as an invalid value.
   const bool is_impossible = has_gelu() && status == CUBLAS_STATUS_INVALID_VALUE;
   if (is_impossible || status == CUBLAS_STATUS_NOT_SUPPORTED) {
     found = 0;
@@ -235,7 +236,7 @@ StatusOr<cublasLtMatmulHeuristicResult_t> Matmul::Restore(const std::string& pro
         "remove it from the file, and the product is measured again",
         product, choice.algorithm, BlasVersion(), cublasLtGetStatusName(status));
   }
-  restored.algo = *algorithm;  // which the check does not set
+  restored.algo = *algorithm;  // the check does not set it
   return restored;
 }
 

@@ -17,7 +17,7 @@ namespace zg::cuda {
 namespace {
 
 constexpr int kMostCandidates = 16;
-constexpr int kRounds = 5;  // that are timed; the best of each candidate counts
+constexpr int kRounds = 5;  // timed rounds; the best of each candidate counts
 constexpr int64_t kNoiseElements = int64_t{1} << 16;
 
 struct EventDeleter {
@@ -31,7 +31,8 @@ StatusOr<Event> MakeEvent() {
   return Event(event);
 }
 
-// Numbers from -1 to 1: the power that a product takes, and so its time, depends on them.
+// Random numbers from -1 to 1, because the power that a product takes, and so its time, depends on
+// the values.
 std::vector<std::byte> Noise(DType dtype) {
   std::vector<std::byte> bytes(static_cast<size_t>(kNoiseElements * SizeOf(dtype)));
   std::minstd_rand random(1);
@@ -53,7 +54,7 @@ std::vector<std::byte> Noise(DType dtype) {
   return bytes;
 }
 
-// The operands of a product, at addresses that are multiples of `alignment` and of no more.
+// The operands of a product, at addresses that are multiples of exactly `alignment`.
 class Scratch {
  public:
   Scratch(Device* device, DType dtype, uint32_t alignment)
@@ -61,7 +62,7 @@ class Scratch {
     offset_ = alignment < 256 ? alignment : 0;
   }
 
-  // So many elements of noise; none is null.
+  // Allocates this many elements of noise; never null.
   StatusOr<void*> Make(int64_t elements) {
     if (elements == 0) return static_cast<void*>(nullptr);
     const int64_t bytes = elements * element_bytes_;
@@ -91,7 +92,7 @@ struct Candidate {
   float ms = std::numeric_limits<float>::infinity();
 };
 
-// What can run of what is proposed, in that order.
+// The proposals that can run, in their order.
 StatusOr<std::vector<Candidate>> RunOnce(const Matmul& matmul, uint32_t alignment,
                                          const Matmul::Operands& operands, void* workspace,
                                          void* stream) {
@@ -106,7 +107,7 @@ StatusOr<std::vector<Candidate>> RunOnce(const Matmul& matmul, uint32_t alignmen
   return candidates;
 }
 
-// One after the other without a pause, so that no time of the host is among theirs.
+// Runs the calls one after the other without a pause, so that the time of the host does not count.
 Status TimeOnce(const Matmul& matmul, const Matmul::Operands& operands, void* workspace,
                 const std::vector<Event>& events, Device& device,
                 std::vector<Candidate>* candidates) {

@@ -18,7 +18,7 @@ struct MaxPoolBody {
   }
 };
 
-// A thread has an element of dx, and looks at the windows that it is in.
+// A thread computes an element of dx, and reads the windows that contain it.
 template <typename T>
 struct MaxPoolGradBody {
   const T* dy;
@@ -31,7 +31,7 @@ struct MaxPoolGradBody {
     const int64_t reach = at + shape.padding[dim] - shape.dilation[dim] * (shape.kernel[dim] - 1);
     return reach <= 0 ? 0 : (reach + shape.stride[dim] - 1) / shape.stride[dim];
   }
-  // Behind the last one.
+  // One past the last such pixel.
   __device__ int64_t End(int dim, int64_t at) const {
     const int64_t end = (at + shape.padding[dim]) / shape.stride[dim] + 1;
     return end < shape.out[dim] ? end : shape.out[dim];

@@ -20,11 +20,11 @@ constexpr int kTermElements = kSquareSumTermElements;
 
 int64_t AlignedBytes(int64_t bytes) { return CeilDivide(bytes, kAlignmentBytes) * kAlignmentBytes; }
 
-// Where the control's factor is 0, all stays as it is.
+// If the control's factor is 0, everything stays unchanged.
 template <typename T>
 struct DirectionBody {
   const T* g;
-  const float* control;  // null: there is none
+  const float* control;  // null: no control
   float one_minus_momentum;
   bool nesterov;
   float* m;
@@ -184,7 +184,7 @@ class MuonUpdate : public Kernel {
   }
 
   Status Run(const KernelArguments& arguments) override {
-    for (int i : {0, 1}) {  // what is no matrix is padding, and stays
+    for (int i : {0, 1}) {  // everything outside of matrices is padding, and stays unchanged
       const auto* const old_values = arguments.input<float>(i == 0 ? 0 : 2);
       auto* const out = arguments.output<float>(i);
       if (out == old_values) continue;
@@ -237,7 +237,7 @@ class MuonUpdate : public Kernel {
     return RunPreparedPacks<4>(body, AreAligned(16, p, x), size, stream);
   }
 
-  // x and what lies behind it in the workspace: y, the Gram matrix, its square, the sum of squares,
+  // x and the rest of the workspace after it: y, the Gram matrix, its square, the sum of squares,
   // and the products' scratch memory.
   Status Normalise(int64_t size, float* x, void* stream) const {
     auto* const words = reinterpret_cast<int64_t*>(Bytes(x) + 2 * (x_bytes_ + gram_bytes_));
@@ -276,7 +276,7 @@ class MuonUpdate : public Kernel {
 
   const MuonCall call_;
   const Products products_;
-  int64_t x_bytes_ = 0;  // of the largest matrix, likewise of the largest Gram matrix
+  int64_t x_bytes_ = 0;  // of the largest matrix; likewise of the largest Gram matrix
   int64_t gram_bytes_ = 0;
   int64_t product_bytes_ = 0;
 };

@@ -17,31 +17,31 @@ namespace {
 constexpr int kTermElements = kSquareSumTermElements;
 constexpr int kPack = 4;
 constexpr int kMaxListed = 64;        // tensors in one launch
-constexpr int64_t kMaxBlocks = 1024;  // for each of them
+constexpr int64_t kMaxBlocks = 1024;  // per tensor
 
 struct Tensor {
   int64_t begin;  // in the whole bucket, or in each of its parts
   int64_t size;   // in each of its parts
-  int64_t end;    // with the padding behind it
+  int64_t end;    // including the padding after it
 };
 
 struct TensorList {
-  int first;  // of them, in the bucket
+  int first;  // index of the first one in the bucket
   int count;
   Tensor tensors[kMaxListed];
 };
 
-// What kernels know of the node: of a bucket a row of what is here, or one whole tensor.
+// The node as kernels see it: a local row of a bucket, or one whole tensor.
 struct Part {
   BucketRows rows;
   int64_t row;
-  const int64_t* begins;  // of the rows; null: there is all
+  const int64_t* begins;  // of the rows; null: the bucket is not cut
   const StepContext* step;
-  const float* control;  // null: there is none
+  const float* control;  // null: no control
   UpdateHyperparameters hyperparameters;
 
   __device__ float Factor() const { return control == nullptr ? 1.0f : control[0]; }
-  // Places in what is here; empty where begin >= end.
+  // Positions in the local part; empty if begin >= end.
   __device__ int64_t Begin(int64_t in_bucket) const {
     const int64_t begin = in_bucket - rows.PlaceOf(begins, row).first;
     return row * rows.elements + (begin > 0 ? begin : 0);
@@ -99,7 +99,7 @@ __global__ void TensorSquareSumsKernel(DeviceUpdateProgram program, UpdateTensor
   }
 }
 
-// scalars[tensor][kMaxUpdateScalars], with the norms. A thread for each tensor.
+// scalars[tensor][kMaxUpdateScalars], with the norms. One thread for each tensor.
 __global__ void NormScalarsKernel(DeviceUpdateProgram program, Part part, TensorList list,
                                   const int64_t* words, float* scalars) {
   const int listed = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -181,7 +181,7 @@ class NormedKernel : public Kernel {
            static_cast<int64_t>(sizeof(int64_t));
   }
 
-  // `begins`: the input that says where rows begin; -1: there is none.
+  // `begins`: index of the input with the begins of rows; -1: there is none.
   Part PartOf(const KernelArguments& arguments, int begins, int64_t row) const {
     return {rows_,
             row,
@@ -191,7 +191,7 @@ class NormedKernel : public Kernel {
             hyperparameters_};
   }
 
-  // Calls run(list, row, the number of elements of its largest tensor that the row may have).
+  // Calls run(list, row, the maximum number of elements of its largest tensor in the row).
   template <typename Run>
   Status ForRows(const Run& run) const {
     for (int64_t row = 0; row < rows_.rows; ++row) {
@@ -266,7 +266,7 @@ class NormedUpdate : public NormedKernel {
         sums_(static_cast<int>(spec.call.inputs.size()) - 2),
         is_measured_(spec.call.inputs.back().dtype == DType::kI64) {}
 
-  // The words of one that measures itself, and the scalars of tensors.
+  // The words of an op that computes its own sums, and the scalars of tensors.
   int64_t workspace_bytes() const override {
     return words_bytes() + static_cast<int64_t>(tensors_.size()) * kMaxUpdateScalars *
                                static_cast<int64_t>(sizeof(float));

@@ -11,21 +11,22 @@
 namespace zg::cuda {
 namespace {
 
-// Every update is one pass over memory. Outputs may be the inputs. Where the control's factor is 0,
-// all stays as it is.
+// Every update is one pass over memory. Outputs may be the inputs. If the control's factor is 0,
+// everything stays unchanged.
 
-// Of p, g and the states; outputs are the new p and states, and perhaps a copy of p in 16 bits.
+// The arrays of p, g and the states; outputs are the new p and states, and optionally a copy of p
+// in 16 bits.
 template <int kStates>
 struct UpdateArrays {
   const float* p;
-  const float* states[kStates + 1];  // one more than there are: no empty array
+  const float* states[kStates + 1];  // one more than needed, because arrays cannot be empty
   float* p_out;
   float* states_out[kStates + 1];
   BFloat16* bf16_copy;  // null: none
   Float16* f16_copy;    // likewise
 };
 
-// Where the update's number and the factor on the gradient are found.
+// The source of the update's number and of the factor on the gradient.
 struct ControlSource {
   const StepContext* step;
   const float* control;  // {factor, number of the update}; null: 1 and the step's number

@@ -40,7 +40,7 @@ struct Moment {
 struct Call {
   int64_t num_elements;
   const StepContext* step;
-  const float* control;  // null: there is none
+  const float* control;  // null: no control
   AdamAttributes attributes;
   double after_updates;
   FaultSink faults;
@@ -60,7 +60,7 @@ __device__ inline float BlockMax(float value) {
   return largest;
 }
 
-// The threads are those of one quantised block; `is_here`: the last one may have fewer elements.
+// The threads process one quantised block; `is_here`: the last one may have fewer elements.
 __device__ inline void Encode(const CodeTable& table, float value, bool is_here, int64_t element,
                               int64_t block, const Moment& moment) {
   const float magnitude = std::abs(value);
@@ -90,7 +90,7 @@ __global__ void Adam8Kernel(Call call, CodeValues m_values, CodeValues v_values,
         MakeAdamFactors(call.attributes, call.step->lr_factor, factor, number - call.after_updates);
   }
   __syncthreads();
-  if (factor == 0.0f) return;  // all stays as it is
+  if (factor == 0.0f) return;  // everything stays unchanged
   m_table.limits[thread] = m_table.LimitAt(thread);
   v_table.limits[thread] = v_table.LimitAt(thread);
   __syncthreads();

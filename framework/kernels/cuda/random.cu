@@ -5,7 +5,7 @@
 namespace zg::cuda {
 namespace {
 
-// As RandomKey, which has initializers and so cannot lie in shared memory.
+// Like RandomKey, which has initializers and therefore cannot be in shared memory.
 struct StreamKey {
   uint64_t seed;
   uint64_t stream;
@@ -13,7 +13,7 @@ struct StreamKey {
 
 enum class Distribution { kUniform, kNormal };
 
-// y = first + second * u, of a u in [0, 1) or of a standard normal. Packs begin at multiples of their
+// y = first + second * u, with u in [0, 1) or a standard normal. Packs begin at multiples of their
 // size, and so at the first word of a random block.
 template <Distribution kDistribution, typename T>
 struct DrawBody {

@@ -4,7 +4,7 @@
 namespace zg::cuda {
 namespace {
 
-// What an element takes of one dim: the elements [begin, end) of x, or of dy.
+// The elements [begin, end) of x, or of dy, along one dim from which an element is computed.
 template <bool kIsGradient>
 struct Taps {
   __device__ Taps(const ResampleMap& map, int64_t at) : map(map), at(at) {

@@ -14,7 +14,7 @@ __global__ void ElementKernel(Body body, int64_t num_elements) {
   if (index < num_elements) body(index);
 }
 
-// A thread has an element of the result, or of an operand of concat.
+// A thread computes an element of the result, or of an operand of concat.
 template <typename Body>
 Status RunElements(const Body& body, int64_t num_elements, void* stream) {
   return Launch(ElementKernel<Body>, Threads(num_elements), stream, body, num_elements);
@@ -28,7 +28,7 @@ struct WalkBody {
   __device__ void operator()(int64_t index) const { y[index] = x[dims.OffsetOf(0, index)]; }
 };
 
-// Permute and slice: the result's elements in their order, from where they are in x.
+// Permute and slice: copies the result's elements in order from their positions in x.
 class Walk : public Kernel {
  public:
   Walk(const TensorType& type, int64_t start, const StridedDims<1>& dims)
@@ -146,8 +146,8 @@ class Pad : public Kernel {
 template <typename T>
 struct ConcatBody {
   const T* x;
-  T* y;           // where the first element of x goes
-  int64_t x_row;  // elements of x for one index of the dims before
+  T* y;           // destination of the first element of x
+  int64_t x_row;  // elements of x for one index of the dims before `dim`
   int64_t y_row;
   __device__ void operator()(int64_t index) const {
     y[index / x_row * y_row + index % x_row] = x[index];

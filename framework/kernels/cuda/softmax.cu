@@ -8,8 +8,8 @@ namespace {
 
 enum class RowOp { kSoftmax, kSoftmaxGrad, kLogSoftmax, kLogSoftmaxGrad };
 
-// A lane's elements of a row are threadIdx.x % kWarp, and those that many warps on; none of them is
-// written before all lanes have read theirs for the sum.
+// A lane's elements of a row are threadIdx.x % kWarp and every kWarp-th one after it; none of them
+// is written before all lanes have read theirs for the sum.
 template <RowOp kOp, typename T>
 __global__ void RowKernel(const T* first, const T* second, T* out, MatrixShape shape) {
   const int64_t row = RowOfWarp();

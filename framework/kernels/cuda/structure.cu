@@ -20,7 +20,7 @@ class Constant : public Kernel {
   const float value_;
 };
 
-// Of any dtype: moves bytes. What the memory plan has put in place already is not touched.
+// For any dtype: moves bytes. Inputs that the memory plan has put in place are not touched.
 class BucketPack : public Kernel {
  public:
   explicit BucketPack(const KernelSpec& spec) : bucket_bytes_(spec.outputs[0].bytes()) {

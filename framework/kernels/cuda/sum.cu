@@ -12,7 +12,8 @@
 namespace zg::cuda {
 namespace {
 
-// y[o, i] = factor * sum over s of x[o, s, i]. Rows of a warp where the summed dim is the last.
+// y[o, i] = factor * sum over s of x[o, s, i]. If the summed dim is the last, a warp processes a
+// row.
 template <typename In, typename Out>
 __global__ void SumRowsKernel(const In* x, Out* y, int64_t rows, int64_t summed, float factor) {
   const int64_t row = RowOfWarp();
@@ -23,7 +24,7 @@ __global__ void SumRowsKernel(const In* x, Out* y, int64_t rows, int64_t summed,
   if (threadIdx.x % kWarp == 0) y[row] = Round<Out>(sum * factor);
 }
 
-// A thread has a column of one of the matrices.
+// A thread processes a column of one of the matrices.
 template <typename In, typename Out>
 __global__ void SumColumnsKernel(const In* x, Out* y, SumStage stage, float factor) {
   const int64_t index = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -91,7 +92,7 @@ class Sum : public Kernel {
                   x, y, stage, factor);
   }
 
-  // Of what one stage leaves to the next.
+  // The bytes that one stage leaves to the next.
   int64_t SumsBytes() const {
     if (stages_.size() == 1) return 0;
     return Aligned(stages_[0].outer * stages_[0].inner * static_cast<int64_t>(sizeof(float)));
@@ -118,7 +119,7 @@ struct ExpandBody {
   }
 };
 
-// Of i64 and bool.
+// For i64 and bool.
 template <typename T>
 struct RepeatBody {
   const T* x;

@@ -14,7 +14,7 @@ struct TopKShape {
   float sign;  // -1 for the smallest
 };
 
-// The first in the order of the lanes' elements, in every lane. Index -1 is none.
+// The first of the lanes' elements in the order, in every lane. Index -1 is none.
 __device__ inline RankedElement FirstOfWarp(RankedElement own) {
 #pragma unroll
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
@@ -26,8 +26,8 @@ __device__ inline RankedElement FirstOfWarp(RankedElement own) {
   return own;
 }
 
-// Each element of the result is the first of those behind the one before it. kLanes lanes have a
-// column: a warp where its elements lie side by side, else a thread.
+// Each element of the result is the first one after the previous element. kLanes lanes process a
+// column: a warp if its elements are contiguous, else a thread.
 template <int kLanes, typename T>
 __global__ void TopKKernel(const T* x, T* values, int64_t* indices, TopKShape shape) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
