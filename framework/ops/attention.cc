@@ -1,7 +1,7 @@
-// Scaled dot-product attention (arXiv 1706.03762) without options, of packed operands: qkv (B, T, 3C)
-// = [q | k | v], each with its heads side by side; out (B, T, C); log_sum_exp (B, H, T) in f32: of
-// each query's scores, from which the gradient computes the weights again. attention_options.h has
-// the form of separate operands.
+// Scaled dot-product attention (arXiv 1706.03762) without options, on packed operands: qkv (B, T,
+// 3C) = [q | k | v], each with its heads side by side; out (B, T, C); log_sum_exp (B, H, T) in f32
+// of each query's scores, from which the gradient recomputes the weights. attention_options.h has
+// the form with separate operands.
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"

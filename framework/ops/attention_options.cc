@@ -1,11 +1,11 @@
-// Shapes: q (B, Tq, H D), k and v (B, Tk, K D), each with its heads of D channels side by side; query
-// head h takes key head h / (H / K), as in grouped-query attention (arXiv 2305.13245); out as q;
-// log_sum_exp (B, H, Tq) in f32: of each query's scores, from which the gradient computes the weights
-// again.
+// Shapes: q (B, Tq, H D), k and v (B, Tk, K D), each with its heads of D channels side by side;
+// query head h uses key head h / (H / K), as in grouped-query attention (arXiv 2305.13245); out has
+// the shape of q; log_sum_exp (B, H, Tq) in f32 of each query's scores, from which the gradient
+// recomputes the weights.
 //
-// The weights that dropout_attention drops are those of a micro-batch, by the index of an element. With
-// an operand `part` a call has some of the equal parts of the heads (kernels/parted_dim.h), and drops
-// what the whole drops of them.
+// The weights that dropout_attention drops depend on the micro-batch and the index of an element.
+// With an operand `part` a call has some of the equal parts of the heads (kernels/parted_dim.h),
+// and drops the same weights of them as the whole.
 #include "framework/ops/attention_options.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
 const Sbp kSplit = Sbp::S(0);
 
-// Which inputs a call has: those of `first`, and a mask, a bias and parts where the attributes say so.
+// The inputs of a call: those of `first`, and a mask, a bias and parts if the attributes say so.
 struct Operands {
   InputNames names;
   int q = 0;  // k and v follow
@@ -152,14 +152,14 @@ std::vector<Sbp> SplitInputs(const ir::OpCall& call, const Operands& operands) {
   return inputs;
 }
 
-// Terms of dout give terms; not with dropout, whose mask is that of a micro-batch.
+// Terms of dout give terms; not with dropout, whose mask belongs to a micro-batch.
 std::vector<Sbp> PartialInputs(const ir::OpCall& call) {
   std::vector<Sbp> inputs(call.inputs.size(), B);
   inputs[0] = P;
   return inputs;
 }
 
-// Every rank has some of the heads: of the query heads those that take its key heads.
+// Every rank has some of the heads: the query heads that use its key heads.
 ir::SbpSignature SplitHeads(const ir::OpCall& call, const Operands& operands,
                             std::vector<Sbp> outputs) {
   ir::SbpSignature signature = {std::vector<Sbp>(call.inputs.size(), kHeads), std::move(outputs),
@@ -174,7 +174,7 @@ ir::SbpSignature SplitHeads(const ir::OpCall& call, const Operands& operands,
   return signature;
 }
 
-// Where ranks have some of the heads each, dropout needs to know which.
+// If each rank has some of the heads, dropout needs to know which.
 Status DropInParts(ir::PartsContext& context, const InputNames& inputs) {
   const ir::Node& node = context.node();
   const Operands operands(node.Call(), inputs);

@@ -1,7 +1,7 @@
 // Batch normalisation (arXiv 1502.03167) by the statistics of one micro-batch, and its gradient.
 // Shapes: x, y (N, C, ...); gamma, beta (C); mean, variance (C) in f32.
 //
-// The samples of a micro-batch cannot be split: each micro-batch has its own statistics, which is what
+// The samples of a micro-batch cannot be split: each micro-batch has its own statistics, which
 // makes results the same on any number of ranks.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"

@@ -8,7 +8,7 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-// Of a bucket (size) or (parts, size); 0: of no bucket.
+// The number of parts of a bucket (size) or (parts, size); 0: not a bucket.
 int64_t NumParts(const Shape& bucket) {
   if (bucket.num_dims() == 1) return 1;
   return bucket.num_dims() == 2 ? bucket.dim(0) : 0;

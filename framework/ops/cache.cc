@@ -1,7 +1,7 @@
 // State of eval programs: rows that a program leaves in the arena for its next run, or for another
-// program, as the keys and values of a text that is generated token by token.
-// Shapes: B texts, S new tokens of each, T rows of a cache, C channels; start (1) or (B): where the
-// new tokens stand.
+// program, such as the keys and values of a text that is generated token by token. Shapes: B texts,
+// S new tokens of each, T rows of a cache, C channels; start (1) or (B): the position of the new
+// tokens.
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"
@@ -182,7 +182,7 @@ ir::OpDef CachedAttention() {
     attention_rules::SetOwnHeads("key_heads", logical, 1, local);
   };
   op.not_differentiable = kOnlyForEval;
-  // With all rows of the caches; how many are there, only a run knows.
+  // Counts all rows of the caches, because only a run knows how many are filled.
   op.flops = [](const ir::OpCall& call) {
     const Shape& q = call.inputs[0].shape;
     const int64_t pairs = q.dim(1) * call.inputs[1].shape.dim(1);

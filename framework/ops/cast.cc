@@ -1,4 +1,4 @@
-// cast: from one dtype to another.
+// cast: converts from one dtype to another.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 
@@ -33,7 +33,7 @@ void RegisterCastOps(ir::OpRegistry& registry) {
     }
     return std::vector<TensorType>{{dtype, call.inputs[0].shape}};
   };
-  op.sbp_signatures = SplitAnyDim;  // not of terms: a rounded sum is not the sum of rounded terms
+  op.sbp_signatures = SplitAnyDim;  // not terms: a rounded sum is not the sum of rounded terms
   op.gradient = [](ir::GradientContext& context) {
     if (!context.needs(0)) return Status::Ok();
     const DType dtype = context.input(0)->type.dtype;

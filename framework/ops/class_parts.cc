@@ -1,7 +1,7 @@
-// The softmax cross entropy of logits that lie split by classes, as those of a head whose rows are
-// split over ranks (arXiv 1909.08053, section 3): each part gives three sums for a row, and the loss
-// follows from those of all parts, so that the logits stay where they are.
-// Shapes: logits (..., V) of n of N equal parts, targets (...), part (n), sums (n, ..., 3).
+// The softmax cross entropy of logits that are split by classes, such as those of a head whose rows
+// are split over ranks (arXiv 1909.08053, section 3): each part computes three sums for a row, and
+// the loss follows from those of all parts, so that the logits need not be moved. Shapes: logits
+// (..., V) of n of N equal parts, targets (...), part (n), sums (n, ..., 3).
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 

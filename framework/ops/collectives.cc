@@ -1,7 +1,7 @@
 // The boxing ops: changes of placement along one mesh axis. The logical value stays the same; only
-// how it lies on the ranks changes. Insert-collectives makes them; the table is in
-// framework/passes/boxing.h. Those that move data may only start it (`start`, overlap-communication);
-// `wait` ends that.
+// its placement on the ranks changes. insert-collectives makes them; the table is in
+// framework/passes/boxing.h. Ops that move data may only start the transfer (`start`,
+// overlap-communication); `wait` ends it.
 #include "framework/ir/builder.h"
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_names.h"
@@ -28,7 +28,7 @@ StatusOr<Types> TypeOfResult(const ir::OpCall& call) {
   return Types{result};
 }
 
-// Of a sum over ranks.
+// The result of a sum over ranks.
 StatusOr<Types> TypeOfSum(const ir::OpCall& call) {
   if (call.inputs[0].dtype == DType::kBool) {
     return InvalidArgument("{}: got terms of type {}, expected numbers; convert with to(x, dtype)",
@@ -53,17 +53,17 @@ ir::OpDef Boxing(std::string name, std::string doc) {
   return op;
 }
 
-// A rank's part of the value, of which rank 0 has a largest one.
+// A rank's part of the value; rank 0 has the largest part.
 int64_t LargestPart(const ir::OpCall& call, int num_ranks) {
   return (call.inputs[0].shape.num_elements() + num_ranks - 1) / num_ranks;
 }
 
-// Each rank sends every other one the terms of its part of a sum.
+// Each rank sends the terms of every other rank's part of a sum.
 int64_t TermsSent(const ir::OpCall& call, int num_ranks) {
   return LargestPart(call, num_ranks) * (num_ranks - 1) * SizeOf(call.inputs[0].dtype);
 }
 
-// The parts of the others reach rank 0.
+// The parts of the other ranks reach rank 0.
 int64_t ResultsSent(const ir::OpCall& call, int num_ranks) {
   const int64_t others = call.inputs[0].shape.num_elements() - LargestPart(call, num_ranks);
   return others * SizeOf(call.inputs.back().dtype);
@@ -89,9 +89,9 @@ std::vector<ir::AliasRule> IntoAccumulator() {
   return {rule};
 }
 
-// Several mesh axes in ascending order, over which a sum is one fold in rank order, instead of the
-// one in `axis`. The result of a reduce_scatter is B along some of them, and split along at least
-// one.
+// Several mesh axes in ascending order; a sum over them is one fold in rank order, instead of a sum
+// over the one in `axis`. The result of a reduce_scatter is B along some of them, and split along
+// at least one.
 ir::AttributeDef SummedAxes() { return {"axes", std::vector<int64_t>{}}; }
 
 ir::OpDef Place() {
@@ -118,7 +118,8 @@ ir::OpDef Place() {
     return Types{x};
   };
   op.gradient = [](ir::GradientContext& context) {
-    context.set_input_gradient(0, context.output_gradient());  // which lies as follows from others
+    context.set_input_gradient(0, context.output_gradient());  // its placement follows from other
+                                                               // nodes
     return Status::Ok();
   };
   return op;

@@ -1,4 +1,4 @@
-// Comparisons, whose results are of dtype bool, and what joins two of them.
+// Comparisons, whose results are of dtype bool, and logical operations on two of them.
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"

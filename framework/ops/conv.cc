@@ -34,7 +34,7 @@ ir::Attributes WindowOf(const ir::Attributes& from) {
           {"groups", from.Int("groups")}};
 }
 
-// Height and width of y.
+// The height and width of y.
 StatusOr<std::vector<int64_t>> OutputSizes(const ir::OpCall& call, const InputNames& names,
                                            const Shape& x, const Shape& weight) {
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "stride", 1));
@@ -80,7 +80,7 @@ StatusOr<Types> ConvType(const ir::OpCall& call) {
   return Types{{call.inputs[0].dtype, Shape{x.dim(0), weight.dim(0), sizes[0], sizes[1]}}};
 }
 
-// Error unless dy is what x and weight give.
+// Error unless dy has the shape of the convolution of x and weight.
 Status CheckOutput(const ir::OpCall& call, const InputNames& names, const Shape& x,
                    const Shape& weight) {
   const Shape& dy = call.inputs[0].shape;

@@ -13,7 +13,7 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-constexpr int kFirstInput = 2;  // behind y and what stands for its gradient
+constexpr int kFirstInput = 2;  // after y and the placeholder of its gradient
 
 StatusOr<Types> InferType(const ir::OpCall& call) {
   const Types& inputs = call.inputs;
@@ -37,7 +37,7 @@ StatusOr<Types> InferType(const ir::OpCall& call) {
   return Types{inputs[0]};
 }
 
-// Mixed precision may have put casts behind it.
+// Mixed precision may have inserted casts after it.
 const ir::Value* WithoutCasts(const ir::Value* value) {
   while (value->producer->op->traits.kind == ir::OpKind::kCast) value = value->producer->inputs[0];
   return value;
@@ -48,7 +48,7 @@ ir::Value* AsDType(ir::Builder& builder, ir::Value* value, DType dtype) {
   return builder.Op("cast", {value}, {{"dtype", dtype}});
 }
 
-// The nodes before `end`, in their order, by which `results` depend on `placeholder`.
+// The nodes before `end`, in order, through which `results` depend on `placeholder`.
 std::vector<const ir::Node*> NodesBetween(const ir::Value* placeholder, const ir::Node& end,
                                           std::unordered_set<const ir::Value*> results) {
   const std::vector<ir::Node*>& nodes = end.section->nodes;
@@ -75,7 +75,7 @@ std::vector<const ir::Node*> NodesBetween(const ir::Value* placeholder, const ir
   return between;
 }
 
-// Computes every dx once more, of the gradient that there is now.
+// Computes every dx again, from the actual gradient.
 Status Gradient(ir::GradientContext& context) {
   const ir::Node& node = context.node();
   ir::Builder& builder = context.builder();

@@ -15,7 +15,7 @@ using Signatures = std::vector<ir::SbpSignature>;
 
 const InputNames kX = {"x"};
 
-// Every dim but `dim` split.
+// Splits along every dim except `dim`.
 Signatures SplitOthers(const ir::OpCall& call, int64_t dim) {
   Signatures signatures;
   for (int other = 0; other < call.inputs[0].shape.num_dims(); ++other) {
@@ -52,8 +52,8 @@ StatusOr<Types> SliceType(const ir::OpCall& call) {
   return Types{y};
 }
 
-// Where `part` elements of a dim of `whole` are one of its equal groups, such as q of [q | k | v]: a
-// split of each group, as the whole has it, is one of that group.
+// If `part` elements of a dim of `whole` are one of its equal groups, such as q of [q | k | v], a
+// split of each group of the whole is a split of that group.
 struct Group {
   int dim = 0;
   int64_t part = 0;
@@ -83,7 +83,7 @@ Group PaddedGroup(const ir::OpCall& call) {
           call.attributes.Int("step")};
 }
 
-// Attributes that count elements along `dim`, for a rank's part of it.
+// Scales attributes that count elements along `dim` to a rank's part of it.
 void ScaleToPart(std::initializer_list<const char*> attributes, const ir::OpCall& logical,
                  ir::OpCall* local) {
   const int dim = static_cast<int>(logical.attributes.Int("dim"));
@@ -187,7 +187,8 @@ ir::OpDef PadOp() {
   op.infer_shape = PadType;
   op.sbp_signatures = [](const ir::OpCall& call) {
     Signatures signatures = SplitOthers(call, call.attributes.Int("dim"));
-    if (call.attributes.Float("value") != 0.0) signatures.pop_back();  // a sum would have n of them
+    // The sum would contain n of them.
+    if (call.attributes.Float("value") != 0.0) signatures.pop_back();
     const Group group = PaddedGroup(call);
     if (group.is_one()) signatures.push_back({{group.SplitOfPart()}, {group.SplitOfWhole()}});
     return signatures;

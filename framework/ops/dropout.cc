@@ -33,8 +33,8 @@ ir::OpDef Masked(std::string name, std::string doc, InputNames names) {
         CheckPart(call, names, 1, call.inputs.size() == 2 ? x.dim(static_cast<int>(dim)) : 1));
     return std::vector<TensorType>{call.inputs[0]};
   };
-  // A rank's part along dim 0 is a micro-batch, with a mask of its own; other cuts would change the
-  // element index, but for parts that know theirs.
+  // A rank's part along dim 0 is a micro-batch with its own mask; other cuts would change the
+  // element index, except for parts that know their index.
   op.sbp_signatures = [](const ir::OpCall& call) {
     std::vector<ir::SbpSignature> signatures;
     if (call.inputs[0].shape.num_dims() == 0) return signatures;

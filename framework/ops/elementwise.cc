@@ -1,4 +1,4 @@
-// Ops on tensors of one type, element by element, and their gradients: the rows of elementwise.inc.
+// Elementwise ops on tensors of one type, and their gradients: the rows of elementwise.inc.
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -14,8 +14,8 @@
 namespace zg {
 namespace {
 
-// In which operands an op is linear, so that partial terms of them give partial terms of its result
-// while the other operands are whole.
+// The operands in which an op is linear, so that partial terms of them give partial terms of its
+// result while the other operands are whole.
 enum class Linearity { kNone, kInFirst, kInEach, kInAll };
 
 std::vector<ir::SbpSignature> PartialTerms(Linearity linearity, int num_inputs) {
@@ -67,7 +67,7 @@ Term operator/(Term a, Term b) { return Divide(a, b); }
 Term operator*(double factor, Term x) { return Scale(x, factor); }
 Term operator-(Term x) { return Scale(x, -1.0); }
 
-// dx = p f''(x), of the functions whose gradients have gradients of several terms.
+// dx = p f''(x), for the functions whose gradients have gradients of several terms.
 Term SiluSecond(Term p, Term x) {  // s (1 - s) (2 + x (1 - 2 s)), s = sigmoid(x)
   const Term s = Sigmoid(x);
   return SigmoidGrad(p, s) * Shift(x * Shift(-2.0 * s, 1.0), 2.0);
@@ -92,14 +92,14 @@ Term GeluErfSecond(Term p, Term x) {  // e^(-x^2 / 2) (2 - x^2) / sqrt(2 pi)
 struct NoGradient {};
 NoGradient None() { return {}; }
 
-// What a formula may name.
+// The names that a formula may use.
 struct Terms {
   Term dy, y, a, b;
   double number = 0.0;  // the attribute
 };
 using GradientRule = std::function<Term(const Terms&)>;
 
-// From a lambda with the formula; of one that is None(), no rule.
+// Makes a rule from a lambda with the formula; no rule from one that is None().
 template <typename Formula>
 GradientRule Rule(const Formula& formula) {
   if constexpr (std::is_same_v<decltype(formula(Terms())), NoGradient>) {
@@ -141,7 +141,7 @@ Status AppendGradients(const std::vector<GradientRule>& rules, std::string_view 
   return Status::Ok();
 }
 
-// Of PyTorch's autocast list.
+// PyTorch's autocast list.
 bool ComputesInF32(ElementwiseCode code) {
   switch (code) {
     case ElementwiseCode::kExp:
@@ -157,7 +157,7 @@ bool ComputesInF32(ElementwiseCode code) {
   }
 }
 
-// `gradients` has a rule for each operand; the only one of an op that is itself a gradient is
+// `gradients` has a rule for each operand; the only rule of an op that is itself a gradient is
 // null.
 ir::OpDef Elementwise(ElementwiseCode code, InputNames names, std::string doc, Linearity linearity,
                       std::vector<GradientRule> gradients) {
@@ -199,8 +199,8 @@ ir::OpDef Elementwise(ElementwiseCode code, InputNames names, std::string doc, L
 
 }  // namespace
 
-// The formula of one gradient as a lambda in which names stand for Terms, and `attribute` for that of
-// the node. The op's own operands may be called dy and y as well.
+// The formula of one gradient as a lambda in which names stand for Terms, and `attribute` for that
+// of the node. The op's own operands may also be called dy and y.
 #define ZG_RULE(first, second, attribute, formula)                    \
   Rule([]([[maybe_unused]] const Terms& terms) {                      \
     [[maybe_unused]] const Term dy = terms.dy, y = terms.y, ddx = dy; \

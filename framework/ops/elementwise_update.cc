@@ -1,5 +1,5 @@
-// The update by a rule that is a program of elementwise ops: how optimizers without kernels of
-// their own are computed, and those of users.
+// The update by a rule that is a program of elementwise ops. It serves optimizers without their own
+// kernels, and those of users.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/update_program.h"
 #include "framework/ops/update_rules.h"

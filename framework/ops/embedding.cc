@@ -1,6 +1,6 @@
-// Rows of a table by index, and the gradient for the table.
-// Shapes: table (V, C), ids (...) of i64, result (..., C). With an operand `part` the table has some of
-// the equal parts of V rows (kernels/parted_dim.h).
+// Rows of a table by index, and the gradient for the table. Shapes: table (V, C), ids (...) of i64,
+// result (..., C). With an operand `part` the table has some of the equal parts of V rows
+// (kernels/parted_dim.h).
 #include "framework/ir/op_registry.h"
 #include "framework/ir/parts_context.h"
 #include "framework/ops/op_rules.h"

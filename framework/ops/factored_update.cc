@@ -1,9 +1,9 @@
-// Adafactor's update of matrices (arXiv 1804.04235, as torch.optim.Adafactor has it): the second
-// moment of an element is estimated from one of its row and one of its column, which are the
-// states. Parameters lie in a bucket (bucket_parts.h), of which a rank may have a part that cuts
-// matrices anywhere, or a part of each of them; the states are whole on every rank. What an update
-// needs to know of whole tensors are sums of whole numbers, which add up over the ranks; the pass
-// sum-factors puts them before it:
+// Adafactor's update of matrices (arXiv 1804.04235, as in torch.optim.Adafactor): the second moment
+// of an element is estimated from one of its row and one of its column, which are the states.
+// Parameters are in a bucket (bucket_parts.h), of which a rank may have a part that cuts matrices
+// anywhere, or a part of each of them; the states are whole on every rank. The values that an
+// update needs from whole tensors are sums of integers, which are summed over the ranks. The pass
+// sum-factors inserts them before it:
 //   tensor_square_sums (normed_update.cc) of the parameter and its gradient, before all
 //   factor_sums, the squares of the gradient by rows and by columns, counted in a unit that the
 //     gradient's whole square sum says (kernels/math/factored_math.h)
@@ -73,7 +73,7 @@ Status CheckInput(const ir::OpCall& call, int index, std::string_view name,
                          expected.ToString());
 }
 
-// The measures that end the inputs are from `first` on; the last is where the parts begin.
+// The sums at the end of the inputs begin at `first`; the last of them is the begin of the parts.
 Status CheckMeasures(const ir::OpCall& call, int first, const FactoredTensors& matrices) {
   const auto tensors = static_cast<int64_t>(matrices.tensors.size());
   const int last = static_cast<int>(call.inputs.size()) - 1;
@@ -91,7 +91,7 @@ Status CheckMeasures(const ir::OpCall& call, int first, const FactoredTensors& m
                          call.op->name, begins.ToString(), call.inputs[0].ToString());
 }
 
-// The states' types: in a bucket flat ones, else [.., R, 1] and [.., 1, C].
+// The states' types: flat in a bucket, else [.., R, 1] and [.., 1, C].
 Types StateTypes(const ir::OpCall& call, const TensorType& g) {
   if (!call.attributes.Ints("matrices").empty()) {
     const FactoredTensors matrices = FactoredTensorsOf(call);
@@ -103,7 +103,7 @@ Types StateTypes(const ir::OpCall& call, const TensorType& g) {
   return {{DType::kF32, rows}, {DType::kF32, columns}};
 }
 
-// Whether the input at `index`, behind those before, is the control.
+// Whether the input at `index`, after the previous ones, is the control.
 bool HasControl(const ir::OpCall& call, int index) {
   return index < static_cast<int>(call.inputs.size()) && IsFloat(call.inputs[index].dtype);
 }
@@ -124,8 +124,8 @@ void AddHyperparameters(ir::OpDef* op) {
   op->localize = SetWholeBucket;
 }
 
-// What is split along the bucket: the first `num_split` inputs, the begins, and output 0, unless it is
-// a sum. All else is whole.
+// Split along the bucket are the first `num_split` inputs, the begins, and output 0, unless it is a
+// sum. Everything else is whole.
 std::vector<ir::SbpSignature> Placements(const ir::OpCall& call, int num_split, bool sums) {
   std::vector<ir::SbpSignature> signatures;
   if (call.attributes.Ints("matrices").empty()) return signatures;

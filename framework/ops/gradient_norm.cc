@@ -1,7 +1,7 @@
-// The norm of all gradients together, for clipping: exact sums of squares per bucket, and from them
-// what the update nodes are told. guarded_update_control leaves out updates that are not finite;
-// its state starts as zeros. Where the loss of a step is a weighted mean, gradients are those of its
-// sum, and the weight, a scalar behind the square sums, divides them.
+// The norm of all gradients together, for clipping: exact sums of squares per bucket, from which
+// the control of the update nodes is computed. guarded_update_control skips updates that are not
+// finite; its state starts as zeros. If the loss of a step is a weighted mean, gradients are those
+// of its sum, and the weight, a scalar after the square sums, divides them.
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_names.h"

@@ -34,7 +34,7 @@ ir::OpDef Iota() {
   return op;
 }
 
-// Error unless `dim` is one of x's, and the index has x's shape but for that dim.
+// Error unless `dim` is one of x's, and the index has x's shape except for that dim.
 Status CheckIndex(const ir::OpCall& call, const InputNames& names, bool same_along_dim) {
   const Shape& x = call.inputs[0].shape;
   const int64_t dim = call.attributes.Int("dim");

@@ -101,7 +101,7 @@ ir::OpDef LinearGelu() {
     ZG_ASSIGN_OR_RETURN(const TensorType y, LinearType(call));
     return Types{y, y};
   };
-  // A gelu of partial sums would not be one of their sum.
+  // The gelu of a sum is not the sum of the terms' gelus.
   op.sbp_signatures = [](const ir::OpCall& call) {
     const int last = call.inputs[0].shape.num_dims() - 1;
     Signatures signatures;

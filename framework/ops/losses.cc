@@ -146,7 +146,7 @@ ir::OpDef SoftmaxCrossEntropy() {
                                                        context.node().attributes));
     return Status::Ok();
   };
-  // Of logits that lie split by classes, the sums of each part, from which the loss follows.
+  // For logits that are split by classes: the sums of each part, from which the loss follows.
   op.in_parts = [](ir::PartsContext& context) {
     const ir::Node& node = context.node();
     if (context.input_sbp(0) != Sbp::S(node.inputs[1]->type.shape.num_dims())) return Status::Ok();

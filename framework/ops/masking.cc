@@ -1,4 +1,4 @@
-// Elements chosen by a condition, of dtype bool. Operands are broadcast as NumPy does.
+// Elements chosen by a condition of dtype bool. Operands are broadcast as in NumPy.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/broadcasting.h"
 #include "framework/ops/op_rules.h"
@@ -28,7 +28,7 @@ StatusOr<Types> ResultType(const ir::OpCall& call, const InputNames& names, DTyp
   return Rejected(call, names, "shapes differ, and cannot be broadcast to one");
 }
 
-// The gradient of an operand that is there where the condition is `where`.
+// The gradient of an operand that is chosen where the condition is `where`.
 ir::Value* GradientWhere(ir::GradientContext& context, ir::Value* condition, bool where,
                          const TensorType& type) {
   ir::Value* const own = context.builder().Op("masked_fill", {context.output_gradient(), condition},

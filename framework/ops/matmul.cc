@@ -1,6 +1,5 @@
-// Products of matrices with batch dims.
-// Shapes: a (..., M, K), b (..., K, N), y (..., M, N); transposed operands lie as (..., K, M) and
-// (..., N, K). The leading dims are broadcast.
+// Products of matrices with batch dims. Shapes: a (..., M, K), b (..., K, N), y (..., M, N);
+// transposed operands are stored as (..., K, M) and (..., N, K). The leading dims are broadcast.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/broadcasting.h"
 #include "framework/ops/op_rules.h"

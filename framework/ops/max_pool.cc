@@ -1,6 +1,6 @@
-// Largest elements of windows of images, as torch.nn.functional.max_pool2d, and the gradient.
-// Shapes: x (N, C, H, W), y (N, C, OH, OW) with OH = (H + 2 padding - dilation (KH - 1) - 1) / stride
-// + 1.
+// Largest elements of windows of images, as in torch.nn.functional.max_pool2d, and the gradient.
+// Shapes: x (N, C, H, W), y (N, C, OH, OW) with OH = (H + 2 padding - dilation (KH - 1) - 1) /
+// stride + 1.
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"
@@ -19,7 +19,7 @@ std::vector<ir::AttributeDef> WindowAttributes() {
           {"dilation", std::vector<int64_t>{1, 1}}};
 }
 
-// Of the images that are the last input.
+// For the images that are the last input.
 StatusOr<Shape> PooledShape(const ir::OpCall& call, const InputNames& names) {
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "kernel", 1));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "stride", 1));

@@ -1,8 +1,8 @@
-// Muon's update of matrices (https://kellerjordan.github.io/posts/muon, as torch.optim.Muon has it):
-// the momentum of a matrix is made orthogonal by Newton-Schulz steps, which are products of whole
-// matrices. Parameters lie in a bucket that is packed so that no rank's part cuts a matrix
-// (zero/pack_owned.h): every matrix is updated by the rank that owns it, with the bits that it has
-// anywhere.
+// Muon's update of matrices (https://kellerjordan.github.io/posts/muon, as in torch.optim.Muon):
+// Newton-Schulz steps, which are products of whole matrices, make the momentum of a matrix
+// orthogonal. Parameters are in a bucket that is packed so that no rank's part cuts a matrix
+// (zero/pack_owned.h): every matrix is updated by the rank that owns it, with the same bits on any
+// rank.
 #include <algorithm>
 #include <map>
 
@@ -44,15 +44,15 @@ Status CheckMatrices(const ir::OpCall& call) {
   return Status::Ok();
 }
 
-// Of the momentum, the norm and the parameter, and in every step those of the Gram matrix, its
-// square, and their product with the matrix.
+// The flops of the momentum, the norm and the parameter, and in every step those of the Gram
+// matrix, its square, and their product with the matrix.
 int64_t FlopsOf(const FactoredTensor& matrix, int64_t steps) {
   const int64_t side = std::min(matrix.rows, matrix.columns);
   const int64_t products = 4 * side * matrix.size() + 2 * side * side * side;
   return steps * (products + 3 * side * side + 2 * matrix.size()) + 13 * matrix.size();
 }
 
-// Those of the part that has most of them.
+// The flops of the part that has the most.
 int64_t Flops(const ir::OpCall& call) {
   const Shape& p = call.inputs[0].shape;
   const int64_t steps = call.attributes.Int("steps");

@@ -1,8 +1,8 @@
-// The update by a rule that knows norms of whole tensors, such as LAMB's (nn/optimizers.h).
-// Parameters lie in a bucket (bucket_parts.h), of which a rank may have a part: tensor_square_sums
-// takes the exact square sums of the part's tensors, which add up over the ranks, also over those
-// that have parts of the tensors, and normed_update reads them. The pass tensor-norms puts the one
-// before the other.
+// The update by a rule that uses norms of whole tensors, such as LAMB's (nn/optimizers.h).
+// Parameters are in a bucket (bucket_parts.h), of which a rank may have a part. tensor_square_sums
+// computes the exact square sums of the part's tensors, which are summed over the ranks, also over
+// those that have parts of the tensors, and normed_update reads them. The pass tensor-norms inserts
+// the former before the latter.
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
 #include "framework/ops/bucket_parts.h"
@@ -22,7 +22,7 @@ int NumTensors(const ir::OpCall& call) {  // parameter, gradient and states
 
 bool IsI64(const TensorType& type) { return type.dtype == DType::kI64; }
 
-// The type of tensor_square_sums' result. Error: tensors that overlap, or begin within a term.
+// The type of tensor_square_sums' result. Error: tensors that overlap, or begin inside a term.
 StatusOr<TensorType> SumsType(const ir::OpCall& call) {
   const std::vector<int64_t>& tensors = call.attributes.Ints("tensors");
   int64_t end = 0;
@@ -56,7 +56,7 @@ Status CheckBegins(const ir::OpCall& call) {
       call.op->name, begins.ToString(), call.inputs[0].ToString());
 }
 
-// Without what stands behind the parameter, gradient, states and perhaps the control.
+// The call without the inputs after the parameter, gradient, states and optional control.
 ir::OpCall WithoutMeasures(const ir::OpCall& call) {
   ir::OpCall tensors = call;
   while (!tensors.inputs.empty() && IsI64(tensors.inputs.back())) tensors.inputs.pop_back();
@@ -65,11 +65,12 @@ ir::OpCall WithoutMeasures(const ir::OpCall& call) {
 
 bool IsInBucket(const ir::OpCall& call) { return !call.attributes.Ints("tensors").empty(); }
 
-// Every part has its own begin; sums and control are whole. `outputs`: of a bucket that is split so.
+// Every part has its own begin; sums and control are whole. `outputs`: for a bucket that is split
+// that way.
 std::vector<ir::SbpSignature> Placements(const ir::OpCall& call,
                                          const std::function<std::vector<Sbp>(Sbp)>& outputs) {
   std::vector<ir::SbpSignature> signatures;
-  // A part without sums knows no norms; in a bucket it will get them.
+  // A part without sums cannot know norms; in a bucket it will get them.
   if (!IsInBucket(call)) return signatures;
   for (int dim = 0; dim < call.inputs[0].shape.num_dims(); ++dim) {
     const Sbp split = Sbp::S(dim);

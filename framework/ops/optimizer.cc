@@ -15,7 +15,7 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-// An update with so many states, and further attributes that lie in [0, end).
+// An update with this many states, and further attributes in [0, end).
 struct Limit {
   const char* name;
   double end;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kCopy[] = "copy_dtype";
 
-// Its rules ask the call for the op.
+// The rules of the plain op ask the call for its op.
 ir::OpCall CallOf(const ir::OpDef& plain, const ir::OpCall& call) {
   ir::OpCall same = call;
   same.op = &plain;

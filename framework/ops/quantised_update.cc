@@ -1,6 +1,6 @@
-// AdamW with states of 8 bits (arXiv 2110.02861, as torchao.optim.AdamW8bit has it): both moments are
-// codes of a table of 256 values, times the largest magnitude of their block. A bucket begins tensors
-// and parts at multiples of a block, so that the bits depend on the whole tensor alone.
+// AdamW with 8-bit states (arXiv 2110.02861, as in torchao.optim.AdamW8bit): both moments are codes
+// of a table of 256 values, times the largest magnitude of their block. A bucket begins tensors and
+// parts at multiples of a block, so the bits depend only on the whole tensor.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"

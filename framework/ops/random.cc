@@ -1,6 +1,6 @@
 // Random values of every micro-batch. An element is a function of (seed, step, micro-batch, stream,
-// element index), as dropout's mask is: it is drawn again by recomputation, and does not depend on the
-// number of ranks.
+// element index), like dropout's mask: recomputation draws the same value again, and it does not
+// depend on the number of ranks.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/op_rules.h"
 
@@ -17,7 +17,7 @@ ir::OpDef Drawn(std::string name, std::string doc, std::vector<ir::AttributeDef>
   op.attributes = std::move(attributes);
   op.attributes.push_back({"stream", int64_t{0}, true});
   op.infer_shape = [names](const ir::OpCall& call) { return LikeInputs(call, names); };
-  // As of dropout.
+  // As for dropout.
   op.sbp_signatures = [](const ir::OpCall& call) {
     std::vector<ir::SbpSignature> signatures;
     if (call.inputs[0].shape.num_dims() > 0) signatures.push_back({{Sbp::S(0)}, {Sbp::S(0)}});

@@ -2,9 +2,9 @@
 // bilinear interpolation; and their gradient, the transposed map. Each is the gradient of the other.
 // Shapes: x (N, C, H, W), y (N, C, OH, OW).
 //
-// Method, as in torch.nn.functional, and what it takes from row h for row i of y:
+// Methods, as in torch.nn.functional, and the rows h that they read for row i of y:
 //   "average"   avg_pool2d: those of the window `kernel` that begins at i stride - padding; divided by
-//               all of the window, or with `counts_padding` false by what lies inside of x
+//               the whole window, or with `counts_padding` false by its part inside of x
 //   "adaptive"  adaptive_avg_pool2d: from floor(i H / OH) up to ceil((i + 1) H / OH)
 //   "nearest"   interpolate: floor(i H / OH)
 //   "linear"    interpolate, bilinear: at (i + 0.5) H / OH - 0.5, at least 0, or with `align_corners` at
@@ -30,7 +30,7 @@ std::vector<ir::AttributeDef> ResampleAttributes() {
           {"align_corners", false}};
 }
 
-// Error unless the attributes make images of size `out` of those of size `in`.
+// Error unless the attributes turn images of size `in` into images of size `out`.
 Status CheckMethod(const ir::OpCall& call, const InputNames& names, const int64_t (&in)[2],
                    const int64_t (&out)[2]) {
   const std::string& method = call.attributes.String("method");

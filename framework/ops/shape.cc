@@ -1,4 +1,4 @@
-// Ops that arrange elements and compute nothing: they take every dtype.
+// Ops that rearrange elements without computing: they take every dtype.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ using Signatures = std::vector<ir::SbpSignature>;
 const InputNames kX = {"x"};
 const ir::SbpSignature kPartial = {{Sbp::P()}, {Sbp::P()}};
 
-// Reshape: x's dims and those of y in groups of as many elements. The first dim of a group follows
-// from the others, so that it may be split, and be the ranks' batches together.
+// Reshape: x's dims and y's dims in groups with equal numbers of elements. The first dim of a group
+// follows from the others, so it may be split, and may be the ranks' batches together.
 StatusOr<Types> ReshapeType(const ir::OpCall& call) {
   const Ints& from = call.attributes.Ints("from");
   const Ints& to = call.attributes.Ints("to");

@@ -1,5 +1,5 @@
-// Ops that give a graph its frame rather than compute: where values come from, where they go, how
-// they lie in buckets (bucket_ops.h).
+// Ops that give a graph its structure rather than compute: the sources and destinations of values,
+// and their place in buckets (bucket_ops.h).
 #include "framework/ir/op_registry.h"
 #include "framework/ops/bucket_ops.h"
 #include "framework/ops/op_rules.h"
@@ -13,7 +13,7 @@ StatusOr<Types> TypeFromAttributes(const ir::OpCall& call) {
   return Types{{call.attributes.DType("dtype"), call.attributes.Shape("shape")}};
 }
 
-// Whatever placement the operands have, as long as it is the same for all of them.
+// Any placement of the operands, as long as it is the same for all of them.
 std::vector<ir::SbpSignature> SamePlacement(const ir::OpCall& call) {
   std::vector<ir::SbpSignature> signatures;
   const auto add = [&](Sbp sbp) {
@@ -47,8 +47,8 @@ ir::OpDef Variable() {
                    {"shape", Shape{}, true},
                    {"role", Role::kParameter},
                    {"trainable", true},
-                   {"stage", int64_t{3}},  // of ZeRO: what lies in it is sharded up to this one
-                   {"split", NdSbp{}}};    // what splits it beside ZeRO, by mesh axis: B or S(dim)
+                   {"stage", int64_t{3}},  // ZeRO's, up to which the contents are sharded
+                   {"split", NdSbp{}}};    // the split beside ZeRO's, by mesh axis: B or S(dim)
   op.infer_shape = VariableType;
   op.not_differentiable = "a source has no inputs";
   return op;
@@ -160,7 +160,7 @@ ir::OpDef NextValue() {
   return op;
 }
 
-// S(dim) -> P and back along the axes of data ranks, where a rank's part is its own micro-batch.
+// S(dim) -> P and back along the data axes, where a rank's part is its own micro-batch.
 ir::OpDef MicroBatchView(std::string name, std::string doc) {
   ir::OpDef op;
   op.name = std::move(name);
@@ -237,7 +237,7 @@ ir::OpDef Accumulate() {
       "the terms of all ranks are folded in, in rank order.";
   op.min_inputs = op.max_inputs = 2;
   op.infer_shape = [](const ir::OpCall& call) -> StatusOr<Types> {
-    // Sums are in f32, of 16-bit terms as well.
+    // Sums are in f32, also for 16-bit terms.
     if (call.inputs[0].dtype != DType::kF32) {
       return InvalidArgument("accumulate: got an accumulator of type {}, expected f32",
                              call.inputs[0].ToString());

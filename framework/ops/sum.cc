@@ -28,7 +28,8 @@ bool Contains(const std::vector<int64_t>& dims, int64_t dim) {
   return std::binary_search(dims.begin(), dims.end(), dim);
 }
 
-// For each dim of the tensor that has all of them, which dim it is of the other tensor; -1: of none.
+// For each dim of the tensor that has all of them, the corresponding dim of the other tensor; -1:
+// none.
 std::vector<int> OtherDims(const ir::OpCall& call, int num_dims) {
   const bool keeps = call.attributes.Bool("keep_dims");
   std::vector<int> others(num_dims);
@@ -141,7 +142,7 @@ ir::OpDef Expand() {
     const std::vector<int> others = OtherDims(call, num_dims);
     std::vector<ir::SbpSignature> signatures;
     for (int dim = 0; dim < num_dims; ++dim) {
-      if (Contains(call.attributes.Ints("dims"), dim)) continue;  // `sizes` are the whole ones
+      if (Contains(call.attributes.Ints("dims"), dim)) continue;  // `sizes` are whole already
       signatures.push_back({{Sbp::S(others[dim])}, {Sbp::S(dim)}});
     }
     signatures.push_back({{Sbp::P()}, {Sbp::P()}});

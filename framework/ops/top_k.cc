@@ -1,4 +1,4 @@
-// The largest or smallest elements along a dim, and where they are.
+// The largest or smallest elements along a dim, and their indices.
 #include <fmt/format.h>
 
 #include "framework/ir/op_registry.h"

@@ -55,7 +55,8 @@ void AssignSlots(UpdateProgram* program) {
       if (!operand.is_input) last_use[operand.index] = i;
     }
   }
-  for (const int result : program->results) last_use[result] = count;  // until all is computed
+  // Until everything is computed.
+  for (const int result : program->results) last_use[result] = count;
   for (const int norm : program->norms) last_use[norm] = count;
   std::vector<int> free_slots;
   program->slots.assign(count, -1);
