@@ -32,7 +32,7 @@ bool Shape::IsValid() const {
   int64_t product = 1;
   for (int64_t dim : dims_) {
     if (dim < 0) return false;
-    // As if no dim were 0, so that no order of the dims overflows.
+    // Treats zero dims as one, so that no order of the dims overflows.
     if (__builtin_mul_overflow(product, std::max<int64_t>(dim, 1), &product) ||
         product > kMaxElements) {
       return false;
