@@ -48,13 +48,13 @@ struct CgroupFiles {
   std::string mount;
   std::string limit;
   std::string usage;
-  std::string inactive_file;  // in memory.stat: page cache, which the kernel gives up when asked
+  std::string inactive_file;  // in memory.stat: page cache, which the kernel releases on demand
 };
 
 void LimitByCgroup(const CgroupFiles& files, const std::string& root, std::string group,
                    AvailableMemory& available) {
-  // The limit of every group above counts too. Inside a container the path may be the host's, and
-  // what is mounted may be the container's own group: then only the last step, "", finds files.
+  // The limits of all parent groups count too. Inside a container the path may be the host's, and
+  // the container's own group may be mounted: then only the last step, "", finds files.
   while (true) {
     const std::string dir = files.mount + (group == "/" ? "" : group);
     const std::optional<int64_t> limit = ReadNumber(root + dir + "/" + files.limit);

@@ -35,7 +35,7 @@ std::string_view Text(const char (&text)[kSize]) {
   return std::string_view(text, strnlen(text, kSize));
 }
 
-// What is wrong with the types of a reduction; empty if nothing is.
+// The problem with the types of a reduction; empty if there is none.
 std::string TypeProblem(const CollectiveCall& call) {
   const auto [terms, sum] = call.types;
   const bool are_half = terms == DType::kBF16 || terms == DType::kF16;
@@ -128,7 +128,7 @@ Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, const Grou
     return InvalidArgument("{} '{}' on rank {}: {}", call.operation, call.name, group.ranks()[rank],
                            what);
   };
-  // Anything this large cannot be in an arena; the limit keeps the products below from overflowing.
+  // Nothing this large fits into an arena; the limit keeps the products below from overflowing.
   if (call.count < 0 || call.count > (int64_t{1} << 48)) {
     return error(fmt::format("bad count {}", call.count));
   }

@@ -26,7 +26,7 @@ StatusOr<Group*> Communicator::GroupOf(const std::vector<int>& ranks, bool for_t
         "itself among them",
         rank(), fmt::join(ranks, ", "), size());
   }
-  // What one rank has, another may lack.
+  // A group that one rank has found may be missing on another.
   const auto found = groups_.find(ranks);
   const bool has_group = found != groups_.end();
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all,

@@ -10,12 +10,12 @@
 namespace zg {
 namespace {
 
-// Of what is read and of what is written, each.
+// Size of the stage for inputs, and of the stage for outputs.
 constexpr int64_t kStageBytes = int64_t{16} << 20;
 
 constexpr int64_t kMaxElementBytes = 8;
 
-// Where the stages lie in the host's arena.
+// The stages' offsets in the host's arena.
 constexpr ArenaOperand kInputStage = {0, 0};
 constexpr ArenaOperand kOutputStage = {kStageBytes, 0};
 
@@ -61,7 +61,7 @@ class HostStagedArena : public Arena {
 
 class HostStagedGroup : public Group {
  public:
-  // `host` are the same ranks in the same order. `host_traffic` counts what they move.
+  // `host` has the same ranks in the same order. `host_traffic` counts their transfers.
   HostStagedGroup(Group* host, int job_rank, const HostStagedArena* arena,
                   const TrafficMeter* host_traffic, TrafficMeter* traffic)
       : Group(host->ranks(), job_rank, traffic),
@@ -141,7 +141,8 @@ class HostStagedGroup : public Group {
   }
 
   // Calls `piece(begin, count)` for pieces of [0, total) that fit into a stage with `bytes_each`
-  // bytes for each unit; once for nothing, so that the ranks compare their calls all the same.
+  // bytes for each unit. It calls once for an empty range, so that the ranks compare their calls
+  // even then.
   template <typename Piece>
   Status InPieces(int64_t total, int64_t bytes_each, const Piece& piece) {
     const int64_t received_before = ReceivedByHost();
@@ -176,7 +177,7 @@ class HostStagedGroup : public Group {
     return device_.CopyIn(InArena(operand, range.begin), InStage(kOutputStage), range.bytes);
   }
 
-  // The same range of every rank's part of an operand, side by side in the stage.
+  // Copies the same range of every rank's part of an operand, side by side, into the stage.
   Status FetchParts(ArenaOperand operand, int64_t part_bytes, Range range) {
     for (int part = 0; part < size(); ++part) {
       ZG_RETURN_IF_ERROR(device_.CopyOut(InStage(kInputStage, part * range.bytes),
@@ -214,7 +215,7 @@ class HostStagedCommunicator : public Communicator {
   std::string_view transport() const override {
     return host_.transport() == "messages" ? "host memory, messages" : "host memory, shared memory";
   }
-  // A rank alone has no collectives in its programs.
+  // The programs of a single rank have no collectives.
   bool queues_on_device() const override { return size() == 1; }
   Arena& arena() override { return arena_; }
   Group& world() override { return world_; }

@@ -13,8 +13,8 @@
 
 namespace zg {
 
-// What the ranks share. A rank writes its own element before it comes to a barrier, and the others
-// read it between that barrier and the next.
+// State shared by the ranks. A rank writes its own element before it reaches a barrier, and the
+// others read it between that barrier and the next.
 struct InProcessGroup::Shared {
   explicit Shared(int num_ranks) : arenas(num_ranks), exchanged(num_ranks) {
     StatusOr<ControlBlock*> block = AddControlBlock(num_ranks);
@@ -48,7 +48,7 @@ class InProcessGroup::InProcessArena : public PeerArena {
     ClearBlocks();
     MappedMemory& own = shared_.arenas[control_.rank()];
     own = MappedMemory();
-    // Checked by all before any allocates, so that all see the same.
+    // All ranks check before any allocates, so that all see the same memory.
     ZG_RETURN_IF_ERROR(ExchangeStatus(control_, "check memory", CheckMemory(bytes)));
 
     StatusOr<MappedMemory> memory = MappedMemory::Private(bytes);

@@ -10,7 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/comm/left_fold.cc"  // NOLINT
 #include <hwy/foreach_target.h>
-// foreach_target.h has to come first.
+// foreach_target.h must be included first.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -21,9 +21,9 @@ namespace zg::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Folds kNum inputs in one pass. Ordinary stores: non-temporal ones were slower, in place and out
-// of place, from 1 MB to 320 MB. Prefetching gains 5 to 20 % once the buffers do not fit in a
-// cache.
+// Folds kNum inputs in one pass. It uses ordinary stores: non-temporal ones were slower, in place
+// and out of place, from 1 MB to 320 MB. Prefetching gains 5 to 20 % once the buffers do not fit
+// into a cache.
 template <int kNum, typename T>
 void FoldFixed(const T* const* inputs, int64_t elements, T* output) {
   constexpr int64_t kPrefetchElements = 2048 / sizeof(T);

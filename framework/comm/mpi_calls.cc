@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTagStrings = 64;  // of no other message
+constexpr int kTagStrings = 64;  // no other message has this tag
 
 void SleepSeconds(double seconds) {
   timespec time{0, static_cast<long>(seconds * 1e9)};
@@ -109,9 +109,9 @@ void MpiRequests::Clear() {
 }
 
 Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, double timeout_s) {
-  // First at full speed, then giving the core to others after each look, then asleep between looks. A
-  // thread beside the main one leaves the core to that at once, and sleeps as long as the system's
-  // buffers keep a fast link busy.
+  // Waits first at full speed, then yields the core after each poll, then sleeps between polls. A
+  // thread other than the main one yields the core to it at once, and sleeps at most as long as the
+  // system's buffers keep a fast link busy.
   int is_main_thread = 1;
   MPI_Is_thread_main(&is_main_thread);
   constexpr int kPollsBeforeYield = 50;
@@ -143,7 +143,7 @@ Status MpiRequests::Wait(std::string_view what, const std::vector<int>& ranks, d
 Status MpiRequests::GiveUp(std::string_view what, const std::vector<int>& ranks, double timeout_s) {
   std::set<int> missing;
   for (size_t i = 0; i < requests_.size(); ++i) {
-    // MPI_Testall has not told which ones are complete.
+    // MPI_Testall does not tell which ones are complete.
     int is_complete = 0;
     MPI_Test(&requests_[i], &is_complete, MPI_STATUS_IGNORE);
     if (is_complete != 0) continue;
@@ -160,7 +160,7 @@ Status MpiRequests::GiveUp(std::string_view what, const std::vector<int>& ranks,
                           timeout_s);
 }
 
-// By messages instead of MPI's collectives, which do not tell whom they wait for.
+// Uses messages instead of MPI's collectives, which do not tell whom they wait for.
 StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::string& mine,
                                                  std::string_view what, double timeout_s) {
   const int num_ranks = SizeOf(comm);
@@ -171,7 +171,7 @@ StatusOr<std::vector<std::string>> GatherStrings(MPI_Comm comm, const std::strin
     std::string mine;
     std::vector<std::string> strings;
   };
-  // Left to MPI for good if it does not complete in time.
+  // Left to MPI permanently if it does not complete in time.
   auto buffers = std::make_unique<Buffers>();
   MpiRequests requests;
   std::vector<int> ranks(num_ranks);

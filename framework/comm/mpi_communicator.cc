@@ -33,7 +33,7 @@ StatusOr<Settings> ReadSettings(const MpiOptions& options) {
   return settings;
 }
 
-// mpirun hands environment variables on to other hosts only when told to (-x).
+// mpirun forwards environment variables to other hosts only on request (-x).
 Status CheckSameTransport(MPI_Comm comm, const Settings& settings) {
   ZG_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                       GatherStrings(comm, std::string(CommTransportName(settings.transport)),
@@ -92,7 +92,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeMpiCommunicator(const MpiOptions& op
   }
   ZG_ASSIGN_OR_RETURN(MpiComm world, MpiComm::Duplicate(MPI_COMM_WORLD));
   const StatusOr<Settings> settings = ReadSettings(options);
-  // Until the ranks know that all have settings, they wait for each other as long as by default.
+  // Until the ranks know that all have valid settings, they use the default timeout.
   ZG_RETURN_IF_ERROR(GatherStatus(world.get(), settings.status(), "reading the environment",
                                   kDefaultCollectiveTimeoutSeconds));
   ZG_RETURN_IF_ERROR(CheckSameTransport(world.get(), *settings));

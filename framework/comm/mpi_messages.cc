@@ -21,17 +21,17 @@ constexpr int kTagRecord = 1;
 constexpr int kTagPart = 2;
 constexpr int kTagChunk = 3;
 
-// A count of MPI is an int.
+// MPI's counts are ints.
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
 
-// This rank's block. What several groups talk about with chunks of the same size.
+// This rank's block, and the size of the chunks in which several groups exchange messages.
 class MpiMessageArena : public Arena {
  public:
   MpiMessageArena(ControlPlane* control, int num_local_ranks)
       : control_(*control), num_local_ranks_(num_local_ranks) {}
 
   ~MpiMessageArena() override {
-    // MPI may still write to the buffers of messages that were given up.
+    // MPI may still write to the buffers of abandoned messages.
     if (is_abandoned_) new MappedMemory(std::move(memory_));
   }
 
@@ -40,7 +40,7 @@ class MpiMessageArena : public Arena {
 
   StatusOr<std::byte*> Allocate(int64_t bytes, int64_t workspace_offset) override;
 
-  // To be called when messages from or to the arena did not get through.
+  // Must be called if messages from or to the arena did not complete.
   void Abandon() { is_abandoned_ = true; }
 
  private:
@@ -76,7 +76,7 @@ StatusOr<std::byte*> MpiMessageArena::Allocate(int64_t bytes, int64_t workspace_
 
 class MpiMessageGroup : public Group {
  public:
-  // `comm` holds the ranks in this order.
+  // `comm` has the ranks in this order.
   MpiMessageGroup(MpiComm comm, std::vector<int> ranks, int job_rank, double timeout_s,
                   MpiMessageArena* arena, TrafficMeter* traffic)
       : Group(std::move(ranks), job_rank, traffic),
@@ -97,7 +97,7 @@ class MpiMessageGroup : public Group {
   Status AllToAll(std::string_view name, ArenaOperand input, ArenaOperand output,
                   int64_t part_bytes) override;
 
-  // Tells every peer what this rank calls and hears what they call.
+  // Sends this rank's call to every peer and receives theirs.
   Status Enter(const CollectiveCall& call);
   // The word of the call that a rank entered last.
   uint64_t WordOf(int of_rank) const {
@@ -108,7 +108,7 @@ class MpiMessageGroup : public Group {
   Status Start(CollectiveKind kind, const CollectiveCall& call);
   Status Finish(MpiRequests& requests);
 
-  // A message of any size, as several if need be.
+  // Sends a message of any size, as several if needed.
   Status SendPart(const std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
   Status ReceivePart(std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
 
@@ -175,8 +175,8 @@ Status MpiMessageGroup::ReceivePart(std::byte* data, int64_t bytes, int peer,
   return Status::Ok();
 }
 
-// Part p of `input` goes to rank p; this rank's part of every rank is folded into `output`. `parts`
-// are those of the terms.
+// Part p of `input` goes to rank p; this rank's parts from all ranks are folded into `output`.
+// `parts` are those of the terms.
 Status MpiMessageGroup::FoldParts(const std::byte* input, const Parts& parts, ReductionTypes types,
                                   bool accumulate, std::byte* output) {
   const int64_t chunk = arena_.chunk_bytes();

@@ -36,8 +36,8 @@ class MpiSharedArena : public PeerArena {
     ClearBlocks();
     memory_ = OwnedSharedMemory();
     peers_.clear();
-    // Only when all have unmapped the old arenas is their memory free, and only when all have
-    // looked at what is free may one allocate.
+    // The old arenas' memory is free only when all ranks have unmapped them, and a rank may
+    // allocate only when all have checked the free memory.
     ZG_RETURN_IF_ERROR(control_.Barrier("arenas are unmapped"));
     ZG_RETURN_IF_ERROR(ExchangeStatus(control_, "check memory", CheckMemory(bytes)));
 
@@ -137,7 +137,8 @@ class MpiSharedCommunicator : public PeerMemoryCommunicator {
   void Abort(const Status& status) override {
     const int failed_rank = rendezvous().failed_rank();
     if (failed_rank >= 0 && failed_rank != rank()) {
-      // This rank has only heard of it: the one that failed says so first, and ends this one too.
+      // This rank only knows about the failure: the rank that failed reports it first, and ends
+      // this one too.
       const timespec time{2, 0};
       nanosleep(&time, nullptr);
     }

@@ -8,7 +8,7 @@
 namespace zg {
 namespace {
 
-// Of the chunks of all peers together.
+// For the chunks of all peers together.
 constexpr int64_t kMaxWorkspaceBytes = int64_t{32} << 20;
 constexpr int64_t kAlignmentBytes = 256;
 
@@ -60,7 +60,7 @@ Status OrderedGroup::ReduceScatter(std::string_view name, ArenaOperand input, Ar
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter,
                            {"reduce_scatter", name, elements, input, output, types, accumulate}));
   if (HasOwnSums(types, accumulate)) {
-    // As NCCL's rings move them.
+    // As much as NCCL's rings move.
     traffic().AddReceived(elements / size() * (size() - 1) * SizeOf(types.terms));
     ZG_RETURN_IF_ERROR(OwnReduceScatter(At(input), At(output), elements, types.terms));
   } else {
@@ -114,8 +114,8 @@ Status OrderedGroup::AllToAll(std::string_view name, ArenaOperand input, ArenaOp
   return Queued("all_to_all", name);
 }
 
-// Part p of `input` goes to rank p; this rank's part of every rank is folded into `output`. `parts`
-// are those of the terms.
+// Part p of `input` goes to rank p; this rank's parts from all ranks are folded into `output`.
+// `parts` are those of the terms.
 Status OrderedGroup::FoldParts(std::byte* input, const Parts& parts, ReductionTypes types,
                                bool accumulate, std::byte* output) {
   std::byte* const workspace = arena_.data() + arena_.workspace_offset();

@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "framework/comm/peer_copy.cc"  // NOLINT
 #include <hwy/foreach_target.h>
-// foreach_target.h has to come first.
+// foreach_target.h must be included first.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -30,7 +30,7 @@ void StreamingCopy(const uint8_t* from, int64_t bytes, uint8_t* to) {
     hn::Stream(hn::LoadU(octets, from + i), octets, to + i);
   }
   std::memcpy(to + i, from + i, bytes - i);
-  // They are not ordered by the release with which the caller tells others that it is done.
+  // The release with which the caller tells others that it is done does not order them.
   hwy::FlushStream();
 }
 

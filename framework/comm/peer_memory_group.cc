@@ -10,12 +10,12 @@
 namespace zg {
 namespace {
 
-// Below this every rank may fold the whole of an all-reduce: it waits once less.
+// Below this size every rank may fold the whole of an all-reduce, which saves a wait...
 constexpr int64_t kSmallAllReduceBytes = (64 << 10) - 1;
 
 constexpr int64_t kMaxElementBytes = 8;
 
-// ... as long as no rank reads more than the rank that reads most when each folds a part.
+// ... if no rank then reads more than the busiest rank would if each folded a part.
 bool IsFoldedWhole(const CollectiveCall& call, int num_ranks) {
   return call.count * SizeOf(call.types.sum) <= kSmallAllReduceBytes &&
          call.types.terms == call.types.sum && (num_ranks <= 2 || call.count == 1);
@@ -83,7 +83,7 @@ Status PeerMemoryGroup::AllGather(std::string_view name, ArenaOperand input, Are
   std::byte* const own_place = Own(output) + rank() * part_bytes;
   if (own != own_place) CopyFromPeer(own, part_bytes, own_place);
   for (int i = 1; i < size(); ++i) {
-    const int peer = (rank() + i) % size();  // each starts elsewhere
+    const int peer = (rank() + i) % size();  // each rank starts at another peer
     CopyFrom(Peer(input, peer), part_bytes, Own(output) + peer * part_bytes);
   }
   return rendezvous_.MeetAgain();

@@ -105,7 +105,7 @@ Status Rendezvous::Arrive(bool compare_calls) {
   const uint64_t num_arrivals = block_->num_arrivals.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (num_arrivals < num_barriers_ * num_ranks_) return Wait();
 
-  // The last one checks for all, and lets the others go only if all is well.
+  // The last one to arrive checks for all, and releases the others only if everything is well.
   if (failed_rank() >= 0) return OtherRankFailed();
   if (compare_calls) {
     if (Status status = CompareCalls(); !status.ok()) {
@@ -114,7 +114,8 @@ Status Rendezvous::Arrive(bool compare_calls) {
     }
   }
   block_->completed.store(static_cast<uint32_t>(num_barriers_));
-  // Sequentially consistent, as in Sleep: either this sees the sleeper or it sees `completed`.
+  // Sequentially consistent, as in Sleep: either this sees the sleeper or the sleeper sees
+  // `completed`.
   if (block_->num_sleepers.load() > 0) FutexWakeAll(block_->completed);
   return Status::Ok();
 }
@@ -148,7 +149,7 @@ Status Rendezvous::Wait() {
 }
 
 void Rendezvous::Sleep(double limit_s) {
-  // Not longer than this at once, for a failure's wake-up can be missed.
+  // An upper limit for one sleep, because a failure's wake-up can be missed.
   constexpr double kMaxSleepSeconds = 0.02;
   block_->num_sleepers.fetch_add(1);
   FutexWait(block_->completed, static_cast<uint32_t>(num_barriers_ - 1),
@@ -179,7 +180,8 @@ CallRecord Rendezvous::ReadRecord(int rank, int64_t sequence) const {
 
 Status Rendezvous::CompareCalls() const {
   for (int rank = 0; rank < num_ranks_; ++rank) {
-    // As many barriers as this rank, but perhaps not as many calls, if the ranks disagree.
+    // The same number of barriers as this rank, but possibly another number of calls, if the ranks
+    // disagree.
     const ControlBlock::RankSlot& slot = block_->slot(rank);
     const auto sequence = static_cast<int64_t>(slot.num_calls.load(std::memory_order_relaxed));
     static_assert(offsetof(CallRecord, hash) == 0);
@@ -204,7 +206,7 @@ Status Rendezvous::DeadlinePassed() const {
     const uint64_t barriers = block_->slot(rank).num_barriers.load(std::memory_order_acquire);
     if (barriers < num_barriers_) missing.push_back(rank);
   }
-  if (missing.empty()) {  // The last one has come while this rank was looking.
+  if (missing.empty()) {  // The last one has arrived while this rank was polling.
     return DeadlineExceeded("{} on rank {}: complete only after {} s", Describe(call_), job_rank(),
                             timeout_s_);
   }

@@ -78,7 +78,7 @@ StatusOr<OwnedSharedMemory> OwnedSharedMemory::Create(const std::string& label, 
     return FailedPrecondition("cannot allocate {} bytes of shared memory ({}): {}", bytes, step,
                               std::strerror(errno));
   };
-  // Asked first: fallocate would go on until the system kills processes.
+  // Checked first, because fallocate would continue until the system kills processes.
   ZG_ASSIGN_OR_RETURN(const AvailableMemory available, ReadAvailableMemory());
   ZG_RETURN_IF_ERROR(CheckMemoryFor(mapped_bytes, 1, available));
   FileDescriptor fd(memfd_create(("zerograph " + label).c_str(), MFD_CLOEXEC));
@@ -92,7 +92,7 @@ StatusOr<OwnedSharedMemory> OwnedSharedMemory::Create(const std::string& label, 
 
   OwnedSharedMemory memory;
   memory.memory_ = MappedMemory::Adopt(data, mapped_bytes);
-  madvise(data, mapped_bytes, MADV_HUGEPAGE);  // A hint: the kernel may be set not to.
+  madvise(data, mapped_bytes, MADV_HUGEPAGE);  // A hint: the kernel may be configured not to.
   memory.address_ = {getpid(), fd.get(), bytes, 0};
   memory.fd_ = fd.Release();
   if (getrandom(&memory.address_.token, sizeof(uint64_t), 0) != sizeof(uint64_t)) {
@@ -104,7 +104,8 @@ StatusOr<OwnedSharedMemory> OwnedSharedMemory::Create(const std::string& label, 
 
 StatusOr<MappedMemory> MapPeer(const SharedMemoryAddress& address, bool writable) {
   const std::string path = fmt::format("/proc/{}/fd/{}", address.pid, address.fd);
-  // In another PID namespace the number may be another process, and the file anything: a pipe, say.
+  // In another PID namespace the number may belong to another process, and the file may be
+  // anything, such as a pipe.
   const int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   const FileDescriptor fd(open(path.c_str(), flags));
   if (fd.get() < 0) return CannotMapPeer(address, std::strerror(errno));
@@ -134,7 +135,7 @@ int64_t ResidentBytes(const std::vector<MappedMemory>& mappings) {
     uintptr_t begin = 0, end = 0;
     int64_t kibibytes = 0;
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2) {
-      // The kernel may have split a mapping, or joined two neighbours.
+      // The kernel may have split a mapping, or merged two neighbours.
       is_counted = std::any_of(mappings.begin(), mappings.end(), [&](const MappedMemory& memory) {
         const auto address = reinterpret_cast<uintptr_t>(memory.data());
         return address < end && begin < address + memory.bytes();

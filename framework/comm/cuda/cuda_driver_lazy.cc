@@ -12,7 +12,7 @@ const LazyLibrary& Driver() {
   return *library;
 }
 
-// By the names of the library: cuda.h has macros that turn the plain ones into these.
+// Uses the library's own names, because cuda.h has macros that turn the plain ones into these.
 auto BatchMemOp() {
   static const auto function = Driver().Find<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp_v2");
   return function;

@@ -6,8 +6,9 @@ namespace zg {
 
 CudaPeerArena::~CudaPeerArena() {
   mapping_.Unmap(blocks_);
-  // CUDA wants every mapping closed before memory is given back, and other processes may not have come
-  // here; and after a failure peers may read it yet. Then it stays to the end of the process.
+  // CUDA requires every mapping to be closed before memory is freed, and other processes may not
+  // have reached this point; after a failure, peers may even still read it. In these cases the
+  // memory stays until the end of the process.
   if (mapping_.has_other_processes() || rendezvous_.has_failed()) memory_.release();
 }
 
@@ -23,7 +24,7 @@ StatusOr<std::byte*> CudaPeerArena::Allocate(int64_t bytes, int64_t workspace_of
   return memory_.get();
 }
 
-// Nobody's queue reads from it any more, and nobody maps it, before it goes.
+// Frees the memory only when no queue reads from it any more, and no rank maps it.
 Status CudaPeerArena::FreeOnAllRanks() {
   ClearBlock();
   if (memory_ != nullptr) {

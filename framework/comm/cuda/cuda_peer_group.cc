@@ -44,7 +44,7 @@ Status CudaPeerGroup::AllGather(std::string_view name, ArenaOperand input, Arena
   std::byte* const own_place = Own(output) + rank() * part_bytes;
   if (own != own_place) ZG_RETURN_IF_ERROR(arena_.device().Copy(own_place, own, part_bytes));
   for (int i = 1; i < size(); ++i) {
-    const int peer = (rank() + i) % size();  // each starts elsewhere
+    const int peer = (rank() + i) % size();  // each rank starts at another peer
     ZG_RETURN_IF_ERROR(CopyFrom(Peer(input, peer), part_bytes, Own(output) + peer * part_bytes));
   }
   return rendezvous_.Leave();

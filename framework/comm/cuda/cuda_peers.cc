@@ -56,7 +56,7 @@ class CudaPeerCommunicator : public Communicator {
   CudaPeerGroup world_;
 };
 
-// Every rank's block, zeroed before any rank may use it.
+// Maps every rank's block, which is zeroed before any rank may use it.
 StatusOr<std::vector<PeerBlock*>> MapBlocks(Device* device, ControlPlane* control,
                                             PeerMapping* mapping) {
   StatusOr<DeviceBytes> memory = device->Allocate(sizeof(PeerBlock));
@@ -65,8 +65,8 @@ StatusOr<std::vector<PeerBlock*>> MapBlocks(Device* device, ControlPlane* contro
   ZG_RETURN_IF_ERROR(ExchangeStatus(*control, "allocate flags", status));
   ZG_ASSIGN_OR_RETURN(const std::vector<std::byte*> addresses,
                       mapping->Map("the flags", memory->get()));
-  // It stays to the end of the process: whenever this rank leaves, another may yet write to it, to
-  // say that it has failed.
+  // It stays until the end of the process: whenever this rank leaves, another may still write to
+  // it, to report that it has failed.
   memory->release();
   std::vector<PeerBlock*> blocks;
   for (std::byte* const address : addresses) {

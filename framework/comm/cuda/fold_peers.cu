@@ -12,7 +12,7 @@ namespace zg {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 2048;  // some for every multiprocessor; each thread then goes on
+constexpr int64_t kMaxBlocks = 2048;  // several per multiprocessor; each thread then loops
 constexpr int64_t kPackBytes = 16;
 
 template <typename T, int kCount>
@@ -25,7 +25,8 @@ __device__ Pack<T, kCount> Load(const void* array, int64_t element) {
   return *reinterpret_cast<const Pack<T, kCount>*>(static_cast<const T*>(array) + element);
 }
 
-// In stores of 16 bytes where there are as many: the compiler may take a Pack apart.
+// Uses stores of 16 bytes where there are that many elements, because the compiler may split a
+// Pack.
 template <int kCount, typename T>
 __device__ void Store(const Pack<T, kCount>& pack, T* to) {
   constexpr int kStored = kPackBytes / sizeof(T);
@@ -55,7 +56,7 @@ __device__ void FoldPack(const PeerTerms& inputs, int64_t begin, Sum* output) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sums[i] = Widened(first.values[i]);
   }
-  // Four loads on their way at once.
+  // Four loads in flight at once.
 #pragma unroll 4
   for (; next < inputs.num_ranks; ++next) {
     const Pack<Term, kCount> terms = Load<kCount, Term>(inputs.terms[next], begin);

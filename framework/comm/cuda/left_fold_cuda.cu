@@ -9,7 +9,7 @@ namespace zg {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 2048;  // some for every multiprocessor; each thread then goes on
+constexpr int64_t kMaxBlocks = 2048;  // several per multiprocessor; each thread then loops
 
 template <typename Term, typename Sum>
 __global__ void FoldKernel(FoldInputs inputs, int64_t elements, Sum* output) {

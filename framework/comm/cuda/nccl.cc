@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMaxChunkBytes = int64_t{4} << 20;
 
-// For NCCL to end after an error, before the process does.
+// The time for NCCL to end after an error, before the process does.
 constexpr std::chrono::seconds kAbortPatience(5);
 
 ncclDataType_t NcclType(DType dtype) {
@@ -47,7 +47,7 @@ ncclDataType_t NcclType(DType dtype) {
   }
 }
 
-// Of the GPU that the calling thread uses: one string for each GPU of the world.
+// An id of the calling thread's GPU: unique in the world.
 StatusOr<std::string> GpuId() {
   int index = 0;
   ZG_RETURN_IF_CUDA_ERROR(cudaGetDevice(&index));
@@ -58,8 +58,8 @@ StatusOr<std::string> GpuId() {
   return fmt::format("{} of {}", bus_id, host);
 }
 
-// What the groups of a rank have in common: NCCL's communicators, what is queued for them, and how
-// an error of one ends all.
+// The common state of a rank's groups: NCCL's communicators and the work queued for them. An error
+// of one ends all.
 class NcclQueue {
  public:
   NcclQueue(Device* device, int rank, const NcclOptions& options)
@@ -68,7 +68,7 @@ class NcclQueue {
   ~NcclQueue() {
     for (auto comm = comms_.rbegin(); comm != comms_.rend(); ++comm) {
       if (Await(*comm, ncclCommFinalize(*comm), "leaving NCCL").ok()) ncclCommDestroy(*comm);
-      if (comms_.empty()) break;  // that failed
+      if (comms_.empty()) break;  // this one failed
     }
     if (aborted_.valid()) aborted_.wait_for(kAbortPatience);
   }
@@ -76,7 +76,7 @@ class NcclQueue {
   const NcclOptions& options() const { return options_; }
   cudaStream_t stream() const { return static_cast<cudaStream_t>(device_.stream()); }
 
-  // Takes over a communicator that NCCL is still making.
+  // Takes ownership of a communicator that NCCL is still creating.
   StatusOr<ncclComm_t> Adopt(ncclComm_t comm, ncclResult_t result, std::string_view what) {
     if (comm != nullptr) comms_.push_back(comm);
     ZG_RETURN_IF_ERROR(Await(comm, result, what));
@@ -94,7 +94,7 @@ class NcclQueue {
     return Status::Ok();
   }
 
-  // The event is done, or the first collective that did not get through is named.
+  // Waits until the event is done, or names the first collective that did not complete.
   Status WaitFor(DeviceEvent& event) {
     Clock::time_point progress = Clock::now();
     const PollPause pause;
@@ -126,11 +126,11 @@ class NcclQueue {
     }
   }
 
-  // The collective `name` is queued.
+  // Records that the collective `name` is queued.
   Status Queued(std::string_view operation, std::string_view name) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     ZG_RETURN_IF_CUDA_ERROR(cudaStreamIsCapturing(stream(), &capture));
-    if (capture != cudaStreamCaptureStatusNone) return Status::Ok();  // nothing is queued yet
+    if (capture != cudaStreamCaptureStatusNone) return Status::Ok();  // the work is only recorded
     if (num_pending_ == pending_.size()) {
       ZG_ASSIGN_OR_RETURN(std::unique_ptr<DeviceEvent> event, device_.MakeEvent());
       pending_.push_back({"", std::move(event)});
@@ -146,13 +146,13 @@ class NcclQueue {
                               ncclGetErrorString(result), ncclGetLastError(comm));
   }
 
-  // After a call inside a group, which ends with an Await.
+  // Call after a call inside a group, which ends with an Await.
   Status Accept(ncclComm_t comm, ncclResult_t result, std::string_view what) {
     const Status status = NcclStatus(comm, result, what);
     return status.ok() ? status : Fail(status);
   }
 
-  // After a call that does not block: waits until NCCL has taken it up.
+  // Call after a non-blocking call: waits until NCCL has processed it.
   Status Await(ncclComm_t comm, ncclResult_t result, std::string_view what) {
     const Clock::time_point begin = Clock::now();
     while (result == ncclInProgress) {
@@ -172,9 +172,9 @@ class NcclQueue {
     std::unique_ptr<DeviceEvent> event;
   };
 
-  // Ends what NCCL still does on the GPU: freeing memory would wait for it. In a thread of its own,
-  // since ncclCommAbort waits for recorded work with collectives to be destroyed, which comes after
-  // this error, and for ranks that may not come.
+  // Aborts NCCL's work on the GPU, for which freeing memory would wait. This runs in a thread of
+  // its own, because ncclCommAbort waits until recorded work with collectives is destroyed, which
+  // comes after this error, and for ranks that may not arrive.
   Status Fail(const Status& status) {
     if (comms_.empty()) return status;
     std::promise<void> aborted;
@@ -191,12 +191,12 @@ class NcclQueue {
   const int rank_;
   const NcclOptions options_;
   std::vector<ncclComm_t> comms_;  // those of groups after that of all ranks
-  std::future<void> aborted_;      // of those before an error
+  std::future<void> aborted_;      // of the communicators before an error
 
   std::unique_ptr<DeviceEvent> end_;
   std::vector<Pending> pending_;
   size_t num_pending_ = 0;
-  size_t num_done_ = 0;  // of these
+  size_t num_done_ = 0;  // number of pending ones that are done
 };
 
 class NcclGroup : public OrderedGroup {
@@ -266,7 +266,7 @@ class NcclGroup : public OrderedGroup {
 
 ncclConfig_t NonBlockingConfig() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;  // so that a peer that does not come is an error and not a hang
+  config.blocking = 0;  // so that a missing peer is an error and not a hang
   return config;
 }
 
@@ -280,7 +280,7 @@ class NcclCommunicator : public OrderedCommunicator {
   Status Connect() {
     const StatusOr<bool> is_shared = IsGpuSharedForTest();
     ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "read the environment", is_shared.status()));
-    // Before NCCL is there to read it: to NCCL each rank is on a host of its own.
+    // Must be set before NCCL reads it: each rank is presented to NCCL as a host of its own.
     if (*is_shared) setenv("NCCL_HOSTID", fmt::format("zerograph rank {}", rank()).c_str(), 1);
     ZG_RETURN_IF_ERROR(ExchangeStatus(control(), "load NCCL", LoadNccl()));
     const StatusOr<std::string> gpu = GpuId();
@@ -319,8 +319,8 @@ class NcclCommunicator : public OrderedCommunicator {
     const auto key = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
     ncclConfig_t config = NonBlockingConfig();
     ncclComm_t comm = nullptr;
-    // NCCL is done with the communicator of all ranks, which is split, when it has made the
-    // group's.
+    // When NCCL has created the group's communicator, it is also done with the communicator of all
+    // ranks, which is split.
     const ncclResult_t result = ncclCommSplit(comm_, color, static_cast<int>(key), &comm, &config);
     const Status split = queue_.Await(comm_, result, "ncclCommSplit");
     const StatusOr<ncclComm_t> joined = split.ok()

@@ -23,7 +23,7 @@ Status LoadNccl() {
 
 }  // namespace zg
 
-// A function that is missing here is an error of the linker.
+// The linker reports a function that is missing here.
 #define ZG_CALL(name, ...)                                             \
   static const auto function = zg::Nccl().Find<decltype(name)>(#name); \
   return zg::CallOr(ncclSystemError, function, ##__VA_ARGS__)

@@ -13,7 +13,7 @@
 namespace zg {
 namespace {
 
-// One string for each process of the world.
+// A string that is unique to each process of the world.
 const std::string& OwnProcess() {
   static const auto& process = *new std::string([] {
     std::random_device random;
@@ -47,7 +47,7 @@ GpuOfRank Unpacked(const std::string& text) {
           text.substr(second + 1)};
 }
 
-// What a rank tells of its memory: the address, and the handle where another process needs one.
+// A rank's description of its memory: the address, and the handle if another process needs one.
 struct Exported {
   std::byte* address = nullptr;
   cudaIpcMemHandle_t handle = {};
@@ -62,8 +62,8 @@ std::string PeerProblem(int rank, const GpuOfRank& gpu, int other_rank, const Gp
   }
   if (gpu.bus_id == other.bus_id) {
     if (gpu.process != other.process) return "";
-    // Loading a kernel or freeing memory waits for every queue of a process on a GPU, so also for
-    // one that waits for this rank.
+    // Loading a kernel or freeing memory waits for all queues of a process on a GPU, including one
+    // that waits for this rank.
     return fmt::format("ranks {} and {} are threads of one process on one GPU ({})", rank,
                        other_rank, gpu.bus_id);
   }
@@ -72,7 +72,7 @@ std::string PeerProblem(int rank, const GpuOfRank& gpu, int other_rank, const Gp
   int can_access = 0;
   if (cudaGetDevice(&own_index) != cudaSuccess ||
       cudaDeviceGetByPCIBusId(&other_index, other.bus_id.c_str()) != cudaSuccess) {
-    cudaGetLastError();  // it is reported here, and by nobody after
+    cudaGetLastError();  // reported here, so no later caller must see it
     return fmt::format(
         "rank {} does not see the GPU {} of rank {}; give all ranks of a host the same "
         "CUDA_VISIBLE_DEVICES",
@@ -148,7 +148,7 @@ StatusOr<std::vector<std::byte*>> PeerMapping::Map(std::string_view what, std::b
   status = OpenAll(what, own, handles, &addresses);
   if (Status on_all = ExchangeStatus(control_, "map memory of GPUs", status); !on_all.ok()) {
     Unmap(addresses);
-    ZG_RETURN_IF_ERROR(control_.Barrier("unmap memory of GPUs"));  // before anybody frees it
+    ZG_RETURN_IF_ERROR(control_.Barrier("unmap memory of GPUs"));  // before any rank frees it
     return on_all;
   }
   return addresses;

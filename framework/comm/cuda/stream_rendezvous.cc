@@ -17,14 +17,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// While the host waits, the flags of its queue are looked at this often.
+// The interval at which the host polls the flags of its queue while it waits.
 constexpr std::chrono::milliseconds kLookEvery(20);
 
-// A queue in which nothing has changed for so many looks does not run: what was read of it at several
-// moments belongs together.
+// If nothing has changed in a queue for this many polls, it is not running, so values read at
+// several moments are consistent.
 constexpr int kStuckLooks = 5;
 
-// For a queue to end after an error, before its memory is given back.
+// The time for a queue to end after an error, before its memory is freed.
 constexpr std::chrono::seconds kReleasePatience(10);
 
 Status DriverStatus(CUresult code, std::string_view call) {
@@ -133,7 +133,7 @@ Status StreamRendezvous::Synchronize() {
   ZG_RETURN_IF_ERROR(failure_);
   if (num_ranks() == 1) return device_.Synchronize();
   ZG_RETURN_IF_ERROR(device_.JoinQueues());
-  // Behind all that was queued: whether it can be believed.
+  // Read after everything that was queued: tells whether the results can be trusted.
   auto* const failed = reinterpret_cast<uint32_t*>(pinned_.get() + sizeof(Look)) + 1;
   ZG_RETURN_IF_ERROR(device_.CopyOut(failed, &own()->failed_rank_plus_1, sizeof(*failed)));
   ZG_RETURN_IF_ERROR(end_->Record());
@@ -194,7 +194,7 @@ StatusOr<bool> StreamRendezvous::LookAt(int rank, Look* look) {
   return look->position == *before;
 }
 
-// Whether going on to wait makes no sense.
+// Returns an error if further waiting is pointless.
 Status StreamRendezvous::ProblemIn(const Look& look, bool is_stuck) {
   const QueuePosition position = QueuePosition::Of(look.position);
   if (position.is_waiting) {
@@ -250,7 +250,7 @@ Status StreamRendezvous::DeadlinePassed(const Look& look) {
     const uint32_t word = look.flags[static_cast<int>(position.meeting)][peer];
     if (peer != rank_ && word != call.word) missing.push_back(peer);
   }
-  if (missing.empty()) {  // The last one has come while this rank was looking.
+  if (missing.empty()) {  // The last one has arrived while this rank was polling.
     return DeadlineExceeded("{} on rank {}: complete only after {} s", Describe(call.record), rank_,
                             timeout_s_);
   }
@@ -271,13 +271,13 @@ Status StreamRendezvous::Fail(Status status) {
   for (int peer = 0; peer < num_ranks(); ++peer) {
     if (peer != rank_) Write(&blocks_[peer]->failed_rank_plus_1, static_cast<uint32_t>(rank_) + 1);
   }
-  // They are told first: what comes after has no meaning.
+  // The other ranks are told first, because everything after this is invalid.
   if (Submit(side_).ok()) Release();
   return failure_;
 }
 
-// Lets the queue go on to its end, past every rank that it waits for. Memory that it uses can be
-// given back then, which would wait for it.
+// Lets the queue run to its end, past every rank that it waits for. Then its memory can be freed,
+// which would otherwise wait for it.
 void StreamRendezvous::Release() {
   if (!device_.JoinQueues().ok() || !end_->Record().ok()) return;
   const Clock::time_point until = Clock::now() + kReleasePatience;
