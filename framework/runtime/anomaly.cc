@@ -17,7 +17,7 @@ bool MayOverflow(const ir::Graph& graph, const ir::Node& node) {
          node.section->kind == ir::SectionKind::kUpdate;
 }
 
-// "%h, f32[8,4] on this rank, is nan at element 17"; empty when it is finite.
+// "%h, f32[8,4] on this rank, is nan at element 17"; empty if it is finite.
 std::string DescribeAnomaly(const ir::Graph& graph, const ir::Value& value, const void* data) {
   const TensorType type = graph.LocalType(value);
   const auto found = FirstNonFinite(type.dtype, data, type.shape.num_elements());

@@ -41,7 +41,7 @@ class Binder {
   }
 
  private:
-  // For transfers (host_runner.h); a device has a queue for them.
+  // Whether there is a thread for transfers (host_runner.h); a device has a queue for them.
   bool has_thread() const { return program_.num_starts > 0 && communicator_->device().is_host(); }
 
   Status Bind(const ir::Node& node, InstructionList* list) {
@@ -75,7 +75,7 @@ class Binder {
     return Status::Ok();
   }
 
-  // What the transfers work with until they are waited for.
+  // The scratch memory that the transfers use until they are waited for.
   void AddScratchOfStarts(const ir::Node& wait, Instruction* instruction) const {
     const MemoryPlan& plan = memory_.plan();
     for (const ir::Node* start : ir::StartsOf(wait)) {
@@ -85,7 +85,7 @@ class Binder {
     }
   }
 
-  // False: a view, or an assignment whose value is produced in place.
+  // Returns false for a view, or an assignment whose value is produced in place.
   StatusOr<bool> BindWork(const ir::Node& node, Instruction* instruction) {
     switch (instruction->kind()) {
       case ir::OpKind::kInput: {
@@ -171,7 +171,7 @@ StatusOr<BoundProgram> BindProgram(const RankMemory& memory, ProgramKernels kern
 }
 
 std::string StepAndNode(const Instruction& instruction, int64_t step) {
-  // An output names the value that it hands out.
+  // An output only names the value that it returns.
   if (instruction.kind() == ir::OpKind::kOutput) return fmt::format("step {}", step);
   const ir::Node& node = *instruction.node;
   return fmt::format("step {}, {}{}{}", step, node.op->name, node.scope.empty() ? "" : " of ",

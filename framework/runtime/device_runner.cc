@@ -30,7 +30,7 @@ Status DeviceRunner::Check(const Communicator& communicator, const RunnerOptions
       "its programs cannot be recorded (`record`): the collectives go through the host");
 }
 
-// What is queued uses memory that goes away.
+// Queued work uses memory that is about to be freed.
 DeviceRunner::~DeviceRunner() {
   if (leaves_work_) static_cast<void>(device_.Synchronize());
 }
@@ -103,7 +103,7 @@ Status DeviceRunner::Run(InstructionList& list, const StepContext& context) {
   return inputs_->End();
 }
 
-// Updates fail only where they are asked to check themselves, and collectives with other ranks. A
+// Updates fail only if they are told to check themselves, and collectives only with other ranks. A
 // recording has no event of its own to wait for.
 bool DeviceRunner::MayLeaveWork(const StepContext& context) const {
   return last_output_ != nullptr && !records_ && communicator_.size() == 1 &&
@@ -147,7 +147,7 @@ Status DeviceRunner::QueueList(InstructionList& list, const StepContext& context
     if (meter_ != nullptr) Touch(instruction, meter_);
     if (leaves_work_ && &instruction == last_output_) ZG_RETURN_IF_ERROR(QueueEndOfOutputs());
   }
-  // What is recorded stands for itself.
+  // A recording must be self-contained.
   return records_ ? JoinTransfers() : Status::Ok();
 }
 
@@ -169,7 +169,7 @@ Status DeviceRunner::QueueOne(Instruction& instruction, const StepContext& conte
     case ir::OpKind::kInput:
       return inputs_->QueueInput(instruction.slot, instruction.outputs[0]);
     case ir::OpKind::kOutput: {
-      if (instruction.slot < 0) return Status::Ok();  // a result, which stays where it is
+      if (instruction.slot < 0) return Status::Ok();  // an eval result, which stays in the arena
       const int64_t offset = program_->outputs[instruction.slot].OffsetOf(program_->memory.graph(),
                                                                           context.micro_batch);
       return device_.CopyOut(pinned_outputs_[instruction.slot].get() + offset,

@@ -12,7 +12,7 @@
 namespace zg {
 namespace {
 
-// What the executor cannot do with a graph on its mesh.
+// Error: the mesh has features that the executor does not support.
 Status CheckMesh(const ir::Graph& graph) {
   const int num_data_ranks = graph.mesh().num_data_ranks();
   if (graph.micro_batches() % num_data_ranks != 0) {
@@ -40,12 +40,12 @@ Status CheckMesh(const ir::Graph& graph) {
   return Status::Ok();
 }
 
-// Caches hold zeros until a program writes to them. That no step touches them is no reason to leave
-// them out of what is measured.
+// Caches hold zeros until a program writes to them. They count as touched although no step uses
+// them.
 Status ClearCaches(const RankMemory& memory, Device& device, MemoryMeter* meter) {
   const ir::Section& variables = *memory.graph().section(ir::SectionKind::kVariables);
   for (const ir::Node* node : variables.nodes) {
-    if (!node->attributes.Has("placement")) continue;  // which caches alone have
+    if (!node->attributes.Has("placement")) continue;  // only caches have it
     const Operand cache = memory.OperandOf(node->outputs[0]);
     ZG_RETURN_IF_ERROR(device.Zero(memory.AddressOf(cache), cache.bytes()));
     meter->Touch(cache.buffer, Lifetime::kAllTimelines, 0, cache.begin, cache.end);
@@ -142,7 +142,8 @@ Status Executor::SetInput(std::string_view eval, std::string_view name, const vo
     if (slot.bytes != bytes) {
       return InvalidArgument("input \"{}\": got {} bytes, expected {}", name, bytes, slot.bytes);
     }
-    static const char kNoBytes = 0;  // an empty vector's data may be null, which means: not set
+    static const char kNoBytes = 0;  // an empty vector's data may be null, which would mean "not
+                                     // set"
     slot.data = bytes == 0 ? &kNoBytes : data;
     return Status::Ok();
   }

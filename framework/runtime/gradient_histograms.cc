@@ -6,8 +6,8 @@
 
 namespace zg {
 
-// A gradient lies as its parameter, in f32, does: the stored tensors at the parameter's address say
-// whose each element is.
+// A gradient is laid out like its parameter in f32: the stored tensors at the parameter's address
+// tell which tensor each element belongs to.
 void GradientHistograms::Observe(const RankMemory& memory, const Instruction& instruction) {
   if (instruction.kind() != ir::OpKind::kUpdate) return;
   const ir::Graph& graph = memory.graph();

@@ -31,7 +31,7 @@ Status HostRunner::Run(InstructionList& list, const StepContext& context) {
     const Status status =
         is_watched ? RunWatched(instruction, context) : RunOne(instruction, context);
     if (!status.ok()) {
-      // What comes from the queue names its own step and node, perhaps of the step before.
+      // Errors from the queue name their own step and node, which may belong to the previous step.
       const bool is_of_queue = instruction.kind() == ir::OpKind::kWait || IsForQueue(instruction);
       return is_of_queue ? status : status.WithContext(StepAndNode(instruction, context.step));
     }
@@ -47,7 +47,7 @@ Status HostRunner::Settle() { return queue_ == nullptr ? Status::Ok() : queue_->
 Status HostRunner::RunWatched(Instruction& instruction, const StepContext& context) {
   const RankMemory& memory = program_->memory;
   std::optional<NodeAnomalies> anomalies;
-  // Before the node runs: outputs may take the place of inputs.
+  // Checked before the node runs, because outputs may overwrite inputs.
   if (options_.detect_anomaly) {
     anomalies.emplace(memory.graph(), *instruction.node, instruction.inputs);
   }
@@ -87,7 +87,7 @@ Status HostRunner::RunOne(Instruction& instruction, const StepContext& context) 
 Status HostRunner::Communicate(const Instruction& instruction, const StepContext& context) {
   int64_t& ticket = tickets_[instruction.index];
   ticket = queue_->Start(&instruction, context);
-  // What it computes is looked at as soon as it has returned.
+  // Its result is checked as soon as it has returned.
   const bool waits = !ir::IsStart(*instruction.node) || options_.detect_anomaly;
   return waits ? queue_->Wait(ticket) : Status::Ok();
 }
@@ -107,7 +107,7 @@ Status HostRunner::RunKernel(Instruction& instruction, const StepContext& contex
 }
 
 Status HostRunner::TakeOutput(const Instruction& instruction, const StepContext& context) {
-  if (instruction.slot < 0) return Status::Ok();  // a result, which stays where it is
+  if (instruction.slot < 0) return Status::Ok();  // an eval result, which stays in the arena
   OutputSlot& slot = program_->outputs[instruction.slot];
   const int64_t offset = slot.OffsetOf(program_->memory.graph(), context.micro_batch);
   std::memcpy(slot.data.data() + offset, instruction.inputs[0], slot.result.type.bytes());

@@ -3,12 +3,12 @@
 namespace zg {
 namespace {
 
-// Whether the axis splits the tensor itself, and not only the storage that holds it.
+// Whether the axis splits the tensor itself, and not only its storage.
 bool SplitsTensor(const ir::StoredTensor& tensor, int axis) {
   return !tensor.split.empty() && tensor.split[axis].is_split();
 }
 
-// The elements of the rank's part of a tensor, were the storage not cut: all of a range, or runs.
+// The elements of the rank's part of a tensor if the storage were not cut: a whole range, or runs.
 LocalElements PartOfTensor(const Mesh& mesh, const ir::StoredTensor& tensor, int rank) {
   const Shape& shape = tensor.type.shape;
   LocalElements part;
@@ -32,7 +32,7 @@ LocalElements PartOfTensor(const Mesh& mesh, const ir::StoredTensor& tensor, int
 LocalElements LocalElementsOf(const ir::Graph& graph, const ir::StoredTensor& tensor, int rank) {
   const Mesh& mesh = graph.mesh();
   LocalElements elements = PartOfTensor(mesh, tensor, rank);
-  // The other axes split the storage along its flat dim only, so a shard is a range of the part.
+  // The other axes split the storage only along its flat dim, so a shard is a range of the part.
   const int64_t shard = StoredPositionOf(mesh, tensor, rank).shard;
   const int64_t shard_elements = graph.LocalType(*tensor.storage).shape.num_elements();
   const int64_t shard_begin = shard * shard_elements;

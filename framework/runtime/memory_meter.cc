@@ -12,7 +12,7 @@ void MemoryMeter::Touch(int buffer, int timeline, int position, int64_t begin, i
     touched = {true, timeline, position, position, begin, end};
     return;
   }
-  // A buffer that outlives one run, or is used by several, is a variable: alive all the time.
+  // A buffer that outlives one run, or is used by several, is a variable, which is always alive.
   if (touched.timeline != timeline) touched.timeline = Lifetime::kAllTimelines;
   touched.first = std::min(touched.first, position);
   touched.last = std::max(touched.last, position);

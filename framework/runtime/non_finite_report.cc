@@ -3,7 +3,7 @@
 namespace zg {
 namespace {
 
-// "'weight' at element 7": of the stored tensor at this address.
+// "'weight' at element 7", for the stored tensor at this address.
 std::string ElementAt(const RankMemory& memory, const void* address) {
   const auto* const byte = static_cast<const std::byte*>(address);
   for (const ir::StoredTensor& tensor : memory.graph().tensors()) {
@@ -35,7 +35,7 @@ std::string BlamedGradient(const RankMemory& memory, const InstructionList& upda
   for (const Instruction& instruction : update.instructions) {
     if (instruction.kind() != ir::OpKind::kUpdate) continue;
     const ir::Value* gradient = instruction.node->inputs[1];
-    // Before its collective has run, only this rank's part is there.
+    // Before its collective has run, only this rank's part is valid.
     bool is_gathered_later = false;
     while (gradient->producer->op->traits.kind == ir::OpKind::kBoxing) {
       const ir::Value* source = gradient->producer->inputs[0];

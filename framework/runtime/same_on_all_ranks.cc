@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kComparedBytes = int64_t{1} << 20;  // at once, of an input that differs
+constexpr int64_t kComparedBytes = int64_t{1} << 20;  // compared at once, for an input that differs
 
 uint64_t Checksum(uint64_t sum, const void* data, int64_t bytes) {
   const auto* from = static_cast<const char*>(data);
@@ -99,7 +99,7 @@ Status SameOnAllRanks::Compare(const Comparison& comparison, const InstructionLi
   uint64_t sum = 0;
   for (const int slot : slots) {
     const InputSlot& input = program_.inputs[slot];
-    if (input.data == nullptr) return Status::Ok();  // the run's error
+    if (input.data == nullptr) return Status::Ok();  // the run reports this error
     sum = Checksum(sum, input.data, input.bytes);
   }
   ZG_ASSIGN_OR_RETURN(const int other,

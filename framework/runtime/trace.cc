@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kSteps[] = "step";
 
-// What is the same in all slices of a node.
+// The text that is the same in all slices of a node.
 struct NodeText {
   std::string fields;        // of the event, without braces
   int64_t memory_bytes = 0;  // in use while it runs
@@ -50,7 +50,7 @@ std::string NodeFields(const ir::Graph& graph, const ir::Node& node) {
   return Fields(node.op->name, category, arguments);
 }
 
-// Of one rank.
+// The lanes of one rank.
 enum class Lane { kSteps, kTransfers };
 
 // The events of one rank.
@@ -74,7 +74,7 @@ class Writer {
                     Microseconds(end_ns - begin_ns), fields));
   }
 
-  // Where it differs from the one before.
+  // Only if it differs from the previous value.
   void Memory(int64_t at_ns, int64_t bytes) {
     if (bytes == memory_bytes_) return;
     memory_bytes_ = bytes;

@@ -61,7 +61,7 @@ StatusOr<ArenaOperand> BoxingContext::OperandOf(const ir::Value* value,
                                                 const std::vector<int>& axes) const {
   const std::vector<int64_t>& strides = plan_.storage.Of(value).axis_stride_bytes;
   int64_t rank_stride = 0;
-  int64_t group_size = 1;  // of the axes that vary faster
+  int64_t group_size = 1;  // product of the axes that vary faster
   for (size_t i = axes.size(); i-- > 0;) {
     const int size = node_.mesh.axes()[axes[i]].size;
     const int64_t stride = strides.empty() ? 0 : strides[axes[i]];

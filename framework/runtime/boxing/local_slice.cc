@@ -3,8 +3,8 @@
 namespace zg {
 namespace {
 
-// B -> S(dim). Along the first dim of more than one element the output is a view of the input, unless it is a copy,
-// and nothing is to do.
+// B -> S(dim). Along the first dim with more than one element, the output is a view of the input
+// and nothing is done, unless it must be a copy.
 class LocalSlice : public Kernel {
  public:
   LocalSlice(const BoxingNode& node, Device* device, PartOfDim own)

@@ -46,9 +46,9 @@ class ReduceScatter : public Kernel {
   const ArenaOperand output_;
 };
 
-// P -> S(0) along some axes and B along the others: one sum over all of them, in the order of the
-// ranks, of which every rank owns a part; then the ranks along the others collect the parts of
-// their shard (comm/group.h).
+// P -> S(0) along some axes and B along the others: one sum over all of them, in rank order, of
+// which every rank owns a part; then the ranks along the others gather the parts of their shard
+// (comm/group.h).
 class ReduceScatterAndCopy : public Kernel {
  public:
   ReduceScatterAndCopy(const BoxingNode& node, Device* device, Group* all, Group* copies,
@@ -82,7 +82,7 @@ class ReduceScatterAndCopy : public Kernel {
   Group& copies_;
   const std::string name_;
   const int64_t elements_;
-  const int64_t part_bytes_;  // of the output, which this rank sums up
+  const int64_t part_bytes_;  // of the output; this rank sums it
   const ReductionTypes types_;
   const bool has_accumulator_;
   const ArenaOperand input_;
@@ -92,7 +92,7 @@ class ReduceScatterAndCopy : public Kernel {
 
 StatusOr<std::unique_ptr<Kernel>> Make(const BoxingContext& context) {
   const BoxingNode& node = context.node();
-  // The parts of one shard follow each other.
+  // The parts of one shard must be consecutive.
   std::vector<int> axes = node.split_axes;
   axes.insert(axes.end(), node.copied_axes.begin(), node.copied_axes.end());
   ZG_ASSIGN_OR_RETURN(Group* const group, context.GroupAlong(axes));
