@@ -7,7 +7,8 @@ namespace {
 
 constexpr TensorRole kRoles[] = {TensorRole::kParameter, TensorRole::kOptimizerState};
 
-// How much of the tensors that are whole on every rank each rank writes, but for the last ones.
+// The number of elements that each rank, except the last ones, writes of tensors that are whole on
+// every rank.
 int64_t PartElements(const ir::Graph& graph, const std::vector<const ir::StoredTensor*>& tensors) {
   const int64_t num_ranks = graph.mesh().num_ranks();
   int64_t whole_elements = 0;
@@ -17,8 +18,8 @@ int64_t PartElements(const ir::Graph& graph, const std::vector<const ir::StoredT
   return (whole_elements + num_ranks - 1) / num_ranks;
 }
 
-// Of `count` elements that several ranks hold, those that the copy-th of them writes: an equal
-// part, but for the last ones.
+// The elements that the copy-th rank writes out of `count` that several ranks hold: an equal part,
+// except for the last ones.
 struct CopyPart {
   int64_t begin = 0;
   int64_t count = 0;
@@ -29,7 +30,7 @@ CopyPart PartOfCopy(int64_t count, int64_t copy, int64_t num_copies) {
   return {begin, std::min(part, count - begin)};
 }
 
-// The ranks that hold each shard of each part of a tensor that lies in this way, copy by copy.
+// The ranks that hold each shard of each part of a tensor with this placement, copy by copy.
 struct Holders {
   NdSbp storage;
   NdSbp split;
@@ -80,7 +81,7 @@ std::vector<CheckpointSlice> CheckpointSlicesOf(const ir::Graph& graph,
                                                 int rank) {
   const int64_t part_elements = PartElements(graph, tensors);
   std::vector<CheckpointSlice> slices;
-  int64_t whole_begin = 0;  // of the next tensor, among those that are whole
+  int64_t whole_begin = 0;  // of the next tensor, among the whole ones
   for (size_t i = 0; i < tensors.size(); ++i) {
     const LocalElements elements = LocalElementsOf(graph, *tensors[i], rank);
     CopyPart mine;  // of the elements
@@ -111,7 +112,7 @@ int64_t CheckpointBytesOf(const ir::Graph& graph, int rank) {
 
 int64_t MostCheckpointBytes(const ir::Graph& graph) {
   std::vector<int64_t> elements(graph.mesh().num_ranks());
-  Holders holders;  // of the last tensor's placement, which most have
+  Holders holders;  // of the last tensor's placement, which most tensors share
   for (const TensorRole role : kRoles) {
     const std::vector<const ir::StoredTensor*> tensors = TensorsByName(graph, role);
     int64_t whole_elements = 0;

@@ -7,7 +7,7 @@
 namespace zg {
 namespace {
 
-// The result, as far as it lies on this rank.
+// The part of the result on this rank.
 StatusOr<Executor::LocalResult> Find(const Executor& executor, std::string_view eval,
                                      std::string_view result) {
   ZG_ASSIGN_OR_RETURN(const Executor::LocalResult local, executor.Result(eval, result));
@@ -16,7 +16,7 @@ StatusOr<Executor::LocalResult> Find(const Executor& executor, std::string_view 
                          executor.graph().name(), eval, result, local.value->type.ToString());
 }
 
-// Which elements each rank gives: of ranks that hold the same ones, the first.
+// The elements that each rank contributes: if several ranks hold the same ones, the first does.
 std::vector<LocalElements> GivenElements(const ir::Graph& graph, const ir::Value& value) {
   const int64_t count = graph.LocalType(value).shape.num_elements();
   std::vector<LocalElements> given(graph.mesh().num_ranks());

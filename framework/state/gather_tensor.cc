@@ -30,7 +30,7 @@ StatusOr<std::vector<float>> ReadValues(const Executor& executor, const std::byt
   return values;
 }
 
-// Those of elements [begin, end) that this rank gives.
+// The part of elements [begin, end) that this rank contributes.
 StatusOr<std::string> ReadGiven(const Executor& executor, const std::byte* data, DType dtype,
                                 const LocalElements& given, int64_t begin, int64_t end) {
   const LocalElements mine = given.Within(begin, end);

@@ -7,7 +7,8 @@
 namespace zg {
 namespace {
 
-// So narrow a bound that a draw seldom falls within it is met by the nearest end at last.
+// If the bound is so narrow that a draw seldom falls within it, the nearest end is used after this
+// many draws.
 constexpr uint64_t kMaxDraws = 1000;
 
 float TruncatedNormalAt(RandomKey key, uint64_t element, float deviation, float bound) {
@@ -19,7 +20,7 @@ float TruncatedNormalAt(RandomKey key, uint64_t element, float deviation, float 
   return std::clamp(value, -bound, bound);
 }
 
-// Takes the parts along the rows before it off row `row`, and brings it to length 1.
+// Subtracts from row `row` its components along the previous rows, and scales it to length 1.
 void Orthonormalise(std::vector<double>* matrix, int64_t row, int64_t columns) {
   double* const own = matrix->data() + row * columns;
   for (int pass = 0; pass < 2; ++pass) {

@@ -18,14 +18,14 @@
 namespace zg {
 namespace {
 
-// How long a rank that waits for the end lets the others wait for a sign of it.
+// The longest time that a rank that waits for the end lets the others wait for a message.
 constexpr std::chrono::milliseconds kMeetEvery(100);
 
-// A rank's message where ranks meet: nothing while it works, else how the work went and its result.
+// A rank's message at a synchronisation point: empty while it works, else its status and result.
 constexpr char kWorked = '+';
 constexpr char kFailed = '-';
 
-// A line: a checksum on its way between ranks.
+// A checksum as one line, for exchange between ranks.
 std::string Pack(const FileChecksum& checksum) {
   return fmt::format("{} {}\n", checksum.bytes, checksum.sha256);
 }
@@ -35,7 +35,7 @@ FileChecksum Unpack(const std::string& line) {
   return {std::stoull(line.substr(0, space)), line.substr(space + 1)};
 }
 
-// Writes bytes of a slice, those from `offset_bytes` on, to where its elements lie in a tensor that
+// Writes bytes of a slice, from `offset_bytes` on, to the place of its elements in a tensor that
 // begins at `tensor_bytes` of the file.
 Status WriteRuns(DurableFile& file, uint64_t tensor_bytes, const LocalElements& slice,
                  uint64_t offset_bytes, const std::byte* data, size_t size_bytes) {
@@ -100,13 +100,13 @@ Status CheckpointSave::Start(std::byte* memory) {
 
 StatusOr<bool> CheckpointSave::Continue() {
   if (has_ended()) return true;
-  // A thread that has not begun to work is not done.
+  // A thread that has not started is not done.
   const bool is_done = work_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   const Status status = is_done ? work_.get() : Status::Ok();
   ZG_ASSIGN_OR_RETURN(const bool all_were_done, Meet(is_done, status));
   if (!is_done) return false;
   if (!all_were_done) {
-    // To be told again.
+    // So that the result can be read again.
     std::promise<Status> again;
     again.set_value(status);
     work_ = again.get_future();
@@ -161,7 +161,7 @@ Status CheckpointSave::End(const Status& status) {
   return status;
 }
 
-// The same on every rank.
+// Computes the same layout on every rank.
 Status CheckpointSave::LayOut() {
   for (const auto& [name, role] : {std::pair(kModelPart, TensorRole::kParameter),
                                    std::pair(kOptimizerPart, TensorRole::kOptimizerState)}) {
@@ -219,7 +219,7 @@ Status CheckpointSave::WriteSlices() {
   const std::byte* copy = copy_;
   for (const Part& part : parts_) {
     std::optional<DurableFile> file;
-    int shard = -1;  // that `file` is; tensors of one shard follow each other
+    int shard = -1;  // index of `file`; tensors of one shard are consecutive
     for (const CheckpointSlice& slice : part.slices) {
       const TensorPlace& place = part.layout.places[slice.index];
       if (place.shard != shard) {
@@ -243,7 +243,7 @@ Status CheckpointSave::WriteSlices() {
   return Status::Ok();
 }
 
-// Each rank those of some files.
+// Each rank hashes some of the files.
 Status CheckpointSave::HashFiles() {
   for (size_t i = communicator_.rank(); i < files_.size(); i += communicator_.size()) {
     ZG_ASSIGN_OR_RETURN(const FileChecksum checksum, ChecksumOfFile(PathOf(files_[i]->name)));
@@ -275,7 +275,7 @@ Status CheckpointSave::Describe() {
   }
   ZG_RETURN_IF_ERROR(WriteDescribed(kTrainStateName, TrainStateAsJson(state_)));
   return WriteFileAtomically(PathOf(kChecksumsName),
-                             ChecksumsAsJson(checksums_));  // makes it whole
+                             ChecksumsAsJson(checksums_));  // makes the checkpoint complete
 }
 
 Status CheckpointSave::Publish() {

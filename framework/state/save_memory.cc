@@ -47,7 +47,7 @@ StatusOr<SaveMemory> AllocateSaveMemory(Communicator& communicator, int64_t byte
   SaveMemory memory;
   memory.bytes = bytes;
   memory.most_bytes = needs.most_bytes;
-  // Zeroed, so that its pages are there now and not first when training waits for the copy.
+  // Zeroed, so that its pages are allocated now and not when training waits for the copy.
   memory.data.reset(new (std::nothrow) std::byte[bytes]());
   ZG_RETURN_IF_ERROR(ExchangeStatus(
       communicator, "allocate memory for saving",

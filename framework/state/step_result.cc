@@ -39,7 +39,7 @@ StatusOr<std::vector<float>> GatherStepResult(const Executor& executor, std::str
   ZG_ASSIGN_OR_RETURN(const OutputSlot* slot, FindResult(executor, result));
   const Mesh& mesh = executor.graph().mesh();
   if (!slot->result.is_of_micro_batch) return ReadLocalStepResult(executor, result);
-  // Ranks that differ along other axes than those of data hold the same.
+  // Ranks that differ only along axes other than data axes hold the same values.
   const auto is_first = [&](int rank) {
     for (int axis = 0; axis < mesh.num_axes(); ++axis) {
       if (!mesh.IsDataAxis(axis) && mesh.Coordinate(rank, axis) != 0) return false;

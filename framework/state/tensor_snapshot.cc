@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-// Of what travels at once: every rank holds it several times.
+// Elements exchanged at once: every rank holds them several times.
 constexpr int64_t kChunkElements = int64_t{1} << 18;
 
 }  // namespace

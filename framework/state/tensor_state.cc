@@ -20,13 +20,13 @@ namespace {
 
 constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
 
-// Between a device and the host.
+// Elements copied at once between a device and the host.
 constexpr int64_t kPieceElements = int64_t{1} << 20;
 
-// From a file.
+// Elements read at once from a file.
 constexpr int64_t kReadElements = int64_t{1} << 18;
 
-// Writes the elements [begin, end) of a tensor to host memory, rounded to its dtype a chunk at a
+// Writes the elements [begin, end) of a tensor to host memory, rounded to its dtype one chunk at a
 // time.
 void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill, std::byte* data) {
   if (dtype == DType::kF32) {
@@ -50,7 +50,7 @@ void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill,
   }
 }
 
-// Writes those of the elements [begin, end) that this rank holds to where it holds them.
+// Writes those of the elements [begin, end) that this rank holds to their place in the arena.
 Status WriteElements(Executor& executor, const ir::StoredTensor& tensor, int64_t begin, int64_t end,
                      const FillElements& fill) {
   ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(tensor));
@@ -74,7 +74,7 @@ Status WriteElements(Executor& executor, const ir::StoredTensor& tensor, int64_t
   return Status::Ok();
 }
 
-// What is wrong with the file's tensor of that name; empty when it fits.
+// The problem with the file's tensor of that name; empty if there is none.
 std::string Mismatch(const ir::StoredTensor& tensor, const SafetensorsEntry* entry) {
   if (entry == nullptr) return fmt::format("'{}' is missing", tensor.name);
   if (IsFloatValue(entry->dtype) && entry->shape == tensor.type.shape.dims()) return "";
@@ -85,7 +85,7 @@ std::string Mismatch(const ir::StoredTensor& tensor, const SafetensorsEntry* ent
                      Shape(entry->shape).ToString(), tensor.type.ToString());
 }
 
-// A piece at a time: what was read of a mapped file must not stay in memory.
+// Reads piece by piece, because the read pages of a mapped file must not stay in memory.
 void ReadElements(const TensorInFile& tensor, int64_t begin, int64_t end, float* values) {
   const int64_t element_bytes = BitsOf(tensor.entry->dtype) / 8;
   while (begin < end) {

@@ -13,7 +13,7 @@
 namespace zg {
 namespace {
 
-// Of what travels at once: every rank holds it several times.
+// Elements exchanged at once: every rank holds them several times.
 constexpr int64_t kChunkElements = int64_t{1} << 17;
 
 Status CheckRank(const Executor& executor, const char* what, int rank) {
@@ -28,7 +28,7 @@ LocalElements AllElements(const Shape& shape) {
   return all;
 }
 
-// "elements 0 to 12", or of a part in runs its number of elements and the first.
+// "elements 0 to 12", or, for a part in runs, its number of elements and the first one.
 std::string Describe(const LocalElements& elements) {
   if (!elements.is_range()) {
     return fmt::format("{} elements from {} on in runs of {}, one every {}", elements.count,
@@ -45,7 +45,7 @@ bool Contains(const LocalElements& all, const LocalElements& needed) {
   return contains;
 }
 
-// What is wrong with a tensor's values; empty when they have the elements `needed`.
+// The problem with a tensor's values; empty if they have the elements `needed`.
 std::string Problem(const ir::StoredTensor& tensor, const TensorValues& got,
                     const LocalElements& needed) {
   if (got.shape != tensor.type.shape) {
