@@ -26,7 +26,7 @@ Status CheckCudaProbe(const CudaProbe& probe) {
     return FailedPrecondition("`device=cuda`: this machine has no NVIDIA driver (libcuda.so.1){}",
                               kHint);
   }
-  // Within a major version an older driver runs what a newer toolkit made.
+  // Within a major version an older driver runs programs of a newer toolkit.
   if (probe.driver_version / 1000 < probe.runtime_version / 1000) {
     return FailedPrecondition(
         "`device=cuda`: the driver supports CUDA {}, but this program was built with {}; install "

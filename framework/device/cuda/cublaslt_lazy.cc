@@ -1,6 +1,6 @@
-// The functions of cuBLASLt that the kernels call, which load the library at their first call.
-// Linked as usual it would cost 200 MB and a sixth of a second at the start of every process. A
-// function that is missing here is an error of the linker.
+// The cuBLASLt functions that the kernels call; they load the library at their first call. If it
+// were linked as usual, it would cost 200 MB and a sixth of a second at the start of every process.
+// The linker reports a function that is missing here.
 #include <cublasLt.h>
 
 #include <string>
@@ -31,7 +31,7 @@ const char* cublasLtGetStatusName(cublasStatus_t status) {
   return function == nullptr ? CublasLt().problem().c_str() : function(status);
 }
 
-// 0 where there is no library.
+// 0 if there is no library.
 size_t cublasLtGetVersion() {
   static const auto function = CublasLt().Find<decltype(cublasLtGetVersion)>("cublasLtGetVersion");
   return function == nullptr ? 0 : function();

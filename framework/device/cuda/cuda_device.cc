@@ -12,7 +12,7 @@
 namespace zg {
 namespace {
 
-// `code` is of a wait for the queue of `device`, or of a look at it.
+// `code` comes from a wait for the queue of `device`, or from polling it.
 Status QueueStatus(const std::string& device, cudaError_t code) {
   if (code == cudaSuccess) return Status::Ok();
   return CudaWorkFailed(device,
@@ -32,7 +32,7 @@ class CudaEvent : public DeviceEvent {
   StatusOr<bool> IsDone() override {
     const cudaError_t code = cudaEventQuery(event_);
     if (code == cudaErrorNotReady) {
-      cudaGetLastError();  // no error, but CUDA keeps it as one for whoever asks next
+      cudaGetLastError();  // not an error, but CUDA keeps it for the next caller
       return false;
     }
     ZG_RETURN_IF_ERROR(QueueStatus(device_.name(), code));
@@ -107,7 +107,7 @@ class CudaDevice : public Device {
     void* data = nullptr;
     const cudaError_t code = cudaMalloc(&data, bytes == 0 ? 1 : bytes);
     if (code == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // it is reported here, and by nobody after
+      cudaGetLastError();  // reported here, so no later caller must see it
       return CudaOutOfMemory(name_, bytes, memory_info.free_bytes, memory_info.total_bytes);
     }
     ZG_RETURN_IF_ERROR(CudaStatus(code, "cudaMalloc"));
@@ -133,7 +133,7 @@ class CudaDevice : public Device {
     return DeviceBytes(host, [](std::byte* host) { cudaHostUnregister(host); });
   }
 
-  // Of all programs on this GPU: what others take meanwhile counts too.
+  // Counts all programs on this GPU, so memory that others take meanwhile counts too.
   StatusOr<DeviceMemoryUse> MemoryUse() override {
     ZG_RETURN_IF_ERROR(Select());
     ZG_ASSIGN_OR_RETURN(const MemoryInfo now, ReadMemoryInfo());
@@ -151,7 +151,7 @@ class CudaDevice : public Device {
   }
   Status Copy(const CopiedRows& rows) override {
     if (rows.bytes == 0 || rows.count == 0) return Status::Ok();
-    // A stride is limited to 2 GiB, also where no second row is there to use it.
+    // The limit of 2 GiB for a stride applies even if there is no second row.
     if (rows.count == 1) return Copy(rows.to, rows.from, rows.bytes);
     ZG_RETURN_IF_CUDA_ERROR(cudaMemcpy2DAsync(rows.to, rows.to_stride, rows.from, rows.from_stride,
                                               rows.bytes, rows.count, cudaMemcpyDeviceToDevice,
@@ -213,7 +213,7 @@ class CudaDevice : public Device {
                               bytes, cudaGetErrorString(code), cudaGetErrorName(code));
   }
 
-  // The device is a setting of the calling thread; ranks may be threads.
+  // The device is a setting of the calling thread, and ranks may be threads.
   Status Select() const { return CudaStatus(cudaSetDevice(index_), "cudaSetDevice"); }
 
   Status CopyAsync(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
@@ -226,7 +226,7 @@ class CudaDevice : public Device {
   const std::string name_;
   cudaStream_t work_ = nullptr;
   cudaStream_t transfers_ = nullptr;  // null until it is used
-  cudaStream_t used_ = nullptr;       // of the two
+  cudaStream_t used_ = nullptr;       // one of the two
   std::unique_ptr<DeviceEvent> transfers_end_;
   int64_t free_bytes_at_open_ = 0;
   int64_t allocated_bytes_ = 0;
