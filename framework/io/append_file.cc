@@ -16,7 +16,7 @@ StatusOr<AppendFile> AppendFile::Open(const std::string& path) {
     return FailedPrecondition("{}: cannot be opened for writing: {}", path, std::strerror(errno));
   }
   AppendFile file(path, descriptor);
-  // File systems without locks answer otherwise: there, nothing keeps two jobs apart.
+  // File systems without locks return other errors: there, nothing keeps two jobs apart.
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return FailedPrecondition("{}: another job writes it; give each job a directory of its own",
                               path);

@@ -15,7 +15,7 @@
 namespace zg {
 namespace {
 
-// Without slashes at its end, so that a sibling's name can be made of it.
+// Without trailing slashes, so that a sibling's name can be made from it.
 std::string Trimmed(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -48,8 +48,8 @@ AtomicDirectory::~AtomicDirectory() {
 Status AtomicDirectory::Commit(bool may_replace) {
   ZG_RETURN_IF_ERROR(SyncDirectory(temporary_path_));
   std::error_code error;
-  // A plain rename replaces nothing but an empty directory. After an exchange the older directory
-  // has the temporary name, and the destructor removes it.
+  // A plain rename replaces only an empty directory. After an exchange the older directory has the
+  // temporary name, and the destructor removes it.
   const bool is_exchange = may_replace && std::filesystem::is_directory(path_, error);
   const int result = is_exchange ? renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD,
                                              path_.c_str(), RENAME_EXCHANGE)

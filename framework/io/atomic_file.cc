@@ -12,8 +12,8 @@
 namespace zg {
 
 StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
-  // The process id keeps writers on one host apart, O_EXCL those of several hosts and left-over
-  // files.
+  // The process id separates writers on one host; O_EXCL separates those of several hosts, and
+  // left-over files.
   std::string temporary_path;
   int file = -1;
   for (int attempt = 0; file < 0; ++attempt) {
@@ -66,7 +66,7 @@ Status AtomicFile::Rewrite(uint64_t offset_bytes, const void* data, size_t size_
 Status AtomicFile::Commit() {
   if (fsync(file_) != 0) return CannotWrite(errno);
   if (rename(temporary_path_.c_str(), path_.c_str()) != 0) return CannotWrite(errno);
-  // From here on the new file is in place; what is left is to make its name durable.
+  // From here on the new file is in place; it remains to make its name durable.
   const int close_error = close(std::exchange(file_, -1)) == 0 ? 0 : errno;
   if (close_error != 0) return CannotWrite(close_error);
   std::string directory = std::filesystem::path(path_).parent_path().string();

@@ -58,7 +58,7 @@ StatusOr<std::string> FindCheckpoint(const std::string& path) {
 StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
   CheckpointReader reader;
   ZG_ASSIGN_OR_RETURN(reader.directory_, FindCheckpoint(path));
-  // Before anything else: in a newer version all else may look different.
+  // Before anything else, because everything else may differ in a newer version.
   ZG_ASSIGN_OR_RETURN(reader.state_, ReadTrainState(reader.PathOf(kTrainStateName)));
   ZG_ASSIGN_OR_RETURN(reader.checksums_, ReadChecksums(reader.PathOf(kChecksumsName)));
   ZG_RETURN_IF_ERROR(reader.CheckSmallFile(kTrainStateName));
@@ -104,7 +104,7 @@ Status CheckpointReader::OpenPart(std::string_view part) {
       total_bytes += entry.size_bytes();
     }
     shard_names_.push_back(name);
-    shards_.push_back(std::move(shard));  // entries and data stay where they are
+    shards_.push_back(std::move(shard));  // entries and data do not move
   }
   if (num_tensors == index.file_by_name.size()) {
     if (total_bytes == index.total_bytes) return Status::Ok();

@@ -31,7 +31,7 @@ std::string TemporaryName(int64_t step) {
 }
 
 bool IsLeftover(const std::string& name) {
-  if (name.rfind(std::string(kLatestName) + ".tmp-", 0) == 0) return true;  // of AtomicFile
+  if (name.rfind(std::string(kLatestName) + ".tmp-", 0) == 0) return true;  // made by AtomicFile
   if (name.size() <= kTemporarySuffix.size()) return false;
   const size_t stem = name.size() - kTemporarySuffix.size();
   return name.substr(stem) == kTemporarySuffix &&
@@ -52,7 +52,7 @@ StatusOr<CheckpointStore> CheckpointStore::Open(const std::string& directory) {
   if (access(directory.c_str(), W_OK | X_OK) != 0) {
     return FailedPrecondition("{}: cannot be written: {}", directory, std::strerror(errno));
   }
-  // File systems without locks answer otherwise: there, nothing keeps two jobs apart.
+  // File systems without locks return other errors: there, nothing keeps two jobs apart.
   if (flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return FailedPrecondition("{}: another job saves into it; give each job a directory of its own",
                               directory);
@@ -91,7 +91,7 @@ Status CheckpointStore::RemoveLeftovers() {
 
 StatusOr<std::string> CheckpointStore::Begin(int64_t step) {
   const std::string path = PathOf(TemporaryName(step));
-  Discard(step);  // of a failed save that could not be removed then
+  Discard(step);  // left by a failed save that could not be removed then
   std::error_code error;
   if (!fs::create_directory(path, error)) {
     return FailedPrecondition("{}: cannot be created: {}", path,
@@ -133,7 +133,7 @@ Status CheckpointStore::RemoveOlder(int64_t step, int keep) {
   }
   std::sort(steps.begin(), steps.end(), std::greater<>());
   for (size_t i = keep; i < steps.size(); ++i) {
-    // Under the temporary name first: a half-removed one must not look like a checkpoint.
+    // Renamed to the temporary name first: a half-removed one must not look like a checkpoint.
     const std::string from = PathOf(StepDirectoryName(steps[i]));
     if (rename(from.c_str(), PathOf(TemporaryName(steps[i])).c_str()) != 0) {
       return FailedPrecondition("{}: cannot be removed: {}", from, std::strerror(errno));

@@ -15,7 +15,7 @@ StatusOr<DurableFile> DurableFile::Create(const std::string& path, uint64_t byte
     return FailedPrecondition("{}: cannot be created: {}", path, std::strerror(errno));
   }
   DurableFile file(path, descriptor);
-  // A full disk is told now and not after half of the bytes.
+  // A full disk is reported now and not after half of the bytes.
   if (bytes > 0) {
     const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
     if (error != 0) {

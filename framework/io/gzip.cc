@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // the largest window; with gzip's header and trailer
+constexpr int kGzipWindow = 15 + 16;  // the largest window, with gzip's header and trailer
 constexpr uint64_t kMaxPiece = std::numeric_limits<uInt>::max();
 
 }  // namespace

@@ -15,14 +15,14 @@ namespace {
 constexpr uint8_t kU8 = 8;
 constexpr char kFashionMnistPackage[] = "dataset-fashion-mnist";
 
-// The content of a plain file or of one in gzip, from its beginning.
+// The content of a plain or gzipped file, from its beginning.
 class Content {
  public:
   explicit Content(const MappedFile& file) : file_(file) {
     if (IsGzip(file)) gzip_.emplace(file);
   }
 
-  // The bytes that it has at most.
+  // An upper bound of its bytes.
   uint64_t MaxBytes() const {
     return gzip_.has_value() ? file_.size() * kMaxGzipRatio : file_.size();
   }
@@ -76,7 +76,7 @@ StatusOr<IdxFile> read_idx_file(const std::string& path) {
     const uint8_t* const dim = dims + 4 * i;
     const uint64_t value = uint64_t{dim[0]} << 24 | dim[1] << 16 | dim[2] << 8 | dim[3];
     idx.shape.push_back(static_cast<int64_t>(value));
-    // Nothing is allocated for what the file cannot hold.
+    // Nothing is allocated for sizes beyond what the file can hold.
     if (__builtin_mul_overflow(size, value, &size) || size > content.MaxBytes()) {
       return DataLoss(
           "{}: got {} bytes, which cannot hold the dims ({}, ...); it is truncated or "

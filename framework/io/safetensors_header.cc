@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Receives the parser's events. A DOM would not do: it silently drops duplicate keys. Every level
-// of the header is a state, so that nesting cannot get deeper than the format's.
+// Receives the parser's events. A DOM would not work, because it silently drops duplicate keys.
+// Every level of the header is a state, so nesting cannot get deeper than the format allows.
 class HeaderHandler {
  public:
   // The first error, without the file's name.
@@ -150,7 +150,7 @@ class HeaderHandler {
     return false;
   }
 
-  // `got` is a value that must not be here.
+  // `got` is a value that is not allowed here.
   bool Reject(std::string_view got) {
     switch (state_) {
       case State::kStart:
@@ -230,7 +230,7 @@ Status CheckCoverage(const std::vector<SafetensorsEntry>& entries, uint64_t data
 }
 
 StatusOr<SafetensorsHeader> Parse(std::string_view json, uint64_t data_bytes) {
-  // The parser skips a byte order mark and takes a NUL for the end of its input.
+  // The parser skips a byte order mark and treats a NUL as the end of its input.
   if (json.substr(0, 3) == "\xef\xbb\xbf") {
     return DataLoss("the header begins with a byte order mark, expected '{{'");
   }

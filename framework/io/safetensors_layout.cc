@@ -9,7 +9,7 @@
 namespace zg {
 namespace {
 
-// nullopt when a name or a value is not UTF-8.
+// nullopt if a name or a value is not UTF-8.
 std::optional<std::string> ToText(const nlohmann::ordered_json& json) {
   try {
     return json.dump();
@@ -28,7 +28,7 @@ StatusOr<SafetensorsLayout> MakeSafetensorsLayout(
   header[std::string(kSafetensorsMetadataKey)]["format"] = "pt";
   std::unordered_set<std::string> names{std::string(kSafetensorsMetadataKey)};
   uint64_t begin = 0;
-  // Not operator[] of the JSON: it searches all earlier keys.
+  // operator[] of the JSON is not used, because it searches all earlier keys.
   auto& members = header.get_ref<nlohmann::ordered_json::object_t&>();
   for (const TensorOfFile& tensor : tensors) {
     const std::string who = "tensor " + QuoteForMessage(tensor.name);

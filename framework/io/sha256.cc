@@ -18,7 +18,7 @@ void Sha256::Update(const void* data, size_t size_bytes) {
 }
 
 std::string Sha256::HexDigest() const {
-  // Finishing ends a context, so a copy is finished.
+  // Finishing ends a context, so this finishes a copy.
   const std::unique_ptr<EVP_MD_CTX, Free> copy(EVP_MD_CTX_new());
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int digest_bytes = 0;

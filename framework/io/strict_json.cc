@@ -45,7 +45,7 @@ class Watcher {
 }  // namespace
 
 StatusOr<json> ParseStrictJson(const std::string& path, std::string_view text) {
-  // The parser skips a byte order mark and takes a NUL for the end of its input.
+  // The parser skips a byte order mark and treats a NUL as the end of its input.
   if (text.substr(0, 3) == "\xef\xbb\xbf" || text.find('\0') != text.npos) {
     return DataLoss("{}: got a byte order mark or a NUL byte, expected JSON", path);
   }

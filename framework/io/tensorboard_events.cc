@@ -8,7 +8,7 @@
 namespace zg {
 namespace {
 
-// The numbers of fields, from tensorboard/compat/proto/event.proto and summary.proto.
+// The field numbers, from tensorboard/compat/proto/event.proto and summary.proto.
 enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
 enum SessionLogField { kStatus = 1 };
 enum SummaryField { kValue = 1 };
@@ -72,7 +72,7 @@ std::string SummaryEvent(double time_s, int64_t step, std::string_view summary) 
   return event;
 }
 
-// A bucket begins where the one before ends: what lies between two is an empty one.
+// A bucket begins where the previous one ends, so a gap between two is an empty bucket.
 std::string HistogramMessage(const ValueHistogram& histogram) {
   std::string message;
   AppendDoubleField(kMin, histogram.min(), &message);
@@ -97,7 +97,7 @@ std::string HistogramMessage(const ValueHistogram& histogram) {
   return message;
 }
 
-// A checksum of bytes that hold checksums themselves says little; TFRecord therefore rotates it.
+// A checksum of bytes that contain checksums themselves is weak, so TFRecord rotates it.
 uint32_t MaskedCrc(std::string_view bytes) {
   const uint32_t crc = Crc32c(bytes);
   return (crc >> 15 | crc << 17) + 0xa282ead8;

@@ -18,9 +18,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "token files are little
 namespace zg {
 namespace {
 
-constexpr int32_t kEvaluationMagic = 20240522;  // llm.c's, whose tokens are not a sequence
+constexpr int32_t kEvaluationMagic = 20240522;  // llm.c's evaluation data, whose tokens are not one
+                                                // sequence
 
-// `path`; of a directory the files in and below it, by path.
+// `path` itself; for a directory all files below it, in the order of their paths.
 StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -37,7 +38,7 @@ StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
   return files;
 }
 
-// Where the tokens of a file are.
+// The position of the tokens in a file.
 struct TokenRange {
   uint64_t begin_bytes = 0;
   uint64_t num_tokens = 0;
@@ -99,7 +100,7 @@ int64_t MaxToken(const uint8_t* tokens, uint64_t size, int token_bytes) {
 
 }  // namespace
 
-// Where the tokens live: joined text, encoded text, or a mapped file.
+// The storage of the tokens: joined text, encoded text, or a mapped file.
 struct TokenDataset::Storage {
   std::vector<uint8_t> text;
   std::vector<uint32_t> encoded;
