@@ -23,7 +23,7 @@ Clock::duration Seconds(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Shows what there is in the pipe by now, and closes the pipe at its end.
+// Shows the current contents of the pipe, and closes the pipe at its end.
 void ReadAll(const ShownPipe& shown) {
   char buffer[4096];
   while (shown.pipe->get() >= 0) {
@@ -84,7 +84,7 @@ ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch&
   bool was_stopped = false;
   std::optional<Clock::time_point> last_moment;
   while (true) {
-    // poll leaves a negative descriptor out.
+    // poll ignores a negative descriptor.
     std::vector<pollfd> waited_for = {{signals.descriptor(), POLLIN, 0}};
     for (const ShownPipe& shown : watch.pipes) waited_for.push_back({shown.pipe->get(), POLLIN, 0});
     const int forever_ms = watch.is_enough ? kAskEveryMs : -1;

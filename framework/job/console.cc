@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kDefaultColumns = 80;
 
-// 0, or the error number.
+// Returns 0, or the error number.
 int WriteAll(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(file, text.data(), text.size());

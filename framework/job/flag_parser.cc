@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kMebibyte = 1 << 20;
 
-// The whole text as a number; no white space, no sign before it but a minus, decimal.
+// Parses the whole text as a number: no white space, no sign except a minus, decimal.
 template <typename Number>
 std::optional<Number> ParseNumber(const std::string& text) {
   Number number = 0;
@@ -202,7 +202,7 @@ class HelpFormatter : public CLI::Formatter {
 
 }  // namespace
 
-// CLI11 parses the command line into texts; what they mean is decided here.
+// CLI11 parses the command line into texts; this code interprets them.
 struct FlagParser::CommandLine {
   explicit CommandLine(const FlagParser& parser);
   void Add(const Flag& flag);
@@ -236,7 +236,7 @@ void FlagParser::CommandLine::Add(const Flag& flag) {
     option->allow_extra_args(is_list);
     if (!default_text.empty()) help_text += fmt::format(" [{}]", default_text);
   }
-  // All texts are wanted, so that a flag given twice is seen.
+  // Keeps all texts, so that a flag given twice is detected.
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   option->description(help_text);
   option->group(flag.section);
@@ -302,8 +302,8 @@ StatusOr<bool> FlagParser::parse(int argc, const char* const* argv) {
     flag.is_given = !texts.empty();
     if (flag.is_given) ZG_RETURN_IF_ERROR(Assign(flag, texts));
   }
-  // Last, because a flag that misses its value takes the next flag and leaves that one's value
-  // over.
+  // Last, because a flag without its value takes the next flag as its value, whose own value is
+  // then left over.
   if (!remaining.empty()) {
     return InvalidArgument(
         "unexpected argument '{}': every argument is a --flag or the value of one",
@@ -333,7 +333,7 @@ Status FlagParser::UnknownFlag(const std::string& argument) const {
   const std::string given = argument.substr(0, argument.find('='));
   const std::string bare = given.substr(std::min(given.find_first_not_of('-'), given.size()));
   std::string closest;
-  size_t closest_distance = 3;  // further away is no misspelling
+  size_t closest_distance = 3;  // names further away are not misspellings
   for (const Flag& flag : flags_) {
     const size_t distance = EditDistance(bare, flag.name);
     if (distance < std::min(closest_distance, flag.name.size())) {

@@ -35,13 +35,13 @@ namespace {
 
 int ExitCode(StatusCode code) { return code == StatusCode::kInvalidArgument ? 2 : 1; }
 
-// The first virtual rank to end the process has the last word; the others wait here for that.
+// Only the first virtual rank to end the process prints; the others wait here for that.
 void TakeTheLastWord() {
   static std::mutex last_word;
   last_word.lock();
 }
 
-// For what prints it by other means than PrintError.
+// For errors that are not printed by PrintError.
 Status NamingFlags(const Status& status) {
   return Status(status.code(), WithFlagNames(status.message()));
 }
@@ -56,9 +56,9 @@ struct Job::Impl {
   bool is_started = false;
   int64_t resident_bytes_at_start = 0;
   bool is_virtual_rank = false;
-  const SaveSignals signals{/*saves=*/false};  // a SIGUSR1 before training waits for it
+  const SaveSignals signals{/*saves=*/false};  // a SIGUSR1 before training is kept for it
 
-  // One of the two, and the communicator that is used.
+  // One of the two provides the communicator.
   std::unique_ptr<InProcessGroup> single;
   std::unique_ptr<MpiSession> session;
   std::unique_ptr<Communicator> mpi_communicator;  // destroyed before its session
@@ -68,10 +68,10 @@ struct Job::Impl {
   std::unique_ptr<Impl> OfVirtualRank(Communicator* rank_communicator) const;
   void RunVirtualRanks(const std::function<Status(Job&)>& body);
 
-  // Of the job, also where it is only planned.
+  // Number of ranks of the job, also if it is only planned.
   int num_ranks() const { return std::max(options.ranks, options.ranks_in_process); }
 
-  // What belongs to a rank, when the process holds several.
+  // Checks that the calling code runs as a single rank, if the process holds several.
   void CheckIsRank() {
     if (is_virtual_rank || options.ranks_in_process == 1 || options.plan) return;
     ExitWithError(InvalidArgument(
@@ -85,7 +85,8 @@ struct Job::Impl {
     print_error(fmt::format("hint: {} --help lists all flags\n", program));
   }
 
-  // The flags of this process, as far as they can be judged alone. True: help is wanted.
+  // Parses the flags of this process, and checks them as far as one process can. Returns true if
+  // help was requested.
   StatusOr<bool> ReadFlags(int argc, char** argv);
   void ConnectSingle();
   void ConnectMpi(const MpiJob& job);
@@ -117,7 +118,7 @@ StatusOr<bool> Job::Impl::ReadFlags(int argc, char** argv) {
 }
 
 void Job::Impl::Exit(int code) {
-  if (is_virtual_rank) {  // the other threads go on running: nothing is destroyed under them
+  if (is_virtual_rank) {  // the other threads keep running, so nothing they use may be destroyed
     std::fflush(nullptr);
     std::_Exit(code);
   }
@@ -145,7 +146,7 @@ void Job::Impl::ConnectSingle() {
 void Job::Impl::ConnectMpi(const MpiJob& job) {
   const auto check = [&](const Status& status) {
     if (status.ok()) return;
-    // An error on one rank is an error on all, so rank 0 can speak for everybody.
+    // An error on one rank is an error on all, so rank 0 can report it for all of them.
     if (job.rank == 0) print_error(fmt::format("error: {}\n", status.message()));
     Exit(ExitCode(status.code()));
   };
@@ -160,7 +161,7 @@ void Job::Impl::ConnectMpi(const MpiJob& job) {
   communicator = mpi_communicator.get();
 }
 
-// Virtual ranks go each for itself (RunVirtualRanks).
+// Each virtual rank goes on its own (RunVirtualRanks).
 void Job::Impl::GoToDevice() {
   if (options.ranks_in_process > 1 || options.plan) return;
   StatusOr<RankOnDevice> placed = PlaceOnDevice(options, communicator);
@@ -188,7 +189,7 @@ void Job::Impl::CheckOnAllRanks(const Status& mine) {
   const StatusOr<std::vector<std::string>> packed =
       communicator->Exchange("compare errors", PackStatus(mine));
   if (!packed.ok()) {
-    // The ranks are no longer together: this one speaks for itself.
+    // The ranks have lost contact, so this one reports its own error.
     communicator->Abort(NamingFlags(mine.ok() ? packed.status() : mine));
     ExitWithError(mine.ok() ? packed.status() : mine);
   }
@@ -206,7 +207,7 @@ void Job::Impl::CheckOnAllRanks(const Status& mine) {
   Exit(ExitCode(first_error->code()));
 }
 
-// With other ranks: what one of them cannot do is told by all.
+// Together with the other ranks: all of them report what one of them cannot do.
 void Job::Impl::AgreeWithOtherRanks(const StatusOr<bool>& wants_help) {
   CheckOnAllRanks(wants_help.status());
   const StatusOr<std::vector<std::string>> help =
@@ -230,7 +231,7 @@ void Job::Impl::AgreeWithOtherRanks(const StatusOr<bool>& wants_help) {
 
 void Job::Impl::Start(int argc, char** argv) {
   program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "program";
-  // A closed pipe under the output is an error of write() and not the end of the training.
+  // A closed pipe under the output is an error of write() and does not end the training.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // likewise a limit on the size of files
   AddJobFlags(flags, &options);
@@ -304,7 +305,7 @@ void Job::Impl::RunVirtualRanks(const std::function<Status(Job&)>& body) {
         return by_rank[rank_communicator.rank()] = body(job);
       });
   if (first.ok()) return;
-  // Ranks that gave up because another had failed have nothing to say.
+  // Ranks that gave up because another had failed have nothing to report.
   if (first.code() != StatusCode::kAborted) {
     for (Status& status : by_rank) {
       if (status.code() == StatusCode::kAborted) status = Status::Ok();

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kCannotExecute = 126;
 
-// The number in the first of these variables that is set and is one.
+// The value of the first of these variables that is set to a number.
 std::optional<int> NumberFromEnvironment(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const char* const text = std::getenv(name);
@@ -38,9 +38,9 @@ std::optional<int> NumberFromEnvironment(std::initializer_list<const char*> name
   return std::nullopt;
 }
 
-// Open MPI keeps its sockets and shared-memory files there: under a name of its own two jobs never
-// meet, and a killed rank leaves nothing behind. Directly in /tmp because the name of a socket must
-// fit in 108 bytes.
+// Open MPI keeps its sockets and shared-memory files there: with private names two jobs never
+// collide, and a killed rank leaves nothing behind. It is directly in /tmp because the name of a
+// socket must fit into 108 bytes.
 StatusOr<std::string> MakePrivateDirectory() {
   std::string path = "/tmp/zg.XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
@@ -72,16 +72,17 @@ using Settings = std::vector<std::pair<std::string, std::string>>;  // of Open M
 Settings OneHostSettings(const std::string& private_directory) {
   return {{"ras", "^alps,gridengine,lsf,slurm,tm"},
           {"plm", "isolated"},
-          // Only shared memory: quiet about network devices, and a third faster to start.
+          // Only shared memory: no messages about network devices, and a third faster to start.
           {"pml", "ob1"},
           {"btl", "vader,self"},
-          // Containers may forbid reading another process's memory, which is found out mid-run.
+          // Containers may forbid reading another process's memory, which would be noticed only
+          // during a run.
           {"btl_vader_single_copy_mechanism", "none"},
           {"btl_vader_backing_directory", private_directory},
           {"osc_sm_backing_directory", private_directory}};
 }
 
-// mpirun asks a silent host after 6 s, and takes it for lost after 4 s more, not after hours.
+// mpirun pings a silent host after 6 s, and considers it lost after 4 s more, not after hours.
 Settings SeveralHostsSettings() {
   return {{"oob_tcp_keepalive_time", "6"},
           {"oob_tcp_keepalive_intvl", "1"},
@@ -93,14 +94,15 @@ std::vector<std::string> MpirunArguments(const MpirunJob& job,
   const bool is_one_host = job.hosts.empty();
   const std::string num_ranks = std::to_string(job.num_ranks);
   std::vector<std::string> arguments = {
-      "mpirun",  // without its path, which would be an installation prefix to it
+      "mpirun",  // without its path, which mpirun would take as an installation prefix
       "-n",
       num_ranks,
-      // This host alone, also inside an allocation of several, and as many ranks as asked for.
+      // Only this host, also inside an allocation of several, and as many ranks as requested.
       "--host",
       is_one_host ? "localhost:" + num_ranks : job.hosts,
       "--oversubscribe",
-      // Jobs that bind start at core 0 each, so that two of them share cores while others idle.
+      // Jobs that bind all start at core 0, so that two of them would share cores while others
+      // idle.
       "--bind-to",
       "none",
   };
@@ -109,7 +111,7 @@ std::vector<std::string> MpirunArguments(const MpirunJob& job,
   for (const auto& [name, value] : settings) {
     arguments.insert(arguments.end(), {"--mca", name, value});
   }
-  if (!is_one_host) {  // ranks elsewhere get only what is named
+  if (!is_one_host) {  // ranks on other hosts get only the named variables
     for (char** variable = environ; *variable != nullptr; ++variable) {
       const std::string_view text = *variable;
       if (text.substr(0, 3) != "ZG_" && text.substr(0, 4) != "OMP_") continue;
@@ -139,8 +141,8 @@ void SetRankEnvironment(const std::string& private_directory, int columns) {
   }
 }
 
-// What a child does first: it ends when its parent is killed, and gets no signals from the
-// terminal, which reach the launcher and are passed on from there, once.
+// The first actions of a child: it ends when its parent is killed, and gets no signals from the
+// terminal, which reach the launcher and are forwarded from there, once.
 void FollowParent(pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -151,7 +153,7 @@ void FollowParent(pid_t parent) {
                                const SignalQueue& signals, const Pipe& output, const Pipe& errors) {
   signals.RestoreMask();
   signal(SIGPIPE, SIG_DFL);
-  // mpirun would hand standard input to rank 0, and stop for it when in the background.
+  // mpirun would forward standard input to rank 0, and would stop for it in the background.
   if (const int null = open("/dev/null", O_RDONLY); null >= 0) dup2(null, STDIN_FILENO);
   dup2(output.write_end.get(), STDOUT_FILENO);
   dup2(errors.write_end.get(), STDERR_FILENO);
@@ -163,7 +165,7 @@ void FollowParent(pid_t parent) {
   _exit(kCannotExecute);
 }
 
-// What mpirun gets for the signals of the supervisor.
+// Maps the signals of the supervisor to those sent to mpirun.
 class SignalsForMpirun {
  public:
   SignalsForMpirun(pid_t launcher, bool saves_at_term)
@@ -171,7 +173,7 @@ class SignalsForMpirun {
 
   int operator()(int signal) {
     if (signal == SIGHUP || signal == SIGQUIT) return SIGTERM;
-    // When the launcher was killed, or at the second TERM, it is to end at once.
+    // If the launcher was killed, or at the second TERM, it must end at once.
     if (signal != SIGTERM || !saves_at_term_ || getppid() != launcher_) return signal;
     saves_at_term_ = false;
     return SIGUSR2;
@@ -185,7 +187,7 @@ class SignalsForMpirun {
 }  // namespace
 
 std::optional<MpiJob> FindMpiJob() {
-  // Open MPI's mpirun; a PMIx server such as Slurm's; MPICH's and Slurm's older interface.
+  // Open MPI's mpirun; a PMIx server such as Slurm's; the older interface of MPICH and Slurm.
   const auto rank = NumberFromEnvironment({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"});
   if (!rank) return std::nullopt;
   return MpiJob{*rank, NumberFromEnvironment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}).value_or(0)};
@@ -214,7 +216,7 @@ StatusOr<std::string> FindMpirun() {
       "openmpi-bin (tools/setup.sh does), or run with --ranks 1");
 }
 
-// mpirun's output comes through here, because mpirun ends the job when it cannot write.
+// mpirun's output goes through this process, because mpirun ends the job when it cannot write.
 StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor) {
   ZG_RETURN_IF_ERROR(CheckCommand(job.command));
   ZG_ASSIGN_OR_RETURN(const std::string mpirun, FindMpirun());
@@ -226,7 +228,7 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor
   if (child < 0) return FailedPrecondition("fork: {}", std::strerror(errno));
   if (child == 0) {
     FollowParent(self);
-    // Lines that are redrawn are not lines.
+    // A bar is redrawn within a line, so it cannot be filtered line by line.
     SetRankEnvironment(supervisor.directory, job.output == nullptr ? TerminalColumns() : 0);
     BecomeMpirun(mpirun, MpirunArguments(job, supervisor.directory), supervisor.signals, output,
                  errors);
@@ -243,7 +245,7 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor
     print_error(
         messages.Filter(ranks == nullptr ? bytes : ranks->Filter(RankOutput::kErrors, bytes)));
   };
-  // mpirun may wait for a lost host for ever.
+  // mpirun may wait for a lost host forever.
   const auto is_over = [&] { return messages.first_end() || !messages.lost_host().empty(); };
   const ChildEnd end =
       WaitForChild(child, supervisor.signals,
@@ -256,7 +258,7 @@ StatusOr<MpirunEnd> RunMpirun(const MpirunJob& job, const Supervisor& supervisor
   }
   print_error(messages.Finish());
   MpirunEnd result{end.code, end.was_stopped, messages.first_end(), messages.lost_host()};
-  // mpirun 4.1 sometimes loses its box about an abort, but the rank had spoken before.
+  // mpirun 4.1 sometimes loses its box about an abort, although the rank has printed its error.
   const bool is_unexplained = end.code != 0 && !result.first_end && result.lost_host.empty();
   if (is_unexplained && ranks != nullptr && ranks->first_rank_with_error()) {
     result.first_end = RankEnd{*ranks->first_rank_with_error(), "", kEndedTheJob};

@@ -42,7 +42,7 @@ std::optional<int64_t> StepOf(std::string_view line) {
   return ParseNumber(line.substr(kLineBegin.size()));
 }
 
-// Whole numbers, such as bytes, in full; others with 9 significant digits, every bit of an f32.
+// Integers, such as bytes, in full; others with 9 significant digits, which is every bit of an f32.
 Json Number(double number) {
   if (!std::isfinite(number)) return nullptr;
   if (number == std::floor(number) && std::fabs(number) < kMostExactInteger) {
@@ -57,7 +57,7 @@ std::string Line(int64_t step, double time_s, const std::vector<NamedScalar>& va
   return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// What of the lines of earlier runs stays.
+// The lines of earlier runs that are kept.
 struct KeptLines {
   int64_t bytes = 0;
   int64_t num_removed_steps = 0;
@@ -68,10 +68,10 @@ StatusOr<KeptLines> FindLinesUpTo(const std::string& path, int64_t last_step) {
   KeptLines kept;
   std::ifstream file(path, std::ios::binary);
   int64_t number = 0;
-  int64_t step_before = 0;  // among those removed
+  int64_t step_before = 0;  // last step among the removed ones
   for (std::string line; std::getline(file, line);) {
     ++number;
-    if (file.eof()) break;  // without an end of line: its writer was killed
+    if (file.eof()) break;  // a line without an end: its writer was killed
     const std::optional<int64_t> step = StepOf(line);
     if (!step) {
       return DataLoss("{}: line {}: got '{}', expected a line of metrics; give another directory",
@@ -91,8 +91,8 @@ StatusOr<KeptLines> FindLinesUpTo(const std::string& path, int64_t last_step) {
   return kept;
 }
 
-// Readers take the files of a directory in the order of their names, which is that of the seconds
-// in them: this one's are after those that are there.
+// Readers take the files of a directory in the order of their names, which is the order of the
+// seconds in them: this name must come after the existing ones.
 std::string EventsPath(const std::string& directory) {
   auto seconds = static_cast<int64_t>(SecondsSince1970());
   std::error_code error;

@@ -15,7 +15,7 @@ const std::string& Edge() {
 
 constexpr size_t kMaxBoxBytes = 8192;
 
-// How mpirun tells that it passes a signal on, which whoever sent it knows.
+// mpirun's notice that it forwards a signal, which the sender knows already.
 constexpr std::string_view kForwarding = "mpirun: Forwarding signal ";
 
 bool MayBeForwarding(std::string_view line) {
@@ -81,7 +81,7 @@ std::string ParseLostHost(const std::string& box) {
 }
 
 std::string RewriteMpirunBox(const std::string& box) {
-  // The rank has said why it calls abort; the other box only leads up to the next.
+  // The rank has printed why it aborts; the other box only introduces the next.
   if (Has(box, "MPI_ABORT was invoked") || Has(box, "Primary job  terminated normally")) return "";
   if (const std::string host = ParseLostHost(box); !host.empty()) {
     return fmt::format("the connection to host {} was lost; the job was ended\n", host);
@@ -98,7 +98,7 @@ std::string MpirunMessages::Filter(std::string_view bytes) {
     const std::string_view piece = bytes.substr(0, is_whole ? end + 1 : bytes.size());
     bytes.remove_prefix(piece.size());
 
-    if (is_in_line_) {  // the rest of a line that is no edge
+    if (is_in_line_) {  // the rest of a line that is not an edge
       shown += piece;
       is_in_line_ = !is_whole;
       continue;
@@ -126,7 +126,7 @@ std::string MpirunMessages::TakeLine(std::string_view line) {
     if (lost_host_.empty()) lost_host_ = ParseLostHost(box_);
     return RewriteMpirunBox(std::exchange(box_, ""));
   }
-  if (box_.size() > kMaxBoxBytes) return std::exchange(box_, "");  // no box after all
+  if (box_.size() > kMaxBoxBytes) return std::exchange(box_, "");  // it was not a box
   return "";
 }
 

@@ -16,7 +16,7 @@
 namespace zg {
 namespace {
 
-// How many ranks before this one are on its host.
+// The number of lower ranks on the same host.
 StatusOr<int> LocalRank(Communicator& host) {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);

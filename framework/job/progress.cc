@@ -114,8 +114,8 @@ std::string Progress::Line(const StepRecord& record) const {
   return remaining.empty() ? line : line + " " + remaining;
 }
 
-// Padded to one less than the terminal's width: a full line would wrap, and what the last drawing
-// left must be covered.
+// Padded to one less than the terminal's width: a full line would wrap, and the previous drawing
+// must be covered.
 std::string Progress::Bar(const StepRecord& record) const {
   const std::string head = fmt::format("step {}/{}", record.step, options_.total_steps);
   const double ms = average_.has_value() ? average_.ms() : record.ms;

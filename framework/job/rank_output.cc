@@ -47,8 +47,8 @@ std::string RankOutput::Filter(Stream stream, std::string_view bytes) {
   return shown;
 }
 
-// mpirun begins every line with the tag of the rank that wrote it, and again when a rank's next
-// piece comes in the middle of a line, perhaps of another rank's.
+// mpirun begins every line with the tag of the rank that wrote it. It repeats the tag when a rank's
+// next piece comes in the middle of a line, possibly of another rank's.
 std::string RankOutput::TakeRawLine(Stream stream, std::string_view line) {
   StreamState& state = streams_[stream];
   int owner = kMpirun;

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The nearest number with 9 significant digits: prints as those.
+// The nearest number with 9 significant digits, which also prints that way.
 Json NineDigits(double number) {
   if (!std::isfinite(number)) return nullptr;
   return std::strtod(fmt::format("{:.9g}", number).c_str(), nullptr);

@@ -8,14 +8,14 @@
 namespace zg {
 namespace {
 
-// Takes the first line off `text`.
+// Removes the first line from `text` and returns it.
 std::string_view NextLine(std::string_view* text) {
   const std::string_view line = text->substr(0, text->find('\n'));
   text->remove_prefix(std::min(line.size() + 1, text->size()));
   return line;
 }
 
-// "seed = 7" as {"seed", "7"}.
+// Splits "seed = 7" into {"seed", "7"}.
 std::pair<std::string_view, std::string_view> NameAndValue(std::string_view line) {
   const size_t equals = line.find(" = ");
   if (equals == std::string_view::npos) return {line, ""};

@@ -19,7 +19,7 @@ struct Handlers {
   std::mutex mutex;
   int num_users = 0;
   int num_savers = 0;        // users with a place to save
-  int num_requests_met = 0;  // while there was a user that is gone
+  int num_requests_met = 0;  // seen while objects existed that are now destroyed
   struct sigaction old_usr1 = {};
   struct sigaction old_usr2 = {};
   struct sigaction old_term = {};

@@ -10,7 +10,7 @@ namespace {
 constexpr double kMsBetweenMeetings = 50;
 constexpr int64_t kMaxStepsBetweenMeetings = 10000;
 
-// What a rank says: its wishes, then its proposal for the number of steps to the next meeting.
+// A rank's message: its requests, then its proposal for the number of steps to the next exchange.
 constexpr char kSave = 's';
 constexpr char kEnd = 'e';
 

@@ -27,7 +27,7 @@ StatusOr<std::string> KernelsText(const JobOptions& options) {
                          : fmt::format("ZG_INSTRUCTION_SET={}", InstructionSetName(cap)));
 }
 
-// How many ranks a host has, at least and at most.
+// The minimum and maximum number of ranks of a host.
 struct RanksPerHost {
   int least = 1;
   int most = 1;
