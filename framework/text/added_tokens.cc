@@ -16,7 +16,7 @@ size_t SpaceBehind(std::string_view text, size_t at) {
   }
 }
 
-// Where the white space before byte `at` begins, not before `from`.
+// The begin of the white space before byte `at`, but not before `from`.
 size_t SpaceBefore(std::string_view text, size_t at, size_t from) {
   while (at > from) {
     size_t begin = at - 1;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kRemoved = ~uint32_t{0};
 
-// Ranks and positions in one number: the smallest is the next merge.
+// Rank and position in one number: the smallest is the next merge.
 uint64_t Candidate(uint64_t merge, int32_t position) {
   return (merge & ~uint64_t{0xFFFFFFFF}) | static_cast<uint32_t>(position);
 }
@@ -101,7 +101,7 @@ void BpeModel::EncodeWord(std::string_view word, Scratch* scratch,
     const uint64_t candidate = work.heap.back();
     work.heap.pop_back();
     const auto left = static_cast<int32_t>(candidate & 0xFFFFFFFF);
-    // What stood here when the candidate was found may have been joined with others since.
+    // The tokens at this place may have been joined with others since the candidate was found.
     if (work.ids[left] == kRemoved || work.next[left] >= size) continue;
     const uint64_t merge = merge_at(left);
     if (merge == PairMap::kNone || Candidate(merge, left) != candidate) continue;

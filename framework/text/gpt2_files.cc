@@ -1,5 +1,4 @@
-// Reads the two files that GPT-2's vocabulary came in: vocab.bpe (merges.txt), encoder.json
-// (vocab.json).
+// Reads the two files of GPT-2's vocabulary: vocab.bpe (merges.txt), encoder.json (vocab.json).
 #include "framework/io/mapped_file.h"
 #include "framework/io/strict_json.h"
 #include "framework/text/json_node.h"

@@ -12,7 +12,8 @@ namespace {
 // The library needs 4 bytes per character beside the text.
 constexpr size_t kBlockBytes = 1 << 16;
 
-// The end of a block from `begin`: before an ASCII character, which joins with nothing before it.
+// The end of a block from `begin`: before an ASCII character, which never combines with preceding
+// characters.
 size_t EndOfBlock(std::string_view text, size_t begin) {
   size_t end = std::min(text.size(), begin + kBlockBytes);
   while (end < text.size() && static_cast<uint8_t>(text[end]) >= 0x80) ++end;

@@ -53,7 +53,7 @@ class Translator {
   Status Escape() {
     const char letter = at_ + 1 < pattern_.size() ? pattern_[at_ + 1] : '\0';
     switch (letter) {
-      // PCRE2's own \s has U+180E, which is no white space since Unicode 6.3.
+      // PCRE2's own \s includes U+180E, which is not white space since Unicode 6.3.
       case 's':
         Replace(2, "\\p{White_Space}");
         return Status::Ok();

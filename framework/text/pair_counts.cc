@@ -41,8 +41,8 @@ std::optional<TokenPair> PairCounts::TakeMostFrequent(int64_t min_count) {
 }
 
 void PairCounts::Join(TokenPair pair, uint32_t joined) {
-  // The count stays: where the joined token is one that there was before, the pair may stand in
-  // words again, and then weighs as much as Hugging Face lets it.
+  // The count stays: if the joined token existed before, the pair may occur in words again, and
+  // then has the weight that it has in Hugging Face's trainer.
   const std::vector<uint32_t> words =
       std::exchange(pairs_.at(KeyOf(pair.left, pair.right)).words, {});
   increased_.clear();
@@ -63,7 +63,7 @@ void PairCounts::JoinInWord(TokenPair pair, uint32_t joined, uint32_t word) {
     Increase(after, word);
     increased_.push_back(after);
   };
-  size_t kept = 0;  // ids[0 .. kept) are done
+  size_t kept = 0;  // ids[0 .. kept) are final
   for (size_t i = 0; i < ids.size(); ++i, ++kept) {
     if (ids[i] != pair.left || i + 1 == ids.size() || ids[i + 1] != pair.right) {
       ids[kept] = ids[i];

@@ -37,6 +37,7 @@ StatusOr<Regex> Regex::Compile(const std::string& pattern, bool is_literal) {
                            pattern);
   }
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it, the interpreter finds the same
+                                                // matches
   return regex;
 }
 

@@ -90,7 +90,7 @@ StatusOr<std::vector<double>> Sampler::probabilities(const std::vector<float>& l
 StatusOr<int64_t> Sampler::draw(const std::vector<float>& logits, uint64_t number) const {
   ZG_ASSIGN_OR_RETURN(const std::vector<double> of_tokens, probabilities(logits));
   double rest = UniformAt(FoldIn(RandomKey{options_.seed}, "sample"), number);
-  int64_t last = 0;  // where roundings leave a rest
+  int64_t last = 0;  // used if roundings leave a rest
   for (size_t token = 0; token < of_tokens.size(); ++token) {
     if (of_tokens[token] == 0.0) continue;
     last = static_cast<int64_t>(token);

@@ -55,7 +55,7 @@ class TextEncoder::Impl {
   TextWords words_;
   WordCache cache_;
   BpeModel::Scratch scratch_;
-  std::vector<uint32_t> ids_;  // not yet given to the sink
+  std::vector<uint32_t> ids_;  // not yet passed to the sink
   const Sink* sink_ = nullptr;
   Status status_;
 };

@@ -8,7 +8,7 @@
 namespace zg {
 namespace {
 
-// Added tokens, and what lies between them.
+// Visits added tokens, and the text between them.
 template <typename VisitBetween>
 Status VisitAround(const AddedTokens& tokens, std::string_view text,
                    const TextWords::OnAddedToken& on_added_token,

@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint32_t kMaxId = (1 << 24) - 1;
 
-// The bytes of every token: of one in the vocabulary what its characters stand for, of an added
-// token its content.
+// The bytes of every token: for a token of the vocabulary those that its characters represent, for
+// an added token its content.
 Status FillBytes(const TokenizerParts& parts,
                  std::vector<std::optional<std::string>>* bytes_by_id) {
   const auto put = [&](uint32_t id, std::string bytes) {

@@ -3,7 +3,7 @@
 namespace zg {
 namespace {
 
-// Appends the ids that "special_tokens" has for the special token `piece`.
+// Appends the ids of the special token `piece` in "special_tokens".
 Status AppendIds(const JsonNode& tokens, const JsonNode& piece, std::vector<uint32_t>* ids) {
   ZG_ASSIGN_OR_RETURN(const JsonNode name_node, piece.Member("id"));
   ZG_ASSIGN_OR_RETURN(const std::string name, name_node.Text());

@@ -1,5 +1,5 @@
-// Reads Hugging Face's tokenizer.json. What it may hold that would change ids and is not done here
-// is an error; the rest of its keys are checked and passed over.
+// Reads Hugging Face's tokenizer.json. A setting that would change ids and is not supported is an
+// error; the other keys are checked and ignored.
 #include <algorithm>
 
 #include "framework/io/strict_json.h"
@@ -11,7 +11,7 @@
 namespace zg {
 namespace {
 
-// The type of a component; empty where there is none.
+// The type of a component; empty if there is none.
 StatusOr<std::string> TypeOf(const JsonNode& node) {
   if (node.is_null()) return std::string();
   ZG_ASSIGN_OR_RETURN(const JsonNode type, node.Member("type"));
@@ -96,7 +96,7 @@ class PreTokenizerReader {
     ZG_ASSIGN_OR_RETURN(const JsonNode behavior, node.Member("behavior"));
     if (behavior.value() != "Isolated") return behavior.Error("Isolated; else is not supported");
     ZG_ASSIGN_OR_RETURN(const JsonNode invert, node.Member("invert"));
-    ZG_RETURN_IF_ERROR(invert.Boolean().status());  // both keep matches and what is between
+    ZG_RETURN_IF_ERROR(invert.Boolean().status());  // both keep matches and the text between them
     ZG_ASSIGN_OR_RETURN(const JsonNode pattern, node.Member("pattern"));
     ZG_RETURN_IF_ERROR(pattern.HasOnly({"Regex", "String"}));
     ZG_ASSIGN_OR_RETURN(const JsonNode regex, pattern.Member("Regex"));
@@ -129,7 +129,7 @@ class PreTokenizerReader {
   }
 
   std::vector<Regex>& splits_;
-  bool is_complete_ = false;  // ByteLevel has come
+  bool is_complete_ = false;  // ByteLevel was found
 };
 
 Status ReadPostProcessor(const JsonNode& node, TokenizerParts* parts) {
@@ -200,7 +200,7 @@ Status ReadModel(const JsonNode& node, TokenizerParts* parts) {
     ZG_ASSIGN_OR_RETURN(const JsonNode affix, node.Member(name));
     if (!affix.is_null() && affix.value() != "") return affix.Error("null or \"\"");
   }
-  // No byte is unknown, so that unk_token and fuse_unk have no effect.
+  // No byte is unknown, so unk_token and fuse_unk have no effect.
   ZG_ASSIGN_OR_RETURN(const JsonNode fallback, node.Member("byte_fallback"));
   if (!fallback.is_null()) ZG_RETURN_IF_ERROR(ExpectBoolean(node, "byte_fallback", false));
   ZG_ASSIGN_OR_RETURN(const JsonNode ignore, node.Member("ignore_merges"));

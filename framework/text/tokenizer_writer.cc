@@ -90,7 +90,7 @@ StatusOr<std::string> TokenizerAsJson(const TokenizerParts& parts, std::string_v
                       {"fuse_unk", false},
                       {"byte_fallback", false},
                       {"ignore_merges", false}};
-  // The two large lists are written by hand, one item a line.
+  // The two large lists are written without the JSON library, one item per line.
   std::vector<std::pair<uint32_t, const std::string*>> tokens;
   for (const auto& [token, id] : parts.vocabulary.ids) tokens.emplace_back(id, &token);
   std::sort(tokens.begin(), tokens.end());

@@ -17,7 +17,7 @@ Utf8Character FirstUtf8Character(std::string_view text) {
   if (first < 0xC2 || first > 0xF4) return {};
   const int bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
   if (text.size() < static_cast<size_t>(bytes)) return {};
-  // What the second byte may be keeps out overlong forms, surrogates and codes above U+10FFFF.
+  // The range of the second byte excludes overlong forms, surrogates and codes above U+10FFFF.
   const uint32_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const uint32_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   if (byte(1) < low || byte(1) > high) return {};
