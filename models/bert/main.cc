@@ -1,5 +1,5 @@
-// Trains a BERT to guess hidden tokens of a text, byte by byte, from random weights or those of a
-// model of transformers; prints how many of a text that it has not seen are right.
+// Trains a BERT to guess masked tokens of a text, byte by byte, from random weights or those of a
+// transformers model; prints its accuracy on unseen text.
 //   bazel run -c opt //models/bert -- --ranks 2 --zero 2
 //   bazel run -c opt //models/bert -- --preset bert-large --plan --ranks 8 --zero 3
 
@@ -119,7 +119,7 @@ StatusOr<Score> Validate(const Job& job, Trainer& trainer, Task* task) {
   return score;
 }
 
-// How often the training text's most frequent token is that of the validation text.
+// The share of the validation text that is the training text's most frequent token.
 double ShareOfMostFrequent(const TokenSplit& data) {
   std::vector<int64_t> counts(data.train.vocabulary_size());
   for (uint64_t i = 0; i < data.train.size(); ++i) ++counts[data.train[i]];
@@ -151,7 +151,7 @@ Status Run(Job& job, const Flags& flags) {
   options.description =
       fmt::format("bert: {} layers, {} heads, {} channels, context {}, vocabulary {}",
                   config.layers, config.heads, config.channels, task.context, config.vocabulary);
-  options.settings = {{"heads", fmt::to_string(config.heads)},  // no tensor's shape tells
+  options.settings = {{"heads", fmt::to_string(config.heads)},  // not implied by any tensor's shape
                       {"mask token", fmt::to_string(task.masking.mask_token)}};
   options.samples_per_micro_batch = batch;
   options.tokens_per_micro_batch = shape.num_elements();

@@ -27,7 +27,7 @@ void HideTokens(const Masking& masking, RandomKey key, uint64_t first_row, int64
   for (int64_t row = 0; row < rows; ++row) {
     const RandomKey row_key = FoldIn(key, first_row + row);
     for (int64_t i = 0; i < context; ++i) random[i] = RandomBits(row_key, i);
-    // Those with the smallest random numbers: in every row as many.
+    // Selects those with the smallest random numbers, the same number in every row.
     std::iota(order.begin(), order.end(), 0);
     const auto end = order.begin() + std::min(context, masking.guesses_per_row(context));
     std::partial_sort(order.begin(), end, order.end(), [&](int64_t a, int64_t b) {

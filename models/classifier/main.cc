@@ -1,5 +1,5 @@
 // OneFlow's worked example of ZeRO: trains Linear, ReLU, Linear on random data, then predicts with
-// the trained parameters, which may lie split over the ranks. Nothing in the model knows.
+// the trained parameters, which may be split over the ranks. The model does not depend on that.
 //   bazel run -c opt //models/classifier -- --ranks 2 --zero 3
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 namespace zg {
 namespace {
 
-// What followed each token: successors[begin[a] .. begin[a + 1]) are the tokens after `a`.
+// The successors of each token: successors[begin[a] .. begin[a + 1]) are the tokens after `a`.
 struct Successors {
   std::vector<uint64_t> begin;
   std::vector<uint32_t> tokens;
@@ -60,11 +60,12 @@ BigramModel BigramModel::Fit(const TokenDataset& train) {
     }
     model.row_begin_.push_back(model.pairs_.size());
   }
-  // The usual estimate, kept away from 0 and 1, where a pair's mass or the rest's would vanish.
+  // The usual estimate, kept away from 0 and 1, where the probability of pairs or of the rest would
+  // vanish.
   const double estimate = static_cast<double>(num_singles) /
                           static_cast<double>(std::max<uint64_t>(num_singles + 2 * num_doubles, 1));
   model.discount_ = std::clamp(estimate, 0.05, 0.95);
-  // Half a pair for every token, so that tokens never seen keep a probability.
+  // Half a pair for every token, so that unseen tokens keep a probability.
   const double total = static_cast<double>(model.pairs_.size()) + 0.5 * vocabulary;
   for (int b = 0; b < vocabulary; ++b) {
     model.lower_order_.push_back((static_cast<double>(num_previous[b]) + 0.5) / total);

@@ -1,5 +1,5 @@
 // Trains a GPT-2 on text, byte by byte, or on a token file; prints its loss beside that of a bigram
-// model and a text that it writes.
+// model, and a generated text.
 //   bazel run -c opt //models/gpt -- --ranks 2 --zero 2
 //   bazel run -c opt //models/gpt -- --preset mini --data book.txt
 
@@ -164,7 +164,8 @@ class GptRun {
         "gpt: {} layers, {} heads, {} channels, context {}, vocabulary {}", config.layers,
         config.heads, config.channels, config.context, config.vocabulary);
     options.settings = {{"dropout", fmt::to_string(flags_.dropout)},
-                        {"heads", fmt::to_string(flags_.heads)},  // no tensor's shape tells
+                        {"heads", fmt::to_string(flags_.heads)},  // not implied by any tensor's
+                                                                  // shape
                         {"training tokens", fmt::to_string(data().train.size())}};
     options.samples_per_micro_batch = job_.options().batch;
     options.tokens_per_micro_batch = shape.num_elements();
@@ -182,7 +183,8 @@ class GptRun {
       training.step(
           [&](int64_t micro_batch) { return windows_->Feed(trainer, step, micro_batch); });
     }
-    if (training.report().was_ended_by_signal) return Status::Ok();  // soon: no sample
+    // The job must end soon: no sample.
+    if (training.report().was_ended_by_signal) return Status::Ok();
     return Finish(training);
   }
 
@@ -216,7 +218,7 @@ class GptRun {
     StatusOr<TokenSplit> split = all->Split(flags_.validation_fraction);
     ZG_RETURN_IF_ERROR(split.status().WithContext(
         fmt::format("--data with --validation-fraction {}", flags_.validation_fraction)));
-    // Texts are cut before they are encoded: every vocabulary is validated on the same text.
+    // Texts are split before they are encoded, so every vocabulary is validated on the same text.
     for (TokenDataset* part : {&split->train, &split->validation}) {
       if (!is_encoded_here) continue;
       StatusOr<TokenDataset> encoded = models::EncodeText(*part, *tokenizer_, *vocabulary);
@@ -234,7 +236,7 @@ class GptRun {
     return FindPrompt();
   }
 
-  // Without --prompt the beginning of the validation data.
+  // Without --prompt: the beginning of the validation data.
   Status FindPrompt() {
     if (!flags_.sample.prompt.empty()) {
       ZG_ASSIGN_OR_RETURN(prompt_,
@@ -247,7 +249,7 @@ class GptRun {
     return Status::Ok();
   }
 
-  // A loss per token of any vocabulary as bits per byte of the text that was validated.
+  // Converts the loss per token of any vocabulary to bits per byte of the validation text.
   Status PrintBitsPerByte(double nats_per_token) const {
     const auto num_tokens =
         static_cast<uint64_t>(windows_->rounds() * windows_->rows_per_round() * flags_.context);

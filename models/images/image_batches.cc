@@ -5,14 +5,14 @@
 namespace zg::models {
 namespace {
 
-constexpr int64_t kMostPixels = 2;  // that an image is moved by
+constexpr int64_t kMostPixels = 2;  // maximum shift of an image
 
 }  // namespace
 
 ImageBatches::ImageBatches(const LabelledImages& images, uint64_t seed, bool augments,
                            int64_t frame)
     : images_(images), key_(FoldIn(RandomKey{seed}, "images")), augments_(augments), frame_(frame) {
-  // Whole numbers: exact in every order.
+  // Integers: exact in every order.
   int64_t sum = 0, squares = 0;
   for (const uint8_t pixel : images.pixels) {
     sum += pixel;

@@ -7,7 +7,7 @@ namespace {
 
 using Json = ConfigFile::Json;
 
-// Of "rope_parameters", or, before transformers 5, "rope_scaling" beside "rope_theta".
+// Reads "rope_parameters", or, before transformers 5, "rope_scaling" and "rope_theta".
 RotaryOptions ReadRotary(ConfigFile& file) {
   RotaryOptions rotary;
   rotary.theta = file.Number("rope_theta", 10000.0);

@@ -1,4 +1,4 @@
-// Trains a Llama on text, byte by byte, from random weights or those of a model of transformers.
+// Trains a Llama on text, byte by byte, from random weights or those of a transformers model.
 //   bazel run -c opt //models/llama -- --ranks 2 --zero 2
 //   bazel run -c opt //models/llama -- --preset llama3-8b --plan --ranks 64 --zero 3
 
@@ -67,7 +67,7 @@ StatusOr<models::LlamaConfig> MakeConfig(const Job& job, const Flags& flags) {
   return config;
 }
 
-// Without --prompt the beginning of the validation data.
+// Without --prompt: the beginning of the validation data.
 StatusOr<std::vector<int64_t>> FindPrompt(const Flags& flags, const models::LlamaConfig& config,
                                           const TokenDataset& data) {
   if (flags.sample.prompt.empty()) {
@@ -115,7 +115,8 @@ Status Run(Job& job, const Flags& flags) {
       "llama: {} layers, {} heads of {} key heads, {} channels, context {}, vocabulary {}",
       config.layers, config.heads, config.key_heads, config.channels, config.context,
       config.vocabulary);
-  options.settings = {{"heads", fmt::to_string(config.heads)}};  // no tensor's shape tells
+  options.settings = {{"heads", fmt::to_string(config.heads)}};  // not implied by any tensor's
+                                                                 // shape
   options.samples_per_micro_batch = batch;
   options.tokens_per_micro_batch = shape.num_elements();
   std::unique_ptr<Trainer> made = make_trainer(job, graph, options);

@@ -1,5 +1,5 @@
-// Trains an LSTM on text, byte by byte; prints its loss on a text that it has not seen, and a text that
-// it writes, token by token from its state.
+// Trains an LSTM on text, byte by byte; prints its loss on unseen text, and a text that is
+// generated token by token from its state.
 //   bazel run -c opt //models/lstm -- --ranks 2 --zero 2
 
 #include <fmt/format.h>
@@ -46,7 +46,8 @@ void AddFlags(FlagParser* parser, Flags* flags) {
                      "0: always the likeliest token");
 }
 
-// The logits behind one token, and the states of all layers side by side, to be fed with the next.
+// The logits after one token, and the states of all layers side by side, which are fed with the
+// next.
 Outputs Continue(models::LstmLanguage& model, const models::LstmConfig& config, Inputs& in) {
   const Shape states = {1, config.layers * config.hidden};
   nn::RecurrentState state;
@@ -106,7 +107,7 @@ class LstmRun {
   }
 
  private:
-  // Reads the beginning of the data, then goes on with what it draws.
+  // Reads the beginning of the data, then continues with its own samples.
   StatusOr<std::vector<int64_t>> Sample(Trainer& trainer, const TokenDataset& data) {
     SamplerOptions options;
     options.temperature = flags_.temperature;

@@ -44,7 +44,7 @@ class RandomData {
   std::vector<float> y_;
 };
 
-// `stage`: instead of the flag's.
+// `stage` overrides the flag.
 Report Train(Job& job, const Flags& flags, std::optional<int> stage) {
   models::Recipe model(flags.layers, flags.width);
   Graph graph("recipe");
@@ -131,8 +131,8 @@ int Main(int argc, char** argv) {
   JobOptions defaults;
   defaults.steps = 10;
   defaults.batch = 20;
-  // With the recipe's learning rate the loss of random data grows beyond f32 after a few steps; the
-  // parameters stay finite, and what the recipe is about, memory and time, does not depend on it.
+  // With the recipe's learning rate the loss on random data grows beyond f32 after a few steps. The
+  // parameters stay finite, and the recipe's subject, memory and time, does not depend on it.
   defaults.compile.on_non_finite = OnNonFinite::kIgnore;
   Job job = Job::start(argc, argv, parser, defaults);
   job.run([&](Job& rank) { return Run(rank, flags); });
