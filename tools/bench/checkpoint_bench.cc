@@ -1,6 +1,6 @@
-// Times checkpoints: saving and loading against what the disk does with the same bytes, and what a
-// save costs training when it waits and when it does not. In turns, medians of the rounds, the
-// slowest rank counting.
+// Times checkpoints: saving and loading against the disk's speed with the same bytes, and the cost
+// of a save for training with and without waiting. Measurements take turns; results are medians of
+// the rounds, of the slowest rank.
 //
 //   checkpoint_bench --ranks 2 --zero 2 --save DIR [--layers 10] [--width 1000] [--rounds 5]
 
@@ -53,7 +53,7 @@ double Mean(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Of one thing, a number per round.
+// The measurements of one quantity, one per round.
 struct Column {
   std::string name;
   std::vector<double> ms;
@@ -98,7 +98,7 @@ class Bench {
         .status();
   }
 
-  // The slowest rank's time for something that all begin together.
+  // The slowest rank's time for work that all begin together.
   StatusOr<double> Time(const std::function<Status()>& work) {
     ZG_RETURN_IF_ERROR(job_.communicator().Barrier("begin"));
     const Clock::time_point start = Clock::now();
@@ -123,7 +123,7 @@ class Bench {
     return StepWhileSaving();
   }
 
-  // What `dd conv=fsync` does.
+  // Writes like `dd conv=fsync`.
   Status WritePlainFile() {
     const std::vector<char> chunk(kChunkBytes, 'x');
     ZG_ASSIGN_OR_RETURN(DurableFile file, DurableFile::Create(PlainFile(), 0));
@@ -143,7 +143,7 @@ class Bench {
     return count == 0 ? Status::Ok() : FailedPrecondition("{}: cannot be read", PlainFile());
   }
 
-  // Lets the next reads come from the disk, as after a restart.
+  // Makes the next reads come from the disk, as after a restart.
   Status ForgetCachedFiles() {
     if (job_.is_main()) {
       for (const auto& entry : fs::recursive_directory_iterator(directory())) {

@@ -1,5 +1,6 @@
-// Times the collectives of the MPI communicator, in turn with those of the MPI library, whose sums have an
-// order of their own: what equal bits cost. The median of all repetitions, the slowest rank counting.
+// Times the collectives of the MPI communicator, in turn with those of the MPI library, whose sums
+// have their own order: the cost of equal bits. Results are medians of all repetitions, of the
+// slowest rank.
 //
 //   mpirun -n 2 comm_bench [BYTES...]     ZG_COMM=messages for messages
 

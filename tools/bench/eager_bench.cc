@@ -1,4 +1,5 @@
-// Times a step of the small GPT run at once against the same step of a graph, in turns, on one rank.
+// Times a step of the small GPT in eager mode against the same step of a graph, in turns, on one
+// rank.
 //   bazel run -c opt //tools/bench:eager_bench
 #include <fmt/format.h>
 

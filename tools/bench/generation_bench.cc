@@ -1,5 +1,5 @@
-// Times the generation of text: milliseconds per token at several positions, with caches, and for the
-// whole text computed again.
+// Times text generation: milliseconds per token at several positions, with caches, and without
+// them, when the whole text is computed again.
 //   bazel run -c opt //tools/bench:generation_bench -- --preset gpt2
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ Status Run(Job& job, const Flags& flags) {
   for (const int64_t size : {int64_t{16}, config.context / 4, config.context / 2, config.context}) {
     const std::vector<int64_t> part(text.begin(), text.begin() + size);
     ZG_RETURN_IF_ERROR(generator.logits(*trainer, part).status());
-    // The last token of a text that is there is computed again.
+    // Computes the last token of an existing text again.
     ZG_ASSIGN_OR_RETURN(const double ms, MedianMs(flags.repetitions, [&] {
                           return generator.logits(*trainer, part).status();
                         }));

@@ -21,7 +21,7 @@ namespace {
 constexpr char kModelName[] = "model.safetensors";
 constexpr char kConfigName[] = "config.json";
 
-// A number among a checkpoint's settings; nothing when it has none of that name.
+// A number among a checkpoint's settings; nothing if there is none of that name.
 template <typename T>
 StatusOr<std::optional<T>> Setting(const Weights& weights, const std::string& name) {
   if (weights.state() == nullptr) return std::optional<T>();

@@ -14,7 +14,7 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-// Step and settings, so that they are compared and shown alike.
+// Step and settings together, so that they are compared and shown alike.
 Settings Described(const TrainState& state) {
   Settings settings = state.settings;
   settings["model"] = state.model;
@@ -45,7 +45,7 @@ std::string SettingsThatDiffer(const Settings& a, const Settings& b) {
   return text;
 }
 
-// How the values differ; empty when every bit is the same.
+// How the values differ; empty if every bit is the same.
 std::string ValuesThatDiffer(const CheckpointReader::Tensor& a, const CheckpointReader::Tensor& b) {
   if (a.entry->dtype != b.entry->dtype || a.entry->shape != b.entry->shape) {
     return fmt::format("{}[{}] | {}[{}]", SafetensorsDTypeName(a.entry->dtype),

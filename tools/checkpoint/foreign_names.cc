@@ -11,8 +11,8 @@ constexpr bool kTransposed = true;
 constexpr bool kOptional = true;
 constexpr size_t kMaxDigits = 6;
 
-// Hugging Face's GPT2Model. Its Conv1D has weights (in, out), our Linear (out, in); all else is
-// alike: q, k and v side by side, heads contiguous in each.
+// Hugging Face's GPT2Model. Its Conv1D has weights (in, out), our Linear (out, in). Everything else
+// agrees: q, k and v side by side, heads contiguous in each.
 ForeignFormat Gpt2() {
   ForeignFormat format;
   format.name = "gpt2";
@@ -44,7 +44,7 @@ ForeignFormat Gpt2() {
   return format;
 }
 
-// torch.nn.Sequential of Linear and what has no parameters; nn::Sequential "layers" of ours.
+// torch.nn.Sequential of Linear and modules without parameters; our nn::Sequential "layers".
 ForeignFormat Sequential() {
   ForeignFormat format;
   format.name = "sequential";

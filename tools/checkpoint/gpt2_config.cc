@@ -21,7 +21,7 @@ const char* TorchName(SafetensorsDType dtype) {
 StatusOr<int64_t> HeadsOfGpt2Config(const std::string& path, const Gpt2Config& of_tensors) {
   ZG_ASSIGN_OR_RETURN(const nlohmann::json json, ReadStrictJson(path));
   Problems problems;
-  // A key that is not there has the value that transformers gives it.
+  // A missing key has the default of transformers.
   const auto expect = [&](const char* key, const Json& by_default, const Json& expected) {
     const Json got = json.contains(key) ? Json(json[key]) : by_default;
     if (got != expected) problems.Add("{}: got {}, expected {}", key, got.dump(), expected.dump());

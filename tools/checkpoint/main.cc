@@ -7,8 +7,8 @@
 //   checkpoint convert --from gpt2 downloads/gpt2 gpt2.safetensors
 //   checkpoint convert --to gpt2 runs/gpt exported
 //
-// Exit codes: 0; 1 when a checkpoint is damaged, two differ or nothing was written; 2 when the
-// command line is wrong.
+// Exit codes: 0; 1 if a checkpoint is damaged, two differ or nothing was written; 2 if the command
+// line is wrong.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <map>
@@ -47,7 +47,7 @@ void AddDType(CLI::App* command, SafetensorsDType* dtype) {
       ->check(CLI::IsMember(kDTypes));
 }
 
-// --from or --to: a format, and whose the source is with it.
+// Adds --from or --to, which takes a format and sets the side of the source.
 void AddSide(CLI::App* group, const std::string& flag, Side source, const std::string& about,
              ConvertOptions* options) {
   std::vector<std::string> names;

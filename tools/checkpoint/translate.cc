@@ -17,7 +17,7 @@
 namespace zg::checkpoint_tool {
 namespace {
 
-constexpr int kWholeFile = -1;  // where a letter's size holds, if not in one number
+constexpr int kWholeFile = -1;  // scope of a letter's size that is not within one number
 
 struct DimRule {
   int64_t factor = 1;
@@ -112,7 +112,7 @@ class Translator {
     problems_.Add("{}: is not expected", QuoteForMessage(name));
   }
 
-  // The copy stands in for the tensor, or must be the same.
+  // The copy replaces the tensor, or must be equal to it.
   void UseTiedCopy() {
     if (!tied_copy_) return;
     for (size_t rule = 0; rule < format_.rules.size(); ++rule) {
@@ -129,7 +129,7 @@ class Translator {
   }
 
   void FindMissing() {
-    // Numbers go from 0 on. One that is far too large must not ask for a million tensors.
+    // Numbers start at 0. A number that is far too large must not ask for a million tensors.
     std::set<int> expected = numbers_;
     if (!format_.has_gaps && !numbers_.empty()) {
       const int last = std::min(*numbers_.rbegin(), static_cast<int>(weights_.tensors().size()));
@@ -162,7 +162,7 @@ class Translator {
       return;
     }
     const std::vector<DimRule> dims = ParseShape(rule.shape);
-    // Theirs in our order, and back.
+    // Swaps the dims between their order and ours.
     const auto turned = [&](std::vector<int64_t> shape, Side side) {
       if (rule.is_transposed && side == Side::kTheirs) std::reverse(shape.begin(), shape.end());
       return shape;

@@ -74,7 +74,7 @@ Status Weights::OpenFile(const std::string& path) {
   for (const SafetensorsEntry& entry : file.entries()) {
     tensors_[entry.name] = {&entry, file.Data(entry), false};
   }
-  files_.push_back(std::move(file));  // entries and data stay where they are
+  files_.push_back(std::move(file));  // entries and data do not move
   return Status::Ok();
 }
 

@@ -36,7 +36,7 @@ StatusOr<std::string> ReadText(const std::string& path) {
   return std::string(reinterpret_cast<const char*>(file.data()), file.size());
 }
 
-// A file that is written, and what goes into it.
+// A file to write, and its contents.
 struct TargetFile {
   std::string name;
   std::vector<TensorToWrite> tensors;
@@ -154,7 +154,7 @@ class Conversion {
 
   const ToOptions& options_;
   bool has_files_ = false;  // `like` has weights
-  std::string index_;       // its text
+  std::string index_;       // its index's text
   KnownModel model_;
   MatchedTensors matched_;
   std::optional<Weights> like_;

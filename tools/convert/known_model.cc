@@ -26,7 +26,7 @@ using checkpoint_tool::MatchPattern;
 using checkpoint_tool::NameRule;
 using models::ConfigFile;
 
-// A model whose names are theirs.
+// A model with their names.
 KnownModel Known(const std::string& type, const nn::Module& model) {
   KnownModel known;
   known.type = type;
@@ -36,7 +36,7 @@ KnownModel Known(const std::string& type, const nn::Module& model) {
   return known;
 }
 
-// Their files may have tensor `ours` under another name, too.
+// Their files may also have tensor `ours` under another name.
 void AddName(KnownModel* known, std::string_view ours, const std::string& name) {
   for (KnownTensor& tensor : known->tensors) {
     if (tensor.ours == ours) tensor.theirs.push_back(name);
@@ -52,7 +52,7 @@ KnownModel Llama(const models::LlamaConfig& config) {
 
 KnownModel Bert(const models::BertConfig& config) {
   KnownModel known = Known("bert", models::Bert(config));
-  // As converted from TensorFlow.
+  // Names as converted from TensorFlow.
   for (KnownTensor& tensor : known.tensors) {
     const std::string& name = tensor.ours;
     for (const auto& [now, before] :

@@ -1,9 +1,9 @@
-// convert: takes models of transformers in and out, by their config.json.
+// convert: imports and exports models of transformers, by their config.json.
 //
 //   convert --from downloads/Qwen2-0.5B qwen2.safetensors        # for --init
 //   convert --to trained runs/llama --like downloads/Qwen2-0.5B  # for from_pretrained
 //
-// Exit codes: 0; 1 when nothing was written; 2 when the command line is wrong.
+// Exit codes: 0; 1 if nothing was written; 2 if the command line is wrong.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <map>

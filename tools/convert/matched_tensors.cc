@@ -27,7 +27,7 @@ std::vector<int64_t> ShapeOn(Side side, const KnownTensor& known) {
   return shape;
 }
 
-// Empty where nothing is wrong.
+// Empty if there is no problem.
 std::string ProblemOf(const SafetensorsEntry& entry, const std::vector<int64_t>& expected) {
   if (!IsFloatValue(entry.dtype)) {
     return fmt::format("{}: got {}, expected F32, F16 or BF16", entry.name,

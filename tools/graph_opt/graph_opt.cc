@@ -1,4 +1,4 @@
-// graph_opt: reads a graph in text form, runs passes on it, prints what comes out.
+// graph_opt: reads a graph in text form, runs passes on it, and prints the result.
 //
 //   graph_opt mlp.graph --passes "build-backward, append-update(lr=0.1), bucketing"
 //   graph_opt mlp.graph --dot | dot -Tsvg > mlp.svg

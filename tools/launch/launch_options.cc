@@ -15,7 +15,7 @@ namespace {
 using command::FindProgram;
 using command::FlagIn;
 
-// "HOST:N,HOST,...", a rank where no number is given.
+// Parses "HOST:N,HOST,...", with one rank where no number is given.
 Status ReadHosts(std::string_view text, Options* options) {
   int num_slots = 0;
   while (!text.empty()) {
@@ -51,7 +51,9 @@ Status ReadProgramFlags(Options* options) {
   if (const auto text = FlagIn(options->command, "micro-batches")) {
     int64_t count = 0;
     std::from_chars(text->data(), text->data() + text->size(), count);
-    if (count > 0) options->micro_batches = count;  // the program judges what is no number
+    if (count > 0)
+      options->micro_batches = count;  // the program reports values that are not
+                                       // numbers
   }
   if (options->micro_batches % options->ranks != 0) {
     return InvalidArgument("--micro-batches: got {}, expected a multiple of the {} ranks",

@@ -1,8 +1,8 @@
-// launch: runs a program under mpirun, and again from its last checkpoint when it fails.
+// launch: runs a program under mpirun, and restarts it from its last checkpoint when it fails.
 //
 //   launch --ranks 4 --min-ranks 2 -- bazel-bin/models/gpt/gpt --save runs/gpt --save-every 100
 //
-// Exit codes: those of the program's last run; 2 when the command line is wrong.
+// Exit codes: those of the program's last run; 2 if the command line is wrong.
 #include <string>
 
 #include "framework/job/console.h"

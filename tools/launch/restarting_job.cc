@@ -37,7 +37,7 @@ std::string HostName() {
   return name;
 }
 
-// A whole checkpoint, and what tells it from another under the same name.
+// A complete checkpoint, and its identity, which differs from another one under the same name.
 struct Saved {
   std::string name;  // "step-00000100"
   ino_t file = 0;
@@ -123,7 +123,7 @@ class RestartingJob {
 
   std::vector<std::string> Command(int num_ranks) const {
     std::vector<std::string> command = options_.command;
-    // What is resumed brings its parameters, and a program refuses to be given others.
+    // A checkpoint has its own parameters, and a program refuses --init beside it.
     if (HasOwnCheckpoint()) {
       command = WithoutFlag(WithFlag(command, "resume", options_.save), "init");
     }
@@ -186,7 +186,7 @@ class RestartingJob {
   const Options& options_;
   const Supervisor& supervisor_;
   RestartPolicy policy_;
-  const std::optional<Saved> saved_before_;  // what is not this job's
+  const std::optional<Saved> saved_before_;  // left by an earlier job
   std::optional<Saved> saved_;
   std::vector<Attempt> attempts_;
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kUnits = "KMGT";
 
-// What the letters after the number multiply it with; 0 for letters that mean nothing.
+// The factor that the letters after the number stand for; 0 for unknown letters.
 double Multiplier(std::string_view suffix) {
   if (suffix.empty() || suffix == "B") return 1;
   const size_t unit = kUnits.find(suffix[0]);

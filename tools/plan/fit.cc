@@ -18,15 +18,15 @@ namespace {
 
 constexpr int kMaxRanksTried = 1024;
 constexpr int kMaxCompiled = 14;
-// What one point of the front is better by than its neighbours.
+// The minimum improvement of a point of the front over its neighbours.
 constexpr double kLessMemory = 0.05;
 constexpr double kLessTime = 0.01;
-// What estimates of memory may be wrong by; what might be so much better is compiled.
+// The possible error of memory estimates; candidates that might be that much better are compiled.
 constexpr double kUncertain = 0.05;
 
 struct Entry {
   PlanOptions options;
-  double bytes = 0;  // the plan's, or the least by its estimate
+  double bytes = 0;  // of the plan, or the lowest by its estimate
   double step_ms = 0;
   std::unique_ptr<JobPlan> plan;
 };
@@ -47,7 +47,7 @@ class Search {
   int num_candidates() const { return static_cast<int>(entries_.size()); }
   int num_compiled() const { return num_compiled_; }
 
-  // Compiles what is on the front, first what is farthest from what is compiled already.
+  // Compiles the candidates on the front, starting with those farthest from compiled ones.
   void Run() {
     while (num_compiled_ < kMaxCompiled) {
       Entry* next = FarthestFromCompiled(Front(/*compiled_only=*/false));
@@ -66,7 +66,7 @@ class Search {
     std::stable_sort(sorted.begin(), sorted.end(), [](const Entry* a, const Entry* b) {
       return a->bytes != b->bytes ? a->bytes < b->bytes : a->step_ms < b->step_ms;
     });
-    std::vector<Entry*> faster;  // and faster, from the smallest on
+    std::vector<Entry*> faster;  // those that are also faster, from the smallest on
     for (Entry* entry : sorted) {
       if (faster.empty() || entry->step_ms < faster.back()->step_ms * (1 - kLessTime)) {
         faster.push_back(entry);
@@ -81,7 +81,7 @@ class Search {
     return front;
   }
 
-  // The candidate that needs the least, compiled; null: none can be compiled.
+  // The candidate that needs the least memory, compiled; null: none can be compiled.
   const Entry* Least() {
     for (int tries = 0; tries < kMaxCompiled; ++tries) {
       const auto least =
@@ -95,7 +95,7 @@ class Search {
   }
 
  private:
-  // What does not compile goes.
+  // Removes candidates that do not compile.
   void Compile(Entry* entry) {
     ++num_compiled_;
     StatusOr<JobPlan> plan = PlanModel(entry->options);
@@ -108,7 +108,7 @@ class Search {
     entry->plan = std::make_unique<JobPlan>(std::move(*plan));
   }
 
-  // In memory; null: all of the front is compiled.
+  // Distance in memory; null: the whole front is compiled.
   Entry* FarthestFromCompiled(const std::vector<Entry*>& front) const {
     Entry* farthest = nullptr;
     double most = 0;
@@ -131,7 +131,8 @@ class Search {
   int num_compiled_ = 0;
 };
 
-// The fewest ranks, doubling those of `options`, with which its micro-batch fits at stage 3.
+// The smallest number of ranks, doubling those of `options`, with which its micro-batch fits at
+// stage 3.
 StatusOr<std::optional<int>> RanksThatFit(PlanOptions options, int64_t budget_bytes) {
   options.compile.zero.set_stage(3);
   options.compile.mesh.clear();
@@ -146,7 +147,7 @@ StatusOr<std::optional<int>> RanksThatFit(PlanOptions options, int64_t budget_by
   return std::optional<int>();
 }
 
-// A size that --fit accepts and that is no less: whole megabytes.
+// A size that --fit accepts and that is not smaller: whole megabytes.
 std::string AsFlag(int64_t bytes) { return fmt::format("{}M", (bytes + 999'999) / 1'000'000); }
 
 Status NothingFits(const PlanOptions& options, int64_t budget_bytes, const Entry& least) {
@@ -177,7 +178,7 @@ StatusOr<FitFront> FindFront(const PlanOptions& options, int64_t budget_bytes) {
   front.num_compiled = search.num_compiled();
   if (!front.points.empty()) return front;
   const Entry* least = search.Least();
-  if (least == nullptr) return PlanModel(options).status();  // says what is wrong with all of them
+  if (least == nullptr) return PlanModel(options).status();  // reports the problem of all of them
   return NothingFits(options, budget_bytes, *least);
 }
 

@@ -8,9 +8,9 @@
 namespace zg::plan {
 namespace {
 
-constexpr int kMostTensorRanks = 8;  // where nothing says how many ranks a host has
+constexpr int kMostTensorRanks = 8;  // if the number of ranks per host is unknown
 
-// Those up to `most`, in ascending order.
+// The divisors up to `most`, in ascending order.
 std::vector<int64_t> DivisorsOf(int64_t number, int64_t most) {
   std::vector<int64_t> divisors;
   for (int64_t divisor = 1; divisor * divisor <= number; ++divisor) {
@@ -53,7 +53,7 @@ std::vector<std::vector<MeshAxis>> Meshes(const PlanOptions& options) {
   return meshes;
 }
 
-// All parameters alike, and the blocks otherwise than the rest.
+// One stage for all parameters, or a different stage for the blocks.
 std::vector<ZeroOptions> Stages(const PlanOptions& options, const Mesh& mesh) {
   const ZeroOptions& given = options.compile.zero;
   if (!options.fit_choices.stages) return {given};

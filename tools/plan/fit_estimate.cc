@@ -53,7 +53,7 @@ double MostActivationsAndWorkspace(const JobPlan& plan) {
   return static_cast<double>(most);
 }
 
-// Of those that are sharded.
+// The number of sharded buckets.
 double NumBuckets(const JobPlan& plan) {
   const auto reductions = plan.traffic.find(op_names::kReduceScatter);
   return reductions == plan.traffic.end() ? 0 : static_cast<double>(reductions->second.count);
@@ -74,8 +74,8 @@ class DataLinks {
 
   double ms() const { return ms_; }
 
-  // Values of so many bytes together, of which every rank along the axes has or needs an equal part;
-  // `collectives` times so many.
+  // Exchanges values of so many bytes in total, of which every rank along the axes has or needs an
+  // equal part; `collectives` times.
   void Exchange(double bytes, const std::vector<int>& axes, double collectives, double times) {
     const std::vector<int> ranks = mesh_.RanksAlong(0, axes);
     const auto peers = static_cast<double>(ranks.size() - 1);
@@ -92,7 +92,8 @@ class DataLinks {
            collectives * times * peers * machine_.latency_us / 1e3;
   }
 
-  // Gathers what is split over the axes, one after the other from the last, to so many bytes.
+  // Gathers values that are split over the axes, one axis after the other from the last, to so many
+  // bytes.
   void Gather(double bytes, const std::vector<int>& axes, double collectives, double times) {
     for (const int axis : axes) {
       Exchange(bytes, {axis}, collectives, times);
@@ -106,7 +107,7 @@ class DataLinks {
   double ms_ = 0;
 };
 
-// Along which every shard has copies.
+// The axes along which every shard has copies.
 std::vector<int> CopyAxes(const Mesh& mesh) {
   std::vector<int> axes;
   for (const int axis : mesh.DataAxes()) {
@@ -189,7 +190,7 @@ std::optional<FitEstimate> FitEstimator::Estimate(const PlanOptions& candidate) 
   for (const bool is_blocks : {false, true}) {
     const Part& part = is_blocks ? sketch.blocks : sketch.rest;
     const int stage = is_blocks ? of_blocks : compile.zero.stage;
-    // Two buckets at a time, or the largest, which is that of an embedding.
+    // Two buckets at a time, or the largest one, which is an embedding's.
     const auto moving = [&](double bytes) {
       return std::min(bytes, is_blocks ? 2 * bucket : std::max(2 * bucket, sketch.largest_bucket));
     };
@@ -222,7 +223,7 @@ std::optional<FitEstimate> FitEstimator::Estimate(const PlanOptions& candidate) 
     }
   }
   FitEstimate estimate;
-  // Without accumulators whole gradients take the place of activations.
+  // Without accumulators whole gradients replace activations.
   estimate.peak_bytes =
       resident + in_flight +
       (micro_steps > 1 ? activations + whole_gradients : std::max(activations, whole_gradients));

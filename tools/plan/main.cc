@@ -1,4 +1,4 @@
-// Says what a job will hold, send and compute, without running it or allocating its weights.
+// Predicts what a job will hold, send and compute, without running it or allocating its weights.
 //   bazel run -c opt //tools:plan -- --preset gpt2 --ranks 4 --zero 2
 //   bazel run -c opt //tools:plan -- --preset gpt2-xl --ranks 64 --fit 16G --ranks-per-host 8
 //   bazel run -c opt //tools:plan -- --params 7.5e9 --ranks 64 --zero 2
@@ -27,7 +27,7 @@ Status AnswerFromPaper(const PlanOptions& options) {
   return WriteFileAtomically(options.json, json);
 }
 
-// The fastest way that fits, and the others.
+// The fastest setting that fits, and the others.
 StatusOr<PlanReport> SearchAndReport(const PlanOptions& options) {
   ZG_ASSIGN_OR_RETURN(const int64_t budget_bytes, ParseByteSize("--fit", options.fit));
   ZG_ASSIGN_OR_RETURN(const FitFront front, FindFront(options, budget_bytes));

@@ -105,7 +105,7 @@ Status CheckFiles(const PlanOptions& options) {
   return Status::Ok();
 }
 
-// The formulas know a number of parameters, ranks and a stage.
+// The formulas use only a number of parameters, ranks and a stage.
 Status CheckParamsMode(const FlagParser& flags) {
   static const std::set<std::string> known = {"params", "ranks", "zero", "json"};
   for (const ResolvedFlag& flag : flags.resolved()) {
@@ -118,7 +118,7 @@ Status CheckParamsMode(const FlagParser& flags) {
   return Status::Ok();
 }
 
-// Those that no search chooses, where they are not as by default.
+// The flags that a search does not choose, if they differ from their defaults.
 std::string OtherCompileFlags(const CompileOptions& compile) {
   static const std::set<std::string> chosen = {
       "zero", "mesh", "placement", "micro-batches", "recompute", "secondary-shards", "print-ir"};

@@ -1,11 +1,10 @@
-// tokenizer: learns byte-level BPE vocabularies; text to tokens and back.
+// tokenizer: learns byte-level BPE vocabularies, and converts text to tokens and back.
 //
 //   tokenizer train --vocab-size 8192 --out runs/tokenizer book.txt
 //   tokenizer encode book.txt --tokenizer runs/tokenizer --out book.bin
 //   tokenizer decode book.bin --tokenizer runs/tokenizer
 //
-// Exit codes: 0; 1 when a file is missing, damaged or not supported; 2 when the command line is
-// wrong.
+// Exit codes: 0; 1 if a file is missing, damaged or not supported; 2 if the command line is wrong.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <string>

@@ -19,7 +19,7 @@ bool Fits(int ranks, int threads, const Options& options) {
   return ranks <= options.cores && threads <= options.cores / ranks;
 }
 
-// The most first.
+// The largest number first.
 std::vector<int> ThreadsFor(int ranks, const Options& options) {
   std::vector<int> threads = options.threads;
   if (threads.empty()) {
@@ -126,7 +126,7 @@ std::vector<std::string> CommandOf(const Candidate& candidate, const Options& op
 std::vector<std::string> TrialCommandOf(const Candidate& candidate, const Options& options,
                                         int64_t steps, const std::string& report) {
   std::vector<std::string> command = CommandOf(candidate, options);
-  // A few steps have no warm-up, and do not go on from a checkpoint.
+  // A few steps have no warm-up, and do not resume from a checkpoint.
   for (const char* flag : {"save", "save-every", "keep", "resume", "metrics", "metrics-histograms",
                            "trace", "trace-steps", "warmup-steps", "print-ir"}) {
     command = WithoutFlag(command, flag);

@@ -1,4 +1,4 @@
-// tune: finds the ranks, threads and overlap with which a program trains fastest on this machine.
+// tune: finds the ranks, threads and overlap that train a program fastest on this machine.
 //
 //   bazel run -c opt //tools/tune -- bazel-bin/models/gpt/gpt --preset mini --zero 2
 //   bazel run -c opt //tools/tune -- --seconds 300 -- bazel-bin/models/gpt/gpt --preset mini --zero 2

@@ -12,9 +12,9 @@ namespace zg::tune {
 namespace {
 
 constexpr int kMaxRounds = 5;
-constexpr double kHopeless = 1.25;   // times the fastest
-constexpr int64_t kFirstSteps = 4;   // of a program whose steps may take any time
-constexpr double kTrialMs = 1500;    // of steps, without the first
+constexpr double kHopeless = 1.25;   // factor relative to the fastest
+constexpr int64_t kFirstSteps = 4;   // for a program whose step time is unknown
+constexpr double kTrialMs = 1500;    // time of the steps of a trial, without the first
 constexpr int64_t kMostSteps = 100;  // in a trial
 constexpr double kMargin = 1.2;      // for estimates of time
 
@@ -40,7 +40,7 @@ class RunningSearch {
  private:
   double SecondsLeft() const { return options_.seconds - machinery_.seconds_passed(); }
 
-  // Of the fastest steps so far, which others will hardly be much below.
+  // Based on the fastest steps so far, below which others will hardly be.
   int64_t StepsPerTrial() const {
     double best_ms = kTrialMs;
     for (const Tried& tried : outcome_.tried) best_ms = std::min(best_ms, tried.median_ms());
@@ -60,7 +60,7 @@ class RunningSearch {
     return trial;
   }
 
-  // The first trial, by the program's own --batch and --micro-batches.
+  // The first trial, with the program's own --batch and --micro-batches.
   Status FindWork() {
     ZG_ASSIGN_OR_RETURN(const Candidate first, FirstCandidate(options_));
     Tried tried = {first};
@@ -75,7 +75,8 @@ class RunningSearch {
     first_inputs_ = trial->inputs;
     outcome_.tried.push_back(std::move(tried));
     if (StepsPerTrial() < 2 * kFirstSteps) return Status::Ok();
-    const StatusOr<Trial> longer = RunTrial(&outcome_.tried[0]);  // as long as those of the others
+    const StatusOr<Trial> longer = RunTrial(&outcome_.tried[0]);  // with as many steps as the
+                                                                  // others
     if (longer.ok()) return Status::Ok();
     return longer.status().code() == StatusCode::kDeadlineExceeded ? TooShort() : longer.status();
   }
@@ -96,7 +97,7 @@ class RunningSearch {
         std::ceil(std::max(needed, options_.seconds * kMargin)));
   }
 
-  // Tries what has not been tried. False: the time is over.
+  // Tries the candidates that have not been tried. Returns false if the time is over.
   StatusOr<bool> TryFirst(const Candidate& candidate) {
     if (SecondsLeft() <= 0) return false;
     Tried tried = {candidate};

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 constexpr int kCannotExecute = 126;
 
-// What a program has written: its last line that is an error, or else its last one.
+// The last error in a program's output, or else its last line.
 class LastError {
  public:
   void Add(std::string_view bytes) {
@@ -55,7 +55,7 @@ class LastError {
 [[noreturn]] void BecomeProgram(const std::vector<std::string>& command, pid_t parent,
                                 const SignalQueue& signals, const Pipe& output,
                                 const Pipe& errors) {
-  setpgid(0, 0);  // signals of the terminal reach tune, which passes them on
+  setpgid(0, 0);  // signals of the terminal reach tune, which forwards them
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kCannotExecute);
   signals.RestoreMask();
@@ -121,7 +121,7 @@ StatusOr<Trial> RunTrial(const std::vector<std::string>& command, const std::str
   ChildWatch watch;
   watch.pipes = {{&output.read_end, [](std::string_view) {}},
                  {&errors.read_end, [&](std::string_view bytes) { last_error.Add(bytes); }}};
-  // A trial ends at INT as well, which a program may have been told to ignore.
+  // A trial is also ended by INT, which a program may have been told to ignore.
   watch.translate = [](int signal) {
     return signal == SIGUSR1 || signal == SIGUSR2 ? signal : SIGTERM;
   };

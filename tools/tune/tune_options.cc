@@ -76,7 +76,7 @@ StatusOr<std::optional<int>> RanksOf(const std::vector<std::string>& command) {
   return std::optional<int>();
 }
 
-// What the program is told stays, and nothing else can be asked for beside it.
+// Values that the program's flags set stay, and no others can be requested beside them.
 Status TakeFlagsOfProgram(const FlagParser& flags, Options* options) {
   ZG_ASSIGN_OR_RETURN(const std::optional<int> ranks, RanksOf(options->command));
   if (ranks) options->ranks = {*ranks};
@@ -134,7 +134,7 @@ StatusOr<Options> ParseCommandLine(int argc, const char* const* argv, std::strin
       },
       [&options] { return JoinWithCommas(options.overlaps); },
       "values of the program's --overlap to try, where there are several ranks", "off,BYTES,...");
-  // Without flags of its own there need not be a "--".
+  // Without flags of its own the "--" may be left out.
   const bool has_flags = argc > 1 && argv[1][0] == '-';
   int own_argc = 1;
   while (has_flags && own_argc < argc && std::string_view(argv[own_argc]) != "--") ++own_argc;

@@ -1,15 +1,15 @@
-// The kernels of a GPT-2 training step in bf16 on a GPU, each against its floor: the time that its
-// matrix products take at the peak, or its bytes at the bandwidth, whichever is longer. Both
-// ceilings are measured in the same run: the peak by our own `linear` on large squares, the
-// bandwidth by a copy within the device.
+// The kernels of a GPT-2 training step in bf16 on a GPU, each compared with its lower bound: the
+// time of its matrix products at the peak, or of its bytes at the bandwidth, whichever is longer.
+// Both limits are measured in the same run: the peak with our own `linear` on large squares, the
+// bandwidth with a copy within the device.
 //
 //   bazel run -c opt //tools/bench/gpu:cuda_kernel_bench -- --batch 16 --filter linear
 //   bazel run -c opt //tools/bench/gpu:cuda_kernel_bench -- --batch 32 --list --json /tmp/work.json
 //
-// The second needs no GPU: it is what tools/bench/estimate_gpu_step.py estimates from.
+// The second needs no GPU: its output is the input of tools/bench/estimate_gpu_step.py.
 //
-// A case walks over more memory than caches hold. Its calls are recorded and replayed, so that
-// launching them costs nothing.
+// A case cycles through more memory than caches hold. Its calls are recorded and replayed, so that
+// launches cost nothing.
 
 #include <fmt/format.h>
 
@@ -131,7 +131,7 @@ std::string Row(const KernelCase& test, double seconds, const Ceilings& ceilings
                      1e3 * static_cast<double>(test.times_per_step) * seconds);
 }
 
-// Prints the table; adds what it has to the result.
+// Prints the table, and adds its numbers to the result.
 Status Measure(const Options& options, const std::vector<KernelCase>& cases, Json* result) {
   Place place = {&CpuDevice(), &CpuKernels(), options.cold_mb << 20};
   std::unique_ptr<Device> gpu;

@@ -17,7 +17,7 @@ TensorType I64(Shape shape) { return {DType::kI64, std::move(shape)}; }
 
 class CaseList {
  public:
-  // Returns the case for changes, null after an error.
+  // Returns the case so that it can be changed; null after an error.
   KernelCase* Add(int64_t times_per_step, const std::string& name, const std::string& op,
                   std::vector<TensorType> inputs, ir::Attributes attributes = {}) {
     if (!status_.ok()) return nullptr;
@@ -50,9 +50,10 @@ struct LinearLayer {
   int64_t inputs = 0;
   int64_t outputs = 0;
   bool has_bias = true;
-  bool gelu_before = false;  // its inputs are gelus, whose gradient joins its input's
+  bool gelu_before = false;  // its inputs are gelus, whose gradient is fused with its input's
   bool gelu_behind = false;  // its outputs become gelus
-  bool adds_behind = false;  // they join the residual stream, whose norm sums their gradients
+  bool adds_behind = false;  // they are added to the residual stream, whose norm sums their
+                             // gradients
 };
 
 void AddLinear(const Sizes& s, int64_t times_per_step, const LinearLayer& layer, CaseList* list) {
@@ -98,12 +99,12 @@ void AddBlocks(const Sizes& s, CaseList* list) {
   list->Add(s.L, "attention_grad", "attention_grad", {hidden, qkv, hidden, F32({s.B, s.H, s.T})},
             causal);
   list->Add(2 * s.L + 1, "layer_norm", "layer_norm", {hidden, vector, vector});
-  // All but the last norm add the gradient that the residual stream brings.
+  // All norms but the last add the gradient of the residual stream.
   list->Add(2 * s.L, "layer_norm_grad", "layer_norm_grad",
             {hidden, hidden, vector, per_row, per_row, hidden}, {{"adds", true}, {"sums", true}});
   list->Add(1, "layer_norm_grad last", "layer_norm_grad",
             {hidden, hidden, vector, per_row, per_row}, {{"sums", true}});
-  // What the fused ones consist of, to be compared.
+  // The parts of the fused kernels, for comparison.
   list->Add(0, "linear expand apart", "linear", {hidden, BF16({4 * s.C, s.C}), BF16({4 * s.C})});
   list->Add(0, "gelu apart", "gelu", {wide});
   list->Add(0, "linear_grad_input apart", "linear_grad_input", {hidden, BF16({s.C, 4 * s.C})});
@@ -139,7 +140,7 @@ void AddEnds(const Sizes& s, CaseList* list) {
   }
 }
 
-// As if all parameters were one bucket.
+// As if all parameters were in one bucket.
 void AddUpdate(int64_t num_parameters, CaseList* list) {
   const TensorType state = F32({num_parameters});
   const TensorType gradient = BF16({num_parameters});

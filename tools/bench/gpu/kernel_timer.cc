@@ -13,7 +13,7 @@ namespace zg::bench {
 namespace {
 
 constexpr int64_t kPatternBytes = int64_t{4} << 20;
-constexpr double kMinSeconds = 0.05;  // of what the clock sees at once
+constexpr double kMinSeconds = 0.05;  // minimum time of one measurement
 constexpr int kRounds = 5;
 
 using Work = std::function<Status()>;
@@ -25,8 +25,8 @@ StatusOr<double> SecondsOf(Device& device, const Work& work, int times) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Random contents for an operand, to be written again and again. Zeros would not do: multiplying
-// them takes less power, so that the clock is higher.
+// Random contents for an operand, to be written repeatedly. Zeros would not do, because multiplying
+// them takes less power and so allows a higher clock.
 std::vector<std::byte> Pattern(const TensorType& type, int64_t max_id, bool positive) {
   std::mt19937_64 random(1);
   std::vector<std::byte> pattern(std::min(kPatternBytes, type.bytes()));
@@ -45,7 +45,7 @@ std::vector<std::byte> Pattern(const TensorType& type, int64_t max_id, bool posi
   return pattern;
 }
 
-// A kernel with as many sets of operands as are more than a cache holds.
+// A kernel with enough sets of operands to exceed every cache.
 class Bench {
  public:
   Bench(const Place& place, const KernelCase& test)
@@ -113,7 +113,7 @@ class Bench {
     return Status::Ok();
   }
 
-  // Updates write where they read; null for other outputs.
+  // Updates write in place; null for other outputs.
   const void* InputThatHolds(const Operands& set, int output) const {
     const ir::OpCall& call = test_.spec.call;
     if (call.op->aliases == nullptr) return nullptr;
