@@ -109,7 +109,7 @@ TEST(ExactSum, AgreesWithWholeNumbers) {
   std::mt19937_64 random(3);
   std::uniform_int_distribution<int> shift(0, 40);
   std::vector<double> terms;
-  unsigned __int128 sum = 0;  // of 2^-60
+  unsigned __int128 sum = 0;  // in units of 2^-60
   for (int i = 0; i < 10000; ++i) {
     const uint64_t mantissa = random() >> 11;
     const int bits = shift(random);
@@ -122,10 +122,10 @@ TEST(ExactSum, AgreesWithWholeNumbers) {
 }
 
 TEST(ExactSum, ManySumsDoNotOverflow) {
-  // Each has as many terms as a sum may have.
+  // Each has the maximum number of terms of a sum.
   Words full = {};
   for (int i = 0; i < kExactSumWords - 3; ++i) full[i] = std::numeric_limits<int64_t>::max();
-  full[kExactSumWords - 3] = kExactSumMaxTerms * 16;  // the part of a term that is beyond 2^256
+  full[kExactSumWords - 3] = kExactSumMaxTerms * 16;  // the part of a term beyond 2^256
   ExactSum sum;
   for (int i = 0; i < 1000; ++i) sum.AddWords(full.data());
   ExactSum one;

@@ -18,7 +18,7 @@ TEST(InstructionSetTest, NothingAboveTheCapIsUsed) {
   EXPECT_LE(VectorInstructionSet(), Cap());
 }
 
-// Highway's targets have lower bits the better they are.
+// Better Highway targets have lower bits.
 TEST(InstructionSetTest, HighwayKeepsToIt) {
   const int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
   switch (VectorInstructionSet()) {

@@ -27,7 +27,7 @@ std::vector<float> Uniforms(RandomKey key, uint64_t begin, uint64_t end) {
 }
 
 bool SameBits(const float* a, const float* b, size_t count) {
-  return count == 0 || std::memcmp(a, b, count * sizeof(float)) == 0;  // none may be null
+  return count == 0 || std::memcmp(a, b, count * sizeof(float)) == 0;  // neither may be null
 }
 
 uint64_t HashBits(const std::vector<float>& values) {
@@ -106,7 +106,7 @@ TEST(Fill, EveryInstructionSetGivesTheSameBits) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-// A change of these values changes every initialisation and data order: it breaks resumed runs.
+// A change of these values changes every initialisation and data order, and so breaks resumed runs.
 TEST(Fill, ValuesAreTheSameOnEveryMachine) {
   EXPECT_EQ(HashBits(Uniforms(kKey, 0, 10000)), 0xc48d3078ffe66dec);
   EXPECT_EQ(HashBits(Normals(kKey, 0, 10000)), 0x247ef2596ac392b2);

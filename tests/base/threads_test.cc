@@ -36,7 +36,7 @@ TEST(Threads, EveryPartIsDoneOnce) {
   }
 }
 
-// Unsynchronised on purpose: the thread sanitizer looks on.
+// Unsynchronised on purpose: the thread sanitizer checks it.
 TEST(Threads, WritesOfARunAreSeenByTheNext) {
   Threads threads(3);
   constexpr int64_t kParts = 3;
@@ -68,7 +68,7 @@ TEST(Threads, IdleOnesTakeNoTime) {
   Threads threads(4);
   threads.Run(4, [](int64_t, int) {});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const std::clock_t begin = std::clock();  // of the whole process
+  const std::clock_t begin = std::clock();  // CPU time of the whole process
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const double used_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   EXPECT_LT(used_s, 0.1);

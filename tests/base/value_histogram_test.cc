@@ -48,7 +48,7 @@ TEST(ValueHistogram, CountsEveryFiniteValueInItsBucket) {
     EXPECT_LE(end, bucket.begin);
     EXPECT_LT(bucket.begin, bucket.end);
     end = bucket.end;
-    int64_t count = 0;  // the end nearer to zero belongs to a bucket
+    int64_t count = 0;  // the edge nearer to zero belongs to a bucket
     for (const double value : values) {
       if (!std::isfinite(value)) continue;
       const bool is_negative = value < 0;

@@ -9,7 +9,7 @@
 namespace zg {
 namespace {
 
-// A /proc and a /sys of our own.
+// With /proc and /sys of its own.
 class AvailableMemoryTest : public testing::Test {
  protected:
   AvailableMemoryTest() : root_(testing::TempDir() + "/available_memory_test") {

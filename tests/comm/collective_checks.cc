@@ -20,7 +20,7 @@ uint64_t HashOf(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
-// Signs and magnitudes from 2^-20 to 2^20 are mixed, so that another order of addition shows.
+// Mixes signs and magnitudes from 2^-20 to 2^20, so that another order of addition is detected.
 
 float ContributionOf(int rank, int64_t element) {
   const uint64_t hash = HashOf(rank, element);
@@ -38,7 +38,7 @@ float LeftFoldOf(int num_ranks, int64_t element) {
   return sum;
 }
 
-// What accumulating calls start from; the same on all ranks.
+// The start value of accumulating calls, the same on all ranks.
 
 float StartOf(int64_t element) { return ContributionOf(1000, element); }
 
@@ -48,7 +48,8 @@ float AccumulatedOf(int num_ranks, int64_t element) {
   return sum;
 }
 
-// One rank's arena and what it should look like: every byte outside the outputs counts too. The
+// One rank's arena and its expected content, where every byte outside of the outputs counts too.
+// The workspace is at the end.
 
 // workspace is at the end.
 
@@ -139,7 +140,7 @@ Status TestAllReduce(Communicator& communicator, int64_t elements, bool in_place
 
 namespace {
 
-// Beyond 2^53, so that a detour through f64 shows; sums of up to 1024 ranks fit.
+// Beyond 2^53, so that a conversion through f64 is detected; sums over up to 1024 ranks fit.
 
 int64_t WholeNumberOf(int rank, int64_t element) {
   return static_cast<int64_t>(HashOf(rank, element)) >> 10;
@@ -195,7 +196,8 @@ Status TestHalves(Communicator& communicator, CollectiveKind kind, ReductionType
   const bool scatters = kind == CollectiveKind::kReduceScatter;
   const int64_t elements = scatters ? part * n : part;
   const int64_t num_sums = scatters ? part : elements;
-  const int64_t first = scatters ? rank * part : 0;  // element of which a sum is the rank's first
+  const int64_t first = scatters ? rank * part : 0;  // the first element of the rank's part of a
+                                                     // sum
   // From the second element on, so that nothing is aligned to a vector.
   const int64_t input = sizeof(Term);
   const int64_t behind_input = (input + elements * sizeof(Term) + 63) / 64 * 64 + sizeof(Sum);
@@ -206,7 +208,7 @@ Status TestHalves(Communicator& communicator, CollectiveKind kind, ReductionType
       communicator.arena().Allocate(bytes + communicator.arena().workspace_bytes(), bytes));
 
   const auto term_of = [](int of_rank, int64_t element) {
-    return FromF32<Term>(ContributionOf(of_rank, element) / 64);  // f16 has no larger ones
+    return FromF32<Term>(ContributionOf(of_rank, element) / 64);  // the maximum of f16 is smaller
   };
   for (int64_t i = 0; i < elements; ++i) {
     const Term term = term_of(rank, i);
@@ -243,7 +245,7 @@ Status TestHalves(Communicator& communicator, CollectiveKind kind, ReductionType
     return InvalidArgument("{}: byte {} differs", what, differs - expected.begin());
   }
   const Traffic after = communicator.traffic()[static_cast<int>(kind)];
-  // Rank 0, whose part is a largest one, receives as many as are predicted.
+  // Rank 0, which has the largest part, receives as many bytes as predicted.
   const int64_t chunk = (elements + n - 1) / n;
   const int64_t received =
       chunk * (n - 1) * sizeof(Term) + (scatters ? 0 : (elements - chunk) * sizeof(Sum));

@@ -13,8 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Elements per rank's part: odd ones, ones below and above the limits of small all-reduces (64 KiB)
-// and of the chunks in which messages travel (256 KiB).
+// Elements per rank's part: odd numbers, and numbers below and above the limits of small
+// all-reduces (64 KiB) and of the chunks of messages (256 KiB).
 const int64_t kPartElements[] = {0, 1, 3, 17, 1000, 4099, 65536, 140001};
 
 Status ExpectFailure(const Status& got, StatusCode code, const std::vector<std::string>& texts) {
@@ -62,7 +62,7 @@ TEST_P(CommunicatorSuite, ReduceScatterIsTheLeftFold) {
 TEST_P(CommunicatorSuite, AllReduceIsTheLeftFold) {
   Run([](Communicator& communicator) -> Status {
     std::vector<int64_t> sizes(std::begin(kPartElements), std::end(kPartElements));
-    // Around the limit of the small ones, and sizes that no number of ranks divides.
+    // Around the limit of small all-reduces, and sizes that no number of ranks divides.
     sizes.insert(sizes.end(), {16383, 16384, 16385, 270001});
     for (int64_t elements : sizes) {
       ZG_RETURN_IF_ERROR(TestAllReduce(communicator, elements, false, false));
@@ -75,7 +75,8 @@ TEST_P(CommunicatorSuite, AllReduceIsTheLeftFold) {
 
 TEST_P(CommunicatorSuite, WholeNumbersAreAddedExactly) {
   Run([](Communicator& communicator) -> Status {
-    // Small ones, and beyond the limits of small all-reduces and of the chunks of messages.
+    // Small numbers, and numbers beyond the limits of small all-reduces and of the chunks of
+    // messages.
     for (int64_t part : {1, 21, 4099, 70001}) {
       ZG_RETURN_IF_ERROR(TestWholeNumbers(communicator, part, false));
       ZG_RETURN_IF_ERROR(TestWholeNumbers(communicator, part, true));
@@ -86,7 +87,7 @@ TEST_P(CommunicatorSuite, WholeNumbersAreAddedExactly) {
 
 TEST_P(CommunicatorSuite, HalvesAreAddedUpInF32) {
   Run([](Communicator& communicator) -> Status {
-    // As for whole numbers; the last one takes more than one chunk of 16-bit terms.
+    // As for integers; the last one takes more than one chunk of 16-bit terms.
     for (const int64_t part : {0, 1, 17, 4099, 140001}) {
       ZG_RETURN_IF_ERROR(TestHalves(communicator, part));
     }
@@ -129,8 +130,8 @@ TEST_P(CommunicatorSuite, ManyCallsInARowDoNotMixUp) {
   });
 }
 
-// The bytes that reach rank 0 in an all-reduce: the others' terms of its part, and the other parts
-// of the sum.
+// The bytes that rank 0 receives in an all-reduce: the others' terms of its part, and the other
+// parts of the sum.
 int64_t AllReduceBytes(int64_t elements, int num_ranks) {
   const int64_t part = (elements + num_ranks - 1) / num_ranks;
   return 4 * (part * (num_ranks - 1) + elements - part);
@@ -305,9 +306,9 @@ TEST_P(CommunicatorSuite, BadOperandsAreErrors) {
 }
 
 TEST_P(CommunicatorSuite, DifferentCallsAreAnErrorOnEveryRank) {
-  if (num_ranks() == 1) return;  // Nobody to disagree with.
+  if (num_ranks() == 1) return;  // no other rank to disagree with
   struct Case {
-    std::string first, others;  // in the description of rank 0's call and of the others'
+    std::string first, others;  // in the descriptions of rank 0's call and of the others'
     std::function<Status(Communicator&, bool is_first)> call;
   };
   const Case cases[] = {
@@ -356,7 +357,7 @@ TEST_P(CommunicatorSuite, DifferentCallsAreAnErrorOnEveryRank) {
 }
 
 TEST_P(CommunicatorSuite, ARankThatDoesNotComeIsNamedAtTheDeadline) {
-  if (num_ranks() == 1) return;  // Nobody to wait for.
+  if (num_ranks() == 1) return;  // no other rank to wait for
   const double timeout_s = 1;
   Run(
       [&](Communicator& communicator) -> Status {
@@ -366,7 +367,8 @@ TEST_P(CommunicatorSuite, ARankThatDoesNotComeIsNamedAtTheDeadline) {
         const Clock::time_point start = Clock::now();
         const Status status = communicator.Barrier("after step 7");
         const double waited_s = std::chrono::duration<double>(Clock::now() - start).count();
-        // The first to notice says so, and may tell the others before they notice themselves.
+        // The first rank to notice reports it, and may tell the others before they notice
+        // themselves.
         const StatusCode code = status.code() == StatusCode::kAborted
                                     ? StatusCode::kAborted
                                     : StatusCode::kDeadlineExceeded;

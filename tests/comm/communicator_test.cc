@@ -52,7 +52,7 @@ TEST(GroupOfTest, RanksMustAskForTheSameGroups) {
     if (communicator.rank() == 1) return communicator.GroupOf({1, 2}).status();
     return communicator.GroupOf({1, 2}).status();
   });
-  EXPECT_TRUE(status.ok());  // what rank 0 does in a group of its own shows at its deadline
+  EXPECT_TRUE(status.ok());  // an error of rank 0 in its own group appears at its deadline
   const Status leaderless = RunRanks(3, 10, [](Communicator& communicator) -> Status {
     if (communicator.rank() == 2) return communicator.GroupOf({2}).status();
     return communicator.GroupOf({2 - communicator.rank(), communicator.rank()}).status();

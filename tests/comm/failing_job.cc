@@ -1,4 +1,4 @@
-// A job whose last rank misbehaves; mpi_failure_test.sh runs it and looks at what it says.
+// A job whose last rank misbehaves; mpi_failure_test.sh runs it and checks its output.
 
 #include <cstdio>
 #include <string>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kPart = 300'001;
 
-// Whole numbers, so that any order of addition is right; orders are other tests' concern.
+// Integers, so that every order of addition gives the same sum; other tests check the order.
 float ContributionOf(int rank, int64_t element) {
   return static_cast<float>((element % 1000) * (rank + 1));
 }

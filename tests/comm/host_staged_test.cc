@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Of the host as the device: the suite reads and writes the arena as its own.
+// Uses the host as the device: the suite accesses the arena directly.
 TransportUnderTest StagedRanks(int num_ranks) {
   return {fmt::format("Ranks{}", num_ranks), num_ranks,
           [num_ranks](double timeout_s, const RankMain& rank_main) {
@@ -33,8 +33,8 @@ INSTANTIATE_TEST_SUITE_P(HostStaged, CommunicatorSuite,
                                            StagedRanks(4)),
                          TransportName);
 
-// More than a stage holds, so that every collective goes in pieces, and nothing but copies touches
-// the device's memory.
+// Larger than a stage, so that every collective runs in pieces; only copies access the device's
+// memory.
 TEST(HostStagedTest, LargeOperandsGoInPieces) {
   constexpr int kRanks = 3;
   constexpr int64_t kPart = 5'000'001;

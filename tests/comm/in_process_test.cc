@@ -69,7 +69,7 @@ TEST(RunRanksTest, RejectsNoRanks) {
             StatusCode::kInvalidArgument);
 }
 
-// Far more threads than cores: must end in seconds, which needs waiting ranks that give way.
+// Far more threads than cores: must end in seconds, which requires waiting ranks to yield.
 TEST(RunRanksTest, HundredsOfRanks) {
   const int num_ranks = 200;
   const Status status = RunRanks(num_ranks, [](Communicator& communicator) -> Status {

@@ -99,8 +99,8 @@ TEST_P(LeftFoldTest, AddsWholeNumbers) {
   }
 }
 
-// 16-bit terms: what one addition after the other in f32 gives, rounded at the end if the sum is in
-// 16 bits. With `continues` the first input is of the sum's type.
+// For 16-bit terms: the result of one addition after the other in f32, rounded at the end if the
+// sum is in 16 bits. With `continues` the first input is of the sum's type.
 template <typename Term, typename Sum>
 void TestHalves(ReductionTypes types) {
   for (const bool continues : {false, true}) {
@@ -115,7 +115,7 @@ void TestHalves(ReductionTypes types) {
         for (int64_t i = 0; i < elements; ++i) {
           float sum = 0;
           for (int k = 0; k < num_inputs; ++k) {
-            const float number = numbers[k][i] * 0x1p-8f;  // f16 has no larger ones
+            const float number = numbers[k][i] * 0x1p-8f;  // the maximum of f16 is smaller
             terms[k][i] = FromF32<Term>(number);
             start[i] = k == 0 ? FromF32<Sum>(number) : start[i];
             const float term = continues && k == 0 ? ToF32(start[i]) : ToF32(terms[k][i]);

@@ -14,7 +14,7 @@ TEST(MessageChunks, ManyRanksShareAboutSixteenMebibytes) {
     EXPECT_EQ(MessageChunkBytes(ranks) % 4096, 0) << ranks;
     EXPECT_LE(MessageWorkspaceBytes(ranks), 16 << 20) << ranks;
   }
-  EXPECT_EQ(MessageChunkBytes(100'000), 16 << 10);  // smaller ones would be all latency
+  EXPECT_EQ(MessageChunkBytes(100'000), 16 << 10);  // smaller chunks would be dominated by latency
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TransportUnderTest MpiRanks(CommTransport transport) {
             ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
                                 MakeMpiCommunicator({transport, timeout_s}));
             const Status status = rank_main(*communicator);
-            // In a deadline test ranks may come to their end long before others.
+            // In a deadline test some ranks may end long before others.
             MPI_Barrier(MPI_COMM_WORLD);
             return status;
           }};
@@ -86,7 +86,7 @@ TEST_F(MpiCommunicatorTest, ABadVariableOnOneRankIsAnErrorOnAll) {
 }
 
 TEST_F(MpiCommunicatorTest, DifferentTransportsAreAnErrorOnAll) {
-  if (NumRanks() == 1) return;  // Nobody to disagree with.
+  if (NumRanks() == 1) return;  // no other rank to disagree with
   setenv("ZG_COMM", rank_ == 1 ? "messages" : "auto", 1);
   const auto communicator = MakeMpiCommunicator();
   ASSERT_FALSE(communicator.ok());
@@ -102,7 +102,7 @@ TEST_F(MpiCommunicatorTest, PeersArenasAreCountedWhereTheyAreRead) {
   const int64_t bytes = part * comm.size();
   ASSERT_TRUE(comm.arena().Allocate(bytes, 0).ok());
   const int64_t before = comm.arena().peer_resident_bytes();
-  EXPECT_LE(before, (comm.size() - 1) * (int64_t{64} << 10));  // what holds the token
+  EXPECT_LE(before, (comm.size() - 1) * (int64_t{64} << 10));  // the page with the token
   ASSERT_TRUE(comm.world().AllGather("parameters", {0, part}, {0, 0}, part).ok());
   const int64_t after = comm.arena().peer_resident_bytes();
   EXPECT_GE(after, (comm.size() - 1) * part);

@@ -1,4 +1,4 @@
-// NCCL is loaded when it is first needed, and not before.
+// NCCL is loaded at first use, and not before.
 #include "framework/comm/cuda/nccl_lazy.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(NcclLazyTest, LoadsAtTheFirstCall) {
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(IsLoaded());
   EXPECT_STREQ(ncclGetErrorString(ncclSuccess), "no error");
-  // No group is open: NCCL itself says so.
+  // No group is open, as NCCL itself reports.
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
 }
 

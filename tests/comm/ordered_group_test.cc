@@ -1,5 +1,5 @@
-// Collectives made of messages and folds against those of in-process ranks, on the same data. The
-// messages here are strings of the control plane; on GPUs they are NCCL's.
+// Compares collectives made of messages and folds with those of in-process ranks, on the same data.
+// The messages here are strings of the control plane; on GPUs they are NCCL's.
 #include "framework/comm/ordered_group.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace zg {
 namespace {
 
-constexpr int64_t kChunkBytes = 512;  // parts are of several, the last one not whole
+constexpr int64_t kChunkBytes = 512;  // parts have several chunks, the last of which is incomplete
 
 class GroupOfStrings : public OrderedGroup {
  public:
@@ -128,7 +128,7 @@ Status Compare(Communicator& host, DType dtype, const Call& call) {
   ZG_ASSIGN_OR_RETURN(std::byte* const expected, host.arena().Allocate(bytes, kBytes));
   ZG_ASSIGN_OR_RETURN(std::byte* const got, ordered.arena().Allocate(bytes, kBytes));
   FillArena(dtype, host.rank(), kOutput.offset, expected);
-  // The same on all ranks, as sums are that calls go on from.
+  // The same on all ranks, like sums that calls continue.
   FillArena(dtype, /*rank=*/-1, kBytes - kOutput.offset, expected + kOutput.offset);
   std::memcpy(got, expected, kBytes);
   const TrafficCounters before = host.traffic();

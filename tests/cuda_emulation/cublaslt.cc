@@ -1,6 +1,6 @@
-// cuBLASLt as its documentation has it: column-major products with their epilogues, plainly
-// computed in f32. It checks what the library demands of layouts, addresses and workspaces, and
-// what is its caller's to see to: that operands lie in the device's memory and apart.
+// cuBLASLt according to its documentation: column-major products with their epilogues, computed
+// directly in f32. It checks the library's requirements for layouts, addresses and workspaces, and
+// the caller's duty that operands are in the device's memory and do not overlap.
 #include <cublasLt.h>
 #include <fmt/format.h>
 
@@ -41,13 +41,13 @@ cublasStatus_t Refuse(std::string problem) {
   return CUBLAS_STATUS_INTERNAL_ERROR;
 }
 
-// An algorithm's words.
+// The words of an algorithm.
 struct Algorithm {
   uint32_t alignments[4];  // of a, b, c, d
   uint32_t bias_alignment;
   uint32_t order;  // an Order
   uint64_t workspace_bytes;
-  int64_t rows, columns;  // of d, for which it was chosen
+  int64_t rows, columns;  // of d in the product for which it was chosen
   uint64_t unused[2];
 };
 static_assert(sizeof(Algorithm) == sizeof(cublasLtMatmulAlgo_t));
@@ -216,7 +216,8 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// One for each order, the first of ProductLibrary first. Deep products want a workspace: split sums.
+// One for each order, the first of ProductLibrary first. Deep products ask for a workspace, for
+// split sums.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,

@@ -57,7 +57,7 @@ std::vector<float> Unpack(const void* memory, const CublasLtMatrixLayout& layout
   return values;
 }
 
-// The terms of a sum over `depth` in the order in which an algorithm adds them up.
+// The terms of a sum over `depth` in the order in which an algorithm adds them.
 std::vector<int64_t> TermsIn(Order order, int64_t depth) {
   std::vector<int64_t> terms;
   for (int64_t k = 0; k < depth; ++k) {

@@ -1,7 +1,8 @@
 // The collectives of ranks whose GPUs map each other's memory, on the emulated device: the suite of
-// every transport; whole programs that the hosts have queued before the device begins, whose streams
-// then run as far apart as they can, against the CPU's ranks; recorded and replayed; and what happens
-// to a rank that does not come, calls something else, or cannot map the others.
+// every transport; whole programs that the hosts have queued before the device begins, whose
+// streams then run as far apart as they can, compared with the CPU's ranks; recorded and replayed
+// programs; and the errors of a rank that does not arrive, calls another collective, or cannot map
+// the others.
 //
 // Threads stand for processes: each opens the others' memory by handle.
 #include <cuda_runtime.h>
@@ -83,9 +84,10 @@ INSTANTIATE_TEST_SUITE_P(CudaPeers, CommunicatorSuite,
                                            PeerRanks(4, Gpus::kShared)),
                          TransportName);
 
-// Every collective on what the one before has left, of all ranks and along both axes of a mesh of
-// 2x2, some twice; and right behind each, the rank's own work overwrites what others read. A rank that
-// reads too early, or goes on while it is still read, changes what all end with.
+// Calls every collective on the results of the previous one, over all ranks and along both axes of
+// a mesh of 2x2, some twice. Right after each, the rank's own work overwrites the data that others
+// read. A rank that reads too early, or goes on while its data is still being read, changes the
+// final results.
 constexpr int64_t kPart = 1000;  // floats
 constexpr int64_t kPartBytes = kPart * 4;
 constexpr int64_t kBytes = 64 << 10;
@@ -135,7 +137,7 @@ StatusOr<std::vector<Group*>> GroupsFor(Communicator& ranks) {
   return groups;
 }
 
-// What the arena of a rank begins with; numbers of every size whose sums do not grow.
+// The initial content of a rank's arena: numbers of every size whose sums do not grow.
 std::vector<std::byte> BeginOf(int rank) {
   std::vector<float> floats(kBytes / 4);
   uint32_t state = 12345u + 977u * static_cast<uint32_t>(rank);
@@ -163,7 +165,7 @@ StatusOr<Arenas> OnCpu(int num_ranks, int repetitions) {
   return arenas;
 }
 
-// The whole program is queued, or its replays are, before the device begins.
+// The whole program, or its replays, are queued before the device begins.
 StatusOr<Arenas> OnHeldPeers(int num_ranks, int repetitions, bool is_recorded) {
   Arenas arenas(num_ranks);
   ZG_RETURN_IF_ERROR(RunOnPeers(
@@ -216,7 +218,8 @@ TEST(CudaPeersTest, ReplaysMeetToo) {
   for (const int ranks : {1, 2, 4}) ExpectLikeCpu(ranks, 4, /*is_recorded=*/true);
 }
 
-// Two ranks call several collectives, in a recording or not; the third one does not, and hears of it.
+// Two ranks call several collectives, in a recording or not; the third one does not, and is told
+// about it.
 void ExpectMissingRankIsNamed(bool is_recorded) {
   constexpr int kRanks = 3;
   const Clock::time_point start = Clock::now();
@@ -249,7 +252,8 @@ void ExpectMissingRankIsNamed(bool is_recorded) {
         }
         ZG_RETURN_IF_ERROR(is_recorded ? recorded->Replay() : queue());
         const Status missing = ranks.Synchronize();
-        // The first to notice says what is wrong, the other one perhaps that it has failed.
+        // The first rank to notice reports the problem; the other may report the failure of the
+        // first.
         if (missing.code() == StatusCode::kDeadlineExceeded) {
           EXPECT_THAT(missing.message(),
                       AllOf(HasSubstr("all_reduce 'first' (call 1) on rank "),
@@ -259,7 +263,7 @@ void ExpectMissingRankIsNamed(bool is_recorded) {
           EXPECT_EQ(missing.code(), StatusCode::kAborted) << missing.ToString();
         }
         EXPECT_FALSE(ranks.world().AllGather("later", kA, kB, 8).ok());
-        // Memory is given back, which waits for the queue.
+        // Frees memory, which waits for the queue.
         ZG_RETURN_IF_ERROR(device.Synchronize());
         return host.Barrier("the others have failed");
       });
@@ -275,7 +279,7 @@ TEST(CudaPeersTest, ARankThatDoesNotReplayIsNamedAtTheDeadline) {
   ExpectMissingRankIsNamed(/*is_recorded=*/true);
 }
 
-// The reason why there are no peers, the same on all ranks.
+// The reason why ranks cannot be peers, the same on all ranks.
 std::string ProblemOf(int num_ranks, const std::function<int(int rank)>& gpu_of,
                       const std::function<std::string(int rank)>& process_of) {
   std::vector<std::string> problems(num_ranks);

@@ -1,4 +1,4 @@
-// Devices, host memory that is pinned, and memory that several processes map, on the emulated device.
+// Devices, pinned host memory, and memory that several processes map, on the emulated device.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -130,7 +130,7 @@ cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsig
   if (std::exchange(All().next_open_fails, false)) return cudaErrorInvalidValue;
   IpcHandle exported;
   std::memcpy(&exported, handle.reserved, sizeof(exported));
-  // A process cannot open its own.
+  // A process cannot open its own handle.
   if (exported.process == std::this_thread::get_id() || flags != cudaIpcMemLazyEnablePeerAccess) {
     return cudaErrorInvalidValue;
   }

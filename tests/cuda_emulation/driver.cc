@@ -1,4 +1,4 @@
-// The emulated device's driver is linked.
+// Checks that the emulated device's driver is linked.
 #include "framework/comm/cuda/cuda_driver_lazy.h"
 
 namespace zg {

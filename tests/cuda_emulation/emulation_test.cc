@@ -1,4 +1,5 @@
-// That the emulated device notices what it is made to notice: small kernels, each with one mistake.
+// Tests that the emulated device detects what it is meant to detect: small kernels, each with one
+// mistake.
 #include <cuda_runtime.h>
 #include <emulated_instructions.h>
 #include <gmock/gmock.h>
@@ -35,7 +36,7 @@ class Array {
   T* data_ = nullptr;
 };
 
-// "" or what the launch is accused of; in every order of threads the same.
+// The error of the launch, or ""; the same in every order of threads.
 template <typename... Parameters, typename... Arguments>
 std::string ErrorOf(unsigned blocks, unsigned threads, void (*kernel)(Parameters...),
                     Arguments... arguments) {
@@ -124,7 +125,7 @@ TEST(Emulation, PacksAreAlignedAndInside) {
               ::testing::AnyOf(HasSubstr("host's memory"), HasSubstr("misaligned")));
 }
 
-// Threads write bytes and halves of words that are neighbours, after whole ones and before whole ones.
+// Threads write neighbouring bytes and halves of words, after and before whole words.
 __global__ void NeighboursKernel(Fault fault, unsigned char* bytes, unsigned short* halves) {
   __shared__ int words[16];
   const unsigned i = threadIdx.x;
@@ -205,7 +206,7 @@ TEST(Emulation, CopiesLandWhenTheyAreWaitedFor) {
   EXPECT_NE(ErrorOf(1, 64, CopyAsyncKernel, kThird, from.data(), to.data()), "");
 }
 
-// One product (16, 16) x (16, 8), with the operands' elements where tensor_core.cuh says.
+// One product (16, 16) x (16, 8), with the operands' elements laid out as in tensor_core.cuh.
 __global__ void ProductKernel(float* out) {
   const int lane = static_cast<int>(threadIdx.x);
   BFloat16* const a = reinterpret_cast<BFloat16*>(cuda::DynamicSharedMemory());

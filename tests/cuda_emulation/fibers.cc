@@ -32,7 +32,7 @@ void Fiber::Begin(Body body, const void* argument) {
   is_busy_ = true;
 }
 
-// A context is entered once, which costs a system call; from then on jumps are enough.
+// Entering a context for the first time costs a system call; afterwards jumps are enough.
 bool Fiber::Resume() {
   if (_setjmp(outside_) == 0) {
     if (is_entered_) _longjmp(inside_, 1);

@@ -1,5 +1,5 @@
-// The sum over ranks by one kernel on an emulated device against that of the CPU: all types, in packs
-// and element by element, in all orders of threads.
+// Compares the sum over ranks by one kernel on an emulated device with the CPU's: all types, in
+// packs and element by element, in all orders of threads.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ HeapTensor Terms(DType dtype, int64_t elements, int seed) {
   return HeapTensor::FromDoubles({dtype, {elements}}, values);
 }
 
-// `offset` bytes behind the beginning of an allocation.
+// At `offset` bytes after the begin of an allocation.
 class OnDevice {
  public:
   OnDevice(const HeapTensor& tensor, int64_t offset) : offset_(offset) {
@@ -75,7 +75,7 @@ void ExpectLikeCpu(const FoldCase& test) {
   }
   memory.emplace_back(start, offset);
   std::byte* const output = memory[test.in_place ? terms.size() - 1 : terms.size()].data();
-  if (test.continues) folded.start = output;  // as a collective does
+  if (test.continues) folded.start = output;  // as in a collective
   const Status status = FoldPeersOnCuda(test.types, folded, test.elements, output, nullptr);
   EXPECT_TRUE(status.ok()) << status.ToString();
   HeapTensor got(expected.type());
@@ -109,7 +109,7 @@ TEST(FoldPeersOnCuda, HasTheBitsOfTheCpu) {
   }
 }
 
-// More than the threads of one launch, and as many ranks as there may be.
+// More elements than the threads of one launch, and the maximum number of ranks.
 TEST(FoldPeersOnCuda, FoldsLargeParts) {
   ExpectLikeCpu({DType::kF32, 2, 2048 * 256 * 4 + 1021});
   ExpectLikeCpu({DType::kBF16, PeerTerms::kMaxRanks, 4099});

@@ -1,5 +1,5 @@
-// Products by the fastest algorithms: which these are is measured once, kept in a file, and the same
-// on all ranks. The emulated library has algorithms with bits and times of their own (products.h).
+// Products with the fastest algorithms: these are measured once, kept in a file, and the same on
+// all ranks. The emulated library has algorithms with different bits and times (products.h).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class GemmChoicesTest : public ::testing::Test {
       emulation::Products().ms[static_cast<int>(other)] = other == order ? 0.5 : 1.0;
     }
   }
-  // A run without the file on a library whose first choice this is.
+  // A run without the file, on a library with this first choice.
   RunResult RunWithFirst(Order order) const {
     RunConfig config = config_;
     config.gemm_choices.clear();
@@ -117,7 +117,7 @@ TEST_F(GemmChoicesTest, SameFileSameBits) {
   EXPECT_NE(other.arithmetic, expected.arithmetic);
 }
 
-// The others have no file, and find other times; at every stage.
+// The other ranks have no file, and would measure other times; at every stage.
 TEST_F(GemmChoicesTest, AllRanksTakeThoseOfRank0) {
   config_.micro_batches = 4;
   MakeFastest(Order::kEvenFirst);
@@ -149,7 +149,7 @@ TEST_F(GemmChoicesTest, AddsWhatIsMissing) {
   }
 }
 
-// Each with its choice: the epilogue and the product that a kernel of gelu follows.
+// Each has its own choice: the epilogue, and the product that a gelu kernel follows.
 TEST_F(GemmChoicesTest, ProductsWithEpiloguesAreMeasuredToo) {
   MakeFastest(Order::kEvenFirst);
   config_.model = TestModel::kGpt;

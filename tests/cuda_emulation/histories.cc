@@ -16,11 +16,11 @@ namespace {
 
 constexpr size_t kWordBytes = 4;
 
-// In the place of a thread's number.
+// Special values instead of a thread's number.
 constexpr uint16_t kSeveral = 0xffff;  // readers
 constexpr uint16_t kAtomics = 0xfffe;
 constexpr uint16_t kCopyInFlight = 0xfffd;
-constexpr uint16_t kApart = 0xfffc;  // of a word: its bytes have histories of their own
+constexpr uint16_t kApart = 0xfffc;  // for a word: its bytes have histories of their own
 
 // Whether an access by another thread at `time` is ordered before one of the running thread.
 bool IsUnordered(uint32_t time, uint16_t thread, uint16_t self, bool is_shared) {
@@ -98,7 +98,7 @@ void Histories::Follow(uintptr_t address, size_t bytes, Access access, bool is_s
     for (size_t byte = first; byte < last; ++byte) {
       FollowOne(&of_bytes[byte], self, address, access, is_shared);
     }
-    // Each byte is like the one before it.
+    // Each byte equals the previous one.
     if (is_whole && std::memcmp(of_bytes, of_bytes + 1, (kWordBytes - 1) * sizeof(History)) == 0) {
       *whole = *of_bytes;
     }

@@ -32,7 +32,7 @@ struct Thread {
   Fiber fiber;
   State state = State::kEnded;
   uint3 index = {};
-  const char* file = nullptr;  // of the barrier that it waits at
+  const char* file = nullptr;  // of the barrier at which it waits
   int line = 0;
   std::vector<Copy> copies;  // in flight
   int copy_groups = 0;       // committed ones
@@ -47,7 +47,7 @@ struct Warp {
 std::unique_ptr<Thread> threads[kMaxThreads];
 Warp warps[kMaxThreads / kLanes];
 int num_threads = 0;  // of the block
-int failed = -1;      // the number of the thread that has
+int failed = -1;      // the number of the thread that failed
 cudaError_t last_error = cudaSuccess;
 std::string last_message;
 ThreadOrder order = ThreadOrder::kShuffled;
@@ -55,7 +55,7 @@ std::minstd_rand shuffle(1);
 
 Thread* Self() { return threads[running.number].get(); }
 
-// The numbers from 0 on, as they take turns.
+// The thread numbers in the order in which they take turns.
 std::vector<unsigned> Turns(unsigned count) {
   std::vector<unsigned> turns(count);
   for (unsigned i = 0; i < count; ++i)
@@ -70,7 +70,7 @@ void SetError(cudaError_t error, const std::string& what) {
   last_message = fmt::format("block ({}, {}, {}): {}", block.x, block.y, block.z, what);
 }
 
-// Why nobody goes on.
+// Sets the reason why no thread can continue.
 void SetDeadlock() {
   int counts[4] = {};
   const Thread* barrier = nullptr;
@@ -89,7 +89,7 @@ void SetDeadlock() {
                   stuck == std::end(warps) ? "" : stuck->operation, counts[3]));
 }
 
-// True if all wait at one barrier, and then they go on.
+// If all threads wait at one barrier, lets them continue and returns true.
 bool PassBarrier() {
   for (int i = 0; i < num_threads; ++i) {
     const Thread& thread = *threads[i];
@@ -115,8 +115,8 @@ void RunThread(int number) {
   }
 }
 
-// Runs every thread of a warp for as long as one can run: warps are apart by as much as can be.
-// True if any did.
+// Runs every thread of a warp for as long as possible, so that warps get as far apart as they can.
+// Returns true if any thread ran.
 bool RunWarp(unsigned warp) {
   const unsigned first = warp * kLanes;
   const unsigned count = std::min<unsigned>(kLanes, static_cast<unsigned>(num_threads) - first);

@@ -1,4 +1,4 @@
-// The sum over ranks on an emulated device against that of the CPU, for all types.
+// Compares the sum over ranks on an emulated device with the CPU's, for all types.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::byte* ToDevice(const HeapTensor& tensor) {
   return memory;
 }
 
-// The contributions of three ranks, of which this is `rank`; with `continues`, the first is a sum.
+// The contributions of three ranks, where this one is `rank`; with `continues`, the first is a sum.
 void ExpectLikeCpu(ReductionTypes types, int rank, bool continues) {
   SCOPED_TRACE(fmt::format("{} to {}, rank {}, continues {}", DTypeName(types.terms),
                            DTypeName(types.sum), rank, continues));

@@ -8,8 +8,8 @@
 #include "tests/cuda_emulation/histories.h"
 #include "tests/cuda_emulation/launch.h"
 
-// Where the linker puts the program's constants and its variables without initial values. Among
-// the latter are the __shared__ variables of kernels.
+// The addresses where the linker puts the program's constants and its variables without initial
+// values. The latter include the __shared__ variables of kernels.
 extern "C" char __executable_start[], __bss_start[], _end[];
 
 namespace zg::emulation {
@@ -25,11 +25,13 @@ struct Allocation {
 struct Arena {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(ReserveZeros(kArenaBytes));
   Histories histories{begin, kArenaBytes};
-  Allocation* const pages =  // whose they are
+  Allocation* const pages =  // the owner of each page
       static_cast<Allocation*>(ReserveZeros(kArenaBytes / kPageBytes * sizeof(Allocation)));
-  std::map<uintptr_t, size_t>& taken = *new std::map<uintptr_t, size_t>;  // bytes, by begin
+  // Key: begin; value: bytes.
+  std::map<uintptr_t, size_t>& taken = *new std::map<uintptr_t, size_t>;
 
-  // Of the first gap of so many bytes; 0 without one. The dynamic shared memory comes first.
+  // The address of the first gap of so many bytes; 0 if there is none. The dynamic shared memory
+  // comes first.
   uintptr_t Find(size_t bytes) const {
     uintptr_t at = begin + (kMaxSharedBytes / kPageBytes + 1) * kPageBytes;
     for (const auto& [other, other_bytes] : taken) {
@@ -85,7 +87,7 @@ void CheckOutsideOfStack(uintptr_t address, size_t bytes, Access access) {
   }
 }
 
-// Most accesses are of the thread's own stack.
+// Most accesses are to the thread's own stack.
 inline void CheckInline(const void* pointer, size_t bytes, Access access) {
   const uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
   if (running.number < 0 || address - running.stack < Fiber::kStackBytes) return;
@@ -100,7 +102,7 @@ const char* NameOf(Access access) {
 
 void* Allocate(size_t bytes) {
   if (bytes > kArenaBytes) return nullptr;
-  const size_t taken = (bytes + kPageBytes) / kPageBytes * kPageBytes;  // with a part of nobody's
+  const size_t taken = (bytes + kPageBytes) / kPageBytes * kPageBytes;  // including a guard
   const Allocation allocation = {arena.Find(taken), bytes};
   if (allocation.begin == 0) return nullptr;
   arena.taken.emplace(allocation.begin, taken);
@@ -157,7 +159,7 @@ char* DynamicSharedMemory() { return reinterpret_cast<char*>(arena.begin); }
 
 void BeginGrid(size_t shared_bytes, const void* parameter_memory, size_t parameter_bytes) {
   arena.SetPages({arena.begin, kMaxSharedBytes}, {arena.begin, shared_bytes});
-  // Copies that a launch which has failed has left in flight.
+  // Copies that a failed launch has left in flight.
   arena.histories.Clear(kMaxSharedBytes);
   parameters = {reinterpret_cast<uintptr_t>(parameter_memory), parameter_bytes};
   intervals.grid_begin = intervals.now + 1;
@@ -172,7 +174,8 @@ void BeginInterval() { ++intervals.now; }
 
 }  // namespace zg::emulation
 
-// What the compiler calls at loads and stores. The names are those of the sanitizer of threads.
+// The functions that the compiler calls at loads and stores. They have the names of the thread
+// sanitizer's.
 #define ZG_HOOKS(name, bytes)                                                  \
   void __tsan_read##name(const void* address) {                                \
     zg::emulation::CheckInline(address, bytes, zg::emulation::Access::kRead);  \
@@ -199,7 +202,7 @@ void __tsan_write_range(const void* address, size_t bytes) {
   zg::emulation::CheckInline(address, bytes, zg::emulation::Access::kWrite);
 }
 void __tsan_init() {}
-// Of the host's half of the sources.
+// Called by the host code of the sources.
 uint8_t __tsan_atomic8_load(const uint8_t* value, int order) {
   return __atomic_load_n(value, order);
 }
@@ -211,8 +214,8 @@ uint32_t __tsan_atomic32_fetch_sub(uint32_t* value, uint32_t term, int order) {
 }
 void __tsan_vptr_update(void**, void*) {}
 
-// And at addresses that do not fit their type (-fsanitize=alignment), and at indices that do not
-// fit their array (-fsanitize=bounds).
+// Likewise at misaligned addresses (-fsanitize=alignment), and at indices outside of their array
+// (-fsanitize=bounds).
 struct UbsanPlace {
   const char* file;
   uint32_t line;

@@ -1,6 +1,6 @@
 // Training on emulated GPUs: ranks that share one and map each other's memory have the bits of one
-// rank, at every stage, queued step by step or replayed; and use the memory and traffic of the plan.
-// The kernels, the device and the collectives are those of a GPU.
+// rank, at every stage, queued step by step or replayed, and use the memory and traffic of the
+// plan. The kernels, the device code and the collectives are those of a GPU.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -82,8 +82,8 @@ TEST_P(PeerTrainingTest, SameBitsWhenReplayed) {
   }
 }
 
-// Every collective in a queue of its own, which runs as far behind the other, or ahead of it, as what
-// stands between them lets it.
+// All collectives are in a queue of their own, which runs as far behind or ahead of the other as
+// the synchronisation between them allows.
 TEST_P(PeerTrainingTest, SameBitsWithTransfersBesideTheComputation) {
   RunConfig config = Config();
   const RunResult expected = TrainOrDie(config);

@@ -1,5 +1,5 @@
-// How the ranks of a job on GPUs come to talk, on emulated ones: --gpu-collectives and what the GPUs
-// can do.
+// How the ranks of a job on emulated GPUs choose their transport: --gpu-collectives and the
+// capabilities of the GPUs.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The transport of two ranks and the reason, as the line at a job's start has them, or the error.
-// Ranks take the GPUs in turn; they are threads of one process, which need one each.
+// The transport of two ranks and the reason, as in a job's first log line, or the error. Ranks take
+// the GPUs in turn; they are threads of one process, which need one GPU each.
 std::string TransportOf(const JobOptions& options, int num_gpus, bool have_peer_access) {
   emulation::SetDevices(num_gpus, have_peer_access);
   std::vector<std::string> lines(2);
@@ -51,7 +51,7 @@ TEST(PlaceOnDeviceTest, PeerMemoryWhereGpusCanMapIt) {
 }
 
 TEST(PlaceOnDeviceTest, NcclWhereTheyCannot) {
-  // Why NCCL was wanted stands before its error.
+  // The reason for NCCL comes before its error.
   EXPECT_THAT(
       TransportOf(OnGpus("auto"), 2, false),
       AllOf(HasSubstr("no peer memory: the GPU 0000:00:00.0 of rank 0 cannot map the memory "
@@ -74,7 +74,7 @@ TEST(PlaceOnDeviceTest, ThroughTheHostAnywhere) {
             "transport: host memory, shared memory (--gpu-collectives host)");
 }
 
-// Sums of NCCL's own are asked for.
+// NCCL's own sums are requested.
 TEST(PlaceOnDeviceTest, FastReduceIsForNccl) {
   JobOptions options = OnGpus("auto");
   options.fast_reduce = true;

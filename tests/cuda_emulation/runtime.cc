@@ -129,8 +129,8 @@ cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcp
   const Lock lock(DeviceMutex());
   return CopyNow(target, source, bytes, kind);
 }
-// Of memory of the host that is not pinned, what is there now is copied; and a copy to such memory
-// is waited for.
+// From host memory that is not pinned, the current content is copied; a copy to such memory is
+// waited for.
 cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   if (stream == nullptr) return cudaMemcpy(target, source, bytes, kind);

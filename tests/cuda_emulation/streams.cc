@@ -19,13 +19,13 @@
 namespace zg::emulation {
 namespace {
 
-// What is recorded in place of being done: works in the order in which they were queued, an order that
-// what is between the streams allows.
+// Recorded work: works in the order in which they were queued, which the synchronisation between
+// the streams allows.
 struct Recording {
   std::vector<Work> works;
   struct Counts {
     size_t queued = 0;
-    size_t joined = 0;  // before what the first stream waits for
+    size_t joined = 0;  // works before the one that the first stream waits for
   };
   cudaStream_t first = nullptr;
   std::map<cudaStream_t, Counts> others;  // which wait for it
@@ -39,7 +39,7 @@ struct CUstream_st {
   std::thread::id owner;
   std::deque<zg::emulation::Work> works;
   bool is_destroyed = false;
-  cudaError_t error = cudaSuccess;  // of what it has done; it does nothing more then
+  cudaError_t error = cudaSuccess;  // of its work; after an error it does nothing more
   std::shared_ptr<zg::emulation::Recording> recording;
 
   bool is_idle() const { return works.empty(); }
@@ -47,10 +47,11 @@ struct CUstream_st {
 struct CUevent_st {
   int64_t num_recorded = 0;
   std::shared_ptr<double> ms = std::make_shared<double>(0);  // when the last record was done
-  std::shared_ptr<int64_t> num_done = std::make_shared<int64_t>(0);  // which queued records know
+  std::shared_ptr<int64_t> num_done = std::make_shared<int64_t>(0);  // shared with queued records
   cudaStream_t stream = nullptr;                                     // of the last record
   std::shared_ptr<zg::emulation::Recording> recording;               // which that is part of
-  size_t num_before = 0;                                             // works of its stream in there
+  // Number of earlier works of its stream in the recording.
+  size_t num_before = 0;
 };
 struct CUgraph_st {
   std::vector<zg::emulation::Work> works;
@@ -64,7 +65,7 @@ namespace {
 
 using Lock = std::unique_lock<std::mutex>;
 
-// Never destroyed, as its thread never ends.
+// Never destroyed, because its thread never ends.
 struct DeviceThread {
   std::mutex mutex;
   std::condition_variable has_changed;
@@ -74,7 +75,7 @@ struct DeviceThread {
   bool is_started = false;
   double ms = 0;  // since the device is there
 
-  // The stream whose turn it is; null: none can go on.
+  // The stream whose turn it is; null if none can go on.
   CUstream_st* Next() {
     std::vector<CUstream_st*> ready;
     for (CUstream_st* const stream : streams) {
@@ -111,7 +112,7 @@ struct DeviceThread {
         delete stream;
       }
       has_changed.notify_all();
-      lock.unlock();  // for whoever waits
+      lock.unlock();  // for waiting threads
       lock.lock();
     }
   }
@@ -339,7 +340,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
 
 namespace {
 
-// Null where it is no word of device memory.
+// Null if the address is not a word of device memory.
 uint32_t* WordAt(CUdeviceptr address) {
   auto* const word = reinterpret_cast<uint32_t*>(address);
   return address % sizeof(uint32_t) == 0 && IsAllocated(word, sizeof(uint32_t)) ? word : nullptr;

@@ -84,7 +84,7 @@ TEST(DataLoader, MakesBatchesAheadButNoMoreThanItMay) {
       /*depth=*/3);
   const Batch* const first = loader.load(0, 0).value();
   const std::vector<uint64_t> samples = first->samples;
-  while (num_made < 4) std::this_thread::yield();  // that one and three ahead
+  while (num_made < 4) std::this_thread::yield();  // the first and three in advance
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_EQ(num_made, 4);
   EXPECT_EQ(first->samples, samples) << "it is the user's until the next call";

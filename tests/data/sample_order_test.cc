@@ -41,7 +41,7 @@ TEST(Permutation, OfHugeSizesIsInRange) {
   }
 }
 
-// Where a number lands is uniform: chi-square over keys, 7 sigma.
+// The position of a number is uniform: chi-square over keys, 7 sigma.
 TEST(Permutation, IsUniformOverKeys) {
   for (const uint64_t size : {2u, 3u, 5u, 16u, 17u, 100u}) {
     const int num_keys = 4000;
@@ -55,7 +55,8 @@ TEST(Permutation, IsUniformOverKeys) {
     for (const int count : counts) chi_square += (count - expected) * (count - expected) / expected;
     const auto freedom = static_cast<double>((size - 1) * (size - 1));
     chi_square *=
-        static_cast<double>(size - 1) / static_cast<double>(size);  // each key gives a whole order
+        // Each key gives a whole permutation.
+        static_cast<double>(size - 1) / static_cast<double>(size);
     EXPECT_LT(chi_square, freedom + 7 * std::sqrt(2 * freedom)) << size;
   }
 }
@@ -68,7 +69,7 @@ SampleOrderOptions Options(uint64_t num_samples, int64_t batch, int64_t micro_ba
   return options;
 }
 
-// The samples of an epoch in their order.
+// The samples of an epoch in order.
 std::vector<uint64_t> Epoch(const SampleOrder& order, int64_t epoch) {
   std::vector<uint64_t> samples;
   for (int64_t step = 0; step < order.steps_per_epoch(); ++step) {
@@ -100,7 +101,7 @@ TEST(SampleOrder, TheSeedAloneDecides) {
   SampleOrderOptions options = Options(50, 4, 2);
   const std::vector<uint64_t> samples = Epoch(SampleOrder::create(options).value(), 3);
   EXPECT_EQ(Epoch(SampleOrder::create(options).value(), 3), samples);
-  // Other micro-batches cut the same order.
+  // Micro-batches of another size cut the same order.
   options.batch = 1;
   options.micro_batches = 7;
   EXPECT_EQ(Epoch(SampleOrder::create(options).value(), 3), samples);

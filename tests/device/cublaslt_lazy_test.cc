@@ -1,4 +1,4 @@
-// cuBLASLt is loaded when it is first called, and not before.
+// cuBLASLt is loaded at its first call, and not before.
 #include <cublasLt.h>
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@ namespace {
 
 TEST(CudaSupport, WhyThereIsNoGpu) {
   EXPECT_TRUE(CheckCudaProbe({13000, 13000, 1, ""}).ok());
-  EXPECT_TRUE(CheckCudaProbe({13010, 13000, 8, ""}).ok());  // of the same major version
+  EXPECT_TRUE(CheckCudaProbe({13010, 13000, 8, ""}).ok());  // the same major version
   EXPECT_EQ(CheckCudaProbe({13000, 0, 0, "CUDA driver version is insufficient"}).message(),
             "`device=cuda`: this machine has no NVIDIA driver (libcuda.so.1); run on a machine "
             "with an NVIDIA GPU, or use `device=cpu`");

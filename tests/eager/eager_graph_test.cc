@@ -1,4 +1,4 @@
-// What runs at once has the bits of the same model in a graph: results of evals, losses, gradients
+// Eager execution has the bits of the same model in a graph: results of evals, losses, gradients
 // and parameters after steps.
 #include <gtest/gtest.h>
 
@@ -41,8 +41,7 @@ struct Subject {
   std::shared_ptr<nn::Module> model;
   TensorType x;  // f32, or i64 below `vocabulary`
   int64_t vocabulary = 0;
-  int64_t classes =
-      0;  // cross entropy of logits (..., classes); 0: the mean square of what it gives
+  int64_t classes = 0;  // cross entropy of logits (..., classes); 0: the mean square of the results
   std::shared_ptr<nn::Lora> lora = nullptr;
 };
 
@@ -68,7 +67,7 @@ Shape LabelsOf(const Var& y) {
   return Shape(dims);
 }
 
-// Momentum: after the first step the optimizer's state is the gradient itself.
+// With momentum, the optimizer's state after the first step is the gradient itself.
 const optim::Sgd kOptimizer{0.1, 0.9};
 
 Status RunGraph(const Subject& subject, const optim::Optimizer& optimizer,
@@ -179,7 +178,7 @@ struct Images : nn::Module {
   nn::Conv1d line{this, "line", 6, 3, 3};
 };
 
-// Layers of transformers: an encoder's and, with what it gives as memory, a decoder's.
+// Transformer layers: an encoder layer and a decoder layer whose memory is the encoder's result.
 struct Layers : nn::Module {
   Var forward(Var x) override {
     const Var memory = encoder(x);
@@ -309,7 +308,7 @@ TEST_P(EagerGraph, HaveTheSameBits) {
   }
 }
 
-// Those that know something of whole tensors: a graph's lie in buckets.
+// Optimizers that use whole tensors, which are in buckets in a graph.
 TEST(EagerOptimizers, HaveTheSameBits) {
   for (const optim::Optimizer& optimizer :
        {optim::Optimizer(optim::Lamb{.lr = 0.05}),

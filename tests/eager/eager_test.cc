@@ -1,4 +1,4 @@
-// Tensors: values, gradients, how long they stay, what is printed, what ends the process.
+// Tensors: values, gradients, lifetimes, text, and errors that end the process.
 #include "framework/eager/eager.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(Eager, Gradients) {
   loss.backward();
   EXPECT_EQ(x.grad().values(), (Floats{2, 4, 6}));
   EXPECT_TRUE(fixed.grad().empty());
-  loss.backward();  // adds up
+  loss.backward();  // accumulates
   EXPECT_EQ(x.grad().values(), (Floats{4, 8, 12}));
   Tensor(sum(x)).backward();
   EXPECT_EQ(x.grad().values(), (Floats{5, 9, 13}));
@@ -42,7 +42,7 @@ TEST(Eager, Gradients) {
   EXPECT_TRUE(x.grad().empty());
 }
 
-// What a result was computed from stays though its handles are gone.
+// The inputs of a result stay alive although their handles are gone.
 TEST(Eager, TapeOutlivesHandles) {
   Eager eager;
   const Tensor x = eager.f32({2}, {1, 2});

@@ -1,5 +1,5 @@
-// Cases of cube for Zerograph's op suite: its definition, kernels, gradient and placements are
-// checked as those of Zerograph's own ops.
+// Cases of cube for Zerograph's op suite, which checks its definition, kernels, gradient and
+// placements like those of Zerograph's own ops.
 #include "cube.h"
 #include "tests/ops/op_suite.h"
 
@@ -31,7 +31,7 @@ void RegisterOpsUnderTest() { RegisterCube(); }
 
 std::vector<FamilyCases> FamiliesUnderTest() {
   FamilyCases family;
-  const InputSpec odd = F32({5, 7}), even = F32({6, 12});  // parts for 2 and 3 ranks
+  const InputSpec odd = F32({5, 7}), even = F32({6, 12});  // divisible into parts for 2 and 3 ranks
   family.cases = {Case("cube", "odd", {odd}, Cube), Case("cube", "even", {even}, Cube),
                   Case("cube_grad", "odd", {odd, odd}, CubeGrad),
                   Case("cube_grad", "even", {even, even}, CubeGrad)};

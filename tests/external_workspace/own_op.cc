@@ -1,4 +1,4 @@
-// Trains a model with an op of this project's own: y = (w x)^3 for a known w.
+// Trains a model with an op defined in this project: y = (w x)^3 for a known w.
 #include <cstdint>
 #include <vector>
 

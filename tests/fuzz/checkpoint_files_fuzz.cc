@@ -1,5 +1,5 @@
-// Any text as one of a checkpoint's small files, which the first byte chooses: an error, or a value
-// that written and read again is the same.
+// Any text as one of a checkpoint's small files, which the first byte selects: an error, or a value
+// that is the same after it is written and read again.
 #include <algorithm>
 #include <string>
 
@@ -14,7 +14,7 @@
 namespace zg {
 namespace {
 
-// Reads `text` as a file, and what `write` makes of the result.
+// Reads `text` as a file, and writes the result with `write`.
 template <typename Value>
 void ReadWriteRead(StatusOr<Value> (*read)(const std::string& path),
                    std::string (*write)(const Value& value), const std::string& text) {

@@ -1,4 +1,4 @@
-// Replays inputs through a fuzz target, with any compiler: what the fuzzer once found stays fixed.
+// Replays inputs through a fuzz target, with any compiler, so that fixed findings stay fixed.
 // Usage: PROGRAM FILE_OR_DIRECTORY...
 #include <cstdint>
 #include <cstdio>
@@ -17,7 +17,7 @@ bool Replay(const std::filesystem::path& path) {
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   if (!file.good() && !file.eof()) return false;
   std::printf("%s: %zu bytes\n", path.c_str(), bytes.size());
-  std::fflush(stdout);  // the last line names the input that ends the program
+  std::fflush(stdout);  // the last line names an input that ends the program
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   return true;
 }

@@ -1,5 +1,5 @@
-// Any text as a graph: an error, or a graph that prints as a text which gives the same one again,
-// and that the verifier judges without stumbling.
+// Any text as a graph: an error, or a graph whose printed text gives the same graph again, and on
+// which the verifier does not crash.
 #include <string>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Any bytes as an IDX file, plain or in gzip: an error, or values as many as the dims say.
+// Any bytes as an IDX file, plain or gzipped: an error, or as many values as the dims say.
 #include "framework/base/check.h"
 #include "framework/io/idx_file.h"
 #include "tests/fuzz/input_file.h"

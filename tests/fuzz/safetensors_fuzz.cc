@@ -1,4 +1,4 @@
-// Any bytes as a .safetensors file: an error, or tensors that lie inside the file and cover its
+// Any bytes as a .safetensors file: an error, or tensors that are inside the file and cover its
 // data exactly.
 #include <algorithm>
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLengthBytes = 8;
 
-// The file's pages hide a read beyond the header's end, a string of that size does not.
+// The file's pages would hide a read beyond the header's end; a string of that size does not.
 void ParseHeaderAlone(const uint8_t* data, size_t size) {
   if (size < kLengthBytes) return;
   const std::string header(reinterpret_cast<const char*>(data + kLengthBytes), size - kLengthBytes);

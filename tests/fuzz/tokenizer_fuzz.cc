@@ -1,5 +1,6 @@
-// Any bytes: 'j' and a tokenizer.json, which is an error or a tokenizer whose tokens come back from
-// text as the same bytes; 't' and a text, which GPT-2's words with the bytes as tokens give back.
+// Any bytes: 'j' and a tokenizer.json, which is an error or a tokenizer whose tokens are the same
+// bytes after a round trip through text; 't' and a text, which a round trip with GPT-2's words and
+// bytes as tokens restores.
 #include <string>
 
 #include "framework/base/check.h"
@@ -18,7 +19,7 @@ void ReadJson(const std::string& text) {
     ZG_CHECK(!tokenizer.status().message().empty(), "an error says nothing");
     return;
   }
-  // A search that PCRE2 gives up is an error; else all ids are tokens.
+  // A search that PCRE2 abandons is an error; otherwise all ids are tokens.
   const auto ids = TextEncoder(*tokenizer).encode("It's 12\n\n  \u00E9<s> \xff");
   if (ids.ok()) ZG_CHECK(tokenizer->decode(*ids).ok(), "an id is no token");
 }

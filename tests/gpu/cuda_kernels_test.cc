@@ -1,4 +1,4 @@
-// What CUDA kernels promise before they run: needs a toolkit, but no GPU.
+// Properties of CUDA kernels before they run: needs a toolkit, but no GPU.
 #include "framework/kernels/cuda/cuda_kernels.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 namespace zg {
 
-// Of the CPU.
+// The CPU's kernels.
 #define ZG_OP_FAMILY(Family) void Register##Family##Kernels(KernelRegistry& registry);
 #include "framework/ops/families.inc"
 

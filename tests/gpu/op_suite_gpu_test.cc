@@ -1,5 +1,5 @@
-// Every op with CUDA kernels against the CPU: all cases of the families in tests/ops, in f32, bf16
-// and f16; in place, misaligned, twice; and what bad data is reported as.
+// Compares every op with CUDA kernels with the CPU: all cases of the families in tests/ops, in f32,
+// bf16 and f16; in place, misaligned, twice; and the reports of bad data.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ double RoundingError(DType dtype) {
   return dtype == DType::kF32 ? 0.0 : dtype == DType::kBF16 ? 0x1p-8 : 0x1p-11;
 }
 
-// What the op gives on the device: the bits of the CPU, or their rounding apart.
+// Expects the CPU's bits, or results that differ by their rounding.
 void ExpectLikeCpu(const OpCase& op_case, const std::vector<HeapTensor>& got,
                    const std::vector<HeapTensor>& expected) {
   ASSERT_EQ(got.size(), expected.size());
@@ -37,7 +37,7 @@ void ExpectLikeCpu(const OpCase& op_case, const std::vector<HeapTensor>& got,
   }
 }
 
-// Calls check(op_case, concrete) for each case of the op in every dtype in which it differs.
+// Calls check(op_case, concrete) for each case of the op in every dtype that makes a difference.
 template <typename Check>
 void ForEachCase(const std::string& op, const Check& check) {
   std::vector<const OpCase*> cases = CasesOf(op);
@@ -186,7 +186,7 @@ TEST(CudaKernelsOnTheDevice, Tf32RoundsOperandsOfProductsWhereAskedFor) {
   }
 }
 
-// What linear_gelu and its gradient make use of: without it they would be right, but slow.
+// linear_gelu and its gradient use these; without them they would be correct, but slow.
 TEST(CudaKernelsOnTheDevice, ProductsIn16BitsHaveEpiloguesForGelu) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     for (const bool has_bias : {true, false}) {

@@ -1,6 +1,6 @@
-// Training on a GPU: the same bits at every stage, on one rank over NCCL and on several that share
-// the GPU through the host, or have one each and map each other's memory; replayed or not; and near
-// the CPU. Needs a GPU and fails without one.
+// Training on a GPU: the same bits at every stage, on one rank over NCCL, and on several ranks that
+// share the GPU through the host or have one GPU each and map each other's memory; replayed or not;
+// and close to the CPU. Needs a GPU and fails without one.
 
 #include <gtest/gtest.h>
 
@@ -128,8 +128,8 @@ TEST_P(StagesGpuTest, CheckpointsResumeWithTheSameBits) {
   EXPECT_EQ(result.param_sha256, expected.param_sha256);
 }
 
-// Other orders of summation, inside a matrix product above all: a loss may differ by a few units of
-// the last place of what is computed in, for each of three steps.
+// The order of summation differs, in particular inside matrix products: a loss may differ by a few
+// units in the last place of the compute dtype, for each of three steps.
 TEST_P(StagesGpuTest, LossesAreNearThoseOfTheCpu) {
   const RunConfig config = Config();
   double tolerance = 1e-5;

@@ -17,7 +17,7 @@ TEST(AppendFile, GoesOnWhereTheFileEnds) {
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_TRUE(file->Truncate(4).ok());
   ASSERT_TRUE(file->Append("three\n").ok());
-  EXPECT_EQ(ReadTestFile(path), "one\nthree\n");  // at once, with the file open
+  EXPECT_EQ(ReadTestFile(path), "one\nthree\n");  // written at once, while the file is open
 }
 
 TEST(AppendFile, MakesTheFileWhereItIsMissing) {

@@ -1,4 +1,4 @@
-// A directory appears whole or not at all.
+// A directory appears complete or not at all.
 
 #include "framework/io/atomic_directory.h"
 

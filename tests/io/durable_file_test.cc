@@ -61,7 +61,7 @@ TEST_F(DurableFileTest, AnErrorAfterAShortWrite) {
   const Status created = DurableFile::Create(path_ + "2", 7).status();
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_THAT(written.message(), HasSubstr(path_ + ": cannot be written: File too large"));
-  EXPECT_EQ(ReadTestFile(path_), "012345");  // so much was written before
+  EXPECT_EQ(ReadTestFile(path_), "012345");  // bytes written before
   EXPECT_THAT(created.message(), HasSubstr("7 bytes cannot be reserved: File too large"));
   std::filesystem::remove(path_ + "2");
 }

@@ -18,7 +18,7 @@ constexpr auto kF16 = SafetensorsDType::kF16;
 
 TEST(FloatValues, SixteenBitsAreExactInF32) {
   for (const SafetensorsDType dtype : {kBF16, kF16}) {
-    std::vector<uint8_t> bytes(1 + 2 * 65536);  // one off its alignment
+    std::vector<uint8_t> bytes(1 + 2 * 65536);  // misaligned by one byte
     for (int bits = 0; bits < 65536; ++bits) {
       const auto value = static_cast<uint16_t>(bits);
       std::memcpy(bytes.data() + 1 + 2 * bits, &value, 2);
@@ -49,7 +49,7 @@ TEST(FloatValues, RoundsButDoesNotOverflowSilently) {
   EXPECT_TRUE(WriteFloatValues(kF16, values, 1, bytes).ok());  // 65504
   EXPECT_EQ(WriteFloatValues(kF16, values, 2, bytes).message(),
             "the value 65520 is beyond F16; choose another dtype");
-  EXPECT_TRUE(WriteFloatValues(kF16, values + 2, 1, bytes).ok());  // infinite before and after
+  EXPECT_TRUE(WriteFloatValues(kF16, values + 2, 1, bytes).ok());  // also infinite as f32
   const float largest = std::numeric_limits<float>::max();
   EXPECT_FALSE(WriteFloatValues(kBF16, &largest, 1, bytes).ok());
 }

@@ -46,14 +46,14 @@ TEST(IdxFile, IsReadPlainAndFromGzip) {
 struct Wrong {
   const char* name;
   std::string content;
-  std::string message;  // behind the path
+  std::string message;  // after the path
 };
 
 std::vector<Wrong> WrongFiles() {
   const std::string good = Idx({2, 3}, "abcdef");
   const std::string zipped = Gzipped(good);
   std::string damaged = zipped;
-  damaged[damaged.size() - 6] ^= 1;  // of the CRC
+  damaged[damaged.size() - 6] ^= 1;  // a byte of the CRC
   std::string torn = zipped;
   torn[10] = '\xff';
   const std::string zeros = Gzipped(Idx({1'000'000'000}, std::string(1000, '\0')));

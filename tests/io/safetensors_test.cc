@@ -349,7 +349,7 @@ TEST(SafetensorsFile, TruncationAnywhereIsAnError) {
   }
 }
 
-// Whatever the bytes, either an error or entries that lie within the file.
+// Any bytes give either an error or entries inside the file.
 void ExpectErrorOrValid(const std::string& bytes) {
   const StatusOr<SafetensorsFile> file = OpenBytes(bytes);
   if (!file.ok()) {

@@ -14,7 +14,8 @@ std::string TestPath(std::string_view name) { return ::testing::TempDir() + std:
 
 std::string WriteTestFile(std::string_view name, std::string_view bytes) {
   const std::string path = TestPath(name);
-  // Truncating instead would flush the file to disk on some file systems: slow in a loop.
+  // Truncating it instead would flush the file to disk on some file systems, which is slow in a
+  // loop.
   std::filesystem::remove(path);
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

@@ -271,7 +271,7 @@ TEST(TokenDataset, BatchesAreAFunctionOfSeedAndIndex) {
   EXPECT_EQ(Fill(data, 7, 3, 4, 8).x, Fill(data, 7, 3, 4, 8).x);
   EXPECT_NE(Fill(data, 7, 3, 4, 8).x, Fill(data, 7, 4, 4, 8).x);
   EXPECT_NE(Fill(data, 7, 3, 4, 8).x, Fill(data, 8, 3, 4, 8).x);
-  // A micro-batch of 4 is two of 2.
+  // A micro-batch of 4 equals two of 2.
   std::vector<int64_t> joined = Fill(data, 7, 6, 2, 8).x;
   const std::vector<int64_t> second = Fill(data, 7, 7, 2, 8).x;
   joined.insert(joined.end(), second.begin(), second.end());

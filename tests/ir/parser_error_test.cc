@@ -1,4 +1,4 @@
-// Every message of the parser: a line of text and what it must say about it.
+// Every message of the parser: a line of text and the expected message.
 #include <gtest/gtest.h>
 
 #include "framework/ir/parser.h"
@@ -16,7 +16,7 @@ class ParserErrorTest : public ::testing::Test {
     return graph.ok() ? "no error" : graph.status().message();
   }
 
-  // Of a line that follows the lines of a small graph; it is line 5.
+  // The error of a line after the lines of a small graph; it is line 5.
   static std::string LineError(const std::string& line) {
     return Error(
         "graph \"g\" mesh(data=2) micro_batches=1\n"

@@ -1,5 +1,5 @@
-// No text crashes the parser, and what it accepts can be printed, read again and verified: random
-// mutations of a valid text, always the same ones.
+// No text crashes the parser, and every text that it accepts can be printed, read again and
+// verified: random mutations of a valid text, always the same ones.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -102,7 +102,7 @@ TEST(ParserMutationTest, MutatedTextGivesAGraphOrAnError) {
       if (ir::Verify(*graph, {collectives_inserted}).ok()) ++num_verified;
     }
   }
-  // The mutations are neither all harmless nor all deadly.
+  // The mutations are neither all harmless nor all fatal.
   EXPECT_GT(num_graphs, kNumTexts / 50);
   EXPECT_LT(num_graphs, kNumTexts / 2);
   EXPECT_GT(num_verified, 0);

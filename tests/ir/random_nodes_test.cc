@@ -1,5 +1,5 @@
-// No op takes the graph down: random inputs and attributes give a node or an error, and the
-// verifier can look at the node. Always the same ones.
+// No op crashes the graph: random inputs and attributes give a node or an error, and the verifier
+// can check the node. Always the same ones.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ class RandomNodes {
     spec.op = op.name;
     const int max_inputs = op.max_inputs < 0 ? op.min_inputs + 3 : op.max_inputs;
     const int num_inputs = op.min_inputs + Below(max_inputs - op.min_inputs + 1);
-    // Often all of one type, which is what most ops want.
+    // Often all of one type, which most ops require.
     const int same = Below(2) == 0 ? Below(static_cast<int>(values.size())) : -1;
     for (int i = 0; i < num_inputs; ++i) {
       const int any = Below(static_cast<int>(values.size()));

@@ -1,5 +1,5 @@
-// One test per rule of the verifier. A graph that breaks it comes from text where the parser lets
-// it pass, or is damaged by hand.
+// One test per rule of the verifier. A graph that breaks the rule comes from text if the parser
+// accepts it, or is damaged by hand.
 #include "framework/ir/verifier.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class VerifierTest : public ::testing::Test {
   }
   static std::string TextError(const std::string& text) { return Error(ParseOrDie(text)); }
 
-  // Of nodes in the forward section of a graph on a mesh, once collectives are inserted.
+  // The error for nodes in the forward section of a graph on a mesh, once collectives are inserted.
   static std::string PlacementError(const std::string& nodes, const std::string& mesh = "data=2") {
     return Error(
         ParseOrDie(fmt::format("graph \"g\" mesh({}) micro_batches=2\nforward:\n{}", mesh, nodes)),
@@ -302,7 +302,7 @@ TEST_F(VerifierTest, CollectivesHaveTheirOwnSignature) {
   EXPECT_EQ(PlacementError(input + "  %y: f32[8,4] {B,P} = all_gather %x", mesh),
             "forward: all_gather %y: along axis tensor: got (B) -> (P), expected the same "
             "placement everywhere");
-  // All-broadcast is no signature of a collective.
+  // All-broadcast is not a signature of a collective.
   EXPECT_EQ(PlacementError(input + "  %y: f32[8,4] {S(0),B} = all_gather %x (axis=1)", mesh),
             "forward: all_gather %y: along axis tensor: got (B) -> (B), expected (S(0)) -> (B)");
   EXPECT_EQ(PlacementError(input + "  %y: f32[8,4] {B,B} = all_gather %x (axis=2)", mesh),

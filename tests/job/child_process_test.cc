@@ -9,7 +9,7 @@
 namespace zg {
 namespace {
 
-// A child that does `body` while `signal` comes for it.
+// A child that runs `body` while `signal` arrives for it.
 ChildEnd RunChild(int signal, const std::function<int()>& body, const ChildWatch& watch = {}) {
   const SignalQueue signals = SignalQueue::Create().value();
   const pid_t child = fork();
@@ -41,7 +41,7 @@ TEST(WaitForChild, PassesSignalsOn) {
   }
   const ChildEnd ended = RunChild(SIGUSR1, SleepLong);
   EXPECT_EQ(ended.code, 128 + SIGUSR1);
-  EXPECT_FALSE(ended.was_stopped);  // it does not ask for an end
+  EXPECT_FALSE(ended.was_stopped);  // the signal does not ask for an end
 }
 
 TEST(WaitForChild, TranslatesSignals) {

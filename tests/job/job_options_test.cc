@@ -106,7 +106,7 @@ TEST(JobOptions, EveryFlagReachesItsField) {
   EXPECT_EQ(options.final_lr_factor, 0.25);
 }
 
-// Of --steps 10 and these flags.
+// The error for --steps 10 and these flags.
 std::string ScheduleError(std::vector<const char*> arguments) {
   JobOptions options;
   FlagParser flags("");
@@ -117,7 +117,7 @@ std::string ScheduleError(std::vector<const char*> arguments) {
   return CheckSchedule(flags, options).message();
 }
 
-// How the flags resolve for so many processes.
+// The result of resolving the flags for so many processes.
 Status ResolveError(std::vector<const char*> arguments, int num_processes,
                     JobOptions* options = nullptr) {
   JobOptions own;
@@ -167,7 +167,7 @@ TEST(JobOptions, FlagsOfTheScheduleWithoutEffectAreErrors) {
 
 TEST(JobOptions, WhatIsNotBuiltIsAnError) {
   EXPECT_TRUE(CheckSupported(Parse({})).ok());
-  // No GPU, whatever this build and this machine have.
+  // No GPU, regardless of this build and this machine.
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   EXPECT_THAT(CheckSupported(Parse({"--device=cuda"})).message(),
               AllOf(HasSubstr("`device=cuda`: "), HasSubstr("use `device=cpu`")));

@@ -1,5 +1,5 @@
-// A program with a Job and nothing else, for the tests of starting, failing and being killed. With
-// --do, one rank or all of them misbehave.
+// A program with only a Job, for the tests of starting, failing and being killed. With --do, one
+// rank or all of them misbehave.
 
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ void Train(zg::Job& job, double lr, double step_ms) {
     bool is_stopped = false;
     for (int64_t step = 1; step <= job.options().steps && !is_stopped; ++step) {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(step_ms));
-      // The ranks get the signal at different steps, and stop at the same.
+      // The ranks get the signal at different steps, and stop at the same one.
       const auto stops = job.communicator().Exchange("step", got_usr1 == 0 ? "" : "stop");
       if (!stops.ok()) job.fail(stops.status().WithContext(fmt::format("step {}", step)));
       is_stopped = std::count(stops->begin(), stops->end(), "stop") > 0;

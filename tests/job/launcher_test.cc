@@ -64,7 +64,7 @@ TEST_F(LauncherTest, RefusesWhatCannotWork) {
               HasSubstr("means something to mpirun"));
   const char* const arguments[] = {"program"};
   EXPECT_EQ(LaunchRanks({.num_ranks = 2}, 1, arguments).value(), 0);
-  setenv("ZG_LAUNCHER_COLUMNS", "0", 1);  // as in what a foreign mpirun starts
+  setenv("ZG_LAUNCHER_COLUMNS", "0", 1);  // as in a job that a foreign mpirun starts
   EXPECT_THAT(LaunchRanks({.num_ranks = 2}, 1, arguments).status().message(),
               HasSubstr("expected the mpirun of Open MPI"));
 }

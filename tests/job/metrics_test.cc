@@ -1,5 +1,6 @@
-// What metrics.jsonl holds after runs that follow each other, and which event files there are. What
-// the event files hold: //tests/io:tensorboard_events_test, //tests/models:metrics_test.
+// The content of metrics.jsonl after consecutive runs, and the names of the event files.
+// //tests/io:tensorboard_events_test and //tests/models:metrics_test check the content of event
+// files.
 
 #include "framework/job/metrics.h"
 
@@ -32,7 +33,7 @@ class MetricsTest : public ::testing::Test {
     for (const double loss : losses) ASSERT_TRUE((*metrics)->Write(first++, {{"loss", loss}}).ok());
   }
 
-  // Without times.
+  // The lines without their times.
   std::string Lines() const {
     std::ifstream file(directory_ + "/metrics.jsonl");
     const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -106,7 +107,7 @@ TEST_F(MetricsTest, AStepHasEachNameOnce) {
             "{\"step\":2,\"error\":0.25}\n{\"step\":3,\"accuracy\":1}\n");
 }
 
-// However fast they follow each other.
+// Even if they follow each other quickly.
 TEST_F(MetricsTest, EventFilesOfLaterRunsComeLater) {
   std::vector<std::string> before;
   for (int run = 1; run <= 3; ++run) {

@@ -14,7 +14,7 @@ const std::string& Edge() {
 
 std::string Box(const std::string& text) { return Edge() + text + Edge(); }
 
-// What is shown when `text` comes in pieces of `piece_bytes`.
+// The text shown if `text` arrives in pieces of `piece_bytes`.
 std::string Show(const std::string& text, size_t piece_bytes) {
   MpirunMessages messages;
   std::string shown;

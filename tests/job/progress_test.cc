@@ -76,7 +76,7 @@ TEST(TimeLeft, CountsWhatComesBetweenSteps) {
     left.Add(1000, now_s += 1);
   }
   EXPECT_NEAR(left.Seconds(10), 10 * (1 + 2), 1e-9);
-  left.Add(9000, now_s + 1);  // clocks that disagree
+  left.Add(9000, now_s + 1);  // inconsistent clocks
   EXPECT_NEAR(left.Seconds(10), 10 * (1 + 200.0 / 101), 1e-9);
 }
 

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// What is shown when `text` comes in pieces of `piece_bytes`.
+// The text shown if `text` arrives in pieces of `piece_bytes`.
 std::string Show(RankOutput& output, const std::string& text, size_t piece_bytes) {
   std::string shown;
   for (size_t begin = 0; begin < text.size(); begin += piece_bytes) {

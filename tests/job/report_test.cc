@@ -124,7 +124,7 @@ TEST(Report, HasTheProfileIfOneWasMade) {
 
 TEST(Report, ALossIsReadBackWithEveryBit) {
   Report report;
-  // Neighbours in f32, also tiny and huge ones.
+  // Neighbouring f32 numbers, also tiny and huge ones.
   for (float start : {1.0f, 2.7725887f, 1e-38f, 3e38f, 0.1f, 65504.0f}) {
     for (int i = 0; i < 200; ++i) {
       start = std::nextafterf(start, 0.0f);

@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-// What each of the ranks is told when rank r has text_of[r].
+// The status of each rank if rank r has text_of[r].
 std::vector<Status> Compare(const std::vector<std::string>& text_of) {
   std::vector<Status> told(text_of.size());
   const Status status =

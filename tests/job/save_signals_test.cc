@@ -1,4 +1,4 @@
-// Signals that ask for a checkpoint: what they do to a process, and how ranks agree on a step.
+// Signals that ask for a checkpoint: their effect on a process, and how ranks agree on a step.
 
 #include "framework/job/save_signals.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 void Ignore(int) {}
 
-// What a signal does now.
+// The current handler of a signal.
 void (*HandlerOf(int signal))(int) {
   struct sigaction action = {};
   sigaction(signal, nullptr, &action);
@@ -98,8 +98,9 @@ TEST(SaveSignals, VirtualRanksShareThem) {
   EXPECT_EQ(HandlerOf(SIGUSR1), Ignore);
 }
 
-// The decisions of all ranks after `steps` steps of `step_ms`. `before_step` is called on every rank;
-// what it raises has reached all ranks, which share one process, when the step ends.
+// The decisions of all ranks after `steps` steps of `step_ms`. `before_step` is called on every
+// rank; the signals that it raises have reached all ranks, which share one process, when the step
+// ends.
 std::vector<std::vector<SignalDecision>> Decisions(
     int num_ranks, int steps, double step_ms,
     const std::function<void(int rank, int step)>& before_step) {

@@ -83,7 +83,7 @@ const std::vector<Sizes>& AllSizes() {
   return sizes;
 }
 
-// Forward, or backward, of operands in the dtype of an arithmetic.
+// Forward or backward with operands in the dtype of an arithmetic.
 class AttentionTest : public ::testing::TestWithParam<Arithmetic> {
  protected:
   TensorType Of(Shape shape) const { return {GetParam().dtype, std::move(shape)}; }
@@ -151,7 +151,7 @@ TEST_P(AttentionTest, MatchesTheFormula) {
   }
 }
 
-// What a query gets does not depend on the keys behind it, nor on how many there are.
+// The result of a query does not depend on the keys after it, nor on their number.
 TEST_P(AttentionTest, CausalPrefixHasTheSameBits) {
   const Sizes whole{1, 150, 2, 24, true};
   const Sizes prefix{1, 61, 2, 24, true};

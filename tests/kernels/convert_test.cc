@@ -25,12 +25,12 @@ To BitCast(From from) {
 
 uint32_t BitsOf(float value) { return BitCast<uint32_t>(value); }
 
-// What the compiler's own type makes of a pattern of f16, and of a number in f32.
+// The compiler's own conversion from f16 to f32.
 float CompilersF16ToF32(uint16_t bits) { return static_cast<float>(BitCast<_Float16>(bits)); }
 uint16_t CompilersF32ToF16(float value) { return BitCast<uint16_t>(static_cast<_Float16>(value)); }
 
-// To the nearest of the two neighbours in bf16, ties to even, by comparing distances in f64. Beyond
-// the largest number the upper neighbour is 2^128.
+// Rounds to the nearest of the two neighbours in bf16, ties to even, by comparing distances in f64.
+// Beyond the largest number the upper neighbour is 2^128.
 uint16_t NearestBF16(float value) {
   const uint32_t magnitude = BitsOf(std::abs(value));
   const auto sign = static_cast<uint16_t>(BitsOf(value) >> 16 & 0x8000);
@@ -55,14 +55,13 @@ void ExpectSameNumber(float got, float want, uint32_t pattern) {
   }
 }
 
-// Numbers around everything that a rounding to 16 bits can get wrong, of both signs, then random
-// bits.
+// Numbers around all difficult cases of rounding to 16 bits, of both signs, then random bits.
 std::vector<float> HardNumbers() {
   std::vector<uint32_t> magnitudes = {0, 1, 2, 0x007fffff, 0x00800000, 0x7f7fffff, 0x7f800000};
   for (const uint32_t nan : {0x7f800001u, 0x7f80ffffu, 0x7fbfffffu, 0x7fc00000u, 0x7fffffffu}) {
     magnitudes.push_back(nan);
   }
-  // The neighbours in f32 of every number of the type and of the middle between two of them.
+  // The neighbours in f32 of every number of the type and of the midpoint between two of them.
   for (uint32_t pattern = 0; pattern < 0x7f80; ++pattern) {
     for (const uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
       magnitudes.push_back(pattern << 16 | low);
@@ -175,7 +174,7 @@ std::vector<float> Loaded(DType dtype, const std::vector<uint8_t>& bytes) {
   return numbers;
 }
 
-// Some of the hard numbers, finite ones and infinities, as far as f16 tells them apart and further.
+// Some of the difficult numbers, finite ones and infinities, beyond f16's precision, too.
 std::vector<float> Sample(int64_t count) {
   static const auto& numbers = *new std::vector<float>(HardNumbers());
   std::mt19937 random(static_cast<unsigned>(count));
@@ -187,7 +186,8 @@ std::vector<float> Sample(int64_t count) {
   return sample;
 }
 
-// Around the widths of vectors and the block in which one 16-bit type becomes the other.
+// Around the vector widths, and around the block in which one 16-bit type is converted to the
+// other.
 const int64_t kCounts[] = {0, 1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 65, 1023, 1024, 1025, 3001};
 
 TEST(ConvertTest, ConvertsArraysAsElements) {
@@ -199,7 +199,7 @@ TEST(ConvertTest, ConvertsArraysAsElements) {
         const std::vector<uint8_t> source = Stored(from, Sample(count));
         std::vector<uint8_t> expected = Stored(to, Loaded(from, source));
         std::vector<uint8_t> target(expected.size() + 1, 0xa5);
-        expected.push_back(0xa5);  // nothing is written behind the end
+        expected.push_back(0xa5);  // nothing is written after the end
         ConvertFloats(from, source.data(), to, target.data(), count);
         EXPECT_EQ(target, expected);
       }

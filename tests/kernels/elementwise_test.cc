@@ -82,7 +82,7 @@ TEST(Elementwise, InPlaceHasTheSameBits) {
   }
 }
 
-// Body and tail compute alike, wherever an element stands and however the memory is aligned.
+// Body and tail compute alike, regardless of an element's position and the memory's alignment.
 TEST(Elementwise, BitsDoNotDependOnThePlace) {
   const int64_t count = 517;
   const std::vector<float> a = Random(count, 1, -8.0f, 8.0f);

@@ -21,7 +21,7 @@ std::vector<BFloat16> ToBF16(const std::vector<float>& values) {
   return rounded;
 }
 
-// How a row of A and a column of B are multiplied, by the manual: tile after tile of 32 k.
+// The product of a row of A and a column of B, according to the manual: tile after tile of 32 k.
 float Chain(const std::vector<BFloat16>& row, const std::vector<BFloat16>& column, float sum) {
   using Tiles = EmulatedAmxTiles;
   for (size_t begin = 0; begin < row.size(); begin += 32) {
@@ -35,7 +35,7 @@ float Chain(const std::vector<BFloat16>& row, const std::vector<BFloat16>& colum
   return sum;
 }
 
-// Blocks of A (rows, depth) and B (depth, columns), and how they are to be stored.
+// Blocks of A (rows, depth) and B (depth, columns), and their storage.
 struct Blocks {
   int64_t rows;
   int64_t columns;
@@ -138,7 +138,7 @@ TEST(GemmAmxTest, ASumIsTheChainOfItsRowAndColumn) {
   }
 }
 
-// Zeros fill up both operands, so that an infinity meets none of them.
+// Both operands are padded with zeros, and no infinity may be multiplied with them.
 TEST(GemmAmxTest, WhatFillsUpABlockLeaksNowhere) {
   for (const int64_t depth : {1, 33, 50}) {
     Blocks blocks = RandomBlocks(17, 18, depth);

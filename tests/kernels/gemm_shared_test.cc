@@ -76,7 +76,7 @@ TEST(SharedGemm, SmallProductsStayOnOneThread) {
   EXPECT_EQ(SharedGemm({1, 64, 1 << 20}, 8).num_parts(), 2);
 }
 
-// Threads take a part as large as the others do, in whole tiles.
+// Threads take equally large parts, in whole tiles.
 TEST(Ranges, AreEqualInUnits) {
   for (const int64_t count : {0, 1, 31, 32, 33, 100, 4096}) {
     for (const int64_t unit : {1, 8, 32}) {

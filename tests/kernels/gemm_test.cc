@@ -22,8 +22,8 @@ std::vector<char> Bytes(DType dtype, const std::vector<float>& values) {
   return bytes;
 }
 
-// C = A B + bias of the given sizes, by Gemm, from matrices with rows `gap` elements longer than
-// they need to be.
+// C = A B + bias of the given sizes, by Gemm, from matrices with rows that are `gap` elements
+// longer than necessary.
 std::vector<float> Multiply(const GemmMethod& method, const GemmSizes& sizes,
                             const std::vector<float>& a, const std::vector<float>& b,
                             const float* bias, int64_t gap = 0) {
@@ -183,14 +183,14 @@ void CheckPlacement(const GemmMethod& method, const GemmSizes& sizes, int64_t c_
 }
 
 TEST_P(GemmTest, LargeResultsDoNotDependOnWhereTheyAreWritten) {
-  // The last panel of the first is not whole.
+  // The last panel of the first one is incomplete.
   CheckPlacement(method(), {1100, 1000, 20, true, false, dtype()}, 1024);
   CheckPlacement(method(), {1100, 1024, 20, true, false, dtype()}, 1024);
   CheckPlacement(method(), {1100, 992, 20, true, false, dtype()}, 1024);
 }
 
-// An infinity in a row of A or a NaN in a column of B, in the last places of sizes that fill up no
-// block, is in no other row or column of C.
+// An infinity in a row of A or a NaN in a column of B, in the last positions of sizes that leave
+// blocks incomplete, affects no other row or column of C.
 TEST_P(GemmTest, NonFiniteNumbersStayInTheirRowsAndColumns) {
   const int64_t m = 51, n = 53, k = 37;
   for (const bool transpose_a : {false, true}) {
@@ -221,7 +221,7 @@ TEST(GemmTilesTest, TheProcessorHasTheBitsOfTheEmulation) {
                  Multiply(kEmulatedAmxMethod, sizes, a, b, bias.data()));
 }
 
-// What a Gemm is made with where nobody says otherwise.
+// The default method of a Gemm.
 TEST(GemmDefaultTest, IsTheFastestMethodOfTheProcessor) {
   const GemmMethod& bf16 = HasAmxProducts()        ? AmxMethod()
                            : PairProductsAreFast() ? PairMethod()

@@ -61,7 +61,7 @@ TEST(SquareSum, TinyAndHugeValues) {
   EXPECT_EQ(ValueOf(SquareSum({1e38f})), double{1e38f} * 1e38f);
   const std::vector<float> largest(4096, std::numeric_limits<float>::max());
   EXPECT_EQ(ValueOf(SquareSum(largest)), 4096 * std::pow(double{largest[0]}, 2));
-  // Far beyond the digits of an f64, and still there.
+  // Far beyond the digits of an f64, and still exact.
   std::vector<float> both(32);
   both[0] = 1e38f;
   both[16] = 1e-38f;
@@ -183,10 +183,10 @@ TEST(UpdateControl, HowTheSumIsSpreadDoesNotMatter) {
   EXPECT_EQ(spread.factor, whole.factor);
 }
 
-// A factor of 0 would skip the update without a word.
+// A factor of 0 would silently skip the update.
 TEST(UpdateControl, FactorIsNeverZero) {
   const Control huge = UpdateControl({SquareSum(std::vector<float>(4096, 3e38f))}, 1e-10);
-  EXPECT_EQ(huge.norm, kInfinity);  // as an f32
+  EXPECT_EQ(huge.norm, kInfinity);  // infinite as an f32
   EXPECT_EQ(huge.factor, std::numeric_limits<float>::min());
   for (const float bad : {kInfinity, kNaN}) {
     EXPECT_TRUE(std::isnan(UpdateControl({SquareSum({bad})}, 1.0).factor));

@@ -50,7 +50,7 @@ std::vector<std::vector<float>> RunKernel(const std::string& op,
   return results;
 }
 
-// More elements than one block of the elementwise functions holds.
+// More elements than one block of the elementwise functions.
 TEST(LinearGelu, HasTheBitsOfLinearAndGelu) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     SCOPED_TRACE(DTypeName(dtype));

@@ -67,7 +67,7 @@ TEST(LossScaling, StepsThatOverflowHalveTheScaleAndCountForNothing) {
   ASSERT_TRUE(scaler.Step(3.0 * 256).ok());
   EXPECT_EQ(scaler.factor(), 1.0f / 256);
   EXPECT_EQ(scaler.norm(), 3.0f);
-  EXPECT_EQ(scaler.update_number(), 2.0f);  // as if the steps left out had not been
+  EXPECT_EQ(scaler.update_number(), 2.0f);  // as if the skipped steps had not happened
 }
 
 TEST(LossScaling, TheScaleDoublesAfterUpdatesInARow) {
@@ -79,7 +79,7 @@ TEST(LossScaling, TheScaleDoublesAfterUpdatesInARow) {
   for (int step = 0; step < kGrowthInterval - 1; ++step) ASSERT_TRUE(scaler.Step(1.0).ok());
   EXPECT_EQ(scaler.scale(), 512.0f);
   ASSERT_TRUE(scaler.Step(1.0).ok());
-  EXPECT_EQ(scaler.factor(), 1.0f / 512);  // this step's gradients still counted 512 times
+  EXPECT_EQ(scaler.factor(), 1.0f / 512);  // this step's gradients were still multiplied by 512
   EXPECT_EQ(scaler.scale(), 1024.0f);
 }
 

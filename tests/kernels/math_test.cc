@@ -107,7 +107,7 @@ TEST(OptimizerMath, SgdStepsHaveTheBitsOfTheKernels) {
   }
 }
 
-// As a GPU's kernel finds the mask: each block of random words by itself.
+// Like a GPU kernel, computes each block of random words on its own.
 TEST(RandomMath, MasksOfDropoutFollowFromSingleBlocks) {
   const double probability = 0.3;
   KernelRunner runner("dropout", {F32({kCount})}, {F32({kCount})},

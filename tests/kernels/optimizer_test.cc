@@ -10,7 +10,7 @@
 namespace zg::testing {
 namespace {
 
-// Three steps of an update of `state` (parameter, then momenta) with a new gradient each, in place.
+// Three steps of an update of `state` (parameter, then moments) with a new gradient each, in place.
 std::vector<std::vector<float>> Train(const std::string& op, const ir::Attributes& attributes,
                                       std::vector<std::vector<float>> state,
                                       const std::vector<std::vector<float>>& gradients,
@@ -136,7 +136,7 @@ std::vector<ControlledCase> ControlledCases() {
           {"adam_update", AdamAttributes(true), 2}};
 }
 
-// One update of random values: parameter and states. Without a control when `control` is empty.
+// One update of random values: parameter and states. Without a control if `control` is empty.
 std::vector<std::vector<float>> UpdateOnce(const ControlledCase& c, const std::vector<float>& g,
                                            const std::vector<float>& control, bool in_place) {
   const int64_t count = static_cast<int64_t>(g.size());
@@ -224,7 +224,7 @@ TEST(Optimizer, AdamBitsDoNotDependOnThePlace) {
   }
 }
 
-// Blocks that are looked at one by one end at multiples of 8192.
+// Blocks that are checked one by one end at multiples of 8192.
 TEST(Optimizer, LookingForInfinitiesChangesNoBit) {
   for (const int64_t count : {5, 8192, 8193, 20001}) {
     const auto run = [&](bool stop) {

@@ -53,7 +53,7 @@ TEST(Accumulate, OverwritesFirstThenAdds) {
   EXPECT_EQ(runner.output(0), (std::vector<float>{2, 4, 6}));
 }
 
-// More elements than are widened at once; sums have bits that bf16 has not.
+// More elements than are widened at once; sums have bits that bf16 lacks.
 TEST(Accumulate, AddsHalvesInF32) {
   for (const int64_t count : {1, 2048, 4603}) {
     KernelRunner runner("accumulate", {F32({count}), BF16({count})}, {F32({count})}, {});

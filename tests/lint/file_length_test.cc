@@ -1,5 +1,5 @@
-// A file has one idea, and no more lines than a reader keeps in mind; its second idea gets a file of
-// its own.
+// A file has one idea, and no more lines than a reader can keep in mind; a second idea gets its own
+// file.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ int64_t NumLines(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n') + (has_open_line ? 1 : 0);
 }
 
-// What is wrong with a file; empty when nothing is.
+// The problem with a file; empty if there is none.
 std::string TooLong(const std::string& path, const std::string& text) {
   const int64_t num_lines = NumLines(text);
   if (num_lines <= kMostLines) return "";

@@ -8,7 +8,8 @@ namespace {
 
 enum class Part { kCode, kString, kComment };
 
-// What every character belongs to. Block comments and raw strings are not told apart from code.
+// The part of the source that every character belongs to. Block comments and raw strings are not
+// distinguished from code.
 std::vector<Part> PartsOf(std::string_view source) {
   std::vector<Part> parts(source.size(), Part::kCode);
   Part now = Part::kCode;

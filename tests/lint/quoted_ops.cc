@@ -6,7 +6,7 @@
 namespace zg::testing {
 namespace {
 
-// The text with comments as spaces, so that positions stay.
+// The text with comments replaced by spaces, so that positions stay.
 std::string WithoutComments(std::string_view text) {
   std::string code(text);
   bool in_string = false;
@@ -24,7 +24,7 @@ std::string WithoutComments(std::string_view text) {
   return code;
 }
 
-// Whether the text that ends here begins a node.
+// Whether the code at the end of the text begins a node.
 bool MakesNode(const std::string& before) {
   static const auto& pattern =
       *new std::regex(R"((\b(Op|Ops|[Aa]ppend|Trace::Of)\(|\bMean\(("\w+", )?|)"

@@ -10,10 +10,10 @@
 namespace zg::testing {
 namespace {
 
-// Words that mean something else there than the op of that name.
+// Words with another meaning in that place than the op of that name.
 struct OtherMeaning {
   std::string_view path;  // a file, or a folder with a slash at its end
-  std::string_view word;  // empty: every one
+  std::string_view word;  // empty: all words
 };
 constexpr OtherMeaning kOtherMeanings[] = {
     // Calls of a communicator and their operands.
@@ -30,7 +30,7 @@ constexpr OtherMeaning kOtherMeanings[] = {
     {"framework/train/", "constant"},
     {"framework/text/", ""},  // keys of tokenizer files; there is no graph
     {"zero/training_run.cc", "constant"},
-    // Names of values, and what a message calls a name.
+    // Names of values, and of operations in messages.
     {"framework/passes/build_backward.cc", "loss_seed"},
     {"framework/eager/session_training.cc", "loss_seed"},
     {"framework/nn/optimizers.cc", "sum"},
@@ -40,7 +40,7 @@ constexpr OtherMeaning kOtherMeanings[] = {
     {"framework/ir/parser.cc", "uniform"},
     {"zero/clip_gradients.cc", "square_sum"},
     {"framework/nn/inputs.cc", "input"},
-    // Functions of Vars, in their errors; they append nodes and look at none.
+    // Functions of Vars, in their errors; they append nodes and inspect none.
     {"framework/nn/attention.cc", ""},
     {"framework/nn/conditions.cc", ""},
     {"framework/nn/extremes.cc", ""},
@@ -62,7 +62,7 @@ bool MeansSomethingElse(const std::string& path, const std::string& word) {
   return false;
 }
 
-// What may compare names: the ops, their kernels, benchmarks of single ops.
+// Code that may compare names: the ops, their kernels, benchmarks of single ops.
 bool KnowsOps(const std::string& path) {
   for (const char* folder : {"framework/ops/", "framework/kernels/", "tools/bench/"}) {
     if (path.rfind(folder, 0) == 0) return true;

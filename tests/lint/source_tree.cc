@@ -15,7 +15,7 @@ fs::path Root() {
   return fs::canonical("tests/lint/BUILD.bazel").parent_path().parent_path().parent_path();
 }
 
-// Not ours, or no part of the tree; continuous integration is.
+// Directories of other projects, or outside of the tree; continuous integration is included.
 bool IsLeftOut(const std::string& folder) {
   return folder == "third_party" || (folder[0] == '.' && folder != ".ci");
 }

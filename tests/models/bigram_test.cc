@@ -51,7 +51,7 @@ TEST(BigramModel, IsInterpolatedKneserNey) {
   const BigramModel model = BigramModel::Fit(Text("abacabad"));
   const double discount = 3.0 / (3.0 + 2.0 * 2.0);
   const double kinds = 5.0 + 0.5 * 256;
-  // `a` was followed by three kinds of tokens, four times; one kind of token came before `b`.
+  // Three kinds of tokens followed `a`, four times in total; one kind of token came before `b`.
   EXPECT_NEAR(model.Probability('a', 'b'), (2.0 - discount + 3.0 * discount * (1.5 / kinds)) / 4.0,
               1e-15);
   // Two kinds came before `a`, none of them `a`.

@@ -1,4 +1,4 @@
-// config.json of transformers as the sizes of our models, and what is refused with which words.
+// config.json of transformers as the sizes of our models, and the messages for rejected ones.
 
 #include <gtest/gtest.h>
 
@@ -153,7 +153,7 @@ TEST(HuggingFaceConfig, PresetsHaveTheirParameters) {
     EXPECT_EQ(NumBertParameters(preset.config), Bert(preset.config).num_parameters())
         << preset.name;
   }
-  // Those of transformers' BertForMaskedLM.
+  // The number of transformers' BertForMaskedLM.
   EXPECT_EQ(NumBertParameters(FindBertPreset("bert-base")->config), 109514298);
   EXPECT_EQ(NumBertParameters(FindBertPreset("bert-large")->config), 335174458);
   EXPECT_EQ(NumLlamaParameters(FindLlamaPreset("llama3-8b")->config), 8030261248);

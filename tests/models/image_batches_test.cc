@@ -8,7 +8,7 @@
 namespace zg::models {
 namespace {
 
-// Two images of 2 x 2 pixels, whose mean is 15 and whose deviation is 5.
+// Two images of 2 x 2 pixels, with mean 15 and deviation 5.
 LabelledImages TwoImages() { return {2, 2, 2, {10, 20, 10, 20, 20, 10, 20, 10}, {3, 7}}; }
 
 ImageBatch Filled(const ImageBatches& batches, const MicroBatch& from, int64_t rows) {
@@ -45,7 +45,7 @@ TEST(ImageBatches, ChangesAreOfSeedEpochAndSample) {
     EXPECT_NE(Filled(batches, {1, samples}, 8).x, first.x);
     EXPECT_NE(Filled(ImageBatches(images, 6, true, frame), {0, samples}, 8).x, first.x);
     EXPECT_NE(Filled(ImageBatches(images, 5, false, frame), {0, samples}, 8).x, first.x);
-    // A sample is changed in the same way wherever it stands.
+    // A sample is changed in the same way regardless of its position.
     const ImageBatch alone = Filled(batches, {0, {6}}, 1);
     const int64_t pixels = batches.height() * batches.width();
     EXPECT_EQ(alone.x,

@@ -1,4 +1,4 @@
-// Which tokens BERT's demo hides: 15 % of each row, 80/10/10, whatever the micro-batches.
+// The tokens that BERT's demo masks: 15 % of each row, 80/10/10, regardless of the micro-batches.
 
 #include "models/bert/masking.h"
 
@@ -18,7 +18,7 @@ struct Hidden {
   std::vector<int64_t> labels;
 };
 
-// Of rows of tokens 0, 1, ... 48, 0, ..., from row `first` on.
+// For rows of tokens 0, 1, ... 48, 0, ..., from row `first` on.
 Hidden Hide(uint64_t seed, uint64_t first, int64_t rows, int64_t context = kContext) {
   Hidden hidden;
   for (int64_t i = 0; i < rows * context; ++i) hidden.tokens.push_back(i % context % 49);
@@ -51,7 +51,7 @@ TEST(Masking, HidesAsManyOfEachRow) {
   }
   const double all = 15.0 * kRows;
   EXPECT_NEAR(masked / all, 0.8, 0.01);
-  EXPECT_NEAR(replaced / all, 0.1 * 48 / 49, 0.01);  // a random token may be the one that was there
+  EXPECT_NEAR(replaced / all, 0.1 * 48 / 49, 0.01);  // a random token may equal the original one
   EXPECT_NEAR(kept / all, 0.1 + 0.1 / 49, 0.01);
 }
 

@@ -1,5 +1,5 @@
-// Every model has the same losses, parameters and optimizer state, bit for bit, with 1, 2 and 3 threads
-// to a rank, at stages 0 and 3; and holds the memory that was planned.
+// Every model has the same losses, parameters and optimizer state, bit for bit, with 1, 2 and 3
+// threads per rank, at stages 0 and 3, and uses the planned memory.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,8 @@ TEST_P(ModelThreads, ChangeNoBit) {
         EXPECT_EQ(got.param_sha256, expected.param_sha256);
         EXPECT_EQ(got.optimizer_sha256, expected.optimizer_sha256);
         if (stage > 0) continue;
-        EXPECT_GE(got.workspace_bytes, expected.workspace_bytes);  // threads have some of their own
+        EXPECT_GE(got.workspace_bytes, expected.workspace_bytes);  // threads have scratch of their
+                                                                   // own
       }
     }
   }

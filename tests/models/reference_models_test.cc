@@ -1,8 +1,8 @@
-// Models and modules of PyTorch and transformers, from their own files: logits, gradients and twenty
-// steps of training are theirs (tests/reference/make_models.py made them, logits and gradients in
-// double precision), on 1 and 3 ranks that share the batches, at stages 0 and 3; those of Llama and
-// Qwen2 on a mesh with a tensor axis, too, where parameters and the sequence are split and blocks
-// recomputed.
+// Compares models and modules with those of PyTorch and transformers, from the latter's own files:
+// logits, gradients and twenty training steps (tests/reference/make_models.py made them, logits and
+// gradients in double precision), on 1 and 3 ranks that share the batches, at stages 0 and 3. Llama
+// and Qwen2 also run on a mesh with a tensor axis, where parameters and the sequence are split and
+// blocks recomputed.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ constexpr double kLossTolerance = 1e-5;
 constexpr double kLogitTolerance = 1e-5;
 constexpr double kGradientTolerance = 1e-5;
 
-// `absolute` comes on top.
+// `absolute` is added.
 void ExpectClose(const std::string& what, const std::vector<float>& got,
                  const std::vector<float>& want, double tolerance, double absolute = 0.0) {
   ASSERT_EQ(got.size(), want.size()) << what;
@@ -53,7 +53,7 @@ struct Run {
   int data_ranks() const { return ranks / tensor; }
 };
 
-// As models/llama/tensor.placement, but for the vocabulary, which is odd here.
+// Like models/llama/tensor.placement, except for the vocabulary, which is odd here.
 void SplitLlama(CompileOptions* options, const Run& run) {
   options->mesh = {{"data", run.data_ranks()}, {"tensor", run.tensor}};
   for (const char* module : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
@@ -111,7 +111,7 @@ TEST_P(ReferenceModels, GivesTheLogits) {
   });
 }
 
-// A step of size 1 takes the gradient off the parameters.
+// A step of size 1 subtracts the gradient from the parameters.
 TEST_P(ReferenceModels, GivesTheGradients) {
   const testing::ReferenceData data(GetParam().name);
   OnRanks(optim::Sgd{.lr = 1.0}, [&](Trainer& trainer, Communicator&) -> Status {
@@ -124,7 +124,7 @@ TEST_P(ReferenceModels, GivesTheGradients) {
     for (const auto& [name, values] : before) {
       std::vector<float> gradient = values.values;
       const std::vector<float>& updated = after.find(name)->second.values;
-      double rounding = 1e-7;  // of what cancels to 0, and of the updated parameters
+      double rounding = 1e-7;  // of values that cancel to 0, and of the updated parameters
       for (size_t i = 0; i < gradient.size(); ++i) {
         rounding = std::max(rounding, 0x1p-24 * std::abs(static_cast<double>(gradient[i])));
         gradient[i] -= updated[i];
@@ -147,7 +147,7 @@ TEST_P(ReferenceModels, TrainsAsTheyDo) {
         return data.Feed(trainer, "", static_cast<int64_t>(step), micro_batch,
                          trainer.num_data_ranks());
       }));
-      // Beside what f32 does to theirs.
+      // In addition to the error of their f32 results.
       const double tolerance = kLossTolerance * want[step] + std::abs(want[step] - exact[step]);
       EXPECT_NEAR(loss, want[step], tolerance) << "step " << step + 1;
     }

@@ -53,7 +53,8 @@ SmallModel MakeBert() {
             const Var tokens = in.i64("x", shape), types = in.i64("types", shape);
             return (*bert)(tokens, types, in.i64("mask", shape));
           },
-          // As many tokens of each sequence are hidden: the mean of micro-batches is that of all.
+          // The same number of tokens is masked in each sequence, so the mean over micro-batches is
+          // the overall mean.
           [](Var logits, Inputs& in, int64_t batch) {
             return cross_entropy(logits, in.i64("y", {batch, kTime}), {.ignore_index = -100});
           }};

@@ -25,7 +25,7 @@ Status TrainOnRank(const std::string& name, const SmallTraining& training,
   graph.config().micro_batches = training.micro_batches;
   graph.config().dtype = training.dtype;
   graph.config().max_grad_norm = training.max_grad_norm;
-  // A root alone has no modules to name.
+  // A module without children has no path to name.
   const std::string first = model.module->named_parameters().front().name;
   if (training.recomputes && first.find('.') != first.npos) graph.config().recompute = {"*"};
   TrainerOptions options;

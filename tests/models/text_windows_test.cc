@@ -1,4 +1,4 @@
-// Rounds of validation data: as many as are asked for and there, at least one, or an error.
+// Rounds of validation data: as many as requested and available, at least one, or an error.
 
 #include "models/text/text_windows.h"
 

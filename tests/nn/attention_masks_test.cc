@@ -1,4 +1,4 @@
-// Masks of dtype bool in attention: what they mean, their gradients, and what is refused.
+// Masks of dtype bool in attention: their meaning, their gradients, and their errors.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ Floats Numbers(double phase) {
   return numbers;
 }
 
-// Of two heads: what comes out, and the gradients of q, k and v for a loss that weighs all of it.
+// For two heads: the result, and the gradients of q, k and v for a loss that weights all of it.
 struct Attended {
   Floats out;
   std::vector<Floats> gradients;
@@ -92,7 +92,7 @@ TEST(AttentionMasks, PairsOfEachSequenceAndHead) {
   ExpectClose(Attend(eager, pairs), Attend(eager, keys));
 }
 
-// In head 1, query 2 sees nothing: it gets 0 and gives no gradient, and all others are as they were.
+// In head 1, query 2 sees nothing: it gets 0 and gives no gradient, and all others are unchanged.
 TEST(AttentionMasks, AQueryThatSeesNoKey) {
   Eager eager;
   std::vector<int64_t> values(2 * kTime * kTime, 1);
@@ -111,7 +111,7 @@ TEST(AttentionMasks, AQueryThatSeesNoKey) {
   }
 }
 
-// Losses of three steps of two micro-batches, with pairs or with keys that are seen.
+// Losses of three steps of two micro-batches, with masked pairs or masked keys.
 Floats Train(DType dtype, int ranks, int stage, bool has_pairs) {
   Floats losses;
   const Status status = RunRanks(ranks, [&](Communicator& communicator) -> Status {

@@ -5,7 +5,7 @@
 namespace zg::nn {
 namespace {
 
-// What a graph of 2 ranks says about a training function of x (2, 3).
+// The error of a graph of 2 ranks for a training function of x (2, 3).
 std::string TrainError(const std::function<Var(Inputs&, Var)>& build,
                        const optim::Optimizer& optimizer = optim::Sgd{}) {
   Graph graph("test");

@@ -103,7 +103,7 @@ TEST(GraphTest, ResultTypes) {
   });
   ASSERT_TRUE(graph.status().ok()) << graph.status().message();
   EXPECT_EQ(graph.result_type("first", "result").value().ToString(), "f32[2,3]");
-  EXPECT_EQ(graph.result_type("second", "b").value().ToString(), "f32[5]");  // handed out as f32
+  EXPECT_EQ(graph.result_type("second", "b").value().ToString(), "f32[5]");  // returned as f32
   EXPECT_EQ(graph.result_type("third", "a").status().message(),
             "graph test: no eval 'third'; it has 'first', 'second'");
   EXPECT_EQ(graph.result_type("second", "c").status().message(),

@@ -1,5 +1,4 @@
-// Functions and modules of images: the types that they give, the parameters that they have, and what
-// they say of what does not fit.
+// Functions and modules for images: their result types, their parameters, and their errors.
 
 #include <gtest/gtest.h>
 

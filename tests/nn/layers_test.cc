@@ -153,7 +153,8 @@ TEST(LayersTest, DropoutStreamsAreStableAndDiffer) {
   EXPECT_NE(streams[0], streams[2]) << "one module called twice";
   for (const int64_t stream : streams) EXPECT_GE(stream, 0);
 
-  // Another object, and other modules before it: the same streams, as these are of the paths.
+  // Another object, with other modules before it, has the same streams, because these follow from
+  // the paths.
   struct Longer : Dropped {
     Dropout before{this, "before", 0.25};
     Var forward(Var x) override { return Dropped::forward(before(x)); }
@@ -164,7 +165,7 @@ TEST(LayersTest, DropoutStreamsAreStableAndDiffer) {
   ASSERT_EQ(longer_streams.size(), 4u);
   EXPECT_EQ(std::vector<int64_t>(longer_streams.begin() + 1, longer_streams.end()), streams);
 
-  // What a checkpoint's next step draws must not change with the library's version.
+  // The random numbers after a resumed checkpoint must not change with the library's version.
   EXPECT_EQ(streams[0], 1931661013080518783);
 }
 

@@ -1,4 +1,4 @@
-// The models against the parameters that the PyTorch models of tests/reference have.
+// Compares the models with the parameters of the PyTorch models of tests/reference.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -133,7 +133,7 @@ TEST(ModelsTest, GptNeedsAWholeContext) {
             "graph gpt, train: got tokens i64[2,8], expected (B, 16): the context");
 }
 
-// What the compiler does first works on every model, with its batch over 3 ranks.
+// The first passes of the compiler work on every model, with its batch split over 3 ranks.
 TEST(ModelsTest, CanBeTrained) {
   Graph recipe("recipe");
   TraceRecipe(&recipe, 4, 32);

@@ -13,7 +13,7 @@
 namespace zg::nn {
 namespace {
 
-// Of a graph or a module.
+// For a graph or a module.
 template <typename Owner>
 std::vector<std::string> NamesOf(const Owner& owner) {
   std::vector<std::string> names;
@@ -203,7 +203,7 @@ TEST(ModuleDeathTest, OutsideOfATrace) {
   EXPECT_EXIT(net.hidden(Var()), exits, expected("module 'hidden'"));
   EXPECT_EXIT((void)static_cast<Var>(net.hidden.weight), exits,
               expected("parameter 'hidden.weight'"));
-  Graph graph("test");  // over when its function has returned
+  Graph graph("test");  // unusable once its function has returned
   graph.eval("run", [&](Inputs& in) { return net(in.f32("x", {2, 3})); });
   EXPECT_EXIT(net(Var()), exits, expected("a model"));
 }

@@ -1,4 +1,4 @@
-// Functions that arrange and reduce: the types that they give, and what they say of bad dims.
+// Functions that rearrange and reduce: their result types, and their errors about bad dims.
 
 #include <gtest/gtest.h>
 
@@ -165,7 +165,7 @@ TEST(TensorFunctions, Arithmetic) {
 }
 
 TEST(TensorFunctions, Conditions) {
-  EXPECT_EQ(Of([](Var x) { return x > 0.5; }), "f32[2,3,4]");  // handed out as numbers
+  EXPECT_EQ(Of([](Var x) { return x > 0.5; }), "f32[2,3,4]");  // returned as numbers
   EXPECT_EQ(Of([](Var x) { return where((x > 0.0) & !(x >= mean(x, {2}, true)), x, 1.0); }),
             "f32[2,3,4]");
   EXPECT_EQ(Of([](Var x) { return masked_fill(x, isnan(x) | isfinite(x), 0.0); }), "f32[2,3,4]");

@@ -1,4 +1,4 @@
-// Rules of optimizers are traced into programs, and what is no rule is an error of train().
+// Rules of optimizers are traced into programs, and an invalid rule is an error of train().
 
 #include "framework/nn/update_rule.h"
 

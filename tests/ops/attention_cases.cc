@@ -7,7 +7,7 @@
 namespace zg::testing {
 namespace {
 
-// Where things lie in qkv (B, T, 3C) and out (B, T, C).
+// The layout of qkv (B, T, 3C) and out (B, T, C).
 struct Layout {
   Layout(const Shape& qkv, const ir::Attributes& attributes)
       : batch(qkv.dim(0)),
@@ -185,7 +185,7 @@ FamilyCases AttentionCases() {
     AddLarge({1, 33, 1, 200}, causal, &family.large);
     AddLarge({1, 65, 3, 16}, causal, &family.large);
   }
-  AddLarge({7, 5, 19, 8}, true, &family.large);  // on a GPU, two groups of heads and one to spare
+  AddLarge({7, 5, 19, 8}, true, &family.large);  // on a GPU, two groups of heads and one more head
   const ir::Attributes causal = {{"heads", int64_t{6}}, {"causal", true}};
   const InputSpec qkv = F32({8, 256, 3 * 384}), out = F32({8, 256, 384});
   family.bench.push_back(Sized("attention", "gpt", {qkv}, causal));

@@ -57,7 +57,7 @@ ReferenceOutputs BiasGradient(const ReferenceCall& call) {
   return {dbias};
 }
 
-// The last input becomes the numbers of the parts of the heads, if the call has some.
+// Sets the last input to the indices of the parts of the heads, if the call has some.
 void SetParts(ReferenceCall& call, int64_t first) {
   if (!call.attributes.Has("parts") || call.attributes.Int("parts") == 1) return;
   NumberParts(call, call.inputs.size() - 1, first);
@@ -78,9 +78,9 @@ struct Options {
   bool causal = false;
   int64_t window = 0;
   double scale = 0.0;
-  int mask_dims = 0;  // of 1: lengths; 2: keys
+  int mask_dims = 0;  // 1: lengths; 2: keys
   Shape bias = {};    // no dims: none
-  // Of the heads: how many parts there are, and which the call has.
+  // The number of parts of the heads, and which of them the call has.
   int64_t parts = 1, own_parts = 1, first_part = 0;
 };
 

@@ -6,11 +6,11 @@
 namespace zg::testing {
 namespace {
 
-// To the nearest number with as many significant bits as the dtype has; ties to even.
+// Rounds to the nearest number with as many significant bits as the dtype has; ties to even.
 ReferenceOutputs Cast(const ReferenceCall& call) {
   const DType dtype = call.attributes.DType("dtype");
   const int significant_bits = dtype == DType::kF32 ? 24 : dtype == DType::kBF16 ? 8 : 11;
-  const int lowest_exponent = dtype == DType::kF16 ? -13 : -125;  // below lie the denormal numbers
+  const int lowest_exponent = dtype == DType::kF16 ? -13 : -125;  // numbers below are denormal
   std::vector<double> y = call.inputs[0].values;
   for (double& value : y) {
     int exponent = 0;
@@ -61,7 +61,7 @@ FamilyCases CastCases() {
                               .attributes = attributes,
                               .reference = Cast,
                               .tolerance = 0,
-                              // Differences of rounded numbers are not of the size of the step's.
+                              // Differences of rounded numbers do not have the size of the step's.
                               .check_gradient = dtype == DType::kF32});
     };
     add_case("scalar", {}, 1.0);

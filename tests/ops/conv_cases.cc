@@ -199,7 +199,7 @@ FamilyCases ConvCases() {
   };
   AddSizes(&family.large, "3x3", {5, 33, 14, 18}, {40, 33, 3, 3}, same);
   AddSizes(&family.large, "halving", {3, 20, 30, 28}, {70, 20, 3, 3}, halving);
-  // Of ResNet-18 on images of 32x32.
+  // The sizes of ResNet-18 on images of 32x32.
   AddSizes(&family.bench, "stem", {32, 3, 32, 32}, {64, 3, 3, 3}, same);
   AddSizes(&family.bench, "64x32x32", {32, 64, 32, 32}, {64, 64, 3, 3}, same);
   AddSizes(&family.bench, "128x16x16", {32, 128, 16, 16}, {128, 128, 3, 3}, same);

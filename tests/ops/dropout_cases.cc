@@ -10,7 +10,7 @@ int64_t IndexInWhole(const ReferenceCall& call, size_t i) {
   if (call.inputs.size() == 1) return at;
   const std::vector<double>& numbers = call.inputs[1].values;
   const Shape& shape = call.inputs[0].shape;
-  int64_t slice = 1;  // of one index of the dims before
+  int64_t slice = 1;  // elements within one index of the dims before
   for (int dim = static_cast<int>(call.attributes.Int("dim")); dim < shape.num_dims(); ++dim) {
     slice *= shape.dim(dim);
   }

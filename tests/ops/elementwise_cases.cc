@@ -8,7 +8,7 @@
 namespace zg::testing {
 namespace {
 
-// Differences must not step over relu's kink.
+// Differences must not cross relu's kink.
 void MoveFromZero(ReferenceCall& call) {
   for (double& x : call.inputs[0].values) x += x < 0.0 ? -0.25 : 0.25;
 }
@@ -22,7 +22,7 @@ void MakePositive(ReferenceCall& call) {
 void MakeFirstPositive(ReferenceCall& call) {
   for (double& x : call.inputs[0].values) x = std::min(std::abs(x), 2.0) + 0.5;
 }
-// No two elements side by side are nearer than a difference's step.
+// No two neighbouring elements are closer than a difference's step.
 void MoveApart(ReferenceCall& call) {
   std::vector<double>& a = call.inputs[0].values;
   std::vector<double>& b = call.inputs[1].values;

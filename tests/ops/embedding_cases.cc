@@ -118,7 +118,7 @@ FamilyCases EmbeddingCases() {
       Sized("embedding_grad", "few rows, many times", {F32({3000, 24}), I64({3000}, 7)},
             {{"rows", int64_t{2000}}}),
       Sized("embedding_grad", "one row", {F32({300, 264}), I64({300}, 1)}, {{"rows", int64_t{3}}}),
-      // On a GPU more segments of a list than warps for them.
+      // On a GPU, more segments of a list than warps for them.
       Sized("embedding_grad", "one row, often", {F32({9000, 8}), I64({9000}, 1)},
             {{"rows", int64_t{2}}})};
   family.bench = {Sized("embedding", "256", {F32({256, 384}), I64({2048}, 256)}),

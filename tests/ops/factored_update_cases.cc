@@ -47,7 +47,7 @@ void SetBegins(ReferenceCall& call) {
   }
 }
 
-// Of p 0.5 + 2t, 2; of the gradient a sum below 2^kExponent, above half of that.
+// The norm of p is 0.5 + 2t, 2; the gradient's sum is below 2^kExponent, and above half of that.
 void SetNorms(std::vector<double>* words) {
   words->clear();
   for (int64_t t = 0; t < kTensors; ++t) {
@@ -87,7 +87,7 @@ void TakeMultiples(std::vector<double>* values) {
   for (double& x : *values) x = std::floor(x * 64.0) / 64.0;
 }
 
-// Squares that are whole numbers of the unit; padding counts nowhere.
+// Squares that are multiples of the unit; padding does not count.
 void SetFactorSumInputs(ReferenceCall& call) {
   SetBegins(call);
   TakeMultiples(&call.inputs[0].values);
@@ -113,7 +113,7 @@ ReferenceOutputs FactorSumsReference(const ReferenceCall& call) {
   return {sums};
 }
 
-// States that stay as they are, of which every estimate is a power of 4: u is exact. Rows are below
+// States that stay unchanged, for which every estimate is a power of 4: u is exact. Rows are below
 // epsilon1, 1/8, by which they are divided.
 void SetStepInputs(ReferenceCall& call) {
   SetBegins(call);
@@ -138,7 +138,7 @@ ReferenceOutputs StepSumsReference(const ReferenceCall& call) {
   for (int64_t t = 0; t < kTensors; ++t) {
     const FactoredTensor& tensor = update.matrices.tensors[t];
     std::vector<double> of_tensor(kExactSumWords, 0.0);
-    for (int64_t part = 0; part < tensor.parts; ++part) {  // whose terms are its own
+    for (int64_t part = 0; part < tensor.parts; ++part) {  // each part has its own terms
       std::vector<double> u;
       for (int64_t at = 0; at < tensor.size(); ++at) {
         const int64_t place = PlaceOf(update.matrices, t, at);

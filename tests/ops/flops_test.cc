@@ -1,4 +1,4 @@
-// A few counts of floating-point operations against the textbook's.
+// Compares a few counts of floating-point operations with the textbook's.
 #include <gtest/gtest.h>
 
 #include "framework/ir/op_registry.h"

@@ -35,7 +35,7 @@ ReferenceOutputs UpdateControl(const ReferenceCall& call) {
   return {{factor, static_cast<double>(call.step.step)}, {norm}};
 }
 
-// Inputs: square sums, scalars, and last {updates done, updates left out in a row}.
+// Inputs: square sums, scalars, and last {updates done, updates skipped in a row}.
 ReferenceOutputs GuardedUpdateControl(const ReferenceCall& call) {
   double sum = 0;
   for (size_t input = 0; input + 1 < call.inputs.size(); ++input) {
@@ -61,7 +61,7 @@ ReferenceOutputs GuardedUpdateControl(const ReferenceCall& call) {
   return {{factor, update}, {norm}, {update, 0.0}};
 }
 
-// Of two square sums, of which the second counts `infinities`, and a loss.
+// With two square sums, of which the second counts `infinities`, and a loss.
 OpCase Guarded(const char* label, double max_norm, double infinities, double loss) {
   const InputSpec words = I64({kExactSumWords}, int64_t{1} << 40);
   OpCase op_case;
@@ -125,7 +125,7 @@ FamilyCases GradientNormCases() {
     family.cases.push_back(std::move(op_case));
   }
   for (const int num_sums : {1, 4}) {
-    // Small digits: where nothing is carried, parts are comparable word by word.
+    // Small digits: if nothing is carried, parts can be compared word by word.
     family.cases.push_back(
         {.op = "add_square_sums",
          .label = fmt::format("{} sums", num_sums),

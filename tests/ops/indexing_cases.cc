@@ -3,7 +3,7 @@
 namespace zg::testing {
 namespace {
 
-// The number of elements before, in and behind a dim.
+// The number of elements before, in and after a dim.
 struct Sizes {
   Sizes(const Shape& shape, int64_t dim) {
     for (int i = 0; i < shape.num_dims(); ++i) {
@@ -22,7 +22,8 @@ ReferenceOutputs Iota(const ReferenceCall& call) {
   return {y};
 }
 
-// Where element `at` of the index points to in a tensor with `size` elements along the dim.
+// The position that element `at` of the index refers to, in a tensor with `size` elements along the
+// dim.
 int64_t Pointed(const ReferenceTensor& index, int64_t at, int64_t dim, int64_t size) {
   const Sizes sizes(index.shape, dim);
   const int64_t outer = at / (sizes.size * sizes.inner);

@@ -3,8 +3,8 @@
 //   bazel run //tests/ops:kernel_bench -- --benchmark_filter=adam
 //   bazel run //tests/ops:kernel_bench -- --benchmark_filter=linear.*gpt  # f32 beside bf16
 //
-// GB/s counts every operand once: what the op must move, not what the caches make of it. A "cold"
-// case walks over more memory than the caches hold; a "warm" one stays in place.
+// GB/s counts every operand once: the bytes that the op must move, regardless of caches. A "cold"
+// case cycles through more memory than the caches hold; a "warm" one stays in place.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -23,9 +23,9 @@ namespace zg::testing {
 namespace {
 
 constexpr int64_t kColdBytes = int64_t{256} << 20;
-constexpr int64_t kWarmBytes = int64_t{1} << 23;  // what a core keeps near
+constexpr int64_t kWarmBytes = int64_t{1} << 23;  // held by a core's caches
 
-// One set of operands. Outputs lie in the memory of inputs where the op says that they must.
+// One set of operands. Outputs are in the memory of inputs if the op requires that.
 struct Operands {
   std::vector<HeapTensor> tensors;
   std::vector<const void*> inputs;
@@ -102,7 +102,7 @@ void Measure(benchmark::State& state, const OpCase& op_case, bool is_cold) {
 void Register(const OpCase& op_case, DType dtype) {
   const OpCase typed = InHalf(op_case, dtype);
   for (const bool is_cold : {true, false}) {
-    // What is larger than what a core keeps near is never warm.
+    // Operands beyond a core's caches are never warm.
     if (!is_cold && typed.inputs[0].type.bytes() > kWarmBytes) continue;
     const std::string name = fmt::format("{}/{}/{}/{}", op_case.op, op_case.label, DTypeName(dtype),
                                          is_cold ? "cold" : "warm");

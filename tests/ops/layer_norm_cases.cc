@@ -153,7 +153,7 @@ FamilyCases LayerNormCases() {
       Sized("layer_norm_grad", "768",
             {F32({200, 768}), F32({200, 768}), F32({768}), F32({200}), F32({200}, 0.5, 2)}, {},
             {3, 4})};
-  // In one reading on a GPU, by whole packs and by single elements; and wider than its blocks.
+  // Read once on a GPU, in whole packs and in single elements; and wider than its blocks.
   const ir::Attributes all = {{"adds", true}, {"sums", true}};
   for (const int64_t columns : {int64_t{768}, int64_t{301}, int64_t{1001}, int64_t{4104}}) {
     const int64_t rows = columns > 768 ? 3 : 21;

@@ -70,7 +70,7 @@ ReferenceOutputs LinearGradBias(const ReferenceCall& call) {
   return {sum};
 }
 
-// A matrix product may go another way, with other roundings, for the sizes of a part.
+// The sizes of a part may select another algorithm for the product, with other roundings.
 OpCase Case(std::string op, std::string label, std::vector<InputSpec> inputs,
             std::function<ReferenceOutputs(const ReferenceCall&)> reference) {
   OpCase op_case;
@@ -105,7 +105,7 @@ void AddLarge(std::vector<OpCase>* cases) {
   cases->push_back(
       Sized("linear_grad_input", "adds", {F32({67, 40}), F32({40, 96}), F32({67, 96})}, adds));
   add("linear_grad_weight", {F32({67, 40}), F32({67, 96})});
-  // On a GPU with an epilogue for the gelu, and without: its rows must divide by 8.
+  // On a GPU with an epilogue for the gelu, and without one: its rows must divide by 8.
   for (const int64_t size : {int64_t{96}, int64_t{768}, int64_t{91}}) {
     const InputSpec weight = F32({size, size}, -0.2, 0.2);
     add("linear_gelu", {F32({67, size}), weight, F32({size})});

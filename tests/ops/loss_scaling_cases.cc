@@ -7,7 +7,7 @@
 namespace zg::testing {
 namespace {
 
-// The state: {k - initial_exponent, steps since k changed, updates done, steps left out in a row}.
+// The state: {k - initial_exponent, steps since k changed, updates done, steps skipped in a row}.
 using State = std::vector<double>;
 
 double ScaleOf(const ReferenceCall& call, const State& state) {
@@ -52,7 +52,7 @@ OpCase Seed(const char* label, const State& state, int64_t initial_exponent) {
           .f32_inputs = {0}};
 }
 
-// Of two square sums; `special_word` of the second one counts terms that are not finite.
+// With two square sums; `special_word` of the second one counts terms that are not finite.
 OpCase Control(const char* label, const State& state, double max_norm, int special_word = -1) {
   const InputSpec words = I64({kExactSumWords}, int64_t{1} << 40);
   OpCase op_case;

@@ -59,7 +59,7 @@ void TakeLogSumExp(ReferenceCall& call) {
       SoftmaxCrossEntropy({{call.inputs[1], call.inputs[2]}, call.attributes, call.step})[1];
 }
 
-// Every third logit and the first 40 of a row become -infinity, but for its target's.
+// Every third logit and the first 40 of a row become -infinity, except the target's.
 void HideClasses(ReferenceTensor* logits, const ReferenceTensor& targets) {
   const int64_t columns = Columns(*logits);
   for (int64_t i = 0; i < static_cast<int64_t>(logits->values.size()); ++i) {

@@ -72,7 +72,7 @@ FamilyCases MaskingCases() {
     const bool is_float = IsFloat(one.inputs[one.op == "where" ? 1 : 0].type.dtype);
     one.check_gradient = is_float && one.label != "many elements" && one.label != "long rows";
   }
-  // Of each, one whose dims all divide by 6.
+  // For each op, a case whose dims are all divisible by 6.
   const size_t num_cases = family.cases.size();
   for (size_t i = 0; i < num_cases; ++i) {
     OpCase splits = family.cases[i];

@@ -61,7 +61,7 @@ ReferenceOutputs MaxPoolGrad(const ReferenceCall& call) {
   return {dx};
 }
 
-// Whole numbers in an order of their own, so that small steps do not change which is the largest.
+// Integers in a fixed order, so that small steps do not change which one is the largest.
 void MakeDistinct(ReferenceTensor* x) {
   const auto count = static_cast<int64_t>(x->values.size());
   for (int64_t i = 0; i < count; ++i) {

@@ -41,7 +41,7 @@ Matrix Transposed(const Matrix& a, int64_t rows, int64_t columns) {
   return t;
 }
 
-// As the listing of the source: a tall matrix is transposed before and after.
+// As in the source's listing: a tall matrix is transposed before and after.
 Matrix Orthogonal(Matrix x, int64_t rows, int64_t columns, const ir::Attributes& attributes) {
   const bool is_tall = rows > columns;
   if (is_tall) {
@@ -96,7 +96,7 @@ ReferenceOutputs Reference(const ReferenceCall& call) {
   return {p, m};
 }
 
-// Of singular values near 0 the steps make hundreds of times as much, and of their roundings.
+// The steps multiply singular values near 0, and their roundings, by hundreds.
 constexpr double kTolerance = 1e-4;
 
 OpCase Case(std::string label, const Shape& shape, ir::Attributes attributes) {

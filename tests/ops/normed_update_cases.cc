@@ -17,7 +17,7 @@ constexpr char kProgram[] =
 constexpr char kSizedProgram[] =
     "t0=scale(i2,factor=0.9);t1=add(t0,i1);t2=scale(i0,factor=1.0);t3=divide(i6,i7);"
     "t4=multiply(i3,t3);t5=divide(t4,i8);t6=multiply(t1,t5);t7=subtract(i0,t6)";
-// Those of t0 and t1 are exact in f32 of whole multiples of 1/64.
+// The norms of t0 and t1 are exact in f32 for multiples of 1/64.
 constexpr char kExactProgram[] =
     "t0=scale(i0,factor=1.0);t1=add(i1,i2);t2=multiply(i6,i7);t3=multiply(t0,t2)";
 
@@ -57,7 +57,7 @@ double NormOfWords(const double* words) {
   return std::sqrt(sum);
 }
 
-// Of elements [begin, end).
+// For elements [begin, end).
 void Step(const ReferenceCall& call, size_t begin, size_t end, double ratio, std::vector<double>* p,
           std::vector<double>* m) {
   for (size_t i = begin; i < end; ++i) {
@@ -66,7 +66,7 @@ void Step(const ReferenceCall& call, size_t begin, size_t end, double ratio, std
   }
 }
 
-// One whole tensor, which measures itself.
+// One whole tensor, whose norms the op computes itself.
 ReferenceOutputs OfTensor(const ReferenceCall& call) {
   std::vector<double> p = call.inputs[0].values, m = call.inputs[2].values;
   std::vector<double> next = m;
@@ -79,7 +79,7 @@ int64_t RowsOfBucket(const ReferenceCall& call) {
   return static_cast<int64_t>(call.inputs[0].values.size()) / kBucket;
 }
 
-// Inputs: p, g, m, perhaps the control {1, number}, square sums, begins.
+// Inputs: p, g, m, optionally the control {1, number}, square sums, begins.
 ReferenceOutputs OfBucket(const ReferenceCall& call) {
   std::vector<double> p = call.inputs[0].values, m = call.inputs[2].values;
   const std::vector<double>& words = call.inputs[call.inputs.size() - 2].values;

@@ -1,5 +1,5 @@
-// For every compute op: its definition is complete, its shape rule rejects what it must, its kernel
-// agrees with a plain reference, and memory is shared as its alias rules allow.
+// For every compute op: its definition is complete, its shape rule rejects invalid inputs, its
+// kernel agrees with a plain reference, and memory is shared as its alias rules allow.
 #include <algorithm>
 
 #include "tests/ops/op_suite.h"

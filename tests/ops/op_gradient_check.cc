@@ -1,5 +1,5 @@
 // For every differentiable compute op: the gradient rule's nodes, run by their kernels, agree with
-// finite differences of the forward kernel, and the rule appends only what was asked for.
+// finite differences of the forward kernel, and the rule appends only the requested gradients.
 #include <numeric>
 
 #include "tests/ops/op_suite.h"

@@ -1,6 +1,7 @@
-// For every compute op in bf16 and f16: the kernel computes what the one in f32 does on the same
-// numbers, rounded once (products of bf16 as the processor adds them; about the same where terms of
-// sums are rounded, too); in place as well, and close to the plain reference.
+// For every compute op in bf16 and f16: the kernel computes the result of the f32 kernel on the
+// same numbers, rounded once (products of bf16 are added in the processor's way; the results agree
+// only approximately if terms of sums are rounded, too). It does so in place as well, and agrees
+// with the plain reference.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ HeapTensor InF32(const HeapTensor& tensor) {
   return HeapTensor::FromDoubles(type, tensor.ToDoubles());
 }
 
-// What the f32 kernel gives for the case's inputs, in the types of `outputs`.
+// The results of the f32 kernel for the case's inputs, in the types of `outputs`.
 std::vector<HeapTensor> RoundedF32Results(const ConcreteCase& concrete,
                                           const std::vector<HeapTensor>& outputs) {
   ir::OpCall call = concrete.call();
@@ -81,7 +82,7 @@ std::vector<HeapTensor> RunOp(const std::string& op, const std::vector<HeapTenso
   return *std::move(outputs);
 }
 
-// What the op computes alone, then the addition, then the sum over rows.
+// The op's own result, then the addition, then the sum over rows.
 std::vector<HeapTensor> SeparateAdditions(const ConcreteCase& concrete) {
   const ir::OpCall call = WithoutAddend(concrete.call());
   ir::OpCall alone = call;
@@ -97,7 +98,7 @@ std::vector<HeapTensor> SeparateAdditions(const ConcreteCase& concrete) {
   return *std::move(results);
 }
 
-// The ops that a fused one consists of, one after the other.
+// The ops that a fused op consists of, one after the other.
 std::vector<HeapTensor> SeparateResults(const ConcreteCase& concrete) {
   const std::string& op = concrete.call().op->name;
   const std::vector<HeapTensor> inputs = concrete.inputs();
@@ -153,7 +154,7 @@ TEST_P(OpHalfTest, KernelRoundsWhatItComputesInF32) {
 
 TEST_P(OpHalfTest, KernelMatchesReference) {
   constexpr int kRoundingsWithin = 4;
-  constexpr int kRoundingsOfTerms = 2;  // that of the result as well
+  constexpr int kRoundingsOfTerms = 2;  // including that of the result
   ForEachHalfCase(op().name, [](const OpCase& op_case, const ConcreteCase& concrete) {
     const std::vector<HeapTensor> outputs = concrete.Run(concrete.inputs());
     const ReferenceOutputs expected = concrete.Reference();

@@ -1,5 +1,5 @@
-// For every compute op and every placement it declares: cut the inputs for 2 and 3 virtual ranks,
-// run each part, put the outputs together, and compare with the whole.
+// For every compute op and every placement it declares: cuts the inputs for 2 and 3 virtual ranks,
+// runs each part, joins the outputs, and compares them with the whole.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ bool HasPartial(const ir::SbpSignature& signature) {
          std::any_of(signature.outputs.begin(), signature.outputs.end(), is_partial);
 }
 
-// What one rank computes from its parts.
+// The results of one rank from its parts.
 struct RankResult {
   std::vector<HeapTensor> inputs;
   StepContext step;
@@ -41,8 +41,8 @@ bool InputsDivide(const ir::OpCall& call, const ir::SbpSignature& signature, int
   return true;
 }
 
-// Whether rank r computes micro-batch r; with operands that say which part each rank has, all compute
-// one.
+// Whether rank r computes micro-batch r; with operands that say which part each rank has, all ranks
+// compute the same one.
 bool PartsAreMicroBatches(const OpCase& op_case, const ir::SbpSignature& signature) {
   return op_case.parts_are_micro_batches &&
          (signature.inputs.size() < 2 || !signature.inputs.back().is_split() ||
@@ -93,8 +93,8 @@ void CompareJoined(const OpCase& op_case, const std::vector<RankResult>& ranks,
   }
 }
 
-// For ops whose result depends on the micro-batch: each part against the reference for it. The only
-// cut of the first operand that gives ranks whole micro-batches is along dim 0.
+// For ops whose result depends on the micro-batch: compares each part with the reference for its
+// micro-batch. Only a cut of the first operand along dim 0 gives ranks whole micro-batches.
 void CompareEachPart(const OpCase& op_case, const ConcreteCase& concrete,
                      const ir::SbpSignature& signature, const std::vector<RankResult>& ranks) {
   EXPECT_EQ(signature.inputs[0], Sbp::S(0)) << Text(signature);

@@ -23,7 +23,7 @@ const std::vector<const ir::OpDef*>& OpsUnderTest() {
   static const auto& ops = *new std::vector<const ir::OpDef*>([] {
     RegisterOpsUnderTest();
     std::vector<const ir::OpDef*> registered = ir::OpRegistry::Global().All();
-    RegisterAllOps();  // which gradient rules may use
+    RegisterAllOps();  // gradient rules may use them
     return registered;
   }());
   return ops;
@@ -157,7 +157,8 @@ void ExpectSameBitsInPlace(const ConcreteCase& concrete) {
     if (rule.kind != ir::AliasRule::Kind::kInPlace) continue;
     SCOPED_TRACE(fmt::format("output {} over input {}", rule.output, rule.input));
     const std::vector<HeapTensor> inputs = concrete.inputs();
-    // The memory plan leaves alone what is of another size, which f32 inputs in 16 bits may be.
+    // The memory plan does not share operands of different sizes, which f32 inputs in 16 bits may
+    // have.
     if (inputs[rule.input].type().bytes() != expected[rule.output].type().bytes()) continue;
     std::vector<HeapTensor> outputs;
     for (const HeapTensor& output : expected) outputs.emplace_back(output.type());

@@ -1,5 +1,5 @@
-// Kernels have the same bits on one thread and on several, also in place: every op with a kernel, on
-// all of its cases, in all dtypes.
+// Kernels have the same bits on one thread and on several, also in place: every op with a kernel,
+// on all of its cases, in all dtypes.
 #include <fmt/format.h>
 
 #include <vector>
@@ -20,7 +20,7 @@ class SmallWorkIsShared {
   ~SmallWorkIsShared() { ShareSmallWork(false); }
 };
 
-// The results of a run on these threads; null: of one. With an alias rule, `over` it.
+// The results of a run on these threads; null: on one thread. With an alias rule, `over` the input.
 std::vector<HeapTensor> Run(const ConcreteCase& concrete, Threads* threads,
                             const ir::AliasRule* over) {
   const KernelRegistry& kernels = CpuKernels(threads == nullptr ? 1 : threads->count());

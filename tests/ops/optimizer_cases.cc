@@ -9,7 +9,7 @@ namespace {
 
 using Reference = ReferenceOutputs (*)(const ReferenceCall&);
 
-// What `reference` gives when there is a control behind the `num_states` states.
+// The result of `reference` if there is a control after the `num_states` states.
 ReferenceOutputs Controlled(Reference reference, int num_states, const ReferenceCall& call) {
   ReferenceCall plain = call;
   const std::vector<double> control = call.inputs.back().values;
@@ -24,7 +24,7 @@ ReferenceOutputs Controlled(Reference reference, int num_states, const Reference
   return reference(plain);
 }
 
-// The case with one more result: the parameter in 16 bits, which the tolerance is for. Its bits are
+// The case with one more result: the parameter in 16 bits, which needs the tolerance. Its bits are
 // those of a cast (tests/kernels/optimizer_test.cc).
 OpCase WithCopy(OpCase op_case, DType dtype) {
   op_case.label += fmt::format(", copied to {}", DTypeName(dtype));

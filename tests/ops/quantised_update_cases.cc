@@ -93,7 +93,7 @@ OpCase Case(std::string label, const Shape& shape) {
                      F32(scales, 0.1, 1.0)},
           .attributes = Attributes(),
           .reference = Reference,
-          // A number that rounding puts on the other side of a limit has the next code.
+          // A number that rounding moves across a limit has the next code.
           .tolerance = 1.01 / 255,
           .f32_inputs = {0, 3, 5}};
 }

@@ -192,7 +192,7 @@ FamilyCases ShapeCases() {
       FlipOf("splits", {6, 6, 6}, 1),
       FlipOf("splits of the others", {6, 6, 6}, 0),
   };
-  // Of those that take any sizes, one whose dims all divide by 6.
+  // For each op that takes any sizes, a case whose dims are all divisible by 6.
   const size_t num_cases = family.cases.size();
   for (size_t i = 0; i < num_cases; ++i) {
     if (family.cases[i].label == "beyond a square") family.cases[i].check_gradient = false;

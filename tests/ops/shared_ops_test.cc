@@ -1,4 +1,4 @@
-// The ops of framework/ops share their work among threads, but for those that are named here.
+// The ops of framework/ops share their work among threads, except those that are named here.
 
 #include <fmt/format.h>
 
@@ -15,8 +15,8 @@
 namespace zg::testing {
 namespace {
 
-// Those whose work is a few numbers, or moving what the memory plan has
-// put in place already, and those whose order of sums is that of one thread.
+// Ops whose work is a few numbers, or moving data that the memory plan has put in place already,
+// and ops whose order of sums is that of one thread.
 const std::set<std::string>& OpsOfOneThread() {
   static const auto& ops = *new std::set<std::string>{
       "add_square_sums",
@@ -24,7 +24,7 @@ const std::set<std::string>& OpsOfOneThread() {
       "cached_rows",
       "constant",
       "cross_entropy_of_parts",
-      "dropout_attention_bias_grad",  // shares blocks of queries, of which its cases have one
+      "dropout_attention_bias_grad",  // shares blocks of queries; its cases have only one
       "factor_sums",
       "factored_step_sums",
       "factored_update",
@@ -33,7 +33,7 @@ const std::set<std::string>& OpsOfOneThread() {
       "loss_seed",
       "position_ids",
       "scaled_update_control",
-      "tensor_square_sums",  // shares blocks of a tensor's elements, of which its cases have one
+      "tensor_square_sums",  // shares blocks of a tensor's elements; its cases have only one
       "top_k",
       "update_control",
       "write_rows",

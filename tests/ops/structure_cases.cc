@@ -1,5 +1,5 @@
-// What gives a graph its frame rather than computes. Devices are compared here; what these ops must
-// do is in tests/kernels/structure_test.cc and tests/runtime.
+// Ops that give a graph its structure rather than compute. Devices are compared here;
+// tests/kernels/structure_test.cc and tests/runtime test what these ops do.
 #include "tests/ops/op_case.h"
 
 namespace zg::testing {

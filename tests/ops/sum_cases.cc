@@ -111,7 +111,7 @@ FamilyCases SumCases() {
   };
   family.cases[family.cases.size() - 2].inputs = {I64({5}, 9)};
   family.cases.back().inputs = {Bool({5})};
-  // Of each, one whose dims all divide by 6.
+  // For each op, a case whose dims are all divisible by 6.
   const size_t num_cases = family.cases.size();
   for (size_t i = 0; i < num_cases; ++i) {
     OpCase splits = family.cases[i];

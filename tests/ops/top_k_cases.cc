@@ -39,7 +39,7 @@ ReferenceOutputs TopK(const ReferenceCall& call) {
   return {values, indices};
 }
 
-// Different ones, farther apart than a difference's step.
+// Distinct elements, farther apart than a difference's step.
 void MoveApart(ReferenceCall& call) {
   std::vector<double>& x = call.inputs[0].values;
   std::vector<size_t> order(x.size());

@@ -1,4 +1,5 @@
-// As what each value of a program counts: by the roles of variables and the ops between them.
+// The memory category of each value of a program, by the roles of variables and the ops between
+// them.
 
 #include "framework/ir/memory_category.h"
 

@@ -14,7 +14,7 @@ using ir::Value;
 
 namespace {
 
-// With other inputs, and the placements and names of the results kept.
+// Rebuilds the node with other inputs; the placements and names of the results are kept.
 bool Rebuild(Graph& graph, Node* node, const std::vector<Value*>& inputs) {
   const StatusOr<Node*> made = graph.AddNode(
       node->section, {node->op->name, inputs, node->attributes, node->scope, ""}, node);
@@ -27,7 +27,7 @@ bool Rebuild(Graph& graph, Node* node, const std::vector<Value*>& inputs) {
   return true;
 }
 
-// What `node` needs and comes behind `reader` in its section, in order, with `node` itself; empty when
+// The nodes after `reader` in its section that `node` needs, in order, with `node` itself; empty if
 // it needs the reader.
 std::vector<Node*> NeededBehind(const Graph& graph, Node* node, const Node* reader) {
   std::vector<Node*> needed = {node};
@@ -53,7 +53,7 @@ bool IsCopy(const Node& node) {
   });
 }
 
-// Who reads the value, and as which input.
+// The readers of the value, and the index of the input.
 std::vector<std::pair<Node*, int>> PlacesOf(const Value& value) {
   std::vector<std::pair<Node*, int>> places;
   for (Node* reader : std::set<Node*>(value.users.begin(), value.users.end())) {
@@ -249,7 +249,8 @@ bool UpdateTooEarly(Graph& graph, Node* update) {
 
 bool SwapStatements(Graph&, Node* node) {
   std::string program = node->attributes.String("program");
-  // The function of the first statement becomes that of the second, where both take as much.
+  // Replaces the function of the first statement by the second one's, if both take the same number
+  // of operands.
   const std::vector<std::pair<std::string, std::string>> swaps = {{"=gelu(", "=relu("},
                                                                   {"=add(", "=multiply("},
                                                                   {"=subtract(", "=add("},

@@ -1,7 +1,7 @@
-// Whether mistakes in passes are found: what a pass made of a random model is changed as a wrong
-// pass would (mutations.h), and the check after the pass must say so, by the verifier or by running
-// the graphs before and after it. The golden files' cases run the same check, but are left out
-// here.
+// Checks that mistakes in passes are found: the output of a pass on a random model is changed as a
+// wrong pass would change it (mutations.h), and the check after the pass must report it, through
+// the verifier or by running the graphs before and after it. The golden files' cases run the same
+// check, but are left out here.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

@@ -151,7 +151,7 @@ std::vector<Mutation> AllMutations() {
           const Value* sum = accumulate->inputs[0];
           if (sum != node->inputs[1] && sum->producer->outputs[0] != node->inputs[1]) continue;
           if (accumulate->section->kind != SectionKind::kBackward) continue;
-          // An assignment of the micro-batch instead of the sum.
+          // Assigns the micro-batch's value instead of the sum.
           for (Node* user : accumulate->outputs[0]->users) {
             if (user->op->name == "assign") {
               Value* term = accumulate->inputs[1];
@@ -165,7 +165,7 @@ std::vector<Mutation> AllMutations() {
       }));
   add("accumulate-gradients", "a sum is not kept",
       One(In(backward, AssignOf(Op("accumulate"))), [](Graph& graph, Node* node) {
-        // The accumulator keeps it in its own memory; what is left out must be all of it.
+        // The accumulator keeps the value in its own memory; the removed node must hold all of it.
         Node* accumulate = node->inputs[1]->producer;
         graph.Erase(node);
         graph.Erase(accumulate);
@@ -280,7 +280,7 @@ std::vector<Mutation> AllMutations() {
       One(Op("all_gather"), [](Graph& graph, Node* node) {
         Node* producer = node->inputs[0]->producer;
         if (!IsUpdate(*producer)) return false;
-        // Their memory is that of the new ones, so a copy made before.
+        // They share memory with the new values, so a copy is made before.
         ir::Builder builder(&graph, node->section);
         builder.InsertBefore(producer);
         Value* old = builder.Op("scale", {producer->inputs[0]}, {{"factor", 1.0}}, "old");

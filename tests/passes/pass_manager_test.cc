@@ -175,7 +175,7 @@ TEST(PassManagerTest, DumpsAreNumbered) {
   EXPECT_EQ(Read(directory / "00_input.graph"), input);
   EXPECT_NE(Read(directory / "01_after_to-four.graph").find("micro_batches=4"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(directory / "02_after_left-out.graph"));
-  // What broke the rules is there to look at.
+  // The graph that broke the rules is dumped.
   EXPECT_NE(Read(directory / "03_after_break.graph").find("%y: f32[1]"), std::string::npos);
 }
 

@@ -1,5 +1,5 @@
-// Properties of memory plans; that no value is clobbered is shown on whole models
-// (tests/zero/stages_test.cc).
+// Properties of memory plans; tests/zero/stages_test.cc shows on whole models that no value is
+// clobbered.
 
 #include "framework/passes/plan_memory.h"
 
@@ -47,7 +47,7 @@ TEST(AssignOffsets, BuffersAliveTogetherDoNotOverlap) {
   }
 }
 
-// Of sizes and durations that do not fit together.
+// Lifetimes with sizes and durations that do not fit together well.
 std::vector<Lifetime> RandomLifetimes(std::mt19937& random, int count) {
   std::vector<Lifetime> buffers(count);
   for (Lifetime& buffer : buffers) {

@@ -1,7 +1,10 @@
-// Every pass in its place in the pipeline, on random models: what it makes of a graph computes the
-// same (tests/testing/pass_check.h), keeps the verifier's rules, reads back as it was printed, and
-// finds nothing more to do in a second run.
+// Every pass at its place in the pipeline, on random models: its output computes the same results
+// (tests/testing/pass_check.h), obeys the verifier's rules, reads back as it was printed, and a
+// second run changes nothing.
 //
+// Without arguments, it uses as many seeds as it takes for every pass to change 50 graphs; the
+// output of a pass on further graphs is verified and read back, but not executed. Environment
+// variables:
 // Without arguments, as many seeds as it takes for every pass to change 50 graphs; what a pass makes
 // of more graphs is verified and read back, but not executed. By environment:
 //   ZG_RANDOM_GRAPHS=2000     another number than 50
@@ -41,7 +44,7 @@ class RandomGraphs : public ::testing::Test {
   PassRegistry registry_;
 };
 
-// A pass that models never meet would never have been tried often enough.
+// A pass that never occurs in the pipelines would never have been tried often enough.
 TEST_F(RandomGraphs, MeetAllPasses) {
   std::set<std::string> missing;
   for (const PassDef* pass : registry_.All()) missing.insert(pass->name);
@@ -59,7 +62,7 @@ TEST_F(RandomGraphs, MeetAllPasses) {
 TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
   const int only_seed = Environment("ZG_RANDOM_GRAPHS_SEED", 0);
   const int wanted = Environment("ZG_RANDOM_GRAPHS", 50);
-  // Shards of a large run have seeds of their own.
+  // Shards of a large run use different seeds.
   const int shard = Environment("TEST_SHARD_INDEX", 0);
   const int num_shards = Environment("TEST_TOTAL_SHARDS", 1);
   if (const char* const file = std::getenv("TEST_SHARD_STATUS_FILE")) {
@@ -68,8 +71,8 @@ TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
   PassCounts counts;
   counts.wanted = (wanted + num_shards - 1) / num_shards;
   for (const PassDef* pass : registry_.All()) counts.executed[pass->name] = 0;
-  // Of optimizers that functions of Vars make, of programs that generate text and of composites with
-  // gradients of their own: these models have none.
+  // For optimizers made of functions of Vars, programs that generate text, and composites with
+  // custom gradients: these models have none.
   for (const char* pass : {"eval-weights", "keep-caches", "drop-custom-gradients"}) {
     counts.executed.erase(pass);
   }
@@ -117,10 +120,10 @@ TEST_F(RandomGraphs, HaveAllDifferentiableOps) {
   for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
     if (op->gradient != nullptr) missing.insert(op->name);
   }
-  missing.erase("cast");               // made by mixed-precision
-  missing.erase("place");              // of meshes with shared axes
-  missing.erase("custom_gradient");    // what its backward computes is a part of its operands
-  missing.erase("dropout_attention");  // a random stream and heads: in the op suite
+  missing.erase("cast");               // mixed-precision makes it
+  missing.erase("place");              // only on meshes with shared axes
+  missing.erase("custom_gradient");    // its operands include its backward computation
+  missing.erase("dropout_attention");  // needs a random stream and heads: tested in the op suite
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     RandomModelOptions options;
     options.seed = seed;

@@ -46,13 +46,13 @@ TEST(TransferTimes, WhatIsLargerThanTheLimitStaysInItsPlace) {
   EXPECT_EQ(times[0].wait, times[0].start);
   EXPECT_EQ(times[1].start, 20);
   EXPECT_EQ(times[1].wait, 20);
-  EXPECT_EQ(times[2].start, 0);  // and keeps nobody from starting
+  EXPECT_EQ(times[2].start, 0);  // and prevents no other from starting
 }
 
 TEST(TransferTimes, NobodyOvertakesWhatIsNeededSooner) {
   const auto times = Plan(1000, {Ahead(10, 300), Ahead(20, 800), Ahead(30, 300)});
   EXPECT_EQ(times[0].start, 0);
-  EXPECT_EQ(times[1].start, 11);  // when the first is there
+  EXPECT_EQ(times[1].start, 11);  // when the first is available
   EXPECT_EQ(times[2].start, 21);
 }
 
@@ -68,8 +68,8 @@ TEST(TransferTimes, StartsWhereItsInputIsThere) {
   EXPECT_EQ(Plan(1000, {Ahead(30, 400, 17)})[0].start, 17);
 }
 
-// Of random ones: at no position are more bytes alive than allowed, and
-// everybody has what he needs.
+// For random transfers: at no position are more bytes alive than allowed, and every transfer
+// arrives in time.
 TEST(TransferTimes, KeepTheLimit) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {

@@ -1,4 +1,4 @@
-// Which collectives stay in their places, and why.
+// The collectives that stay in their places, and why.
 #include "framework/passes/transfers_in_place.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// The first gradient has a relu beside it, the second nothing. They take 384 bytes until they are sent.
+// The first gradient has a relu beside it, the second nothing. They take 384 bytes until they are
+// sent.
 constexpr char kGradients[] = R"(graph "g" mesh(data=2) micro_batches=2
 variables:
   %p: f32[96] {S(0)} = variable (dtype="f32", shape=[96])

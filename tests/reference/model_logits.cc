@@ -1,6 +1,6 @@
-// model_logits DIR WEIGHTS INPUTS LOGITS: what our model of DIR/config.json, with the parameters of the
-// file WEIGHTS, makes of the tensors x (and mask, types) of the file INPUTS, as a file with the tensor
-// logits. For check_convert_with_transformers.py.
+// model_logits DIR WEIGHTS INPUTS LOGITS: runs our model of DIR/config.json, with the parameters of
+// the file WEIGHTS, on the tensors x (and mask, types) of the file INPUTS, and writes a file with
+// the tensor logits. For check_convert_with_transformers.py.
 
 #include <string>
 #include <vector>

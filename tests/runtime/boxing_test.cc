@@ -1,5 +1,5 @@
 // Every cell of the boxing table on 1 to 4 ranks: a value is brought to one placement, from there
-// to another, and back to B, where it must be what it was.
+// to another, and back to B, where it must have its original value.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Cells, BoxingTest, ::testing::ValuesIn([] {
                            return name;
                          });
 
-// On one rank everything is B, as infer-sbp has it.
+// On one rank everything is B, as infer-sbp places it.
 std::string Program(const Cell& cell, DType dtype, int ranks) {
   const std::string from = ranks == 1 ? "B" : cell.from;
   const std::string to = ranks == 1 ? "B" : cell.to;
@@ -58,7 +58,7 @@ std::string Program(const Cell& cell, DType dtype, int ranks) {
       ranks, from, to, DTypeName(dtype));
 }
 
-// Whole numbers, each of them another one in f32; what bf16 rounds them to differs enough.
+// Integers, each a different one in f32; their bf16 roundings differ sufficiently.
 std::vector<std::byte> Values(DType dtype, int64_t count) {
   std::vector<std::byte> bytes(count * SizeOf(dtype));
   WithFloatType(dtype, [&](auto zero) {

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 3;
 
-// What every rank is told; rank 1 has what the others have not.
+// The status of every rank; rank 1 has a different program.
 std::vector<Status> OnAllRanks(const std::function<Status(Communicator&, bool is_other)>& check) {
   std::vector<Status> by_rank(kRanks);
   const Status status = RunRanks(kRanks, [&](Communicator& communicator) {
@@ -81,7 +81,7 @@ TEST(CheckSameProgram, AMissingCollectiveIsFound) {
   ExpectDifference(CompareTexts(kBegin + kSumA, kBegin + kSumA + kSumB), "(end)", "all_reduce %b");
 }
 
-// What a program can be told from outside.
+// The externally visible settings of a program.
 struct Settings {
   int stage = 2;
   int64_t bucket_bytes = 4096;

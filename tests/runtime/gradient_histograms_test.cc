@@ -1,5 +1,5 @@
-// Histograms of gradients: they are those of the gradients that parameters were updated with, and
-// the same at every stage and on any number of ranks.
+// Histograms of gradients: they cover the gradients that parameters were updated with, and are the
+// same at every stage and on any number of ranks.
 
 #include "framework/runtime/gradient_histograms.h"
 
@@ -39,7 +39,7 @@ struct TwoLayers : nn::Module {
   Var forward(Var x) override { return output(relu(hidden(x))); }
 };
 
-// SGD with a learning rate of 1/4: a gradient is four times what a parameter has lost.
+// SGD with a learning rate of 1/4: a gradient is four times the change of its parameter.
 TwoSteps RunTwoSteps(const Setting& setting, int64_t every = 2) {
   RegisterAllOps();
   std::vector<TwoSteps> by_rank(setting.num_ranks);

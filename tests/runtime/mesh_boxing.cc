@@ -24,7 +24,7 @@ struct Change {
   NdSbp to;
 };
 
-// Along an axis of one rank everything is B, as infer-sbp has it.
+// Along an axis of one rank everything is B, as infer-sbp places it.
 std::vector<NdSbp> AllPlacements(const Mesh& mesh) {
   std::vector<NdSbp> placements = {{}};
   for (const MeshAxis& axis : mesh.axes()) {
@@ -60,8 +60,8 @@ std::vector<Change> ChangesOn(const Mesh& mesh) {
   return changes;
 }
 
-// A term of element `element`: signs and magnitudes are mixed, so that another order of addition
-// shows. Zero where the value has no term.
+// A term of element `element`: signs and magnitudes are mixed, so that another order of addition is
+// detected. Zero where the value has no term.
 float TermOf(int64_t element, int64_t term) {
   uint64_t x = (element * 1000003 + term + 1) * 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -72,7 +72,7 @@ float TermOf(int64_t element, int64_t term) {
   return value;
 }
 
-// What one rank holds of a value with a placement, element by element of the rank's part.
+// One rank's part of a value with a placement, element by element.
 class LocalView {
  public:
   LocalView(const Mesh& mesh, const NdSbp& sbp, int rank)
@@ -84,7 +84,7 @@ class LocalView {
   int64_t ElementAt(int64_t local_element) const {
     int64_t index[2] = {local_element / local_.dim(1), local_element % local_.dim(1)};
     for (int dim = 0; dim < 2; ++dim) {
-      int64_t part = 0;  // of those along the dim, the first axis outermost
+      int64_t part = 0;  // index of the part along the dim, the first axis outermost
       for (int axis = 0; axis < mesh_.num_axes(); ++axis) {
         if (sbp_[axis] != Sbp::S(dim)) continue;
         part = part * mesh_.axes()[axis].size + mesh_.Coordinate(rank_, axis);
@@ -101,7 +101,7 @@ class LocalView {
   const Shape local_;
 };
 
-// Which term a rank has of a value that is partial along the axes where `is_partial` holds.
+// The index of a rank's term of a value that is partial along the axes where `is_partial` holds.
 template <typename IsPartial>
 int64_t TermIndex(const Mesh& mesh, int rank, const IsPartial& is_partial) {
   int64_t index = 0;
@@ -111,8 +111,7 @@ int64_t TermIndex(const Mesh& mesh, int rank, const IsPartial& is_partial) {
   return index;
 }
 
-// What `rank` must hold after `change` at the element: the terms that were added up, in the order
-// of the ranks.
+// The expected value on `rank` after `change` at the element: the sum of the terms, in rank order.
 float ExpectedAt(const Mesh& mesh, const Change& change, int rank, int64_t element) {
   std::vector<int> summed;
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
@@ -200,7 +199,7 @@ class Checker {
     for (int64_t i = 0; i < view.num_elements(); ++i) local[i] = TermOf(view.ElementAt(i), term);
   }
 
-  // Where a sum has become pending, terms of all ranks along these axes together are the value.
+  // Where a sum has become pending, the terms of all ranks along these axes together are the value.
   Status Check(const Placed& placed) const {
     const auto& [from, to] = placed.change;
     const int rank = communicator_.rank();
@@ -234,7 +233,7 @@ class Checker {
     return Status::Ok();
   }
 
-  // Rank 0 has measured what was predicted for it.
+  // Rank 0 has measured its predicted traffic.
   Status CheckTraffic(const ir::Graph& graph, const TrafficCounters& before) const {
     if (communicator_.rank() > 0) return Status::Ok();
     std::map<std::string, PredictedTraffic> predicted = PredictTraffic(graph);

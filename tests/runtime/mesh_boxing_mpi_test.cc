@@ -1,4 +1,4 @@
-// The meshes of as many ranks as there are, over mapped memory and over messages.
+// The meshes for the given number of ranks, over mapped memory and over messages.
 
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Where measured time goes, with a clock that only moves when the test says so.
+// The measured times, with a clock that only the test advances.
 
 #include "framework/runtime/profile.h"
 
@@ -24,7 +24,7 @@ constexpr int64_t kMs = 1'000'000;
 thread_local int64_t now_ns = 0;  // of a rank
 int64_t FakeNow() { return now_ns; }
 
-// Takes its time and computes nothing.
+// Takes time and computes nothing.
 class FakeKernel : public Kernel {
  public:
   explicit FakeKernel(std::string op) : op_(std::move(op)) {}
@@ -93,7 +93,7 @@ StatusOr<Profile> ProfileOf(int steps, Timeline* timeline = nullptr) {
     profile = executor->profile().value();
     if (timeline == nullptr) return Status::Ok();
     *timeline = *executor->timeline();
-    for (TimelineSlice& slice : timeline->slices) slice.node = nullptr;  // dies with the graph
+    for (TimelineSlice& slice : timeline->slices) slice.node = nullptr;  // the graph is destroyed
     return Status::Ok();
   });
   ZG_RETURN_IF_ERROR(status);
@@ -172,7 +172,7 @@ TEST(ExecutorProfile, TimeGoesToTheModuleThatTookIt) {
   ASSERT_TRUE(profile.ok()) << profile.status().message();
   ASSERT_EQ(profile->modules.size(), 3u);
   const ProfileModule& deep = profile->modules[0];
-  EXPECT_EQ(deep.module, "blocks.0.mlp");  // and what is below it
+  EXPECT_EQ(deep.module, "blocks.0.mlp");  // including its submodules
   EXPECT_EQ(deep.forward_ms, 10);
   EXPECT_EQ(deep.backward_ms, 6);
   EXPECT_EQ(deep.update_ms, 0);

@@ -21,7 +21,7 @@ TEST(QueueLimitTest, TheHostStaysNear) {
     ASSERT_TRUE(limit.BeforeInstruction().ok());
     ASSERT_TRUE(device.QueueKernel([&] { ++num_done; }).ok());
     ASSERT_LE(num_queued - num_done, QueueLimit::kMostAhead);
-    // It does not wait for a queue that is short.
+    // It does not wait while the queue is short.
     if (num_queued > QueueLimit::kMostAhead) {
       ASSERT_GE(num_queued - num_done, QueueLimit::kMostAhead / 2);
     }

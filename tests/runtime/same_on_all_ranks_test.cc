@@ -10,7 +10,7 @@
 namespace zg {
 namespace {
 
-// What one rank gives.
+// The values that one rank passes.
 struct Given {
   double factor = 1.0;
   std::vector<float> table = {0, 1, 2};
@@ -37,7 +37,8 @@ struct SmallModel {
   }
 };
 
-// The error of a step that every rank, `given` by rank, must have alike; empty when it has none.
+// The error of a step, which must be the same on every rank; empty if there is none. `given` is by
+// rank.
 std::string StepError(const std::vector<Given>& given) {
   std::vector<std::string> errors(given.size());
   const Status status =

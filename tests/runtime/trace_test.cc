@@ -1,4 +1,4 @@
-// The events of a timeline. That a run's trace is of that run: //tests/models:trace_test.
+// The events of a timeline. //tests/models:trace_test checks that a run's trace shows that run.
 
 #include "framework/runtime/trace.h"
 

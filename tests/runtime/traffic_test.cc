@@ -1,4 +1,4 @@
-// Measured traffic is what moved, not what was predicted: an extra copy from a peer shows.
+// Measured traffic is what was moved, not what was predicted: an extra copy from a peer is visible.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ struct Counted {
   int64_t Measured(CollectiveKind kind) const { return measured[static_cast<int>(kind)].bytes; }
 };
 
-// Rank 0's counts of one step, in which every rank also does `extra`.
+// Rank 0's counts of one step, in which every rank also runs `extra`.
 Counted CountStep(const std::function<Status(Communicator&)>& extra) {
   RegisterAllOps();
   Counted counted;

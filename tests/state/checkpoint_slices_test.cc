@@ -1,4 +1,4 @@
-// Which rank writes what of a checkpoint.
+// Which rank writes which part of a checkpoint.
 
 #include "framework/state/checkpoint_slices.h"
 

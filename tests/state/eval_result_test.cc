@@ -1,4 +1,5 @@
-// Results of eval sections: in the arena and its plan, each rank its part, gathered when asked for.
+// Results of eval sections: they are in the arena and its plan, each rank has its part, and they
+// are gathered on request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +56,7 @@ struct SmallRun {
   }
 };
 
-// Before training, of one rank that sees all micro-batches one after the other.
+// Before training, on one rank that sees all micro-batches one after the other.
 std::vector<std::vector<float>> Expected(int num_micro_batches) {
   std::vector<std::vector<float>> expected;
   const Status status = RunRanks(1, [&](Communicator& communicator) -> Status {
@@ -115,7 +116,7 @@ TEST(EvalResult, AScalarIsTheMeanOverAllRanksOnEveryRank) {
   EXPECT_NE(two[0], one[0]);
 }
 
-// The section sends nothing at stage 0, and what it returns is in the plan.
+// The section sends nothing at stage 0, and its results are in the plan.
 TEST(EvalResult, LiesInThePlannedArena) {
   const Status status = RunRanks(2, [&](Communicator& communicator) -> Status {
     SmallRun run(/*stage=*/0);

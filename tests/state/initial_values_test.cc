@@ -1,4 +1,4 @@
-// What initializers give: their distributions, and the same bits in every cut into parts.
+// The values of initializers: their distributions, and the same bits for every cut into parts.
 
 #include "framework/state/initial_values.h"
 
@@ -31,7 +31,7 @@ TEST(InitialValues, Constant) {
 TEST(InitialValues, TruncatedNormal) {
   const std::vector<float> values = Values(Initializer::TruncatedNormal(0.5, 1.0), {20000});
   for (const float value : values) ASSERT_LE(std::abs(value), 1.0f);
-  // Of a normal cut at two deviations.
+  // For a normal distribution truncated at two deviations.
   EXPECT_NEAR(Deviation(values), 0.5 * 0.8796, 0.005);
   for (const float value : Values(Initializer::TruncatedNormal(1.0, 1e-9), {3})) {
     EXPECT_LE(std::abs(value), 1e-9f);

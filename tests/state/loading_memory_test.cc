@@ -32,7 +32,7 @@ struct WideModel {
       return mse_loss(net.second(relu(net.first(x))), in.f32("y", {1, kWidth}));
     });
     graph.config().enable_zero({.stage = stage, .bucket_bytes = kBucketBytes});
-    graph.config().micro_batches = 6;  // a checkpoint's, on any number of ranks
+    graph.config().micro_batches = 6;  // micro-batches of a checkpoint, on any number of ranks
   }
   // After a step, so that all of the arena is in memory.
   Status Start(Communicator& communicator) {
@@ -41,7 +41,8 @@ struct WideModel {
   }
 };
 
-// What `load` adds to the peak of this process, which holds all ranks. Every rank must call it.
+// The increase of this process's peak memory by `load`; the process holds all ranks. Every rank
+// must call it.
 StatusOr<int64_t> AddedBytes(Communicator& communicator, const std::function<Status()>& load) {
   ProcessMemory before;
   ZG_RETURN_IF_ERROR(communicator.Barrier("before"));

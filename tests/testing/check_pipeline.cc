@@ -22,8 +22,8 @@ bool IsOfPlacement(std::string_view pass) {
   return pass == "place-parameters" || pass == "place-results" || pass == "infer-sbp";
 }
 
-// Whether what the graph computes can be found out: not between bucketing and infer-sbp when tensors
-// that an axis splits are in buckets.
+// Whether the graph can be executed: not between bucketing and infer-sbp if tensors that an axis
+// splits are in buckets.
 bool IsExecutable(const ir::Graph& graph) {
   if (IsPlaced(graph)) return true;
   const auto& variables = graph.section(ir::SectionKind::kVariables)->nodes;
@@ -55,7 +55,7 @@ Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& regi
         return changed.status().message().find(text) != std::string::npos;
       };
       if (says("matches no module") || says("no parameter has this name")) continue;
-      // Rules at random are not always those of a program.
+      // Random rules are not always valid for a program.
       if (options.tensor_ranks > 1 && IsOfPlacement(pass.name())) return Status::Ok();
       return error(changed.status().message());
     }
@@ -69,7 +69,7 @@ Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& regi
     StatusOr<ir::Graph> reread = ir::Parse(after);
     if (!reread.ok()) return error(reread.status().message());
     if (ir::Print(*reread) != after) return error("the result changes when it is read again");
-    // All others are no-ops where they ran already.
+    // All others are no-ops if they have run already.
     if (pass.name() != "build-backward" && pass.name() != "average-eval-results") {
       const StatusOr<bool> again = pass.Run(*reread);
       if (!again.ok()) return error("the second run: " + again.status().message());

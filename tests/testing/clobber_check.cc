@@ -35,14 +35,15 @@ class Walk {
       return Status::Ok();
     }
     if (node.op->name ==
-        "wait") {  // what its transfer has read may be gone, as its result is there
+        "wait") {  // the inputs of its transfer may be gone, because its result is available
       ZG_RETURN_IF_ERROR(CheckHolds(node, node.inputs[0]));
       Keep(node.outputs[0], node.inputs, /*is_view=*/true);
       return Status::Ok();
     }
     for (const ir::Value* input : node.inputs) ZG_RETURN_IF_ERROR(CheckHolds(node, input));
     for (const ir::Value* output : node.outputs) {
-      // What the op leaves as it was: the parts of a pack or gather, and what a view is a part of.
+      // Memory that the op leaves unchanged: the parts of a pack or gather, and the rest of a
+      // view's memory.
       const std::string& op = node.op->name;
       const bool is_view = node.op->traits.kind == ir::OpKind::kView || op == "local_slice";
       if (is_view || op == "bucket_pack" || op == "all_gather") {
@@ -70,7 +71,7 @@ class Walk {
     std::fill(words_.begin() + begin, words_.begin() + end, std::set<const ir::Value*>{value});
   }
 
-  // The output's words hold it, and go on to hold what an input had put there.
+  // The output's words hold it, and keep what an input had put there.
   void Keep(const ir::Value* output, const std::vector<ir::Value*>& inputs, bool is_view) {
     const auto [begin, end] = RangeOf(output);
     for (int64_t word = begin; word < end; ++word) {

@@ -112,7 +112,7 @@ class FakeDevice::Recording : public RecordedWork {
 
 StatusOr<DeviceBytes> FakeDevice::Allocate(int64_t bytes) {
   if (bytes > use_.free_bytes) return FailedPrecondition("fake: {} bytes do not fit", bytes);
-  // A page more than needed: the address after the last byte belongs to nobody else.
+  // One page more than needed, so that the address after the last byte belongs to nothing else.
   const int64_t mapped = RoundUpToPage(bytes) + kPageBytes;
   blocks_.push_back({Map(mapped, PROT_NONE), bytes, Map(mapped, PROT_READ | PROT_WRITE)});
   return DeviceBytes(blocks_.back().address, [this, mapped](std::byte* address) {

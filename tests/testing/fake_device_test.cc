@@ -1,4 +1,4 @@
-// What the fake device is for: it catches who takes it for the host.
+// The fake device detects code that mistakes it for the host.
 #include "tests/testing/fake_device.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(FakeDeviceTest, ReadAndWriteCopy) {
   const StatusOr<const std::byte*> read = device.Read(memory->get(), 8, &scratch);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(std::memcmp(*read, "\0\0\0\0text", 8), 0);
-  // The host's memory is read where it is.
+  // The host's memory is read in place.
   const std::byte here[4] = {};
   EXPECT_EQ(CpuDevice().Read(here, 4, &scratch).value(), here);
 }

@@ -24,7 +24,7 @@ struct NodeLine {
   std::string_view comment;     // "  // scope"
 };
 
-// False for a line that is no node without inputs.
+// Returns false for a line that is not a node without inputs.
 bool ParseSource(std::string_view line, NodeLine* node) {
   if (!StartsWith(Trim(line), "%")) return false;
   const size_t comment = std::min(line.find("  //"), line.size());
@@ -129,7 +129,7 @@ void RegisterGiven() {
   };
   op.doc = "A value of a test that stands for whatever computes it.";
   op.traits.kind = ir::OpKind::kCompute;
-  op.traits.has_side_effect = true;  // so that it stays
+  op.traits.has_side_effect = true;  // so that no pass removes it
   ir::OpRegistry::Global().Register(std::move(op));
 }
 

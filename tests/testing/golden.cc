@@ -114,8 +114,8 @@ StatusOr<std::string> RunPasses(const GoldenCase& golden_case, const PassRegistr
   return PrintFragment(*graph);
 }
 
-// The passes of a case, one by one, each checked by what its graphs compute on `num_ranks` ranks.
-// Nothing happens where the values of the case do not divide by them.
+// The passes of a case, one by one, each checked by the results of its graphs on `num_ranks` ranks.
+// Does nothing if the values of the case do not divide by them.
 std::string ExecuteOn(int num_ranks, const GoldenCase& golden_case, const PassRegistry& registry) {
   StatusOr<ir::Graph> graph = ParseInput(golden_case);
   const int own_ranks = graph->mesh().num_ranks();
@@ -206,7 +206,7 @@ std::string CheckCase(const GoldenCase& golden_case, const PassRegistry& registr
 }
 
 // The lines of a case with its graph as Print prints it. Comments between the graph's lines have no
-// place there: then the lines stay as they are.
+// place there: then the lines stay unchanged.
 std::vector<std::string_view> UpdateInput(const std::vector<std::string_view>& lines,
                                           std::string_view printed) {
   const auto is_graph = [](std::string_view line) {

@@ -1,5 +1,5 @@
 // golden_runner [--update] FILE...: checks every case of the golden files (golden.h) as one test
-// each, or writes what comes out into the files. Used by the golden_test macro and by
+// each, or writes the actual output into the files. Used by the golden_test macro and by
 // tools/update_golden.sh.
 #include <fmt/core.h>
 #include <gtest/gtest.h>

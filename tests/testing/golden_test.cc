@@ -1,4 +1,4 @@
-// The golden runner itself: it fails where it should.
+// The golden runner itself: it must fail when a case is wrong.
 #include "tests/testing/golden.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace zg::testing {
 namespace {
 
-// Adds relu to what the first `output` reads: changes something in every run.
+// Adds relu to the value that the first `output` reads, and so changes something in every run.
 class AddRelu : public Pass {
  public:
   std::string_view name() const override { return "add-relu"; }
@@ -46,7 +46,7 @@ class GoldenTest : public ::testing::Test {
     registry_.Register(std::move(fail));
   }
 
-  // What the only case of the file gives.
+  // The result of the file's only case.
   std::string Check(const std::string& text) {
     const StatusOr<std::vector<GoldenCase>> cases = ParseGoldenFile(text, "file.graph");
     if (!cases.ok()) return cases.status().message();

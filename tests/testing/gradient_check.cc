@@ -29,8 +29,8 @@ StatusOr<double> MeanLossAt(const RunComparison& runs, const ir::StoredTensor& t
   return MeanOf(seen, "forward output loss", 0, options.steps);
 }
 
-// Along a random direction; with two steps, and to both sides, which tell where the loss is too
-// crooked for them.
+// Along a random direction, with two steps and in both directions, which shows where the loss is
+// too curved for them.
 std::string CheckGradient(const RunComparison& runs, const ir::StoredTensor& tensor) {
   const std::vector<double> gradient =
       runs.seen_after.at("gradient " + tensor.name)[0].logical.ToDoubles();

@@ -12,7 +12,7 @@ struct DiffLine {
   std::string_view text;
 };
 
-// By a longest common subsequence; what goes stands before what comes.
+// By a longest common subsequence; removed lines come before added ones.
 std::vector<DiffLine> AllLines(const std::vector<std::string_view>& a,
                                const std::vector<std::string_view>& b) {
   std::vector<std::vector<int>> common(a.size() + 1, std::vector<int>(b.size() + 1, 0));
@@ -89,7 +89,7 @@ std::string Diff(std::string_view before, std::string_view after, int context) {
     if (!shown[i]) {
       left_out = true;
     } else {
-      // A section that is shown itself needs no mention.
+      // A section whose header is shown needs no mention.
       if (left_out && !is_section) text += fmt::format("@@ {}\n", section);
       left_out = false;
       text += fmt::format("{}{}\n", lines[i].mark, lines[i].text);

@@ -24,7 +24,7 @@ int WorldRank() {
   std::abort();
 }
 
-// Aborts after a test that failed, once its messages are out.
+// Aborts after a test that failed, once its messages are printed.
 class EndJobOnFailure : public testing::EmptyTestEventListener {
   void OnTestEnd(const testing::TestInfo& test) override {
     if (!test.result()->Failed()) return;
@@ -34,7 +34,7 @@ class EndJobOnFailure : public testing::EmptyTestEventListener {
   }
 };
 
-// What the ranks other than 0 print: failures only.
+// The output of ranks other than 0: only failures.
 class FailurePrinter : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;

@@ -1,5 +1,5 @@
-// Open MPI itself on this machine: messages, collectives, and the shared-memory windows that ranks
-// on one host use.
+// Open MPI itself on this machine: messages, collectives, and the shared-memory windows of ranks on
+// one host.
 
 #include <gtest/gtest.h>
 #include <mpi.h>

@@ -34,7 +34,7 @@ Status NodesOnRanks::Run(const ir::Node& node) {
   const std::string& op = node.op->name;
   if (op == "place" || node.attributes.Has("axis")) return Box(node);
   if (op == "accumulate" && FoldsRanks(node)) return FoldInto(node, 0, 1);
-  if (op == "own_part" || op == "joined_parts") {  // another name for what each rank holds
+  if (op == "own_part" || op == "joined_parts") {  // another name for each rank's part
     Set(*node.outputs[0], Parts(PartsOf(*node.inputs[0])));
     return Status::Ok();
   }
@@ -149,7 +149,7 @@ StatusOr<std::vector<NdSbp>> NodesOnRanks::WantedPlacements(const ir::Node& node
   return wanted;
 }
 
-// Whether the node measures whole tensors itself, though a rank may have a part.
+// Whether the node computes sums over whole tensors itself, although a rank may have only a part.
 bool NodesOnRanks::MeasuresTensors(const ir::Node& node) const {
   return ranks_.is_placed() && node.op->traits.kind == ir::OpKind::kUpdate &&
          (node.attributes.Has("tensors") || node.attributes.Has("matrices")) &&
@@ -197,7 +197,7 @@ Status NodesOnRanks::Compute(const ir::Node& node) {
   return Status::Ok();
 }
 
-// Of a bucket (parts, elements) of which the rank has its own part.
+// For a bucket (parts, elements) of which the rank has its own part.
 HeapTensor NodesOnRanks::ViewOfPart(const ir::Node& node, const HeapTensor& bucket) const {
   const HeapTensor view =
       bucket.View(graph_.LocalType(*node.outputs[0]), node.attributes.Int("offset"));
@@ -214,7 +214,7 @@ HeapTensor NodesOnRanks::PackedPart(const ir::Node& node, const Parts& inputs) c
   return bucket;
 }
 
-// The kernel on a rank's operands.
+// Runs the kernel on a rank's operands.
 StatusOr<std::vector<HeapTensor>> NodesOnRanks::RunKernel(const ir::Node& node,
                                                           std::vector<HeapTensor> inputs,
                                                           int rank) {
@@ -237,7 +237,7 @@ StatusOr<std::vector<HeapTensor>> NodesOnRanks::RunKernel(const ir::Node& node,
   return Execute(CpuKernels(), call, inputs, step_, part);
 }
 
-// What a kernel on parts does itself.
+// Writes that a kernel on parts does itself.
 void NodesOnRanks::WriteInPlace(const ir::Node& node) {
   for (const ir::AliasRule& rule : node.op->aliases(node.Call())) {
     const ir::Value& output = *node.outputs[rule.output];

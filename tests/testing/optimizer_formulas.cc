@@ -72,7 +72,7 @@ void OptimizerFormulas::Adam(const std::vector<double>& g, const std::vector<dou
     const double h = g[i] + (is_decoupled ? 0 : decay);
     m_[i] = kBeta1 * m_[i] + (1 - kBeta1) * h;
     v_[i] = kBeta2 * v_[i] + (1 - kBeta2) * h * h;
-    // Adam makes a full step of what is left where a gradient and its decay cancel.
+    // Adam makes a full step of the remainder where a gradient and its decay cancel.
     if (std::abs(h) < 1e-3 * std::abs(decay) || std::abs(h) < 1e-10) {
       p_[i] = actual[i];
       continue;

@@ -32,8 +32,8 @@ std::string WatchUnread(std::string_view pass, RunComparison& runs) {
   return "";
 }
 
-// A scalar of every micro-batch is handed out as their mean. What buffers hold has the rounding
-// of a mean, and later steps may read it.
+// A scalar of every micro-batch is returned as their mean. The values of buffers have the rounding
+// of a mean, and later steps may read them.
 std::string CheckAccumulateResults(RunComparison& runs) {
   std::string failure = runs.Run();
   if (!failure.empty()) return failure;
@@ -79,7 +79,8 @@ std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::
   if (name == "scale-loss") return CheckScaleLoss(runs);
   if (name == "clip-gradients") return CheckClipGradients(runs, PassOptions(pass));
   if (name == "master-weights" && before.micro_batches() > 1) return CheckOtherSums(runs, 0.01);
-  // Of ranks that share a micro-batch each adds up its terms over the micro-batches, or all do at once.
+  // Ranks that share a micro-batch either each sum their terms over the micro-batches, or all sum
+  // them at once.
   const bool shares_micro_batches = before.mesh().num_ranks() > before.mesh().num_data_ranks();
   const bool sums_by_step = pass.find("\"step\"") != pass.npos;
   if (name == "accumulate-gradients" && (sums_by_step || shares_micro_batches)) {
@@ -90,7 +91,7 @@ std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::
   if (name == "infer-sbp" && !IsPlaced(before)) return CheckInferSbp(runs);
   if (name == "average-eval-results") return CheckAverageEvalResults(runs);
   if (name == "mixed-precision") {
-    return runs.CompareAll({0.06, /*smallest_scale=*/0.1}, all);  // of sums that cancel
+    return runs.CompareAll({0.06, /*smallest_scale=*/0.1}, all);  // for sums that cancel
   }
   return runs.CompareAll({}, all);
 }

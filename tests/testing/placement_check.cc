@@ -37,7 +37,7 @@ std::string CompareParts(const std::string& key, const std::vector<Observation>&
   return fmt::format("{}: {} micro-batches before, {} after\n", key, sequential.size(), next);
 }
 
-// Whether something but an accumulator or the update needs a sum over ranks.
+// Whether a node other than an accumulator or the update needs a sum over ranks.
 bool SumsRanksInBackward(const ir::Graph& program) {
   StatusOr<ir::Graph> graph = ir::Parse(ir::Print(program));
   if (!graph.ok() || !InsertCollectives().Run(*graph).ok()) return false;
@@ -53,7 +53,7 @@ bool SumsRanksInBackward(const ir::Graph& program) {
 }  // namespace
 
 std::string CheckInferSbp(const RunComparison& runs) {
-  // Ranks that share a micro-batch add up terms of what one rank computes at once.
+  // Ranks that share a micro-batch sum terms that one rank would compute at once.
   const bool shares_micro_batches =
       runs.after.mesh().num_ranks() > runs.after.mesh().num_data_ranks();
   const Tolerance of_micro_batches = !shares_micro_batches ? Tolerance{}

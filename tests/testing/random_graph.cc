@@ -15,12 +15,12 @@ namespace {
 
 constexpr int64_t kMaxElements = 1024;  // of a value
 
-// A value that an op may read. Those of micro-batches differ between ranks; others, such as
+// A value that an op may read. Values of micro-batches differ between ranks; others, such as
 // parameters, are the same everywhere.
 struct Operand {
   ir::Value* value = nullptr;
-  TensorType type;            // of a value that is to be made
-  bool is_parameter = false;  // to be made as a parameter, or as an input
+  TensorType type;            // of a value to be made
+  bool is_parameter = false;  // make it a parameter; otherwise an input
   bool of_micro_batch = false;
 
   const TensorType& Type() const { return value != nullptr ? value->type : type; }
@@ -128,7 +128,7 @@ class Model {
     return values;
   }
 
-  // A linear and what follows one in most models, which fuse-gelu and fuse-additions look for.
+  // A linear and the nodes that usually follow it, which fuse-gelu and fuse-additions look for.
   ir::Value* AddLinear(ir::Value* x) {
     const int64_t depth = x->type.shape.dim(-1);
     const int64_t width = random_.Pick<int64_t>({depth, depth, 5});
@@ -141,17 +141,19 @@ class Model {
     return width == depth ? Add("add", {x, y}, {}) : y;
   }
 
-  // Tries ops and operands until some fit. Null when it is the same on all ranks, or none fits.
+  // Tries ops and operands until some fit. Null if the result would be the same on all ranks, or if
+  // none fits.
   ir::Value* AddRandomOp(ir::Value* current, bool may_be_random) {
     std::vector<const ir::OpDef*> ops;
     for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
       if (op->gradient == nullptr || op->traits.is_loss || (op->traits.is_random && !may_be_random))
         continue;
-      // Made by mixed-precision; its inputs belong together; of meshes with shared axes.
+      // The first is made by mixed-precision, the second has inputs that belong together, the third
+      // is for meshes with shared axes.
       if (op->name == "cast" || op->name == "custom_gradient" || op->name == "place") continue;
       ops.push_back(op);
     }
-    if (current->type.shape.num_dims() == 4) {  // half of them of images
+    if (current->type.shape.num_dims() == 4) {  // half of them for images
       const size_t often = ops.size() / 6;
       for (const char* name : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight", "max_pool2d",
                                "resample2d", "resample2d_grad"}) {
@@ -225,8 +227,8 @@ class Model {
     return std::holds_alternative<bool>(def.example);
   }
 
-  // Lists of dims and their sizes: of tensors of two or three dims, or of images, each picked on its
-  // own.
+  // Lists of dims and their sizes, for tensors of two or three dims, or for images, each chosen
+  // independently.
   std::vector<int64_t> RandomInts(const std::string& name) {
     using Ints = std::vector<int64_t>;
     if (name == "kernel" || name == "stride") return random_.Pick<Ints>({{2, 2}, {1, 1}, {1, 3}});
@@ -271,7 +273,7 @@ class Model {
     }
     // A chain of nothing but parameters is rare.
     if (!of_micro_batch) return !op.traits.is_random && options_.seed % 5 == 0;
-    // Those that draw numbers do so for each sample.
+    // Ops that draw random numbers do so for each sample.
     if (!op.traits.is_random) return (*types)[0].dtype == DType::kF32;
     return placements[0] == Sbp::S(0) && (*types)[0].shape.num_dims() > 1;
   }
@@ -297,7 +299,7 @@ class Model {
     return of_micro_batch ? value : nullptr;
   }
 
-  // What the op is defined for, and does not make large.
+  // Maps x into the domain of the op, where its result is not large.
   ir::Value* InDomain(const std::string& op, size_t index, ir::Value* x) {
     const auto is_one_of = [&](std::initializer_list<const char*> ops) {
       return std::find(ops.begin(), ops.end(), op) != ops.end();
@@ -318,7 +320,7 @@ class Model {
     return is_exponent ? Add("clamp_max", {x}, {{"high", 2.0}}) : x;
   }
 
-  // The mean of a value as a result of the step, and in a buffer that forgets half of what it held.
+  // The mean of a value as a result of the step, and in a buffer that halves its previous value.
   void MakeMean(ir::Value* value) {
     std::vector<int64_t> dims(value->type.shape.num_dims());
     std::iota(dims.begin(), dims.end(), 0);

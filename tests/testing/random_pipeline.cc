@@ -33,8 +33,8 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   std::vector<std::string> passes;
   const bool is_f16 = random.Percent(20);
   const bool is_mixed = is_f16 || random.Percent(30);
-  // Others make much of a gradient that is next to nothing, and its terms are added up in another
-  // order when a tensor is split.
+  // Other optimizers amplify a gradient that is almost zero, and its terms are summed in another
+  // order if a tensor is split.
   const std::string optimizer =
       shares_micro_batches
           ? R"(optimizer="sgd", momentum=0.9)"
@@ -44,7 +44,7 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
                                       R"(optimizer="lamb", weight_decay=0.1)",
                                       R"(optimizer="adafactor", weight_decay=0.1)"});
   const bool is_sgd = optimizer.find("sgd") != std::string::npos;
-  const int most_stage = std::min(3, random.Below(6));  // mostly those that do something
+  const int most_stage = std::min(3, random.Below(6));  // mostly stages that do something
   const int stage_of_one = random.Percent(50) ? random.Below(4) : most_stage;
   const int stage = std::max(most_stage, stage_of_one);
   const bool one_micro_batch = model.micro_batches() == options.num_ranks;
@@ -83,7 +83,7 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
                                random.Pick<int>({64, 4096}), random.Pick<int>({0, 20})));
   passes.push_back("eval-weights");
   passes.push_back("infer-sbp");
-  // Others make much of a sum that is next to nothing.
+  // Other optimizers amplify a sum that is almost zero.
   passes.push_back(is_sgd && random.Percent(30) ? R"(accumulate-gradients(reduce_every="step"))"
                                                 : "accumulate-gradients");
   if (stage >= 1) passes.push_back("shard-optimizer-state");

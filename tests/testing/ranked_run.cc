@@ -16,7 +16,7 @@
 namespace zg::testing {
 namespace {
 
-// Whether gradients are added up over the micro-batches by nodes of the graph.
+// Whether nodes of the graph sum gradients over the micro-batches.
 bool AccumulatesGradients(const ir::Graph& graph) {
   for (const ir::Node* node : graph.AllNodes()) {
     const bool adds_up = node->op->name == "accumulate" ||
@@ -81,14 +81,14 @@ class Run {
       Observe("gradient " + name, {Fold(nullptr, terms, terms[0].type().dtype), Sbp::B(), {}});
     }
     ZG_RETURN_IF_ERROR(RunSection(*graph_.section(ir::SectionKind::kUpdate)));
-    // What the next step would wait for.
+    // The next step would wait for these.
     while (!started_.empty()) ZG_RETURN_IF_ERROR(FinishTransfer(**started_.begin()));
     for (const auto& [buffer, terms] : next_values_) SetBuffer(*buffer, terms);
     return ObserveVariables();
   }
 
-  // Values of the micro-batches that the update section reads: they count for the whole step, but
-  // for those that a buffer is to hold.
+  // Finds values of the micro-batches that the update section reads: they count for the whole step,
+  // except those that a buffer will hold.
   void FindCrossing() {
     if (micro_steps_ == 1 || accumulates_gradients_) return;
     for (const ir::Node* node : graph_.section(ir::SectionKind::kUpdate)->nodes) {
@@ -171,8 +171,8 @@ class Run {
 
   // --- Transfers ---
 
-  // A transfer takes place at its wait, as late as it may: until then its result is NaN everywhere,
-  // and a variable that it is assigned to keeps what it holds.
+  // A transfer is done at its wait, as late as possible: until then its result is NaN everywhere,
+  // and a variable that it is assigned to keeps its value.
   Status StartTransfer(const ir::Node& start) {
     const ir::Value& result = *start.outputs[0];
     Parts nothing;
@@ -199,7 +199,7 @@ class Run {
     return Status::Ok();
   }
 
-  // --- What is seen ---
+  // --- Observations ---
 
   void Observe(const std::string& key, Observation observation) {
     observations_[key].push_back(std::move(observation));
@@ -250,8 +250,8 @@ class Run {
     return Status::Ok();
   }
 
-  // Of every tensor in `variable`, or of itself when it has none; in backward, summed over the
-  // micro-batches at the end.
+  // The gradient of every tensor in `variable`, or of the variable itself if it has none; in
+  // backward, summed over the micro-batches at the end.
   Status ObserveGradient(const ir::Node& node, const ir::Value& variable,
                          const ir::Value& gradient) {
     ZG_ASSIGN_OR_RETURN(const HeapTensor logical,

@@ -23,7 +23,7 @@ std::string Difference(const HeapTensor& before, const HeapTensor& after,
   for (size_t i = 0; i < a.size(); ++i) {
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;
     if (keeps_finite && !std::isfinite(a[i])) continue;
-    // More than f16 holds.
+    // Beyond the range of f16.
     if (!is_exact && std::abs(a[i]) > 65504 && std::isinf(b[i])) continue;
     const bool is_close = a[i] == b[i] || std::abs(a[i] - b[i]) <= limit;
     if (is_close && (!is_exact || std::signbit(a[i]) == std::signbit(b[i]))) continue;
@@ -75,7 +75,7 @@ std::string RunComparison::RunBefore() {
   return "";
 }
 
-// Tensors in 16 bits that hold another's values do so at the end of every step.
+// Tensors in 16 bits that are copies of others must be so at the end of every step.
 std::string RunComparison::CheckCopies() const {
   for (const ir::StoredTensor& tensor : after.tensors()) {
     if (tensor.copy_of.empty()) continue;
@@ -131,7 +131,7 @@ std::string RunComparison::Compare(const Tolerance& tolerance, const Filter& wan
       return fmt::format("{} is gone\n", key);
     }
     // A variable may get another shape in a bucket of the same name, and a reduction may leave
-    // anything in one of full size.
+    // anything in a full-size one.
     const Observation& after_it = seen_after.at(key)[0];
     if (StartsWith(key, "variable ") &&
         (observations[0].logical.type() != after_it.logical.type() ||

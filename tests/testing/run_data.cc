@@ -9,7 +9,7 @@
 namespace zg::testing {
 namespace {
 
-// Small enough for every vocabulary and number of classes in tests.
+// Smaller than every vocabulary and number of classes in tests.
 constexpr int64_t kTokenIds = 3;
 
 HeapTensor RandomTensor(const TensorType& type, RandomKey key, double low, double high) {
@@ -78,7 +78,7 @@ Parts Feed(const ir::Node& node, const VirtualMesh& ranks, unsigned seed, int64_
   const int64_t first = step * 1000;
   const Sbp along_data = ranks.AlongData(value.sbp);
   if (!along_data.is_split()) {
-    // What every rank reads is the same for all micro-batches.
+    // A broadcast input is the same for all micro-batches.
     const bool by_micro_batch = !node.attributes.Sbp("placement").is_broadcast();
     const int64_t index = by_micro_batch ? first + ranks.MicroBatch(0, micro_step) : first;
     return ranks.Cut(RandomData(value.type, Key(seed, name, index)), value.sbp,

@@ -9,7 +9,7 @@
 namespace zg::testing {
 namespace {
 
-// A variable of one tensor has its name.
+// A variable of one tensor has the tensor's name.
 bool IsInPartsOfBucket(const ir::StoredTensor& tensor) {
   return tensor.storage->name != tensor.name && !tensor.split.empty();
 }
@@ -19,7 +19,7 @@ Sbp SplitOf(const ir::StoredTensor& tensor) {
                        [](Sbp sbp) { return sbp.is_split(); });
 }
 
-// Where each part of the tensor lies.
+// The location of each part of the tensor.
 std::vector<HeapTensor> Places(const ir::StoredTensor& tensor, const HeapTensor& variable) {
   const DType dtype = variable.type().dtype;
   const int num_parts = static_cast<int>(variable.type().shape.dim(0));

@@ -37,12 +37,12 @@ TEST(ToolchainTest, Cli11ParsesAndRejects) {
   EXPECT_THROW(app.parse("--zero 4"), CLI::ValidationError);
 }
 
-// Rounds the product, then subtracts: unless the compiler contracts the two into one FMA.
+// Rounds the product, then subtracts, unless the compiler contracts the two into one FMA.
 __attribute__((noinline, target("fma"))) float SquareMinus(float x, float subtrahend) {
   return x * x - subtrahend;
 }
 
-// tools/cc.bzl passes -ffp-contract=off; bit-identical results rest on it.
+// tools/cc.bzl passes -ffp-contract=off, which bit-identical results depend on.
 TEST(ToolchainTest, CompilerDoesNotContractToFma) {
   if (!__builtin_cpu_supports("fma"))
     GTEST_SKIP() << "this processor has no instruction to contract to";

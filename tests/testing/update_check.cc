@@ -12,12 +12,12 @@
 namespace zg::testing {
 namespace {
 
-// 2^6: f16 gradients of tests stay finite.
+// 2^6, so that f16 gradients of tests stay finite.
 constexpr double kLossScale = 64;
 constexpr double kInitialLossScaleExponent = 16;
-// Times the scale: below that, f16 has too few digits without it.
+// Times the scale: below it, f16 has too few digits without the scale.
 constexpr double kSmallestF16Gradient = 0.05;
-// Times the scale: what a larger one is computed from may be more than f16 holds.
+// Times the scale: intermediate results of a larger one may exceed f16.
 constexpr double kLargeF16Gradient = 1024;
 
 bool IsFinite(const HeapTensor& tensor) {
@@ -37,7 +37,7 @@ std::string CheckState(const RunComparison& runs, const std::string& name,
   return difference.empty() ? "" : fmt::format("tensor {}: {}\n", name, difference);
 }
 
-// The optimizer's formulas in double precision, from the gradients that were seen.
+// The optimizer's formulas in double precision, from the observed gradients.
 std::string CheckUpdate(const RunComparison& runs, const ir::Attributes& options,
                         const ir::StoredTensor& tensor) {
   OptimizerFormulas formulas(options, tensor.type.shape,
@@ -69,7 +69,7 @@ std::string CheckAppendUpdate(RunComparison& runs, const ir::Attributes& options
   for (const auto& [key, observations] : runs.seen_before) {
     if (StartsWith(key, "output ") || StartsWith(key, "gradient ")) {
       if (runs.seen_after.count(key) == 0) return fmt::format("{} is gone\n", key);
-      // Only in the first step do both have the same parameters.
+      // Both have the same parameters only in the first step.
       const std::string difference =
           Difference(observations[0].logical, runs.seen_after.at(key)[0].logical);
       if (!difference.empty()) return fmt::format("{}: {}\n", key, difference);
@@ -99,8 +99,8 @@ std::string CheckOtherSums(RunComparison& runs, double tolerance) {
     of_gradients.smallest_scale =
         std::max(of_gradients.smallest_scale, MaxAbs(observations[0].logical.ToDoubles()));
   }
-  // Adam makes full steps of gradients that weight decay cancels all but for their rounding, and
-  // so do other optimizers that divide by roots of squares. States follow squares.
+  // Adam makes full steps of gradients that weight decay cancels except for their rounding, and so
+  // do other optimizers that divide by roots of squares. States follow squares.
   return runs.CompareAll(of_gradients, [&](const std::string& key) {
     if (StartsWith(key, "gradient ")) return true;
     if (!StartsWith(key, "tensor ")) return false;
@@ -161,17 +161,17 @@ std::string CheckClipGradients(RunComparison& runs, const ir::Attributes& option
   }
   const double got =
       takes_norm ? runs.seen_after.at("output grad_norm")[0].logical.ToDoubles()[0] : norm;
-  // Too large for f16, for which updates are left out: tests of loss scaling have that.
+  // Too large for f16, where updates are skipped: tests of loss scaling cover that.
   if (HasHalf(runs.before) && !std::isfinite(norm) && !std::isfinite(got)) return "";
   if (!(std::abs(got - norm) <= 1e-5 * norm)) {
     return fmt::format("the norm of the gradients is {}, the output {}\n", norm, got);
   }
-  // As torch.nn.utils.clip_grad_norm_ does.
+  // As in torch.nn.utils.clip_grad_norm_.
   const double factor = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
   runs.options.gradient_factor = factor / scale / weight;
   failure = runs.RunBefore();
   if (!failure.empty()) return failure;
-  // One update is done and none left out.
+  // One update is done and none skipped.
   failure = CheckState(runs, "loss_scaler", {LossScalerExponent(), 1, 1, 0});
   if (failure.empty()) failure = CheckState(runs, "update_counter", {1, 0});
   if (!failure.empty()) return failure;

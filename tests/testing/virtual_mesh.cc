@@ -65,7 +65,7 @@ HeapTensor Fold(const HeapTensor* start, const Parts& terms, DType dtype) {
     }
   }
   if (IsFloat(dtype)) return HeapTensor::FromDoubles(type, sum);
-  // Words of exact sums are longer than a double's digits.
+  // Words of exact sums have more digits than a double.
   HeapTensor exact = start != nullptr ? start->Clone() : terms[0].Clone();
   auto* const words = static_cast<int64_t*>(exact.data());
   for (size_t i = start != nullptr ? 0 : 1; i < terms.size(); ++i) {
@@ -95,7 +95,7 @@ int64_t VirtualMesh::MicroBatch(int rank, int64_t micro_step) const {
   return is_placed_ ? micro_step * data_ranks() + DataCoordinate(rank) : micro_step;
 }
 
-// Applies f to the parts of the ranks that differ along `axis` only.
+// Applies f to the parts of the ranks that differ only along `axis`.
 template <typename F>
 StatusOr<Parts> VirtualMesh::AlongAxis(const Parts& parts, int axis, const F& f) const {
   Parts result(parts.size());
@@ -122,8 +122,8 @@ Parts VirtualMesh::Cut(const HeapTensor& logical, const NdSbp& sbp, RandomKey ke
   return parts;
 }
 
-// Of axes that split one dim the last one cuts finest: splits go from the last axis on, and come
-// from the first.
+// If several axes split one dim, the last one cuts finest: splits are removed from the last axis
+// on, and added from the first.
 StatusOr<Parts> VirtualMesh::ChangePlacement(Parts parts, const NdSbp& from,
                                              const NdSbp& to) const {
   NdSbp now = from;

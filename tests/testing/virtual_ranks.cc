@@ -14,7 +14,8 @@ TensorType WithDim(const TensorType& type, int dim, int64_t size) {
   return result;
 }
 
-// Bytes that lie together under one index of all dims before the split one, and one of its groups.
+// The contiguous bytes within one index of all dims before the split one, and within one of its
+// groups.
 int64_t ChunkBytes(const TensorType& type, Sbp split) {
   int64_t bytes = SizeOf(type.dtype);
   for (int i = split.dim(); i < type.shape.num_dims(); ++i) bytes *= type.shape.dim(i);

@@ -75,7 +75,7 @@ TEST(BpeTrainer, TextsThatAreNotUtf8AreLearnedToo) {
             (Merges{{BytesAsCharacters("\xff"), BytesAsCharacters("\xfe")}}));
 }
 
-// The definition: count all pairs anew for every merge.
+// The definition: counts all pairs again for every merge.
 Merges Slowly(const std::vector<std::string>& words, size_t num_merges) {
   std::map<std::string, uint32_t> ids;
   std::vector<std::string> tokens;
@@ -116,8 +116,8 @@ Merges Slowly(const std::vector<std::string>& words, size_t num_merges) {
 }
 
 TEST(BpeTrainer, IsTheDefinition) {
-  // Words in which no letter follows itself: Hugging Face's counts of overlapping pairs, which ours
-  // are, stay a little above those of the definition.
+  // Words in which no letter is repeated directly: Hugging Face's counts of overlapping pairs, like
+  // ours, are slightly above those of the definition.
   std::vector<std::string> words;
   std::vector<std::string> texts;
   uint32_t state = 1;
@@ -146,7 +146,7 @@ std::string ReadReference(const std::string& name) {
   return text.str();
 }
 
-// tests/reference/make_tokenizers.py has trained these on the text between <|endoftext|>.
+// tests/reference/make_tokenizers.py trained these on the text between <|endoftext|>.
 TEST(BpeTrainer, LearnsWhatHuggingFaceLearns) {
   const Json reference = Json::parse(ReadReference("gpt2.json"));
   BpeTrainerOptions options = Options(700);

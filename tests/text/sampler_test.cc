@@ -22,8 +22,8 @@ std::vector<double> ProbabilitiesOf(const SamplerOptions& options,
   return *probabilities;
 }
 
-// By the definitions: a token counts for top_k where fewer than k are likelier, and for top_p where the
-// likelier ones among those have less than p of their probability together.
+// By the definitions: a token counts for top_k if fewer than k are likelier, and for top_p if the
+// likelier ones among those have together less than p of their probability.
 std::vector<double> ByDefinition(const SamplerOptions& options, const std::vector<float>& logits) {
   const auto count = static_cast<int64_t>(logits.size());
   std::vector<long double> weights;

@@ -1,4 +1,4 @@
-// What is wrong or not supported in a tokenizer's files is an error that says where.
+// Errors and unsupported features in a tokenizer's files give an error with the place.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -57,8 +57,8 @@ TEST(TokenizerJson, ReadsWhatIsSupported) {
 
 struct Wrong {
   std::string pointer;  // into the good file
-  std::string json;     // what stands there instead
-  std::string message;  // behind the path
+  std::string json;     // the JSON that replaces it
+  std::string message;  // after the path
 };
 
 TEST(TokenizerJson, SaysWhatIsWrongAndWhere) {

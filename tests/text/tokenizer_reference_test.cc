@@ -1,4 +1,4 @@
-// The ids of Hugging Face's `tokenizers` (tests/reference/make_tokenizers.py) are ours.
+// Our ids equal those of Hugging Face's `tokenizers` (tests/reference/make_tokenizers.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -60,7 +60,7 @@ TEST(TokenizerReference, DecodingGivesTheBytes) {
     const Tokenizer tokenizer = Tokenizer::open(kDirectory + name + ".json").value();
     EXPECT_EQ(tokenizer.decode(ExpectedIds(name)).value(), text) << name;
   }
-  // No <mask> here, which takes white space away.
+  // No <mask> here, because it takes white space.
   const std::string accents = "Cafe\u0301 \u212B <tool> o\u0302\u0323\n";
   const Tokenizer tokenizer = Tokenizer::open(kDirectory + "qwen2.json").value();
   const std::vector<uint32_t> ids = TextEncoder(tokenizer).encode(accents).value();

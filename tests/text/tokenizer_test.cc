@@ -115,7 +115,7 @@ TEST(Tokenizer, MergesStayInsideOfWords) {
   TokenizerParts parts = Parts({{"a", " "}, {" ", "a"}, {"1", "2"}, {"2", "3"}});
   SplitBy(" ?[a-z]+", &parts);
   EXPECT_EQ(Encode(parts, "a a 12"), (Ids{'a', 257, ' ', 258}));
-  SplitBy("[0-9]", &parts);  // a second expression cuts what the first has left
+  SplitBy("[0-9]", &parts);  // a second expression cuts the pieces of the first
   EXPECT_EQ(Encode(parts, "a a 12"), (Ids{'a', 257, ' ', '1', '2'}));
 }
 

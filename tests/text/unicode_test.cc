@@ -93,7 +93,7 @@ TEST(Regex, RejectsWhatIsNone) {
 TEST(OnigurumaPattern, TranslatesWhatDiffers) {
   EXPECT_EQ(PcreOfOniguruma(R"([^\s\p{L}]\S\d\u3042[\]\-]|\.(?!a)x{1,3})").value(),
             R"([^\p{White_Space}\p{L}]\P{White_Space}\p{Nd}\x{3042}[\]\-]|\.(?!a)x{1,3})");
-  // U+180E is white space to PCRE2's own \s, but not to Unicode.
+  // PCRE2's own \s includes U+180E, but Unicode's white space does not.
   EXPECT_EQ(AllMatches(PcreOfOniguruma(R"(\s)").value(), "\u180E\u0085\u2003").size(), 2u);
 }
 

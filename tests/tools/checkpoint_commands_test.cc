@@ -1,4 +1,4 @@
-// What //tools:checkpoint says about checkpoints.
+// The output of //tools:checkpoint.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

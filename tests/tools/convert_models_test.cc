@@ -1,5 +1,5 @@
-// Models of transformers in and out (//tools:convert): files that they wrote come back as the same
-// bytes, and what does not fit is an error that tells all of it.
+// Round trips of transformers' models (//tools:convert): files come back as the same bytes, and an
+// error reports all mismatches together.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST_F(ConvertModelsTest, ThereAndBackIsTheSameBytes) {
     EXPECT_THAT(Done(ConvertTo({ours, Path(model + "_back"), theirs})),
                 HasSubstr("tensors in model.safetensors\n"));
     ExpectSameFiles(Path(model + "_back"), theirs);
-    // Of a directory with nothing but config.json, too.
+    // Also from a directory with only config.json.
     fs::remove(theirs + "/model.safetensors");
     Done(ConvertTo({ours, Path(model + "_again"), theirs}));
     ExpectSameFiles(Path(model + "_again"), Path(model + "_back"));
@@ -242,7 +242,8 @@ TEST_F(ConvertModelsTest, NothingIsReplacedUnasked) {
   EXPECT_EQ(ReadTestFile(Path("ours")), "mine");
   Done(ConvertFrom({theirs, Path("ours"), std::nullopt, true}));
   EXPECT_THAT(Error(ConvertTo({Path("ours"), theirs, theirs})), HasSubstr("is there already"));
-  Done(ConvertTo({Path("ours"), theirs, theirs, "", std::nullopt, true}));  // over what it is like
+  // Overwrites its own template.
+  Done(ConvertTo({Path("ours"), theirs, theirs, "", std::nullopt, true}));
   EXPECT_EQ(ReadTestFile(theirs + "/model.safetensors"), ReadTestFile(Path("ours")));
   std::ofstream(theirs + "/tokenizer.json") << "{}";
   EXPECT_THAT(Error(ConvertTo({Path("ours"), theirs, theirs, "", std::nullopt, true})),

@@ -1,5 +1,5 @@
-// Converting weights between our names and those of other programs: round trips keep every byte,
-// and what does not fit is an error that tells all of it.
+// Conversion of weights between our names and those of other programs: round trips keep every byte,
+// and an error reports all mismatches together.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class ConvertTest : public DirectoryTest {
     return Path(name);
   }
 
-  // Runs a conversion that must work; returns what it says.
+  // Runs a conversion that must work; returns its text.
   static std::string Done(const ConvertOptions& options) {
     const StatusOr<std::string> text = Convert(options);
     EXPECT_TRUE(text.ok()) << text.status().message();
@@ -81,13 +81,13 @@ TEST_F(ConvertTest, Gpt2ThereAndBackIsTheSameBytes) {
   }
   Done(ToGpt2(Path("ours"), "theirs"));
   EXPECT_EQ(ReadTestFile(Path("theirs/model.safetensors")), ReadTestFile(kReference));
-  // A config.json of ours is one that we read: it knows the heads.
+  // Our config.json can be read back: it has the heads.
   EXPECT_THAT(Done(FromGpt2(Path("theirs"), "again")), HasSubstr("--layers 2 --heads 4 --embd 16"));
   EXPECT_EQ(ReadTestFile(Path("again")), ReadTestFile(Path("ours")));
   EXPECT_THAT(ReadTestFile(Path("theirs/config.json")), HasSubstr("\"eos_token_id\": null"));
 }
 
-// Prefixed, with buffers and the tied head, in shards: it is all the same model.
+// Prefixed, with buffers and the tied head, in shards: it is the same model in each form.
 TEST_F(ConvertTest, EveryWayToStoreAGpt2) {
   Done(FromGpt2(kReference, "plain"));
   const std::string expected = ReadTestFile(Path("plain"));
@@ -102,7 +102,7 @@ TEST_F(ConvertTest, EveryWayToStoreAGpt2) {
                               "transformer.h.1.attn.masked_bias, lm_head.weight\n"));
   EXPECT_EQ(ReadTestFile(Path("from_full")), expected);
 
-  // A tied head that is stored instead of the embedding.
+  // The tied head is stored instead of the embedding.
   full.erase("transformer.wte.weight");
   Done(FromGpt2(Write("head", full), "from_head"));
   EXPECT_EQ(ReadTestFile(Path("from_head")), expected);
@@ -121,7 +121,7 @@ TEST_F(ConvertTest, SixteenBitsInAndOut) {
     for (const auto& [name, tensor] : testing::ReadStored(kReference)) {
       half[name] = testing::Rounded(tensor, dtype);
     }
-    // In 16 bits both ways nothing changes, a NaN's bits included.
+    // 16 bits both ways change nothing, including a NaN's bits.
     half["ln_f.bias"].bytes[0] = '\x01';
     half["ln_f.bias"].bytes[1] = '\x7f';
     const std::string stored = Write("half", half);

@@ -1,4 +1,4 @@
-// The chain of reasons for a value's placement ends at what decided it.
+// The chain of reasons for a value's placement ends at its origin.
 #include "framework/plan/explain_placement.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// One file of a checkpoint's tensors.
+// A checkpoint's tensors in one file.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What `plan --fit` finds, held against plans of all ways, and against running some of them.
+// The results of `plan --fit`, compared with the plans of all candidates, and with running some of
+// them.
 
 #include "tools/plan/fit.h"
 
@@ -80,7 +81,8 @@ class FitTest : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, FitTest, ::testing::Values("gpt", "llama"),
                          [](const auto& info) { return info.param; });
 
-// The search compiles a few dozen of several hundred ways. No other is much better than its points.
+// The search compiles a few dozen of several hundred candidates. No other is much better than its
+// points.
 TEST_P(FitTest, FindsNearlyTheFrontOfAllWays) {
   const PlanOptions options = Small(GetParam());
   constexpr int64_t kBudget = 1'000'000'000;
@@ -161,7 +163,7 @@ TEST(Fit, SaysByHowMuchAndWhatWouldFit) {
       << never.status().message();
 }
 
-// What the search takes is a few seconds, of which a busy machine may make more.
+// The search takes a few seconds; a busy machine may need more.
 TEST(Fit, Gpt2XlOn64Ranks) {
   constexpr int64_t kBudget = 32'000'000'000;
   const Stopwatch stopwatch;
@@ -169,7 +171,7 @@ TEST(Fit, Gpt2XlOn64Ranks) {
   fmt::print("{:.1f} s\n{}", stopwatch.ms() / 1000, FrontText(front, kBudget));
   ExpectFront(front, kBudget);
   EXPECT_GE(front.points.size(), 5u);
-  // From one that keeps most whole to one that shards all of the blocks.
+  // From a setting that keeps most parameters whole to one that shards all blocks.
   EXPECT_GT(front.points.front().plan.peak_bytes, 10 * front.points.back().plan.peak_bytes);
 }
 

@@ -11,7 +11,7 @@
 namespace zg::checkpoint_tool {
 namespace {
 
-// A name of either side is one rule's alone, and leads to the other side's and back.
+// A name of either side matches exactly one rule, and maps to the other side's name and back.
 TEST(ForeignNames, EveryNameGoesThereAndBack) {
   for (const ForeignFormat& format : ForeignFormats()) {
     for (const NameRule& rule : format.rules) {

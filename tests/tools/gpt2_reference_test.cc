@@ -1,5 +1,5 @@
-// A GPT-2 of Hugging Face's that PyTorch has made (tests/reference/make_gpt2.py) computes the same
-// logits here, and what our models have learned leaves by the same way, at any stage.
+// A Hugging Face GPT-2 made by PyTorch (tests/reference/make_gpt2.py) computes the same logits
+// here, and trained weights are exported the same way, at any stage.
 
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ TEST(Gpt2Reference, SameLogitsAsPyTorch) {
   fs::remove(init);
 }
 
-// Sixteen-bit files are initial values too: those that an f32 file with the same values gives.
+// 16-bit files give the same initial values as an f32 file with the same numbers.
 TEST(Gpt2Reference, SixteenBitInitialValues) {
   const Json reference = ReadReference();
   const models::GptConfig config = ConfigOf(reference["config"]);
@@ -103,7 +103,7 @@ TEST(Gpt2Reference, SixteenBitInitialValues) {
   fs::remove(widened);
 }
 
-// Whoever wrote the checkpoint, what leaves is the same bytes.
+// The exported bytes do not depend on the stage that wrote the checkpoint.
 TEST(Gpt2Reference, ExportsTheSameFromEveryStage) {
   const std::string root = TestPath("gpt2_export");
   fs::remove_all(root);

@@ -1,4 +1,4 @@
-// What tools/plan says about a job, held against running it.
+// Compares the output of tools/plan for a job with running it.
 
 #include "framework/plan/job_plan.h"
 
@@ -64,7 +64,8 @@ TEST(JobPlan, ThePeakIsTheSumOfWhatIsAliveThen) {
   EXPECT_EQ(most, plan.category_bytes);
 }
 
-// What forward leaves to backward: with recomputation a block's input, (B, T, C) in f32, and little else.
+// The activations that forward keeps for backward: with recomputation a block's input, (B, T, C) in
+// f32, and little else.
 TEST(JobPlan, CountsWhatIsKeptForBackward) {
   PlanOptions options = TinyGpt();
   const JobPlan all = PlanOrDie(options);
@@ -147,15 +148,15 @@ TEST(JobPlan, WhatStaysWholeAndWhy) {
   const JobPlan stage3 = PlanOrDie(options);
   ASSERT_EQ(stage3.replicated.size(), 3u);
   EXPECT_EQ(stage3.replicated[0].reason, "fewer than 25 elements");
-  // Norms, and the biases of what has 24 outputs.
+  // Norms, and the biases of layers with 24 outputs.
   EXPECT_EQ(stage3.replicated[0].tensors.size(), 2u * (4 + 2) + 2);
   EXPECT_EQ(stage3.replicated[0].tensors.front(), "blocks.0.norm1.weight");
   EXPECT_EQ(stage3.replicated[2].category, MemoryCategory::kOptimizerState);
   EXPECT_EQ(stage3.replicated[2].tensors.size(), 2 * stage3.replicated[0].tensors.size());
 }
 
-// Each of 64 ranks owns as much as any other, in bytes and in operations, and sends what it sends with
-// AdamW, but for buckets of other tensors, which end elsewhere.
+// Each of 64 ranks owns as much as any other, in bytes and in operations, and sends as much as with
+// AdamW, except that buckets of other tensors end elsewhere.
 TEST(JobPlan, MuonOfGpt2XlIsBalancedOn64Ranks) {
   for (const int stage : {1, 2, 3}) {
     SCOPED_TRACE(stage);
@@ -239,12 +240,12 @@ TEST(JobPlan, QueuesShowWhenNodesRun) {
       done_ms = slice.end_ms;
     }
     for (const QueueSlice& slice : plan.sending) sending_ms += slice.end_ms - slice.begin_ms;
-    // Of the two micro-batches of a rank one is shown, and the update.
+    // One of a rank's two micro-batches is shown, and the update.
     EXPECT_GT(computing_ms, (plan.time.compute_ms + plan.time.start_ms) / 2);
     EXPECT_LT(computing_ms, plan.time.compute_ms + plan.time.start_ms);
     const bool is_hidden = plan.time.hidden_ms > 0;
     EXPECT_EQ(is_hidden, options.comm == "messages");
-    // One waits for the other, or not always.
+    // The computation waits for the transfer, or not always.
     if (is_hidden) {
       EXPECT_LT(done_ms, computing_ms + sending_ms);
     } else {
@@ -314,7 +315,7 @@ TEST(GptPresets, TheGraphNeedsWhatThePapersFormulasSay) {
     const auto planned = [&](MemoryCategory category) {
       return static_cast<double>(plan.category_bytes[static_cast<int>(category)]);
     };
-    // Padding of the buckets is all that is between them.
+    // The only difference is the padding of the buckets.
     EXPECT_NEAR(planned(MemoryCategory::kParameters) / expected->parameters, 1, 1e-4);
     EXPECT_NEAR(planned(MemoryCategory::kGradients) / expected->gradients, 1, 1e-4);
     EXPECT_NEAR(planned(MemoryCategory::kOptimizerState) / expected->optimizer_state, 1, 1e-4);

@@ -1,4 +1,4 @@
-// The kernels that the GPU benchmark measures are those of the compiled training step.
+// The kernels of the GPU benchmark are those of the compiled training step.
 #include "tools/bench/gpu/kernel_cases.h"
 
 #include <gtest/gtest.h>
@@ -19,14 +19,14 @@
 namespace zg::bench {
 namespace {
 
-// Not measured: they move nothing, or one number, or what the memory plan makes go away.
+// Not measured: they move nothing, or one number, or data that the memory plan puts in place.
 const std::set<std::string>& LeftOut() {
   static const auto& ops = *new std::set<std::string>{
       "accumulate", "assign", "bucket_pack", "bucket_view", "constant", "input", "output", "scale"};
   return ops;
 }
 
-// Those over a bucket, whose size is not that of the parameters alone.
+// Ops on a bucket, whose size is not that of the parameters alone.
 bool IsOverBucket(const std::string& op) { return op == "adam_update"; }
 
 std::string Describe(const ir::OpCall& call) {
@@ -113,7 +113,7 @@ TEST(KernelCases, CountBytesAndOperations) {
     if (test.name == "adam_update") {
       EXPECT_EQ(test.moved_bytes, (6 * 4 + 2 + 2) * parameters);
     }
-    // The rows that are looked up, not the table.
+    // The rows that are read, not the table.
     if (test.name == "embedding") {
       EXPECT_EQ(test.moved_bytes, ids * (8 + 2 * 2 * 384));
     }

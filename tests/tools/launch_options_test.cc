@@ -60,7 +60,7 @@ TEST(LaunchOptions, FillsTheHostsInOrder) {
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_EQ(HostsFor(*options, 4), "a:2,b:1,c:3");
   EXPECT_EQ(HostsFor(*options, 3), "a:2,b:1");
-  EXPECT_EQ(HostsFor(*options, 1), "a:2");  // no daemon where no rank is
+  EXPECT_EQ(HostsFor(*options, 1), "a:2");  // no daemon on a host without ranks
   EXPECT_EQ(HostOfRank(*options, 1), "a");
   EXPECT_EQ(HostOfRank(*options, 2), "b");
   EXPECT_EQ(HostOfRank(*options, 3), "c");

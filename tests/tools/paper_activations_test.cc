@@ -1,7 +1,8 @@
-// Pa of the ZeRO paper (section 6.1): where model parallelism keeps the input of every block for
-// backward, each of its ranks keeps an equal part. Here: blocks that are computed again, and rules that
-// split the residual stream by parts of the sequence (models/gpt/tensor.placement). Plans of the models
-// of figure 2 on 400 GPUs, with the paper's configurations C1 to C4: Pos and Pos+g, without and with Pa.
+// Pa of the ZeRO paper (section 6.1): model parallelism keeps the input of every block for
+// backward, and with Pa each of its ranks keeps an equal part. Here this is recomputed blocks plus
+// rules that split the residual stream by parts of the sequence (models/gpt/tensor.placement). The
+// test plans the models of figure 2 on 400 GPUs, with the paper's configurations C1 to C4: Pos and
+// Pos+g, without and with Pa.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -86,8 +87,8 @@ TEST_P(PaperActivationsTest, AreDividedByModelParallelism) {
   fmt::print("\n");
 }
 
-// Section 6.1: 100B parameters, a batch of 32 and 16 GPUs of model parallelism. The paper's 33 and 2 GB
-// are a byte for each element; in 16 bits it is twice that.
+// Section 6.1: 100B parameters, a batch of 32 and 16 GPUs of model parallelism. The paper's 33 and
+// 2 GB count one byte per element; in 16 bits it is twice that.
 TEST(PaperActivations, OfTheExample) {
   const FigureModel model = {100, 16, 125, 8192, 64};
   const JobPlan whole = PlanOf(model, /*stage=*/2, /*partitions=*/false, /*batch=*/32);

@@ -14,10 +14,10 @@
 namespace zg::plan {
 namespace {
 
-// Shapes have the nominal number of parameters to 0.5 %; buckets are padded.
+// Shapes have the nominal number of parameters within 0.5 %; buckets are padded.
 constexpr double kTolerance = 0.005;
 
-// The sanitizers make compiling ten times as long: there, a sample.
+// Sanitizers make compiling ten times as slow, so they run a sample.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 const std::vector<int> kRanks = {4, 1024};
 #else

@@ -23,7 +23,7 @@ constexpr double kMemory = 32e9;
 constexpr int kDataRanks = 64;  // the paper's N_d
 constexpr const char* kStageNames[] = {"baseline", "Pos", "Pos+g", "Pos+g+p"};
 
-// A layer more or less is up to 1 %.
+// One layer more or less is up to 1 %.
 constexpr double kTolerance = 0.01;
 // Norms, biases of rows and positions are whole on every rank along tensor.
 constexpr double kWholeTolerance = 0.03;
@@ -46,7 +46,7 @@ double TheLargest(int stage, int tensor) {
   return kMemory * tensor / of_one->total();
 }
 
-// About a hundred layers and more, so that one of them is little.
+// About a hundred layers or more, so that one of them makes little difference.
 PlanOptions OptionsFor(double num_parameters, int stage, int tensor) {
   PlanOptions options = PaperOptions(kDataRanks, tensor, stage);
   const double channels = std::sqrt(num_parameters / 12 / 128);
@@ -61,7 +61,7 @@ JobPlan PlanOfLayers(PlanOptions options, int64_t layers) {
   return PlanOrDie(options);
 }
 
-// Rows and stages; of a sample each row and each stage.
+// Rows and stages; a sample has each row and each stage once.
 std::vector<std::tuple<int, int>> Cells() {
   std::vector<std::tuple<int, int>> cells;
   for (int row = 0; row < 5; ++row) {

@@ -1,4 +1,4 @@
-// How near the arena of real graphs is to what no plan can be below.
+// How close the arena of real graphs is to its lower bound.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST_P(PlanBoundTest, AtEveryStageAndNumberOfRanks) {
     for (const int stage : {0, 1, 2, 3}) {
       if (ranks == 1 && stage > 0) continue;  // nothing to shard
       for (const int64_t micro_steps : {1, 4}) {
-        // In turns: what matters to the arena is whether sizes are mixed and lives are short.
+        // In turns: the arena's size depends on whether sizes are mixed and lifetimes are short.
         options.compile.dtype = (ranks + stage) % 2 == 0 ? DType::kF32 : DType::kBF16;
         options.compile.recompute.clear();
         if (micro_steps == 4) options.compile.recompute.push_back("blocks.*");

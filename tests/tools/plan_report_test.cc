@@ -1,4 +1,4 @@
-// What tools/plan reads and writes: flags, sizes, and the formats of its answer.
+// The input and output of tools/plan: flags, sizes, and the formats of its answer.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -262,7 +262,7 @@ TEST(TextReport, TellsThatTransfersAheadRaceWithNothing) {
 
 TEST(HtmlReport, IsOneFileWithTheData) {
   PlanReport report = MakeReport(kSmallJob);
-  report.plan.schedule[0].scope = "</script>";  // no name may end the data
+  report.plan.schedule[0].scope = "</script>";  // no name may end the script element
   const std::string page = HtmlReport(report);
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const size_t from = page.find(begin) + begin.size();
@@ -273,7 +273,7 @@ TEST(HtmlReport, IsOneFileWithTheData) {
   EXPECT_EQ(data["peak_node"], report.plan.peak);
   EXPECT_EQ(data["computing"].size(), report.plan.computing.size());
   EXPECT_EQ(data["sending"].size(), report.plan.sending.size());
-  // The buffers that are alive at the peak, as the page finds them.
+  // The buffers that are alive at the peak, found as the page does.
   int64_t alive_bytes = 0;
   for (const Json& buffer : data["buffers"]) {
     if (buffer[3] <= report.plan.peak && report.plan.peak <= buffer[4]) {

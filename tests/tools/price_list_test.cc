@@ -1,4 +1,4 @@
-// Times of a plan by a profile: of runs on a clock that only the kernels move.
+// Times of a plan from a profile of runs on a clock that only the kernels advance.
 
 #include "framework/plan/price_list.h"
 
@@ -30,7 +30,7 @@ constexpr int64_t kUs = 1000;
 thread_local int64_t now_ns = 0;  // of a rank
 int64_t FakeNow() { return now_ns; }
 
-// Takes a time that its op and its types decide, and computes nothing.
+// Takes a time that depends on its op and its types, and computes nothing.
 class FakeKernel : public Kernel {
  public:
   explicit FakeKernel(const KernelSpec& spec) : is_linear_(spec.call.op->name == "linear") {
@@ -101,7 +101,7 @@ StatusOr<Profile> ProfileOn(int ranks) {
   return profile;
 }
 
-// What the fake kernels take: linear of 4 x 8 rows by w, by w again, by v; relus.
+// The times of the fake kernels: linear of 4 x 8 rows by w, by w again, by v; relus.
 constexpr double kMsOfMicroBatch =
     (2 * (7 * (32 + 64) + 11) + (7 * (32 + 16) + 11) + (3 * 32 + 11) + (3 * 64 + 11)) / 1e3;
 constexpr double kMsOfStep = 2 * (kMsOfMicroBatch + 0.5) + (3 * 64 + 11) / 1e3;
@@ -113,7 +113,7 @@ TEST(PriceList, GivesTheStepThatWasMeasured) {
     EXPECT_NEAR(profile->step_ms, kMsOfStep, 1e-9);
     Machine machine;
     machine.prices = std::make_shared<PriceList>(*profile, "p.json");
-    // On as many ranks, and on others with as many rows each.
+    // On the same number of ranks, and on others with the same number of rows each.
     for (const int other : {1, 2, 5}) {
       const PricedComputation priced = PriceComputation(ParseOrDie(ProgramOn(other)), machine);
       EXPECT_NEAR(priced.compute_ms + priced.between_ms, kMsOfStep, 1e-9) << ranks << " " << other;
@@ -124,7 +124,8 @@ TEST(PriceList, GivesTheStepThatWasMeasured) {
   }
 }
 
-// 4 ms for two relus of 100 elements in forward, 100 times as fast in update; no flops of all_gather.
+// 4 ms for two relus of 100 elements in forward, 100 times as fast in update; all_gather has no
+// flops.
 Profile SmallProfile() {
   Profile profile = {3, true, 10, 0, {}};
   profile.calls = {{"relu", "forward", "f32[100] -> f32[100]", 2, 4, 200, 1600},
@@ -162,10 +163,10 @@ update:
   }
   EXPECT_THAT(lines, ElementsAre("x 0 2", "a 2 0",  // as measured
                                  "b 6 1",           // three times the elements of a rank
-                                 "c 1.34 1",        // of all relus, as backward had none
+                                 "c 1.34 1",        // from all relus, because backward had none
                                  "d 19.6 1",        // by bytes
                                  "e 0 2",           // unknown
-                                 "p.whole 18 1",    // which an estimate of a step does not ask for
+                                 "p.whole 18 1",    // an estimate of a step does not ask for it
                                  "f 0.06 1"));
   Machine machine;
   machine.prices = std::make_shared<PriceList>(prices);
@@ -178,7 +179,7 @@ update:
   EXPECT_NEAR(priced.between_ms, 7 * (10 - 9) / 5.0, 1e-9);
 }
 
-// What one element takes says nothing about many.
+// The time of one element says nothing about many.
 TEST(PriceList, ShortCallsHaveNoRate) {
   Profile profile = {3, true, 1, 0, {}};
   profile.calls = {{"relu", "forward", "f32[1] -> f32[1]", 2, 0.002, 2, 16}};

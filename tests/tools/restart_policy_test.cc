@@ -15,7 +15,7 @@ TEST(RestartPolicy, SuccessIsTheEnd) {
   RestartPolicy policy(2, {});
   EXPECT_FALSE(policy.Next({}).has_value());
   EXPECT_EQ(policy.why(), "finished");
-  // Such as after SIGTERM, when the program has saved.
+  // For example after SIGTERM, when the program has saved.
   EXPECT_FALSE(policy.Next({0, true, true}).has_value());
 }
 
@@ -46,7 +46,7 @@ TEST(RestartPolicy, RestartsAreCounted) {
 
 TEST(RestartPolicy, ARestartWithoutANewCheckpointCostsARank) {
   RestartPolicy policy(6, {.max_restarts = 9, .min_ranks = 2, .micro_batches = 12});
-  EXPECT_EQ(policy.Next(kFailed), 6);  // the first failure may be anything
+  EXPECT_EQ(policy.Next(kFailed), 6);  // the first failure may have any cause
   EXPECT_EQ(policy.Next(kFailed), 4);  // 5 does not divide 12
   EXPECT_THAT(policy.why(), HasSubstr("with 4 instead of 6 ranks"));
   EXPECT_EQ(policy.Next(kFailedAfterSave), 4);

@@ -1,4 +1,4 @@
-// What a plan says of transfers: when they run beside the computation, and why not.
+// The plan's information about transfers: when they run beside the computation, and why not.
 
 #include "framework/plan/transfer_list.h"
 
@@ -20,7 +20,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::ParseOrDie;
 
-// Every kernel takes 1 ms, of collectives too, and a gather of 192 bytes as long as the link says.
+// Every kernel takes 1 ms, including those of collectives, and the link's speed determines the time
+// of a gather of 192 bytes.
 Machine MachineOf(double ms_of_192_bytes) {
   Machine machine;
   machine.gflops = 1e30;
@@ -55,12 +56,12 @@ TEST(LayOnTwoQueues, TransfersThatWereStartedHideBehindKernels) {
   EXPECT_EQ(times.at(in_place).hidden_ms(), 0);
   times = LayOnTwoQueues(graph, MachineOf(5)).transfers;
   EXPECT_NEAR(times.at(started).ms, 5, 1e-9);
-  EXPECT_NEAR(times.at(started).hidden_ms(), 3, 1e-9);  // and 2 are waited for
+  EXPECT_NEAR(times.at(started).hidden_ms(), 3, 1e-9);  // 2 ms of it are exposed
   EXPECT_EQ(times.at(in_place).hidden_ms(), 0);
 }
 
-// The first is needed late, the second at once: of 4 ms of waiting, 3 are for the first, which is on the
-// link until then.
+// The first is needed late, the second at once: of 4 ms of waiting, 3 belong to the first, which
+// occupies the link until then.
 TEST(LayOnTwoQueues, WaitsAreForWhatIsOnItsWay) {
   const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=2) micro_batches=2
 variables:
@@ -75,13 +76,13 @@ forward:
   %b: f32[96] {B} = relu %p.done
 )");
   const auto times = LayOnTwoQueues(graph, MachineOf(4)).transfers;
-  // The first starts at 1 ms, when its kernel has begun it, and ends at 5; the second ends at 9. From
-  // 2 ms on, when the second has been begun, both are waited for.
+  // The first starts at 1 ms, when its kernel has started it, and ends at 5; the second ends at 9.
+  // From 2 ms on, when the second has been started, both are waited for.
   EXPECT_NEAR(times.at(graph.FindValue("p.whole")->producer).waited_ms, 3, 1e-9);
   EXPECT_NEAR(times.at(graph.FindValue("q.whole")->producer).waited_ms, 4, 1e-9);
 }
 
-// A gather at the end of a step hides behind the beginning of the next.
+// A gather at the end of a step is hidden behind the beginning of the next.
 TEST(LayOnTwoQueues, AStepFollowsAnother) {
   const ir::Graph graph = ParseOrDie(R"(graph "g" mesh(data=2) micro_batches=2
 variables:

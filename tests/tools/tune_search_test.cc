@@ -31,10 +31,10 @@ std::vector<std::string> NamesOf(const std::vector<Candidate>& candidates) {
   return names;
 }
 
-// A machine whose steps and starts take what a test says, without a process or a clock.
+// A machine whose times for steps and starts are set by the test, without a process or a clock.
 class FakeMachine {
  public:
-  // Of one step.
+  // Time of one step.
   std::function<double(const Candidate&)> ms = [](const Candidate&) { return 100; };
   std::function<Status(const Candidate&)> fails = [](const Candidate&) { return Status::Ok(); };
   bool follows_batch = true;
@@ -123,7 +123,7 @@ TEST(Candidates, UseNoMoreThanTheCoresAndShareTheWorkEqually) {
       NamesOf(found.candidates),
       ElementsAre("1 rank x 6 threads", "1 rank x 3 threads", "2 ranks x 3 threads, overlap off",
                   "2 ranks x 1 thread, overlap off", "4 ranks x 1 thread, overlap off"));
-  EXPECT_EQ(found.candidates[0].batch, 0);  // as the program has it
+  EXPECT_EQ(found.candidates[0].batch, 0);  // the program's own value
   EXPECT_EQ(found.candidates[2].batch, 4);
   EXPECT_EQ(found.candidates[2].micro_batches, 2);
   ASSERT_EQ(found.left_out.size(), 1u);
@@ -131,7 +131,7 @@ TEST(Candidates, UseNoMoreThanTheCoresAndShareTheWorkEqually) {
   EXPECT_THAT(found.left_out[0].why, HasSubstr("cannot share 8 samples"));
   EXPECT_EQ(NameOf(*FirstCandidate(options)), NameOf(found.candidates[0]));
 
-  // Ranks that divide the micro-batches leave them as they are.
+  // If the ranks divide the micro-batches, these do not change.
   const Candidates divided = CandidatesFor(options, {1, 8, 12});
   for (const Candidate& candidate : divided.candidates) {
     if (candidate.ranks == 1) continue;
@@ -186,7 +186,6 @@ TEST(Search, FindsTheFastestAndDropsTheHopeless) {
   EXPECT_TRUE(outcome->tried[3].is_hopeless);
   EXPECT_GT(outcome->tried[0].step_ms.size(), outcome->tried[3].step_ms.size());
   // In turns: every round has each of them once.
-  // The first, which has found out how long steps take, was tried twice.
   EXPECT_EQ(machine.said.size(), 5u + 4 * 3);
   for (int round = 1; round < 5; ++round) {
     const auto begin = machine.said.begin() + 5 + (round - 1) * 3;

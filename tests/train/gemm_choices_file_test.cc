@@ -1,4 +1,4 @@
-// The file of --gemm-choices; tests/cuda_emulation has what is done with it.
+// The file of --gemm-choices; tests/cuda_emulation tests its use.
 #include "framework/train/gemm_choices_file.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Adafactor keeps a number for each row and each column of a matrix, and the plan says so; what it
-// cannot be is an error; numbers that are not finite are seen.
+// Adafactor keeps one number for each row and each column of a matrix, as the plan says; invalid
+// uses are errors; numbers that are not finite are detected.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -38,7 +38,7 @@ struct Config {
   std::vector<optim::ParameterGroup> groups = {};
 };
 
-// Trains with `body` on every rank; the first error.
+// Trains with `body` on every rank; returns the first error.
 Status OnTrainers(const Config& config, const std::function<Status(Trainer&)>& body) {
   RegisterAllOps();
   return RunRanks(config.ranks, [&](Communicator& communicator) -> Status {
@@ -143,7 +143,7 @@ NamedValues WeightsAfter(const Config& config, int steps) {
   return weights;
 }
 
-// A factor of a group is one on the learning rate of matrices and vectors alike.
+// A group's factor applies to the learning rate of matrices and vectors alike.
 TEST(Adafactor, GroupsHaveALearningRateOfTheirOwn) {
   Config slow, grouped;
   slow.optimizer = optim::Adafactor{.lr = 0.0125};

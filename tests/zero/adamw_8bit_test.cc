@@ -1,6 +1,6 @@
-// AdamW with states of 8 bits: which tensors have them, and every bit, follow from the whole tensor,
-// so neither the stage nor the number of ranks shows. A tensor of 6144 elements, of which each of two
-// ranks has 3072, is where others choose by the part that a rank has.
+// AdamW with 8-bit states: which tensors have them, and every bit, follows from the whole tensor,
+// so the result depends on neither the stage nor the number of ranks. A tensor of 6144 elements, of
+// which each of two ranks has 3072, would get different states if the rank's part decided.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ struct Result {
   std::map<std::string, std::string> types;  // of the tensors of the optimizer's state
 };
 
-// Five steps of one layer; what rank 0 has.
+// Five steps of one layer; returns the result of rank 0.
 StatusOr<Result> TrainLayer(const optim::Optimizer& optimizer, int ranks, int stage) {
   RegisterAllOps();
   Result result;
@@ -102,7 +102,7 @@ TEST(AdamW8bit, SixThousandElementsHaveTheSameBitsOnOneAndTwoRanks) {
   }
 }
 
-// A step is lr large at most about once, and 8 bits lose little of it.
+// A step is at most about lr, and 8 bits lose little of it.
 TEST(AdamW8bit, StaysNearAdamW) {
   const optim::AdamW adamw = {.lr = 0.01};
   const StatusOr<Result> exact = TrainLayer(adamw, 1, 0);
@@ -117,7 +117,7 @@ TEST(AdamW8bit, StaysNearAdamW) {
     differs = differs || a[i] != b[i];
   }
   EXPECT_TRUE(differs);
-  EXPECT_LT(sum / static_cast<double>(a.size()), 5 * 0.01 / 20);  // of five steps
+  EXPECT_LT(sum / static_cast<double>(a.size()), 5 * 0.01 / 20);  // for five steps
 }
 
 struct Setting {

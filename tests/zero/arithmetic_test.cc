@@ -1,4 +1,4 @@
-// A checkpoint knows by what it was computed: where a run goes on with other bits, it says so.
+// A checkpoint records its arithmetic, and a run that resumes with other bits logs a warning.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class ArithmeticTest : public ::testing::Test {
  protected:
   ArithmeticTest() { std::filesystem::remove_all(root_); }
 
-  // What is logged as two ranks resume.
+  // The log of two ranks that resume.
   std::string ResumedBy(const std::string& arithmetic) {
     SmallTrainerConfig config;
     config.ranks = 2;

@@ -1,5 +1,5 @@
-// State of a model without a gradient, and results of training beside the loss: the same bits at any
-// stage, on any number of ranks, after a checkpoint of one is read by another.
+// Buffers, and results of training beside the loss: the same bits at any stage, on any number of
+// ranks, also when a checkpoint of one is read by another.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr int64_t kWidth = 6;
 constexpr int kMicroBatches = 6;  // of 1, 2 and 3 ranks
 constexpr float kMomentum = 0.25f;
 
-// x less the mean over its micro-batch; in evals, less what such means were lately.
+// x minus the mean over its micro-batch; in evals, minus the running mean.
 struct Centered : nn::Module {
   using Module::Module;
 
@@ -53,12 +53,12 @@ struct Config {
 };
 
 struct Result {
-  std::string parameters;  // and buffers
+  std::string parameters;  // including buffers
   std::vector<float> means;
   std::vector<float> steps;
   std::vector<float> error;     // a scalar result of the last step
   std::vector<float> outputs;   // of all its micro-batches
-  std::vector<float> constant;  // what all of them share
+  std::vector<float> constant;  // shared by all micro-batches
   std::vector<float> predictions;
 };
 
@@ -183,7 +183,8 @@ TEST(Buffers, HaveTheSameBitsAtEveryStageOnAnyNumberOfRanks) {
   }
 }
 
-// The mean over a step's micro-batches of what each would leave; once a step, not once for each.
+// The mean over a step's micro-batches of their next values, updated once a step, not once for
+// each.
 TEST(Buffers, HoldTheMeanOverTheStep) {
   const Result result = Train({2, 3});
   EXPECT_EQ(result.steps, std::vector<float>{3});

@@ -1,4 +1,4 @@
-// The proof that nothing races, on true schedules and on such with a fault in them.
+// The proof that nothing races, on correct schedules and on schedules with a seeded fault.
 #include "framework/passes/check_races.h"
 
 #include <fmt/format.h>
@@ -79,7 +79,7 @@ TEST(CheckRaces, PassesTrueSchedules) {
   }
 }
 
-// A program in which one thing is to go wrong.
+// A program into which a fault is put.
 class Patient {
  public:
   Patient(Program program, unsigned seed) : program_(std::move(program)), random_(seed) {}
@@ -101,7 +101,7 @@ class Patient {
     return nodes;
   }
 
-  // The waits of values that a transfer of the same section has started.
+  // The waits for transfers that were started in the same section.
   std::vector<ir::Node*> WaitsInTheirSection() {
     return Nodes([](const ir::Node& node) {
       return node.op->traits.kind == ir::OpKind::kWait && !ir::IsVariable(*node.inputs[0]) &&
@@ -112,7 +112,8 @@ class Patient {
   static bool Computes(const ir::Node& node) {
     return node.op->traits.has_kernel() && !ir::MovesData(node);
   }
-  // Whether what stands behind the node comes after the transfer: it waits for that or a later one.
+  // Whether the nodes after this one come after the transfer: it waits for that transfer or a later
+  // one.
   bool Orders(const ir::Node& node, const ir::Node& start) {
     if (ir::MovesData(node)) return !ir::IsStart(node);
     if (node.op->traits.kind != ir::OpKind::kWait) return false;
@@ -121,7 +122,7 @@ class Patient {
       return other->section == start.section && graph().IndexOf(other) >= graph().IndexOf(&start);
     });
   }
-  // What computes while the transfer of a wait in the same section is on its way.
+  // The nodes that compute while the transfer of a wait in the same section is in flight.
   std::vector<ir::Node*> Beside(const ir::Node& wait) {
     const ir::Node& start = *wait.inputs[0]->producer;
     std::vector<ir::Node*> beside;
@@ -131,7 +132,7 @@ class Patient {
     }
     return beside;
   }
-  // Whether nothing orders the node behind the transfer but its wait, which is in the same section.
+  // Whether only the transfer's wait, in the same section, orders the node after the transfer.
   bool IsOnlyOrderedByWait(const ir::Node& wait, const ir::Node& reader) {
     const ir::Node& start = *wait.inputs[0]->producer;
     if (reader.section != wait.section) return false;
@@ -140,7 +141,7 @@ class Patient {
     }
     return true;
   }
-  // The first node that computes with what the wait has waited for, through views.
+  // The first node that computes with the awaited value, also through views.
   ir::Node* FirstReader(const ir::Value& value) {
     ir::Node* first = nullptr;
     for (ir::Node* user : value.users) {
@@ -153,7 +154,7 @@ class Patient {
     return first;
   }
 
-  // The waits that alone order the first reader behind the transfer.
+  // The waits that alone order the first reader after the transfer.
   std::vector<ir::Node*> NeededWaits() {
     std::vector<ir::Node*> waits = WaitsInTheirSection();
     Keep(&waits, [&](const ir::Node& wait) {
@@ -162,10 +163,10 @@ class Patient {
     });
     return waits;
   }
-  // What the transfer of a wait reads and writes.
+  // The value that the transfer of a wait reads.
   static ir::Value* Read(const ir::Node& wait) { return wait.inputs[0]->producer->inputs[0]; }
   static ir::Value* Written(const ir::Node& wait) { return wait.inputs[0]; }
-  // The waits for transfers that something is computed beside, where the value is in no variable.
+  // The waits for transfers that overlap a computation, where the value is not in a variable.
   std::vector<ir::Node*> WaitsBesideWork(ir::Value* (*value)(const ir::Node& wait)) {
     std::vector<ir::Node*> waits = WaitsInTheirSection();
     Keep(&waits,
@@ -173,7 +174,7 @@ class Patient {
     return waits;
   }
 
-  // Puts the buffer where another one lies.
+  // Moves the buffer to the address of another one.
   void PutOnto(int buffer, int other) {
     plan().buffers[buffer].offset = plan().buffers[other].offset;
   }
@@ -194,10 +195,10 @@ class Patient {
   std::mt19937 random_;
 };
 
-// Each makes a fault if the program has a place for it, and says whether it did.
+// Each seeds a fault if the program has a place for it, and returns whether it did.
 using Fault = std::function<bool(Patient&)>;
 
-// The transfer begins before what it reads has been written.
+// The transfer begins before its input has been written.
 bool StartsEarly(Patient& patient) {
   const auto reads_computed = [&](const ir::Node& node) {
     if (!ir::IsStart(node)) return false;
@@ -213,7 +214,7 @@ bool StartsEarly(Patient& patient) {
   return true;
 }
 
-// Somebody reads before the wait.
+// A node reads before the wait.
 bool ReadsBeforeWait(Patient& patient) {
   ir::Node* const wait = patient.Pick(patient.NeededWaits());
   if (wait == nullptr) return false;
@@ -221,7 +222,7 @@ bool ReadsBeforeWait(Patient& patient) {
   return true;
 }
 
-// The wait is for a transfer that was started before.
+// The wait is for an earlier transfer.
 bool WaitsForAnother(Patient& patient) {
   ir::Node* const wait = patient.Pick(patient.NeededWaits());
   if (wait == nullptr) return false;
@@ -235,14 +236,14 @@ bool WaitsForAnother(Patient& patient) {
   return false;
 }
 
-// Nobody waits for the parameters that the step before has sent.
+// Nothing waits for the parameters that the previous step has sent.
 bool ForgetsTheStepBefore(Patient& patient) {
   const auto is_of_variable = [](const ir::Node& node) {
     return node.op->traits.kind == ir::OpKind::kWait && ir::IsVariable(*node.inputs[0]);
   };
   const std::vector<ir::Node*> waits = patient.Nodes(is_of_variable);
   if (waits.empty()) return false;
-  // That of the last transfer of a step: waits for others do not order it.
+  // The wait for the last transfer of a step, which waits for others do not order.
   const auto place = [&](const ir::Node* wait) {
     return patient.graph().IndexOf(ir::StartsOf(*wait).front());
   };
@@ -266,7 +267,7 @@ bool FreesWhatIsRead(Patient& patient) {
   return true;
 }
 
-// A result beside a transfer lies where that writes.
+// A result beside a transfer is in the memory that the transfer writes.
 bool WritesWhereItArrives(Patient& patient) {
   ir::Node* const wait = patient.Pick(patient.WaitsBesideWork(Patient::Written));
   if (wait == nullptr) return false;
@@ -278,7 +279,7 @@ bool WritesWhereItArrives(Patient& patient) {
   return true;
 }
 
-// What is computed beside a transfer reads memory where that writes.
+// A computation beside a transfer reads memory that the transfer writes.
 bool ReadsWhereItArrives(Patient& patient) {
   ir::Node* const wait = patient.Pick(patient.WaitsBesideWork(Patient::Written));
   if (wait == nullptr) return false;
@@ -290,7 +291,7 @@ bool ReadsWhereItArrives(Patient& patient) {
   return true;
 }
 
-// The room where chunks of peers arrive is somebody else's, too.
+// The scratch memory where chunks of peers arrive is also used by another buffer.
 bool SharesTheTransportsRoom(Patient& patient) {
   ir::Node* const wait = patient.Pick(patient.WaitsInTheirSection());
   if (wait == nullptr || patient.Beside(*wait).empty()) return false;
@@ -300,7 +301,7 @@ bool SharesTheTransportsRoom(Patient& patient) {
   return true;
 }
 
-// The last transfer of an eval is started, and nobody waits for it.
+// The last transfer of an eval is started, and nothing waits for it.
 bool NobodyWaits(Patient& patient) {
   const auto moves_in_eval = [](const ir::Node& node) {
     return ir::MovesData(node) && node.section->kind == ir::SectionKind::kEval;

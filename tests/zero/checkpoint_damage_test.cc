@@ -1,5 +1,5 @@
-// Checkpoints that are damaged, incomplete or another program's: a clear error each, and nothing is
-// loaded.
+// Checkpoints that are damaged, incomplete or from another program: each gives a clear error, and
+// nothing is loaded.
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ void Edit(const std::string& path, const std::string& from, const std::string& t
   Overwrite(path, bytes.replace(position, from.size(), to));
 }
 
-// Makes the checksums those of the files as they are: what is left to find is in their content.
+// Updates the checksums to the current files, so that only errors in their content remain.
 void Seal(const std::string& directory) {
   StatusOr<Checksums> checksums = ReadChecksums(directory + "/" + kChecksumsName);
   ASSERT_TRUE(checksums.ok()) << checksums.status().message();
@@ -246,7 +246,7 @@ TEST_F(CheckpointDamageTest, WhereThereIsNoCheckpoint) {
   EXPECT_TRUE(OpenAndCheck(directory_).ok());
 }
 
-// What the trainer says; the file itself is fine.
+// The trainer's error; the file itself is fine.
 TEST_F(CheckpointDamageTest, AnotherModelsTensorsAreListedAtOnce) {
   SmallTrainerConfig config;
   config.hidden = 9;

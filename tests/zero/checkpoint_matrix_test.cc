@@ -1,6 +1,6 @@
-// Saving at any stage on any number of ranks and resuming at any other. The files are the same
-// bytes whoever writes them, and whoever reads them goes on with the bits of the uninterrupted run:
-// so every save resumes everywhere.
+// Saving at any stage on any number of ranks and resuming at any other. All writers produce the
+// same bytes, and every reader continues with the bits of the uninterrupted run. So every save
+// resumes everywhere.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ TEST_P(CheckpointMatrixTest, AnyToAny) {
   }
 }
 
-// Tensors do not change on the way to another number type; what follows is that type's.
+// Tensors do not change on the way to another dtype; later bits are those of that dtype.
 TEST(CheckpointDType, EveryNumberTypeResumesEveryOther) {
   for (const DType from : {DType::kF32, DType::kBF16, DType::kF16}) {
     RunConfig config;

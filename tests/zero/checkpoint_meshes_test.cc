@@ -1,7 +1,7 @@
-// Saving on any mesh at any stage and resuming on any other: over data ranks, replicas and shards, and
-// ranks that share micro-batches. With as many of these as before the bits are those of the
-// uninterrupted run; with others sums are taken in another order. A sample of the pairs; all of them with
-// the environment variable ZG_WHOLE_MATRIX.
+// Saving on any mesh at any stage and resuming on any other: over data ranks, replicas and shards,
+// and ranks that share micro-batches. With the same number of the latter the bits are those of the
+// uninterrupted run; with another number sums are taken in another order. It runs a sample of the
+// pairs, or all of them with the environment variable ZG_WHOLE_MATRIX.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Saving: what stands in the directory afterwards, also when a save fails or is killed.
+// Saving: the contents of the directory afterwards, also after a failed or killed save.
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -80,7 +80,7 @@ TEST_F(CheckpointSaveTest, AFileInItsPlaceIsReplacedWhole) {
   ExpectOnlyWholeCheckpoints(root_);
 }
 
-// What stands in the place of `latest` cannot be replaced; the checkpoints are whole all the same.
+// If `latest` is a directory, it cannot be replaced; the checkpoints are complete nevertheless.
 TEST_F(CheckpointSaveTest, ADirectoryInThePlaceOfLatest) {
   SaveSteps({}, root_, 1);
   fs::remove(root_ + "/latest");
@@ -138,7 +138,7 @@ TEST_F(CheckpointSaveTest, ADirectoryThatCannotBe) {
   fs::remove(file);
 }
 
-// For this thread and those that it starts; the superuser would not notice permissions.
+// For this thread and those that it starts, because permissions do not restrict the superuser.
 void GiveUpPassingPermissions() {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
@@ -162,8 +162,8 @@ TEST_F(CheckpointSaveTest, AReadOnlyDirectory) {
   EXPECT_TRUE(OpenAndCheck(root_).ok());
 }
 
-// After the failure the older checkpoint is whole, the temporary gone, and training and saving go
-// on.
+// After the failure the older checkpoint is complete, the temporary files are gone, and training
+// and saving go on.
 void ExpectFailedSaveIsHarmless(const std::string& root, int ranks, const SaveOptions& failing,
                                 const std::function<void()>& before,
                                 const std::function<void()>& after, std::vector<Status>* statuses) {
@@ -221,8 +221,8 @@ TEST_F(CheckpointSaveTest, NoSpaceForTheSmallFiles) {
 TEST_F(CheckpointSaveTest, AnErrorOnOneRankIsAnErrorOnAll) {
   SaveOptions options;
   options.max_shard_bytes = 1;  // one tensor per file
-  // Rank 1 alone writes into the third shard of the model: the tensors are whole on both, and the
-  // first two are most of them.
+  // Only rank 1 writes into the third shard of the model: the tensors are whole on both ranks, and
+  // the first two are most of them.
   options.at_point = [&](std::string_view point) {
     if (point == "created") {
       fs::remove(root_ + "/step-00000002.tmp/model-00003-of-00004.safetensors");
@@ -239,7 +239,7 @@ TEST_F(CheckpointSaveTest, AnErrorOnOneRankIsAnErrorOnAll) {
 }
 
 TEST_F(CheckpointSaveTest, AFullDisk) {
-  // NoSpaceForTheShards shows the same without a disk of its own.
+  // NoSpaceForTheShards shows the same without a separate disk.
   if (geteuid() != 0) GTEST_SKIP() << "it mounts a disk of its own, which takes root";
   fs::create_directories(root_);
   if (mount("none", root_.c_str(), "tmpfs", 0, "size=96k") != 0) {
@@ -290,7 +290,7 @@ TEST_F(CheckpointSaveTest, NeedsHardlyAnyMemoryBeyondTheArena) {
 TEST_F(CheckpointSaveTest, MemoryForACopyIsAllocatedOnce) {
   constexpr int64_t kMegabyte = 1000 * 1000;
 #if defined(__SANITIZE_ADDRESS__)
-  constexpr int64_t kLittle = 32 * kMegabyte;  // it keeps what is freed for a while
+  constexpr int64_t kLittle = 32 * kMegabyte;  // the allocator keeps freed memory for a while
 #else
   constexpr int64_t kLittle = 4 * kMegabyte;
 #endif

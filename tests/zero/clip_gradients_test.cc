@@ -1,5 +1,5 @@
-// Clipping by the global norm: the norm and everything that follows from it have the same bits at
-// every stage, number of ranks and size of buckets; and the plan equals the measurement.
+// Clipping by the global norm: the norm and everything that depends on it have the same bits at
+// every stage, number of ranks and bucket size, and the plan equals the measurement.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Compile is a function: the graph stays as it is, and the same graph compiles for any stage and
-// mesh.
+// Compile is a function: it does not change the graph, and the same graph compiles for any stage
+// and mesh.
 #include "zero/compile.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Parameters and optimizer state consolidated to one rank, each rank's own, and loading either.
+// Parameters and optimizer state: consolidated to one rank, each rank's own, and loading either.
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kMicroBatches = 12;  // on 1 to 4 ranks alike
+constexpr int64_t kMicroBatches = 12;  // the same for 1 to 4 ranks
 
 struct Setting {
   int stage = 0;
@@ -57,7 +57,7 @@ void OnTrainers(const Setting& setting, const std::function<Status(Trainer&)>& b
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// Losses of the next steps; data depend on the step only.
+// Losses of the next steps; data depends only on the step.
 StatusOr<std::vector<float>> TrainSteps(Trainer& trainer, int steps) {
   std::vector<float> losses;
   std::vector<float> x(4 * 12);
@@ -147,7 +147,7 @@ TEST_P(ConsolidateTest, AnyStageToAnyStage) {
   }
 }
 
-// Values go between ranks a million at a time.
+// Values are sent between ranks a million at a time.
 TEST(Consolidate, TensorsOfSeveralChunks) {
   Setting setting;
   setting.model = {1200, 2000, 3};
@@ -177,7 +177,7 @@ TEST(Consolidate, TensorsOfSeveralChunks) {
   });
 }
 
-// What a rank holds of the state fits the same rank again, and a whole state fits every rank.
+// A rank's part of the state fits the same rank again, and a whole state fits every rank.
 TEST(local_optimizer_state, LoadsWhereItCameFromAndWhole) {
   for (const Setting& setting : AllSettings(DType::kF32)) {
     SCOPED_TRACE(fmt::format("stage {}, {} ranks", setting.stage, setting.ranks));

@@ -1,5 +1,5 @@
-// Two and three data axes: the bits do not know how the data ranks are factored, nor whether ZeRO
-// shards over all of them or keeps copies along one.
+// Two and three data axes: the bits do not depend on how the data ranks are factored, nor on
+// whether ZeRO shards over all of them or keeps copies along one.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -94,7 +94,7 @@ TEST_P(DataAxesTest, ThreeAxesAndOddSizes) {
   }
 }
 
-// Hybrid sharding keeps a part for each rank of a shard, twice.
+// Hybrid sharding keeps each shard twice.
 TEST(HybridShardingTest, HoldsAsMuchAsItsShards) {
   RunConfig config;
   config.stage = 3;

@@ -72,7 +72,7 @@ TEST_P(DeviceTest, ClippedAndSummedOncePerStep) {
 
 TEST_P(DeviceTest, RecordedStepsAreTheSame) {
   RunConfig config = Config();
-  config.micro_batches = 3;  // all with the sets of inputs in turn, the first and the others
+  config.micro_batches = 3;  // uses both sets of inputs in turn
   config.steps = 6;
   const RunResult expected = TrainOrDie(config);
   config.record = true;
@@ -197,7 +197,8 @@ TEST(DeviceSteps, TheHostWaitsOnceAStep) {
   EXPECT_EQ(after.copies_out - before.copies_out, 2);  // the loss, the fault
 }
 
-// Where no update can fail, the host does not wait for updates; all that reads what they write does.
+// If no update can fail, the host does not wait for updates, but every reader of their results
+// does.
 TEST(DeviceSteps, UpdatesGoOnWhileTheHostPreparesTheNextStep) {
   FakeGpt stopping;
   FakeGpt ignoring;
@@ -221,8 +222,8 @@ TEST(DeviceSteps, UpdatesGoOnWhileTheHostPreparesTheNextStep) {
               ::testing::HasSubstr("step 5, embedding of token_embedding"));
 }
 
-// What may be the first use of a kernel or a connection is not recorded: a collective that adds to
-// sums may go another way than one that starts them.
+// The first use of a kernel or a connection is not recorded. A collective that adds to sums may use
+// another path than one that starts them.
 TEST(DeviceSteps, NothingIsRecordedBeforeItHasRun) {
   FakeGpt gpt;
   gpt.micro_batches = 3;
@@ -237,7 +238,7 @@ TEST(DeviceSteps, NothingIsRecordedBeforeItHasRun) {
   EXPECT_EQ(gpt.device.counters().recordings, recordings);
 }
 
-// Else the queue could be full of work behind a collective that is stuck.
+// Otherwise the queue could be full of work behind a stuck collective.
 TEST(DeviceSteps, TheHostStaysNearADeviceWithMuchToDo) {
   FakeGpt gpt(/*layers=*/20);
   ASSERT_TRUE(gpt.Compile().ok());
@@ -247,8 +248,8 @@ TEST(DeviceSteps, TheHostStaysNearADeviceWithMuchToDo) {
   EXPECT_GT(gpt.device.counters().waits - before.waits, 3);
 }
 
-// With many micro-batches the host waits for the device in the middle of a step, and then too the
-// communicator has a deadline.
+// With many micro-batches the host waits for the device in the middle of a step, and there, too,
+// the communicator has a deadline.
 TEST(DeviceErrors, WaitsInTheMiddleOfAStepHaveADeadline) {
   RunConfig config = OnDevice({});
   config.connect_device = [](Communicator& host) -> StatusOr<DeviceRank> {

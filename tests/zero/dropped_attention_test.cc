@@ -1,5 +1,5 @@
-// Attention that drops weights, by heads along tensor: every rank drops what one rank drops of its
-// heads, so losses are those of one rank but for the order of sums.
+// Attention with dropout, by heads along tensor: every rank drops the same weights of its heads as
+// a single rank would, so losses are those of one rank except for the order of sums.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

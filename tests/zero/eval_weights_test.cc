@@ -116,7 +116,7 @@ TEST(EvalWeights, AreNotThoseThatAreTrained) {
   EXPECT_EQ(averaged.losses, plain.losses);
   EXPECT_EQ(averaged.parameters, plain.parameters);
   EXPECT_NE(averaged.eval_loss, plain.eval_loss);
-  // An average of the last weights alone is these weights.
+  // An average with only the latest weights equals these weights.
   const Result last = MustTrain(optim::with_ema(optim::rule_of(optim::AdamW{.lr = 0.05}), 0.0), {});
   EXPECT_EQ(last.eval_loss, plain.eval_loss);
 }

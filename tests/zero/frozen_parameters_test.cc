@@ -1,5 +1,5 @@
-// A frozen parameter is trained around: no gradient, no state, no update, at any stage, on any
-// number of ranks, and checkpoints hold it.
+// A frozen parameter has no gradient, no state and no update, at any stage, on any number of ranks,
+// and checkpoints hold it.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ std::vector<std::string> NamesOf(const ir::Graph& graph, TensorRole role) {
   return names;
 }
 
-// What this rank has of the table.
+// This rank's part of the table.
 std::vector<float> TableOf(Trainer& trainer) {
   const ir::StoredTensor* tensor = trainer.executor().graph().FindTensor("table.weight");
   const LocalPart part = trainer.executor().LocalPartOf(*tensor).value();
@@ -115,7 +115,7 @@ Status TrainOnRank(const Config& config, Communicator& communicator, Result* res
   return Status::Ok();
 }
 
-// Rank 0's.
+// The result of rank 0.
 StatusOr<Result> Train(const Config& config) {
   const auto train = [&](Communicator& communicator, Result* result) {
     return TrainOnRank(config, communicator, result);
@@ -232,8 +232,8 @@ TEST(FrozenParameters, AreAllThoseOfAProgramWithoutTraining) {
     const Evaluated two = evaluate(2, 3, dtype);
     EXPECT_EQ(two.logits, one.logits);
     EXPECT_EQ(evaluate(2, 2, dtype).logits, one.logits);
-    // Tensors in a bucket begin at multiples of 64 bytes of what is read: of so small a model in 16
-    // bits most is padding.
+    // Tensors in a bucket begin at multiples of 64 bytes of the dtype that is read: for so small a
+    // model in 16 bits most is padding.
     if (dtype == DType::kF32) {
       EXPECT_LT(two.parameter_bytes, one.parameter_bytes);
     }

@@ -288,8 +288,8 @@ std::vector<float> ValuesOf(Trainer& trainer, const std::string& name) {
 
 class FunctionReference : public ::testing::TestWithParam<std::string> {};
 
-// The operands are parameters, the loss is the weighed sum, and a step of size 1 takes the gradient
-// off them.
+// The operands are parameters, the loss is the weighted sum, and a step of size 1 subtracts the
+// gradient from them.
 TEST_P(FunctionReference, GivesPyTorchsResultsAndGradients) {
   RegisterAllOps();
   const Json file = Json::parse(std::ifstream("tests/reference/functions.json"));
@@ -303,7 +303,7 @@ TEST_P(FunctionReference, GivesPyTorchsResultsAndGradients) {
     const std::vector<int64_t> b_shape = c["b_shape"], y_shape = c["y_shape"];
     nn::Parameter a(nullptr, "a", {2, 3, 4}, Initializer::Zeros());
     nn::Parameter b(nullptr, "b", Shape(b_shape), Initializer::Zeros());
-    // Operands are what is fed plus the parameters, which are 0 before the step.
+    // Operands are the fed values plus the parameters, which are 0 before the step.
     const auto result = [&](Inputs& in) {
       return function(in.f32("x", {2, 3, 4}, Sbp::B()) + a,
                       in.f32("z", Shape(b_shape), Sbp::B()) + b);

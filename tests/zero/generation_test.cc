@@ -1,5 +1,5 @@
-// Generation with caches: logits are those of the whole text computed at once, in every bit, at any
-// stage, on any number of ranks; memory is as planned; what cannot work says so.
+// Generation with caches: logits equal those of the whole text computed at once, in every bit, at
+// any stage, on any number of ranks; memory is as planned; invalid uses are errors.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST(Generation, KnowsOfStepsInBetween) {
   });
 }
 
-// As it is drawn from logits of whole texts.
+// Tokens as sampled from logits of whole texts.
 TEST(Generation, DrawsFromTheLogits) {
   std::vector<int64_t> first;
   for (const int ranks : {1, 2}) {
@@ -111,7 +111,7 @@ TEST(Generation, DrawsFromTheLogits) {
   }
 }
 
-// Where the context is full, from its last half on.
+// If the context is full, generation continues from its last half.
 TEST(Generation, Slides) {
   OnRanks({.model = "llama"}, [](RankRun& run) -> Status {
     GenerateOptions options;
@@ -170,7 +170,7 @@ TEST(Generation, SaysWhatIsWrong) {
   });
 }
 
-// What the graph says of a model that cannot be decoded.
+// The graph's error about a model that cannot be decoded.
 std::string GraphError(const GeneratorOptions& options, const std::function<Var(Var)>& model) {
   RegisterAllOps();
   Graph graph("test");

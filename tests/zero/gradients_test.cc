@@ -1,6 +1,6 @@
-// Gradients as values and of a model's own making: gradient penalties, a straight-through estimator.
-// The steps are PyTorch's (tests/reference/make_gradients.py), at once as in a graph, and their bits
-// those of any stage and number of ranks.
+// Gradients as values and custom gradients: gradient penalties, a straight-through estimator. The
+// steps equal PyTorch's (tests/reference/make_gradients.py), eagerly and in a graph, with the same
+// bits at any stage and number of ranks.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ struct Model : nn::Module {
   nn::Linear second{this, "second", kHidden, kHidden};
   nn::Linear third{this, "third", kHidden, 1};
 
-  // Of the kinds of make_gradients.py.
+  // The loss of a kind in make_gradients.py.
   Var Loss(const std::string& kind, Var x, Var y) {
     if (kind == "sign") return mse_loss(third(silu(second(SignWithGradient(first(x))))), y);
     if (kind == "penalty") {
@@ -171,7 +171,7 @@ TEST(Gradients, RecomputationChangesNoBit) {
   }
 }
 
-// At once: the same functions, on one micro-batch.
+// Eagerly: the same functions, on one micro-batch.
 TEST(Gradients, AtOnceTheyAreThoseOfAGraph) {
   for (const char* kind : {"penalty", "sign", "curvature"}) {
     SCOPED_TRACE(kind);

@@ -1,4 +1,4 @@
-// In bf16 and f16 together with everything else that changes the program: the same bits at every
+// bf16 and f16 together with all other options that change the program: the same bits at every
 // stage, with and without recomputation, and a plan that equals the measurement.
 
 #include <fmt/core.h>

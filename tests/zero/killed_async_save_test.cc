@@ -1,4 +1,5 @@
-// Processes that are killed while a thread of theirs saves: what is there is whole.
+// Processes that are killed while one of their threads saves: every existing checkpoint is
+// complete.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

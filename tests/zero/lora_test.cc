@@ -1,5 +1,5 @@
-// Adapters of low rank on a frozen GPT: gradients and optimizer state are theirs alone, in the plan
-// and in the run; the bits are the same at every stage and on any number of ranks; files are PEFT's.
+// LoRA adapters on a frozen GPT: only they have gradients and optimizer state, in the plan and in
+// the run; the bits are the same at every stage and on any number of ranks; files are PEFT's.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -138,7 +138,7 @@ TEST(Lora, SameBitsAtEveryStageAndOnAnyNumberOfRanks) {
   }
 }
 
-// B begins as zeros: the first loss is that of the model without adapters.
+// B begins as zeros, so the first loss is that of the model without adapters.
 TEST(Lora, BeginsAsTheModelThatItAdapts) {
   EXPECT_EQ(Train({1, 0}).losses[0], Train({1, 0, DType::kF32, false}).losses[0]);
 }
@@ -158,7 +158,8 @@ TEST(Lora, GradientsAndStateAreThoseOfTheAdaptersAlone) {
     EXPECT_LE(planned[of(MemoryCategory::kOptimizerState)], 2 * (part + 4 * 64));
     EXPECT_LE(planned[of(MemoryCategory::kGradients)], part + 4 * 64);
     EXPECT_EQ(measured, planned);
-    // Of the frozen weights a rank has its half, too; buckets of 512 bytes lose some to padding.
+    // A rank also has its half of the frozen weights; buckets of 512 bytes lose some of it to
+    // padding.
     const int64_t whole = 4 * run.num_parameters();
     EXPECT_GE(planned[of(MemoryCategory::kParameters)], whole / 2);
     EXPECT_LE(planned[of(MemoryCategory::kParameters)], whole * 3 / 5);
@@ -171,7 +172,7 @@ TEST(Lora, GradientsAndStateAreThoseOfTheAdaptersAlone) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// In 16 bits nothing but activations is kept from forward to backward: no copies of the weights.
+// In 16 bits only activations are kept from forward to backward, and no copies of the weights.
 TEST(Lora, KeepsNoCopiesOfFrozenWeights) {
   const auto activations = [](bool adapts) {
     int64_t bytes = 0;
@@ -185,7 +186,7 @@ TEST(Lora, KeepsNoCopiesOfFrozenWeights) {
     EXPECT_TRUE(status.ok()) << status.message();
     return bytes;
   };
-  EXPECT_LT(activations(true), activations(false) + 3 * 512);  // a bucket's copy now and then
+  EXPECT_LT(activations(true), activations(false) + 3 * 512);  // occasionally a bucket's copy
 }
 
 TEST(Lora, FilesAreThoseOfPeft) {

@@ -1,4 +1,4 @@
-// The learning rate changes from step to step without another program: the same Trainer takes
+// The learning rate changes from step to step without another program: the same Trainer gets
 // another factor.
 
 #include <gtest/gtest.h>

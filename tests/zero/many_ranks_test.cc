@@ -1,5 +1,5 @@
-// A thousand virtual ranks, each with an arena and data of its own: the bits of one rank that
-// computes all micro-batches, and on every rank exactly the bytes of the plan.
+// A thousand virtual ranks, each with its own arena and data: the bits of one rank that computes
+// all micro-batches, and on every rank exactly the bytes of the plan.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace zg::testing {
 namespace {
 
-// The sanitizers make a thread cost ten megabytes and ten times the time.
+// Sanitizers make a thread cost ten megabytes and ten times the time.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kRanks = 64;
 #else
@@ -38,7 +38,7 @@ TEST_P(ManyRanksTest, ManyRanksAreOneRank) {
   for (size_t rank = 0; rank < results->size(); ++rank) {
     SCOPED_TRACE(rank);
     ExpectPlanIsMeasured((*results)[rank], config.steps);
-    if (HasFailure()) break;  // the others would say the same
+    if (HasFailure()) break;  // the others would fail in the same way
   }
 }
 

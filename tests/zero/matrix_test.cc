@@ -1,7 +1,7 @@
-// Every way of training against every other: number type, accumulation, both modes of reduction,
-// recomputation, clipping, stage and number of ranks. For a given type and clipping the bits depend
-// on nothing else, but for reduction once per step, where they depend on the number of ranks; and
-// every plan is measured.
+// Every way of training against every other: dtype, accumulation, both modes of reduction,
+// recomputation, clipping, stage and number of ranks. For a given dtype and clipping the bits
+// depend on nothing else, except with reduction once per step, where they depend on the number of
+// ranks; and every plan is measured.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace zg::testing {
 namespace {
 
-// The sanitizers make runs ten times as long: there, a sample.
+// Sanitizers make runs ten times as slow, so they run a sample.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 const std::vector<int> kRanks = {1, 3};
 const std::vector<int> kStages = {0, 3};

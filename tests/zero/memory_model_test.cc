@@ -17,7 +17,7 @@ double Gigabytes(double num_parameters, int64_t ranks, int stage) {
   return bytes.ok() ? bytes->total() / 1e9 : 0;
 }
 
-// The worth of the last digit of a printed number: 0.01 for "1.88".
+// The value of the last digit of a printed number: 0.01 for "1.88".
 double LastDigit(const std::string& printed) {
   const size_t point = printed.find('.');
   return point == std::string::npos

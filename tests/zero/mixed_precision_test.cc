@@ -1,4 +1,4 @@
-// Training in 16 bits, apart from its bits at every stage (stages_test): first values, and steps
+// Training in 16 bits, except the bits at every stage (stages_test): initial values, and steps
 // whose gradients are too large for f16.
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ class Rank {
     return rank;
   }
 
-  // In micro-batch `overflowing` the targets are so far away that f16 has no gradients for them.
+  // In micro-batch `overflowing` the targets are so far away that the gradients exceed f16.
   StatusOr<float> Step(int64_t overflowing = -1) {
     return trainer_->step([&](int64_t micro_batch) {
       std::mt19937 random(static_cast<unsigned>(1000 * trainer_->steps_done() + micro_batch));
@@ -139,7 +139,7 @@ TEST(LossScalingTest, AStepThatOverflowsChangesNothingButTheScale) {
       ZG_ASSIGN_OR_RETURN(all.emplace_back(), rank.Step());
       ZG_RETURN_IF_ERROR(ExpectState("after step 1", LossScalerOf(rank), {0, 1, 1, 0}));
       std::map<std::string, std::string> before = rank.StoredBytes();
-      // One micro-batch is enough, though it lies on one rank.
+      // One micro-batch is enough, although it is on one rank.
       ZG_ASSIGN_OR_RETURN(all.emplace_back(), rank.Step(/*overflowing=*/4));
       ZG_RETURN_IF_ERROR(ExpectState("after step 2", LossScalerOf(rank), {-1, 0, 1, 1}));
       std::map<std::string, std::string> after = rank.StoredBytes();

@@ -1,5 +1,5 @@
-// A stage for each parameter, by name: every mixture has the bits of every stage, and its plan is
-// what is measured.
+// A stage for each parameter, by name: every mixture has the bits of every stage, and its plan
+// equals the measurement.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -109,7 +109,7 @@ TEST(MixedStages, HoldsWhatItsStagesHold) {
   EXPECT_LT(sharded, blocks_sharded);
   EXPECT_LT(blocks_sharded, rest_sharded);  // the blocks are most of it
   EXPECT_LT(rest_sharded, whole);
-  // Each part is somewhere whole and somewhere split, but for the padding of buckets.
+  // Each part is whole in one plan and split in the other, except for the padding of buckets.
   EXPECT_NEAR(blocks_sharded + rest_sharded, whole + sharded, 2048);
 }
 

@@ -1,5 +1,5 @@
 // Muon updates whole matrices, each on the rank that owns it: with the same bits at every stage and
-// on any number of ranks, and sending what AdamW sends. Other optimizers can have owners, too.
+// on any number of ranks, and with AdamW's traffic. Other optimizers can have owners, too.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST_P(MuonTest, HasTheSameBitsAtEveryStageOnOneToEightRanks) {
   }
 }
 
-// A limit makes a control, which the updates read; and a mesh of two data axes has parts of parts.
+// A limit adds a control, which the updates read; and a mesh of two data axes has parts of parts.
 TEST_P(MuonTest, HasTheSameBitsWithALimitOnTwoAxesAndInOtherBuckets) {
   RunConfig config = Config(4);
   config.max_grad_norm = 0.5;
@@ -103,7 +103,7 @@ TEST_P(MuonTest, HasTheSameBitsWithALimitOnTwoAxesAndInOtherBuckets) {
   }
 }
 
-// What one rank sends in a step of a GPT whose blocks have this optimizer.
+// The bytes that one rank sends in a step of a GPT whose blocks have this optimizer.
 int64_t SentBytes(const optim::Optimizer& of_blocks, int64_t layers, int ranks, int stage) {
   RegisterAllOps();
   models::Gpt model(

@@ -1,4 +1,4 @@
-// What happens when a step's loss or gradients are not finite: on_non_finite and detect_anomaly, on
+// Steps with a loss or gradients that are not finite: on_non_finite and detect_anomaly, on
 // in-process ranks, at every stage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,12 +32,12 @@ constexpr int64_t kInputs = 12;
 constexpr int64_t kOutputs = 40;
 constexpr int64_t kRows = 4;
 
-// What the data of a step is.
+// The kind of data of a step.
 enum class Data {
   kGood,
-  kNanInput,   // in micro-batch 1 only: the loss and all gradients become NaN
-  kHugeInput,  // while weights are zeros the loss is finite, and gradients overflow
-  kHugeRow,    // likewise, of the first row of the weight only, which one rank holds
+  kNanInput,   // only in micro-batch 1: the loss and all gradients become NaN
+  kHugeInput,  // while weights are zeros the loss is finite, but gradients overflow
+  kHugeRow,    // likewise, only in the first row of the weight, which one rank holds
 };
 
 struct Config {
@@ -104,14 +104,14 @@ Status TrainOn(const Config& config, Communicator& communicator, Result* result)
   const int64_t first_step = trainer->steps_done();
   for (size_t i = first_step; i < config.steps.size() && status.ok(); ++i) {
     const StatusOr<float> loss = trainer->step([&](int64_t micro_batch) {
-      // A good step's data is that of its number among the good ones.
+      // A good step's data has its number among the good ones.
       const int64_t index = std::count(config.steps.begin(), config.steps.begin() + i, Data::kGood);
       return FeedStep(*trainer, config.steps[i], index, micro_batch, &x, &y);
     });
     status = loss.status();
     if (loss.ok()) result->losses.push_back(*loss);
   }
-  // An error of one rank alone ends the others' collectives.
+  // An error on one rank ends the others' collectives.
   if (!status.ok() && status.message().find("updated parameter") != std::string::npos)
     return status;
   if (!status.ok() && config.detect_anomaly) return status;
@@ -271,7 +271,7 @@ INSTANTIATE_TEST_SUITE_P(StagesAndRanks, NonFiniteTest,
 
 TEST(StopTest, AStepThatOneRankEndsIsSavedByNone) {
   Config config;
-  config.stage = 3;  // the other rank sees nothing of it before it saves
+  config.stage = 3;  // the other rank would not see it before it saves
   config.steps = {Data::kHugeRow};
   config.save = TestPath("ended_by_one");
   const std::vector<Result> results = TrainOnAllRanks(config);
@@ -380,7 +380,7 @@ TEST(SkipTest, ResumesUnderAnotherPolicyAndBack) {
   EXPECT_TRUE(Train(config).status.ok());
   config.resume = config.save;
   config.save = {};
-  config.on_non_finite = OnNonFinite::kSkip;  // whose counter begins at the checkpoint's updates
+  config.on_non_finite = OnNonFinite::kSkip;  // its counter begins at the checkpoint's updates
   config.steps = {Data::kGood, Data::kGood, Data::kGood};
   EXPECT_EQ(Train(config).num_updates, 3);
 }

@@ -1,5 +1,5 @@
-// Optimizers that know something of whole tensors give the same bits at every stage and on any
-// number of ranks, of which each has parts of tensors; and plans are measured.
+// Optimizers that use whole tensors give the same bits at every stage and on any number of ranks,
+// each of which has parts of tensors; and plans equal measurements.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -64,7 +64,8 @@ TEST_P(OptimizerBitsTest, AreTheSameAtEveryStageOnAnyNumberOfRanks) {
   ExpectSameOnRanks(kRanks, config, TrainOrDie(config));
 }
 
-// Small buckets cut other tensors than large ones, and those that stay whole are not cut at all.
+// Small buckets cut other tensors than large ones, and parameters that stay whole are not cut at
+// all.
 TEST_P(OptimizerBitsTest, DependOnNoBucketAndOnNoReplication) {
   RunConfig config = Config();
   const RunResult expected = TrainOrDie(config);
@@ -77,7 +78,7 @@ TEST_P(OptimizerBitsTest, DependOnNoBucketAndOnNoReplication) {
   }
 }
 
-// A limit makes a control, which the updates read before the sums; and a mesh of two data axes has
+// A limit adds a control, which the updates read before the sums; and a mesh of two data axes has
 // parts of parts.
 TEST_P(OptimizerBitsTest, AreTheSameWithALimitAndOnTwoAxes) {
   RunConfig config = Config();

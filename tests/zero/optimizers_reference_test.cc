@@ -1,6 +1,6 @@
-// A hundred steps of the optimizers beside Sgd, Adam and AdamW give the weights of PyTorch's
-// (tests/reference/make_optimizers.py) within 1e-6, and eval programs what averages of weights
-// give, on 1, 2 and 3 ranks.
+// A hundred steps of the optimizers other than Sgd, Adam and AdamW give PyTorch's weights
+// (tests/reference/make_optimizers.py) within 1e-6, and eval programs give the results of averaged
+// weights, on 1, 2 and 3 ranks.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -76,11 +76,11 @@ struct Layout {
 };
 
 struct Trained {
-  std::vector<std::vector<float>> weights;  // and then the biases, after each step
-  std::vector<float> outputs;               // of the layer at last, in an eval program
+  std::vector<std::vector<float>> weights;  // followed by the biases, after each step
+  std::vector<float> outputs;               // of the layer at the end, in an eval program
 };
 
-// What rank 0 has.
+// The result of rank 0.
 StatusOr<Trained> Train(const Json& reference, const std::string& name, const Layout& layout,
                         int steps) {
   RegisterAllOps();

@@ -1,4 +1,4 @@
-// Collectives beside the computation: the bits of those in their places, whatever the time of arrival;
+// Collectives beside the computation: the same bits as in their places, whenever messages arrive;
 // memory and traffic as planned.
 
 #include <fmt/core.h>
@@ -175,7 +175,7 @@ TEST(Overlap, ResumesWithAnotherSchedule) {
 class OverlapDelaysTest : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Stages, OverlapDelaysTest, ::testing::Range(0, 4));
 
-// 200 runs at all stages, none of which sees its messages come at the times of another.
+// 200 runs at all stages, each with other arrival times of its messages.
 TEST_P(OverlapDelaysTest, ChangeNoBit) {
   RunConfig config;
   config.model = TestModel::kGpt;

@@ -1,5 +1,5 @@
-// Whole tensors get owners: none is cut or lost, buckets grow until they are balanced, and real models
-// can be balanced. PyTorch's greedy way is what its ZeroRedundancyOptimizer does.
+// Whole tensors get owners: none is cut or lost, buckets grow until they are balanced, and real
+// models can be balanced. The greedy way is that of PyTorch's ZeroRedundancyOptimizer.
 #include "zero/pack_owned.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ std::vector<OwnedTensor> Tensors(const std::vector<int64_t>& elements) {
   return tensors;
 }
 
-// The products of Muon's steps.
+// With the flops of Muon's steps.
 OwnedTensor Matrix(int64_t rows, int64_t columns) {
   const int64_t side = std::min(rows, columns);
   return {rows * columns, 4 * side * rows * columns + 2 * side * side * side};
@@ -75,7 +75,7 @@ TEST(AssignOwners, IsNeverWorseThanGreedy) {
   }
 }
 
-// Each tensor once, in one part, behind the one before; parts are equal multiples.
+// Each tensor once, in one part, after the previous one; parts are equal multiples.
 void ExpectPacked(const std::vector<OwnedTensor>& tensors, const PackOptions& options,
                   const std::vector<OwnedBucket>& buckets) {
   std::set<int> packed;
@@ -115,8 +115,8 @@ TEST(PackOwned, CutsAndLosesNothing) {
   }
 }
 
-// Two layers of a GPT are 24 units of C^2, of which each of two ranks gets 12; of one layer nobody
-// could have half.
+// Two layers of a GPT are 24 units of C^2, of which each of two ranks gets 12; a single layer
+// cannot be halved.
 TEST(PackOwned, ABucketGrowsUntilItIsBalanced) {
   const std::vector<OwnedTensor> tensors = GptMatrices(12, 64);
   PackOptions options;
@@ -146,7 +146,8 @@ TEST(PackOwned, OfGpt2XlOn64RanksNothingIsPadding) {
   EXPECT_LE(elements, int64_t{48} * 12 * 1600 * 1600 * 51 / 50);
 }
 
-// What is left over joins the bucket before it, and one tensor on three ranks is two parts of padding.
+// Remaining tensors join the previous bucket, and one tensor on three ranks means two parts of
+// padding.
 TEST(PackOwned, WhatIsLeftOverJoinsTheBucketBefore) {
   PackOptions options;
   options.num_owners = 3;

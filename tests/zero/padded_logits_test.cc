@@ -1,4 +1,4 @@
-// Logits with more columns than classes: those added have no probability and no gradient, so that the
+// Logits with more columns than classes: the added ones have no probability and no gradient, so the
 // model is trained to the same bits.
 
 #include <fmt/core.h>
@@ -28,7 +28,7 @@ TEST(PaddedLogitsTest, TrainTheSameModel) {
   ExpectSameOnRanks({1, 3}, config, expected);
 }
 
-// 16 bits: where the embedding's two gradients are added up, they may be rounded elsewhere.
+// In 16 bits the sum of the embedding's two gradients may be rounded at another place.
 TEST(PaddedLogitsTest, In16Bits) {
   for (const DType dtype : {DType::kBF16, DType::kF16}) {
     SCOPED_TRACE(DTypeName(dtype));

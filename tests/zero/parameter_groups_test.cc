@@ -1,5 +1,5 @@
-// Groups of parameters have an optimizer and a learning rate of their own; a bucket has
-// parameters of one group; checkpoints and programs say which there are.
+// Groups of parameters have their own optimizer and learning rate; a bucket has parameters of one
+// group; checkpoints and programs record the groups.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -79,7 +79,7 @@ TEST(ParameterGroups, HaveTheirOwnOptimizer) {
   const auto with_decay = Train(base, {});
   const auto without = Train(no_decay, {});
   const auto grouped = Train(base, {{"no_decay", "**.bias", no_decay}});
-  // The first step's gradients are the same, later ones not: compare the biases' first order.
+  // The first step's gradients are the same, later ones are not: compares the biases' first order.
   EXPECT_NE(Of(grouped, "last.bias"), Of(with_decay, "last.bias"));
   EXPECT_NE(Of(grouped, "last.weight"), Of(without, "last.weight"));
 

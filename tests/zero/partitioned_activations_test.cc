@@ -1,5 +1,5 @@
-// What backward keeps where the residual stream is split along the sequence: ZeRO's partitioned
-// activations (arXiv 1910.02054, section 6.1). And that no rank sends its logits.
+// The activations that backward keeps if the residual stream is split along the sequence: ZeRO's
+// partitioned activations (arXiv 1910.02054, section 6.1). Also, no rank sends its logits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ constexpr char kSequence[] =
     "blocks.*.attention -> tensor=S(1)\n"
     "blocks.*.mlp -> tensor=S(1)\n";
 
-// Bytes on a rank of what forward computes for blocks to be computed again.
+// The bytes on a rank that forward keeps for recomputed blocks.
 int64_t KeptBytes(const Program& program) {
   int64_t bytes = 0;
   for (const ir::Node* node : program.graph.section(ir::SectionKind::kForward)->nodes) {

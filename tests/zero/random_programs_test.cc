@@ -66,8 +66,8 @@ Settings RandomSettings(unsigned seed) {
   return settings;
 }
 
-// Numbers that a rank is fed: a function of the input's name, the step and the micro-batch, or of the
-// step where all ranks read the same.
+// Input data of a rank: a function of the input's name, the step and the micro-batch, or only of
+// the step if all ranks read the same.
 std::vector<char> Data(const ir::Node& input, const TensorType& type, int64_t step,
                        int64_t micro_batch) {
   const bool is_same = input.attributes.Sbp("placement").is_broadcast();
@@ -90,7 +90,7 @@ std::vector<char> Data(const ir::Node& input, const TensorType& type, int64_t st
   return bytes;
 }
 
-// Feeds the inputs of a section. What is fed has to stay until the section has run.
+// Feeds the inputs of a section. The data has to stay until the section has run.
 class Feeder {
  public:
   explicit Feeder(Trainer* trainer) : trainer_(*trainer) {}
@@ -115,12 +115,12 @@ class Feeder {
 
 // Of an eval program.
 struct Result {
-  Shape shape;             // of all ranks
+  Shape shape;             // over all ranks
   std::vector<float> own;  // of this one
 };
 
-// Whether the micro-batches of the ranks lie in it one after the other: not if they are along another
-// dim than the first.
+// Whether the ranks' micro-batches are one after the other in it: not if they are along another dim
+// than the first.
 bool HasRowsOfRanks(const Shape& shape, const Shape& of_one, int num_ranks) {
   if (shape.num_dims() == 0) return false;
   Shape expected = of_one;
@@ -128,7 +128,7 @@ bool HasRowsOfRanks(const Shape& shape, const Shape& of_one, int num_ranks) {
   return shape == expected;
 }
 
-// What rank 0 ends with.
+// The final state of rank 0.
 struct Outcome {
   std::vector<float> losses;
   std::string parameters;
@@ -141,8 +141,8 @@ struct Run {
   unsigned seed = 1;  // of the model and the settings
   int num_ranks = 1;  // that compute different micro-batches
   int stage = 0;
-  std::string resume = {};  // a checkpoint of the first step to go on from
-  std::string save = {};    // a directory for one
+  std::string resume = {};  // a checkpoint of the first step to resume from
+  std::string save = {};    // a directory to save one into
 };
 
 StatusOr<Outcome> TrainOnRank(Program program, Communicator& communicator, const Run& run) {
@@ -196,7 +196,7 @@ StatusOr<Outcome> TrainOnRank(Program program, Communicator& communicator, const
   return outcome;
 }
 
-// Null: what the rules for the axis "tensor" ask for cannot be done.
+// Null: the rules for the axis "tensor" cannot be followed.
 StatusOr<std::optional<Outcome>> TrainModel(const Run& run) {
   RandomModelOptions of_model;
   of_model.seed = run.seed;
@@ -248,8 +248,9 @@ void ExpectSame(const Outcome& expected, const Outcome& got, int num_ranks) {
   }
 }
 
-// At every stage on 1, 2 and 3 ranks: every second run saves a checkpoint, and the next one, at another
-// stage on another number of ranks, goes on from it. False: the rules cannot be followed.
+// At every stage on 1, 2 and 3 ranks: every second run saves a checkpoint, and the next one, at
+// another stage on another number of ranks, resumes from it. Returns false if the rules cannot be
+// followed.
 bool CheckModel(unsigned seed) {
   const StatusOr<std::optional<Outcome>> expected = TrainModel({seed});
   EXPECT_TRUE(expected.ok()) << expected.status().message();

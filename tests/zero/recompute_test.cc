@@ -1,5 +1,5 @@
-// Recomputation changes no bit, at any stage and number of ranks; it saves activations, moves no
-// byte more, and the plan with it equals the measurement.
+// Recomputation changes no bit, at any stage and number of ranks; it saves activations, adds no
+// traffic, and its plan equals the measurement.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(RecomputeTest, ChangesNoBit) {
   const RunResult expected = TrainOrDie(Gpt(1, 0));
   for (int ranks : {1, 2, 3}) {
     for (int stage : {0, 1, 2, 3}) {
-      // A segment per block; two per block; everything that lies in a module.
+      // A segment per block; two per block; each outermost module.
       for (const char* modules : {"blocks.*", "blocks.*.mlp,blocks.*.attention", "*"}) {
         SCOPED_TRACE(fmt::format("{} ranks, stage {}, {}", ranks, stage, modules));
         RunConfig config = Gpt(ranks, stage);
@@ -59,7 +59,7 @@ TEST(RecomputeTest, SavesActivations) {
     const RunResult kept = TrainOrDie(config);
     config.recompute = "blocks.*";
     const RunResult again = TrainOrDie(config);
-    // Two blocks: what one of them keeps is gone.
+    // Two blocks: the activations of one of them are gone.
     EXPECT_LT(again.measured[kActivations], 0.8 * kept.measured[kActivations]) << stage;
     EXPECT_LE(again.measured_peak, kept.measured_peak) << stage;
   }
@@ -80,7 +80,7 @@ TEST(RecomputeTest, MovesNoByteMore) {
   }
 }
 
-// Backward has no use for a bias, but the copy of its layer has: a bucket of nothing else is
+// Backward does not need a bias, but the recomputed layer does: a bucket with only biases is
 // gathered for it.
 TEST(RecomputeTest, GathersABucketThatOnlyCopiesRead) {
   RunConfig config = Gpt(2, 3);

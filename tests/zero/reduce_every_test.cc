@@ -1,5 +1,5 @@
 // Gradients that are summed over the ranks once per step: the same bits at every stage, fewer
-// bytes, accumulators of full size, and a plan that equals the measurement.
+// bytes, full-size accumulators, and a plan that equals the measurement.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kModelNames[] = {"mlp", "classifier", "gpt"};
 
-// By one rank, in all steps.
+// Sent by one rank, in all steps.
 int64_t Sent(const RunResult& result) {
   int64_t bytes = 0;
   for (const Traffic& traffic : result.measured_traffic) bytes += traffic.bytes;
@@ -68,14 +68,12 @@ TEST_P(ReduceEveryTest, StepReducesOnce) {
     config.reduce_every = ReduceEvery::kStep;
     const RunResult once = TrainOrDie(config);
     EXPECT_LT(Sent(once), Sent(often));
-    // The price is an accumulator of full size, where the other is a rank's part.
-    // The price is an accumulator of full size at every stage, where the other's is a rank's part
-    // and the gradients of one micro-batch have no place to stay from stage 2 on.
+    // The price is a full-size accumulator, where the other mode has a rank's part.
     EXPECT_EQ(once.measured[kGradients], gradient_bytes);
     if (stage >= 2) {
       EXPECT_GE(once.measured[kGradients], 2 * often.measured[kGradients]);
     }
-    if (stage == 0) continue;  // whose reduction is one with the gathering of the sum
+    if (stage == 0) continue;  // its reduction is combined with the gathering of the sum
     constexpr int kReduceScatter = static_cast<int>(CollectiveKind::kReduceScatter);
     EXPECT_EQ(4 * once.measured_traffic[kReduceScatter].count,
               often.measured_traffic[kReduceScatter].count);

@@ -1,5 +1,5 @@
-// Data, initial values and sizes that a run must refuse, with everything that is wrong in one
-// message: on in-process ranks.
+// Data, initial values and sizes that a run must refuse, with all problems in one message, on
+// in-process ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

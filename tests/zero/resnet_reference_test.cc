@@ -31,7 +31,7 @@ std::vector<float> Floats(const SafetensorsFile& file, const std::string& name) 
   return std::vector<float>(values, values + entry.size_bytes() / sizeof(float));
 }
 
-// The elements of a tensor that belong to one of its `parts` equal parts.
+// The elements of a tensor in one of its `parts` equal parts.
 template <typename T>
 std::vector<T> PartOf(const SafetensorsFile& file, const char* name, int64_t part, int64_t parts) {
   const SafetensorsEntry& entry = *file.Find(name);

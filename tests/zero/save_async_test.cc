@@ -113,13 +113,13 @@ TEST_F(SaveAsyncTest, WhatIsNotFinishedIsGone) {
   EXPECT_TRUE(OpenAndCheck(root_).ok());
 }
 
-// As of a save that training waits for: the older checkpoint is whole, the temporary gone, and
+// As with a synchronous save: the older checkpoint is complete, the temporary files are gone, and
 // training and saving go on.
 TEST_F(SaveAsyncTest, AnErrorOfOneRanksThreadIsToldOnAll) {
   SaveSteps({}, root_, 1);
   SaveOptions failing;
   failing.max_shard_bytes = 1;  // one tensor per file
-  // Rank 1 alone writes into the third shard of the model.
+  // Only rank 1 writes into the third shard of the model.
   failing.at_point = [&](std::string_view point) {
     if (point == "created")
       fs::remove(root_ + "/step-00000002.tmp/model-00003-of-00004.safetensors");

@@ -1,5 +1,5 @@
 // Secondary shards (hpZ): backward gathers along one axis alone, from parts that forward's gathers
-// have left, with the bits of every stage, and its plan is what is measured.
+// have left, with the bits of every stage, and a plan that equals the measurement.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ RunConfig Config(TestModel model) {
   return config;
 }
 
-// Elements that gathers of a section bring to a rank along a mesh axis, by the graph that ran.
+// Elements that gathers of a section bring to a rank along a mesh axis, according to the executed
+// graph.
 int64_t GatheredAlong(const RunResult& result, ir::SectionKind section, const std::string& axis) {
   const StatusOr<ir::Graph> graph = ir::Parse(result.ir);
   EXPECT_TRUE(graph.ok()) << graph.status().message();
@@ -96,12 +97,12 @@ TEST_P(SecondaryShardsTest, GatherInsideAHostWithTheSameBits) {
   }
 }
 
-// What comes to rank 0 along each axis, is as predicted.
+// The traffic of rank 0 along each axis is as predicted.
 TEST(SecondaryShards, SendAlongEachAxisWhatIsPlanned) {
   RunConfig config = Config(TestModel::kGpt);
   config.mesh = {{"data", 2}, {"shard", 2}};
   config.ranks = 4;
-  std::vector<int64_t> between_hosts;  // along data alone, without and with
+  std::vector<int64_t> between_hosts;  // along data alone, without and with secondary shards
   for (const char* secondary : {"", "shard"}) {
     SCOPED_TRACE(secondary);
     config.secondary_axis = secondary;
@@ -113,7 +114,7 @@ TEST(SecondaryShards, SendAlongEachAxisWhatIsPlanned) {
     config.steps = 1;
     RunConfig two_steps = config;
     two_steps.steps = 2;
-    // What is not of a step, such as validation, is in both.
+    // Traffic outside of steps, such as validation, is in both.
     const RunResult result = TrainOrDie(config);
     const std::vector<BytesByGroup> once = received;
     for (BytesByGroup& bytes : received) bytes.clear();
@@ -129,7 +130,7 @@ TEST(SecondaryShards, SendAlongEachAxisWhatIsPlanned) {
       if (axes == std::vector<int>{0}) between_hosts.push_back(expected);
     }
   }
-  // Forward's gathers only.
+  // Only forward's gathers.
   ASSERT_EQ(between_hosts.size(), 2u);
   EXPECT_LT(between_hosts[1], between_hosts[0]);
 }

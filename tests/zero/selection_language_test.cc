@@ -1,6 +1,6 @@
-// A model that compares, masks, picks, draws and ranks: conditions, indices and random values are those
-// of a micro-batch, whoever computes it, so that all is the same at any stage and on any number of
-// ranks.
+// A model that compares, masks, picks, draws and ranks: conditions, indices and random values
+// belong to a micro-batch, whichever rank computes it, so results are the same at any stage and on
+// any number of ranks.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ constexpr int64_t kClasses = 5;
 constexpr int kMicroBatches = 6;  // of 1, 2 and 3 ranks
 
 struct Model : nn::Module {
-  // (B, T) ids and their mask -> (B, T, V): attention to what came before, the strongest two channels
-  // of each position again, gates.
+  // (B, T) ids and their mask -> (B, T, V): attention to earlier tokens, the strongest two channels
+  // of each position, gates.
   Var forward(Var ids, Var is_word) {
     Var h = embedding(ids, table) + index_select(position, 0, arange(kTime, kTime - 1, -1));
     if (nn::is_training()) h = h + normal(h) * 0.1;

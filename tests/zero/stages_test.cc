@@ -78,7 +78,7 @@ TEST_P(StagesTest, BucketSizeAndReplicatedTensorsChangeNoBit) {
   }
 }
 
-// As many ranks as make the sums over them long.
+// Enough ranks to make the sums over them long.
 TEST_P(StagesTest, SixteenRanks) {
   RunConfig config = Config();
   config.micro_batches = 32;

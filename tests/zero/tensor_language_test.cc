@@ -1,6 +1,6 @@
-// A model of many small functions, with values that only one micro-batch has: a loss that is not
-// linear in means, a penalty of parameters, results without the batch's dim. Every rank computes its
-// micro-batches alone, so that all is the same at any stage and on any number of ranks.
+// A model of many small functions, with values that belong to one micro-batch: a loss that is not
+// linear in means, a penalty on parameters, results without the batch's dim. Every rank computes
+// its micro-batches alone, so results are the same at any stage and on any number of ranks.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ struct Model : nn::Module {
   nn::Linear hidden{this, "hidden", kWidth, 2 * kWidth};
 };
 
-// Not linear in what a micro-batch gives, and of a vector that has no batch dim.
+// Not linear in a micro-batch's values, and on a vector that has no batch dim.
 Var LossOf(Model& model, Var y, Var target) {
   const Var distance = mean(square(select(y, 1, 0) - target), {0});  // [C]
   const Var loss = log(1.0 + sum(distance)) + norm(distance) * 0.1;
@@ -129,7 +129,7 @@ TEST(TensorLanguage, HasTheSameBitsAtEveryStageOnAnyNumberOfRanks) {
   }
 }
 
-// Side by side, what each rank's micro-batch gives; of a scalar, the mean.
+// Results of the ranks' micro-batches are side by side; a scalar is averaged.
 TEST(TensorLanguage, ResultsOfMicroBatchesAreSideBySide) {
   const Result one = Train({1, 0});
   const Result three = Train({3, 2});

@@ -1,7 +1,7 @@
-// Optimizers that know something of whole tensors, on parameters that a mesh axis splits: what they know
-// are whole numbers, summed over the ranks that have the parts. So at a given size of the axis bits know
-// neither the stage nor how the data ranks are factored, and another size changes only what forward and
-// backward sum in another order.
+// Optimizers that use whole tensors, on parameters that a mesh axis splits: the values that they
+// need are integers, summed over the ranks that have the parts. So at a given size of the axis the
+// bits depend on neither the stage nor the factoring of the data ranks, and another size changes
+// only the order of sums in forward and backward.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::vector<Setting> SettingsIn(const std::vector<DType>& dtypes) {
   std::vector<Setting> settings;
   for (const TestModel model : {TestModel::kEvenGpt, TestModel::kLlama}) {
     for (const DType dtype : dtypes) {
-      const double max_grad_norm = model == TestModel::kLlama ? 0.5 : 0;  // which makes a control
+      const double max_grad_norm = model == TestModel::kLlama ? 0.5 : 0;  // which adds a control
       settings.push_back(
           {"lamb", optim::Lamb{.lr = 0.02, .weight_decay = 0.1}, model, dtype, max_grad_norm});
       settings.push_back({"adafactor", optim::Adafactor{.lr = 0.02, .weight_decay = 0.1}, model,
@@ -84,7 +84,7 @@ TEST_P(TensorOptimizersInF32Test, AreCloseToOneRankOverTwentySteps) {
   }
 }
 
-// States of rows and columns are whole on every rank, and a checkpoint knows no ranks.
+// Row and column states are whole on every rank, and a checkpoint does not depend on ranks.
 TEST_P(TensorOptimizersTest, CheckpointsGoOnOnAnotherMesh) {
   const std::string directory =
       fmt::format("{}/{}", ::testing::TempDir(),

@@ -1,6 +1,6 @@
-// A mesh axis whose ranks share micro-batches: parameters split by rules, what follows from them,
-// and ZeRO over the other axes. At a given size of the axis, bits know neither the stage nor how the
-// data ranks are factored; between sizes, sums over it are taken in another order.
+// A mesh axis whose ranks share micro-batches: parameters split by rules, the resulting placements,
+// and ZeRO over the other axes. At a given size of the axis, the bits depend on neither the stage
+// nor the factoring of the data ranks; between sizes, sums over it are taken in another order.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Twenty steps from PyTorch's initial values on PyTorch's data give PyTorch's losses, sums of
 // parameters, and with clipping its norms (tests/reference/make_reference.py made them): on 1, 2
-// and 3 ranks that share its batches, at every stage. In bf16 the losses are near those of
+// and 3 ranks that share its batches, at every stage. In bf16 the losses are close to those of
 // autocast.
 
 #include <fmt/core.h>
@@ -32,11 +32,12 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kRelativeTolerance = 1e-4;
-constexpr double kMeshTolerance = 1e-5;  // relative, of losses where a mesh splits the model
+constexpr double kMeshTolerance = 1e-5;  // relative, for losses if a mesh splits the model
 constexpr double kNormTolerance = 1e-5;  // relative
-// Of a sum of parameters, per element and relative; besides what f32 rounding does to PyTorch's.
+// For a sum of parameters, per element and relative, in addition to PyTorch's own f32 rounding
+// error.
 constexpr double kSumTolerance = 2e-6;
-// Relative, of losses in bf16, which has 8 bits: autocast leaves other operations in f32.
+// Relative, for losses in bf16, which has 8 bits: autocast leaves other operations in f32.
 constexpr double kHalfTolerance = 0.03;
 
 struct Case {
@@ -103,7 +104,7 @@ Model MakeModel(const Json& reference, int64_t micro_batches) {
   return model;
 }
 
-// This rank's part of every parameter; what is a copy in 16 bits is rounded.
+// Sets this rank's part of every parameter; 16-bit copies are rounded.
 Status SetParameters(Trainer& trainer, const SafetensorsFile& file) {
   for (const ir::StoredTensor& tensor : trainer.executor().graph().tensors()) {
     const bool is_copy = !tensor.copy_of.empty();
@@ -148,14 +149,14 @@ struct RunConfig {
   int tensor = 1;  // ranks that share a micro-batch, with the parameters of a GPT split
 };
 
-// What rank 0 sees, but for the sums.
+// The result of rank 0, except the sums.
 struct Result {
   std::vector<double> losses;
   std::vector<double> norms;  // with clipping
   std::map<std::string, double> sums;
 };
 
-// Adds this rank's parts, where no other rank has the same.
+// Adds this rank's parts, unless a lower rank has the same ones.
 void AddSums(Trainer& trainer, int rank, std::mutex* mutex, Result* result) {
   const std::lock_guard<std::mutex> lock(*mutex);
   for (const ir::StoredTensor& tensor : trainer.executor().graph().tensors()) {
@@ -228,7 +229,7 @@ void ExpectNear(const std::vector<double>& got, const Json& expected, double tol
   }
 }
 
-// Parameters with a gradient of rounding noise say nothing where Adam makes full steps of it.
+// Parameters whose gradient is rounding noise are meaningless, because Adam makes full steps of it.
 bool SaysSomething(const Json& reference, const Json& run, const std::string& parameter) {
   if (!reference["zero_gradient"].contains(parameter) || run["optimizer"] == "sgd") return true;
   return run["optimizer"] == "adam" && run["hyperparameters"]["weight_decay"] > 0;

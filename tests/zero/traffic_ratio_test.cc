@@ -1,6 +1,6 @@
-// What the stages send, of real models: twice the parameters at stages 0 to 2 and three times at
-// stage 3 (arXiv 1910.02054, section 7), each times (n - 1) / n. To the byte: the rest is the loss,
-// and buckets that a backward pass does not read.
+// The traffic of the stages, for real models: twice the parameters at stages 0 to 2 and three times
+// at stage 3 (arXiv 1910.02054, section 7), each times (n - 1) / n. To the byte: the rest is the
+// loss, and buckets that a backward pass does not read.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace zg::testing {
 namespace {
 
-// What one rank sends in a step, which is what it receives.
+// The bytes that one rank sends in a step, which equal those that it receives.
 struct Sent {
   int64_t reduced = 0;   // as terms of sums of gradients
   int64_t gathered = 0;  // as sums or parameters
@@ -20,8 +20,8 @@ struct Sent {
 };
 
 struct Buckets {
-  int64_t bytes = 0;              // parameters with their padding
-  int64_t bytes_in_backward = 0;  // of the buckets that backward reads, too
+  int64_t bytes = 0;              // parameters, including their padding
+  int64_t bytes_in_backward = 0;  // only buckets that backward reads, too
 };
 
 Buckets ReadBuckets(const ir::Graph& graph) {
@@ -56,7 +56,7 @@ class TrafficRatioTest : public ::testing::TestWithParam<std::tuple<TestModel, i
   int num_ranks() const { return std::get<1>(GetParam()); }
   int64_t Share(int64_t bytes) const { return bytes / num_ranks() * (num_ranks() - 1); }
 
-  // Without the loss, of which rank 0 has the only part: it receives the others' terms.
+  // Without the loss, whose only part is on rank 0: it receives the others' terms.
   Sent Run(const RunConfig& config, Buckets* buckets) const {
     const RunResult result = TrainOrDie(config);
     ExpectPlanIsMeasured(result, config.steps);
@@ -106,7 +106,7 @@ TEST_P(TrafficRatioTest, Stage3DoesNotGatherWhatBackwardDoesNotRead) {
     const int64_t backward = stage == 3 ? Share(buckets.bytes_in_backward) : 0;
     EXPECT_EQ(sent.gathered, forward_or_update + backward);
     if (stage != 3) continue;
-    // Biases and the embedding are what backward does not read.
+    // Backward does not read biases and the embedding.
     EXPECT_LT(buckets.bytes_in_backward, buckets.bytes);
     EXPECT_GT(buckets.bytes_in_backward, buckets.bytes / 2);
   }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kSeed = 7;
 
-// Ranks whose program is walked word by word: what a thousand of them would show, a few do.
+// Ranks whose program is walked word by word: a few show what a thousand would.
 constexpr int kMaxRanksWalked = 4;
 
 std::mt19937 Generator(int64_t step, int64_t micro_batch) {
@@ -38,7 +38,7 @@ void FillBelow(std::mt19937& generator, int64_t bound, std::vector<int64_t>* val
   for (int64_t& value : *values) value = uniform(generator);
 }
 
-// A model with its graph, and data that depend on the step and the micro-batch only.
+// A model with its graph, and data that depends only on the step and the micro-batch.
 class Workload {
  public:
   virtual ~Workload() = default;
@@ -187,7 +187,7 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   TrainerOptions options;
   options.seed = kSeed;
   options.kernels = config.kernels;
-  // A test's own are the CPU's behind a queue.
+  // A test's own kernels are the CPU's behind a queue.
   if (config.kernels != nullptr) options.arithmetic = ArithmeticOf(CpuDevice(), config.dtype);
   options.record = config.record;
   options.tf32 = config.tf32;

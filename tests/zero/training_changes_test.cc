@@ -1,6 +1,6 @@
-// What is trained changes between steps: parameters are frozen and unfrozen, groups join. The bits
-// are the same at every stage, on any number of ranks, in f32 and bf16; nothing else is lost; and a
-// resumed run goes on as the one that was saved.
+// Changes between steps to what is trained: parameters are frozen and unfrozen, groups join. The
+// bits are the same at every stage, on any number of ranks, in f32 and bf16; nothing else is lost;
+// and a resumed run continues like the one that was saved.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -159,7 +159,7 @@ TEST(TrainingChanges, SameBitsAtEveryStageAndOnAnyNumberOfRanks) {
   }
 }
 
-// States of rows and columns go and come with their parameters.
+// Row and column states are dropped and added with their parameters.
 TEST(TrainingChanges, SameBitsWithRowsAndColumns) {
   const optim::Optimizer adafactor = optim::Adafactor{.lr = kLr};
   const Result one = Changed({1, 0, DType::kF32, 0.0, adafactor});
@@ -211,7 +211,7 @@ TEST(TrainingChanges, OtherStateStaysAndFrozenParametersHaveNone) {
   EXPECT_TRUE(done.ok()) << done.status().message();
 }
 
-// Adam's first update has the size of the learning rate: its corrections count from there.
+// Adam's first update has the size of the learning rate, because its corrections count from there.
 TEST(TrainingChanges, WhoJoinsBeginsWithItsFirstUpdate) {
   const Config config = {1, 0};
   const auto done = OnRanks(config, [&](Communicator& communicator, Result*) -> Status {
@@ -254,7 +254,7 @@ TEST(TrainingChanges, AreInCheckpoints) {
   EXPECT_EQ(resumed->state, whole.state);
 }
 
-// The group came before the checkpoint.
+// The group was added before the checkpoint.
 TEST(TrainingChanges, GroupsThatWereAddedAreGivenToResume) {
   const std::string directory = ::testing::TempDir() + "/changes_with_group";
   std::filesystem::remove_all(directory);

@@ -1,4 +1,4 @@
-// Updates in backward: the bits of updates after it, and less memory, as the plan says.
+// Updates in backward: the same bits as updates after it, and less memory, as the plan says.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// The loss of a step as a weighted mean: over the real samples of a data set whose last steps are partly
-// filled, some ranks without any. The steps are PyTorch's (tests/reference/make_weighted_loss.py), and
-// their bits those of any stage and number of ranks.
+// The loss of a step as a weighted mean: over the real samples of a data set whose last steps are
+// partly filled, where some ranks have none. The steps equal PyTorch's
+// (tests/reference/make_weighted_loss.py), with the same bits at any stage and number of ranks.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ constexpr double kTolerance = 1e-6;
 
 struct Config {
   int64_t micro_batches = 4;
-  bool has_weights = false;  // else the real samples count alike
+  bool has_weights = false;  // otherwise all real samples count equally
   int ranks = 1;
   int stage = 0;
   DType dtype = DType::kF32;
@@ -42,7 +42,7 @@ struct Result {
   std::vector<float> norms;
   std::vector<float> weights;  // the results loss_weight
   NamedValues parameters;
-  double accuracy = 0;  // of the whole data set
+  double accuracy = 0;  // over the whole data set
 };
 
 const Json& Reference() {
@@ -89,7 +89,7 @@ StatusOr<SampleOrder> OrderOf(int64_t micro_batches) {
   return SampleOrder::create(options);
 }
 
-// What eval programs give of a data set whose size is no multiple of theirs.
+// The accuracy from eval programs over a data set whose size is not a multiple of theirs.
 StatusOr<double> Accuracy(Trainer& trainer, const Communicator& communicator) {
   ZG_ASSIGN_OR_RETURN(const SampleOrder order, OrderOf(communicator.size()));
   double right = 0, count = 0;
