@@ -1,7 +1,7 @@
-"""Runs named checks, some at the same time, until their time is over.
+"""Runs named checks, some of them concurrently, until their time is over.
 
-A check is a function of a CheckRun, with which it runs programs. It returns facts to be recorded, or raises CheckFailed
-or CheckSkipped with the reason. Each has a log, and what is recorded is written anew whenever a check begins or ends.
+A check is a function that runs programs through a CheckRun. It returns facts to be recorded, or raises CheckFailed or
+CheckSkipped with the reason. Each check has a log, and the record is rewritten whenever a check begins or ends.
 """
 
 import os
@@ -22,24 +22,24 @@ from typing import Callable, Dict, List, Optional, Tuple
 from results import Facts, Results
 from sessions import Interrupted, Sessions
 
-EXCERPT_LINES = 40  # in the record
-PRINTED_LINES = 6  # of them
+EXCERPT_LINES = 40  # of a log, in the record
+PRINTED_LINES = 6  # of the excerpt
 EXCERPT_COLUMNS = 300
-SHORTEST_LIMIT_S = 120  # of a check that normally takes seconds
-NORMAL_TIMES = 5  # what a check may take at most, in times of what it normally takes
-PACKING_S = 12  # kept at the end of --minutes: to end what runs, and to pack
-# What our programs say, and NCCL, where ranks waited too long for each other.
+SHORTEST_LIMIT_S = 120  # for a check that normally takes seconds
+NORMAL_TIMES = 5  # a check may take at most this many times its normal time
+PACKING_S = 12  # kept at the end of --minutes, to end running programs and to pack
+# Messages of our programs and of NCCL when ranks have waited too long for each other.
 DEADLINE = re.compile(r"no progress for|no sign of rank|not all ranks came within|timed out")
 
 
 class CheckFailed(Exception):
-    """Its text is the reason, in one line; the log has more."""
+    """The text is the reason, in one line; the log has more."""
 
-    facts: Facts = {}  # what is known all the same
+    facts: Facts = {}  # known although the check failed
 
 
 class Hopeless(CheckFailed):
-    """No check after this one could pass either."""
+    """No later check could pass either."""
 
 
 class ProgramFailed(CheckFailed):
@@ -47,25 +47,25 @@ class ProgramFailed(CheckFailed):
 
 
 class TooSlow(ProgramFailed):
-    """It, or a rank that it waited for, was not done in time: beside other checks that says little."""
+    """The program, or a rank that it waited for, was too slow. Beside other checks this says little."""
 
 
 class TimeIsOver(Exception):
-    """The time for all checks; what one of them did until then is no result."""
+    """The time for all checks is up; an unfinished check has no result."""
 
 
 class CheckSkipped(Exception):
-    """Its text is the reason."""
+    """The text is the reason."""
 
 
 @dataclass(frozen=True)
 class Check:
     name: str
     run: Callable[["CheckRun"], Optional[Facts]]
-    programs: Tuple[str, ...] = ()  # that must be there
-    alone: bool = False  # no other check runs meanwhile
-    ranks: int = 1  # that use the GPU at a time
-    normal_s: float = 3  # not begun where less time is left
+    programs: Tuple[str, ...] = ()  # must exist
+    alone: bool = False  # no other check runs at the same time
+    ranks: int = 1  # use the GPU at the same time
+    normal_s: float = 3  # the check does not begin if less time is left
 
     def limit_s(self) -> float:
         return max(SHORTEST_LIMIT_S, NORMAL_TIMES * self.normal_s)
@@ -78,19 +78,19 @@ class Completed:
 
 
 class CheckRun:
-    """One run of a check: what its function gets."""
+    """One run of a check, passed to the check's function."""
 
     def __init__(self, log: Path, folder: Path, timeout_s: float, end: Optional[float], sessions: Sessions):
         self.folder = folder  # empty; removed after the check
         self.timeout_s = timeout_s
         self._log = log
         self._deadline = time.monotonic() + timeout_s
-        self._end = end  # of all checks
+        self._end = end  # the time at which all checks end
         self._sessions = sessions
 
     def execute(self, command: List[str], environment: Optional[Dict[str, str]] = None) -> Completed:
-        """Runs the command to its end. When the check's time is up it is killed with all that it started."""
-        # Temporary files of checks that run at the same time must not meet.
+        """Runs the command to its end. When the check's time is up, kills it and all processes that it started."""
+        # Concurrent checks must not share temporary files.
         variables = {"TMPDIR": str(self.folder), "TEST_TMPDIR": str(self.folder), **(environment or {})}
         shown = [f"{name}={shlex.quote(value)}" for name, value in (environment or {}).items()]
         deadline = self._deadline if self._end is None else min(self._deadline, self._end)
@@ -114,7 +114,7 @@ class CheckRun:
         return Completed(exit_code, output)
 
     def execute_well(self, command: List[str], environment: Optional[Dict[str, str]] = None) -> str:
-        """What the command prints; any exit code but 0 fails the check."""
+        """Returns the command's output; any exit code but 0 fails the check."""
         done = self.execute(command, environment)
         if done.exit_code != 0:
             how = f"exit code {done.exit_code}" if done.exit_code > 0 else signal.Signals(-done.exit_code).name
@@ -138,12 +138,12 @@ class Runner:
         self._end = None if end is None else end - min(PACKING_S, left_s / 10)
         self._sessions = Sessions()
         self._lock = threading.Lock()
-        self._too_slow: List[Check] = []  # beside others, in the group that runs now
+        self._too_slow: List[Check] = []  # beside others, in the current group
         self._hopeless: Optional[str] = None  # why
 
     def run_all(self, checks: List[Check]) -> None:
-        """In the given order; neighbours that need not be alone run at the same time. Those of them that were too slow
-        then run again, one by one: programs that share a GPU take its time from each other.
+        """Runs the checks in the given order; neighbours that need not be alone run concurrently. Those that were too
+        slow then run again, one by one: programs that share a GPU take its time from each other.
         """
         try:
             for (alone, ranks), group in groupby(checks, lambda check: (check.alone, check.ranks)):
@@ -177,7 +177,7 @@ class Runner:
         start = time.monotonic()
         outcome = self._outcome(check, log)
         if self._sessions.is_closed:
-            return  # what a kill left of it is no result
+            return  # a killed check has no result
         again = outcome.pop("too_slow", False) and has_neighbours
         entry = {"seconds": round(time.monotonic() - start, 1), **outcome, **({"again": True} if is_second else {})}
         self._results.record(check.name, entry)
@@ -205,7 +205,7 @@ class Runner:
             return {"status": "failed", "reason": str(failed)}
         except (CheckFailed, Interrupted) as failed:
             return {"status": "failed", "reason": str(failed)}
-        except Exception as error:  # a mistake in one check is no reason to leave out the others
+        except Exception as error:  # a bug in one check must not stop the others
             return {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -219,6 +219,6 @@ class Runner:
 
 
 def excerpt(log: Path) -> List[str]:
-    """The last lines that say something."""
+    """The last lines that are not empty."""
     lines = [line[:EXCERPT_COLUMNS] for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-EXCERPT_LINES:]

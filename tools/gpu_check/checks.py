@@ -1,4 +1,4 @@
-"""The checks of gpu_check.py, in their order: what says most in the first minutes comes first."""
+"""The checks of gpu_check.py, in their order: the most informative ones run in the first minutes."""
 
 import functools
 import os
@@ -14,11 +14,11 @@ from full_size import check_bits, check_gemm_choices, check_loss_parity
 from machine import LIBRARIES, find_gpus, find_libraries, find_tool, has_program, library_folders, program
 from speed_checks import first_speed_checks, last_speed_checks
 
-NUM_SHARDS = 9  # of the test of stages, which has nine settings
+NUM_SHARDS = 9  # the test of stages has nine settings
 OVERSIZE = 1.2  # times the GPU's memory
-# Kernels that write where they compute a place: of these a bad access is likeliest.
+# Kernels that write to computed addresses: a bad access is likeliest in these.
 FIRST_SANITIZED = re.compile(r"(attention|softmax|linear|layer_norm)\w*")
-NO_SANITIZER = re.compile(r"Device not supported.*")  # what compute-sanitizer says in some virtual machines
+NO_SANITIZER = re.compile(r"Device not supported.*")  # compute-sanitizer's message in some virtual machines
 
 
 def all_checks(output: Path) -> List[Check]:
@@ -49,28 +49,28 @@ def all_checks(output: Path) -> List[Check]:
 
 def check_environment(run: CheckRun) -> Facts:
     gpus = find_gpus()
-    run.execute_well(["nvidia-smi"])  # for the log: the driver's CUDA version, who else is there
+    run.execute_well(["nvidia-smi"])  # for the log: the driver's CUDA version, other users of the GPU
     libraries = find_libraries()
     for pattern in LIBRARIES:
         if not any(Path(name).match(pattern) for name in libraries):
             looked = ", ".join(str(folder) for folder in library_folders())
             raise CheckFailed(f"there is no {pattern} in {looked}; add its folder to LD_LIBRARY_PATH")
-    # Whole names have the versions, on which bits depend.
+    # The full names contain the versions, on which bits depend.
     return {"gpus": [vars(gpu) for gpu in gpus], "python": sys.version, "processors": os.cpu_count(),
             "libraries": {name: os.path.realpath(path) for name, path in libraries.items()}}
 
 
-# ---- tests of ours
+# ---- our tests
 
 
 def op_checks() -> List[Check]:
-    """Each op in a process of its own: a kernel that faults takes the whole process with it."""
+    """Runs each op in a process of its own: a kernel that faults ends the whole process."""
     return checks_by_op("ops", lambda tests: lambda run: run_tests(run, "op_suite_gpu_test", {"GTEST_FILTER": tests}))
 
 
 def checks_by_op(prefix: str, check_of: Callable[[str], Callable[[CheckRun], Facts]],
                  normal_s: float = 3) -> List[Check]:
-    """One that says why, where the op suite cannot be asked for its tests."""
+    """One check for each op, or a single one that reports why the op suite cannot list its tests."""
     needed = ("op_suite_gpu_test",)
     if not has_program("op_suite_gpu_test"):
         return [Check(prefix, check_of("*"), needed)]
@@ -90,7 +90,7 @@ def failing(reason: str) -> Callable[[CheckRun], Facts]:
 
 @functools.lru_cache(maxsize=None)
 def tests_by_op() -> Dict[str, List[str]]:
-    """The tests of the op suite; those of no op by the name of their suite."""
+    """The tests of the op suite by op; tests of no op by the name of their suite."""
     command = [program("op_suite_gpu_test"), "--gtest_list_tests"]
     try:
         listing = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -111,7 +111,7 @@ def tests_by_op() -> Dict[str, List[str]]:
 
 
 def run_tests(run: CheckRun, name: str, which: Dict[str, str]) -> Facts:
-    """Some of the tests of a GoogleTest program, at least one; its variables say which."""
+    """Runs some of the tests of a GoogleTest program, at least one, selected by its environment variables."""
     output = run.execute_well([program(name), "--gtest_brief=1"], which)
     passed = re.search(r"^\[  PASSED  \] ([1-9]\d*) test", output, re.MULTILINE)
     if passed is None:
@@ -132,7 +132,7 @@ def stage_checks() -> List[Check]:
 
 
 def check_out_of_memory(run: CheckRun) -> Facts:
-    """Stage 0 of a GPT on two ranks, larger than the GPU: refused with what is missing and the stage that would fit."""
+    """A GPT larger than the GPU, on two ranks at stage 0: the error names the missing bytes and a stage that fits."""
     channels, bytes_per_parameter = 4096, 16  # f32 with AdamW: parameter, gradient, two of optimizer state
     block_bytes = 12 * channels * channels * bytes_per_parameter
     layers = int(OVERSIZE * find_gpus()[0].memory_bytes / block_bytes) + 1
@@ -145,7 +145,7 @@ def check_out_of_memory(run: CheckRun) -> Facts:
 
 
 def sanitizer_checks(tool: str) -> List[Check]:
-    """compute-sanitizer on the first test of each op, which has all its shapes and types."""
+    """Runs compute-sanitizer on the first test of each op, which has all its shapes and types."""
     sanitizer = find_tool("compute-sanitizer")
     if sanitizer is None:
         return [Check(tool, skipping("there is no compute-sanitizer in CUDA_PATH/bin, /usr/local/cuda*/bin or PATH"))]

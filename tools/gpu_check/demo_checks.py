@@ -22,15 +22,15 @@ MODELS = {  # flags that make a demo small, and give it several buckets
 }
 READ_TEXT = ("gpt", "llama")
 NUM_IMAGES = {"train": 256, "t10k": 64}
-MICRO_BATCHES = 2  # which one rank or two compute
+MICRO_BATCHES = 2  # computed by one rank or two
 STEPS = 4
-# Of a loss in the first steps, relative: sums come in another order on a GPU.
+# The relative tolerance of a loss in the first steps: a GPU sums in another order.
 TOLERANCE = {"f32": 1e-4, "bf16": 2e-2, "f16": 5e-3}
-TF32_TOLERANCE = TOLERANCE["f16"]  # which has as many bits of mantissa
+TF32_TOLERANCE = TOLERANCE["f16"]  # TF32 has as many bits of mantissa
 
 
 def first_demo_checks() -> List[Check]:
-    """Those that say most."""
+    """The most informative checks."""
     return [check for check in demo_checks() if is_first(check.name)]
 
 
@@ -77,7 +77,7 @@ class Demo:
         return [*self._command, *flags.split()]
 
     def train(self, flags: str, environment: Optional[Dict[str, str]] = None) -> "Training":
-        """To the end; its plan must be what it measured."""
+        """Runs the demo to its end; its plan must equal its measurement."""
         path = self.run.folder / "report.json"
         self.run.execute_well([*self.command(flags), "--report", str(path)], environment)
         training = Training(flags, json.loads(path.read_text()))
@@ -87,7 +87,7 @@ class Demo:
 
 
 def write_text(folder: Path) -> Path:
-    """Words by chance, always the same."""
+    """Random words, always the same."""
     draw = random.Random(1)
     words = ["".join(draw.choices("abcdefghij", k=draw.randint(2, 6))) for _ in range(50)]
     path = folder / "text.txt"
@@ -96,7 +96,7 @@ def write_text(folder: Path) -> Path:
 
 
 def write_images(folder: Path) -> Path:
-    """Images by chance, always the same, in the files of Fashion-MNIST."""
+    """Random images, always the same, in the files of Fashion-MNIST."""
     draw = random.Random(1)
     for part, count in NUM_IMAGES.items():
         sizes = b"".join(size.to_bytes(4, "big") for size in (count, 28, 28))
@@ -108,7 +108,7 @@ def write_images(folder: Path) -> Path:
 
 
 class Training:
-    """What a report says."""
+    """The contents of a report."""
 
     def __init__(self, flags: str, report: Facts) -> None:
         self.flags = flags
@@ -138,7 +138,7 @@ class Training:
 
 
 def same_bits_through_the_host(demo: Demo) -> Facts:
-    """The plainest run of all first; then two ranks, which may share the GPU."""
+    """Trains on one rank first, the plainest run; then on two ranks, which may share the GPU."""
     expected = demo.train("--device cuda --gpu-collectives host")
     for stage in STAGES:
         demo.train(f"--device cuda --gpu-collectives host --ranks 2 --zero {stage}").expect_same_bits(expected)
@@ -146,7 +146,7 @@ def same_bits_through_the_host(demo: Demo) -> Facts:
 
 
 def same_bits_by_peer_memory(demo: Demo) -> Facts:
-    """Two ranks, which may share the GPU and map each other's memory; queued step by step, and replayed; with
+    """Trains on two ranks, which may share the GPU and map each other's memory: queued step by step, and replayed; with
     collectives between the kernels, and beside them.
     """
     expected = demo.train("--device cuda --gpu-collectives host")
@@ -194,8 +194,9 @@ def compare_losses(demo: Demo, gpu_flags: str, tolerance: float) -> Facts:
 
 
 def two_ranks_over_nccl(demo: Demo) -> Facts:
-    """The same bits with a GPU for each; on one GPU the error that says why not, and then, as only a test may, the same
-    bits through sockets. NCCL itself refuses ranks of one host on one GPU, so each gets a host of its own.
+    """With a GPU for each rank, the bits must be the same. On one GPU the program must say why it cannot run; then, as
+    only a test may, the ranks get the same bits through sockets. NCCL itself refuses ranks of one host on one GPU, so
+    each rank gets a host name of its own.
     """
     flags = "--device cuda --gpu-collectives nccl --ranks 2"
     shared = len(find_gpus()) == 1
@@ -210,7 +211,7 @@ def two_ranks_over_nccl(demo: Demo) -> Facts:
 
 
 def expect_refused(exit_code: int, output: str, message: str) -> "re.Match[str]":
-    """Before the first step, with this message."""
+    """The program must fail before the first step, with this message."""
     match = re.search(message, output, re.DOTALL)
     if match is None:
         raise ProgramFailed(f"exit code {exit_code}; expected an error like {message!r}")

@@ -1,7 +1,7 @@
 """Figures of a run beside those that were expected before any GPU had run it: GPT-2 124M, batch 32, one H200.
 
 Expected ones are estimates: arithmetic from bytes, FLOPs and instructions (tools/bench/estimate_gpu_step.py), and
-published figures of PyTorch. A factor of two is what to look at first.
+published figures of PyTorch. Look first at figures that are off by a factor of two.
 """
 
 import sys
@@ -14,7 +14,7 @@ from results import Facts, Results
 sys.path.insert(0, str(ROOT / "tools/bench"))
 import estimate_gpu_step  # noqa: E402
 
-FAR = 2.0  # times as much, or as little
+FAR = 2.0  # a factor, in either direction
 
 
 @dataclass(frozen=True)
@@ -28,25 +28,25 @@ class Figure:
         return self.measured / self.expected if self.measured is not None and self.expected > 0 else None
 
     def mark(self) -> str:
-        """Nothing where it is near. What is no time is better when there is more of it."""
+        """Empty if the figure is near. For a figure that is no time, more is better."""
         ratio = self.ratio()
         if ratio is None or 1 / FAR <= ratio <= FAR:
             return ""
         return "**slow**" if (ratio > 1) == (self.unit == "ms") else "**fast**"
 
 
-# Of one call of a kernel at batch 32, in ms, by the estimate of the code as it is: to be changed with it.
+# Times of one call of a kernel at batch 32, in ms, estimated for the current code: to be changed with it.
 KERNELS_MS = {"attention": 0.18, "attention_grad": 0.58, "layer_norm_grad": 0.058, "linear_gelu expand": 0.33,
               "linear_grad_weight expand": 0.31, "linear head": 4.1, "linear_grad_input head": 4.1,
               "linear_grad_weight head": 4.1, "softmax_cross_entropy": 0.83, "softmax_cross_entropy_grad": 1.67}
-# Of training: the name of a contender in compare_with_torch_gpu.py, by check.
+# Times of a training step: check, name of the contender in compare_with_torch_gpu.py, ms.
 STEPS_MS = [("torch.flash", "ours stage 0", 60.5), ("torch.flash", "ours stage 0, graph", 60.1),
             ("torch.flash", "torch compile default, master", 67.5),
             ("torch.cudnn", "torch compile default, master", 63.5)]
 
 
 def figures_of(results: Results) -> List[Figure]:
-    """Those that were not measured, too."""
+    """All figures, including those that were not measured."""
     bench = results.facts("kernel_bench")
     work = bench.get("measured") or {}
     kernels = {kernel["name"]: kernel for kernel in work.get("kernels", [])}
@@ -75,6 +75,6 @@ def sum_ms(kernels: List[Dict[str, Any]]) -> Optional[float]:
 
 
 def class_table(results: Results) -> List[str]:
-    """Estimates of a step by class of kernels, with what was measured; nothing where nothing was."""
+    """Estimates of a step by class of kernels, beside the measurements; empty if nothing was measured."""
     work: Facts = results.facts("kernel_bench").get("measured") or {}
     return estimate_gpu_step.table(work) if work else []

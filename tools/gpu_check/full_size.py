@@ -1,6 +1,6 @@
 """GPT-2 124M at its full size: the same bits in every way of running it, and the losses of PyTorch.
 
-Small models do not show this: cuBLASLt takes other kernels for long sums, which several blocks share.
+Small models do not show this: for long sums cuBLASLt takes other kernels, in which several blocks share a sum.
 """
 
 import json
@@ -24,7 +24,7 @@ PARITY_TOLERANCE = 2e-3  # relative
 WAYS = ["", "--cuda-graph", "--gpu-collectives host --ranks 2 --zero 0", "--gpu-collectives host --ranks 2 --zero 3",
         "--gpu-collectives peer --ranks 2 --zero 0", "--gpu-collectives peer --ranks 2 --zero 3"]
 
-CHOSEN_WAYS = ["", "--cuda-graph", "--gpu-collectives peer --ranks 2 --zero 3"]  # of running by a file of algorithms
+CHOSEN_WAYS = ["", "--cuda-graph", "--gpu-collectives peer --ranks 2 --zero 3"]  # to run with a file of algorithms
 
 
 def check_bits(run: CheckRun) -> Facts:
@@ -36,7 +36,7 @@ def check_bits(run: CheckRun) -> Facts:
 
 
 def check_gemm_choices(run: CheckRun) -> Facts:
-    """Products by the fastest algorithms: the first run measures them, the others have its bits."""
+    """Uses the fastest GEMM algorithms: the first run measures them, the others must have its bits."""
     data = write_tokens(run.folder / "tokens.bin", default_sizes().vocabulary)
     choices = run.folder / "gemm_choices.json"
     flags = f"--steps {BITS_STEPS} --micro-batches 2 --gemm-choices {choices}"
@@ -81,7 +81,7 @@ def is_finite(loss: object) -> bool:
 
 
 def train(run: CheckRun, data: Path, flags: str) -> Training:
-    """Nothing but training, as far as the demo lets."""
+    """Flags for nothing but training, as far as the demo allows."""
     report = run.folder / "report.json"
     run.execute_well([*command(data, flags), "--report", str(report)])
     training = Training(flags, json.loads(report.read_text()))

@@ -43,7 +43,7 @@ from summary import summarize
 
 
 class UsageError(Exception):
-    """What only the one who starts this can put right."""
+    """An error that only the caller can fix."""
 
 
 def number(kind: Callable[[str], Any], smallest: str, is_allowed: Callable[[Any], bool]) -> Callable[[str], Any]:
@@ -89,7 +89,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def default_jobs() -> int:
-    """More take a GPU's time from each other."""
+    """More concurrent checks would only take a GPU's time from each other."""
     return max(1, min(8, (os.cpu_count() or 1) // 2))
 
 
@@ -156,7 +156,7 @@ def check_all(args: argparse.Namespace) -> int:
     runner = Runner(results, args.timeout, args.jobs, args.minutes and STARTED + 60 * args.minutes)
     try:
         runner.run_all(todo)
-    finally:  # also where a signal ends it
+    finally:  # also when a signal ends the run
         summary = summarize(results, [check.name for check in chosen])
         results.finish(summary)
     print("\n" + summary)
@@ -164,7 +164,7 @@ def check_all(args: argparse.Namespace) -> int:
 
 
 def order_of_resumed(chosen: List[Check], results: Results) -> List[Check]:
-    """The machine may be another one; what failed comes after what was not reached."""
+    """Looks at the machine again, which may be another one; checks that failed come after those not reached."""
     todo = [check for check in chosen if results.status(check.name) != "passed" or check.name == "environment"]
     return sorted(todo, key=lambda check: results.status(check.name) == "failed" and check.name != "environment")
 
@@ -179,7 +179,7 @@ def conclude(chosen: List[Check], results: Results) -> int:
 
 def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _: sys.exit(128 + received))  # ends what runs too
+        signal.signal(number, lambda received, _: sys.exit(128 + received))  # also ends the running programs
     try:
         return check_all(parse_arguments())
     except UsageError as error:

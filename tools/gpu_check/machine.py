@@ -1,4 +1,4 @@
-"""What gpu_check.py needs of the machine: our programs, CUDA's libraries, the GPUs."""
+"""The machine as gpu_check.py needs it: our programs, CUDA's libraries, the GPUs."""
 
 import hashlib
 import os
@@ -46,10 +46,10 @@ def how_to_get(names: Iterable[str]) -> str:
 
 
 def programs_sha256() -> str:
-    """Of all programs that are there: what one of them showed says nothing about another build."""
+    """The hash of all programs that exist: results of one build say nothing about another build."""
     digest = hashlib.sha256()
     for name in TARGETS:
-        inside = sorted((ROOT / "programs" / name).rglob(name))  # a bundle's launchers say nothing
+        inside = sorted((ROOT / "programs" / name).rglob(name))  # a bundle's launchers are the same for every build
         for path in [Path(program(name)), *inside]:
             if path.is_file():
                 digest.update(path.read_bytes())
@@ -65,7 +65,7 @@ def cuda_roots() -> List[Path]:
 
 
 def library_folders() -> List[Path]:
-    """Where to look, in this order. PyTorch's come before a toolkit's: it needs its own, we take any."""
+    """Where to look, in this order. PyTorch's folders come first: it needs its own libraries, our programs take any."""
     named = [Path(folder) for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
     wheels = [lib for entry in sys.path if entry for lib in sorted(Path(entry).glob("nvidia/*/lib"))]
     toolkits = [root / "lib64" for root in cuda_roots()]
@@ -84,13 +84,13 @@ def find_libraries() -> Dict[str, str]:
 
 
 def add_to_library_path(libraries: Iterable[str]) -> None:
-    """For all programs that start from here."""
+    """Sets the environment of all programs that start from here."""
     folders = os.environ.get("LD_LIBRARY_PATH", "").split(":") + [str(Path(file).parent) for file in libraries]
     os.environ["LD_LIBRARY_PATH"] = ":".join(dict.fromkeys(folder for folder in folders if folder))
 
 
 def find_tool(name: str) -> Optional[str]:
-    """Of the toolkit, such as ncu."""
+    """The path of a tool of the CUDA toolkit, such as ncu; None if it is missing."""
     places = [str(root / folder) for folder in ("bin", name) for root in cuda_roots()]
     return shutil.which(name, path=":".join([*places, os.environ.get("PATH", "")]))
 
@@ -106,7 +106,7 @@ class Gpu:
 
 
 def find_gpus() -> List[Gpu]:
-    """At least one, in the order of nvidia-smi."""
+    """At least one GPU, in the order of nvidia-smi."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(query, capture_output=True, text=True, timeout=NVIDIA_SMI_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What checks showed: results.json in a folder with their logs, and the archive of that folder that travels.
+"""The results of checks: results.json in a folder with their logs, and an archive of that folder to be copied.
 
 results.json: {"programs_sha256": ..., "checks": {name: {"status", "seconds", "reason", "log_end", "facts"}}}. A status
 is running, passed, failed, skipped or not run.
@@ -15,11 +15,11 @@ from typing import Any, Dict, Optional
 Facts = Dict[str, Any]
 
 FILE = "results.json"
-PACK_EVERY_S = 15  # a machine may go away at any time
+PACK_EVERY_S = 15  # the machine may be lost at any time
 
 
 class Unusable(Exception):
-    """Its text says which file, and why."""
+    """The text names the file and the reason."""
 
 
 class Results:
@@ -35,11 +35,11 @@ class Results:
         return self._content["checks"]
 
     def take_over(self, earlier: Facts) -> None:
-        """What an earlier run has recorded."""
+        """Takes over the results of an earlier run."""
         self._content["checks"] = dict(earlier["checks"])
 
     def record(self, name: str, entry: Facts) -> None:
-        """A kill does not lose it."""
+        """Records the result so that a kill does not lose it."""
         with self._lock:
             self.checks[name] = entry
             replace(self.folder / FILE, json.dumps(self._content, indent=1) + "\n")
@@ -55,7 +55,7 @@ class Results:
         return self.checks.get(name, {}).get("status")
 
     def facts(self, name: str) -> Facts:
-        """Nothing where it did not pass."""
+        """The facts of a check; empty if it did not pass."""
         return self.checks.get(name, {}).get("facts") or {}
 
     def _pack(self) -> None:
@@ -69,14 +69,14 @@ class Results:
 
 
 def replace(path: Path, text: str) -> None:
-    """A reader sees the old text or the new."""
+    """Replaces the file atomically: a reader sees the old text or the new."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(text)
     os.replace(partial, path)
 
 
 def read_earlier(source: Path, folder: Path) -> Facts:
-    """Of results.json, or of an archive, whose other files then are in the folder too."""
+    """Reads results.json, or unpacks an archive, whose other files then lie in the folder too."""
     try:
         if tarfile.is_tarfile(source):
             with tarfile.open(source) as packed:

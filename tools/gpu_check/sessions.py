@@ -1,4 +1,4 @@
-"""Programs that run, each with its descendants in a session of its own, and how they are ended."""
+"""Running programs, each with its descendants in a session of its own, and how to end them."""
 
 import contextlib
 import os
@@ -8,15 +8,15 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, List, Set
 
-GRACE_S = 5  # between the polite signal and the other one
+GRACE_S = 5  # between SIGTERM and SIGKILL
 
 
 class Interrupted(Exception):
-    """Nothing starts any more."""
+    """No more programs may start."""
 
 
 class Sessions:
-    """The programs that run now."""
+    """The running programs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class Sessions:
             return process
 
     def end(self, process: "subprocess.Popen[bytes]") -> None:
-        """Ends the process if it runs, politely at first, and then all that is left of its session."""
+        """Ends the process if it runs, with SIGTERM first, then every process left in its session."""
         if process.poll() is None:
             ask_to_end(process)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -46,7 +46,7 @@ class Sessions:
             self._running.discard(process)
 
     def close(self) -> None:
-        """Ends all that runs; nothing starts any more."""
+        """Ends all programs and starts no more."""
         with self._lock:
             self.is_closed = True
             running = list(self._running)

@@ -1,4 +1,4 @@
-"""Checks that measure: kernels, training against PyTorch, and what the GPU's counters say of a few kernels."""
+"""Checks that measure: kernels, training against PyTorch, and the GPU's counters of a few kernels."""
 
 import json
 import re
@@ -9,17 +9,17 @@ from typing import List
 from check_runner import Check, CheckRun, CheckSkipped, Facts, ProgramFailed
 from machine import ROOT, find_tool, program
 
-BATCH = "32"  # for which the expected figures are
+BATCH = "32"  # the expected figures are for this batch
 UNPADDED = "50257"  # rows of the head at odd addresses, as in the preset: what padding to 50304 gains
-# Our kernels, by a part of their case's name in cuda_kernel_bench, and how many to look at.
+# Part of the name of a case in cuda_kernel_bench: how many of its kernels to look at.
 COUNTED = {"attention": 4, "cross_entropy": 3, "layer_norm_grad": 3}
 SECTIONS = ["SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "InstructionStats", "LaunchStats"]
-# Of what they say, what is recorded; the log has all.
+# The metrics that are recorded; the log has all.
 RECORDED = re.compile(r"Duration|Throughput|Issue Slots Busy|Executed Instructions|Bank Conflicts|Registers Per Thread")
 
 
 def first_speed_checks(output: Path) -> List[Check]:
-    """Ours and PyTorch with FlashAttention, then PyTorch with cuDNN's attention."""
+    """Compares ours with PyTorch with FlashAttention, then measures PyTorch with cuDNN's attention."""
 
     def ours_and_flash(run: CheckRun) -> Facts:
         return compare_with_torch(run, output, "flash", ["--stages", "0", "--sdpa", "flash", *COMPILED])
@@ -56,7 +56,7 @@ def compare_with_torch(run: CheckRun, output: Path, name: str, flags: List[str])
     script = ROOT / "tools/bench/gpu/compare_with_torch_gpu.py"
     path = output / f"compare_{name}.json"
     path.unlink(missing_ok=True)
-    # What PyTorch has compiled once serves the next run.
+    # The next run reuses what PyTorch has compiled.
     cache = {"TORCHINDUCTOR_CACHE_DIR": str((output / "torch_cache").resolve())}
     done = run.execute([sys.executable, str(script), "--gpt", program("gpt"), "--rounds", "1", "--json", str(path),
                         *flags], cache)
@@ -68,7 +68,7 @@ def compare_with_torch(run: CheckRun, output: Path, name: str, flags: List[str])
     if done.exit_code != 0 or not facts:
         lines = re.findall(r"^compare_with_torch_gpu: .*", done.output, re.MULTILINE)
         failed = ProgramFailed(lines[-1] if lines else f"compare_with_torch_gpu: exit code {done.exit_code}")
-        failed.facts = facts  # of those that did run
+        failed.facts = facts  # the facts of the contenders that did run
         raise failed
     return facts
 

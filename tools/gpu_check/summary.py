@@ -1,4 +1,4 @@
-"""One page about a run: what to look at first, what passed, figures beside the expected ones, what was not reached."""
+"""One page about a run: what to look at first, what passed, figures beside expected figures, what was not reached."""
 
 from typing import Dict, List
 
@@ -12,7 +12,7 @@ WORTH_MORE = ["environment", "full_size.bits", "full_size.loss_parity"]  # first
 
 
 def summarize(results: Results, names: List[str]) -> str:
-    """Of the checks of these names, in their order."""
+    """The summary of the checks with these names, in their order."""
     entries = {name: results.checks.get(name, {"status": "not run", "reason": "the run was ended before"})
                for name in names}
     figures = figures_of(results)
@@ -54,14 +54,14 @@ def short(reason: str) -> str:
 
 
 def count_lines(entries: Dict[str, Facts]) -> List[str]:
-    """By the part of a name before the first dot; of demos with the model."""
+    """Counts by the part of a name before the first dot; the groups of demos include the model."""
     groups: Dict[str, List[str]] = {}
     for name, entry in entries.items():
         parts = name.split(".")
         groups.setdefault(".".join(parts[:2]) if parts[0] == "demo" else parts[0], []).append(entry["status"])
     lines = ["| checks | " + " | ".join(STATUSES) + " |", "| --- |" + " ---: |" * len(STATUSES)]
     for group, statuses in {**groups, "**all**": [entry["status"] for entry in entries.values()]}.items():
-        # One that a kill left running was not done.
+        # A check that a kill left running counts as not run.
         counts = [statuses.count(status) for status in STATUSES[:3]]
         lines.append(f"| {group} | " + " | ".join(map(str, [*counts, len(statuses) - sum(counts)])) + " |")
     return lines
@@ -78,7 +78,7 @@ def figure_lines(figures: List[Figure]) -> List[str]:
 
 
 def not_reached_lines(entries: Dict[str, Facts]) -> List[str]:
-    """Names by reason; those of one group together."""
+    """Names by reason; the names of one group are merged."""
     lines: Dict[str, List[str]] = {}
     for name, entry in entries.items():
         if entry["status"] not in ("passed", "failed"):
