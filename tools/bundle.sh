@@ -3,7 +3,7 @@
 # [TARGET...]: programs that run on another machine without Bazel, packages or this source tree: for
 # GPU hosts, which have a driver, cuBLASLt of the same major version, NCCL unless
 # --gpu-collectives is host, and a glibc at least as new as the one here. The two libraries are
-# looked for in CUDA_PATH (/usr/local/cuda) and LD_LIBRARY_PATH; those of PyTorch's wheels will do.
+# searched for in CUDA_PATH (/usr/local/cuda) and LD_LIBRARY_PATH; those of PyTorch's wheels work.
 #
 #   tools/bundle.sh -o /tmp/zerograph --gpu-check
 #   scp -r /tmp/zerograph host: && ssh host zerograph/gpu_check
@@ -12,13 +12,13 @@
 #
 # --gpu-check stands for the programs that tools/gpu_check needs. That, as gpu_check, and the
 # benchmarks against PyTorch and against estimates, in tools/bench, are in every bundle.
-# --config and --define go to Bazel. --max-mb: more is an error, and the archive is removed.
+# --config and --define are passed to Bazel. A larger archive than --max-mb is an error and is removed.
 #
 # A target is a Bazel label of a cc_binary or cc_test, or the path of a program. DIR (bundle/ by
 # default) then has a launcher script per target beside the programs with their data, the shared
-# libraries and Open MPI. Programs lose their symbols. FILE.tar.xz has that directory as FILE; what
-# programs have in common is in it once, as xz looks back 128 MiB. To unpack it takes that much
-# memory, and tar with xz, or python3 -m tarfile -e FILE.tar.xz.
+# libraries and Open MPI. Programs are stripped. FILE.tar.xz has that directory as FILE; what programs
+# have in common is in it once, as xz looks back 128 MiB. Unpacking it takes that much memory, and tar
+# with xz, or python3 -m tarfile -e FILE.tar.xz.
 set -euo pipefail
 
 out=bundle
@@ -75,7 +75,7 @@ mkdir -p "$out/lib" "$out/bin" "$out/programs"
 out=$(cd "$out" && pwd)
 touch "$out/.zerograph_bundle"
 
-# The host's own: what is tied to its kernel's C library, and to its driver, and what is large.
+# Left to the host: libraries tied to its C library or its driver, and large ones.
 is_of_host() {
   case $1 in
     ld-linux* | libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | libresolv.so*) ;;
@@ -97,7 +97,7 @@ add_libraries_of() {
   done < <(ldd "$1" | awk '$2 == "=>" { print $1, $3 }')
 }
 
-# Bazel's name of a target's file: //models/gpt and //models/gpt:gpt are models/gpt/gpt.
+# The path of a target's file: models/gpt/gpt for //models/gpt and //models/gpt:gpt.
 file_of_label() {
   local label=${1#//}
   [[ $label == *:* ]] || label=$label:${label##*/}
@@ -174,7 +174,7 @@ add_open_mpi() {
   fi
 }
 
-# Python alone: no program of ours.
+# Python scripts, without a program of ours.
 add_scripts() {
   local from folder
   from=$(dirname "$0")

@@ -16,7 +16,7 @@ load(
 # Optimised in every compilation mode but dbg: a slow program must never be a forgotten flag.
 _OPTIMIZE = ["-O3"]
 
-# Tests, and the packages below: what they take to compile counts, as most run for less than that.
+# Tests, and the packages below: their compile time counts, as most run for less than that.
 _OPTIMIZE_LITTLE = ["-O1"]
 
 _COLD_PACKAGES = [
@@ -64,7 +64,7 @@ def _unless_dbg(values):
 
 COPTS = _unless_dbg(_OPTIMIZE) + _COMMON
 
-# The flags of precompiled headers, which are those of the sources that they come before.
+# The flags of precompiled headers must be those of the sources that use them.
 PRELUDE_COPTS = _unless_dbg(_OPTIMIZE) + _COMMON + _CXXOPTS
 COLD_PRELUDE_COPTS = _unless_dbg(_OPTIMIZE_LITTLE) + _COMMON + _CXXOPTS
 

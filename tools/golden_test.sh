@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# golden_test.sh RUNNER FILE...: what a golden_test (golden_test.bzl) runs.
+# golden_test.sh RUNNER FILE...: the program of a golden_test (golden_test.bzl).
 exec "$@"

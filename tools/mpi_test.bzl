@@ -59,8 +59,8 @@ def mpi_test(
             srcs = [str(Label("//tools:mpi_test.sh"))],
             args = [str(ranks), "$(rootpath :%s_program)" % name] + args,
             data = [":%s_program" % name],
-            # Ranks wait by polling, and yield. No more than two processors: a test that asks for all of a small
-            # machine waits until nothing else runs.
+            # Ranks wait by polling, and yield. A test asks for two processors at most: one that asks for
+            # all of a small machine waits until nothing else runs.
             tags = tags + ["mpi", "cpu:%d" % min(ranks, 2)],
         )
 

@@ -13,8 +13,8 @@ shift 2
 [[ $program == */* ]] || program=./$program
 
 # Open MPI names its session directory and shared-memory files after the PID of mpirun. In Bazel's
-# sandbox that PID is the same in every test, so concurrent tests would destroy each other's files:
-# each gets a private directory. The path is short because a socket's name must fit in 108 bytes.
+# sandbox that PID is the same in every test, so concurrent tests would destroy each other's files;
+# each test gets a private directory. The path is short because a socket's name must fit in 108 bytes.
 private_dir=$(mktemp -d /tmp/o.XXXXXX)
 trap 'rm -rf "$private_dir"' EXIT
 export TMPDIR=$private_dir

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads our files with the reference implementation of safetensors and holds them against what we say they hold.
+"""Reads our files with the reference implementation of safetensors and compares them with what we say they hold.
 
 Not a test of the build, for the library is not part of it. Needs its own environment:
 
@@ -8,7 +8,7 @@ Not a test of the build, for the library is not part of it. Needs its own enviro
     ... --export FILE     a file of `checkpoint export --optimizer` of it, in f32, bf16 or f16
     ... --gpt2 DIR        what `checkpoint convert --to gpt2` made of it
 
-Of a checkpoint it compares the tensors of every shard with the index (names, files, total bytes), and with the file
+In a checkpoint it compares the tensors of every shard with the index (names, files, total bytes), and with the file
 itself as parsed here from its first byte: names, shapes, dtypes, bytes. An export must hold the same tensors, in f32
 with the same bytes, else rounded to the nearest. A gpt2 must hold every parameter under some name, four kinds of
 weights transposed. Exit code 1 and a line for everything that differs.
@@ -41,7 +41,7 @@ def check(condition: bool, message: str) -> None:
 
 
 def by_library(path: Path) -> Dict[str, Tensor]:
-    """What the library finds in a file. Its numpy interface has no bf16, so tensors are taken as bytes."""
+    """The tensors that the library finds in a file. Its numpy interface has no bf16, so tensors are taken as bytes."""
     found = {name: Tensor(item["dtype"], tuple(item["shape"]), bytes(item["data"]))
              for name, item in deserialize(path.read_bytes())}
     with safe_open(path, framework="np") as opened:

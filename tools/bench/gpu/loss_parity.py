@@ -169,7 +169,7 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
 
 
 def default_sizes() -> argparse.Namespace:
-    """Of GPT-2 124M."""
+    """The sizes of GPT-2 124M."""
     parser = argparse.ArgumentParser()
     add_size_flags(parser)
     return parser.parse_args([])

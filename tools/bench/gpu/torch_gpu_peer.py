@@ -223,7 +223,7 @@ def median_seconds(work: Callable[[], Any]) -> float:
 
 
 def measure_ceilings(args: argparse.Namespace) -> Dict[str, float]:
-    """Of bf16 matrix products, and of memory: a copy reads and writes each byte."""
+    """The peak of bf16 matrix products, and the memory bandwidth: a copy reads and writes each byte."""
     import torch
 
     shape = (args.product_size, args.product_size)
