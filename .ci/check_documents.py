@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whether the README files say what is there: links lead to files and headings, labels to targets, and the tables of
-flags list what --help lists. Run from the root of the repository; builds the programs whose flags it asks for.
+"""Checks the README files against the tree: links lead to files and headings, labels to targets, and the tables of
+flags list what --help lists. Run it from the root of the repository; it builds the programs whose flags it reads.
 
 check_documents.py [BAZEL_FLAG...]
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 
 BAZEL_FLAGS = sys.argv[1:]
 
-# The README with the table of flags, its heading, and the programs that have them. Flags of one program only may stand
-# anywhere in the file.
+# The README with a table of flags, the table's heading, and the programs that have the flags. A flag that only one of
+# the programs has may stand anywhere in the file.
 FLAG_TABLES = [
     (Path("models/README.md"), "//models/gpt:gpt"),
     (Path("models/README.md"), "//models/recipe:recipe"),
@@ -23,7 +23,7 @@ FLAG_TABLES = [
     (Path("tools/README.md"), "//tools/launch:launch"),
     (Path("tools/README.md"), "//tools/tune:tune"),
 ]
-# Programs whose own flags the documents name where they are needed; what they share is in the tables.
+# Programs whose own flags the documents name where they are needed; their shared flags are in the tables.
 PROGRAMS = ["//models/bert:bert", "//tools/convert:convert"]
 # Flags of other programs that the documents name.
 FOREIGN_FLAGS = {"--config", "--define", "--disk_cache", "--force", "--from", "--to", "--heads", "--optimizer",

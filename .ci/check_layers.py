@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""check_layers.py [ROOT]: holds every #include of the tree at ROOT (.) to its layers.
+"""check_layers.py [ROOT]: checks every #include of the tree at ROOT (.) against the layers.
 
 Prints one line per violation and fails if there is any:
   - an include that goes up, by the list in framework/layers.bzl;
-  - a circle of includes;
-  - MPI or CUDA outside of the places that are made for them;
+  - a cycle of includes;
+  - MPI or CUDA outside of the folders that may use them;
   - a file that includes a header without a direct dependency of its target on that header's target
     (what clang's layering_check finds), and a file that no target has.
 
@@ -20,7 +20,7 @@ import types
 SUFFIXES = (".h", ".cc", ".cu", ".cuh", ".inc")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 
-# What headers of other projects start with, and the libraries that have them.
+# Prefixes of other projects' headers, and the libraries that have these headers.
 LIBRARIES = {
     "CLI/": ("@cli11//:cli11",),
     "benchmark/": ("@googlebenchmark//:benchmark", "@googlebenchmark//:benchmark_main"),
@@ -41,7 +41,7 @@ MPI_PLACES = ("framework/comm/", "tests/", "tools/bench/comm_bench.cc")
 CUDA_PLACES = re.compile(r"/cuda/|^tests/|^tools/bench/gpu/")
 
 
-# What BUILD and .bzl files call: rules with C++ sources, and what has nothing to say about them.
+# Functions that BUILD and .bzl files call: rules with C++ sources, and functions without any.
 CC_RULES = ("cc_binary", "cc_import", "cc_library", "cc_test")
 IGNORED = ("CcInfo", "DefaultInfo", "aspect", "attr", "cc_common", "config_setting", "depset", "exports_files",
            "filegroup", "genrule", "licenses", "package", "provider", "py_binary", "py_library", "py_test",
@@ -49,7 +49,7 @@ IGNORED = ("CcInfo", "DefaultInfo", "aspect", "attr", "cc_common", "config_setti
 
 
 class Target:
-    """What the checks need to know of a cc_library, cc_binary, cc_test or cuda_library."""
+    """A cc_library, cc_binary, cc_test or cuda_library, as far as the checks need it."""
 
     def __init__(self, label, attributes):
         self.label = label
@@ -61,7 +61,7 @@ class Target:
         self.headers = {path_of(item) for item in labels("hdrs", "textual_hdrs")}
         self.sources = {path_of(item) for item in labels("srcs")}
         self.deps = labels("deps", "implementation_deps")
-        # The beginning of headers' paths that their users leave out: "zero/"
+        # The prefix of header paths that #includes leave out: "zero/"
         prefix = attributes.get("strip_include_prefix")
         self.left_out = prefix.strip("/") + "/" if prefix else None
 
@@ -82,7 +82,7 @@ def path_of(label):
 
 
 class Anything:
-    """Stands for those parts of Starlark's library that describe no C++ target."""
+    """Stands in for the parts of Starlark's library that describe no C++ target."""
 
     def __call__(self, *args, **kwargs):
         return Anything()
@@ -143,7 +143,7 @@ class Workspace:
         return sorted(found)
 
     def global_names(self):
-        """The names that BUILD and .bzl files find."""
+        """The names that BUILD and .bzl files can use."""
         names = dict.fromkeys(IGNORED, Anything())
         names.update(dict.fromkeys(CC_RULES, self.record))
         names.update(
@@ -211,7 +211,7 @@ def layer_of(path, layers):
 
 
 def find_circles(edges):
-    """One line per circle among files; each is found once."""
+    """One line per cycle of includes; each is found once."""
     state, trail, circles = {}, [], []
 
     def visit(path):
@@ -266,7 +266,7 @@ def check_deps(target, workspace, path, included, owners):
 
 
 def files_of(root):
-    """The project's files; no build outputs, nothing that .bazelignore has, no third_party."""
+    """The project's files, without build outputs, third_party and the folders in .bazelignore."""
     skipped = {"third_party"}
     if os.path.exists(os.path.join(root, ".bazelignore")):
         with open(os.path.join(root, ".bazelignore"), encoding="utf-8") as file:
@@ -289,7 +289,7 @@ def check(root):
             workspace.read_build_file(path)
     rules = workspace.loaded("//framework:layers.bzl")
 
-    owners, paths = {}, {}  # of files; and their paths by what an #include says, where that is another
+    owners, paths = {}, {}  # targets by file; and paths by the text of an #include, where it differs
     for target in workspace.targets.values():
         for path in target.headers | target.sources:
             owners.setdefault(path, []).append(target.label)

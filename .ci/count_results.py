@@ -5,7 +5,7 @@ EVENTS is its --build_event_json_file, STATUS its exit status. A test counts as 
 Bazel says PASSED: flaky, timed out, incomplete, never started and never built are failures. So is
 each target that is not a test and did not build, and whatever else made the exit status non-zero.
 
-What could not run on this machine is named with its reason and counted as skipped. Tests say so in
+A test that cannot run on this machine is named with its reason and counted as skipped. Tests say so in
 their log:
   - GoogleTest's cases with GTEST_SKIP;
   - any other test, and each case of one, with a line `SKIPPED: name: reason`.
