@@ -257,7 +257,7 @@ Status DeviceRunner::FaultStatus(const DeviceFault& fault, int64_t step) const {
           .WithContext(StepAndNode(instruction, step));
     }
   }
-  ZG_CHECK(false, "a fault of instruction {}, which there is not", fault.node);
+  ZG_CHECK(false, "the device reports a fault of instruction {}, which does not exist", fault.node);
 }
 
 }  // namespace zg
