@@ -96,7 +96,7 @@ reject_environment "environment variable ZG_TYPO is not known" ZG_TYPO=1
 reject_environment "environment variable ZG_COLLECTIVE_TIMEOUT_S is 'soon'" \
   ZG_COLLECTIVE_TIMEOUT_S=soon
 
-# An mpirun that is not there, or another's.
+# An mpirun that does not exist, or that of another MPI.
 "$expect_error" env 1 "there is no mpirun on PATH" -- PATH=/no/such/directory "$program" \
   --ranks 2 || failed=1
 foreign=$(mktemp -d) || exit 1

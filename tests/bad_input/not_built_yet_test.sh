@@ -13,7 +13,7 @@ reject() {
   "$expect_error" "$program" 2 "$text" -- "$@" || failed=1
 }
 
-# No GPU is to be seen, whatever this build and this machine have.
+# Hides all GPUs, whatever this build and this machine have.
 CUDA_VISIBLE_DEVICES='' "$expect_error" "$program" 1 "or use --device cpu" -- --device cuda || failed=1
 reject "--cuda-graph: is without effect" --cuda-graph
 exit $failed

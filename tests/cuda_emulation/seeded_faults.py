@@ -18,7 +18,7 @@ import tempfile
 
 KERNELS = "framework/kernels/cuda/"
 COLLECTIVES = "framework/comm/cuda/"
-# Of each folder: the test, and the libraries that compile its sources for the emulated device.
+# By folder: the test, and the libraries that compile the folder's sources for the emulated device.
 PROGRAMS = {KERNELS: ("op_suite_emulated_test", ("kernels",)),
             COLLECTIVES: ("cuda_peers_emulated_test", ("fold_peers", "cuda_peers"))}
 PACKAGE = "//tests/cuda_emulation:"
@@ -29,8 +29,8 @@ TENSOR_CORE_GRAD = "attention_tensor_core_grad.cuh"
 TILES = "attention_tiles.cuh"
 ATTENTION = ("attention.cu", "*attention*")
 
-# Name: (file, what stands there, the fault, (source to compile, tests to run)). The text must stand there once, or as
-# often as a number before it says: "2:text" is its second place.
+# Name: (file, original text, faulty text, (source to compile, tests to run)). The file must contain the original text
+# once; a number before it selects an occurrence: "2:text" is the second.
 FAULTS = {
     "missing barrier before a product": (TENSOR_CORE, "    WaitForCopies<1>();\n    __syncthreads();\n    float scores",
                                          "    WaitForCopies<1>();\n    float scores", ATTENTION),
@@ -141,7 +141,7 @@ COLLECTIVE_FAULTS = {
         "cuda_peer_arena.cc", "  mapping_.Unmap(blocks_);\n  blocks_.clear();", "  blocks_.clear();",
         ("cuda_peer_arena.cc", "*ArenaCanBeReplaced*")),
 }
-# What these break is that nothing hangs.
+# These faults make something hang.
 HANGS = ("queue that is not released",)
 FOLDERS = {**{name: KERNELS for name in FAULTS}, **{name: COLLECTIVES for name in COLLECTIVE_FAULTS}}
 FAULTS.update(COLLECTIVE_FAULTS)
@@ -185,7 +185,7 @@ class Build:
         output = folder / (source + ".o")
         arguments[arguments.index("-o") + 1] = str(output)
         arguments[1:1] = ["-iquote", str(folder)]
-        arguments.append("-Wno-error")  # what a fault leaves unused
+        arguments.append("-Wno-error")  # a fault may leave something unused
         if "-MF" in arguments:
             arguments[arguments.index("-MF") + 1] = str(folder / (source + ".d"))
         done = run(arguments, cwd=self.root)

@@ -11,8 +11,8 @@ fail() {
   exit 1
 }
 
-# Debian's bazelrc floods the output with --sandbox_debug. Kernels of GPUs are tested elsewhere. Little
-# optimisation: compiling takes longer here than running.
+# Debian's bazelrc floods the output with --sandbox_debug. GPU kernels are tested elsewhere. Optimisation is
+# low, because compiling takes longer here than running.
 readonly flags=(--noshow_progress --nosandbox_debug --repo_env=ZG_CUDA=off
   --compilation_mode=dbg --copt=-O1 --copt=-g0 --dynamic_mode=off "$@")
 bazel build "${flags[@]}" //...

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""machine_code_test.py OBJECT...: what the GPU's compiler has made of the hot kernels, one line of a table for each.
+"""machine_code_test.py OBJECT...: checks the machine code of the hot kernels, one line of a table for each.
 
 Reads the machine code of sm_90 in the objects that nvcc wrote. Prints the table, and fails where a kernel keeps
 something in memory of its own, takes more registers than its line allows, or does not move its elements in 16 bytes.
@@ -52,7 +52,7 @@ HOT_KERNELS = {
     "PreparedPackKernel<4,UpdateBody<SgdMomentumRule,*>>": Limits(40, loads=2, stores=2),
     "EmbeddingKernel<uint4>": Limits(40, loads=1, stores=1),
     "SumRowsKernel<8,*>": Limits(32, loads=1, stores=1),
-    # Four ranks' terms on their way at once, besides the first's; and a sum to go on from.
+    # Terms of four ranks in flight at once, besides the first rank's; and a sum to start from.
     "FoldPeersKernel<4,float,float>": Limits(40, loads=9, stores=1),
     "FoldPeersKernel<8,*>": Limits(40, loads=9, stores=1),
     "FoldPeersKernel<2,long,long>": Limits(40, loads=9, stores=1),
@@ -61,7 +61,7 @@ HOT_KERNELS = {
 # The lowest 12 bits of an instruction; bits 73 to 75 say how much it moves, 6 for 16 bytes.
 LOADS = (0x381, 0x981)
 STORES = (0x386, 0x986)
-LOCAL = (0x383, 0x387, 0x983, 0x987)  # what did not fit the registers, and arrays with a computed index
+LOCAL = (0x383, 0x387, 0x983, 0x987)  # spilled registers, and arrays with a computed index
 SIXTEEN_BYTES = 6
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""gpu_check_test.py GPU_CHECK: the command that checks everything on a GPU, in a bundle of this test's own, whose
-programs, nvidia-smi and compute-sanitizer do as a test tells them.
+"""gpu_check_test.py GPU_CHECK: tests the command that checks everything on a GPU, in a bundle of this test's own,
+where stand-ins for our programs, nvidia-smi and compute-sanitizer behave as a test tells them.
 """
 
 import os
@@ -256,7 +256,7 @@ class Stopping(GpuCheck):
                                                          "gpu_check/summary.md"])
 
     def test_resume_with_other_programs(self):
-        self.assertEqual(self.check("--only", "stages.0", "--resume")[0], 0)  # nothing to resume yet
+        self.assertEqual(self.check("--only", "stages.0", "--resume")[0], 0)  # there is nothing to resume yet
         self.write("programs/gpt/inside/gpt", "another build")
         code, _, errors = self.check("--only", "stages.0", "--resume")
         self.assertEqual(code, 2)

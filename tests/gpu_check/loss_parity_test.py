@@ -39,7 +39,7 @@ class LossParity(unittest.TestCase):
         self.assertEqual(loss_parity.philox((0, 0, 0, 0), (0, 0)), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8))
 
     def write_weights(self):
-        """Token v has the logit sin(v), wherever it stands."""
+        """Token v has the logit sin(v) at every position."""
         values = {name: array.array("f", [0.0] * math.prod(shape)) for name, shape in SHAPES.items()}
         values["final_norm.bias"][0] = 1.0
         for token in range(VOCABULARY):

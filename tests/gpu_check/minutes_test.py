@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""minutes_test.py GPU_CHECK BUNDLE: a GPU that is lent for minutes, without a GPU. tools/bundle.sh writes one
-archive, of stand-ins that a bazel of this test's own makes; in an empty directory gpu_check runs from it until its time
-is over, and from its results goes on, unpacked once more, where it was.
+"""minutes_test.py GPU_CHECK BUNDLE: tests the use of a GPU that is lent for minutes, without a GPU. tools/bundle.sh
+writes one archive of stand-ins, which this test's own fake bazel makes. gpu_check runs from the archive in an empty
+directory until its time is over; unpacked once more, it continues from its results.
 """
 
 import json

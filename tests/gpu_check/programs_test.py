@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""programs_test.py GPU_CHECK PROGRAM...: the flags that gpu_check gives our programs are theirs, and what it
-reads of them is there. On the CPU.
+"""programs_test.py GPU_CHECK PROGRAM...: our programs accept the flags that gpu_check gives them, and their
+reports have the fields that it reads. Runs on the CPU.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Programs(unittest.TestCase):
         for way in [*full_size.WAYS, f"--gemm-choices {self.run_.folder / 'choices.json'}"]:
             command = full_size.command(data, f"--steps 3 --micro-batches 2 {way}")
             self.assertIn("cuda", command)
-            # All flags are known: where there is no GPU, that is the error.
+            # All flags are known: without a GPU the only error is that there is none.
             self.assertRegex(self.run_.execute([*command, "--plan"]).output, "--device cuda: |samples per step, bf16")
         training = [word.replace("cuda", "cpu") for word in full_size.command(data, "--steps 3 --micro-batches 2")]
         report = self.run_.folder / "report.json"

@@ -1,5 +1,5 @@
-"""Programs that stand in for ours, nvidia-smi and NVIDIA's tools, do as a test tells them, and keep a log: for the
-tests of gpu_check.py. The test is given gpu_check.py's path first.
+"""Programs that stand in for ours, nvidia-smi and NVIDIA's tools, behave as a test tells them, and keep a log, for the
+tests of gpu_check.py. The first argument of a test is the path of gpu_check.py.
 """
 
 import json
@@ -14,7 +14,7 @@ import unittest
 
 TOOLS = pathlib.Path(sys.argv.pop(1)).absolute().parents[1]
 
-# A fault is in FAKE_FAULTS by its name, with a part of the command line that has it.
+# FAKE_FAULTS maps the name of a fault to a part of the command lines that have it.
 STAND_IN = f"#!{sys.executable} -IS" + """
 import json, os, pathlib, signal, subprocess, sys, time
 line = " ".join([os.environ.get("GTEST_FILTER", ""), *sys.argv])
@@ -92,7 +92,7 @@ result = {"sizes": {"layers": 12, "heads": 12, "channels": 768, "context": 1024,
           "ceilings": {"flops_per_s": 7.9e14, "bytes_per_s": 4.3e12}, "kernels": kernels}
 pathlib.Path(flags["--json"]).write_text(json.dumps(result))
 """
-# Instead of what the scripts of these names do, which others import.
+# Replacements of main() in the scripts of these names, which other scripts import.
 COMPARE = """
 def main():
     import os
@@ -162,7 +162,7 @@ class GpuCheck(unittest.TestCase):
         self.add_machine()
 
     def add_machine(self):
-        """What a machine has beside the bundle, and PyTorch's answers."""
+        """Writes what a machine has besides the bundle, and PyTorch's answers."""
         self.edit("tools/gpu_check/machine.py", "/usr/local", str(self.bundle / "local"))  # not this machine's
         for name, main in (("compare_with_torch_gpu", COMPARE), ("loss_parity", PARITY)):
             begin = '\nif __name__ == "__main__":'
@@ -216,7 +216,7 @@ class GpuCheck(unittest.TestCase):
         return output
 
     def expect_gone(self):
-        """What hung, which was asked to end at first, and its child."""
+        """The program that hung, which must first have been asked to end, and its child."""
         self.assertTrue((self.bundle / "was asked to end").exists())
         deadline = time.monotonic() + 10
         for pid in (self.bundle / "pids").read_text().split():

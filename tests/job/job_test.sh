@@ -20,7 +20,7 @@ fail() {
   failed=1
 }
 
-# What the last run with output in $out must have left: no process, no directory.
+# The last run, with its output in $out, must leave no process and no directory behind.
 expect_nothing_left() {
   local i directory pid
   for ((i = 0; i < 50; ++i)); do
@@ -28,7 +28,7 @@ expect_nothing_left() {
     directory=${directory%$'\r'}
     [[ -z $directory || ! -d $directory ]] || { sleep 0.1; continue; }
     for pid in $(sed -n 's/^rank .* is process \([0-9]*\),.*/\1/p' "$out"); do
-      # A killed launcher's ranks may stay zombies where nobody adopts them.
+      # A killed launcher's ranks may stay zombies if no process adopts them.
       ! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$pid/status" || { sleep 0.1; continue 2; }
     done
     return
@@ -106,7 +106,7 @@ expect 134 "rank 0 was ended by signal 6" --ranks 2 --do crash --on-rank 0
 expect 1 "rank 1 left the job before its end" --ranks 2 --do leave --on-rank 1
 expect 1 "no sign of rank 0 within 2 s" --ranks 2 --do stop --on-rank 0 --timeout 2
 
-# Rank 0 logs what --log-level says, the others what is odd.
+# Rank 0 logs at --log-level; the others log warnings and errors only.
 logs() { # LEVEL EXPECTED: without the line about the start
   local ranks
   for ranks in --ranks --ranks-in-process; do
@@ -168,7 +168,7 @@ signal USR1 0 # job_program ends its steps at USR1
 grep -q '^  loss ' "$out" || fail "SIGUSR1 did not reach the ranks"
 signal KILL 137
 
-# Output that nobody takes.
+# Nobody reads the output.
 for ranks in 1 2; do
   timeout -k 5 30 "$program" --ranks $ranks --steps 50 --step-ms 5 --report "$scratch/done" \
     2>"$err" | head -n 1 >"$out"
@@ -181,7 +181,7 @@ for ranks in 1 2; do
   rm -f "$scratch/done"
 done
 
-# Under somebody's own mpirun.
+# Under an mpirun of the user's own.
 TMPDIR=$(mktemp -d /tmp/o.XXXXXX)
 trap 'rm -rf "$scratch" "$TMPDIR"' EXIT
 export TMPDIR OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

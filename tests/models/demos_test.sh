@@ -3,7 +3,7 @@
 # mpirun. Reports of different stages and numbers of ranks must hold the same bits, and plans must
 # equal measurements.
 set -euo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 recipe=./$1 classifier=./$2 gpt=./$3 bert=./$4 lstm=./$5 llama=./$6
 reports=$(mktemp -d)

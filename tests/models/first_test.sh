@@ -2,7 +2,7 @@
 # first_test.sh FIRST README MAIN: the README's first program is models/first word for word, learns,
 # has the same bits at every stage, and prints its plan without running.
 set -euo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 first=./$1 readme=$2 main=$3
 out=$(mktemp -d)

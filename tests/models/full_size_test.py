@@ -27,7 +27,7 @@ ACCUMULATED = 12  # micro-batches, which 1, 2, 3 and 4 ranks divide
 
 
 class Setting(NamedTuple):
-    """What the bits depend on."""
+    """The settings that the bits depend on."""
 
     model: str
     dtype: str
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """What they do not depend on."""
+    """The settings that the bits do not depend on."""
 
     ranks: int
     stage: int

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# gpt_bad_input_test.sh EXPECT_ERROR GPT: data, sizes and initial values that cannot be.
+# gpt_bad_input_test.sh EXPECT_ERROR GPT: rejected data, sizes and initial values.
 set -uo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 expect_error=./$1
 gpt=./$2
@@ -46,11 +46,11 @@ reject 2 "the pattern 'layers.*' matches no module; there are: blocks.0" "${smal
 reject 2 "  with --recompute layers.*" "${small[@]}" --heads 2 --ranks 2 --data "$files/zeros.txt" --recompute 'layers.*'
 reject 2 "recompute: got 'blocks.', expected the path of a module" "${small[@]}" --heads 2 --data "$files/zeros.txt" --recompute blocks.
 reject 2 "the pattern 'layers.*' matches no module" "${small[@]}" --heads 2 --ranks-in-process 3 --data "$files/zeros.txt" --recompute 'layers.*'
-# On every rank, without a hang.
+# Fails on every rank, without a hang.
 reject nonzero "missing.txt" "${small[@]}" --heads 2 --ranks 2 --data "$files/missing.txt"
 reject nonzero "micro" "${small[@]}" --heads 2 --ranks 2 --micro-batches 3 --data "$files/zeros.txt"
 
-export EXPECT_ERROR_FIRST=  # what only the steps can tell
+export EXPECT_ERROR_FIRST=  # errors that only appear during the steps
 # f16 that no loss scale can help: it stops after a number of steps, on every rank.
 reject nonzero "the gradients were not finite in 25 steps in a row" --layers 1 --embd 8 --heads 2 --context 16 --steps 100 \
   --data "$files/zeros.txt" --dtype f16 --lr 1e6 --warmup-steps 0 --ranks 2 --zero 2

@@ -17,14 +17,14 @@ import tempfile
 UPDATE = "--update" in sys.argv
 REFERENCE, *PROGRAMS = [pathlib.Path(path).absolute() for path in sys.argv[1:] if path != "--update"]
 
-# What a processor needs for them, as /proc/cpuinfo names it.
+# The flags that a processor needs for each, as named in /proc/cpuinfo.
 INSTRUCTION_SETS = {
     "baseline": [],
     "avx2": ["avx2", "fma", "bmi2"],
     "avx512": ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
     "amx": [],  # no cap
 }
-# So that the C library, too, does without: it has functions of its own for processors with FMA.
+# Makes the C library do without as well: it has functions of its own for processors with FMA.
 OLD_LIBRARY = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F"}
 
 GPT = ["--layers", "2", "--heads", "2", "--embd", "64", "--context", "48", "--dropout", "0.1", "--steps", "12",
@@ -41,7 +41,7 @@ RUNS = {
 
 
 def text():
-    """Words in an order that a small generator gives."""
+    """Words in a pseudo-random order."""
     words = "the optimizer keeps what every rank owns and gathers what it reads before a layer runs".split()
     state, found = 1, []
     for _ in range(3000):

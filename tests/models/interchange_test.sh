@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# interchange_test.sh GPT RECIPE CLASSIFIER CHECKPOINT: models leave under other programs' names and
-# come back, as a user does it: trained at one stage by several ranks, converted, begun with anew.
+# interchange_test.sh GPT RECIPE CLASSIFIER CHECKPOINT: models are converted to other programs' names
+# and back, as a user does it: train at one stage on several ranks, convert, start a new run from the result.
 set -euo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 gpt=./$1 recipe=./$2 classifier=./$3 checkpoint=./$4
 directory=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# job_faults_test.sh RECIPE CLASSIFIER EXPECT_ERROR: training jobs of which a rank stands still, or is
-# another program: each ends soon, with an error that says which rank and where.
+# job_faults_test.sh RECIPE CLASSIFIER EXPECT_ERROR: training jobs in which a rank stops, or runs
+# another program: each job ends soon, with an error that says which rank and where.
 set -uo pipefail
 # Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0

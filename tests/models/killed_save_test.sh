@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# killed_save_test.sh RECIPE: a program that saves after every step, of which a rank or the launcher
-# is killed at some moment, again and again. What is in the directory then resumes, and the run ends
-# with the bits of one that nobody killed.
+# killed_save_test.sh RECIPE: a program saves after every step, and a rank or the launcher is killed at
+# some moment, again and again. Each time the run resumes from the directory's contents and ends with
+# the bits of a run that was not killed.
 set -uo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 recipe=./$1
 directory=$(mktemp -d) || exit 1
@@ -26,7 +26,7 @@ descendants() { # PID
   done
 }
 
-# Of our own job only: PID RANK, one a line.
+# Prints the ranks of our own job only: PID RANK, one a line.
 ranks_of() { # PID of the launcher
   local pid rank
   for pid in $(descendants "$1"); do

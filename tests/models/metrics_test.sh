@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# metrics_test.sh RECIPE CLASSIFIER GPT EXPECT_ERROR READ_METRICS: what programs write with
-# --metrics, read by a reader of our own: after a whole run, a resumed one, a killed one, and one
-# without room.
+# metrics_test.sh RECIPE CLASSIFIER GPT EXPECT_ERROR READ_METRICS: reads what programs write with
+# --metrics, by a reader of our own: after a whole run, a resumed one, a killed one, and one on a full
+# disk.
 set -euo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 recipe=./$1 classifier=./$2 gpt=./$3 expect_error=./$4 reader=./$5
 directory=$(mktemp -d)
@@ -90,7 +90,7 @@ values = read_metrics.read(directory / "killed", was_killed=True)
 assert len(values) >= 20 and list(values) == list(range(1, len(values) + 1)), values.keys()
 PYTHON
 
-# Of the first of many steps, for a file that may have 4 KB.
+# The file may have 4 KB only: the first step that fails is one warning, and the run ends with an error.
 code=0
 (
   ulimit -f 4

@@ -25,7 +25,7 @@ def masked_crc(data):
 
 
 def records(data):
-    """The records of a file; an unfinished one at its end is left out."""
+    """The records of a file, without an unfinished one at its end."""
     at = 0
     while at + 12 <= len(data):
         length, length_crc = struct.unpack_from("<QI", data, at)

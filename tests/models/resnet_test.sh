@@ -2,7 +2,7 @@
 # resnet_test.sh RESNET: the same bits, statistics of the normalisations among them, at every stage and
 # number of ranks, in the middle of an epoch too; and a run that resumes ends where an unbroken one does.
 set -euo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 resnet=./$1
 directory=$(mktemp -d)

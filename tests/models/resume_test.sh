@@ -3,7 +3,7 @@
 # them, under mpirun: at another stage, on another number of ranks, with another bucket size. The
 # bits must be those of the run that did not stop.
 set -euo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 recipe=./$1 classifier=./$2 gpt=./$3 expect_error=./$4
 directory=$(mktemp -d)
@@ -17,7 +17,7 @@ run_gpt() { # NAME ARG...
   "$gpt" "${gpt_flags[@]}" --report "$directory/$name.json" "$@" >"$directory/$name.out"
 }
 
-# The schedule is gpt's own, a cosine: it goes on exactly. Saved every second step, one step lost.
+# gpt's own schedule, a cosine, continues exactly. Saved every second step, one step lost.
 run_gpt whole --steps 6
 run_gpt saved_2 --steps 6 --ranks 2 --zero 2 --bucket-mb 0.02 --save "$directory/gpt" --save-every 2 --keep 2
 test "$(ls "$directory/gpt")" = $'latest\nstep-00000004\nstep-00000006'

@@ -4,7 +4,7 @@
 # saves and ends with exit code 0; what was saved resumes with the bits of the run that nobody
 # disturbed. And: two jobs in one directory, checkpoints that come faster than the disk takes them.
 set -uo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 recipe=./$1 gpt=./$2
 directory=$(mktemp -d) || exit 1
@@ -87,7 +87,7 @@ for case in "--ranks 1" "--ranks 2 --zero 3" "--ranks 2 --zero 1 --save-async" \
   done
 done
 
-# A second TERM is mpirun's to handle, and ends what waits for a rank that is stopped.
+# mpirun handles a second TERM: it ends the ranks that wait for a stopped one.
 rm -rf "$saved"
 start --ranks 2 --save "$saved"
 kill -STOP "$(pid_of_rank 1)"
@@ -98,7 +98,7 @@ kill -TERM $program
 wait $program && fail "exit code 0 although it was ended from outside"
 program=
 
-# Without --save, USR1 is one warning, TERM ends as ever.
+# Without --save, USR1 causes one warning, and TERM ends the job as usual.
 for ranks in 1 2; do
   start --ranks $ranks
   kill -USR1 $program

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# trace_test.sh GPT: the trace of a run is of that run. Its lanes, steps and slices fit in each
-# other, its bytes and floating-point operations are those of the report, and no bit changes.
+# trace_test.sh GPT: the trace of a run describes that run. Its lanes, steps and slices nest, its
+# bytes and floating-point operations are those of the report, and tracing changes no bit.
 set -euo pipefail
-# What Open MPI leaves behind is not ours to free.
+# Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 gpt=./$1
 directory=$(mktemp -d)

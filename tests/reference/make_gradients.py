@@ -53,7 +53,7 @@ def sign_loss(p, x, y):
 def curvature_loss(p, x, y):
     h = gelu(linear(x, p["first.weight"], p["first.bias"]), approximate="tanh")
     h = gelu(linear(h, p["second.weight"], p["second.bias"]))
-    # Of each pair of samples by itself, as micro-batches have it.
+    # The loss of each pair of samples by itself, as with micro-batches.
     terms = []
     for i in range(0, SAMPLES, 2):
         score = linear(h[i:i + 2], p["third.weight"], p["third.bias"])

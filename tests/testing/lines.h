@@ -14,8 +14,8 @@ std::string Join(const std::vector<std::string_view>& lines);
 bool IsComment(std::string_view line);  // a line with only a comment
 
 // The lines of two texts: those only in `before` begin with "-", those only in `after` with "+",
-// others with a blank. Of the others only the `context` nearest to a change are included; "@@" with
-// the section of the graph marks omitted lines. Empty for equal texts.
+// common lines with a blank. Only the `context` common lines nearest to a change are included; "@@"
+// with the section of the graph marks omitted lines. Empty for equal texts.
 std::string Diff(std::string_view before, std::string_view after, int context);
 
 }  // namespace zg::testing

@@ -24,7 +24,7 @@ for library in $(ldd "$program" | awk '/libcudart/ { print $1 }'); do
   [[ -e $work/bundle/lib/$library ]] || fail "$library is missing"
 done
 ldd "$program" | grep -q "libnccl\|libcublas" && fail "it does not start on a host without NCCL or cuBLAS"
-# Without the program itself, which sanitizers make ten times as large.
+# The size counts without the program itself, which sanitizers make ten times as large.
 name=$(basename "$program")
 megabytes=$(du -sm --exclude="$name*" "$work/bundle" | cut -f 1)
 ((megabytes < 100)) || fail "it has $megabytes MB"

@@ -22,7 +22,7 @@ reject 2 "--from: llama" convert --from llama "$directory" "$directory/other"
 reject 2 "--vocab" convert --from gpt2 "$directory" "$directory/other" --vocab 0
 reject 1 "h.0.attn.c_attn.weight: is missing" convert --from gpt2 "$directory/theirs" "$directory/other"
 reject 1 "is not expected" convert --to gpt2 "$directory" "$directory/other"
-# No room for the file: an error, and nothing of it is left.
+# No room for the file: an error, and no part of the file is left.
 (
   ulimit -f 1
   reject 1 "File too large" export "$directory" "$directory/full"

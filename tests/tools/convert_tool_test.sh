@@ -6,7 +6,7 @@ expect_error=./$1 tool=./$2 bert=./$3
 model=tests/reference/models/bert
 source "${BASH_SOURCE[0]%/*}/tool_checks.sh"
 
-# Tokens below 60, in nanoGPT's format; the rate of learning is 0.
+# Tokens below 60, in nanoGPT's format; the learning rate is 0.
 python3 -c 'import sys; sys.stdout.buffer.write(bytes(b for i in range(1000) for b in (i * 7 % 60, 0)))' >"$directory/tokens.bin"
 "$bert" --from $model --data "$directory/tokens.bin" --steps 1 --batch 2 --lr 0 --save "$directory/run" >/dev/null ||
   fail "training a model of transformers"
@@ -14,7 +14,7 @@ expect "back: bert, 42 tensors in model.safetensors" --to "$directory/back" "$di
 cmp "$directory/back/model.safetensors" $model/model.safetensors || fail "other bytes behind a checkpoint"
 cmp "$directory/back/config.json" $model/config.json || fail "another config.json"
 
-# A model that began here.
+# A model that was trained here from the start.
 "$bert" --preset tiny --data "$directory/tokens.bin" --context 16 --steps 1 --batch 2 --save "$directory/tiny" >/dev/null ||
   fail "training a model of ours"
 expect "theirs: bert, 42 tensors" --to "$directory/theirs" "$directory/tiny" --preset bert/tiny

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# launch_test.sh LAUNCH JOB_PROGRAM RECIPE: what tools/launch does when a job fails, is refused or is
-# stopped: restarts with the right number of ranks from the right checkpoint, or none; and what it
-# says. That a restarted job has the bits of one that nothing happened to.
+# launch_test.sh LAUNCH JOB_PROGRAM RECIPE: tests what tools/launch does and prints when a job fails, is
+# refused or is stopped: it restarts with the right number of ranks from the right checkpoint, or not at
+# all. A restarted job must have the bits of an undisturbed one.
 set -uo pipefail
 # Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
@@ -25,7 +25,7 @@ run() { timeout -k 5 60 "$launch" "$@" >"$out" 2>"$err"; }
 says() { grep -qF -- "$1" "$err" || fail "no '$1'"; }
 says_not() { ! grep -qF -- "$1" "$err" || fail "'$1' is there"; }
 
-# Nothing happens: the program's output, and nothing else.
+# No failure: the program's output, and nothing else.
 run --ranks 2 -- "$job_program" --log-level warn || fail "a job without faults ended with $?"
 (($(grep -c '^rank . of 2 is process' "$out") == 2)) || fail "2 ranks did not start"
 [[ ! -s $err ]] || fail "standard error is not empty"
@@ -48,7 +48,7 @@ expect 1 "rank 1 on host $host left the job before its end" --do leave --on-rank
 expect 1 "rank 1 on host $host ended the job with an error" --do fail --on-rank 1
 grep -q '^  | rank 1: data loss: something is broken' "$err" || fail "the rank's error is not shown"
 
-# mpirun 4.1 sometimes loses its own message about an abort: the rank has spoken.
+# mpirun 4.1 sometimes loses its own message about an abort; the rank's message is there.
 mkdir "$scratch/bin"
 cat >"$scratch/bin/mpirun" <<'END'
 #!/bin/sh
@@ -61,7 +61,7 @@ chmod +x "$scratch/bin/mpirun"
 PATH=$scratch/bin:$PATH expect 1 "rank 1 on host $host ended the job with an error"
 grep -q '^  | rank 1: data loss: something is broken' "$err" || fail "the rank's error is not shown"
 
-# A wrong command line stays wrong.
+# A wrong command line is not tried again.
 run --ranks 2 -- "$job_program" --zero 9
 [[ $? == 2 ]] || fail "--zero 9: not exit code 2"
 says "the program refuses its command line"
@@ -76,8 +76,8 @@ says "restart 1 of 1 in 1 s, from the beginning: the program does not --save"
 says "1 restart is used up"
 (($(grep -c '^[12]  .*was ended by signal 9' "$err") == 2)) || fail "no table of two attempts"
 
-# The recipe, whose rank 1 is killed after a checkpoint in the first attempt and has no chance in the
-# second, which costs the third attempt a rank.
+# The recipe: rank 1 is killed after a checkpoint in the first attempt and fails at once in the second,
+# so the third attempt has one rank less.
 cat >"$scratch/flaky" <<'FLAKY'
 #!/usr/bin/env bash
 if [[ $OMPI_COMM_WORLD_RANK == 0 ]]; then
@@ -135,7 +135,7 @@ expect_nothing_left() {
   directory=$(sed -n 's/^temporary directory \(\/tmp\/zg\..*\)/\1/p' "$out")
   for ((i = 0; i < 100; ++i)); do
     for pid in $(sed -n 's/^rank .* is process \([0-9]*\),.*/\1/p' "$out"); do
-      # A killed launcher's ranks may stay zombies where nobody adopts them.
+      # A killed launcher's ranks may stay zombies if no process adopts them.
       ! grep -qs '^State:[[:space:]]*[^Z]' "/proc/$pid/status" || { sleep 0.1; continue 2; }
     done
     [[ ! -d $directory ]] || { sleep 0.1; continue; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# plan_test.sh EXPECT_ERROR PLAN CLASSIFIER: the program plan: its files, its exit codes, what it refuses;
-# its times by what a run of another program measured.
+# plan_test.sh EXPECT_ERROR PLAN CLASSIFIER: the program plan: its files, its exit codes, its errors;
+# its times, estimated from the measurements of a run of another program.
 set -uo pipefail
 expect_error=./$1
 plan=./$2
@@ -53,7 +53,7 @@ reject "the program has no value" "${small[@]}" --explain %nothing
 reject "--explain: --fit searches among many programs" "${small[@]}" --fit 1G --explain %loss
 reject "--explain: --params asks for the paper's formulas" --params 1e9 --explain %loss
 
-# Prices of one rank; two have a little more to do.
+# The measured costs are those of one rank; two have a little more to do.
 "$classifier" --steps 5 --profile --report "$files/prices.json" >"$files/run.out" 2>&1 || {
   echo "FAILED: classifier --profile"
   cat "$files/run.out"

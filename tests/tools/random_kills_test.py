@@ -2,9 +2,9 @@
 """random_kills_test.py LAUNCH RECIPE [--moments N] [--seed S]
 
 Kills (SIGKILL) a rank, or a process that watches over the ranks, of a job that saves all the time,
-at random moments, half of them inside a save, half while it saves in the background, half with collectives
-beside the computation. After each: all processes of the job have ended within 10 s, every checkpoint that has its name is whole, and the job that goes on from there, by itself or
-started again, ends with the bits of the run that nobody killed.
+at random moments: half of them inside a save, half while it saves in the background, half with collectives beside
+the computation. After each kill all processes of the job must end within 10 s, every checkpoint under its final name
+must be complete, and the job must continue from there, by itself or restarted, to the bits of a run that was not killed.
 """
 
 import argparse
@@ -95,7 +95,7 @@ class Job:
         return any(self.saved.glob("*.tmp"))
 
     def check_checkpoints(self):
-        """Everything under a checkpoint's name is whole. Returns how many there are."""
+        """Checks that everything under a checkpoint's name is complete. Returns how many there are."""
         count = 0
         for checkpoint in self.saved.glob("step-*"):
             if checkpoint.suffix == ".tmp":
@@ -142,7 +142,7 @@ def kill_once(job, victim, delay_s, in_save, whole):
 
     goes_on = victim.startswith("rank") or victim == "mpirun"
     start = time.monotonic()
-    # Of a job that goes on the launcher and its supervisor stay.
+    # If the job goes on, the launcher and its supervisor stay.
     staying = {job.process.pid, *children(job.process.pid)} if goes_on else set()
     if goes_on:
         wait_until(lambda: not (set(before) - staying) & set(job.pids()), LIMIT_S, f"all ranks end after {victim}'s kill")

@@ -10,7 +10,7 @@ same() { # FILE FILE
 }
 cd "$(dirname "$text")" && text=$(basename "$text") && expect_error=$OLDPWD/$expect_error tool=$OLDPWD/$tool
 
-# Learned twice it is the same file, and so it is from the parts of a text cut between words.
+# Learning twice gives the same file, and so does learning from the parts of a text cut between words.
 expect ": 600 tokens of" train --vocab-size 600 --out "$directory/a" --special '<|endoftext|>' --special '<x>' "$text"
 expect ": 600 tokens of" train --vocab-size 600 --out "$directory/b" --special '<|endoftext|>' --special '<x>' "$text"
 same "$directory/a/tokenizer.json" "$directory/b/tokenizer.json"
@@ -48,7 +48,7 @@ reject 1 "expected tokens below the vocabulary of 300" decode "$directory/gpt2.b
 truncate -s -1 "$directory/gpt2.bin"
 reject 1 "truncated" decode "$directory/gpt2.bin" --tokenizer "$directory/gpt2"
 reject 2 "subcommand"
-# No room for the file: an error, and nothing of it is left.
+# No room for the file: an error, and no part of the file is left.
 (
   ulimit -f 1
   reject 1 "File too large" encode "$text" --tokenizer "$directory/b" --out "$directory/full.bin"

@@ -1,5 +1,5 @@
-# Sourced by the test of a tool, after expect_error=SCRIPT and tool=PROGRAM: a directory for its files,
-# and checks of what it says, after a failure of which `failed` is 1.
+# Sourced by the test of a tool, after expect_error=SCRIPT and tool=PROGRAM: makes a directory for its
+# files, and checks its output; a failed check sets `failed` to 1.
 directory=$(mktemp -d) || exit 1
 trap 'rm -rf "$directory"' EXIT
 failed=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tune_test.sh EXPECT_ERROR TUNE CLASSIFIER: what the program tune runs and prints, with a stand-in whose
-# reports say what its steps took, and once with a program that trains.
+# tune_test.sh EXPECT_ERROR TUNE CLASSIFIER: tests what the program tune runs and prints, with a stand-in
+# that reports made-up step times, and once with a program that trains.
 set -uo pipefail
 # Open MPI's leaks are not ours (see tools/mpi_test.sh).
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
@@ -20,7 +20,7 @@ fail() {
 has() { grep -qE -- "$1" out || fail "no '$1' on standard output"; }
 reject() { "$expect_error" "$tune" "$@" || failed=1; } # CODE TEXT -- ARG...
 
-# Two ranks are the fastest here. After its report it goes on for longer than this test may take.
+# Two ranks are the fastest here. After its report the stand-in runs longer than this test may take.
 cat >stand_in <<'END'
 #!/usr/bin/env python3
 import json, os, sys, time
@@ -61,7 +61,7 @@ BUILD_WORKING_DIRECTORY=$scratch "$tune" --ranks 2 --threads 1 --overlap 5000 --
   fail "exit code $?"
 [[ $(tail -n 1 out) == "./stand_in --ranks 2 --threads 1 --overlap 5000" ]] || fail "not the only way"
 
-# What goes wrong.
+# Errors.
 reject 2 "hint: tune --help lists all flags" -- --bananas -- ./stand_in
 reject 2 "./no-such is not a program that can be run" -- ./no-such
 printf '#!/no/such/interpreter\n' >broken

@@ -59,7 +59,7 @@ on_two_hosts() { # LAUNCH_FLAG... -- RECIPE_FLAG...
 }
 cable_bytes() { ip netns exec "$host_a" cat /sys/class/net/cable/statistics/tx_bytes; }
 
-# The same bits as on one host, and really through the cable.
+# The bits are those of one host, and the data really goes through the cable.
 "$recipe" --ranks 2 "${flags[@]}" --width 60 --zero 2 --steps 600 --report "$scratch/one_host.json" >"$out" 2>"$err" || fail "one host: $?"
 before=$(cable_bytes)
 on_two_hosts -- --steps 600 --report "$scratch/two_hosts.json" || fail "two hosts: $?"
@@ -81,8 +81,8 @@ through_cable = int(sys.argv[2])
 assert through_cable > sent * len(two["steps"]), (through_cable, sent)
 PYTHON
 
-# What the report says was sent is what went through the cable: rank 0 counts what it receives. Starting
-# and ending a job is left out by taking the difference of a long one and a short one. The headers of
+# The report's sent bytes must have gone through the cable: rank 0 counts what it receives. The difference
+# of a long and a short job leaves out the bytes of starting and ending a job. The headers of
 # Ethernet, IP and TCP (14 + 20 + 32 bytes a packet) are not counted: how many packets TCP makes of the
 # same bytes depends on how busy the machine is.
 received_bytes() {
@@ -179,7 +179,7 @@ grep -Eq "^rank 0: deadline exceeded: step [0-9]+[,:] .*(reduce_scatter|all_gath
   fail "no error that names the collective and the rank"
 expect_nothing_left "cut"
 
-# A host is lost for good: the job goes on where it is left.
+# A host is lost for good: the job goes on with the ranks that are left.
 ip -n "$host_b" link set cable up
 : >"$out"
 saved=$scratch/saved

@@ -113,7 +113,7 @@ class Feeder {
   std::map<const ir::Node*, std::vector<char>> fed_;
 };
 
-// Of an eval program.
+// A result of an eval program.
 struct Result {
   Shape shape;             // over all ranks
   std::vector<float> own;  // of this one
