@@ -8,7 +8,7 @@ Bazel holds targets to it through visibility, .ci/check_layers.py (plain Python,
 file too) every #include.
 """
 
-# From the bottom to the top: a layer may use those before it and itself.
+# From the bottom to the top: a layer may use itself and the layers before it.
 LAYERS = [
     "framework/base",
     "framework/tensor",
@@ -36,7 +36,8 @@ LAYERS = [
     "tests",
 ]
 
-# The compiler, and the models and update rules that it compiles, know nothing of what executes its programs.
+# The compiler, and the models and update rules that it compiles, must not depend on the runtime that
+# executes its programs.
 COMPILER = [
     "framework/ir",
     "framework/ops",

@@ -32,7 +32,7 @@ _LIBRARIES = {
     "zlib": "/usr/share/doc/zlib1g-dev",
 }
 
-# What Bazel itself asks for and Debian packages.
+# Repositories that Bazel itself needs and Debian packages.
 _BAZEL_REPOSITORIES = {
     "bazel_skylib": "/usr/share/bazel/tools/skylib",
     "platforms": "/usr/share/bazel/tools/platforms",
@@ -45,7 +45,7 @@ def _stand_in_impl(ctx):
     for label, path in ctx.attr.files.items():
         ctx.symlink(label, path)
 
-# A repository of files that lie in ours.
+# A repository whose files lie in ours.
 _stand_in = repository_rule(
     implementation = _stand_in_impl,
     attrs = {"files": attr.label_keyed_string_dict(doc = "the path of each file in the repository")},

@@ -64,7 +64,7 @@ struct Report {
 
   std::string transport;   // Communicator::transport()
   std::string arithmetic;  // Trainer::arithmetic()
-  // Of one step, sent by one rank.
+  // Traffic of one step, sent by one rank.
   TrafficCounters predicted_traffic = {};
   TrafficCounters measured_traffic = {};
 
