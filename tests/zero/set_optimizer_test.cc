@@ -145,10 +145,12 @@ std::vector<Case> Cases() {
           {"sgd", Momentum(0.5, false), Momentum(0.9, true)},
           {"muon", OfMuon(0.85), OfMuon(0.95)},
           {"adamw_8bit", EightBits(0.999), EightBits(0.9)},
-          {"lion", Decayed<optim::Lion>(0.0), Decayed<optim::Lion>(0.2)},
+          {"lion", Decayed<optim::Lion>(0.1), Decayed<optim::Lion>(0.2)},
+          // It gains a term.
+          {"lion_with_decay", Decayed<optim::Lion>(0.0), Decayed<optim::Lion>(0.2), true},
           {"lamb", Decayed<optim::Lamb>(0.0), Decayed<optim::Lamb>(0.2), true},
           {"adafactor", Decayed<optim::Adafactor>(0.0), Decayed<optim::Adafactor>(0.2), true},
-          {"schedule_free", Decayed<optim::ScheduleFreeAdamW>(0.0),
+          {"schedule_free", Decayed<optim::ScheduleFreeAdamW>(0.1),
            Decayed<optim::ScheduleFreeAdamW>(0.2)}};
 }
 
