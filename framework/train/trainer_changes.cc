@@ -121,10 +121,11 @@ Status Trainer::set_optimizer(const optim::Optimizer& optimizer, const std::stri
   if (graph_ != nullptr) {
     changed = graph_->Clone();
     changed->set_optimizer(optimizer, group);
+    change = changed->status().message();
     const StatusOr<optim::UpdateRules> rules = changed->update_rules();
-    change = changed->status().ok() && rules.ok()
-                 ? fmt::format("{}", fmt::join(rules->Settings(), ", "))
-                 : changed->status().message();
+    if (change.empty() && rules.ok()) {
+      for (const auto& [name, value] : rules->Settings()) change += name + ": " + value + "\n";
+    }
   }
   int64_t num_updates = 0;
   ZG_RETURN_IF_ERROR(CheckSameChange(change, &num_updates));

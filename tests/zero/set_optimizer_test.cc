@@ -37,9 +37,9 @@ struct Config {
   bool has_head = false;  // a group "head" of the last layer
 };
 
-class Run {
+class SmallRun {
  public:
-  Run(const Config& config, const optim::Optimizer& optimizer, Communicator& communicator)
+  SmallRun(const Config& config, const optim::Optimizer& optimizer, Communicator& communicator)
       : graph_("hyperparameters") {
     graph_.train(optimizer, [&](Inputs& in) {
       const Var x = in.f32("x", {kBatch, 6});
@@ -162,12 +162,12 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, SetOptimizerTest, ::testing::ValuesIn(Cases
 // Steps 1 and 2 by `before`, 3 and 4 by `after`, to which the state moves by hand.
 StatusOr<std::string> RunAfterRun(const Config& config, const Case& of,
                                   Communicator& communicator) {
-  Run first(config, of.before, communicator);
+  SmallRun first(config, of.before, communicator);
   ZG_RETURN_IF_ERROR(first.status());
   ZG_RETURN_IF_ERROR(first.StepUntil(2));
   ZG_ASSIGN_OR_RETURN(const NamedValues parameters, first.trainer().consolidate_parameters());
   ZG_ASSIGN_OR_RETURN(const OptimizerState state, first.trainer().consolidate_optimizer_state());
-  Run second(config, of.after, communicator);
+  SmallRun second(config, of.after, communicator);
   ZG_RETURN_IF_ERROR(second.status());
   ZG_RETURN_IF_ERROR(second.trainer().scatter_parameters(parameters));
   ZG_RETURN_IF_ERROR(second.trainer().scatter_optimizer_state(state));
@@ -178,7 +178,7 @@ StatusOr<std::string> RunAfterRun(const Config& config, const Case& of,
 
 // The same in one run; the losses of steps 3 and 4 alone.
 StatusOr<std::string> ChangedRun(const Config& config, const Case& of, Communicator& communicator) {
-  Run run(config, of.before, communicator);
+  SmallRun run(config, of.before, communicator);
   ZG_RETURN_IF_ERROR(run.status());
   ZG_RETURN_IF_ERROR(run.StepUntil(2));
   const Executor* const executor = &run.trainer().executor();
@@ -219,7 +219,7 @@ TEST_P(SetOptimizerTest, InMixedPrecisionWithGroupsAndClipping) {
 // A momentum that rises from step to step.
 TEST(SetOptimizer, MayBeCalledBeforeEveryStep) {
   const std::string result = OnRanks(2, [](Communicator& communicator) -> StatusOr<std::string> {
-    Run run({2, 2}, OfMuon(0.85), communicator);
+    SmallRun run({2, 2}, OfMuon(0.85), communicator);
     ZG_RETURN_IF_ERROR(run.status());
     const Executor* const executor = &run.trainer().executor();
     for (int step = 1; step <= 5; ++step) {
@@ -234,7 +234,7 @@ TEST(SetOptimizer, MayBeCalledBeforeEveryStep) {
 std::string ErrorOf(int ranks, const Config& config,
                     const std::function<Status(Trainer&, Communicator&)>& change) {
   return OnRanks(ranks, [&](Communicator& communicator) -> StatusOr<std::string> {
-    Run run(config, Adamw(0.01, 0.9, 0.0), communicator);
+    SmallRun run(config, Adamw(0.01, 0.9, 0.0), communicator);
     ZG_RETURN_IF_ERROR(run.status());
     ZG_RETURN_IF_ERROR(run.StepUntil(1));
     const Status status = change(run.trainer(), communicator);
@@ -281,7 +281,7 @@ TEST(SetOptimizer, IsCalledBeforeResuming) {
   const optim::Optimizer before = Adamw(0.01, 0.9, 0.0);
   const optim::Optimizer after = Adamw(0.01, 0.9, 0.2);
   const std::string expected = OnRanks(2, [&](Communicator& communicator) -> StatusOr<std::string> {
-    Run run({2, 1}, before, communicator);
+    SmallRun run({2, 1}, before, communicator);
     ZG_RETURN_IF_ERROR(run.status());
     ZG_RETURN_IF_ERROR(run.StepUntil(1));
     ZG_RETURN_IF_ERROR(run.trainer().set_optimizer(after));
@@ -294,7 +294,7 @@ TEST(SetOptimizer, IsCalledBeforeResuming) {
   });
   const auto resumed = [&](bool is_set) {
     return OnRanks(3, [&](Communicator& communicator) -> StatusOr<std::string> {
-      Run run({3, 3}, before, communicator);
+      SmallRun run({3, 3}, before, communicator);
       ZG_RETURN_IF_ERROR(run.status());
       if (is_set) ZG_RETURN_IF_ERROR(run.trainer().set_optimizer(after));
       ZG_RETURN_IF_ERROR(run.trainer().resume(directory));
