@@ -16,7 +16,7 @@
 namespace zg {
 namespace {
 
-// Of a virtual rank; none: the rank of the process.
+// The virtual rank of this thread; none: the rank of the process.
 thread_local std::optional<int> rank_of_thread;
 
 class RankSink : public spdlog::sinks::ansicolor_stderr_sink_mt {

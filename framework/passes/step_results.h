@@ -16,10 +16,10 @@ struct StepResult {
   int64_t bytes() const { return num_parts * type.bytes(); }
 };
 
-// Of an output node of training.
+// The result that an output node of training hands out.
 StepResult StepResultOf(const ir::Graph& graph, const ir::Node& output);
 
-// Of all of them, on one rank.
+// The bytes of all results together, on one rank.
 int64_t StepResultBytes(const ir::Graph& graph);
 
 }  // namespace zg

@@ -22,7 +22,7 @@ struct ProgramPlan {
   MemoryPlan memory;
 };
 
-// Of a node that has a kernel.
+// Makes the kernel of a node that has one.
 StatusOr<std::unique_ptr<Kernel>> MakeKernelOf(const ir::Graph& graph, const ir::Node& node,
                                                const KernelRegistry& kernels);
 
