@@ -1,6 +1,7 @@
 #include "framework/runtime/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "framework/base/format.h"
@@ -125,6 +126,11 @@ StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
   return executor;
 }
 
+void Executor::set_changed() {
+  static std::atomic<int64_t> last{0};  // of all executors of the process
+  version_ = ++last;
+}
+
 StatusOr<std::byte*> Executor::AllocateArena() {
   const int workspace = plan_.communicator_workspace;
   StatusOr<std::byte*> arena = communicator_->arena().Allocate(
@@ -158,6 +164,7 @@ Status Executor::RunStep(int64_t step, double lr_factor, const Feed& feed) {
   context.lr_factor = lr_factor;
   context.stop_on_non_finite = options_.stop_on_non_finite;
   last_eval_ = nullptr;
+  set_changed();
   if (const Status same = same_->CheckFactor(lr_factor); !same.ok()) {
     return same.WithContext(fmt::format("step {}", step));
   }

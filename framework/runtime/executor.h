@@ -106,6 +106,11 @@ class Executor {
   // The traffic of the steps. Error: that of Settle().
   StatusOr<TrafficCounters> StepTraffic() const;
 
+  // Another number after each change of stored values, by a step or from outside (set_changed), and
+  // never that of another executor: what was computed from them is up to date while it stays.
+  int64_t version() const { return version_; }
+  void set_changed();
+
   const ir::Graph& graph() const { return *graph_; }
   const MemoryPlan& plan() const { return plan_; }
   const MemoryMeter& meter() const { return *meter_; }
@@ -125,7 +130,9 @@ class Executor {
       : graph_(graph),
         communicator_(communicator),
         device_(communicator->device()),
-        options_(options) {}
+        options_(options) {
+    set_changed();
+  }
 
   StatusOr<std::byte*> AllocateArena();
 
@@ -135,6 +142,7 @@ class Executor {
   ExecutorOptions options_;
   int num_data_ranks_ = 1;
   int data_index_ = 0;
+  int64_t version_ = 0;
   MemoryPlan plan_;
   std::unique_ptr<MemoryMeter> meter_;
   std::optional<Profiler> profiler_;

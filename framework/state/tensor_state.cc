@@ -53,6 +53,7 @@ void FillHost(DType dtype, int64_t begin, int64_t end, const FillElements& fill,
 // Writes those of the elements [begin, end) that this rank holds to their place in the arena.
 Status WriteElements(Executor& executor, const ir::StoredTensor& tensor, int64_t begin, int64_t end,
                      const FillElements& fill) {
+  executor.set_changed();
   ZG_ASSIGN_OR_RETURN(const LocalPart part, executor.LocalPartOf(tensor));
   const LocalElements written = part.Within(begin, end);
   const DType dtype = tensor.type.dtype;

@@ -104,15 +104,14 @@ StatusOr<std::vector<int64_t>> Generator::generate(Trainer& trainer,
 
 StatusOr<std::vector<float>> Generator::logits(Trainer& trainer, const std::vector<int64_t>& text) {
   ZG_RETURN_IF_ERROR(CheckText(text));
-  if (trainer_ != &trainer || step_ != trainer.steps_done()) reset();
+  if (version_ != trainer.executor().version()) reset();
   const size_t most = std::min(cached_.size(), text.size() - 1);  // the logits come from the last
                                                                   // token, so it is computed again
   const auto common = std::mismatch(text.begin(), text.begin() + most, cached_.begin()).first;
   reset();  // an error leaves no valid cache
   ZG_ASSIGN_OR_RETURN(std::vector<float> logits, Compute(trainer, text, common - text.begin()));
   cached_ = text;
-  trainer_ = &trainer;
-  step_ = trainer.steps_done();
+  version_ = trainer.executor().version();
   return logits;
 }
 

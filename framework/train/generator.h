@@ -61,9 +61,8 @@ class Generator {
                                           const GenerateOptions& options = {});
 
   // The logits of the token after the text, which has at most `context` tokens. The prefix that the
-  // text shares with that of the last call is not computed again, unless a training step ran in
-  // between; after another change of the parameters, such as load_parameters, call reset(). Every
-  // rank must call this.
+  // text shares with that of the last call is not computed again, unless a training step or another
+  // change of the parameters came in between. Every rank must call this.
   StatusOr<std::vector<float>> logits(Trainer& trainer, const std::vector<int64_t>& text);
   void reset() { cached_.clear(); }
 
@@ -79,10 +78,10 @@ class Generator {
 
   GeneratorOptions options_;
   int64_t vocabulary_ = 0;
-  // The text whose keys and values the caches hold, and the trainer and step they belong to.
+  // The text whose keys and values the caches hold, and the version of the parameters
+  // (Executor::version) that they were computed with.
   std::vector<int64_t> cached_;
-  const Trainer* trainer_ = nullptr;
-  int64_t step_ = 0;
+  int64_t version_ = 0;
 };
 
 }  // namespace zg

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -78,6 +79,36 @@ TEST(Generation, KnowsOfStepsInBetween) {
     ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(text));
     EXPECT_EQ(logits, whole[19]);
     return Status::Ok();
+  });
+}
+
+TEST(Generation, KnowsOfOtherChanges) {
+  const auto fresh = [](RankRun& run, const char* what) -> Status {
+    SCOPED_TRACE(what);
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, run.Logits(Text(20)));
+    run.generator().reset();
+    ZG_ASSIGN_OR_RETURN(const std::vector<float> anew, run.Logits(Text(20)));
+    EXPECT_EQ(logits, anew);
+    return Status::Ok();
+  };
+  const std::string directory = ::testing::TempDir() + "/generation_changes";
+  std::filesystem::remove_all(directory);
+  OnRanks({.ranks = 2, .stage = 3}, [&](RankRun& run) -> Status {
+    Trainer& trainer = run.trainer();
+    ZG_RETURN_IF_ERROR(run.Logits(Text(19)).status());
+    ZG_ASSIGN_OR_RETURN(NamedValues values, trainer.consolidate_parameters());
+    for (auto& [name, tensor] : values) {
+      for (float& value : tensor.values) value *= 1.5f;
+    }
+    ZG_RETURN_IF_ERROR(trainer.save(directory));
+    ZG_RETURN_IF_ERROR(trainer.scatter_parameters(values));
+    ZG_RETURN_IF_ERROR(fresh(run, "scatter_parameters"));
+    ZG_RETURN_IF_ERROR(trainer.resume(directory));  // of the same step
+    ZG_RETURN_IF_ERROR(fresh(run, "resume"));
+    ZG_RETURN_IF_ERROR(trainer.freeze("blocks.0.**"));  // a new arena
+    ZG_RETURN_IF_ERROR(fresh(run, "freeze"));
+    ZG_RETURN_IF_ERROR(trainer.unfreeze("blocks.0.**"));
+    return fresh(run, "unfreeze");
   });
 }
 
