@@ -85,6 +85,13 @@ Status CheckConfig(const nn::Lora& lora, const std::string& path) {
     if (value == "nothing" || value == "false") continue;
     return InvalidArgument("{}: \"{}\": got {}, expected false", path, key, value);
   }
+  for (const char* key : {"alpha_pattern", "rank_pattern"}) {
+    const std::string value = text_of(key);
+    if (value == "nothing" || value == "null" || value == "{}") continue;
+    return InvalidArgument(
+        "{}: \"{}\": got {}, expected {{}}: every adapter has the same rank and alpha", path, key,
+        value);
+  }
   return Status::Ok();
 }
 

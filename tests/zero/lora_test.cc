@@ -239,6 +239,17 @@ TEST(Lora, FilesAreThoseOfPeft) {
   other.replace(other.find("\"r\": 2"), 6, "\"r\": 4");
   std::ofstream(directory + "/adapter_config.json") << other;
   EXPECT_THAT(error(), HasSubstr("\"r\": got 4, expected 2, as nn::LoraOptions say"));
+  for (const std::string key : {"alpha_pattern", "rank_pattern"}) {
+    const auto with = [&](const std::string& value) {
+      return "{\"" + key + "\": " + value + ", " + config.str().substr(1);
+    };
+    std::ofstream(directory + "/adapter_config.json") << with("{}");
+    EXPECT_EQ(error(), "");
+    std::ofstream(directory + "/adapter_config.json") << with("{\"attention.qkv\": 8}");
+    EXPECT_THAT(error(), HasSubstr("\"" + key +
+                                   "\": got {\"attention.qkv\":8}, expected {}: "
+                                   "every adapter has the same rank and alpha"));
+  }
   std::ofstream(directory + "/adapter_config.json") << "{\"peft_type\": \"IA3\"}";
   EXPECT_THAT(error(), HasSubstr("\"peft_type\": got \"IA3\", expected \"LORA\""));
 }
