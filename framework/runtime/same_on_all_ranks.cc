@@ -10,6 +10,7 @@
 namespace zg {
 namespace {
 
+constexpr uint64_t kIsChecksum = uint64_t{1} << 63;
 constexpr int64_t kComparedBytes = int64_t{1} << 20;  // compared at once, for an input that differs
 
 uint64_t Checksum(uint64_t sum, const void* data, int64_t bytes) {
@@ -96,14 +97,23 @@ Status SameOnAllRanks::CheckInputs(const InstructionList& list) {
 Status SameOnAllRanks::Compare(const Comparison& comparison, const InstructionList& list) {
   const std::vector<int>& slots = comparison.slots[list.index];
   if (slots.empty()) return Status::Ok();
-  uint64_t sum = 0;
-  for (const int slot : slots) {
-    const InputSlot& input = program_.inputs[slot];
-    if (input.data == nullptr) return Status::Ok();  // the run reports this error
-    sum = Checksum(sum, input.data, input.bytes);
+  // A rank whose input was not set takes part: its word is which one, without the bit of a checksum.
+  uint64_t word = 0;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const InputSlot& input = program_.inputs[slots[i]];
+    if (input.data == nullptr) {
+      word = i;
+      break;
+    }
+    word = Checksum(word, input.data, input.bytes) | kIsChecksum;
   }
   ZG_ASSIGN_OR_RETURN(const int other,
-                      FirstThatDiffers(comparison.name, comparison.reference, sum));
+                      FirstThatDiffers(comparison.name, comparison.reference, word));
+  for (size_t rank = 0; rank < words_.size(); ++rank) {
+    if ((words_[rank] & kIsChecksum) != 0) continue;
+    return InvalidArgument("input \"{}\" was not set on rank {}; feed it on every rank",
+                           program_.inputs[slots[words_[rank]]].name, rank);
+  }
   if (other < 0) return Status::Ok();
   for (const int slot : slots) {
     ZG_RETURN_IF_ERROR(FindDifference(comparison, program_.inputs[slot]));

@@ -27,7 +27,7 @@ class SameOnAllRanks {
 
   // Checks the inputs of a list that is about to run, once they are set. Exchanges one word, the
   // checksum of the inputs with placement B, and one more if ranks share micro-batches; nothing if
-  // there are no such inputs.
+  // there are no such inputs. Another error: one of them was not set on a rank.
   Status CheckInputs(const InstructionList& list);
 
  private:

@@ -15,6 +15,7 @@ struct Given {
   double factor = 1.0;
   std::vector<float> table = {0, 1, 2};
   std::vector<int64_t> ids = {0, 1};
+  bool has_table = true;
 };
 
 // A model with inputs that are the same on all ranks, in training and in an eval.
@@ -50,7 +51,14 @@ std::string StepError(const std::vector<Given>& given) {
         const std::vector<float> x(6, static_cast<float>(communicator.rank()));
         trainer->set_lr_factor(mine.factor);
         errors[communicator.rank()] =
-            trainer->step({{"x", x}, {"table", mine.table}, {"y", mine.ids}}).status().message();
+            trainer
+                ->step([&](int64_t) {
+                  const Status status = trainer->feed({{"x", x}, {"y", mine.ids}});
+                  if (!status.ok() || !mine.has_table) return status;
+                  return trainer->feed({{"table", mine.table}});
+                })
+                .status()
+                .message();
         return Status::Ok();
       });
   EXPECT_TRUE(status.ok()) << status.message();
@@ -74,6 +82,14 @@ TEST(SameOnAllRanks, InputsWithPlacementB) {
       StepError({{}, {.table = {0, 1.5, 2}}}),
       "step 1: input \"table\": its element 1 is 1.5 on rank 1 and 1 on "
       "rank 0, but it has placement B; feed them the same, or give the input a placement S(dim)");
+}
+
+// Every rank learns of it, and none waits for another.
+TEST(SameOnAllRanks, InputsThatWereNotSet) {
+  EXPECT_EQ(StepError({{}, {.has_table = false}, {}}),
+            "step 1: input \"table\" was not set on rank 1; feed it on every rank");
+  EXPECT_EQ(StepError({{.has_table = false}, {.has_table = false}}),
+            "step 1: input \"table\" was not set on rank 0; feed it on every rank");
 }
 
 TEST(SameOnAllRanks, InputsOfRanksThatShareMicroBatches) {
