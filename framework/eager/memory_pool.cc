@@ -1,8 +1,12 @@
 #include "framework/eager/memory_pool.h"
 
-#include <map>
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <list>
 #include <new>
-#include <vector>
+#include <unordered_map>
+#include <utility>
 
 namespace zg::eager {
 namespace {
@@ -23,23 +27,65 @@ Block NewBlock(int64_t bytes) {
 }  // namespace
 
 struct MemoryPool::Blocks {
-  std::map<int64_t, std::vector<Block>> unused;  // by size
+  struct Unused {
+    int64_t size;
+    Block block;
+  };
+
+  // A block of the size; null: none is unused.
+  Block Find(int64_t size) {
+    const auto found = by_size.find(size);
+    if (found == by_size.end()) return nullptr;
+    const auto last = found->second.back();
+    Block block = std::move(last->block);
+    Erase(last);
+    return block;
+  }
+
+  void Add(int64_t size, Block block) {
+    unused.push_back({size, std::move(block)});
+    by_size[size].push_back(std::prev(unused.end()));
+    unused_bytes += size;
+    const int64_t most = std::max(always_kept_bytes, 2 * most_used_bytes);
+    while (unused_bytes > most) Erase(unused.begin());
+  }
+
+  void Erase(std::list<Unused>::iterator one) {
+    const auto of_size = by_size.find(one->size);
+    auto& blocks = of_size->second;  // in their order: it is the first or the last
+    if (blocks.back() == one) {
+      blocks.pop_back();
+    } else {
+      blocks.pop_front();
+    }
+    if (blocks.empty()) by_size.erase(of_size);
+    unused_bytes -= one->size;
+    unused.erase(one);
+  }
+
+  int64_t always_kept_bytes = 0;
+  std::list<Unused> unused;  // in the order in which they came back
+  std::unordered_map<int64_t, std::deque<std::list<Unused>::iterator>> by_size;
+  int64_t unused_bytes = 0;
+  int64_t used_bytes = 0;
+  int64_t most_used_bytes = 0;
 };
 
-MemoryPool::MemoryPool() : blocks_(std::make_shared<Blocks>()) {}
+MemoryPool::MemoryPool(int64_t always_kept_bytes) : blocks_(std::make_shared<Blocks>()) {
+  blocks_->always_kept_bytes = always_kept_bytes;
+}
+
+int64_t MemoryPool::unused_bytes() const { return blocks_->unused_bytes; }
 
 std::shared_ptr<std::byte> MemoryPool::Take(int64_t bytes) {
   const int64_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  std::vector<Block>& unused = blocks_->unused[size];
-  Block block;
-  if (unused.empty()) {
-    block = NewBlock(size);
-  } else {
-    block = std::move(unused.back());
-    unused.pop_back();
-  }
+  Block block = blocks_->Find(size);
+  if (block == nullptr) block = NewBlock(size);
+  blocks_->used_bytes += size;
+  blocks_->most_used_bytes = std::max(blocks_->most_used_bytes, blocks_->used_bytes);
   return {block.release(), [blocks = blocks_, size](std::byte* memory) {
-            blocks->unused[size].emplace_back(memory);
+            blocks->used_bytes -= size;
+            blocks->Add(size, Block(memory));
           }};
 }
 

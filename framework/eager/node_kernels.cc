@@ -1,5 +1,7 @@
 #include "framework/eager/node_kernels.h"
 
+#include <utility>
+
 namespace zg::eager {
 namespace {
 
@@ -26,13 +28,22 @@ std::string KeyOf(const ir::Node& node) {
 }  // namespace
 
 StatusOr<Kernel*> NodeKernels::KernelFor(const ir::Node& node) {
-  std::unique_ptr<Kernel>& kernel = kernels_[KeyOf(node)];
-  if (kernel == nullptr) {
-    KernelSpec spec{node.Call(), {}};
-    for (const ir::Value* output : node.outputs) spec.outputs.push_back(output->type);
-    ZG_ASSIGN_OR_RETURN(kernel, registry_.Make(spec));
+  std::string key = KeyOf(node);
+  if (const auto found = by_key_.find(key); found != by_key_.end()) {
+    kernels_.splice(kernels_.begin(), kernels_, found->second);
+    return kernels_.front().kernel.get();
   }
-  return kernel.get();
+  KernelSpec spec{node.Call(), {}};
+  for (const ir::Value* output : node.outputs) spec.outputs.push_back(output->type);
+  ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, registry_.Make(spec));
+  ++num_made_;
+  kernels_.push_front({key, std::move(kernel)});
+  by_key_.emplace(std::move(key), kernels_.begin());
+  if (num_kernels() > most_kernels_) {
+    by_key_.erase(kernels_.back().key);
+    kernels_.pop_back();
+  }
+  return kernels_.front().kernel.get();
 }
 
 Status NodeKernels::Run(const ir::Node& node, const std::vector<const void*>& inputs,

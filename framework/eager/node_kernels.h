@@ -1,7 +1,9 @@
 // NodeKernels: runs single nodes. A kernel is made once for an op, its attributes and the types of
-// its inputs.
+// its inputs; the kernels that ran last are kept.
 #pragma once
 
+#include <cstdint>
+#include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -17,20 +19,35 @@ namespace zg::eager {
 
 class NodeKernels {
  public:
-  explicit NodeKernels(const KernelRegistry* registry)
-      : registry_(*registry), threads_(registry->options().threads) {}
+  // More than one step of a model has. Attributes and shapes may always change: a learning rate,
+  // the lengths of texts.
+  static constexpr int64_t kMostKernels = 4096;
+
+  explicit NodeKernels(const KernelRegistry* registry, int64_t most_kernels = kMostKernels)
+      : registry_(*registry), threads_(registry->options().threads), most_kernels_(most_kernels) {}
 
   // Errors: the op has no kernel for these types; bad data.
   Status Run(const ir::Node& node, const std::vector<const void*>& inputs,
              const std::vector<void*>& outputs, const StepContext& context, MemoryPool* pool);
 
+  int64_t num_kernels() const { return static_cast<int64_t>(kernels_.size()); }
+  int64_t num_made() const { return num_made_; }
+
  private:
+  struct Made {
+    std::string key;  // what it is made for
+    std::unique_ptr<Kernel> kernel;
+  };
+
   StatusOr<Kernel*> KernelFor(const ir::Node& node);
 
   const KernelRegistry& registry_;
   Threads threads_;
+  int64_t most_kernels_;
+  int64_t num_made_ = 0;
+  std::list<Made> kernels_;  // the one that ran last comes first
   // Key: op, attributes and types.
-  std::unordered_map<std::string, std::unique_ptr<Kernel>> kernels_;
+  std::unordered_map<std::string, std::list<Made>::iterator> by_key_;
 };
 
 }  // namespace zg::eager
