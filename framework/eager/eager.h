@@ -53,7 +53,8 @@ class Eager {
 
   // Ends a training step: updates every trainable parameter that has a gradient, as a graph's step
   // without clipping does, sets buffers to their next values, and clears all gradients. The learning
-  // rate is the optimizer's times `lr_factor`.
+  // rate is the optimizer's times `lr_factor`. Error: an optimizer with other states than that of the
+  // steps before.
   void step(const optim::Optimizer& optimizer, double lr_factor = 1.0);
 
   // Clears all gradients.

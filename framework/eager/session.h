@@ -15,6 +15,7 @@
 #include "framework/eager/memory_pool.h"
 #include "framework/eager/node_kernels.h"
 #include "framework/io/safetensors.h"
+#include "framework/ir/builder.h"
 #include "framework/ir/graph.h"
 #include "framework/nn/trace.h"
 #include "framework/nn/var.h"
@@ -53,6 +54,12 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
     int64_t step = 0;  // the step in which it was computed
   };
   struct Handle;
+  // Of an optimizer, for one parameter.
+  struct State {
+    std::string name;
+    TensorType type;
+    Memory memory;
+  };
 
   Memory Allocate(const ir::Value& value);
   Status Initialize(const ir::Value& variable);
@@ -68,6 +75,11 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   Status CheckIsCurrent(const std::vector<ir::Node*>& nodes) const;
   Status Accumulate(const ir::Value* leaf, ir::Value* gradient);
   Status Update(const optim::UpdateRule& optimizer, ir::Value* parameter);
+  // Those of the rule, zeros before the first step. Error: the steps before had others.
+  Status PrepareStates(const optim::UpdateRule& rule, const ir::Value& parameter);
+  // The parameter's states as values, for a node that lives for one run.
+  std::vector<ir::Value*> StateValues(const ir::Value* parameter, ir::Builder* builder);
+  void EraseUpdateNodes();
   Status AddNextValue(ir::Node* node);
   void SetBuffers();
 
@@ -82,7 +94,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   std::unordered_map<const ir::Value*, int> num_handles_;
   std::unordered_set<const ir::Value*> leaves_;  // that require a gradient, beside parameters
   std::unordered_map<const ir::Value*, Var> gradients_;
-  std::unordered_map<const ir::Value*, std::vector<Memory>> states_;  // of optimizers
+  std::unordered_map<const ir::Value*, std::vector<State>> states_;
   // The sum of the next values of a buffer since the last step, and how many there are.
   struct NextValues {
     std::vector<float> sum;

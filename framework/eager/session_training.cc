@@ -1,4 +1,6 @@
 // Session: gradients and updates.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -25,6 +27,15 @@ std::vector<ir::Node*> NodesBefore(const ir::Section& section, const ir::Value* 
     if (before.count(node) != 0) nodes.push_back(node);
   }
   return nodes;
+}
+
+// "exp_avg f32[4,3], exp_avg_sq f32[4,3]".
+std::string StatesText(const std::vector<std::pair<std::string, TensorType>>& states) {
+  std::string text;
+  for (const auto& [name, type] : states) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, type.ToString());
+  }
+  return text.empty() ? "none" : text;
 }
 
 }  // namespace
@@ -164,39 +175,67 @@ Status Session::Step(const optim::Optimizer& optimizer, double lr_factor) {
   return Status::Ok();
 }
 
+Status Session::PrepareStates(const optim::UpdateRule& rule, const ir::Value& parameter) {
+  std::vector<std::pair<std::string, TensorType>> wanted;
+  for (const optim::State& state : rule.states) {
+    wanted.push_back({state.name, {state.dtype, state.ShapeFor(parameter.type.shape)}});
+  }
+  std::vector<State>& states = states_[&parameter];
+  std::vector<std::pair<std::string, TensorType>> there;
+  for (const State& state : states) there.push_back({state.name, state.type});
+  if (there == wanted) return Status::Ok();
+  if (!there.empty()) {
+    return InvalidArgument(
+        "Eager::step: got an optimizer with the states {}, expected {}, those of the steps before; "
+        "take all steps of an Eager with one kind of optimizer",
+        StatesText(wanted), StatesText(there));
+  }
+  for (const auto& [name, type] : wanted) {
+    State state = {name, type, {pool_.Take(type.bytes()), nullptr, context_.step}};
+    state.memory.data = state.memory.owner.get();
+    std::memset(state.memory.data, 0, type.bytes());
+    states.push_back(std::move(state));
+  }
+  return Status::Ok();
+}
+
+std::vector<ir::Value*> Session::StateValues(const ir::Value* parameter, ir::Builder* builder) {
+  std::vector<ir::Value*> values;
+  for (const State& state : states_[parameter]) {
+    ir::Value* const value = builder->Op(
+        "input", {},
+        {{"name", state.name}, {"dtype", state.type.dtype}, {"shape", state.type.shape}});
+    if (value == nullptr) continue;  // the builder's error
+    memory_[value] = state.memory;
+    values.push_back(value);
+  }
+  return values;
+}
+
+void Session::EraseUpdateNodes() {
+  ir::Section* const section = graph_.section(ir::SectionKind::kUpdate);
+  while (!section->nodes.empty()) {
+    for (const ir::Value* output : section->nodes.back()->outputs) memory_.erase(output);
+    graph_.Erase(section->nodes.back());
+  }
+}
+
 // The update's node exists for one run; parameter and state are changed in place.
 Status Session::Update(const optim::UpdateRule& optimizer, ir::Value* parameter) {
   const optim::UpdateRule& rule = optimizer.For(parameter->type.shape);
-  ir::Section* const section = graph_.section(ir::SectionKind::kUpdate);
-  ir::Builder builder(&graph_, section);
+  ZG_RETURN_IF_ERROR(PrepareStates(rule, *parameter).WithContext(parameter->name));
+  ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kUpdate));
   std::vector<ir::Value*> operands = {parameter, gradients_.at(parameter).value()};
-  std::vector<Memory>& states = states_[parameter];
-  const bool is_new = states.empty();
-  for (size_t i = 0; i < rule.states.size(); ++i) {
-    ir::Value* const state =
-        builder.Op("input", {},
-                   {{"name", rule.states[i].name},
-                    {"dtype", rule.states[i].dtype},
-                    {"shape", rule.states[i].ShapeFor(parameter->type.shape)}});
-    ZG_RETURN_IF_ERROR(builder.status());
-    if (is_new) {
-      states.push_back(Allocate(*state));
-      std::memset(states.back().data, 0, state->type.bytes());
-    }
-    memory_[state] = states[i];
-    operands.push_back(state);
-  }
+  const std::vector<ir::Value*> states = StateValues(parameter, &builder);
+  operands.insert(operands.end(), states.begin(), states.end());
   const std::vector<ir::Value*> updated = builder.Ops(rule.op, operands, rule.attributes);
   ZG_RETURN_IF_ERROR(builder.status());
   std::vector<const void*> inputs;
   for (const ir::Value* operand : operands) inputs.push_back(memory_.at(operand).data);
   std::vector<void*> outputs = {memory_.at(parameter).data};
-  for (const Memory& state : states) outputs.push_back(state.data);
+  for (const ir::Value* state : states) outputs.push_back(memory_.at(state).data);
   const Status status = kernels_.Run(*updated[0]->producer, inputs, outputs, context_, &pool_);
-  while (!section->nodes.empty()) {
-    for (const ir::Value* output : section->nodes.back()->outputs) memory_.erase(output);
-    graph_.Erase(section->nodes.back());
-  }
+  EraseUpdateNodes();
   return status.WithContext(parameter->name);
 }
 

@@ -170,6 +170,17 @@ TEST(EagerDeathTest, ErrorsNameWhatIsWrong) {
         loss.backward();
       },
       "error: backward: .* was computed before the step that changed parameters");
+  dies(
+      [](Eager& eager, Net& net) {
+        const Tensor x = eager.f32({1, 3}, {1, 2, 3});
+        Tensor(sum(net(x))).backward();
+        eager.step(optim::Sgd{.lr = 0.1, .momentum = 0.9});
+        Tensor(sum(net(x))).backward();
+        eager.step(optim::Adam{0.1});
+      },
+      "error: hidden.weight: Eager::step: got an optimizer with the states exp_avg f32\\[4,3\\], "
+      "exp_avg_sq f32\\[4,3\\], expected momentum_buffer f32\\[4,3\\], those of the steps before; "
+      "take all steps of an Eager with one kind of optimizer");
   EXPECT_EXIT(relu(Var()), ::testing::ExitedWithCode(1),
               "relu was used outside the function given to Graph::train or Graph::eval");
 }
