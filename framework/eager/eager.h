@@ -49,6 +49,8 @@ class Eager {
   Tensor f32(const Shape& shape, const std::vector<float>& values);
   Tensor i64(const Shape& shape, const std::vector<int64_t>& values);
 
+  // While not training, parameters are the weights that the optimizer of the steps so far has for
+  // evaluation, where it has such, as in a graph's eval: a moving average. These have no gradient.
   void set_training(bool training);
 
   // Ends a training step: updates every trainable parameter that has a gradient, as a graph's step

@@ -43,6 +43,7 @@ Status Session::ReadInitialValues(const std::string& path) {
 
 void Session::End() {
   ZeroGradients();
+  eval_weights_.clear();
   trace_.reset();
 }
 
@@ -132,9 +133,10 @@ Status Session::Initialize(const ir::Value& variable) {
   return Status::Ok();
 }
 
-Var Session::Constant(const TensorType& type, const void* data) {
+Var Session::Constant(const TensorType& type, const void* data, const std::string& name) {
   const Var var = trace_->Append(
-      "input", {}, {{"name", std::string("x")}, {"dtype", type.dtype}, {"shape", type.shape}}, "x");
+      "input", {}, {{"name", std::string("x")}, {"dtype", type.dtype}, {"shape", type.shape}},
+      name);
   if (type.bytes() > 0) std::memcpy(memory_.at(var.value()).data, data, type.bytes());
   return var;
 }

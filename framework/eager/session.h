@@ -32,9 +32,10 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   // nn::NodeRunner
   Status Run(ir::Node* node) override;
   std::shared_ptr<const void> Hold(ir::Value* value) override;
+  ir::Value* ForEval(ir::Value* variable) override;
   void Fail(const Status& status) override;  // ends the process
 
-  Var Constant(const TensorType& type, const void* data);
+  Var Constant(const TensorType& type, const void* data, const std::string& name = "x");
   const std::byte* Read(const ir::Value& value) const { return memory_.at(&value).data; }
   Status Backward(ir::Value* loss);
   void RequireGradient(ir::Value* value) { leaves_.insert(value); }
@@ -80,6 +81,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   // The parameter's states as values, for a node that lives for one run.
   std::vector<ir::Value*> StateValues(const ir::Value* parameter, ir::Builder* builder);
   void EraseUpdateNodes();
+  bool ReadsEvalWeights(const std::vector<ir::Node*>& nodes) const;
   Status AddNextValue(ir::Node* node);
   void SetBuffers();
 
@@ -95,6 +97,10 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   std::unordered_set<const ir::Value*> leaves_;  // that require a gradient, beside parameters
   std::unordered_map<const ir::Value*, Var> gradients_;
   std::unordered_map<const ir::Value*, std::vector<State>> states_;
+  // What the weights for evaluation are computed by, of the parameter and its states, where an
+  // optimizer has some; and these weights of this step, once they were read.
+  std::unordered_map<const ir::Value*, std::string> eval_programs_;
+  std::unordered_map<const ir::Value*, Var> eval_weights_;
   // The sum of the next values of a buffer since the last step, and how many there are.
   struct NextValues {
     std::vector<float> sum;

@@ -59,6 +59,12 @@ Status Session::Backward(ir::Value* loss) {
   const std::vector<ir::Node*> nodes =
       NodesBefore(*graph_.section(ir::SectionKind::kForward), loss);
   ZG_RETURN_IF_ERROR(CheckIsCurrent(nodes));
+  if (leaves_.empty() && ReadsEvalWeights(nodes)) {
+    return InvalidArgument(
+        "backward: %{} was computed from the weights that the optimizer has for evaluation, such as "
+        "a moving average, which have no gradient; call set_training(true) before training goes on",
+        loss->name);
+  }
   std::unordered_set<const ir::Value*> sources = leaves_;
   for (const ir::Node* variable : graph_.section(ir::SectionKind::kVariables)->nodes) {
     if (ir::IsTrainableParameter(*variable->outputs[0])) sources.insert(variable->outputs[0]);
@@ -127,6 +133,9 @@ Status Session::Accumulate(const ir::Value* leaf, ir::Value* gradient) {
 }
 
 Var Session::GradientOf(const ir::Value* value) const {
+  for (const auto& [parameter, weights] : eval_weights_) {
+    if (weights.value() == value) value = parameter;
+  }
   const auto found = gradients_.find(value);
   return found == gradients_.end() ? Var() : found->second;
 }
@@ -170,6 +179,7 @@ Status Session::Step(const optim::Optimizer& optimizer, double lr_factor) {
   }
   SetBuffers();
   ZeroGradients();
+  eval_weights_.clear();
   ++context_.step;
   trace_->RestartStreams();
   return Status::Ok();
@@ -236,7 +246,39 @@ Status Session::Update(const optim::UpdateRule& optimizer, ir::Value* parameter)
   for (const ir::Value* state : states) outputs.push_back(memory_.at(state).data);
   const Status status = kernels_.Run(*updated[0]->producer, inputs, outputs, context_, &pool_);
   EraseUpdateNodes();
+  if (rule.attributes.Has("eval_program") && !rule.attributes.String("eval_program").empty()) {
+    eval_programs_[parameter] = rule.attributes.String("eval_program");
+  }
   return status.WithContext(parameter->name);
+}
+
+// What the pass eval-weights does to the eval programs of a graph.
+ir::Value* Session::ForEval(ir::Value* variable) {
+  const auto program = eval_programs_.find(variable);
+  if (program == eval_programs_.end()) return variable;
+  Var& weights = eval_weights_[variable];
+  if (!weights.empty()) return weights.value();
+  ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kUpdate));
+  std::vector<ir::Value*> operands = {variable};
+  for (ir::Value* state : StateValues(variable, &builder)) operands.push_back(state);
+  const ir::Value* const computed =
+      builder.Op("fused_elementwise", operands, {{"program", program->second}});
+  Status status = builder.status();
+  if (status.ok()) status = Run(computed->producer);
+  if (!status.ok()) Fail(status.WithContext(variable->name));
+  const Memory memory = memory_.at(computed);
+  EraseUpdateNodes();
+  weights = Constant(variable->type, memory.data, variable->name + ".eval");
+  return weights.value();
+}
+
+bool Session::ReadsEvalWeights(const std::vector<ir::Node*>& nodes) const {
+  for (const auto& [parameter, weights] : eval_weights_) {
+    if (std::find(nodes.begin(), nodes.end(), weights.value()->producer) != nodes.end()) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace zg::eager

@@ -111,7 +111,10 @@ std::vector<Var> Trace::RunFrom(size_t first) {
 Var Trace::Read(const Variable& variable) {
   if (!status().ok()) return Var();
   ir::Value*& value = (*variables_)[variable.id()];
-  if (value != nullptr) return Hold(value);
+  const auto hold = [&] {
+    return Hold(runner_ == nullptr || training_ ? value : runner_->ForEval(value));
+  };
+  if (value != nullptr) return hold();
   const std::string scope = builder_.scope();
   builder_.set_scope(variable.module_path());
   if (const Status status = variable.Check(); !status.ok()) builder_.Fail(status);
@@ -127,7 +130,7 @@ Var Trace::Read(const Variable& variable) {
   if (runner_ != nullptr) {
     if (const Status ran = runner_->Run(value->producer); !ran.ok()) runner_->Fail(ran);
   }
-  return Hold(value);
+  return hold();
 }
 
 Status Trace::CheckUsable(const Var& var) const {

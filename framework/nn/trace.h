@@ -25,6 +25,8 @@ class NodeRunner {
   virtual Status Run(ir::Node* node) = 0;
   // An owner that keeps the value alive while a Var holds it.
   virtual std::shared_ptr<const void> Hold(ir::Value* value) = 0;
+  // What is read of a variable while not training: other weights where an optimizer has such.
+  virtual ir::Value* ForEval(ir::Value* variable) = 0;
   virtual void Fail(const Status& status) = 0;  // ends the process
 };
 

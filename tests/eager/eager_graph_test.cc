@@ -34,6 +34,8 @@ struct Outcome {
   std::vector<float> losses;
   std::map<std::string, std::vector<float>> gradients;  // of the first step
   std::map<std::string, std::vector<float>> parameters;
+  std::vector<float>
+      prediction_after;  // the steps, by the weights that the optimizer has for evals
 };
 
 // A model with the data of one micro-batch, which every step sees.
@@ -106,6 +108,8 @@ Status RunGraph(const Subject& subject, const optim::Optimizer& optimizer,
   }
   ZG_ASSIGN_OR_RETURN(const NamedValues values, trainer->consolidate_parameters());
   for (const auto& [name, tensor] : values) outcome->parameters[name] = tensor.values;
+  ZG_RETURN_IF_ERROR(trainer->eval("predict", {x}));
+  ZG_ASSIGN_OR_RETURN(outcome->prediction_after, trainer->result("predict"));
   return Status::Ok();
 }
 
@@ -144,6 +148,8 @@ Outcome RunEager(const Subject& subject, const optim::Optimizer& optimizer, int 
   for (const nn::Buffer* buffer : subject.model->buffers()) {
     outcome.parameters[buffer->path()] = Tensor(*buffer).values();
   }
+  eager.set_training(false);
+  outcome.prediction_after = Tensor((*subject.model)(x)).values();
   return outcome;
 }
 
@@ -305,14 +311,18 @@ TEST_P(EagerGraph, HaveTheSameBits) {
     EXPECT_EQ(eager.losses, graph.losses);
     EXPECT_EQ(eager.gradients, graph.gradients);
     EXPECT_EQ(eager.parameters, graph.parameters);
+    EXPECT_EQ(eager.prediction_after, graph.prediction_after);
   }
 }
 
-// Optimizers that use whole tensors, which are in buckets in a graph.
+// Optimizers that use whole tensors, which are in buckets in a graph, and optimizers whose evals read
+// other weights than are trained.
 TEST(EagerOptimizers, HaveTheSameBits) {
   for (const optim::Optimizer& optimizer :
        {optim::Optimizer(optim::Lamb{.lr = 0.05}),
-        optim::Optimizer(optim::Adafactor{.lr = 0.05, .weight_decay = 0.1})}) {
+        optim::Optimizer(optim::Adafactor{.lr = 0.05, .weight_decay = 0.1}),
+        optim::Optimizer(optim::with_ema(optim::rule_of(optim::AdamW{0.05}), 0.9)),
+        optim::Optimizer(optim::ScheduleFreeAdamW{.lr = 0.05})}) {
     for (const char* name : {"images", "gpt"}) {
       SCOPED_TRACE(name);
       const Subject subject = Subjects().at(name)();
@@ -320,6 +330,7 @@ TEST(EagerOptimizers, HaveTheSameBits) {
       const Outcome eager = RunEager(subject, optimizer);
       EXPECT_EQ(eager.losses, graph.losses);
       EXPECT_EQ(eager.parameters, graph.parameters);
+      EXPECT_EQ(eager.prediction_after, graph.prediction_after);
     }
   }
 }

@@ -109,6 +109,29 @@ TEST(Eager, StepsTrainAndSetBuffers) {
   EXPECT_EQ(Tensor(net.mean).values(), (Floats{2, 2, 2}));
 }
 
+// With an optimizer that averages weights, as a graph's evals do.
+TEST(Eager, EvaluationReadsTheAverage) {
+  Net net;
+  Eager eager{{/*seed=*/3, /*training=*/true}};
+  const Tensor x = eager.f32({2, 3}, {1, 2, 3, 3, 2, 1});
+  const optim::Rule rule = optim::with_ema(optim::rule_of(optim::Sgd{0.5}), 0.5);
+  std::vector<Floats> weights = {Tensor(net.output.weight).values()};
+  for (int step = 0; step < 2; ++step) {
+    Tensor(sum(net(x))).backward();
+    eager.step(rule);
+    weights.push_back(Tensor(net.output.weight).values());
+  }
+  eager.set_training(false);
+  const Tensor average = Tensor(net.output.weight);
+  for (size_t i = 0; i < weights[0].size(); ++i) {
+    const float expected = 0.25f * weights[0][i] + 0.25f * weights[1][i] + 0.5f * weights[2][i];
+    EXPECT_NEAR(average.values()[i], expected, 1e-6f);
+    EXPECT_NE(average.values()[i], weights[2][i]);
+  }
+  eager.set_training(true);
+  EXPECT_EQ(Tensor(net.output.weight).values(), weights[2]);
+}
+
 TEST(Eager, Text) {
   Eager eager;
   EXPECT_EQ(eager.f32({2, 3}, {1, 2.5, -0.25, 0, 1, 4}).to_string(),
@@ -181,6 +204,18 @@ TEST(EagerDeathTest, ErrorsNameWhatIsWrong) {
       "error: hidden.weight: Eager::step: got an optimizer with the states exp_avg f32\\[4,3\\], "
       "exp_avg_sq f32\\[4,3\\], expected momentum_buffer f32\\[4,3\\], those of the steps before; "
       "take all steps of an Eager with one kind of optimizer");
+  dies(
+      [](Eager& eager, Net& net) {
+        eager.set_training(true);
+        const Tensor x = eager.f32({1, 3}, {1, 2, 3});
+        Tensor(sum(net(x))).backward();
+        eager.step(optim::with_ema(optim::rule_of(optim::Adam{0.1}), 0.5));
+        eager.set_training(false);
+        Tensor(sum(net(x))).backward();
+      },
+      "error: backward: %sum was computed from the weights that the optimizer has for evaluation, "
+      "such as a moving average, which have no gradient; call set_training\\(true\\) before "
+      "training goes on");
   EXPECT_EXIT(relu(Var()), ::testing::ExitedWithCode(1),
               "relu was used outside the function given to Graph::train or Graph::eval");
 }
