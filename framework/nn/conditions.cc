@@ -47,14 +47,24 @@ Var logical_not(Var x) {
   return OfConditions("logical_not", x, [&] { return equal(x, 0.0); });
 }
 
-Var isnan(Var x) { return not_equal(x, x); }
-Var isfinite(Var x) { return equal(x - x, 0.0); }
+Var isnan(Var x) {
+  const nn::Trace::Function called("isnan");
+  return not_equal(x, x);
+}
+Var isfinite(Var x) {
+  const nn::Trace::Function called("isfinite");
+  return equal(x - x, 0.0);
+}
 
 Var where(Var condition, Var a, Var b) { return nn::append("where", {condition, a, b}); }
 Var where(Var condition, Var a, double b) {
+  const nn::Trace::Function called("where");
   return nn::append("masked_fill", {a, condition}, {{"value", b}, {"where", false}});
 }
-Var where(Var condition, double a, Var b) { return masked_fill(b, condition, a); }
+Var where(Var condition, double a, Var b) {
+  const nn::Trace::Function called("where");
+  return masked_fill(b, condition, a);
+}
 Var masked_fill(Var x, Var mask, double value) {
   return nn::append("masked_fill", {x, mask}, {{"value", value}});
 }

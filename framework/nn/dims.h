@@ -18,10 +18,12 @@ StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim);
 // Returns distinct dims in ascending order; an empty list means all dims of x.
 StatusOr<Dims> DimsOf(std::string_view function, Var x, const Dims& dims);
 
-// Returns the result of `build() -> StatusOr<Var>`; the trace keeps its error. x must be usable.
+// Returns the result of `build() -> StatusOr<Var>`; the trace keeps its error, which names the
+// function. x must be usable.
 template <typename Build>
 Var Checked(std::string_view function, Var x, const Build& build) {
   Trace& trace = Trace::Of(function);
+  const Trace::Function called(function);
   if (const Status usable = trace.CheckUsable(x); !usable.ok()) {
     return trace.Fail(usable.WithContext(std::string(function)));
   }

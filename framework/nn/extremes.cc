@@ -89,9 +89,13 @@ TopK top_k(Var x, int64_t k, int64_t dim, bool largest) {
 }
 
 Var any(Var x, const Dims& dims, bool keep_dims) {
+  const nn::Trace::Function called("any");
   return sum(to(x, DType::kF32), dims, keep_dims) > 0.0;
 }
-Var all(Var x, const Dims& dims, bool keep_dims) { return !any(!x, dims, keep_dims); }
+Var all(Var x, const Dims& dims, bool keep_dims) {
+  const nn::Trace::Function called("all");
+  return !any(!x, dims, keep_dims);
+}
 
 Var logsumexp(Var x, const Dims& dims, bool keep_dims) {
   return nn::Checked("logsumexp", x, [&]() -> StatusOr<Var> {
@@ -104,6 +108,7 @@ Var logsumexp(Var x, const Dims& dims, bool keep_dims) {
 }
 
 Var vector_norm(Var x, double p, const Dims& dims, bool keep_dims) {
+  const nn::Trace::Function called("vector_norm");
   if (std::isinf(p)) {
     return p > 0.0 ? max(abs(x), dims, keep_dims) : min(abs(x), dims, keep_dims);
   }

@@ -16,6 +16,7 @@ std::vector<Var> nn::append_all(const std::string& op, const std::vector<Var>& i
 }
 
 Var pow(Var x, double exponent) {
+  const nn::Trace::Function called("pow");
   if (exponent == 0.5) return sqrt(x);
   if (exponent == 1.0) return x;
   if (exponent == 2.0) return square(x);
@@ -29,6 +30,7 @@ Var clamp(Var x, double low, double high) {
     return nn::Trace::Of("clamp").Fail(
         InvalidArgument("clamp: got the range [{}, {}], expected low <= high", low, high));
   }
+  const nn::Trace::Function called("clamp");
   return clamp_max(clamp_min(x, low), high);
 }
 

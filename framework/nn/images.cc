@@ -99,6 +99,7 @@ Var conv_transpose2d(Var x, Var weight, const ConvOptions& options, Size2 output
 
 Var conv_transpose2d(Var x, Var weight, Var bias, const ConvOptions& options,
                      Size2 output_padding) {
+  const nn::Trace::Function called("conv_transpose2d");
   const Var y = conv_transpose2d(x, weight, options, output_padding);
   return y + reshape(bias, {-1, 1, 1});
 }
@@ -157,6 +158,7 @@ Var adaptive_avg_pool2d(Var x, Size2 size) {
 }
 
 Var interpolate(Var x, Size2 size, Interpolation mode, bool align_corners) {
+  const nn::Trace::Function called("interpolate");
   const bool is_linear = mode == Interpolation::kBilinear;
   return nn::append("resample2d", {x},
                     {{"method", std::string(is_linear ? "linear" : "nearest")},

@@ -112,6 +112,7 @@ Var mse_loss(Var prediction, Var target, Reduction reduction) {
 }
 
 Var cross_entropy(Var logits, Var targets) {
+  const nn::Trace::Function called("cross_entropy");
   return Mean("cross_entropy", "softmax_cross_entropy", {logits, targets}, targets);
 }
 
@@ -188,6 +189,7 @@ Var kl_div(Var log_prediction, Var target, Reduction reduction) {
 }
 
 Var cosine_similarity(Var a, Var b, int64_t dim, double epsilon) {
+  const nn::Trace::Function called("cosine_similarity");
   const Var lengths = clamp_min(norm(a, {dim}), epsilon) * clamp_min(norm(b, {dim}), epsilon);
   return sum(a * b, {dim}) / lengths;
 }

@@ -33,12 +33,16 @@ Var mean(Var x, const Dims& dims, bool keep_dims) {
 }
 
 Var variance(Var x, const Dims& dims, double correction, bool keep_dims) {
+  const nn::Trace::Function called("variance");
   const Var distance = x - mean(x, dims, /*keep_dims=*/true);
   return Sum("variance", square(distance), dims, keep_dims,
              [&](double count) { return 1.0 / (count - correction); });
 }
 
-Var norm(Var x, const Dims& dims, bool keep_dims) { return sqrt(sum(square(x), dims, keep_dims)); }
+Var norm(Var x, const Dims& dims, bool keep_dims) {
+  const nn::Trace::Function called("norm");
+  return sqrt(sum(square(x), dims, keep_dims));
+}
 
 Var cumsum(Var x, int64_t dim) {
   return nn::Checked("cumsum", x, [&]() -> StatusOr<Var> {

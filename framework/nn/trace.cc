@@ -62,6 +62,30 @@ Trace& Trace::Of(std::string_view caller) {
       caller));
 }
 
+Trace::Function::Function(std::string_view name)
+    : trace_(Trace::Of(name)), is_outermost_(trace_.function_.empty()) {
+  if (is_outermost_) trace_.function_ = name;
+}
+
+Trace::Function::~Function() {
+  if (is_outermost_) trace_.function_ = {};
+}
+
+Status Trace::Named(const Status& status) const {
+  const std::string_view message = status.message();
+  const bool names_it = message.substr(0, function_.size()) == function_ &&
+                        message.find_first_of(": ", function_.size()) == function_.size();
+  return function_.empty() || names_it ? status : status.WithContext(function_);
+}
+
+void Trace::NameErrorOfBuilder() {
+  const std::string& scope = builder_.scope();
+  const std::string& message = builder_.status().message();
+  const size_t begin = scope.empty() ? 0 : scope.size() + 2;  // behind "scope: "
+  status_ = Named(Status(builder_.status().code(), message.substr(begin)));
+  if (!scope.empty()) status_ = status_.WithContext(scope);
+}
+
 Var Trace::Hold(ir::Value* value) const {
   return Var(value, id_, runner_ == nullptr ? nullptr : runner_->Hold(value));
 }
@@ -90,6 +114,7 @@ std::vector<Var> Trace::AppendAll(const std::string& op, const std::vector<Var>&
        builder_.Ops(op, values, std::move(attributes), name.empty() ? scoped_op : name)) {
     if (output != nullptr) outputs.push_back(Hold(output));
   }
+  if (!status().ok()) NameErrorOfBuilder();
   if (runner_ == nullptr) return status().ok() ? outputs : std::vector<Var>();
   if (!status().ok()) runner_->Fail(status());
   const Status ran = runner_->Run(builder_.section()->nodes.back());
@@ -142,7 +167,7 @@ Status Trace::CheckUsable(const Var& var) const {
 }
 
 Var Trace::Fail(const Status& status) {
-  builder_.Fail(status);
+  builder_.Fail(Named(status));
   if (runner_ != nullptr) runner_->Fail(this->status());
   return Var();
 }

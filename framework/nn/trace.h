@@ -53,6 +53,22 @@ class Trace {
   // ends the process with an error that names `caller`: "relu", "module 'blocks.0'".
   static Trace& Of(std::string_view caller);
 
+  // While it exists, errors also name the function of Vars that was called, if an op that the
+  // function is made of does not fit: "max: top_k: x is not floating-point". Among functions that
+  // call each other the outermost is named. The name must outlive the object. If nothing is traced,
+  // ends the process as Of does.
+  class Function {
+   public:
+    explicit Function(std::string_view name);
+    ~Function();
+    Function(const Function&) = delete;
+    Function& operator=(const Function&) = delete;
+
+   private:
+    Trace& trace_;
+    bool is_outermost_;
+  };
+
   // Appends one node, named after scope and op; returns its first output. Errors: an input that is
   // empty or belongs to another trace, and those of the op.
   Var Append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes = {},
@@ -69,7 +85,7 @@ class Trace {
   Var Hold(ir::Value* value) const;  // a value of this trace as a Var
 
   Var Fail(const Status& status);  // keeps the first, with the scope; returns an empty Var
-  const Status& status() const { return builder_.status(); }
+  const Status& status() const { return status_.ok() ? builder_.status() : status_; }
 
   bool training() const { return training_; }
   void set_training(bool training) { training_ = training; }
@@ -78,7 +94,12 @@ class Trace {
   ir::Builder& builder() { return builder_; }
 
  private:
+  Status Named(const Status& status) const;  // with the function that was called
+  void NameErrorOfBuilder();
+
   ir::Builder builder_;
+  Status status_;  // the builder's error, with the function; ok: there is none, or no function
+  std::string_view function_;
   NodeRunner* runner_;
   bool training_;
   Variables* variables_;

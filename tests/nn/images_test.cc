@@ -61,6 +61,20 @@ TEST(Images, Convolutions) {
             "both"));
 }
 
+TEST(Images, ErrorsNameTheFunctionThatWasCalled) {
+  EXPECT_EQ(Of([](Var x) {
+              return conv1d(flatten(x, 2), reshape(x, {32, 3, 9}));
+            }),
+            Error("conv1d: conv2d: got 6 channels, 32 output channels, weights for 3 and 1 groups, "
+                  "expected groups that divide both, and weights for the channels of one: x "
+                  "f32[2,6,1,72], weight f32[32,3,1,9]"));
+  EXPECT_EQ(Of([](Var x) { return interpolate(flatten(x, 2), 2); }),
+            Error("interpolate: resample2d: x has not 4 dims: x f32[2,6,72]"));
+  EXPECT_EQ(Of([](Var x) { return max_pool1d(flatten(x, 2), 100, 1); }),
+            Error("max_pool1d: max_pool2d: the window has size 100, expected one within the "
+                  "padded size 72: x f32[2,6,1,72]"));
+}
+
 TEST(Images, Pooling) {
   EXPECT_EQ(Of([](Var x) { return max_pool2d(x, 2); }), "f32[2,6,4,4]");
   EXPECT_EQ(Of([](Var x) { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); }),

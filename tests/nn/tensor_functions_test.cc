@@ -185,7 +185,7 @@ TEST(TensorFunctions, Conditions) {
             Error("less: dtypes differ, expected one; convert with to(x, dtype): a f32[2,3,4], b "
                   "i64[3,4]"));
   EXPECT_EQ(Of([](Var x) { return to(x, DType::kU8); }),
-            Error("cast: got dtype u8, expected f32, bf16, f16, i64 or bool"));
+            Error("to: cast: got dtype u8, expected f32, bf16, f16, i64 or bool"));
 }
 
 TEST(TensorFunctions, Indices) {
@@ -223,8 +223,41 @@ TEST(TensorFunctions, Extremes) {
   EXPECT_EQ(Of([](Var x) { return argmax(x, 3); }),
             Error("argmax of %x f32[2,3,4]: got dim 3, expected one from -3 to 2"));
   EXPECT_EQ(Of([](Var x) { return all(x); }),
-            Error("logical_not of %x f32[2,3,4]: expected bool, such as the result of a "
+            Error("all: logical_not of %x f32[2,3,4]: expected bool, such as the result of a "
                   "comparison"));
+}
+
+// Though it is an op of another name that does not fit.
+TEST(TensorFunctions, ErrorsNameTheFunctionThatWasCalled) {
+  EXPECT_EQ(Of([](Var x) { return max(argmax(x, 0), {0}); }),
+            Error("max: top_k: x is not floating-point: x i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return pow(argmax(x, 0), 3.0); }),
+            Error("pow: power: x is not floating-point: x i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return norm(argmax(x, 0)); }),
+            Error("norm: square: x is not floating-point: x i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return variance(argmax(x, 0)); }),
+            Error("variance: sum: x is not floating-point: x i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return vector_norm(argmax(x, 0), 1.0); }),
+            Error("vector_norm: abs: x is not floating-point: x i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return clamp(argmax(x, 0), 0.0, 1.0); }),
+            Error("clamp: clamp_min: x is not floating-point: x i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return where(x, x, 0.0); }),
+            Error("where: masked_fill: mask is not bool: x f32[2,3,4], mask f32[2,3,4]"));
+  EXPECT_EQ(Of([](Var x) { return cross_entropy(x, x); }),
+            Error("cross_entropy: softmax_cross_entropy: targets are not i64: logits f32[2,3,4], "
+                  "targets f32[2,3,4]"));
+  EXPECT_EQ(Of([](Var x) {
+              return roll(concat({x, Var()}), 1, 0);
+            }),
+            Error("concat: input 1: the Var is empty; it was never given a value"));
+  EXPECT_EQ(Of([](Var x) {
+              struct Inner : nn::Module {
+                using Module::Module;
+                Var forward(Var y) override { return max(argmax(y, 0), {0}); }
+              } inner(nullptr, "inner");
+              return inner(x);
+            }),
+            Error("inner: max: top_k: x is not floating-point: x i64[3,4]"));
 }
 
 }  // namespace
