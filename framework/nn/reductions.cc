@@ -1,5 +1,6 @@
 #include "framework/nn/reductions.h"
 
+#include "framework/nn/conditions.h"
 #include "framework/nn/dims.h"
 #include "framework/nn/functions.h"
 
@@ -39,9 +40,12 @@ Var variance(Var x, const Dims& dims, double correction, bool keep_dims) {
              [&](double count) { return 1.0 / (count - correction); });
 }
 
+// The root of 1 in the place of that of 0, whose slope is infinite.
 Var norm(Var x, const Dims& dims, bool keep_dims) {
   const nn::Trace::Function called("norm");
-  return sqrt(sum(square(x), dims, keep_dims));
+  const Var squares = sum(square(x), dims, keep_dims);
+  const Var is_zero = equal(squares, 0.0);
+  return where(is_zero, 0.0, sqrt(where(is_zero, 1.0, squares)));
 }
 
 Var cumsum(Var x, int64_t dim) {

@@ -16,7 +16,7 @@ Var mean(Var x, const Dims& dims = {}, bool keep_dims = false);
 // The mean square distance from the mean; the sum is divided by the number of elements minus
 // `correction`.
 Var variance(Var x, const Dims& dims = {}, double correction = 1.0, bool keep_dims = false);
-// The square root of the sum of squares.
+// The square root of the sum of squares; of zeros the gradient is 0.
 Var norm(Var x, const Dims& dims = {}, bool keep_dims = false);
 
 // y[.., i, ..] = the sum of x[.., j, ..] over j <= i along one dim, added one after the other.
