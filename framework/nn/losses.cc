@@ -182,9 +182,15 @@ Var bce_with_logits(Var logits, Var targets, Reduction reduction) {
                        [&] { return Reduced(softplus(logits) - targets * logits, reduction); });
 }
 
-Var kl_div(Var log_prediction, Var target, Reduction reduction) {
+Var kl_div(Var log_prediction, Var target, Reduction reduction, bool log_target) {
   return OfEqualShapes("kl_div", log_prediction, target, [&] {
-    return Reduced(sum(target * (log(target) - log_prediction), {-1}), reduction);
+    const Var share = log_target ? exp(target) : target;
+    const Var absent = equal(share, 0.0);
+    // The logarithm of 1 in the place of that of 0. A sum, since where() would round f32 targets to 16
+    // bits in mixed precision.
+    const Var log_share = log_target ? target : log(target + to(absent, DType::kF32));
+    const Var terms = where(absent, 0.0, share * (log_share - log_prediction));
+    return Reduced(sum(terms, {-1}), reduction);
   });
 }
 

@@ -57,9 +57,12 @@ Var huber_loss(Var prediction, Var target, double delta = 1.0,
 Var bce_with_logits(Var logits, Var targets, Reduction reduction = Reduction::kMean);
 
 // Reduces sum_v t (log(t) - log_prediction) over rows, the divergence of the prediction from the
-// target t > 0; equal shapes (..., V). The mean is PyTorch's reduction "batchmean", with every row
-// counted.
-Var kl_div(Var log_prediction, Var target, Reduction reduction = Reduction::kMean);
+// target t >= 0, where t = 0 adds nothing; equal shapes (..., V). With log_target the target is
+// log(t). kMean is the mean over rows: PyTorch's "batchmean" with all dims but the last as the
+// batch; its "mean" is V times smaller. kNone gives a value per row, PyTorch's "none" one per
+// element.
+Var kl_div(Var log_prediction, Var target, Reduction reduction = Reduction::kMean,
+           bool log_target = false);
 
 // The cosine of the angle between a and b along one dim; lengths below epsilon count as epsilon.
 Var cosine_similarity(Var a, Var b, int64_t dim = -1, double epsilon = 1e-8);

@@ -17,6 +17,8 @@ namespace {
 using Floats = std::vector<float>;
 using Function = std::function<Var(Eager& eager, Var x)>;
 
+constexpr float kInfinity = HUGE_VALF;
+
 struct Outcome {
   Floats y;
   Floats dx;  // of the sum of y
@@ -67,6 +69,36 @@ TEST(EdgeValues, CosinesOfZeros) {
     return cosine_embedding_loss(x, eager.f32({1, 2}, {0, 0}), eager.i64({1}, {1}));
   };
   Expect(Of({1, 2}, {0, 0}, loss), {1}, {0, 0});
+}
+
+TEST(EdgeValues, DivergenceOfTargetsOfZero) {
+  const auto of = [](Floats target, bool is_log) -> Function {
+    return [=](Eager& eager, Var x) {
+      return kl_div(x, eager.f32({2, 2}, target), Reduction::kMean, is_log);
+    };
+  };
+  const Floats prediction = {std::log(0.5f), std::log(0.5f), -kInfinity, 0};
+  Expect(Of({2, 2}, prediction, of({0, 1, 0, 1}, false)), {0.34657359f}, {0, -0.5f, 0, -0.5f});
+  Expect(Of({2, 2}, prediction, of({-kInfinity, 0, -kInfinity, 0}, true)), {0.34657359f},
+         {0, -0.5f, 0, -0.5f});
+  const auto of_target = [](Eager& eager, Var x) {
+    return kl_div(eager.f32({1, 2}, {std::log(0.5f), std::log(0.5f)}), x);
+  };
+  Expect(Of({1, 2}, {0, 1}, of_target), {0.69314718f}, {0, 1.69314718f});
+}
+
+TEST(EdgeValues, DivergenceOfLogarithms) {
+  const auto of = [](Reduction reduction, bool is_log) -> Function {
+    return [=](Eager& eager, Var x) {
+      const Var target = eager.f32({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f});
+      return kl_div(x, is_log ? log(target) : target, reduction, is_log);
+    };
+  };
+  const Floats prediction = {-1, -0.5f, -2, -0.25f};
+  for (const Reduction reduction : {Reduction::kMean, Reduction::kSum, Reduction::kNone}) {
+    const Outcome numbers = Of({2, 2}, prediction, of(reduction, false));
+    Expect(Of({2, 2}, prediction, of(reduction, true)), numbers.y, numbers.dx);
+  }
 }
 
 }  // namespace
