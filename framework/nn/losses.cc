@@ -72,10 +72,10 @@ Var ClassesLast(Var x, int64_t class_dim) {
   return permute(x, order);
 }
 
-// From log probabilities (..., V) and class indices.
-StatusOr<Var> OfClasses(const char* function, Var log_probabilities, Var targets,
+// From log probabilities (..., V) and class indices. The first `classes` columns are classes, which
+// share the probability of label smoothing.
+StatusOr<Var> OfClasses(const char* function, Var log_probabilities, Var targets, int64_t classes,
                         const ClassLossOptions& options) {
-  const int64_t classes = log_probabilities.dim(-1);
   Dims rows = log_probabilities.shape().dims();
   rows.pop_back();
   if (targets.dtype() != DType::kI64 || targets.shape().dims() != rows) {
@@ -85,14 +85,16 @@ StatusOr<Var> OfClasses(const char* function, Var log_probabilities, Var targets
   }
   const Var counted = not_equal(targets, static_cast<double>(options.ignore_index));
   const Var target = where(counted, targets, 0.0);
-  const Var picked = squeeze(gather(log_probabilities, -1, unsqueeze(target, -1)), -1);
+  const Var picked =
+      where(counted, squeeze(gather(log_probabilities, -1, unsqueeze(target, -1)), -1), 0.0);
   Var share = to(counted, DType::kF32);
   if (!options.weight.empty()) {
     share = share * squeeze(embedding(target, unsqueeze(options.weight, 1)), -1);
   }
-  Var loss = -(share * picked);
+  Var loss = where(counted, -(share * picked), 0.0);
   if (options.label_smoothing > 0.0) {
-    const Var all = options.weight.empty() ? log_probabilities : log_probabilities * options.weight;
+    Var all = slice(log_probabilities, -1, 0, classes);
+    if (!options.weight.empty()) all = all * slice(options.weight, 0, 0, classes);
     const Var of_all = where(counted, -sum(all, {-1}), 0.0);
     loss = loss * (1.0 - options.label_smoothing) +
            of_all * (options.label_smoothing / static_cast<double>(classes));
@@ -122,7 +124,10 @@ Var cross_entropy(Var logits, Var targets, const ClassLossOptions& options) {
         nn::Trace::Of("cross_entropy").CheckUsable(targets).WithContext("cross_entropy: targets"));
     ZG_ASSIGN_OR_RETURN(const int64_t dim, nn::DimOf("cross_entropy", logits, options.class_dim));
     ZG_RETURN_IF_ERROR(CheckOptions("cross_entropy", logits, options));
-    return OfClasses("cross_entropy", log_softmax(ClassesLast(logits, dim)), targets, options);
+    const bool is_last = dim == logits.shape().num_dims() - 1;
+    const int64_t classes = is_last ? nn::NumClasses(logits) : logits.dim(static_cast<int>(dim));
+    return OfClasses("cross_entropy", log_softmax(ClassesLast(logits, dim)), targets, classes,
+                     options);
   });
 }
 
@@ -137,7 +142,8 @@ Var nll_loss(Var log_probabilities, Var targets, const ClassLossOptions& options
       return InvalidArgument("nll_loss: got label_smoothing {}; cross_entropy has that",
                              options.label_smoothing);
     }
-    return OfClasses("nll_loss", ClassesLast(log_probabilities, dim), targets, options);
+    return OfClasses("nll_loss", ClassesLast(log_probabilities, dim), targets,
+                     log_probabilities.dim(static_cast<int>(dim)), options);
   });
 }
 

@@ -22,11 +22,12 @@ enum class Reduction { kMean, kSum, kNone };
 Var mse_loss(Var prediction, Var target, Reduction reduction = Reduction::kMean);
 
 struct ClassLossOptions {
-  Var weight = {};               // f32 (V): the weight of each class; empty: 1
-  double label_smoothing = 0.0;  // in [0, 1): the probability that all classes share (arXiv
-                                 // 1512.00567)
-  int64_t ignore_index = -100;   // rows with this target are ignored
-  int64_t class_dim = -1;        // dim of the classes in the logits (PyTorch's is 1)
+  Var weight = {};  // f32 (V): the weight of each class; empty: 1
+  // In [0, 1): the probability that all classes share (arXiv 1512.00567), without the columns that
+  // padded_logits adds.
+  double label_smoothing = 0.0;
+  int64_t ignore_index = -100;  // rows with this target are ignored
+  int64_t class_dim = -1;       // dim of the classes in the logits (PyTorch's is 1)
   Reduction reduction = Reduction::kMean;
 };
 

@@ -20,6 +20,9 @@ using nn::DimOf;
 
 namespace {
 
+// The logits that padded_logits adds: they have no probability.
+constexpr double kPadding = -std::numeric_limits<double>::infinity();
+
 // For matrices with batch dims. If all batches share one b, it is a single product.
 Var Product(Var a, Var b) {
   const int a_dims = a.shape().num_dims();
@@ -184,9 +187,26 @@ Var padded_logits(Var x, Var weight, int64_t multiple) {
     const int64_t added = (multiple - classes % multiple) % multiple;
     if (added == 0) return linear(x, weight);
     const Var zeros = to(arange(classes), DType::kF32) * 0.0;
-    const Var bias = pad(zeros, 0, 0, added, -std::numeric_limits<double>::infinity());
+    const Var bias = pad(zeros, 0, 0, added, kPadding);
     return linear(x, pad(weight, 0, 0, added), bias);
   });
+}
+
+int64_t nn::NumClasses(Var logits) {
+  const int64_t columns = logits.dim(-1);
+  const ir::Value* value = logits.value();
+  while (value->type.shape.num_dims() > 0 && value->type.shape.dim(-1) == columns) {
+    const std::vector<ir::Value*>& inputs = value->producer->inputs;
+    if (inputs.size() == 3) {  // x, weight, bias
+      const ir::Node& bias = *inputs[2]->producer;
+      const bool is_padded = bias.inputs.size() == 1 && bias.attributes.Has("value") &&
+                             bias.attributes.Float("value") == kPadding;
+      return is_padded ? bias.inputs[0]->type.shape.dim(0) : columns;
+    }
+    if (inputs.size() != 1) return columns;
+    value = inputs[0];
+  }
+  return columns;
 }
 
 Var softmax(Var x, int64_t dim) { return AlongDim("softmax", x, dim); }

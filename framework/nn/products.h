@@ -23,6 +23,12 @@ Var einsum(std::string_view equation, Var a, Var b);
 // at multiples of 16 bytes, and those of a vocabulary of 50257 do not.
 Var padded_logits(Var x, Var weight, int64_t multiple);
 
+namespace nn {
+// How many of the columns of logits are classes: of padded_logits those that it did not add, also where
+// their shape, dtype or scale was changed since; else all.
+int64_t NumClasses(Var logits);
+}  // namespace nn
+
 // exp(x) divided by its sum along one dim, and the logarithm of that.
 Var softmax(Var x, int64_t dim = -1);
 Var log_softmax(Var x, int64_t dim = -1);

@@ -101,5 +101,32 @@ TEST(EdgeValues, DivergenceOfLogarithms) {
   }
 }
 
+TEST(EdgeValues, RowsThatDoNotCount) {
+  const auto of = [](Reduction reduction) -> Function {
+    return [=](Eager& eager, Var x) {
+      return cross_entropy(x, eager.i64({2}, {-100, 1}), {.reduction = reduction});
+    };
+  };
+  const Floats logits = {-kInfinity, 0, 0, 0};
+  Expect(Of({2, 2}, logits, of(Reduction::kMean)), {0.69314718f}, {0, 0, 0.5f, -0.5f});
+  Expect(Of({2, 2}, logits, of(Reduction::kNone)), {0, 0.69314718f}, {0, 0, 0.5f, -0.5f});
+  const Floats bad = {NAN, 0, 0, 0};
+  ExpectNear(Of({2, 2}, bad, of(Reduction::kMean)).y, {0.69314718f});
+}
+
+TEST(EdgeValues, SmoothLossOfPaddedLogits) {
+  const auto of = [](int64_t multiple) -> Function {
+    return [=](Eager& eager, Var x) {
+      const Var weight = eager.f32({3, 2}, {1, 2, 0.5f, -1, 0, 1});
+      const Var logits = padded_logits(x, weight, multiple);
+      EXPECT_EQ(logits.dim(-1), multiple == 1 ? 3 : 4);
+      return cross_entropy(logits, eager.i64({2}, {2, 0}), {.label_smoothing = 0.2});
+    };
+  };
+  const Floats x = {1, -1, 0.5f, 2};
+  const Outcome whole = Of({2, 2}, x, of(1));
+  Expect(Of({2, 2}, x, of(4)), whole.y, whole.dx);
+}
+
 }  // namespace
 }  // namespace zg
