@@ -1,5 +1,8 @@
 #include "framework/nn/images.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -54,6 +57,36 @@ Status CheckImages(const char* function, Var x) {
                          Caller(function, x));
 }
 
+Status CheckTransposed(Var x, Var weight, const ConvOptions& options, Size2 output_padding) {
+  const std::string caller = Caller("conv_transpose2d", x);
+  const Shape& w = weight.shape();
+  if (x.shape().num_dims() != 4 || w.num_dims() != 4) {
+    return InvalidArgument("{} with a weight {}: expected 4 dims of both", caller, w.ToString());
+  }
+  if (w.dim(0) != x.dim(1) || options.groups < 1 || x.dim(1) % options.groups != 0) {
+    return InvalidArgument(
+        "{}: got the weight {} and {} groups, expected one whose first dim is the {} channels of x, "
+        "and groups that divide them",
+        caller, w.ToString(), options.groups, x.dim(1));
+  }
+  const Dims stride = options.stride.dims(), dilation = options.dilation.dims(),
+             added = output_padding.dims();
+  for (int i = 0; i < 2; ++i) {
+    if (stride[i] < 1 || dilation[i] < 1) {
+      return InvalidArgument(
+          "{}: got the stride [{}] and the dilation [{}], expected numbers of at "
+          "least 1",
+          caller, fmt::join(stride, ","), fmt::join(dilation, ","));
+    }
+    if (added[i] >= 0 && added[i] < std::max(stride[i], dilation[i])) continue;
+    return InvalidArgument(
+        "{}: got the output padding [{}], expected numbers of at least 0, less than the stride [{}] "
+        "or the dilation [{}]",
+        caller, fmt::join(added, ","), fmt::join(stride, ","), fmt::join(dilation, ","));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Var conv2d(Var x, Var weight, const ConvOptions& options) {
@@ -78,22 +111,27 @@ Var conv1d(Var x, Var weight, Var bias, const Conv1dOptions& options) {
 
 Var conv_transpose2d(Var x, Var weight, const ConvOptions& options, Size2 output_padding) {
   return Checked("conv_transpose2d", x, [&]() -> StatusOr<Var> {
-    if (x.shape().num_dims() != 4 || weight.shape().num_dims() != 4) {
-      return InvalidArgument("{} with a weight {}: expected 4 dims of both",
-                             Caller("conv_transpose2d", x), weight.shape().ToString());
+    ZG_RETURN_IF_ERROR(nn::Trace::Of("conv_transpose2d").CheckUsable(weight).WithContext("weight"));
+    ZG_RETURN_IF_ERROR(CheckTransposed(x, weight, options, output_padding));
+    const Dims stride = options.stride.dims(), padding = options.padding.dims(),
+               dilation = options.dilation.dims(), added = output_padding.dims();
+    Dims size;
+    Var dy = x;
+    for (int i = 0; i < 2; ++i) {
+      size.push_back((x.dim(2 + i) - 1) * stride[i] - 2 * padding[i] +
+                     dilation[i] * (weight.dim(2 + i) - 1) + added[i] + 1);
+      // A convolution of this size gives more rows than x has where a stride fits into what is added.
+      if (added[i] >= stride[i]) dy = pad(dy, 2 + i, 0, added[i] / stride[i]);
     }
-    const auto size = [&](int dim, int64_t stride, int64_t padding, int64_t dilation,
-                          int64_t output) {
-      return (x.dim(dim) - 1) * stride - 2 * padding + dilation * (weight.dim(dim) - 1) + output +
-             1;
-    };
+    if (size[0] < 1 || size[1] < 1) {
+      return InvalidArgument(
+          "{}: its result would have the size [{}], expected numbers of at least 1; give less "
+          "padding",
+          Caller("conv_transpose2d", x), fmt::join(size, ","));
+    }
     ir::Attributes attributes = AttributesOf(options);
-    attributes.Set("size",
-                   std::vector<int64_t>{size(2, options.stride.height, options.padding.height,
-                                             options.dilation.height, output_padding.height),
-                                        size(3, options.stride.width, options.padding.width,
-                                             options.dilation.width, output_padding.width)});
-    return nn::append("conv2d_grad_input", {x, weight}, std::move(attributes));
+    attributes.Set("size", size);
+    return nn::append("conv2d_grad_input", {dy, weight}, std::move(attributes));
   });
 }
 

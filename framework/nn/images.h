@@ -46,6 +46,8 @@ Var conv1d(Var x, Var weight, Var bias, const Conv1dOptions& options = {});
 
 // The gradient of conv2d with these options for its input: weight (C, O / groups, KH, KW), bias (O)
 // -> (N, O, OH, OW) with
+// OH = (H - 1) stride - 2 padding + dilation (KH - 1) + output_padding + 1. The output padding must
+// be less than the stride or the dilation.
 Var conv_transpose2d(Var x, Var weight, const ConvOptions& options = {}, Size2 output_padding = 0);
 Var conv_transpose2d(Var x, Var weight, Var bias, const ConvOptions& options = {},
                      Size2 output_padding = 0);

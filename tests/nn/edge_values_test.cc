@@ -128,5 +128,28 @@ TEST(EdgeValues, SmoothLossOfPaddedLogits) {
   Expect(Of({2, 2}, x, of(4)), whole.y, whole.dx);
 }
 
+// It gives back rows and columns at the end that the padding takes off.
+TEST(EdgeValues, OutputPaddingBelowTheDilation) {
+  for (const int64_t stride : {1, 2}) {
+    SCOPED_TRACE(stride);
+    const ConvOptions whole = {.stride = stride, .dilation = 3};
+    const ConvOptions cut = {.stride = stride, .padding = 2, .dilation = 3};
+    const auto of = [&](const ConvOptions& options, int64_t output_padding) -> Function {
+      return [=](Eager& eager, Var x) {
+        const Var weight = eager.f32({1, 1, 2, 2}, {1, 2, -3, 4});
+        const Var y = conv_transpose2d(x, weight, options, output_padding);
+        if (options.padding.height > 0) return y;
+        const int64_t size = y.dim(2) - 2;
+        return slice(slice(y, 2, 2, 2 + size), 3, 2, 2 + size);
+      };
+    };
+    const Floats x = {1, 2, 3, 4};
+    const Outcome want = Of({1, 1, 2, 2}, x, of(whole, 0));
+    const Outcome got = Of({1, 1, 2, 2}, x, of(cut, 2));
+    EXPECT_EQ(got.y, want.y);
+    EXPECT_EQ(got.dx, want.dx);
+  }
+}
+
 }  // namespace
 }  // namespace zg

@@ -75,6 +75,37 @@ TEST(Images, ErrorsNameTheFunctionThatWasCalled) {
                   "padded size 72: x f32[2,6,1,72]"));
 }
 
+TEST(Images, TransposedConvolutions) {
+  const auto of = [](const Dims& weight, const ConvOptions& options, Size2 output_padding) {
+    return Of([&](Var x) {
+      Var y = reshape(concat({x, x}, 0), {-1});
+      int64_t elements = 1;
+      for (const int64_t size : weight) elements *= size;
+      y = reshape(slice(y, 0, 0, elements), weight);
+      return conv_transpose2d(x, y, options, output_padding);
+    });
+  };
+  EXPECT_EQ(of({6, 3, 2, 2}, {.dilation = 3}, {1, 2}), "f32[2,3,12,14]");
+  EXPECT_EQ(of({6, 3, 2, 2}, {.stride = 2, .dilation = 3}, 2), "f32[2,3,20,22]");
+  EXPECT_EQ(of({6, 3, 2, 2}, {.stride = 2}, {0, 2}),
+            Error("conv_transpose2d of %x f32[2,6,8,9]: got the output padding [0,2], expected "
+                  "numbers of at least 0, less than the stride [2,2] or the dilation [1,1]"));
+  EXPECT_EQ(of({6, 3, 2, 2}, {}, -1),
+            Error("conv_transpose2d of %x f32[2,6,8,9]: got the output padding [-1,-1], expected "
+                  "numbers of at least 0, less than the stride [1,1] or the dilation [1,1]"));
+  EXPECT_EQ(of({3, 6, 2, 2}, {}, 0),
+            Error("conv_transpose2d of %x f32[2,6,8,9]: got the weight [3,6,2,2] and 1 groups, "
+                  "expected one whose first dim is the 6 channels of x, and groups that divide "
+                  "them"));
+  EXPECT_EQ(of({6, 3, 2, 2}, {.groups = 4}, 0),
+            Error("conv_transpose2d of %x f32[2,6,8,9]: got the weight [6,3,2,2] and 4 groups, "
+                  "expected one whose first dim is the 6 channels of x, and groups that divide "
+                  "them"));
+  EXPECT_EQ(of({6, 3, 1, 1}, {.padding = {5, 0}}, 0),
+            Error("conv_transpose2d of %x f32[2,6,8,9]: its result would have the size [-2,9], "
+                  "expected numbers of at least 1; give less padding"));
+}
+
 TEST(Images, Pooling) {
   EXPECT_EQ(Of([](Var x) { return max_pool2d(x, 2); }), "f32[2,6,4,4]");
   EXPECT_EQ(Of([](Var x) { return max_pool2d(x, 3, {.stride = 2, .padding = 1}); }),
