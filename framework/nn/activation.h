@@ -14,10 +14,19 @@ class ReLU : public Module {
   Var forward(Var x) override { return relu(x); }
 };
 
+// Of GELU: the approximation by tanh, PyTorch's approximate="tanh", or the exact one by erf, which is
+// PyTorch's default.
+enum class GeluForm { kTanh, kErf };
+
 class GELU : public Module {
  public:
   using Module::Module;
-  Var forward(Var x) override { return gelu(x); }
+  GELU(const Module* parent, const std::string& name, GeluForm form)
+      : Module(parent, name), form_(form) {}
+  Var forward(Var x) override { return form_ == GeluForm::kTanh ? gelu(x) : gelu_erf(x); }
+
+ private:
+  GeluForm form_ = GeluForm::kTanh;
 };
 
 class SiLU : public Module {

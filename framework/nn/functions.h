@@ -64,7 +64,8 @@ inline Var clamp_min(Var x, double low) { return nn::append("clamp_min", {x}, {{
 inline Var clamp_max(Var x, double high) { return nn::append("clamp_max", {x}, {{"high", high}}); }
 
 inline Var relu(Var x) { return nn::append("relu", {x}); }
-inline Var gelu(Var x) { return nn::append("gelu", {x}); }  // the tanh approximation
+// The approximation by tanh, PyTorch's approximate="tanh"; PyTorch's default is gelu_erf.
+inline Var gelu(Var x) { return nn::append("gelu", {x}); }
 inline Var gelu_erf(Var x) { return nn::append("gelu_erf", {x}); }
 inline Var silu(Var x) { return nn::append("silu", {x}); }
 inline Var sigmoid(Var x) { return nn::append("sigmoid", {x}); }

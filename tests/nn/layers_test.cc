@@ -109,6 +109,15 @@ TEST(LayersTest, Sequential) {
       "output %layers.1.gelu (name=\"result\")\n");
 }
 
+TEST(LayersTest, FormsOfGELU) {
+  const auto text = [](Module& gelu) {
+    return TracedText([&](Inputs& in) { return gelu(in.f32("x", {2})); });
+  };
+  GELU tanh_form(nullptr, "gelu"), exact(nullptr, "gelu", GeluForm::kErf);
+  EXPECT_NE(text(tanh_form).find(" = gelu %x"), std::string::npos) << text(tanh_form);
+  EXPECT_NE(text(exact).find(" = gelu_erf %x"), std::string::npos) << text(exact);
+}
+
 struct Dropped : Module {
   Linear layer{this, "layer", 4, 4};
   Dropout first{this, "first", 0.25};
