@@ -35,6 +35,11 @@ Tensor Eager::i64(const Shape& shape, const std::vector<int64_t>& values) {
   return MakeTensor(*session_, DType::kI64, shape, values);
 }
 
+Tensor Eager::boolean(const Shape& shape, const std::vector<bool>& values) {
+  return MakeTensor(*session_, DType::kBool, shape,
+                    std::vector<uint8_t>(values.begin(), values.end()));
+}
+
 void Eager::set_training(bool training) { session_->set_training(training); }
 
 void Eager::step(const optim::Optimizer& optimizer, double lr_factor) {

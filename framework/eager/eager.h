@@ -48,6 +48,7 @@ class Eager {
   // A tensor with these values, row-major.
   Tensor f32(const Shape& shape, const std::vector<float>& values);
   Tensor i64(const Shape& shape, const std::vector<int64_t>& values);
+  Tensor boolean(const Shape& shape, const std::vector<bool>& values);
 
   // While not training, parameters are the weights that the optimizer of the steps so far has for
   // evaluation, where it has such, as in a graph's eval: a moving average. These have no gradient.

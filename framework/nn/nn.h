@@ -8,6 +8,7 @@
 #include "framework/nn/buffer.h"
 #include "framework/nn/causal_self_attention.h"
 #include "framework/nn/conditions.h"
+#include "framework/nn/constants.h"
 #include "framework/nn/conv.h"
 #include "framework/nn/decoding.h"
 #include "framework/nn/dropout.h"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 
 #include "framework/nn/nn.h"
@@ -22,6 +23,30 @@ TEST(Eager, FunctionsRunAtOnce) {
   EXPECT_EQ(Tensor(transpose(x, 0, 1)).values(), (Floats{1, 3, -2, -4}));
   EXPECT_EQ(Tensor(reshape(x, {4})).values(), x.values());  // a view
   EXPECT_EQ(eager.i64({2}, {7, 8}).integers(), (std::vector<int64_t>{7, 8}));
+}
+
+TEST(Eager, Conditions) {
+  Eager eager;
+  const Tensor mask = eager.boolean({2, 2}, {true, false, false, true});
+  EXPECT_EQ(mask.integers(), (std::vector<int64_t>{1, 0, 0, 1}));
+  EXPECT_EQ(Tensor(where(mask, eager.f32({2}, {1, 2}), 0.5)).values(), (Floats{1, 0.5, 0.5, 2}));
+  EXPECT_EQ(Tensor(!mask).integers(), (std::vector<int64_t>{0, 1, 1, 0}));
+}
+
+TEST(Eager, Constants) {
+  Eager eager;
+  EXPECT_EQ(Tensor(full({2, 1}, -1.5)).values(), (Floats{-1.5, -1.5}));
+  EXPECT_EQ(Tensor(zeros({})).item(), 0.0f);
+  EXPECT_EQ(Tensor(ones({2}, DType::kI64)).integers(), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(Tensor(full({2}, 3.0, DType::kBool)).integers(), (std::vector<int64_t>{1, 1}));
+  const Tensor x = eager.f32({2}, {NAN, 1});
+  x.require_grad();
+  EXPECT_EQ(Tensor(ones_like(x)).values(), (Floats{1, 1}));
+  EXPECT_EQ(Tensor(full_like(eager.i64({2}, {7, 8}), -2.0)).integers(),
+            (std::vector<int64_t>{-2, -2}));
+  EXPECT_EQ(Tensor(zeros_like(eager.boolean({1}, {true}))).integers(), (std::vector<int64_t>{0}));
+  Tensor(sum(x + full_like(x, 2.0) * ones({2}))).backward();
+  EXPECT_EQ(x.grad().values(), (Floats{1, 1}));
 }
 
 TEST(Eager, Gradients) {

@@ -209,6 +209,23 @@ TEST(TensorFunctions, Indices) {
             Error("tril of %sum f32[4]: expected at least two dims"));
 }
 
+TEST(TensorFunctions, Constants) {
+  EXPECT_EQ(Of([](Var x) { return full({3, 4}, 0.5) * x; }), "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var) { return zeros({}) + ones({2}); }), "f32[2]");
+  EXPECT_EQ(Of([](Var x) { return full_like(x, 2.0) + zeros_like(x) + ones_like(x); }),
+            "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var x) {
+              EXPECT_EQ(ones({2}, DType::kI64).dtype(), DType::kI64);
+              EXPECT_EQ(zeros_like(x > 0.0).dtype(), DType::kBool);
+              return x;
+            }),
+            "f32[2,3,4]");
+  EXPECT_EQ(Of([](Var) {
+              return ones({2, 0});
+            }),
+            Error("ones: got the shape [2,0], expected sizes of at least 1"));
+}
+
 TEST(TensorFunctions, Extremes) {
   EXPECT_EQ(Of([](Var x) { return max(x); }), "f32[]");
   EXPECT_EQ(Of([](Var x) { return min(x, {0, 2}, true); }), "f32[1,3,1]");

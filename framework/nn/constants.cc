@@ -1,0 +1,42 @@
+#include "framework/nn/constants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "framework/nn/conditions.h"
+#include "framework/nn/dims.h"
+#include "framework/nn/functions.h"
+
+namespace zg {
+namespace {
+
+Var Scalar(double value) { return nn::append("constant", {}, {{"value", value}}); }
+
+Var Full(const char* function, const Dims& shape, double value, DType dtype) {
+  const nn::Trace::Function called(function);
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 1; })) {
+    return nn::Trace::Of(function).Fail(InvalidArgument(
+        "{}: got the shape [{}], expected sizes of at least 1", function, fmt::join(shape, ",")));
+  }
+  return expand(to(Scalar(value), dtype), shape);
+}
+
+// Everything of x is filled, so that it lies as x does where ranks have parts of it.
+Var FullLike(const char* function, Var x, double value) {
+  return nn::Checked(function, x, [&]() -> StatusOr<Var> {
+    return stop_gradient(masked_fill(x, equal(Scalar(1.0), 1.0), value));
+  });
+}
+
+}  // namespace
+
+Var full(const Dims& shape, double value, DType dtype) { return Full("full", shape, value, dtype); }
+Var zeros(const Dims& shape, DType dtype) { return Full("zeros", shape, 0.0, dtype); }
+Var ones(const Dims& shape, DType dtype) { return Full("ones", shape, 1.0, dtype); }
+
+Var full_like(Var x, double value) { return FullLike("full_like", x, value); }
+Var zeros_like(Var x) { return FullLike("zeros_like", x, 0.0); }
+Var ones_like(Var x) { return FullLike("ones_like", x, 1.0); }
+
+}  // namespace zg
