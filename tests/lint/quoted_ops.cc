@@ -27,7 +27,7 @@ std::string WithoutComments(std::string_view text) {
 // Whether the code at the end of the text begins a node.
 bool MakesNode(const std::string& before) {
   static const auto& pattern =
-      *new std::regex(R"((\b(Op|Ops|[Aa]ppend|Trace::Of)\(|\bMean\(("\w+", )?|)"
+      *new std::regex(R"((\b(Op|Ops|[Aa]ppend|Trace::Of|Function called)\(|\bMean\(("\w+", )?|)"
                       R"(\bUpdateRule\{|\bAdd(Node)?\([^;]*\{)\s*$)");
   return std::regex_search(before, pattern);
 }

@@ -15,8 +15,10 @@ struct QuotedOp {
   std::string op;
 };
 
-// In the order of the text. Comments do not count, nor does code that makes a node:
+// In the order of the text. Comments do not count, nor does code that makes a node or names the
+// function that makes it:
 //   builder.Op("add", ...)  builder.Ops(  trace->Append(  Mean(  UpdateRule{  AddNode(section, {
+//   Trace::Of("add")  Trace::Function called("add")
 std::vector<QuotedOp> FindQuotedOps(std::string_view text, const std::set<std::string>& ops);
 
 }  // namespace zg::testing

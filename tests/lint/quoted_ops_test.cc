@@ -110,6 +110,7 @@ TEST(QuotedOps, AreFound) {
 TEST(QuotedOps, MakeNodes) {
   EXPECT_EQ(Found("builder.Op(\"cast\", {x}); builder_.Ops(\n    \"add\", {x, y});"), "");
   EXPECT_EQ(Found("return Append(\"add\", {a, b});"), "");
+  EXPECT_EQ(Found("const nn::Trace::Function called(\"add\");"), "");
   EXPECT_EQ(Found("graph.AddNode(graph.section(kind),\n  {\"variable\", {}, {{\"dtype\", f32}}});"),
             "");
   EXPECT_EQ(Found("graph.AddNode(section, spec); if (name == \"variable\") {"), "1:variable ");
