@@ -128,6 +128,14 @@ TEST(EdgeValues, SmoothLossOfPaddedLogits) {
   Expect(Of({2, 2}, x, of(4)), whole.y, whole.dx);
 }
 
+TEST(EdgeValues, PowersOfZero) {
+  Expect(Of({2}, {0, 2}, [](Eager&, Var x) { return pow(x, 0.0); }), {1, 1}, {0, 0});
+  const auto to_the = [](Eager& eager, Var x) { return pow(x, eager.f32({3}, {0, 2, 0})); };
+  Expect(Of({3}, {0, 0, 2}, to_the), {1, 0, 1}, {0, 0, 0});
+  const auto of_base = [](Eager& eager, Var x) { return pow(eager.f32({3}, {0, 0, 2}), x); };
+  Expect(Of({3}, {0, 2, 0}, of_base), {1, 0, 1}, {0, 0, 0.69314718f});
+}
+
 // It gives back rows and columns at the end that the padding takes off.
 TEST(EdgeValues, OutputPaddingBelowTheDilation) {
   for (const int64_t stride : {1, 2}) {

@@ -155,9 +155,10 @@ ZG_HOST_DEVICE ZG_INLINE float PowSlope(float a, float b) {
   const float slope = b * Pow(a, b - 1.0f);
   return b == 0.0f ? 0.0f : slope;
 }
-ZG_HOST_DEVICE ZG_INLINE float Xlogy(float x, float y) {
-  const float product = x * FullLog(y);
-  return x == 0.0f ? 0.0f : product;
+ZG_HOST_DEVICE ZG_INLINE float PowExponentSlope(float power, float a) {
+  const float slope = power * FullLog(a);
+  const bool is_zero_to_zero = a == 0.0f && power == 1.0f;
+  return power == 0.0f || is_zero_to_zero ? 0.0f : slope;
 }
 
 // ln(1 + e) for e in [0, 1]: compensates the rounding of 1 + e.
