@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -11,8 +10,7 @@
 #include "framework/ir/verifier.h"
 #include "tests/testing/pass_check.h"
 #include "tests/testing/pass_text.h"
-#include "tests/testing/stored_tensors.h"
-#include "tests/testing/virtual_mesh.h"
+#include "tests/testing/ranked_run.h"
 
 namespace zg::testing {
 
@@ -20,16 +18,6 @@ namespace {
 
 bool IsOfPlacement(std::string_view pass) {
   return pass == "place-parameters" || pass == "place-results" || pass == "infer-sbp";
-}
-
-// Whether the graph can be executed: not between bucketing and infer-sbp if tensors that an axis
-// splits are in buckets.
-bool IsExecutable(const ir::Graph& graph) {
-  if (IsPlaced(graph)) return true;
-  const auto& variables = graph.section(ir::SectionKind::kVariables)->nodes;
-  return std::none_of(variables.begin(), variables.end(), [&](const ir::Node* variable) {
-    return IsInParts(graph, *variable->outputs[0]);
-  });
 }
 
 }  // namespace
@@ -85,19 +73,19 @@ Status VisitPipeline(const RandomModelOptions& options, const PassRegistry& regi
 std::string CheckPipeline(const RandomModelOptions& options, const PassRegistry& registry,
                           PassCounts* counts) {
   std::string failure;
-  std::optional<ir::Graph> last_executable;
+  std::optional<ir::Graph> last_runnable;
   const auto check = [&](std::string_view pass, const ir::Graph& before, const ir::Graph& after) {
     const std::string name = PassName(pass);
-    if (!IsExecutable(after)) {
-      if (!last_executable) last_executable = before.Clone();
+    if (!IsRunnable(after)) {
+      if (!last_runnable) last_runnable = before.Clone();
       return true;
     }
-    const ir::Graph executable = last_executable ? std::move(*last_executable) : before.Clone();
-    last_executable.reset();
+    const ir::Graph runnable = last_runnable ? std::move(*last_runnable) : before.Clone();
+    last_runnable.reset();
     if (counts != nullptr && counts->IsEnough(name)) return true;
     PassCheckOptions check_options;
     check_options.seed = options.seed;
-    const std::string difference = CheckPass(pass, executable, after, check_options);
+    const std::string difference = CheckPass(pass, runnable, after, check_options);
     if (counts != nullptr) ++counts->executed[name];
     if (difference.empty()) return true;
     failure = fmt::format("{}: {}{}", pass, difference, ir::Print(before));

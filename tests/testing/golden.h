@@ -21,7 +21,7 @@
 //   only verified.
 // `// RUN-TWICE` (another line) the passes run a second time and must change nothing.
 // `// RUN-EXECUTE` (another line) the graphs before and after each pass run on virtual ranks and
-//   must compute the same (pass_check.h): on as many as the mesh has, and on 2 and 3, without
+//   must compute the same (pass_check.h; IsRunnable() says which cannot run): on as many as the mesh has, and on 2 and 3, without
 //   placements also on 1, where the dims divide.
 // `// EXPECT-DIFF` the lines that change, with one line around them; `// EXPECT-UNCHANGED` none;
 //   `// EXPECT-ERROR: text` an error that contains the text.

@@ -15,6 +15,7 @@
 //   scale-loss             gradients are larger by the scale
 //   clip-gradients         the norm is that of the gradients, over the loss_weight; updates are
 //                          those of the gradients times the factor
+//   eval-weights           evals compute from the weights that the updates' eval programs give
 //   infer-sbp              the reference is the sequential program over all micro-batches; a sum
 //                          over ranks in the middle of backward has another order
 #pragma once

@@ -42,12 +42,14 @@ class Run {
       const ir::Value& variable = *node->outputs[0];
       nodes_.Set(variable, InitialVariable(graph_, variable, ranks_, options_));
     }
+    SwapCaches(0);  // training does not read them
     for (step_ = 1; step_ <= options_.steps; ++step_) ZG_RETURN_IF_ERROR(RunStep());
     for (const auto& section : graph_.sections()) {
       if (section->kind != ir::SectionKind::kEval) continue;
       const int64_t runs = ranks_.is_placed() ? 1 : ranks_.data_ranks();
       for (int64_t run = 0; run < runs; ++run) {
         GoTo(run);
+        SwapCaches(run);
         ZG_RETURN_IF_ERROR(RunSection(*section));
       }
     }
@@ -154,6 +156,8 @@ class Run {
       nodes_.Set(*node.outputs[0], Feed(node, ranks_, options_.seed, step_, micro_step_));
       return Status::Ok();
     }
+    if (op == "cached_rows") return ReadCache(node);
+    if (op == "write_rows") return WriteCache(node);
     if (op == "output") return ObserveOutput(node);
     if (op == "assign") {
       const bool comes_later = started_.count(node.inputs[1]->producer) != 0;
@@ -167,6 +171,58 @@ class Run {
     if (op == "parameter_gradient") return ObserveGradient(node, *node.inputs[0], *node.inputs[1]);
     if (node.op->traits.kind == ir::OpKind::kUpdate) ZG_RETURN_IF_ERROR(ObserveUpdate(node));
     return nodes_.Run(node);
+  }
+
+  // --- Caches ---
+
+  // Rows that earlier programs have left for a text, zeros at first. A rank that computes all
+  // micro-batches one after the other keeps those of each.
+  Parts& CacheOf(const std::string& name, const TensorType& type) {
+    Parts& parts = caches_[{name, text_}];
+    while (static_cast<int>(parts.size()) < ranks_.num_ranks()) parts.push_back(Zeros(type));
+    return parts;
+  }
+
+  void SwapCaches(int64_t text) {
+    text_ = text;
+    for (const ir::Node* node : graph_.section(ir::SectionKind::kVariables)->nodes) {
+      if (node->op->name != "cache") continue;
+      const ir::Value& cache = *node->outputs[0];
+      nodes_.Set(cache, CacheOf(cache.name, graph_.LocalType(cache)));
+    }
+  }
+
+  // Before there are variables for them, programs share caches by name.
+  Status ReadCache(const ir::Node& node) {
+    const HeapTensor& cache = CacheOf(node.attributes.String("name"), node.outputs[0]->type)[0];
+    const HeapTensor& rows = nodes_.PartsOf(*node.inputs[0])[0];
+    const std::vector<double> starts = nodes_.PartsOf(*node.inputs[1])[0].ToDoubles();
+    const int64_t batch = rows.type().shape.dim(0);
+    const int64_t size = cache.type().shape.dim(1);
+    const TensorType new_rows = {rows.type().dtype,
+                                 {rows.type().shape.dim(1), rows.type().shape.dim(2)}};
+    for (int64_t b = 0; b < batch; ++b) {
+      const auto start = static_cast<int64_t>(starts[starts.size() == 1 ? 0 : b]);
+      if (start < 0 || start + new_rows.shape.dim(0) > size) {
+        return InvalidArgument("rows from {} on in a cache of {}", start, size);
+      }
+      const int64_t width = new_rows.shape.dim(1);
+      std::memcpy(cache.View(new_rows, (b * size + start) * width).data(),
+                  rows.View(new_rows, b * new_rows.shape.num_elements()).data(), new_rows.bytes());
+    }
+    nodes_.Set(*node.outputs[0], {cache.Clone()});
+    return Status::Ok();
+  }
+
+  // It changes the cache, also where nothing else is written in place.
+  Status WriteCache(const ir::Node& node) {
+    ZG_RETURN_IF_ERROR(nodes_.Run(node));
+    const Parts& cache = nodes_.PartsOf(*node.inputs[0]);
+    const Parts& written = nodes_.PartsOf(*node.outputs[0]);
+    for (size_t rank = 0; rank < cache.size(); ++rank) {
+      std::memmove(cache[rank].data(), written[rank].data(), cache[rank].type().bytes());
+    }
+    return Status::Ok();
   }
 
   // --- Transfers ---
@@ -283,7 +339,9 @@ class Run {
   const int64_t micro_steps_;
   int64_t step_ = 1;
   int64_t micro_step_ = 0;
-  std::set<const ir::Node*> started_;  // transfers
+  int64_t text_ = 0;                                         // whose caches are in place
+  std::map<std::pair<std::string, int64_t>, Parts> caches_;  // by name and text
+  std::set<const ir::Node*> started_;                        // transfers
   std::unordered_map<const ir::Value*, Parts> crossing_;
   std::map<std::string, Parts> gradients_;
   std::unordered_map<const ir::Value*, Parts> next_values_;  // of buffers, by micro-batch
@@ -291,6 +349,14 @@ class Run {
 };
 
 }  // namespace
+
+bool IsRunnable(const ir::Graph& graph) {
+  if (IsPlaced(graph)) return true;
+  const auto& variables = graph.section(ir::SectionKind::kVariables)->nodes;
+  return std::none_of(variables.begin(), variables.end(), [&](const ir::Node* variable) {
+    return IsInParts(graph, *variable->outputs[0]);
+  });
+}
 
 StatusOr<Observations> RunOnRanks(const ir::Graph& graph, const RunOptions& options) {
   return Run(graph, options).Go();

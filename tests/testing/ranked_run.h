@@ -9,6 +9,7 @@
 //   left folds in rank order, in f32.
 // - A buffer with a `next_value` holds after the step the mean of those of the micro-batches, or
 //   the value itself if all have the same.
+// - What a run of an eval program leaves in caches, later programs find, each of the same micro-batch.
 // - Where nothing accumulates gradients yet, one that the update section reads is its sum over the
 //   step's micro-batches, in their order.
 // - An update that needs values of whole tensors, and has not been given them yet (tensor-norms,
@@ -44,6 +45,10 @@ struct Observation {
 //   "gradient NAME"          of a stored tensor, as its update or parameter_gradient reads it
 //   "value NAME"             one of RunOptions::watched, each time it is computed
 using Observations = std::map<std::string, std::vector<Observation>>;
+
+// Whether the graph can be executed: not between bucketing and infer-sbp if a bucket holds tensors
+// that a mesh axis splits.
+bool IsRunnable(const ir::Graph& graph);
 
 // Errors: a kernel's rejection, ranks that hold different values of a broadcast value, placements
 // that no signature of a node has.
