@@ -1,5 +1,7 @@
 #include "tools/all_passes.h"
 
+#include <variant>
+
 #include "framework/nn/optimizers.h"
 #include "framework/optim/append_update.h"
 #include "framework/passes/register_passes.h"
@@ -13,9 +15,12 @@ PassDef AppendUpdate() {
   def.name = "append-update";
   def.doc =
       "Append the optimizer's update of every parameter; optimizer: sgd, adam, adamw, lamb, "
-      "adafactor, or muon.";
-  def.options = {
-      {"optimizer", std::string("sgd")}, {"lr", 1e-3}, {"momentum", 0.0}, {"weight_decay", 0.0}};
+      "adafactor, or muon; average_decay: evaluate with a moving average (adamw).";
+  def.options = {{"optimizer", std::string("sgd")},
+                 {"lr", 1e-3},
+                 {"momentum", 0.0},
+                 {"weight_decay", 0.0},
+                 {"average_decay", 0.0}};
   def.make = [](const ir::Attributes& options) -> StatusOr<std::unique_ptr<Pass>> {
     const double lr = options.Float("lr");
     const double momentum = options.Float("momentum");
@@ -55,6 +60,13 @@ PassDef AppendUpdate() {
     }
     if (momentum != 0.0 && name != "sgd") {
       return InvalidArgument("got momentum {} for {}, expected sgd", momentum, name);
+    }
+    if (const double decay = options.Float("average_decay"); decay != 0.0) {
+      const auto* const adamw = std::get_if<optim::AdamW>(&optimizer);
+      if (adamw == nullptr) {
+        return InvalidArgument("got average_decay {} for {}, expected adamw", decay, name);
+      }
+      optimizer = optim::with_ema(optim::rule_of(*adamw), decay);
     }
     ZG_ASSIGN_OR_RETURN(optim::UpdateRules rules, optim::MakeUpdateRules(optimizer, {}));
     return std::unique_ptr<Pass>(std::make_unique<optim::AppendUpdate>(std::move(rules)));

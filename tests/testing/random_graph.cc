@@ -8,6 +8,7 @@
 #include "framework/base/check.h"
 #include "framework/ir/builder.h"
 #include "framework/ir/op_registry.h"
+#include "tests/testing/random_attributes.h"
 #include "tests/testing/random_choice.h"
 
 namespace zg::testing {
@@ -122,7 +123,8 @@ class Model {
       needs_parameter_ = random_.Percent(40);
       ir::Value* value = random_.Percent(15) && values.back()->type.shape.num_dims() > 0
                              ? AddLinear(values.back())
-                             : AddRandomOp(values.back(), may_be_random);
+                         : random_.Percent(5) ? AddCustomGradient(values.back())
+                                              : AddRandomOp(values.back(), may_be_random);
       if (value != nullptr) values.push_back(value);
     }
     return values;
@@ -139,6 +141,16 @@ class Model {
     if (next == 0) return Add("gelu", {y}, {});
     if (next == 1) return Add("layer_norm", {y, parameter({width}), parameter({width})}, {});
     return width == depth ? Add("add", {x, y}, {}) : y;
+  }
+
+  // A composite, tanh, with its own gradient given as a custom one.
+  ir::Value* AddCustomGradient(ir::Value* x) {
+    ir::Value* const y = Add("tanh", {x}, {});
+    ir::Value* const dy = Add("stop_gradient", {Add("scale", {y}, {{"factor", 0.0}})}, {});
+    ir::Value* const dx = Add("tanh_grad", {dy, y}, {});
+    ir::Value* const composite = Add("custom_gradient", {y, dy, x, dx}, {});
+    operands_.push_back({composite, {}, false, true});
+    return composite;
   }
 
   // Tries ops and operands until some fit. Null if the result would be the same on all ranks, or if
@@ -169,7 +181,7 @@ class Model {
         for (int i = 0; i < num_inputs; ++i) {
           operands.push_back(RandomOperand(current, i == 0 ? 70 : 15));
         }
-        const ir::Attributes attributes = RandomAttributes(*op);
+        const ir::Attributes attributes = RandomAttributes(*op, &random_, &num_streams_);
         if (!Fits(*op, operands, attributes)) continue;
         return AddOp(*op, operands, attributes);
       }
@@ -195,52 +207,6 @@ class Model {
     if (choice < 92) return {nullptr, {DType::kBool, mask}, false, true};
     const Shape ids = random_.Percent(50) ? Shape{batch_, time_} : Shape{batch_};
     return {nullptr, {DType::kI64, ids}, false, true};
-  }
-
-  ir::Attributes RandomAttributes(const ir::OpDef& op) {
-    ir::Attributes attributes;
-    for (const ir::AttributeDef& def : op.attributes) {
-      const bool is_of_window =
-          def.name == "groups" || std::holds_alternative<std::vector<int64_t>>(def.example);
-      const bool stays = is_of_window ? random_.Percent(60) : !IsBool(def);
-      if (!def.required && stays) continue;
-      if (std::holds_alternative<double>(def.example)) {
-        attributes.Set(def.name, 0.25 * (1 + random_.Below(3)));
-      } else if (std::holds_alternative<int64_t>(def.example)) {
-        attributes.Set(def.name,
-                       int64_t{random_.Below(4)} + (op.traits.is_random ? ++num_streams_ * 8 : 0));
-      } else if (std::holds_alternative<bool>(def.example)) {
-        attributes.Set(def.name, random_.Percent(50));
-      } else if (std::holds_alternative<std::string>(def.example)) {
-        attributes.Set(def.name,
-                       def.name == "method"
-                           ? random_.Pick<std::string>({"average", "adaptive", "nearest", "linear"})
-                           : "f32");
-      } else {
-        attributes.Set(def.name, RandomInts(def.name));
-      }
-    }
-    return attributes;
-  }
-
-  static bool IsBool(const ir::AttributeDef& def) {
-    return std::holds_alternative<bool>(def.example);
-  }
-
-  // Lists of dims and their sizes, for tensors of two or three dims, or for images, each chosen
-  // independently.
-  std::vector<int64_t> RandomInts(const std::string& name) {
-    using Ints = std::vector<int64_t>;
-    if (name == "kernel" || name == "stride") return random_.Pick<Ints>({{2, 2}, {1, 1}, {1, 3}});
-    if (name == "padding") return random_.Pick<Ints>({{1, 1}, {0, 1}});
-    if (name == "dilation") return {2, 1};
-    if (name == "size") return random_.Pick<Ints>({{4, 3}, {3, 2}, {5, 4}, {2, 3}});
-    if (name == "dims") return random_.Pick<Ints>({{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}});
-    if (name == "order") {
-      return random_.Pick<Ints>({{1, 0}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}});
-    }
-    if (name == "from" || name == "to") return random_.Pick<Ints>({{1, 1}, {1, 2}, {2, 1}, {3}});
-    return random_.Pick<Ints>({{-1, -1}, {-1, -1, 2}, {-1, 3}, {-1}, {3}, {2, 3}});
   }
 
   bool Fits(const ir::OpDef& op, const std::vector<Operand>& operands,
@@ -363,9 +329,23 @@ class Model {
     }
   }
 
+  // Rows that the programs of a model leave to each other, and attention to them.
+  void MakeCache(ir::Value* rows) {
+    const Shape& shape = rows->type.shape;
+    const std::vector<int64_t> starts = {random_.Percent(50) ? 1 : shape.dim(0)};
+    ir::Value* const start = AddInput({DType::kI64, Shape(starts)}, starts[0] == 1 ? "B" : "S(0)");
+    ir::Value* const cached = Add("cached_rows", {rows, start},
+                                  {{"name", std::string("rows")}, {"size", shape.dim(1) + 2}});
+    ir::Value* const attended = Add("cached_attention", {rows, cached, cached, start},
+                                    {{"heads", int64_t{2}}, {"key_heads", int64_t{2}}});
+    Add("output", {cached}, {{"name", std::string("rows")}});
+    Add("output", {attended}, {{"name", std::string("attended")}});
+  }
+
   void MakeEval(const std::string& name) {
     const std::vector<ir::Value*> values =
         MakeSection(graph_.AddEvalSection(name), 1 + random_.Below(4), false);
+    if (values[0]->type.shape.num_dims() == 3 && random_.Percent(40)) MakeCache(values[0]);
     Add("output", {values.back()}, {{"name", std::string("last")}});
     if (random_.Percent(50)) Add("output", {random_.Pick(values)}, {{"name", std::string("any")}});
     if (random_.Percent(50)) {

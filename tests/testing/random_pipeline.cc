@@ -41,6 +41,7 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
           : random.Pick<std::string>({R"(optimizer="sgd", momentum=0.9, weight_decay=0.1)",
                                       R"(optimizer="sgd")", R"(optimizer="adam", weight_decay=0.1)",
                                       R"(optimizer="adamw", weight_decay=0.1)",
+                                      R"(optimizer="adamw", weight_decay=0.1, average_decay=0.5)",
                                       R"(optimizer="lamb", weight_decay=0.1)",
                                       R"(optimizer="adafactor", weight_decay=0.1)"});
   const bool is_sgd = optimizer.find("sgd") != std::string::npos;
@@ -79,9 +80,9 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
       fmt::format("bucketing(bucket_bytes={}, shard_min_elements={}, partition=\"{}\")",
                   random.Pick<int>({64, 512, 4096}), random.Pick<int>({0, 0, 20}),
                   random.Pick<std::string>({"even", "even", "greedy", "balanced"})));
+  passes.push_back("eval-weights");
   passes.push_back(fmt::format("bucket-frozen(bucket_bytes={}, shard_min_elements={})",
                                random.Pick<int>({64, 4096}), random.Pick<int>({0, 20})));
-  passes.push_back("eval-weights");
   passes.push_back("infer-sbp");
   // Other optimizers amplify a sum that is almost zero.
   passes.push_back(is_sgd && random.Percent(30) ? R"(accumulate-gradients(reduce_every="step"))"
