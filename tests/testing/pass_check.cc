@@ -95,7 +95,7 @@ std::string CheckPass(std::string_view pass, const ir::Graph& before, const ir::
   if (name == "average-eval-results") return CheckAverageEvalResults(runs);
   if (name == "eval-weights") return CheckEvalWeights(runs);
   if (name == "mixed-precision") {
-    return runs.CompareAll({0.06, /*smallest_scale=*/0.1}, all);  // for sums that cancel
+    return runs.CompareAll(kHalfTolerance, all);
   }
   return runs.CompareAll({}, all);
 }

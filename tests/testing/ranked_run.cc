@@ -153,7 +153,7 @@ class Run {
     if (ir::IsStart(node)) return StartTransfer(node);
     if (op == "wait") return Wait(node);
     if (op == "input" || op == "given") {
-      nodes_.Set(*node.outputs[0], Feed(node, ranks_, options_.seed, step_, micro_step_));
+      nodes_.Set(*node.outputs[0], Feed(node, ranks_, options_, step_, micro_step_));
       return Status::Ok();
     }
     if (op == "cached_rows") return ReadCache(node);

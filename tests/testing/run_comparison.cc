@@ -152,10 +152,34 @@ std::string RunComparison::Compare(const std::string& key, const Tolerance& tole
     return fmt::format("{}: seen {} times before, {} times after\n", key, a.size(), b.size());
   }
   for (size_t i = 0; i < a.size(); ++i) {
-    const std::string difference = Difference(a[i].logical, b[i].logical, tolerance, keeps_finite);
+    std::string difference = Difference(a[i].logical, b[i].logical, tolerance, keeps_finite);
+    if (!difference.empty() && tolerance.noise > 0) {
+      difference = Difference(a[i].logical, b[i].logical, Widened(tolerance, key, i), keeps_finite);
+    }
     if (!difference.empty()) return fmt::format("{}, time {}: {}\n", key, i, difference);
   }
   return "";
+}
+
+Tolerance RunComparison::Widened(const Tolerance& tolerance, const std::string& key,
+                                 size_t time) const {
+  if (seen_with_noise.empty()) {
+    RunOptions noisy = options;
+    noisy.noise = tolerance.noise;
+    StatusOr<Observations> seen = RunOnRanks(before, noisy);
+    if (!seen.ok()) return tolerance;
+    seen_with_noise = std::move(*seen);
+  }
+  const std::vector<double> exact = seen_before.at(key)[time].logical.ToDoubles();
+  const std::vector<double> moved = seen_with_noise.at(key)[time].logical.ToDoubles();
+  double largest = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    if (std::isfinite(moved[i])) largest = std::max(largest, std::abs(moved[i] - exact[i]));
+  }
+  Tolerance wider = tolerance;
+  wider.smallest_scale =
+      std::max(tolerance.smallest_scale, MaxAbs(exact)) + largest / tolerance.relative;
+  return wider;
 }
 
 }  // namespace zg::testing

@@ -17,7 +17,14 @@ namespace zg::testing {
 struct Tolerance {
   double relative = 0;
   double smallest_scale = 1e-3;
+  // Where sums cancel and are then divided by their size, rounding counts for more. Results may then
+  // also differ by as much as they move when everything that `before` begins with and is fed is off
+  // by this share. 0: no such allowance.
+  double noise = 0;
 };
+
+// The tolerance of 16-bit results, for sums that cancel.
+inline constexpr Tolerance kHalfTolerance = {0.06, /*smallest_scale=*/0.1, /*noise=*/1.0 / 32};
 
 // The first place where two values differ by more than that. A gradient may be in 16 bits or be the
 // same number in f32. With `keeps_finite`, after may have a finite number where before has none.
@@ -50,6 +57,7 @@ class RunComparison {
   bool keeps_finite = false;   // as in Difference
   Observations seen_before;
   Observations seen_after;
+  mutable Observations seen_with_noise;  // of `before`, where it was asked for
 
   // It is also a failure if tensors that must be copies of others are not.
   std::string Run();
@@ -59,6 +67,9 @@ class RunComparison {
   // cross sections may appear and disappear. CompareAll fails if there is nothing to compare.
   std::string CompareAll(const Tolerance& tolerance, const Filter& wanted) const;
   std::string CompareIfAny(const Tolerance& tolerance, const Filter& wanted) const;
+
+  // The tolerance with what its noise makes of what was seen before, there.
+  Tolerance Widened(const Tolerance& tolerance, const std::string& key, size_t time) const;
 
  private:
   std::string CheckCopies() const;

@@ -28,20 +28,25 @@ HeapTensor RandomData(const TensorType& type, RandomKey key) {
   return RandomTensor(type, key, -1, 1);
 }
 
+// Each element off by a share of itself.
+HeapTensor WithNoise(const HeapTensor& exact, RandomKey key, double noise) {
+  if (noise == 0 || !IsFloat(exact.type().dtype)) return exact;
+  std::vector<double> values = exact.ToDoubles();
+  for (size_t i = 0; i < values.size(); ++i) values[i] *= 1 + noise * (2 * UniformAt(key, i) - 1);
+  return HeapTensor::FromDoubles(exact.type(), values);
+}
+
 RandomKey Key(unsigned seed, std::string_view name, int64_t index) {
   return FoldIn(FoldIn(RandomKey{seed, 0}, name), static_cast<uint64_t>(index));
 }
 
-}  // namespace
-
-HeapTensor InitialTensor(const ir::Graph& graph, const ir::StoredTensor& tensor,
-                         const RunOptions& options) {
+HeapTensor ExactTensor(const ir::Graph& graph, const ir::StoredTensor& tensor,
+                       const RunOptions& options) {
   const auto given = options.tensors.find(tensor.name);
   if (given != options.tensors.end()) return given->second;
   if (!tensor.copy_of.empty()) {
     const ir::StoredTensor& original = *graph.FindTensor(tensor.copy_of);
-    return HeapTensor::FromDoubles(tensor.type,
-                                   InitialTensor(graph, original, options).ToDoubles());
+    return HeapTensor::FromDoubles(tensor.type, ExactTensor(graph, original, options).ToDoubles());
   }
   const std::string initializer = tensor.initializer.ToString();
   if (initializer == "zeros") return Zeros(tensor.type);
@@ -50,6 +55,15 @@ HeapTensor InitialTensor(const ir::Graph& graph, const ir::StoredTensor& tensor,
                                    std::vector<double>(tensor.type.shape.num_elements(), 1.0));
   }
   return RandomTensor(tensor.type, Key(options.seed, tensor.name, 0), -0.5, 0.5);
+}
+
+}  // namespace
+
+HeapTensor InitialTensor(const ir::Graph& graph, const ir::StoredTensor& tensor,
+                         const RunOptions& options) {
+  // That of a copy is the one of its original.
+  const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
+  return WithNoise(ExactTensor(graph, tensor, options), Key(options.seed, name, -1), options.noise);
 }
 
 Parts InitialVariable(const ir::Graph& graph, const ir::Value& variable, const VirtualMesh& ranks,
@@ -65,15 +79,18 @@ Parts InitialVariable(const ir::Graph& graph, const ir::Value& variable, const V
   return ranks.Cut(logical, variable.sbp, Key(options.seed, variable.name, 1));
 }
 
-Parts Feed(const ir::Node& node, const VirtualMesh& ranks, unsigned seed, int64_t step,
+Parts Feed(const ir::Node& node, const VirtualMesh& ranks, const RunOptions& options, int64_t step,
            int64_t micro_step) {
+  const unsigned seed = options.seed;
+  const auto data = [&](const TensorType& type, RandomKey key) {
+    return WithNoise(RandomData(type, key), FoldIn(key, "noise"), options.noise);
+  };
   const ir::Value& value = *node.outputs[0];
   const bool is_input = node.op->name == "input";
   const std::string& name = is_input ? node.attributes.String("name") : value.name;
   const int64_t run = (step * 1000 + micro_step) * 1000;
   if (!is_input) {
-    return ranks.Cut(RandomData(value.type, Key(seed, name, run)), value.sbp,
-                     Key(seed, name, run + 1));
+    return ranks.Cut(data(value.type, Key(seed, name, run)), value.sbp, Key(seed, name, run + 1));
   }
   const int64_t first = step * 1000;
   const Sbp along_data = ranks.AlongData(value.sbp);
@@ -81,8 +98,7 @@ Parts Feed(const ir::Node& node, const VirtualMesh& ranks, unsigned seed, int64_
     // A broadcast input is the same for all micro-batches.
     const bool by_micro_batch = !node.attributes.Sbp("placement").is_broadcast();
     const int64_t index = by_micro_batch ? first + ranks.MicroBatch(0, micro_step) : first;
-    return ranks.Cut(RandomData(value.type, Key(seed, name, index)), value.sbp,
-                     Key(seed, name, run));
+    return ranks.Cut(data(value.type, Key(seed, name, index)), value.sbp, Key(seed, name, run));
   }
   NdSbp others = value.sbp;
   others[ranks.data_axis()] = Sbp::B();
@@ -92,7 +108,7 @@ Parts Feed(const ir::Node& node, const VirtualMesh& ranks, unsigned seed, int64_
   Parts parts;
   for (int rank = 0; rank < ranks.num_ranks(); ++rank) {
     const int64_t index = first + ranks.MicroBatch(rank, micro_step);
-    parts.push_back(ranks.Cut(RandomData(own, Key(seed, name, index)), others, {})[rank]);
+    parts.push_back(ranks.Cut(data(own, Key(seed, name, index)), others, {})[rank]);
   }
   return parts;
 }

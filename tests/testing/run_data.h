@@ -18,6 +18,7 @@ struct RunOptions {
   unsigned seed = 1;  // for inputs, given values and initial contents of variables
   bool in_place = true;
   double gradient_factor = 1.0;  // multiplies gradients in updates
+  double noise = 0;  // the share by which floating-point data and contents may be off, at random
   // Stored tensors with other contents than those drawn from the seed.
   std::map<std::string, HeapTensor> tensors = {};
   std::set<std::string> watched = {};  // names of values to observe
@@ -32,7 +33,7 @@ Parts InitialVariable(const ir::Graph& graph, const ir::Value& variable, const V
                       const RunOptions& options);
 
 // The input of every rank in a micro-step for an `input` or `given` node.
-Parts Feed(const ir::Node& node, const VirtualMesh& ranks, unsigned seed, int64_t step,
+Parts Feed(const ir::Node& node, const VirtualMesh& ranks, const RunOptions& options, int64_t step,
            int64_t micro_step);
 
 }  // namespace zg::testing

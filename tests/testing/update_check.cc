@@ -125,6 +125,13 @@ std::string CheckScaleLoss(RunComparison& runs) {
            !StartsWith(key, "variable ");
   });
   if (!failure.empty()) return failure;
+  // What is small beside others may be what is left of these.
+  Tolerance tolerance = {0.01, kSmallestF16Gradient};
+  for (const auto& [key, observations] : runs.seen_before) {
+    if (!StartsWith(key, "gradient ")) continue;
+    tolerance.smallest_scale = std::max(tolerance.smallest_scale,
+                                        kLossScale * MaxAbs(observations[0].logical.ToDoubles()));
+  }
   for (const auto& [key, observations] : runs.seen_before) {
     if (!StartsWith(key, "gradient ")) continue;
     std::vector<double> scaled = observations[0].logical.ToDoubles();
@@ -134,7 +141,7 @@ std::string CheckScaleLoss(RunComparison& runs) {
     if (runs.seen_after.count(key) == 0) return fmt::format("{} is gone\n", key);
     const HeapTensor& after = runs.seen_after.at(key)[0].logical;
     if (MaxAbs(scaled) > kLargeF16Gradient && !IsFinite(after)) continue;
-    const std::string difference = Difference(expected, after, {0.01, kSmallestF16Gradient});
+    const std::string difference = Difference(expected, after, tolerance);
     if (!difference.empty()) return fmt::format("{}, {} times: {}\n", key, kLossScale, difference);
   }
   return "";
