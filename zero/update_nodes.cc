@@ -5,7 +5,7 @@
 
 #include "framework/base/check.h"
 #include "framework/ir/builder.h"
-#include "framework/ops/op_names.h"
+#include "framework/ops/update_states.h"
 
 namespace zg::zero {
 
@@ -62,9 +62,11 @@ int64_t StageOf(const ir::Node& update) {
   return VariableOf(update.inputs[0])->producer->attributes.Int("stage");
 }
 
-bool IsFactored(const ir::Node& update) { return update.op->name == op_names::kFactoredUpdate; }
+bool IsFactored(const ir::Node& update) {
+  return StatesOfUpdate(*update.op) == StatesOf::kRowsAndColumns;
+}
 
-bool IsQuantised(const ir::Node& update) { return update.op->name == op_names::kAdam8Update; }
+bool IsQuantised(const ir::Node& update) { return StatesOfUpdate(*update.op) == StatesOf::kBlocks; }
 
 ir::Value* VariableOf(ir::Value* value) {
   const auto kind = [&] { return value->producer->op->traits.kind; };

@@ -9,7 +9,6 @@
 #include "framework/ir/builder.h"
 #include "framework/ir/parts_context.h"
 #include "framework/ir/placement.h"
-#include "framework/ops/op_names.h"
 #include "framework/passes/dividing_sizes.h"
 
 namespace zg {
@@ -26,6 +25,13 @@ bool SaysPlacement(const ir::Node& node) {
   const ir::OpKind kind = node.op->traits.kind;
   return kind == ir::OpKind::kInput ||
          (kind == ir::OpKind::kVariable && node.attributes.Has("placement"));
+}
+
+// Whether the node writes rows into a cache: nothing else reads one.
+bool WritesCache(const ir::Node& node) {
+  if (node.inputs.empty()) return false;
+  const ir::Node& storage = *node.inputs[0]->producer;
+  return storage.op->traits.kind == ir::OpKind::kVariable && SaysPlacement(storage);
 }
 
 // The input becomes its logical value: the parts of all data ranks side by side.
@@ -336,7 +342,7 @@ Status PlaceNode(ir::Graph& graph, ir::Node* node) {
     if (is_replaced) return Status::Ok();
   }
   if (node->op->traits.kind == ir::OpKind::kOutput) ZG_RETURN_IF_ERROR(JoinResult(graph, node));
-  if (node->op->name == op_names::kWriteRows) ZG_RETURN_IF_ERROR(PlaceCache(graph, node));
+  if (WritesCache(*node)) ZG_RETURN_IF_ERROR(PlaceCache(graph, node));
   ir::PlaceOutputs(node, graph.mesh());
   ZG_RETURN_IF_ERROR(CheckParametersStay(graph, *node));
   if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));

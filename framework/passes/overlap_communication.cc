@@ -171,11 +171,12 @@ class GathersIntoNextStep {
     return storage_.buffers[storage_.Of(value).buffer].root == variable;
   }
 
-  // The first reader of the gathered variable in the next step; null if there is none, or if the
-  // node is not such a gather.
+  // If the node gathers a variable in place, its first reader in the next step; null if there is
+  // none, or if the node is not such a gather.
   ir::Node* FirstReader(const ir::Node& node) const {
-    const bool gathers = node.op->name == op_names::kAllGather && SentBytes(graph_, node) > 0;
-    if (!gathers || node.outputs[0]->users.size() != 1) return nullptr;
+    const bool transfers =
+        node.op->traits.kind == ir::OpKind::kBoxing && SentBytes(graph_, node) > 0;
+    if (!transfers || node.outputs[0]->users.size() != 1) return nullptr;
     const ir::Node& assign = *node.outputs[0]->users[0];
     if (assign.op->traits.kind != ir::OpKind::kAssign || assign.section != node.section)
       return nullptr;

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "framework/ir/scope_pattern.h"
-#include "framework/ops/op_names.h"
+#include "framework/ops/update_states.h"
 #include "framework/passes/dividing_sizes.h"
 
 namespace zg {
@@ -141,8 +141,8 @@ class Placer {
             "optimizer that updates each element alone for it, or place it B",
             chosen->second.rule->ToString(), node->op->name, parameter.name);
       }
-      // Row and column statistics stay whole, whatever their shapes.
-      if (node->op->name == op_names::kFactoredUpdate) continue;
+      // Other states stay whole, whatever their shapes.
+      if (StatesOfUpdate(*node->op) != StatesOf::kElements) continue;
       for (size_t i = 2; i < node->inputs.size(); ++i) {
         ir::Value* state = node->inputs[i];
         if (ir::IsVariable(*state) && state->type.shape == parameter.type.shape) {

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "framework/ops/op_names.h"
+#include "framework/ops/update_states.h"
 #include "framework/passes/zero_stage.h"
 
 namespace zg::plan {
@@ -24,10 +24,10 @@ std::optional<Role> ShardedRole(const ir::Value& value) {
   return ir::RoleOf(value);
 }
 
-// Whether it is a row or column statistic of an update (ops/factored_update.cc).
+// Whether it holds an update's statistics of rows or columns.
 bool IsOfRowsOrColumns(const ir::Value& value) {
   return std::any_of(value.users.begin(), value.users.end(), [&](const ir::Node* user) {
-    return user->op->name == op_names::kFactoredUpdate &&
+    return StatesOfUpdate(*user->op) == StatesOf::kRowsAndColumns &&
            (user->inputs[2] == &value || user->inputs[3] == &value);
   });
 }
