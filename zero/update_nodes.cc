@@ -120,20 +120,23 @@ StatusOr<ir::Value*> PartBegins(ir::Graph& graph, ir::Node* update) {
   builder.set_scope(update->scope);
   const ir::Value& bucket = *update->inputs[0];
   const Shape& shape = bucket.type.shape;
-  const int64_t elements = shape.num_elements();
+  int64_t num_parts = 1;  // not by its elements, of which there may be none
+  for (size_t axis = 0; axis < bucket.sbp.size(); ++axis) {
+    if (bucket.sbp[axis].is_split()) num_parts *= graph.mesh().axes()[axis].size;
+  }
   const int64_t own = graph.LocalType(bucket).shape.num_elements();
   ir::Value* begins =
-      builder.Op("iota", {}, {{"size", elements / own}, {"step", own}}, bucket.name + ".begins");
+      builder.Op("iota", {}, {{"size", num_parts}, {"step", own}}, bucket.name + ".begins");
   ZG_RETURN_IF_ERROR(builder.status());
   if (shape.num_dims() == 2) {  // for each part of the bucket
-    const std::vector<int64_t> sizes = {shape.dim(0), elements / own / shape.dim(0)};
+    const std::vector<int64_t> sizes = {shape.dim(0), num_parts / shape.dim(0)};
     begins = builder.Op(
         "reshape", {begins},
         {{"from", std::vector<int64_t>{1}}, {"to", std::vector<int64_t>{2}}, {"sizes", sizes}},
         begins->name + ".of_parts");
     ZG_RETURN_IF_ERROR(builder.status());
   }
-  if (own == elements) return begins;
+  if (num_parts == 1) return begins;
   begins = builder.Place(begins, bucket.sbp, begins->name + ".shard");
   ZG_RETURN_IF_ERROR(builder.status());
   return begins;

@@ -1,12 +1,12 @@
-// What the states of an optimizer's update are numbers of. Most updates keep some for each element of
-// the parameter, which lie as it does; those of a few ops do not.
+// The kind of states that an optimizer's update keeps. Most updates keep numbers for each element of the
+// parameter, which have its placement; a few ops do not.
 #pragma once
 
 #include "framework/ir/op_def.h"
 
 namespace zg {
 
-// What the states of an update hold numbers for.
+// What the states hold numbers for.
 enum class StatesOf {
   kElements,
   kRowsAndColumns,  // of matrices: whole on every rank, since all have a part in them (factored_update.cc)
