@@ -32,14 +32,15 @@ Change ChangeFor(const Node& node, const SbpSignature& signature, int axis, int 
   return change;
 }
 
-// Whether every axis can cut equal parts, given the inputs' placements along the other axes.
-bool Divides(const Node& node, const SbpSignature& signature, int axis, const Mesh& mesh) {
+// Whether every axis can cut equal parts, with the inputs placed as `wanted` along the other axes.
+bool Divides(const Node& node, const SbpSignature& signature, int axis, const Mesh& mesh,
+             const std::vector<NdSbp>& wanted) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp sbp = signature.inputs[i];
     if (!sbp.is_split()) continue;
     int64_t num_parts = mesh.axes()[axis].size;
     for (int other = 0; other < mesh.num_axes(); ++other) {
-      if (other != axis && node.inputs[i]->sbp[other] == sbp) num_parts *= mesh.axes()[other].size;
+      if (other != axis && wanted[i][other] == sbp) num_parts *= mesh.axes()[other].size;
     }
     num_parts *= sbp.groups();
     if (node.inputs[i]->type.shape.dim(sbp.dim()) % num_parts != 0) return false;
@@ -120,6 +121,41 @@ void PlaceBoxed(Node* node) {
   node->outputs[0]->sbp = std::move(sbp);
 }
 
+// Along one axis, as the inputs are `wanted` along the others. With `outputs`, only signatures that give
+// these.
+SbpSignature ChooseAlong(int axis, const Node& node, const Mesh& mesh,
+                         const std::vector<NdSbp>& wanted, const std::vector<Sbp>* outputs) {
+  const int num_ranks = mesh.axes()[axis].size;
+  std::vector<SbpSignature> candidates;
+  if (num_ranks > 1) candidates = SignaturesOf(node, axis);
+  if (std::optional<SbpSignature> own = MicroBatchSignature(node, axis, mesh)) {
+    candidates.push_back(std::move(*own));
+  }
+  if (MayBeWhole(node, axis, mesh)) {
+    candidates.push_back({std::vector<Sbp>(node.inputs.size(), Sbp::B()),
+                          std::vector<Sbp>(node.outputs.size(), Sbp::B())});
+  }
+  const bool is_shared = num_ranks > 1 && !mesh.IsDataAxis(axis);
+  const SbpSignature* best = nullptr;
+  Change best_change;
+  for (const SbpSignature& candidate : candidates) {
+    if (outputs != nullptr && candidate.outputs != *outputs) continue;
+    if (!Divides(node, candidate, axis, mesh, wanted)) continue;
+    if (is_shared && !FollowsFromPlacements(node, candidate, axis)) continue;
+    Change change = ChangeFor(node, candidate, axis, num_ranks);
+    if (is_shared) {
+      change.parameters = NumParametersMoved(node, candidate, axis);
+      change.gradients = NumGradientsMoved(node, candidate);
+    }
+    if (best == nullptr || change < best_change) {
+      best = &candidate;
+      best_change = change;
+    }
+  }
+  ZG_CHECK(best != nullptr, "{}: no signature gives the placements of its outputs", node.op->name);
+  return *best;
+}
+
 }  // namespace
 
 std::optional<SbpSignature> MicroBatchSignature(const Node& node, int axis, const Mesh& mesh) {
@@ -173,37 +209,22 @@ double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ran
   return to.is_broadcast() ? total * others : total / num_ranks * others;
 }
 
+// The axes choose in their order, and each knows how the inputs will lie along those before it: a dim
+// divides by all axes together that split it.
 SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
                              const std::vector<Sbp>* outputs) {
-  const int num_ranks = mesh.axes()[axis].size;
-  std::vector<SbpSignature> candidates;
-  if (num_ranks > 1) candidates = SignaturesOf(node, axis);
-  if (std::optional<SbpSignature> own = MicroBatchSignature(node, axis, mesh)) {
-    candidates.push_back(std::move(*own));
-  }
-  if (MayBeWhole(node, axis, mesh)) {
-    candidates.push_back({std::vector<Sbp>(node.inputs.size(), Sbp::B()),
-                          std::vector<Sbp>(node.outputs.size(), Sbp::B())});
-  }
-  const bool is_shared = num_ranks > 1 && !mesh.IsDataAxis(axis);
-  const SbpSignature* best = nullptr;
-  Change best_change;
-  for (const SbpSignature& candidate : candidates) {
-    if (outputs != nullptr && candidate.outputs != *outputs) continue;
-    if (!Divides(node, candidate, axis, mesh)) continue;
-    if (is_shared && !FollowsFromPlacements(node, candidate, axis)) continue;
-    Change change = ChangeFor(node, candidate, axis, num_ranks);
-    if (is_shared) {
-      change.parameters = NumParametersMoved(node, candidate, axis);
-      change.gradients = NumGradientsMoved(node, candidate);
+  std::vector<NdSbp> wanted;
+  for (const Value* input : node.inputs) wanted.push_back(input->sbp);
+  for (int earlier = 0; earlier < axis; ++earlier) {
+    std::vector<Sbp> kept;
+    for (const Value* output : node.outputs) {
+      if (outputs != nullptr) kept.push_back(output->sbp[earlier]);
     }
-    if (best == nullptr || change < best_change) {
-      best = &candidate;
-      best_change = change;
-    }
+    const SbpSignature chosen =
+        ChooseAlong(earlier, node, mesh, wanted, outputs != nullptr ? &kept : nullptr);
+    for (size_t i = 0; i < wanted.size(); ++i) wanted[i][earlier] = chosen.inputs[i];
   }
-  ZG_CHECK(best != nullptr, "{}: no signature gives the placements of its outputs", node.op->name);
-  return *best;
+  return ChooseAlong(axis, node, mesh, wanted, outputs);
 }
 
 Sbp WantedByParameter(const Value& value) {
