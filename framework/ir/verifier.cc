@@ -244,8 +244,20 @@ class Verifier {
     return Status::Ok();
   }
 
-  // The axis that splits the tensor splits its storage into as many parts.
+  // The axis that splits the tensor splits its storage into as many parts, and is the one that the
+  // variable names.
   Status CheckSplit(const StoredTensor& tensor) {
+    const Attributes& attributes = tensor.storage->producer->attributes;
+    const NdSbp of_storage = attributes.Has("split") ? attributes.NdSbp("split") : NdSbp();
+    const bool is_bucket = tensor.name != tensor.storage->name;
+    if (!SplitsTheSameAxis(tensor.split, of_storage) ||
+        (!is_bucket && tensor.split != of_storage)) {
+      const auto text = [](const NdSbp& split) {
+        return split.empty() ? "along no axis" : zg::ToString(split);
+      };
+      return InvalidArgument("it is split {}, but its variable %{} {}; expected the same",
+                             text(tensor.split), tensor.storage->name, text(of_storage));
+    }
     if (tensor.split.empty()) return Status::Ok();
     const Mesh& mesh = graph_.mesh();
     const NdSbp& storage = tensor.storage->sbp;
@@ -264,6 +276,14 @@ class Verifier {
         "{} is split {} on mesh({}), expected one axis at most, whose ranks divide the dim, and "
         "storage that it splits, too",
         tensor.type.ToString(), zg::ToString(tensor.split), mesh.ToString());
+  }
+
+  static bool SplitsTheSameAxis(const NdSbp& a, const NdSbp& b) {
+    if (a.size() != b.size()) return false;
+    for (size_t axis = 0; axis < a.size(); ++axis) {
+      if (a[axis].is_split() != b[axis].is_split()) return false;
+    }
+    return true;
   }
 
   // The ranks along the axis that splits the tensor.
