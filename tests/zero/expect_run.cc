@@ -27,6 +27,9 @@ void ExpectPlanIsMeasured(const RunResult& result, int steps) {
   }
   EXPECT_EQ(result.predicted_peak, result.measured_peak);
   ExpectTraffic(result.predicted_traffic, steps, result.measured_traffic);
+  for (const AxesTraffic& traffic : result.traffic_by_axes) {
+    EXPECT_EQ(traffic.predicted * steps, traffic.measured) << "along " << traffic.axes;
+  }
 }
 
 namespace {

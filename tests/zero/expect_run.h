@@ -11,7 +11,8 @@ RunResult TrainOrDie(const RunConfig& config);  // an error fails the test
 
 void ExpectSameBits(const RunResult& a, const RunResult& b);  // losses, norms, digests
 
-// Every category of memory, the peak, and every collective's count and bytes.
+// Every category of memory, the peak, every collective's count and bytes, and the bytes along each set of
+// mesh axes.
 void ExpectPlanIsMeasured(const RunResult& result, int steps);
 
 // A run with `config` at every stage, on each of these numbers of ranks or meshes, has the bits of

@@ -30,7 +30,7 @@ inline RunConfig On(std::vector<MeshAxis> mesh, TestModel model = TestModel::kGp
   config.mesh = std::move(mesh);
   config.ranks = Mesh(config.mesh).num_ranks();
   if (Mesh(config.mesh).FindAxis("tensor") < 0) return config;
-  config.placement = model == TestModel::kLlama ? LlamaTensorRules() : GptTensorRules();
+  config.placement = IsLlama(model) ? LlamaTensorRules() : GptTensorRules();
   return config;
 }
 

@@ -14,6 +14,7 @@
 #include "models/llama/model.h"
 #include "models/recipe/model.h"
 #include "tests/testing/clobber_check.h"
+#include "tests/testing/metered_communicator.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg::testing {
@@ -122,6 +123,20 @@ class TextWorkload : public Workload {
   std::vector<int64_t> y_ = std::vector<int64_t>(2 * 12);
 };
 
+std::unique_ptr<Workload> MakeGpt(models::GptConfig config) {
+  config.layers = 2;
+  config.channels = 24;
+  config.context = 12;
+  config.dropout = 0.1;
+  return std::make_unique<TextWorkload<models::Gpt>>(config);
+}
+
+std::unique_ptr<Workload> MakeLlama(models::LlamaConfig config) {
+  config.layers = 2;
+  config.context = 12;
+  return std::make_unique<TextWorkload<models::Llama>>(config);
+}
+
 std::unique_ptr<Workload> MakeWorkload(TestModel model) {
   switch (model) {
     case TestModel::kMlp:
@@ -129,41 +144,43 @@ std::unique_ptr<Workload> MakeWorkload(TestModel model) {
     case TestModel::kClassifier:
       return std::make_unique<ClassifierWorkload>();
     case TestModel::kGpt:
-      return std::make_unique<TextWorkload<models::Gpt>>(models::GptConfig{.layers = 2,
-                                                                           .heads = 2,
-                                                                           .channels = 24,
-                                                                           .context = 12,
-                                                                           .vocabulary = 29,
-                                                                           .dropout = 0.1});
+      return MakeGpt({.heads = 2, .vocabulary = 29});
     case TestModel::kPaddedGpt:
-      return std::make_unique<TextWorkload<models::Gpt>>(
-          models::GptConfig{.layers = 2,
-                            .heads = 2,
-                            .channels = 24,
-                            .context = 12,
-                            .vocabulary = 29,
-                            .dropout = 0.1,
-                            .vocabulary_multiple = 16});
+      return MakeGpt({.heads = 2, .vocabulary = 29, .vocabulary_multiple = 16});
     case TestModel::kEvenGpt:
-      return std::make_unique<TextWorkload<models::Gpt>>(models::GptConfig{.layers = 2,
-                                                                           .heads = 2,
-                                                                           .channels = 24,
-                                                                           .context = 12,
-                                                                           .vocabulary = 30,
-                                                                           .dropout = 0.1});
+      return MakeGpt({.heads = 2, .vocabulary = 30});
+    case TestModel::kFourHeadGpt:
+      return MakeGpt({.heads = 4, .vocabulary = 32});
+    case TestModel::kSixHeadGpt:
+      return MakeGpt({.heads = 6, .vocabulary = 30});
     case TestModel::kLlama:
-      return std::make_unique<TextWorkload<models::Llama>>(models::LlamaConfig{.layers = 2,
-                                                                               .heads = 4,
-                                                                               .key_heads = 2,
-                                                                               .channels = 24,
-                                                                               .hidden = 40,
-                                                                               .context = 12,
-                                                                               .vocabulary = 30});
+      return MakeLlama(
+          {.heads = 4, .key_heads = 2, .channels = 24, .hidden = 40, .vocabulary = 30});
+    case TestModel::kSixHeadLlama:
+      return MakeLlama(
+          {.heads = 6, .key_heads = 3, .channels = 24, .hidden = 42, .vocabulary = 30});
+    case TestModel::kEightHeadLlama:
+      return MakeLlama(
+          {.heads = 8, .key_heads = 4, .channels = 48, .hidden = 40, .vocabulary = 32});
   }
   return nullptr;
 }
 
-Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResult* result) {
+struct Digests {
+  TensorDigest parameters;
+  TensorDigest optimizer_state;
+};
+
+StatusOr<Digests> DigestsOf(Trainer& trainer) {
+  Digests digests;
+  ZG_ASSIGN_OR_RETURN(digests.parameters, trainer.digest_parameters());
+  ZG_ASSIGN_OR_RETURN(digests.optimizer_state, trainer.digest_optimizer_state());
+  return digests;
+}
+
+// `received`: what the communicator's groups count, or null.
+Status TrainOnRank(const RunConfig& config, Communicator& communicator,
+                   const BytesByGroup* received, RunResult* result) {
   std::unique_ptr<Workload> workload = MakeWorkload(config.model);
   Graph graph("test");
   workload->Build(graph, config.optimizer);
@@ -199,7 +216,13 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
                             *config.kernels, communicator));
   }
   ZG_ASSIGN_OR_RETURN(std::unique_ptr<Trainer> trainer, make_trainer(graph, communicator, options));
-  if (!config.resume.empty()) ZG_RETURN_IF_ERROR(trainer->resume(config.resume));
+  if (!config.resume.empty()) {
+    ZG_RETURN_IF_ERROR(trainer->resume(config.resume));
+    ZG_ASSIGN_OR_RETURN(const Digests digests, DigestsOf(*trainer));
+    result->resumed_param_sha256 = digests.parameters.sha256;
+    result->resumed_optimizer_sha256 = digests.optimizer_state.sha256;
+  }
+  const BytesByGroup before_steps = received == nullptr ? BytesByGroup() : *received;
   for (int64_t step = trainer->steps_done() + 1; step <= config.steps; ++step) {
     ZG_ASSIGN_OR_RETURN(const float loss, trainer->step([&](int64_t micro_batch) {
       workload->Fill(step, micro_batch);
@@ -207,6 +230,10 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
     }));
     result->losses.push_back(loss);
     if (trainer->grad_norm()) result->grad_norms.push_back(*trainer->grad_norm());
+  }
+  if (received != nullptr) {
+    result->traffic_by_axes =
+        TrafficByAxes(trainer->executor().graph(), communicator.rank(), before_steps, *received);
   }
   if (!config.save.empty()) {
     ZG_RETURN_IF_ERROR(trainer->save(config.save, config.save_options));
@@ -216,11 +243,10 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
   ZG_RETURN_IF_ERROR(workload->Eval(*trainer));
   ZG_ASSIGN_OR_RETURN(const std::vector<float> eval_loss, trainer->result("validate"));
   result->eval_loss = eval_loss[0];
-  ZG_ASSIGN_OR_RETURN(const TensorDigest parameters, trainer->digest_parameters());
-  ZG_ASSIGN_OR_RETURN(const TensorDigest state, trainer->digest_optimizer_state());
-  result->param_sha256 = parameters.sha256;
-  result->param_sum = parameters.sum;
-  result->optimizer_sha256 = state.sha256;
+  ZG_ASSIGN_OR_RETURN(const Digests digests, DigestsOf(*trainer));
+  result->param_sha256 = digests.parameters.sha256;
+  result->param_sum = digests.parameters.sum;
+  result->optimizer_sha256 = digests.optimizer_state.sha256;
   const Executor& executor = trainer->executor();
   if (communicator.rank() < kMaxRanksWalked) {
     ZG_RETURN_IF_ERROR(
@@ -239,14 +265,26 @@ Status TrainOnRank(const RunConfig& config, Communicator& communicator, RunResul
 
 }  // namespace
 
+bool IsLlama(TestModel model) {
+  return model == TestModel::kLlama || model == TestModel::kSixHeadLlama ||
+         model == TestModel::kEightHeadLlama;
+}
+
 StatusOr<std::vector<RunResult>> TrainOnAllRanks(const RunConfig& config) {
   RegisterAllOps();
   std::vector<RunResult> results(config.ranks);
+  // A meter knows no threads, beside which collectives overlap.
+  const bool is_metered = config.mesh.size() > 1 && config.overlap_bytes == 0;
   ZG_RETURN_IF_ERROR(RunRanks(config.ranks, [&](Communicator& communicator) -> Status {
     RunResult* const result = &results[communicator.rank()];
-    if (config.connect_device == nullptr) return TrainOnRank(config, communicator, result);
-    ZG_ASSIGN_OR_RETURN(DeviceRank rank, config.connect_device(communicator));
-    return TrainOnRank(config, *rank.communicator, result);
+    if (config.connect_device != nullptr) {
+      ZG_ASSIGN_OR_RETURN(DeviceRank rank, config.connect_device(communicator));
+      return TrainOnRank(config, *rank.communicator, nullptr, result);
+    }
+    if (!is_metered) return TrainOnRank(config, communicator, nullptr, result);
+    BytesByGroup received;
+    MeteredCommunicator metered(&communicator, &received);
+    return TrainOnRank(config, metered, &received, result);
   }));
   for (const RunResult& result : results) {
     ZG_CHECK(result.losses == results[0].losses, "ranks report different losses");

@@ -18,12 +18,26 @@
 #include "framework/passes/predict_traffic.h"
 #include "framework/state/save_checkpoint.h"
 #include "framework/tensor/dtype.h"
+#include "tests/zero/axes_traffic.h"
 
 namespace zg::testing {
 
 // kPaddedGpt is kGpt with logits of more columns than tokens; kEvenGpt has a vocabulary that ranks
-// can share.
-enum class TestModel { kMlp, kClassifier, kGpt, kPaddedGpt, kEvenGpt, kLlama };
+// can share. A GPT has 2 heads and a Llama 4 heads and 2 key heads, unless the name says otherwise;
+// kEightHeadLlama has 4 key heads, kSixHeadLlama 3.
+enum class TestModel {
+  kMlp,
+  kClassifier,
+  kGpt,
+  kPaddedGpt,
+  kEvenGpt,
+  kFourHeadGpt,
+  kSixHeadGpt,
+  kLlama,
+  kSixHeadLlama,
+  kEightHeadLlama,
+};
+bool IsLlama(TestModel model);
 
 // A rank on a device, and its connection from its communicator on the host.
 struct DeviceRank {
@@ -70,6 +84,8 @@ struct RunResult {
   std::vector<float> grad_norms;  // if gradients are clipped
   std::string param_sha256;
   std::string optimizer_sha256;
+  std::string resumed_param_sha256;  // right after resuming, likewise the next one
+  std::string resumed_optimizer_sha256;
   double param_sum = 0;
   float eval_loss = 0;
   CategoryBytes predicted = {};
@@ -79,6 +95,8 @@ struct RunResult {
   int64_t measured_peak = 0;
   TrafficCounters measured_traffic = {};                      // of all steps, before the eval
   std::map<std::string, PredictedTraffic> predicted_traffic;  // of one step
+  std::vector<AxesTraffic>
+      traffic_by_axes;  // on a mesh of several axes, unless collectives overlap
   std::string ir;
   std::string arithmetic;
 };
