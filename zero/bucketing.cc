@@ -1,6 +1,7 @@
 #include "zero/bucketing.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
 #include "framework/ir/builder.h"
@@ -58,9 +59,7 @@ class BucketFiller {
         Pack(bucket, &finished);
         continue;
       }
-      // Every data rank sums an equal part, also of a bucket that only some of them shard.
-      bucket.elements = RoundUp(
-          bucket.elements, PartAlignmentOf(*bucket.updates[0]) * graph_.mesh().num_data_ranks());
+      bucket.elements = RoundUp(bucket.elements, MultipleFor(*bucket.updates[0]));
       finished.push_back(std::move(bucket));
     }
     return finished;
@@ -104,8 +103,7 @@ class BucketFiller {
     options.partition =
         options_.partition == Partition::kEven ? Partition::kBalanced : options_.partition;
     options.bucket_elements = options_.bucket_bytes / SizeOf(DTypeOf(*all.updates[0]));
-    options.part_multiple =
-        PartAlignmentOf(*all.updates[0]) * graph_.mesh().num_data_ranks() / num_shards_;
+    options.part_multiple = MultipleFor(*all.updates[0]) / num_shards_;
     for (const OwnedBucket& packed : PackOwned(tensors, options)) {
       Bucket& bucket = finished->emplace_back();
       bucket.elements = packed.elements;
@@ -126,6 +124,16 @@ class BucketFiller {
   static int64_t PartAlignmentOf(const ir::Node& update) {
     constexpr auto kScales = static_cast<int64_t>(kBucketAlignmentBytes / sizeof(float));
     return AlignmentOf(update) * (IsQuantised(update) ? kScales : 1);
+  }
+
+  // Of a bucket's elements: every rank that has terms of the sum adds up an equal part, also of what only
+  // some of them shard. These are the data ranks, and those that share micro-batches, unless they have
+  // parts of the tensors.
+  int64_t MultipleFor(const ir::Node& update) const {
+    const Mesh& mesh = graph_.mesh();
+    const auto num_sharing =
+        mesh.num_ranks() / mesh.num_data_ranks() / static_cast<int>(NumParts(graph_, update));
+    return mesh.num_data_ranks() * std::lcm(PartAlignmentOf(update), int64_t{num_sharing});
   }
 
   int64_t AlignedElementsOf(const ir::Node& update) const {
