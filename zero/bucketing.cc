@@ -126,9 +126,9 @@ class BucketFiller {
     return AlignmentOf(update) * (IsQuantised(update) ? kScales : 1);
   }
 
-  // Of a bucket's elements: every rank that has terms of the sum adds up an equal part, also of what only
-  // some of them shard. These are the data ranks, and those that share micro-batches, unless they have
-  // parts of the tensors.
+  // A bucket's elements are a multiple of this: every rank that has terms of the sum adds up an equal
+  // part, also of a bucket that only some of them shard. These are the data ranks, and the ranks that
+  // share micro-batches unless they have parts of the tensors.
   int64_t MultipleFor(const ir::Node& update) const {
     const Mesh& mesh = graph_.mesh();
     const auto num_sharing =

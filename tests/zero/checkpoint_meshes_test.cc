@@ -1,13 +1,15 @@
 // Saving on any mesh at any stage and resuming on any other: over data ranks, replicas and shards,
-// and ranks that share micro-batches. With the same number of the latter the bits are those of the
-// uninterrupted run; with another number sums are taken in another order. It runs a sample of the
-// pairs, or all of them with the environment variable ZG_WHOLE_MATRIX.
+// and ranks that share micro-batches. A resumed state has the bits of the saved one. With the same
+// number of ranks that share micro-batches, later steps have the bits of the uninterrupted run; with
+// another number sums are taken in another order. It runs a sample of the pairs, or all of them with
+// the environment variable ZG_WHOLE_MATRIX.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -72,22 +74,33 @@ class CheckpointMeshesTest : public ::testing::Test {
   }
   ~CheckpointMeshesTest() override { std::filesystem::remove_all(directory_); }
 
-  std::string SavedOn(const Place& place) {
-    const std::string saved = fmt::format("{}/{}_{}", directory_, place.mesh, place.stage);
-    if (std::filesystem::exists(saved)) return saved;
+  // A checkpoint's directory, and the digests of what it was written from.
+  struct Saved {
+    std::string directory;
+    std::string param_sha256;
+    std::string optimizer_sha256;
+  };
+
+  const Saved& SavedOn(const Place& place) {
+    const std::string directory = fmt::format("{}/{}_{}", directory_, place.mesh, place.stage);
+    Saved& saved = saved_[directory];
+    if (!saved.directory.empty()) return saved;
     RunConfig config = On(place);
     config.steps = kSavedStep;
-    config.save = saved;
-    TrainOrDie(config);
-    return saved;
+    config.save = directory;
+    const RunResult result = TrainOrDie(config);
+    return saved = {directory, result.param_sha256, result.optimizer_sha256};
   }
 
   void Resume(const Place& from, const Place& to) {
     SCOPED_TRACE(NameOf(from) + " to " + NameOf(to));
     RunConfig config = On(to);
     config.steps = kSteps;
-    config.resume = SavedOn(from);
+    const Saved& saved = SavedOn(from);
+    config.resume = saved.directory;
     const RunResult resumed = TrainOrDie(config);
+    EXPECT_EQ(resumed.resumed_param_sha256, saved.param_sha256);
+    EXPECT_EQ(resumed.resumed_optimizer_sha256, saved.optimizer_sha256);
     const bool shared = IsShared(kMeshes[to.mesh]);
     const RunResult& expected = uninterrupted_[shared];
     ASSERT_EQ(resumed.losses.size(), kSteps - kSavedStep);
@@ -103,6 +116,7 @@ class CheckpointMeshesTest : public ::testing::Test {
   }
 
   const std::string directory_ = TestPath("checkpoint_meshes");
+  std::map<std::string, Saved> saved_;
   RunResult uninterrupted_[2];  // without and with ranks that share micro-batches
 };
 
