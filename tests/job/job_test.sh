@@ -192,13 +192,18 @@ grep -q '^rank 1 of 2' "$out" || fail "mpirun -n 2: not a job of 2"
 timeout 30 mpirun -n 1 "$program" >"$out" 2>"$err" || fail "mpirun -n 1: $?"
 (($(timeout 30 mpirun -n 2 "$program" --help | grep -c -- --zero) == 1)) || fail "--help twice"
 
-reject() { # TEXT ARG...: of mpirun
+reject() { # TEXT ARG...: of mpirun, before any rank begins
   local text=$1
   shift
-  "$expect_error" mpirun 2 "$text" -- "$@" || failed=1
+  EXPECT_ERROR_FIRST=1 "$expect_error" mpirun 2 "$text" -- "$@" || failed=1
 }
 reject "--seed: rank 1 has '2', rank 0 has '1'" -n 1 "$program" --seed 1 : -n 1 "$program" --seed 2
 reject "--zero: rank 2 has '3', rank 0 has '0'" -n 2 "$program" : -n 1 "$program" --zero 3
+reject "--mesh: rank 1 has 'replica=2', rank 0 has 'data=2'" -n 1 "$program" --mesh data=2 : -n 1 "$program" --mesh replica=2
+reject "--mesh: rank 1 has 'tensor=2', rank 0 has 'shard=2'" -n 1 "$program" --mesh shard=2 : -n 1 "$program" --mesh tensor=2
+reject "--mesh: rank 2 has 'shard=3', rank 0 has ''" -n 2 "$program" : -n 1 "$program" --mesh shard=3
+reject "error on rank 1: --mesh: got replica=2,shard=2, which are 4 ranks, but the job has 2" -n 1 "$program" --mesh data=2 : \
+  -n 1 "$program" --mesh replica=2,shard=2
 reject "error on rank 1: unknown flag --sed" -n 1 "$program" : -n 1 "$program" --sed 1
 reject "error: unknown flag --sed" -n 2 "$program" --sed 1
 reject "--help on some ranks" -n 1 "$program" : -n 1 "$program" --help

@@ -83,6 +83,7 @@ TEST(CheckSameProgram, AMissingCollectiveIsFound) {
 
 // The externally visible settings of a program.
 struct Settings {
+  std::vector<MeshAxis> mesh = {{"data", kRanks}};
   int stage = 2;
   int64_t bucket_bytes = 4096;
   DType dtype = DType::kF32;
@@ -108,6 +109,7 @@ std::vector<Status> CompareSettings(const Settings& mine, const Settings& other)
       return mse_loss(model(in.f32("x", {settings.batch, 8})),
                       in.f32("y", {settings.batch, settings.width}));
     });
+    graph.config().mesh = settings.mesh;
     graph.config().dtype = settings.dtype;
     graph.config().enable_zero({.stage = settings.stage, .bucket_bytes = settings.bucket_bytes});
     return make_trainer(graph, communicator, {.seed = settings.seed}).status();
@@ -121,6 +123,14 @@ TEST(CheckSameProgram, AnySettingOfOneRankIsFound) {
     change(settings);
     return settings;
   };
+  ExpectDifference(CompareSettings(mine, with([](Settings& s) {
+                                     s.mesh = {{"shard", 3}};
+                                   })),
+                   "mesh(data=3)", "mesh(shard=3)");
+  ExpectDifference(CompareSettings(mine, with([](Settings& s) {
+                                     s.mesh = {{"replica", 1}, {"data", 3}};
+                                   })),
+                   "mesh(data=3)", "mesh(replica=1, data=3)");
   ExpectDifference(CompareSettings(mine, with([](Settings& s) { s.stage = 1; })), "", "");
   ExpectDifference(CompareSettings(mine, with([](Settings& s) { s.bucket_bytes = 64; })),
                    "linear.bias", "%bucket1");
