@@ -55,6 +55,23 @@ TEST(LaunchOptions, RefusesWhatCannotWork) {
                 "--micro-batches: got 3, expected a multiple of the 2 ranks");
 }
 
+// Fewer ranks are another mesh, which is not the launcher's to choose.
+TEST(LaunchOptions, AMeshHasAsManyRanksInEveryAttempt) {
+  ExpectRefused(
+      {"--ranks", "4", "--min-ranks", "2", "--", "sh", "--mesh", "replica=2,shard=2"},
+      "--min-ranks: got 2, but the program's --mesh replica=2,shard=2 has the 4 --ranks in "
+      "every attempt; leave --min-ranks out");
+  const auto options = Parse({"--ranks", "4", "--min-ranks", "4", "--", "sh", "--mesh=data=4"});
+  EXPECT_TRUE(options.ok()) << options.status().message();
+}
+
+// Ranks along tensor share them: the program knows how many divide.
+TEST(LaunchOptions, MicroBatchesOfAMeshAreTheProgramsToJudge) {
+  const auto options =
+      Parse({"--ranks", "4", "--", "sh", "--mesh", "data=2,tensor=2", "--micro-batches", "2"});
+  EXPECT_TRUE(options.ok()) << options.status().message();
+}
+
 TEST(LaunchOptions, FillsTheHostsInOrder) {
   const auto options = Parse({"--ranks", "4", "--hosts", "a:2,b,c:3", "--", "sh"});
   ASSERT_TRUE(options.ok()) << options.status().message();

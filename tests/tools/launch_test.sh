@@ -69,6 +69,13 @@ says_not "restart 1"
 run --ranks 2 -- "$job_program" --ranks 2
 [[ $? == 2 ]] || fail "--ranks for the program: not exit code 2"
 
+# A mesh has its number of ranks in every attempt.
+run --ranks 4 -- "$job_program" --log-level warn --mesh data=2,tensor=2 --micro-batches 2 || fail "--mesh ended with $?"
+(($(grep -c '^rank . of 4 is process' "$out") == 4)) || fail "--mesh: 4 ranks did not start"
+run --ranks 4 --min-ranks 2 -- "$job_program" --mesh data=2,tensor=2
+[[ $? == 2 && ! -s $out ]] || fail "--min-ranks with --mesh: not exit code 2 at once"
+says "--min-ranks: got 2, but the program's --mesh data=2,tensor=2 has the 4 --ranks in every attempt"
+
 # Without checkpoints a restart begins again, and says so.
 run --ranks 2 --max-restarts 1 -- "$job_program" --do kill --on-rank 1
 [[ $? == 137 ]] || fail "not the exit code of the last attempt"

@@ -48,6 +48,13 @@ Status ReadProgramFlags(Options* options) {
   }
   options->save = FlagIn(options->command, "save").value_or("");
   options->micro_batches = options->ranks;
+  if (const auto mesh = FlagIn(options->command, "mesh"); mesh && !mesh->empty()) {
+    if (options->min_ranks == options->ranks) return Status::Ok();
+    return InvalidArgument(
+        "--min-ranks: got {}, but the program's --mesh {} has the {} --ranks in every attempt; leave "
+        "--min-ranks out, and if ranks stay away, start with --resume and a --mesh of fewer",
+        options->min_ranks, *mesh, options->ranks);
+  }
   if (const auto text = FlagIn(options->command, "micro-batches")) {
     int64_t count = 0;
     std::from_chars(text->data(), text->data() + text->size(), count);
