@@ -113,11 +113,26 @@ int Atomic(int* address, int (*change)(int old, int a, int b), int a, int b) {
   return old;
 }
 
+namespace {
+
+// For an atomic access.
+unsigned long long Checked(const unsigned long long* address) {
+  CheckAlignment(address, sizeof(*address));
+  Check(address, sizeof(*address), Access::kAtomic);
+  return *address;
+}
+
+}  // namespace
+
 unsigned long long AtomicAdd(unsigned long long* address, unsigned long long value) {
-  CheckAlignment(address, sizeof(value));
-  Check(address, sizeof(value), Access::kAtomic);
-  const unsigned long long old = *address;
+  const unsigned long long old = Checked(address);
   *address = old + value;
+  return old;
+}
+
+unsigned long long AtomicMax(unsigned long long* address, unsigned long long value) {
+  const unsigned long long old = Checked(address);
+  *address = value > old ? value : old;
   return old;
 }
 

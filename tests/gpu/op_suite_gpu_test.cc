@@ -243,6 +243,18 @@ TEST(CudaKernelsOnTheDevice, SayWhichIdIsOutOfRange) {
             "embedding_grad: an id is 9, the table has rows 0 to 3");
 }
 
+// Which thread comes first is not known; the message is.
+TEST(CudaKernelsOnTheDevice, SayTheSameOfSeveralFaults) {
+  std::vector<double> ids;
+  for (int i = 0; i < 600; ++i) ids.push_back(5 + i % 7 + (i == 400 ? 30 : 0));
+  const std::vector<HeapTensor> inputs = {Zeros({5, 3}), Ids(ids)};
+  EXPECT_EQ(FaultOf("embedding", inputs), "embedding: an id is 36, the table has rows 0 to 4");
+  ids[300] = -2;
+  ids[500] = -7;
+  EXPECT_EQ(FaultOf("softmax_cross_entropy", {Zeros({600, 3}), Ids(ids)}, {{"divisor", 1.0}}),
+            "softmax_cross_entropy: a target is -2, the logits have classes 0 to 2");
+}
+
 TEST(CudaKernelsOnTheDevice, SayWhichTargetIsOutOfRange) {
   EXPECT_EQ(FaultOf("softmax_cross_entropy", {Zeros({2, 3}), Ids({0, 3})}, {{"divisor", 1.0}}),
             "softmax_cross_entropy: a target is 3, the logits have classes 0 to 2");

@@ -15,7 +15,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __grid_constant__
 // One block runs at a time, so a variable of the program serves as a variable of the block.
 #define __shared__ static
@@ -114,6 +114,7 @@ void Synchronize(const char* file, int line);
 uint64_t ShuffleXor(unsigned mask, uint64_t value, int distance);
 int Atomic(int* address, int (*change)(int old, int a, int b), int a, int b);
 unsigned long long AtomicAdd(unsigned long long* address, unsigned long long value);
+unsigned long long AtomicMax(unsigned long long* address, unsigned long long value);
 
 }  // namespace zg::emulation
 
@@ -138,6 +139,9 @@ inline int atomicAdd(int* address, int value) {
 }
 inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
   return zg::emulation::AtomicAdd(address, value);
+}
+inline unsigned long long atomicMax(unsigned long long* address, unsigned long long value) {
+  return zg::emulation::AtomicMax(address, value);
 }
 inline int atomicCAS(int* address, int compare, int value) {
   return zg::emulation::Atomic(
