@@ -58,6 +58,16 @@ Status CheckCudaCapability(const std::string& device, int major, int minor) {
       device, major, minor);
 }
 
+std::string FirstStartNotice(const std::string& device, int major, int minor) {
+  constexpr int kLastMajorWithCode = 9;  // of the default --define cuda_archs
+  if (major <= kLastMajorWithCode) return "";
+  return fmt::format(
+      "{}: unless this build has code for compute capability {}.{} (--define cuda_archs={}{}), the "
+      "driver compiles the kernels at the first start, which can take half a minute and more; it "
+      "keeps them in CUDA_CACHE_PATH, by default ~/.nv/ComputeCache",
+      device, major, minor, major, minor);
+}
+
 Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_bytes,
                        int64_t total_bytes) {
   return FailedPrecondition(

@@ -28,6 +28,9 @@ Status CheckCudaIndex(int index, int num_devices);
 // The kernels are made for compute capability 8.0 and up.
 Status CheckCudaCapability(const std::string& device, int major, int minor);
 
+// A notice for the user of a GPU whose driver may have to compile the kernels; empty: no notice.
+std::string FirstStartNotice(const std::string& device, int major, int minor);
+
 // The error if `bytes` do not fit into the free part of `total_bytes`.
 Status CudaOutOfMemory(const std::string& device, int64_t bytes, int64_t free_bytes,
                        int64_t total_bytes);

@@ -40,6 +40,16 @@ TEST(CudaSupport, TooOldAGpu) {
             "(Ampere, 2020)");
 }
 
+TEST(CudaSupport, SaysThatTheFirstStartOfANewerGpuTakesLong) {
+  EXPECT_EQ(FirstStartNotice("cuda:0 (A10)", 8, 6), "");
+  EXPECT_EQ(FirstStartNotice("cuda:0 (H200)", 9, 0), "");
+  EXPECT_EQ(FirstStartNotice("cuda:0 (B200)", 10, 0),
+            "cuda:0 (B200): unless this build has code for compute capability 10.0 (--define "
+            "cuda_archs=100), the driver compiles the kernels at the first start, which can take "
+            "half a minute and more; it keeps them in CUDA_CACHE_PATH, by default "
+            "~/.nv/ComputeCache");
+}
+
 TEST(CudaSupport, TooLittleMemorySaysHowMuchIsMissing) {
   const int64_t gib = int64_t{1} << 30;
   EXPECT_EQ(CudaOutOfMemory("cuda:0 (T)", 5 * gib, 3 * gib, 4 * gib).message(),

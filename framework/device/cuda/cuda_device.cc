@@ -1,6 +1,7 @@
 #include "framework/device/cuda_device.h"
 
 #include <cuda_runtime_api.h>
+#include <spdlog/spdlog.h>
 
 #include <cstdlib>
 #include <string>
@@ -256,6 +257,8 @@ StatusOr<std::unique_ptr<Device>> OpenCudaDevice(int index) {
   ZG_RETURN_IF_CUDA_ERROR(cudaGetDeviceProperties(&properties, index));
   std::string name = fmt::format("cuda:{} ({})", index, properties.name);
   ZG_RETURN_IF_ERROR(CheckCudaCapability(name, properties.major, properties.minor));
+  const std::string notice = FirstStartNotice(name, properties.major, properties.minor);
+  if (!notice.empty()) spdlog::info("{}", notice);
   auto device = std::make_unique<CudaDevice>(index, std::move(name));
   ZG_RETURN_IF_ERROR(device->Open());
   return std::unique_ptr<Device>(std::move(device));
