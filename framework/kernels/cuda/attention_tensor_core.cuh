@@ -247,6 +247,8 @@ __global__ void __launch_bounds__(kAttentionThreads)
         out[n][half * 2 + 1] *= factor;
       }
     }
+    // Weights of keys that a query does not see are 0. Where such a key's value is infinite, the query's
+    // row becomes NaN; its own query sees it, so that the result is not finite in any case.
     AddWeightedRows<kTiles, kSize>(scores, values, out);
     __syncthreads();
   }
