@@ -267,6 +267,25 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t op
   return CUBLAS_STATUS_SUCCESS;
 }
 
+// Of an algorithm: its order, and whether its sums are split in two.
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* chosen,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                    void* value, size_t bytes, size_t* written) {
+  const Algorithm algorithm = WordsOf(*chosen);
+  const bool is_split = algorithm.workspace_bytes > 0;
+  const bool is_short = attribute == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
+  if (bytes != (is_short ? sizeof(uint16_t) : sizeof(uint32_t))) return CUBLAS_STATUS_INVALID_VALUE;
+  uint32_t told = 0;
+  if (attribute == CUBLASLT_ALGO_CONFIG_ID) told = algorithm.order;
+  if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM) told = is_split ? 2 : 1;
+  if (attribute == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME && is_split) {
+    told = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  }
+  std::memcpy(value, &told, bytes);
+  *written = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,

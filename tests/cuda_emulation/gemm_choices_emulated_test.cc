@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <set>
 #include <string>
 
 #include "framework/comm/cuda_peers.h"
@@ -98,6 +102,31 @@ TEST_F(GemmChoicesTest, TakesTheFastest) {
     EXPECT_DOUBLE_EQ(choice.us, 500) << product;
     EXPECT_DOUBLE_EQ(choice.first_us, 1000) << product;
   }
+}
+
+// At debug, so that runs on a GPU show what split sums are there.
+TEST_F(GemmChoicesTest, LogsEveryAlgorithmOnce) {
+  const Logged logged;
+  config_.gemm_choices.clear();
+  TrainOrDie(config_);
+  EXPECT_EQ(logged.text(), "");
+  spdlog::default_logger()->set_level(spdlog::level::debug);
+  TrainOrDie(config_);
+  const std::string text = logged.text();
+  const std::string line =
+      R"(product f32 \(\d+, \d+\)(\^T)? x \(\d+, \d+\)(\^T)?[^:]*, at multiples of (4|16) bytes: )"
+      R"(algorithm \d, tile 0, stages 0, split-K ([12]), reduction scheme ([02]), cluster 0, )"
+      R"(\d+ bytes of workspace\n)";
+  std::set<std::string> lines;
+  size_t length = 0;
+  const std::regex pattern(line);
+  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
+    EXPECT_TRUE(lines.insert(match->str()).second) << match->str();
+    EXPECT_EQ((*match)[4] == "2", (*match)[5] == "2") << match->str();
+    length += match->length();
+  }
+  EXPECT_GE(lines.size(), 4);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), static_cast<int64_t>(lines.size())) << text;
 }
 
 TEST_F(GemmChoicesTest, SameFileSameBits) {

@@ -104,11 +104,16 @@ class Passing(GpuCheck):
         self.assertEqual(len(runs), 7)
         self.assertEqual(sum("--cuda-graph" in run for run in runs), 1)
         self.assertEqual(sum("--ranks 2 --zero 3" in run for run in runs), 2)
+        self.assertEqual(sum("--log-level debug" in run for run in runs), 1)
 
     def test_algorithms_of_the_full_size(self):
-        self.assertEqual(self.check("--only", "full_size.gemm_choices")[0], 0)
+        code, output, _ = self.check("--only", "full_size.gemm_choices", "full_size.bits")
+        self.assertEqual(code, 0)
+        for how in ("proposed first", "fastest"):
+            self.assertIn(f"\n{how}: bf16 (8, 8) x (8, 8): algorithm 66, tile 20, stages 36, split-K 1, reduction "
+                          "scheme 0\n", output)
         runs = self.runs_of("gpt")
-        self.assertEqual(len(runs), 4)
+        self.assertEqual(len(runs), 4 + 7)
         self.assertEqual(sum("--gemm-choices" in run for run in runs), 4)
         line, = self.results()["full_size.gemm_choices"]["facts"]["microseconds"]
         self.assertRegex(line, r": 9.0, at first 10.0$")

@@ -56,6 +56,9 @@ if "--gemm-choices" in flags:
     choices = pathlib.Path(flags["--gemm-choices"])
     if has("measures again") or not choices.exists():
         choices.write_text(json.dumps({"choices": {"GPU": {line: {"us": 9.0, "first_us": 10.0}}}}))
+if flags.get("--log-level") == "debug":
+    print("debug: product bf16 (8, 8) x (8, 8): algorithm 66, tile 20, stages 36, split-K 1, reduction scheme 0",
+          file=sys.stderr)
 memory = {"parameters": 10, "peak": 30}
 traffic = {"all_gather": {"count": 1, "bytes": 8}}
 loss = 2.0 * (1.01 if cuda and has("far") else 1 + 1e-6 * cuda)

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Tuple
 
 from check_runner import CheckFailed, CheckRun, CheckSkipped, Facts
 from demo_checks import Training
@@ -29,10 +29,11 @@ CHOSEN_WAYS = ["", "--cuda-graph", "--gpu-collectives peer --ranks 2 --zero 3"] 
 
 def check_bits(run: CheckRun) -> Facts:
     data = write_tokens(run.folder / "tokens.bin", default_sizes().vocabulary)
-    first = train(run, data, f"--steps {BITS_STEPS} --micro-batches 2")
+    flags = f"--steps {BITS_STEPS} --micro-batches 2"
+    first, algorithms = train_and_tell(run, data, flags)
     for way in WAYS:
-        train(run, data, f"--steps {BITS_STEPS} --micro-batches 2 {way}").expect_same_bits(first)
-    return {**first.bits(), "ways": ["twice the same", *WAYS[1:]]}
+        train(run, data, f"{flags} {way}").expect_same_bits(first)
+    return {**first.bits(), "ways": ["twice the same", *WAYS[1:]], "algorithms": algorithms}
 
 
 def check_gemm_choices(run: CheckRun) -> Facts:
@@ -40,13 +41,13 @@ def check_gemm_choices(run: CheckRun) -> Facts:
     data = write_tokens(run.folder / "tokens.bin", default_sizes().vocabulary)
     choices = run.folder / "gemm_choices.json"
     flags = f"--steps {BITS_STEPS} --micro-batches 2 --gemm-choices {choices}"
-    first = train(run, data, flags)
+    first, algorithms = train_and_tell(run, data, flags)
     measured = choices.read_text()
     for way in CHOSEN_WAYS:
         train(run, data, f"{flags} {way}").expect_same_bits(first)
     if choices.read_text() != measured:
         raise CheckFailed("a run with the same products changed the file of their algorithms")
-    return {**first.bits(), "microseconds": [
+    return {**first.bits(), "algorithms": algorithms, "microseconds": [
         f"{product}: {choice['us']:.1f}, at first {choice['first_us']:.1f}"
         for products in json.loads(measured)["choices"].values() for product, choice in products.items()]}
 
@@ -82,11 +83,22 @@ def is_finite(loss: object) -> bool:
 
 def train(run: CheckRun, data: Path, flags: str) -> Training:
     """Flags for nothing but training, as far as the demo allows."""
+    return training_of(run, data, flags, [])[0]
+
+
+def train_and_tell(run: CheckRun, data: Path, flags: str) -> Tuple[Training, List[str]]:
+    """Also returns the algorithm of cuBLASLt for each product."""
+    training, output = training_of(run, data, flags, ["--log-level", "debug"])
+    return training, re.findall(r"^debug: product (.*)", output, re.MULTILINE)
+
+
+def training_of(run: CheckRun, data: Path, flags: str, more: List[str]) -> Tuple[Training, str]:
+    """Also returns what it printed."""
     report = run.folder / "report.json"
-    run.execute_well([*command(data, flags), "--report", str(report)])
+    output = run.execute_well([*command(data, flags), *more, "--report", str(report)])
     training = Training(flags, json.loads(report.read_text()))
     training.expect_plan_measured()
-    return training
+    return training, output
 
 
 def command(data: Path, flags: str) -> List[str]:

@@ -23,6 +23,9 @@ def summarize(results: Results, names: List[str]) -> str:
     table = class_table(results)
     if table:
         lines += ["", "## A step by classes of kernels", "", "```", *table, "```"]
+    algorithms = algorithm_lines(results)
+    if algorithms:
+        lines += ["", "## Algorithms of products", "", "```", *algorithms, "```"]
     lines += ["", "## Not reached", "", *not_reached_lines(entries)]
     return "\n".join(lines) + "\n"
 
@@ -75,6 +78,13 @@ def figure_lines(figures: List[Figure]) -> List[str]:
         lines.append(f"| {figure.name} | {figure.expected:g} {figure.unit} | {measured} | "
                      f"{'-' if ratio is None else f'{ratio:.2f}'} | {figure.mark()} |")
     return lines
+
+
+def algorithm_lines(results: Results) -> List[str]:
+    """By which algorithms of cuBLASLt the full size is multiplied: the first that it proposes, and the fastest."""
+    names = {"full_size.bits": "proposed first", "full_size.gemm_choices": "fastest"}
+    return [f"{how}: {algorithm}" for name, how in names.items()
+            for algorithm in results.facts(name).get("algorithms", [])]
 
 
 def not_reached_lines(entries: Dict[str, Facts]) -> List[str]:

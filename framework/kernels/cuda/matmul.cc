@@ -175,7 +175,9 @@ StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Matmul::Propose(uint32_t 
       preference(raw);
   const auto workspace_bytes = static_cast<size_t>(kMaxWorkspaceBytes);
   ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes));
-  // Split sums are combined in f32, in the workspace, in one order.
+  // Split sums are combined in f32, in the workspace, in one order, or are not split, which the mask
+  // always allows. Which scheme the newest algorithms report is not documented; --log-level debug
+  // shows it (LogAlgorithm). An algorithm that the mask leaves out costs time, not bits.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
   for (const auto attribute :
@@ -209,8 +211,8 @@ StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t a
   if (proposed.empty()) return std::optional<cublasLtMatmulAlgo_t>();
   cublasLtMatmulHeuristicResult_t chosen = proposed[0];
   ZG_RETURN_IF_ERROR(BlasStatus(chosen.state, "the algorithm that was chosen cannot be used"));
+  const std::string product = ProductText(shape_, alignment);
   if (choices != nullptr) {
-    const std::string product = ProductText(shape_, alignment);
     const auto measure = [shape = shape_, alignment](Device& device) {
       return MeasureMatmul(shape, alignment, device);
     };
@@ -218,6 +220,7 @@ StatusOr<std::optional<cublasLtMatmulAlgo_t>> Matmul::ChooseAlgorithm(uint32_t a
       ZG_ASSIGN_OR_RETURN(chosen, Restore(product, *choice));
     }
   }
+  LogAlgorithm(product, chosen);
   workspace_bytes_ = std::max(workspace_bytes_, static_cast<int64_t>(chosen.workspaceSize));
   return std::optional<cublasLtMatmulAlgo_t>(chosen.algo);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/kernels/cuda/kernel_util.h"
+#include "framework/kernels/gemm_log.h"
 #include "framework/tensor/half.h"
 
 namespace zg::cuda {
@@ -133,6 +134,17 @@ Status TimeOnce(const Matmul& matmul, const Matmul::Operands& operands, void* wo
   return Status::Ok();
 }
 
+// An attribute of type T; -1 if cuBLASLt does not tell it.
+template <typename T>
+int64_t Configured(const cublasLtMatmulAlgo_t& algorithm,
+                   cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  T value = {};
+  size_t written = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof(value), &written);
+  return status == CUBLAS_STATUS_SUCCESS ? static_cast<int64_t>(value) : -1;
+}
+
 }  // namespace
 
 std::string ProductText(const MatmulShape& shape, uint32_t alignment) {
@@ -169,6 +181,23 @@ std::optional<cublasLtMatmulAlgo_t> ParseAlgorithm(std::string_view text) {
     text.remove_prefix(kDigits);
   }
   return algorithm;
+}
+
+std::string ConfigurationText(const cublasLtMatmulAlgo_t& algorithm) {
+  return fmt::format(
+      "algorithm {}, tile {}, stages {}, split-K {}, reduction scheme {}, cluster {}",
+      Configured<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID),
+      Configured<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),
+      Configured<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+      Configured<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+      Configured<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
+      Configured<uint16_t>(algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID));
+}
+
+void LogAlgorithm(const std::string& product, const cublasLtMatmulHeuristicResult_t& chosen) {
+  if (!LogsGemms()) return;
+  LogGemm(fmt::format("product {}: {}, {} bytes of workspace", product,
+                      ConfigurationText(chosen.algo), chosen.workspaceSize));
 }
 
 StatusOr<GemmChoice> MeasureMatmul(const MatmulShape& shape, uint32_t alignment, Device& device) {

@@ -26,6 +26,13 @@ std::string AlgorithmText(const cublasLtMatmulAlgo_t& algorithm);
 // None if the text is not from AlgorithmText.
 std::optional<cublasLtMatmulAlgo_t> ParseAlgorithm(std::string_view text);
 
+// "algorithm 66, tile 20, stages 36, split-K 1, reduction scheme 0, cluster 3": the configuration that
+// cuBLASLt reports, in its numbers; -1: not reported.
+std::string ConfigurationText(const cublasLtMatmulAlgo_t& algorithm);
+
+// Logs at debug the algorithm by which this process multiplies a product, once for each product.
+void LogAlgorithm(const std::string& product, const cublasLtMatmulHeuristicResult_t& chosen);
+
 // Times cuBLASLt's proposals for operands at multiples of `alignment` bytes, on operands of its
 // own, which it frees. Errors: too little memory; a product that fails.
 StatusOr<GemmChoice> MeasureMatmul(const MatmulShape& shape, uint32_t alignment, Device& device);
