@@ -44,6 +44,11 @@ assert max(data[i] + 256 * data[i + 1] for i in range(0, 20000, 2)) < int(flags[
 if (here / "fail").exists() and flags["--zero"] == "3":
     sys.exit("error: stage 3 does not want to")
 ms = 8.0 if "--cuda-graph" in flags else 10.0
+if "--gemm-choices" in flags:
+    choices = pathlib.Path(flags["--gemm-choices"])
+    choices.write_text(choices.read_text() + "." if choices.exists() else ".")
+    (here / "choices").write_text(choices.read_text())
+    ms -= 1
 rate = tokens(ms) / (2 if (here / "half").exists() else 1)
 write(flags["--report"], {"speed": {"ms_per_step_median": ms, "tokens_per_s": rate},
                           "memory": {"measured": {"peak": 3000000}, "device_libraries": 1000000}})
@@ -82,7 +87,7 @@ class Compare(Fixture):
         self.assertEqual(done.returncode, 0, done.stderr)
         report = json.loads(result.read_text())
         rows = {row["name"]: row for row in report["summary"]}
-        self.assertEqual(len(rows), 4 + 8)
+        self.assertEqual(len(rows), 4 + 16)
         ours = rows["ours stage 2, graph"]
         self.assertEqual(ours["ms_per_step_median"], 8.0)
         self.assertEqual(ours["times_as_fast_as_eager"], 5.0)  # the faster of 40 and 50
@@ -96,15 +101,19 @@ class Compare(Fixture):
         self.assertRegex(done.stdout, r"ours stage 2, graph +8\.00 +8\.00\.\.8\.00 +8000 ")
         self.assertIn("ceilings: 100.0 TFLOP/s of bf16 products, 1000 GB/s", done.stdout)
 
+        self.assertEqual(rows["ours stage 2, tuned"]["ms_per_step_median"], 9.0)
+        self.assertEqual(rows["ours stage 2, graph, tuned"]["ms_per_step_median"], 7.0)
+        self.assertEqual((self.path / "choices").read_text(), 16 * ".")  # one file for all
+
         order = [flags for flags in self.log() if "--probe" not in flags]
-        self.assertEqual(len(order), 2 * (1 + 12))
+        self.assertEqual(len(order), 2 * (1 + 20))
         self.assertIn("--ceilings", order[0])
-        self.assertIn("--ceilings", order[13])
+        self.assertIn("--ceilings", order[21])
         without_report = [[word for word in flags[:-1]] for flags in order]
-        self.assertEqual(without_report[1:13], without_report[14:][::-1])  # every other round is reversed
+        self.assertEqual(without_report[1:21], without_report[22:][::-1])  # every other round is reversed
 
     def test_gives_our_program_its_flags(self):
-        done = self.compare("--rounds", "1", "--steps", "5", "--stages", "3", "--cuda-graph", "on")
+        done = self.compare("--rounds", "1", "--steps", "5", "--stages", "3", "--cuda-graph", "on", "--tuned", "off")
         self.assertEqual(done.returncode, 0, done.stderr)
         flags = self.log()[-1]
         self.assertEqual(flags[1:3], ["--extra", "flag"])
@@ -112,10 +121,28 @@ class Compare(Fixture):
                          ["--steps", "6"], ["--sample-tokens", "0"]):
             self.assertIn(expected, [flags[i:i + 2] for i in range(len(flags))])
         self.assertIn("--cuda-graph", flags)
+        for unexpected in ("--gemm-choices", "--on-non-finite", "--vocab-multiple"):
+            self.assertNotIn(unexpected, flags)
+
+    def test_tunes_our_program(self):
+        done = self.compare("--rounds", "1", "--stages", "0", "--cuda-graph", "off", "--tuned", "on")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        flags = self.log()[-1]
+        self.assertIn(["--on-non-finite", "ignore"], [flags[i:i + 2] for i in range(len(flags))])
+        self.assertIn("--gemm-choices", flags)
+        self.assertRegex(done.stdout, r"ours stage 0, tuned +9\.00")
+
+    def test_pads_the_logits_of_both(self):
+        done = self.compare("--rounds", "1", "--stages", "0", "--vocab-multiple", "64")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        runs = [" ".join(flags) for flags in self.log() if "--batch" in flags]
+        ours = [run for run in runs if "--vocab 300 " in run and "--vocab-multiple 64 " in run]
+        theirs = [run for run in runs if "--vocabulary 320 " in run]
+        self.assertEqual((len(ours), len(theirs), len(runs)), (4, 4, 8))
 
     def test_goes_on_without_what_fails(self):
         self.write("fail", "")
-        done = self.compare("--rounds", "2", "--stages", "0,3", "--cuda-graph", "off")
+        done = self.compare("--rounds", "2", "--stages", "0,3", "--cuda-graph", "off", "--tuned", "off")
         self.assertEqual(done.returncode, 1)
         self.assertIn("ours stage 3: ", done.stderr)
         self.assertIn("error: stage 3 does not want to", done.stderr)
@@ -124,7 +151,7 @@ class Compare(Fixture):
 
     def test_notices_other_work(self):
         self.write("half", "")
-        done = self.compare("--rounds", "1", "--stages", "0", "--cuda-graph", "off")
+        done = self.compare("--rounds", "1", "--stages", "0", "--cuda-graph", "off", "--tuned", "off")
         self.assertEqual(done.returncode, 1)
         self.assertIn("ours stage 0: it does 32 tokens per step, expected 64: not the same work", done.stderr)
 
@@ -140,6 +167,8 @@ class Compare(Fixture):
             (["--cuda-graph", "yes"], "argument --cuda-graph: got 'yes', expected some of off, on"),
             (["--steps", "0"], "argument --steps: got 0, expected at least 1"),
             (["--vocabulary", "70000"], "--vocabulary: got 70000, expected at most 65536"),
+            (["--vocabulary", "65500", "--vocab-multiple", "100"], "--vocabulary: got 65500 in multiples of 100"),
+            (["--tuned", "yes"], "argument --tuned: got 'yes', expected some of off, on"),
             (["--heads", "5"], "--heads: got 5, expected a divisor of --embd 8"),
             (["--json", "/no/such/directory/x"], "--json: there is no directory for /no/such/directory/x"),
             (["--gpt", "no_such_program --flag"], "--gpt: no program 'no_such_program --flag'"),

@@ -102,6 +102,7 @@ def training_of(run: CheckRun, data: Path, flags: str, more: List[str]) -> Tuple
 
 
 def command(data: Path, flags: str) -> List[str]:
-    return [program("gpt"), *sizes(default_sizes(), "--vocab"), "--data", str(data), "--dtype", "bf16", "--device",
-            "cuda", "--lr-schedule", "constant", "--warmup-steps", "0", "--eval-every", "1000", "--eval-windows", "1",
-            "--sample-tokens", "0", "--timeout", "100", *flags.split()]
+    model = default_sizes()
+    return [program("gpt"), *sizes(model, "--vocab", model.vocabulary), "--data", str(data), "--dtype", "bf16",
+            "--device", "cuda", "--lr-schedule", "constant", "--warmup-steps", "0", "--eval-every", "1000",
+            "--eval-windows", "1", "--sample-tokens", "0", "--timeout", "100", *flags.split()]

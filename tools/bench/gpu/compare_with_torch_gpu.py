@@ -8,9 +8,11 @@ directory made by tools/bundle.sh:
     tools/bench/gpu/compare_with_torch_gpu.py --stages 0 --cuda-graph on --rounds 5 --batch 32
     tools/bench/gpu/compare_with_torch_gpu.py --gpt bazel-bin/models/gpt/gpt         # in the source tree: the default
 
-Ours runs at every stage, queued and as a CUDA graph; PyTorch eagerly and compiled, each with bf16 parameters and f32
-masters and with autocast. Every round first measures the GPU's ceilings, then runs each contender once, every other
-round in reverse order. Ours is held against the fastest eager and the fastest compiled PyTorch.
+Ours runs at every stage, queued and as a CUDA graph, by default and tuned: with the algorithms of products that are the
+fastest here (--gemm-choices), and with steps that wait for no check of the one before (--on-non-finite ignore). PyTorch
+runs eagerly and compiled, each with bf16 parameters and f32 masters and with autocast. Every round first measures the
+GPU's ceilings, then runs each contender once, every other round in reverse order. Ours is held against the fastest eager
+and the fastest compiled PyTorch.
 
 MFU is (6N + 12LCT) * tokens/s / peak: N the parameters without the position embedding, L layers, C channels, T
 context; attention counts as if nothing were masked. The peak is that of a large bf16 product that PyTorch ran in the
@@ -42,6 +44,7 @@ from torch_gpu_peer import COMPILE_MODES, SDPA_KERNELS, add_size_flags, at_least
 
 PEER = Path(__file__).resolve().parent / "torch_gpu_peer.py"
 LARGEST_TOKEN_TYPE = 1 << 16  # .bin files hold u16
+TOKENS = "tokens.bin"
 
 
 @dataclass
@@ -97,6 +100,11 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
     parser.add_argument("--stages", type=list_of(list("0123")), default=list("0123"))
     parser.add_argument("--cuda-graph", type=list_of(["off", "on"]), default=["off", "on"],
                         help="how ours is run; default off,on")
+    parser.add_argument("--tuned", type=list_of(["off", "on"]), default=["off", "on"],
+                        help="ours by default, and with --gemm-choices and --on-non-finite ignore; default off,on")
+    parser.add_argument("--vocab-multiple", type=at_least_one, default=1, metavar="N",
+                        help="the logits have the next multiple of N columns: ours by its flag of that name, PyTorch's "
+                        "by as many tokens (default 1)")
     parser.add_argument("--compile-modes", type=list_of(COMPILE_MODES), default=["none", "default"],
                         help="of PyTorch; default none,default")
     parser.add_argument("--precisions", type=list_of(["master", "autocast"]), default=["master", "autocast"],
@@ -109,8 +117,9 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
     parser.add_argument("--timeout", type=float, default=600, metavar="SECONDS", help="for one run (default 600)")
     parser.add_argument("--json", metavar="FILE", help="also write every run and the summary here")
     args = parser.parse_args(arguments)
-    if args.vocabulary > LARGEST_TOKEN_TYPE:
-        parser.error(f"--vocabulary: got {args.vocabulary}, expected at most {LARGEST_TOKEN_TYPE}")
+    if padded_vocabulary(args) > LARGEST_TOKEN_TYPE:
+        multiples = "" if args.vocab_multiple == 1 else f" in multiples of {args.vocab_multiple}"
+        parser.error(f"--vocabulary: got {args.vocabulary}{multiples}, expected at most {LARGEST_TOKEN_TYPE}")
     if args.embd % args.heads:
         parser.error(f"--heads: got {args.heads}, expected a divisor of --embd {args.embd}")
     if args.json and not Path(args.json).resolve().parent.is_dir():
@@ -118,29 +127,44 @@ def parse_arguments(arguments: Optional[List[str]] = None) -> argparse.Namespace
     return args
 
 
-def sizes(args: argparse.Namespace, vocabulary_flag: str) -> List[str]:
+def padded_vocabulary(args: argparse.Namespace) -> int:
+    return -(-args.vocabulary // args.vocab_multiple) * args.vocab_multiple
+
+
+def sizes(args: argparse.Namespace, vocabulary_flag: str, vocabulary: int) -> List[str]:
     """Flags that both programs have."""
     return ["--layers", str(args.layers), "--heads", str(args.heads), "--embd", str(args.embd),
-            "--context", str(args.context), vocabulary_flag, str(args.vocabulary), "--batch", str(args.batch),
+            "--context", str(args.context), vocabulary_flag, str(vocabulary), "--batch", str(args.batch),
             "--lr", str(args.lr)]
 
 
 def torch_contenders(args: argparse.Namespace) -> List[Contender]:
-    common = [args.python, args.peer, *sizes(args, "--vocabulary"), "--sdpa", args.sdpa, "--steps", str(args.steps)]
+    common = [args.python, args.peer, *sizes(args, "--vocabulary", padded_vocabulary(args)), "--sdpa", args.sdpa,
+              "--steps", str(args.steps)]
     return [Contender(f"torch {'eager' if mode == 'none' else 'compile ' + mode}, {precision}",
                       "eager" if mode == "none" else "compiled",
                       [*common, "--compile", mode, "--precision", precision], "--json")
             for mode in args.compile_modes for precision in args.precisions]
 
 
-def our_contenders(args: argparse.Namespace, program: List[str], data: str) -> List[Contender]:
+def our_contenders(args: argparse.Namespace, program: List[str], folder: Path) -> List[Contender]:
+    """Their data, and what they measure of products, lie in the folder."""
     steps = args.steps + 1  # the first warms up: its median leaves it out
+    padding = [] if args.vocab_multiple == 1 else ["--vocab-multiple", str(args.vocab_multiple)]
     # Nothing but training: no validation on the way, and as little as there is at the end.
-    common = [*program, *sizes(args, "--vocab"), "--data", data, "--dtype", "bf16", "--device", "cuda",
-              "--steps", str(steps), "--eval-every", str(steps), "--eval-windows", "1", "--sample-tokens", "0"]
-    return [Contender(f"ours stage {stage}" + (", graph" if graph == "on" else ""), "ours",
-                      [*common, "--zero", stage, *(["--cuda-graph"] if graph == "on" else [])], "--report")
-            for stage in args.stages for graph in args.cuda_graph]
+    common = [*program, *sizes(args, "--vocab", args.vocabulary), *padding, "--data", str(folder / TOKENS),
+              "--dtype", "bf16", "--device", "cuda", "--steps", str(steps), "--eval-every", str(steps),
+              "--eval-windows", "1", "--sample-tokens", "0"]
+    flags = {"graph": ["--cuda-graph"],
+             "tuned": ["--gemm-choices", str(folder / "gemm_choices.json"), "--on-non-finite", "ignore"]}
+
+    def contender(stage: str, ways: List[str]) -> Contender:
+        own = [flag for way in ways for flag in flags[way]]
+        return Contender(", ".join([f"ours stage {stage}", *ways]), "ours", [*common, "--zero", stage, *own],
+                         "--report")
+
+    return [contender(stage, ["graph"] * (graph == "on") + ["tuned"] * (tuned == "on"))
+            for stage in args.stages for graph in args.cuda_graph for tuned in args.tuned]
 
 
 def write_tokens(path: Path, args: argparse.Namespace) -> None:
@@ -309,9 +333,8 @@ def compare(args: argparse.Namespace) -> int:
     for other in machine["other_programs"]:
         print(f"warning: another program uses a GPU here: {other}")
     with tempfile.TemporaryDirectory(prefix="compare_gpu.") as folder:
-        data = Path(folder) / "tokens.bin"
-        write_tokens(data, args)
-        todo = torch_contenders(args) + (our_contenders(args, program, str(data)) if program else [])
+        write_tokens(Path(folder) / TOKENS, args)
+        todo = torch_contenders(args) + (our_contenders(args, program, Path(folder)) if program else [])
         all_ceilings = measure_all(todo, args)
     ceilings = {key: statistics.median(c[key] for c in all_ceilings) for key in ("flops_per_s", "bytes_per_s")}
     rows = summary(todo, ceilings, args)
