@@ -11,6 +11,7 @@
 #include "framework/passes/fuse_copies.h"
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/fuse_gelu.h"
+#include "framework/passes/fuse_loss_gradient.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
 #include "framework/passes/keep_caches.h"
@@ -109,10 +110,11 @@ std::vector<std::unique_ptr<Pass>> MakePipeline(const CompileOptions& options,
     Add<TensorNorms>(&passes);  // over the updates' inputs, including the control
     Add<SumFactors>(&passes);   // likewise
   }
-  Add<InsertCollectives>(&passes);  // placements are final
-  Add<FuseGelu>(&passes);           // before a chain takes the gelu
-  Add<FuseAdditions>(&passes);      // likewise the additions
-  Add<FuseElementwise>(&passes);    // chains do not grow across collectives
+  Add<InsertCollectives>(&passes);                         // placements are final
+  Add<FuseGelu>(&passes);                                  // before a chain takes the gelu
+  Add<FuseAdditions>(&passes);                             // likewise the additions
+  if (update.has_value()) Add<FuseLossGradient>(&passes);  // likewise factors of the loss
+  Add<FuseElementwise>(&passes);                           // chains do not grow across collectives
   if (update.has_value() && is_mixed) Add<FuseCopies>(&passes);  // before updates move
   if (update.has_value() && options.update_early) Add<UpdateEarly>(&passes);
   Add<Schedule>(&passes);

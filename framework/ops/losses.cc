@@ -3,6 +3,7 @@
 // means.
 #include "framework/ir/op_registry.h"
 #include "framework/ir/parts_context.h"
+#include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -117,7 +118,7 @@ Status CheckTargets(const ir::OpCall& call, const InputNames& names, const Tenso
 ir::OpDef SoftmaxCrossEntropy() {
   const InputNames names = {"logits", "targets"};
   ir::OpDef op;
-  op.name = "softmax_cross_entropy";
+  op.name = op_names::kSoftmaxCrossEntropy;
   op.doc =
       "loss = sum over rows of (log_sum_exp - logits[..,target]) / divisor, with log_sum_exp = "
       "log(sum_v exp(logits[..,v])), output 1. A target outside [0, V) ends the job.";
@@ -140,7 +141,7 @@ ir::OpDef SoftmaxCrossEntropy() {
   op.gradient = [](ir::GradientContext& context) {
     ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
     if (!context.needs(0)) return Status::Ok();
-    context.set_input_gradient(0, context.builder().Op("softmax_cross_entropy_grad",
+    context.set_input_gradient(0, context.builder().Op(op_names::kSoftmaxCrossEntropyGrad,
                                                        {context.output_gradient(), context.input(0),
                                                         context.input(1), context.output(1)},
                                                        context.node().attributes));
@@ -165,7 +166,7 @@ ir::OpDef SoftmaxCrossEntropy() {
 ir::OpDef SoftmaxCrossEntropyGrad() {
   const InputNames names = {"dloss", "logits", "targets", "log_sum_exp", "part"};
   ir::OpDef op;
-  op.name = "softmax_cross_entropy_grad";
+  op.name = op_names::kSoftmaxCrossEntropyGrad;
   op.doc =
       "dlogits[..,v] = dloss (exp(logits[..,v] - log_sum_exp) - [v = target]) / divisor; of logits in "
       "parts, for the classes of some of them.";
@@ -202,12 +203,46 @@ ir::OpDef SoftmaxCrossEntropyGrad() {
     }
     inputs.push_back(context.Part());
     context.set_output(
-        0, context.builder().Op("softmax_cross_entropy_grad", inputs, context.WithParts()));
+        0, context.builder().Op(op_names::kSoftmaxCrossEntropyGrad, inputs, context.WithParts()));
     return Status::Ok();
   };
   op.not_differentiable = kNoSecondDerivative;
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({1}); };
   op.flops = [](const ir::OpCall& call) { return 4 * call.inputs[1].shape.num_elements(); };
+  return op;
+}
+
+ir::OpDef SoftmaxCrossEntropyWithGrad() {
+  const InputNames names = {"dloss", "logits", "targets"};
+  ir::OpDef op;
+  op.name = op_names::kSoftmaxCrossEntropyWithGrad;
+  op.doc =
+      "The loss of softmax_cross_entropy and, as output 1, the dlogits of softmax_cross_entropy_grad: "
+      "both in one reading of the logits.";
+  op.min_inputs = op.max_inputs = 3;
+  op.num_outputs = 2;
+  op.attributes = {{"divisor", 1.0, true}};
+  op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
+    ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names, {"logits"}));
+    if (call.inputs[0] != Scalar()) return Rejected(call, names, "dloss is not f32[]");
+    ZG_RETURN_IF_ERROR(CheckTargets(call, names, call.inputs[1], call.inputs[2]));
+    return Types{Scalar(), call.inputs[1]};
+  };
+  op.sbp_signatures = [](const ir::OpCall& call) {
+    Signatures signatures;
+    for (int dim = 0; dim < call.inputs[2].shape.num_dims(); ++dim) {
+      const Sbp split = Sbp::S(dim);
+      signatures.push_back({{B, split, split}, {P, split}});
+    }
+    return signatures;
+  };
+  op.not_differentiable = "it is made of a loss and its gradient after build-backward";
+  op.aliases = [](const ir::OpCall&) {
+    std::vector<ir::AliasRule> rules = InPlaceOf({1});
+    rules[0].output = 1;
+    return rules;
+  };
+  op.flops = [](const ir::OpCall& call) { return 8 * call.inputs[1].shape.num_elements(); };
   return op;
 }
 
@@ -218,6 +253,7 @@ void RegisterLossesOps(ir::OpRegistry& registry) {
   registry.Register(MseLossGrad());
   registry.Register(SoftmaxCrossEntropy());
   registry.Register(SoftmaxCrossEntropyGrad());
+  registry.Register(SoftmaxCrossEntropyWithGrad());
 }
 
 }  // namespace zg

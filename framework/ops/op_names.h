@@ -16,6 +16,11 @@ inline constexpr char kLinearGradInputGelu[] = "linear_grad_input_gelu";
 inline constexpr char kAdd[] = "add";
 inline constexpr char kLinearGradBias[] = "linear_grad_bias";
 
+// Fused by fuse-loss-gradient.
+inline constexpr char kSoftmaxCrossEntropy[] = "softmax_cross_entropy";
+inline constexpr char kSoftmaxCrossEntropyGrad[] = "softmax_cross_entropy_grad";
+inline constexpr char kSoftmaxCrossEntropyWithGrad[] = "softmax_cross_entropy_with_grad";
+
 // The changes of placement; the boxing table chooses one of them.
 inline constexpr char kAllReduce[] = "all_reduce";
 inline constexpr char kReduceScatter[] = "reduce_scatter";

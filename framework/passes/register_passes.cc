@@ -12,6 +12,7 @@
 #include "framework/passes/fuse_copies.h"
 #include "framework/passes/fuse_elementwise.h"
 #include "framework/passes/fuse_gelu.h"
+#include "framework/passes/fuse_loss_gradient.h"
 #include "framework/passes/infer_sbp.h"
 #include "framework/passes/insert_collectives.h"
 #include "framework/passes/keep_caches.h"
@@ -116,6 +117,7 @@ void RegisterPasses(PassRegistry& registry) {
   add(SimplePass<FuseCopies>("Let updates compute the 16-bit copies of their parameters."));
   add(SimplePass<FuseElementwise>("Make one node of a chain of elementwise ops."));
   add(SimplePass<FuseGelu>("Make one node of a product and the gelu or gelu_grad behind it."));
+  add(SimplePass<FuseLossGradient>("Make one node of a cross entropy and its gradient."));
   add(SimplePass<InferSbp>("Give every value a placement on every mesh axis."));
   add(SimplePass<InsertCollectives>("Make every change of placement a collective or a slice."));
   add(SimplePass<KeepCaches>("Give storage to what eval programs leave to later runs."));

@@ -79,6 +79,10 @@ FAULTS = {
                                           "int64_t i = tail + 1 + threadIdx.x;", ("losses.cu", "*cross_entropy*")),
     "difference of infinities": ("class_rows.cuh", "maximum == -INFINITY ? 0.0f : maximum", "maximum",
                                  ("losses.cu", "*cross_entropy*")),
+    "missing barrier before logits are overwritten": (
+        "losses.cu", "  __syncthreads();  // before the logits are overwritten\n", "", ("losses.cu", "*with_grad*")),
+    "shared memory of less than a row": ("losses.cu", "kept_bytes = row_bytes + 16;", "kept_bytes = row_bytes - 16;",
+                                         ("losses.cu", "*with_grad*")),
     "missing barrier in a scan": ("embedding.cu", "sums[thread - distance] : 0;\n    __syncthreads();",
                                   "sums[thread - distance] : 0;", ("embedding.cu", "*embedding*")),
     "workspace of one word less": ("embedding.cu", "(2 * shape_.rows + 2 + 2 * shape_.num_ids + MaxLongRows())",

@@ -37,6 +37,9 @@ HOT_KERNELS = {
     "AttentionDotKernel<true,*>": Limits(40, loads=2),
     "SoftmaxCrossEntropyKernel<*>": Limits(40, loads=1),
     "SoftmaxCrossEntropyGradKernel<*>": Limits(40, loads=1, stores=1),
+    # 32 warps: 32 registers are 2 blocks.
+    "SoftmaxCrossEntropyWithGradKernel<1024,*>": Limits(32, loads=1, stores=1),
+    "SoftmaxCrossEntropyWithGradKernel<256,*>": Limits(64, loads=1, stores=1),
     "LayerNormKernel<8,*>": Limits(40, loads=3, stores=1),
     # Four rows at once, by three warps for GPT-2: with 128 registers 5 blocks of them.
     "NormGradKernel<8,true,*>": Limits(128, loads=8, stores=4),

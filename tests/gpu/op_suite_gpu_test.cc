@@ -261,6 +261,9 @@ TEST(CudaKernelsOnTheDevice, SayWhichTargetIsOutOfRange) {
   EXPECT_EQ(FaultOf("softmax_cross_entropy_grad",
                     {Zeros({}), Zeros({2, 3}), Ids({-2, 0}), Zeros({2})}, {{"divisor", 1.0}}),
             "softmax_cross_entropy_grad: a target is -2, the logits have classes 0 to 2");
+  EXPECT_EQ(FaultOf("softmax_cross_entropy_with_grad", {Zeros({}), Zeros({2, 3}), Ids({3, 0})},
+                    {{"divisor", 1.0}}),
+            "softmax_cross_entropy: a target is 3, the logits have classes 0 to 2");
 }
 
 TEST(CudaKernelsOnTheDevice, SayThatTooManyStepsWereLeftOut) {

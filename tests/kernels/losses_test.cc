@@ -59,6 +59,15 @@ struct CrossEntropy {
     runner.SetInput(3, log_sum_exp);
     return runner;
   }
+  KernelRunner Both() {
+    KernelRunner runner("softmax_cross_entropy_with_grad",
+                        {F32({}), F32({rows, classes}), I64({rows})},
+                        {F32({}), F32({rows, classes})}, attributes);
+    runner.SetInput(0, std::vector<float>{0.5f});
+    runner.SetInput(1, logits);
+    runner.SetInput(2, targets);
+    return runner;
+  }
 };
 
 TEST(SoftmaxCrossEntropy, MatchesTheFormula) {
@@ -91,6 +100,24 @@ TEST(SoftmaxCrossEntropy, MatchesTheFormula) {
   }
 }
 
+TEST(SoftmaxCrossEntropy, WithItsGradientHasTheBitsOfBoth) {
+  for (const auto& [rows, classes] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 5}, {20, 256}, {17, 1000}}) {
+    CrossEntropy test{rows, classes};
+    KernelRunner forward = test.Forward();
+    ASSERT_TRUE(forward.Run().ok());
+    KernelRunner backward = test.Backward(forward.output(1));
+    ASSERT_TRUE(backward.Run().ok());
+    for (const bool in_place : {false, true}) {
+      KernelRunner both = test.Both();
+      if (in_place) both.PutInPlace(1, 1);
+      ASSERT_TRUE(both.Run().ok());
+      EXPECT_EQ(both.output(0), forward.output(0));
+      EXPECT_EQ(both.output(1), backward.output(0));
+    }
+  }
+}
+
 TEST(SoftmaxCrossEntropy, LargeLogitsDoNotOverflow) {
   CrossEntropy test{1, 3};
   test.logits = {1000.0f, -1000.0f, 990.0f};
@@ -112,6 +139,7 @@ TEST(SoftmaxCrossEntropy, TargetOutOfRangeIsAnError) {
               fmt::format("softmax_cross_entropy_grad: the target at position 2 is {}, the logits "
                           "have classes 0 to 9",
                           target));
+    EXPECT_EQ(test.Both().Run().message(), test.Forward().Run().message());
   }
 }
 

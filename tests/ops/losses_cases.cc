@@ -1,4 +1,5 @@
 #include <cmath>
+#include <tuple>
 
 #include "tests/ops/op_case.h"
 
@@ -51,6 +52,17 @@ ReferenceOutputs SoftmaxCrossEntropyGrad(const ReferenceCall& call) {
         scale * (std::exp(gradient[i] - call.inputs[3].values[row]) - (is_target ? 1.0 : 0.0));
   }
   return {gradient};
+}
+
+ReferenceOutputs SoftmaxCrossEntropyWithGrad(const ReferenceCall& call) {
+  const std::vector<ReferenceTensor>& inputs = call.inputs;
+  const ReferenceOutputs loss =
+      SoftmaxCrossEntropy({{inputs[1], inputs[2]}, call.attributes, call.step});
+  ReferenceCall grad = call;
+  grad.inputs.push_back(inputs[0]);
+  grad.inputs[3].values = loss[1];
+  grad.attributes.Set("parts", int64_t{1});
+  return {loss[0], SoftmaxCrossEntropyGrad(grad)[0]};
 }
 
 // Input 3 becomes the log_sum_exp of input 1.
@@ -110,6 +122,12 @@ void AddCrossEntropy(std::string label, const Shape& rows, int64_t classes,
                     .reference = SoftmaxCrossEntropyGrad,
                     .prepare = TakeLogSumExp,
                     .f32_inputs = {0, 3}});
+  cases->push_back({.op = "softmax_cross_entropy_with_grad",
+                    .label = label,
+                    .inputs = {F32({}), F32(logits, -3.0, 3.0), I64(rows, classes)},
+                    .attributes = attributes,
+                    .reference = SoftmaxCrossEntropyWithGrad,
+                    .f32_inputs = {0}});
 }
 
 // Logits of which a call has `own` of `parts` parts of two classes, from `first` on.
@@ -136,6 +154,7 @@ void AddHiddenClasses(std::vector<OpCase>* cases) {
     HideClasses(&call.inputs[1], call.inputs[2]);
     TakeLogSumExp(call);
   };
+  hidden[2].prepare = [](ReferenceCall& call) { HideClasses(&call.inputs[1], call.inputs[2]); };
   cases->insert(cases->end(), hidden.begin(), hidden.end());
 }
 
@@ -185,7 +204,12 @@ FamilyCases LossesCases() {
        {F32({}), F32({5, 7}), I64({5}, 7), F32({7})},
        divisor,
        "softmax_cross_entropy_grad: log_sum_exp is not one f32 per row of logits: dloss f32[], "
-       "logits f32[5,7], targets i64[5], log_sum_exp f32[7]"}};
+       "logits f32[5,7], targets i64[5], log_sum_exp f32[7]"},
+      {"softmax_cross_entropy_with_grad",
+       {F32({5}), F32({5, 7}), I64({5}, 7)},
+       divisor,
+       "softmax_cross_entropy_with_grad: dloss is not f32[]: dloss f32[5], logits f32[5,7], "
+       "targets i64[5]"}};
   const InputSpec logits = F32({19, 5003}, -9, 9);
   family.large = {
       Sized("mse_loss", "odd rows", {F32({40, 1001}), F32({40, 1001})}, {{"divisor", 4.0}}),
@@ -195,15 +219,24 @@ FamilyCases LossesCases() {
             {{"divisor", 19.0}}),
       Sized("softmax_cross_entropy_grad", "many classes",
             {F32({}), logits, I64({19}, 5003), F32({19}, 8, 12)}, {{"divisor", 19.0}}, {0, 3})};
+  // On a GPU: rows for small and large blocks, in shared memory, and too long for it.
+  for (const auto& [label, rows, classes] :
+       {std::tuple("many classes", 19, 5003), {"long rows", 5, 9001}, {"longest rows", 2, 60013}}) {
+    family.large.push_back(Sized("softmax_cross_entropy_with_grad", label,
+                                 {F32({}), F32({rows, classes}, -9, 9), I64({rows}, classes)},
+                                 {{"divisor", 3.0}}, {0}));
+  }
   const ir::Attributes mean = {{"divisor", 2048.0}};
   const InputSpec wide = F32({2048, 1536});
   const InputSpec bytes = F32({2048, 256});
   const InputSpec targets = I64({2048}, 256);
-  family.bench = {Sized("mse_loss", "wide", {wide, wide}, mean),
-                  Sized("mse_loss_grad", "wide", {F32({}), wide, wide}, mean, {0}),
-                  Sized("softmax_cross_entropy", "256", {bytes, targets}, mean),
-                  Sized("softmax_cross_entropy_grad", "256", {F32({}), bytes, targets, F32({2048})},
-                        mean, {0, 3})};
+  family.bench = {
+      Sized("mse_loss", "wide", {wide, wide}, mean),
+      Sized("mse_loss_grad", "wide", {F32({}), wide, wide}, mean, {0}),
+      Sized("softmax_cross_entropy", "256", {bytes, targets}, mean),
+      Sized("softmax_cross_entropy_grad", "256", {F32({}), bytes, targets, F32({2048})}, mean,
+            {0, 3}),
+      Sized("softmax_cross_entropy_with_grad", "256", {F32({}), bytes, targets}, mean, {0})};
   family.exact_on_gpu = {"mse_loss_grad"};
   return family;
 }

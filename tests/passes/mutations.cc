@@ -307,6 +307,10 @@ std::vector<Mutation> AllMutations() {
   };
   add("fuse-additions", "the sum over rows is another output", One(sums_rows, SwapOutputs(2, 3)));
 
+  const auto with_grad = Op("softmax_cross_entropy_with_grad");
+  add("fuse-loss-gradient", "other logits", One(with_grad, ReadAnother(1)));
+  add("fuse-loss-gradient", "the mean over more", One(with_grad, Multiply("divisor", 2.0)));
+
   const auto copies = [](const Node& node) { return CopyOf(node.attributes).has_value(); };
   add("fuse-copies", "an update that copies reads another gradient", One(copies, ReadAnother(1)));
   add("fuse-copies", "an update that copies has another learning rate",

@@ -100,6 +100,7 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   passes.push_back("insert-collectives");
   passes.push_back("fuse-gelu");
   passes.push_back("fuse-additions");
+  passes.push_back("fuse-loss-gradient");
   passes.push_back("fuse-elementwise");
   passes.push_back("fuse-copies");
   if (updates_early) passes.push_back("update-early");

@@ -311,6 +311,74 @@ class SoftmaxCrossEntropyGrad : public Kernel {
   const int threads_;
 };
 
+// The loss and its gradient, with the bits of both above: each row is in the cache when its gradient is
+// computed.
+class SoftmaxCrossEntropyWithGrad : public Kernel {
+ public:
+  explicit SoftmaxCrossEntropyWithGrad(const KernelSpec& spec)
+      : dtype_(spec.outputs[1].dtype),
+        logits_(AsMatrix(spec.outputs[1].shape)),
+        divisor_(spec.call.attributes.Float("divisor")),
+        num_sharing_(NumSharing(spec.threads, logits_.rows, 1, Cost())) {}
+
+  int64_t workspace_bytes() const override {
+    return LossBytes() + WorkspaceBytes(num_sharing_, BytesOfThread());
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    ZG_RETURN_IF_ERROR(CheckTargets("softmax_cross_entropy", arguments.input<int64_t>(2),
+                                    logits_.rows, logits_.columns));
+    auto* const losses = static_cast<double*>(arguments.workspace);
+    void* const scratch = static_cast<char*>(arguments.workspace) + LossBytes();
+    ForRanges(
+        arguments.threads, logits_.rows, 1, Cost(), [&](int64_t begin, int64_t end, int thread) {
+          auto* const terms = static_cast<float*>(WorkspaceOf(thread, scratch, BytesOfThread()));
+          for (int64_t row = begin; row < end; ++row) {
+            losses[row] = RunRow(arguments, row, terms);
+          }
+        });
+    double sum = 0.0;
+    for (int64_t row = 0; row < logits_.rows; ++row) sum += losses[row];
+    arguments.output<float>(0)[0] = static_cast<float>(sum / divisor_);
+    return Status::Ok();
+  }
+
+ private:
+  int64_t Cost() const { return 2 * RowCost(logits_); }
+  // The rows' terms of the loss, for the sum in their order.
+  int64_t LossBytes() const {
+    return WholeLines(logits_.rows * static_cast<int64_t>(sizeof(double)));
+  }
+  // The exponentials of one row, and in 16 bits the row in f32.
+  int64_t BytesOfThread() const {
+    const int64_t num_rows = dtype_ == DType::kF32 ? 1 : 2;
+    return num_rows * logits_.columns * static_cast<int64_t>(sizeof(float));
+  }
+
+  // The row's term of the loss. The logits are read before its gradient, which may be in their place.
+  double RunRow(const KernelArguments& arguments, int64_t row, float* terms) const {
+    const int64_t columns = logits_.columns;
+    float* const wide = terms + columns;
+    const float* const logits = RowInF32(dtype_, arguments.inputs[1], row, columns, wide);
+    const int64_t target = arguments.input<int64_t>(2)[row];
+    float log_sum_exp = 0.0f;
+    LogSumExpRow(logits, columns, terms, &log_sum_exp);
+    const double loss = static_cast<double>(log_sum_exp) - logits[target];
+    const float scale = static_cast<float>(arguments.input<float>(0)[0] / divisor_);
+    char* const out = arguments.output<char>(1) + row * columns * SizeOf(dtype_);
+    const bool is_f32 = dtype_ == DType::kF32;
+    SoftmaxMinusOneHot(logits, columns, log_sum_exp, target, scale,
+                       is_f32 ? reinterpret_cast<float*>(out) : wide);
+    if (!is_f32) ConvertFloats(DType::kF32, wide, dtype_, out, columns);
+    return loss;
+  }
+
+  const DType dtype_;
+  const MatrixShape logits_;
+  const double divisor_;
+  const int num_sharing_;
+};
+
 }  // namespace
 
 void RegisterLossesKernels(KernelRegistry& registry) {
@@ -318,6 +386,7 @@ void RegisterLossesKernels(KernelRegistry& registry) {
   registry.Register("mse_loss_grad", MakeKernel<MseLossGrad>);
   registry.Register("softmax_cross_entropy", MakeKernel<SoftmaxCrossEntropy>);
   registry.Register("softmax_cross_entropy_grad", MakeKernel<SoftmaxCrossEntropyGrad>);
+  registry.Register("softmax_cross_entropy_with_grad", MakeKernel<SoftmaxCrossEntropyWithGrad>);
 }
 
 }  // namespace zg

@@ -10,12 +10,12 @@ constexpr int64_t kNumSums = 3;
 template <typename T>
 __global__ void ClassPartSumsKernel(const T* logits, const int64_t* targets, int64_t rows,
                                     PartedDim classes, FaultSink faults, float* sums) {
-  __shared__ float maxima[kThreads / kWarp];
+  __shared__ float of_warps[2 * kThreads / kWarp];
   const int64_t part = blockIdx.x / rows;
   const int64_t row = blockIdx.x % rows;
   const int64_t begin = part * classes.PartSize();
   const MaximumAndSum row_sums =
-      SumRow(logits + row * classes.size + begin, classes.PartSize(), maxima);
+      SumRow(logits + row * classes.size + begin, classes.PartSize(), of_warps);
   if (threadIdx.x != 0) return;
   const int64_t target = FindTarget(targets[row], classes, faults);
   const bool has_target = target >= begin && target < begin + classes.PartSize();

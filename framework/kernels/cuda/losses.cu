@@ -2,6 +2,7 @@
 #include <string>
 
 #include "framework/kernels/cuda/class_rows.cuh"
+#include "framework/kernels/cuda/shared_memory.cuh"
 #include "framework/kernels/parted_dim.h"
 
 namespace zg::cuda {
@@ -134,10 +135,10 @@ struct CrossEntropyArrays {
 template <typename T>
 __global__ void SoftmaxCrossEntropyKernel(CrossEntropyArrays<T> arrays, int64_t columns,
                                           FaultSink faults) {
-  __shared__ float maxima[kThreads / kWarp];
+  __shared__ float of_warps[2 * kThreads / kWarp];
   const int64_t row = blockIdx.x;
   const T* const logits = arrays.logits + row * columns;
-  const MaximumAndSum row_sums = SumRow(logits, columns, maxima);
+  const MaximumAndSum row_sums = SumRow(logits, columns, of_warps);
   if (threadIdx.x != 0) return;
   const float log_sum_exp = row_sums.maximum + Log(row_sums.sum);
   const int64_t target = FindTarget(arrays.targets[row], {columns}, faults);
@@ -203,22 +204,8 @@ __global__ void SoftmaxCrossEntropyGradKernel(CrossEntropyGradArrays<T> arrays, 
     shared_scale = static_cast<float>(static_cast<double>(*arrays.dloss) / divisor);
   }
   __syncthreads();
-  const float scale = shared_scale;
-  const ExpOfDifference<T> probability(arrays.log_sum_exp[row]);
-  const bool same_alignment =
-      (reinterpret_cast<uintptr_t>(out) - reinterpret_cast<uintptr_t>(logits)) % 16 == 0;
-  ForEachOfRow(logits, columns, same_alignment, [&](int64_t begin, auto x) {
-    constexpr int kCount = sizeof(x) / sizeof(float);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) x[i] = probability(x[i]);
-    if (begin <= target && target < begin + kCount) {
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) x[i] -= begin + i == target ? 1.0f : 0.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) x[i] *= scale;
-    StoreFloats(x, out + begin);
-  });
+  WriteSoftmaxMinusOneHot(logits, out, columns, AreAlike(logits, out), arrays.log_sum_exp[row],
+                          target, shared_scale);
 }
 
 class SoftmaxCrossEntropyGrad : public Kernel {
@@ -252,6 +239,118 @@ class SoftmaxCrossEntropyGrad : public Kernel {
   const double divisor_;
 };
 
+// ---- Both at once
+
+template <typename T>
+struct CrossEntropyWithGradArrays {
+  const float* dloss;
+  const T* logits;
+  const int64_t* targets;
+  T* dlogits;
+  double* losses;  // by row
+};
+
+// A row is kept in shared memory, so that the device's memory is read once, if it fits the smallest
+// multiprocessor, which has 99 KB for a block; one with 228 KB then has two. GPT-2's rows in 16 bits, of
+// 50304 elements, do; longer ones are read twice. Where so few blocks fit, they are as large as can be:
+// 2048 threads have enough loads on their way.
+constexpr int kLongRowThreads = 1024;
+constexpr int64_t kLongRowBytes = 16 << 10;
+constexpr int64_t kMostKeptBytes = (99 << 10) - 512;  // and what the kernel has besides
+
+// Likewise, a block for each row. `dlogits` may be `logits`.
+template <int kBlock, bool kKeeps, typename T>
+__global__ void __launch_bounds__(kBlock, kBlock > kThreads ? 2 : 1)
+    SoftmaxCrossEntropyWithGradKernel(CrossEntropyWithGradArrays<T> arrays, int64_t columns,
+                                      double divisor, FaultSink faults) {
+  __shared__ float of_warps[2 * kBlock / kWarp];
+  __shared__ float shared_scale;
+  const int64_t row = blockIdx.x;
+  const T* const logits = arrays.logits + row * columns;
+  T* const out = arrays.dlogits + row * columns;
+  // At the same distance from a boundary as the row.
+  T* const kept = reinterpret_cast<T*>(DynamicSharedMemory()) +
+                  reinterpret_cast<uintptr_t>(logits) % 16 / sizeof(T);
+  const MaximumAndSum sums =
+      SumRow<kBlock>(logits, columns, of_warps, [&](int64_t begin, const auto& x) {
+        if constexpr (kKeeps) {
+          if constexpr (sizeof(x) == kPackOf<T> * sizeof(float)) {
+            *reinterpret_cast<uint4*>(kept + begin) = PackWords<T>(x, 0);
+          } else {
+            kept[begin] = Round<T>(x[0]);
+          }
+        }
+      });
+  const float log_sum_exp = sums.maximum + Log(sums.sum);
+  const int64_t target = FindTarget(arrays.targets[row], {columns}, faults);
+  if (threadIdx.x == 0) {
+    arrays.losses[row] =
+        target < 0 ? 0.0 : static_cast<double>(log_sum_exp) - Widen(logits[target]);
+    shared_scale = static_cast<float>(static_cast<double>(*arrays.dloss) / divisor);
+  }
+  __syncthreads();  // before the logits are overwritten
+  WriteSoftmaxMinusOneHot<kBlock>(kKeeps ? kept : logits, out, columns, AreAlike(logits, out),
+                                  log_sum_exp, target, shared_scale);
+}
+
+class SoftmaxCrossEntropyWithGrad : public Kernel {
+ public:
+  explicit SoftmaxCrossEntropyWithGrad(const KernelSpec& spec)
+      : dtype_(spec.outputs[1].dtype),
+        logits_(AsMatrix(spec.outputs[1].shape)),
+        divisor_(spec.call.attributes.Float("divisor")) {}
+
+  int64_t workspace_bytes() const override {
+    return logits_.rows * static_cast<int64_t>(sizeof(double));
+  }
+
+  Status Run(const KernelArguments& arguments) override {
+    double* const losses = static_cast<double*>(arguments.workspace);
+    ZG_RETURN_IF_ERROR(WithFloatType(dtype_, [&](auto zero) {
+      using T = decltype(zero);
+      const CrossEntropyWithGradArrays<T> arrays = {
+          arguments.input<float>(0), arguments.input<T>(1), arguments.input<int64_t>(2),
+          arguments.output<T>(1), losses};
+      const int64_t row_bytes = logits_.columns * static_cast<int64_t>(sizeof(T));
+      const int64_t kept_bytes = row_bytes + 16;  // wherever in 16 bytes the row begins
+      if (kept_bytes > kMostKeptBytes) {
+        return RunOf<kLongRowThreads, false>(arrays, 0, arguments);
+      }
+      if (row_bytes < kLongRowBytes) return RunOf<kThreads, true>(arrays, kept_bytes, arguments);
+      return RunOf<kLongRowThreads, true>(arrays, kept_bytes, arguments);
+    }));
+    return Launch(FinishLossKernel, {1, kThreads}, arguments.stream, losses, logits_.rows, divisor_,
+                  arguments.output<float>(0));
+  }
+
+  std::string FaultText(const DeviceFault& fault) const override {
+    return TargetOutOfRange("softmax_cross_entropy", fault);
+  }
+
+ private:
+  template <int kBlock, bool kKeeps, typename T>
+  Status RunOf(const CrossEntropyWithGradArrays<T>& arrays, int64_t kept_bytes,
+               const KernelArguments& arguments) {
+    const auto kernel = SoftmaxCrossEntropyWithGradKernel<kBlock, kKeeps, T>;
+    if (kKeeps) {
+      ZG_RETURN_IF_ERROR(
+          CudaStatus(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          static_cast<int>(kMostKeptBytes)),
+                     "a row of logits needs more shared memory than the device has"));
+    }
+    LaunchShape launch;
+    launch.grid = dim3(static_cast<unsigned>(logits_.rows));
+    launch.block = dim3(kBlock);
+    launch.shared_bytes = kept_bytes;
+    return Launch(kernel, launch, arguments.stream, arrays, logits_.columns, divisor_,
+                  FaultSinkOf(arguments));
+  }
+
+  const DType dtype_;
+  const MatrixShape logits_;
+  const double divisor_;
+};
+
 }  // namespace
 
 void RegisterLossesKernels(KernelRegistry& registry) {
@@ -259,6 +358,7 @@ void RegisterLossesKernels(KernelRegistry& registry) {
   registry.Register("mse_loss_grad", MakeKernel<MseLossGrad>);
   registry.Register("softmax_cross_entropy", MakeKernel<SoftmaxCrossEntropy>);
   registry.Register("softmax_cross_entropy_grad", MakeKernel<SoftmaxCrossEntropyGrad>);
+  registry.Register("softmax_cross_entropy_with_grad", MakeKernel<SoftmaxCrossEntropyWithGrad>);
 }
 
 }  // namespace zg::cuda

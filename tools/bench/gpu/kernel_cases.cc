@@ -130,14 +130,14 @@ void AddEnds(const Sizes& s, CaseList* list) {
   list->Add(1, "add positions", "add", {hidden, BF16({s.T, s.C})});
   list->Add(1, "sum positions", "sum", {hidden}, {{"dims", std::vector<int64_t>{0}}});
   AddLinear(s, 1, {"head", s.C, s.V, /*has_bias=*/false}, list);
-  if (KernelCase* added =
-          list->Add(1, "softmax_cross_entropy", "softmax_cross_entropy", {logits, ids}, divisor)) {
-    added->max_id = s.V;
-  }
-  if (KernelCase* added = list->Add(1, "softmax_cross_entropy_grad", "softmax_cross_entropy_grad",
-                                    {F32({}), logits, ids, F32({s.B, s.T})}, divisor)) {
-    added->max_id = s.V;
-  }
+  const auto add_loss = [&](int64_t times_per_step, const std::string& op,
+                            const std::vector<TensorType>& inputs) {
+    if (KernelCase* added = list->Add(times_per_step, op, op, inputs, divisor)) added->max_id = s.V;
+  };
+  add_loss(1, "softmax_cross_entropy_with_grad", {F32({}), logits, ids});
+  // What it consists of, to be compared.
+  add_loss(0, "softmax_cross_entropy", {logits, ids});
+  add_loss(0, "softmax_cross_entropy_grad", {F32({}), logits, ids, F32({s.B, s.T})});
 }
 
 // As if all parameters were in one bucket.
