@@ -16,7 +16,7 @@ using ir::Value;
 std::vector<Mutation> AllMutations() {
   const SectionKind backward = SectionKind::kBackward;
   const SectionKind update = SectionKind::kUpdate;
-  std::vector<Mutation> all;
+  std::vector<Mutation> all = MutationsOfResults();
   const auto add = [&](const std::string& pass, const std::string& name, auto apply,
                        const std::string& equivalent = "") {
     all.push_back({pass, name, std::move(apply), equivalent});
@@ -91,6 +91,38 @@ std::vector<Mutation> AllMutations() {
 
   add("eliminate-dead-nodes", "an assignment goes", One(Op("assign"), Erase));
   add("eliminate-dead-nodes", "an output goes", One(Op("output"), Erase));
+
+  add("choose-stages", "a parameter has another stage",
+      One(Op("variable"),
+          [](Graph&, Node* node) {
+            if (RoleOf(*node->outputs[0]) != Role::kParameter) return false;
+            const int64_t stage = node->attributes.Int("stage");
+            node->attributes.Set("stage", stage == 3 ? int64_t{1} : int64_t{3});
+            return true;
+          }),
+      "stages decide about memory and traffic only; the golden file holds them");
+  add("place-parameters", "a tensor lies along another dim than its variable",
+      [](Graph& graph, unsigned) {
+        for (ir::StoredTensor& tensor : graph.tensors()) {
+          for (Sbp& sbp : tensor.split) {
+            if (!sbp.is_split() || tensor.type.shape.num_dims() < 2) continue;
+            sbp = Sbp::S(sbp.dim() == 0 ? 1 : 0);
+            return true;
+          }
+        }
+        return false;
+      });
+  add("place-parameters", "a variable is split, what it stores is not", [](Graph& graph, unsigned) {
+    for (ir::StoredTensor& tensor : graph.tensors()) {
+      if (tensor.split.empty()) continue;
+      tensor.split.clear();
+      return true;
+    }
+    return false;
+  });
+  add("place-results", "another value is placed", One(Op("place"), ReadAnother(0)));
+  add("place-results", "a value is not placed", One(Op("place"), LeaveOut()),
+      "where a value lies decides about memory and traffic only; the golden file holds it");
 
   const auto at_another_offset = [](Graph&, Node* node) {
     const int64_t offset = node->attributes.Int("offset");
@@ -254,6 +286,33 @@ std::vector<Mutation> AllMutations() {
       One(AssignOf(Op("scaled_update_control")), Erase));
   add("clip-gradients", "the count of updates is not written",
       One(AssignOf(Op("guarded_update_control")), Erase));
+
+  const auto measure = [](const std::string& op) {
+    return [op](const Node& node) {
+      return IsUpdate(node) && node.op->name == op && !node.inputs.empty() &&
+             node.inputs.back()->type.dtype == DType::kI64;
+    };
+  };
+  const auto read_another_from_end = [](int from_end) {
+    return [from_end](Graph& graph, Node* node) {
+      return ReadAnother(static_cast<int>(node->inputs.size()) - from_end)(graph, node);
+    };
+  };
+  add("tensor-norms", "norms of what the update does not read",
+      One(Op("tensor_square_sums"), ReadAnother(1)));
+  add("tensor-norms", "norms of old states", One(Op("tensor_square_sums"), SwapInputs(2, 3)));
+  add("tensor-norms", "the norms of another bucket",
+      One(measure("normed_update"), read_another_from_end(2)));
+  add("tensor-norms", "parts begin at the wrong elements", One(Op("iota"), AddTo("step", 16)));
+  add("sum-factors", "rows and columns of another gradient",
+      One(Op("factor_sums"), ReadAnother(0)));
+  add("sum-factors", "the sums of another bucket",
+      One(measure("factored_update"), read_another_from_end(3)));
+  add("sum-factors", "the steps of another bucket",
+      One(measure("factored_update"), read_another_from_end(2)));
+  add("sum-factors", "the norms of the parameter and of its gradient are swapped",
+      One(Op("tensor_square_sums"), SwapInputs(0, 1)));
+  add("sum-factors", "parts begin at the wrong elements", One(Op("iota"), AddTo("step", 16)));
 
   add("insert-collectives", "a collective is left out",
       One([](const Node& node) { return node.op->name == "all_reduce" && node.inputs.size() == 1; },

@@ -21,4 +21,7 @@ struct Mutation {
 
 std::vector<Mutation> AllMutations();
 
+// Those of passes on results, on evals and on what programs leave to later ones, among them.
+std::vector<Mutation> MutationsOfResults();
+
 }  // namespace zg::testing
