@@ -55,7 +55,7 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
     int64_t step = 0;  // the step in which it was computed
   };
   struct Handle;
-  // Of an optimizer, for one parameter.
+  // A state of an optimizer for one parameter.
   struct State {
     std::string name;
     TensorType type;

@@ -14,7 +14,7 @@ class ReLU : public Module {
   Var forward(Var x) override { return relu(x); }
 };
 
-// Of GELU: the approximation by tanh, PyTorch's approximate="tanh", or the exact one by erf, which is
+// The forms of GELU: the approximation by tanh, PyTorch's approximate="tanh", or the exact form by erf,
 // PyTorch's default.
 enum class GeluForm { kTanh, kErf };
 

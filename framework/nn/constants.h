@@ -7,12 +7,12 @@
 
 namespace zg {
 
-// Of a shape, for every micro-batch: sizes of at least 1, none for a scalar.
+// Constants of a shape, the same in every micro-batch. Sizes are at least 1; no sizes give a scalar.
 Var full(const Dims& shape, double value, DType dtype = DType::kF32);
 Var zeros(const Dims& shape, DType dtype = DType::kF32);
 Var ones(const Dims& shape, DType dtype = DType::kF32);
 
-// Of the shape and dtype of x; in mixed precision, too, of the dtype that x has there.
+// Constants of the shape and dtype of x, also of the dtype that x has in mixed precision.
 Var full_like(Var x, double value);
 Var zeros_like(Var x);
 Var ones_like(Var x);

@@ -267,7 +267,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t op
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// Of an algorithm: its order, and whether its sums are split in two.
+// The configuration of an algorithm: its order, and whether its sums are split in two.
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* chosen,
                                                     cublasLtMatmulAlgoConfigAttributes_t attribute,
                                                     void* value, size_t bytes, size_t* written) {

@@ -12,7 +12,7 @@ using ir::Value;
 
 namespace {
 
-// Of what the pass has named so.
+// Matches nodes of the op whose first result has such a name.
 NodeFilter Named(const std::string& op, const std::string& suffix) {
   return [=](const Node& node) {
     if (node.op->name != op || node.outputs.empty()) return false;
