@@ -52,7 +52,7 @@ StatusOr<Tokenizer> Tokenizer::from_gpt2_files(const std::string& merges_path,
   ZG_ASSIGN_OR_RETURN(const std::string pattern, PcreOfOniguruma(kGpt2Pattern));
   ZG_ASSIGN_OR_RETURN(const Regex words, Regex::Compile(pattern));
   parts.pre_tokenizer.splits.push_back(words);
-  return Create(parts);
+  return create(parts);
 }
 
 }  // namespace zg

@@ -244,7 +244,7 @@ StatusOr<Tokenizer> Tokenizer::from_json_file(const std::string& path) {
   TokenizerParts parts;
   parts.path = path;
   ZG_RETURN_IF_ERROR(ReadTop(JsonNode(path, json), &parts));
-  return Create(parts);
+  return create(parts);
 }
 
 }  // namespace zg
