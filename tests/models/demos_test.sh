@@ -19,22 +19,31 @@ classifier_flags=(--steps 20 --micro-batches 6 --clip-norm 0.5 --lr-schedule lin
 "$classifier" --ranks 3 --zero 3 "${classifier_flags[@]}" --report "$reports/classifier_3.json" | grep "new samples right" >/dev/null
 "$classifier" --ranks 1 --zero 0 "${classifier_flags[@]}" --report "$reports/classifier_1.json" >/dev/null
 
-gpt_flags=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4 --micro-batches 4
+small_gpt=(--layers 2 --heads 2 --embd 32 --context 32 --batch 2 --steps 4
   --sample-tokens 20 --eval-windows 8 --dropout 0.1 --bucket-mb 0.02)
+gpt_flags=("${small_gpt[@]}" --micro-batches 4)
 "$gpt" --ranks 2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_2.json" | grep "a bigram model of the same text has" >/dev/null
 "$gpt" --ranks 4 --zero 2 --profile "${gpt_flags[@]}" --report "$reports/gpt_4.json" | grep "whole step" >/dev/null
 ZG_COMM=messages "$gpt" --ranks 2 --zero 1 "${gpt_flags[@]}" --report "$reports/gpt_messages.json" >/dev/null
 "$gpt" --mesh replica=2,shard=2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_mesh.json" >/dev/null
 ZG_COMM=messages "$gpt" --mesh shard=2,replica=2 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_mesh_messages.json" >/dev/null
 "$gpt" --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_1.json" >/dev/null
+gpt_flags_of_6=("${small_gpt[@]}" --micro-batches 6)
+"$gpt" --ranks 3 --zero 3 "${gpt_flags_of_6[@]}" --report "$reports/gpt_3.json" >/dev/null
+"$gpt" --mesh replica=3 --zero 2 "${gpt_flags_of_6[@]}" --report "$reports/gpt_replica_3.json" >/dev/null
+"$gpt" --ranks 1 "${gpt_flags_of_6[@]}" --report "$reports/gpt_1_of_6.json" >/dev/null
 # Parameters split over ranks that share micro-batches: bits of their own, at every stage on every mesh.
 tensor_flags=(--placement models/gpt/tensor.placement)
 "$gpt" --mesh tensor=2 "${tensor_flags[@]}" "${gpt_flags[@]}" --report "$reports/gpt_tensor_1.json" >/dev/null
 "$gpt" --mesh data=2,tensor=2 "${tensor_flags[@]}" --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_tensor_2.json" >/dev/null
 ZG_COMM=messages "$gpt" --mesh replica=2,tensor=2 "${tensor_flags[@]}" --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_tensor_messages.json" >/dev/null
-"$llama" --mesh data=2,tensor=2 --placement models/llama/tensor.placement --zero 3 --context 32 --batch 2 --steps 2 --eval-windows 4 \
-  --data tests/reference/tokenizer_text.txt --sample-tokens 40 --temperature 0 --report "$reports/llama_tensor.json" |
+llama_flags=(--context 32 --batch 2 --steps 2 --eval-windows 4 --data tests/reference/tokenizer_text.txt --sample-tokens 40 --temperature 0)
+llama_tensor_flags=("${llama_flags[@]}" --placement models/llama/tensor.placement --micro-batches 2)
+"$llama" --mesh data=2,tensor=2 --zero 3 "${llama_tensor_flags[@]}" --report "$reports/llama_tensor_2.json" |
   grep "It continues the validation data with" >/dev/null
+"$llama" --mesh tensor=2 "${llama_tensor_flags[@]}" --report "$reports/llama_tensor_1.json" >/dev/null
+"$llama" --mesh replica=2,shard=2 --zero 3 "${llama_flags[@]}" --report "$reports/llama_mesh.json" >/dev/null
+"$llama" --ranks 1 --micro-batches 4 "${llama_flags[@]}" --report "$reports/llama_1.json" >/dev/null
 "$gpt" --ranks 2 "${gpt_flags[@]}" --tokenizer tests/reference/tokenizer_gpt2.json \
   --data tests/reference/tokenizer_text.txt --validation-fraction 0.3 | grep "bits per byte" >/dev/null
 # Virtual ranks are ranks too, and recomputation changes no bit.
@@ -52,10 +61,10 @@ for dtype in bf16 f16; do
   ZG_COMM=messages "$gpt" --dtype $dtype --ranks 4 --zero 2 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_4.json" >/dev/null
   "$gpt" --dtype $dtype --ranks 1 "${gpt_flags[@]}" --report "$reports/gpt_${dtype}_1.json" >/dev/null
 done
+"$gpt" --dtype bf16 --mesh replica=2,shard=2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_bf16_mesh.json" >/dev/null
 
 "$gpt" --ranks 2 --zero 3 "${gpt_flags[@]}" --prompt "Some text" --top-k 9 --top-p 0.9 | grep "It continues the prompt with" >/dev/null
-"$llama" --ranks 2 --zero 3 --context 32 --batch 2 --steps 2 --eval-windows 4 --data tests/reference/tokenizer_text.txt \
-  --sample-tokens 40 --temperature 0 --report "$reports/llama_2.json" | grep "It continues the validation data with" >/dev/null
+"$llama" --ranks 2 --zero 3 "${llama_flags[@]}" --report "$reports/llama_2.json" | grep "It continues the validation data with" >/dev/null
 
 bert_flags=(--data tests/reference/tokenizer_text.txt --preset tiny --context 32 --batch 2 --steps 4 --micro-batches 4 --eval-windows 8)
 "$bert" --ranks 2 --zero 3 "${bert_flags[@]}" --report "$reports/bert_2.json" | grep "of 40 hidden tokens right" >/dev/null
@@ -70,7 +79,7 @@ import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 36, sorted(reports)
+assert len(reports) == 43, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -89,9 +98,10 @@ for name, report in sorted(reports.items()):
     found = (losses, norms, rates, final["param_sha256"], final["optimizer_sha256"])
     config = report["config"]
     has_parts = "tensor=2" in config["mesh"]
-    expected = bits.setdefault((report["model"], config["reduce-every"], config["dtype"], has_parts), found)
+    setting = (report["model"], config["reduce-every"], config["dtype"], config["micro-batches"], has_parts)
+    expected = bits.setdefault(setting, found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 11
+assert len(bits) == 13
 lr = reports["classifier_1"]["config"]["lr"]
 rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
 assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates
