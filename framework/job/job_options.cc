@@ -105,9 +105,9 @@ void AddJobFlags(FlagParser* flags, JobOptions* options) {
                     "write the plan as a page with memory over time and the schedule", "FILE");
   flags->add_string("prices", &options->prices,
                     "times of the plan by this --report of a run with --profile", "FILE");
-  flags->add_string("explain", &options->explain,
-                    "print instead why a value of the program lies on the ranks as it does",
-                    "VALUE");
+  flags->add_string(
+      "explain", &options->explain,
+      "print instead why a value of the program, or all, lies on the ranks as it does", "VALUE");
 }
 
 Status CheckSchedule(const FlagParser& flags, const JobOptions& options) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMaxNames = 8;       // in an error
 constexpr size_t kShownSteps = 4;  // at each end of a long chain
+constexpr std::string_view kAllValues = "all";
 
 // "{S(0), B} -> {S(2)}": the placements of the node's operands along the axis.
 std::string SignatureText(const ir::Node& node, int axis) {
@@ -44,6 +45,13 @@ class Chain {
       lines_.insert(lines_.erase(first, last), left_out);
     }
     return fmt::format("{}", fmt::join(lines_, ""));
+  }
+
+  // The chain's first step, without an end of line.
+  std::string ReasonOf(const ir::Value& value) {
+    lines_.emplace_back();
+    Step(value);
+    return lines_.back().substr(0, lines_.back().size() - 1);
   }
 
  private:
@@ -181,16 +189,47 @@ const ir::Value* Find(const ir::Graph& graph, std::string_view name) {
   return nullptr;
 }
 
+// "%loss: f32[] {P}".
+std::string ValueText(const ir::Value& value) {
+  return fmt::format("%{}: {} {}", value.name, value.type.ToString(), ToString(value.sbp));
+}
+
+std::string ScopeText(const ir::Value& value) {
+  const std::string& scope = value.producer->scope;
+  return scope.empty() ? "" : ", " + scope;
+}
+
+// "; data: the input "x" has this placement; tensor: ...", along axes of several ranks.
+std::string ReasonsText(const Program& program, const ir::Value& value) {
+  std::string text;
+  const std::vector<MeshAxis>& axes = program.graph.mesh().axes();
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    if (axes[axis].size == 1) continue;
+    text += fmt::format("; {}: {}", axes[axis].name,
+                        Chain(program, static_cast<int>(axis)).ReasonOf(value));
+  }
+  return text;
+}
+
+std::string ExplainAll(const Program& program) {
+  std::string text;
+  for (const ir::Node* node : program.graph.AllNodes()) {
+    for (const ir::Value* value : node->outputs) {
+      text += ValueText(*value) + ScopeText(*value) + ReasonsText(program, *value) + "\n";
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 StatusOr<std::string> ExplainPlacement(const Program& program, std::string_view value) {
+  if (value == kAllValues) return ExplainAll(program);
   if (!value.empty() && value.front() == '%') value.remove_prefix(1);
   const ir::Graph& graph = program.graph;
   const ir::Value* const found = Find(graph, value);
   if (found == nullptr) return NoSuchValue(graph, value);
-  std::string text =
-      fmt::format("%{}: {} {}{}\n", found->name, found->type.ToString(), ToString(found->sbp),
-                  found->producer->scope.empty() ? "" : ", " + found->producer->scope);
+  std::string text = ValueText(*found) + ScopeText(*found) + "\n";
   for (int axis = 0; axis < graph.mesh().num_axes(); ++axis) {
     const MeshAxis& mesh_axis = graph.mesh().axes()[axis];
     text +=

@@ -20,8 +20,8 @@
 
 namespace zg::plan {
 
-// `value` with or without its %. Error: the program has no such value; the message names some with
-// the same beginning.
+// `value` with or without its %; "all" for every value, one line each with the first step of its
+// chains. Error: the program has no such value; the message names some with the same beginning.
 StatusOr<std::string> ExplainPlacement(const Program& program, std::string_view value);
 
 }  // namespace zg::plan

@@ -75,6 +75,20 @@ TEST_F(ExplainPlacementTest, SaysWhatZeroShards) {
   }
 }
 
+TEST_F(ExplainPlacementTest, AllIsALineForEveryValue) {
+  const std::string text = Explain("all");
+  int64_t num_values = 0;
+  for (const ir::Node* node : program_.graph.AllNodes()) {
+    num_values += static_cast<int64_t>(node->outputs.size());
+  }
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), num_values);
+  EXPECT_THAT(text,
+              HasSubstr("%x: f32[8,16] {S(0),B}; data: the input \"x\" has this placement; "
+                        "tensor: the input \"x\" is the same for the ranks along the axis\n"));
+  EXPECT_THAT(text, HasSubstr("; tensor: the rule 'hidden tensor=S(0)' of hidden."));
+  EXPECT_THAT(text, HasSubstr(", which ZeRO shards at stage 1; tensor: "));
+}
+
 TEST(ExplainPlacement, LongChainsShowTheirEnds) {
   Graph graph("chain");
   nn::Linear last(nullptr, "last", 16, 4);

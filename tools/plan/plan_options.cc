@@ -232,9 +232,9 @@ void AddPlanFlags(FlagParser* flags, PlanOptions* options) {
   flags->section("Questions");
   flags->add_bool("compare-stages", &options->compare_stages,
                   "plan every stage, and warn where a higher one needs more");
-  flags->add_string("explain", &options->explain,
-                    "print instead why a value of the program lies on the ranks as it does",
-                    "VALUE");
+  flags->add_string(
+      "explain", &options->explain,
+      "print instead why a value of the program, or all, lies on the ranks as it does", "VALUE");
   flags->add_string(
       "fit", &options->fit,
       "find the fastest mesh, stages, recomputation and micro-batch that need no more", "BYTES");
