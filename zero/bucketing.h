@@ -5,15 +5,17 @@
 //
 // Ensures: every updated parameter lies in a bucket, in the order in which backward completes the
 // gradients. Tensors begin at multiples of 64 bytes; a bucket's size is a multiple of 64 bytes
-// times the ranks. A bucket holds tensors of one update rule, dtype and stage (choose-stages), up
-// to `bucket_bytes` (a larger tensor has a bucket of its own). Tensors below `shard_min_elements`
-// have stage 0. Every section reads parameters through `bucket_view`s of its own. Row and column
-// statistics of matrices (framework/ops/factored_update.cc) are in variables of their own, without
-// padding, and always have stage 0. Tensors that must not be cut, because the update works on whole
-// ones or `partition` says so, are laid out by owner (pack_owned.h), unless their stage is 0, where
-// no rank has a part. Tensors with 8-bit states (framework/ops/quantised_update.cc), and their
-// parts, begin at multiples of a block. Parameters that a mesh axis splits (place-parameters) share
-// a bucket (parts, size) that the axis splits along dim 0: part k holds the k-th part of each.
+// times the data ranks, and its elements divide among all ranks that may have terms of its
+// gradient: also those that share micro-batches, unless they have parts of it. A bucket holds
+// tensors of one update rule, dtype and stage (choose-stages), up to `bucket_bytes` (a larger tensor
+// has a bucket of its own). Tensors below `shard_min_elements` have stage 0. Every section reads
+// parameters through `bucket_view`s of its own. Row and column statistics of matrices
+// (framework/ops/factored_update.cc) are in variables of their own, without padding, and always have
+// stage 0. Tensors that must not be cut, because the update works on whole ones or `partition` says
+// so, are laid out by owner (pack_owned.h), unless their stage is 0, where no rank has a part.
+// Tensors with 8-bit states (framework/ops/quantised_update.cc), and their parts, begin at multiples
+// of a block. Parameters that a mesh axis splits (place-parameters) share a bucket (parts, size)
+// that the axis splits along dim 0: part k holds the k-th part of each.
 //
 // Before:
 //   variables:
