@@ -121,10 +121,11 @@ void PlaceBoxed(Node* node) {
   node->outputs[0]->sbp = std::move(sbp);
 }
 
-// Along one axis, as the inputs are `wanted` along the others. With `outputs`, only signatures that give
-// these.
-SbpSignature ChooseAlong(int axis, const Node& node, const Mesh& mesh,
-                         const std::vector<NdSbp>& wanted, const std::vector<Sbp>* outputs) {
+// The best signatures along one axis, with the inputs placed as `wanted` along the other axes. With
+// `outputs`, only signatures that give these.
+std::vector<SbpSignature> BestAlong(int axis, const Node& node, const Mesh& mesh,
+                                    const std::vector<NdSbp>& wanted,
+                                    const std::vector<Sbp>* outputs) {
   const int num_ranks = mesh.axes()[axis].size;
   std::vector<SbpSignature> candidates;
   if (num_ranks > 1) candidates = SignaturesOf(node, axis);
@@ -136,9 +137,9 @@ SbpSignature ChooseAlong(int axis, const Node& node, const Mesh& mesh,
                           std::vector<Sbp>(node.outputs.size(), Sbp::B())});
   }
   const bool is_shared = num_ranks > 1 && !mesh.IsDataAxis(axis);
-  const SbpSignature* best = nullptr;
+  std::vector<SbpSignature> best;
   Change best_change;
-  for (const SbpSignature& candidate : candidates) {
+  for (SbpSignature& candidate : candidates) {
     if (outputs != nullptr && candidate.outputs != *outputs) continue;
     if (!Divides(node, candidate, axis, mesh, wanted)) continue;
     if (is_shared && !FollowsFromPlacements(node, candidate, axis)) continue;
@@ -147,13 +148,13 @@ SbpSignature ChooseAlong(int axis, const Node& node, const Mesh& mesh,
       change.parameters = NumParametersMoved(node, candidate, axis);
       change.gradients = NumGradientsMoved(node, candidate);
     }
-    if (best == nullptr || change < best_change) {
-      best = &candidate;
-      best_change = change;
-    }
+    if (!best.empty() && best_change < change) continue;
+    if (!best.empty() && change < best_change) best.clear();
+    best.push_back(std::move(candidate));
+    best_change = change;
   }
-  ZG_CHECK(best != nullptr, "{}: no signature gives the placements of its outputs", node.op->name);
-  return *best;
+  ZG_CHECK(!best.empty(), "{}: no signature gives the placements of its outputs", node.op->name);
+  return best;
 }
 
 }  // namespace
@@ -209,10 +210,10 @@ double PlacementChangeBytes(Sbp from, Sbp to, int64_t logical_bytes, int num_ran
   return to.is_broadcast() ? total * others : total / num_ranks * others;
 }
 
-// The axes choose in their order, and each knows how the inputs will lie along those before it: a dim
+// The axes choose in their order, and each knows the inputs' placements along those before it: a dim
 // divides by all axes together that split it.
-SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
-                             const std::vector<Sbp>* outputs) {
+std::vector<SbpSignature> BestSignatures(const Node& node, int axis, const Mesh& mesh,
+                                         const std::vector<Sbp>* outputs) {
   std::vector<NdSbp> wanted;
   for (const Value* input : node.inputs) wanted.push_back(input->sbp);
   for (int earlier = 0; earlier < axis; ++earlier) {
@@ -220,11 +221,16 @@ SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
     for (const Value* output : node.outputs) {
       if (outputs != nullptr) kept.push_back(output->sbp[earlier]);
     }
-    const SbpSignature chosen =
-        ChooseAlong(earlier, node, mesh, wanted, outputs != nullptr ? &kept : nullptr);
-    for (size_t i = 0; i < wanted.size(); ++i) wanted[i][earlier] = chosen.inputs[i];
+    const std::vector<SbpSignature> best =
+        BestAlong(earlier, node, mesh, wanted, outputs != nullptr ? &kept : nullptr);
+    for (size_t i = 0; i < wanted.size(); ++i) wanted[i][earlier] = best.front().inputs[i];
   }
-  return ChooseAlong(axis, node, mesh, wanted, outputs);
+  return BestAlong(axis, node, mesh, wanted, outputs);
+}
+
+SbpSignature ChooseSignature(const Node& node, int axis, const Mesh& mesh,
+                             const std::vector<Sbp>* outputs) {
+  return BestSignatures(node, axis, mesh, outputs).front();
 }
 
 Sbp WantedByParameter(const Value& value) {

@@ -9,6 +9,7 @@
 #include "framework/ir/builder.h"
 #include "framework/ir/parts_context.h"
 #include "framework/ir/placement.h"
+#include "framework/passes/ambiguous_placement.h"
 #include "framework/passes/dividing_sizes.h"
 
 namespace zg {
@@ -345,6 +346,7 @@ Status PlaceNode(ir::Graph& graph, ir::Node* node) {
   if (WritesCache(*node)) ZG_RETURN_IF_ERROR(PlaceCache(graph, node));
   ir::PlaceOutputs(node, graph.mesh());
   ZG_RETURN_IF_ERROR(CheckParametersStay(graph, *node));
+  ZG_RETURN_IF_ERROR(CheckUnambiguous(graph, *node));
   if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
   if (!types.ok()) return types.status().WithContext(node->scope);

@@ -26,7 +26,9 @@
 //   %dw: f32[3,4] {P} = linear_grad_weight %y, %x
 //
 // Errors: an input placement that its shape does not allow; a random op that would be B over
-// "data"; a split parameter that an op cannot compute with. No-op on a graph that has placements.
+// "data"; a split parameter that an op cannot compute with; along an axis whose ranks share
+// micro-batches, two ways to split a result that move the same number of bytes. No-op on a graph
+// that has placements.
 #pragma once
 
 #include "framework/passes/pass.h"
