@@ -34,7 +34,7 @@ struct Section;
 
 struct Value {
   std::string name;  // unique in the graph; printed with a leading %
-  TensorType type;   // type of the logical value, over all ranks
+  TensorType type;   // of one micro-batch; from infer-sbp on, of the logical value over all ranks
   NdSbp sbp;         // empty until infer-sbp
   Node* producer = nullptr;
   int output_index = 0;      // among the producer's outputs
