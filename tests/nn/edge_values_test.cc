@@ -60,6 +60,30 @@ TEST(EdgeValues, NormsOfZeros) {
   Expect(of(HUGE_VAL), {0, 4, 2}, {0, 0, 0, 1, 0, 1});
 }
 
+// What keeps the edges from NaN changes no bit elsewhere.
+TEST(EdgeValues, OtherValuesHaveTheBitsOfThePlainFormulas) {
+  Floats values(40);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i * 7 % 23) / 11.0f - 1.03f;
+  }
+  const auto expect = [&](const Function& function, const Function& plain) {
+    const Outcome got = Of({5, 8}, values, function), want = Of({5, 8}, values, plain);
+    EXPECT_EQ(got.y, want.y);
+    EXPECT_EQ(got.dx, want.dx);
+  };
+  expect([](Eager&, Var x) { return norm(x, {-1}); },
+         [](Eager&, Var x) { return sqrt(sum(square(x), {-1})); });
+  for (const double p : {0.7, 3.0, -1.3}) {
+    expect([p](Eager&, Var x) { return vector_norm(x, p, {-1}); },
+           [p](Eager&, Var x) { return pow(sum(pow(abs(x), p), {-1}), 1.0 / p); });
+  }
+  expect([](Eager&, Var x) { return kl_div(-square(x), softmax(x)); },
+         [](Eager&, Var x) {
+           const Var target = softmax(x);
+           return mean(sum(target * (log(target) + square(x)), {-1}));
+         });
+}
+
 TEST(EdgeValues, CosinesOfZeros) {
   const auto cosine = [](Eager& eager, Var x) {
     return cosine_similarity(x, eager.f32({2, 2}, {0, 0, 1, 1}));
