@@ -167,7 +167,7 @@ class Compare(Fixture):
             (["--cuda-graph", "yes"], "argument --cuda-graph: got 'yes', expected some of off, on"),
             (["--steps", "0"], "argument --steps: got 0, expected at least 1"),
             (["--vocabulary", "70000"], "--vocabulary: got 70000, expected at most 65536"),
-            (["--vocabulary", "65500", "--vocab-multiple", "100"], "--vocabulary: got 65500 in multiples of 100"),
+            (["--vocabulary", "65530", "--vocab-multiple", "100"], "--vocabulary: got 65530 in multiples of 100"),
             (["--tuned", "yes"], "argument --tuned: got 'yes', expected some of off, on"),
             (["--heads", "5"], "--heads: got 5, expected a divisor of --embd 8"),
             (["--json", "/no/such/directory/x"], "--json: there is no directory for /no/such/directory/x"),

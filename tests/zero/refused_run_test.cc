@@ -37,10 +37,10 @@ TEST(RefusedRun, ATargetBeyondTheClassesOnOneRank) {
     if (!status.ok()) communicator.Abort(status);
     return status;
   });
-  EXPECT_EQ(statuses[1].message(),
-            "step 1, softmax_cross_entropy: softmax_cross_entropy: the target at position 2 is 3, "
-            "the logits have "
-            "classes 0 to 2");
+  EXPECT_EQ(
+      statuses[1].message(),
+      "step 1, softmax_cross_entropy_with_grad: softmax_cross_entropy: the target at position 2 "
+      "is 3, the logits have classes 0 to 2");
   EXPECT_EQ(statuses[0].code(), StatusCode::kAborted);
 }
 
