@@ -15,7 +15,7 @@ PassDef AppendUpdate() {
   def.name = "append-update";
   def.doc =
       "Append the optimizer's update of every parameter; optimizer: sgd, adam, adamw, lamb, "
-      "adafactor, or muon; average_decay: evaluate with a moving average (adamw).";
+      "adafactor, or muon; average_decay: evaluate with a moving average (sgd, adamw).";
   def.options = {{"optimizer", std::string("sgd")},
                  {"lr", 1e-3},
                  {"momentum", 0.0},
@@ -62,11 +62,13 @@ PassDef AppendUpdate() {
       return InvalidArgument("got momentum {} for {}, expected sgd", momentum, name);
     }
     if (const double decay = options.Float("average_decay"); decay != 0.0) {
-      const auto* const adamw = std::get_if<optim::AdamW>(&optimizer);
-      if (adamw == nullptr) {
-        return InvalidArgument("got average_decay {} for {}, expected adamw", decay, name);
+      if (const auto* const sgd = std::get_if<optim::Sgd>(&optimizer)) {
+        optimizer = optim::with_ema(optim::rule_of(*sgd), decay);
+      } else if (const auto* const adamw = std::get_if<optim::AdamW>(&optimizer)) {
+        optimizer = optim::with_ema(optim::rule_of(*adamw), decay);
+      } else {
+        return InvalidArgument("got average_decay {} for {}, expected sgd or adamw", decay, name);
       }
-      optimizer = optim::with_ema(optim::rule_of(*adamw), decay);
     }
     ZG_ASSIGN_OR_RETURN(optim::UpdateRules rules, optim::MakeUpdateRules(optimizer, {}));
     return std::unique_ptr<Pass>(std::make_unique<optim::AppendUpdate>(std::move(rules)));

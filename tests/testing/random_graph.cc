@@ -348,6 +348,10 @@ class Model {
     if (values[0]->type.shape.num_dims() == 3 && random_.Percent(40)) MakeCache(values[0]);
     Add("output", {values.back()}, {{"name", std::string("last")}});
     if (random_.Percent(50)) Add("output", {random_.Pick(values)}, {{"name", std::string("any")}});
+    if (!parameters_.empty() && random_.Percent(50)) {  // most of them are trained
+      ir::Value* const doubled = Add("scale", {random_.Pick(parameters_)}, {{"factor", 2.0}});
+      Add("output", {doubled}, {{"name", std::string("weights")}});
+    }
     if (random_.Percent(50)) {
       ir::Value* loss = MakeLoss(values.back());
       Add("output", {loss}, {{"name", std::string("loss")}});

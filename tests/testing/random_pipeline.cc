@@ -35,15 +35,16 @@ std::vector<std::string> MakeRandomPipeline(const RandomModelOptions& options) {
   const bool is_mixed = is_f16 || random.Percent(30);
   // Other optimizers amplify a gradient that is almost zero, and its terms are summed in another
   // order if a tensor is split.
+  const std::string average = random.Percent(60) ? ", average_decay=0.5" : "";
   const std::string optimizer =
-      shares_micro_batches
-          ? R"(optimizer="sgd", momentum=0.9)"
-          : random.Pick<std::string>({R"(optimizer="sgd", momentum=0.9, weight_decay=0.1)",
-                                      R"(optimizer="sgd")", R"(optimizer="adam", weight_decay=0.1)",
-                                      R"(optimizer="adamw", weight_decay=0.1)",
-                                      R"(optimizer="adamw", weight_decay=0.1, average_decay=0.5)",
-                                      R"(optimizer="lamb", weight_decay=0.1)",
-                                      R"(optimizer="adafactor", weight_decay=0.1)"});
+      shares_micro_batches ? R"(optimizer="sgd", momentum=0.9)" + average
+                           : random.Pick<std::string>(
+                                 {R"(optimizer="sgd", momentum=0.9, weight_decay=0.1)" + average,
+                                  R"(optimizer="sgd")", R"(optimizer="adam", weight_decay=0.1)",
+                                  R"(optimizer="adamw", weight_decay=0.1)" + average,
+                                  R"(optimizer="lamb", weight_decay=0.1)",
+                                  R"(optimizer="adafactor", weight_decay=0.1)",
+                                  R"(optimizer="adafactor", weight_decay=0.1)"});
   const bool is_sgd = optimizer.find("sgd") != std::string::npos;
   const int most_stage = std::min(3, random.Below(6));  // mostly stages that do something
   const int stage_of_one = random.Percent(50) ? random.Below(4) : most_stage;
