@@ -68,6 +68,7 @@ void TransferSequence::Add(ir::Node* node) {
     if (transfer.is_ahead()) transfer.bytes += graph_.LocalType(*result).bytes();
   }
   transfer.bytes += MostScratchBytes(*node);
+  needed_[node] = transfer.needed;
   transfers_.push_back(std::move(transfer));
 }
 
@@ -80,7 +81,8 @@ int64_t TransferSequence::MostScratchBytes(const ir::Node& node) const {
                   graph_.LocalType(*node.outputs[0]).bytes());
 }
 
-// The first position at which all inputs of the node are available.
+// The first position at which all inputs of the node are available, however late a transfer that
+// gives one of them is waited for.
 int TransferSequence::Earliest(const ir::Node& node) const {
   int earliest = 0;
   const auto behind = [&](const ir::Node* other) {
@@ -91,6 +93,9 @@ int TransferSequence::Earliest(const ir::Node& node) const {
   };
   for (const ir::Value* input : node.inputs) {
     behind(input->producer);
+    if (const auto found = needed_.find(input->producer); found != needed_.end()) {
+      earliest = std::max(earliest, found->second);
+    }
     for (const ir::Node* user : input->users) {
       if (user->op->traits.kind == ir::OpKind::kAssign && user->inputs[0] == input) behind(user);
     }

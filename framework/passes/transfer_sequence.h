@@ -57,6 +57,7 @@ class TransferSequence {
   std::vector<ir::Node*> order_;
   std::unordered_map<const ir::Node*, int> position_;
   std::vector<Transfer> transfers_;
+  std::unordered_map<const ir::Node*, int> needed_;  // by the transfers' nodes
 };
 
 }  // namespace zg

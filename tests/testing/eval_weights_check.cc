@@ -26,7 +26,9 @@ HeapTensor RandomContents(const ir::StoredTensor& tensor, unsigned seed) {
 const ir::StoredTensor* TensorBeside(const ir::Graph& graph, const ir::StoredTensor& parameter,
                                      const ir::Value* variable) {
   for (const ir::StoredTensor& tensor : graph.tensors()) {
-    if (tensor.storage == variable && tensor.offset_elements == parameter.offset_elements) {
+    // By shape too: tensors without elements lie where the next one begins.
+    if (tensor.storage == variable && tensor.offset_elements == parameter.offset_elements &&
+        tensor.type.shape == parameter.type.shape) {
       return &tensor;
     }
   }
