@@ -56,6 +56,7 @@ constexpr Allowed kNamedOps[] = {
     {"framework/passes/fuse_additions.cc", "kAdd"},
     {"framework/passes/fuse_additions.cc", "kLinearGradBias"},
     {"framework/passes/fuse_gelu.cc", ""},
+    {"framework/passes/fuse_loss_gradient.cc", ""},
     {"framework/passes/insert_collectives.cc", "kAllReduce"},
     {"framework/passes/insert_collectives.cc", "kLocalSlice"},
     {"framework/passes/insert_collectives.cc", "kReduceScatter"},

@@ -102,7 +102,7 @@ TEST(ExplainPlacement, LongChainsShowTheirEnds) {
   ASSERT_TRUE(program.ok()) << program.status().message();
   std::string loss;
   for (const ir::Node* node : program->graph.section(ir::SectionKind::kForward)->nodes) {
-    if (node->op->traits.is_loss) loss = node->outputs[0]->name;
+    if (node->op->name == "softmax_cross_entropy_with_grad") loss = node->outputs[0]->name;
   }
   const StatusOr<std::string> text = ExplainPlacement(*program, loss);
   ASSERT_TRUE(text.ok()) << text.status().message();
