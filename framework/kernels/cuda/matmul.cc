@@ -176,8 +176,8 @@ StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Matmul::Propose(uint32_t 
   const auto workspace_bytes = static_cast<size_t>(kMaxWorkspaceBytes);
   ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes));
   // Split sums are combined in f32, in the workspace, in one order, or are not split, which the mask
-  // always allows. Which scheme the newest algorithms report is not documented; --log-level debug
-  // shows it (LogAlgorithm). An algorithm that the mask leaves out costs time, not bits.
+  // always allows. Which scheme the newest algorithms report is not documented; the log shows it at
+  // debug (LogAlgorithm). An algorithm that the mask leaves out costs time, not bits.
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   ZG_RETURN_IF_ERROR(SetPreference(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
   for (const auto attribute :
