@@ -54,6 +54,8 @@ StatusOr<bool> Schedule::Run(ir::Graph& graph) const {
       if (settled) continue;
       graph.MoveBefore(*node, user);
     }
+    // A gather between two results could take the memory of the first.
+    if (section->kind == ir::SectionKind::kEval) MoveResultsToEnd(graph, *section);
     changed = changed || section->nodes != before;
   }
   return changed;
