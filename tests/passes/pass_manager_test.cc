@@ -157,6 +157,17 @@ TEST(PassManagerDeathTest, ChangedMustBeTrueExactlyWhenTheTextChanged) {
                "lie said that it did not change the graph, but it did");
 }
 
+TEST(PassManagerTest, ReportsAreBelievedUnlessTheyAreChecked) {
+  PassList passes;
+  Add(&passes, "lie", [](ir::Graph&) -> StatusOr<bool> { return true; });
+  PassManagerOptions options;
+  options.checks_reports = false;
+  ir::Graph graph = TestGraph();
+  PassManager manager(std::move(passes), options);
+  ASSERT_TRUE(manager.Run(graph).ok());
+  EXPECT_TRUE(manager.records()[0].changed);
+}
+
 TEST(PassManagerTest, DumpsAreNumbered) {
   PassList passes;
   Add(&passes, "to-four", SetMicroBatches(4));

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "framework/base/format.h"
 #include "tools/plan/fit_candidates.h"
@@ -29,6 +31,7 @@ struct Entry {
   double bytes = 0;  // of the plan, or the lowest by its estimate
   double step_ms = 0;
   std::unique_ptr<JobPlan> plan;
+  std::optional<StatusOr<JobPlan>> plan_ahead;  // compiled, but not counted or looked at yet
 };
 
 class Search {
@@ -40,7 +43,7 @@ class Search {
       const std::optional<FitEstimate> estimate = estimator.Estimate(candidate);
       if (!estimate.has_value()) continue;
       entries_.push_back({std::move(candidate), estimate->peak_bytes * (1 - kUncertain),
-                          estimate->step_ms, nullptr});
+                          estimate->step_ms, nullptr, std::nullopt});
     }
   }
 
@@ -50,8 +53,8 @@ class Search {
   // Compiles the candidates on the front, starting with those farthest from compiled ones.
   void Run() {
     while (num_compiled_ < kMaxCompiled) {
-      Entry* next = FarthestFromCompiled(Front(/*compiled_only=*/false));
-      if (next == nullptr) return;
+      const std::vector<Entry*> next = FarthestFromCompiled(Front(/*compiled_only=*/false));
+      if (next.empty()) return;
       Compile(next);
     }
   }
@@ -89,16 +92,27 @@ class Search {
                            [](const Entry& a, const Entry& b) { return a.bytes < b.bytes; });
       if (least == entries_.end()) return nullptr;
       if (least->plan != nullptr) return &*least;
-      Compile(&*least);
+      Compile({&*least});
     }
     return nullptr;
   }
 
  private:
-  // Removes candidates that do not compile.
-  void Compile(Entry* entry) {
+  // Compiles the first of `next`, and with it, in a thread of its own, the second: it is likely to be
+  // the first of the next call, and what is found does not depend on it. Removes the first if it does
+  // not compile.
+  void Compile(const std::vector<Entry*>& next) {
     ++num_compiled_;
-    StatusOr<JobPlan> plan = PlanModel(entry->options);
+    Entry* const entry = next[0];
+    if (!entry->plan_ahead.has_value()) {
+      std::future<StatusOr<JobPlan>> ahead;
+      if (next.size() > 1 && !next[1]->plan_ahead.has_value()) {
+        ahead = std::async(std::launch::async, [&] { return PlanModel(next[1]->options); });
+      }
+      entry->plan_ahead = PlanModel(entry->options);
+      if (ahead.valid()) next[1]->plan_ahead = ahead.get();
+    }
+    StatusOr<JobPlan> plan = *std::exchange(entry->plan_ahead, std::nullopt);
     if (!plan.ok()) {
       entries_.erase(entries_.begin() + (entry - entries_.data()));
       return;
@@ -108,22 +122,32 @@ class Search {
     entry->plan = std::make_unique<JobPlan>(std::move(*plan));
   }
 
-  // Distance in memory; null: the whole front is compiled.
-  Entry* FarthestFromCompiled(const std::vector<Entry*>& front) const {
-    Entry* farthest = nullptr;
-    double most = 0;
-    for (Entry* entry : front) {
-      if (entry->plan != nullptr) continue;
-      double distance = std::numeric_limits<double>::infinity();
-      for (const Entry& other : entries_) {
-        if (other.plan == nullptr) continue;
-        distance = std::min(distance, std::abs(std::log(entry->bytes / other.bytes)));
-      }
-      if (farthest != nullptr && distance <= most) continue;
-      farthest = entry;
-      most = distance;
+  // Distance in memory. The second is the farthest one if the first needs what is estimated. None: the
+  // whole front is compiled.
+  std::vector<Entry*> FarthestFromCompiled(const std::vector<Entry*>& front) const {
+    std::vector<const Entry*> compiled;
+    for (const Entry& entry : entries_) {
+      if (entry.plan != nullptr) compiled.push_back(&entry);
     }
-    return farthest;
+    std::vector<Entry*> chosen;
+    while (chosen.size() < 2) {
+      Entry* farthest = nullptr;
+      double most = -1;
+      for (Entry* entry : front) {
+        if (std::count(compiled.begin(), compiled.end(), entry) != 0) continue;
+        double distance = std::numeric_limits<double>::infinity();
+        for (const Entry* other : compiled) {
+          distance = std::min(distance, std::abs(std::log(entry->bytes / other->bytes)));
+        }
+        if (distance <= most) continue;
+        farthest = entry;
+        most = distance;
+      }
+      if (farthest == nullptr) break;
+      chosen.push_back(farthest);
+      compiled.push_back(farthest);
+    }
+    return chosen;
   }
 
   double budget_bytes_;
