@@ -1,5 +1,5 @@
-// Trains a BERT to guess masked tokens of a text, byte by byte, from random weights or those of a
-// transformers model; prints its accuracy on unseen text.
+// Trains a BERT to guess masked tokens of a text, which are bytes or those of a tokenizer, from random
+// weights or those of a transformers model; prints its accuracy on unseen text.
 //   bazel run -c opt //models/bert -- --ranks 2 --zero 2
 //   bazel run -c opt //models/bert -- --preset bert-large --plan --ranks 8 --zero 3
 
@@ -7,15 +7,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/base/random.h"
 #include "framework/io/token_dataset.h"
+#include "framework/text/tokenizer.h"
 #include "models/bert/hugging_face.h"
 #include "models/bert/masking.h"
 #include "models/bert/presets.h"
+#include "models/text/text.h"
 #include "models/text/text_flags.h"
 #include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
@@ -30,7 +33,7 @@ struct Flags {
   std::string from;
   int64_t context = 0;
   int64_t mask_token = -1;
-  models::TextFlags text = {models::DefaultData(), 512};
+  models::TextFlags text;
   double lr = 1e-3;
   double weight_decay = 0.01;
 };
@@ -46,8 +49,10 @@ void AddFlags(FlagParser* parser, Flags* flags) {
                      "DIR");
   parser->add_int("context", &flags->context, between(0, kMaxVocabulary),
                   "tokens that are seen at once; 0: as many as the model can");
-  parser->add_int("mask-token", &flags->mask_token, between(-1, kMaxVocabulary),
-                  "token that hides another; -1: the last one of the vocabulary");
+  parser->add_int(
+      "mask-token", &flags->mask_token, between(-1, kMaxVocabulary),
+      "token that hides another; -1: [MASK] or <mask> of --tokenizer, or else the last one of "
+      "the vocabulary");
   models::AddTextFlags(parser, &flags->text);
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
@@ -60,6 +65,14 @@ struct Task {
   int64_t context = 0;
   models::TextWindows windows;
 };
+
+std::optional<int64_t> MaskTokenOf(const Tokenizer* tokenizer) {
+  if (tokenizer == nullptr) return std::nullopt;
+  for (const char* name : {"[MASK]", "<mask>"}) {
+    if (const std::optional<uint32_t> id = tokenizer->added_token_id(name)) return *id;
+  }
+  return std::nullopt;
+}
 
 StatusOr<Task> MakeTask(const Job& job, const Flags& flags) {
   models::BertConfig config = models::FindBertPreset(flags.preset)->config;
@@ -77,18 +90,26 @@ StatusOr<Task> MakeTask(const Job& job, const Flags& flags) {
         "--context: got {}, expected at most {}, which the model has positions for", flags.context,
         config.context);
   }
+  const int64_t context = flags.context > 0 ? flags.context : config.context;
+  // The small presets are for bytes and a mask; with a tokenizer, for its tokens and a mask.
+  const bool has_any_vocabulary = flags.from.empty() && !flags.text.tokenizer.empty() &&
+                                  (flags.preset == "tiny" || flags.preset == "mini");
+  ZG_ASSIGN_OR_RETURN(
+      const models::Text text,
+      models::Text::Open(flags.text, has_any_vocabulary ? 0 : config.vocabulary, context));
+  const std::optional<int64_t> mask_token = MaskTokenOf(text.tokenizer());
+  if (has_any_vocabulary) config.vocabulary = text.vocabulary() + (mask_token ? 0 : 1);
   models::Masking masking;
   masking.vocabulary = config.vocabulary;
-  masking.mask_token = flags.mask_token < 0 ? config.vocabulary - 1 : flags.mask_token;
+  masking.mask_token =
+      flags.mask_token >= 0 ? flags.mask_token : mask_token.value_or(config.vocabulary - 1);
   if (masking.mask_token >= config.vocabulary) {
     return InvalidArgument("--mask-token: got {}, expected one of the {} tokens",
                            masking.mask_token, config.vocabulary);
   }
-  const int64_t context = flags.context > 0 ? flags.context : config.context;
-  ZG_ASSIGN_OR_RETURN(TokenSplit data, models::OpenText(flags.text, config.vocabulary, context));
   ZG_ASSIGN_OR_RETURN(
       models::TextWindows windows,
-      models::TextWindows::Create(job, std::move(data), context, flags.text.eval_windows));
+      models::TextWindows::Create(job, text.tokens(), context, flags.text.eval_windows));
   return Task{config, masking, context, std::move(windows)};
 }
 
@@ -190,6 +211,7 @@ Status Run(Job& job, const Flags& flags) {
 
 int Main(int argc, char** argv) {
   Flags flags;
+  flags.text.eval_windows = 512;
   FlagParser parser("Trains a BERT to guess hidden tokens of a text.");
   AddFlags(&parser, &flags);
   JobOptions defaults;

@@ -5,19 +5,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "framework/io/token_dataset.h"
-#include "framework/text/tokenizer.h"
 #include "models/gpt/bigram.h"
 #include "models/gpt/model.h"
 #include "models/gpt/presets.h"
-#include "models/text/encoded_text.h"
 #include "models/text/sample.h"
+#include "models/text/text.h"
 #include "models/text/text_flags.h"
 #include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
@@ -38,8 +35,6 @@ struct Flags {
   double dropout = 0.0;
   int64_t lora = 0;
   models::TextFlags text;
-  std::string tokenizer;
-  double validation_fraction = 0.1;
   std::string optimizer = "adamw";
   double lr = 2e-3;
   double muon_lr = 0.02;
@@ -67,12 +62,6 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->add_int("lora", &flags->lora, at_least(0),
                   "trains adapters of this rank on the linear layers, and nothing else; 0: none");
   models::AddTextFlags(parser, &flags->text);
-  parser->add_string("tokenizer", &flags->tokenizer,
-                     "encodes the text: a tokenizer.json, or a directory with one or with GPT-2's "
-                     "vocab.bpe and encoder.json; or says what the tokens of a .bin file mean",
-                     "PATH");
-  parser->add_double("validation-fraction", &flags->validation_fraction, between(0, 1),
-                     "share of the data, at its end");
   parser->section("Training");
   parser->add_choice("optimizer", &flags->optimizer, {"adamw", "muon"},
                      "adamw, or muon for the blocks' matrices and adamw for the rest");
@@ -119,7 +108,7 @@ class GptRun {
     config.heads = flags_.heads;
     config.channels = flags_.channels;
     config.context = flags_.context;
-    config.vocabulary = data().train.vocabulary_size();
+    config.vocabulary = text_->vocabulary();
     config.dropout = flags_.dropout;
     config.vocabulary_multiple = flags_.vocabulary_multiple;
     models::Gpt model(config);
@@ -195,71 +184,17 @@ class GptRun {
                              flags_.channels);
     }
     if (flags_.text.data.empty()) flags_.text.data = {models::SourceText()};
-    if (!flags_.tokenizer.empty()) {
-      StatusOr<Tokenizer> tokenizer = Tokenizer::open(flags_.tokenizer);
-      ZG_RETURN_IF_ERROR(tokenizer.status().WithContext("--tokenizer"));
-      tokenizer_ = std::move(*tokenizer);
-    }
-    std::optional<int> vocabulary;
-    std::string from = "--data";  // the flags that an error is about
-    if (flags_.vocabulary > 0) {
-      vocabulary = static_cast<int>(flags_.vocabulary);
-      from += fmt::format(" with --vocab {}", flags_.vocabulary);
-    } else if (tokenizer_) {
-      vocabulary = static_cast<int>(tokenizer_->vocabulary_size());
-      from += fmt::format(" with --tokenizer {}", flags_.tokenizer);
-    }
-    const bool is_encoded_here =
-        tokenizer_.has_value() &&
-        std::none_of(flags_.text.data.begin(), flags_.text.data.end(), TokenDataset::IsTokenFile);
-    const StatusOr<TokenDataset> all =
-        TokenDataset::Open(flags_.text.data, is_encoded_here ? std::nullopt : vocabulary);
-    ZG_RETURN_IF_ERROR(all.status().WithContext(from));
-    StatusOr<TokenSplit> split = all->Split(flags_.validation_fraction);
-    ZG_RETURN_IF_ERROR(split.status().WithContext(
-        fmt::format("--data with --validation-fraction {}", flags_.validation_fraction)));
-    // Texts are split before they are encoded, so every vocabulary is validated on the same text.
-    for (TokenDataset* part : {&split->train, &split->validation}) {
-      if (!is_encoded_here) continue;
-      StatusOr<TokenDataset> encoded = models::EncodeText(*part, *tokenizer_, *vocabulary);
-      ZG_RETURN_IF_ERROR(encoded.status().WithContext(from));
-      *part = std::move(*encoded);
-    }
-    for (const TokenDataset* part : {&split->train, &split->validation}) {
-      ZG_RETURN_IF_ERROR(part->CheckContext(static_cast<int>(flags_.context))
-                             .WithContext(fmt::format("--data with --context {}", flags_.context)));
-    }
+    ZG_ASSIGN_OR_RETURN(
+        models::Text text,
+        models::Text::Open(
+            flags_.text, flags_.vocabulary, flags_.context,
+            flags_.vocabulary > 0 ? fmt::format("--vocab {}", flags_.vocabulary) : ""));
+    text_.emplace(std::move(text));
     ZG_ASSIGN_OR_RETURN(models::TextWindows windows,
-                        models::TextWindows::Create(job_, std::move(*split), flags_.context,
+                        models::TextWindows::Create(job_, text_->tokens(), flags_.context,
                                                     flags_.text.eval_windows));
     windows_.emplace(std::move(windows));
-    return FindPrompt();
-  }
-
-  // Without --prompt: the beginning of the validation data.
-  Status FindPrompt() {
-    if (!flags_.sample.prompt.empty()) {
-      ZG_ASSIGN_OR_RETURN(prompt_,
-                          models::PromptTokens(flags_.sample, tokenizer_ ? &*tokenizer_ : nullptr,
-                                               flags_.context, data().train.vocabulary_size()));
-      return Status::Ok();
-    }
-    const uint64_t size = std::min<uint64_t>(flags_.context / 2 + 1, data().validation.size());
-    for (uint64_t i = 0; i < size; ++i) prompt_.push_back(data().validation[i]);
-    return Status::Ok();
-  }
-
-  // Converts the loss per token of any vocabulary to bits per byte of the validation text.
-  Status PrintBitsPerByte(double nats_per_token) const {
-    const auto num_tokens =
-        static_cast<uint64_t>(windows_->rounds() * windows_->rows_per_round() * flags_.context);
-    const StatusOr<std::string> text =
-        models::DecodeTokens(data().validation, 1, num_tokens, *tokenizer_);
-    ZG_RETURN_IF_ERROR(text.status().WithContext("--tokenizer"));
-    const double bytes_per_token =
-        static_cast<double>(text->size()) / static_cast<double>(num_tokens);
-    Print(fmt::format("  {:.4f} bits per byte, {:.3f} bytes per token\n",
-                      nats_per_token / std::log(2.0) / bytes_per_token, bytes_per_token));
+    ZG_ASSIGN_OR_RETURN(prompt_, text_->Prompt(flags_.sample, flags_.context));
     return Status::Ok();
   }
 
@@ -274,7 +209,9 @@ class GptRun {
         fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits); a bigram model of the "
                     "same text has {:.4f}\n",
                     validation, validation / std::log(2.0), bigram));
-    if (tokenizer_) ZG_RETURN_IF_ERROR(PrintBitsPerByte(validation));
+    ZG_ASSIGN_OR_RETURN(const std::string bits,
+                        text_->BitsPerByteLine(validation, windows_->validation_tokens()));
+    Print(bits);
     if (generator_) ZG_RETURN_IF_ERROR(PrintSample(trainer));
     return Status::Ok();
   }
@@ -282,22 +219,13 @@ class GptRun {
   Status PrintSample(Trainer& trainer) {
     const auto seed = static_cast<uint64_t>(job_.options().seed);
     ZG_ASSIGN_OR_RETURN(
-        std::vector<int64_t> sample,
+        const std::vector<int64_t> sample,
         generator_->generate(trainer, prompt_, models::OptionsOf(flags_.sample, seed)));
-    if (tokenizer_) sample = models::BytesOfSample(sample, *tokenizer_);
-    const bool is_text = tokenizer_ || data().train.vocabulary_size() <= 256;
-    Print(fmt::format(
-        "\nIt continues the {} with:\n{}\n", ContinuedName(is_text),
-        is_text ? models::PrintableText(sample) : fmt::to_string(fmt::join(sample, " "))));
+    Print(text_->Continuation(flags_.sample, sample));
     return Status::Ok();
   }
 
-  const char* ContinuedName(bool is_text) const {
-    if (!flags_.sample.prompt.empty()) return "prompt";
-    return is_text ? "validation text" : "validation tokens";
-  }
-
-  const TokenSplit& data() const { return windows_->data(); }
+  const TokenSplit& data() const { return text_->tokens(); }
 
   void Print(const std::string& text) const {
     if (job_.is_main()) print_out(text);
@@ -305,7 +233,7 @@ class GptRun {
 
   Job& job_;
   Flags flags_;
-  std::optional<Tokenizer> tokenizer_;
+  std::optional<models::Text> text_;
   std::optional<models::TextWindows> windows_;
   std::vector<int64_t> prompt_;
   std::optional<Generator> generator_;

@@ -1,10 +1,10 @@
-// Trains a Llama on text, byte by byte, from random weights or those of a transformers model.
+// Trains a Llama on text, byte by byte or in the tokens of a tokenizer, from random weights or those
+// of a transformers model.
 //   bazel run -c opt //models/llama -- --ranks 2 --zero 2
 //   bazel run -c opt //models/llama -- --preset llama3-8b --plan --ranks 64 --zero 3
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "framework/io/token_dataset.h"
 #include "models/llama/hugging_face.h"
 #include "models/llama/presets.h"
 #include "models/text/sample.h"
+#include "models/text/text.h"
 #include "models/text/text_flags.h"
 #include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
@@ -37,8 +37,10 @@ struct Flags {
 
 void AddFlags(FlagParser* parser, Flags* flags) {
   parser->section("Model");
-  parser->add_choice("preset", &flags->preset, {"mini", "llama3-8b", "qwen2-0.5b", "qwen2-7b"},
-                     "sizes of a known model; mini has 6 layers, 384 channels, context 256");
+  parser->add_choice(
+      "preset", &flags->preset, {"mini", "llama3-8b", "qwen2-0.5b", "qwen2-7b"},
+      "sizes of a known model; mini has 6 layers, 384 channels, context 256, and the "
+      "vocabulary of the data");
   parser->add_string("from", &flags->from,
                      "a Llama or Qwen2 of transformers: sizes of its config.json, weights of its "
                      "model.safetensors",
@@ -67,33 +69,17 @@ StatusOr<models::LlamaConfig> MakeConfig(const Job& job, const Flags& flags) {
   return config;
 }
 
-// Without --prompt: the beginning of the validation data.
-StatusOr<std::vector<int64_t>> FindPrompt(const Flags& flags, const models::LlamaConfig& config,
-                                          const TokenDataset& data) {
-  if (flags.sample.prompt.empty()) {
-    std::vector<int64_t> tokens;
-    const uint64_t size = std::min<uint64_t>(config.context / 2 + 1, data.size());
-    for (uint64_t i = 0; i < size; ++i) tokens.push_back(data[i]);
-    return tokens;
-  }
-  if (config.vocabulary <= 256) {
-    return models::PromptTokens(flags.sample, nullptr, config.context, config.vocabulary);
-  }
-  return InvalidArgument(
-      "--prompt: got a text for a model of {} tokens, expected one of bytes; continue tokens of "
-      "--data instead",
-      config.vocabulary);
-}
-
 Status Run(Job& job, const Flags& flags) {
-  ZG_ASSIGN_OR_RETURN(const models::LlamaConfig config, MakeConfig(job, flags));
-  ZG_ASSIGN_OR_RETURN(TokenSplit data,
-                      models::OpenText(flags.text, config.vocabulary, config.context));
+  ZG_ASSIGN_OR_RETURN(models::LlamaConfig config, MakeConfig(job, flags));
+  const bool has_any_vocabulary = flags.from.empty() && flags.preset == "mini";
+  ZG_ASSIGN_OR_RETURN(
+      const models::Text text,
+      models::Text::Open(flags.text, has_any_vocabulary ? 0 : config.vocabulary, config.context));
+  if (has_any_vocabulary) config.vocabulary = text.vocabulary();
   ZG_ASSIGN_OR_RETURN(
       models::TextWindows windows,
-      models::TextWindows::Create(job, std::move(data), config.context, flags.text.eval_windows));
-  ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt,
-                      FindPrompt(flags, config, windows.data().validation));
+      models::TextWindows::Create(job, text.tokens(), config.context, flags.text.eval_windows));
+  ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt, text.Prompt(flags.sample, config.context));
   models::Llama model(config);
   Graph graph("llama");
   const int64_t batch = job.options().batch;
@@ -134,20 +120,17 @@ Status Run(Job& job, const Flags& flags) {
   if (training.report().was_ended_by_signal) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(const double validation, windows.ValidationLoss(trainer));
   training.log("validation_loss", validation);
+  ZG_ASSIGN_OR_RETURN(const std::string bits,
+                      text.BitsPerByteLine(validation, windows.validation_tokens()));
   if (job.is_main()) {
-    print_out(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n", validation,
-                          validation / std::log(2.0)));
+    print_out(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n{}", validation,
+                          validation / std::log(2.0), bits));
   }
   if (!generator) return Status::Ok();
   const auto seed = static_cast<uint64_t>(job.options().seed);
   ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample,
                       generator->generate(trainer, prompt, models::OptionsOf(flags.sample, seed)));
-  if (job.is_main()) {
-    print_out(fmt::format("\nIt continues the {} with:\n{}\n",
-                          flags.sample.prompt.empty() ? "validation data" : "prompt",
-                          config.vocabulary <= 256 ? models::PrintableText(sample)
-                                                   : fmt::to_string(fmt::join(sample, " "))));
-  }
+  if (job.is_main()) print_out(text.Continuation(flags.sample, sample));
   return Status::Ok();
 }
 

@@ -1,18 +1,16 @@
-// Trains an LSTM on text, byte by byte; prints its loss on unseen text, and a text that is
-// generated token by token from its state.
+// Trains an LSTM on text, byte by byte or in the tokens of a tokenizer; prints its loss on unseen
+// text, and a text that is generated token by token from its state.
 //   bazel run -c opt //models/lstm -- --ranks 2 --zero 2
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "framework/io/token_dataset.h"
 #include "models/lstm/model.h"
 #include "models/text/sample.h"
+#include "models/text/text.h"
 #include "models/text/text_flags.h"
 #include "models/text/text_windows.h"
 #include "zerograph/zerograph.h"
@@ -20,14 +18,16 @@
 namespace zg {
 namespace {
 
+// A state has no longest text; so much of the data is read before a sample, or of --prompt at most.
+constexpr int64_t kPromptTokens = 512;
+
 struct Flags {
   models::LstmConfig config;
   int64_t context = 64;
-  models::TextFlags text = {models::DefaultData(), 256};
+  models::TextFlags text;
   double lr = 3e-3;
   double weight_decay = 0.01;
-  int64_t sample_tokens = 300;
-  double temperature = 0.7;
+  models::SampleFlags sample;
 };
 
 void AddFlags(FlagParser* parser, Flags* flags) {
@@ -39,11 +39,7 @@ void AddFlags(FlagParser* parser, Flags* flags) {
   parser->section("Training");
   parser->add_double("lr", &flags->lr, at_least(0), "AdamW's learning rate, after warm-up");
   parser->add_double("weight-decay", &flags->weight_decay, at_least(0), "AdamW's weight decay");
-  parser->section("Sample");
-  parser->add_int("sample-tokens", &flags->sample_tokens, at_least(0),
-                  "tokens written at the end; 0: none");
-  parser->add_double("temperature", &flags->temperature, at_least(0),
-                     "0: always the likeliest token");
+  models::AddSampleFlags(parser, &flags->sample);
 }
 
 // The logits after one token, and the states of all layers side by side, which are fed with the
@@ -62,12 +58,14 @@ class LstmRun {
   LstmRun(Job* job, const Flags& flags) : job_(*job), flags_(flags), config_(flags.config) {}
 
   Status Run() {
-    ZG_ASSIGN_OR_RETURN(TokenSplit data,
-                        models::OpenText(flags_.text, /*vocabulary=*/0, flags_.context));
-    config_.vocabulary = data.train.vocabulary_size();
-    ZG_ASSIGN_OR_RETURN(models::TextWindows windows,
-                        models::TextWindows::Create(job_, std::move(data), flags_.context,
-                                                    flags_.text.eval_windows));
+    ZG_ASSIGN_OR_RETURN(const models::Text text,
+                        models::Text::Open(flags_.text, /*vocabulary=*/0, flags_.context));
+    config_.vocabulary = text.vocabulary();
+    ZG_ASSIGN_OR_RETURN(
+        models::TextWindows windows,
+        models::TextWindows::Create(job_, text.tokens(), flags_.context, flags_.text.eval_windows));
+    ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> prompt,
+                        text.Prompt(flags_.sample, kPromptTokens));
 
     models::LstmLanguage model(config_);
     Graph graph("lstm");
@@ -96,39 +94,38 @@ class LstmRun {
     if (training.report().was_ended_by_signal) return Status::Ok();
     ZG_ASSIGN_OR_RETURN(const double validation, windows.ValidationLoss(trainer));
     training.log("validation_loss", validation);
-    Print(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n", validation,
-                      validation / std::log(2.0)));
-    if (flags_.sample_tokens == 0 || config_.vocabulary > 256) return Status::Ok();
-    ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample,
-                        Sample(trainer, windows.data().validation));
-    Print(fmt::format("\nIt continues the validation text with:\n{}\n",
-                      models::PrintableText(sample)));
+    ZG_ASSIGN_OR_RETURN(const std::string bits,
+                        text.BitsPerByteLine(validation, windows.validation_tokens()));
+    Print(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n{}", validation,
+                      validation / std::log(2.0), bits));
+    if (flags_.sample.tokens == 0) return Status::Ok();
+    ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample, Sample(trainer, prompt));
+    Print(text.Continuation(flags_.sample, sample));
     return Status::Ok();
   }
 
  private:
-  // Reads the beginning of the data, then continues with its own samples.
-  StatusOr<std::vector<int64_t>> Sample(Trainer& trainer, const TokenDataset& data) {
-    SamplerOptions options;
-    options.temperature = flags_.temperature;
-    options.seed = static_cast<uint64_t>(job_.options().seed);
-    ZG_ASSIGN_OR_RETURN(const Sampler sampler, Sampler::create(options));
-    const auto prompt = static_cast<int64_t>(std::min<uint64_t>(256, data.size()));
+  // Reads the prompt, then continues with its own samples.
+  StatusOr<std::vector<int64_t>> Sample(Trainer& trainer, const std::vector<int64_t>& prompt) {
+    const auto seed = static_cast<uint64_t>(job_.options().seed);
+    ZG_ASSIGN_OR_RETURN(const Sampler sampler,
+                        Sampler::create(models::OptionsOf(flags_.sample, seed).sampler));
+    const auto num_read = static_cast<int64_t>(prompt.size());
     std::vector<float> h(config_.layers * config_.hidden), c(h.size());
-    std::vector<int64_t> text, token = {data[0]};
-    for (int64_t i = 1; i < prompt + flags_.sample_tokens; ++i) {
+    std::vector<int64_t> sample, token = {prompt[0]};
+    for (int64_t i = 1; i < num_read + flags_.sample.tokens; ++i) {
       ZG_RETURN_IF_ERROR(trainer.eval("continue", {{"token", token}, {"h", h}, {"c", c}}));
       ZG_ASSIGN_OR_RETURN(h, trainer.result("continue", "h"));
       ZG_ASSIGN_OR_RETURN(c, trainer.result("continue", "c"));
       ZG_ASSIGN_OR_RETURN(const std::vector<float> logits, trainer.result("continue", "logits"));
-      if (i < prompt) {
-        token[0] = data[i];
+      if (i < num_read) {
+        token[0] = prompt[i];
         continue;
       }
       ZG_ASSIGN_OR_RETURN(token[0], sampler.draw(logits, i));
-      text.push_back(token[0]);
+      sample.push_back(token[0]);
     }
-    return text;
+    return sample;
   }
 
   void Print(const std::string& text) const {
@@ -142,6 +139,8 @@ class LstmRun {
 
 int Main(int argc, char** argv) {
   Flags flags;
+  flags.text.eval_windows = 256;
+  flags.sample.tokens = 300;
   FlagParser parser("Trains an LSTM on text and lets it write.");
   AddFlags(&parser, &flags);
   JobOptions defaults;

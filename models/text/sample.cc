@@ -33,6 +33,11 @@ StatusOr<std::vector<int64_t>> PromptTokens(const SampleFlags& flags, const Toke
     ZG_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids,
                         TextEncoder(*tokenizer).encode(flags.prompt));
     tokens.assign(ids.begin(), ids.end());
+  } else if (vocabulary > 256) {
+    return InvalidArgument(
+        "--prompt: got a text for a model of {} tokens, expected one of bytes; give the --tokenizer "
+        "whose tokens they are",
+        vocabulary);
   } else {
     for (const char c : flags.prompt) tokens.push_back(static_cast<unsigned char>(c));
   }

@@ -26,7 +26,7 @@ void AddSampleFlags(FlagParser* parser, SampleFlags* flags);
 GenerateOptions OptionsOf(const SampleFlags& flags, uint64_t seed);
 
 // The tokens of --prompt: its bytes, or those of the tokenizer unless it is null. Errors: a prompt
-// that is longer than the context; a vocabulary that lacks them.
+// that is longer than the context; a vocabulary that lacks them, or that no tokenizer explains.
 StatusOr<std::vector<int64_t>> PromptTokens(const SampleFlags& flags, const Tokenizer* tokenizer,
                                             int64_t context, int64_t vocabulary);
 

@@ -1,7 +1,5 @@
 #include "models/text/text_flags.h"
 
-#include <optional>
-
 namespace zg::models {
 
 void AddTextFlags(FlagParser* parser, TextFlags* flags) {
@@ -11,27 +9,14 @@ void AddTextFlags(FlagParser* parser, TextFlags* flags) {
       "text files or directories of them, whose bytes are the tokens, or one .bin file of tokens "
       "(nanoGPT, llm.c)",
       "FILE");
+  parser->add_string("tokenizer", &flags->tokenizer,
+                     "encodes the text: a tokenizer.json, or a directory with one or with GPT-2's "
+                     "vocab.bpe and encoder.json; or says what the tokens of a .bin file mean",
+                     "PATH");
+  parser->add_double("validation-fraction", &flags->validation_fraction, between(0, 1),
+                     "share of the data, at its end");
   parser->add_int("eval-windows", &flags->eval_windows, at_least(1),
                   "contexts of validation data in a validation");
-}
-
-StatusOr<TokenSplit> OpenText(const TextFlags& flags, int64_t vocabulary, int64_t context) {
-  if (flags.data.empty()) {
-    return InvalidArgument(
-        "--data: got nothing, and {} is not there, which Debian's package python3.11-doc has; give "
-        "text files",
-        kProseDirectory);
-  }
-  const std::optional<int> of_model =
-      vocabulary > 0 ? std::optional<int>(static_cast<int>(vocabulary)) : std::nullopt;
-  const StatusOr<TokenDataset> all = TokenDataset::Open(flags.data, of_model);
-  ZG_RETURN_IF_ERROR(all.status().WithContext("--data"));
-  StatusOr<TokenSplit> data = all->Split(0.1);
-  ZG_RETURN_IF_ERROR(data.status().WithContext("--data"));
-  for (const TokenDataset* part : {&data->train, &data->validation}) {
-    ZG_RETURN_IF_ERROR(part->CheckContext(static_cast<int>(context)).WithContext("--data"));
-  }
-  return data;
 }
 
 }  // namespace zg::models

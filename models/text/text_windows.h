@@ -28,6 +28,7 @@ class TextWindows {
   const TokenSplit& data() const { return data_; }
   int64_t rounds() const { return rounds_; }
   int64_t rows_per_round() const { return batch_ * job_->num_data_ranks(); }
+  int64_t validation_tokens() const { return rounds_ * rows_per_round() * context_; }
 
   // The tokens and their successors, both (--batch, context), of the last call of Draw or Take.
   const std::vector<int64_t>& x() const { return x_; }

@@ -40,7 +40,7 @@ ZG_COMM=messages "$gpt" --mesh replica=2,tensor=2 "${tensor_flags[@]}" --zero 2 
 llama_flags=(--context 32 --batch 2 --steps 2 --eval-windows 4 --data tests/reference/tokenizer_text.txt --sample-tokens 40 --temperature 0)
 llama_tensor_flags=("${llama_flags[@]}" --placement models/llama/tensor.placement --micro-batches 2)
 "$llama" --mesh data=2,tensor=2 --zero 3 "${llama_tensor_flags[@]}" --report "$reports/llama_tensor_2.json" |
-  grep "It continues the validation data with" >/dev/null
+  grep "It continues the validation text with" >/dev/null
 "$llama" --mesh tensor=2 "${llama_tensor_flags[@]}" --report "$reports/llama_tensor_1.json" >/dev/null
 "$llama" --mesh replica=2,shard=2 --zero 3 "${llama_flags[@]}" --report "$reports/llama_mesh.json" >/dev/null
 "$llama" --ranks 1 --micro-batches 4 "${llama_flags[@]}" --report "$reports/llama_1.json" >/dev/null
@@ -64,7 +64,7 @@ done
 "$gpt" --dtype bf16 --mesh replica=2,shard=2 --zero 3 "${gpt_flags[@]}" --report "$reports/gpt_bf16_mesh.json" >/dev/null
 
 "$gpt" --ranks 2 --zero 3 "${gpt_flags[@]}" --prompt "Some text" --top-k 9 --top-p 0.9 | grep "It continues the prompt with" >/dev/null
-"$llama" --ranks 2 --zero 3 "${llama_flags[@]}" --report "$reports/llama_2.json" | grep "It continues the validation data with" >/dev/null
+"$llama" --ranks 2 --zero 3 "${llama_flags[@]}" --report "$reports/llama_2.json" | grep "It continues the validation text with" >/dev/null
 
 bert_flags=(--data tests/reference/tokenizer_text.txt --preset tiny --context 32 --batch 2 --steps 4 --micro-batches 4 --eval-windows 8)
 "$bert" --ranks 2 --zero 3 "${bert_flags[@]}" --report "$reports/bert_2.json" | grep "of 40 hidden tokens right" >/dev/null
@@ -73,13 +73,25 @@ lstm_flags=(--data tests/reference/tokenizer_text.txt --hidden 64 --context 16 -
 "$lstm" --ranks 2 --zero 3 "${lstm_flags[@]}" --report "$reports/lstm_2.json" | grep "It continues" >/dev/null
 "$lstm" --ranks 1 "${lstm_flags[@]}" --report "$reports/lstm_1.json" >/dev/null
 
+# Every program of text takes a tokenizer, and has the bits of any number of ranks with it.
+tokenizer=(--tokenizer tests/reference/tokenizer_gpt2.json)
+for ranks in 1 2; do
+  "$llama" --ranks $ranks --micro-batches 4 "${llama_flags[@]}" "${tokenizer[@]}" --prompt fox \
+    --report "$reports/llama_tokens_$ranks.json" >"$reports/out"
+  grep "bits per byte" "$reports/out" >/dev/null
+  grep "It continues the prompt with" "$reports/out" >/dev/null
+  "$lstm" --ranks $ranks "${lstm_flags[@]}" "${tokenizer[@]}" --report "$reports/lstm_tokens_$ranks.json" |
+    grep "bits per byte" >/dev/null
+  "$bert" --ranks $ranks "${bert_flags[@]}" "${tokenizer[@]}" --report "$reports/bert_tokens_$ranks.json" >/dev/null
+done
+
 python3 - "$reports" <<'PYTHON'
 import json
 import pathlib
 import sys
 
 reports = {path.stem: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.json")}
-assert len(reports) == 43, sorted(reports)
+assert len(reports) == 49, sorted(reports)
 bits = {}
 for name, report in sorted(reports.items()):
     memory = report["memory"]
@@ -98,10 +110,11 @@ for name, report in sorted(reports.items()):
     found = (losses, norms, rates, final["param_sha256"], final["optimizer_sha256"])
     config = report["config"]
     has_parts = "tensor=2" in config["mesh"]
-    setting = (report["model"], config["reduce-every"], config["dtype"], config["micro-batches"], has_parts)
+    setting = (report["model"], config["reduce-every"], config["dtype"], config["micro-batches"], has_parts,
+               config.get("tokenizer"))
     expected = bits.setdefault(setting, found)
     assert found == expected, f"{name}: other bits than another run of {report['model']}"
-assert len(bits) == 13
+assert len(bits) == 16
 lr = reports["classifier_1"]["config"]["lr"]
 rates = [step["lr"] for step in reports["classifier_1"]["steps"]]
 assert abs(rates[0] - lr / 5) < 1e-9 and rates[4] == lr, rates
