@@ -1,5 +1,7 @@
 #include "framework/comm/in_process.h"
 
+#include <spdlog/spdlog.h>
+
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -142,6 +144,9 @@ Status RunRanks(int num_ranks, const std::function<Status(Communicator&)>& rank_
 Status RunRanks(int num_ranks, double timeout_s,
                 const std::function<Status(Communicator&)>& rank_main) {
   if (num_ranks < 1) return InvalidArgument("RunRanks: {} ranks; expected at least 1", num_ranks);
+  // The ranks may log. spdlog makes its logger at the first use, under a lock of its library that
+  // ThreadSanitizer does not see.
+  spdlog::default_logger_raw();
   InProcessGroup group(num_ranks, timeout_s);
   std::vector<Status> statuses(num_ranks);
   std::vector<std::thread> threads;

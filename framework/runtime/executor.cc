@@ -1,11 +1,12 @@
 #include "framework/runtime/executor.h"
 
-#include <algorithm>
 #include <atomic>
+#include <unordered_set>
 #include <utility>
 
 #include "framework/base/format.h"
 #include "framework/passes/assign_offsets.h"
+#include "framework/passes/category_sizes.h"
 #include "framework/passes/predict_traffic.h"
 #include "framework/runtime/check_same_program.h"
 #include "framework/runtime/plan_program.h"
@@ -58,16 +59,6 @@ int64_t NumTransfersPerStep(const ir::Graph& graph) {
   int64_t count = 0;
   for (const auto& [op, traffic] : PredictTraffic(graph)) count += traffic.count;
   return count;
-}
-
-// "each rank: parameters 1.2 GB, gradients 600.0 MB, ...".
-std::string MemoryPerRank(const MemoryPlan& plan) {
-  std::string text = "each rank: ";
-  for (int i = 0; i < kNumMemoryCategories; ++i) {
-    text += fmt::format("{} {}, ", MemoryCategoryName(static_cast<MemoryCategory>(i)),
-                        FormatBytes(plan.category_bytes[i]));
-  }
-  return text + fmt::format("together at most {}", FormatBytes(plan.arena_bytes));
 }
 
 }  // namespace
@@ -136,7 +127,9 @@ StatusOr<std::byte*> Executor::AllocateArena() {
   StatusOr<std::byte*> arena = communicator_->arena().Allocate(
       plan_.arena_bytes, workspace < 0 ? 0 : plan_.buffers[workspace].offset);
   if (arena.status().code() == StatusCode::kFailedPrecondition) {
-    return Status(arena.status().code(), arena.status().message() + "\n  " + MemoryPerRank(plan_));
+    return Status(arena.status().code(),
+                  fmt::format("{}\n  each rank: {}, together at most {}", arena.status().message(),
+                              CategorySizes(plan_), FormatBytes(plan_.arena_bytes)));
   }
   return arena;
 }
@@ -197,10 +190,11 @@ Status Executor::Settle() const {
 StatusOr<bool> Executor::RemakeKernels(const std::vector<const ir::Node*>& nodes,
                                        const KernelRegistry& kernels) {
   ZG_RETURN_IF_ERROR(Settle());
+  const std::unordered_set<const ir::Node*> remade(nodes.begin(), nodes.end());
   std::vector<std::pair<Instruction*, std::unique_ptr<Kernel>>> made;
   for (InstructionList* list : program_.Lists()) {
     for (Instruction& instruction : list->instructions) {
-      if (std::find(nodes.begin(), nodes.end(), instruction.node) == nodes.end()) continue;
+      if (remade.count(instruction.node) == 0) continue;
       ZG_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel,
                           MakeKernelOf(*graph_, *instruction.node, kernels));
       if (kernel->workspace_bytes() != instruction.kernel->workspace_bytes()) return false;

@@ -7,7 +7,7 @@
 
 #include "framework/base/format.h"
 #include "framework/base/stopwatch.h"
-#include "framework/ir/memory_category.h"
+#include "framework/passes/category_sizes.h"
 #include "framework/state/eval_result.h"
 #include "framework/state/step_result.h"
 #include "framework/train/device_kernels.h"
@@ -17,15 +17,9 @@ namespace {
 
 void LogPlan(const std::string& graph, const MemoryPlan& plan) {
   if (!spdlog::should_log(spdlog::level::debug)) return;
-  std::string categories;
-  for (int i = 0; i < kNumMemoryCategories; ++i) {
-    categories += fmt::format("{}{} {}", i == 0 ? "" : ", ",
-                              MemoryCategoryName(static_cast<MemoryCategory>(i)),
-                              FormatBytes(plan.category_bytes[i]));
-  }
   spdlog::debug("plan of {}: an arena of {} for {}, at most {}", graph,
                 FormatBytes(plan.arena_bytes),
-                Counted(static_cast<int64_t>(plan.buffers.size()), "buffer"), categories);
+                Counted(static_cast<int64_t>(plan.buffers.size()), "buffer"), CategorySizes(plan));
 }
 
 }  // namespace
