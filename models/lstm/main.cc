@@ -18,7 +18,8 @@
 namespace zg {
 namespace {
 
-// A state has no longest text; so much of the data is read before a sample, or of --prompt at most.
+// The longest --prompt; without one, half as many tokens of the data are read. A state has no limit
+// of its own.
 constexpr int64_t kPromptTokens = 512;
 
 struct Flags {
