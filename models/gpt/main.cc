@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -205,13 +204,11 @@ class GptRun {
     const double bigram =
         job_.is_main() ? BigramModel::Fit(data().train).MeanNegativeLogLikelihood(data().validation)
                        : 0;
-    Print(
-        fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits); a bigram model of the "
-                    "same text has {:.4f}\n",
-                    validation, validation / std::log(2.0), bigram));
-    ZG_ASSIGN_OR_RETURN(const std::string bits,
-                        text_->BitsPerByteLine(validation, windows_->validation_tokens()));
-    Print(bits);
+    ZG_ASSIGN_OR_RETURN(
+        const std::string lines,
+        text_->LossLines(validation, windows_->validation_tokens(),
+                         fmt::format("; a bigram model of the same text has {:.4f}", bigram)));
+    Print(lines);
     if (generator_) ZG_RETURN_IF_ERROR(PrintSample(trainer));
     return Status::Ok();
   }

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -120,12 +119,9 @@ Status Run(Job& job, const Flags& flags) {
   if (training.report().was_ended_by_signal) return Status::Ok();
   ZG_ASSIGN_OR_RETURN(const double validation, windows.ValidationLoss(trainer));
   training.log("validation_loss", validation);
-  ZG_ASSIGN_OR_RETURN(const std::string bits,
-                      text.BitsPerByteLine(validation, windows.validation_tokens()));
-  if (job.is_main()) {
-    print_out(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n{}", validation,
-                          validation / std::log(2.0), bits));
-  }
+  ZG_ASSIGN_OR_RETURN(const std::string lines,
+                      text.LossLines(validation, windows.validation_tokens()));
+  if (job.is_main()) print_out(lines);
   if (!generator) return Status::Ok();
   const auto seed = static_cast<uint64_t>(job.options().seed);
   ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample,

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -95,10 +94,9 @@ class LstmRun {
     if (training.report().was_ended_by_signal) return Status::Ok();
     ZG_ASSIGN_OR_RETURN(const double validation, windows.ValidationLoss(trainer));
     training.log("validation_loss", validation);
-    ZG_ASSIGN_OR_RETURN(const std::string bits,
-                        text.BitsPerByteLine(validation, windows.validation_tokens()));
-    Print(fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits)\n{}", validation,
-                      validation / std::log(2.0), bits));
+    ZG_ASSIGN_OR_RETURN(const std::string lines,
+                        text.LossLines(validation, windows.validation_tokens()));
+    Print(lines);
     if (flags_.sample.tokens == 0) return Status::Ok();
     ZG_ASSIGN_OR_RETURN(const std::vector<int64_t> sample, Sample(trainer, prompt));
     Print(text.Continuation(flags_.sample, sample));

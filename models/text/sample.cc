@@ -1,7 +1,5 @@
 #include "models/text/sample.h"
 
-#include <fmt/format.h>
-
 namespace zg::models {
 
 void AddSampleFlags(FlagParser* parser, SampleFlags* flags) {
@@ -24,35 +22,6 @@ GenerateOptions OptionsOf(const SampleFlags& flags, uint64_t seed) {
   options.sampler = {flags.temperature, flags.top_k, flags.top_p, seed};
   options.slide = true;
   return options;
-}
-
-StatusOr<std::vector<int64_t>> PromptTokens(const SampleFlags& flags, const Tokenizer* tokenizer,
-                                            int64_t context, int64_t vocabulary) {
-  std::vector<int64_t> tokens;
-  if (tokenizer != nullptr) {
-    ZG_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids,
-                        TextEncoder(*tokenizer).encode(flags.prompt));
-    tokens.assign(ids.begin(), ids.end());
-  } else if (vocabulary > 256) {
-    return InvalidArgument(
-        "--prompt: got a text for a model of {} tokens, expected one of bytes; give the --tokenizer "
-        "whose tokens they are",
-        vocabulary);
-  } else {
-    for (const char c : flags.prompt) tokens.push_back(static_cast<unsigned char>(c));
-  }
-  if (static_cast<int64_t>(tokens.size()) > context) {
-    return InvalidArgument(
-        "--prompt: got a text of {} tokens, expected at most {}, what the model sees; give a shorter "
-        "one",
-        tokens.size(), context);
-  }
-  for (const int64_t token : tokens) {
-    if (token < vocabulary) continue;
-    return InvalidArgument("--prompt: it has the token {}, the model knows 0 to {}", token,
-                           vocabulary - 1);
-  }
-  return tokens;
 }
 
 std::string PrintableText(const std::vector<int64_t>& bytes) {

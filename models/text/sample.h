@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/base/status.h"
 #include "framework/job/flag_parser.h"
-#include "framework/text/tokenizer.h"
 #include "framework/train/generator.h"
 
 namespace zg::models {
@@ -24,11 +22,6 @@ void AddSampleFlags(FlagParser* parser, SampleFlags* flags);
 
 // The options for Generator, which continues beyond the context.
 GenerateOptions OptionsOf(const SampleFlags& flags, uint64_t seed);
-
-// The tokens of --prompt: its bytes, or those of the tokenizer unless it is null. Errors: a prompt
-// that is longer than the context; a vocabulary that lacks them, or that no tokenizer explains.
-StatusOr<std::vector<int64_t>> PromptTokens(const SampleFlags& flags, const Tokenizer* tokenizer,
-                                            int64_t context, int64_t vocabulary);
 
 // Bytes as text for a terminal: control characters other than newline and tab, and bytes that are
 // not UTF-8, as '?'.

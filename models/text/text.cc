@@ -55,12 +55,40 @@ StatusOr<Text> Text::Open(const TextFlags& flags, int64_t vocabulary, int64_t co
 }
 
 StatusOr<std::vector<int64_t>> Text::Prompt(const SampleFlags& flags, int64_t context) const {
-  if (!flags.prompt.empty()) return PromptTokens(flags, tokenizer(), context, vocabulary());
+  if (!flags.prompt.empty()) return TokensOfPrompt(flags.prompt, context);
   const TokenDataset& data = tokens_.validation;
   std::vector<int64_t> prompt;
   const uint64_t size = std::min<uint64_t>(context / 2 + 1, data.size());
   for (uint64_t i = 0; i < size; ++i) prompt.push_back(data[i]);
   return prompt;
+}
+
+StatusOr<std::vector<int64_t>> Text::TokensOfPrompt(const std::string& prompt,
+                                                    int64_t context) const {
+  std::vector<int64_t> tokens;
+  if (tokenizer_) {
+    ZG_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids, TextEncoder(*tokenizer_).encode(prompt));
+    tokens.assign(ids.begin(), ids.end());
+  } else if (!is_readable()) {
+    return InvalidArgument(
+        "--prompt: got a text for a model of {} tokens, expected one of bytes; give the --tokenizer "
+        "whose tokens they are",
+        vocabulary());
+  } else {
+    for (const char c : prompt) tokens.push_back(static_cast<unsigned char>(c));
+  }
+  if (static_cast<int64_t>(tokens.size()) > context) {
+    return InvalidArgument(
+        "--prompt: got a text of {} tokens, expected at most {}, what the model sees; give a shorter "
+        "one",
+        tokens.size(), context);
+  }
+  for (const int64_t token : tokens) {
+    if (token < vocabulary()) continue;
+    return InvalidArgument("--prompt: it has the token {}, the model knows 0 to {}", token,
+                           vocabulary() - 1);
+  }
+  return tokens;
 }
 
 std::string Text::Continuation(const SampleFlags& flags, const std::vector<int64_t>& tokens) const {
@@ -73,14 +101,18 @@ std::string Text::Continuation(const SampleFlags& flags, const std::vector<int64
   return fmt::format("\nIt continues the {} with:\n{}\n", continued, shown);
 }
 
-StatusOr<std::string> Text::BitsPerByteLine(double nats_per_token, uint64_t num_tokens) const {
-  if (!tokenizer_) return std::string();
+StatusOr<std::string> Text::LossLines(double nats_per_token, uint64_t num_tokens,
+                                      const std::string& remark) const {
+  const double bits_per_token = nats_per_token / std::log(2.0);
+  const std::string line = fmt::format("  validation  loss {:.4f} nats per token ({:.3f} bits){}\n",
+                                       nats_per_token, bits_per_token, remark);
+  if (!tokenizer_) return line;
   const StatusOr<std::string> text = DecodeTokens(tokens_.validation, 1, num_tokens, *tokenizer_);
   ZG_RETURN_IF_ERROR(text.status().WithContext("--tokenizer"));
   const double bytes_per_token =
       static_cast<double>(text->size()) / static_cast<double>(num_tokens);
-  return fmt::format("  {:.4f} bits per byte, {:.3f} bytes per token\n",
-                     nats_per_token / std::log(2.0) / bytes_per_token, bytes_per_token);
+  return line + fmt::format("  {:.4f} bits per byte, {:.3f} bytes per token\n",
+                            bits_per_token / bytes_per_token, bytes_per_token);
 }
 
 }  // namespace zg::models

@@ -31,19 +31,23 @@ class Text {
   bool is_readable() const { return tokenizer_.has_value() || vocabulary() <= 256; }
 
   // What a sample continues: --prompt, or else the beginning of the validation part, a little more
-  // than half a context.
+  // than half a context. Errors: a prompt that is longer than the context; a vocabulary that lacks
+  // its tokens, or that no tokenizer explains.
   StatusOr<std::vector<int64_t>> Prompt(const SampleFlags& flags, int64_t context) const;
   // The tokens that a model has continued it with, as a paragraph for the user.
   std::string Continuation(const SampleFlags& flags, const std::vector<int64_t>& tokens) const;
 
-  // With a tokenizer, a line with the loss in bits per byte, which can be compared between
-  // vocabularies; else nothing. `nats_per_token` is the mean over the first `num_tokens` targets of
-  // the validation part.
-  StatusOr<std::string> BitsPerByteLine(double nats_per_token, uint64_t num_tokens) const;
+  // The validation loss for the user, followed by `remark` in the same line. With a tokenizer also in
+  // bits per byte, which can be compared between vocabularies. `nats_per_token` is the mean over the
+  // first `num_tokens` targets of the validation part.
+  StatusOr<std::string> LossLines(double nats_per_token, uint64_t num_tokens,
+                                  const std::string& remark = "") const;
 
  private:
   Text(TokenSplit tokens, std::optional<Tokenizer> tokenizer)
       : tokens_(std::move(tokens)), tokenizer_(std::move(tokenizer)) {}
+
+  StatusOr<std::vector<int64_t>> TokensOfPrompt(const std::string& prompt, int64_t context) const;
 
   TokenSplit tokens_;
   std::optional<Tokenizer> tokenizer_;

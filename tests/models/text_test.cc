@@ -37,7 +37,8 @@ TEST(Text, WithoutATokenizerTokensAreBytes) {
   EXPECT_EQ(text.vocabulary(), 256);
   EXPECT_EQ(text.tokenizer(), nullptr);
   EXPECT_EQ(text.tokens().train.size(), Fox().size() * 3 / 4);
-  EXPECT_EQ(text.BitsPerByteLine(1.0, 10).value(), "");
+  EXPECT_EQ(text.LossLines(std::log(2.0), 10, "; no more").value(),
+            "  validation  loss 0.6931 nats per token (1.000 bits); no more\n");
   EXPECT_EQ(text.Continuation({}, {'f', 'o', 'x', 7}),
             "\nIt continues the validation text with:\nfox?\n");
 }
@@ -63,7 +64,11 @@ TEST(Text, BitsPerByteCountTheBytesOfTheTargets) {
     targets.push_back(static_cast<uint32_t>(text.tokens().validation[i]));
   }
   const auto bytes = static_cast<double>(text.tokenizer()->decode(targets)->size());
-  const std::string line = text.BitsPerByteLine(2.0, 12).value();
+  const std::string lines = text.LossLines(2.0, 12).value();
+  const std::string first = "  validation  loss 2.0000 nats per token (2.885 bits)\n";
+  EXPECT_EQ(lines.substr(0, first.size()), first);
+  const std::string line = lines.substr(first.size());
+  EXPECT_NE(line.find(" bits per byte, "), std::string::npos) << line;
   EXPECT_EQ(std::stod(line), std::round(1e4 * 2.0 / std::log(2.0) * 12 / bytes) / 1e4) << line;
 }
 
