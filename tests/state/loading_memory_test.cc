@@ -8,6 +8,7 @@
 #include "framework/job/process_memory.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
+#include "tests/testing/sanitizer.h"
 #include "zero/zerograph/make_trainer.h"
 
 namespace zg {
@@ -60,9 +61,7 @@ StatusOr<int64_t> AddedBytes(Communicator& communicator, const std::function<Sta
 class LoadingMemory : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "a sanitizer takes memory of its own";
-#endif
+    if (testing::kHasSanitizer) GTEST_SKIP() << "a sanitizer takes memory of its own";
     std::filesystem::remove_all(directory_);
     const Status saved = RunRanks(1, [&](Communicator& communicator) -> Status {
       WideModel model(/*stage=*/0);

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "tests/testing/sanitizer.h"
 #include "tests/tools/model_state_bytes.h"
 #include "tests/tools/planned_jobs.h"
 #include "tools/plan/planned_model.h"
@@ -18,11 +19,7 @@ namespace {
 constexpr double kTolerance = 0.005;
 
 // Sanitizers make compiling ten times as slow, so they run a sample.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const std::vector<int> kRanks = {4, 1024};
-#else
-const std::vector<int> kRanks = {1, 4, 16, 64, 256, 1024};
-#endif
+const std::vector<int> kRanks = testing::AllOrSample({1, 4, 16, 64, 256, 1024}, {4, 1024});
 
 struct Column {
   const char* preset;

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "tests/testing/sanitizer.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
@@ -12,11 +13,7 @@ namespace zg::testing {
 namespace {
 
 // Sanitizers make a thread cost ten megabytes and ten times the time.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kRanks = 64;
-#else
-constexpr int kRanks = 1024;
-#endif
+constexpr int kRanks = kHasSanitizer ? 64 : 1024;
 
 class ManyRanksTest : public ::testing::TestWithParam<int> {};
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/sanitizer.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
@@ -16,13 +17,8 @@ namespace zg::testing {
 namespace {
 
 // Sanitizers make runs ten times as slow, so they run a sample.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const std::vector<int> kRanks = {1, 3};
-const std::vector<int> kStages = {0, 3};
-#else
-const std::vector<int> kRanks = {1, 2, 3, 4};
-const std::vector<int> kStages = {0, 1, 2, 3};
-#endif
+const std::vector<int> kRanks = AllOrSample({1, 2, 3, 4}, {1, 3});
+const std::vector<int> kStages = AllOrSample({0, 1, 2, 3}, {0, 3});
 
 struct Setting {
   TestModel model = TestModel::kMlp;

@@ -8,17 +8,14 @@
 #include <vector>
 
 #include "framework/nn/optimizers.h"
+#include "tests/testing/sanitizer.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
 namespace zg::testing {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const std::vector<int> kRanks = {1, 3};
-#else
-const std::vector<int> kRanks = {1, 2, 3, 4};
-#endif
+const std::vector<int> kRanks = AllOrSample({1, 2, 3, 4}, {1, 3});
 
 struct Setting {
   std::string name;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "tests/testing/delayed_communicator.h"
+#include "tests/testing/sanitizer.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/training.h"
 
@@ -56,15 +57,9 @@ std::string NameOf(const ::testing::TestParamInfo<std::tuple<TestModel, DType>>&
 }
 
 // Sanitizers make runs more than ten times as slow, so they run a sample.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const std::vector<int> kRanks = {3};
-const std::vector<int> kStages = {0, 3};
-constexpr int kDelayedRuns = 5;
-#else
-const std::vector<int> kRanks = {2, 3, 4};
-const std::vector<int> kStages = {0, 1, 2, 3};
-constexpr int kDelayedRuns = 50;
-#endif
+const std::vector<int> kRanks = AllOrSample({2, 3, 4}, {3});
+const std::vector<int> kStages = AllOrSample({0, 1, 2, 3}, {0, 3});
+constexpr int kDelayedRuns = kHasSanitizer ? 5 : 50;
 
 INSTANTIATE_TEST_SUITE_P(ModelsAndDTypes, OverlapTest,
                          ::testing::Combine(::testing::Values(TestModel::kMlp, TestModel::kGpt,
