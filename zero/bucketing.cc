@@ -280,12 +280,12 @@ class BucketMaker {
     ir::Builder backward(&graph_, last->section);
     backward.InsertBefore(graph_.NextOf(last));
     ir::Attributes attributes = {{"offsets", bucket_.offsets}, {"size", bucket_.elements}};
-    if (const int64_t num_parts = NumParts(graph_, *bucket_.updates[0]); num_parts > 1) {
+    if (SplitAxis(*bucket_.updates[0]) >= 0) {
       NdSbp splits;
       for (const ir::Node* update : bucket_.updates) {
         splits.push_back(SplitOf(*update)[SplitAxis(*update)]);
       }
-      attributes.Set("parts", num_parts);
+      attributes.Set("parts", NumParts(graph_, *bucket_.updates[0]));
       attributes.Set("splits", splits);
     }
     ir::Value* packed = backward.Op("bucket_pack", gradients, attributes, name_ + ".grad");

@@ -57,6 +57,15 @@ void DescribeTraining(const ir::Graph& graph, const optim::UpdateRules& rules, P
   }
 }
 
+// In 16 bits the sum of each rank would be rounded before ranks add theirs.
+Status CheckFixedParts(const MeshAxis& axis, const CompileOptions& options) {
+  ZG_RETURN_IF_ERROR(CheckParts(axis).WithContext("mesh"));
+  if (!axis.has_fixed_parts() || options.dtype == DType::kF32) return Status::Ok();
+  return InvalidArgument(
+      "mesh: {}: sums of parts are added in f32, got {}, which would round them; use f32, or {}={}",
+      axis.ToString(), DTypeName(options.dtype), axis.name, axis.size);
+}
+
 StatusOr<Program> CompileResolved(const Graph& graph, const Mesh& mesh, Program program,
                                   const Target& target) {
   std::optional<optim::UpdateRules> update;
@@ -107,6 +116,9 @@ StatusOr<Program> Compile(const Graph& graph, const Mesh& mesh, const CompileOpt
   if (!graph.optimizer().has_value() && !program.options.recompute.empty()) {
     return InvalidArgument("graph {}: recompute '{}' is for training, but train() was not called",
                            graph.name(), program.options.recompute[0]);
+  }
+  for (const MeshAxis& axis : mesh.axes()) {
+    ZG_RETURN_IF_ERROR(CheckFixedParts(axis, program.options).WithContext("graph " + graph.name()));
   }
   ZG_ASSIGN_OR_RETURN(program, CompileResolved(graph, mesh, std::move(program), target));
   program.compile_ms = stopwatch.ms();

@@ -41,12 +41,13 @@ StatusOr<ir::Value*> MakeFlatVariable(ir::Graph& graph, const std::string& name,
                                       const FlatLayout& layout) {
   const ir::Value& model = *variables[0];
   ir::Builder builder(&graph, graph.section(ir::SectionKind::kVariables));
-  const int64_t num_parts = layout.split_axis < 0 ? 1 : graph.mesh().axes()[layout.split_axis].size;
-  const Shape shape = num_parts == 1 ? Shape{layout.elements} : Shape{num_parts, layout.elements};
+  const bool is_split = layout.split_axis >= 0;
+  const int64_t num_parts = is_split ? graph.mesh().axes()[layout.split_axis].size : 1;
+  const Shape shape = is_split ? Shape{num_parts, layout.elements} : Shape{layout.elements};
   ir::Value* flat =
       builder.Storage(name, {model.type.dtype, shape}, ir::RoleOf(model), layout.stage);
   ZG_RETURN_IF_ERROR(builder.status());
-  if (num_parts > 1) {
+  if (is_split) {
     NdSbp split = AllBroadcast(graph.mesh());
     split[layout.split_axis] = Sbp::S(0);
     flat->producer->attributes.Set("split", split);

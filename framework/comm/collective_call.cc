@@ -37,7 +37,7 @@ std::string_view Text(const char (&text)[kSize]) {
 
 // The problem with the types of a reduction; empty if there is none.
 std::string TypeProblem(const CollectiveCall& call) {
-  const auto [terms, sum] = call.types;
+  const auto [terms, sum, order] = call.types;
   const bool are_half = terms == DType::kBF16 || terms == DType::kF16;
   if (terms != sum && !(are_half && sum == DType::kF32)) {
     return fmt::format("terms in {} have no sum in {}", DTypeName(terms), DTypeName(sum));
@@ -45,6 +45,10 @@ std::string TypeProblem(const CollectiveCall& call) {
   if (call.accumulate && are_half && sum == terms) {
     return fmt::format("accumulating in {} would round every time; the sum must be f32",
                        DTypeName(sum));
+  }
+  if (order == FoldOrder::kPairwise && (terms != DType::kF32 || call.accumulate)) {
+    return fmt::format("only f32 terms are added pairwise, and onto nothing else, got {}{}",
+                       DTypeName(terms), call.accumulate ? " onto a sum" : "");
   }
   return "";
 }
@@ -72,7 +76,8 @@ CallRecord MakeCallRecord(const CollectiveCall& call, int64_t sequence) {
   uint64_t hash = Mix(Mix(0, call.operation), call.name);
   for (int64_t word : {call.count, call.input.offset, call.input.rank_stride, call.output.offset,
                        call.output.rank_stride, static_cast<int64_t>(call.types.terms),
-                       static_cast<int64_t>(call.types.sum), int64_t{call.accumulate}}) {
+                       static_cast<int64_t>(call.types.sum), static_cast<int64_t>(call.types.order),
+                       int64_t{call.accumulate}}) {
     hash = Mix(hash, static_cast<uint64_t>(word));
   }
   record.hash = hash;
@@ -102,6 +107,7 @@ std::string DescribeInFull(const CallRecord& record) {
   if (record.types.sum != record.types.terms) {
     types += fmt::format(" into {}", DTypeName(record.types.sum));
   }
+  if (record.types.order == FoldOrder::kPairwise) types += " pairwise";
   return fmt::format("{} '{}' (call {}; count {} of {}, input at {}, output at {}{})",
                      Text(record.operation), Text(record.name), record.sequence, record.count,
                      types, operand(record.input), operand(record.output),

@@ -39,7 +39,7 @@ struct CallRecord {
   ReductionTypes types = DType::kU8;
   bool accumulate = false;
   char operation[16] = {};
-  char name[103] = {};  // longer names are truncated
+  char name[99] = {};  // longer names are truncated
 };
 static_assert(sizeof(CallRecord) == 3 * 64);
 

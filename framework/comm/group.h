@@ -6,7 +6,8 @@
 //
 // Parts are ordered by rank in the group. Sums over ranks are left folds in the order of the ranks
 // in the job, ((g0 + g1) + g2) + ..., whatever the transport, the arrival order and the order in
-// which the group lists its ranks: the bits are the same on every path.
+// which the group lists its ranks: the bits are the same on every path. Ranks in host memory also
+// add pairwise (FoldOrder).
 //
 // Two or more data axes: a sum over them is one collective of a group that lists the ranks along
 // all of them, not one collective per axis. Inner sums added by an outer one would be (g0 + g1) +

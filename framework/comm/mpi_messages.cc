@@ -10,7 +10,7 @@
 
 #include "framework/comm/available_memory.h"
 #include "framework/comm/collective_call.h"
-#include "framework/comm/left_fold.h"
+#include "framework/comm/fold.h"
 #include "framework/comm/mapped_memory.h"
 #include "framework/comm/message_chunks.h"
 
@@ -226,7 +226,7 @@ Status MpiMessageGroup::FoldParts(const std::byte* input, const Parts& parts, Re
         fold_inputs_.push_back(peer == rank() ? input + parts.begin(peer) + step * chunk
                                               : received(slot, peer));
       }
-      LeftFold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
+      Fold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
                elements, sums);
     }
     if (step + kMessageDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kMessageDepth));

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "framework/comm/left_fold.h"
+#include "framework/comm/fold.h"
 #include "framework/comm/peer_copy.h"
 
 namespace zg {
@@ -55,7 +55,7 @@ void PeerMemoryGroup::Fold(const CollectiveCall& call, int64_t begin, int64_t co
   for (const int rank : fold_order()) {
     fold_inputs_.push_back(Peer(call.input, rank) + begin * term_bytes);
   }
-  LeftFold(call.types, call.accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
+  zg::Fold(call.types, call.accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
            count, output);
   traffic().AddReceived((size() - 1) * count * term_bytes);
 }

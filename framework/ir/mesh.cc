@@ -5,6 +5,34 @@
 #include "framework/base/check.h"
 
 namespace zg {
+namespace {
+
+bool IsOfDataRanks(const std::string& name) {
+  return name == "data" || name == "shard" || name == "replica";
+}
+
+}  // namespace
+
+std::string MeshAxis::ToString() const {
+  return has_fixed_parts() ? fmt::format("{}={}/{}", name, size, parts)
+                           : fmt::format("{}={}", name, size);
+}
+
+Status CheckParts(const MeshAxis& axis) {
+  if (!axis.has_fixed_parts()) return Status::Ok();
+  if (IsOfDataRanks(axis.name)) {
+    return InvalidArgument(
+        "{}: ranks along {} compute micro-batches of their own, whose bits do not depend on the "
+        "number of ranks; expected {}={}",
+        axis.ToString(), axis.name, axis.name, axis.size);
+  }
+  const int of_rank = axis.parts / axis.size;
+  if (axis.parts % axis.size == 0 && (of_rank & (of_rank - 1)) == 0) return Status::Ok();
+  return InvalidArgument(
+      "{}: got {} parts for {} ranks, expected 1, 2, 4 or another power of two for each rank, which "
+      "adds its parts pairwise",
+      axis.ToString(), axis.parts, axis.size);
+}
 
 int Mesh::num_ranks() const {
   int product = 1;
@@ -17,10 +45,7 @@ int Mesh::Coordinate(int rank, int axis) const {
   return rank % axes_[axis].size;
 }
 
-bool Mesh::IsDataAxis(int axis) const {
-  const std::string& name = axes_[axis].name;
-  return name == "data" || name == "shard" || name == "replica";
-}
+bool Mesh::IsDataAxis(int axis) const { return IsOfDataRanks(axes_[axis].name); }
 
 bool Mesh::ShardsOver(int axis) const { return IsDataAxis(axis) && axes_[axis].name != "replica"; }
 
@@ -76,7 +101,7 @@ int Mesh::FindAxis(const std::string& name) const {
 
 std::string Mesh::ToString() const {
   std::vector<std::string> parts;
-  for (const MeshAxis& axis : axes_) parts.push_back(fmt::format("{}={}", axis.name, axis.size));
+  for (const MeshAxis& axis : axes_) parts.push_back(axis.ToString());
   return fmt::format("{}", fmt::join(parts, ","));
 }
 

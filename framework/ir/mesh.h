@@ -6,6 +6,8 @@
 //   replica        Ranks along it compute different micro-batches. ZeRO keeps whole copies along it:
 //                  `replica=2,shard=4` is hybrid sharding.
 //   another name   Ranks along it work on the same micro-batches (`tensor`). Such axes come last.
+//                  `tensor=2/4`: its 2 ranks compute 4 parts, 2 each, as 4 ranks would, and add terms
+//                  pairwise. The bits depend on the number of parts, and not on that of ranks.
 // The j-th micro-batch of a rank is j * num_data_ranks() + DataIndex(rank).
 #pragma once
 
@@ -13,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/status.h"
 #include "framework/ir/sbp.h"
 #include "framework/tensor/shape.h"
 
@@ -20,8 +23,17 @@ namespace zg {
 
 struct MeshAxis {
   std::string name;
-  int size = 1;
+  int size = 1;   // ranks
+  int parts = 0;  // if it is not 0: `size` times a power of two
+
+  bool has_fixed_parts() const { return parts > 0; }
+  // The parts in which values are computed along an axis whose ranks share micro-batches.
+  int num_parts() const { return has_fixed_parts() ? parts : size; }
+  std::string ToString() const;  // "tensor=2/4"
 };
+
+// Errors: parts of an axis of data ranks; another number of them than `size` times a power of two.
+Status CheckParts(const MeshAxis& axis);
 
 class Mesh {
  public:

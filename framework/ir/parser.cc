@@ -158,7 +158,19 @@ class GraphParser {
             InvalidArgument("got an axis of {} ranks, expected 1 or more and at most {} in all",
                             size, kMaxRanks));
       }
-      axes.push_back({std::move(name), static_cast<int>(size)});
+      MeshAxis axis = {std::move(name), static_cast<int>(size)};
+      if (cursor->LooksAt("/")) {
+        ZG_RETURN_IF_ERROR(cursor->Expect("/"));
+        ZG_ASSIGN_OR_RETURN(const int64_t parts, cursor->Integer("a number of parts"));
+        if (parts < 1 || parts > kMaxRanks) {
+          return cursor->ErrorAt(position, InvalidArgument("got {} parts, expected 1 to {}", parts,
+                                                           kMaxRanks));
+        }
+        axis.parts = static_cast<int>(parts);
+        const Status fits = CheckParts(axis);
+        if (!fits.ok()) return cursor->ErrorAt(position, fits);
+      }
+      axes.push_back(std::move(axis));
     }
     ZG_RETURN_IF_ERROR(cursor->Expect(")"));
     return Mesh(std::move(axes));

@@ -22,7 +22,7 @@ class PartsContext {
 
   const Node& node() const { return node_; }
   Builder& builder() { return builder_; }
-  int num_parts() const { return builder_.graph().mesh().axes()[axis_].size; }
+  int num_parts() const { return builder_.graph().mesh().axes()[axis_].num_parts(); }
   Sbp input_sbp(int i) const { return node_.inputs[i]->sbp[axis_]; }
   Sbp wanted(int i = 0) const { return wanted_[i]; }
 

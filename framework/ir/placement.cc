@@ -38,14 +38,19 @@ bool Divides(const Node& node, const SbpSignature& signature, int axis, const Me
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp sbp = signature.inputs[i];
     if (!sbp.is_split()) continue;
-    int64_t num_parts = mesh.axes()[axis].size;
+    const auto parts_along = [&](int along) {
+      // What is split already needs no more parts than ranks, such as a bucket with one for each.
+      const bool is_split = node.inputs[i]->sbp[along] == sbp;
+      return is_split ? mesh.axes()[along].size : mesh.axes()[along].num_parts();
+    };
+    int64_t num_parts = parts_along(axis);
     for (int other = 0; other < mesh.num_axes(); ++other) {
-      if (other != axis && wanted[i][other] == sbp) num_parts *= mesh.axes()[other].size;
+      if (other != axis && wanted[i][other] == sbp) num_parts *= parts_along(other);
     }
     num_parts *= sbp.groups();
     if (node.inputs[i]->type.shape.dim(sbp.dim()) % num_parts != 0) return false;
   }
-  return signature.units % mesh.axes()[axis].size == 0;
+  return signature.units % mesh.axes()[axis].num_parts() == 0;
 }
 
 // Whether a shared axis makes the changes that a signature asks for by itself: see ChooseSignature.
@@ -75,7 +80,7 @@ bool FollowsFromPlacements(const Node& node, const SbpSignature& signature, int 
 // Whether all-B is legal: not for a bucket of parts along the axis that has them.
 bool MayBeWhole(const Node& node, int axis, const Mesh& mesh) {
   if (node.op->traits.kind != OpKind::kPack || mesh.IsDataAxis(axis)) return true;
-  return mesh.axes()[axis].size == 1 || node.attributes.NdSbp("splits").empty();
+  return mesh.axes()[axis].num_parts() == 1 || node.attributes.NdSbp("splits").empty();
 }
 
 // The number of parameters that would have to be moved.
@@ -126,9 +131,10 @@ void PlaceBoxed(Node* node) {
 std::vector<SbpSignature> BestAlong(int axis, const Node& node, const Mesh& mesh,
                                     const std::vector<NdSbp>& wanted,
                                     const std::vector<Sbp>* outputs) {
-  const int num_ranks = mesh.axes()[axis].size;
+  // The choice follows from the number of parts, so that it is the same for any number of ranks.
+  const int num_parts = mesh.axes()[axis].num_parts();
   std::vector<SbpSignature> candidates;
-  if (num_ranks > 1) candidates = SignaturesOf(node, axis);
+  if (num_parts > 1) candidates = SignaturesOf(node, axis);
   if (std::optional<SbpSignature> own = MicroBatchSignature(node, axis, mesh)) {
     candidates.push_back(std::move(*own));
   }
@@ -136,14 +142,14 @@ std::vector<SbpSignature> BestAlong(int axis, const Node& node, const Mesh& mesh
     candidates.push_back({std::vector<Sbp>(node.inputs.size(), Sbp::B()),
                           std::vector<Sbp>(node.outputs.size(), Sbp::B())});
   }
-  const bool is_shared = num_ranks > 1 && !mesh.IsDataAxis(axis);
+  const bool is_shared = num_parts > 1 && !mesh.IsDataAxis(axis);
   std::vector<SbpSignature> best;
   Change best_change;
   for (SbpSignature& candidate : candidates) {
     if (outputs != nullptr && candidate.outputs != *outputs) continue;
     if (!Divides(node, candidate, axis, mesh, wanted)) continue;
     if (is_shared && !FollowsFromPlacements(node, candidate, axis)) continue;
-    Change change = ChangeFor(node, candidate, axis, num_ranks);
+    Change change = ChangeFor(node, candidate, axis, num_parts);
     if (is_shared) {
       change.parameters = NumParametersMoved(node, candidate, axis);
       change.gradients = NumGradientsMoved(node, candidate);
@@ -217,6 +223,7 @@ std::vector<SbpSignature> BestSignatures(const Node& node, int axis, const Mesh&
   std::vector<NdSbp> wanted;
   for (const Value* input : node.inputs) wanted.push_back(input->sbp);
   for (int earlier = 0; earlier < axis; ++earlier) {
+    if (outputs != nullptr && mesh.axes()[earlier].size == 1) continue;  // nothing is moved there
     std::vector<Sbp> kept;
     for (const Value* output : node.outputs) {
       if (outputs != nullptr) kept.push_back(output->sbp[earlier]);

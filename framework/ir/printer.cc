@@ -87,6 +87,7 @@ std::string PrintMesh(const Mesh& mesh) {
     if (&axis != &mesh.axes().front()) text += ", ";
     AppendName(axis.name, &text);
     text += fmt::format("={}", axis.size);
+    if (axis.has_fixed_parts()) text += fmt::format("/{}", axis.parts);
   }
   return text + ")";
 }

@@ -70,6 +70,7 @@ class CollectivesVerifier {
     for (int axis = 0; axis < mesh.num_axes(); ++axis) {
       if (is_boxed[axis]) ZG_RETURN_IF_ERROR(CheckNesting(node, axis, is_boxed));
       if (is_joint && is_boxed[axis] && KeepsCopies(node, axis)) continue;
+      if (mesh.axes()[axis].has_fixed_parts() && mesh.axes()[axis].size == 1) continue;
       ZG_RETURN_IF_ERROR(is_boxing && !is_boxed[axis] ? CheckSamePlacement(node, axis)
                                                       : CheckAxis(node, axis));
     }

@@ -10,6 +10,16 @@ namespace {
 constexpr int64_t kMaxRanks = 1 << 20;
 constexpr std::array<std::string_view, 4> kNames = {"data", "shard", "replica", "tensor"};
 
+StatusOr<int> ParseNumber(std::string_view digits, std::string_view of, std::string_view axis) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number);
+  if (error == std::errc() && end == digits.end() && number >= 1 && number <= kMaxRanks) {
+    return number;
+  }
+  return InvalidArgument("got {} {} along the axis {}, expected a number from 1 to 2^20",
+                         digits.empty() ? "no" : digits, of, axis);
+}
+
 StatusOr<MeshAxis> ParseAxis(std::string_view text) {
   const size_t equals = text.find('=');
   const std::string_view name = text.substr(0, equals);
@@ -22,14 +32,15 @@ StatusOr<MeshAxis> ParseAxis(std::string_view text) {
         "keeps copies, or tensor, along which ranks share micro-batches",
         name);
   }
-  const std::string_view digits = text.substr(equals + 1);
-  int size = 0;
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), size);
-  if (error != std::errc() || end != digits.end() || size < 1) {
-    return InvalidArgument("got {} ranks along the axis {}, expected a number from 1 to 2^20",
-                           digits.empty() ? "no" : digits, name);
-  }
-  return MeshAxis{std::string(name), size};
+  const std::string_view numbers = text.substr(equals + 1);
+  const size_t slash = numbers.find('/');
+  MeshAxis axis;
+  axis.name = name;
+  ZG_ASSIGN_OR_RETURN(axis.size, ParseNumber(numbers.substr(0, slash), "ranks", name));
+  if (slash == numbers.npos) return axis;
+  ZG_ASSIGN_OR_RETURN(axis.parts, ParseNumber(numbers.substr(slash + 1), "parts", name));
+  ZG_RETURN_IF_ERROR(CheckParts(axis));
+  return axis;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The mesh of ranks as text: "replica=2,shard=4" (framework/ir/mesh.h).
+// The mesh of ranks as text: "replica=2,shard=4", "data=2,tensor=2/4" (framework/ir/mesh.h).
 #pragma once
 
 #include <string>

@@ -59,7 +59,7 @@ ir::OpDef BucketPackOp() {
       "A flat bucket of `size` elements with input i at offsets[i] and zeros elsewhere. Its inputs "
       "are gradients of parameters, produced in place where the memory plan can do so. "
       "`in_flight`: it is reduced as soon as it is complete, and its memory given up then. A bucket "
-      "of several `parts`, (parts, size), holds in each a part of input i, which is split as "
+      "with `splits`, (parts, size), holds in each of its parts one of input i, which is split as "
       "splits[i] says.";
   op.max_inputs = -1;
   op.attributes = {{"offsets", std::vector<int64_t>{}, true},
@@ -75,12 +75,14 @@ ir::OpDef BucketPackOp() {
     }
     const int64_t size = call.attributes.Int("size");
     const int64_t num_parts = call.attributes.Int("parts");
+    const size_t num_splits = call.attributes.NdSbp("splits").size();
+    const bool is_split = num_splits > 0;
     const TensorType bucket = {call.inputs[0].dtype,
-                               num_parts == 1 ? Shape{size} : Shape{num_parts, size}};
-    if (num_parts < 1 ||
-        call.attributes.NdSbp("splits").size() != (num_parts == 1 ? 0 : call.inputs.size())) {
+                               is_split ? Shape{num_parts, size} : Shape{size}};
+    if (num_parts < 1 || (!is_split && num_parts > 1) ||
+        (is_split && num_splits != call.inputs.size())) {
       return InvalidArgument("bucket_pack: got {} parts and {} splits for {} inputs", num_parts,
-                             call.attributes.NdSbp("splits").size(), call.inputs.size());
+                             num_splits, call.inputs.size());
     }
     int64_t end = 0;
     for (size_t i = 0; i < offsets.size(); ++i) {

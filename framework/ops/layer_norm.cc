@@ -4,6 +4,7 @@
 #include "framework/ir/op_registry.h"
 #include "framework/ops/addend.h"
 #include "framework/ops/op_rules.h"
+#include "framework/ops/summed_parts.h"
 
 namespace zg {
 namespace {
@@ -111,7 +112,7 @@ ir::OpDef LayerNormGrad() {
 
 void RegisterLayerNormOps(ir::OpRegistry& registry) {
   registry.Register(LayerNorm());
-  registry.Register(WithAddend(LayerNormGrad()));
+  registry.Register(WithSummedParts(WithAddend(LayerNormGrad())));
 }
 
 }  // namespace zg

@@ -6,6 +6,7 @@
 #include "framework/ops/elementwise_table.h"
 #include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
+#include "framework/ops/summed_parts.h"
 
 namespace zg {
 namespace {
@@ -282,8 +283,10 @@ ir::OpDef LinearGradBias() {
 }  // namespace
 
 void RegisterLinearOps(ir::OpRegistry& registry) {
-  for (ir::OpDef op : {WithAddend(Linear()), LinearGelu(), WithAddend(LinearGradInput()),
-                       LinearGradInputGelu(), LinearGradWeight(), LinearGradBias()}) {
+  for (ir::OpDef op :
+       {WithSummedParts(WithAddend(Linear())), LinearGelu(),
+        WithSummedParts(WithAddend(LinearGradInput())), LinearGradInputGelu(), LinearGradWeight(),
+        WithSummedParts(LinearGradBias())}) {
     op.traits.keeps_groups = true;  // each row of a weight is a column of the result
     registry.Register(std::move(op));
   }

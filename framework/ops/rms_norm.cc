@@ -4,6 +4,7 @@
 #include "framework/ir/op_registry.h"
 #include "framework/ops/addend.h"
 #include "framework/ops/op_rules.h"
+#include "framework/ops/summed_parts.h"
 
 namespace zg {
 namespace {
@@ -100,7 +101,7 @@ ir::OpDef RmsNormGrad() {
 
 void RegisterRmsNormOps(ir::OpRegistry& registry) {
   registry.Register(RmsNorm());
-  registry.Register(WithAddend(RmsNormGrad()));
+  registry.Register(WithSummedParts(WithAddend(RmsNormGrad())));
 }
 
 }  // namespace zg

@@ -46,7 +46,7 @@ Status CheckUnambiguous(const ir::Graph& graph, const ir::Node& node) {
   }
   const Mesh& mesh = graph.mesh();
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
-    if (mesh.axes()[axis].size == 1 || mesh.IsDataAxis(axis)) continue;
+    if (mesh.axes()[axis].num_parts() == 1 || mesh.IsDataAxis(axis)) continue;
     const std::vector<ir::SbpSignature> best = ir::BestSignatures(node, axis, mesh);
     std::vector<std::string> choices;
     for (const ir::SbpSignature& signature : best) {

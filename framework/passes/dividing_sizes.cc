@@ -23,7 +23,7 @@ std::string NearestThatDivide(int64_t size, int groups, int num_ranks) {
   int64_t fewer = num_ranks - 1, more = num_ranks + 1;
   while (fewer > 1 && rows % fewer != 0) --fewer;
   while (more <= rows && rows % more != 0) ++more;
-  return fmt::format("{}, the nearest numbers of ranks {}", sizes,
+  return fmt::format("{}, the nearest numbers of parts {}", sizes,
                      Both(fewer, more <= rows ? more : 0));
 }
 

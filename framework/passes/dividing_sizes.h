@@ -7,7 +7,7 @@
 
 namespace zg {
 
-// Returns "the nearest sizes that do are 50256 and 50258, the nearest numbers of ranks 1 and 29"
+// Returns "the nearest sizes that do are 50256 and 50258, the nearest numbers of parts 1 and 29"
 // for a dim of `size` in `groups` that `num_ranks` ranks do not divide.
 std::string NearestThatDivide(int64_t size, int groups, int num_ranks);
 

@@ -5,6 +5,7 @@
 
 #include "framework/ir/builder.h"
 #include "framework/ops/op_names.h"
+#include "framework/ops/summed_parts.h"
 
 namespace zg {
 namespace {
@@ -46,7 +47,8 @@ class Fusion {
     const ir::Value* const operand = row_sum->inputs[0];
     ir::Node* const producer = operand->producer;
     const bool fuses = producer->op->traits.sums_rows && operand == producer->outputs[0] &&
-                       producer->section == row_sum->section && IsPlain(*producer, "sums");
+                       producer->section == row_sum->section && IsPlain(*producer, "sums") &&
+                       SummedParts::Of(producer->Call()) == SummedParts::Of(row_sum->Call());
     if (!fuses) return false;
     ZG_ASSIGN_OR_RETURN(const Outputs fused, Again(producer, "sums", producer->inputs));
     TakeName(fused.back(), row_sum->outputs[0], row_sum);

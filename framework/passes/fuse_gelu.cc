@@ -4,6 +4,7 @@
 
 #include "framework/ir/builder.h"
 #include "framework/ops/op_names.h"
+#include "framework/ops/summed_parts.h"
 
 namespace zg {
 namespace {
@@ -20,13 +21,15 @@ bool IsPartial(const ir::Value& value) {
   return std::any_of(value.sbp.begin(), value.sbp.end(), [](Sbp one) { return one.is_partial(); });
 }
 
+bool SumsInParts(const ir::Node& node) { return SummedParts::Of(node.Call()).count > 1; }
+
 // Makes the fused nodes, in the modules of their products and with the values' former names.
 class Fusion {
  public:
   explicit Fusion(ir::Graph* graph) : graph_(*graph) {}
 
   StatusOr<bool> FuseLinear(ir::Node* linear) {
-    if (linear->attributes.Bool("adds")) return false;
+    if (linear->attributes.Bool("adds") || SumsInParts(*linear)) return false;
     ir::Value* const h = linear->outputs[0];
     std::vector<ir::Node*> gelus;
     bool is_copy = false;
@@ -51,7 +54,7 @@ class Fusion {
   }
 
   StatusOr<bool> FuseGradient(ir::Node* linear_grad) {
-    if (linear_grad->attributes.Bool("adds")) return false;
+    if (linear_grad->attributes.Bool("adds") || SumsInParts(*linear_grad)) return false;
     ir::Value* const dy = linear_grad->outputs[0];
     if (IsPartial(*dy) || dy->users.size() != 1) return false;
     ir::Node* const gelu_grad = dy->users[0];

@@ -9,6 +9,7 @@
 #include "framework/ir/builder.h"
 #include "framework/ir/parts_context.h"
 #include "framework/ir/placement.h"
+#include "framework/ops/summed_parts.h"
 #include "framework/passes/ambiguous_placement.h"
 #include "framework/passes/dividing_sizes.h"
 
@@ -74,7 +75,7 @@ bool KnowsItsPart(const ir::Node& node) {
 Status CheckRandom(const ir::Graph& graph, const ir::Node& node) {
   const Mesh& mesh = graph.mesh();
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
-    if (mesh.axes()[axis].size == 1) continue;
+    if (mesh.axes()[axis].num_parts() == 1) continue;
     const Sbp sbp = node.outputs[0]->sbp[axis];
     if (mesh.IsDataAxis(axis) && sbp.is_broadcast()) {
       return InvalidArgument(
@@ -189,7 +190,7 @@ void PlaceVariable(ir::Graph& graph, ir::Node* variable) {
 Status CheckParametersStay(const ir::Graph& graph, const ir::Node& node) {
   const Mesh& mesh = graph.mesh();
   for (int axis = 0; axis < mesh.num_axes(); ++axis) {
-    if (mesh.axes()[axis].size == 1 || mesh.IsDataAxis(axis)) continue;
+    if (mesh.axes()[axis].num_parts() == 1 || mesh.IsDataAxis(axis)) continue;
     const ir::SbpSignature signature = ir::ChooseSignature(node, axis, mesh);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ir::Value& input = *node.inputs[i];
@@ -206,9 +207,9 @@ Status CheckParametersStay(const ir::Graph& graph, const ir::Node& node) {
 }
 
 // Whether the node can compute with such a part of this input.
-bool ReadsParts(const ir::Node& node, const ir::Value& input, Sbp split, int axis, int size) {
+bool ReadsParts(const ir::Node& node, const ir::Value& input, Sbp split, int axis, int num_parts) {
   for (const ir::SbpSignature& signature : ir::SignaturesOf(node, axis)) {
-    bool fits = signature.units % size == 0;
+    bool fits = signature.units % num_parts == 0;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       fits = fits && (node.inputs[i] != &input || signature.inputs[i] == split);
     }
@@ -234,7 +235,8 @@ Status PlaceCache(ir::Graph& graph, ir::Node* write) {
     const std::vector<ir::Node*>& readers = write->outputs[0]->users;
     const bool is_read_so =
         std::all_of(readers.begin(), readers.end(), [&](const ir::Node* reader) {
-          return ReadsParts(*reader, *write->outputs[0], by_channels, axis, mesh.axes()[axis].size);
+          return ReadsParts(*reader, *write->outputs[0], by_channels, axis,
+                            mesh.axes()[axis].num_parts());
         });
     if (is_first && is_read_so) cache->sbp[axis] = by_channels;
     wanted[axis] = cache->sbp[axis];
@@ -263,19 +265,71 @@ Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
         "as tensor",
         place->scope, value.name, name);
   }
-  if (axis >= 0 && mesh.axes()[axis].size > 1) {
-    const int size = mesh.axes()[axis].size;
-    if (wanted.is_split() && value.type.shape.dim(wanted.dim()) % size != 0) {
+  if (axis >= 0 && mesh.axes()[axis].num_parts() > 1) {
+    const int num_parts = mesh.axes()[axis].num_parts();
+    if (wanted.is_split() && value.type.shape.dim(wanted.dim()) % num_parts != 0) {
       return InvalidArgument(
-          "{}: place %{} {}: its dim {} of {} does not divide into parts of {} ranks along {}: {}",
+          "{}: place %{} {}: its dim {} of {} does not divide into {} parts along {}: {}",
           place->scope, value.name, value.type.ToString(), wanted.dim(),
-          value.type.shape.dim(wanted.dim()), size, name,
-          NearestThatDivide(value.type.shape.dim(wanted.dim()), 1, size));
+          value.type.shape.dim(wanted.dim()), num_parts, name,
+          NearestThatDivide(value.type.shape.dim(wanted.dim()), 1, num_parts));
     }
     sbp[axis] = wanted;
   }
   place->attributes.Set("sbp", std::move(sbp));
   place->attributes.Set("axis", std::string());
+  return Status::Ok();
+}
+
+// Along an axis with fixed parts a pending sum is summed before any op computes with it: a sum of
+// scaled terms has other bits than a scaled sum.
+Status SumBeforeUse(ir::Graph& graph, ir::Node* node) {
+  const Mesh& mesh = graph.mesh();
+  const ir::OpKind kind = node->op->traits.kind;
+  if (kind == ir::OpKind::kPlace || kind == ir::OpKind::kBoxing) return Status::Ok();
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (!mesh.axes()[axis].has_fixed_parts()) continue;
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      ir::Value* const input = node->inputs[i];
+      if (!input->sbp[axis].is_partial()) continue;
+      if (!ir::ChooseSignature(*node, axis, mesh).inputs[i].is_partial()) continue;
+      ir::Builder builder(&graph, node->section);
+      builder.InsertBefore(node);
+      builder.set_scope(node->scope);
+      NdSbp summed = input->sbp;
+      summed[axis] = Sbp::B();
+      ir::Value* const sum = builder.Place(input, summed, input->name + ".sum");
+      ZG_RETURN_IF_ERROR(builder.status());
+      graph.ReplaceInput(node, static_cast<int>(i), sum);
+    }
+  }
+  return Status::Ok();
+}
+
+// A rank with several parts of a dim that the node sums over adds them as ranks with one part each
+// would.
+Status SumInParts(const ir::Graph& graph, ir::Node* node) {
+  const Mesh& mesh = graph.mesh();
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    const MeshAxis& along = mesh.axes()[axis];
+    if (along.num_parts() == along.size || KnowsItsPart(*node)) continue;
+    const ir::SbpSignature signature = ir::ChooseSignature(*node, axis, mesh);
+    const auto sums = [](Sbp sbp) { return sbp.is_partial(); };
+    const auto split = std::find_if(signature.inputs.begin(), signature.inputs.end(),
+                                    [](Sbp sbp) { return sbp.is_split(); });
+    if (split == signature.inputs.end() ||
+        std::none_of(signature.outputs.begin(), signature.outputs.end(), sums)) {
+      continue;
+    }
+    if (!CanSumInParts(*node->op) || split != signature.inputs.begin()) {
+      return InvalidArgument(
+          "{}: {} sums over a dim that is split {} along {}, and cannot do so in parts; place its "
+          "input B along that axis, or give the axis no parts: {}={}",
+          node->scope, node->op->name, split->ToString(), along.ToString(), along.name, along.size);
+    }
+    SetSummedParts({along.num_parts() / along.size, split->dim(), split->groups()},
+                   &node->attributes);
+  }
   return Status::Ok();
 }
 
@@ -338,14 +392,16 @@ Status PlaceNode(ir::Graph& graph, ir::Node* node) {
     ZG_RETURN_IF_ERROR(ComputeByMicroBatch(graph, node));
   }
   for (int axis = 0; axis < graph.mesh().num_axes() && node->op->in_parts != nullptr; ++axis) {
-    if (graph.mesh().IsDataAxis(axis) || graph.mesh().axes()[axis].size == 1) continue;
+    if (graph.mesh().IsDataAxis(axis) || graph.mesh().axes()[axis].num_parts() == 1) continue;
     ZG_ASSIGN_OR_RETURN(const bool is_replaced, ComputeInParts(graph, node, axis));
     if (is_replaced) return Status::Ok();
   }
   if (node->op->traits.kind == ir::OpKind::kOutput) ZG_RETURN_IF_ERROR(JoinResult(graph, node));
   if (WritesCache(*node)) ZG_RETURN_IF_ERROR(PlaceCache(graph, node));
+  ZG_RETURN_IF_ERROR(SumBeforeUse(graph, node));
   ir::PlaceOutputs(node, graph.mesh());
   ZG_RETURN_IF_ERROR(CheckParametersStay(graph, *node));
+  ZG_RETURN_IF_ERROR(SumInParts(graph, node));
   ZG_RETURN_IF_ERROR(CheckUnambiguous(graph, *node));
   if (node->op->traits.is_random) ZG_RETURN_IF_ERROR(CheckRandom(graph, *node));
   StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());

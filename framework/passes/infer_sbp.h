@@ -8,7 +8,8 @@
 // attribute `split`, else B; along other axes a cache is placed like the first rows that are
 // written into it. A node takes the legal signature (OpDef::sbp_signatures, or all-B) that changes
 // the placement of the fewest inputs, and among those the one that moves the fewest bytes. A split
-// value's logical dim is the ranks' parts together. On an axis of one rank everything is B.
+// value's logical dim is the ranks' parts together. On an axis of one part
+// everything is B.
 //
 // Along the axes of data ranks nothing is moved: a node computes all micro-batches side by side if
 // its op can (S). Otherwise each rank computes its own (P, ir::MicroBatchSignature) from views of

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "framework/base/check.h"
 #include "framework/ir/builder.h"
 #include "framework/ir/placement.h"
 #include "framework/ops/op_names.h"
@@ -10,6 +11,14 @@
 
 namespace zg {
 namespace {
+
+// `to`, but along axes of one rank as `from`: every placement is the same there.
+NdSbp WhereRanksDiffer(const Mesh& mesh, const NdSbp& from, NdSbp to) {
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (mesh.axes()[axis].size == 1) to[axis] = from[axis];
+  }
+  return to;
+}
 
 // The mesh axes along which a sum is pending in `from` and not in `to`.
 std::vector<int64_t> SummedAxes(const NdSbp& from, const NdSbp& to) {
@@ -85,9 +94,22 @@ class Route {
   }
 
  private:
+  // Along an axis with fixed parts a sum is one of its own, with which the sum over the others goes
+  // on whatever its number of ranks.
   void SumUp() {
-    const std::vector<int64_t> axes = SummedAxes(value_->sbp, to_);
-    if (axes.empty()) return;
+    std::vector<int64_t> together;
+    for (const int64_t axis : SummedAxes(value_->sbp, to_)) {
+      if (builder_.graph().mesh().axes()[axis].has_fixed_parts()) {
+        SumOver({axis});
+      } else {
+        together.push_back(axis);
+      }
+    }
+    SumOver(together);
+  }
+
+  void SumOver(const std::vector<int64_t>& axes) {
+    if (value_ == nullptr || axes.empty()) return;
     NdSbp summed = to_;
     if (!CanScatter(builder_.graph(), *value_, to_, axes)) {
       for (const int64_t axis : axes) summed[axis] = Sbp::B();
@@ -144,7 +166,8 @@ class Route {
 };
 
 ir::Value* Box(ir::Builder* builder, ir::Value* value, const NdSbp& to) {
-  return Route(builder, value, to).Run();
+  const NdSbp wanted = WhereRanksDiffer(builder->graph().mesh(), value->sbp, to);
+  return Route(builder, value, wanted).Run();
 }
 
 ir::Builder BuilderBefore(ir::Graph& graph, ir::Node* node) {
@@ -158,7 +181,9 @@ Status LowerPlace(ir::Graph& graph, ir::Node* place) {
   ir::Builder builder = BuilderBefore(graph, place);
   ir::Value* boxed = Box(&builder, place->inputs[0], place->attributes.NdSbp("sbp"));
   ZG_RETURN_IF_ERROR(builder.status());
-  if (place->attributes.Bool("copy") && boxed->producer->op->name == op_names::kLocalSlice) {
+  const bool is_new = boxed != place->inputs[0];
+  if (is_new && place->attributes.Bool("copy") &&
+      boxed->producer->op->name == op_names::kLocalSlice) {
     boxed->producer->attributes.Set("copy", true);
   }
   graph.ReplaceAllUses(place->outputs[0], boxed);
@@ -166,12 +191,27 @@ Status LowerPlace(ir::Graph& graph, ir::Node* place) {
   return Status::Ok();
 }
 
+// The term, summed over the axes with fixed parts.
+StatusOr<ir::Value*> SummedOverParts(ir::Builder* builder, ir::Value* term,
+                                     const ir::Value& accumulator) {
+  const Mesh& mesh = builder->graph().mesh();
+  NdSbp summed = term->sbp;
+  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
+    if (mesh.axes()[axis].has_fixed_parts()) summed[axis] = accumulator.sbp[axis];
+  }
+  ir::Value* const sum = Box(builder, term, summed);
+  ZG_RETURN_IF_ERROR(builder->status());
+  return sum;
+}
+
 // Returns true if `node` accumulates a partial value and has become a collective.
 StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
   if (node->op->traits.kind != ir::OpKind::kAccumulate) return false;
   ir::Value* accumulator = node->inputs[0];
-  ir::Value* term = node->inputs[1];
-  const std::vector<int64_t> axes = SummedAxes(term->sbp, accumulator->sbp);
+  ir::Builder builder = BuilderBefore(graph, node);
+  ZG_ASSIGN_OR_RETURN(ir::Value * term, SummedOverParts(&builder, node->inputs[1], *accumulator));
+  const NdSbp wanted = WhereRanksDiffer(graph.mesh(), term->sbp, accumulator->sbp);
+  const std::vector<int64_t> axes = SummedAxes(term->sbp, wanted);
   if (axes.empty()) return false;
   const NdSbp& to = accumulator->sbp;
   const bool scatters =
@@ -184,7 +224,6 @@ StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
                term->name, ToString(term->sbp), graph.mesh().ToString(), ToString(to))
         .WithContext(node->scope);
   }
-  ir::Builder builder = BuilderBefore(graph, node);
   ir::Value* folded =
       Sum(&builder, {term, accumulator}, to, axes, /*in_place=*/false, node->outputs[0]->name);
   ZG_RETURN_IF_ERROR(builder.status());
@@ -203,6 +242,10 @@ class Boxer {
   StatusOr<bool> BoxInputs(ir::Node* node) {
     std::vector<NdSbp> wanted(node->inputs.size());
     for (int axis = 0; axis < graph_.mesh().num_axes(); ++axis) {
+      if (graph_.mesh().axes()[axis].size == 1) {  // every placement is the same there
+        for (size_t i = 0; i < wanted.size(); ++i) wanted[i].push_back(node->inputs[i]->sbp[axis]);
+        continue;
+      }
       std::vector<Sbp> outputs;
       for (const ir::Value* output : node->outputs) outputs.push_back(output->sbp[axis]);
       const ir::SbpSignature signature = ir::ChooseSignature(*node, axis, graph_.mesh(), &outputs);
@@ -211,6 +254,8 @@ class Boxer {
     bool changed = false;
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (node->inputs[i]->sbp == wanted[i]) continue;
+      ZG_CHECK(i > 0 || node->op->traits.kind != ir::OpKind::kAccumulate,
+               "accumulate would add to a copy of %{}", node->inputs[0]->name);
       ZG_ASSIGN_OR_RETURN(ir::Value * boxed, BoxedFor(node, node->inputs[i], wanted[i]));
       graph_.ReplaceInput(node, static_cast<int>(i), boxed);
       changed = true;
@@ -244,6 +289,23 @@ class Boxer {
   std::unordered_map<const ir::Value*, std::vector<ir::Value*>> boxed_;
 };
 
+// Along an axis of one rank values are whole, except in memory that is laid out in parts.
+bool MakeWhole(ir::Graph& graph) {
+  bool changed = false;
+  const Mesh& mesh = graph.mesh();
+  for (const ir::Node* node : graph.AllNodes()) {
+    for (ir::Value* value : node->outputs) {
+      for (int axis = 0; axis < mesh.num_axes() && !value->sbp.empty(); ++axis) {
+        if (mesh.axes()[axis].size > 1 || value->sbp[axis].is_broadcast()) continue;
+        if (ir::IsVariable(*value)) continue;
+        value->sbp[axis] = Sbp::B();
+        changed = true;
+      }
+    }
+  }
+  return changed;
+}
+
 }  // namespace
 
 StatusOr<bool> InsertCollectives::Run(ir::Graph& graph) const {
@@ -263,7 +325,7 @@ StatusOr<bool> InsertCollectives::Run(ir::Graph& graph) const {
     ZG_ASSIGN_OR_RETURN(const bool boxed, boxer.BoxInputs(node));
     changed = changed || boxed;
   }
-  return changed;
+  return MakeWhole(graph) || changed;
 }
 
 }  // namespace zg

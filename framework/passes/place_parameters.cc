@@ -24,7 +24,7 @@ class Placer {
     }
     ZG_RETURN_IF_ERROR(CheckEveryAxisSplits());
     for (const auto& [variable, chosen] : chosen_) {
-      if (chosen.rule->sbp.is_split() && mesh_.axes()[chosen.axis].size > 1) {
+      if (chosen.rule->sbp.is_split() && mesh_.axes()[chosen.axis].num_parts() > 1) {
         Split(variable, chosen);
       }
     }
@@ -69,21 +69,21 @@ class Placer {
       return InvalidArgument("'{}' is {}, which has no dim {}", tensor.name, tensor.type.ToString(),
                              dim);
     }
-    const int size = mesh_.axes()[axis].size;
-    if (tensor.type.shape.dim(dim) % (size * rule.sbp.groups()) == 0) return Status::Ok();
+    const int num_parts = mesh_.axes()[axis].num_parts();
+    if (tensor.type.shape.dim(dim) % (num_parts * rule.sbp.groups()) == 0) return Status::Ok();
     return InvalidArgument(
-        "'{}' is {}: its dim {} of {} does not divide into {} of {} ranks along {}: {}{}",
-        tensor.name, tensor.type.ToString(), dim, tensor.type.shape.dim(dim),
-        rule.sbp.groups() == 1 ? "parts" : fmt::format("{} groups of parts", rule.sbp.groups()),
-        size, rule.axis, NearestThatDivide(tensor.type.shape.dim(dim), rule.sbp.groups(), size),
-        OtherDims(tensor.type.shape, dim, size));
+        "'{}' is {}: its dim {} of {} does not divide into {}{} parts along {}: {}{}", tensor.name,
+        tensor.type.ToString(), dim, tensor.type.shape.dim(dim),
+        rule.sbp.groups() == 1 ? "" : fmt::format("{} groups of ", rule.sbp.groups()), num_parts,
+        rule.axis, NearestThatDivide(tensor.type.shape.dim(dim), rule.sbp.groups(), num_parts),
+        OtherDims(tensor.type.shape, dim, num_parts));
   }
 
-  // "; or place it S(1)": dims that the ranks can share.
-  static std::string OtherDims(const Shape& shape, int dim, int size) {
+  // "; or place it S(1)": dims that divide.
+  static std::string OtherDims(const Shape& shape, int dim, int num_parts) {
     std::vector<std::string> others;
     for (int other = 0; other < shape.num_dims(); ++other) {
-      const bool divides = other != dim && shape.dim(other) % size == 0;
+      const bool divides = other != dim && shape.dim(other) % num_parts == 0;
       if (divides) others.push_back(Sbp::S(other).ToString());
     }
     return others.empty() ? "" : fmt::format("; or place it {}", fmt::join(others, " or "));

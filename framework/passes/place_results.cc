@@ -38,14 +38,14 @@ Status CheckFits(const ir::Value& value, const PlacementRule& rule, const MeshAx
   if (!rule.sbp.is_split()) return Status::Ok();
   const Shape& shape = value.type.shape;
   const int dim = rule.sbp.dim();
-  if (dim < shape.num_dims() && shape.dim(dim) % axis.size == 0) return Status::Ok();
+  if (dim < shape.num_dims() && shape.dim(dim) % axis.num_parts() == 0) return Status::Ok();
   const std::string what =
       fmt::format("placement rule '{}': %{}, {} of a micro-batch in {}", rule.ToString(),
                   value.name, value.type.ToString(), value.producer->scope);
   if (dim >= shape.num_dims()) return InvalidArgument("{}, has no dim {}", what, dim);
-  return InvalidArgument("{}: its dim {} of {} does not divide into parts of {} ranks along {}: {}",
-                         what, dim, shape.dim(dim), axis.size, axis.name,
-                         NearestThatDivide(shape.dim(dim), 1, axis.size));
+  return InvalidArgument("{}: its dim {} of {} does not divide into {} parts along {}: {}", what, dim,
+                         shape.dim(dim), axis.num_parts(), axis.name,
+                         NearestThatDivide(shape.dim(dim), 1, axis.num_parts()));
 }
 
 // Whether the value is such a `place`.
@@ -70,7 +70,7 @@ StatusOr<bool> Apply(ir::Graph& graph, ir::Section* section, const PlacementRule
       if (!IsFloat(value->type.dtype) || !IsReadInItsSection(*value, readers)) continue;
       if (ir::HoldsParameter(*value)) continue;  // the value is in another dtype
       is_known = true;
-      if (graph.mesh().axes()[axis].size == 1) continue;
+      if (graph.mesh().axes()[axis].num_parts() == 1) continue;
       const Status fits = CheckFits(*value, rule, graph.mesh().axes()[axis]);
       if (!is_eval) ZG_RETURN_IF_ERROR(fits);
       const Sbp sbp = fits.ok() ? rule.sbp : Sbp::B();

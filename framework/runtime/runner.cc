@@ -17,6 +17,13 @@ StatusOr<std::unique_ptr<Runner>> MakeRunner(const ir::Graph& graph, Communicato
         graph.name(), communicator->transport(),
         is_host ? "is for one thread alone" : "waits for the device");
   }
+  for (const MeshAxis& axis : graph.mesh().axes()) {
+    if (is_host || !axis.has_fixed_parts()) continue;
+    return InvalidArgument(
+        "graph {}: mesh: {}: only the CPU's kernels compute several parts as several ranks would; use "
+        "{}={}, or the CPU",
+        graph.name(), axis.ToString(), axis.name, axis.size);
+  }
   Status possible;
   std::unique_ptr<Runner> runner;
   if (is_host) {

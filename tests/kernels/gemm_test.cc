@@ -152,6 +152,67 @@ TEST_P(GemmTest, ColumnsDoNotDependOnTheSizes) {
   }
 }
 
+// Columns [begin, begin + count) of every group of a matrix of `columns` columns, side by side.
+std::vector<float> ColumnsOfGroups(const std::vector<float>& x, int64_t columns, int64_t groups,
+                                   int64_t begin, int64_t count) {
+  std::vector<float> taken;
+  for (size_t row = 0; row < x.size() / columns; ++row) {
+    for (int64_t group = 0; group < groups; ++group) {
+      const float* const first = x.data() + row * columns + group * (columns / groups) + begin;
+      taken.insert(taken.end(), first, first + count);
+    }
+  }
+  return taken;
+}
+
+// Ranks that hold one part each, and add their products pairwise, have these bits.
+TEST(GemmParts, HaveTheBitsOfOneProductForEach) {
+  struct Case {
+    int64_t m, n, run;  // run: the k of a part in a group
+    GemmParts parts;
+  };
+  for (const Case& test : {Case{1, 16, 4, {2, 1}}, Case{5, 17, 3, {2, 3}}, Case{32, 32, 8, {2, 1}},
+                           Case{32, 32, 32, {4, 1}}, Case{60, 50, 20, {8, 2}},
+                           Case{300, 70, 400, {2, 1}}, Case{300, 530, 390, {4, 3}},
+                           Case{20, 1100, 50, {16, 1}}}) {
+    const auto [count, groups] = test.parts;
+    SCOPED_TRACE(::testing::Message() << test.m << " x " << test.n << " x " << test.run << ", "
+                                      << count << " parts of " << groups << " groups");
+    const int64_t k = test.run * count * groups;
+    const std::vector<float> a = Random(test.m * k, 1);
+    const std::vector<float> b = Random(test.n * k, 2);
+    const std::vector<float> bias = Random(test.n, 3);
+    const GemmMethod& method = FloatMethod(DType::kF32);
+    std::vector<std::vector<float>> sums;
+    for (int64_t part = 0; part < count; ++part) {
+      sums.push_back(Multiply(
+          method, {test.m, test.n, test.run * groups, false, true, DType::kF32},
+          ColumnsOfGroups(a, k, groups, part * test.run, test.run),
+          ColumnsOfGroups(b, k, groups, part * test.run, test.run), part == 0 ? bias.data() : nullptr));
+    }
+    for (; sums.size() > 1; sums.resize(sums.size() / 2)) {
+      for (size_t i = 0; i < sums.size() / 2; ++i) {
+        std::vector<float> sum = sums[2 * i];
+        for (size_t j = 0; j < sum.size(); ++j) sum[j] += sums[2 * i + 1][j];
+        sums[i] = std::move(sum);
+      }
+    }
+    for (const int64_t gap : {0, 5}) {
+      const auto padded = [&](const std::vector<float>& x) {
+        std::vector<float> rows;
+        for (size_t row = 0; row < x.size() / k; ++row) {
+          rows.insert(rows.end(), x.begin() + row * k, x.begin() + (row + 1) * k);
+          rows.insert(rows.end(), gap, NAN);
+        }
+        return rows;
+      };
+      ExpectSameBits(Multiply(method, {test.m, test.n, k, false, true, DType::kF32, test.parts},
+                              padded(a), padded(b), bias.data(), gap),
+                     sums[0]);
+    }
+  }
+}
+
 // A product whose C is larger than the caches, into rows that begin on cache lines and into rows
 // that do not.
 void CheckPlacement(const GemmMethod& method, const GemmSizes& sizes, int64_t c_stride) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "framework/base/check.h"
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
@@ -19,29 +20,29 @@ constexpr int64_t kRows = 8;
 constexpr int64_t kColumns = 2048;
 
 template <typename T>
-ZG_INLINE void AddEightRowsOf(const T* x, int64_t stride, int64_t count, float* sum) {
-  const T* const x0 = x;
-  const T* const x1 = x + stride;
-  const T* const x2 = x + 2 * stride;
-  const T* const x3 = x + 3 * stride;
-  const T* const x4 = x + 4 * stride;
-  const T* const x5 = x + 5 * stride;
-  const T* const x6 = x + 6 * stride;
-  const T* const x7 = x + 7 * stride;
+ZG_INLINE void AddEightRowsOf(const T* const* x, int64_t count, float* sum) {
+  const T* const x0 = x[0];
+  const T* const x1 = x[1];
+  const T* const x2 = x[2];
+  const T* const x3 = x[3];
+  const T* const x4 = x[4];
+  const T* const x5 = x[5];
+  const T* const x6 = x[6];
+  const T* const x7 = x[7];
   ZG_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) {
     sum[i] += ((ToF32(x0[i]) + ToF32(x1[i])) + (ToF32(x2[i]) + ToF32(x3[i]))) +
               ((ToF32(x4[i]) + ToF32(x5[i])) + (ToF32(x6[i]) + ToF32(x7[i])));
   }
 }
-void AddEightRows(const float* x, int64_t stride, int64_t count, float* sum) {
-  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, stride, count, sum); });
+void AddEightRows(const float* const* x, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, count, sum); });
 }
-void AddEightRows(const BFloat16* x, int64_t stride, int64_t count, float* sum) {
-  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, stride, count, sum); });
+void AddEightRows(const BFloat16* const* x, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, count, sum); });
 }
-void AddEightRows(const Float16* x, int64_t stride, int64_t count, float* sum) {
-  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, stride, count, sum); });
+void AddEightRows(const Float16* const* x, int64_t count, float* sum) {
+  Multiversion([=]() ZG_VERSION { AddEightRowsOf(x, count, sum); });
 }
 
 template <typename T>
@@ -62,32 +63,67 @@ float SumVector(const float* x, int64_t count) {
   });
 }
 
-// Writes to `sum` in f32, the sum of the columns [begin, begin + count).
+// Rows of a matrix.
 template <typename T>
-void SumColumns(const T* x, int64_t rows, int64_t columns, int64_t begin, int64_t count,
-                float* sum) {
+struct Rows {
+  const T* x;
+  RowParts parts;
+  int64_t columns;
+
+  const T* At(int64_t part, int64_t row) const { return x + parts.Row(part, row) * columns; }
+};
+
+// Writes to `sum` in f32, the sum of the columns [begin, begin + count) of a part.
+template <typename T>
+void SumColumns(const Rows<T>& rows, int64_t part, int64_t begin, int64_t count, float* sum) {
   std::fill_n(sum, count, 0.0f);
   int64_t row = 0;
-  for (; row + kRows <= rows; row += kRows) {
-    AddEightRows(x + row * columns + begin, columns, count, sum);
+  for (; row + kRows <= rows.parts.rows(); row += kRows) {
+    const T* eight[kRows];
+    for (int64_t i = 0; i < kRows; ++i) eight[i] = rows.At(part, row + i) + begin;
+    AddEightRows(eight, count, sum);
   }
-  for (; row < rows; ++row) AddRow(x + row * columns + begin, count, sum);
+  for (; row < rows.parts.rows(); ++row) AddRow(rows.At(part, row) + begin, count, sum);
 }
 
-// A column of 16-bit numbers, widened block by block, is summed like one in f32.
+// The same of `num_parts` parts, a power of two, at most kColumns columns.
 template <typename T>
-float SumVector(const T* x, int64_t rows) {
+void SumParts(const Rows<T>& rows, int64_t part, int64_t num_parts, int64_t begin, int64_t count,
+              float* sum) {
+  if (num_parts == 1) return SumColumns(rows, part, begin, count, sum);
+  float rest[kColumns];
+  SumParts(rows, part, num_parts / 2, begin, count, sum);
+  SumParts(rows, part + num_parts / 2, num_parts / 2, begin, count, rest);
+  AddInto(rest, count, sum);
+}
+
+// A column of several parts or of 16-bit numbers, widened block by block, is summed like one in f32.
+template <typename T>
+float SumVector(const Rows<T>& x, int64_t part) {
   constexpr int64_t kBlock = 2048;
   static_assert(kBlock % (4 * kLanes) == 0);
   Lanes sums[4] = {};
   float block[kBlock];
+  const int64_t rows = x.parts.rows();
   for (int64_t begin = 0; begin < rows; begin += kBlock) {
     const int64_t count = std::min(kBlock, rows - begin);
-    for (int64_t i = 0; i < count; ++i) block[i] = ToF32(x[begin + i]);
+    for (int64_t i = 0; i < count; ++i) block[i] = ToF32(*x.At(part, begin + i));
     std::fill_n(block + count, kBlock - count, 0.0f);
     for (int64_t i = 0; i < kBlock; i += kLanes) sums[i / kLanes % 4] += LoadLanes(block + i);
   }
   return SumOfLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+// The sum of a matrix of one column.
+template <typename T>
+float SumVectors(const Rows<T>& x, int64_t part, int64_t num_parts) {
+  if (num_parts > 1) {
+    return SumVectors(x, part, num_parts / 2) + SumVectors(x, part + num_parts / 2, num_parts / 2);
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (x.parts.num_parts() == 1) return SumVector(x.x, x.parts.rows());
+  }
+  return SumVector(x, part);
 }
 
 // Calls sum(begin, count) for groups of columns.
@@ -99,25 +135,27 @@ void ForColumns(int64_t rows, int64_t columns, Threads* threads, const Sum& sum)
 }
 
 template <typename T>
-void SumAllColumns(const T* x, int64_t rows, int64_t columns, float* sum, Threads* threads) {
-  if (columns == 1) {
-    sum[0] = SumVector(x, rows);
+void SumAllColumns(const Rows<T>& rows, float* sum, Threads* threads) {
+  const int64_t num_parts = rows.parts.num_parts();
+  if (rows.columns == 1) {
+    sum[0] = SumVectors(rows, 0, num_parts);
     return;
   }
-  ForColumns(rows, columns, threads, [&](int64_t begin, int64_t count) {
-    SumColumns(x, rows, columns, begin, count, sum + begin);
-  });
+  ForColumns(rows.parts.rows() * num_parts, rows.columns, threads,
+             [&](int64_t begin, int64_t count) {
+               SumParts(rows, 0, num_parts, begin, count, sum + begin);
+             });
 }
 
 template <typename T>
-void SumAndRound(DType dtype, const T* x, int64_t rows, int64_t columns, T* sum, Threads* threads) {
-  if (columns == 1) {
-    sum[0] = FromF32<T>(SumVector(x, rows));
+void SumAndRound(DType dtype, const Rows<T>& rows, T* sum, Threads* threads) {
+  if (rows.columns == 1) {
+    sum[0] = FromF32<T>(SumVector(rows, 0));
     return;
   }
-  ForColumns(rows, columns, threads, [&](int64_t begin, int64_t count) {
+  ForColumns(rows.parts.rows(), rows.columns, threads, [&](int64_t begin, int64_t count) {
     float wide[kColumns];
-    SumColumns(x, rows, columns, begin, count, wide);
+    SumColumns(rows, 0, begin, count, wide);
     ConvertFloats(DType::kF32, wide, dtype, sum + begin, count);
   });
 }
@@ -127,18 +165,22 @@ void SumAndRound(DType dtype, const T* x, int64_t rows, int64_t columns, T* sum,
 void ColumnSumToF32(DType dtype, const void* x, int64_t rows, int64_t columns, float* sum,
                     Threads* threads) {
   WithFloatType(dtype, [&](auto zero) {
-    SumAllColumns(static_cast<const decltype(zero)*>(x), rows, columns, sum, threads);
+    using T = decltype(zero);
+    SumAllColumns(Rows<T>{static_cast<const T*>(x), RowParts(rows), columns}, sum, threads);
   });
 }
 
-void ColumnSum(DType dtype, const void* x, int64_t rows, int64_t columns, void* sum,
+void ColumnSum(DType dtype, const void* x, const RowParts& parts, int64_t columns, void* sum,
                Threads* threads) {
   WithFloatType(dtype, [&](auto zero) {
     using T = decltype(zero);
+    const Rows<T> rows = {static_cast<const T*>(x), parts, columns};
     if constexpr (std::is_same_v<T, float>) {
-      SumAllColumns(static_cast<const float*>(x), rows, columns, static_cast<float*>(sum), threads);
+      SumAllColumns(rows, static_cast<float*>(sum), threads);
     } else {
-      SumAndRound(dtype, static_cast<const T*>(x), rows, columns, static_cast<T*>(sum), threads);
+      ZG_CHECK(parts.num_parts() == 1, "a sum of {} in {} parts", DTypeName(dtype),
+               parts.num_parts());
+      SumAndRound(dtype, rows, static_cast<T*>(sum), threads);
     }
   });
 }

@@ -3,8 +3,10 @@
 #include <hwy/cache_control.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
+#include "framework/base/check.h"
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/gemm_amx.h"
 #include "framework/kernels/cpu/gemm_pack.h"
@@ -21,6 +23,9 @@ constexpr int64_t kShortDepth = 64;
 constexpr int64_t kStreamedBytes = int64_t{4} << 20;
 constexpr int64_t kStreamedHalfBytes = int64_t{1} << 20;
 
+// Columns of a product in parts, whose sums take as many blocks of the scratch.
+constexpr int64_t kPartedColumns = 512;
+
 constexpr int64_t kFewRows = kMaxPanelWidth;
 constexpr int64_t kFewRowsDepth = 48;
 constexpr int64_t kFewRowsTransposedDepth = 512;
@@ -36,6 +41,42 @@ bool IsWholeLines(const void* c, int64_t row_bytes) {
   return reinterpret_cast<uintptr_t>(c) % kLineBytes == 0 && row_bytes % kLineBytes == 0;
 }
 
+// The sums of a block of columns of a product in parts. As in counting in binary, each part adds the
+// sums of as many parts before it as have waited for it, and waits in the place of the first of them.
+class PartedSums {
+ public:
+  // The first place is C itself, the others are blocks of `scratch`.
+  PartedSums(BlockSums c, float* scratch, int64_t block_size, int64_t stride)
+      : c_(c), scratch_(scratch), block_size_(block_size), stride_(stride) {}
+
+  // Returns where the next product of the part goes, with what it continues and adds there.
+  BlockSums Next(int64_t part, bool ends_part, const SumOfPart** sum) {
+    int num_waiting = 0;
+    for (int64_t bits = part; bits > 0; bits &= bits - 1) ++num_waiting;
+    sum_.begun = Place(num_waiting);
+    sum_.earlier = earlier_.data();
+    sum_.num_earlier = 0;
+    for (int64_t bits = part; ends_part && bits % 2 == 1; bits /= 2) {
+      earlier_[sum_.num_earlier++] = Place(--num_waiting);
+    }
+    *sum = &sum_;
+    return Place(num_waiting);
+  }
+
+ private:
+  BlockSums Place(int index) const {
+    if (index == 0) return c_;
+    return {scratch_ + (index - 1) * block_size_, stride_};
+  }
+
+  const BlockSums c_;
+  float* const scratch_;
+  const int64_t block_size_;
+  const int64_t stride_;
+  SumOfPart sum_;
+  std::array<BlockSums, 64> earlier_;
+};
+
 }  // namespace
 
 const GemmMethod& FastestGemmMethod(DType dtype) {
@@ -47,22 +88,57 @@ const GemmMethod& FastestGemmMethod(DType dtype) {
 Gemm::Gemm(const GemmSizes& sizes) : Gemm(sizes, FastestGemmMethod(sizes.dtype)) {}
 
 Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), method_(&method) {
-  if (sizes.m > kFewRows || !is_f32()) {
+  const int64_t num_parts = sizes.parts.count;
+  ZG_CHECK(num_parts == 1 || (is_f32() && (num_parts & (num_parts - 1)) == 0 &&
+                              sizes.k % (num_parts * sizes.parts.groups) == 0),
+           "a sum over {} k in {} parts of {} groups", sizes.k, num_parts, sizes.parts.groups);
+  if (runs_blocks()) {
     block_m_ = EvenBlock(sizes.m, sizes.k > kShortDepth ? method.max_rows : method.row_unit,
                          method.row_unit);
-    block_k_ = EvenBlock(sizes.k, method.max_depth, method.depth_unit);
+    block_k_ = EvenBlock(num_parts > 1 ? run_of_part() : sizes.k, method.max_depth,
+                         method.depth_unit);
     const int64_t b_columns = method.max_b_size * method.packed_k / block_k_;
-    block_n_ = EvenBlock(sizes.n, std::min(method.max_columns, b_columns), method.column_unit);
+    const int64_t max_columns = num_parts > 1 ? kPartedColumns : method.max_columns;
+    block_n_ = EvenBlock(sizes.n, std::min(max_columns, b_columns), method.column_unit);
     sum_columns_ = is_f32() ? block_n_ : std::min(block_n_, method.sum_columns);
   } else {
     block_m_ = RoundUp(sizes.m, kTileRows);
     block_n_ = kMaxPanelWidth;
     block_k_ = EvenBlock(sizes.k, sizes.transpose_b ? kFewRowsTransposedDepth : kFewRowsDepth, 1);
   }
+  depths_ = Depths();
+}
+
+bool Gemm::runs_blocks() const {
+  return sizes_.m > kFewRows || !is_f32() || sizes_.parts.count > 1;
+}
+
+std::vector<Gemm::Depth> Gemm::Depths() const {
+  const auto [num_parts, num_groups] = sizes_.parts;
+  const bool is_in_parts = num_parts > 1;
+  const int64_t run = is_in_parts ? run_of_part() : sizes_.k;
+  std::vector<Depth> depths;
+  for (int64_t part = 0; part < num_parts; ++part) {
+    for (int64_t group = 0; group < (is_in_parts ? num_groups : 1); ++group) {
+      const int64_t first = group * (sizes_.k / num_groups) + part * run;
+      // Once also if sizes_.k is 0: C is then the bias.
+      for (int64_t k = 0; k == 0 || k < run; k += block_k_) {
+        depths.push_back({first + k, std::min(block_k_, run - k), part, group == 0 && k == 0,
+                          (!is_in_parts || group == num_groups - 1) && k + block_k_ >= run});
+      }
+    }
+  }
+  return depths;
+}
+
+int Gemm::num_parted_sums() const {
+  int levels = 0;
+  for (int64_t parts = sizes_.parts.count; parts > 1; parts /= 2) ++levels;
+  return levels;
 }
 
 int64_t Gemm::sums_size() const {
-  if (is_f32()) return 0;
+  if (is_f32()) return num_parted_sums() * sizes_.m * block_n_;
   return cuts_k() ? RoundUp(sizes_.m, method_->row_unit) * block_n_ : block_m_ * sum_columns_;
 }
 
@@ -75,25 +151,24 @@ int64_t Gemm::workspace_bytes() const {
 void Gemm::Run(GemmOperand a, GemmOperand b, const GemmTerms& terms, void* c, int64_t c_stride,
                void* workspace) const {
   const Operands operands = {a, b, terms, c, c_stride};
-  if (sizes_.m > kFewRows || !is_f32()) {
+  if (runs_blocks()) {
     RunBlocks(operands, static_cast<float*>(workspace));
   } else {
     RunFewRows(operands, static_cast<float*>(workspace));
   }
 }
 
-StoredBlock Gemm::BlockOfA(const GemmOperand& a, int64_t row, int64_t k) const {
+StoredBlock Gemm::BlockOfA(const GemmOperand& a, int64_t row, int64_t k, int64_t depth) const {
   const int64_t begin = sizes_.transpose_a ? k * a.stride + row : row * a.stride + k;
   return {static_cast<const char*>(a.data) + begin * SizeOf(sizes_.dtype), a.stride,
-          !sizes_.transpose_a, std::min(block_m_, sizes_.m - row),
-          std::min(block_k_, sizes_.k - k)};
+          !sizes_.transpose_a, std::min(block_m_, sizes_.m - row), depth};
 }
 
-StoredBlock Gemm::BlockOfB(const GemmOperand& b, int64_t column, int64_t k) const {
+StoredBlock Gemm::BlockOfB(const GemmOperand& b, int64_t column, int64_t k,
+                           int64_t depth) const {
   const int64_t begin = sizes_.transpose_b ? column * b.stride + k : k * b.stride + column;
   return {static_cast<const char*>(b.data) + begin * SizeOf(sizes_.dtype), b.stride,
-          sizes_.transpose_b, std::min(block_n_, sizes_.n - column),
-          std::min(block_k_, sizes_.k - k)};
+          sizes_.transpose_b, std::min(block_n_, sizes_.n - column), depth};
 }
 
 void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
@@ -109,7 +184,9 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
   const bool whole_lines = IsWholeLines(operands.c, operands.c_stride * element_bytes);
   const int64_t c_bytes = sizes_.m * sizes_.n * element_bytes;
   const bool may_stream = whole_lines && operands.terms.addend == nullptr;
-  product.streams = is_f32() && sizes_.k <= kShortDepth && c_bytes >= kStreamedBytes && may_stream;
+  const bool is_in_parts = sizes_.parts.count > 1;
+  product.streams = is_f32() && sizes_.k <= kShortDepth && c_bytes >= kStreamedBytes &&
+                    may_stream && !is_in_parts;
   const bool rounding_streams = !is_f32() && c_bytes >= kStreamedHalfBytes && may_stream &&
                                 sizes_.n * element_bytes % (kLineFloats * sizeof(float)) == 0;
   for (int64_t column = 0; column < sizes_.n; column += block_n_) {
@@ -120,31 +197,41 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
                     DType::kF32, start, columns);
       std::fill(start + columns, start + block_n_, 0.0f);
     }
-    // Once also if sizes_.k is 0: C is then the bias.
-    for (int64_t k = 0; k == 0 || k < sizes_.k; k += block_k_) {
-      product.depth = std::min(block_k_, sizes_.k - k);
-      product.continues = k > 0;
-      method_->pack_b(BlockOfB(operands.b, column, k), packed_b);
+    PartedSums parted({static_cast<float*>(operands.c) + (is_f32() ? column : 0), operands.c_stride},
+                      sums, sizes_.m * block_n_, block_n_);
+    for (const Depth& depth : depths_) {
+      const bool is_last = &depth == &depths_.back();
+      product.depth = depth.count;
+      product.continues = !depth.begins_part;
+      BlockSums to;
+      if (is_in_parts) to = parted.Next(depth.part, depth.ends_part, &product.part);
+      method_->pack_b(BlockOfB(operands.b, column, depth.begin, depth.count), packed_b);
       for (int64_t row = 0; row < sizes_.m; row += block_m_) {
         product.rows = std::min(block_m_, sizes_.m - row);
-        method_->pack_a(BlockOfA(operands.a, row, k), packed_a);
+        product.row = row;
+        method_->pack_a(BlockOfA(operands.a, row, depth.begin, depth.count), packed_a);
         for (int64_t part = 0; part < columns; part += sum_columns_) {
           const int64_t offset = row * operands.c_stride + column + part;
           product.columns = std::min(sum_columns_, columns - part);
+          product.column = part;
           product.b = packed_b + method_->PackedBSize(part, product.depth);
-          product.start = k == 0 && operands.terms.bias != nullptr ? start + part : nullptr;
-          if (is_f32()) {
+          const bool is_first = &depth == &depths_.front();
+          product.start = is_first && operands.terms.bias != nullptr ? start + part : nullptr;
+          if (is_in_parts) {
+            product.c = to.At(row, part);
+            product.c_stride = to.stride;
+          } else if (is_f32()) {
             product.c = static_cast<float*>(operands.c) + offset;
           } else {
             product.c = cuts_k() ? sums + row * sum_stride() + part : sums;
           }
           method_->multiply(product);
-          if (is_f32() || k + block_k_ < sizes_.k) continue;
+          if (is_f32() || !is_last) continue;
           method_->round({product.c, product.c_stride, product.rows, product.columns,
                           static_cast<char*>(operands.c) + offset * element_bytes,
                           operands.c_stride, rounding_streams});
         }
-        if (operands.terms.addend == nullptr || k + block_k_ < sizes_.k) continue;
+        if (operands.terms.addend == nullptr || !is_last) continue;
         const int64_t begin = (row * operands.c_stride + column) * element_bytes;
         AddRows(sizes_.dtype, static_cast<const char*>(operands.terms.addend) + begin, product.rows,
                 columns, operands.c_stride, static_cast<char*>(operands.c) + begin);
@@ -168,7 +255,7 @@ void Gemm::RunFewRows(const Operands& operands, float* workspace) const {
     PanelProduct product;
     product.pieces = pieces;
     product.rows = sizes_.m;
-    method_->pack_a(BlockOfA(operands.a, 0, k), pieces);
+    method_->pack_a(BlockOfA(operands.a, 0, k, depth), pieces);
     const float* next_b = b + (k + depth) * b_stride;
     for (int64_t j = 0; j < sizes_.n; j += product.width) {
       product.width = PanelWidth(sizes_.n - j);

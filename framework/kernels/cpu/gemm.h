@@ -8,17 +8,27 @@
 //   const Gemm gemm(sizes);
 //   gemm.Run({a, lda}, {b, ldb}, bias, c, ldc, workspace);  // 64-byte aligned scratch
 //
-// The bits of an element depend only on its row of A, its column of B, its bias and the method.
+// The bits of an element depend only on its row of A, its column of B, its bias, the method and the
+// parts.
 // oneDNN guarantees neither property: each of its paths allocates while it runs, dnnl_sgemm
 // megabytes.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "framework/kernels/cpu/gemm_method.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
+
+// A sum over k in parts: each part is summed by itself, from bias or zero, and then neighbours are
+// added, and sums of neighbours. With k in several equal groups, such as those of q, k and v side by
+// side, each part has its share of every group.
+struct GemmParts {
+  int64_t count = 1;  // a power of two; more than one only in f32
+  int64_t groups = 1;
+};
 
 struct GemmSizes {
   int64_t m = 0;  // rows of C
@@ -27,6 +37,7 @@ struct GemmSizes {
   bool transpose_a = false;   // A is stored as (k, m), else as (m, k)
   bool transpose_b = false;   // B is stored as (n, k), else as (k, n)
   DType dtype = DType::kF32;  // of A, B, C and bias: f32, bf16 or f16
+  GemmParts parts = {};
 };
 
 // A matrix as stored, rows `stride` elements apart.
@@ -67,7 +78,21 @@ class Gemm {
     int64_t c_stride;
   };
 
+  // Successive k that are multiplied at once.
+  struct Depth {
+    int64_t begin = 0;
+    int64_t count = 0;
+    int64_t part = 0;
+    bool begins_part = false;
+    bool ends_part = false;
+  };
+
   bool is_f32() const { return sizes_.dtype == DType::kF32; }
+  bool runs_blocks() const;
+  int64_t run_of_part() const { return sizes_.k / (sizes_.parts.count * sizes_.parts.groups); }
+  std::vector<Depth> Depths() const;
+  // Sums of parts beside those in C: blocks of the scratch with all rows of a block of columns.
+  int num_parted_sums() const;
   // In f32, sums are accumulated in C itself. In 16 bits they are accumulated apart from it: for
   // all rows of a block of columns if k is cut, else for some columns of a block of rows.
   bool cuts_k() const { return sizes_.k > block_k_; }
@@ -76,8 +101,8 @@ class Gemm {
   int64_t packed_a_size() const { return method_->PackedASize(block_m_, block_k_); }
   int64_t packed_b_size() const { return method_->PackedBSize(block_n_, block_k_); }
 
-  StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k) const;
-  StoredBlock BlockOfB(const GemmOperand& b, int64_t column, int64_t k) const;
+  StoredBlock BlockOfA(const GemmOperand& a, int64_t row, int64_t k, int64_t depth) const;
+  StoredBlock BlockOfB(const GemmOperand& b, int64_t column, int64_t k, int64_t depth) const;
 
   // Packs a block of B (block_k_ x block_n_) and multiplies all of A with it, in packed blocks of
   // block_m_ rows.
@@ -93,6 +118,7 @@ class Gemm {
   int64_t block_n_ = 0;
   int64_t block_k_ = 0;
   int64_t sum_columns_ = 0;
+  std::vector<Depth> depths_;
 };
 
 }  // namespace zg

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "framework/kernels/cpu/convert.h"
+#include "framework/kernels/cpu/gemm_tile.h"
 #include "framework/tensor/dtype.h"
 
 namespace zg {
@@ -36,6 +37,9 @@ struct BlockProduct {
   const float* start = nullptr;  // one start value of the sums per column, padded to whole units,
                                  // or
   bool continues = false;        // sums start at c's values; if neither is set, at zero
+  const SumOfPart* part = nullptr;  // null: the sum is not in parts
+  int64_t row = 0;                  // of the product in the blocks of `part`
+  int64_t column = 0;
   bool streams = false;          // c is written past the caches, if operands are in f32
 };
 

@@ -32,6 +32,7 @@ void MultiplyPanel(const PanelProduct& product) {
     const int64_t rows = std::min(kTileRows, product.rows - i);
     tile.a = product.pieces + i * tile.depth;
     tile.c = product.tile.c + i * tile.c_stride;
+    tile.row = product.tile.row + i;
     if (!tile.streams) {
       tile.next_c = i + rows < product.rows ? tile.c + rows * tile.c_stride : product.next_c;
     }
@@ -59,6 +60,9 @@ void MultiplyPanels(const BlockProduct& product, int64_t steps) {
     tile.columns = std::min(panel.width, product.columns - j);
     if (product.start != nullptr) tile.start = product.start + j;
     tile.continues = product.continues;
+    tile.part = product.part;
+    tile.row = product.row;
+    tile.column = product.column + j;
     tile.streams = product.streams && tile.columns == panel.width;
     tile.next_b = tile.b + panel.width * steps;
     tile.next_b_lines = CeilDiv(panel.width * steps, kLineFloats * product.rows);

@@ -57,6 +57,17 @@ HWY_INLINE FloatVector FusedMultiplyAdd(Floats floats, FloatVector a, FloatVecto
   }
 }
 
+// To the sums of some columns.
+void AddEarlier(const GemmTile& tile, int rows, int64_t stride, float* sums) {
+  for (int earlier = 0; earlier < tile.part->num_earlier; ++earlier) {
+    const BlockSums& added = tile.part->earlier[earlier];
+    const float* const from = added.At(tile.row, tile.column);
+    for (int i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < tile.columns; ++j) sums[i * stride + j] += from[i * added.stride + j];
+    }
+  }
+}
+
 // The part of a tile that fits into the registers.
 template <int kRows, int kVectors>
 HWY_INLINE void Block(const GemmTile& tile) {
@@ -66,14 +77,22 @@ HWY_INLINE void Block(const GemmTile& tile) {
   HWY_ALIGN float partial[kRows * kMaxPanelWidth];
   float* c = tile.c;
   int64_t c_stride = tile.c_stride;
+  const float* begun = c;
+  int64_t begun_stride = c_stride;
+  if (tile.continues && tile.part != nullptr) {
+    begun = tile.part->begun.At(tile.row, tile.column);
+    begun_stride = tile.part->begun.stride;
+  }
   const bool whole = tile.columns == kWidth;
   if (!whole) {
     for (int i = 0; tile.continues && i < kRows; ++i) {
-      std::copy_n(c + i * c_stride, tile.columns, partial + i * kWidth);
+      std::copy_n(begun + i * begun_stride, tile.columns, partial + i * kWidth);
       std::fill_n(partial + i * kWidth + tile.columns, kWidth - tile.columns, 0.0f);
     }
     c = partial;
     c_stride = kWidth;
+    begun = partial;
+    begun_stride = kWidth;
   }
 
   const float* start = kZeros;
@@ -81,8 +100,8 @@ HWY_INLINE void Block(const GemmTile& tile) {
   if (tile.start != nullptr) {
     start = tile.start;
   } else if (tile.continues) {
-    start = c;
-    start_stride = c_stride;
+    start = begun;
+    start_stride = begun_stride;
   }
   FloatVector sums[kRows][kVectors];
   for (int i = 0; i < kRows; ++i) {
@@ -123,6 +142,18 @@ HWY_INLINE void Block(const GemmTile& tile) {
     }
   }
 
+  if (whole && tile.part != nullptr) {
+    for (int earlier = 0; earlier < tile.part->num_earlier; ++earlier) {
+      const BlockSums& added = tile.part->earlier[earlier];
+      const float* const from = added.At(tile.row, tile.column);
+      for (int i = 0; i < kRows; ++i) {
+        for (int v = 0; v < kVectors; ++v) {
+          const float* const values = from + i * added.stride + v * kLanesPerVector;
+          sums[i][v] = hn::Add(hn::LoadU(floats, values), sums[i][v]);
+        }
+      }
+    }
+  }
   for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) {
       float* const to = c + i * c_stride + v * kLanesPerVector;
@@ -134,6 +165,7 @@ HWY_INLINE void Block(const GemmTile& tile) {
     }
   }
   if (!whole) {
+    if (tile.part != nullptr) AddEarlier(tile, kRows, kWidth, partial);
     for (int i = 0; i < kRows; ++i) {
       std::copy_n(partial + i * kWidth, tile.columns, tile.c + i * tile.c_stride);
     }
@@ -153,6 +185,7 @@ void Tile(const GemmTile& tile) {
     Block<kBlockRows, kVectors>(block);
     block.a += kBlockRows;
     block.c += kBlockRows * tile.c_stride;
+    block.row += kBlockRows;
     if (tile.next_c != nullptr) block.next_c += kBlockRows * tile.c_stride;
     if (tile.next_b != nullptr) {
       block.next_b += kBlockRows * tile.next_b_lines * kLineFloats;

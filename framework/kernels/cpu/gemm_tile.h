@@ -2,12 +2,29 @@
 //
 // Every element of C is one chain of fused multiply-adds over ascending k, in every tile size and
 // instruction set that has them. So its bits depend only on its row of A and column of B, not on
-// the sizes of the product or the element's position.
+// the sizes of the product or the element's position. In a sum in parts (gemm.h) each part is such a
+// chain.
 #pragma once
 
 #include <cstdint>
 
 namespace zg {
+
+// Sums of a block of C, element (i, j) at data[i * stride + j].
+struct BlockSums {
+  float* data = nullptr;
+  int64_t stride = 0;
+
+  float* At(int64_t row, int64_t column) const { return data + row * stride + column; }
+};
+
+// What a part of a sum (gemm.h) continues, if a tile does, and the sums that are added to it at its
+// end, the last part first.
+struct SumOfPart {
+  BlockSums begun;
+  const BlockSums* earlier = nullptr;
+  int num_earlier = 0;
+};
 
 inline constexpr int64_t kTileRows = 8;  // at most
 // A tile is 16, 32 or 48 columns wide.
@@ -26,6 +43,9 @@ struct GemmTile {
   int64_t columns = 0;           // number of columns of c to write, at most the tile's width
   const float* start = nullptr;  // one value per column of the tile at which the chains start, or
   bool continues = false;        // chains start at c's values; if neither is set, at zero
+  const SumOfPart* part = nullptr;  // null: the sum is not in parts
+  int64_t row = 0;                  // of the tile in the blocks of `part`
+  int64_t column = 0;
   // c, a whole tile whose rows are whole cache lines, is written past the caches.
   bool streams = false;
   // Prefetched meanwhile, a little at a time, if not null: the next tile of C, and for each row of

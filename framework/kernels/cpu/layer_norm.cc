@@ -194,7 +194,8 @@ class LayerNormGrad : public Kernel {
         x_(AsMatrix(spec.call.inputs[1].shape)),
         addend_(AddendOf(spec.call)),
         sums_dx_(spec.call.attributes.Bool("sums")),
-        sums_(x_.rows, x_.columns, 2, spec.threads) {}
+        parts_(RowParts::Of(spec.call)),
+        sums_(parts_, x_.columns, 2, spec.threads) {}
 
   // The terms of blocks of rows for dgamma and dbeta; in 16 bits also gamma, dgamma and dbeta in
   // f32.
@@ -235,7 +236,7 @@ class LayerNormGrad : public Kernel {
       ConvertFloats(DType::kF32, dbeta, dtype_, arguments.outputs[2], x_.columns);
     }
     if (sums_dx_) {
-      ColumnSum(dtype_, arguments.outputs[0], x_.rows, x_.columns, arguments.outputs[3],
+      ColumnSum(dtype_, arguments.outputs[0], parts_, x_.columns, arguments.outputs[3],
                 arguments.threads);
     }
     return Status::Ok();
@@ -248,6 +249,7 @@ class LayerNormGrad : public Kernel {
   const MatrixShape x_;
   const int addend_;  // index among the inputs; -1: none
   const bool sums_dx_;
+  const RowParts parts_;
   const RowSums sums_;
 };
 

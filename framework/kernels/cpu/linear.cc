@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/gemm_shared.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/ops/addend.h"
+#include "framework/ops/summed_parts.h"
 
 namespace zg {
 namespace {
@@ -13,6 +14,11 @@ namespace {
 // Null if there is none.
 const void* Input(const KernelArguments& arguments, int index) {
   return index < 0 ? nullptr : arguments.inputs[index];
+}
+
+GemmParts PartsOf(const ir::OpCall& call) {
+  const SummedParts parts = SummedParts::Of(call);
+  return {parts.count, parts.groups};
 }
 
 // y = x weight^T + bias + addend, with x (M, K), weight (N, K).
@@ -23,7 +29,9 @@ class Linear : public Kernel {
         columns_(spec.call.inputs[1].shape.dim(0)),
         bias_(WithoutAddend(spec.call).inputs.size() == 3 ? 2 : -1),
         addend_(AddendOf(spec.call)),
-        gemm_({x_.rows, columns_, x_.columns, false, true, spec.outputs[0].dtype}, spec.threads) {}
+        gemm_({x_.rows, columns_, x_.columns, false, true, spec.outputs[0].dtype,
+               PartsOf(spec.call)},
+              spec.threads) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
@@ -75,7 +83,8 @@ class LinearGradInput : public Kernel {
       : dy_(AsMatrix(spec.call.inputs[0].shape)),
         columns_(spec.call.inputs[1].shape.dim(1)),
         addend_(AddendOf(spec.call)),
-        gemm_({dy_.rows, columns_, dy_.columns, false, false, spec.outputs[0].dtype},
+        gemm_({dy_.rows, columns_, dy_.columns, false, false, spec.outputs[0].dtype,
+               PartsOf(spec.call)},
               spec.threads) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
@@ -145,17 +154,20 @@ class LinearGradWeight : public Kernel {
 class LinearGradBias : public Kernel {
  public:
   explicit LinearGradBias(const KernelSpec& spec)
-      : dtype_(spec.outputs[0].dtype), dy_(AsMatrix(spec.call.inputs[0].shape)) {}
+      : dtype_(spec.outputs[0].dtype),
+        columns_(AsMatrix(spec.call.inputs[0].shape).columns),
+        parts_(RowParts::Of(spec.call)) {}
 
   Status Run(const KernelArguments& arguments) override {
-    ColumnSum(dtype_, arguments.inputs[0], dy_.rows, dy_.columns, arguments.outputs[0],
+    ColumnSum(dtype_, arguments.inputs[0], parts_, columns_, arguments.outputs[0],
               arguments.threads);
     return Status::Ok();
   }
 
  private:
   const DType dtype_;
-  const MatrixShape dy_;
+  const int64_t columns_;
+  const RowParts parts_;
 };
 
 }  // namespace

@@ -125,7 +125,7 @@ class RmsNormGrad : public Kernel {
       : dtype_(spec.call.inputs[1].dtype),
         x_(AsMatrix(spec.call.inputs[1].shape)),
         addend_(AddendOf(spec.call)),
-        sums_(x_.rows, x_.columns, 1, spec.threads) {}
+        sums_(RowParts::Of(spec.call), x_.columns, 1, spec.threads) {}
 
   // The terms of blocks of rows for dweight; in 16 bits also weight and dweight in f32.
   int64_t workspace_bytes() const override {

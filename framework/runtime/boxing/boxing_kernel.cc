@@ -32,6 +32,8 @@ BoxingNode::BoxingNode(const ir::Graph& graph, const ir::Node& boxing)
       axes(ir::BoxingAxes(boxing)) {
   for (const int axis : axes) {
     if (mesh.axes()[axis].size == 1) continue;
+    // Sums of integers are exact in any order.
+    adds_pairwise = adds_pairwise || (mesh.axes()[axis].has_fixed_parts() && IsFloat(input.dtype));
     const bool is_split = boxing.outputs[0]->sbp[axis].is_split();
     (is_split ? split_axes : copied_axes).push_back(axis);
   }

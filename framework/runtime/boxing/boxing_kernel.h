@@ -27,13 +27,16 @@ struct BoxingNode {
   TensorType input;   // local
   TensorType output;  // local
   bool has_accumulator = false;
+  bool adds_pairwise = false;  // along an axis with fixed parts
   // The mesh axes that the node works along; for a sum those that split it and those that keep
   // whole copies, without axes of one rank.
   std::vector<int> axes;
   std::vector<int> split_axes;
   std::vector<int> copied_axes;
 
-  ReductionTypes types() const { return {input.dtype, output.dtype}; }
+  ReductionTypes types() const {
+    return {input.dtype, output.dtype, adds_pairwise ? FoldOrder::kPairwise : FoldOrder::kLeft};
+  }
   int Dim(const char* attribute) const { return static_cast<int>(node.attributes.Int(attribute)); }
   int NumRanksAlong(const std::vector<int>& along) const;
 };

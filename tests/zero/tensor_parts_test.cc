@@ -1,0 +1,78 @@
+// An axis with fixed parts: one rank that computes all of them has the bits of two and four ranks that
+// share them, at every stage and on any number of data ranks.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/zero/expect_run.h"
+#include "tests/zero/tensor_runs.h"
+
+namespace zg::testing {
+namespace {
+
+MeshAxis Tensor(int size, int parts) { return {"tensor", size, parts}; }
+
+// A model with how it is split.
+struct Setting {
+  TestModel model = TestModel::kFourHeadGpt;
+  int parts = 4;
+  bool splits_all = false;  // besides heads and columns the vocabulary and the sequence
+  std::string recompute = {};
+};
+
+RunConfig ConfigOf(const Setting& setting, std::vector<MeshAxis> mesh) {
+  RunConfig config = On(std::move(mesh), setting.model);
+  config.micro_batches = 12;
+  config.max_grad_norm = 0.5;
+  config.recompute = setting.recompute;
+  config.steps = 3;
+  if (!setting.splits_all) return config;
+  AddRules(IsLlama(setting.model) ? kLlamaVocabulary : kGptVocabulary, &config);
+  AddRules(IsLlama(setting.model) ? kLlamaSequence : kGptSequence, &config);
+  return config;
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Setting>& info) {
+  return fmt::format("{}_in_{}_parts{}{}", IsLlama(info.param.model) ? "llama" : "gpt",
+                     info.param.parts, info.param.splits_all ? "_splits_all" : "",
+                     info.param.recompute.empty() ? "" : "_recomputes");
+}
+
+class TensorPartsTest : public ::testing::TestWithParam<Setting> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, TensorPartsTest,
+    ::testing::Values(Setting{TestModel::kFourHeadGpt}, Setting{TestModel::kFourHeadGpt, 4, true},
+                      Setting{TestModel::kFourHeadGpt, 4, true, "blocks.*"},
+                      Setting{TestModel::kFourHeadGpt, 2, true},
+                      Setting{TestModel::kSixHeadGpt, 6, false},
+                      Setting{TestModel::kEightHeadLlama},
+                      Setting{TestModel::kEightHeadLlama, 4, true}),
+    NameOf);
+
+TEST_P(TensorPartsTest, HaveTheSameBitsOnAnyNumberOfRanks) {
+  const int parts = GetParam().parts;
+  const int fewest = parts == 6 ? 3 : 1;  // a rank has 1, 2, 4, ... parts
+  const RunConfig config = ConfigOf(GetParam(), {Tensor(fewest, parts)});
+  const RunResult expected = TrainOrDie(config);
+  ExpectPlanIsMeasured(expected, config.steps);
+  for (int size = 2 * fewest; size <= parts; size *= 2) {
+    SCOPED_TRACE(fmt::format("tensor={}/{}", size, parts));
+    ExpectSameOnMeshes({{Tensor(size, parts)}, {{"data", 2}, Tensor(size, parts)}}, config,
+                       expected);
+  }
+  ExpectSameOnMeshes({{{"replica", 3}, {"shard", 2}, Tensor(fewest, parts)}}, config, expected);
+}
+
+// Without fixed parts the sums over the axis are taken in another order.
+TEST(TensorParts, DifferFromOneSum) {
+  const RunResult one = TrainOrDie(ConfigOf({}, {{"tensor", 1}}));
+  const RunResult four = TrainOrDie(ConfigOf({}, {Tensor(1, 4)}));
+  EXPECT_NE(one.param_sha256, four.param_sha256);
+}
+
+}  // namespace
+}  // namespace zg::testing
