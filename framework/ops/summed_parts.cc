@@ -16,11 +16,12 @@ constexpr char kSummedParts[] = "summed_parts";
 using Numbers = std::vector<int64_t>;
 
 Status CheckParts(const ir::OpCall& call) {
+  if (!call.attributes.Has(kSummedParts)) return Status::Ok();
   const Numbers& numbers = call.attributes.Ints(kSummedParts);
   if (numbers.empty()) return Status::Ok();
   const Shape& shape = call.inputs[0].shape;
   const auto is_legal = [&] {
-    if (numbers.size() != 3) return false;
+    if (numbers.size() != 3 || call.inputs[0].dtype != DType::kF32) return false;
     const auto [count, dim, groups] = std::make_tuple(numbers[0], numbers[1], numbers[2]);
     if (count < 1 || (count & (count - 1)) != 0 || groups < 1) return false;
     return dim >= 0 && dim < shape.num_dims() &&
@@ -30,7 +31,7 @@ Status CheckParts(const ir::OpCall& call) {
   if (is_legal()) return Status::Ok();
   return InvalidArgument(
       "{}: got summed_parts [{}], expected the number of parts, a power of two, the dim of {} that "
-      "they cut, and the number of its groups",
+      "they cut, and the number of its groups; only of f32",
       call.op->name, fmt::join(numbers, ", "), call.inputs[0].ToString());
 }
 

@@ -10,7 +10,7 @@
 
 namespace zg {
 
-// Equal parts of dim `dim` of input 0. If the dim consists of several equal groups, each part has
+// Equal parts of dim `dim` of input 0, in f32. If the dim consists of several equal groups, each part has
 // its share of every group, one after the other.
 struct SummedParts {
   int64_t count = 1;  // a power of two

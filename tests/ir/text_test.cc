@@ -47,6 +47,13 @@ eval "empty":
 
 TEST_F(TextTest, AWholeModelRoundTrips) { ExpectRoundTrip(kModel); }
 
+TEST_F(TextTest, FixedPartsOfAnAxisRoundTrip) {
+  const std::string text = "graph \"g\" mesh(data=2, tensor=2/4) micro_batches=2\n";
+  EXPECT_EQ(Print(ParseOrDie(text)).substr(0, text.size()), text);
+  EXPECT_EQ(ParseOrDie(text).mesh().axes()[1].num_parts(), 4);
+  EXPECT_EQ(ParseOrDie(text).mesh().num_ranks(), 4);
+}
+
 TEST_F(TextTest, TheParsedGraphHasWhatTheTextSays) {
   ir::Graph graph = ParseOrDie(kModel);
   EXPECT_EQ(graph.name(), "mlp");

@@ -92,6 +92,14 @@ OpCase GeluCase(std::string op, std::string label, std::vector<InputSpec> inputs
   return op_case;
 }
 
+// The sum in parts {count, dim, groups}.
+OpCase InParts(OpCase op_case, std::vector<int64_t> parts) {
+  op_case.label += ", in parts";
+  op_case.attributes.Set("summed_parts", std::move(parts));
+  op_case.is_f32_only = true;
+  return op_case;
+}
+
 void AddLarge(std::vector<OpCase>* cases) {
   const auto add = [cases](const char* op, std::vector<InputSpec> inputs) {
     std::string label = inputs[0].type.ToString();
@@ -185,13 +193,30 @@ FamilyCases LinearCases() {
       Case("linear_grad_weight", "matrix", {F32({6, 12}), F32({6, 18})}, LinearGradWeight),
       Case("linear_grad_weight", "three dims", {F32({6, 6, 12}), F32({6, 6, 18})},
            LinearGradWeight),
+      InParts(Case("linear", "three dims", {F32({3, 6, 24}), F32({18, 24}), F32({18})}, Linear),
+              {4, 2, 1}),
+      InParts(Case("linear_grad_input", "matrix", {F32({70, 24}), F32({24, 18})}, LinearGradInput),
+              {2, 1, 1}),
+      InParts(Case("linear_grad_bias", "three dims", {F32({3, 8, 18})}, LinearGradBias), {4, 1, 1}),
       Case("linear_grad_bias", "odd", {F32({5, 3})}, LinearGradBias),
       Case("linear_grad_bias", "many rows", {F32({301, 19})}, LinearGradBias),
       Case("linear_grad_bias", "vector", {F32({18})}, LinearGradBias),
       Case("linear_grad_bias", "matrix", {F32({6, 12})}, LinearGradBias),
       Case("linear_grad_bias", "three dims", {F32({6, 6, 12})}, LinearGradBias),
   };
+  const std::string parts =
+      "], expected the number of parts, a power of two, the dim of f32[8,16] that they cut, and the "
+      "number of its groups; only of f32";
+  const std::vector<InputSpec> products = {F32({8, 16}), F32({4, 16})};
+  const auto in_parts = [](std::vector<int64_t> numbers) {
+    return ir::Attributes{{"summed_parts", std::move(numbers)}};
+  };
   family.rejections = {
+      {"linear", products, in_parts({2}), "linear: got summed_parts [2" + parts},
+      {"linear", products, in_parts({3, 1, 1}), "linear: got summed_parts [3, 1, 1" + parts},
+      {"linear", products, in_parts({32, 1, 1}), "linear: got summed_parts [32, 1, 1" + parts},
+      {"linear", products, in_parts({2, 2, 1}), "linear: got summed_parts [2, 2, 1" + parts},
+      {"linear", products, in_parts({8, 1, 4}), "linear: got summed_parts [8, 1, 4" + parts},
       {"linear",
        {F32({8, 16}), F32({32, 64})},
        {},

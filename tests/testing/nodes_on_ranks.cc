@@ -132,11 +132,10 @@ StatusOr<std::vector<NdSbp>> NodesOnRanks::WantedPlacements(const ir::Node& node
   for (int axis = 0; axis < graph_.mesh().num_axes(); ++axis) {
     std::vector<Sbp> outputs;
     for (const ir::Value* output : node.outputs) outputs.push_back(output->sbp[axis]);
-    const int size = graph_.mesh().axes()[axis].size;
     const auto is_broadcast = [](Sbp sbp) { return sbp.is_broadcast(); };
     bool possible = std::all_of(outputs.begin(), outputs.end(), is_broadcast);
-    if (size > 1 && node.op->sbp_signatures != nullptr) {
-      for (const ir::SbpSignature& signature : node.op->sbp_signatures(node.Call())) {
+    if (graph_.mesh().axes()[axis].num_parts() > 1) {
+      for (const ir::SbpSignature& signature : ir::SignaturesOf(node, axis)) {
         possible = possible || signature.outputs == outputs;
       }
     }

@@ -4,9 +4,12 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "framework/comm/host_staged.h"
+#include "tests/testing/fake_device.h"
 #include "tests/zero/expect_run.h"
 #include "tests/zero/tensor_runs.h"
 
@@ -65,6 +68,53 @@ TEST_P(TensorPartsTest, HaveTheSameBitsOnAnyNumberOfRanks) {
                        expected);
   }
   ExpectSameOnMeshes({{{"replica", 3}, {"shard", 2}, Tensor(fewest, parts)}}, config, expected);
+}
+
+// A checkpoint of one rank goes on, on any number of ranks, with the bits of the run that was not
+// interrupted.
+TEST(TensorParts, CheckpointsGoOnWithTheSameBits) {
+  Setting setting;
+  setting.splits_all = true;
+  const RunResult expected = TrainOrDie(ConfigOf(setting, {Tensor(1, 4)}));
+  RunConfig first = ConfigOf(setting, {Tensor(1, 4)});
+  first.steps = 1;
+  first.save = ::testing::TempDir() + "tensor_parts_checkpoint";
+  TrainOrDie(first);
+  for (const std::vector<MeshAxis>& mesh : std::vector<std::vector<MeshAxis>>{
+           {Tensor(2, 4)}, {{"data", 2}, Tensor(4, 4)}, {{"data", 3}, Tensor(1, 4)}}) {
+    SCOPED_TRACE(Mesh(mesh).ToString());
+    RunConfig rest = ConfigOf(setting, mesh);
+    rest.stage = 3;
+    rest.resume = first.save;
+    const RunResult got = TrainOrDie(rest);
+    EXPECT_EQ(got.losses, std::vector<float>(expected.losses.begin() + 1, expected.losses.end()));
+    EXPECT_EQ(got.param_sha256, expected.param_sha256);
+    EXPECT_EQ(got.optimizer_sha256, expected.optimizer_sha256);
+  }
+}
+
+TEST(TensorParts, AreRefusedWhereTheyCannotBeEqual) {
+  const auto error = [](const RunConfig& config) { return Train(config).status().message(); };
+  RunConfig half = ConfigOf({}, {Tensor(2, 4)});
+  half.dtype = DType::kBF16;
+  EXPECT_NE(error(half).find("mesh: tensor=2/4: sums of parts are added in f32, got bf16"),
+            std::string::npos);
+  EXPECT_NE(error(ConfigOf({}, {Tensor(2, 6)})).find("tensor=2/6: got 6 parts for 2 ranks"),
+            std::string::npos);
+  RunConfig sequence = ConfigOf({}, {Tensor(1, 4)});  // splits the rows of the loss
+  AddRules(kGptSequence, &sequence);
+  EXPECT_NE(error(sequence).find("cannot do so in parts"), std::string::npos) << error(sequence);
+  RunConfig on_device = ConfigOf({}, {Tensor(1, 4)});
+  on_device.connect_device = [](Communicator& host) -> StatusOr<DeviceRank> {
+    DeviceRank rank;
+    rank.device = std::make_unique<FakeDevice>();
+    ZG_ASSIGN_OR_RETURN(rank.communicator, MakeHostStagedCommunicator(rank.device.get(), &host));
+    return rank;
+  };
+  on_device.kernels = &FakeDeviceKernels();
+  EXPECT_NE(error(on_device).find("only the CPU's kernels compute several parts"),
+            std::string::npos)
+      << error(on_device);
 }
 
 // Without fixed parts the sums over the axis are taken in another order.
