@@ -121,6 +121,12 @@ Status CallMismatch(int rank, const CallRecord& call, int other_rank, const Call
       rank, DescribeInFull(call), other_rank, DescribeInFull(other));
 }
 
+Status CheckIsLeftFold(const CollectiveCall& call) {
+  if (call.types.order == FoldOrder::kLeft) return Status::Ok();
+  return InvalidArgument("{} '{}': terms in the memory of GPUs are not added pairwise",
+                         call.operation, call.name);
+}
+
 Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, const Group& group,
                      const Arena& arena) {
   const int rank = group.rank();

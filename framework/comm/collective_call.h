@@ -57,6 +57,9 @@ Status CallMismatch(int rank, const CallRecord& call, int other_rank, const Call
 Status CheckOperands(CollectiveKind kind, const CollectiveCall& call, const Group& group,
                      const Arena& arena);
 
+// The error of a transport whose sums are left folds only, for a sum in another order.
+Status CheckIsLeftFold(const CollectiveCall& call);
+
 // Parts [begin(r), begin(r + 1)) of `total` bytes or elements, `part` each except the last ones.
 struct Parts {
   int64_t total = 0;

@@ -40,6 +40,7 @@ StatusOr<std::byte*> OrderedArena::Allocate(int64_t bytes, int64_t workspace_off
 }
 
 Status OrderedGroup::Start(CollectiveKind kind, const CollectiveCall& call) {
+  ZG_RETURN_IF_ERROR(CheckIsLeftFold(call));
   ZG_RETURN_IF_ERROR(CheckOperands(kind, call, *this, arena_));
   traffic().BeginCall(kind);
   return Status::Ok();

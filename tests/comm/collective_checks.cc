@@ -100,6 +100,37 @@ std::string CaseName(const Communicator& communicator, int64_t elements, bool in
 
 }  // namespace
 
+// A reduce-scatter, and an all-reduce in place of its terms.
+Status TestPairwiseSums(Communicator& communicator, int64_t part) {
+  const int n = communicator.size();
+  const int64_t elements = part * n;
+  ZG_ASSIGN_OR_RETURN(ArenaUnderTest arena,
+                      ArenaUnderTest::Allocate(communicator, elements + part + 16));
+  const auto sum_of = [n](int64_t element) {
+    std::vector<float> sums;
+    for (int rank = 0; rank < n; ++rank) sums.push_back(ContributionOf(rank, element));
+    for (; sums.size() > 1; sums.resize((sums.size() + 1) / 2)) {
+      for (size_t i = 0; 2 * i < sums.size(); ++i) {
+        sums[i] = 2 * i + 1 < sums.size() ? sums[2 * i] + sums[2 * i + 1] : sums[2 * i];
+      }
+    }
+    return sums[0];
+  };
+  const ReductionTypes types = {DType::kF32, DType::kF32, FoldOrder::kPairwise};
+  const int64_t output = 1 + elements + 3;
+  for (int64_t i = 0; i < elements; ++i) {
+    arena.Write(1 + i, ContributionOf(communicator.rank(), i));
+  }
+  for (int64_t i = 0; i < part; ++i) arena.Expect(output + i, sum_of(communicator.rank() * part + i));
+  ZG_RETURN_IF_ERROR(communicator.world().ReduceScatter("pairwise scatter", {4, 0}, {output * 4, 0},
+                                                        elements, types, false));
+  ZG_RETURN_IF_ERROR(arena.Check(CaseName(communicator, part, false, false)));
+  for (int64_t i = 0; i < elements; ++i) arena.Expect(1 + i, sum_of(i));
+  ZG_RETURN_IF_ERROR(
+      communicator.world().AllReduce("pairwise sum", {4, 0}, {4, 0}, elements, types, false));
+  return arena.Check(CaseName(communicator, part, true, false));
+}
+
 Status TestReduceScatter(Communicator& communicator, int64_t part, bool in_place, bool accumulate) {
   const int n = communicator.size();
   const int rank = communicator.rank();

@@ -13,6 +13,7 @@ namespace zg {
 // `part`: elements per rank, f32. With `accumulate` the fold starts from the value of the output.
 Status TestReduceScatter(Communicator& communicator, int64_t part, bool in_place, bool accumulate);
 Status TestAllReduce(Communicator& communicator, int64_t elements, bool in_place, bool accumulate);
+Status TestPairwiseSums(Communicator& communicator, int64_t part);
 Status TestAllGather(Communicator& communicator, int64_t part, bool in_place);
 Status TestAllToAll(Communicator& communicator, int64_t part);
 

@@ -59,6 +59,19 @@ TEST_P(CommunicatorSuite, ReduceScatterIsTheLeftFold) {
   });
 }
 
+TEST_P(CommunicatorSuite, AddsPairwiseOrSaysThatItCannot) {
+  const bool adds_pairwise = GetParam().adds_pairwise;
+  Run([adds_pairwise](Communicator& communicator) -> Status {
+    for (const int64_t part : kPartElements) {
+      const Status status = TestPairwiseSums(communicator, part);
+      ZG_RETURN_IF_ERROR(adds_pairwise ? status
+                                       : ExpectFailure(status, StatusCode::kInvalidArgument,
+                                                       {"pairwise scatter", "are not added pairwise"}));
+    }
+    return Status::Ok();
+  });
+}
+
 TEST_P(CommunicatorSuite, AllReduceIsTheLeftFold) {
   Run([](Communicator& communicator) -> Status {
     std::vector<int64_t> sizes(std::begin(kPartElements), std::end(kPartElements));

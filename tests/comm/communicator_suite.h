@@ -22,6 +22,7 @@ struct TransportUnderTest {
   // error.
   std::function<Status(double timeout_s, const RankMain&)> run;
   bool counts_memory_of_host = true;  // for the arenas of all its ranks, before it allocates them
+  bool adds_pairwise = true;          // else such a sum is an error
 };
 
 class CommunicatorSuite : public testing::TestWithParam<TransportUnderTest> {

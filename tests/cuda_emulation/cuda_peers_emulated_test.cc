@@ -74,7 +74,8 @@ TransportUnderTest PeerRanks(int num_ranks, Gpus gpus) {
                                 return rank_main(waiting);
                               });
           },
-          /*counts_memory_of_host=*/false};
+          /*counts_memory_of_host=*/false,
+          /*adds_pairwise=*/false};
 }
 
 INSTANTIATE_TEST_SUITE_P(CudaPeers, CommunicatorSuite,

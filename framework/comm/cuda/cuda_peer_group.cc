@@ -5,6 +5,7 @@
 namespace zg {
 
 Status CudaPeerGroup::Start(CollectiveKind kind, const CollectiveCall& call) {
+  ZG_RETURN_IF_ERROR(CheckIsLeftFold(call));
   ZG_RETURN_IF_ERROR(CheckOperands(kind, call, *this, arena_));
   traffic().BeginCall(kind);
   return rendezvous_.Enter(number_, call);
