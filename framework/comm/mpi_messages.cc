@@ -226,8 +226,8 @@ Status MpiMessageGroup::FoldParts(const std::byte* input, const Parts& parts, Re
         fold_inputs_.push_back(peer == rank() ? input + parts.begin(peer) + step * chunk
                                               : received(slot, peer));
       }
-      Fold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()),
-               elements, sums);
+      Fold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()), elements,
+           sums);
     }
     if (step + kMessageDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kMessageDepth));
   }

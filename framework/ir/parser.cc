@@ -163,8 +163,8 @@ class GraphParser {
         ZG_RETURN_IF_ERROR(cursor->Expect("/"));
         ZG_ASSIGN_OR_RETURN(const int64_t parts, cursor->Integer("a number of parts"));
         if (parts < 1 || parts > kMaxRanks) {
-          return cursor->ErrorAt(position, InvalidArgument("got {} parts, expected 1 to {}", parts,
-                                                           kMaxRanks));
+          return cursor->ErrorAt(
+              position, InvalidArgument("got {} parts, expected 1 to {}", parts, kMaxRanks));
         }
         axis.parts = static_cast<int>(parts);
         const Status fits = CheckParts(axis);

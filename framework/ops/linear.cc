@@ -283,10 +283,9 @@ ir::OpDef LinearGradBias() {
 }  // namespace
 
 void RegisterLinearOps(ir::OpRegistry& registry) {
-  for (ir::OpDef op :
-       {WithSummedParts(WithAddend(Linear())), LinearGelu(),
-        WithSummedParts(WithAddend(LinearGradInput())), LinearGradInputGelu(), LinearGradWeight(),
-        WithSummedParts(LinearGradBias())}) {
+  for (ir::OpDef op : {WithSummedParts(WithAddend(Linear())), LinearGelu(),
+                       WithSummedParts(WithAddend(LinearGradInput())), LinearGradInputGelu(),
+                       LinearGradWeight(), WithSummedParts(LinearGradBias())}) {
     op.traits.keeps_groups = true;  // each row of a weight is a column of the result
     registry.Register(std::move(op));
   }

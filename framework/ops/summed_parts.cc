@@ -24,8 +24,7 @@ Status CheckParts(const ir::OpCall& call) {
     if (numbers.size() != 3 || call.inputs[0].dtype != DType::kF32) return false;
     const auto [count, dim, groups] = std::make_tuple(numbers[0], numbers[1], numbers[2]);
     if (count < 1 || (count & (count - 1)) != 0 || groups < 1) return false;
-    return dim >= 0 && dim < shape.num_dims() &&
-           shape.dim(static_cast<int>(dim)) % groups == 0 &&
+    return dim >= 0 && dim < shape.num_dims() && shape.dim(static_cast<int>(dim)) % groups == 0 &&
            shape.dim(static_cast<int>(dim)) / groups % count == 0;
   };
   if (is_legal()) return Status::Ok();
@@ -46,8 +45,8 @@ SummedParts SummedParts::Of(const ir::OpCall& call) {
 
 ir::OpDef WithSummedParts(ir::OpDef op) {
   op.attributes.push_back({kSummedParts, Numbers{}});
-  op.infer_shape = [infer_shape = op.infer_shape](
-                       const ir::OpCall& call) -> StatusOr<std::vector<TensorType>> {
+  op.infer_shape =
+      [infer_shape = op.infer_shape](const ir::OpCall& call) -> StatusOr<std::vector<TensorType>> {
     ZG_ASSIGN_OR_RETURN(std::vector<TensorType> types, infer_shape(call));
     ZG_RETURN_IF_ERROR(CheckParts(call));
     return types;

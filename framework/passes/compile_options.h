@@ -97,7 +97,7 @@ struct CompileOptions : OneFlowSwitches {
   ZeroOptions zero;
 
   // The ranks as a grid of named axes (ir/mesh.h): {{"replica", 2}, {"shard", 4}} is hybrid
-  // sharding. Empty: all ranks along one axis, "data".
+  // sharding; {"tensor", 2, 4} has fixed parts. Empty: all ranks along one axis, "data".
   std::vector<MeshAxis> mesh;
 
   // Placements of parameters and of modules' results along mesh axes whose ranks share

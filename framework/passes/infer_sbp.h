@@ -8,8 +8,7 @@
 // attribute `split`, else B; along other axes a cache is placed like the first rows that are
 // written into it. A node takes the legal signature (OpDef::sbp_signatures, or all-B) that changes
 // the placement of the fewest inputs, and among those the one that moves the fewest bytes. A split
-// value's logical dim is the ranks' parts together. On an axis of one part
-// everything is B.
+// value's logical dim is the ranks' parts together. On an axis of one part everything is B.
 //
 // Along the axes of data ranks nothing is moved: a node computes all micro-batches side by side if
 // its op can (S). Otherwise each rank computes its own (P, ir::MicroBatchSignature) from views of
@@ -26,10 +25,14 @@
 //   %y: f32[16,3] {S(0)} = linear %x, %w
 //   %dw: f32[3,4] {P} = linear_grad_weight %y, %x
 //
+// Along an axis with fixed parts (Mesh: tensor=2/4) the choice follows from the number of parts, on
+// any number of ranks. A rank that sums over several parts of a dim sums each by itself
+// (`summed_parts`, ops/summed_parts.h), and a pending sum is summed before an op computes with it.
+//
 // Errors: an input placement that its shape does not allow; a random op that would be B over
-// "data"; a split parameter that an op cannot compute with; along an axis whose ranks share
-// micro-batches, two ways to split a result that move the same number of bytes. No-op on a graph
-// that has placements.
+// "data"; a split parameter that an op cannot compute with; a sum over fixed parts by an op that
+// knows none; along an axis whose ranks share micro-batches, two ways to split a result that move
+// the same number of bytes. No-op on a graph that has placements.
 #pragma once
 
 #include "framework/passes/pass.h"

@@ -43,8 +43,8 @@ Status CheckFits(const ir::Value& value, const PlacementRule& rule, const MeshAx
       fmt::format("placement rule '{}': %{}, {} of a micro-batch in {}", rule.ToString(),
                   value.name, value.type.ToString(), value.producer->scope);
   if (dim >= shape.num_dims()) return InvalidArgument("{}, has no dim {}", what, dim);
-  return InvalidArgument("{}: its dim {} of {} does not divide into {} parts along {}: {}", what, dim,
-                         shape.dim(dim), axis.num_parts(), axis.name,
+  return InvalidArgument("{}: its dim {} of {} does not divide into {} parts along {}: {}", what,
+                         dim, shape.dim(dim), axis.num_parts(), axis.name,
                          NearestThatDivide(shape.dim(dim), 1, axis.num_parts()));
 }
 

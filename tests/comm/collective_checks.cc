@@ -121,7 +121,8 @@ Status TestPairwiseSums(Communicator& communicator, int64_t part) {
   for (int64_t i = 0; i < elements; ++i) {
     arena.Write(1 + i, ContributionOf(communicator.rank(), i));
   }
-  for (int64_t i = 0; i < part; ++i) arena.Expect(output + i, sum_of(communicator.rank() * part + i));
+  for (int64_t i = 0; i < part; ++i)
+    arena.Expect(output + i, sum_of(communicator.rank() * part + i));
   ZG_RETURN_IF_ERROR(communicator.world().ReduceScatter("pairwise scatter", {4, 0}, {output * 4, 0},
                                                         elements, types, false));
   ZG_RETURN_IF_ERROR(arena.Check(CaseName(communicator, part, false, false)));

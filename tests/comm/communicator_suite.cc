@@ -64,9 +64,10 @@ TEST_P(CommunicatorSuite, AddsPairwiseOrSaysThatItCannot) {
   Run([adds_pairwise](Communicator& communicator) -> Status {
     for (const int64_t part : kPartElements) {
       const Status status = TestPairwiseSums(communicator, part);
-      ZG_RETURN_IF_ERROR(adds_pairwise ? status
-                                       : ExpectFailure(status, StatusCode::kInvalidArgument,
-                                                       {"pairwise scatter", "are not added pairwise"}));
+      ZG_RETURN_IF_ERROR(adds_pairwise
+                             ? status
+                             : ExpectFailure(status, StatusCode::kInvalidArgument,
+                                             {"pairwise scatter", "are not added pairwise"}));
     }
     return Status::Ok();
   });

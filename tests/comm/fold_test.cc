@@ -42,7 +42,8 @@ TEST(Fold, AddsPairwiseOrInOrder) {
       const auto fold = [&](FoldOrder order, float* output, std::vector<std::vector<float>>& of) {
         std::vector<const void*> pointers;
         for (const std::vector<float>& term : of) pointers.push_back(term.data());
-        Fold({DType::kF32, DType::kF32, order}, false, pointers.data(), num_terms, elements, output);
+        Fold({DType::kF32, DType::kF32, order}, false, pointers.data(), num_terms, elements,
+             output);
       };
       std::vector<float> got(elements, -1);
       fold(FoldOrder::kPairwise, got.data(), terms);

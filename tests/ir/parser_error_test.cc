@@ -46,9 +46,10 @@ TEST_F(ParserErrorTest, Header) {
   EXPECT_EQ(Error("graph \"g\" mesh(data=two)"),
             "graph:1:21: got 'two', expected a number of ranks");
   EXPECT_EQ(Error("graph \"g\" mesh(data=2 tensor=2)"), "graph:1:23: got 'tensor', expected ','");
-  EXPECT_EQ(Error("graph \"g\" mesh(tensor=2/3) micro_batches=1"),
-            "graph:1:23: tensor=2/3: got 3 parts for 2 ranks, expected 1, 2, 4 or another power of two "
-            "for each rank, which adds its parts pairwise");
+  EXPECT_EQ(
+      Error("graph \"g\" mesh(tensor=2/3) micro_batches=1"),
+      "graph:1:23: tensor=2/3: got 3 parts for 2 ranks, expected 1, 2, 4 or another power of two "
+      "for each rank, which adds its parts pairwise");
   EXPECT_EQ(Error("graph \"g\" mesh(data=2"), "graph:1:22: got the end of the line, expected ','");
   EXPECT_EQ(Error("graph \"g\" mesh(data=2, data=3)"),
             "graph:1:24: two mesh axes are named 'data'");

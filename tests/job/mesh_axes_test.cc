@@ -14,9 +14,8 @@ std::string Parsed(std::string_view text) {
 
 TEST(MeshAxes, AreReadAsTheyArePrinted) {
   EXPECT_TRUE(ParseMeshAxes("")->empty());
-  for (const std::string text :
-       {"data=4", "replica=2,shard=4", "shard=3,replica=1,data=2", "data=2,tensor=2", "tensor=1/4",
-                                 "data=2,tensor=2/2"}) {
+  for (const std::string text : {"data=4", "replica=2,shard=4", "shard=3,replica=1,data=2",
+                                 "data=2,tensor=2", "tensor=1/4", "data=2,tensor=2/2"}) {
     EXPECT_EQ(Parsed(text), text);
   }
 }
@@ -41,12 +40,14 @@ TEST(MeshAxes, ErrorsSayWhatIsExpected) {
             "error: got 'data=2048,shard=1024', expected at most 2^20 ranks together");
   EXPECT_EQ(Parsed("tensor=2/"),
             "error: got no parts along the axis tensor, expected a number from 1 to 2^20");
-  EXPECT_EQ(Parsed("tensor=2/6"),
-            "error: tensor=2/6: got 6 parts for 2 ranks, expected 1, 2, 4 or another power of two for "
-            "each rank, which adds its parts pairwise");
-  EXPECT_EQ(Parsed("data=2/4"),
-            "error: data=2/4: ranks along data compute micro-batches of their own, whose bits do not "
-            "depend on the number of ranks; expected data=2");
+  EXPECT_EQ(
+      Parsed("tensor=2/6"),
+      "error: tensor=2/6: got 6 parts for 2 ranks, expected 1, 2, 4 or another power of two for "
+      "each rank, which adds its parts pairwise");
+  EXPECT_EQ(
+      Parsed("data=2/4"),
+      "error: data=2/4: ranks along data compute micro-batches of their own, whose bits do not "
+      "depend on the number of ranks; expected data=2");
 }
 
 }  // namespace

@@ -171,10 +171,10 @@ TEST(GemmParts, HaveTheBitsOfOneProductForEach) {
     int64_t m, n, run;  // run: the k of a part in a group
     GemmParts parts;
   };
-  for (const Case& test : {Case{1, 16, 4, {2, 1}}, Case{5, 17, 3, {2, 3}}, Case{32, 32, 8, {2, 1}},
-                           Case{32, 32, 32, {4, 1}}, Case{60, 50, 20, {8, 2}},
-                           Case{300, 70, 400, {2, 1}}, Case{300, 530, 390, {4, 3}},
-                           Case{20, 1100, 50, {16, 1}}}) {
+  for (const Case& test :
+       {Case{1, 16, 4, {2, 1}}, Case{5, 17, 3, {2, 3}}, Case{32, 32, 8, {2, 1}},
+        Case{32, 32, 32, {4, 1}}, Case{60, 50, 20, {8, 2}}, Case{300, 70, 400, {2, 1}},
+        Case{300, 530, 390, {4, 3}}, Case{20, 1100, 50, {16, 1}}}) {
     const auto [count, groups] = test.parts;
     SCOPED_TRACE(::testing::Message() << test.m << " x " << test.n << " x " << test.run << ", "
                                       << count << " parts of " << groups << " groups");
@@ -185,10 +185,10 @@ TEST(GemmParts, HaveTheBitsOfOneProductForEach) {
     const GemmMethod& method = FloatMethod(DType::kF32);
     std::vector<std::vector<float>> sums;
     for (int64_t part = 0; part < count; ++part) {
-      sums.push_back(Multiply(
-          method, {test.m, test.n, test.run * groups, false, true, DType::kF32},
-          ColumnsOfGroups(a, k, groups, part * test.run, test.run),
-          ColumnsOfGroups(b, k, groups, part * test.run, test.run), part == 0 ? bias.data() : nullptr));
+      sums.push_back(Multiply(method, {test.m, test.n, test.run * groups, false, true, DType::kF32},
+                              ColumnsOfGroups(a, k, groups, part * test.run, test.run),
+                              ColumnsOfGroups(b, k, groups, part * test.run, test.run),
+                              part == 0 ? bias.data() : nullptr));
     }
     for (; sums.size() > 1; sums.resize(sums.size() / 2)) {
       for (size_t i = 0; i < sums.size() / 2; ++i) {

@@ -61,9 +61,9 @@ TensorType TypeOfPart(const Operand& operand, int64_t num_parts) {
 }
 
 std::vector<std::vector<float>> RunOp(const std::string& op, const std::vector<TensorType>& inputs,
-                                    const std::vector<std::vector<float>>& values,
-                                    const std::vector<TensorType>& outputs,
-                                    const ir::Attributes& attributes) {
+                                      const std::vector<std::vector<float>>& values,
+                                      const std::vector<TensorType>& outputs,
+                                      const ir::Attributes& attributes) {
   KernelRunner runner(op, inputs, outputs, attributes);
   for (size_t i = 0; i < values.size(); ++i) runner.SetInput(static_cast<int>(i), values[i]);
   EXPECT_TRUE(runner.Run().ok());
@@ -101,23 +101,22 @@ TEST_P(SummedPartsTest, HaveTheBitsOfOneCallForEach) {
     of_parts.push_back(RunOp(test.op, part_inputs, own, part_outputs, test.attributes));
   }
   ir::Attributes attributes = test.attributes;
-  attributes.Set("summed_parts", std::vector<int64_t>{num_parts, test.inputs[0].dim,
-                                                      test.inputs[0].groups});
-  const std::vector<std::vector<float>> got =
-      RunOp(test.op, inputs, values, outputs, attributes);
+  attributes.Set("summed_parts",
+                 std::vector<int64_t>{num_parts, test.inputs[0].dim, test.inputs[0].groups});
+  const std::vector<std::vector<float>> got = RunOp(test.op, inputs, values, outputs, attributes);
   for (size_t i = 0; i < outputs.size(); ++i) {
     SCOPED_TRACE(::testing::Message() << "output " << i);
     std::vector<float> want(outputs[i].shape.num_elements());
     if (test.outputs[i].dim >= 0) {
       for (int64_t part = 0; part < num_parts; ++part) {
-        ForElements(test.outputs[i], num_parts, part, [&](int64_t whole, int64_t mine) {
-          want[whole] = of_parts[part][i][mine];
-        });
+        ForElements(test.outputs[i], num_parts, part,
+                    [&](int64_t whole, int64_t mine) { want[whole] = of_parts[part][i][mine]; });
       }
     } else {
       for (int64_t step = 1; step < num_parts; step *= 2) {
         for (int64_t part = 0; part < num_parts; part += 2 * step) {
-          for (size_t j = 0; j < want.size(); ++j) of_parts[part][i][j] += of_parts[part + step][i][j];
+          for (size_t j = 0; j < want.size(); ++j)
+            of_parts[part][i][j] += of_parts[part + step][i][j];
         }
       }
       want = of_parts[0][i];

@@ -46,15 +46,15 @@ std::string NameOf(const ::testing::TestParamInfo<Setting>& info) {
 
 class TensorPartsTest : public ::testing::TestWithParam<Setting> {};
 
-INSTANTIATE_TEST_SUITE_P(
-    Settings, TensorPartsTest,
-    ::testing::Values(Setting{TestModel::kFourHeadGpt}, Setting{TestModel::kFourHeadGpt, 4, true},
-                      Setting{TestModel::kFourHeadGpt, 4, true, "blocks.*"},
-                      Setting{TestModel::kFourHeadGpt, 2, true},
-                      Setting{TestModel::kSixHeadGpt, 6, false},
-                      Setting{TestModel::kEightHeadLlama},
-                      Setting{TestModel::kEightHeadLlama, 4, true}),
-    NameOf);
+INSTANTIATE_TEST_SUITE_P(Settings, TensorPartsTest,
+                         ::testing::Values(Setting{TestModel::kFourHeadGpt},
+                                           Setting{TestModel::kFourHeadGpt, 4, true},
+                                           Setting{TestModel::kFourHeadGpt, 4, true, "blocks.*"},
+                                           Setting{TestModel::kFourHeadGpt, 2, true},
+                                           Setting{TestModel::kSixHeadGpt, 6, false},
+                                           Setting{TestModel::kEightHeadLlama},
+                                           Setting{TestModel::kEightHeadLlama, 4, true}),
+                         NameOf);
 
 TEST_P(TensorPartsTest, HaveTheSameBitsOnAnyNumberOfRanks) {
   const int parts = GetParam().parts;

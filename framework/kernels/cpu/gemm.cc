@@ -95,8 +95,8 @@ Gemm::Gemm(const GemmSizes& sizes, const GemmMethod& method) : sizes_(sizes), me
   if (runs_blocks()) {
     block_m_ = EvenBlock(sizes.m, sizes.k > kShortDepth ? method.max_rows : method.row_unit,
                          method.row_unit);
-    block_k_ = EvenBlock(num_parts > 1 ? run_of_part() : sizes.k, method.max_depth,
-                         method.depth_unit);
+    block_k_ =
+        EvenBlock(num_parts > 1 ? run_of_part() : sizes.k, method.max_depth, method.depth_unit);
     const int64_t b_columns = method.max_b_size * method.packed_k / block_k_;
     const int64_t max_columns = num_parts > 1 ? kPartedColumns : method.max_columns;
     block_n_ = EvenBlock(sizes.n, std::min(max_columns, b_columns), method.column_unit);
@@ -164,8 +164,7 @@ StoredBlock Gemm::BlockOfA(const GemmOperand& a, int64_t row, int64_t k, int64_t
           !sizes_.transpose_a, std::min(block_m_, sizes_.m - row), depth};
 }
 
-StoredBlock Gemm::BlockOfB(const GemmOperand& b, int64_t column, int64_t k,
-                           int64_t depth) const {
+StoredBlock Gemm::BlockOfB(const GemmOperand& b, int64_t column, int64_t k, int64_t depth) const {
   const int64_t begin = sizes_.transpose_b ? column * b.stride + k : k * b.stride + column;
   return {static_cast<const char*>(b.data) + begin * SizeOf(sizes_.dtype), b.stride,
           sizes_.transpose_b, std::min(block_n_, sizes_.n - column), depth};
@@ -197,8 +196,9 @@ void Gemm::RunBlocks(const Operands& operands, float* workspace) const {
                     DType::kF32, start, columns);
       std::fill(start + columns, start + block_n_, 0.0f);
     }
-    PartedSums parted({static_cast<float*>(operands.c) + (is_f32() ? column : 0), operands.c_stride},
-                      sums, sizes_.m * block_n_, block_n_);
+    PartedSums parted(
+        {static_cast<float*>(operands.c) + (is_f32() ? column : 0), operands.c_stride}, sums,
+        sizes_.m * block_n_, block_n_);
     for (const Depth& depth : depths_) {
       const bool is_last = &depth == &depths_.back();
       product.depth = depth.count;

@@ -40,7 +40,7 @@ struct BlockProduct {
   const SumOfPart* part = nullptr;  // null: the sum is not in parts
   int64_t row = 0;                  // of the product in the blocks of `part`
   int64_t column = 0;
-  bool streams = false;          // c is written past the caches, if operands are in f32
+  bool streams = false;  // c is written past the caches, if operands are in f32
 };
 
 // Sums of a product in 16 bits, and their destination.

@@ -29,9 +29,9 @@ class Linear : public Kernel {
         columns_(spec.call.inputs[1].shape.dim(0)),
         bias_(WithoutAddend(spec.call).inputs.size() == 3 ? 2 : -1),
         addend_(AddendOf(spec.call)),
-        gemm_({x_.rows, columns_, x_.columns, false, true, spec.outputs[0].dtype,
-               PartsOf(spec.call)},
-              spec.threads) {}
+        gemm_(
+            {x_.rows, columns_, x_.columns, false, true, spec.outputs[0].dtype, PartsOf(spec.call)},
+            spec.threads) {}
 
   int64_t workspace_bytes() const override { return gemm_.workspace_bytes(); }
 
