@@ -191,17 +191,19 @@ Status LowerPlace(ir::Graph& graph, ir::Node* place) {
   return Status::Ok();
 }
 
-// The term, summed over the axes with fixed parts.
-StatusOr<ir::Value*> SummedOverParts(ir::Builder* builder, ir::Value* term,
-                                     const ir::Value& accumulator) {
-  const Mesh& mesh = builder->graph().mesh();
+// Makes `node` accumulate a term that is summed over the axes with fixed parts.
+Status SumOverParts(ir::Builder* builder, ir::Node* node) {
+  ir::Graph& graph = builder->graph();
+  const NdSbp& to = node->inputs[0]->sbp;
+  ir::Value* const term = node->inputs[1];
   NdSbp summed = term->sbp;
-  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
-    if (mesh.axes()[axis].has_fixed_parts()) summed[axis] = accumulator.sbp[axis];
+  for (const int64_t axis : SummedAxes(term->sbp, to)) {
+    if (graph.mesh().axes()[axis].has_fixed_parts()) summed[axis] = to[axis];
   }
   ir::Value* const sum = Box(builder, term, summed);
   ZG_RETURN_IF_ERROR(builder->status());
-  return sum;
+  if (sum != term) graph.ReplaceInput(node, 1, sum);
+  return Status::Ok();
 }
 
 // Returns true if `node` accumulates a partial value and has become a collective.
@@ -209,7 +211,8 @@ StatusOr<bool> LowerAccumulate(ir::Graph& graph, ir::Node* node) {
   if (node->op->traits.kind != ir::OpKind::kAccumulate) return false;
   ir::Value* accumulator = node->inputs[0];
   ir::Builder builder = BuilderBefore(graph, node);
-  ZG_ASSIGN_OR_RETURN(ir::Value * term, SummedOverParts(&builder, node->inputs[1], *accumulator));
+  ZG_RETURN_IF_ERROR(SumOverParts(&builder, node));
+  ir::Value* const term = node->inputs[1];
   const NdSbp wanted = WhereRanksDiffer(graph.mesh(), term->sbp, accumulator->sbp);
   const std::vector<int64_t> axes = SummedAxes(term->sbp, wanted);
   if (axes.empty()) return false;
