@@ -42,8 +42,7 @@ void AddCompileFlags(FlagParser* flags, CompileOptions* options) {
         return Status::Ok();
       },
       [options] { return Mesh(options->mesh).ToString(); },
-      "the ranks as a grid, such as replica=2,shard=4 or data=2,tensor=2/4, whose bits are those of "
-      "4 parts on any size; default: all along data",
+      "the ranks as a grid, such as replica=2,shard=4 or tensor=2/4; default: all along data",
       "AXES");
   flags->add_parsed(
       "placement",

@@ -9,9 +9,9 @@
 #include "framework/ir/builder.h"
 #include "framework/ir/parts_context.h"
 #include "framework/ir/placement.h"
-#include "framework/ops/summed_parts.h"
 #include "framework/passes/ambiguous_placement.h"
 #include "framework/passes/dividing_sizes.h"
+#include "framework/passes/fixed_parts.h"
 
 namespace zg {
 namespace {
@@ -63,11 +63,6 @@ Status PlaceInput(ir::Graph& graph, ir::Node* node) {
   if (!value->type.shape.IsValid()) return with_context(TooLarge(num_ranks));
   node->attributes.Set("shape", value->type.shape);
   return Status::Ok();
-}
-
-// Whether an operand tells which parts of its values the node computes (kernels/parted_dim.h).
-bool KnowsItsPart(const ir::Node& node) {
-  return node.attributes.Has("parts") && node.attributes.Int("parts") > 1;
 }
 
 // Random numbers are drawn by micro-batch and by element of the rank's part: data ranks must hold
@@ -278,58 +273,6 @@ Status FillInPlacement(const Mesh& mesh, ir::Node* place) {
   }
   place->attributes.Set("sbp", std::move(sbp));
   place->attributes.Set("axis", std::string());
-  return Status::Ok();
-}
-
-// Along an axis with fixed parts a pending sum is summed before any op computes with it: a sum of
-// scaled terms has other bits than a scaled sum.
-Status SumBeforeUse(ir::Graph& graph, ir::Node* node) {
-  const Mesh& mesh = graph.mesh();
-  const ir::OpKind kind = node->op->traits.kind;
-  if (kind == ir::OpKind::kPlace || kind == ir::OpKind::kBoxing) return Status::Ok();
-  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
-    if (!mesh.axes()[axis].has_fixed_parts()) continue;
-    for (size_t i = 0; i < node->inputs.size(); ++i) {
-      ir::Value* const input = node->inputs[i];
-      if (!input->sbp[axis].is_partial()) continue;
-      if (!ir::ChooseSignature(*node, axis, mesh).inputs[i].is_partial()) continue;
-      ir::Builder builder(&graph, node->section);
-      builder.InsertBefore(node);
-      builder.set_scope(node->scope);
-      NdSbp summed = input->sbp;
-      summed[axis] = Sbp::B();
-      ir::Value* const sum = builder.Place(input, summed, input->name + ".sum");
-      ZG_RETURN_IF_ERROR(builder.status());
-      graph.ReplaceInput(node, static_cast<int>(i), sum);
-    }
-  }
-  return Status::Ok();
-}
-
-// A rank with several parts of a dim that the node sums over adds them as ranks with one part each
-// would.
-Status SumInParts(const ir::Graph& graph, ir::Node* node) {
-  const Mesh& mesh = graph.mesh();
-  for (int axis = 0; axis < mesh.num_axes(); ++axis) {
-    const MeshAxis& along = mesh.axes()[axis];
-    if (along.num_parts() == along.size || KnowsItsPart(*node)) continue;
-    const ir::SbpSignature signature = ir::ChooseSignature(*node, axis, mesh);
-    const auto sums = [](Sbp sbp) { return sbp.is_partial(); };
-    const auto split = std::find_if(signature.inputs.begin(), signature.inputs.end(),
-                                    [](Sbp sbp) { return sbp.is_split(); });
-    if (split == signature.inputs.end() ||
-        std::none_of(signature.outputs.begin(), signature.outputs.end(), sums)) {
-      continue;
-    }
-    if (!CanSumInParts(*node->op) || split != signature.inputs.begin()) {
-      return InvalidArgument(
-          "{}: {} sums over a dim that is split {} along {}, and cannot do so in parts; place its "
-          "input B along that axis, or give the axis no parts: {}={}",
-          node->scope, node->op->name, split->ToString(), along.ToString(), along.name, along.size);
-    }
-    SetSummedParts({along.num_parts() / along.size, split->dim(), split->groups()},
-                   &node->attributes);
-  }
   return Status::Ok();
 }
 

@@ -21,7 +21,6 @@ uint64_t HashOf(uint64_t a, uint64_t b) {
 }
 
 // Mixes signs and magnitudes from 2^-20 to 2^20, so that another order of addition is detected.
-
 float ContributionOf(int rank, int64_t element) {
   const uint64_t hash = HashOf(rank, element);
   const auto sign_and_mantissa = static_cast<uint32_t>(hash) & 0x807FFFFF;
@@ -39,7 +38,6 @@ float LeftFoldOf(int num_ranks, int64_t element) {
 }
 
 // The start value of accumulating calls, the same on all ranks.
-
 float StartOf(int64_t element) { return ContributionOf(1000, element); }
 
 float AccumulatedOf(int num_ranks, int64_t element) {
@@ -50,9 +48,6 @@ float AccumulatedOf(int num_ranks, int64_t element) {
 
 // One rank's arena and its expected content, where every byte outside of the outputs counts too.
 // The workspace is at the end.
-
-// workspace is at the end.
-
 class ArenaUnderTest {
  public:
   static StatusOr<ArenaUnderTest> Allocate(Communicator& communicator, int64_t num_floats) {
@@ -173,13 +168,11 @@ Status TestAllReduce(Communicator& communicator, int64_t elements, bool in_place
 namespace {
 
 // Beyond 2^53, so that a conversion through f64 is detected; sums over up to 1024 ranks fit.
-
 int64_t WholeNumberOf(int rank, int64_t element) {
   return static_cast<int64_t>(HashOf(rank, element)) >> 10;
 }
 
 // A reduce-scatter into an output and an all-reduce in place, of i64.
-
 }  // namespace
 
 Status TestWholeNumbers(Communicator& communicator, int64_t part, bool accumulate) {
