@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,7 +21,7 @@ Status CheckParts(const ir::OpCall& call) {
   const Shape& shape = call.inputs[0].shape;
   const auto is_legal = [&] {
     if (numbers.size() != 3 || call.inputs[0].dtype != DType::kF32) return false;
-    const auto [count, dim, groups] = std::make_tuple(numbers[0], numbers[1], numbers[2]);
+    const int64_t count = numbers[0], dim = numbers[1], groups = numbers[2];
     if (count < 1 || (count & (count - 1)) != 0 || groups < 1) return false;
     return dim >= 0 && dim < shape.num_dims() && shape.dim(static_cast<int>(dim)) % groups == 0 &&
            shape.dim(static_cast<int>(dim)) / groups % count == 0;

@@ -32,9 +32,7 @@ RunConfig ConfigOf(const Setting& setting, std::vector<MeshAxis> mesh) {
   config.max_grad_norm = 0.5;
   config.recompute = setting.recompute;
   config.steps = 3;
-  if (!setting.splits_all) return config;
-  AddRules(IsLlama(setting.model) ? kLlamaVocabulary : kGptVocabulary, &config);
-  AddRules(IsLlama(setting.model) ? kLlamaSequence : kGptSequence, &config);
+  if (setting.splits_all) AddRulesForAll(&config);
   return config;
 }
 

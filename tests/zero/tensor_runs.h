@@ -39,4 +39,11 @@ inline void AddRules(const std::vector<PlacementRule>& rules, RunConfig* config)
   config->placement.insert(config->placement.end(), rules.begin(), rules.end());
 }
 
+// Besides heads and columns also the vocabulary and the sequence.
+inline void AddRulesForAll(RunConfig* config) {
+  const bool is_llama = IsLlama(config->model);
+  AddRules(is_llama ? kLlamaVocabulary : kGptVocabulary, config);
+  AddRules(is_llama ? kLlamaSequence : kGptSequence, config);
+}
+
 }  // namespace zg::testing

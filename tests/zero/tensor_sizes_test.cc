@@ -25,9 +25,7 @@ RunConfig ConfigOf(const Setting& setting, std::vector<MeshAxis> mesh) {
   RunConfig config = On(std::move(mesh), setting.model);
   config.dtype = setting.dtype;
   config.micro_batches = 12;
-  if (!setting.splits_all) return config;
-  AddRules(IsLlama(setting.model) ? kLlamaVocabulary : kGptVocabulary, &config);
-  AddRules(IsLlama(setting.model) ? kLlamaSequence : kGptSequence, &config);
+  if (setting.splits_all) AddRulesForAll(&config);
   return config;
 }
 

@@ -49,12 +49,7 @@ template <typename T>
 void AddRow(const T* x, int64_t count, float* sum) {
   for (int64_t i = 0; i < count; ++i) sum[i] += ToF32(x[i]);
 }
-void AddRow(const float* x, int64_t count, float* sum) {
-  Multiversion([=]() ZG_VERSION {
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) sum[i] += x[i];
-  });
-}
+void AddRow(const float* x, int64_t count, float* sum) { AddInto(x, count, sum); }
 
 float SumVector(const float* x, int64_t count) {
   return Multiversion([=]() ZG_VERSION {

@@ -23,15 +23,6 @@ class RowParts {
     for (int dim = 0; dim + 1 < shape.num_dims(); ++dim) rows *= shape.dim(dim);
     return RowParts(rows);
   }
-  RowParts(const Shape& shape, const SummedParts& parts) : num_parts_(parts.count) {
-    int64_t outer = 1, inner = 1;
-    for (int dim = 0; dim + 1 < shape.num_dims(); ++dim) {
-      if (dim < parts.dim) outer *= shape.dim(dim);
-      if (dim > parts.dim) inner *= shape.dim(dim);
-    }
-    run_ = shape.dim(parts.dim) / num_parts_ * inner;
-    rows_ = outer * run_;
-  }
 
   int64_t num_parts() const { return num_parts_; }
   int64_t rows() const { return rows_; }  // of a part
@@ -53,6 +44,16 @@ class RowParts {
   }
 
  private:
+  RowParts(const Shape& shape, const SummedParts& parts) : num_parts_(parts.count) {
+    int64_t outer = 1, inner = 1;
+    for (int dim = 0; dim + 1 < shape.num_dims(); ++dim) {
+      if (dim < parts.dim) outer *= shape.dim(dim);
+      if (dim > parts.dim) inner *= shape.dim(dim);
+    }
+    run_ = shape.dim(parts.dim) / num_parts_ * inner;
+    rows_ = outer * run_;
+  }
+
   int64_t num_parts_ = 1;
   int64_t run_ = 0;  // successive rows of the tensor that a part has
   int64_t rows_ = 0;
