@@ -50,6 +50,14 @@ bool Divides(const Node& node, const SbpSignature& signature, int axis, const Me
     num_parts *= sbp.groups();
     if (node.inputs[i]->type.shape.dim(sbp.dim()) % num_parts != 0) return false;
   }
+  // A reshape may make a dim that divides into one that does not. Along a data axis that stays an
+  // error: gathering the micro-batches of other ranks instead would be silent.
+  for (size_t i = 0; i < node.outputs.size() && !mesh.IsDataAxis(axis); ++i) {
+    const Sbp sbp = signature.outputs[i];
+    if (!sbp.is_split()) continue;
+    const int64_t num_parts = int64_t{mesh.axes()[axis].size} * sbp.groups();
+    if (node.outputs[i]->type.shape.dim(sbp.dim()) % num_parts != 0) return false;
+  }
   return signature.units % mesh.axes()[axis].num_parts() == 0;
 }
 

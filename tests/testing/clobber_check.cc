@@ -45,7 +45,8 @@ class Walk {
       // Memory that the op leaves unchanged: the parts of a pack or gather, and the rest of a
       // view's memory.
       const std::string& op = node.op->name;
-      const bool is_view = node.op->traits.kind == ir::OpKind::kView || op == "local_slice";
+      const bool is_view = node.op->traits.kind == ir::OpKind::kView || op == "local_slice" ||
+                           op == "write_rows";  // the cache stays the cache for other programs
       if (is_view || op == "bucket_pack" || op == "all_gather") {
         Keep(output, node.inputs, is_view);
       } else {
