@@ -118,7 +118,9 @@ Status Session::Initialize(const ir::Value& variable) {
   const ir::StoredTensor& tensor = *graph_.FindTensor(variable.name);
   if (!initial_values_) {
     const RandomKey key = FoldIn(RandomKey{context_.seed}, tensor.name);
-    InitialValues(tensor.initializer, key, tensor.type.shape).Fill(0, count, values);
+    ZG_ASSIGN_OR_RETURN(const InitialValues initial,
+                        InitialValues::Of(tensor.initializer, tensor.name, key, tensor.type.shape));
+    initial.Fill(0, count, values);
     return Status::Ok();
   }
   const SafetensorsEntry* entry = initial_values_->Find(tensor.name);

@@ -1,13 +1,18 @@
 #include "framework/io/float_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "framework/base/check.h"
+#include "framework/io/mapped_file.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
+
+// Values read through one window.
+constexpr int64_t kMappedPieceValues = int64_t{1} << 18;
 
 // Calls f with a zero of the C++ type.
 template <typename F>
@@ -34,6 +39,16 @@ void ReadFloatValues(SafetensorsDType dtype, const uint8_t* bytes, size_t count,
       values[i] = ToF32(value);
     }
   });
+}
+
+void ReadMappedFloatValues(SafetensorsDType dtype, const uint8_t* tensor, int64_t begin,
+                           int64_t end, float* values) {
+  const int64_t value_bytes = BitsOf(dtype) / 8;
+  for (int64_t first = begin; first < end; first += kMappedPieceValues) {
+    const int64_t count = std::min(end - first, kMappedPieceValues);
+    const MappedWindow window(tensor + first * value_bytes, count * value_bytes);
+    ReadFloatValues(dtype, window.data(), count, values + (first - begin));
+  }
 }
 
 Status WriteFloatValues(SafetensorsDType dtype, const float* values, size_t count, uint8_t* bytes) {

@@ -16,6 +16,11 @@ bool IsFloatValue(SafetensorsDType dtype);
 // Reads values [0, count) of `bytes`, exactly.
 void ReadFloatValues(SafetensorsDType dtype, const uint8_t* bytes, size_t count, float* values);
 
+// Reads values [begin, end) of a MappedFile's tensor whose first is at `tensor`, piece by piece:
+// the pages read do not stay in memory.
+void ReadMappedFloatValues(SafetensorsDType dtype, const uint8_t* tensor, int64_t begin,
+                           int64_t end, float* values);
+
 // Rounds to the nearest, ties to even. Error: a finite value beyond the finite range of `dtype`.
 Status WriteFloatValues(SafetensorsDType dtype, const float* values, size_t count, uint8_t* bytes);
 

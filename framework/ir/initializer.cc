@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "framework/ir/quote.h"
+
 namespace zg {
 
 std::string Initializer::ToString() const {
@@ -20,6 +22,9 @@ std::string Initializer::ToString() const {
       return fmt::format("normal({})", scale);
     case Kind::kUniform:
       return fmt::format("uniform({})", scale);
+    case Kind::kFile:
+      return tensor.empty() ? fmt::format("file({})", Quote(path))
+                            : fmt::format("file({},{})", Quote(path), Quote(tensor));
   }
   return "?";
 }

@@ -57,11 +57,24 @@ StatusOr<DeclaredOutput> ParseOutput(TextCursor* cursor) {
   return output;
 }
 
+// What follows `file`: its path and, unless it is the variable's own, the tensor's name.
+StatusOr<Initializer> ParseFileInitializer(TextCursor* cursor) {
+  ZG_RETURN_IF_ERROR(cursor->Expect("("));
+  ZG_ASSIGN_OR_RETURN(const std::string path, cursor->QuotedString("the path of a file"));
+  std::string tensor;
+  if (cursor->Consume(",")) {
+    ZG_ASSIGN_OR_RETURN(tensor, cursor->QuotedString("the name of a tensor"));
+  }
+  ZG_RETURN_IF_ERROR(cursor->Expect(")"));
+  return Initializer::FromFile(path, tensor);
+}
+
 StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
   const size_t position = cursor->position();
   ZG_ASSIGN_OR_RETURN(const std::string kind, cursor->Word("an initializer"));
   if (kind == "zeros") return Initializer::Zeros();
   if (kind == "ones") return Initializer::Ones();
+  if (kind == "file") return ParseFileInitializer(cursor);
   Initializer initializer;
   if (kind == "constant") {
     initializer.kind = Initializer::Kind::kConstant;
@@ -77,7 +90,8 @@ StatusOr<Initializer> ParseInitializer(TextCursor* cursor) {
     return cursor->ErrorAt(position,
                            InvalidArgument("got '{}', expected zeros, ones, constant(value), "
                                            "normal(deviation), truncated_normal(deviation,bound), "
-                                           "uniform(bound) or orthogonal(gain)",
+                                           "uniform(bound), orthogonal(gain) or "
+                                           "file(path,tensor)",
                                            kind));
   }
   ZG_RETURN_IF_ERROR(cursor->Expect("("));

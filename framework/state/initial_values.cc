@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "framework/io/float_values.h"
+
 namespace zg {
 namespace {
 
@@ -54,11 +56,34 @@ std::vector<float> OrthogonalMatrix(RandomKey key, int64_t rows, int64_t columns
   return result;
 }
 
-InitialValues::InitialValues(const Initializer& initializer, RandomKey key, const Shape& shape)
-    : initializer_(initializer), key_(key) {
-  if (initializer.kind != Initializer::Kind::kOrthogonal || shape.num_elements() == 0) return;
-  const int64_t rows = shape.num_dims() == 0 ? 1 : shape.dim(0);
-  whole_ = OrthogonalMatrix(key, rows, shape.num_elements() / rows, initializer.scale);
+StatusOr<InitialValues> InitialValues::Of(const Initializer& initializer, const std::string& name,
+                                          RandomKey key, const Shape& shape) {
+  InitialValues values(initializer, key);
+  if (initializer.kind == Initializer::Kind::kFile) {
+    ZG_RETURN_IF_ERROR(
+        values.OpenFile(name, shape).WithContext(fmt::format("initial values of '{}'", name)));
+  }
+  if (initializer.kind == Initializer::Kind::kOrthogonal && shape.num_elements() > 0) {
+    const int64_t rows = shape.num_dims() == 0 ? 1 : shape.dim(0);
+    values.whole_ = OrthogonalMatrix(key, rows, shape.num_elements() / rows, initializer.scale);
+  }
+  return values;
+}
+
+Status InitialValues::OpenFile(const std::string& name, const Shape& shape) {
+  ZG_ASSIGN_OR_RETURN(file_, SafetensorsFile::Open(initializer_.path));
+  const std::string& tensor = initializer_.tensor.empty() ? name : initializer_.tensor;
+  in_file_ = file_->Find(tensor);
+  if (in_file_ == nullptr) {
+    return InvalidArgument("{}: no tensor '{}' among its {}", initializer_.path, tensor,
+                           file_->entries().size());
+  }
+  if (!IsFloatValue(in_file_->dtype) || in_file_->shape != shape.dims()) {
+    return InvalidArgument("{}: '{}' is {}{}, expected F32, F16 or BF16 {}", initializer_.path,
+                           tensor, SafetensorsDTypeName(in_file_->dtype),
+                           Shape(in_file_->shape).ToString(), shape.ToString());
+  }
+  return Status::Ok();
 }
 
 void InitialValues::Fill(int64_t begin, int64_t end, float* data) const {
@@ -86,6 +111,9 @@ void InitialValues::Fill(int64_t begin, int64_t end, float* data) const {
       return;
     case Initializer::Kind::kOrthogonal:
       std::copy(whole_.begin() + begin, whole_.begin() + end, data);
+      return;
+    case Initializer::Kind::kFile:
+      ReadMappedFloatValues(in_file_->dtype, file_->Data(*in_file_), begin, end, data);
       return;
   }
 }

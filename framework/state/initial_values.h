@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "framework/base/random.h"
+#include "framework/base/status.h"
+#include "framework/io/safetensors.h"
 #include "framework/ir/initializer.h"
 #include "framework/tensor/shape.h"
 
@@ -13,15 +17,25 @@ namespace zg {
 
 class InitialValues {
  public:
-  InitialValues(const Initializer& initializer, RandomKey key, const Shape& shape);
+  // For the tensor `name`. Errors about a file with the values: it cannot be read, has no such
+  // tensor, or one of another shape or of whole numbers.
+  static StatusOr<InitialValues> Of(const Initializer& initializer, const std::string& name,
+                                    RandomKey key, const Shape& shape);
 
   // Elements [begin, end) of the tensor.
   void Fill(int64_t begin, int64_t end, float* data) const;
 
  private:
+  InitialValues(const Initializer& initializer, RandomKey key)
+      : initializer_(initializer), key_(key) {}
+
+  Status OpenFile(const std::string& name, const Shape& shape);
+
   Initializer initializer_;
   RandomKey key_;
   std::vector<float> whole_;  // for initializers whose elements depend on each other
+  std::optional<SafetensorsFile> file_;
+  const SafetensorsEntry* in_file_ = nullptr;
 };
 
 // A (rows, columns) matrix with orthonormal rows, or columns where these are fewer: normal random

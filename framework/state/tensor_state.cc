@@ -7,7 +7,6 @@
 #include "framework/base/check.h"
 #include "framework/base/random.h"
 #include "framework/io/float_values.h"
-#include "framework/io/mapped_file.h"
 #include "framework/io/safetensors.h"
 #include "framework/io/sha256.h"
 #include "framework/runtime/non_finite.h"
@@ -22,9 +21,6 @@ constexpr int64_t kRoundedChunkElements = int64_t{1} << 14;
 
 // Elements copied at once between a device and the host.
 constexpr int64_t kPieceElements = int64_t{1} << 20;
-
-// Elements read at once from a file.
-constexpr int64_t kReadElements = int64_t{1} << 18;
 
 // Writes the elements [begin, end) of a tensor to host memory, rounded to its dtype one chunk at a
 // time.
@@ -86,21 +82,10 @@ std::string Mismatch(const ir::StoredTensor& tensor, const SafetensorsEntry* ent
                      Shape(entry->shape).ToString(), tensor.type.ToString());
 }
 
-// Reads piece by piece, because the read pages of a mapped file must not stay in memory.
 void ReadElements(const TensorInFile& tensor, int64_t begin, int64_t end, float* values) {
-  const int64_t element_bytes = BitsOf(tensor.entry->dtype) / 8;
-  while (begin < end) {
-    const int64_t count = std::min(end - begin, kReadElements);
-    const uint8_t* const data = tensor.data + begin * element_bytes;
-    if (tensor.is_mapped) {
-      const MappedWindow window(data, count * element_bytes);
-      ReadFloatValues(tensor.entry->dtype, window.data(), count, values);
-    } else {
-      ReadFloatValues(tensor.entry->dtype, data, count, values);
-    }
-    begin += count;
-    values += count;
-  }
+  const SafetensorsDType dtype = tensor.entry->dtype;
+  if (tensor.is_mapped) return ReadMappedFloatValues(dtype, tensor.data, begin, end, values);
+  ReadFloatValues(dtype, tensor.data + begin * (BitsOf(dtype) / 8), end - begin, values);
 }
 
 }  // namespace
@@ -123,7 +108,8 @@ Status InitializeTensors(Executor& executor, uint64_t seed) {
     if (part.count == 0) continue;
     const std::string& name = tensor.copy_of.empty() ? tensor.name : tensor.copy_of;
     const RandomKey key = FoldIn(RandomKey{seed}, name);
-    const InitialValues values(tensor.initializer, key, tensor.type.shape);
+    ZG_ASSIGN_OR_RETURN(const InitialValues values,
+                        InitialValues::Of(tensor.initializer, name, key, tensor.type.shape));
     ZG_RETURN_IF_ERROR(WriteElements(
         executor, tensor, 0, tensor.type.shape.num_elements(),
         [&](int64_t begin, int64_t end, float* data) { values.Fill(begin, end, data); }));

@@ -74,7 +74,8 @@ Status Trainer::MakeExecutor() {
     ZG_RETURN_IF_ERROR(options_.measured_gemms->CheckComplete());
   }
   has_grad_norm_ = executor_->HasOutput("grad_norm");
-  return InitializeTensors(*executor_, options_.seed);
+  return ExchangeStatus(executor_->communicator(), "set initial values",
+                        InitializeTensors(*executor_, options_.seed));
 }
 
 std::string Trainer::arithmetic() const {

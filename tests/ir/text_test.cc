@@ -29,6 +29,8 @@ variables:
     tensor "w.exp_avg" bf16[4,8] at 0 init zeros
     tensor "b.exp_avg" bf16[4] at 32 init uniform(0.5)
     tensor "g.exp_avg" bf16[] at 36 init ones
+    tensor "h.exp_avg" bf16[] at 37 init file("a \"b\".safetensors","w.0")
+    tensor "i.exp_avg" bf16[] at 38 init file("b.safetensors")
     tensor "a \"b\"" bf16[3,4] at 40 init normal(0.02) copy_of "hidden.weight"
   %gamma: f32[3] {B} = variable (dtype="f32", shape=[3])
 forward:

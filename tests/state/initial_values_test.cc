@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
+
+#include "framework/io/safetensors_writer.h"
 
 namespace zg {
 namespace {
@@ -14,7 +17,9 @@ constexpr RandomKey kKey = {7, 3};
 
 std::vector<float> Values(const Initializer& initializer, const Shape& shape) {
   std::vector<float> values(shape.num_elements());
-  InitialValues(initializer, kKey, shape).Fill(0, shape.num_elements(), values.data());
+  InitialValues::Of(initializer, "weight", kKey, shape)
+      .value()
+      .Fill(0, shape.num_elements(), values.data());
   return values;
 }
 
@@ -64,10 +69,52 @@ TEST(InitialValues, PartsHaveTheBitsOfTheWhole) {
                                          Initializer::Uniform(0.5), Initializer::Orthogonal()}) {
     const std::vector<float> whole = Values(initializer, shape);
     std::vector<float> part(10);
-    InitialValues(initializer, kKey, shape).Fill(11, 21, part.data());
+    InitialValues::Of(initializer, "weight", kKey, shape).value().Fill(11, 21, part.data());
     EXPECT_EQ(part, std::vector<float>(whole.begin() + 11, whole.begin() + 21))
         << initializer.ToString();
   }
+}
+
+// A file with a tensor in F32, one in BF16 and one of whole numbers.
+std::string WriteFile(const std::vector<float>& weight) {
+  const std::string path = testing::TempDir() + "/initial_values.safetensors";
+  const std::vector<uint16_t> ones(6, 0x3f80);
+  const std::vector<int64_t> ids(6);
+  const Status status =
+      WriteSafetensors(path, {{"weight", SafetensorsDType::kF32, {2, 3}, weight.data()},
+                              {"other.ones", SafetensorsDType::kBF16, {2, 3}, ones.data()},
+                              {"ids", SafetensorsDType::kI64, {2, 3}, ids.data()}});
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return path;
+}
+
+TEST(InitialValues, FromAFile) {
+  const std::vector<float> weight = {1.5f, -2.0f, 3.25f, 0.0f, 5.0f, 1e-30f};
+  const std::string path = WriteFile(weight);
+  EXPECT_EQ(Values(Initializer::FromFile(path), {2, 3}), weight);
+  EXPECT_EQ(Values(Initializer::FromFile(path, "other.ones"), {2, 3}), std::vector<float>(6, 1.0f));
+  std::vector<float> part(3);
+  InitialValues::Of(Initializer::FromFile(path), "weight", kKey, {2, 3})
+      .value()
+      .Fill(1, 4, part.data());
+  EXPECT_EQ(part, std::vector<float>(weight.begin() + 1, weight.begin() + 4));
+}
+
+TEST(InitialValues, FilesThatDoNotFit) {
+  const std::string path = WriteFile(std::vector<float>(6));
+  const auto error = [&](const std::string& file, const std::string& tensor, const Shape& shape) {
+    return InitialValues::Of(Initializer::FromFile(file, tensor), "net.bias", kKey, shape)
+        .status()
+        .message();
+  };
+  const std::string who = "initial values of 'net.bias': ";
+  EXPECT_EQ(error(path, "", {6}), who + path + ": no tensor 'net.bias' among its 3");
+  EXPECT_EQ(error(path, "weight", {6}),
+            who + path + ": 'weight' is F32[2,3], expected F32, F16 or BF16 [6]");
+  EXPECT_EQ(error(path, "ids", {2, 3}),
+            who + path + ": 'ids' is I64[2,3], expected F32, F16 or BF16 [2,3]");
+  const std::string missing = testing::TempDir() + "/no_such_file";
+  EXPECT_EQ(error(missing, "", {6}).rfind(who + missing, 0), 0u) << error(missing, "", {6});
 }
 
 }  // namespace
