@@ -1,10 +1,38 @@
 #include "framework/nn/functions.h"
 
+#include <cmath>
 #include <utility>
 
+#include "framework/nn/conditions.h"
+#include "framework/nn/dims.h"
 #include "framework/nn/trace.h"
 
 namespace zg {
+namespace {
+
+bool IsInteger(const Var& x) { return x.dtype() == DType::kI64; }
+
+// A function with an op for floating-point operands and one for i64.
+Var OfTwo(const char* function, const char* integer_op, const Var& a, const Var& b) {
+  if (!IsInteger(a)) return nn::append(function, {a, b});
+  const nn::Trace::Function called(function);
+  return nn::append(integer_op, {a, b});
+}
+
+// The same of one operand and a number, which is the attribute `name` of the floating-point op.
+Var WithNumber(const char* function, const char* name, const char* integer_op, const Var& x,
+               double number) {
+  if (!IsInteger(x)) return nn::append(function, {x}, {{name, number}});
+  return nn::Checked(function, x, [&]() -> StatusOr<Var> {
+    if (number != std::floor(number) || std::abs(number) >= 0x1p63) {
+      return InvalidArgument("{}: got {}, expected a whole number beside i64",
+                             nn::Caller(function, x), number);
+    }
+    return nn::append(integer_op, {x}, {{"value", static_cast<int64_t>(number)}});
+  });
+}
+
+}  // namespace
 
 Var nn::append(const std::string& op, const std::vector<Var>& inputs, ir::Attributes attributes) {
   return Trace::Of(op).Append(op, inputs, std::move(attributes));
@@ -13,6 +41,52 @@ Var nn::append(const std::string& op, const std::vector<Var>& inputs, ir::Attrib
 std::vector<Var> nn::append_all(const std::string& op, const std::vector<Var>& inputs,
                                 ir::Attributes attributes) {
   return Trace::Of(op).AppendAll(op, inputs, std::move(attributes));
+}
+
+Var add(Var a, Var b) { return OfTwo("add", "integer_add", a, b); }
+Var subtract(Var a, Var b) { return OfTwo("subtract", "integer_subtract", a, b); }
+Var multiply(Var a, Var b) { return OfTwo("multiply", "integer_multiply", a, b); }
+Var maximum(Var a, Var b) { return OfTwo("maximum", "integer_maximum", a, b); }
+Var minimum(Var a, Var b) { return OfTwo("minimum", "integer_minimum", a, b); }
+
+Var divide(Var a, Var b) {
+  if (!IsInteger(a)) return nn::append("divide", {a, b});
+  return nn::Checked("divide", a, [&]() -> StatusOr<Var> {
+    return InvalidArgument(
+        "{}: expected floating-point operands\n  hint: floor_divide(x, n) divides i64 by a whole "
+        "number; or convert with to(x, dtype)",
+        nn::Caller("divide", a));
+  });
+}
+
+Var scale(Var x, double factor) {
+  return WithNumber("scale", "factor", "integer_multiply", x, factor);
+}
+Var shift(Var x, double offset) { return WithNumber("shift", "offset", "integer_add", x, offset); }
+
+Var abs(Var x) {
+  if (!IsInteger(x)) return nn::append("abs", {x});
+  const nn::Trace::Function called("abs");
+  return maximum(x, scale(x, -1.0));
+}
+
+Var sign(Var x) {
+  if (!IsInteger(x)) return nn::append("sign", {x});
+  const nn::Trace::Function called("sign");
+  return clamp(x, -1.0, 1.0);
+}
+
+Var square(Var x) {
+  if (!IsInteger(x)) return nn::append("square", {x});
+  const nn::Trace::Function called("square");
+  return multiply(x, x);
+}
+
+Var clamp_min(Var x, double low) {
+  return WithNumber("clamp_min", "low", "integer_maximum", x, low);
+}
+Var clamp_max(Var x, double high) {
+  return WithNumber("clamp_max", "high", "integer_minimum", x, high);
 }
 
 Var pow(Var x, double exponent) {

@@ -6,6 +6,7 @@
 // dims.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,19 +23,33 @@ std::vector<Var> append_all(const std::string& op, const std::vector<Var>& input
                             ir::Attributes attributes = {});
 }  // namespace nn
 
-// Elementwise; shapes are broadcast as in NumPy.
-inline Var add(Var a, Var b) { return nn::append("add", {a, b}); }
-inline Var subtract(Var a, Var b) { return nn::append("subtract", {a, b}); }
-inline Var multiply(Var a, Var b) { return nn::append("multiply", {a, b}); }
-inline Var divide(Var a, Var b) { return nn::append("divide", {a, b}); }
-inline Var maximum(Var a, Var b) { return nn::append("maximum", {a, b}); }
-inline Var minimum(Var a, Var b) { return nn::append("minimum", {a, b}); }
-inline Var scale(Var x, double factor) { return nn::append("scale", {x}, {{"factor", factor}}); }
-inline Var shift(Var x, double offset) { return nn::append("shift", {x}, {{"offset", offset}}); }
+// Elementwise; shapes are broadcast as in NumPy. Operands have one dtype, floating-point or i64;
+// numbers beside i64 must be whole. Overflow of i64 wraps around.
+Var add(Var a, Var b);
+Var subtract(Var a, Var b);
+Var multiply(Var a, Var b);
+Var maximum(Var a, Var b);
+Var minimum(Var a, Var b);
+Var scale(Var x, double factor);
+Var shift(Var x, double offset);
+Var abs(Var x);
+Var sign(Var x);
+Var square(Var x);
+Var clamp(Var x, double low, double high);  // to [low, high]
+Var clamp_min(Var x, double low);
+Var clamp_max(Var x, double high);
 
-inline Var abs(Var x) { return nn::append("abs", {x}); }
-inline Var sign(Var x) { return nn::append("sign", {x}); }
-inline Var square(Var x) { return nn::append("square", {x}); }
+// x of i64 divided by a whole number >= 1, rounded towards minus infinity; and what remains, in [0,
+// divisor).
+inline Var floor_divide(Var x, int64_t divisor) {
+  return nn::append("floor_divide", {x}, {{"value", divisor}});
+}
+inline Var remainder(Var x, int64_t divisor) {
+  return nn::append("remainder", {x}, {{"value", divisor}});
+}
+
+// Elementwise, floating-point from here on.
+Var divide(Var a, Var b);
 inline Var sqrt(Var x) { return nn::append("sqrt", {x}); }
 inline Var rsqrt(Var x) { return nn::append("rsqrt", {x}); }
 inline Var reciprocal(Var x) { return nn::append("reciprocal", {x}); }
@@ -57,11 +72,6 @@ inline Var stop_gradient(Var x) { return nn::append("stop_gradient", {x}); }
 inline Var place(Var x, const std::string& axis, Sbp sbp) {
   return nn::append("place", {x}, {{"sbp", NdSbp{sbp}}, {"axis", axis}});
 }
-
-// Limits elements to [low, high].
-Var clamp(Var x, double low, double high);
-inline Var clamp_min(Var x, double low) { return nn::append("clamp_min", {x}, {{"low", low}}); }
-inline Var clamp_max(Var x, double high) { return nn::append("clamp_max", {x}, {{"high", high}}); }
 
 inline Var relu(Var x) { return nn::append("relu", {x}); }
 // The approximation by tanh, PyTorch's approximate="tanh"; PyTorch's default is gelu_erf.

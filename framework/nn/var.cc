@@ -30,7 +30,9 @@ Var operator-(Var x, double offset) { return shift(x, -offset); }
 Var operator-(double minuend, Var x) { return shift(-x, minuend); }
 Var operator*(Var x, double factor) { return scale(x, factor); }
 Var operator*(double factor, Var x) { return scale(x, factor); }
-Var operator/(Var x, double divisor) { return scale(x, 1.0 / divisor); }
+Var operator/(Var x, double divisor) {
+  return IsFloat(x.dtype()) ? scale(x, 1.0 / divisor) : divide(x, x);
+}
 Var operator/(double dividend, Var x) { return scale(reciprocal(x), dividend); }
 Var operator-(Var x) { return scale(x, -1.0); }
 

@@ -13,19 +13,20 @@ void RegisterCumsumOps(ir::OpRegistry& registry) {
   op.traits.computes_in_f32 = true;
   op.doc =
       "y[.., i, ..] = the sum of x[.., j, ..] over j <= i along `dim`; with `reverse` over j >= i. "
-      "One is added after the other, in f32.";
+      "One is added after the other, in f32; i64 exactly.";
   op.attributes = {{"dim", int64_t{0}, true}, {"reverse", false}};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<std::vector<TensorType>> {
     const int64_t dim = call.attributes.Int("dim");
     if (dim < 0 || dim >= call.inputs[0].shape.num_dims()) {
       return Rejected(call, names, fmt::format("got dim {}, expected one of its dims", dim));
     }
+    if (call.inputs[0].dtype == DType::kI64) return std::vector<TensorType>{call.inputs[0]};
     return LikeInputs(call, names);
   };
   op.sbp_signatures = [](const ir::OpCall& call) {
     std::vector<ir::SbpSignature> signatures = SplitAnyDim(call);
     signatures.erase(signatures.begin() + call.attributes.Int("dim"));
-    signatures.push_back({{Sbp::P()}, {Sbp::P()}});
+    if (IsFloat(call.inputs[0].dtype)) signatures.push_back({{Sbp::P()}, {Sbp::P()}});
     return signatures;
   };
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({0}); };

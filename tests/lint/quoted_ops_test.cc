@@ -44,6 +44,8 @@ constexpr Allowed kOtherMeanings[] = {
     // Attributes, and names of functions that are made of several ops.
     {"framework/nn/attention.cc", "scale"},
     {"framework/nn/conditions.cc", "where"},
+    // The ops that functions of floating-point and i64 operands append.
+    {"framework/nn/functions.cc", ""},
     {"framework/nn/images.cc", "linear"},
     {"framework/nn/reductions.cc", "sum"},
 };

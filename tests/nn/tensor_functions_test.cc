@@ -251,13 +251,13 @@ TEST(TensorFunctions, ErrorsNameTheFunctionThatWasCalled) {
   EXPECT_EQ(Of([](Var x) { return pow(argmax(x, 0), 3.0); }),
             Error("pow: power: x is not floating-point: x i64[3,4]"));
   EXPECT_EQ(Of([](Var x) { return norm(argmax(x, 0)); }),
-            Error("norm: square: x is not floating-point: x i64[3,4]"));
+            Error("norm: sum: x is not floating-point: x i64[3,4]"));
   EXPECT_EQ(Of([](Var x) { return variance(argmax(x, 0)); }),
             Error("variance: sum: x is not floating-point: x i64[3,4]"));
   EXPECT_EQ(Of([](Var x) { return vector_norm(argmax(x, 0), 1.0); }),
-            Error("vector_norm: abs: x is not floating-point: x i64[3,4]"));
-  EXPECT_EQ(Of([](Var x) { return clamp(argmax(x, 0), 0.0, 1.0); }),
-            Error("clamp: clamp_min: x is not floating-point: x i64[3,4]"));
+            Error("vector_norm: sum: x is not floating-point: x i64[3,4]"));
+  EXPECT_EQ(Of([](Var x) { return clamp(greater(x, 0.0), 0.0, 1.0); }),
+            Error("clamp: clamp_min: x is not floating-point: x bool[2,3,4]"));
   EXPECT_EQ(Of([](Var x) { return where(x, x, 0.0); }),
             Error("where: masked_fill: mask is not bool: x f32[2,3,4], mask f32[2,3,4]"));
   EXPECT_EQ(Of([](Var x) { return cross_entropy(x, x); }),

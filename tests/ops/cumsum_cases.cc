@@ -40,14 +40,18 @@ FamilyCases CumsumCases() {
                   Of("splits of the last", {6, 6, 6}, 2),
                   Of("splits of the first", {6, 6, 6}, 0),
                   Of("a vector", {6}, 0)};
-  family.rejections = {{"cumsum",
-                        {F32({5, 7})},
-                        {{"dim", int64_t{2}}},
-                        "cumsum: got dim 2, expected one of its dims: x f32[5,7]"},
-                       {"cumsum",
-                        {I64({5}, 3)},
-                        {{"dim", int64_t{0}}},
-                        "cumsum: x is not floating-point: x i64[5]"}};
+  for (OpCase of_integers : std::vector<OpCase>(family.cases)) {
+    of_integers.label += ", of integers";
+    of_integers.inputs = {I64(of_integers.inputs[0].type.shape, 1000)};
+    of_integers.tolerance = 0;
+    family.cases.push_back(std::move(of_integers));
+  }
+  family.rejections = {
+      {"cumsum",
+       {F32({5, 7})},
+       {{"dim", int64_t{2}}},
+       "cumsum: got dim 2, expected one of its dims: x f32[5,7]"},
+      {"cumsum", {Bool({5})}, {{"dim", int64_t{0}}}, "cumsum: x is not floating-point: x bool[5]"}};
   family.large = {Sized("cumsum", "rows", {F32({70, 300})}, {{"dim", int64_t{1}}}),
                   Sized("cumsum", "columns", {F32({70, 300})}, {{"dim", int64_t{0}}})};
   family.bench = {Sized("cumsum", "rows", {F32({2048, 1536})}, {{"dim", int64_t{1}}}),

@@ -1,5 +1,6 @@
 #include "framework/kernels/cuda/packs.cuh"
 #include "framework/kernels/dim_view.h"
+#include "framework/kernels/math/any_element.h"
 
 namespace zg::cuda {
 namespace {
@@ -17,11 +18,11 @@ struct CumsumBody {
 #pragma unroll
     for (int c = 0; c < kCount; ++c) {
       const int64_t first = (begin + c) / inner * size * inner + (begin + c) % inner;
-      float sum = 0.0f;
+      auto sum = NumberOf(T());  // f32, or i64
       for (int64_t i = 0; i < size; ++i) {
         const int64_t at = first + (reverse ? size - 1 - i : i) * inner;
-        sum += Widen(x[at]);
-        y[at] = Round<T>(sum);
+        sum += NumberOf(x[at]);
+        y[at] = ElementFrom<T>::Of(sum);
       }
     }
   }
@@ -35,7 +36,7 @@ class Cumsum : public Kernel {
         reverse_(spec.call.attributes.Bool("reverse")) {}
 
   Status Run(const KernelArguments& arguments) override {
-    return WithFloatType(dtype_, [&](auto zero) {
+    return WithAnyType(dtype_, [&](auto zero) {
       using T = decltype(zero);
       const CumsumBody<T> body = {arguments.input<T>(0), arguments.output<T>(0), x_.size, x_.inner,
                                   reverse_};

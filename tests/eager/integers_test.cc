@@ -1,0 +1,94 @@
+// Arithmetic of i64: values, and what is an error.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "framework/eager/eager.h"
+#include "framework/nn/nn.h"
+
+namespace zg {
+namespace {
+
+using Integers = std::vector<int64_t>;
+
+TEST(IntegersTest, ArithmeticIsExact) {
+  Eager eager;
+  const int64_t big = (int64_t{1} << 60) + 1;  // no double has it
+  const Tensor a = eager.i64({4}, {7, -7, big, 0});
+  const Tensor b = eager.i64({4}, {2, 2, 1, -5});
+  EXPECT_EQ(Tensor(a + b).integers(), (Integers{9, -5, big + 1, -5}));
+  EXPECT_EQ(Tensor(a - b).integers(), (Integers{5, -9, big - 1, 5}));
+  EXPECT_EQ(Tensor(a * b).integers(), (Integers{14, -14, big, 0}));
+  EXPECT_EQ(Tensor(maximum(a, b)).integers(), (Integers{7, 2, big, 0}));
+  EXPECT_EQ(Tensor(minimum(a, b)).integers(), (Integers{2, -7, 1, -5}));
+  EXPECT_EQ(Tensor(3.0 - a).integers(), (Integers{-4, 10, 3 - big, 3}));
+  EXPECT_EQ(Tensor(2.0 * a + 1.0).integers(), (Integers{15, -13, 2 * big + 1, 1}));
+  EXPECT_EQ(Tensor(-a).integers(), (Integers{-7, 7, -big, 0}));
+  EXPECT_EQ(Tensor(abs(a)).integers(), (Integers{7, 7, big, 0}));
+  EXPECT_EQ(Tensor(sign(a)).integers(), (Integers{1, -1, 1, 0}));
+  EXPECT_EQ(Tensor(square(b)).integers(), (Integers{4, 4, 1, 25}));
+  EXPECT_EQ(Tensor(clamp(a, -3, 5)).integers(), (Integers{5, -3, 5, 0}));
+  EXPECT_EQ(Tensor(cumsum(b, 0)).integers(), (Integers{2, 4, 5, 0}));
+}
+
+// As NumPy and PyTorch: the quotient is rounded towards minus infinity.
+TEST(IntegersTest, Division) {
+  Eager eager;
+  const int64_t lowest = std::numeric_limits<int64_t>::min();
+  const Tensor a = eager.i64({7}, {-7, -6, -1, 0, 1, 7, lowest});
+  EXPECT_EQ(Tensor(floor_divide(a, 3)).integers(), (Integers{-3, -2, -1, 0, 0, 2, lowest / 3 - 1}));
+  EXPECT_EQ(Tensor(remainder(a, 3)).integers(), (Integers{2, 0, 2, 0, 1, 1, lowest % 3 + 3}));
+  EXPECT_EQ(Tensor(floor_divide(a, 1)).integers(), a.integers());
+}
+
+TEST(IntegersTest, OverflowWraps) {
+  Eager eager;
+  const int64_t highest = std::numeric_limits<int64_t>::max();
+  const int64_t lowest = std::numeric_limits<int64_t>::min();
+  const Tensor a = eager.i64({2}, {highest, lowest});
+  EXPECT_EQ(Tensor(a + 1.0).integers(), (Integers{lowest, lowest + 1}));
+  EXPECT_EQ(Tensor(a - 1.0).integers(), (Integers{highest - 1, highest}));
+  EXPECT_EQ(Tensor(-a).integers(), (Integers{-highest, lowest}));
+}
+
+TEST(IntegersTest, RowsAreBroadcast) {
+  Eager eager;
+  const Tensor rows = eager.i64({2, 1}, {0, 100});
+  const Tensor columns = eager.i64({3}, {1, 2, 3});
+  const Tensor sum = rows + columns;
+  EXPECT_EQ(sum.shape(), (Shape{2, 3}));
+  EXPECT_EQ(sum.integers(), (Integers{1, 2, 3, 101, 102, 103}));
+}
+
+// The error of a function of %x i64[4] and %y f32[4] in a graph.
+std::string Error(const std::function<Var(Var, Var)>& function) {
+  Graph graph("g");
+  graph.eval("run", [&](Inputs& in) { return function(in.i64("x", {4}), in.f32("y", {4})); });
+  const std::string text = graph.status().message();
+  const std::string place = "graph g, eval 'run': ";
+  return text.rfind(place, 0) == 0 ? text.substr(place.size()) : text;
+}
+
+TEST(IntegersTest, Errors) {
+  EXPECT_EQ(Error([](Var x, Var) { return x + 0.5; }),
+            "shift of %x i64[4]: got 0.5, expected a whole number beside i64");
+  EXPECT_EQ(Error([](Var x, Var) { return x * 1e30; }),
+            "scale of %x i64[4]: got 1e+30, expected a whole number beside i64");
+  EXPECT_EQ(Error([](Var x, Var y) { return x + y; }),
+            "add: integer_add: b is not i64: a i64[4], b f32[4]");
+  const std::string no_division =
+      "divide of %x i64[4]: expected floating-point operands\n  hint: floor_divide(x, n) divides "
+      "i64 by a whole number; or convert with to(x, dtype)";
+  EXPECT_EQ(Error([](Var x, Var) { return x / x; }), no_division);
+  EXPECT_EQ(Error([](Var x, Var) { return x / 2.0; }), no_division);
+  EXPECT_EQ(Error([](Var x, Var) { return floor_divide(x, 0); }),
+            "floor_divide: value is 0, expected at least 1");
+  EXPECT_EQ(Error([](Var, Var y) { return remainder(y, 3); }), "remainder: a is not i64: a f32[4]");
+}
+
+}  // namespace
+}  // namespace zg
