@@ -79,7 +79,8 @@ Status Session::Backward(ir::Value* loss) {
   const ir::Section& section = *graph_.section(ir::SectionKind::kBackward);
   ir::Builder builder(&graph_, graph_.section(ir::SectionKind::kBackward));
   ir::Value* const seed = builder.Op("constant", {}, {{"value", 1.0}}, "loss_seed");
-  ZG_ASSIGN_OR_RETURN(const auto gradients, ir::Differentiate(&builder, nodes, loss, seed, needed));
+  ZG_ASSIGN_OR_RETURN(const auto gradients,
+                      ir::Differentiate(&builder, nodes, {{loss, seed}}, needed));
   std::vector<std::pair<ir::Value*, ir::Value*>> wanted;  // variables in their order, then others
   for (const ir::Value* source : sources) {
     const auto found = gradients.find(source);

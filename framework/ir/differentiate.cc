@@ -9,8 +9,8 @@ class Differentiation {
       : builder_(*builder), needed_(needed) {}
 
   StatusOr<std::unordered_map<const Value*, Value*>> Run(const std::vector<Node*>& nodes,
-                                                         const Value* y, Value* seed) {
-    gradients_[y] = seed;
+                                                         const std::vector<Seed>& seeds) {
+    for (const Seed& seed : seeds) gradients_[seed.y] = seed.gradient;
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
       ZG_RETURN_IF_ERROR(Visit(**node));
     ZG_RETURN_IF_ERROR(builder_.status());
@@ -82,9 +82,9 @@ std::unordered_set<const Value*> DependingOn(const std::vector<Node*>& nodes,
 }
 
 StatusOr<std::unordered_map<const Value*, Value*>> Differentiate(
-    Builder* builder, const std::vector<Node*>& nodes, const Value* y, Value* seed,
+    Builder* builder, const std::vector<Node*>& nodes, const std::vector<Seed>& seeds,
     const std::unordered_set<const Value*>& needed) {
-  return Differentiation(builder, needed).Run(nodes, y, seed);
+  return Differentiation(builder, needed).Run(nodes, seeds);
 }
 
 }  // namespace zg::ir

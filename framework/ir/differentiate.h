@@ -15,12 +15,18 @@ namespace zg::ir {
 std::unordered_set<const Value*> DependingOn(const std::vector<Node*>& nodes,
                                              std::unordered_set<const Value*> sources);
 
-// Walks `nodes`, which are in execution order, backwards from `y`, whose gradient is `seed`, and
-// appends the nodes that compute the gradients of the values in `needed`. The n gradients of a
-// value that is used n times are added in the reverse order of the uses. Returns the gradients that
-// were found, by value. Error: an op without a gradient on the way.
+// A value to differentiate, and the gradient of the loss for it.
+struct Seed {
+  const Value* y = nullptr;
+  Value* gradient = nullptr;
+};
+
+// Walks `nodes`, which are in execution order, backwards from the seeds' values, and appends the
+// nodes that compute the gradients of the values in `needed`. The n gradients of a value that is
+// used n times are added in the reverse order of the uses. Returns the gradients that were found,
+// by value. Error: an op without a gradient on the way.
 StatusOr<std::unordered_map<const Value*, Value*>> Differentiate(
-    Builder* builder, const std::vector<Node*>& nodes, const Value* y, Value* seed,
+    Builder* builder, const std::vector<Node*>& nodes, const std::vector<Seed>& seeds,
     const std::unordered_set<const Value*>& needed);
 
 }  // namespace zg::ir

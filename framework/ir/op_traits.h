@@ -2,6 +2,8 @@
 // for a trait; names of ops are not compared outside framework/ops and framework/kernels.
 #pragma once
 
+#include <vector>
+
 namespace zg::ir {
 
 // The role of an op in a graph.
@@ -36,7 +38,8 @@ struct OpTraits {
   bool is_loss = false;    // reduces input 0, of any floating-point dtype, to a f32 scalar
   bool stops_gradient = false;   // its results count as constants in backward
   bool computes_in_f32 = false;  // mixed precision gives it f32 operands (as PyTorch's autocast)
-  bool sinks_to_user = false;    // only holds memory: scheduled right before its first reader
+  std::vector<int> f32_inputs = {};  // operands that are f32 beside 16-bit ones, such as statistics
+  bool sinks_to_user = false;        // only holds memory: scheduled right before its first reader
   bool needs_whole_tensors = false;  // an update that needs more of a tensor than one element
   bool keeps_tensors_whole = false;  // and works on parts of a bucket that cut none of its tensors
   bool takes_addend = false;  // with attribute `adds`: its last input is added to its first output

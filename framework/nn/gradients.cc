@@ -28,7 +28,7 @@ StatusOr<std::vector<Var>> AppendGradients(Var y, const std::vector<Var>& source
   const std::unordered_set<const ir::Value*> needed = ir::DependingOn(nodes, wanted);
   const std::string scope = builder.scope();
   ir::Value* const seed = builder.Op("constant", {}, {{"value", 1.0}}, y.value()->name + ".grad");
-  const auto found = ir::Differentiate(&builder, nodes, y.value(), seed, needed);
+  const auto found = ir::Differentiate(&builder, nodes, {{y.value(), seed}}, needed);
   builder.set_scope(scope);
   ZG_RETURN_IF_ERROR(found.status());
   const std::vector<Var> kept = trace.RunFrom(nodes.size());  // kept until the requested gradients

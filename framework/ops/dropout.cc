@@ -60,27 +60,30 @@ ir::OpDef Masked(std::string name, std::string doc, InputNames names) {
   return op;
 }
 
+// For both ops: each is linear, with the same mask.
+Status AppendGradient(ir::GradientContext& context) {
+  if (!context.needs(0)) return Status::Ok();
+  std::vector<ir::Value*> inputs = {context.output_gradient()};
+  if (context.num_inputs() == 2) inputs.push_back(context.input(1));
+  context.set_input_gradient(
+      0, context.builder().Op("dropout_grad", inputs, context.node().attributes));
+  return Status::Ok();
+}
+
 ir::OpDef Dropout() {
   ir::OpDef op =
       Masked("dropout",
              "y = mask x / (1 - probability), where mask is 0 with that probability and else 1. "
              "Nodes with different `stream`s draw different masks.",
              {"x", "part"});
-  op.gradient = [](ir::GradientContext& context) {
-    if (!context.needs(0)) return Status::Ok();
-    std::vector<ir::Value*> inputs = {context.output_gradient()};
-    if (context.num_inputs() == 2) inputs.push_back(context.input(1));
-    context.set_input_gradient(
-        0, context.builder().Op("dropout_grad", inputs, context.node().attributes));
-    return Status::Ok();
-  };
+  op.gradient = AppendGradient;
   return op;
 }
 
 ir::OpDef DropoutGrad() {
   ir::OpDef op = Masked("dropout_grad", "dx = mask dy / (1 - probability), with dropout's mask.",
                         {"dy", "part"});
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = AppendGradient;
   return op;
 }
 

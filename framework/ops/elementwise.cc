@@ -7,9 +7,9 @@
 
 #include "framework/base/check.h"
 #include "framework/ir/op_registry.h"
-#include "framework/ops/broadcasting.h"
 #include "framework/ops/elementwise_table.h"
 #include "framework/ops/op_rules.h"
+#include "framework/ops/terms.h"
 
 namespace zg {
 namespace {
@@ -33,39 +33,6 @@ std::vector<ir::SbpSignature> PartialTerms(Linearity linearity, int num_inputs) 
   }
   return {};
 }
-
-// A value in the formula of a gradient: operators and functions append a node each.
-struct Term {
-  ir::Builder* builder = nullptr;
-  ir::Value* value = nullptr;
-};
-
-Term Append(const char* op, Term a, ir::Attributes attributes = {}) {
-  return {a.builder, a.builder->Op(op, {a.value}, std::move(attributes))};
-}
-Term Append(const char* op, Term a, Term b, ir::Attributes attributes = {}) {
-  return {a.builder, a.builder->Op(op, {a.value, b.value}, std::move(attributes))};
-}
-
-// The functions of the formulas: every row as one of Terms.
-#define ZG_UNARY(Name, name, ...) \
-  [[maybe_unused]] Term Name(Term x) { return Append(name, x); }
-#define ZG_UNARY_WITH(Name, name, x, attribute, ...) \
-  [[maybe_unused]] Term Name(Term x, double value) { \
-    return Append(name, x, {{#attribute, value}});   \
-  }
-#define ZG_BINARY(Name, name, ...) \
-  [[maybe_unused]] Term Name(Term a, Term b) { return Append(name, a, b); }
-#define ZG_BINARY_WITH(Name, name, a, b, attribute, ...)     \
-  [[maybe_unused]] Term Name(Term a, Term b, double value) { \
-    return Append(name, a, b, {{#attribute, value}});        \
-  }
-#include "framework/ops/elementwise.inc"
-
-Term operator*(Term a, Term b) { return Multiply(a, b); }
-Term operator/(Term a, Term b) { return Divide(a, b); }
-Term operator*(double factor, Term x) { return Scale(x, factor); }
-Term operator-(Term x) { return Scale(x, -1.0); }
 
 // dx = p f''(x), for the functions whose gradients have gradients of several terms.
 Term SiluSecond(Term p, Term x) {  // s (1 - s) (2 + x (1 - 2 s)), s = sigmoid(x)

@@ -122,7 +122,15 @@ ir::OpDef EmbeddingGrad() {
                                 context.WithParts()));
     return Status::Ok();
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = [](ir::GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    std::vector<ir::Value*> inputs = context.node().inputs;
+    inputs[0] = context.output_gradient();
+    context.set_input_gradient(
+        0, context.builder().Op("embedding", inputs,
+                                {{"parts", context.node().attributes.Int("parts")}}));
+    return Status::Ok();
+  };
   op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }

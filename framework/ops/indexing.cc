@@ -119,7 +119,13 @@ ir::OpDef GatherGrad() {
     signatures.push_back({{split, split}, {P}});
     return signatures;
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = [](ir::GradientContext& context) {
+    if (!context.needs(0)) return Status::Ok();
+    context.set_input_gradient(
+        0, context.builder().Op("gather", {context.output_gradient(), context.input(1)},
+                                {{"dim", context.node().attributes.Int("dim")}}));
+    return Status::Ok();
+  };
   op.flops = [](const ir::OpCall& call) { return call.inputs[0].shape.num_elements(); };
   return op;
 }

@@ -3,6 +3,7 @@
 // deviation of each row.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/addend.h"
+#include "framework/ops/formula_gradient.h"
 #include "framework/ops/op_rules.h"
 #include "framework/ops/summed_parts.h"
 
@@ -14,6 +15,37 @@ using Signatures = std::vector<ir::SbpSignature>;
 
 const Sbp B = Sbp::B();
 const Sbp P = Sbp::P();
+
+// For second derivatives: those of mean and rstd for x.
+void AddGradientsOfStatistics(ir::GradientContext& context) {
+  if (!context.needs(0)) return;
+  ir::Builder* const builder = &context.builder();
+  const Term x = As(DType::kF32, {builder, context.input(0)});
+  const double average = 1.0 / static_cast<double>(context.input(0)->type.shape.dim(-1));
+  if (ir::Value* const dmean = context.output_gradient(1)) {
+    const std::vector<int64_t> last = {x.value->type.shape.num_dims() - 1};
+    AddToInputGradient(context, 0,
+                       Append("expand", {builder, dmean},
+                              {{"dims", last},
+                               {"sizes", std::vector<int64_t>{x.value->type.shape.dim(-1)}},
+                               {"factor", average}}));
+  }
+  if (ir::Value* const drstd = context.output_gradient(2)) {
+    const Term mean = {builder, context.output(1)}, rstd = {builder, context.output(2)};
+    const Term of_row = -average * (Term{builder, drstd} * (rstd * Square(rstd)));
+    AddToInputGradient(context, 0, AsColumn(of_row) * (x - AsColumn(mean)));
+  }
+}
+
+std::vector<Term> LayerNormGradFormula(const std::vector<Term>& in, const ir::Node& node) {
+  const Term dy = in[0], x = in[1], gamma = in[2];
+  const Term rstd = AsColumn(in[4]);
+  const Term normed = (x - AsColumn(in[3])) * rstd;
+  const Term e = dy * gamma;
+  const Term dx = rstd * ((e - RowAverage(e)) - normed * RowAverage(e * normed));
+  const Shape& channels = node.inputs[2]->type.shape;
+  return {dx, SumTo(channels, dy * normed), SumTo(channels, dy)};
+}
 
 ir::OpDef LayerNorm() {
   const InputNames names = {"x", "gamma", "beta"};
@@ -45,14 +77,16 @@ ir::OpDef LayerNorm() {
     return signatures;
   };
   op.gradient = [](ir::GradientContext& context) {
-    ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
     if (!context.needs(0) && !context.needs(1) && !context.needs(2)) return Status::Ok();
-    const std::vector<ir::Value*> gradients = context.builder().Ops(
-        "layer_norm_grad", {context.output_gradient(), context.input(0), context.input(1),
-                            context.output(1), context.output(2)});
-    for (int i = 0; i < 3; ++i) {
-      if (context.needs(i)) context.set_input_gradient(i, gradients[i]);
+    if (context.output_gradient() != nullptr) {
+      const std::vector<ir::Value*> gradients = context.builder().Ops(
+          "layer_norm_grad", {context.output_gradient(), context.input(0), context.input(1),
+                              context.output(1), context.output(2)});
+      for (int i = 0; i < 3; ++i) {
+        if (context.needs(i)) context.set_input_gradient(i, gradients[i]);
+      }
     }
+    AddGradientsOfStatistics(context);
     return Status::Ok();
   };
   op.flops = [](const ir::OpCall& call) { return 8 * call.inputs[0].shape.num_elements(); };
@@ -71,6 +105,7 @@ ir::OpDef LayerNormGrad() {
   op.num_outputs = -1;
   op.attributes = {{"sums", false}};
   op.traits.sums_rows = true;
+  op.traits.f32_inputs = {3, 4};
   op.infer_shape = [names](const ir::OpCall& call) -> StatusOr<Types> {
     const TensorType& dy = call.inputs[0];
     const TensorType& gamma = call.inputs[2];
@@ -100,7 +135,13 @@ ir::OpDef LayerNormGrad() {
     for (ir::SbpSignature& signature : signatures) signature.outputs.push_back(P);
     return signatures;
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = [rule = GradientOf(LayerNormGradFormula)](ir::GradientContext& context) -> Status {
+    // Sums are added to nodes after their gradients.
+    if (context.node().attributes.Bool("sums")) {
+      ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
+    }
+    return rule(context);
+  };
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({0, 1}); };
   op.flops = [](const ir::OpCall& call) {
     return (call.attributes.Bool("sums") ? 16 : 15) * call.inputs[0].shape.num_elements();

@@ -3,6 +3,7 @@
 // means.
 #include "framework/ir/op_registry.h"
 #include "framework/ir/parts_context.h"
+#include "framework/ops/formula_gradient.h"
 #include "framework/ops/op_names.h"
 #include "framework/ops/op_rules.h"
 
@@ -81,6 +82,7 @@ ir::OpDef MseLossGrad() {
   const InputNames names = {"dloss", "prediction", "target"};
   ir::OpDef op;
   op.name = "mse_loss_grad";
+  op.traits.f32_inputs = {0};
   op.doc = "dprediction = dloss 2 (prediction - target) / divisor.";
   op.min_inputs = op.max_inputs = 3;
   op.attributes = {{"divisor", 1.0, true}};
@@ -98,7 +100,10 @@ ir::OpDef MseLossGrad() {
     signatures.push_back({{P, B, B}, {P}});
     return signatures;
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = GradientOf([](const std::vector<Term>& in, const ir::Node& node) {
+    const double factor = 2.0 / node.attributes.Float("divisor");
+    return std::vector<Term>{factor * (in[0] * (in[1] - in[2]))};
+  });
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({1, 2}); };
   op.flops = [](const ir::OpCall& call) { return 2 * call.inputs[1].shape.num_elements(); };
   return op;
@@ -139,12 +144,20 @@ ir::OpDef SoftmaxCrossEntropy() {
     return signatures;
   };
   op.gradient = [](ir::GradientContext& context) {
-    ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
     if (!context.needs(0)) return Status::Ok();
-    context.set_input_gradient(0, context.builder().Op(op_names::kSoftmaxCrossEntropyGrad,
-                                                       {context.output_gradient(), context.input(0),
-                                                        context.input(1), context.output(1)},
-                                                       context.node().attributes));
+    ir::Builder& builder = context.builder();
+    if (context.output_gradient() != nullptr) {
+      context.set_input_gradient(0, builder.Op(op_names::kSoftmaxCrossEntropyGrad,
+                                               {context.output_gradient(), context.input(0),
+                                                context.input(1), context.output(1)},
+                                               context.node().attributes));
+    }
+    if (context.output_gradient(1) != nullptr) {  // for second derivatives
+      const Term logits = As(DType::kF32, {&builder, context.input(0)});
+      const Term log_sum_exp = AsColumn({&builder, context.output(1)});
+      AddToInputGradient(
+          context, 0, AsColumn({&builder, context.output_gradient(1)}) * Exp(logits - log_sum_exp));
+    }
     return Status::Ok();
   };
   // For logits that are split by classes: the sums of each part, from which the loss follows.
@@ -163,10 +176,24 @@ ir::OpDef SoftmaxCrossEntropy() {
   return op;
 }
 
+// The result for dloss = 1 is linear in the probabilities, which alone depend on the logits.
+std::vector<Term> CrossEntropyGradFormula(const std::vector<Term>& in, const ir::Node& node) {
+  ir::Builder* const builder = in[0].builder;
+  std::vector<ir::Value*> inputs;
+  for (const Term& input : in) inputs.push_back(input.value);
+  inputs[0] = builder->Op("constant", {}, {{"value", 1.0}});
+  const Term of_one =
+      Stop({builder, builder->Op(op_names::kSoftmaxCrossEntropyGrad, inputs, node.attributes)});
+  const Term probabilities = Exp(in[1] - AsColumn(in[3]));
+  const double factor = 1.0 / node.attributes.Float("divisor");
+  return {in[0] * (of_one + factor * (probabilities - Stop(probabilities)))};
+}
+
 ir::OpDef SoftmaxCrossEntropyGrad() {
   const InputNames names = {"dloss", "logits", "targets", "log_sum_exp", "part"};
   ir::OpDef op;
   op.name = op_names::kSoftmaxCrossEntropyGrad;
+  op.traits.f32_inputs = {0, 3};
   op.doc =
       "dlogits[..,v] = dloss (exp(logits[..,v] - log_sum_exp) - [v = target]) / divisor; of logits in "
       "parts, for the classes of some of them.";
@@ -206,7 +233,7 @@ ir::OpDef SoftmaxCrossEntropyGrad() {
         0, context.builder().Op(op_names::kSoftmaxCrossEntropyGrad, inputs, context.WithParts()));
     return Status::Ok();
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = GradientOf(CrossEntropyGradFormula);
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({1}); };
   op.flops = [](const ir::OpCall& call) { return 4 * call.inputs[1].shape.num_elements(); };
   return op;

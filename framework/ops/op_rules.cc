@@ -117,7 +117,7 @@ Status CheckPart(const ir::OpCall& call, const InputNames& names, size_t input, 
 
 Status CheckOnlyFirstOutputUsed(const ir::GradientContext& context) {
   const ir::Node& node = context.node();
-  for (int i = 1; i < node.op->num_outputs; ++i) {
+  for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i) {
     if (context.output_gradient(i) == nullptr) continue;
     return InvalidArgument("{} %{}: the loss depends on output {}, which has no gradient",
                            node.op->name, node.outputs[0]->name, i);

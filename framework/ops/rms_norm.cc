@@ -3,6 +3,7 @@
 // Shapes: x, y (..., C); weight (C); rrms (...) in f32: 1 / root mean square of each row.
 #include "framework/ir/op_registry.h"
 #include "framework/ops/addend.h"
+#include "framework/ops/formula_gradient.h"
 #include "framework/ops/op_rules.h"
 #include "framework/ops/summed_parts.h"
 
@@ -43,13 +44,22 @@ ir::OpDef RmsNorm() {
     return signatures;
   };
   op.gradient = [](ir::GradientContext& context) {
-    ZG_RETURN_IF_ERROR(CheckOnlyFirstOutputUsed(context));
     if (!context.needs(0) && !context.needs(1)) return Status::Ok();
-    const std::vector<ir::Value*> gradients = context.builder().Ops(
-        "rms_norm_grad",
-        {context.output_gradient(), context.input(0), context.input(1), context.output(1)});
-    for (int i = 0; i < 2; ++i) {
-      if (context.needs(i)) context.set_input_gradient(i, gradients[i]);
+    ir::Builder& builder = context.builder();
+    if (context.output_gradient() != nullptr) {
+      const std::vector<ir::Value*> gradients = builder.Ops(
+          "rms_norm_grad",
+          {context.output_gradient(), context.input(0), context.input(1), context.output(1)});
+      for (int i = 0; i < 2; ++i) {
+        if (context.needs(i)) context.set_input_gradient(i, gradients[i]);
+      }
+    }
+    if (context.needs(0) && context.output_gradient(1) != nullptr) {  // for second derivatives
+      const Term x = As(DType::kF32, {&builder, context.input(0)});
+      const Term rrms = {&builder, context.output(1)};
+      const Term drrms = {&builder, context.output_gradient(1)};
+      const double factor = -1.0 / static_cast<double>(x.value->type.shape.dim(-1));
+      AddToInputGradient(context, 0, AsColumn(factor * (drrms * (rrms * Square(rrms)))) * x);
     }
     return Status::Ok();
   };
@@ -57,10 +67,20 @@ ir::OpDef RmsNorm() {
   return op;
 }
 
+std::vector<Term> RmsNormGradFormula(const std::vector<Term>& in, const ir::Node& node) {
+  const Term dy = in[0], x = in[1], weight = in[2];
+  const Term rrms = AsColumn(in[3]);
+  const Term normed = x * rrms;
+  const Term e = dy * weight;
+  const Term dx = rrms * (e - normed * RowAverage(e * normed));
+  return {dx, SumTo(node.inputs[2]->type.shape, dy * normed)};
+}
+
 ir::OpDef RmsNormGrad() {
   const InputNames names = {"dy", "x", "weight", "rrms"};
   ir::OpDef op;
   op.name = "rms_norm_grad";
+  op.traits.f32_inputs = {3};
   op.doc =
       "With n = x rrms and e = dy weight: dx = rrms (e - n average(e n)), the average over the "
       "row; "
@@ -91,7 +111,7 @@ ir::OpDef RmsNormGrad() {
     signatures.push_back({{P, B, B, B}, {P, P}});
     return signatures;
   };
-  op.not_differentiable = kNoSecondDerivative;
+  op.gradient = GradientOf(RmsNormGradFormula);
   op.aliases = [](const ir::OpCall&) { return InPlaceOf({0, 1}); };
   op.flops = [](const ir::OpCall& call) { return 10 * call.inputs[0].shape.num_elements(); };
   return op;

@@ -1,5 +1,6 @@
 // Softmax and its logarithm along the last dim, and their gradients from the results.
 #include "framework/ir/op_registry.h"
+#include "framework/ops/formula_gradient.h"
 #include "framework/ops/op_rules.h"
 
 namespace zg {
@@ -40,8 +41,10 @@ ir::OpDef WithGradient(ir::OpDef op, const char* gradient) {
   return op;
 }
 
-ir::OpDef WithoutGradient(ir::OpDef op) {
-  op.not_differentiable = kNoSecondDerivative;
+ir::OpDef WithFormula(ir::OpDef op, Term (*dx)(Term dy, Term y)) {
+  op.gradient = GradientOf([dx](const std::vector<Term>& inputs, const ir::Node&) {
+    return std::vector<Term>{dx(inputs[0], inputs[1])};
+  });
   return op;
 }
 
@@ -51,13 +54,16 @@ void RegisterSoftmaxOps(ir::OpRegistry& registry) {
   registry.Register(WithGradient(
       ByRows("softmax", "y[..,i] = exp(x[..,i] - max) / sum_j exp(x[..,j] - max).", {"x"}),
       "softmax_grad"));
-  registry.Register(WithoutGradient(ByRows(
-      "softmax_grad", "dx[..,i] = y[..,i] (dy[..,i] - sum_j dy[..,j] y[..,j]).", {"dy", "y"})));
+  registry.Register(
+      WithFormula(ByRows("softmax_grad", "dx[..,i] = y[..,i] (dy[..,i] - sum_j dy[..,j] y[..,j]).",
+                         {"dy", "y"}),
+                  [](Term dy, Term y) { return y * (dy - RowSum(dy * y)); }));
   registry.Register(
       WithGradient(ByRows("log_softmax", "y[..,i] = x[..,i] - log(sum_j exp(x[..,j])).", {"x"}),
                    "log_softmax_grad"));
-  registry.Register(WithoutGradient(ByRows(
-      "log_softmax_grad", "dx[..,i] = dy[..,i] - exp(y[..,i]) sum_j dy[..,j].", {"dy", "y"})));
+  registry.Register(WithFormula(
+      ByRows("log_softmax_grad", "dx[..,i] = dy[..,i] - exp(y[..,i]) sum_j dy[..,j].", {"dy", "y"}),
+      [](Term dy, Term y) { return dy - Exp(y) * RowSum(dy); }));
 }
 
 }  // namespace zg

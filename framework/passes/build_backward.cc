@@ -82,7 +82,7 @@ StatusOr<bool> BuildBackward::Run(ir::Graph& graph) const {
       "constant", {}, {{"value", 1.0 / static_cast<double>(graph.micro_batches())}}, "loss_seed");
   const std::vector<ir::Node*> forward = graph.section(ir::SectionKind::kForward)->nodes;
   ZG_ASSIGN_OR_RETURN(const auto gradients,
-                      ir::Differentiate(&builder, forward, loss, seed, needed));
+                      ir::Differentiate(&builder, forward, {{loss, seed}}, needed));
   for (ir::Node* variable : graph.section(ir::SectionKind::kVariables)->nodes) {
     ir::Value* parameter = variable->outputs[0];
     const auto gradient = gradients.find(parameter);

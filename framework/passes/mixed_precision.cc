@@ -59,6 +59,9 @@ class SectionLowering {
     } else if (any_input(is_half) || any_input(is_f32_source)) {
       ZG_RETURN_IF_ERROR(CastAll(node, DType::kF32, dtype_));
     }
+    for (const int input : traits.f32_inputs) {
+      if (is_half(node->inputs[input])) ZG_RETURN_IF_ERROR(Cast(node, input, DType::kF32));
+    }
     StatusOr<std::vector<TensorType>> types = node->op->infer_shape(node->Call());
     if (!types.ok()) return types.status().WithContext(node->scope);
     for (size_t i = 0; i < types->size(); ++i) node->outputs[i]->type = (*types)[i];
@@ -66,8 +69,11 @@ class SectionLowering {
   }
 
   Status CastAll(ir::Node* node, DType from, DType to) {
+    const std::vector<int>& f32_inputs = node->op->traits.f32_inputs;
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       if (node->inputs[i]->type.dtype != from) continue;
+      const bool stays = std::find(f32_inputs.begin(), f32_inputs.end(), i) != f32_inputs.end();
+      if (stays && to != DType::kF32) continue;
       ZG_RETURN_IF_ERROR(Cast(node, static_cast<int>(i), to));
     }
     return Status::Ok();

@@ -113,10 +113,12 @@ TEST_F(RandomGraphs, ComputeTheSameAfterEveryPass) {
 TEST_F(RandomGraphs, HaveAllDifferentiableOps) {
   std::set<std::string> missing;
   for (const ir::OpDef* op : ir::OpRegistry::Global().All()) {
-    if (op->gradient != nullptr) missing.insert(op->name);
+    // Those with statistics are gradients; gradients_test differentiates them in models.
+    if (op->gradient != nullptr && op->traits.f32_inputs.empty()) missing.insert(op->name);
   }
   missing.erase("cast");               // mixed-precision makes it
   missing.erase("place");              // only on meshes with shared axes
+  missing.erase("gather_grad");        // indices below a size that must fit the other operand
   missing.erase("dropout_attention");  // needs a random stream and heads: tested in the op suite
   for (unsigned seed = 1; seed <= 1000; ++seed) {
     RandomModelOptions options;

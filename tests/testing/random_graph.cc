@@ -163,6 +163,7 @@ class Model {
       // The first is made by mixed-precision, the second has inputs that belong together, the third
       // is for meshes with shared axes.
       if (op->name == "cast" || op->name == "custom_gradient" || op->name == "place") continue;
+      if (!op->traits.f32_inputs.empty()) continue;  // statistics of other operands
       ops.push_back(op);
     }
     if (current->type.shape.num_dims() == 4) {  // half of them for images
