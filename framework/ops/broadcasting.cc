@@ -16,6 +16,11 @@ std::optional<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
+Shape ResultShape(const ir::OpCall& call) {
+  const Shape& first = call.inputs[0].shape;
+  return BroadcastShapes(first, call.inputs.back().shape).value_or(first);
+}
+
 std::vector<ir::SbpSignature> SplitAnyDimOf(const Shape& result, const ir::OpCall& call) {
   std::vector<ir::SbpSignature> signatures;
   for (int dim = 0; dim < result.num_dims(); ++dim) {

@@ -14,6 +14,9 @@ namespace zg {
 // Nothing if the shapes do not match.
 std::optional<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
+// The shape of a call's one or two operands, broadcast; the first one's if they do not match.
+Shape ResultShape(const ir::OpCall& call);
+
 // The placements of an op on operands that are broadcast to `result`: S(dim) of the result for each
 // of its dims. Operands that have the dim are split there, and the others are whole.
 std::vector<ir::SbpSignature> SplitAnyDimOf(const Shape& result, const ir::OpCall& call);

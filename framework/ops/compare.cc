@@ -31,14 +31,8 @@ ir::OpDef OfTwo(std::string name, std::string doc) {
   op.doc = std::move(doc);
   op.min_inputs = op.max_inputs = 2;
   op.not_differentiable = kNoGradient;
-  op.sbp_signatures = [](const ir::OpCall& call) {
-    const std::optional<Shape> shape =
-        BroadcastShapes(call.inputs[0].shape, call.inputs.back().shape);
-    return SplitAnyDimOf(*shape, call);
-  };
-  op.flops = [](const ir::OpCall& call) {
-    return BroadcastShapes(call.inputs[0].shape, call.inputs.back().shape)->num_elements();
-  };
+  op.sbp_signatures = [](const ir::OpCall& call) { return SplitAnyDimOf(ResultShape(call), call); };
+  op.flops = [](const ir::OpCall& call) { return ResultShape(call).num_elements(); };
   return op;
 }
 

@@ -76,12 +76,6 @@ GradientRule Rule(const Formula& formula) {
   }
 }
 
-Shape ResultShape(const ir::OpCall& call) {
-  const Shape& first = call.inputs[0].shape;
-  if (call.inputs.size() == 1) return first;
-  return BroadcastShapes(first, call.inputs[1].shape).value_or(first);
-}
-
 StatusOr<std::vector<TensorType>> InferType(const ir::OpCall& call, const InputNames& names) {
   ZG_RETURN_IF_ERROR(CheckOneFloatDType(call, names));
   const Shape& first = call.inputs[0].shape;

@@ -11,11 +11,6 @@ namespace {
 
 using Types = std::vector<TensorType>;
 
-Shape ResultShape(const ir::OpCall& call) {
-  const Shape& first = call.inputs[0].shape;
-  return BroadcastShapes(first, call.inputs.back().shape).value_or(first);
-}
-
 StatusOr<Types> InferType(const ir::OpCall& call) {
   const InputNames names = {"a", "b"};
   for (size_t i = 0; i < call.inputs.size(); ++i) {
