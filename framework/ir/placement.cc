@@ -61,17 +61,26 @@ bool Divides(const Node& node, const SbpSignature& signature, int axis, const Me
   return signature.units % mesh.axes()[axis].num_parts() == 0;
 }
 
+// Whether a bucket is placed like its gradients. Pending sums stay so beside gradients that all ranks
+// have, which become terms of a sum as well: another bucket may have the same gradients without
+// these, and the order of the sum is not to depend on that.
+bool PlacesGradients(const Node& pack, const SbpSignature& signature, int axis) {
+  const bool has_splits = !pack.attributes.NdSbp("splits").empty();
+  if (has_splits) return signature.outputs[0].is_split();
+  const bool has_terms =
+      std::any_of(pack.inputs.begin(), pack.inputs.end(),
+                  [&](const Value* gradient) { return gradient->sbp[axis].is_partial(); });
+  return signature.outputs[0].is_partial() == has_terms;
+}
+
 // Whether a shared axis makes the changes that a signature asks for by itself: see ChooseSignature.
 bool FollowsFromPlacements(const Node& node, const SbpSignature& signature, int axis) {
+  if (node.op->traits.kind == OpKind::kPack) return PlacesGradients(node, signature, axis);
   bool is_split_already = false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp from = node.inputs[i]->sbp[axis];
     is_split_already = is_split_already || (!from.is_broadcast() && from == signature.inputs[i]);
   }
-  // Gradients of split parameters are placed like these.
-  const bool packs_parts =
-      node.op->traits.kind == OpKind::kPack && !node.attributes.NdSbp("splits").empty();
-  if (packs_parts) return signature.outputs[0].is_split();
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Sbp from = node.inputs[i]->sbp[axis];
     const Sbp to = signature.inputs[i];

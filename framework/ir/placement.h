@@ -23,8 +23,9 @@ std::vector<SbpSignature> SignaturesOf(const Node& node, int axis);
 // always legal unless `outputs` forbids it, which is our bug.
 //
 // Along an axis whose ranks share micro-batches (Mesh: `tensor`), only the user's placements split
-// anything. A pending sum is summed at once, a whole value is not turned into terms of a sum, and
-// an input is split only if another input is split the same way. So the result follows from the
+// anything. A pending sum is summed at once, a whole value is not turned into terms of a sum (except
+// in buckets of gradients, where sums stay pending, whichever gradients share the bucket), and an
+// input is split only if another input is split the same way. So the result follows from the
 // rules alone, and not from sizes. Split parameters stay where they are, and their gradients get
 // the same placement. Bytes decide only between inputs that are split in different ways; if they are
 // equal, infer-sbp asks the user (passes/ambiguous_placement.h).

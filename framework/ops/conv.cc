@@ -115,7 +115,7 @@ StatusOr<Types> GradWeightType(const ir::OpCall& call) {
 
 // Every element of y is a sum of as many products as a row of weight has elements.
 int64_t ProductFlops(const Shape& y, const Shape& weight) {
-  return 2 * y.num_elements() * (weight.num_elements() / weight.dim(0));
+  return 2 * y.num_elements() * weight.dim(1) * weight.dim(2) * weight.dim(3);
 }
 
 ir::Value* Conv(ir::Builder& builder, ir::Value* x, ir::Value* weight, const ir::Attributes& like) {

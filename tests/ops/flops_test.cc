@@ -23,6 +23,16 @@ TEST(FlopsTest, AMatrixProductTakesTwoPerMultiplyAdd) {
   EXPECT_EQ(Flops("linear_grad_weight", {F32({2, 5, 3}), F32({2, 5, 7})}), 2 * 10 * 7 * 3);
 }
 
+TEST(FlopsTest, AConvolutionTakesTwoPerMultiplyAddAlsoOfNoChannels) {
+  const ir::Attributes window = {{"stride", std::vector<int64_t>{1, 1}},
+                                 {"padding", std::vector<int64_t>{0, 0}},
+                                 {"dilation", std::vector<int64_t>{1, 1}},
+                                 {"groups", int64_t{1}}};
+  EXPECT_EQ(Flops("conv2d", {F32({2, 3, 5, 5}), F32({4, 3, 2, 2})}, window),
+            2 * (2 * 4 * 4 * 4) * (3 * 2 * 2));
+  EXPECT_EQ(Flops("conv2d", {F32({2, 3, 5, 5}), F32({0, 3, 2, 2})}, window), 0);
+}
+
 TEST(FlopsTest, AFusedGeluTakesWhatItTakesApart) {
   EXPECT_EQ(
       Flops("linear_gelu", {F32({2, 5, 7}), F32({3, 7}), F32({3})}),

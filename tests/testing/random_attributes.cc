@@ -35,7 +35,9 @@ ir::Attributes RandomAttributes(const ir::OpDef& op, Random* random, int* num_st
         def.name == "groups" || std::holds_alternative<std::vector<int64_t>>(def.example);
     const bool stays = is_of_window ? random->Percent(60) : !IsBool(def);
     if (!def.required && stays) continue;
-    if (std::holds_alternative<double>(def.example)) {
+    if (def.name == "rows") {
+      attributes.Set(def.name, int64_t{3});  // of a table: ids are 0, 1 or 2
+    } else if (std::holds_alternative<double>(def.example)) {
       attributes.Set(def.name, 0.25 * (1 + random->Below(3)));
     } else if (std::holds_alternative<int64_t>(def.example)) {
       attributes.Set(def.name,

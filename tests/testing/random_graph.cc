@@ -232,12 +232,13 @@ class Model {
     }
     if (needs_parameter_ && !has_parameter) return false;
     if (needs_current_ && !of_micro_batch) return false;
-    if (has_ids && fewest_rows < 3) return false;  // ids are 0, 1 or 2
     const StatusOr<std::vector<TensorType>> types = op.infer_shape(call);
     if (!types.ok() || !IsFloat((*types)[0].dtype)) return false;
     for (const TensorType& type : *types) {
       if (type.shape.num_elements() > kMaxElements) return false;
+      for (const int64_t size : type.shape.dims()) fewest_rows = std::min(fewest_rows, size);
     }
+    if (has_ids && fewest_rows < 3) return false;  // ids are 0, 1 or 2, also of a table's gradient
     // A chain of nothing but parameters is rare.
     if (!of_micro_batch) return !op.traits.is_random && options_.seed % 5 == 0;
     // Ops that draw random numbers do so for each sample.
