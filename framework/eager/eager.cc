@@ -13,16 +13,17 @@ Tensor MakeTensor(eager::Session& session, DType dtype, const Shape& shape,
     session.Fail(InvalidArgument("Eager: got {} values for a tensor {}, expected one per element",
                                  values.size(), type.ToString()));
   }
-  return session.Constant(type, values.data());
+  const StatusOr<Var> constant = session.Constant(type, values.data());
+  if (!constant.ok()) session.Fail(constant.status());
+  return *constant;
 }
 
 }  // namespace
 
-Eager::Eager(const EagerOptions& options)
-    : session_(std::make_shared<eager::Session>(options.seed, options.training, options.threads)) {
-  if (options.init.empty()) return;
-  const Status status = session_->ReadInitialValues(options.init);
-  if (!status.ok()) session_->Fail(status);
+Eager::Eager(const EagerOptions& options) {
+  StatusOr<std::shared_ptr<eager::Session>> session = eager::Session::Create(options);
+  if (!session.ok()) nn::EndProcess(session.status().WithContext("Eager"));
+  session_ = *std::move(session);
 }
 
 Eager::~Eager() { session_->End(); }

@@ -1,6 +1,8 @@
 // Eager: runs functions and modules at once. While an Eager exists, functions that the thread calls
 // outside of Graph::train and Graph::eval compute their results right away, with the same ops,
-// kernels and gradient rules as a graph on one CPU rank, and so with the same bits.
+// kernels and gradient rules as a graph on one rank of the same device, and so with the same bits.
+// (A GPU's kernel for the gradient of a norm has an order of its own for the bias before the norm,
+// whose gradient may then have other last bits than in a graph.)
 //
 //   zg::Eager eager;
 //   Classifier model;
@@ -32,6 +34,7 @@ struct EagerOptions {
   bool training = false;  // dropout is active, and modules use the statistics of their inputs
   std::string init{};     // a safetensors file with parameters and buffers, by name
   int threads = 1;        // threads that compute together; no bit depends on their number
+  int gpu = -1;           // the index of the GPU that computes; -1: the CPU
 };
 
 namespace eager {

@@ -13,15 +13,12 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-struct Free {
-  void operator()(std::byte* block) const {
-    ::operator delete[](block, std::align_val_t(kAlignment));
-  }
-};
-using Block = std::unique_ptr<std::byte[], Free>;
-
-Block NewBlock(int64_t bytes) {
-  return Block(static_cast<std::byte*>(::operator new[](bytes, std::align_val_t(kAlignment))));
+// Of the host not as Device has it, which maps pages, zeroed, for each.
+StatusOr<DeviceBytes> NewBlock(Device& device, int64_t bytes) {
+  if (!device.is_host()) return device.Allocate(bytes);
+  constexpr std::align_val_t alignment{kAlignment};
+  return DeviceBytes(static_cast<std::byte*>(::operator new[](bytes, alignment)),
+                     [](std::byte* block) { ::operator delete[](block, alignment); });
 }
 
 }  // namespace
@@ -29,20 +26,20 @@ Block NewBlock(int64_t bytes) {
 struct MemoryPool::Blocks {
   struct Unused {
     int64_t size;
-    Block block;
+    DeviceBytes block;
   };
 
   // A block of the size; null: none is unused.
-  Block Find(int64_t size) {
+  DeviceBytes Find(int64_t size) {
     const auto found = by_size.find(size);
     if (found == by_size.end()) return nullptr;
     const auto last = found->second.back();
-    Block block = std::move(last->block);
+    DeviceBytes block = std::move(last->block);
     Erase(last);
     return block;
   }
 
-  void Add(int64_t size, Block block) {
+  void Add(int64_t size, DeviceBytes block) {
     unused.push_back({size, std::move(block)});
     by_size[size].push_back(std::prev(unused.end()));
     unused_bytes += size;
@@ -71,22 +68,32 @@ struct MemoryPool::Blocks {
   int64_t most_used_bytes = 0;
 };
 
-MemoryPool::MemoryPool(int64_t always_kept_bytes) : blocks_(std::make_shared<Blocks>()) {
+MemoryPool::MemoryPool(Device* device, int64_t always_kept_bytes)
+    : device_(*device), blocks_(std::make_shared<Blocks>()) {
   blocks_->always_kept_bytes = always_kept_bytes;
 }
 
 int64_t MemoryPool::unused_bytes() const { return blocks_->unused_bytes; }
 
-std::shared_ptr<std::byte> MemoryPool::Take(int64_t bytes) {
+StatusOr<std::shared_ptr<std::byte>> MemoryPool::Take(int64_t bytes) {
   const int64_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  Block block = blocks_->Find(size);
-  if (block == nullptr) block = NewBlock(size);
+  DeviceBytes block = blocks_->Find(size);
+  if (block == nullptr) {
+    StatusOr<DeviceBytes> made = NewBlock(device_, size);
+    if (!made.ok()) {
+      while (!blocks_->unused.empty()) blocks_->Erase(blocks_->unused.begin());
+      made = NewBlock(device_, size);
+    }
+    ZG_ASSIGN_OR_RETURN(block, std::move(made));
+  }
   blocks_->used_bytes += size;
   blocks_->most_used_bytes = std::max(blocks_->most_used_bytes, blocks_->used_bytes);
-  return {block.release(), [blocks = blocks_, size](std::byte* memory) {
-            blocks->used_bytes -= size;
-            blocks->Add(size, Block(memory));
-          }};
+  const auto give_back = block.get_deleter();
+  return std::shared_ptr<std::byte>(block.release(),
+                                    [blocks = blocks_, size, give_back](std::byte* memory) {
+                                      blocks->used_bytes -= size;
+                                      blocks->Add(size, DeviceBytes(memory, give_back));
+                                    });
 }
 
 }  // namespace zg::eager

@@ -46,15 +46,41 @@ StatusOr<Kernel*> NodeKernels::KernelFor(const ir::Node& node) {
   return kernels_.front().kernel.get();
 }
 
+Status NodeKernels::SetContext(const StepContext& context) {
+  context_ = context;
+  if (device_.is_host()) return Status::Ok();
+  if (on_device_ == nullptr) {
+    ZG_ASSIGN_OR_RETURN(on_device_, device_.Allocate(sizeof(OnDevice)));  // no fault: it is zeroed
+  }
+  return device_.Write(&on_device()->context, &context_, sizeof(context_));
+}
+
 Status NodeKernels::Run(const ir::Node& node, const std::vector<const void*>& inputs,
-                        const std::vector<void*>& outputs, const StepContext& context,
-                        MemoryPool* pool) {
+                        const std::vector<void*>& outputs, MemoryPool* pool) {
   ZG_ASSIGN_OR_RETURN(Kernel* const kernel, KernelFor(node));
   std::shared_ptr<std::byte> workspace;
-  if (kernel->workspace_bytes() > 0) workspace = pool->Take(kernel->workspace_bytes());
-  KernelArguments arguments{inputs.data(), outputs.data(), workspace.get(), &context};
-  arguments.threads = &threads_;
-  return kernel->Run(arguments);
+  if (kernel->workspace_bytes() > 0) {
+    ZG_ASSIGN_OR_RETURN(workspace, pool->Take(kernel->workspace_bytes()));
+  }
+  KernelArguments arguments{inputs.data(), outputs.data(), workspace.get(), &context_};
+  if (device_.is_host()) {
+    arguments.threads = &threads_;
+    return kernel->Run(arguments);
+  }
+  arguments.stream = device_.stream();
+  arguments.device_step = &on_device()->context;
+  arguments.fault = &on_device()->fault;
+  ZG_RETURN_IF_ERROR(kernel->Run(arguments));
+  return CheckFault(*kernel);
+}
+
+Status NodeKernels::CheckFault(const Kernel& kernel) {
+  DeviceFault fault;
+  ZG_RETURN_IF_ERROR(device_.CopyOut(&fault, &on_device()->fault, sizeof(fault)));
+  ZG_RETURN_IF_ERROR(device_.Synchronize());
+  if (fault.happened == 0) return Status::Ok();
+  ZG_RETURN_IF_ERROR(device_.Zero(&on_device()->fault, sizeof(fault)));
+  return InvalidArgument("{}", kernel.FaultText(fault));
 }
 
 }  // namespace zg::eager

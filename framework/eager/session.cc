@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "framework/base/random.h"
+#include "framework/device/cuda_device.h"
 #include "framework/io/float_values.h"
 #include "framework/ir/builder.h"
 #include "framework/ir/differentiate.h"
-#include "framework/kernels/cpu/cpu_kernels.h"
+#include "framework/kernels/device_kernels.h"
 #include "framework/ops/register_all_ops.h"
 #include "framework/state/initial_values.h"
 
@@ -29,15 +30,34 @@ struct Session::Handle {
   ir::Value* value;
 };
 
-Session::Session(uint64_t seed, bool training, int threads) : kernels_(&CpuKernels(threads)) {
+StatusOr<std::shared_ptr<Session>> Session::Create(const EagerOptions& options) {
   RegisterAllOps();
-  context_.seed = seed;
-  trace_.emplace(&graph_, graph_.section(ir::SectionKind::kForward), &variables_, this);
-  trace_->set_training(training);
+  std::unique_ptr<Device> gpu;
+  if (options.gpu >= 0) {
+    ZG_ASSIGN_OR_RETURN(gpu, OpenCudaDevice(options.gpu));
+  }
+  KernelOptions of_kernels;
+  of_kernels.threads = options.threads;
+  ZG_ASSIGN_OR_RETURN(const KernelRegistry* const kernels,
+                      DeviceKernels(gpu == nullptr ? CpuDevice() : *gpu, of_kernels));
+  auto session = std::make_shared<Session>(std::move(gpu), kernels);
+  ZG_RETURN_IF_ERROR(session->Start(options));
+  return session;
 }
 
-Status Session::ReadInitialValues(const std::string& path) {
-  ZG_ASSIGN_OR_RETURN(initial_values_, SafetensorsFile::Open(path));
+Session::Session(std::unique_ptr<Device> gpu, const KernelRegistry* kernels)
+    : gpu_(std::move(gpu)),
+      device_(gpu_ == nullptr ? CpuDevice() : *gpu_),
+      pool_(&device_),
+      kernels_(kernels, &device_) {}
+
+Status Session::Start(const EagerOptions& options) {
+  context_.seed = options.seed;
+  ZG_RETURN_IF_ERROR(kernels_.SetContext(context_));
+  trace_.emplace(&graph_, graph_.section(ir::SectionKind::kForward), &variables_, this);
+  trace_->set_training(options.training);
+  if (options.init.empty()) return Status::Ok();
+  ZG_ASSIGN_OR_RETURN(initial_values_, SafetensorsFile::Open(options.init));
   return Status::Ok();
 }
 
@@ -61,12 +81,17 @@ void Session::Fail(const Status& status) { nn::EndProcess(status); }
 // ---------------------------------------------------------------------------------------------
 // Running nodes.
 
-Session::Memory Session::Allocate(const ir::Value& value) {
+StatusOr<Session::Memory> Session::Allocate(int64_t bytes) {
   Memory memory;
-  memory.owner = pool_.Take(value.type.bytes());
+  ZG_ASSIGN_OR_RETURN(memory.owner, pool_.Take(bytes));
   memory.data = memory.owner.get();
   memory.step = context_.step;
   return memory;
+}
+
+Status Session::Allocate(const ir::Value& value) {
+  ZG_ASSIGN_OR_RETURN(memory_[&value], Allocate(value.type.bytes()));
+  return Status::Ok();
 }
 
 Status Session::Run(ir::Node* node) {
@@ -74,8 +99,7 @@ Status Session::Run(ir::Node* node) {
     case ir::OpKind::kVariable:
       return Initialize(*node->outputs[0]);
     case ir::OpKind::kInput:
-      memory_[node->outputs[0]] = Allocate(*node->outputs[0]);
-      return Status::Ok();
+      return Allocate(*node->outputs[0]);
     case ir::OpKind::kView:
       return RunView(*node);
     case ir::OpKind::kPlace:  // there is one rank
@@ -93,10 +117,10 @@ Status Session::RunKernel(const ir::Node& node) {
   std::vector<void*> outputs;
   for (const ir::Value* input : node.inputs) inputs.push_back(memory_.at(input).data);
   for (const ir::Value* output : node.outputs) {
-    const Memory& memory = memory_[output] = Allocate(*output);
-    outputs.push_back(memory.data);
+    ZG_RETURN_IF_ERROR(Allocate(*output));
+    outputs.push_back(memory_.at(output).data);
   }
-  return kernels_.Run(node, inputs, outputs, context_, &pool_).WithContext(node.scope);
+  return kernels_.Run(node, inputs, outputs, &pool_).WithContext(node.scope);
 }
 
 Status Session::RunView(const ir::Node& node) {
@@ -112,15 +136,20 @@ Status Session::RunView(const ir::Node& node) {
 }
 
 Status Session::Initialize(const ir::Value& variable) {
-  const Memory& memory = memory_[&variable] = Allocate(variable);
-  auto* const values = reinterpret_cast<float*>(memory.data);
-  const int64_t count = variable.type.shape.num_elements();
-  const ir::StoredTensor& tensor = *graph_.FindTensor(variable.name);
+  ZG_RETURN_IF_ERROR(Allocate(variable));
+  std::vector<float> values(variable.type.shape.num_elements());
+  ZG_RETURN_IF_ERROR(FillInitialValues(*graph_.FindTensor(variable.name), &values));
+  return device_.Write(memory_.at(&variable).data, values.data(), variable.type.bytes());
+}
+
+Status Session::FillInitialValues(const ir::StoredTensor& tensor,
+                                  std::vector<float>* values) const {
+  const auto count = static_cast<int64_t>(values->size());
   if (!initial_values_) {
     const RandomKey key = FoldIn(RandomKey{context_.seed}, tensor.name);
     ZG_ASSIGN_OR_RETURN(const InitialValues initial,
                         InitialValues::Of(tensor.initializer, tensor.name, key, tensor.type.shape));
-    initial.Fill(0, count, values);
+    initial.Fill(0, count, values->data());
     return Status::Ok();
   }
   const SafetensorsEntry* entry = initial_values_->Find(tensor.name);
@@ -131,16 +160,32 @@ Status Session::Initialize(const ir::Value& variable) {
                                : fmt::format("has the shape {}", Shape(entry->shape).ToString()),
                            tensor.type.ToString());
   }
-  ReadFloatValues(entry->dtype, initial_values_->Data(*entry), count, values);
+  ReadFloatValues(entry->dtype, initial_values_->Data(*entry), count, values->data());
   return Status::Ok();
 }
 
-Var Session::Constant(const TensorType& type, const void* data, const std::string& name) {
-  const Var var = trace_->Append(
-      "input", {}, {{"name", std::string("x")}, {"dtype", type.dtype}, {"shape", type.shape}},
-      name);
-  if (type.bytes() > 0) std::memcpy(memory_.at(var.value()).data, data, type.bytes());
+Var Session::Input(const TensorType& type, const std::string& name) {
+  return trace_->Append("input", {},
+                        {{"name", std::string("x")}, {"dtype", type.dtype}, {"shape", type.shape}},
+                        name);
+}
+
+StatusOr<Var> Session::Constant(const TensorType& type, const void* data) {
+  const Var var = Input(type, "x");
+  ZG_RETURN_IF_ERROR(device_.Write(memory_.at(var.value()).data, data, type.bytes()));
   return var;
+}
+
+StatusOr<Var> Session::CopyOf(const ir::Value& value, const std::string& name) {
+  const Var var = Input(value.type, name);
+  ZG_RETURN_IF_ERROR(
+      device_.Copy(memory_.at(var.value()).data, memory_.at(&value).data, value.type.bytes()));
+  return var;
+}
+
+StatusOr<const std::byte*> Session::Read(const ir::Value& value,
+                                         std::vector<std::byte>* scratch) const {
+  return device_.Read(memory_.at(&value).data, value.type.bytes(), scratch);
 }
 
 // ---------------------------------------------------------------------------------------------

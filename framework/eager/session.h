@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/device/device.h"
+#include "framework/eager/eager.h"
 #include "framework/eager/memory_pool.h"
 #include "framework/eager/node_kernels.h"
 #include "framework/io/safetensors.h"
@@ -25,8 +27,9 @@ namespace zg::eager {
 
 class Session : public nn::NodeRunner, public std::enable_shared_from_this<Session> {
  public:
-  Session(uint64_t seed, bool training, int threads);
-  Status ReadInitialValues(const std::string& path);
+  // Errors: no such device, or it cannot compute so; a file that cannot be read.
+  static StatusOr<std::shared_ptr<Session>> Create(const EagerOptions& options);
+  Session(std::unique_ptr<Device> gpu, const KernelRegistry* kernels);  // no GPU: the host
   void End();  // functions no longer run here afterwards
 
   // nn::NodeRunner
@@ -35,8 +38,9 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   ir::Value* ForEval(ir::Value* variable) override;
   void Fail(const Status& status) override;  // ends the process
 
-  Var Constant(const TensorType& type, const void* data, const std::string& name = "x");
-  const std::byte* Read(const ir::Value& value) const { return memory_.at(&value).data; }
+  StatusOr<Var> Constant(const TensorType& type, const void* data);  // of the host
+  // The elements where the host can read them: in the value itself, or copied into `scratch`.
+  StatusOr<const std::byte*> Read(const ir::Value& value, std::vector<std::byte>* scratch) const;
   Status Backward(ir::Value* loss);
   void RequireGradient(ir::Value* value) { leaves_.insert(value); }
   Var GradientOf(const ir::Value* value) const;
@@ -62,8 +66,13 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
     Memory memory;
   };
 
-  Memory Allocate(const ir::Value& value);
+  Status Start(const EagerOptions& options);
+  StatusOr<Memory> Allocate(int64_t bytes);
+  Status Allocate(const ir::Value& value);
+  Var Input(const TensorType& type, const std::string& name);  // whose elements are undefined
+  StatusOr<Var> CopyOf(const ir::Value& value, const std::string& name = "x");
   Status Initialize(const ir::Value& variable);
+  Status FillInitialValues(const ir::StoredTensor& tensor, std::vector<float>* values) const;
   Status RunKernel(const ir::Node& node);
   Status RunView(const ir::Node& node);
   // Runs nodes that were appended together; values that no later node of them reads are released at
@@ -83,8 +92,10 @@ class Session : public nn::NodeRunner, public std::enable_shared_from_this<Sessi
   void EraseUpdateNodes();
   bool ReadsEvalWeights(const std::vector<ir::Node*>& nodes) const;
   Status AddNextValue(ir::Node* node);
-  void SetBuffers();
+  Status SetBuffers();
 
+  const std::unique_ptr<Device> gpu_;  // null: the host
+  Device& device_;
   MemoryPool pool_;
   NodeKernels kernels_;
   ir::Graph graph_{"eager"};

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "framework/eager/session.h"
 #include "framework/ir/builder.h"
@@ -122,14 +121,14 @@ Status Session::RunAll(const std::vector<ir::Node*>& nodes,
 Status Session::Accumulate(const ir::Value* leaf, ir::Value* gradient) {
   const auto before = gradients_.find(leaf);
   if (before == gradients_.end()) {
-    gradients_[leaf] = Constant(gradient->type, memory_.at(gradient).data);
+    ZG_ASSIGN_OR_RETURN(gradients_[leaf], CopyOf(*gradient));
     return Status::Ok();
   }
   ir::Builder builder(&graph_, gradient->producer->section);
   ir::Value* const sum = builder.Op("add", {before->second.value(), gradient});
   ZG_RETURN_IF_ERROR(builder.status());
   ZG_RETURN_IF_ERROR(Run(sum->producer));
-  before->second = Constant(sum->type, memory_.at(sum).data);
+  ZG_ASSIGN_OR_RETURN(before->second, CopyOf(*sum));
   return Status::Ok();
 }
 
@@ -150,7 +149,9 @@ void Session::ZeroGradients() {
 Status Session::AddNextValue(ir::Node* node) {
   ir::Value* const next = node->inputs[1];
   NextValues& values = next_values_[node->inputs[0]];
-  const auto* const data = reinterpret_cast<const float*>(memory_.at(next).data);
+  std::vector<std::byte> scratch;
+  ZG_ASSIGN_OR_RETURN(const std::byte* const bytes, Read(*next, &scratch));
+  const auto* const data = reinterpret_cast<const float*>(bytes);
   const int64_t count = next->type.shape.num_elements();
   if (values.count++ == 0) {
     values.sum.assign(data, data + count);
@@ -162,28 +163,31 @@ Status Session::AddNextValue(ir::Node* node) {
   return Status::Ok();
 }
 
-void Session::SetBuffers() {
-  for (const auto& [buffer, values] : next_values_) {
+Status Session::SetBuffers() {
+  for (auto& [buffer, values] : next_values_) {
     const auto factor = static_cast<float>(1.0 / static_cast<double>(values.count));
-    auto* const data = reinterpret_cast<float*>(memory_.at(buffer).data);
-    for (size_t i = 0; i < values.sum.size(); ++i) data[i] = values.sum[i] * factor;
+    for (float& value : values.sum) value *= factor;
+    ZG_RETURN_IF_ERROR(
+        device_.Write(memory_.at(buffer).data, values.sum.data(), buffer->type.bytes()));
   }
   next_values_.clear();
+  return Status::Ok();
 }
 
 Status Session::Step(const optim::Optimizer& optimizer, double lr_factor) {
   ZG_ASSIGN_OR_RETURN(const optim::UpdateRule rule, optim::MakeUpdateRule(optimizer));
   context_.lr_factor = lr_factor;
+  ZG_RETURN_IF_ERROR(kernels_.SetContext(context_));
   for (const ir::Node* variable : graph_.section(ir::SectionKind::kVariables)->nodes) {
     ir::Value* const parameter = variable->outputs[0];
     if (gradients_.count(parameter) != 0) ZG_RETURN_IF_ERROR(Update(rule, parameter));
   }
-  SetBuffers();
+  ZG_RETURN_IF_ERROR(SetBuffers());
   ZeroGradients();
   eval_weights_.clear();
   ++context_.step;
   trace_->RestartStreams();
-  return Status::Ok();
+  return kernels_.SetContext(context_);
 }
 
 Status Session::PrepareStates(const optim::UpdateRule& rule, const ir::Value& parameter) {
@@ -202,10 +206,9 @@ Status Session::PrepareStates(const optim::UpdateRule& rule, const ir::Value& pa
         StatesText(wanted), StatesText(there));
   }
   for (const auto& [name, type] : wanted) {
-    State state = {name, type, {pool_.Take(type.bytes()), nullptr, context_.step}};
-    state.memory.data = state.memory.owner.get();
-    std::memset(state.memory.data, 0, type.bytes());
-    states.push_back(std::move(state));
+    ZG_ASSIGN_OR_RETURN(Memory zeros, Allocate(type.bytes()));
+    ZG_RETURN_IF_ERROR(device_.Zero(zeros.data, type.bytes()));
+    states.push_back({name, type, std::move(zeros)});
   }
   return Status::Ok();
 }
@@ -245,7 +248,7 @@ Status Session::Update(const optim::UpdateRule& optimizer, ir::Value* parameter)
   for (const ir::Value* operand : operands) inputs.push_back(memory_.at(operand).data);
   std::vector<void*> outputs = {memory_.at(parameter).data};
   for (const ir::Value* state : states) outputs.push_back(memory_.at(state).data);
-  const Status status = kernels_.Run(*updated[0]->producer, inputs, outputs, context_, &pool_);
+  const Status status = kernels_.Run(*updated[0]->producer, inputs, outputs, &pool_);
   EraseUpdateNodes();
   if (rule.attributes.Has("eval_program") && !rule.attributes.String("eval_program").empty()) {
     eval_programs_[parameter] = rule.attributes.String("eval_program");
@@ -266,10 +269,13 @@ ir::Value* Session::ForEval(ir::Value* variable) {
       builder.Op("fused_elementwise", operands, {{"program", program->second}});
   Status status = builder.status();
   if (status.ok()) status = Run(computed->producer);
+  if (status.ok()) {
+    StatusOr<Var> copy = CopyOf(*computed, variable->name + ".eval");
+    status = copy.status();
+    if (copy.ok()) weights = *std::move(copy);
+  }
   if (!status.ok()) Fail(status.WithContext(variable->name));
-  const Memory memory = memory_.at(computed);
   EraseUpdateNodes();
-  weights = Constant(variable->type, memory.data, variable->name + ".eval");
   return weights.value();
 }
 

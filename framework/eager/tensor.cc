@@ -20,6 +20,14 @@ std::shared_ptr<eager::Session> SessionOf(const Tensor& tensor, const char* func
                      : "the Var belongs to a graph, which has no values while it is traced"));
 }
 
+// Ends the process if the device fails.
+const std::byte* Read(const std::shared_ptr<eager::Session>& session, const Tensor& tensor,
+                      std::vector<std::byte>* scratch) {
+  const StatusOr<const std::byte*> bytes = session->Read(*tensor.value(), scratch);
+  if (!bytes.ok()) session->Fail(bytes.status());
+  return *bytes;
+}
+
 std::vector<float> ToFloats(const TensorType& type, const std::byte* data) {
   std::vector<float> floats(type.shape.num_elements());
   WithFloatType(type.dtype, [&](auto element) {
@@ -40,13 +48,15 @@ std::vector<float> Tensor::values() const {
     nn::EndProcess(InvalidArgument("Tensor::values: it is {}, expected floating-point numbers",
                                    value()->type.ToString()));
   }
-  return ToFloats(value()->type, session->Read(*value()));
+  std::vector<std::byte> scratch;
+  return ToFloats(value()->type, Read(session, *this, &scratch));
 }
 
 std::vector<int64_t> Tensor::integers() const {
   const auto session = SessionOf(*this, "integers");
+  std::vector<std::byte> scratch;
   if (dtype() == DType::kBool) {
-    const auto* const truths = reinterpret_cast<const uint8_t*>(session->Read(*value()));
+    const auto* const truths = reinterpret_cast<const uint8_t*>(Read(session, *this, &scratch));
     return std::vector<int64_t>(truths, truths + shape().num_elements());
   }
   if (dtype() != DType::kI64) {
@@ -54,7 +64,7 @@ std::vector<int64_t> Tensor::integers() const {
                                    value()->type.ToString()));
   }
   std::vector<int64_t> values(shape().num_elements());
-  std::memcpy(values.data(), session->Read(*value()), values.size() * sizeof(int64_t));
+  std::memcpy(values.data(), Read(session, *this, &scratch), values.size() * sizeof(int64_t));
   return values;
 }
 
@@ -87,7 +97,8 @@ std::string Tensor::to_string() const {
   const TensorType& type = value()->type;
   const auto session = eager::Session::Of(*this);
   if (session == nullptr) return fmt::format("%{}: {}", value()->name, type.ToString());
-  return type.ToString() + "\n" + eager::ElementsText(type, session->Read(*value()));
+  std::vector<std::byte> scratch;
+  return type.ToString() + "\n" + eager::ElementsText(type, Read(session, *this, &scratch));
 }
 
 }  // namespace zg

@@ -18,7 +18,7 @@ struct TrainState {
   // The settings that determine the bits of later steps, by the name that the user knows: "seed",
   // "micro-batches", "optimizer", ...
   std::map<std::string, std::string> settings;
-  // The device's (train/device_kernels.h); a run that resumes with another one gets other bits.
+  // The device's (kernels/device_kernels.h); a run that resumes with another one gets other bits.
   // "": unknown, from programs that did not write it yet.
   std::string arithmetic = {};
 };

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/base/stopwatch.h"
-#include "framework/train/device_kernels.h"
+#include "framework/kernels/device_kernels.h"
 #include "framework/train/gemm_choices_file.h"
 
 namespace zg {

@@ -7,10 +7,10 @@
 
 #include "framework/base/format.h"
 #include "framework/base/stopwatch.h"
+#include "framework/kernels/device_kernels.h"
 #include "framework/passes/category_sizes.h"
 #include "framework/state/eval_result.h"
 #include "framework/state/step_result.h"
-#include "framework/train/device_kernels.h"
 
 namespace zg {
 namespace {

@@ -205,7 +205,7 @@ class Trainer {
     settings_[name] = std::move(value);
   }
 
-  // What the bits depend on beside the program (train/device_kernels.h). Resuming a checkpoint with
+  // What the bits depend on beside the program (kernels/device_kernels.h). Resuming a checkpoint with
   // another value gives a warning.
   std::string arithmetic() const;
 

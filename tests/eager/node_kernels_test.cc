@@ -20,13 +20,13 @@ TEST(NodeKernels, KeepsABoundedNumberOfKernels) {
   ir::Builder builder(&graph, section);
   ir::Value* const x = builder.Op(
       "input", {}, {{"name", std::string("x")}, {"dtype", DType::kF32}, {"shape", Shape{2}}});
-  NodeKernels kernels(&CpuKernels(1), /*most_kernels=*/4);
-  MemoryPool pool;
+  NodeKernels kernels(&CpuKernels(1), &CpuDevice(), /*most_kernels=*/4);
+  MemoryPool pool(&CpuDevice());
   const std::vector<float> in = {1.0f, 2.0f};
   const auto run = [&](double factor) {
     std::vector<float> out(2);
     const ir::Node& node = *builder.Op("scale", {x}, {{"factor", factor}})->producer;
-    const Status status = kernels.Run(node, {in.data()}, {out.data()}, StepContext(), &pool);
+    const Status status = kernels.Run(node, {in.data()}, {out.data()}, &pool);
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(out,
               (std::vector<float>{static_cast<float>(factor), 2 * static_cast<float>(factor)}));

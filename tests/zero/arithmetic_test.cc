@@ -7,7 +7,7 @@
 
 #include "framework/device/device.h"
 #include "framework/kernels/cpu/cpu_kernels.h"
-#include "framework/train/device_kernels.h"
+#include "framework/kernels/device_kernels.h"
 #include "tests/testing/logged.h"
 #include "tests/zero/small_trainer.h"
 

@@ -18,11 +18,11 @@
 
 #include "framework/base/random.h"
 #include "framework/comm/in_process.h"
+#include "framework/kernels/device_kernels.h"
 #include "framework/nn/optimizers.h"
 #include "framework/ops/register_all_ops.h"
 #include "framework/passes/placement_rule.h"
 #include "framework/runtime/plan_program.h"
-#include "framework/train/device_kernels.h"
 #include "framework/train/trainer.h"
 #include "tests/testing/as_planned.h"
 #include "tests/testing/clobber_check.h"

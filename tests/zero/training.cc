@@ -5,9 +5,9 @@
 
 #include "framework/comm/in_process.h"
 #include "framework/ir/printer.h"
+#include "framework/kernels/device_kernels.h"
 #include "framework/nn/nn.h"
 #include "framework/ops/register_all_ops.h"
-#include "framework/train/device_kernels.h"
 #include "framework/train/measured_gemms.h"
 #include "models/classifier/model.h"
 #include "models/gpt/model.h"

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "framework/comm/available_memory.h"
+#include "framework/kernels/device_kernels.h"
 #include "framework/passes/overlap_communication.h"
 #include "framework/runtime/plan_program.h"
-#include "framework/train/device_kernels.h"
 #include "zero/compile.h"
 #include "zero/stages_that_fit.h"
 

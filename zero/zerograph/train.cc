@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "framework/job/console.h"
+#include "framework/kernels/device_kernels.h"
 #include "framework/plan/text_report.h"
 #include "framework/plan/write_plan.h"
 #include "framework/runtime/plan_program.h"
-#include "framework/train/device_kernels.h"
 #include "zero/zerograph/make_trainer.h"
 #include "zero/zerograph/plan_graph.h"
 

@@ -1,4 +1,4 @@
-#include "framework/train/device_kernels.h"
+#include "framework/kernels/device_kernels.h"
 
 #include <fmt/format.h>
 
