@@ -23,9 +23,29 @@ Var Sum(const char* function, Var x, const Dims& dims, bool keep_dims, const Fac
   });
 }
 
+// The last of the running sums along each dim, which are exact.
+Var IntegerSum(Var x, const Dims& dims, bool keep_dims) {
+  const nn::Trace::Function called("sum");
+  return nn::Checked("sum", x, [&]() -> StatusOr<Var> {
+    ZG_ASSIGN_OR_RETURN(const Dims own, nn::DimsOf("sum", x, dims));
+    Var result = to(x, DType::kI64);
+    for (auto dim = own.rbegin(); dim != own.rend(); ++dim) {
+      const int64_t size = result.dim(static_cast<int>(*dim));
+      if (size == 0) {
+        return InvalidArgument("{}: dim {} is empty", nn::Caller("sum", x), *dim);
+      }
+      result = slice(cumsum(result, *dim), *dim, size - 1, size);
+      if (!keep_dims) result = squeeze(result, *dim);
+    }
+    return result;
+  });
+}
+
 }  // namespace
 
 Var sum(Var x, const Dims& dims, bool keep_dims) {
+  const bool is_integer = !x.empty() && (x.dtype() == DType::kI64 || x.dtype() == DType::kBool);
+  if (is_integer) return IntegerSum(x, dims, keep_dims);
   return Sum("sum", x, dims, keep_dims, [](double) { return 1.0; });
 }
 

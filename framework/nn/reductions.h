@@ -11,6 +11,7 @@
 
 namespace zg {
 
+// The sum of i64 is i64 and exact, up to overflow, which wraps around; that of bool counts.
 Var sum(Var x, const Dims& dims = {}, bool keep_dims = false);
 Var mean(Var x, const Dims& dims = {}, bool keep_dims = false);
 // The mean square distance from the mean; the sum is divided by the number of elements minus

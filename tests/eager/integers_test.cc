@@ -45,6 +45,20 @@ TEST(IntegersTest, Division) {
   EXPECT_EQ(Tensor(floor_divide(a, 1)).integers(), a.integers());
 }
 
+TEST(IntegersTest, Sums) {
+  Eager eager;
+  const int64_t big = (int64_t{1} << 60) + 1;
+  const Tensor x = eager.i64({2, 3}, {1, 2, big, -4, 5, 6});
+  EXPECT_EQ(Tensor(sum(x)).integers(), (Integers{10 + big}));
+  EXPECT_EQ(Tensor(sum(x, {0})).integers(), (Integers{-3, 7, big + 6}));
+  const Tensor kept = sum(x, {-1}, /*keep_dims=*/true);
+  EXPECT_EQ(kept.shape(), (Shape{2, 1}));
+  EXPECT_EQ(kept.integers(), (Integers{3 + big, 7}));
+  const Tensor count = sum(greater(x, 1.0), {1});
+  EXPECT_EQ(count.dtype(), DType::kI64);
+  EXPECT_EQ(count.integers(), (Integers{2, 2}));
+}
+
 TEST(IntegersTest, OverflowWraps) {
   Eager eager;
   const int64_t highest = std::numeric_limits<int64_t>::max();
