@@ -320,12 +320,6 @@ bool CheckModel(unsigned seed) {
     EXPECT_TRUE(of_all_parts.ok()) << of_all_parts.status().message();
     sums_parts = of_all_parts.ok() && of_all_parts->has_value();
   }
-  bool sums_parts = SharingOf(seed) == Sharing::kFixedParts;
-  if (sums_parts) {  // some ops cannot sum several parts of a rank, each by itself
-    const StatusOr<std::optional<Outcome>> of_all_parts = TrainModel({seed});
-    EXPECT_TRUE(of_all_parts.ok()) << of_all_parts.status().message();
-    sums_parts = of_all_parts.ok() && of_all_parts->has_value();
-  }
   const std::string checkpoint = ::testing::TempDir() + "/random_programs";
   const std::vector<std::vector<MeshAxis>> meshes = {
       {{"data", 1}},
