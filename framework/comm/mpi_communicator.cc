@@ -49,13 +49,17 @@ Status CheckSameTransport(MPI_Comm comm, const Settings& settings) {
   return Status::Ok();
 }
 
-// Whether all ranks are on one host. Collective.
-StatusOr<bool> IsOneHost(const MpiComm& world, int num_local_ranks, double timeout_s) {
-  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> counts,
-                      GatherStrings(world.get(), std::to_string(num_local_ranks),
+// The host of every rank, as the lowest rank on it. Collective.
+StatusOr<std::vector<int>> HostsOfRanks(const MpiComm& world, double timeout_s) {
+  ZG_ASSIGN_OR_RETURN(const MpiComm local, MpiComm::OfThisHost(world.get()));
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> neighbours,
+                      GatherStrings(local.get(), std::to_string(world.rank()),
                                     "counting the ranks of each host", timeout_s));
-  const std::string all = std::to_string(world.size());
-  return std::count(counts.begin(), counts.end(), all) == world.size();
+  ZG_ASSIGN_OR_RETURN(const std::vector<std::string> lowest,
+                      GatherStrings(world.get(), neighbours[0], "telling hosts apart", timeout_s));
+  std::vector<int> hosts;
+  for (const std::string& host : lowest) hosts.push_back(std::stoi(host));
+  return hosts;
 }
 
 }  // namespace
@@ -97,10 +101,13 @@ StatusOr<std::unique_ptr<Communicator>> MakeMpiCommunicator(const MpiOptions& op
                                   kDefaultCollectiveTimeoutSeconds));
   ZG_RETURN_IF_ERROR(CheckSameTransport(world.get(), *settings));
 
-  ZG_ASSIGN_OR_RETURN(const MpiComm local, MpiComm::OfThisHost(world.get()));
-  const int num_local_ranks = local.size();
   const double timeout_s = settings->timeout_s;
-  ZG_ASSIGN_OR_RETURN(const bool is_one_host, IsOneHost(world, num_local_ranks, timeout_s));
+  std::vector<int> hosts = options.hosts;
+  if (hosts.empty()) {
+    ZG_ASSIGN_OR_RETURN(hosts, HostsOfRanks(world, timeout_s));
+  }
+  const auto num_local_ranks = std::count(hosts.begin(), hosts.end(), hosts[world.rank()]);
+  const bool is_one_host = num_local_ranks == world.size();
   CommTransport transport = settings->transport;
   if (transport == CommTransport::kAuto) {
     transport = is_one_host ? CommTransport::kShared : CommTransport::kMessages;
@@ -115,7 +122,7 @@ StatusOr<std::unique_ptr<Communicator>> MakeMpiCommunicator(const MpiOptions& op
   if (transport == CommTransport::kShared) {
     return MakeMpiSharedCommunicator(std::move(world), timeout_s);
   }
-  return MakeMpiMessageCommunicator(std::move(world), num_local_ranks, timeout_s);
+  return MakeMpiMessageCommunicator(std::move(world), std::move(hosts), timeout_s);
 }
 
 }  // namespace zg

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "framework/base/env.h"
 #include "framework/base/status.h"
@@ -34,6 +35,7 @@ class MpiSession {
 struct MpiOptions {
   std::optional<CommTransport> transport;  // default: ZG_COMM
   std::optional<double> timeout_s;         // default: ZG_COLLECTIVE_TIMEOUT_S
+  std::vector<int> hosts = {};  // of every rank: equal for those on one host; empty: as they are
 };
 
 // The communicator of this rank among all ranks of the job. Every rank must call this, with the

@@ -11,6 +11,7 @@
 #include "framework/comm/available_memory.h"
 #include "framework/comm/collective_call.h"
 #include "framework/comm/fold.h"
+#include "framework/comm/gather_rounds.h"
 #include "framework/comm/mapped_memory.h"
 #include "framework/comm/message_chunks.h"
 
@@ -77,13 +78,17 @@ StatusOr<std::byte*> MpiMessageArena::Allocate(int64_t bytes, int64_t workspace_
 class MpiMessageGroup : public Group {
  public:
   // `comm` has the ranks in this order.
-  MpiMessageGroup(MpiComm comm, std::vector<int> ranks, int job_rank, double timeout_s,
-                  MpiMessageArena* arena, TrafficMeter* traffic)
+  MpiMessageGroup(MpiComm comm, std::vector<int> ranks, const std::vector<int>& hosts_of_job,
+                  int job_rank, double timeout_s, MpiMessageArena* arena, TrafficMeter* traffic)
       : Group(std::move(ranks), job_rank, traffic),
         comm_(std::move(comm)),
         timeout_s_(timeout_s),
         arena_(*arena),
-        peer_records_(size()) {}
+        peer_records_(size()) {
+    std::vector<int> hosts;
+    for (const int of_job : this->ranks()) hosts.push_back(hosts_of_job[of_job]);
+    gather_rounds_ = GatherRounds(hosts, rank());
+  }
 
   MPI_Comm comm() const { return comm_.get(); }
   double timeout_s() const { return timeout_s_; }
@@ -124,6 +129,7 @@ class MpiMessageGroup : public Group {
   CallRecord call_;  // the one entered last
   std::vector<CallRecord> peer_records_;
   std::vector<const void*> fold_inputs_;
+  std::vector<GatherRound> gather_rounds_;
 };
 
 Status MpiMessageGroup::Start(CollectiveKind kind, const CollectiveCall& call) {
@@ -236,16 +242,20 @@ Status MpiMessageGroup::FoldParts(const std::byte* input, const Parts& parts, Re
 
 // `own` goes to every rank, and into its place in `output`.
 Status MpiMessageGroup::GatherParts(const std::byte* own, const Parts& parts, std::byte* output) {
-  MpiRequests requests;
-  for (int i = 1; i < size(); ++i) {
-    const int to = (rank() + i) % size();
-    const int from = (rank() + size() - i) % size();
-    ZG_RETURN_IF_ERROR(ReceivePart(output + parts.begin(from), parts.count(from), from, requests));
-    ZG_RETURN_IF_ERROR(SendPart(own, parts.count(rank()), to, requests));
-  }
   std::byte* const place = output + parts.begin(rank());
   if (own != place) std::memcpy(place, own, parts.count(rank()));
-  return Finish(requests);
+  for (const GatherRound& round : gather_rounds_) {
+    MpiRequests requests;
+    for (const auto& [peer, part] : round.received) {
+      ZG_RETURN_IF_ERROR(
+          ReceivePart(output + parts.begin(part), parts.count(part), peer, requests));
+    }
+    for (const auto& [peer, part] : round.sent) {
+      ZG_RETURN_IF_ERROR(SendPart(output + parts.begin(part), parts.count(part), peer, requests));
+    }
+    ZG_RETURN_IF_ERROR(Finish(requests));
+  }
+  return Status::Ok();
 }
 
 Status MpiMessageGroup::ReduceScatter(std::string_view name, ArenaOperand input,
@@ -293,11 +303,13 @@ Status MpiMessageGroup::AllToAll(std::string_view name, ArenaOperand input, Aren
 
 class MpiMessageCommunicator : public Communicator {
  public:
-  MpiMessageCommunicator(MpiComm comm, int num_local_ranks, double timeout_s)
+  MpiMessageCommunicator(MpiComm comm, std::vector<int> hosts, double timeout_s)
       : rank_(comm.rank()),
         size_(comm.size()),
-        arena_(this, num_local_ranks),
-        world_(std::move(comm), AllRanks(size_), rank_, timeout_s, &arena_, &traffic_meter()) {}
+        hosts_(std::move(hosts)),
+        arena_(this, static_cast<int>(std::count(hosts_.begin(), hosts_.end(), hosts_[rank_]))),
+        world_(std::move(comm), AllRanks(size_), hosts_, rank_, timeout_s, &arena_,
+               &traffic_meter()) {}
   ~MpiMessageCommunicator() override { ReleaseGroups(); }
 
   int rank() const override { return rank_; }
@@ -336,7 +348,7 @@ class MpiMessageCommunicator : public Communicator {
                                        static_cast<int>(key)));
     ZG_RETURN_IF_ERROR(ExchangeStatus(*this, "make groups", CheckSize(comm, ranks)));
     return std::unique_ptr<Group>(new MpiMessageGroup(
-        std::move(comm), ranks, rank_, world_.timeout_s(), &arena_, &traffic_meter()));
+        std::move(comm), ranks, hosts_, rank_, world_.timeout_s(), &arena_, &traffic_meter()));
   }
 
  private:
@@ -350,6 +362,7 @@ class MpiMessageCommunicator : public Communicator {
 
   const int rank_;
   const int size_;
+  const std::vector<int> hosts_;  // by rank
   MpiMessageArena arena_;
   MpiMessageGroup world_;
 };
@@ -357,10 +370,10 @@ class MpiMessageCommunicator : public Communicator {
 }  // namespace
 
 StatusOr<std::unique_ptr<Communicator>> MakeMpiMessageCommunicator(MpiComm comm,
-                                                                   int num_local_ranks,
+                                                                   std::vector<int> hosts,
                                                                    double timeout_s) {
   return std::unique_ptr<Communicator>(
-      new MpiMessageCommunicator(std::move(comm), num_local_ranks, timeout_s));
+      new MpiMessageCommunicator(std::move(comm), std::move(hosts), timeout_s));
 }
 
 }  // namespace zg

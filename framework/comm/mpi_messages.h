@@ -1,9 +1,11 @@
 // The collectives as MPI messages, for ranks on several hosts. MPI's own sums are not used, because
 // their order depends on the algorithm that MPI picks. A reduce-scatter is an all-to-all of the
-// parts in chunks, which the owner folds in rank order as they arrive.
+// parts in chunks, which the owner folds in rank order as they arrive. A gathered part goes to each
+// other host once (gather_rounds.h).
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
@@ -11,9 +13,10 @@
 
 namespace zg {
 
-// `num_local_ranks` ranks of `comm` share this host's memory. Collective over `comm`.
+// `hosts[r]` is the host of rank r: any number, the same for ranks that share a host and its memory.
+// Collective over `comm`.
 StatusOr<std::unique_ptr<Communicator>> MakeMpiMessageCommunicator(MpiComm comm,
-                                                                   int num_local_ranks,
+                                                                   std::vector<int> hosts,
                                                                    double timeout_s);
 
 }  // namespace zg

@@ -40,6 +40,18 @@ bool SplitsASum(const ir::Node& node) {
   return false;
 }
 
+// Of the bytes that a node sends, those of results that every other rank gets.
+int64_t GatheredOf(const ir::Node& node, int64_t bytes) {
+  const int axis = ir::BoxingAxes(node)[0];
+  const ir::Value& input = *node.inputs[0];
+  const ir::Value& output = *node.outputs[0];
+  if (SplitsASum(node) || !output.sbp[axis].is_broadcast()) return 0;
+  if (!input.sbp[axis].is_partial()) return bytes;
+  const int64_t of_term = SizeOf(input.type.dtype);
+  const int64_t of_sum = SizeOf(output.type.dtype);
+  return bytes / (of_term + of_sum) * of_sum;
+}
+
 // Those of the node's axes, with more than one rank, for which `is_counted` holds.
 template <typename IsCounted>
 std::vector<int> AxesOf(const ir::Graph& graph, const ir::Node& node, const IsCounted& is_counted) {
@@ -75,10 +87,11 @@ NodeTraffic TrafficOf(const ir::Graph& graph, const ir::Node& node) {
   const int num_copies = NumRanksAlong(graph, traffic.collected_axes);
   traffic.own = {1, node.op->traits.message_rounds * (num_ranks - 1),
                  node.op->sent_bytes(CallAlongAxes(graph, node), num_ranks)};
+  traffic.own.gathered = GatheredOf(node, traffic.own.bytes);
   // A sum that is split along some axes and copied along others: the copies are gathered.
   if (!SplitsASum(node) || num_copies == 1) return traffic;
-  traffic.collected = {1, num_copies - 1,
-                       graph.LocalType(*node.outputs[0]).bytes() / num_copies * (num_copies - 1)};
+  const int64_t copied = graph.LocalType(*node.outputs[0]).bytes() / num_copies * (num_copies - 1);
+  traffic.collected = {1, num_copies - 1, copied, copied};
   return traffic;
 }
 
@@ -86,6 +99,7 @@ void Add(const PredictedTraffic& traffic, int64_t runs, PredictedTraffic* sum) {
   sum->count += runs * traffic.count;
   sum->messages += runs * traffic.messages;
   sum->bytes += runs * traffic.bytes;
+  sum->gathered += runs * traffic.gathered;
 }
 
 }  // namespace

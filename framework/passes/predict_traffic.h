@@ -16,6 +16,7 @@ struct PredictedTraffic {
   int64_t count = 0;
   int64_t messages = 0;  // sent by one rank
   int64_t bytes = 0;     // of rank 0, which has the largest part of an uneven sum
+  int64_t gathered = 0;  // those of them of which every other rank gets the same
 };
 
 // Traffic of one training step, by op name. Bytes follow the boxing table (boxing.h) with the part

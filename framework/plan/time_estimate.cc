@@ -1,6 +1,7 @@
 #include "framework/plan/time_estimate.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "framework/passes/predict_traffic.h"
@@ -14,20 +15,16 @@ std::string AxesText(const Mesh& mesh, const std::vector<int>& axes) {
   return text;
 }
 
-// The number of ranks on other hosts among those that differ from rank 0 only along the axes.
-int64_t NumOnOtherHosts(const Mesh& mesh, const std::vector<int>& axes, const Machine& machine) {
-  if (machine.ranks_per_host == 0) return 0;
-  const std::vector<int> ranks = mesh.RanksAlong(0, axes);
-  return std::count_if(ranks.begin(), ranks.end(),
-                       [&](int rank) { return rank >= machine.ranks_per_host; });
-}
-
 // The traffic along some axes.
 AxesTraffic Along(const Mesh& mesh, const std::vector<int>& axes, const PredictedTraffic& traffic,
                   const Machine& machine) {
   AxesTraffic along = {AxesText(mesh, axes), traffic.messages, traffic.bytes};
-  const auto peers = static_cast<int64_t>(mesh.RanksAlong(0, axes).size()) - 1;
-  if (peers > 0) along.host_bytes = traffic.bytes / peers * NumOnOtherHosts(mesh, axes, machine);
+  const std::vector<int> ranks = mesh.RanksAlong(0, axes);
+  const auto peers = static_cast<int64_t>(ranks.size()) - 1;
+  if (peers == 0) return along;
+  const Elsewhere elsewhere = CountElsewhere(ranks, machine.ranks_per_host);
+  along.host_bytes = (traffic.bytes - traffic.gathered) / peers * elsewhere.ranks +
+                     traffic.gathered / peers * elsewhere.receivers;
   return along;
 }
 
@@ -54,6 +51,18 @@ ComputeTime ComputeTimeOf(const ir::Graph& graph, const ir::Node& node, const Ma
 }
 
 }  // namespace
+
+Elsewhere CountElsewhere(const std::vector<int>& ranks, int ranks_per_host) {
+  if (ranks_per_host == 0) return {};
+  std::map<int, int64_t> by_host;
+  for (const int rank : ranks) ++by_host[rank / ranks_per_host];
+  const int64_t on_first = by_host[ranks[0] / ranks_per_host];
+  const auto others = static_cast<int64_t>(ranks.size()) - on_first;
+  const bool are_equal = std::all_of(by_host.begin(), by_host.end(), [&](const auto& of_host) {
+    return of_host.second == on_first;
+  });
+  return {others, are_equal ? static_cast<int64_t>(by_host.size()) - 1 : others};
+}
 
 int64_t MicroSteps(const ir::Graph& graph) {
   return graph.micro_batches() / graph.mesh().num_data_ranks();
@@ -101,6 +110,7 @@ std::vector<AxesTraffic> TrafficOfAxes(const ir::Graph& graph, const Machine& ma
     for (const auto& [op, collective] : by_op) {
       all.messages += collective.messages;
       all.bytes += collective.bytes;
+      all.gathered += collective.gathered;
     }
     if (mesh.RanksAlong(0, axes).size() > 1) traffic.push_back(Along(mesh, axes, all, machine));
   }

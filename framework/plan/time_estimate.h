@@ -1,7 +1,8 @@
 // EstimateTime: how long a step takes on a machine of given speeds, by the alpha-beta model
 // (Hockney 1994): a message of m bytes takes latency + m / bandwidth, and links inside a host and
 // between hosts have bandwidths of their own. Every rank of a collective sends its part to each
-// other rank, n-1 messages, and twice that for an all-reduce. Collectives that the program starts
+// other rank, n-1 messages, and twice that for an all-reduce; to another host it sends a part that
+// all ranks there need once (comm/gather_rounds.h). Collectives that the program starts
 // ahead run beside the computation, one after the other (two_queues.h); the others run in their
 // place. A kernel takes its launch time plus the time of its counted operations. Memory-bound work
 // such as an optimizer's update is not included, unless there are measured prices.
@@ -31,6 +32,13 @@ struct Machine {
   std::shared_ptr<const PriceList> prices = nullptr;
 };
 
+// The ranks of a collective that are not on the first one's host.
+struct Elsewhere {
+  int64_t ranks = 0;
+  int64_t receivers = 0;  // of a part that each other host receives once (comm/gather_rounds.h)
+};
+Elsewhere CountElsewhere(const std::vector<int>& ranks, int ranks_per_host);
+
 // The bytes that one rank sends in a step along some axes of the mesh.
 struct AxesTraffic {
   std::string axes;  // "data" or "data,shard"
@@ -39,8 +47,7 @@ struct AxesTraffic {
   int64_t host_bytes = 0;  // the part of them that goes to ranks of other hosts
 };
 
-// Follows from the data that the graph's collectives move; a rank sends the same amount to every
-// other rank of a collective.
+// Follows from the data that the graph's collectives move.
 std::vector<AxesTraffic> TrafficOfAxes(const ir::Graph& graph, const Machine& machine);
 
 // The computation of one rank in a step.

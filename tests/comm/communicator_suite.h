@@ -23,6 +23,7 @@ struct TransportUnderTest {
   std::function<Status(double timeout_s, const RankMain&)> run;
   bool counts_memory_of_host = true;  // for the arenas of all its ranks, before it allocates them
   bool adds_pairwise = true;          // else such a sum is an error
+  bool is_on_one_host = true;         // as far as it knows
 };
 
 class CommunicatorSuite : public testing::TestWithParam<TransportUnderTest> {

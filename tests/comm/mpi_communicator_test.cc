@@ -22,21 +22,33 @@ int NumRanks() {
   return ranks == nullptr ? 1 : std::atoi(ranks);
 }
 
-TransportUnderTest MpiRanks(CommTransport transport) {
-  return {std::string(CommTransportName(transport)), NumRanks(),
-          [transport](double timeout_s, const RankMain& rank_main) -> Status {
-            ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
-                                MakeMpiCommunicator({transport, timeout_s}));
-            const Status status = rank_main(*communicator);
-            // In a deadline test some ranks may end long before others.
-            MPI_Barrier(MPI_COMM_WORLD);
-            return status;
-          }};
+TransportUnderTest MpiRanks(CommTransport transport, const std::vector<int>& hosts = {}) {
+  TransportUnderTest ranks;
+  ranks.name = std::string(CommTransportName(transport)) + (hosts.empty() ? "" : "_in_pairs");
+  ranks.num_ranks = NumRanks();
+  ranks.is_on_one_host = hosts.empty();
+  ranks.run = [transport, hosts](double timeout_s, const RankMain& rank_main) -> Status {
+    ZG_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> communicator,
+                        MakeMpiCommunicator({transport, timeout_s, hosts}));
+    const Status status = rank_main(*communicator);
+    // In a deadline test some ranks may end long before others.
+    MPI_Barrier(MPI_COMM_WORLD);
+    return status;
+  };
+  return ranks;
+}
+
+// As if every two neighbours were on a host of their own.
+std::vector<int> HostsOfPairs() {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < NumRanks(); ++rank) hosts.push_back(rank / 2);
+  return hosts;
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorSuite,
                          testing::Values(MpiRanks(CommTransport::kShared),
-                                         MpiRanks(CommTransport::kMessages)),
+                                         MpiRanks(CommTransport::kMessages),
+                                         MpiRanks(CommTransport::kMessages, HostsOfPairs())),
                          TransportName);
 
 class MpiCommunicatorTest : public testing::Test {

@@ -240,7 +240,8 @@ std::vector<optim::ParameterGroup> GroupsOf(const ir::Graph& model, const Settin
   return {{"others", others, optim::AdamW{.lr = 0.05}}};
 }
 
-// Null: the rules for the axis "tensor" cannot be followed.
+// Null: the rules for the axis "tensor" cannot be followed, or modules in f32 and others share a
+// cache.
 StatusOr<std::optional<Outcome>> TrainModel(const Run& run) {
   const Sharing sharing = SharingOf(run.seed);
   RandomModelOptions of_model;
@@ -270,6 +271,7 @@ StatusOr<std::optional<Outcome>> TrainModel(const Run& run) {
   }
   ZG_ASSIGN_OR_RETURN(const optim::UpdateRules rules,
                       optim::MakeUpdateRules(settings.optimizer, GroupsOf(model, settings)));
+  const bool may_be_refused = of_model.tensor_ranks > 1 || !settings.options.f32_modules.empty();
   std::optional<Outcome> of_main;
   ZG_RETURN_IF_ERROR(RunRanks(model.mesh().num_ranks(), [&](Communicator& communicator) -> Status {
     Program program;
@@ -280,7 +282,7 @@ StatusOr<std::optional<Outcome>> TrainModel(const Run& run) {
                         DeviceKernels(communicator.device(), {}));
     const Target target = TargetOf(*kernels, communicator.arena().workspace_bytes());
     const Status compiled = zero::CompileTraced(rules, target, &program);
-    if (!compiled.ok() && of_model.tensor_ranks > 1) return Status::Ok();
+    if (!compiled.ok() && may_be_refused) return Status::Ok();
     ZG_RETURN_IF_ERROR(compiled);
     ZG_ASSIGN_OR_RETURN(Outcome outcome, TrainOnRank(std::move(program), communicator, run));
     if (communicator.rank() == 0) of_main = std::move(outcome);
@@ -293,14 +295,17 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-void ExpectSame(const Outcome& expected, const Outcome& got, int num_ranks) {
+void ExpectSame(const Outcome& expected, const Outcome& got, const Run& run) {
   const auto of_resumed = static_cast<int64_t>(expected.losses.size() - got.losses.size());
   EXPECT_TRUE(SameBits(got.losses, {expected.losses.begin() + of_resumed, expected.losses.end()}));
   EXPECT_EQ(got.parameters, expected.parameters);
   EXPECT_EQ(got.optimizer_state, expected.optimizer_state);
   for (const auto& [name, of_one] : expected.evals) {
     const Result& result = got.evals.at(name);
-    if (!HasRowsOfRanks(result.shape, of_one.shape, num_ranks)) continue;
+    if (!HasRowsOfRanks(result.shape, of_one.shape, run.num_data_ranks())) continue;
+    // Where one rank computes all parts, its own result may be more than a rank's in a pair.
+    const bool is_larger = result.own.size() > of_one.own.size();
+    if (is_larger && SharingOf(run.seed) == Sharing::kFixedParts && run.tensor_ranks == 1) continue;
     EXPECT_TRUE(SameBits(result.own, of_one.own)) << name;
   }
 }
@@ -339,7 +344,7 @@ bool CheckModel(unsigned seed) {
     EXPECT_TRUE(got.ok()) << got.status().message();
     if (!got.ok()) return true;
     EXPECT_TRUE(got->has_value()) << "refused, unlike stage 0 on one rank";
-    if (got->has_value()) ExpectSame(**expected, **got, run.num_data_ranks());
+    if (got->has_value()) ExpectSame(**expected, **got, run);
   }
   return true;
 }

@@ -74,34 +74,40 @@ class DataLinks {
 
   double ms() const { return ms_; }
 
-  // Exchanges values of so many bytes in total, of which every rank along the axes has or needs an
-  // equal part; `collectives` times.
-  void Exchange(double bytes, const std::vector<int>& axes, double collectives, double times) {
-    const std::vector<int> ranks = mesh_.RanksAlong(0, axes);
-    const auto peers = static_cast<double>(ranks.size() - 1);
-    if (peers == 0) return;
-    const auto others =
-        machine_.ranks_per_host == 0
-            ? 0
-            : static_cast<double>(std::count_if(ranks.begin(), ranks.end(), [&](int rank) {
-                return rank >= machine_.ranks_per_host;
-              }));
-    const double to_each = bytes / (peers + 1) * times;
-    ms_ += to_each * (peers - others) / machine_.bandwidth_gb_s / 1e6 +
-           to_each * others / machine_.host_bandwidth_gb_s / 1e6 +
-           collectives * times * peers * machine_.latency_us / 1e3;
+  // Sums values of so many bytes, of which every rank along the axes gets an equal part;
+  // `collectives` times.
+  void Sum(double bytes, const std::vector<int>& axes, double collectives, double times) {
+    Add(bytes, axes, collectives, times, &Elsewhere::ranks);
+  }
+
+  // Gathers so many bytes, of which every rank along the axes has an equal part.
+  void Gather(double bytes, const std::vector<int>& axes, double collectives, double times) {
+    Add(bytes, axes, collectives, times, &Elsewhere::receivers);
   }
 
   // Gathers values that are split over the axes, one axis after the other from the last, to so many
   // bytes.
-  void Gather(double bytes, const std::vector<int>& axes, double collectives, double times) {
+  void GatherByAxis(double bytes, const std::vector<int>& axes, double collectives, double times) {
     for (const int axis : axes) {
-      Exchange(bytes, {axis}, collectives, times);
+      Gather(bytes, {axis}, collectives, times);
       bytes /= mesh_.axes()[axis].size;
     }
   }
 
  private:
+  void Add(double bytes, const std::vector<int>& axes, double collectives, double times,
+           int64_t Elsewhere::*counted) {
+    const std::vector<int> ranks = mesh_.RanksAlong(0, axes);
+    const auto peers = static_cast<double>(ranks.size() - 1);
+    if (peers == 0) return;
+    const Elsewhere elsewhere = CountElsewhere(ranks, machine_.ranks_per_host);
+    const double to_each = bytes / (peers + 1) * times;
+    const double local = to_each * (peers - static_cast<double>(elsewhere.ranks));
+    const double remote = to_each * static_cast<double>(elsewhere.*counted);
+    ms_ += local / machine_.bandwidth_gb_s / 1e6 + remote / machine_.host_bandwidth_gb_s / 1e6 +
+           collectives * times * peers * machine_.latency_us / 1e3;
+  }
+
   const Mesh& mesh_;
   const Machine& machine_;
   double ms_ = 0;
@@ -203,22 +209,22 @@ std::optional<FitEstimate> FitEstimator::Estimate(const PlanOptions& candidate) 
       whole_gradients += part.gradients;
     }
     if (micro_steps > 1) resident += part.elements * 4 / tensor / shards;
-    links.Exchange(part.gradients, mesh.DataAxes(), part.buckets, micro_steps);
+    links.Sum(part.gradients, mesh.DataAxes(), part.buckets, micro_steps);
     if (stage == 0 && micro_steps == 1) {  // all-reduces
-      links.Exchange(part.gradients, mesh.DataAxes(), part.buckets, 1);
+      links.Gather(part.gradients, mesh.DataAxes(), part.buckets, 1);
       continue;
     }
-    links.Exchange(part.gradients / shards, copy_axes, part.buckets, micro_steps);
+    links.Gather(part.gradients / shards, copy_axes, part.buckets, micro_steps);
     if (stage < 3) {
-      links.Gather(part.parameters, shard_axes, part.buckets, 1);
+      links.GatherByAxis(part.parameters, shard_axes, part.buckets, 1);
       continue;
     }
     if (is_blocks) in_flight += moving(part.parameters);  // others before their gradients
-    links.Gather(part.parameters, shard_axes, part.buckets, micro_steps);
+    links.GatherByAxis(part.parameters, shard_axes, part.buckets, micro_steps);
     if (secondary < 0) {
-      links.Gather(part.parameters, shard_axes, part.buckets, micro_steps);
+      links.GatherByAxis(part.parameters, shard_axes, part.buckets, micro_steps);
     } else {
-      links.Gather(part.parameters, {secondary}, part.buckets, micro_steps);
+      links.GatherByAxis(part.parameters, {secondary}, part.buckets, micro_steps);
       resident += part.parameters / mesh.axes()[secondary].size;
     }
   }
