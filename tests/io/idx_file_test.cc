@@ -92,7 +92,7 @@ TEST(IdxFile, SaysWhatIsWrong) {
 
 TEST(GzipReader, GivesPiecesOfAnySize) {
   std::string bytes;
-  for (int i = 0; i < 100'000; ++i) bytes += static_cast<char>(i * i >> 3);
+  for (int i = 0; i < 100'000; ++i) bytes += static_cast<char>(int64_t{i} * i >> 3);
   const MappedFile file = MappedFile::Open(WriteTestFile("pieces.gz", Gzipped(bytes))).value();
   ASSERT_TRUE(IsGzip(file));
   GzipReader reader(file);
