@@ -1,5 +1,6 @@
 #include "framework/comm/gather_rounds.h"
 
+#include <cstddef>
 #include <map>
 
 namespace zg {

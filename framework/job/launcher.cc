@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +15,7 @@
 #include <initializer_list>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,6 +56,17 @@ StatusOr<std::string> MakePrivateDirectory() {
 void RemoveDirectory(const std::string& path) {
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);
+}
+
+// The descendants whose own parents were killed, and which this process has adopted: they write into
+// the private directory until they have ended.
+void WaitForOrphans() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLastSeconds);
+  while (std::chrono::steady_clock::now() < end) {
+    const pid_t ended = waitpid(-1, nullptr, WNOHANG);
+    if (ended < 0) return;
+    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 // Inside Bazel's runfiles a program finds its files by argv[0]; a bare name came from PATH.
@@ -271,6 +285,7 @@ StatusOr<int> RunSupervised(std::string_view context,
   ZG_ASSIGN_OR_RETURN(const SignalQueue signals, SignalQueue::Create());
   ZG_ASSIGN_OR_RETURN(const std::string directory, MakePrivateDirectory());
   const pid_t launcher = getpid();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t supervisor = fork();
   if (supervisor < 0) {
     const Status status = FailedPrecondition("fork: {}", std::strerror(errno));
@@ -289,6 +304,7 @@ StatusOr<int> RunSupervised(std::string_view context,
     _exit(code.ok() ? *code : 1);
   }
   const int code = WaitForChild(supervisor, signals).code;
+  WaitForOrphans();
   RemoveDirectory(directory);
   return code;
 }

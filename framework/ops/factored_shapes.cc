@@ -12,6 +12,23 @@ void AppendMatrices(const Shape& tensor, int64_t begin, std::vector<int64_t>* ma
   matrices->insert(matrices->end(), {begin, count, tensor.dim(-2), tensor.dim(-1)});
 }
 
+Status CheckMatricesAttribute(const ir::OpCall& call, const std::vector<int64_t>& matrices) {
+  if (matrices.size() % 4 != 0) {
+    return InvalidArgument(
+        "{}: got {} numbers in `matrices`, expected begin, count, rows and columns", call.op->name,
+        matrices.size());
+  }
+  for (size_t i = 0; i < matrices.size(); i += 4) {
+    const int64_t begin = matrices[i];
+    const Shape shape = {matrices[i + 1], matrices[i + 2], matrices[i + 3]};
+    if (begin >= 0 && begin <= Shape::kMaxElements && shape.IsValid()) continue;
+    return InvalidArgument(
+        "{}: got matrices {} at {}, expected sizes of at least 0, and at most {} elements",
+        call.op->name, shape.ToString(), begin, Shape::kMaxElements);
+  }
+  return Status::Ok();
+}
+
 int64_t BlockOfPart(const Shape& tensor, Sbp split, int64_t parts) {
   int64_t block = tensor.dim(split.dim()) / (parts * split.groups());
   for (int dim = split.dim() + 1; dim < tensor.num_dims(); ++dim) block *= tensor.dim(dim);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/base/host_device.h"
+#include "framework/base/status.h"
 #include "framework/ir/op_def.h"
 #include "framework/ir/sbp.h"
 
@@ -53,6 +54,9 @@ FactoredTensors FactoredTensorsOf(const ir::Attributes& attributes, const Shape&
 // For a call of this family, whose input 0 is the parameter or its gradient; in a bucket of several
 // parts, with the block of each, from the attribute `blocks`.
 FactoredTensors FactoredTensorsOf(const ir::OpCall& call);
+
+// Whether what the attribute `matrices` has can be read at all, before it is.
+Status CheckMatricesAttribute(const ir::OpCall& call, const std::vector<int64_t>& matrices);
 
 // Appends a tensor to the attribute.
 void AppendMatrices(const Shape& tensor, int64_t begin, std::vector<int64_t>* matrices);

@@ -32,11 +32,7 @@ Status CheckMatrices(const ir::OpCall& call, const TensorType& g) {
     return InvalidArgument("{}: g is {}, expected a matrix, or a bucket and its `matrices`",
                            call.op->name, g.ToString());
   }
-  if (matrices.size() % 4 != 0) {
-    return InvalidArgument(
-        "{}: got {} numbers in `matrices`, expected begin, count, rows and columns", call.op->name,
-        matrices.size());
-  }
+  ZG_RETURN_IF_ERROR(CheckMatricesAttribute(call, matrices));
   const size_t num_blocks = call.attributes.Ints("blocks").size();
   const bool has_parts = !matrices.empty() && g.shape.num_dims() == 2;
   if (num_blocks != (has_parts ? matrices.size() / 4 : 0)) {
@@ -47,14 +43,15 @@ Status CheckMatrices(const ir::OpCall& call, const TensorType& g) {
   }
   int64_t end = 0;
   for (const FactoredTensor& tensor : FactoredTensorsOf(call).tensors) {
-    if (tensor.begin < end || tensor.begin % kSquareSumTermElements != 0 || tensor.size() < 0) {
+    if (tensor.begin < end || tensor.begin % kSquareSumTermElements != 0) {
       return InvalidArgument(
           "{}: got a tensor of {} elements at {}, expected it behind the one before, at a multiple "
           "of {}",
           call.op->name, tensor.size(), tensor.begin, kSquareSumTermElements);
     }
     const bool cuts = tensor.parts > 1 && tensor.size() > 0;
-    if (cuts && (tensor.block < 1 || tensor.size() % (tensor.block * tensor.parts) != 0)) {
+    if (cuts && (tensor.block < 1 || tensor.size() % tensor.parts != 0 ||
+                 tensor.part_size() % tensor.block != 0)) {
       return InvalidArgument(
           "{}: got blocks of {} elements for a tensor of {} in {} parts, expected "
           "as many for each part",

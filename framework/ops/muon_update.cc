@@ -27,14 +27,10 @@ Status CheckMatrices(const ir::OpCall& call) {
         "group",
         call.op->name, p.ToString());
   }
-  if (matrices.size() % 4 != 0) {
-    return InvalidArgument(
-        "{}: got {} numbers in `matrices`, expected begin, count, rows and columns", call.op->name,
-        matrices.size());
-  }
+  ZG_RETURN_IF_ERROR(CheckMatricesAttribute(call, matrices));
   int64_t end = 0;
   for (const FactoredTensor& matrix : FactoredTensorsOf(call.attributes, p.shape).tensors) {
-    if (matrix.begin < end || matrix.count != 1 || matrix.rows < 0 || matrix.columns < 0) {
+    if (matrix.begin < end || matrix.count != 1) {
       return InvalidArgument(
           "{}: got {} matrices of {} x {} at {}, expected one behind the one before", call.op->name,
           matrix.count, matrix.rows, matrix.columns, matrix.begin);

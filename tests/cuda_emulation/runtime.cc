@@ -114,7 +114,7 @@ namespace {
 cudaError_t CopyNow(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
   if (kind != cudaMemcpyDeviceToHost && !IsAllocated(target, bytes)) return cudaErrorInvalidValue;
   if (kind != cudaMemcpyHostToDevice && !IsAllocated(source, bytes)) return cudaErrorInvalidValue;
-  std::memcpy(target, source, bytes);
+  if (bytes > 0) std::memcpy(target, source, bytes);
   return cudaSuccess;
 }
 cudaError_t SetNow(void* memory, int value, size_t bytes) {

@@ -181,6 +181,30 @@ for ranks in 1 2; do
   rm -f "$scratch/done"
 done
 
+# A killed supervisor leaves an mpirun that takes its time to end, and writes into the directory until then.
+mkdir "$scratch/bin"
+cat >"$scratch/bin/mpirun" <<'END'
+#!/bin/bash
+trap '' TERM
+echo "temporary directory $TMPDIR"
+echo $$ >"${BASH_SOURCE[0]}.pid"
+for ((i = 0; i < 15; ++i)); do
+  mkdir -p "$TMPDIR/session"
+  sleep 0.1
+done
+END
+chmod +x "$scratch/bin/mpirun"
+: >"$out"
+PATH=$scratch/bin:$PATH "$program" --ranks 2 >"$out" 2>"$err" &
+launcher=$!
+until [[ -s $scratch/bin/mpirun.pid ]] && grep -q '^temporary directory' "$out"; do sleep 0.05; done
+kill -KILL $(<"/proc/$launcher/task/$launcher/children")
+wait $launcher
+[[ $? == 137 ]] || fail "a killed supervisor: not exit code 137"
+while kill -0 "$(<"$scratch/bin/mpirun.pid")" 2>/dev/null; do sleep 0.05; done
+expect_nothing_left "a killed supervisor"
+rm -r "$scratch/bin"
+
 # Under an mpirun of the user's own.
 TMPDIR=$(mktemp -d /tmp/o.XXXXXX)
 trap 'rm -rf "$scratch" "$TMPDIR"' EXIT
