@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Of the host not as Device has it, which maps pages, zeroed, for each.
+// On the host not as from Device, which maps pages, zeroed, for each.
 StatusOr<DeviceBytes> NewBlock(Device& device, int64_t bytes) {
   if (!device.is_host()) return device.Allocate(bytes);
   constexpr std::align_val_t alignment{kAlignment};

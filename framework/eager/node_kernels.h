@@ -30,7 +30,7 @@ class NodeKernels {
         threads_(registry->options().threads),
         most_kernels_(most_kernels) {}
 
-  // Of the runs from now on; before the first one.
+  // For the runs from now on; before the first one.
   Status SetContext(const StepContext& context);
 
   // Errors: the op has no kernel for these types; bad data. On a GPU it waits until the kernel is

@@ -10,6 +10,11 @@ std::string Caller(std::string_view function, Var x) {
   return fmt::format("{} of %{} {}", function, x.value()->name, x.value()->type.ToString());
 }
 
+Status ExpectFloatingPoint(std::string_view function, Var x) {
+  if (IsFloat(x.dtype())) return Status::Ok();
+  return InvalidArgument("{}: expected floating-point numbers", Caller(function, x));
+}
+
 StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim) {
   const int64_t num_dims = x.shape().num_dims();
   if (dim >= -num_dims && dim < num_dims) return dim < 0 ? dim + num_dims : dim;

@@ -13,6 +13,8 @@ namespace zg::nn {
 // The operation that an error names: "slice of %x f32[4,8]".
 std::string Caller(std::string_view function, Var x);
 
+Status ExpectFloatingPoint(std::string_view function, Var x);
+
 // In [0, x's number of dims).
 StatusOr<int64_t> DimOf(std::string_view function, Var x, int64_t dim);
 // Returns distinct dims in ascending order; an empty list means all dims of x.

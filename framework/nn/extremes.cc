@@ -109,24 +109,26 @@ Var logsumexp(Var x, const Dims& dims, bool keep_dims) {
 }
 
 Var vector_norm(Var x, double p, const Dims& dims, bool keep_dims) {
-  const nn::Trace::Function called("vector_norm");
-  if (std::isinf(p)) {
-    return p > 0.0 ? max(abs(x), dims, keep_dims) : min(abs(x), dims, keep_dims);
-  }
-  if (p == 0.0) return sum(to(not_equal(x, 0.0), DType::kF32), dims, keep_dims);
-  if (p == 1.0) return sum(abs(x), dims, keep_dims);
-  if (p == 2.0) return norm(x, dims, keep_dims);
-  Var powers = abs(x);
-  if (p < 1.0) {  // whose slope at 0 is infinite
-    const Var is_zero = equal(powers, 0.0);
-    const double of_zero = p > 0.0 ? 0.0 : std::numeric_limits<double>::infinity();
-    powers = where(is_zero, of_zero, pow(where(is_zero, 1.0, powers), p));
-  } else {
-    powers = pow(powers, p);
-  }
-  const Var total = sum(powers, dims, keep_dims);
-  const Var is_zero = equal(total, p > 0.0 ? 0.0 : std::numeric_limits<double>::infinity());
-  return where(is_zero, 0.0, pow(where(is_zero, 1.0, total), 1.0 / p));
+  return nn::Checked("vector_norm", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::ExpectFloatingPoint("vector_norm", x));
+    if (std::isinf(p)) {
+      return p > 0.0 ? max(abs(x), dims, keep_dims) : min(abs(x), dims, keep_dims);
+    }
+    if (p == 0.0) return sum(to(not_equal(x, 0.0), DType::kF32), dims, keep_dims);
+    if (p == 1.0) return sum(abs(x), dims, keep_dims);
+    if (p == 2.0) return norm(x, dims, keep_dims);
+    Var powers = abs(x);
+    if (p < 1.0) {  // whose slope at 0 is infinite
+      const Var is_zero = equal(powers, 0.0);
+      const double of_zero = p > 0.0 ? 0.0 : std::numeric_limits<double>::infinity();
+      powers = where(is_zero, of_zero, pow(where(is_zero, 1.0, powers), p));
+    } else {
+      powers = pow(powers, p);
+    }
+    const Var total = sum(powers, dims, keep_dims);
+    const Var is_zero = equal(total, p > 0.0 ? 0.0 : std::numeric_limits<double>::infinity());
+    return where(is_zero, 0.0, pow(where(is_zero, 1.0, total), 1.0 / p));
+  });
 }
 
 }  // namespace zg

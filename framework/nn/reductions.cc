@@ -62,10 +62,12 @@ Var variance(Var x, const Dims& dims, double correction, bool keep_dims) {
 
 // The root of 1 in the place of that of 0, whose slope is infinite.
 Var norm(Var x, const Dims& dims, bool keep_dims) {
-  const nn::Trace::Function called("norm");
-  const Var squares = sum(square(x), dims, keep_dims);
-  const Var is_zero = equal(squares, 0.0);
-  return where(is_zero, 0.0, sqrt(where(is_zero, 1.0, squares)));
+  return nn::Checked("norm", x, [&]() -> StatusOr<Var> {
+    ZG_RETURN_IF_ERROR(nn::ExpectFloatingPoint("norm", x));
+    const Var squares = sum(square(x), dims, keep_dims);
+    const Var is_zero = equal(squares, 0.0);
+    return where(is_zero, 0.0, sqrt(where(is_zero, 1.0, squares)));
+  });
 }
 
 Var cumsum(Var x, int64_t dim) {

@@ -40,7 +40,7 @@ bool SplitsASum(const ir::Node& node) {
   return false;
 }
 
-// Of the bytes that a node sends, those of results that every other rank gets.
+// The part of the bytes that a node sends which every other rank gets as a result.
 int64_t GatheredOf(const ir::Node& node, int64_t bytes) {
   const int axis = ir::BoxingAxes(node)[0];
   const ir::Value& input = *node.inputs[0];
