@@ -1,5 +1,5 @@
-// Each test runs one collective with its own inputs, and compares its results bit by bit with the expected
-// ones, and every other byte of the arena with its previous value. Every rank must call it.
+// Each test runs one collective with its own inputs, and compares its results bit by bit with the
+// expected ones, and every other byte of the arena with its previous value. Every rank must call it.
 #pragma once
 
 #include <cstdint>

@@ -95,7 +95,9 @@ FamilyCases BatchNormCases() {
   AddCases(&family.cases, "images", {3, 4, 5, 3});
   AddCases(&family.cases, "signals", {3, 5, 7});
   AddCases(&family.cases, "features", {9, 5});
+  AddCases(&family.cases, "many features", {4, 37});
   AddCases(&family.cases, "rows of a vector", {3, 2, 8, 17});
+  AddCases(&family.cases, "squares", {3, 2, 4, 4});
   AddCases(&family.cases, "splits", {2, 6, 3, 3});
   // The results bend less with a large variance, so that differences see their slope.
   for (OpCase& one : family.cases) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -10,58 +11,149 @@
 namespace zg {
 namespace {
 
-// x (samples, channels, pixels).
+// Channels are processed in blocks whose rows of a sample, which are neighbours in memory, have
+// together about this many elements: short rows are read as fast as long ones, and all rows of the
+// block stay in a core's caches from one pass to the next.
+constexpr int64_t kBlockElements = 1024;
+
+// x (samples, channels, pixels), or the neighbouring channels of a block.
 struct Images {
   explicit Images(const Shape& shape) : samples(shape.dim(0)), channels(shape.dim(1)) {
     for (int dim = 2; dim < shape.num_dims(); ++dim) pixels *= shape.dim(dim);
+    step = channels * pixels;
   }
   int64_t samples;
-  int64_t channels;
+  int64_t channels;  // at most kBlockElements in a block
   int64_t pixels = 1;
+  int64_t step;  // from a sample's row of a channel to the next sample's
 
-  int64_t step() const {
-    return channels * pixels;
-  }  // from a sample's row of a channel to the next
   float count() const { return static_cast<float>(samples * pixels); }
+  int64_t block_channels() const {
+    return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, pixels));
+  }
 };
 
-// The sums of a channel: f32 within each sample's row, f64 across rows.
-template <typename T>
-double SumOf(const T* x, Images images, float mean, bool squares) {
-  return Multiversion([=]() ZG_VERSION {
-    double total = 0.0;
-    for (int64_t sample = 0; sample < images.samples; ++sample) {
-      const T* const row = x + sample * images.step();
-      if (squares) {
-        total += SumTerms(
-            images.pixels, [=](const auto& load) __attribute__((always_inline)) {
-              const Lanes difference = load(row, mean) - mean;
-              return difference * difference;
+// Calls run(first_channel, block) for all blocks.
+template <typename Run>
+void ForBlocks(Threads* threads, const Images& images, const Run& run) {
+  ForRanges(threads, images.channels, 1, 2 * images.samples * images.pixels,
+            [&](int64_t begin, int64_t end, int) {
+              Images block = images;
+              for (; begin < end; begin += block.channels) {
+                block.channels = std::min(images.block_channels(), end - begin);
+                run(begin, block);
+              }
             });
+}
+
+// A number of each channel of a block.
+template <typename Number>
+using OfChannels = Number[kBlockElements];
+
+// Adds the sums of a sample's row of each channel to `totals`. terms(load, number, sums) adds its
+// lanes to sums[0], sums[1], ...; load(x, padding) reads elements, as for SumManyTerms, and
+// number(numbers) the number of their channel, or channels.
+template <int kNumSums, typename Terms>
+ZG_INLINE void AddChannels(const Images& block, int64_t row, const Terms& terms,
+                           OfChannels<double>* totals) {
+  for (int64_t channel = 0; channel < block.channels; ++channel) {
+    const int64_t offset = row + channel * block.pixels;
+    float sums[kNumSums];
+    SumManyTerms<kNumSums>(
+        block.pixels,
+        [&](const auto& load, Lanes* lanes) __attribute__((always_inline)) {
+          terms(
+              [&](const auto* x, float padding)
+                  __attribute__((always_inline)) { return load(x + offset, padding); },
+              [&](const float* numbers) __attribute__((always_inline)) { return numbers[channel]; },
+              lanes);
+        },
+        sums);
+    for (int k = 0; k < kNumSums; ++k) totals[k][channel] += sums[k];
+  }
+}
+
+// The same with one pixel: the lanes are sixteen channels.
+template <int kNumSums, typename Terms>
+ZG_INLINE void AddFeatures(const Images& block, int64_t row, const Terms& terms,
+                           OfChannels<double>* totals) {
+  for (int64_t channel = 0; channel < block.channels; channel += kLanes) {
+    const int64_t left = std::min<int64_t>(kLanes, block.channels - channel);
+    const auto lanes_of = [&](const auto* data) __attribute__((always_inline)) {
+      return left == kLanes ? LoadLanes(data + channel) : LoadLanes(data + channel, left, 0.0f);
+    };
+    Lanes lanes[kNumSums] = {};
+    terms(
+        [&](const auto* x, const auto&)
+            __attribute__((always_inline)) { return lanes_of(x + row); },
+        lanes_of, lanes);
+    for (int k = 0; k < kNumSums; ++k) {
+      float sums[kLanes];
+      StoreLanes(lanes[k], sums);
+      for (int64_t i = 0; i < left; ++i) totals[k][channel + i] += sums[i];
+    }
+  }
+}
+
+// Writes the sums of each channel: f32 within each sample's row, f64 across rows.
+template <int kNumSums, typename Terms>
+void Sum(const Images& block, const Terms& terms, OfChannels<double>* totals) {
+  for (int k = 0; k < kNumSums; ++k) std::fill_n(totals[k], block.channels, 0.0);
+  Multiversion([=]() ZG_VERSION {
+    for (int64_t sample = 0; sample < block.samples; ++sample) {
+      const int64_t row = sample * block.step;
+      if (block.pixels == 1) {
+        AddFeatures<kNumSums>(block, row, terms, totals);
       } else {
-        total += SumTerms(
-            images.pixels, [=](const auto& load)
-                               __attribute__((always_inline)) { return load(row, 0.0f); });
+        AddChannels<kNumSums>(block, row, terms, totals);
       }
     }
-    return total;
   });
 }
 
-// y = x factor + offset.
-template <typename T>
-void Normalize(const T* x, Images images, float mean, float rstd, float gamma, float beta, T* y) {
+// Writes y[i] = formulas.At(channel)(i) for all elements of a block.
+template <typename T, typename Formulas>
+void Compute(const Images& block, const Formulas& formulas, T* y) {
   Multiversion([=]() ZG_VERSION {
-    for (int64_t sample = 0; sample < images.samples; ++sample) {
-      const T* const from = x + sample * images.step();
-      T* const to = y + sample * images.step();
-      ZG_INDEPENDENT
-      for (int64_t i = 0; i < images.pixels; ++i) {
-        to[i] = FromF32<T>((ToF32(from[i]) - mean) * rstd * gamma + beta);
+    for (int64_t sample = 0; sample < block.samples; ++sample) {
+      const int64_t row = sample * block.step;
+      if (block.pixels == 1) {
+        ZG_INDEPENDENT
+        for (int64_t channel = 0; channel < block.channels; ++channel) {
+          y[row + channel] = FromF32<T>(formulas.At(channel)(row + channel));
+        }
+        continue;
+      }
+      for (int64_t channel = 0; channel < block.channels; ++channel) {
+        const auto formula = formulas.At(channel);
+        const int64_t begin = row + channel * block.pixels;
+        ZG_INDEPENDENT
+        for (int64_t i = begin; i < begin + block.pixels; ++i) y[i] = FromF32<T>(formula(i));
       }
     }
   });
 }
+
+template <typename T>
+struct Normalize {
+  const T* x;
+  const float* mean;
+  const float* rstd;
+  const float* gamma;
+  const float* beta;
+
+  struct Formula {
+    const T* x;
+    float mean;
+    float rstd;
+    float gamma;
+    float beta;
+    ZG_INLINE float operator()(int64_t i) const {
+      return (ToF32(x[i]) - mean) * rstd * gamma + beta;
+    }
+  };
+  ZG_INLINE Formula At(int64_t c) const { return {x, mean[c], rstd[c], gamma[c], beta[c]}; }
+};
 
 class BatchNorm : public Kernel {
  public:
@@ -72,26 +164,45 @@ class BatchNorm : public Kernel {
 
   Status Run(const KernelArguments& arguments) override {
     WithFloatType(dtype_, [&](auto zero) {
-      using T = decltype(zero);
-      ForRanges(arguments.threads, images_.channels, 1, 2 * images_.samples * images_.pixels,
-                [&](int64_t begin, int64_t end, int) {
-                  for (; begin < end; ++begin) RunChannel<T>(arguments, begin);
-                });
+      ForBlocks(arguments.threads, images_, [&](int64_t first, const Images& block) {
+        RunBlock<decltype(zero)>(arguments, first, block);
+      });
     });
     return Status::Ok();
   }
 
  private:
   template <typename T>
-  void RunChannel(const KernelArguments& arguments, int64_t channel) const {
-    const T* const x = arguments.input<T>(0) + channel * images_.pixels;
-    const auto mean = static_cast<float>(SumOf(x, images_, 0.0f, false) / images_.count());
-    const auto variance = static_cast<float>(SumOf(x, images_, mean, true) / images_.count());
-    arguments.output<float>(1)[channel] = mean;
-    arguments.output<float>(2)[channel] = variance;
-    Normalize(x, images_, mean, 1.0f / std::sqrt(variance + epsilon_),
-              ToF32(arguments.input<T>(1)[channel]), ToF32(arguments.input<T>(2)[channel]),
-              arguments.output<T>(0) + channel * images_.pixels);
+  void RunBlock(const KernelArguments& arguments, int64_t first, const Images& block) const {
+    const T* const x = arguments.input<T>(0) + first * block.pixels;
+    T* const y = arguments.output<T>(0) + first * block.pixels;
+    float* const mean = arguments.output<float>(1) + first;
+    float* const variance = arguments.output<float>(2) + first;
+    OfChannels<double> totals[1];
+    Sum<1>(
+        block,
+        [x](const auto& load, const auto&, Lanes* sums)
+            __attribute__((always_inline)) { sums[0] += load(x, 0.0f); },
+        totals);
+    for (int64_t c = 0; c < block.channels; ++c) {
+      mean[c] = static_cast<float>(totals[0][c] / block.count());
+    }
+    Sum<1>(
+        block,
+        [ x, mean ](const auto& load, const auto& number, Lanes* sums)
+            __attribute__((always_inline)) {
+              const Lanes difference = load(x, number(mean)) - number(mean);
+              sums[0] += difference * difference;
+            },
+        totals);
+    OfChannels<float> rstd, gamma, beta;
+    for (int64_t c = 0; c < block.channels; ++c) {
+      variance[c] = static_cast<float>(totals[0][c] / block.count());
+      rstd[c] = 1.0f / std::sqrt(variance[c] + epsilon_);
+      gamma[c] = ToF32(arguments.input<T>(1)[first + c]);
+      beta[c] = ToF32(arguments.input<T>(2)[first + c]);
+    }
+    Compute(block, Normalize<T>{x, mean, rstd, gamma, beta}, y);
   }
 
   const DType dtype_;
@@ -99,60 +210,36 @@ class BatchNorm : public Kernel {
   const float epsilon_;
 };
 
-struct GradientSums {
-  double dy = 0.0;
-  double dy_n = 0.0;
-};
-
-template <typename T>
-GradientSums SumGradients(const T* dy, const T* x, Images images, float mean, float rstd) {
-  return Multiversion([=]() ZG_VERSION {
-    GradientSums total;
-    for (int64_t sample = 0; sample < images.samples; ++sample) {
-      const T* const gradients = dy + sample * images.step();
-      const T* const row = x + sample * images.step();
-      float sums[2];
-      SumManyTerms<2>(
-          images.pixels,
-          [=](const auto& load, Lanes* sum) __attribute__((always_inline)) {
-            const Lanes d = load(gradients, 0.0f);
-            sum[0] += d;
-            sum[1] += d * ((load(row, mean) - mean) * rstd);
-          },
-          sums);
-      total.dy += sums[0];
-      total.dy_n += sums[1];
-    }
-    return total;
-  });
-}
-
-// dx = (dy - (mean_dy + n mean_dy_n)) scale. `dx` may be `dy` or `x`.
+// dx = (dy - (mean_dy + n mean_dy_n)) scale.
 template <typename T>
 struct NormalizeGrad {
   const T* dy;
   const T* x;
-  T* dx;
-  float mean;
-  float rstd;
-  float scale;
-  float mean_dy;
-  float mean_dy_n;
+  const float* mean;
+  const float* rstd;
+  const float* scale;
+  const float* mean_dy;
+  const float* mean_dy_n;
 
-  void Run(Images images) const {
-    Multiversion([g = *this, images]() ZG_VERSION {
-      for (int64_t sample = 0; sample < images.samples; ++sample) {
-        const int64_t offset = sample * images.step();
-        ZG_INDEPENDENT
-        for (int64_t i = offset; i < offset + images.pixels; ++i) {
-          const float n = (ToF32(g.x[i]) - g.mean) * g.rstd;
-          g.dx[i] = FromF32<T>((ToF32(g.dy[i]) - (g.mean_dy + n * g.mean_dy_n)) * g.scale);
-        }
-      }
-    });
+  struct Formula {
+    const T* dy;
+    const T* x;
+    float mean;
+    float rstd;
+    float scale;
+    float mean_dy;
+    float mean_dy_n;
+    ZG_INLINE float operator()(int64_t i) const {
+      const float n = (ToF32(x[i]) - mean) * rstd;
+      return (ToF32(dy[i]) - (mean_dy + n * mean_dy_n)) * scale;
+    }
+  };
+  ZG_INLINE Formula At(int64_t c) const {
+    return {dy, x, mean[c], rstd[c], scale[c], mean_dy[c], mean_dy_n[c]};
   }
 };
 
+// dx may be dy or x.
 class BatchNormGrad : public Kernel {
  public:
   explicit BatchNormGrad(const KernelSpec& spec)
@@ -162,33 +249,43 @@ class BatchNormGrad : public Kernel {
 
   Status Run(const KernelArguments& arguments) override {
     WithFloatType(dtype_, [&](auto zero) {
-      using T = decltype(zero);
-      ForRanges(arguments.threads, images_.channels, 1, 2 * images_.samples * images_.pixels,
-                [&](int64_t begin, int64_t end, int) {
-                  for (; begin < end; ++begin) RunChannel<T>(arguments, begin);
-                });
+      ForBlocks(arguments.threads, images_, [&](int64_t first, const Images& block) {
+        RunBlock<decltype(zero)>(arguments, first, block);
+      });
     });
     return Status::Ok();
   }
 
  private:
   template <typename T>
-  void RunChannel(const KernelArguments& arguments, int64_t channel) const {
-    const int64_t offset = channel * images_.pixels;
-    NormalizeGrad<T> gradient;
-    gradient.dy = arguments.input<T>(0) + offset;
-    gradient.x = arguments.input<T>(1) + offset;
-    gradient.dx = arguments.output<T>(0) + offset;
-    gradient.mean = arguments.input<float>(3)[channel];
-    gradient.rstd = 1.0f / std::sqrt(arguments.input<float>(4)[channel] + epsilon_);
-    gradient.scale = ToF32(arguments.input<T>(2)[channel]) * gradient.rstd;
-    const GradientSums sums =
-        SumGradients(gradient.dy, gradient.x, images_, gradient.mean, gradient.rstd);
-    gradient.mean_dy = static_cast<float>(sums.dy / images_.count());
-    gradient.mean_dy_n = static_cast<float>(sums.dy_n / images_.count());
-    arguments.output<T>(1)[channel] = FromF32<T>(static_cast<float>(sums.dy_n));
-    arguments.output<T>(2)[channel] = FromF32<T>(static_cast<float>(sums.dy));
-    gradient.Run(images_);
+  void RunBlock(const KernelArguments& arguments, int64_t first, const Images& block) const {
+    const T* const dy = arguments.input<T>(0) + first * block.pixels;
+    const T* const x = arguments.input<T>(1) + first * block.pixels;
+    const float* const mean = arguments.input<float>(3) + first;
+    OfChannels<float> rstd, scale, mean_dy, mean_dy_n;
+    for (int64_t c = 0; c < block.channels; ++c) {
+      rstd[c] = 1.0f / std::sqrt(arguments.input<float>(4)[first + c] + epsilon_);
+      scale[c] = ToF32(arguments.input<T>(2)[first + c]) * rstd[c];
+    }
+    OfChannels<double> totals[2];
+    const float* const rstds = rstd;
+    Sum<2>(
+        block,
+        [ dy, x, mean, rstds ](const auto& load, const auto& number, Lanes* sums)
+            __attribute__((always_inline)) {
+              const Lanes d = load(dy, 0.0f);
+              sums[0] += d;
+              sums[1] += d * ((load(x, number(mean)) - number(mean)) * number(rstds));
+            },
+        totals);
+    for (int64_t c = 0; c < block.channels; ++c) {
+      mean_dy[c] = static_cast<float>(totals[0][c] / block.count());
+      mean_dy_n[c] = static_cast<float>(totals[1][c] / block.count());
+      arguments.output<T>(1)[first + c] = FromF32<T>(static_cast<float>(totals[1][c]));
+      arguments.output<T>(2)[first + c] = FromF32<T>(static_cast<float>(totals[0][c]));
+    }
+    Compute(block, NormalizeGrad<T>{dy, x, mean, rstd, scale, mean_dy, mean_dy_n},
+            arguments.output<T>(0) + first * block.pixels);
   }
 
   const DType dtype_;

@@ -98,13 +98,29 @@ ZG_INLINE void SumManyTerms(int64_t count, const Terms& terms, float* results) {
           sums[s]);
     }
   }
-  for (int s = 0; i < count; ++s, i += kLanes) {
-    const int64_t left = count - i;
+  // Indices of `sums` are constants, so that they stay in registers.
+  int next = 0;
+#pragma GCC unroll 4
+  for (int s = 0; s < kSums - 1; ++s) {
+    if (i + kLanes > count) break;
     terms(
-        [ i, left ](const auto* data, float padding) __attribute__((always_inline)) {
-          return left >= kLanes ? LoadLanes(data + i) : LoadLanes(data + i, left, padding);
-        },
+        [i](const auto* data, float) __attribute__((always_inline)) { return LoadLanes(data + i); },
         sums[s]);
+    i += kLanes;
+    ++next;
+  }
+  if (i < count) {
+    Lanes rest[kNumSums] = {};
+    terms(
+        [ i, left = count - i ](const auto* data, float padding)
+            __attribute__((always_inline)) { return LoadLanes(data + i, left, padding); },
+        rest);
+#pragma GCC unroll 4
+    for (int s = 0; s < kSums; ++s) {
+      for (int k = 0; k < kNumSums; ++k) {
+        if (s == next) sums[s][k] += rest[k];
+      }
+    }
   }
   for (int k = 0; k < kNumSums; ++k) {
     results[k] = SumOfLanes((sums[0][k] + sums[1][k]) + (sums[2][k] + sums[3][k]));
