@@ -252,6 +252,7 @@ TEST(Lora, FilesAreThoseOfPeft) {
   }
   std::ofstream(directory + "/adapter_config.json") << "{\"peft_type\": \"IA3\"}";
   EXPECT_THAT(error(), HasSubstr("\"peft_type\": got \"IA3\", expected \"LORA\""));
+  std::ofstream(directory + "/adapter_config.json") << config.str();  // for check_lora_with_peft.py
 }
 
 }  // namespace
