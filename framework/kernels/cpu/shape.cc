@@ -148,12 +148,15 @@ class Slice : public Kernel {
 class Pad : public Kernel {
  public:
   explicit Pad(const KernelSpec& spec)
-      : x_(spec.call.inputs[0].shape, spec.call.attributes.Int("dim")),
-        y_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
+      : y_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
         bytes_(SizeOf(spec.outputs[0].dtype)),
         before_(spec.call.attributes.Int("before")),
         step_(spec.call.attributes.Int("step")),
-        value_(ElementBits(spec.outputs[0].dtype, spec.call.attributes.Float("value"))) {}
+        value_(ElementBits(spec.outputs[0].dtype, spec.call.attributes.Float("value"))) {
+    const DimView x(spec.call.inputs[0].shape, spec.call.attributes.Int("dim"));
+    num_runs_ = step_ == 1 ? 1 : x.size;
+    run_ = step_ == 1 ? x.size * x.inner : x.inner;
+  }
 
   Status Run(const KernelArguments& arguments) override {
     ForRanges(arguments.threads, y_.outer, 1, CostOfBytes(y_.size * y_.inner * bytes_),
@@ -166,29 +169,30 @@ class Pad : public Kernel {
   void RunRange(const KernelArguments& arguments, int64_t begin, int64_t end) const {
     WithElements(bytes_, [&](auto zero) {
       using T = decltype(zero);
-      const T* x = arguments.input<T>(0) + begin * x_.size * x_.inner;
-      T* const y = arguments.output<T>(0);
+      const T* x = arguments.input<T>(0) + begin * num_runs_ * run_;
+      T* y = arguments.output<T>(0) + begin * y_.size * y_.inner;
       const T value = static_cast<T>(value_);
       for (int64_t outer = begin; outer < end; ++outer) {
-        T* const rows = y + outer * y_.size * y_.inner;
-        int64_t done = 0;  // elements of these rows
-        for (int64_t i = 0; i < x_.size; ++i, x += x_.inner) {
-          const int64_t at = (before_ + i * step_) * y_.inner;
-          std::fill(rows + done, rows + at, value);
-          std::copy_n(x, x_.inner, rows + at);
-          done = at + y_.inner;
+        T* const y_end = y + y_.size * y_.inner;
+        T* to = y + before_ * y_.inner;
+        for (int64_t i = 0; i < num_runs_; ++i, x += run_, to += step_ * y_.inner) {
+          std::fill(y, to, value);
+          y = std::copy_n(x, run_, to);
         }
-        std::fill(rows + done, rows + y_.size * y_.inner, value);
+        std::fill(y, y_end, value);
+        y = y_end;
       }
     });
   }
 
-  const DimView x_;
   const DimView y_;
   const int64_t bytes_;
   const int64_t before_;
   const int64_t step_;
   const uint64_t value_;
+  // The elements of x that stay neighbours, for one index of the dims before `dim`.
+  int64_t num_runs_;
+  int64_t run_;
 };
 
 class Concat : public Kernel {
