@@ -46,6 +46,12 @@ FamilyCases CumsumCases() {
     of_integers.tolerance = 0;
     family.cases.push_back(std::move(of_integers));
   }
+  for (const bool reverse : {false, true}) {
+    OpCase squares =
+        Of(reverse ? "beyond a square, backwards" : "beyond a square", {19, 37}, 1, reverse);
+    squares.check_gradient = false;
+    family.cases.push_back(std::move(squares));
+  }
   family.rejections = {
       {"cumsum",
        {F32({5, 7})},

@@ -47,11 +47,14 @@ void AddEightRows(const Float16* const* x, int64_t count, float* sum) {
 
 template <typename T>
 void AddRow(const T* x, int64_t count, float* sum) {
-  for (int64_t i = 0; i < count; ++i) sum[i] += ToF32(x[i]);
+  Multiversion([=]() ZG_VERSION {
+    ZG_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) sum[i] += ToF32(x[i]);
+  });
 }
-void AddRow(const float* x, int64_t count, float* sum) { AddInto(x, count, sum); }
 
-float SumVector(const float* x, int64_t count) {
+template <typename T>
+float SumVector(const T* x, int64_t count) {
   return Multiversion([=]() ZG_VERSION {
     return SumTerms(
         count, [=](const auto& load) __attribute__((always_inline)) { return load(x, 0.0f); });
@@ -92,9 +95,10 @@ void SumParts(const Rows<T>& rows, int64_t part, int64_t num_parts, int64_t begi
   AddInto(rest, count, sum);
 }
 
-// A column of several parts or of 16-bit numbers, widened block by block, is summed like one in f32.
+// The runs of a column of several parts are gathered block by block, and summed like one run.
 template <typename T>
 float SumVector(const Rows<T>& x, int64_t part) {
+  if (x.parts.num_parts() == 1) return SumVector(x.x, x.parts.rows());
   constexpr int64_t kBlock = 2048;
   static_assert(kBlock % (4 * kLanes) == 0);
   Lanes sums[4] = {};
@@ -114,9 +118,6 @@ template <typename T>
 float SumVectors(const Rows<T>& x, int64_t part, int64_t num_parts) {
   if (num_parts > 1) {
     return SumVectors(x, part, num_parts / 2) + SumVectors(x, part + num_parts / 2, num_parts / 2);
-  }
-  if constexpr (std::is_same_v<T, float>) {
-    if (x.parts.num_parts() == 1) return SumVector(x.x, x.parts.rows());
   }
   return SumVector(x, part);
 }

@@ -21,20 +21,31 @@ void FindTurns(const float* frequencies, float position, int64_t count, float* c
   });
 }
 
-// The elements of a pair are `distance` apart, and neighbouring pairs are `step` apart.
-template <int kStep, typename T>
-void Turn(const T* x, const float* cosines, const float* sines, int64_t count, int64_t distance,
-          T* y) {
+// Turns the pairs of the heads of one position. The elements of a pair are neighbours or half a head
+// apart.
+template <bool kInterleaved, typename T>
+void TurnHeads(const T* x, const float* cosines, const float* sines, int64_t size, int64_t heads,
+               T* y) {
   Multiversion([=]() ZG_VERSION {
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) {
-      const float a = ToF32(x[i * kStep]);
-      const float b = ToF32(x[i * kStep + distance]);
-      y[i * kStep] = FromF32<T>(a * cosines[i] - b * sines[i]);
-      y[i * kStep + distance] = FromF32<T>(b * cosines[i] + a * sines[i]);
+    const int64_t pairs = size / 2;
+    const int64_t step = kInterleaved ? 2 : 1;
+    const int64_t distance = kInterleaved ? 1 : pairs;
+    for (int64_t first = 0; first < heads * size; first += size) {
+      ZG_INDEPENDENT
+      for (int64_t i = 0; i < pairs; ++i) {
+        const int64_t at = first + i * step;
+        const float a = ToF32(x[at]);
+        const float b = ToF32(x[at + distance]);
+        y[at] = FromF32<T>(a * cosines[i] - b * sines[i]);
+        y[at + distance] = FromF32<T>(b * cosines[i] + a * sines[i]);
+      }
     }
   });
 }
+
+// Neighbouring positions that are turned one after the other, before those of the next sample: the
+// processor fetches long runs ahead.
+constexpr int64_t kPositions = 16;
 
 class Rotary : public Kernel {
  public:
@@ -56,42 +67,44 @@ class Rotary : public Kernel {
 
  private:
   int64_t Cost() const { return 2 * call_.batch * call_.heads * call_.head_size; }
-  // The cosines and sines of one position.
-  int64_t BytesOfThread() const { return call_.head_size * static_cast<int64_t>(sizeof(float)); }
+  // The cosines and sines of kPositions.
+  int64_t BytesOfThread() const {
+    return kPositions * call_.head_size * static_cast<int64_t>(sizeof(float));
+  }
 
   void RunTimes(const KernelArguments& arguments, int64_t begin, int64_t end,
                 void* workspace) const {
-    float* const cosines = static_cast<float*>(workspace);
-    float* const sines = cosines + pairs_;
     const int64_t* const positions = call_.has_positions ? arguments.input<int64_t>(1) : nullptr;
     const bool shared = call_.batch_stride == 0;
-    for (int64_t t = begin; t < end; ++t) {
+    for (int64_t first = begin; first < end; first += kPositions) {
       for (int64_t b = 0; b < call_.batch; ++b) {
-        if (b == 0 || !shared) {
-          int64_t position = call_.time_stride == 0 ? t : 0;
-          if (positions != nullptr) {
-            position += positions[b * call_.batch_stride + t * call_.time_stride];
+        float* cosines = static_cast<float*>(workspace);
+        for (int64_t t = first; t < std::min(first + kPositions, end); ++t) {
+          float* const sines = cosines + pairs_;
+          if (b == 0 || !shared) {
+            int64_t position = call_.time_stride == 0 ? t : 0;
+            if (positions != nullptr) {
+              position += positions[b * call_.batch_stride + t * call_.time_stride];
+            }
+            FindTurns(call_.frequencies.data(), static_cast<float>(position), pairs_, cosines,
+                      sines);
           }
-          FindTurns(call_.frequencies.data(), static_cast<float>(position), pairs_, cosines, sines);
+          TurnPosition(arguments, (b * call_.time + t) * call_.heads * call_.head_size, cosines,
+                       sines);
+          cosines += call_.head_size;
         }
-        TurnHeads(arguments, (b * call_.time + t) * call_.heads * call_.head_size, cosines, sines);
       }
     }
   }
 
-  void TurnHeads(const KernelArguments& arguments, int64_t offset, const float* cosines,
-                 const float* sines) const {
+  void TurnPosition(const KernelArguments& arguments, int64_t offset, const float* cosines,
+                    const float* sines) const {
     WithFloatType(call_.x.dtype, [&](auto zero) {
       using T = decltype(zero);
       const T* const x = arguments.input<T>(0) + offset;
       T* const y = arguments.output<T>(0) + offset;
-      for (int64_t i = 0; i < call_.heads * call_.head_size; i += call_.head_size) {
-        if (call_.interleaved) {
-          Turn<2>(x + i, cosines, sines, pairs_, 1, y + i);
-        } else {
-          Turn<1>(x + i, cosines, sines, pairs_, pairs_, y + i);
-        }
-      }
+      const auto turn = call_.interleaved ? TurnHeads<true, T> : TurnHeads<false, T>;
+      turn(x, cosines, sines, call_.head_size, call_.heads, y);
     });
   }
 

@@ -6,6 +6,7 @@
 #include "framework/kernels/cpu/gather_elements.h"
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/kernels/cpu/transposed_copy.h"
 #include "framework/kernels/dim_view.h"
 #include "framework/kernels/element_bits.h"
 #include "framework/kernels/strided_dims.h"
@@ -13,27 +14,7 @@
 namespace zg {
 namespace {
 
-// If neighbours of the result are far apart in x, it is copied in squares that fit into the
-// first-level cache.
-constexpr int64_t kSide = 32;
-
 int64_t CostOfBytes(int64_t bytes) { return bytes / static_cast<int64_t>(sizeof(float)) + 1; }
-
-// The rows [row, row + kSide), as far as they exist.
-template <typename T>
-void CopyTransposed(const StridedDims<1>& dims, int near, int64_t row, const T* x, int64_t y_step,
-                    T* y) {
-  const int last = dims.num_dims - 1;
-  const int64_t columns = dims.sizes[last];
-  const int64_t x_step = dims.strides[0][last];
-  const int64_t row_end = std::min(row + kSide, dims.sizes[near]);
-  for (int64_t column = 0; column < columns; column += kSide) {
-    const int64_t column_end = std::min(column + kSide, columns);
-    for (int64_t r = row; r < row_end; ++r) {
-      for (int64_t c = column; c < column_end; ++c) y[r * y_step + c] = x[r + c * x_step];
-    }
-  }
-}
 
 class Permute : public Kernel {
  public:
@@ -69,36 +50,47 @@ class Permute : public Kernel {
         return;
       }
       const int64_t rows = dims_.sizes[near_], columns = dims_.sizes[dims_.num_dims - 1];
-      const int64_t bands = (rows + kSide - 1) / kSide * (num_elements_ / (rows * columns));
-      ForRanges(arguments.threads, bands, 1, 2 * kSide * columns,
-                [&](int64_t begin, int64_t end, int) { RunBands(x, begin, end, y); });
+      const int64_t tiles = NumTiles(rows, kTileRows<T>) * NumTiles(columns, kTileColumns<T>);
+      const int64_t cost = std::min(rows, kTileRows<T>) * std::min(columns, kTileColumns<T>);
+      ForRanges(arguments.threads, num_elements_ / (rows * columns) * tiles, 1, cost,
+                [&](int64_t begin, int64_t end, int) {
+                  for (; begin < end; ++begin) CopyTransposed(TileAt(begin, x, y));
+                });
     });
     return Status::Ok();
   }
 
  private:
-  // Bands of kSide rows, for each index of the dims other than `near_` and the last.
+  static int64_t NumTiles(int64_t size, int64_t of_tile) { return (size + of_tile - 1) / of_tile; }
+
+  // Tiles of the dims `near_` and the last, for each index of the others.
   template <typename T>
-  void RunBands(const T* x, int64_t begin, int64_t end, T* y) const {
+  TransposedTile<T> TileAt(int64_t index, const T* x, T* y) const {
     const int last = dims_.num_dims - 1;
-    int64_t y_steps[Shape::kMaxDims];
-    int64_t step = 1;
-    for (int dim = dims_.num_dims; dim-- > 0;) {
-      y_steps[dim] = step;
-      step *= dims_.sizes[dim];
+    const auto take = [&](int64_t size) {
+      const int64_t i = index % size;
+      index /= size;
+      return i;
+    };
+    // Tiles beside each other in y first, so that its rows are written in long runs.
+    const int64_t column = take(NumTiles(dims_.sizes[last], kTileColumns<T>)) * kTileColumns<T>;
+    const int64_t row = take(NumTiles(dims_.sizes[near_], kTileRows<T>)) * kTileRows<T>;
+    const int64_t x_step = dims_.strides[0][last];
+    TransposedTile<T> tile = {};
+    tile.x = x + column * x_step;
+    tile.x_step = x_step;
+    tile.y = y + column;
+    tile.rows = std::min(kTileRows<T>, dims_.sizes[near_] - row);
+    tile.columns = std::min(kTileColumns<T>, dims_.sizes[last] - column);
+    int64_t y_step = dims_.sizes[last];
+    for (int dim = last; dim-- > 0;) {
+      const int64_t i = dim == near_ ? row : take(dims_.sizes[dim]);
+      if (dim == near_) tile.y_step = y_step;
+      tile.x += i * dims_.strides[0][dim];
+      tile.y += i * y_step;
+      y_step *= dims_.sizes[dim];
     }
-    const int64_t bands = (dims_.sizes[near_] + kSide - 1) / kSide;
-    for (int64_t band = begin; band < end; ++band) {
-      int64_t rest = band / bands, x_offset = 0, y_offset = 0;
-      for (int dim = last; dim-- > 0;) {
-        if (dim == near_) continue;
-        x_offset += rest % dims_.sizes[dim] * dims_.strides[0][dim];
-        y_offset += rest % dims_.sizes[dim] * y_steps[dim];
-        rest /= dims_.sizes[dim];
-      }
-      CopyTransposed(dims_, near_, band % bands * kSide, x + x_offset, y_steps[near_],
-                     y + y_offset);
-    }
+    return tile;
   }
 
   const int64_t bytes_;
@@ -148,12 +140,15 @@ class Slice : public Kernel {
 class Pad : public Kernel {
  public:
   explicit Pad(const KernelSpec& spec)
-      : x_(spec.call.inputs[0].shape, spec.call.attributes.Int("dim")),
-        y_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
+      : y_(spec.outputs[0].shape, spec.call.attributes.Int("dim")),
         bytes_(SizeOf(spec.outputs[0].dtype)),
         before_(spec.call.attributes.Int("before")),
         step_(spec.call.attributes.Int("step")),
-        value_(ElementBits(spec.outputs[0].dtype, spec.call.attributes.Float("value"))) {}
+        value_(ElementBits(spec.outputs[0].dtype, spec.call.attributes.Float("value"))) {
+    const DimView x(spec.call.inputs[0].shape, spec.call.attributes.Int("dim"));
+    num_runs_ = step_ == 1 ? 1 : x.size;
+    run_ = step_ == 1 ? x.size * x.inner : x.inner;
+  }
 
   Status Run(const KernelArguments& arguments) override {
     ForRanges(arguments.threads, y_.outer, 1, CostOfBytes(y_.size * y_.inner * bytes_),
@@ -166,29 +161,30 @@ class Pad : public Kernel {
   void RunRange(const KernelArguments& arguments, int64_t begin, int64_t end) const {
     WithElements(bytes_, [&](auto zero) {
       using T = decltype(zero);
-      const T* x = arguments.input<T>(0) + begin * x_.size * x_.inner;
-      T* const y = arguments.output<T>(0);
+      const T* x = arguments.input<T>(0) + begin * num_runs_ * run_;
+      T* y = arguments.output<T>(0) + begin * y_.size * y_.inner;
       const T value = static_cast<T>(value_);
       for (int64_t outer = begin; outer < end; ++outer) {
-        T* const rows = y + outer * y_.size * y_.inner;
-        int64_t done = 0;  // elements of these rows
-        for (int64_t i = 0; i < x_.size; ++i, x += x_.inner) {
-          const int64_t at = (before_ + i * step_) * y_.inner;
-          std::fill(rows + done, rows + at, value);
-          std::copy_n(x, x_.inner, rows + at);
-          done = at + y_.inner;
+        T* const y_end = y + y_.size * y_.inner;
+        T* to = y + before_ * y_.inner;
+        for (int64_t i = 0; i < num_runs_; ++i, x += run_, to += step_ * y_.inner) {
+          std::fill(y, to, value);
+          y = std::copy_n(x, run_, to);
         }
-        std::fill(rows + done, rows + y_.size * y_.inner, value);
+        std::fill(y, y_end, value);
+        y = y_end;
       }
     });
   }
 
-  const DimView x_;
   const DimView y_;
   const int64_t bytes_;
   const int64_t before_;
   const int64_t step_;
   const uint64_t value_;
+  // The elements of x that stay neighbours, for one index of the dims before `dim`.
+  int64_t num_runs_;
+  int64_t run_;
 };
 
 class Concat : public Kernel {
