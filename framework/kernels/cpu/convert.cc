@@ -9,42 +9,40 @@
 namespace zg {
 namespace {
 
-void Widen(const BFloat16* source, float* target, int64_t count) {
+template <typename T>
+void Widen(const T* source, float* target, int64_t count) {
   Multiversion([=]() ZG_VERSION {
     ZG_INDEPENDENT
     for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
   });
 }
 
-void Widen(const Float16* source, float* target, int64_t count) {
+// Rows are rounded one by one: inside a loop over rows, GCC 12 makes branches of the selections in
+// the rounding to f16.
+template <typename T>
+void Round(const float* source, T* target, int64_t count) {
   Multiversion([=]() ZG_VERSION {
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) target[i] = ToF32(source[i]);
+    for (int64_t i = 0; i < count; ++i) target[i] = FromF32<T>(source[i]);
   });
 }
 
 template <typename T>
 void RoundRowsTo(const float* source, int64_t source_stride, int64_t rows, int64_t columns,
                  T* target, int64_t target_stride) {
-  Multiversion([=]() ZG_VERSION {
-    for (int64_t row = 0; row < rows; ++row) {
-      const float* const from = source + row * source_stride;
-      T* const to = target + row * target_stride;
-      ZG_INDEPENDENT
-      for (int64_t i = 0; i < columns; ++i) to[i] = FromF32<T>(from[i]);
-    }
-  });
+  for (int64_t row = 0; row < rows; ++row) {
+    Round(source + row * source_stride, target + row * target_stride, columns);
+  }
 }
 
 template <typename T>
-ZG_INLINE void AddRowsOf(const T* source, int64_t rows, int64_t columns, int64_t stride,
-                         T* target) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const T* const from = source + row * stride;
-    T* const to = target + row * stride;
+void Add(const T* source, int64_t count, T* target) {
+  Multiversion([=]() ZG_VERSION {
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < columns; ++i) to[i] = FromF32<T>(ToF32(to[i]) + ToF32(from[i]));
-  }
+    for (int64_t i = 0; i < count; ++i) {
+      target[i] = FromF32<T>(ToF32(target[i]) + ToF32(source[i]));
+    }
+  });
 }
 
 template <typename T>
@@ -106,9 +104,10 @@ void AddRows(DType dtype, const void* source, int64_t rows, int64_t columns, int
              void* target) {
   WithFloatType(dtype, [&](auto zero) {
     using T = decltype(zero);
-    const T* const from = static_cast<const T*>(source);
-    T* const to = static_cast<T*>(target);
-    Multiversion([=]() ZG_VERSION { AddRowsOf(from, rows, columns, stride, to); });
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t begin = row * stride;
+      Add(static_cast<const T*>(source) + begin, columns, static_cast<T*>(target) + begin);
+    }
   });
 }
 

@@ -1,5 +1,9 @@
 #include "framework/kernels/cpu/elementwise_blocks.h"
 
+#include <algorithm>
+#include <type_traits>
+
+#include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/math/elementwise_math.h"
 #include "framework/tensor/half.h"
@@ -7,29 +11,34 @@
 namespace zg {
 namespace {
 
+// y[k] for k < count from elements begin + k of the inputs.
 template <ElementwiseCode kCode, typename T>
-void RunUnary(const void* const* inputs, float scalar, int64_t count, void* out) {
+void Compute(const void* const* inputs, int64_t begin, float scalar, int64_t count, float* y) {
   Multiversion([=]() ZG_VERSION {
-    const T* const x = static_cast<const T*>(inputs[0]);
-    T* const y = static_cast<T*>(out);
+    const T* const a = static_cast<const T*>(inputs[0]) + begin;
+    const T* const b = static_cast<const T*>(inputs[RowOf(kCode).num_inputs - 1]) + begin;
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) {
-      y[i] = FromF32<T>(Evaluate(kCode, ToF32(x[i]), 0.0f, scalar));
-    }
+    for (int64_t i = 0; i < count; ++i) y[i] = Evaluate(kCode, ToF32(a[i]), ToF32(b[i]), scalar);
   });
 }
 
+template <ElementwiseCode kCode>
+void Run(const void* const* inputs, float scalar, int64_t count, void* out) {
+  Compute<kCode, float>(inputs, 0, scalar, count, static_cast<float*>(out));
+}
+
+// Rounds in a loop of its own: in the loop of the formula, GCC 12 moves selections behind the
+// rounding, which it then does for each of their cases, or makes branches of them.
 template <ElementwiseCode kCode, typename T>
-void RunBinary(const void* const* inputs, float scalar, int64_t count, void* out) {
-  Multiversion([=]() ZG_VERSION {
-    const T* const a = static_cast<const T*>(inputs[0]);
-    const T* const b = static_cast<const T*>(inputs[1]);
-    T* const y = static_cast<T*>(out);
-    ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) {
-      y[i] = FromF32<T>(Evaluate(kCode, ToF32(a[i]), ToF32(b[i]), scalar));
-    }
-  });
+void RunRounded(const void* const* inputs, float scalar, int64_t count, void* out) {
+  constexpr DType kDType = std::is_same_v<T, BFloat16> ? DType::kBF16 : DType::kF16;
+  constexpr int64_t kPart = 1024;
+  alignas(64) float block[kPart];
+  for (int64_t begin = 0; begin < count; begin += kPart) {
+    const int64_t part = std::min(kPart, count - begin);
+    Compute<kCode, T>(inputs, begin, scalar, part, block);
+    ConvertFloats(DType::kF32, block, kDType, static_cast<T*>(out) + begin, part);
+  }
 }
 
 struct Functions {
@@ -39,19 +48,15 @@ struct Functions {
 };
 
 template <ElementwiseCode kCode>
-constexpr Functions Unary() {
-  return {RunUnary<kCode, float>, RunUnary<kCode, BFloat16>, RunUnary<kCode, Float16>};
-}
-template <ElementwiseCode kCode>
-constexpr Functions Binary() {
-  return {RunBinary<kCode, float>, RunBinary<kCode, BFloat16>, RunBinary<kCode, Float16>};
+constexpr Functions FunctionsOf() {
+  return {Run<kCode>, RunRounded<kCode, BFloat16>, RunRounded<kCode, Float16>};
 }
 
 constexpr Functions kFunctions[] = {
-#define ZG_UNARY(Name, ...) Unary<ElementwiseCode::k##Name>(),
-#define ZG_UNARY_WITH(Name, ...) Unary<ElementwiseCode::k##Name>(),
-#define ZG_BINARY(Name, ...) Binary<ElementwiseCode::k##Name>(),
-#define ZG_BINARY_WITH(Name, ...) Binary<ElementwiseCode::k##Name>(),
+#define ZG_UNARY(Name, ...) FunctionsOf<ElementwiseCode::k##Name>(),
+#define ZG_UNARY_WITH(Name, ...) FunctionsOf<ElementwiseCode::k##Name>(),
+#define ZG_BINARY(Name, ...) FunctionsOf<ElementwiseCode::k##Name>(),
+#define ZG_BINARY_WITH(Name, ...) FunctionsOf<ElementwiseCode::k##Name>(),
 #include "framework/ops/elementwise.inc"
 };
 

@@ -14,7 +14,8 @@ namespace zg {
 
 namespace elementwise {
 
-// x or 0, by a mask: GCC turns a selection into branches when the result is rounded to f16.
+// x or 0, by a mask, where GCC could make branches of a selection. For the same reason conditions
+// are joined by | and &.
 ZG_HOST_DEVICE ZG_INLINE float KeepIf(bool keep, float x) {
   return BitCast<float>(BitCast<uint32_t>(x) & -static_cast<uint32_t>(keep));
 }
@@ -79,20 +80,21 @@ ZG_HOST_DEVICE ZG_INLINE float Sign(float x) {
 
 ZG_HOST_DEVICE ZG_INLINE float Sqrt(float x) { return std::sqrt(x); }
 
-// e^x, also where Exp is cut off: denormal results, infinity.
+// e^x, also where Exp is cut off, as the square of e^(x/2): denormal results, infinity.
 ZG_HOST_DEVICE ZG_INLINE float FullExp(float x) {
-  const float half = Exp(x * 0.5f);
-  const float normal = Exp(x);
-  return x > 88.0f || x < -87.0f ? half * half : normal;
+  const bool is_cut = (x > 88.0f) | (x < -87.0f);
+  const float e = Exp(is_cut ? x * 0.5f : x);
+  return is_cut ? e * e : e;
 }
 
 // ln(x) for all x.
 ZG_HOST_DEVICE ZG_INLINE float FullLog(float x) {
   const bool is_small = x < 1.1754944e-38f;  // denormal: made normal by 2^23
-  const float y = Log(is_small ? x * 8388608.0f : x) - KeepIf(is_small, 15.942385f);
-  const float of_zero = x == 0.0f ? -__builtin_inff() : __builtin_nanf("");
-  const float in_range = x < __builtin_inff() ? y : x;  // infinity and NaN
-  return x <= 0.0f ? of_zero : in_range;
+  const float y = Log(is_small ? x * 8388608.0f : x);
+  // That much too large: 23 ln 2 for denormal x, infinity for 0, and for x < 0 not a number.
+  float excess = KeepIf(is_small, 15.942385f) + KeepIf(x <= 0.0f, __builtin_inff());
+  excess = x < 0.0f ? __builtin_nanf("") : excess;
+  return x < __builtin_inff() ? y - excess : x;  // infinity and NaN
 }
 
 // ln(x) of a normal x > 0 in double, with an error below 2^-40: by the series of atanh.
@@ -136,20 +138,20 @@ ZG_HOST_DEVICE ZG_INLINE float Pow(float a, float b) {
   const float magnitude = Abs(a);
   const bool is_zero = magnitude < 1.1754944e-38f;
   const bool is_infinite = magnitude > 3.4028235e38f;
-  const double log = LogInDouble(is_zero || is_infinite || a != a ? 1.0f : magnitude);
-  const double exact = log * static_cast<double>(b);
+  const double exact = LogInDouble(magnitude) * static_cast<double>(b);
   const double low = exact > -120.0 ? exact : -120.0;
   const float normal = static_cast<float>(ExpInDouble(low < 120.0 ? low : 120.0));
-  const float at_ends = (b > 0.0f) == is_infinite ? __builtin_inff() : 0.0f;
-  float y = is_zero || is_infinite ? at_ends : normal;
+  const float at_ends = KeepIf((b > 0.0f) == is_infinite, __builtin_inff());
+  float y = (is_zero | is_infinite) ? at_ends : normal;
   // From 2^24 on all floats are even.
-  const float bounded = Abs(b) < 16777216.0f ? b : 0.0f;
-  const float whole = static_cast<float>(static_cast<int32_t>(bounded));
-  const bool is_odd = (static_cast<int32_t>(bounded) & 1) != 0;
-  const float of_negative = whole == bounded ? (is_odd ? -y : y) : __builtin_nanf("");
-  y = a < 0.0f && !is_zero ? of_negative : y;
-  y = a != a || b != b ? a + b : y;
-  return b == 0.0f || a == 1.0f ? 1.0f : y;
+  const float bounded = KeepIf(Abs(b) < 16777216.0f, b);
+  const int32_t whole = static_cast<int32_t>(bounded);
+  const float signed_y =
+      BitCast<float>(BitCast<uint32_t>(y) ^ (static_cast<uint32_t>(whole) << 31));
+  const float of_negative = static_cast<float>(whole) == bounded ? signed_y : __builtin_nanf("");
+  y = ((a < 0.0f) & !is_zero) ? of_negative : y;
+  y = ((a != a) | (b != b)) ? a + b : y;
+  return ((b == 0.0f) | (a == 1.0f)) ? 1.0f : y;
 }
 ZG_HOST_DEVICE ZG_INLINE float PowSlope(float a, float b) {
   const float slope = b * Pow(a, b - 1.0f);
@@ -165,8 +167,7 @@ ZG_HOST_DEVICE ZG_INLINE float PowExponentSlope(float power, float a) {
 ZG_HOST_DEVICE ZG_INLINE float Log1p(float e) {
   const float sum = 1.0f + e;
   const float rounded = sum - 1.0f;
-  const float ratio = e / (rounded == 0.0f ? 1.0f : rounded);
-  return rounded == 0.0f ? e : Log(sum) * ratio;
+  return rounded == 0.0f ? e : Log(sum) * (e / rounded);
 }
 
 // e^x - 1 for x <= 0: near 0 by its series (x + x^2/2 + ...), which has no cancellation.
@@ -210,23 +211,21 @@ ZG_HOST_DEVICE ZG_INLINE float Tanh(float x) {
   small = small * square - 3.33332819422e-1f;
   small = small * square * x + x;
   const float magnitude = Abs(x);
-  const float large = CopySign(1.0f - 2.0f / (Exp(magnitude + magnitude) + 1.0f), x);
-  const float y = magnitude < 0.625f ? small : large;
-  return x == x ? y : x;
+  const float large = 1.0f - 2.0f / (ExpOfNotLow(magnitude + magnitude) + 1.0f);
+  return magnitude < 0.625f ? small : CopySign(large, x);
 }
 
 ZG_HOST_DEVICE ZG_INLINE float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
 
 ZG_HOST_DEVICE ZG_INLINE float Softplus(float x) {
-  const float y = (x > 0.0f ? x : 0.0f) + Log1p(Exp(-Abs(x)));
-  return x == x ? y : x;
+  return (x > 0.0f ? x : 0.0f) + Log1p(Exp(-Abs(x)));
 }
 
 // A rational function of x on [-4, 4], beyond which it is 1 in f32; error below 1e-6.
 // Source: the minimax approximation of Eigen's generic_fast_erf.
 ZG_HOST_DEVICE ZG_INLINE float Erf(float x) {
-  const float low = x < -4.0f ? -4.0f : x;
-  const float clamped = low > 4.0f ? 4.0f : low;
+  const float magnitude = Abs(x);
+  const float clamped = CopySign(magnitude > 4.0f ? 4.0f : magnitude, x);
   const float square = clamped * clamped;
   float p = square * -2.72614225801306e-10f + 2.77068142495902e-8f;
   p = p * square - 2.10102402082508e-6f;

@@ -26,7 +26,8 @@ ZG_HOST_DEVICE ZG_INLINE int64_t IntegerResult(int64_t a, int64_t b) {
   if constexpr (kOperation == IntegerOperation::kMaximum) return a < b ? b : a;
   if constexpr (kOperation == IntegerOperation::kMinimum) return b < a ? b : a;
   if constexpr (kOperation == IntegerOperation::kFloorDivide) return a / b - (a % b < 0 ? 1 : 0);
-  if constexpr (kOperation == IntegerOperation::kRemainder) return a % b + (a % b < 0 ? b : 0);
+  // By the sign bit: a branch on a remainder's sign would often be mispredicted.
+  if constexpr (kOperation == IntegerOperation::kRemainder) return a % b + ((a % b >> 63) & b);
 }
 
 }  // namespace zg

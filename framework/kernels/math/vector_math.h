@@ -20,9 +20,8 @@ ZG_HOST_DEVICE ZG_INLINE To BitCast(From from) {
   return to;
 }
 
-// e^x with a relative error below 1.1e-7 (1.7 units in the last place). It is 0 below -87.33 (where
-// results would be denormal), and the result for 88.37, 2.4e38, above 88.37.
-ZG_HOST_DEVICE ZG_INLINE float Exp(float x) {
+// Exp(x) for x >= -87.33.
+ZG_HOST_DEVICE ZG_INLINE float ExpOfNotLow(float x) {
   const float clamped = x > 88.37f ? 88.37f : x;
   // Adding 1.5 * 2^23 rounds to an integer, which is then in the lowest bits.
   const float shifted = clamped * 1.44269504088896341f + 12582912.0f;
@@ -35,7 +34,13 @@ ZG_HOST_DEVICE ZG_INLINE float Exp(float x) {
   y = y * r + 5.0000001201e-1f;
   y = (y * (r * r) + r) + 1.0f;
   const uint32_t power = (BitCast<uint32_t>(shifted) << 23) + 0x3f800000u;  // the bits of 2^n
-  const float result = y * BitCast<float>(power);
+  return y * BitCast<float>(power);
+}
+
+// e^x with a relative error below 1.1e-7 (1.7 units in the last place). It is 0 below -87.33 (where
+// results would be denormal), and the result for 88.37, 2.4e38, above 88.37.
+ZG_HOST_DEVICE ZG_INLINE float Exp(float x) {
+  const float result = ExpOfNotLow(x);
   return x < -87.33f ? 0.0f : result;
 }
 
