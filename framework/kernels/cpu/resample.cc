@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
+#include "framework/kernels/cpu/transpose.h"
 #include "framework/kernels/resample_map.h"
 #include "framework/tensor/half.h"
 
@@ -46,16 +48,34 @@ Taps Backward(const ResampleMap& map) {
   return taps;
 }
 
-// sum[i] += weight x[i]
+int64_t WholeLanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
+
+// The combined row of one row of the result.
 template <typename T>
-void AddScaled(const T* x, float weight, int64_t count, float* sum) {
-  Multiversion([=]() ZG_VERSION {
+ZG_INLINE void CombineRows(const T* x, const Taps::Range& rows, const float* weights,
+                           int64_t columns, float* combined) {
+  std::fill_n(combined, columns, 0.0f);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    const T* const row = x + (rows.source + i) * columns;
+    const float weight = weights[rows.weight + i];
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) sum[i] += weight * ToF32(x[i]);
-  });
+    for (int64_t j = 0; j < columns; ++j) combined[j] += weight * ToF32(row[j]);
+  }
 }
 
-// First combines rows, then the elements of the combined row.
+// Copies sixteen rows of `from`, whose columns become rows of `to`; strides in floats.
+ZG_INLINE void TransposeRows(const float* from, int64_t stride, int64_t to_stride, int64_t columns,
+                             float* to) {
+  Lanes lanes[kLanes];
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    for (int i = 0; i < kLanes; ++i) lanes[i] = LoadLanes(from + i * stride + j);
+    Transpose(lanes);
+    for (int i = 0; i < kLanes; ++i) StoreLanes(lanes[i], to + (j + i) * to_stride);
+  }
+}
+
+// First combines rows, then the elements of the combined row: for sixteen rows of the result at
+// once, of one or several planes, each in a lane.
 template <bool kIsGradient>
 class Resample : public Kernel {
  public:
@@ -91,32 +111,66 @@ class Resample : public Kernel {
   }
   // The cost of a plane.
   int64_t Cost() const { return 4 * (result_pixels() + source_rows_ * source_columns_); }
-  int64_t BytesOfThread() const { return source_columns_ * static_cast<int64_t>(sizeof(float)); }
+  int64_t result_columns() const { return static_cast<int64_t>(taps_[1].ranges.size()); }
+  // Sixteen combined rows and sixteen rows of the result, each also column by column.
+  int64_t BytesOfThread() const {
+    return 2 * kLanes * (WholeLanes(source_columns_) + WholeLanes(result_columns())) *
+           static_cast<int64_t>(sizeof(float));
+  }
 
   void RunPlanes(const KernelArguments& arguments, int64_t begin, int64_t end,
                  void* workspace) const {
     WithFloatType(dtype_, [&](auto zero) {
       using T = decltype(zero);
-      float* const row = static_cast<float*>(workspace);
-      const T* x = arguments.input<T>(0) + begin * source_rows_ * source_columns_;
-      T* y = arguments.output<T>(0) + begin * result_pixels();
-      for (int64_t plane = begin; plane < end; ++plane, x += source_rows_ * source_columns_) {
-        for (const Taps::Range& rows : taps_[0].ranges) {
-          std::fill_n(row, source_columns_, 0.0f);
-          for (int64_t i = 0; i < rows.count; ++i) {
-            AddScaled(x + (rows.source + i) * source_columns_, taps_[0].weights[rows.weight + i],
-                      source_columns_, row);
-          }
-          for (const Taps::Range& columns : taps_[1].ranges) {
-            float sum = 0.0f;
-            for (int64_t i = 0; i < columns.count; ++i) {
-              sum += taps_[1].weights[columns.weight + i] * row[columns.source + i];
-            }
-            *y++ = FromF32<T>(sum);
-          }
+      const auto height = static_cast<int64_t>(taps_[0].ranges.size());
+      const T* const x = arguments.input<T>(0);
+      T* const y = arguments.output<T>(0);
+      float* const scratch = static_cast<float*>(workspace);
+      Multiversion([=]() ZG_VERSION {
+        for (int64_t row = begin * height; row < end * height; row += kLanes) {
+          const int64_t count = std::min<int64_t>(kLanes, end * height - row);
+          RunRows(x, row, count, scratch, y + row * result_columns());
         }
-      }
+      });
     });
+  }
+
+  // Rows [first, first + count) of the result.
+  template <typename T>
+  ZG_INLINE void RunRows(const T* x, int64_t first, int64_t count, float* scratch, T* y) const {
+    const auto height = static_cast<int64_t>(taps_[0].ranges.size());
+    const int64_t width = result_columns();
+    const int64_t row_size = WholeLanes(source_columns_);
+    const int64_t result_size = WholeLanes(width);
+    float* const rows = scratch;
+    float* const columns = rows + kLanes * row_size;
+    float* const sums = columns + kLanes * row_size;
+    float* const results = sums + kLanes * result_size;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t plane = (first + i) / height;
+      CombineRows(x + plane * source_rows_ * source_columns_,
+                  taps_[0].ranges[first + i - plane * height], taps_[0].weights.data(),
+                  source_columns_, rows + i * row_size);
+    }
+    TransposeRows(rows, row_size, kLanes, row_size, columns);
+    const float* const weights = taps_[1].weights.data();
+    for (int64_t j = 0; j < width; ++j) {
+      const Taps::Range range = taps_[1].ranges[j];
+      Lanes sum = {};
+      for (int64_t i = 0; i < range.count; ++i) {
+        sum += weights[range.weight + i] * LoadLanes(columns + (range.source + i) * kLanes);
+      }
+      StoreLanes(sum, sums + j * kLanes);
+    }
+    for (int64_t j = 0; j < width; j += kLanes) {
+      TransposeRows(sums + j * kLanes, kLanes, result_size, kLanes, results + j);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const float* const from = results + i * result_size;
+      T* const to = y + i * width;
+      ZG_INDEPENDENT
+      for (int64_t j = 0; j < width; ++j) to[j] = FromF32<T>(from[j]);
+    }
   }
 
   const DType dtype_;
