@@ -79,7 +79,7 @@ struct ChildWatch {
   // after kLastSeconds.
   std::function<bool()> is_enough = {};
 };
-inline constexpr double kLastSeconds = 10;
+inline constexpr double kLastSeconds = 8;  // no process outlives a job by more than 10 s
 
 // Forwards signals to the child and shows the pipes until it has ended.
 ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch& watch = {});

@@ -396,14 +396,4 @@ Status TestGroup(Communicator& communicator, const std::vector<int>& ranks) {
   return communicator.Barrier("tested");
 }
 
-Status ExpectFailure(const Status& got, StatusCode code, const std::vector<std::string>& texts) {
-  bool is_as_expected = got.code() == code;
-  for (const std::string& text : texts) {
-    is_as_expected &= got.message().find(text) != std::string::npos;
-  }
-  if (is_as_expected) return Status::Ok();
-  return InvalidArgument("got {}, expected {} with '{}'", got.ToString(), StatusCodeName(code),
-                         fmt::join(texts, "', '"));
-}
-
 }  // namespace zg

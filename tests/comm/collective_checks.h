@@ -1,9 +1,8 @@
-// Each test runs one collective with its own inputs, and compares its results bit by bit with the
-// expected ones, and every other byte of the arena with its previous value. Every rank must call it.
+// Runs one collective with its own inputs, and compares its results bit by bit with the expected
+// ones, and every other byte of the arena with its previous value. Every rank must call it.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -24,8 +23,5 @@ Status TestWholeNumbers(Communicator& communicator, int64_t part, bool accumulat
 Status TestHalves(Communicator& communicator, int64_t part);
 // All collectives of a group, on parts of 1000 elements: `ranks` is any order of ranks.
 Status TestGroup(Communicator& communicator, const std::vector<int>& ranks);
-
-// Whether an error has this code and all of these texts in its message.
-Status ExpectFailure(const Status& got, StatusCode code, const std::vector<std::string>& texts);
 
 }  // namespace zg

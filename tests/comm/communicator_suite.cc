@@ -21,6 +21,16 @@ void CommunicatorSuite::Run(const RankMain& rank_main, double timeout_s) const {
   EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
+Status ExpectFailure(const Status& got, StatusCode code, const std::vector<std::string>& texts) {
+  bool is_as_expected = got.code() == code;
+  for (const std::string& text : texts) {
+    is_as_expected &= got.message().find(text) != std::string::npos;
+  }
+  if (is_as_expected) return Status::Ok();
+  return InvalidArgument("got {}, expected {} with '{}'", got.ToString(), StatusCodeName(code),
+                         fmt::join(texts, "', '"));
+}
+
 std::string TransportName(const testing::TestParamInfo<TransportUnderTest>& info) {
   return info.param.name;
 }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "framework/base/status.h"
 #include "framework/comm/communicator.h"
@@ -32,6 +33,9 @@ class CommunicatorSuite : public testing::TestWithParam<TransportUnderTest> {
   // Expects success on every rank.
   void Run(const RankMain& rank_main, double timeout_s = 120) const;
 };
+
+// Whether an error has this code and all of these texts in its message.
+Status ExpectFailure(const Status& got, StatusCode code, const std::vector<std::string>& texts);
 
 std::string TransportName(const testing::TestParamInfo<TransportUnderTest>& info);
 

@@ -251,11 +251,11 @@ TEST(TensorFunctions, ErrorsNameTheFunctionThatWasCalled) {
   EXPECT_EQ(Of([](Var x) { return pow(argmax(x, 0), 3.0); }),
             Error("pow: power: x is not floating-point: x i64[3,4]"));
   EXPECT_EQ(Of([](Var x) { return norm(argmax(x, 0)); }),
-            Error("norm of %argmax i64[3,4]: expected floating-point numbers"));
+            Error("norm of %reshape i64[3,4]: expected floating-point numbers"));
   EXPECT_EQ(Of([](Var x) { return variance(argmax(x, 0)); }),
             Error("variance: sum: x is not floating-point: x i64[3,4]"));
   EXPECT_EQ(Of([](Var x) { return vector_norm(argmax(x, 0), 1.0); }),
-            Error("vector_norm of %argmax i64[3,4]: expected floating-point numbers"));
+            Error("vector_norm of %reshape i64[3,4]: expected floating-point numbers"));
   EXPECT_EQ(Of([](Var x) { return clamp(greater(x, 0.0), 0.0, 1.0); }),
             Error("clamp: clamp_min: x is not floating-point: x bool[2,3,4]"));
   EXPECT_EQ(Of([](Var x) { return where(x, x, 0.0); }),
