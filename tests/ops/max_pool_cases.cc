@@ -104,6 +104,8 @@ FamilyCases MaxPoolCases() {
   FamilyCases family;
   AddCases(&family.cases, "2x2", {2, 3, 4, 6}, {{2, 2}, {2, 2}});
   AddCases(&family.cases, "overlapping, padded", {2, 2, 5, 7}, {{3, 3}, {2, 2}, {1, 1}});
+  AddCases(&family.cases, "more windows than lanes", {1, 2, 5, 45}, {{3, 3}, {2, 2}, {1, 1}});
+  (family.cases.end() - 2)->check_gradient = false;  // some elements are alike
   AddCases(&family.cases, "unequal", {1, 2, 5, 7}, {{2, 3}, {1, 2}, {1, 0}});
   AddCases(&family.cases, "dilated", {1, 2, 7, 6}, {{3, 2}, {1, 1}, {1, 1}, {2, 3}});
   AddCases(&family.cases, "what no window reaches", {1, 1, 7, 7}, {{2, 2}, {3, 3}});

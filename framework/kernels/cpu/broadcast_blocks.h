@@ -1,5 +1,5 @@
 // The operands of a result that is computed block by block: broadcast operands are expanded into a
-// block, the others are read in place.
+// block, the others are read in place. A number is repeated in its block once.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,11 @@ class BroadcastBlocks {
                   const int64_t (&bytes)[kOperands])
       : dims_(BroadcastDims<kOperands>(result, operands)), num_elements_(result.num_elements()) {
     std::copy_n(bytes, kOperands, bytes_);
+    for (int i = 0; i < kOperands; ++i) {
+      const int64_t* const strides = dims_.strides[i];
+      is_number_[i] = std::all_of(strides, strides + dims_.num_dims,
+                                  [](int64_t stride) { return stride == 0; });
+    }
   }
 
   // For so many threads.
@@ -56,6 +61,7 @@ class BroadcastBlocks {
     const int last = dims_.num_dims - 1;
     const int64_t row = dims_.sizes[last];
     const bool by_rows = row >= kLongRow;
+    int64_t repeated[kOperands] = {};  // how often a number is in its block
     while (begin < end) {
       int64_t count = std::min(kElementwiseBlock, end - begin);
       if (by_rows) count = std::min(count, row - begin % row);
@@ -65,9 +71,13 @@ class BroadcastBlocks {
         // It is contiguous inside a row, or everywhere if it has all elements.
         const bool is_there = (by_rows && dims_.strides[i][last] == 1) ||
                               (dims_.num_dims == 1 && dims_.strides[i][0] == 1);
-        operands[i] =
-            is_there ? static_cast<const char*>(inputs[i]) + dims_.OffsetOf(i, begin) * bytes_[i]
-                     : Gather(i, inputs[i], begin, count, block);
+        if (is_there) {
+          operands[i] = static_cast<const char*>(inputs[i]) + dims_.OffsetOf(i, begin) * bytes_[i];
+        } else {
+          if (repeated[i] < count) Gather(i, inputs[i], begin, count, block);
+          if (is_number_[i]) repeated[i] = std::max(repeated[i], count);
+          operands[i] = block;
+        }
         block += kElementwiseBlock * bytes_[i];
       }
       run(operands, begin, count);
@@ -75,19 +85,18 @@ class BroadcastBlocks {
     }
   }
 
-  const void* Gather(int operand, const void* data, int64_t begin, int64_t count,
-                     char* block) const {
+  void Gather(int operand, const void* data, int64_t begin, int64_t count, char* block) const {
     WithElements(bytes_[operand], [&](auto zero) {
       using T = decltype(zero);
       GatherElements(dims_, operand, static_cast<const T*>(data), begin, count,
                      reinterpret_cast<T*>(block));
     });
-    return block;
   }
 
   const StridedDims<kOperands> dims_;
   const int64_t num_elements_;
   int64_t bytes_[kOperands];
+  bool is_number_[kOperands];  // one element that is repeated everywhere
 };
 
 }  // namespace zg
