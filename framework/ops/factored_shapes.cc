@@ -12,7 +12,8 @@ void AppendMatrices(const Shape& tensor, int64_t begin, std::vector<int64_t>* ma
   matrices->insert(matrices->end(), {begin, count, tensor.dim(-2), tensor.dim(-1)});
 }
 
-Status CheckMatricesAttribute(const ir::OpCall& call, const std::vector<int64_t>& matrices) {
+Status CheckMatricesAttribute(const ir::OpCall& call) {
+  const std::vector<int64_t>& matrices = call.attributes.Ints("matrices");
   if (matrices.size() % 4 != 0) {
     return InvalidArgument(
         "{}: got {} numbers in `matrices`, expected begin, count, rows and columns", call.op->name,

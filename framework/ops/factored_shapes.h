@@ -56,7 +56,7 @@ FactoredTensors FactoredTensorsOf(const ir::Attributes& attributes, const Shape&
 FactoredTensors FactoredTensorsOf(const ir::OpCall& call);
 
 // Whether what the attribute `matrices` has can be read at all, before it is.
-Status CheckMatricesAttribute(const ir::OpCall& call, const std::vector<int64_t>& matrices);
+Status CheckMatricesAttribute(const ir::OpCall& call);
 
 // Appends a tensor to the attribute.
 void AppendMatrices(const Shape& tensor, int64_t begin, std::vector<int64_t>* matrices);

@@ -32,7 +32,7 @@ Status CheckMatrices(const ir::OpCall& call, const TensorType& g) {
     return InvalidArgument("{}: g is {}, expected a matrix, or a bucket and its `matrices`",
                            call.op->name, g.ToString());
   }
-  ZG_RETURN_IF_ERROR(CheckMatricesAttribute(call, matrices));
+  ZG_RETURN_IF_ERROR(CheckMatricesAttribute(call));
   const size_t num_blocks = call.attributes.Ints("blocks").size();
   const bool has_parts = !matrices.empty() && g.shape.num_dims() == 2;
   if (num_blocks != (has_parts ? matrices.size() / 4 : 0)) {

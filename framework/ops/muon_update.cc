@@ -27,7 +27,7 @@ Status CheckMatrices(const ir::OpCall& call) {
         "group",
         call.op->name, p.ToString());
   }
-  ZG_RETURN_IF_ERROR(CheckMatricesAttribute(call, matrices));
+  ZG_RETURN_IF_ERROR(CheckMatricesAttribute(call));
   int64_t end = 0;
   for (const FactoredTensor& matrix : FactoredTensorsOf(call.attributes, p.shape).tensors) {
     if (matrix.begin < end || matrix.count != 1) {

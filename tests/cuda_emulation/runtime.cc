@@ -119,7 +119,7 @@ cudaError_t CopyNow(void* target, const void* source, size_t bytes, cudaMemcpyKi
 }
 cudaError_t SetNow(void* memory, int value, size_t bytes) {
   if (!IsAllocated(memory, bytes)) return cudaErrorInvalidValue;
-  std::memset(memory, value, bytes);
+  if (bytes > 0) std::memset(memory, value, bytes);
   return cudaSuccess;
 }
 

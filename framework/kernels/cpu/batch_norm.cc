@@ -142,17 +142,12 @@ struct Normalize {
   const float* gamma;
   const float* beta;
 
-  struct Formula {
-    const T* x;
-    float mean;
-    float rstd;
-    float gamma;
-    float beta;
-    ZG_INLINE float operator()(int64_t i) const {
+  ZG_INLINE auto At(int64_t c) const {
+    return [ x = x, mean = mean[c], rstd = rstd[c], gamma = gamma[c], beta = beta[c] ](int64_t i)
+        __attribute__((always_inline)) {
       return (ToF32(x[i]) - mean) * rstd * gamma + beta;
-    }
-  };
-  ZG_INLINE Formula At(int64_t c) const { return {x, mean[c], rstd[c], gamma[c], beta[c]}; }
+    };
+  }
 };
 
 class BatchNorm : public Kernel {
@@ -221,21 +216,14 @@ struct NormalizeGrad {
   const float* mean_dy;
   const float* mean_dy_n;
 
-  struct Formula {
-    const T* dy;
-    const T* x;
-    float mean;
-    float rstd;
-    float scale;
-    float mean_dy;
-    float mean_dy_n;
-    ZG_INLINE float operator()(int64_t i) const {
+  ZG_INLINE auto At(int64_t c) const {
+    return [
+      dy = dy, x = x, mean = mean[c], rstd = rstd[c], scale = scale[c], mean_dy = mean_dy[c],
+      mean_dy_n = mean_dy_n[c]
+    ](int64_t i) __attribute__((always_inline)) {
       const float n = (ToF32(x[i]) - mean) * rstd;
       return (ToF32(dy[i]) - (mean_dy + n * mean_dy_n)) * scale;
-    }
-  };
-  ZG_INLINE Formula At(int64_t c) const {
-    return {dy, x, mean[c], rstd[c], scale[c], mean_dy[c], mean_dy_n[c]};
+    };
   }
 };
 

@@ -18,6 +18,9 @@ inline constexpr int kLanes = 16;
 using Lanes = float __attribute__((vector_size(64)));
 using LaneIndices = int32_t __attribute__((vector_size(64)));
 
+// `count` elements, rounded up to whole lanes.
+inline int64_t WholeLanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
+
 ZG_INLINE Lanes LoadLanes(const float* data) {
   Lanes lanes;
   std::memcpy(&lanes, data, sizeof(lanes));

@@ -48,8 +48,6 @@ Taps Backward(const ResampleMap& map) {
   return taps;
 }
 
-int64_t WholeLanes(int64_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
-
 // The combined row of one row of the result.
 template <typename T>
 ZG_INLINE void CombineRows(const T* x, const Taps::Range& rows, const float* weights,
