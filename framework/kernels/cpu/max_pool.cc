@@ -1,16 +1,205 @@
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "framework/kernels/cpu/convert.h"
 #include "framework/kernels/cpu/kernel_util.h"
+#include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/sharing.h"
-#include "framework/kernels/cpu/window_maxima.h"
 #include "framework/kernels/pool_shape.h"
 #include "framework/tensor/half.h"
 
 namespace zg {
 namespace {
+
+constexpr float kLowest = -__builtin_inff();
+
+// Below this number of windows in a row vectors are hardly filled.
+constexpr int64_t kNarrow = 4;
+
+// The largest elements of a row of windows, and their indices in the plane: -1 where all elements
+// are -infinity, or for windows that are not looked at.
+struct Maxima {
+  float* values;
+  int32_t* indices;
+};
+
+// The candidates of a row of windows for its largest elements.
+struct Candidates {
+  const float* values;
+  const int32_t* indices;
+  int32_t first_index;  // is added to the others
+
+  // Candidates come in the order of PoolShape::LargestOf, under whose conditions they replace the
+  // largest so far; padding, -infinity, never does.
+  template <bool kWithIndices>
+  ZG_INLINE void Take(int64_t j, float* largest, int32_t* index) const {
+    const float value = values[j];
+    const bool replaces = (value > *largest) | (value != value);
+    *largest = replaces ? value : *largest;
+    if constexpr (kWithIndices) *index = replaces ? first_index + indices[j] : *index;
+  }
+};
+
+// Computes the maxima of `width` windows; at(i) are their candidates number i in [begin, end).
+template <bool kWithIndices, typename At>
+ZG_INLINE void Reduce(int64_t begin, int64_t end, const At& at, int64_t width, Maxima maxima) {
+  float* const values = maxima.values;
+  int32_t* const indices = maxima.indices;
+  if (begin >= end) {
+    std::fill_n(values, width, kLowest);
+    if constexpr (kWithIndices) std::fill_n(indices, width, -1);
+  }
+  // Three at a time stay in registers; it does not matter if the last ones are taken again.
+  for (int64_t i = begin; i < end; i += 3) {
+    const Candidates a = at(i);
+    const Candidates b = at(std::min(i + 1, end - 1));
+    const Candidates c = at(std::min(i + 2, end - 1));
+    ZG_INDEPENDENT
+    for (int64_t j = 0; j < width; ++j) {
+      float largest = i == begin ? kLowest : values[j];
+      int32_t index = i == begin || !kWithIndices ? -1 : indices[j];
+      a.Take<kWithIndices>(j, &largest, &index);
+      b.Take<kWithIndices>(j, &largest, &index);
+      c.Take<kWithIndices>(j, &largest, &index);
+      values[j] = largest;
+      if constexpr (kWithIndices) indices[j] = index;
+    }
+  }
+}
+
+// The largest elements of the windows of a plane, by rows of windows. Each row of x is reduced
+// along the windows' columns, then their rows are: neighbouring windows share the first step, and
+// the order of a window's elements stays, so that the same one counts.
+//
+// Loops run over the windows of a row. They read neighbouring elements because a row is split: part
+// p has the columns p, p + stride, ... of the padded row, where the padding is -infinity.
+class WindowMaxima {
+ public:
+  // The arrays of a thread.
+  struct Scratch {
+    float* parts;
+    Maxima held;  // of the rows of x that are in a window, (held_, width_)
+    Maxima row;   // (width_)
+  };
+
+  explicit WindowMaxima(const PoolShape& shape)
+      : shape_(shape),
+        is_plain_(shape.out[1] < kNarrow || shape.in[0] * shape.in[1] > INT32_MAX),
+        width_(WholeLanes(shape.out[1])) {
+    if (is_plain_) return;
+    const int64_t stride = shape.stride[1];
+    const int64_t padding = shape.padding[1];
+    const int64_t reach = (shape.kernel[1] - 1) * shape.dilation[1];
+    held_ = std::min(shape.in[0], (shape.kernel[0] - 1) * shape.dilation[0] + 1);
+    const int64_t size = width_ + reach / stride;
+    for (int64_t p = 0; p < std::min(stride, reach + 1); ++p) {
+      const int64_t before = p < padding ? (padding - p + stride - 1) / stride : 0;
+      const int64_t column = p + before * stride - padding;
+      const int64_t inside = (shape.in[1] - column + stride - 1) / stride;
+      parts_.push_back({column, std::min(size - before, inside), p * size + before});
+      for (int64_t i = 0; i < size; ++i) {
+        columns_.push_back(static_cast<int32_t>(p + i * stride - padding));
+      }
+    }
+    for (int64_t l = 0; l <= reach; l += shape.dilation[1]) {
+      taps_.push_back(l % stride * size + l / stride);
+    }
+  }
+
+  // Floats and indices have the same size.
+  int64_t scratch_floats() const { return parts_size() + 2 * (held_ + 1) * width_; }
+  Scratch MakeScratch(float* workspace) const {
+    std::fill_n(workspace, parts_size(), kLowest);
+    float* const values = workspace + parts_size();
+    auto* const indices = reinterpret_cast<int32_t*>(values + (held_ + 1) * width_);
+    return {workspace, {values, indices}, {values + held_ * width_, indices + held_ * width_}};
+  }
+
+  // Calls visit(i) for each row of windows, when scratch.row has its maxima.
+  template <bool kWithIndices, typename T, typename Visit>
+  ZG_INLINE void ForEachRow(const T* x, const Scratch& scratch, const Visit& visit) const {
+    int64_t next = 0;  // the first row of x that is not reduced yet
+    for (int64_t i = 0; i < shape_.out[0]; ++i) {
+      if (!is_plain_) {
+        ReduceRows<kWithIndices>(x, i, scratch, &next);
+      } else if constexpr (kWithIndices) {
+        std::fill_n(scratch.row.indices, width_, -1);
+      } else {
+        for (int64_t j = 0; j < shape_.out[1]; ++j) {
+          scratch.row.values[j] = shape_.LargestOf(x, i, j).value;
+        }
+      }
+      visit(i);
+    }
+  }
+
+ private:
+  struct Part {
+    int64_t column;  // its first column inside of x
+    int64_t count;   // how many are; may be negative
+    int64_t offset;  // of the first of them among the parts
+  };
+
+  int64_t parts_size() const { return static_cast<int64_t>(columns_.size()); }
+
+  template <typename T>
+  ZG_INLINE void Split(const T* row, int64_t stride, float* parts) const {
+    for (const Part& part : parts_) {
+      const T* const from = row + part.column;
+      float* const to = parts + part.offset;
+      const int64_t count = part.count;
+      ZG_INDEPENDENT
+      for (int64_t i = 0; i < count; ++i) to[i] = ToF32(from[i * stride]);
+    }
+  }
+  template <typename T>
+  ZG_INLINE void Split(const T* row, float* parts) const {
+    if (shape_.stride[1] == 1) return Split(row, 1, parts);
+    if (shape_.stride[1] == 2) return Split(row, 2, parts);  // faster when it is a constant
+    Split(row, shape_.stride[1], parts);
+  }
+
+  ZG_INLINE Maxima HeldOf(int64_t row, const Scratch& scratch) const {
+    const int64_t at = row % held_ * width_;
+    return {scratch.held.values + at, scratch.held.indices + at};
+  }
+
+  // For row i of windows.
+  template <bool kWithIndices, typename T>
+  ZG_INLINE void ReduceRows(const T* x, int64_t i, const Scratch& scratch, int64_t* next) const {
+    const int64_t first = i * shape_.stride[0] - shape_.padding[0];
+    const int64_t step = shape_.dilation[0];
+    const int64_t begin = first < 0 ? (-first + step - 1) / step : 0;
+    const int64_t end = std::min(shape_.kernel[0], (shape_.in[0] - first + step - 1) / step);
+    for (*next = std::max(*next, first); *next <= first + (end - 1) * step; ++*next) {
+      Split(x + *next * shape_.in[1], scratch.parts);
+      Reduce<kWithIndices>(
+          0, static_cast<int64_t>(taps_.size()),
+          [&](int64_t tap) __attribute__((always_inline)) {
+            return Candidates{scratch.parts + taps_[tap], columns_.data() + taps_[tap], 0};
+          },
+          width_, HeldOf(*next, scratch));
+    }
+    Reduce<kWithIndices>(
+        begin, end,
+        [&](int64_t tap) __attribute__((always_inline)) {
+          const int64_t row = first + tap * step;
+          const Maxima held = HeldOf(row, scratch);
+          return Candidates{held.values, held.indices, static_cast<int32_t>(row * shape_.in[1])};
+        },
+        width_, scratch.row);
+  }
+
+  const PoolShape shape_;
+  const bool is_plain_;  // narrow, or with indices beyond int32_t: goes window by window
+  const int64_t width_;  // windows in a row, in whole vectors
+  int64_t held_ = 0;
+  std::vector<Part> parts_;
+  std::vector<int32_t> columns_;  // of all parts
+  std::vector<int64_t> taps_;     // where the windows' columns begin among the parts
+};
 
 template <bool kIsGradient>
 class MaxPool2d : public Kernel {
