@@ -41,7 +41,7 @@ StatusOr<std::vector<int64_t>> OutputSizes(const ir::OpCall& call, const InputNa
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "padding", 0));
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "dilation", 1));
   const int64_t groups = call.attributes.Int("groups");
-  if (x.dim(1) != weight.dim(1) * groups || weight.dim(0) % groups != 0) {
+  if (x.dim(1) != SizeProduct(weight.dim(1), groups) || weight.dim(0) % groups != 0) {
     return Rejected(
         call, names,
         fmt::format("got {} channels, {} output channels, weights for {} and {} groups, "
@@ -50,14 +50,9 @@ StatusOr<std::vector<int64_t>> OutputSizes(const ir::OpCall& call, const InputNa
   }
   std::vector<int64_t> sizes;
   for (int i = 0; i < 2; ++i) {
-    const int64_t size = x.dim(2 + i) + 2 * call.attributes.Ints("padding")[i];
-    const int64_t window = call.attributes.Ints("dilation")[i] * (weight.dim(2 + i) - 1) + 1;
-    if (window > size) {
-      return Rejected(call, names,
-                      fmt::format("the window has size {}, expected one within the padded size {}",
-                                  window, size));
-    }
-    sizes.push_back((size - window) / call.attributes.Ints("stride")[i] + 1);
+    ZG_ASSIGN_OR_RETURN(const int64_t size,
+                        CountWindows(call, names, i, x.dim(2 + i), weight.dim(2 + i)));
+    sizes.push_back(size);
   }
   return sizes;
 }
@@ -95,8 +90,8 @@ StatusOr<Types> GradInputType(const ir::OpCall& call) {
   ZG_RETURN_IF_ERROR(CheckTwoNumbers(call, "size", 1));
   const Shape& weight = call.inputs[1].shape;
   const std::vector<int64_t>& size = call.attributes.Ints("size");
-  const Shape x = {call.inputs[0].shape.dim(0), weight.dim(1) * call.attributes.Int("groups"),
-                   size[0], size[1]};
+  const Shape x = {call.inputs[0].shape.dim(0),
+                   SizeProduct(weight.dim(1), call.attributes.Int("groups")), size[0], size[1]};
   ZG_RETURN_IF_ERROR(CheckOutput(call, kGradInputNames, x, weight));
   return Types{{call.inputs[0].dtype, x}};
 }

@@ -91,7 +91,7 @@ void ScaleToPart(std::initializer_list<const char*> attributes, const ir::OpCall
   const int64_t own = local->inputs[0].shape.dim(dim);
   if (own == size) return;
   for (const char* attribute : attributes) {
-    local->attributes.Set(attribute, logical.attributes.Int(attribute) * own / size);
+    local->attributes.Set(attribute, logical.attributes.Int(attribute) / (size / own));
   }
 }
 
@@ -109,8 +109,10 @@ StatusOr<Types> PadType(const ir::OpCall& call) {
                                 before, after, step));
   }
   const int64_t size = y.shape.dim(dim);
-  y.shape.set_dim(dim, before + (size == 0 ? 0 : (size - 1) * step + 1) + after);
-  if (!y.shape.IsValid()) return Rejected(call, kX, "got sizes that no tensor has");
+  const int64_t spread = size == 0 ? 0 : SizeProduct(size - 1, step) + 1;
+  const bool is_possible = before <= Shape::kMaxElements && after <= Shape::kMaxElements;
+  if (is_possible) y.shape.set_dim(dim, before + spread + after);
+  if (!is_possible || !y.shape.IsValid()) return Rejected(call, kX, "got sizes that no tensor has");
   return Types{y};
 }
 

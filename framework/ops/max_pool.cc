@@ -29,16 +29,8 @@ StatusOr<Shape> PooledShape(const ir::OpCall& call, const InputNames& names) {
   ZG_RETURN_IF_ERROR(CheckImages(call, names, names.size() - 1));
   std::vector<int64_t> dims = call.inputs.back().shape.dims();
   for (int i = 0; i < 2; ++i) {
-    const int64_t kernel = call.attributes.Ints("kernel")[i];
-    const int64_t padding = call.attributes.Ints("padding")[i];
-    const int64_t window = call.attributes.Ints("dilation")[i] * (kernel - 1) + 1;
-    const int64_t size = dims[2 + i] + 2 * padding;
-    if (window > size) {
-      return Rejected(call, names,
-                      fmt::format("the window has size {}, expected one within the padded size {}",
-                                  window, size));
-    }
-    dims[2 + i] = (size - window) / call.attributes.Ints("stride")[i] + 1;
+    ZG_ASSIGN_OR_RETURN(
+        dims[2 + i], CountWindows(call, names, i, dims[2 + i], call.attributes.Ints("kernel")[i]));
   }
   return Shape(std::move(dims));
 }

@@ -3,6 +3,8 @@
 // computes the exact square sums of the part's tensors, which are summed over the ranks, also over
 // those that have parts of the tensors, and normed_update reads them. The pass tensor-norms inserts
 // the former before the latter.
+#include <algorithm>
+
 #include "framework/base/exact_sum.h"
 #include "framework/ir/op_registry.h"
 #include "framework/ops/bucket_parts.h"
@@ -27,7 +29,8 @@ StatusOr<TensorType> SumsType(const ir::OpCall& call) {
   const std::vector<int64_t>& tensors = call.attributes.Ints("tensors");
   int64_t end = 0;
   for (size_t i = 0; i + 1 < tensors.size(); i += 2) {
-    if (tensors[i] < end || tensors[i] % kSquareSumTermElements != 0 || tensors[i + 1] < 0) {
+    if (tensors[i] < end || tensors[i] % kSquareSumTermElements != 0 || tensors[i + 1] < 0 ||
+        std::max(tensors[i], tensors[i + 1]) > Shape::kMaxElements) {
       return InvalidArgument(
           "{}: got a tensor of {} elements at {}, expected it behind the one before, at a multiple of "
           "{}",

@@ -216,7 +216,7 @@ ir::OpDef JoinedParts() {
     ZG_RETURN_IF_ERROR(CheckDimAndParts(call));
     TensorType joined = call.inputs[0];
     const int dim = static_cast<int>(call.attributes.Int("dim"));
-    joined.shape.set_dim(dim, joined.shape.dim(dim) * call.attributes.Int("num_parts"));
+    joined.shape.set_dim(dim, SizeProduct(joined.shape.dim(dim), call.attributes.Int("num_parts")));
     return Types{joined};
   };
   op.sbp_signatures = [](const ir::OpCall& call) {

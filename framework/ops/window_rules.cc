@@ -24,12 +24,24 @@ Status CheckPaddingOfWindow(const ir::OpCall& call, const InputNames& names) {
   for (int i = 0; i < 2; ++i) {
     const int64_t kernel = call.attributes.Ints("kernel")[i];
     const int64_t padding = call.attributes.Ints("padding")[i];
-    if (2 * padding <= kernel) continue;
+    if (padding <= kernel / 2) continue;
     return Rejected(call, names,
                     fmt::format("the padding is {}, expected at most half of the window's {}",
                                 padding, kernel));
   }
   return Status::Ok();
+}
+
+StatusOr<int64_t> CountWindows(const ir::OpCall& call, const InputNames& names, int i, int64_t size,
+                               int64_t kernel) {
+  const int64_t padded = size + SizeProduct(2, call.attributes.Ints("padding")[i]);
+  const int64_t window = SizeProduct(call.attributes.Ints("dilation")[i], kernel - 1) + 1;
+  if (window <= padded && window <= Shape::kMaxElements) {
+    return (padded - window) / call.attributes.Ints("stride")[i] + 1;
+  }
+  return Rejected(call, names,
+                  fmt::format("the window has size {}, expected one within the padded size {}",
+                              window, padded));
 }
 
 }  // namespace zg

@@ -17,4 +17,9 @@ Status CheckTwoNumbers(const ir::OpCall& call, const char* name, int64_t lowest)
 // entirely outside of the image.
 Status CheckPaddingOfWindow(const ir::OpCall& call, const InputNames& names);
 
+// How many windows of `kernel` elements lie along the height (i = 0) or width (1) of images of this
+// size, by the attributes `padding`, `dilation` and `stride`. Error when none does.
+StatusOr<int64_t> CountWindows(const ir::OpCall& call, const InputNames& names, int i, int64_t size,
+                               int64_t kernel);
+
 }  // namespace zg

@@ -50,6 +50,12 @@ std::string Shape::ToString() const {
   return text + ']';
 }
 
+int64_t SizeProduct(int64_t a, int64_t b) {
+  int64_t product = 0;
+  const bool overflows = __builtin_mul_overflow(a, b, &product);
+  return overflows ? Shape::kMaxElements + 1 : std::min(product, Shape::kMaxElements + 1);
+}
+
 bool IsFirstLongDim(const Shape& shape, int dim) {
   for (int i = 0; i < dim; ++i) {
     if (shape.dim(i) != 1) return false;

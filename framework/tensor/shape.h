@@ -34,6 +34,10 @@ class Shape {
   std::vector<int64_t> dims_;
 };
 
+// The product of two sizes >= 0, or, where no tensor is as large, a size that IsValid refuses: of
+// numbers that nobody has checked yet.
+int64_t SizeProduct(int64_t a, int64_t b);
+
 // Whether the dims before this one have one element: equal parts along it are ranges of elements.
 bool IsFirstLongDim(const Shape& shape, int dim);
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "framework/kernels/math/elementwise_math.h"
 
 namespace zg {
 namespace {
@@ -36,6 +39,81 @@ TEST(VectorMath, LogIsAccurate) {
   }
   EXPECT_LT(worst, 2e-7);
   EXPECT_EQ(Log(1.0f), 0.0f);
+}
+
+struct Function {
+  const char* name;
+  float (*computed)(float);
+  double (*exact)(double);
+  double lowest, highest;
+  double most_units;      // of the last place of the exact result,
+  double most_error = 0;  // or this
+};
+
+// One of 1009 of all floats of the range.
+void ExpectAccurate(const Function& function) {
+  SCOPED_TRACE(function.name);
+  const float smallest = std::numeric_limits<float>::denorm_min();
+  double worst_units = 0;
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 1009) {
+    const float x = BitCast<float>(static_cast<uint32_t>(bits));
+    if (!(x >= function.lowest && x <= function.highest)) continue;
+    const double exact = function.exact(x);
+    const double error = std::abs(function.computed(x) - exact);
+    if (error <= function.most_error) continue;
+    const double unit = std::ldexp(1.0, std::ilogb(exact) - 23);
+    worst_units = std::max(worst_units, error / std::max(unit, static_cast<double>(smallest)));
+  }
+  EXPECT_LT(worst_units, function.most_units);
+}
+
+TEST(ElementwiseMath, IsAccurate) {
+  using elementwise::Pow;
+  const auto softplus = [](double x) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  };
+  const auto gelu = [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); };
+  const Function functions[] = {
+      {"exp", elementwise::FullExp, std::exp, -104, 88.72, 1.1},
+      {"log", elementwise::FullLog, std::log, 1e-45, 3.4e38, 1.0},
+      {"expm1", elementwise::Expm1, std::expm1, -1e6, 0, 1.0},
+      {"tanh", elementwise::Tanh, std::tanh, -1e6, 1e6, 3.0},
+      {"sin", elementwise::Sin, std::sin, -1048576, 1048576, 2.0, 1e-7},
+      {"cos", elementwise::Cos, std::cos, -1048576, 1048576, 2.0, 1e-7},
+      {"softplus", elementwise::Softplus, softplus, -87, 1e6, 3.0},
+      {"erf", elementwise::Erf, std::erf, -1e6, 1e6, 4.0, 4e-7},
+      {"gelu_erf", elementwise::GeluErf, gelu, -10, 10, 4.0, 2e-6},
+      {"power 2.5", [](float x) { return Pow(x, 2.5f); }, [](double x) { return std::pow(x, 2.5); },
+       1e-15, 1e15, 0.51},
+      {"power -30", [](float x) { return Pow(x, -30.0f); },
+       [](double x) { return std::pow(x, -30.0); }, 0.06, 16, 0.6},
+  };
+  for (const Function& function : functions) ExpectAccurate(function);
+}
+
+TEST(ElementwiseMath, AtTheEnds) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(elementwise::FullExp(kInfinity), kInfinity);
+  EXPECT_EQ(elementwise::FullExp(89.0f), kInfinity);
+  EXPECT_EQ(elementwise::FullExp(-kInfinity), 0.0f);
+  EXPECT_EQ(elementwise::FullLog(0.0f), -kInfinity);
+  EXPECT_EQ(elementwise::FullLog(kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(elementwise::FullLog(-1.0f)));
+  EXPECT_TRUE(std::isnan(elementwise::FullLog(-kInfinity)));
+  EXPECT_EQ(elementwise::Tanh(kInfinity), 1.0f);
+  EXPECT_EQ(elementwise::Tanh(-kInfinity), -1.0f);
+  EXPECT_EQ(elementwise::Tanh(20.0f), 1.0f);
+  EXPECT_EQ(elementwise::Expm1(-kInfinity), -1.0f);
+  EXPECT_EQ(elementwise::Softplus(kInfinity), kInfinity);
+  EXPECT_EQ(elementwise::Softplus(-kInfinity), 0.0f);
+  EXPECT_EQ(elementwise::Erf(kInfinity), 1.0f);
+  EXPECT_TRUE(std::signbit(elementwise::Tanh(-0.0f)));
+  for (const auto function :
+       {elementwise::FullExp, elementwise::FullLog, elementwise::Tanh, elementwise::Sin,
+        elementwise::Expm1, elementwise::Softplus, elementwise::Erf, elementwise::GeluErf}) {
+    EXPECT_TRUE(std::isnan(function(nan)));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""instruction_sets_test.py REFERENCE CLASSIFIER GPT RECIPE: training gives the same bits on every processor.
+"""instruction_sets_test.py REFERENCE PROGRAM...: training gives the same bits on every processor.
 
 Trains each model as if the processor had no more than ZG_INSTRUCTION_SET says, and compares the
 parameters' SHA-256 with those in REFERENCE (param_sha256.json), which were made on a processor with
@@ -37,6 +37,8 @@ RUNS = {
     "gpt": GPT,
     "gpt in f16": GPT + ["--dtype", "f16"],
     "gpt in bf16": GPT + ["--dtype", "bf16"],
+    "lstm": ["--hidden", "24", "--layers", "2", "--context", "24", "--steps", "6", "--batch", "2", "--ranks-in-process",
+             "2", "--zero", "3", "--sample-tokens", "20"],
 }
 
 
@@ -55,7 +57,7 @@ def train(run, instruction_set, environment, directory):
     program = next(path for path in PROGRAMS if path.name == run.split()[0])
     report = directory / "report.json"
     flags = RUNS[run] + ["--report", str(report)]
-    if program.name == "gpt":
+    if program.name in ("gpt", "lstm"):
         flags += ["--data", str(directory / "text.txt")]
     done = subprocess.run(
         [program, *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,

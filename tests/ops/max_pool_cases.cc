@@ -123,6 +123,11 @@ FamilyCases MaxPoolCases() {
        {F32({2, 3, 1, 4})},
        two,
        "max_pool2d: the window has size 2, expected one within the padded size 1: x f32[2,3,1,4]"},
+      {"max_pool2d",  // twice this padding is negative in 64 bits
+       {F32({2, 3, 4, 4})},
+       {{"kernel", Pair{2, 2}}, {"stride", Pair{2, 2}}, {"padding", Pair{0, int64_t{1} << 62}}},
+       "max_pool2d: the padding is 4611686018427387904, expected at most half of the window's 2: "
+       "x f32[2,3,4,4]"},
       {"max_pool2d",
        {F32({2, 3, 4, 4})},
        {{"kernel", Pair{2, 2}}, {"stride", Pair{2, 2}}, {"padding", Pair{0, 2}}},

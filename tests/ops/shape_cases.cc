@@ -230,6 +230,13 @@ FamilyCases ShapeCases() {
        {F32({5, 7})},
        {{"dim", int64_t{1}}, {"start", int64_t{4}}, {"size", int64_t{4}}},
        "slice: dim 1 has no 4 elements from 4 on in steps of 1: x f32[5,7]"},
+      {"pad",  // in 64 bits the sizes add up to 1
+       {F32({5, 3})},
+       {{"dim", int64_t{1}},
+        {"before", int64_t{1} << 62},
+        {"after", int64_t{1} << 62},
+        {"step", int64_t{1} << 62}},
+       "pad: got sizes that no tensor has: x f32[5,3]"},
       {"pad",
        {F32({5, 7})},
        {{"dim", int64_t{1}}, {"before", int64_t{-1}}, {"after", int64_t{0}}},

@@ -5,6 +5,7 @@
 #include "framework/kernels/cpu/multiversion.h"
 #include "framework/kernels/cpu/pair_kernel.h"
 #include "framework/kernels/math/integer_math.h"
+#include "framework/kernels/math/positive_divisor.h"
 
 namespace zg {
 namespace {
@@ -20,11 +21,30 @@ void ComputeBlock(const void* const* operands, int64_t count, int64_t* y) {
   });
 }
 
+// For kFloorDivide and kRemainder, whose b is one number.
+template <IntegerOperation kOperation>
+void DivideBlock(const void* const* operands, int64_t count, int64_t* y) {
+  const int64_t* const a = static_cast<const int64_t*>(operands[0]);
+  const int64_t b = *static_cast<const int64_t*>(operands[1]);
+  if (b == 1) {
+    for (int64_t i = 0; i < count; ++i) y[i] = IntegerResult<kOperation>(a[i], 1);
+    return;
+  }
+  const PositiveDivisor divisor(b);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t quotient = divisor.FloorDivide(a[i]);
+    y[i] = kOperation == IntegerOperation::kFloorDivide ? quotient : a[i] - quotient * b;
+  }
+}
+
 template <IntegerOperation kOperation>
 StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
-  return std::unique_ptr<Kernel>(std::make_unique<PairKernel<int64_t>>(
-      spec, ComputeBlock<kOperation>, spec.call.attributes.Int("value")));
+  constexpr bool kDivides =
+      kOperation == IntegerOperation::kFloorDivide || kOperation == IntegerOperation::kRemainder;
+  constexpr auto kBlock = kDivides ? DivideBlock<kOperation> : ComputeBlock<kOperation>;
+  return std::unique_ptr<Kernel>(
+      std::make_unique<PairKernel<int64_t>>(spec, kBlock, spec.call.attributes.Int("value")));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ void SoftmaxRow(const float* x, const float*, int64_t count, float* y) {
   Multiversion([=]() ZG_VERSION {
     const float largest = MaximumOf(x, count);
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) y[i] = Exp(x[i] - largest);
+    for (int64_t i = 0; i < count; ++i) y[i] = ExpOfNotHigh<Fused>(x[i] - largest);
     const float factor = 1.0f / SumOfRow(y, count);
     ZG_INDEPENDENT
     for (int64_t i = 0; i < count; ++i) y[i] *= factor;
@@ -50,10 +50,10 @@ void LogSoftmaxRow(const float* x, const float*, int64_t count, float* y) {
     for (int64_t begin = 0; begin < count; begin += kBlock) {
       const int64_t size = count - begin < kBlock ? count - begin : kBlock;
       ZG_INDEPENDENT
-      for (int64_t i = 0; i < size; ++i) block[i] = Exp(x[begin + i] - largest);
+      for (int64_t i = 0; i < size; ++i) block[i] = ExpOfNotHigh<Fused>(x[begin + i] - largest);
       sum += SumOfRow(block, size);
     }
-    const float shift = largest + Log(sum);
+    const float shift = largest + Log<Fused>(sum);
     ZG_INDEPENDENT
     for (int64_t i = 0; i < count; ++i) y[i] = x[i] - shift;
   });
@@ -63,7 +63,7 @@ void LogSoftmaxGradRow(const float* dy, const float* y, int64_t count, float* dx
   Multiversion([=]() ZG_VERSION {
     const float sum = SumOfRow(dy, count);
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] - Exp(y[i]) * sum;
+    for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] - ExpOfNotHigh<Fused>(y[i]) * sum;
   });
 }
 

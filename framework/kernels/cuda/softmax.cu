@@ -30,21 +30,21 @@ __global__ void RowKernel(const T* first, const T* second, T* out, MatrixShape s
   for (int64_t i = lane; i < shape.columns; i += kWarp) {
     const float value = Widen(x[i]);
     if (kOp == RowOp::kSoftmax || kOp == RowOp::kLogSoftmax) {
-      sum += Exp(value - largest);
+      sum += ExpOfNotHigh<Fused>(value - largest);
     } else {
       sum += kOp == RowOp::kSoftmaxGrad ? value * Widen(y[i]) : value;
     }
   }
   sum = WarpSum(sum);
   const float factor = 1.0f / sum;
-  const float shift = largest + (kOp == RowOp::kLogSoftmax ? Log(sum) : 0.0f);
+  const float shift = largest + (kOp == RowOp::kLogSoftmax ? Log<Fused>(sum) : 0.0f);
   for (int64_t i = lane; i < shape.columns; i += kWarp) {
     const float value = Widen(x[i]);
     float element = 0.0f;
-    if (kOp == RowOp::kSoftmax) element = Exp(value - largest) * factor;
+    if (kOp == RowOp::kSoftmax) element = ExpOfNotHigh<Fused>(value - largest) * factor;
     if (kOp == RowOp::kSoftmaxGrad) element = Widen(y[i]) * (value - sum);
     if (kOp == RowOp::kLogSoftmax) element = value - shift;
-    if (kOp == RowOp::kLogSoftmaxGrad) element = value - Exp(Widen(y[i])) * sum;
+    if (kOp == RowOp::kLogSoftmaxGrad) element = value - ExpOfNotHigh<Fused>(Widen(y[i])) * sum;
     result[i] = Round<T>(element);
   }
 }

@@ -80,21 +80,22 @@ ZG_HOST_DEVICE ZG_INLINE float Sign(float x) {
 
 ZG_HOST_DEVICE ZG_INLINE float Sqrt(float x) { return std::sqrt(x); }
 
-// e^x, also where Exp is cut off, as the square of e^(x/2): denormal results, infinity.
+// e^x for all x: denormal results and infinity come from two factors whose product is 2^n.
 ZG_HOST_DEVICE ZG_INLINE float FullExp(float x) {
-  const bool is_cut = (x > 88.0f) | (x < -87.0f);
-  const float e = Exp(is_cut ? x * 0.5f : x);
-  return is_cut ? e * e : e;
+  const float below = x > 89.0f ? 89.0f : x;
+  const ScaledExp e = ScaledExpOf<Fused>(below < -104.0f ? -104.0f : below);
+  const uint32_t n = e.n_and_magic - ScaledExp::kMagic;
+  const uint32_t half = static_cast<uint32_t>(BitCast<int32_t>(n) >> 1);
+  return ((e.excess + 1.0f) * PowerOfTwo(half)) * PowerOfTwo(n - half);
 }
 
 // ln(x) for all x.
 ZG_HOST_DEVICE ZG_INLINE float FullLog(float x) {
   const bool is_small = x < 1.1754944e-38f;  // denormal: made normal by 2^23
-  const float y = Log(is_small ? x * 8388608.0f : x);
-  // That much too large: 23 ln 2 for denormal x, infinity for 0, and for x < 0 not a number.
-  float excess = KeepIf(is_small, 15.942385f) + KeepIf(x <= 0.0f, __builtin_inff());
-  excess = x < 0.0f ? __builtin_nanf("") : excess;
-  return x < __builtin_inff() ? y - excess : x;  // infinity and NaN
+  float y = Log<Fused>(is_small ? x * 8388608.0f : x) - KeepIf(is_small, 15.942385f);
+  y = x == 0.0f ? -__builtin_inff() : y;
+  y = x < 0.0f ? __builtin_nanf("") : y;
+  return x < __builtin_inff() ? y : x;  // infinity and NaN
 }
 
 // ln(x) of a normal x > 0 in double, with an error below 2^-40: by the series of atanh.
@@ -102,33 +103,38 @@ ZG_HOST_DEVICE ZG_INLINE double LogInDouble(float x) {
   const uint32_t bits = BitCast<uint32_t>(x);
   const uint32_t above = bits - 0x3f3504f3u;
   const int32_t exponent = BitCast<int32_t>(above) >> 23;
-  const double m = static_cast<double>(BitCast<float>(bits - (above & 0xff800000u)));
-  const double s = (m - 1.0) / (m + 1.0);  // |s| < 0.172
+  const float m = BitCast<float>(bits - (above & 0xff800000u));
+  // (m - 1) / (m + 1), |s| < 0.172: a quotient in f32 has half the bits, one step of Newton's the
+  // others.
+  const double numerator = static_cast<double>(m) - 1.0, denominator = static_cast<double>(m) + 1.0;
+  const double inverse = static_cast<double>(1.0f / (m + 1.0f));
+  const double quotient = numerator * inverse;
+  const double s =
+      Fused::MulAdd(Fused::MulAdd(-denominator, quotient, numerator), inverse, quotient);
   const double square = s * s;
-  double y = square * (1.0 / 15.0) + 1.0 / 13.0;
-  y = y * square + 1.0 / 11.0;
-  y = y * square + 1.0 / 9.0;
-  y = y * square + 1.0 / 7.0;
-  y = y * square + 1.0 / 5.0;
-  y = y * square + 1.0 / 3.0;
-  y = (y * square + 1.0) * (2.0 * s);
-  return y + static_cast<double>(exponent) * 0.69314718055994531;
+  double y = Fused::MulAdd(square, 1.0 / 15.0, 1.0 / 13.0);
+  y = Fused::MulAdd(y, square, 1.0 / 11.0);
+  y = Fused::MulAdd(y, square, 1.0 / 9.0);
+  y = Fused::MulAdd(y, square, 1.0 / 7.0);
+  y = Fused::MulAdd(y, square, 1.0 / 5.0);
+  y = Fused::MulAdd(y, square, 1.0 / 3.0);
+  y = Fused::MulAdd(y, square, 1.0) * (2.0 * s);
+  return Fused::MulAdd(static_cast<double>(exponent), 0.69314718055994531, y);
 }
 
-// e^x for |x| <= 120 in double, with a relative error below 2^-34.
+// e^x for |x| <= 120 in double, with a relative error below 2^-29.
 ZG_HOST_DEVICE ZG_INLINE double ExpInDouble(double x) {
-  const double shifted = x * 1.4426950408889634 + 6755399441055744.0;
+  const double shifted = Fused::MulAdd(x, 1.4426950408889634, 6755399441055744.0);
   const double n = shifted - 6755399441055744.0;
-  const double r = x - n * 0.69314718055994531;  // |r| < 0.347
-  double y = r * (1.0 / 362880.0) + 1.0 / 40320.0;
-  y = y * r + 1.0 / 5040.0;
-  y = y * r + 1.0 / 720.0;
-  y = y * r + 1.0 / 120.0;
-  y = y * r + 1.0 / 24.0;
-  y = y * r + 1.0 / 6.0;
-  y = y * r + 0.5;
-  y = y * r + 1.0;
-  y = y * r + 1.0;
+  const double r = Fused::MulAdd(n, -0.69314718055994531, x);  // |r| < 0.347
+  double y = Fused::MulAdd(r, 1.0 / 40320.0, 1.0 / 5040.0);
+  y = Fused::MulAdd(y, r, 1.0 / 720.0);
+  y = Fused::MulAdd(y, r, 1.0 / 120.0);
+  y = Fused::MulAdd(y, r, 1.0 / 24.0);
+  y = Fused::MulAdd(y, r, 1.0 / 6.0);
+  y = Fused::MulAdd(y, r, 0.5);
+  y = Fused::MulAdd(y, r, 1.0);
+  y = Fused::MulAdd(y, r, 1.0);
   const uint64_t power = (BitCast<uint64_t>(shifted) << 52) + 0x3ff0000000000000u;
   return y * BitCast<double>(power);
 }
@@ -163,62 +169,61 @@ ZG_HOST_DEVICE ZG_INLINE float PowExponentSlope(float power, float a) {
   return power == 0.0f || is_zero_to_zero ? 0.0f : slope;
 }
 
-// ln(1 + e) for e in [0, 1]: compensates the rounding of 1 + e.
-ZG_HOST_DEVICE ZG_INLINE float Log1p(float e) {
-  const float sum = 1.0f + e;
-  const float rounded = sum - 1.0f;
-  return rounded == 0.0f ? e : Log(sum) * (e / rounded);
+// c + ln(1 + e) for e in [0, 1]: e times the polynomial whose largest relative error is smallest,
+// 4e-8.
+ZG_HOST_DEVICE ZG_INLINE float Log1pPlus(float e, float c) {
+  float y = Fused::MulAdd(e, 5.364815705e-3f, -3.006576002e-2f);
+  y = Fused::MulAdd(y, e, 7.920448482e-2f);
+  y = Fused::MulAdd(y, e, -1.375379860e-1f);
+  y = Fused::MulAdd(y, e, 1.915365309e-1f);
+  y = Fused::MulAdd(y, e, -2.485716343e-1f);
+  y = Fused::MulAdd(y, e, 3.332132399e-1f);
+  y = Fused::MulAdd(y, e, -4.999964833e-1f);
+  y = Fused::MulAdd(y, e, 1.0f);
+  return Fused::MulAdd(y, e, c);
 }
 
-// e^x - 1 for x <= 0: near 0 by its series (x + x^2/2 + ...), which has no cancellation.
+// e^x - 1 for x <= 0, without cancellation near 0, where n is 0.
 ZG_HOST_DEVICE ZG_INLINE float Expm1(float x) {
-  float series = x * 1.3888889e-3f + 8.3333333e-3f;
-  series = series * x + 4.1666667e-2f;
-  series = series * x + 1.6666667e-1f;
-  series = series * x + 0.5f;
-  series = series * (x * x) + x;
-  return x > -0.35f ? series : Exp(x) - 1.0f;
+  const ScaledExp e = ScaledExpOf<Fused>(x < -30.0f ? -30.0f : x);
+  const float power = PowerOfTwo(e.n_and_magic);
+  return Fused::MulAdd(e.excess, power, power - 1.0f);
 }
 
-// sin and cos of x - n pi/2, in [-pi/4, pi/4], by Cephes' polynomials; the reduction is in double,
-// whose error is below 2^-30 for |x| < 2^20.
+// sin and cos of x - n pi/2, in [-pi/4, pi/4], by Cephes' polynomials; pi/2 is in three parts, of
+// which n times the first is subtracted exactly for |x| < 2^20.
 ZG_HOST_DEVICE ZG_INLINE float SinOrCos(float x, int32_t quarter_turns) {
-  // Adding 1.5 * 2^52 rounds to an integer, which is then in the lowest bits.
-  const double shifted = static_cast<double>(x) * 0.63661977236758134 + 6755399441055744.0;
-  const double n = shifted - 6755399441055744.0;
-  const float r = static_cast<float>(static_cast<double>(x) - n * 1.5707963267948966);
-  const uint32_t quadrant =
-      static_cast<uint32_t>(BitCast<uint64_t>(shifted)) + static_cast<uint32_t>(quarter_turns);
+  // Adding 1.5 * 2^23 rounds to an integer, which is then in the lowest bits.
+  const float shifted = Fused::MulAdd(x, 0.63661977236758134f, 12582912.0f);
+  const float n = shifted - 12582912.0f;
+  float r = Fused::MulAdd(n, -1.57079637050628662f, x);
+  r = Fused::MulAdd(n, 4.37113900018624283e-8f, r);
+  r = Fused::MulAdd(n, 1.71512493e-15f, r);
+  const uint32_t quadrant = BitCast<uint32_t>(shifted) + static_cast<uint32_t>(quarter_turns);
   const float square = r * r;
-  float sine = square * -1.9515295891e-4f + 8.3321608736e-3f;
-  sine = sine * square - 1.6666654611e-1f;
-  sine = sine * square * r + r;
-  float cosine = square * 2.443315711809948e-5f - 1.388731625493765e-3f;
-  cosine = cosine * square + 4.166664568298827e-2f;
-  cosine = cosine * (square * square) - 0.5f * square + 1.0f;
+  float sine = Fused::MulAdd(square, -1.9515295891e-4f, 8.3321608736e-3f);
+  sine = Fused::MulAdd(sine, square, -1.6666654611e-1f);
+  sine = Fused::MulAdd(sine, square * r, r);
+  float cosine = Fused::MulAdd(square, 2.443315711809948e-5f, -1.388731625493765e-3f);
+  cosine = Fused::MulAdd(cosine, square, 4.166664568298827e-2f);
+  cosine = Fused::MulAdd(cosine, square * square, Fused::MulAdd(square, -0.5f, 1.0f));
   const float value = (quadrant & 1u) != 0 ? cosine : sine;
   return BitCast<float>(BitCast<uint32_t>(value) ^ ((quadrant & 2u) << 30));
 }
 ZG_HOST_DEVICE ZG_INLINE float Sin(float x) { return SinOrCos(x, 0); }
 ZG_HOST_DEVICE ZG_INLINE float Cos(float x) { return SinOrCos(x, 1); }
 
-// Small x use an odd polynomial (Cephes' tanhf), others 1 - 2 / (e^(2|x|) + 1).
+// -t / (t + 2) with t = e^(-2|x|) - 1, and the sign of x.
 ZG_HOST_DEVICE ZG_INLINE float Tanh(float x) {
-  const float square = x * x;
-  float small = square * -5.70498872745e-3f + 2.06390887954e-2f;
-  small = small * square - 5.37397155531e-2f;
-  small = small * square + 1.33314422036e-1f;
-  small = small * square - 3.33332819422e-1f;
-  small = small * square * x + x;
   const float magnitude = Abs(x);
-  const float large = 1.0f - 2.0f / (ExpOfNotLow(magnitude + magnitude) + 1.0f);
-  return magnitude < 0.625f ? small : CopySign(large, x);
+  const float t = Expm1(-(magnitude + magnitude));
+  return CopySign(t / (t + 2.0f), x);
 }
 
 ZG_HOST_DEVICE ZG_INLINE float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
 
 ZG_HOST_DEVICE ZG_INLINE float Softplus(float x) {
-  return (x > 0.0f ? x : 0.0f) + Log1p(Exp(-Abs(x)));
+  return Log1pPlus(ExpOfNotHigh<Fused>(-Abs(x)), x > 0.0f ? x : 0.0f);
 }
 
 // A rational function of x on [-4, 4], beyond which it is 1 in f32; error below 1e-6.
@@ -227,25 +232,26 @@ ZG_HOST_DEVICE ZG_INLINE float Erf(float x) {
   const float magnitude = Abs(x);
   const float clamped = CopySign(magnitude > 4.0f ? 4.0f : magnitude, x);
   const float square = clamped * clamped;
-  float p = square * -2.72614225801306e-10f + 2.77068142495902e-8f;
-  p = p * square - 2.10102402082508e-6f;
-  p = p * square - 5.69250639462346e-5f;
-  p = p * square - 7.34990630326855e-4f;
-  p = p * square - 2.95459980854025e-3f;
-  p = p * square - 1.60960333262415e-2f;
-  float q = square * -1.45660718464996e-5f - 2.13374055278905e-4f;
-  q = q * square - 1.68282697438203e-3f;
-  q = q * square - 7.37332916720468e-3f;
-  q = q * square - 1.42647390514189e-2f;
+  float p = Fused::MulAdd(square, -2.72614225801306e-10f, 2.77068142495902e-8f);
+  p = Fused::MulAdd(p, square, -2.10102402082508e-6f);
+  p = Fused::MulAdd(p, square, -5.69250639462346e-5f);
+  p = Fused::MulAdd(p, square, -7.34990630326855e-4f);
+  p = Fused::MulAdd(p, square, -2.95459980854025e-3f);
+  p = Fused::MulAdd(p, square, -1.60960333262415e-2f);
+  float q = Fused::MulAdd(square, -1.45660718464996e-5f, -2.13374055278905e-4f);
+  q = Fused::MulAdd(q, square, -1.68282697438203e-3f);
+  q = Fused::MulAdd(q, square, -7.37332916720468e-3f);
+  q = Fused::MulAdd(q, square, -1.42647390514189e-2f);
   return clamped * p / q;
 }
 
 ZG_HOST_DEVICE ZG_INLINE float GeluErf(float x) {
-  return (0.5f * x) * (1.0f + Erf(x * 0.70710678118654752f));
+  const float half = 0.5f * x;
+  return Fused::MulAdd(half, Erf(x * 0.70710678118654752f), half);
 }
 ZG_HOST_DEVICE ZG_INLINE float GeluErfGrad(float dy, float x) {
-  const float share = 0.5f * (1.0f + Erf(x * 0.70710678118654752f));
-  return dy * (share + (x * 0.39894228040143268f) * Exp(-0.5f * (x * x)));
+  const float share = Fused::MulAdd(Erf(x * 0.70710678118654752f), 0.5f, 0.5f);
+  return dy * Fused::MulAdd(x * 0.39894228040143268f, ExpOfNotHigh<Fused>(-0.5f * (x * x)), share);
 }
 
 // Defined here, so that formulas find the functions above.

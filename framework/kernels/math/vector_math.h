@@ -2,9 +2,15 @@
 // rounded basic operations, so the same argument gives the same bits in every lane and on every
 // instruction set. NaN in, NaN out.
 //
+// Both exist in two arithmetics. Fused rounds a b + c once, which is faster and more precise: every
+// processor with AVX2 has an instruction for it, and an older one calls a function. Rounded, which
+// rounds the product first, is that of losses, attention and the gates (GELU, SiLU): a change would
+// change the bits of models trained so far.
+//
 // Source: the argument reductions and polynomials of Cephes' expf and logf (S. Moshier).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -20,31 +26,67 @@ ZG_HOST_DEVICE ZG_INLINE To BitCast(From from) {
   return to;
 }
 
-// Exp(x) for x >= -87.33.
-ZG_HOST_DEVICE ZG_INLINE float ExpOfNotLow(float x) {
-  const float clamped = x > 88.37f ? 88.37f : x;
+struct Rounded {
+  ZG_HOST_DEVICE static ZG_INLINE float MulAdd(float a, float b, float c) { return a * b + c; }
+};
+struct Fused {
+  ZG_HOST_DEVICE static ZG_INLINE float MulAdd(float a, float b, float c) { return fmaf(a, b, c); }
+  ZG_HOST_DEVICE static ZG_INLINE double MulAdd(double a, double b, double c) {
+    return fma(a, b, c);
+  }
+};
+
+// 2^n for -127 < n < 128; only the lowest 9 bits of n are read.
+ZG_HOST_DEVICE ZG_INLINE float PowerOfTwo(uint32_t n) {
+  return BitCast<float>((n << 23) + 0x3f800000u);
+}
+
+// e^x = (excess + 1) 2^n for |x| < 10^6, where excess = e^r - 1, r = x - n ln 2, |r| <= ln(2) / 2.
+struct ScaledExp {
+  float excess;
+  uint32_t n_and_magic;                            // n + kMagic
+  static constexpr uint32_t kMagic = 0x4b400000u;  // the bits of 1.5 * 2^23: zeros from bit 0 on
+};
+template <typename Arithmetic>
+ZG_HOST_DEVICE ZG_INLINE ScaledExp ScaledExpOf(float x) {
   // Adding 1.5 * 2^23 rounds to an integer, which is then in the lowest bits.
-  const float shifted = clamped * 1.44269504088896341f + 12582912.0f;
+  const float shifted = Arithmetic::MulAdd(x, 1.44269504088896341f, 12582912.0f);
   const float n = shifted - 12582912.0f;
-  const float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;  // x - n ln 2
-  float y = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  y = y * r + 8.3334519073e-3f;
-  y = y * r + 4.1665795894e-2f;
-  y = y * r + 1.6666665459e-1f;
-  y = y * r + 5.0000001201e-1f;
-  y = (y * (r * r) + r) + 1.0f;
-  const uint32_t power = (BitCast<uint32_t>(shifted) << 23) + 0x3f800000u;  // the bits of 2^n
-  return y * BitCast<float>(power);
+  const float high = Arithmetic::MulAdd(n, -0.693359375f, x);
+  const float r = Arithmetic::MulAdd(n, 2.12194440e-4f, high);
+  float y = Arithmetic::MulAdd(r, 1.9875691500e-4f, 1.3981999507e-3f);
+  y = Arithmetic::MulAdd(y, r, 8.3334519073e-3f);
+  y = Arithmetic::MulAdd(y, r, 4.1665795894e-2f);
+  y = Arithmetic::MulAdd(y, r, 1.6666665459e-1f);
+  y = Arithmetic::MulAdd(y, r, 5.0000001201e-1f);
+  return {Arithmetic::MulAdd(y, r * r, r), BitCast<uint32_t>(shifted)};
+}
+
+// Exp(x) for x >= -87.33.
+template <typename Arithmetic = Rounded>
+ZG_HOST_DEVICE ZG_INLINE float ExpOfNotLow(float x) {
+  const ScaledExp e = ScaledExpOf<Arithmetic>(x > 88.37f ? 88.37f : x);
+  return (e.excess + 1.0f) * PowerOfTwo(e.n_and_magic);
 }
 
 // e^x with a relative error below 1.1e-7 (1.7 units in the last place). It is 0 below -87.33 (where
 // results would be denormal), and the result for 88.37, 2.4e38, above 88.37.
+template <typename Arithmetic = Rounded>
 ZG_HOST_DEVICE ZG_INLINE float Exp(float x) {
-  const float result = ExpOfNotLow(x);
+  const float result = ExpOfNotLow<Arithmetic>(x);
+  return x < -87.33f ? 0.0f : result;
+}
+
+// Exp(x) for x <= 88.37.
+template <typename Arithmetic = Rounded>
+ZG_HOST_DEVICE ZG_INLINE float ExpOfNotHigh(float x) {
+  const ScaledExp e = ScaledExpOf<Arithmetic>(x);
+  const float result = (e.excess + 1.0f) * PowerOfTwo(e.n_and_magic);
   return x < -87.33f ? 0.0f : result;
 }
 
 // ln(x) for normal x > 0, with a relative error below 1.2e-7.
+template <typename Arithmetic = Rounded>
 ZG_HOST_DEVICE ZG_INLINE float Log(float x) {
   // x = m * 2^exponent with m in [sqrt(1/2), sqrt(2)).
   const uint32_t bits = BitCast<uint32_t>(x);
@@ -53,18 +95,17 @@ ZG_HOST_DEVICE ZG_INLINE float Log(float x) {
   const float f = BitCast<float>(bits - (above & 0xff800000u)) - 1.0f;
   const float e = static_cast<float>(exponent);
   const float square = f * f;
-  float y = f * 7.0376836292e-2f - 1.1514610310e-1f;
-  y = y * f + 1.1676998740e-1f;
-  y = y * f - 1.2420140846e-1f;
-  y = y * f + 1.4249322787e-1f;
-  y = y * f - 1.6668057665e-1f;
-  y = y * f + 2.0000714765e-1f;
-  y = y * f - 2.4999993993e-1f;
-  y = y * f + 3.3333331174e-1f;
-  y = (y * f) * square;
-  y = y - e * 2.12194440e-4f;
-  y = y - square * 0.5f;
-  return (f + y) + e * 0.693359375f;
+  float y = Arithmetic::MulAdd(f, 7.0376836292e-2f, -1.1514610310e-1f);
+  y = Arithmetic::MulAdd(y, f, 1.1676998740e-1f);
+  y = Arithmetic::MulAdd(y, f, -1.2420140846e-1f);
+  y = Arithmetic::MulAdd(y, f, 1.4249322787e-1f);
+  y = Arithmetic::MulAdd(y, f, -1.6668057665e-1f);
+  y = Arithmetic::MulAdd(y, f, 2.0000714765e-1f);
+  y = Arithmetic::MulAdd(y, f, -2.4999993993e-1f);
+  y = Arithmetic::MulAdd(y, f, 3.3333331174e-1f);
+  y = Arithmetic::MulAdd(e, -2.12194440e-4f, (y * f) * square);
+  y = Arithmetic::MulAdd(square, -0.5f, y);
+  return Arithmetic::MulAdd(e, 0.693359375f, f + y);
 }
 
 }  // namespace zg
