@@ -91,6 +91,17 @@ TEST(ElementwiseMath, IsAccurate) {
   for (const Function& function : functions) ExpectAccurate(function);
 }
 
+TEST(ElementwiseMath, WholePowersOfWholeNumbersAreExact) {
+  for (int base = 1; base <= 4096; ++base) {
+    int64_t power = 1;
+    for (int exponent = 0; power <= 1 << 24 && exponent < 25; ++exponent, power *= base) {
+      const auto a = static_cast<float>(base), b = static_cast<float>(exponent);
+      ASSERT_EQ(elementwise::Pow(a, b), static_cast<float>(power)) << base << "^" << exponent;
+      ASSERT_EQ(elementwise::Pow(-a, b), static_cast<float>(exponent % 2 == 0 ? power : -power));
+    }
+  }
+}
+
 TEST(ElementwiseMath, AtTheEnds) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
