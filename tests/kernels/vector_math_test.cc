@@ -11,6 +11,9 @@
 namespace zg {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
 TEST(VectorMath, ExpIsAccurate) {
   double worst = 0.0;
   for (double x = -87.3; x < 88.3; x += 0.00137) {
@@ -24,10 +27,10 @@ TEST(VectorMath, ExpIsAccurate) {
 TEST(VectorMath, ExpAtTheEnds) {
   EXPECT_EQ(Exp(0.0f), 1.0f);
   EXPECT_EQ(Exp(-90.0f), 0.0f);
-  EXPECT_EQ(Exp(-std::numeric_limits<float>::infinity()), 0.0f);
-  EXPECT_EQ(Exp(std::numeric_limits<float>::infinity()), Exp(88.37f));
+  EXPECT_EQ(Exp(-kInfinity), 0.0f);
+  EXPECT_EQ(Exp(kInfinity), Exp(88.37f));
   EXPECT_TRUE(std::isfinite(Exp(1000.0f)));
-  EXPECT_TRUE(std::isnan(Exp(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(Exp(kNaN)));
 }
 
 TEST(VectorMath, LogIsAccurate) {
@@ -102,9 +105,24 @@ TEST(ElementwiseMath, WholePowersOfWholeNumbersAreExact) {
   }
 }
 
+TEST(ElementwiseMath, PowersAtTheEndsAreThoseOfC) {
+  const float special[] = {0.0f, 1.0f,  -1.0f, 2.0f,   -2.0f,     0.5f,       -0.5f,
+                           3.0f, -3.0f, 1e30f, -1e30f, kInfinity, -kInfinity, kNaN};
+  for (const float a : special) {
+    for (const float b : special) {
+      const float got = elementwise::Pow(a, b), want = std::pow(a, b);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got)) << a << "^" << b << ": " << got;
+      } else if (std::isinf(want) || want == 0.0f) {
+        EXPECT_EQ(got, want) << a << "^" << b;
+      } else {
+        EXPECT_FLOAT_EQ(got, want) << a << "^" << b;
+      }
+    }
+  }
+}
+
 TEST(ElementwiseMath, AtTheEnds) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(elementwise::FullExp(kInfinity), kInfinity);
   EXPECT_EQ(elementwise::FullExp(89.0f), kInfinity);
   EXPECT_EQ(elementwise::FullExp(-kInfinity), 0.0f);
@@ -123,7 +141,7 @@ TEST(ElementwiseMath, AtTheEnds) {
   for (const auto function :
        {elementwise::FullExp, elementwise::FullLog, elementwise::Tanh, elementwise::Sin,
         elementwise::Expm1, elementwise::Softplus, elementwise::Erf, elementwise::GeluErf}) {
-    EXPECT_TRUE(std::isnan(function(nan)));
+    EXPECT_TRUE(std::isnan(function(kNaN)));
   }
 }
 

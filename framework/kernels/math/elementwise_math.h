@@ -150,12 +150,14 @@ ZG_HOST_DEVICE ZG_INLINE float Pow(float a, float b) {
   const float normal = static_cast<float>(ExpInDouble(low < 120.0 ? low : 120.0));
   const float at_ends = KeepIf((b > 0.0f) == is_infinite, __builtin_inff());
   float y = (is_zero | is_infinite) ? at_ends : normal;
+  y = magnitude == 1.0f ? 1.0f : y;  // also for an infinite b
   // From 2^24 on all floats are even.
   const float bounded = KeepIf(Abs(b) < 16777216.0f, b);
   const int32_t whole = static_cast<int32_t>(bounded);
   const float signed_y =
       BitCast<float>(BitCast<uint32_t>(y) ^ (static_cast<uint32_t>(whole) << 31));
-  const float of_negative = static_cast<float>(whole) == bounded ? signed_y : __builtin_nanf("");
+  const float of_others = is_infinite ? y : __builtin_nanf("");
+  const float of_negative = static_cast<float>(whole) == bounded ? signed_y : of_others;
   y = ((a < 0.0f) & !is_zero) ? of_negative : y;
   y = ((a != a) | (b != b)) ? a + b : y;
   return ((b == 0.0f) | (a == 1.0f)) ? 1.0f : y;
