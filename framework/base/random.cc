@@ -35,50 +35,59 @@ struct FloatLanes {
   FloatVector word0, word1, word2, word3;
 };
 
-struct Product {
-  BitVector high, low;
-};
-
-HWY_INLINE Product Multiply(BitVector a, BitVector b) {
-  const Bits bits;
-#if HWY_TARGET == HWY_SCALAR  // one lane: no even and odd
-  const uint64_t product = uint64_t{hn::GetLane(a)} * hn::GetLane(b);
-  return {hn::Set(bits, static_cast<uint32_t>(product >> 32)),
-          hn::Set(bits, static_cast<uint32_t>(product))};
-#else
-  const hn::RepartitionToWide<Bits> wide;
-  const auto even = hn::MulEven(a, b);
-  const auto odd = hn::MulEven(hn::BitCast(bits, hn::ShiftRight<32>(hn::BitCast(wide, a))), b);
-  return {hn::OddEven(hn::BitCast(bits, odd), hn::BitCast(bits, hn::ShiftRight<32>(even))),
-          hn::OddEven(hn::BitCast(bits, hn::ShiftLeft<32>(odd)), hn::BitCast(bits, even))};
-#endif
-}
+#if HWY_TARGET == HWY_SCALAR  // one lane: no even ones
 
 HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
   const Bits bits;
+  const RandomBlock block = RandomBits(key, first_block);
+  return {hn::Set(bits, block[0]), hn::Set(bits, block[1]), hn::Set(bits, block[2]),
+          hn::Set(bits, block[3])};
+}
+
+#else
+
+// Counters in the even lanes, whose products fill both; what is in the odd lanes is not used.
+struct EvenLanes {
+  BitVector c0, c1, c2, c3;
+};
+
+HWY_INLINE EvenLanes PhiloxRound(const EvenLanes& c, uint32_t key0, uint32_t key1) {
+  const Bits bits;
+  const auto product0 = hn::MulEven(c.c0, hn::Set(bits, 0xD2511F53u));
+  const auto product1 = hn::MulEven(c.c2, hn::Set(bits, 0xCD9E8D57u));
+  const BitVector high0 = hn::BitCast(bits, hn::ShiftRight<32>(product0));
+  const BitVector high1 = hn::BitCast(bits, hn::ShiftRight<32>(product1));
+  return {hn::Xor3(high1, c.c1, hn::Set(bits, key0)), hn::BitCast(bits, product1),
+          hn::Xor3(high0, c.c3, hn::Set(bits, key1)), hn::BitCast(bits, product0)};
+}
+
+// Two halves, in which the rounds of one need not wait for those of the other.
+HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
+  const Bits bits;
   const BitVector base = hn::Set(bits, static_cast<uint32_t>(first_block));
-  const BitVector one = hn::Set(bits, 1u);
-  BitVector c0 = hn::Add(base, hn::Iota(bits, 0u));
-  BitVector c1 = hn::Set(bits, static_cast<uint32_t>(first_block >> 32));
-  c1 = hn::Add(c1, hn::IfThenElseZero(hn::Lt(c0, base), one));  // the carry
-  BitVector c2 = hn::Set(bits, static_cast<uint32_t>(key.stream));
-  BitVector c3 = hn::Set(bits, static_cast<uint32_t>(key.stream >> 32));
+  const auto counters = [=](uint32_t first) HWY_ATTR {
+    const BitVector index = hn::Add(hn::ShiftRight<1>(hn::Iota(bits, 0u)), hn::Set(bits, first));
+    const BitVector c0 = hn::Add(base, index);
+    const BitVector carry = hn::IfThenElseZero(hn::Lt(c0, base), hn::Set(bits, 1u));
+    const BitVector c1 = hn::Add(hn::Set(bits, static_cast<uint32_t>(first_block >> 32)), carry);
+    return EvenLanes{c0, c1, hn::Set(bits, static_cast<uint32_t>(key.stream)),
+                     hn::Set(bits, static_cast<uint32_t>(key.stream >> 32))};
+  };
+  EvenLanes low = counters(0);
+  EvenLanes high = counters(static_cast<uint32_t>(hn::Lanes(bits) / 2));
   uint32_t key0 = static_cast<uint32_t>(key.seed);
   uint32_t key1 = static_cast<uint32_t>(key.seed >> 32);
-  const BitVector multiplier0 = hn::Set(bits, 0xD2511F53u);
-  const BitVector multiplier1 = hn::Set(bits, 0xCD9E8D57u);
   for (int round = 0; round < 10; ++round) {
-    const Product product0 = Multiply(c0, multiplier0);
-    const Product product1 = Multiply(c2, multiplier1);
-    c0 = hn::Xor(hn::Xor(product1.high, c1), hn::Set(bits, key0));
-    c2 = hn::Xor(hn::Xor(product0.high, c3), hn::Set(bits, key1));
-    c1 = product1.low;
-    c3 = product0.low;
+    low = PhiloxRound(low, key0, key1);
+    high = PhiloxRound(high, key0, key1);
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  return {c0, c1, c2, c3};
+  return {hn::ConcatEven(bits, high.c0, low.c0), hn::ConcatEven(bits, high.c1, low.c1),
+          hn::ConcatEven(bits, high.c2, low.c2), hn::ConcatEven(bits, high.c3, low.c3)};
 }
+
+#endif
 
 HWY_INLINE FloatVector Uniform(BitVector word) {
   const Floats floats;
