@@ -7,6 +7,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/cpu/row_sums.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/ops/addend.h"
@@ -17,17 +18,9 @@ namespace {
 
 // Rows whose sums are computed one after the other before their results, so that the latency of one
 // row's sums is hidden behind the next row, and the rows are still in the first-level cache for the
-// results.
+// results. Rows are prefetched: those of the next group while results are stored, and those of the
+// result while sums are computed.
 constexpr int64_t kGroupRows = 4;
-
-// Rows are prefetched: those of the next group while results are stored, and those of the result
-// while sums are computed, because a burst of stores would wait for memory.
-template <int kForWriting, typename T>
-ZG_INLINE void PrefetchRow(const T* row, int64_t columns) {
-  const char* const begin = reinterpret_cast<const char*>(row);
-  const int64_t bytes = columns * static_cast<int64_t>(sizeof(T));
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(begin + i, kForWriting);
-}
 
 template <typename T>
 struct NormalizeRows {

@@ -5,6 +5,7 @@
 #include "framework/kernels/cpu/kernel_util.h"
 #include "framework/kernels/cpu/lanes.h"
 #include "framework/kernels/cpu/multiversion.h"
+#include "framework/kernels/cpu/prefetch.h"
 #include "framework/kernels/cpu/sharing.h"
 #include "framework/kernels/math/vector_math.h"
 
@@ -46,6 +47,7 @@ void LogSoftmaxRow(const float* x, const float*, int64_t count, float* y) {
     constexpr int64_t kBlock = 1024;
     float block[kBlock];
     const float largest = MaximumOf(x, count);
+    PrefetchRow<1>(y, count);
     float sum = 0.0f;
     for (int64_t begin = 0; begin < count; begin += kBlock) {
       const int64_t size = count - begin < kBlock ? count - begin : kBlock;
