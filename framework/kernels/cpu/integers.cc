@@ -33,7 +33,10 @@ void DivideBlock(const void* const* operands, int64_t count, int64_t* y) {
   const PositiveDivisor divisor(b);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t quotient = divisor.FloorDivide(a[i]);
-    y[i] = kOperation == IntegerOperation::kFloorDivide ? quotient : a[i] - quotient * b;
+    // The multiple may be below what i64 has; the difference then wraps around to the remainder.
+    const auto multiple = static_cast<uint64_t>(quotient) * static_cast<uint64_t>(b);
+    const auto remainder = static_cast<int64_t>(static_cast<uint64_t>(a[i]) - multiple);
+    y[i] = kOperation == IntegerOperation::kFloorDivide ? quotient : remainder;
   }
 }
 
