@@ -46,19 +46,15 @@ HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
 
 #else
 
-// Counters in the even lanes, whose products fill both; what is in the odd lanes is not used.
-struct EvenLanes {
-  BitVector c0, c1, c2, c3;
-};
-
-HWY_INLINE EvenLanes PhiloxRound(const EvenLanes& c, uint32_t key0, uint32_t key1) {
+// Words in the even lanes, whose products fill both; what is in the odd lanes is not used.
+HWY_INLINE BitLanes PhiloxRound(const BitLanes& c, uint32_t key0, uint32_t key1) {
   const Bits bits;
-  const auto product0 = hn::MulEven(c.c0, hn::Set(bits, 0xD2511F53u));
-  const auto product1 = hn::MulEven(c.c2, hn::Set(bits, 0xCD9E8D57u));
+  const auto product0 = hn::MulEven(c.word0, hn::Set(bits, 0xD2511F53u));
+  const auto product1 = hn::MulEven(c.word2, hn::Set(bits, 0xCD9E8D57u));
   const BitVector high0 = hn::BitCast(bits, hn::ShiftRight<32>(product0));
   const BitVector high1 = hn::BitCast(bits, hn::ShiftRight<32>(product1));
-  return {hn::Xor3(high1, c.c1, hn::Set(bits, key0)), hn::BitCast(bits, product1),
-          hn::Xor3(high0, c.c3, hn::Set(bits, key1)), hn::BitCast(bits, product0)};
+  return {hn::Xor3(high1, c.word1, hn::Set(bits, key0)), hn::BitCast(bits, product1),
+          hn::Xor3(high0, c.word3, hn::Set(bits, key1)), hn::BitCast(bits, product0)};
 }
 
 // Two halves, in which the rounds of one need not wait for those of the other.
@@ -70,11 +66,11 @@ HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
     const BitVector c0 = hn::Add(base, index);
     const BitVector carry = hn::IfThenElseZero(hn::Lt(c0, base), hn::Set(bits, 1u));
     const BitVector c1 = hn::Add(hn::Set(bits, static_cast<uint32_t>(first_block >> 32)), carry);
-    return EvenLanes{c0, c1, hn::Set(bits, static_cast<uint32_t>(key.stream)),
-                     hn::Set(bits, static_cast<uint32_t>(key.stream >> 32))};
+    return BitLanes{c0, c1, hn::Set(bits, static_cast<uint32_t>(key.stream)),
+                    hn::Set(bits, static_cast<uint32_t>(key.stream >> 32))};
   };
-  EvenLanes low = counters(0);
-  EvenLanes high = counters(static_cast<uint32_t>(hn::Lanes(bits) / 2));
+  BitLanes low = counters(0);
+  BitLanes high = counters(static_cast<uint32_t>(hn::Lanes(bits) / 2));
   uint32_t key0 = static_cast<uint32_t>(key.seed);
   uint32_t key1 = static_cast<uint32_t>(key.seed >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -83,8 +79,8 @@ HWY_INLINE BitLanes PhiloxLanes(RandomKey key, uint64_t first_block) {
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  return {hn::ConcatEven(bits, high.c0, low.c0), hn::ConcatEven(bits, high.c1, low.c1),
-          hn::ConcatEven(bits, high.c2, low.c2), hn::ConcatEven(bits, high.c3, low.c3)};
+  return {hn::ConcatEven(bits, high.word0, low.word0), hn::ConcatEven(bits, high.word1, low.word1),
+          hn::ConcatEven(bits, high.word2, low.word2), hn::ConcatEven(bits, high.word3, low.word3)};
 }
 
 #endif

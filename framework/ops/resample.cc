@@ -46,7 +46,7 @@ Status CheckMethod(const ir::OpCall& call, const InputNames& names, const int64_
   for (int i = 0; i < 2; ++i) {
     const int64_t kernel = call.attributes.Ints("kernel")[i];
     const int64_t padding = call.attributes.Ints("padding")[i];
-    const int64_t room = in[i] + (2 * padding - kernel);
+    const int64_t room = in[i] + (2 * padding - kernel);  // the difference is at most 0
     const int64_t expected = room < 0 ? 0 : room / call.attributes.Ints("stride")[i] + 1;
     if (expected == out[i]) continue;
     return Rejected(call, names,

@@ -7,12 +7,12 @@
 #include <limits>
 #include <random>
 
+#include "framework/kernels/math/integer_math.h"
+
 namespace zg {
 namespace {
 
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-
-int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 TEST(PositiveDivisor, DividesLikeTheProcessor) {
   std::mt19937_64 random(1);
@@ -34,8 +34,10 @@ TEST(PositiveDivisor, DividesLikeTheProcessor) {
                                     multiple - 1,
                                     -multiple,
                                     -multiple - 1};
-      for (const int64_t a : numerators)
-        ASSERT_EQ(divisor.FloorDivide(a), FloorDivide(a, b)) << a << " / " << b;
+      for (const int64_t a : numerators) {
+        const int64_t want = IntegerResult<IntegerOperation::kFloorDivide>(a, b);
+        ASSERT_EQ(divisor.FloorDivide(a), want) << a << " / " << b;
+      }
     }
   }
 }

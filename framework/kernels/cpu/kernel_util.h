@@ -20,11 +20,11 @@ struct MatrixShape {
 };
 MatrixShape AsMatrix(const Shape& shape);
 
-// The factory of a kernel that can be made for every spec of its op.
-template <typename KernelType>
+// The factory of a kernel that can be made for every spec of its op: KernelType(spec, kArguments...).
+template <typename KernelType, auto... kArguments>
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
-  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec));
+  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec, kArguments...));
 }
 
 }  // namespace zg

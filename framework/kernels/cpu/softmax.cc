@@ -24,7 +24,7 @@ void SoftmaxRow(const float* x, const float*, int64_t count, float* y) {
   Multiversion([=]() ZG_VERSION {
     const float largest = MaximumOf(x, count);
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) y[i] = ExpOfNotHigh<Fused>(x[i] - largest);
+    for (int64_t i = 0; i < count; ++i) y[i] = ExpOfNotHigh(x[i] - largest);
     const float factor = 1.0f / SumOfRow(y, count);
     ZG_INDEPENDENT
     for (int64_t i = 0; i < count; ++i) y[i] *= factor;
@@ -52,7 +52,7 @@ void LogSoftmaxRow(const float* x, const float*, int64_t count, float* y) {
     for (int64_t begin = 0; begin < count; begin += kBlock) {
       const int64_t size = count - begin < kBlock ? count - begin : kBlock;
       ZG_INDEPENDENT
-      for (int64_t i = 0; i < size; ++i) block[i] = ExpOfNotHigh<Fused>(x[begin + i] - largest);
+      for (int64_t i = 0; i < size; ++i) block[i] = ExpOfNotHigh(x[begin + i] - largest);
       sum += SumOfRow(block, size);
     }
     const float shift = largest + Log<Fused>(sum);
@@ -65,7 +65,7 @@ void LogSoftmaxGradRow(const float* dy, const float* y, int64_t count, float* dx
   Multiversion([=]() ZG_VERSION {
     const float sum = SumOfRow(dy, count);
     ZG_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] - ExpOfNotHigh<Fused>(y[i]) * sum;
+    for (int64_t i = 0; i < count; ++i) dx[i] = dy[i] - ExpOfNotHigh(y[i]) * sum;
   });
 }
 
@@ -128,19 +128,13 @@ class RowKernel : public Kernel {
   const int threads_;
 };
 
-template <RowFunction kRun>
-StatusOr<std::unique_ptr<Kernel>> MakeRows(const KernelSpec& spec) {
-  ZG_RETURN_IF_ERROR(CheckCpuTypes(spec));
-  return std::unique_ptr<Kernel>(std::make_unique<RowKernel>(spec, kRun));
-}
-
 }  // namespace
 
 void RegisterSoftmaxKernels(KernelRegistry& registry) {
-  registry.Register("softmax", MakeRows<SoftmaxRow>);
-  registry.Register("softmax_grad", MakeRows<SoftmaxGradRow>);
-  registry.Register("log_softmax", MakeRows<LogSoftmaxRow>);
-  registry.Register("log_softmax_grad", MakeRows<LogSoftmaxGradRow>);
+  registry.Register("softmax", MakeKernel<RowKernel, SoftmaxRow>);
+  registry.Register("softmax_grad", MakeKernel<RowKernel, SoftmaxGradRow>);
+  registry.Register("log_softmax", MakeKernel<RowKernel, LogSoftmaxRow>);
+  registry.Register("log_softmax_grad", MakeKernel<RowKernel, LogSoftmaxGradRow>);
 }
 
 }  // namespace zg

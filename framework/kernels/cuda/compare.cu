@@ -35,23 +35,17 @@ class Compare : public Kernel {
   double value_ = 0.0;
 };
 
-template <Comparison kComparison>
-StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec) {
-  ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
-  return std::unique_ptr<Kernel>(std::make_unique<Compare>(spec, kComparison));
-}
-
 }  // namespace
 
 void RegisterCompareKernels(KernelRegistry& registry) {
-  registry.Register("equal", Make<Comparison::kEqual>);
-  registry.Register("not_equal", Make<Comparison::kNotEqual>);
-  registry.Register("less", Make<Comparison::kLess>);
-  registry.Register("less_equal", Make<Comparison::kLessEqual>);
-  registry.Register("greater", Make<Comparison::kGreater>);
-  registry.Register("greater_equal", Make<Comparison::kGreaterEqual>);
-  registry.Register("logical_and", Make<Comparison::kBoth>);
-  registry.Register("logical_or", Make<Comparison::kEither>);
+  registry.Register("equal", MakeKernel<Compare, Comparison::kEqual>);
+  registry.Register("not_equal", MakeKernel<Compare, Comparison::kNotEqual>);
+  registry.Register("less", MakeKernel<Compare, Comparison::kLess>);
+  registry.Register("less_equal", MakeKernel<Compare, Comparison::kLessEqual>);
+  registry.Register("greater", MakeKernel<Compare, Comparison::kGreater>);
+  registry.Register("greater_equal", MakeKernel<Compare, Comparison::kGreaterEqual>);
+  registry.Register("logical_and", MakeKernel<Compare, Comparison::kBoth>);
+  registry.Register("logical_or", MakeKernel<Compare, Comparison::kEither>);
 }
 
 }  // namespace zg::cuda

@@ -30,11 +30,11 @@ Status CudaStatus(cudaError_t error, const char* what);
 // Error if an operand is not floating-point, i64 or bool.
 Status CheckCudaTypes(const KernelSpec& spec);
 
-// The factory of a kernel that can be made for every spec of its op.
-template <typename KernelType>
+// The factory of a kernel that can be made for every spec of its op: KernelType(spec, kArguments...).
+template <typename KernelType, auto... kArguments>
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelSpec& spec) {
   ZG_RETURN_IF_ERROR(CheckCudaTypes(spec));
-  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec));
+  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(spec, kArguments...));
 }
 
 // True if an access of `bytes` bytes at each of these addresses is aligned.

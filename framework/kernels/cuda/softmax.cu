@@ -30,7 +30,7 @@ __global__ void RowKernel(const T* first, const T* second, T* out, MatrixShape s
   for (int64_t i = lane; i < shape.columns; i += kWarp) {
     const float value = Widen(x[i]);
     if (kOp == RowOp::kSoftmax || kOp == RowOp::kLogSoftmax) {
-      sum += ExpOfNotHigh<Fused>(value - largest);
+      sum += ExpOfNotHigh(value - largest);
     } else {
       sum += kOp == RowOp::kSoftmaxGrad ? value * Widen(y[i]) : value;
     }
@@ -41,10 +41,10 @@ __global__ void RowKernel(const T* first, const T* second, T* out, MatrixShape s
   for (int64_t i = lane; i < shape.columns; i += kWarp) {
     const float value = Widen(x[i]);
     float element = 0.0f;
-    if (kOp == RowOp::kSoftmax) element = ExpOfNotHigh<Fused>(value - largest) * factor;
+    if (kOp == RowOp::kSoftmax) element = ExpOfNotHigh(value - largest) * factor;
     if (kOp == RowOp::kSoftmaxGrad) element = Widen(y[i]) * (value - sum);
     if (kOp == RowOp::kLogSoftmax) element = value - shift;
-    if (kOp == RowOp::kLogSoftmaxGrad) element = value - ExpOfNotHigh<Fused>(Widen(y[i])) * sum;
+    if (kOp == RowOp::kLogSoftmaxGrad) element = value - ExpOfNotHigh(Widen(y[i])) * sum;
     result[i] = Round<T>(element);
   }
 }

@@ -112,14 +112,9 @@ ZG_HOST_DEVICE ZG_INLINE double LogInDouble(float x) {
   const double s =
       Fused::MulAdd(Fused::MulAdd(-denominator, quotient, numerator), inverse, quotient);
   const double square = s * s;
-  double y = Fused::MulAdd(square, 1.0 / 15.0, 1.0 / 13.0);
-  y = Fused::MulAdd(y, square, 1.0 / 11.0);
-  y = Fused::MulAdd(y, square, 1.0 / 9.0);
-  y = Fused::MulAdd(y, square, 1.0 / 7.0);
-  y = Fused::MulAdd(y, square, 1.0 / 5.0);
-  y = Fused::MulAdd(y, square, 1.0 / 3.0);
-  y = Fused::MulAdd(y, square, 1.0) * (2.0 * s);
-  return Fused::MulAdd(static_cast<double>(exponent), 0.69314718055994531, y);
+  const double series = Polynomial<Fused>(square, 1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0,
+                                          1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0);
+  return Fused::MulAdd(static_cast<double>(exponent), 0.69314718055994531, series * (2.0 * s));
 }
 
 // e^x for |x| <= 120 in double, with a relative error below 2^-29.
@@ -127,14 +122,8 @@ ZG_HOST_DEVICE ZG_INLINE double ExpInDouble(double x) {
   const double shifted = Fused::MulAdd(x, 1.4426950408889634, 6755399441055744.0);
   const double n = shifted - 6755399441055744.0;
   const double r = Fused::MulAdd(n, -0.69314718055994531, x);  // |r| < 0.347
-  double y = Fused::MulAdd(r, 1.0 / 40320.0, 1.0 / 5040.0);
-  y = Fused::MulAdd(y, r, 1.0 / 720.0);
-  y = Fused::MulAdd(y, r, 1.0 / 120.0);
-  y = Fused::MulAdd(y, r, 1.0 / 24.0);
-  y = Fused::MulAdd(y, r, 1.0 / 6.0);
-  y = Fused::MulAdd(y, r, 0.5);
-  y = Fused::MulAdd(y, r, 1.0);
-  y = Fused::MulAdd(y, r, 1.0);
+  const double y = Polynomial<Fused>(r, 1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0,
+                                     1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0);
   const uint64_t power = (BitCast<uint64_t>(shifted) << 52) + 0x3ff0000000000000u;
   return y * BitCast<double>(power);
 }
@@ -175,15 +164,9 @@ ZG_HOST_DEVICE ZG_INLINE float PowExponentSlope(float power, float a) {
 // c + ln(1 + e) for e in [0, 1]: e times the polynomial whose largest relative error is smallest,
 // 4e-8.
 ZG_HOST_DEVICE ZG_INLINE float Log1pPlus(float e, float c) {
-  float y = Fused::MulAdd(e, 5.364815705e-3f, -3.006576002e-2f);
-  y = Fused::MulAdd(y, e, 7.920448482e-2f);
-  y = Fused::MulAdd(y, e, -1.375379860e-1f);
-  y = Fused::MulAdd(y, e, 1.915365309e-1f);
-  y = Fused::MulAdd(y, e, -2.485716343e-1f);
-  y = Fused::MulAdd(y, e, 3.332132399e-1f);
-  y = Fused::MulAdd(y, e, -4.999964833e-1f);
-  y = Fused::MulAdd(y, e, 1.0f);
-  return Fused::MulAdd(y, e, c);
+  return Polynomial<Fused>(e, 5.364815705e-3f, -3.006576002e-2f, 7.920448482e-2f, -1.375379860e-1f,
+                           1.915365309e-1f, -2.485716343e-1f, 3.332132399e-1f, -4.999964833e-1f,
+                           1.0f, c);
 }
 
 // e^x - 1 for x <= 0, without cancellation near 0, where n is 0.
@@ -204,12 +187,12 @@ ZG_HOST_DEVICE ZG_INLINE float SinOrCos(float x, int32_t quarter_turns) {
   r = Fused::MulAdd(n, 1.71512493e-15f, r);
   const uint32_t quadrant = BitCast<uint32_t>(shifted) + static_cast<uint32_t>(quarter_turns);
   const float square = r * r;
-  float sine = Fused::MulAdd(square, -1.9515295891e-4f, 8.3321608736e-3f);
-  sine = Fused::MulAdd(sine, square, -1.6666654611e-1f);
-  sine = Fused::MulAdd(sine, square * r, r);
-  float cosine = Fused::MulAdd(square, 2.443315711809948e-5f, -1.388731625493765e-3f);
-  cosine = Fused::MulAdd(cosine, square, 4.166664568298827e-2f);
-  cosine = Fused::MulAdd(cosine, square * square, Fused::MulAdd(square, -0.5f, 1.0f));
+  const float odd =
+      Polynomial<Fused>(square, -1.9515295891e-4f, 8.3321608736e-3f, -1.6666654611e-1f);
+  const float sine = Fused::MulAdd(odd, square * r, r);
+  const float even = Polynomial<Fused>(square, 2.443315711809948e-5f, -1.388731625493765e-3f,
+                                       4.166664568298827e-2f);
+  const float cosine = Fused::MulAdd(even, square * square, Fused::MulAdd(square, -0.5f, 1.0f));
   const float value = (quadrant & 1u) != 0 ? cosine : sine;
   return BitCast<float>(BitCast<uint32_t>(value) ^ ((quadrant & 2u) << 30));
 }
@@ -226,7 +209,7 @@ ZG_HOST_DEVICE ZG_INLINE float Tanh(float x) {
 ZG_HOST_DEVICE ZG_INLINE float Sigmoid(float x) { return 1.0f / (1.0f + Exp(-x)); }
 
 ZG_HOST_DEVICE ZG_INLINE float Softplus(float x) {
-  return Log1pPlus(ExpOfNotHigh<Fused>(-Abs(x)), x > 0.0f ? x : 0.0f);
+  return Log1pPlus(ExpOfNotHigh(-Abs(x)), x > 0.0f ? x : 0.0f);
 }
 
 // A rational function of x on [-4, 4], beyond which it is 1 in f32; error below 1e-6.
@@ -235,16 +218,12 @@ ZG_HOST_DEVICE ZG_INLINE float Erf(float x) {
   const float magnitude = Abs(x);
   const float clamped = CopySign(magnitude > 4.0f ? 4.0f : magnitude, x);
   const float square = clamped * clamped;
-  float p = Fused::MulAdd(square, -2.72614225801306e-10f, 2.77068142495902e-8f);
-  p = Fused::MulAdd(p, square, -2.10102402082508e-6f);
-  p = Fused::MulAdd(p, square, -5.69250639462346e-5f);
-  p = Fused::MulAdd(p, square, -7.34990630326855e-4f);
-  p = Fused::MulAdd(p, square, -2.95459980854025e-3f);
-  p = Fused::MulAdd(p, square, -1.60960333262415e-2f);
-  float q = Fused::MulAdd(square, -1.45660718464996e-5f, -2.13374055278905e-4f);
-  q = Fused::MulAdd(q, square, -1.68282697438203e-3f);
-  q = Fused::MulAdd(q, square, -7.37332916720468e-3f);
-  q = Fused::MulAdd(q, square, -1.42647390514189e-2f);
+  const float p = Polynomial<Fused>(
+      square, -2.72614225801306e-10f, 2.77068142495902e-8f, -2.10102402082508e-6f,
+      -5.69250639462346e-5f, -7.34990630326855e-4f, -2.95459980854025e-3f, -1.60960333262415e-2f);
+  const float q =
+      Polynomial<Fused>(square, -1.45660718464996e-5f, -2.13374055278905e-4f, -1.68282697438203e-3f,
+                        -7.37332916720468e-3f, -1.42647390514189e-2f);
   return clamped * p / q;
 }
 
@@ -254,7 +233,7 @@ ZG_HOST_DEVICE ZG_INLINE float GeluErf(float x) {
 }
 ZG_HOST_DEVICE ZG_INLINE float GeluErfGrad(float dy, float x) {
   const float share = Fused::MulAdd(Erf(x * 0.70710678118654752f), 0.5f, 0.5f);
-  return dy * Fused::MulAdd(x * 0.39894228040143268f, ExpOfNotHigh<Fused>(-0.5f * (x * x)), share);
+  return dy * Fused::MulAdd(x * 0.39894228040143268f, ExpOfNotHigh(-0.5f * (x * x)), share);
 }
 
 // Defined here, so that formulas find the functions above.
