@@ -1,17 +1,42 @@
 #include "tests/testing/clobber_check.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace zg::testing {
 namespace {
 
 constexpr int64_t kWordBytes = 4;
 
+// What a word of memory may hold: several values, if they share it.
+using Content = std::set<const ir::Value*>;
+
+// The contents that occur, by number: most words hold what their neighbours do.
+class Contents {
+ public:
+  int NumberOf(Content content) {
+    const auto [found, is_new] =
+        numbers_.try_emplace(std::move(content), static_cast<int>(contents_.size()));
+    if (is_new) contents_.push_back(&found->first);
+    return found->second;
+  }
+  const Content& operator[](int number) const { return *contents_[number]; }
+
+ private:
+  std::map<Content, int> numbers_;
+  std::vector<const Content*> contents_;
+};
+
 class Walk {
  public:
   Walk(const ir::Graph& graph, const MemoryPlan& plan, int rank)
-      : graph_(graph), plan_(plan), rank_(rank), words_(plan.arena_bytes / kWordBytes) {}
+      : graph_(graph),
+        plan_(plan),
+        rank_(rank),
+        words_(plan.arena_bytes / kWordBytes, contents_.NumberOf({})) {}
 
   Status Run() {
     for (const auto& section : graph_.sections()) {
@@ -21,8 +46,6 @@ class Walk {
   }
 
  private:
-  using Words = std::vector<std::set<const ir::Value*>>;
-
   std::pair<int64_t, int64_t> RangeOf(const ir::Value* value) const {
     const int64_t begin = plan_.OffsetOn(value, rank_);
     return {begin / kWordBytes, (begin + graph_.LocalType(*value).bytes()) / kWordBytes};
@@ -58,37 +81,51 @@ class Walk {
 
   Status CheckHolds(const ir::Node& node, const ir::Value* value) const {
     const auto [begin, end] = RangeOf(value);
+    int checked = -1;
     for (int64_t word = begin; word < end; ++word) {
-      if (words_[word].count(value) != 0) continue;
+      if (words_[word] == checked) continue;
+      checked = words_[word];
+      const Content& content = contents_[checked];
+      if (content.count(value) != 0) continue;
       return InvalidArgument("{} of %{} reads %{}, but its memory holds %{}", node.op->name,
                              node.outputs.empty() ? "" : node.outputs[0]->name, value->name,
-                             words_[word].empty() ? "nothing" : (*words_[word].begin())->name);
+                             content.empty() ? "nothing" : (*content.begin())->name);
     }
     return Status::Ok();
   }
 
   void Write(const ir::Value* value) {
     const auto [begin, end] = RangeOf(value);
-    std::fill(words_.begin() + begin, words_.begin() + end, std::set<const ir::Value*>{value});
+    std::fill(words_.begin() + begin, words_.begin() + end, contents_.NumberOf({value}));
   }
 
   // The output's words hold it, and keep what an input had put there.
   void Keep(const ir::Value* output, const std::vector<ir::Value*>& inputs, bool is_view) {
     const auto [begin, end] = RangeOf(output);
+    std::map<int, int> kept;  // by what a word held
     for (int64_t word = begin; word < end; ++word) {
-      std::set<const ir::Value*> holds = {output};
-      if (is_view) holds.insert(words_[word].begin(), words_[word].end());
-      for (const ir::Value* input : inputs) {
-        if (words_[word].count(input) != 0) holds.insert(input);
-      }
-      words_[word] = std::move(holds);
+      const auto [found, is_new] = kept.try_emplace(words_[word]);
+      if (is_new) found->second = contents_.NumberOf(Kept(words_[word], output, inputs, is_view));
+      words_[word] = found->second;
     }
+  }
+
+  Content Kept(int held, const ir::Value* output, const std::vector<ir::Value*>& inputs,
+               bool is_view) const {
+    const Content& before = contents_[held];
+    Content content = {output};
+    if (is_view) content.insert(before.begin(), before.end());
+    for (const ir::Value* input : inputs) {
+      if (before.count(input) != 0) content.insert(input);
+    }
+    return content;
   }
 
   const ir::Graph& graph_;
   const MemoryPlan& plan_;
   int rank_;
-  Words words_;
+  Contents contents_;
+  std::vector<int> words_;  // numbers of contents
 };
 
 }  // namespace

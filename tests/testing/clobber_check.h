@@ -9,7 +9,7 @@
 
 namespace zg::testing {
 
-// For small graphs: keeps a set of values per 4 bytes. Error: node, input, and the value found
+// For small graphs: keeps account of every 4 bytes. Error: node, input, and the value found
 // instead.
 Status CheckNothingIsClobbered(const ir::Graph& graph, const MemoryPlan& plan, int rank);
 
