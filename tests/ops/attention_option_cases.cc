@@ -244,8 +244,8 @@ FamilyCases AttentionOptionCases() {
   add("heads", {1, 3, 2, 12, 6, 4}, {.mask_dims = 2, .bias = {1, 12, 3, 2}});
   add("long, grouped, causal", {1, 67, 131, 4, 2, 17}, {.causal = true});
   add("long, window", {1, 130, 140, 2, 1, 5}, {.causal = true, .window = 33});
-  add("long, all options", {2, 67, 70, 4, 2, 17},
-      {.causal = true, .window = 40, .mask_dims = 2, .bias = {1, 4, 67, 70}});
+  add("long, all options", {2, 67, 70, 2, 1, 17},
+      {.causal = true, .window = 40, .mask_dims = 2, .bias = {1, 2, 67, 70}});
   const auto drop = [&](const char* label, const Sizes& sizes, const Options& options) {
     AddCases("dropout_attention", label, sizes, options, &family.cases);
   };
@@ -261,12 +261,12 @@ FamilyCases AttentionOptionCases() {
        {.causal = true, .bias = {2, 8, 3, 5}, .parts = 3, .own_parts = 2, .first_part = 1});
   const auto drop_in_parts = [&](Options options) {
     options.parts = options.own_parts = 6;
-    drop("all parts of the heads", {6, 3, 2, 12, 6, 4}, options);
+    drop("all parts of the heads", {6, 3, 2, 6, 6, 4}, options);
   };
   drop_in_parts({});
-  drop_in_parts({.bias = {6, 12, 3, 2}});
+  drop_in_parts({.bias = {6, 6, 3, 2}});
   drop_in_parts({.mask_dims = 1, .bias = {1, 1, 3, 2}});
-  drop_in_parts({.mask_dims = 2, .bias = {1, 12, 3, 2}});
+  drop_in_parts({.mask_dims = 2, .bias = {1, 6, 3, 2}});
   AddRejections(&family.rejections);
 
   const auto add_large = [&](const Sizes& s, bool causal) {
@@ -274,12 +274,12 @@ FamilyCases AttentionOptionCases() {
                                           s.keys, s.heads, s.key_heads, s.head_size, causal);
     AddCases("dot_product_attention", label, s, {.causal = causal}, &family.large);
   };
-  add_large({1, 130, 130, 4, 2, 64}, true);
-  add_large({1, 70, 130, 2, 1, 128}, true);
+  add_large({1, 130, 130, 2, 1, 64}, true);
+  add_large({1, 40, 130, 2, 1, 128}, true);
   add_large({1, 130, 77, 2, 2, 16}, false);
   add_large({5, 3, 9, 26, 13, 8}, true);  // on a GPU, two groups of heads
-  AddCases("dot_product_attention", "bias", {2, 70, 130, 4, 2, 32},
-           {.causal = true, .bias = {1, 4, 70, 130}}, &family.large);
+  AddCases("dot_product_attention", "bias", {2, 70, 130, 2, 1, 32},
+           {.causal = true, .bias = {1, 2, 70, 130}}, &family.large);
   const ir::Attributes causal = {
       {"heads", int64_t{6}}, {"key_heads", int64_t{2}}, {"causal", true}};
   const InputSpec q = F32({8, 256, 384}), k = F32({8, 256, 128});
