@@ -24,7 +24,7 @@ using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<i
 std::string ToString(const Attribute& attribute);
 
 // Nothing that walks through the map is inline: every file that copies a node would instantiate it,
-// which took up to a fifth of the time of compiling an op.
+// which took five to ten percent of the time of compiling.
 class Attributes {
  public:
   Attributes();
