@@ -14,29 +14,13 @@ constexpr int64_t kWordBytes = 4;
 // What a word of memory may hold: several values, if they share it.
 using Content = std::set<const ir::Value*>;
 
-// The contents that occur, by number: most words hold what their neighbours do.
-class Contents {
- public:
-  int NumberOf(Content content) {
-    const auto [found, is_new] =
-        numbers_.try_emplace(std::move(content), static_cast<int>(contents_.size()));
-    if (is_new) contents_.push_back(&found->first);
-    return found->second;
-  }
-  const Content& operator[](int number) const { return *contents_[number]; }
-
- private:
-  std::map<Content, int> numbers_;
-  std::vector<const Content*> contents_;
-};
-
 class Walk {
  public:
   Walk(const ir::Graph& graph, const MemoryPlan& plan, int rank)
       : graph_(graph),
         plan_(plan),
         rank_(rank),
-        words_(plan.arena_bytes / kWordBytes, contents_.NumberOf({})) {}
+        words_(plan.arena_bytes / kWordBytes, Unique({})) {}
 
   Status Run() {
     for (const auto& section : graph_.sections()) {
@@ -81,38 +65,36 @@ class Walk {
 
   Status CheckHolds(const ir::Node& node, const ir::Value* value) const {
     const auto [begin, end] = RangeOf(value);
-    int checked = -1;
+    const Content* checked = nullptr;
     for (int64_t word = begin; word < end; ++word) {
       if (words_[word] == checked) continue;
       checked = words_[word];
-      const Content& content = contents_[checked];
-      if (content.count(value) != 0) continue;
+      if (checked->count(value) != 0) continue;
       return InvalidArgument("{} of %{} reads %{}, but its memory holds %{}", node.op->name,
                              node.outputs.empty() ? "" : node.outputs[0]->name, value->name,
-                             content.empty() ? "nothing" : (*content.begin())->name);
+                             checked->empty() ? "nothing" : (*checked->begin())->name);
     }
     return Status::Ok();
   }
 
   void Write(const ir::Value* value) {
     const auto [begin, end] = RangeOf(value);
-    std::fill(words_.begin() + begin, words_.begin() + end, contents_.NumberOf({value}));
+    std::fill(words_.begin() + begin, words_.begin() + end, Unique({value}));
   }
 
   // The output's words hold it, and keep what an input had put there.
   void Keep(const ir::Value* output, const std::vector<ir::Value*>& inputs, bool is_view) {
     const auto [begin, end] = RangeOf(output);
-    std::map<int, int> kept;  // by what a word held
+    std::map<const Content*, const Content*> kept;  // by what a word held
     for (int64_t word = begin; word < end; ++word) {
       const auto [found, is_new] = kept.try_emplace(words_[word]);
-      if (is_new) found->second = contents_.NumberOf(Kept(words_[word], output, inputs, is_view));
+      if (is_new) found->second = Unique(Kept(*words_[word], output, inputs, is_view));
       words_[word] = found->second;
     }
   }
 
-  Content Kept(int held, const ir::Value* output, const std::vector<ir::Value*>& inputs,
-               bool is_view) const {
-    const Content& before = contents_[held];
+  static Content Kept(const Content& before, const ir::Value* output,
+                      const std::vector<ir::Value*>& inputs, bool is_view) {
     Content content = {output};
     if (is_view) content.insert(before.begin(), before.end());
     for (const ir::Value* input : inputs) {
@@ -121,11 +103,14 @@ class Walk {
     return content;
   }
 
+  // Most words hold what their neighbours do, so equal contents are one object.
+  const Content* Unique(Content content) { return &*contents_.insert(std::move(content)).first; }
+
   const ir::Graph& graph_;
   const MemoryPlan& plan_;
   int rank_;
-  Contents contents_;
-  std::vector<int> words_;  // numbers of contents
+  std::set<Content> contents_;
+  std::vector<const Content*> words_;
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(ClobberCheck, FindsASingleWord) {
             "add of %b reads %x, but its memory holds %a");
 }
 
-TEST(ClobberCheck, APackKeepsItsPartsAndNothingElse) {
+TEST(ClobberCheck, APackKeepsItsParts) {
   const ir::Graph graph =
       ParseOrDie(std::string(kHeader) +
                  "  %x: f32[64] {B} = input (dtype=\"f32\", name=\"x\", shape=[64])\n"
