@@ -108,8 +108,7 @@ void FoldHalf(bool continues, const void* const* inputs, int num_inputs, int64_t
   for (int64_t begin = 0; begin < elements; begin += kBlockElements) {
     const int64_t count = std::min(kBlockElements, elements - begin);
     if (continues) {
-      const Sum* const start = static_cast<const Sum*>(inputs[0]) + begin;
-      for (int64_t i = 0; i < count; ++i) sum[i] = ToF32(start[i]);
+      std::copy_n(static_cast<const float*>(inputs[0]) + begin, count, sum);
     } else {
       const Term* const first = static_cast<const Term*>(inputs[0]) + begin;
       for (int64_t i = 0; i < count; ++i) sum[i] = ToF32(first[i]);

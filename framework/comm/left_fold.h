@@ -10,9 +10,9 @@
 namespace zg {
 
 // output[i] = ((inputs[0][i] + inputs[1][i]) + inputs[2][i]) + ... for i < elements. With
-// `continues`, inputs[0] is a sum to continue, of the sum's type; the others are terms. Needs at
-// least one input; `output` may be one of them if it has the same type, and must not overlap any
-// other.
+// `continues`, inputs[0] is a sum to continue, which is in f32 for 16-bit terms; the others are terms.
+// Needs at least one input; `output` may be one of them if it has the same type, and must not overlap
+// any other.
 void LeftFold(ReductionTypes types, bool continues, const void* const* inputs, int num_inputs,
               int64_t elements, void* output);
 

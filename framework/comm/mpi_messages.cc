@@ -1,31 +1,28 @@
 #include "framework/comm/mpi_messages.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "framework/comm/available_memory.h"
 #include "framework/comm/collective_call.h"
-#include "framework/comm/fold.h"
 #include "framework/comm/gather_rounds.h"
 #include "framework/comm/mapped_memory.h"
 #include "framework/comm/message_chunks.h"
+#include "framework/comm/message_sum.h"
 
 namespace zg {
 namespace {
 
 constexpr int kTagRecord = 1;
 constexpr int kTagPart = 2;
-constexpr int kTagChunk = 3;
 
 // MPI's counts are ints.
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
 
-// This rank's block, and the size of the chunks in which several groups exchange messages.
+// This rank's block.
 class MpiMessageArena : public Arena {
  public:
   MpiMessageArena(ControlPlane* control, int num_local_ranks)
@@ -37,7 +34,6 @@ class MpiMessageArena : public Arena {
   }
 
   int64_t workspace_bytes() const override { return MessageWorkspaceBytes(control_.size()); }
-  int64_t chunk_bytes() const { return MessageChunkBytes(control_.size()); }
 
   StatusOr<std::byte*> Allocate(int64_t bytes, int64_t workspace_offset) override;
 
@@ -75,6 +71,12 @@ StatusOr<std::byte*> MpiMessageArena::Allocate(int64_t bytes, int64_t workspace_
   return memory_.data();
 }
 
+std::vector<int> HostsOf(const std::vector<int>& ranks, const std::vector<int>& hosts_of_job) {
+  std::vector<int> hosts;
+  for (const int rank : ranks) hosts.push_back(hosts_of_job[rank]);
+  return hosts;
+}
+
 class MpiMessageGroup : public Group {
  public:
   // `comm` has the ranks in this order.
@@ -84,11 +86,10 @@ class MpiMessageGroup : public Group {
         comm_(std::move(comm)),
         timeout_s_(timeout_s),
         arena_(*arena),
-        peer_records_(size()) {
-    std::vector<int> hosts;
-    for (const int of_job : this->ranks()) hosts.push_back(hosts_of_job[of_job]);
-    gather_rounds_ = GatherRounds(hosts, rank());
-  }
+        peer_records_(size()),
+        sum_(comm_.get(), HostsOf(this->ranks(), hosts_of_job), fold_order(), rank(), traffic,
+             [this](MpiRequests& requests) { return Finish(requests); }),
+        gather_rounds_(GatherRounds(HostsOf(this->ranks(), hosts_of_job), rank())) {}
 
   MPI_Comm comm() const { return comm_.get(); }
   double timeout_s() const { return timeout_s_; }
@@ -117,8 +118,9 @@ class MpiMessageGroup : public Group {
   Status SendPart(const std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
   Status ReceivePart(std::byte* data, int64_t bytes, int peer, MpiRequests& requests);
 
-  Status FoldParts(const std::byte* input, const Parts& parts, ReductionTypes types,
-                   bool accumulate, std::byte* output);
+  Status Sum(const MessageSum::Operands& operands) {
+    return sum_.Run(operands, arena_.data() + arena_.workspace_offset(), arena_.workspace_bytes());
+  }
   Status GatherParts(const std::byte* own, const Parts& parts, std::byte* output);
 
   std::byte* At(ArenaOperand operand) const { return arena_.data() + operand.OffsetOn(rank()); }
@@ -128,7 +130,7 @@ class MpiMessageGroup : public Group {
   MpiMessageArena& arena_;
   CallRecord call_;  // the one entered last
   std::vector<CallRecord> peer_records_;
-  std::vector<const void*> fold_inputs_;
+  MessageSum sum_;
   std::vector<GatherRound> gather_rounds_;
 };
 
@@ -181,65 +183,6 @@ Status MpiMessageGroup::ReceivePart(std::byte* data, int64_t bytes, int peer,
   return Status::Ok();
 }
 
-// Part p of `input` goes to rank p; this rank's parts from all ranks are folded into `output`.
-// `parts` are those of the terms.
-Status MpiMessageGroup::FoldParts(const std::byte* input, const Parts& parts, ReductionTypes types,
-                                  bool accumulate, std::byte* output) {
-  const int64_t chunk = arena_.chunk_bytes();
-  std::byte* const workspace = arena_.data() + arena_.workspace_offset();
-  const auto received = [&](int slot, int peer) {
-    const int place = peer < rank() ? peer : peer - 1;
-    return workspace + (slot * (size() - 1) + place) * chunk;
-  };
-  const auto chunk_count = [&](int of_rank, int64_t step) {
-    return std::clamp<int64_t>(parts.count(of_rank) - step * chunk, 0, chunk);
-  };
-  const int64_t num_steps = (parts.part + chunk - 1) / chunk;
-
-  // Each rank is at most kMessageDepth steps ahead of any other, so that no message has to be
-  // buffered.
-  std::array<MpiRequests, kMessageDepth> requests;
-  const auto post = [&](int64_t step) -> Status {
-    const int slot = static_cast<int>(step % kMessageDepth);
-    for (int i = 1; i < size(); ++i) {
-      const int to = (rank() + i) % size();
-      const int from = (rank() + size() - i) % size();
-      if (const int64_t count = chunk_count(rank(), step); count > 0) {
-        ZG_RETURN_IF_ERROR(
-            requests[slot].Receive(comm_.get(), received(slot, from), count, from, kTagChunk));
-        traffic().AddReceived(count);
-      }
-      if (const int64_t count = chunk_count(to, step); count > 0) {
-        ZG_RETURN_IF_ERROR(requests[slot].Send(comm_.get(), input + parts.begin(to) + step * chunk,
-                                               count, to, kTagChunk));
-      }
-    }
-    return Status::Ok();
-  };
-
-  for (int64_t step = 0; step < std::min<int64_t>(kMessageDepth, num_steps); ++step) {
-    ZG_RETURN_IF_ERROR(post(step));
-  }
-  for (int64_t step = 0; step < num_steps; ++step) {
-    const int slot = static_cast<int>(step % kMessageDepth);
-    ZG_RETURN_IF_ERROR(Finish(requests[slot]));
-    if (const int64_t count = chunk_count(rank(), step); count > 0) {
-      const int64_t elements = count / SizeOf(types.terms);
-      std::byte* const sums = output + step * (chunk / SizeOf(types.terms)) * SizeOf(types.sum);
-      fold_inputs_.clear();
-      if (accumulate) fold_inputs_.push_back(sums);
-      for (const int peer : fold_order()) {
-        fold_inputs_.push_back(peer == rank() ? input + parts.begin(peer) + step * chunk
-                                              : received(slot, peer));
-      }
-      Fold(types, accumulate, fold_inputs_.data(), static_cast<int>(fold_inputs_.size()), elements,
-           sums);
-    }
-    if (step + kMessageDepth < num_steps) ZG_RETURN_IF_ERROR(post(step + kMessageDepth));
-  }
-  return Status::Ok();
-}
-
 // `own` goes to every rank, and into its place in `output`.
 Status MpiMessageGroup::GatherParts(const std::byte* own, const Parts& parts, std::byte* output) {
   std::byte* const place = output + parts.begin(rank());
@@ -263,8 +206,7 @@ Status MpiMessageGroup::ReduceScatter(std::string_view name, ArenaOperand input,
                                       bool accumulate) {
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kReduceScatter,
                            {"reduce_scatter", name, elements, input, output, types, accumulate}));
-  const int64_t bytes = elements * SizeOf(types.terms);
-  return FoldParts(At(input), {bytes, bytes / size()}, types, accumulate, At(output));
+  return Sum({At(input), At(output), {elements, elements / size()}, types, accumulate});
 }
 
 Status MpiMessageGroup::AllGather(std::string_view name, ArenaOperand input, ArenaOperand output,
@@ -279,10 +221,9 @@ Status MpiMessageGroup::AllReduce(std::string_view name, ArenaOperand input, Are
   ZG_RETURN_IF_ERROR(Start(CollectiveKind::kAllReduce,
                            {"all_reduce", name, elements, input, output, types, accumulate}));
   const int64_t part = (elements + size() - 1) / size();
-  const Parts terms{elements * SizeOf(types.terms), part * SizeOf(types.terms)};
   const Parts sums{elements * SizeOf(types.sum), part * SizeOf(types.sum)};
   std::byte* const own_part = At(output) + sums.begin(rank());
-  ZG_RETURN_IF_ERROR(FoldParts(At(input), terms, types, accumulate, own_part));
+  ZG_RETURN_IF_ERROR(Sum({At(input), own_part, {elements, part}, types, accumulate}));
   return GatherParts(own_part, sums, At(output));
 }
 

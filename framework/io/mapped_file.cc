@@ -69,6 +69,9 @@ MappedWindow::MappedWindow(const uint8_t* data, uint64_t bytes) : data_(data) {
   static const uint64_t page_size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t before = reinterpret_cast<uintptr_t>(data) % page_size;
   page_bytes_ = before + bytes;
+#ifdef __SANITIZE_THREAD__
+  return;  // it does not know of mremap, and takes addresses that are used again for a race
+#endif
   // A size of 0 asks for a second mapping of the same pages; only shared mappings have one.
   void* const pages = mremap(const_cast<uint8_t*>(data) - before, 0, page_bytes_, MREMAP_MAYMOVE);
   if (pages == MAP_FAILED) return;
