@@ -25,6 +25,10 @@ class Communicator : public ControlPlane {
   // The transport of tensors, for reports: "shared memory", "messages", "NCCL".
   virtual std::string_view transport() const = 0;
 
+  // The host of each rank of the job, if ranks exchange messages: any number, the same for ranks on
+  // one host. Empty: there are no messages.
+  virtual std::vector<int> hosts() const { return {}; }
+
   virtual Arena& arena() = 0;
   Device& device() { return arena().device(); }
 

@@ -12,11 +12,12 @@
 // Two or more data axes: a sum over them is one collective of a group that lists the ranks along
 // all of them, not one collective per axis. Inner sums added by an outer one would be (g0 + g1) +
 // (g2 + g3), with other bits than those of four ranks on one axis. Where ranks read each other's
-// memory, the owner of a part folds straight out of everybody's; with messages every rank sends its
-// term to the owner. A reduce-scatter over the joint group and an all-gather along the axes that
-// keep whole copies (kernels of reduce_scatter in runtime/boxing) move T (N-1)/N + T/s (r-1)/r
-// bytes per rank, for N = s * r ranks that split T bytes s times and copy them r times. A
-// hierarchical reduction, T (s-1)/s + 2 T/s (r-1)/r, moves as many.
+// memory, the owner of a part folds straight out of everybody's. A reduce-scatter over the joint
+// group and an all-gather along the axes that keep whole copies (kernels of reduce_scatter in
+// runtime/boxing) move T (N-1)/N + T/s (r-1)/r bytes per rank, for N = s * r ranks that split T bytes
+// s times and copy them r times. A hierarchical reduction, T (s-1)/s + 2 T/s (r-1)/r, moves as many.
+// With messages between hosts of s ranks, a sum goes from host to host, each of which adds its terms
+// (sum_route.h): at most T/s bytes per rank leave a host, and T/s (r-1)/r for the copies.
 //
 // Every rank of the group must call the same collectives in the same order. A different call, or a
 // rank that does not arrive before the deadline, is an error that names the collective and the

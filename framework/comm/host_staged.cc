@@ -215,6 +215,7 @@ class HostStagedCommunicator : public Communicator {
   std::string_view transport() const override {
     return host_.transport() == "messages" ? "host memory, messages" : "host memory, shared memory";
   }
+  std::vector<int> hosts() const override { return host_.hosts(); }
   // The programs of a single rank have no collectives.
   bool queues_on_device() const override { return size() == 1; }
   Arena& arena() override { return arena_; }

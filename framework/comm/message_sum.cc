@@ -159,13 +159,12 @@ class MessageSum::Call {
       Fold(types, continues, inputs_.data(), static_cast<int>(inputs_.size()), count, result);
       if (task.to >= 0) {
         ZG_RETURN_IF_ERROR(leaving_[Slot(step)].Send(sum_.comm_, result, count * BytesTo(task),
-                                                     task.to,
-                                                     task.is_last ? kTagReturn : kTagSum));
+                                                     task.to, task.is_last ? kTagReturn : kTagSum));
       }
       // In place, the sum replaces terms that have been added here.
       if (task.part == sum_.rank_ && plan_.returned_from >= 0) {
-        ZG_RETURN_IF_ERROR(Receive(Output(step), count * bytes_.sum, plan_.returned_from,
-                                   kTagReturn, returning_));
+        ZG_RETURN_IF_ERROR(
+            Receive(Output(step), count * bytes_.sum, plan_.returned_from, kTagReturn, returning_));
       }
     }
     return Status::Ok();
@@ -189,15 +188,13 @@ const SumPlan& MessageSum::PlanFor(const SumBytes& bytes, bool goes_along_hosts)
     if (made.bytes == bytes && made.goes_along_hosts == goes_along_hosts) return made.plan;
   }
   const std::vector<int> one_host(hosts_.size());
-  const SumPlan plan =
-      PlanSum(goes_along_hosts ? hosts_ : one_host, fold_order_, rank_, bytes);
+  const SumPlan plan = PlanSum(goes_along_hosts ? hosts_ : one_host, fold_order_, rank_, bytes);
   return plans_.emplace_back(MadePlan{bytes, goes_along_hosts, plan}).plan;
 }
 
 Status MessageSum::Run(const Operands& operands, std::byte* workspace, int64_t workspace_bytes) {
   const SumBytes bytes = SumBytesOf(operands.types, operands.accumulate);
-  const SumPlan& plan =
-      PlanFor(bytes, MayGoAlongHosts(operands.types, operands.parts.part));
+  const SumPlan& plan = PlanFor(bytes, MayGoAlongHosts(operands.types, operands.parts.part));
   return Call(this, plan, bytes, operands, workspace, workspace_bytes).Run();
 }
 

@@ -256,6 +256,7 @@ class MpiMessageCommunicator : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::string_view transport() const override { return "messages"; }
+  std::vector<int> hosts() const override { return hosts_; }
   bool can_have_threads() const override {
     int level = 0;
     return MPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;

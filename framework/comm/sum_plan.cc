@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -92,36 +91,12 @@ SumPlan PlanSum(const std::vector<int>& hosts, const std::vector<int>& fold_orde
   return plan;
 }
 
-int64_t SumPlan::ReceivedBytes(int64_t elements, const SumBytes& bytes) const {
-  int64_t per_element = returned_from < 0 ? 0 : bytes.sum;
+int64_t SumPlan::ReceivedBytes(int rank, const Parts& parts, const SumBytes& bytes) const {
+  int64_t received = returned_from < 0 ? 0 : parts.count(rank) * bytes.sum;
   for (const SumTask& task : tasks) {
-    // A task's own term is among its terms: it runs on the host of the terms that it adds.
-    per_element += BytesFrom(task, bytes) +
-                   (static_cast<int64_t>(task.terms.size()) - 1) * bytes.term;
+    received += parts.count(task.part) * (BytesFrom(task, bytes) + BytesOfTerms(rank, task, bytes));
   }
-  return elements * per_element;
-}
-
-int64_t MostBytesBetweenHosts(const std::vector<int>& hosts, const std::vector<int>& fold_order,
-                              const SumBytes& bytes) {
-  std::map<int, int64_t> sent, received;
-  ForEachPart(hosts, fold_order, bytes, [&](const auto& tasks) {
-    const auto move = [&](int from, int to, int64_t moved) {
-      if (from < 0 || to < 0 || hosts[from] == hosts[to]) return;
-      sent[hosts[from]] += moved;
-      received[hosts[to]] += moved;
-    };
-    for (const auto& [on, task] : tasks) {
-      for (const int term : task.terms) move(term, on, bytes.term);
-      if (task.is_first) move(task.from, on, BytesFrom(task, bytes));
-      move(on, task.to, BytesTo(task, bytes));
-    }
-  });
-  int64_t most = 0;
-  for (const auto* side : {&sent, &received}) {
-    for (const auto& [host, moved] : *side) most = std::max(most, moved);
-  }
-  return most;
+  return received;
 }
 
 }  // namespace zg

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "framework/comm/collective_call.h"
 #include "framework/comm/sum_route.h"
 
 namespace zg {
@@ -34,18 +35,13 @@ struct SumPlan {
   // rank that needs most.
   int64_t buffer_bytes = 0;
 
-  // The bytes that this rank receives in a sum whose parts have `elements` each.
-  int64_t ReceivedBytes(int64_t elements, const SumBytes& bytes) const;
+  // The bytes that `rank`, whose plan this is, receives in a sum; `parts` are in elements.
+  int64_t ReceivedBytes(int rank, const Parts& parts, const SumBytes& bytes) const;
 };
 
 // `hosts[r]` is the host of rank r of the group, and `fold_order` has its ranks in the order of the
 // additions.
 SumPlan PlanSum(const std::vector<int>& hosts, const std::vector<int>& fold_order, int rank,
                 const SumBytes& bytes);
-
-// The most bytes per element of a part that the ranks of one host send to other hosts or receive from
-// them, in one sum.
-int64_t MostBytesBetweenHosts(const std::vector<int>& hosts, const std::vector<int>& fold_order,
-                              const SumBytes& bytes);
 
 }  // namespace zg

@@ -40,9 +40,13 @@ struct SumStop {
 
 // The stops of the part that `owner` gets, in the order of the additions; the last one has the complete
 // sum. `hosts[p]` is the host of the rank at position p: any number, the same for ranks on one host.
-// Of routes with equally many bytes between hosts it is the most direct one. Direct if the ranks of a
-// host do not follow each other.
+// Of routes with equally many bytes between hosts it is the most direct one. Ranks of a host that do
+// not follow each other count as ranks of different hosts.
 std::vector<SumStop> SumRoute(const std::vector<int>& hosts, int owner, const SumBytes& bytes);
+
+// The most bytes per element of a part that the ranks of one host send to other hosts, or receive from
+// them, in the sums of all parts.
+int64_t MostBytesBetweenHosts(const std::vector<int>& hosts, const SumBytes& bytes);
 
 // Whether sums go along hosts at all: a small part goes directly, because then the number of messages
 // that wait for each other counts. `part_elements` are those of the largest part.

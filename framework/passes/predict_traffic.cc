@@ -5,21 +5,6 @@
 namespace zg {
 namespace {
 
-// How often a node of the section runs in one step; 0: not part of training.
-int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section) {
-  switch (section.kind) {
-    case ir::SectionKind::kForward:
-    case ir::SectionKind::kBackward:
-      return graph.micro_batches() / graph.mesh().num_data_ranks();
-    case ir::SectionKind::kUpdate:
-      return 1;
-    case ir::SectionKind::kVariables:
-    case ir::SectionKind::kEval:
-      return 0;
-  }
-  return 0;
-}
-
 // The node as one rank and the others along the node's axes see it: values are whole along these
 // axes, and local along the others.
 ir::OpCall CallAlongAxes(const ir::Graph& graph, const ir::Node& node) {
@@ -103,6 +88,20 @@ void Add(const PredictedTraffic& traffic, int64_t runs, PredictedTraffic* sum) {
 }
 
 }  // namespace
+
+int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section) {
+  switch (section.kind) {
+    case ir::SectionKind::kForward:
+    case ir::SectionKind::kBackward:
+      return graph.micro_batches() / graph.mesh().num_data_ranks();
+    case ir::SectionKind::kUpdate:
+      return 1;
+    case ir::SectionKind::kVariables:
+    case ir::SectionKind::kEval:
+      return 0;
+  }
+  return 0;
+}
 
 int64_t SentBytes(const ir::Graph& graph, const ir::Node& node) {
   const NodeTraffic traffic = TrafficOf(graph, node);

@@ -32,6 +32,9 @@ std::map<std::vector<int>, std::map<std::string, PredictedTraffic>> PredictTraff
 std::map<std::vector<int>, PredictedTraffic> PredictTrafficOf(const ir::Graph& graph,
                                                               const ir::Node& node);
 
+// How often a rank runs the nodes of a section in one training step.
+int64_t RunsPerStep(const ir::Graph& graph, const ir::Section& section);
+
 // Bytes of one execution of a node; 0 if it sends nothing.
 int64_t SentBytes(const ir::Graph& graph, const ir::Node& node);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/passes/step_results.h"
+#include "framework/runtime/host_traffic.h"
 #include "framework/state/checkpoint_slices.h"
 
 namespace zg::plan {
@@ -59,7 +60,7 @@ JobPlan PlanJob(const Program& program, const Machine& machine, const std::strin
   plan.compile_ms = program.compile_ms;
   FillSchedule(program.graph, program.memory, &plan);
   plan.kept_bytes = KeptBytes(plan);
-  plan.traffic = program.traffic;
+  plan.traffic = PredictTrafficOnHosts(program.graph, HostsOf(program.graph.mesh(), machine));
   for (const auto& [op, traffic] : plan.traffic) plan.sent_bytes += traffic.bytes;
   plan.flops = program.flops;
   plan.races = program.races;

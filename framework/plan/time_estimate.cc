@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/passes/predict_traffic.h"
+#include "framework/runtime/host_traffic.h"
 
 namespace zg::plan {
 namespace {
@@ -15,16 +16,20 @@ std::string AxesText(const Mesh& mesh, const std::vector<int>& axes) {
   return text;
 }
 
-// The traffic along some axes.
-AxesTraffic Along(const Mesh& mesh, const std::vector<int>& axes, const PredictedTraffic& traffic,
-                  const Machine& machine) {
+// The traffic of one execution of a node along some axes.
+AxesTraffic Along(const ir::Graph& graph, const ir::Node& node, const std::vector<int>& axes,
+                  const PredictedTraffic& traffic, const Machine& machine) {
+  const Mesh& mesh = graph.mesh();
   AxesTraffic along = {AxesText(mesh, axes), traffic.messages, traffic.bytes};
   const std::vector<int> ranks = mesh.RanksAlong(0, axes);
   const auto peers = static_cast<int64_t>(ranks.size()) - 1;
-  if (peers == 0) return along;
+  if (peers == 0 || machine.ranks_per_host == 0) return along;
   const Elsewhere elsewhere = CountElsewhere(ranks, machine.ranks_per_host);
-  along.host_bytes = (traffic.bytes - traffic.gathered) / peers * elsewhere.ranks +
-                     traffic.gathered / peers * elsewhere.receivers;
+  along.host_bytes = traffic.gathered / peers * elsewhere.receivers;
+  const int64_t not_gathered = traffic.bytes - traffic.gathered;
+  if (not_gathered == 0) return along;
+  const int64_t of_sum = SumBytesBetweenHosts(graph, node, HostsOf(mesh, machine));
+  along.host_bytes += of_sum > 0 ? of_sum : not_gathered / peers * elsewhere.ranks;
   return along;
 }
 
@@ -52,6 +57,15 @@ ComputeTime ComputeTimeOf(const ir::Graph& graph, const ir::Node& node, const Ma
 
 }  // namespace
 
+std::vector<int> HostsOf(const Mesh& mesh, const Machine& machine) {
+  std::vector<int> hosts;
+  if (machine.ranks_per_host == 0) return hosts;
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) {
+    hosts.push_back(rank / machine.ranks_per_host);
+  }
+  return hosts;
+}
+
 Elsewhere CountElsewhere(const std::vector<int>& ranks, int ranks_per_host) {
   if (ranks_per_host == 0) return {};
   std::map<int, int64_t> by_host;
@@ -71,7 +85,7 @@ int64_t MicroSteps(const ir::Graph& graph) {
 double TransferMs(const ir::Graph& graph, const ir::Node& node, const Machine& machine) {
   std::vector<AxesTraffic> traffic;
   for (const auto& [axes, along] : PredictTrafficOf(graph, node)) {
-    traffic.push_back(Along(graph.mesh(), axes, along, machine));
+    traffic.push_back(Along(graph, node, axes, along, machine));
   }
   return EstimateTime(traffic, {}, machine).step_ms();
 }
@@ -103,17 +117,24 @@ PricedComputation PriceComputation(const ir::Graph& graph, const Machine& machin
 }
 
 std::vector<AxesTraffic> TrafficOfAxes(const ir::Graph& graph, const Machine& machine) {
-  const Mesh& mesh = graph.mesh();
-  std::vector<AxesTraffic> traffic;
-  for (const auto& [axes, by_op] : PredictTrafficByAxes(graph)) {
-    PredictedTraffic all;
-    for (const auto& [op, collective] : by_op) {
-      all.messages += collective.messages;
-      all.bytes += collective.bytes;
-      all.gathered += collective.gathered;
+  std::map<std::vector<int>, AxesTraffic> by_axes;
+  for (const auto& section : graph.sections()) {
+    const int64_t runs = RunsPerStep(graph, *section);
+    if (runs == 0) continue;
+    for (const ir::Node* node : section->nodes) {
+      for (const auto& [axes, traffic] : PredictTrafficOf(graph, *node)) {
+        if (graph.mesh().RanksAlong(0, axes).size() == 1) continue;
+        const AxesTraffic along = Along(graph, *node, axes, traffic, machine);
+        AxesTraffic& sum = by_axes[axes];
+        sum.axes = along.axes;
+        sum.messages += runs * along.messages;
+        sum.bytes += runs * along.bytes;
+        sum.host_bytes += runs * along.host_bytes;
+      }
     }
-    if (mesh.RanksAlong(0, axes).size() > 1) traffic.push_back(Along(mesh, axes, all, machine));
   }
+  std::vector<AxesTraffic> traffic;
+  for (const auto& [axes, along] : by_axes) traffic.push_back(along);
   return traffic;
 }
 

@@ -1,8 +1,8 @@
 // EstimateTime: how long a step takes on a machine of given speeds, by the alpha-beta model
 // (Hockney 1994): a message of m bytes takes latency + m / bandwidth, and links inside a host and
 // between hosts have bandwidths of their own. Every rank of a collective sends its part to each
-// other rank, n-1 messages, and twice that for an all-reduce; to another host it sends a part that
-// all ranks there need once (comm/gather_rounds.h). Collectives that the program starts
+// other rank, n-1 messages, and twice that for an all-reduce. A part that all ranks of another host
+// need goes there once (comm/gather_rounds.h), and so do large sums (comm/sum_route.h). Collectives that the program starts
 // ahead run beside the computation, one after the other (two_queues.h); the others run in their
 // place. A kernel takes its launch time plus the time of its counted operations. Memory-bound work
 // such as an optimizer's update is not included, unless there are measured prices.
@@ -32,6 +32,9 @@ struct Machine {
   std::shared_ptr<const PriceList> prices = nullptr;
 };
 
+// The host of each rank; empty: all are on one host.
+std::vector<int> HostsOf(const Mesh& mesh, const Machine& machine);
+
 // The ranks of a collective that are not on the first one's host.
 struct Elsewhere {
   int64_t ranks = 0;
@@ -44,7 +47,7 @@ struct AxesTraffic {
   std::string axes;  // "data" or "data,shard"
   int64_t messages = 0;
   int64_t bytes = 0;
-  int64_t host_bytes = 0;  // the part of them that goes to ranks of other hosts
+  int64_t host_bytes = 0;  // between the rank's host and others
 };
 
 // Follows from the data that the graph's collectives move.

@@ -8,6 +8,7 @@
 #include "framework/job/progress.h"
 #include "framework/job/summary.h"
 #include "framework/optim/schedule.h"
+#include "framework/runtime/host_traffic.h"
 #include "framework/train/run_metrics.h"
 #include "framework/train/run_saver.h"
 #include "framework/train/run_trace.h"
@@ -154,7 +155,8 @@ Status Training::Impl::Begin() {
   report.inputs = InputsOf(trainer->program());
   report.config = job.config();
   report.transport = trainer->executor().communicator().transport();
-  report.predicted_traffic = Predicted(trainer->program().traffic);
+  report.predicted_traffic = Predicted(
+      PredictTrafficOnHosts(trainer->program().graph, trainer->executor().communicator().hosts()));
   report.speed.compile_ms = trainer->program().compile_ms + trainer->create_ms();
   report.speed.flops_per_step = trainer->program().flops;
   ZG_ASSIGN_OR_RETURN(schedule, ScheduleOf(job.options()));

@@ -103,7 +103,8 @@ TEST_F(MpiCommunicatorTest, SumsGoAlongHosts) {
         ASSERT_TRUE(status.ok()) << status.ToString();
         const SumBytes bytes = SumBytesOf(DType::kF32, accumulate);
         EXPECT_EQ(ReduceScatterBytes(comm) - before,
-                  PlanSum(hosts, order, rank_, bytes).ReceivedBytes(part, bytes));
+                  PlanSum(hosts, order, rank_, bytes)
+                      .ReceivedBytes(rank_, {part * num_ranks, part}, bytes));
         const Status whole_numbers = TestWholeNumbers(comm, part, accumulate);
         EXPECT_TRUE(whole_numbers.ok()) << whole_numbers.ToString();
       }

@@ -71,8 +71,10 @@ class WrittenSums {
       EXPECT_EQ(sums_[part], expected) << "part " << part;
     }
     for (const auto& [key, texts] : under_way_) EXPECT_TRUE(texts.empty()) << std::get<0>(key);
-    for (size_t rank = 0; rank < hosts_.size(); ++rank) {
-      EXPECT_EQ(plans_[rank].ReceivedBytes(1, bytes_), received_[rank]) << "rank " << rank;
+    const int num_ranks = static_cast<int>(hosts_.size());
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      EXPECT_EQ(plans_[rank].ReceivedBytes(rank, {num_ranks, 1}, bytes_), received_[rank])
+          << "rank " << rank;
     }
   }
 
@@ -210,7 +212,7 @@ TEST(SumPlan, MostBytesBetweenHostsAreThoseOfTheMessages) {
   for (const std::vector<int>& hosts : {Hosts(1, 4), Hosts(2, 2), Hosts(2, 4), Hosts(3, 4),
                                         Hosts(4, 8), std::vector<int>{0, 0, 0, 1, 1, 1, 1, 1, 2}}) {
     for (const SumBytes& bytes : {kF32, kContinuedF32, kBF16}) {
-      EXPECT_EQ(MostBytesBetweenHosts(hosts, InJobOrder(hosts), bytes),
+      EXPECT_EQ(MostBytesBetweenHosts(hosts, bytes),
                 WrittenSums(hosts, InJobOrder(hosts), bytes).MostBytes());
     }
   }

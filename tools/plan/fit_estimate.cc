@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "framework/comm/sum_route.h"
 #include "framework/ops/op_names.h"
 #include "tools/plan/model_graph.h"
 #include "tools/plan/planned_model.h"
@@ -70,19 +71,41 @@ double LargestGradientBucket(const JobPlan& plan) {
 // Adds up the time of the collectives between data ranks.
 class DataLinks {
  public:
-  DataLinks(const Mesh& mesh, const Machine& machine) : mesh_(mesh), machine_(machine) {}
+  DataLinks(const Mesh& mesh, const Machine& machine, DType dtype)
+      : mesh_(mesh), machine_(machine), dtype_(dtype), hosts_(HostsOf(mesh, machine)) {}
 
   double ms() const { return ms_; }
 
-  // Sums values of so many bytes, of which every rank along the axes gets an equal part;
-  // `collectives` times.
+  // Sums gradients of so many bytes, of which every rank along the axes gets an equal part, in so many
+  // collectives; `times` times, into an accumulator if it is more than once.
   void Sum(double bytes, const std::vector<int>& axes, double collectives, double times) {
-    Add(bytes, axes, collectives, times, &Elsewhere::ranks);
+    const std::vector<int> ranks = mesh_.RanksAlong(0, axes);
+    const auto peers = static_cast<double>(ranks.size() - 1);
+    if (peers == 0) return;
+    const Elsewhere elsewhere = CountElsewhere(ranks, machine_.ranks_per_host);
+    const double part = bytes / (peers + 1);
+    const auto term = static_cast<double>(SizeOf(dtype_));
+    const ReductionTypes types(dtype_, times > 1 ? DType::kF32 : dtype_);
+    double remote = static_cast<double>(elsewhere.ranks);  // in parts
+    if (remote > 0 &&
+        MayGoAlongHosts(types, static_cast<int64_t>(part / term / std::max(1.0, collectives)))) {
+      std::vector<int> hosts;
+      for (const int rank : ranks) hosts.push_back(hosts_[rank]);
+      remote = static_cast<double>(MostBytesBetweenHosts(hosts, SumBytesOf(types, times > 1))) /
+               term / (peers + 1 - remote);
+    }
+    const double local = std::max(peers - remote, peers - static_cast<double>(elsewhere.ranks));
+    AddParts(part * times, local, remote, collectives * times * peers);
   }
 
   // Gathers so many bytes, of which every rank along the axes has an equal part.
   void Gather(double bytes, const std::vector<int>& axes, double collectives, double times) {
-    Add(bytes, axes, collectives, times, &Elsewhere::receivers);
+    const std::vector<int> ranks = mesh_.RanksAlong(0, axes);
+    const auto peers = static_cast<double>(ranks.size() - 1);
+    if (peers == 0) return;
+    const Elsewhere elsewhere = CountElsewhere(ranks, machine_.ranks_per_host);
+    AddParts(bytes / (peers + 1) * times, peers - static_cast<double>(elsewhere.ranks),
+             static_cast<double>(elsewhere.receivers), collectives * times * peers);
   }
 
   // Gathers values that are split over the axes, one axis after the other from the last, to so many
@@ -95,21 +118,17 @@ class DataLinks {
   }
 
  private:
-  void Add(double bytes, const std::vector<int>& axes, double collectives, double times,
-           int64_t Elsewhere::*counted) {
-    const std::vector<int> ranks = mesh_.RanksAlong(0, axes);
-    const auto peers = static_cast<double>(ranks.size() - 1);
-    if (peers == 0) return;
-    const Elsewhere elsewhere = CountElsewhere(ranks, machine_.ranks_per_host);
-    const double to_each = bytes / (peers + 1) * times;
-    const double local = to_each * (peers - static_cast<double>(elsewhere.ranks));
-    const double remote = to_each * static_cast<double>(elsewhere.*counted);
-    ms_ += local / machine_.bandwidth_gb_s / 1e6 + remote / machine_.host_bandwidth_gb_s / 1e6 +
-           collectives * times * peers * machine_.latency_us / 1e3;
+  // So many parts, of `bytes` each, inside a host and between hosts.
+  void AddParts(double bytes, double local, double remote, double messages) {
+    ms_ += bytes * local / machine_.bandwidth_gb_s / 1e6 +
+           bytes * remote / machine_.host_bandwidth_gb_s / 1e6 +
+           messages * machine_.latency_us / 1e3;
   }
 
   const Mesh& mesh_;
   const Machine& machine_;
+  const DType dtype_;
+  const std::vector<int> hosts_;
   double ms_ = 0;
 };
 
@@ -190,7 +209,7 @@ std::optional<FitEstimate> FitEstimator::Estimate(const PlanOptions& candidate) 
   const double activations = sketch.activations.Value(blocks, samples);
   const auto bucket = static_cast<double>(compile.zero.bucket_bytes);
   double resident = 0, whole_gradients = 0, in_flight = 0;
-  DataLinks links(mesh, candidate.machine);
+  DataLinks links(mesh, candidate.machine, compile.dtype);
   const int of_blocks =
       compile.zero.stage_rules.empty() ? compile.zero.stage : compile.zero.stage_rules[0].stage;
   for (const bool is_blocks : {false, true}) {
