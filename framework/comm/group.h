@@ -17,7 +17,7 @@
 // runtime/boxing) move T (N-1)/N + T/s (r-1)/r bytes per rank, for N = s * r ranks that split T bytes
 // s times and copy them r times. A hierarchical reduction, T (s-1)/s + 2 T/s (r-1)/r, moves as many.
 // With messages between hosts of s ranks, a sum goes from host to host, each of which adds its terms
-// (sum_route.h): at most T/s bytes per rank leave a host, and T/s (r-1)/r for the copies.
+// (sum_route.h): T/s bytes of sums per rank leave the busiest host, and T/s (r-1)/r for the copies.
 //
 // Every rank of the group must call the same collectives in the same order. A different call, or a
 // rank that does not arrive before the deadline, is an error that names the collective and the

@@ -53,6 +53,7 @@ void ForEachPart(const std::vector<int>& hosts, const std::vector<int>& fold_ord
                  const SumBytes& bytes, const Visit& visit) {
   std::vector<int> hosts_in_order;
   for (const int rank : fold_order) hosts_in_order.push_back(hosts[rank]);
+  if (!LessensBytesBetweenHosts(hosts_in_order, bytes)) hosts_in_order.assign(hosts.size(), 0);
   std::vector<int> position(hosts.size());
   for (size_t i = 0; i < fold_order.size(); ++i) position[fold_order[i]] = static_cast<int>(i);
   for (int part = 0; part < static_cast<int>(hosts.size()); ++part) {

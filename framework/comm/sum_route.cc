@@ -45,6 +45,33 @@ Detours DetoursFor(const std::vector<Neighbours>& in_order, size_t own, const Su
           num_behind * bytes.running + bytes.sum < terms_behind};
 }
 
+// The most that a host sends or receives in the sums of all parts, directly or along the hosts.
+int64_t MostBytes(const std::vector<Neighbours>& in_order, const SumBytes& bytes, bool along) {
+  const size_t num_hosts = in_order.size();
+  std::vector<int64_t> sent(num_hosts), received(num_hosts);
+  for (size_t own = 0; own < num_hosts; ++own) {
+    const auto move = [&](size_t from, size_t to, int64_t moved) {
+      sent[from] += in_order[own].size() * moved;
+      received[to] += in_order[own].size() * moved;
+    };
+    const Detours detours = along ? DetoursFor(in_order, own, bytes) : Detours{};
+    for (size_t host = 0; host < num_hosts; ++host) {
+      if (host == own) continue;
+      const bool goes_along = host < own ? detours.before : detours.behind;
+      if (!goes_along) move(host, own, in_order[host].size() * bytes.term);
+      if (goes_along && host < own) move(host, host + 1, bytes.running);
+      if (goes_along && host > own) move(host - 1, host, bytes.running);
+    }
+    if (detours.before && bytes.continues) move(own, 0, bytes.sum);
+    if (detours.behind) move(num_hosts - 1, own, bytes.sum);
+  }
+  int64_t most = 0;
+  for (size_t host = 0; host < num_hosts; ++host) {
+    most = std::max({most, sent[host], received[host]});
+  }
+  return most;
+}
+
 }  // namespace
 
 SumBytes SumBytesOf(ReductionTypes types, bool continues) {
@@ -78,29 +105,12 @@ std::vector<SumStop> SumRoute(const std::vector<int>& hosts, int owner, const Su
 
 int64_t MostBytesBetweenHosts(const std::vector<int>& hosts, const SumBytes& bytes) {
   const std::vector<Neighbours> in_order = HostsInOrder(hosts);
-  const size_t num_hosts = in_order.size();
-  std::vector<int64_t> sent(num_hosts), received(num_hosts);
-  for (size_t own = 0; own < num_hosts; ++own) {
-    const auto move = [&](size_t from, size_t to, int64_t moved) {
-      sent[from] += in_order[own].size() * moved;
-      received[to] += in_order[own].size() * moved;
-    };
-    const Detours detours = DetoursFor(in_order, own, bytes);
-    for (size_t host = 0; host < num_hosts; ++host) {
-      if (host == own) continue;
-      const bool goes_along = host < own ? detours.before : detours.behind;
-      if (!goes_along) move(host, own, in_order[host].size() * bytes.term);
-      if (goes_along && host < own) move(host, host + 1, bytes.running);
-      if (goes_along && host > own) move(host - 1, host, bytes.running);
-    }
-    if (detours.before && bytes.continues) move(own, 0, bytes.sum);
-    if (detours.behind) move(num_hosts - 1, own, bytes.sum);
-  }
-  int64_t most = 0;
-  for (size_t host = 0; host < num_hosts; ++host) {
-    most = std::max({most, sent[host], received[host]});
-  }
-  return most;
+  return std::min(MostBytes(in_order, bytes, false), MostBytes(in_order, bytes, true));
+}
+
+bool LessensBytesBetweenHosts(const std::vector<int>& hosts, const SumBytes& bytes) {
+  const std::vector<Neighbours> in_order = HostsInOrder(hosts);
+  return MostBytes(in_order, bytes, true) < MostBytes(in_order, bytes, false);
 }
 
 bool MayGoAlongHosts(ReductionTypes types, int64_t part_elements) {

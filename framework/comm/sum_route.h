@@ -45,8 +45,12 @@ struct SumStop {
 std::vector<SumStop> SumRoute(const std::vector<int>& hosts, int owner, const SumBytes& bytes);
 
 // The most bytes per element of a part that the ranks of one host send to other hosts, or receive from
-// them, in the sums of all parts.
+// them, in the sums of all parts: directly or on these routes, whichever is less.
 int64_t MostBytesBetweenHosts(const std::vector<int>& hosts, const SumBytes& bytes);
+
+// Whether these routes are less. Otherwise all sums go directly, with fewer messages that wait for
+// each other.
+bool LessensBytesBetweenHosts(const std::vector<int>& hosts, const SumBytes& bytes);
 
 // Whether sums go along hosts at all: a small part goes directly, because then the number of messages
 // that wait for each other counts. `part_elements` are those of the largest part.

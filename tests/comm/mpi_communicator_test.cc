@@ -4,16 +4,12 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "framework/comm/mpi_calls.h"
-#include "framework/comm/sum_plan.h"
-#include "tests/comm/collective_checks.h"
 #include "tests/comm/communicator_suite.h"
 
 namespace zg {
@@ -55,10 +51,6 @@ INSTANTIATE_TEST_SUITE_P(Mpi, CommunicatorSuite,
                                          MpiRanks(CommTransport::kMessages, HostsOfPairs())),
                          TransportName);
 
-int64_t ReduceScatterBytes(const Communicator& communicator) {
-  return communicator.traffic()[static_cast<int>(CollectiveKind::kReduceScatter)].bytes;
-}
-
 class MpiCommunicatorTest : public testing::Test {
  protected:
   MpiCommunicatorTest() { MPI_Comm_rank(MPI_COMM_WORLD, &rank_); }
@@ -79,43 +71,6 @@ TEST_F(MpiCommunicatorTest, MessagesNeedAFewChunksPerPeer) {
   EXPECT_EQ((*communicator)->arena().workspace_bytes(), (NumRanks() - 1) * (512 << 10));
   EXPECT_THAT((*communicator)->arena().Allocate(4096, 4096).status().ToString(),
               NumRanks() == 1 ? HasSubstr("ok") : HasSubstr("is not in the arena of 4096 bytes"));
-}
-
-// Sums that are passed from host to host, that come back to their owner, and that start there: each
-// rank receives the bytes of its plan (comm/sum_plan_test.cc has more hosts).
-TEST_F(MpiCommunicatorTest, SumsGoAlongHosts) {
-  const int num_ranks = NumRanks();
-  if (num_ranks < 3) return;  // no host with neighbours beside another
-  std::vector<int> order(num_ranks);
-  std::iota(order.begin(), order.end(), 0);
-  std::vector<int> first_alone(num_ranks, 1);
-  first_alone.front() = 0;
-  std::vector<int> last_alone(num_ranks, 0);
-  last_alone.back() = 1;
-  for (const std::vector<int>& hosts : {first_alone, last_alone}) {
-    const auto communicator = MakeMpiCommunicator({CommTransport::kMessages, 120, hosts});
-    ASSERT_TRUE(communicator.ok()) << communicator.status().ToString();
-    Communicator& comm = **communicator;
-    for (const int64_t part : {4096, 140001}) {
-      for (const bool accumulate : {false, true}) {
-        const int64_t before = ReduceScatterBytes(comm);
-        const Status status = TestReduceScatter(comm, part, !accumulate, accumulate);
-        ASSERT_TRUE(status.ok()) << status.ToString();
-        const SumBytes bytes = SumBytesOf(DType::kF32, accumulate);
-        EXPECT_EQ(ReduceScatterBytes(comm) - before,
-                  PlanSum(hosts, order, rank_, bytes)
-                      .ReceivedBytes(rank_, {part * num_ranks, part}, bytes));
-        const Status whole_numbers = TestWholeNumbers(comm, part, accumulate);
-        EXPECT_TRUE(whole_numbers.ok()) << whole_numbers.ToString();
-      }
-      const Status uneven = TestAllReduce(comm, part * num_ranks - 1, true, false);
-      EXPECT_TRUE(uneven.ok()) << uneven.ToString();
-    }
-    std::reverse(order.begin(), order.end());
-    const Status of_group = TestGroup(comm, order);
-    EXPECT_TRUE(of_group.ok()) << of_group.ToString();
-    std::reverse(order.begin(), order.end());
-  }
 }
 
 TEST_F(MpiCommunicatorTest, ARankThatHasNoStringForTheOthersIsNamed) {

@@ -183,9 +183,10 @@ TEST(SumPlan, ASumGoesBetweenHostsOnce) {
   const std::vector<int> hosts = Hosts(2, 4);
   const WrittenSums sums(hosts, InJobOrder(hosts), kF32);
   EXPECT_EQ(sums.sent_by_host(), (std::map<int, int64_t>{{0, 8 * 4}, {1, 4 * 4}}));
-  const WrittenSums halves(hosts, InJobOrder(hosts), kBF16);
-  // Running sums are in f32, complete ones in 16 bits.
-  EXPECT_EQ(halves.sent_by_host(), (std::map<int, int64_t>{{0, 8 * 4}, {1, 4 * 2}}));
+  // Running sums of halves are in f32, complete ones in 16 bits.
+  const std::vector<int> of_eight = Hosts(2, 8);
+  const WrittenSums halves(of_eight, InJobOrder(of_eight), kBF16);
+  EXPECT_EQ(halves.sent_by_host(), (std::map<int, int64_t>{{0, 16 * 4}, {1, 8 * 2}}));
 }
 
 TEST(SumPlan, ASumThatIsContinuedStartsAtItsOwner) {
@@ -206,6 +207,16 @@ TEST(SumPlan, DirectWhereThatSendsNoMore) {
   EXPECT_TRUE(is_direct({0, 0, 1, 1}, 3, kContinuedF32));
   EXPECT_TRUE(is_direct({0, 0, 1, 1}, 3, kBF16));  // a sum in f32 is as large as two terms
   EXPECT_FALSE(is_direct({0, 0, 1, 1, 2, 2}, 0, kF32));
+}
+
+// The second host's terms go to the owners on the first one either way.
+TEST(SumPlan, DirectWhereTheBusiestHostSendsNoLess) {
+  EXPECT_FALSE(LessensBytesBetweenHosts({0, 0, 1, 1}, kF32));
+  EXPECT_TRUE(LessensBytesBetweenHosts({0, 0, 0, 1, 1, 1}, kF32));
+  EXPECT_TRUE(LessensBytesBetweenHosts(Hosts(3, 3), kF32));
+  EXPECT_FALSE(LessensBytesBetweenHosts(Hosts(2, 4), kBF16));
+  EXPECT_TRUE(LessensBytesBetweenHosts(Hosts(2, 8), kBF16));
+  EXPECT_EQ(PlanSum({0, 0, 1, 1}, {0, 1, 2, 3}, 3, kF32).tasks.size(), 1u);
 }
 
 TEST(SumPlan, MostBytesBetweenHostsAreThoseOfTheMessages) {
