@@ -41,7 +41,7 @@ int64_t BytesTo(const SumTask& task, const SumBytes& bytes) {
   return task.is_last ? bytes.sum : bytes.running;
 }
 
-// Of the other ranks.
+// The terms of the other ranks.
 int64_t BytesOfTerms(int rank, const SumTask& task, const SumBytes& bytes) {
   const auto own = std::count(task.terms.begin(), task.terms.end(), rank);
   return (static_cast<int64_t>(task.terms.size()) - own) * bytes.term;

@@ -100,8 +100,8 @@ TEST(FoldPeersOnCuda, HasTheBitsOfTheCpu) {
             test.in_place = types.terms == types.sum;
             if (test.in_place) ExpectLikeCpu(test);
             test.in_place = false;
-            test.continues = true;
-            ExpectLikeCpu(test);
+            test.continues = SizeOf(types.sum) > 2;
+            if (test.continues) ExpectLikeCpu(test);  // sums in 16 bits are not continued
           }
         }
       }
