@@ -81,7 +81,7 @@ TEST(LeftFoldOnCuda, HasTheBitsOfTheCpu) {
         ReductionTypes(DType::kF16, DType::kF32)}) {
     for (const int rank : {0, 1, 2}) {
       ExpectLikeCpu(types, rank, false);
-      ExpectLikeCpu(types, rank, true);
+      if (SizeOf(types.sum) > 2) ExpectLikeCpu(types, rank, true);  // others are not continued
     }
   }
 }
