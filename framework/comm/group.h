@@ -35,6 +35,9 @@
 
 namespace zg {
 
+// The positions of a group's ranks in the order in which their terms are added.
+std::vector<int> InFoldOrder(const std::vector<int>& ranks);
+
 class Group {
  public:
   virtual ~Group() = default;

@@ -91,11 +91,6 @@ class MessageSum::Call {
     return Buffers(workspace_ + Slot(step) * slot_bytes_, chunk_);
   }
 
-  int64_t BytesFrom(const SumTask& task) const {
-    return task.is_first ? bytes_.sum : bytes_.running;
-  }
-  int64_t BytesTo(const SumTask& task) const { return task.is_last ? bytes_.sum : bytes_.running; }
-
   Status Receive(std::byte* data, int64_t bytes, int from, int tag, MpiRequests& requests) {
     sum_.traffic_.AddReceived(bytes);
     return requests.Receive(sum_.comm_, data, bytes, from, tag);
@@ -107,10 +102,11 @@ class MessageSum::Call {
     for (const SumTask& task : plan_.tasks) {
       const int64_t count = Count(task.part, step);
       if (task.from >= 0) {
-        std::byte* const buffer = buffers.Next(BytesFrom(task));
+        std::byte* const buffer = buffers.Next(task.BytesFrom(bytes_));
         const int tag = task.is_first ? kTagStart : kTagSum;
         if (count > 0) {
-          ZG_RETURN_IF_ERROR(Receive(buffer, count * BytesFrom(task), task.from, tag, requests));
+          ZG_RETURN_IF_ERROR(
+              Receive(buffer, count * task.BytesFrom(bytes_), task.from, tag, requests));
         }
       }
       for (const int term : task.terms) {
@@ -119,7 +115,7 @@ class MessageSum::Call {
         if (count == 0) continue;
         ZG_RETURN_IF_ERROR(Receive(buffer, count * bytes_.term, term, kTagTerm, requests));
       }
-      if (task.to >= 0) buffers.Next(BytesTo(task));
+      if (task.to >= 0) buffers.Next(task.BytesTo(bytes_));
     }
     const int64_t own_count = Count(sum_.rank_, step);
     if (plan_.started_on >= 0 && own_count > 0) {
@@ -141,7 +137,7 @@ class MessageSum::Call {
       bool continues = false;
       inputs_.clear();
       if (task.from >= 0) {
-        inputs_.push_back(buffers.Next(BytesFrom(task)));
+        inputs_.push_back(buffers.Next(task.BytesFrom(bytes_)));
         continues = true;
       } else if (bytes_.continues) {
         inputs_.push_back(Output(step));
@@ -151,15 +147,16 @@ class MessageSum::Call {
         inputs_.push_back(term == sum_.rank_ ? OwnTerm(task.part, step)
                                              : buffers.Next(bytes_.term));
       }
-      std::byte* const result = task.to >= 0 ? buffers.Next(BytesTo(task)) : Output(step);
+      std::byte* const result = task.to >= 0 ? buffers.Next(task.BytesTo(bytes_)) : Output(step);
       const int64_t count = Count(task.part, step);
       if (count == 0) continue;
       ReductionTypes types = operands_.types;
       if (!task.is_last && bytes_.running != bytes_.sum) types.sum = DType::kF32;
       Fold(types, continues, inputs_.data(), static_cast<int>(inputs_.size()), count, result);
       if (task.to >= 0) {
-        ZG_RETURN_IF_ERROR(leaving_[Slot(step)].Send(sum_.comm_, result, count * BytesTo(task),
-                                                     task.to, task.is_last ? kTagReturn : kTagSum));
+        ZG_RETURN_IF_ERROR(leaving_[Slot(step)].Send(sum_.comm_, result,
+                                                     count * task.BytesTo(bytes_), task.to,
+                                                     task.is_last ? kTagReturn : kTagSum));
       }
       // In place, the sum replaces terms that have been added here.
       if (task.part == sum_.rank_ && plan_.returned_from >= 0) {

@@ -31,16 +31,6 @@ std::vector<std::pair<int, SumTask>> TasksOf(int part, const std::vector<int>& f
   return tasks;
 }
 
-// The sums that a task receives and sends on.
-int64_t BytesFrom(const SumTask& task, const SumBytes& bytes) {
-  if (task.from < 0) return 0;
-  return task.is_first ? bytes.sum : bytes.running;
-}
-int64_t BytesTo(const SumTask& task, const SumBytes& bytes) {
-  if (task.to < 0) return 0;
-  return task.is_last ? bytes.sum : bytes.running;
-}
-
 // The terms of the other ranks.
 int64_t BytesOfTerms(int rank, const SumTask& task, const SumBytes& bytes) {
   const auto own = std::count(task.terms.begin(), task.terms.end(), rank);
@@ -70,7 +60,7 @@ SumPlan PlanSum(const std::vector<int>& hosts, const std::vector<int>& fold_orde
   ForEachPart(hosts, fold_order, bytes, [&](const auto& tasks) {
     for (const auto& [on, task] : tasks) {
       buffer_bytes[on] +=
-          BytesFrom(task, bytes) + BytesOfTerms(on, task, bytes) + BytesTo(task, bytes);
+          task.BytesFrom(bytes) + BytesOfTerms(on, task, bytes) + task.BytesTo(bytes);
       if (on == rank) {
         plan.tasks.push_back(task);
       } else if (std::count(task.terms.begin(), task.terms.end(), rank) > 0) {
@@ -95,7 +85,7 @@ SumPlan PlanSum(const std::vector<int>& hosts, const std::vector<int>& fold_orde
 int64_t SumPlan::ReceivedBytes(int rank, const Parts& parts, const SumBytes& bytes) const {
   int64_t received = returned_from < 0 ? 0 : parts.count(rank) * bytes.sum;
   for (const SumTask& task : tasks) {
-    received += parts.count(task.part) * (BytesFrom(task, bytes) + BytesOfTerms(rank, task, bytes));
+    received += parts.count(task.part) * (task.BytesFrom(bytes) + BytesOfTerms(rank, task, bytes));
   }
   return received;
 }

@@ -18,6 +18,16 @@ struct SumTask {
   int to = -1;             // gets the result; -1: this rank, which owns the part
   bool is_first = false;   // a sum to continue is the owner's
   bool is_last = false;    // the result is complete
+
+  // The bytes of an element of the sums that it receives and sends on; 0: it does not.
+  int64_t BytesFrom(const SumBytes& bytes) const {
+    if (from < 0) return 0;
+    return is_first ? bytes.sum : bytes.running;
+  }
+  int64_t BytesTo(const SumBytes& bytes) const {
+    if (to < 0) return 0;
+    return is_last ? bytes.sum : bytes.running;
+  }
 };
 
 struct SentTerm {

@@ -1,11 +1,11 @@
 #include "framework/runtime/host_traffic.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "framework/comm/group.h"
 #include "framework/comm/sum_plan.h"
 #include "framework/comm/sum_route.h"
 #include "framework/runtime/boxing/boxing_kernel.h"
@@ -38,10 +38,7 @@ std::optional<SumOverRanks> SumOf(const ir::Graph& graph, const ir::Node& node,
                       boxing.types(),
                       boxing.has_accumulator};
   for (const int rank : ranks) sum.hosts.push_back(hosts_of_job[rank]);
-  sum.fold_order.resize(ranks.size());
-  std::iota(sum.fold_order.begin(), sum.fold_order.end(), 0);
-  std::sort(sum.fold_order.begin(), sum.fold_order.end(),
-            [&](int a, int b) { return ranks[a] < ranks[b]; });
+  sum.fold_order = InFoldOrder(ranks);
   return sum;
 }
 
