@@ -37,12 +37,20 @@ def _is_cold(package):
 _WARNINGS_ARE_ERRORS = select({
     str(Label("//tools:werror")): [
         "-Werror",
+        "-Winvalid-pch",
         "-Wno-error=array-bounds",
         "-Wno-error=maybe-uninitialized",
         "-Wno-error=restrict",
         "-Wno-error=stringop-overflow",
     ],
     "//conditions:default": [],
+})
+
+# GCC would look for garbage in nearly every source, as the headers alone take the 128 MB at which it
+# begins; so it begins at 512 MB (in kB).
+_FEW_GARBAGE_COLLECTIONS = select({
+    str(Label("//tools:clang")): [],
+    "//conditions:default": ["--param=ggc-min-heapsize=524288"],
 })
 
 # No fused multiply-add unless the source asks for one: the compiler would contract a*b+c in one loop
@@ -54,7 +62,7 @@ _COMMON = [
     "-Wall",
     "-Wextra",
     "-ffp-contract=off",
-] + _WARNINGS_ARE_ERRORS
+] + _WARNINGS_ARE_ERRORS + _FEW_GARBAGE_COLLECTIONS
 
 _CXXOPTS = ["-std=c++17"]
 
@@ -68,28 +76,35 @@ COPTS = _unless_dbg(_OPTIMIZE) + _COMMON
 PRELUDE_COPTS = _unless_dbg(_OPTIMIZE) + _COMMON + _CXXOPTS
 COLD_PRELUDE_COPTS = _unless_dbg(_OPTIMIZE_LITTLE) + _COMMON + _CXXOPTS
 
-def _compile(rule, name, is_test, copts = [], deps = [], **kwargs):
+def _compile(rule, name, is_test, is_cold = False, has_prelude = True, copts = [], deps = [], **kwargs):
     if is_test:
         optimize, prelude = _OPTIMIZE_LITTLE, "test_prelude"
-    elif _is_cold(native.package_name()):
+    elif is_cold or _is_cold(native.package_name()):
         optimize, prelude = _OPTIMIZE_LITTLE, "cold_prelude"
     else:
         optimize, prelude = _OPTIMIZE, "prelude"
+    include, header = [], []
+    if has_prelude:
+        include = _unless_dbg(["-include", prelude + ".h"])
+        header = _unless_dbg([str(Label("//tools/prelude:" + prelude))])
     rule(
         name = name,
-        copts = _unless_dbg(optimize + ["-include", prelude + ".h"]) + _COMMON + _CXXOPTS + copts,
-        deps = deps + _unless_dbg([str(Label("//tools/prelude:" + prelude))]),
+        copts = _unless_dbg(optimize) + include + _COMMON + _CXXOPTS + copts,
+        deps = deps + header,
         **kwargs
     )
 
+# `is_cold`: as in the packages above. `has_prelude`: False where `copts` has flags of code generation,
+# with which the precompiled header cannot be used. Those in `copts` come after the project's.
+
 def cc_library(name, testonly = False, **kwargs):
-    """A cc_library with the project's flags; those in `copts` come after them."""
+    """A cc_library with the project's flags."""
     _compile(_cc_library, name, is_test = testonly, testonly = testonly, **kwargs)
 
 def cc_binary(name, **kwargs):
-    """A cc_binary with the project's flags; those in `copts` come after them."""
+    """A cc_binary with the project's flags."""
     _compile(_cc_binary, name, is_test = False, **kwargs)
 
 def cc_test(name, **kwargs):
-    """A cc_test with the project's flags; those in `copts` come after them."""
+    """A cc_test with the project's flags."""
     _compile(_cc_test, name, is_test = True, **kwargs)

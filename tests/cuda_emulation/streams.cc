@@ -3,10 +3,12 @@
 #include <cuda.h>
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstring>
 #include <deque>
 #include <list>
 #include <map>
+#include <memory>
 #include <random>
 #include <thread>
 #include <utility>
@@ -167,9 +169,15 @@ void WaitForOwnStreams() {
   });
 }
 
-cudaError_t LaunchOn(cudaStream_t stream, const GridLaunch& launch,
-                     std::shared_ptr<const void> parameters) {
-  return Queue(stream, {[launch, parameters] { return RunGrid(launch); }});
+cudaError_t LaunchOn(const cudaLaunchConfig_t& config, const void* kernel,
+                     void (*run)(const void* call), const void* call, size_t call_bytes) {
+  const cudaError_t error = CheckSharedBytes(kernel, config.dynamicSmemBytes);
+  if (error != cudaSuccess) return error;
+  const std::shared_ptr<std::byte[]> copy(new std::byte[call_bytes]);
+  std::memcpy(copy.get(), call, call_bytes);
+  const GridLaunch launch = {config.gridDim, config.blockDim, config.dynamicSmemBytes, run,
+                             copy.get(),     call_bytes};
+  return Queue(config.stream, {[launch, copy] { return RunGrid(launch); }});
 }
 
 }  // namespace zg::emulation

@@ -55,13 +55,29 @@ filegroup(
     srcs = ["toolkit/bin/nvcc"],
 )
 
+# Without the headers of CCCL's libraries (CUB, Thrust, libcu++), which are nine tenths of all and
+# would be made readable to each compilation.
 cc_library(
     name = "headers",
-    hdrs = glob(["toolkit/include/**"]),
+    hdrs = glob(
+        ["toolkit/include/**"],
+        exclude = [
+            "toolkit/include/cccl/cub/**",
+            "toolkit/include/cccl/cuda/**",
+            "toolkit/include/cccl/thrust/**",
+        ],
+    ),
     includes = [
         "toolkit/include",
         "toolkit/include/cccl",
     ],
+)
+
+# With them, for kernels of one's own.
+cc_library(
+    name = "cccl",
+    hdrs = glob(["toolkit/include/cccl/**"]),
+    deps = [":headers"],
 )
 """
 

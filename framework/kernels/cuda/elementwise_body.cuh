@@ -51,12 +51,17 @@ Status RunElementwise(const TensorType& type, const ElementwiseOperands& operand
 Status RunBroadcast(ElementwiseCode code, const TensorType& type, const StridedDims<2>& dims,
                     const ElementwiseOperands& operands, void* stream);
 
-template <ElementwiseCode kCode>
 class ElementwiseKernel : public Kernel {
  public:
-  explicit ElementwiseKernel(const KernelSpec& spec)
-      : type_(spec.outputs[0]), has_two_inputs_(spec.call.inputs.size() == 2) {
-    const std::string_view attribute = RowOf(kCode).attribute;
+  using RunFunction = Status (*)(const TensorType&, const ElementwiseOperands&, void* stream);
+
+  // `run` is RunElementwise<code>.
+  ElementwiseKernel(const KernelSpec& spec, ElementwiseCode code, RunFunction run)
+      : code_(code),
+        run_(run),
+        type_(spec.outputs[0]),
+        has_two_inputs_(spec.call.inputs.size() == 2) {
+    const std::string_view attribute = RowOf(code).attribute;
     if (!attribute.empty()) scalar_ = static_cast<float>(spec.call.attributes.Float(attribute));
     const Shape& first = spec.call.inputs[0].shape;
     const Shape& last = spec.call.inputs.back().shape;
@@ -68,11 +73,13 @@ class ElementwiseKernel : public Kernel {
     const ElementwiseOperands operands = {arguments.inputs[0],
                                           arguments.inputs[has_two_inputs_ ? 1 : 0],
                                           arguments.outputs[0], scalar_};
-    if (is_broadcast_) return RunBroadcast(kCode, type_, dims_, operands, arguments.stream);
-    return RunElementwise<kCode>(type_, operands, arguments.stream);
+    if (is_broadcast_) return RunBroadcast(code_, type_, dims_, operands, arguments.stream);
+    return run_(type_, operands, arguments.stream);
   }
 
  private:
+  const ElementwiseCode code_;
+  const RunFunction run_;
   const TensorType type_;
   const bool has_two_inputs_;
   bool is_broadcast_ = false;

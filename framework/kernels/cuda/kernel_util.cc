@@ -31,6 +31,19 @@ Status CudaStatus(cudaError_t error, const char* what) {
   return zg::CudaStatus(error, what).WithContext("CUDA");
 }
 
+cudaLaunchConfig_t LaunchConfig(const LaunchShape& shape, void* stream) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
+  config.stream = static_cast<cudaStream_t>(stream);
+  return config;
+}
+
+Status LaunchStatus(cudaError_t error) {
+  return CudaStatus(error, "a kernel could not be launched");
+}
+
 Status CheckCudaTypes(const KernelSpec& spec) {
   const std::string& op = spec.call.op->name;
   ZG_RETURN_IF_ERROR(CheckTypes(op, spec.call.inputs, "input"));

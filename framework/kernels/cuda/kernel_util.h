@@ -54,18 +54,17 @@ inline LaunchShape Threads(int64_t threads) {
   return {dim3(static_cast<unsigned>(CeilDivide(threads, kThreads)))};
 }
 
+// For Launch(), whose code is there once for every kernel.
+cudaLaunchConfig_t LaunchConfig(const LaunchShape& shape, void* stream);
+Status LaunchStatus(cudaError_t error);
+
 // Puts a kernel on the queue; does nothing if the grid is empty.
 template <typename... Parameters, typename... Arguments>
 Status Launch(void (*kernel)(Parameters...), const LaunchShape& shape, void* stream,
               Arguments&&... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return Status::Ok();
-  cudaLaunchConfig_t config = {};
-  config.gridDim = shape.grid;
-  config.blockDim = shape.block;
-  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
-  config.stream = static_cast<cudaStream_t>(stream);
-  return CudaStatus(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
-                    "a kernel could not be launched");
+  const cudaLaunchConfig_t config = LaunchConfig(shape, stream);
+  return LaunchStatus(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace zg::cuda

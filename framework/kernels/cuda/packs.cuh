@@ -79,24 +79,40 @@ __device__ inline void StoreFloats(const Floats<kCount>& floats, T* data) {
   }
 }
 
-template <int kPack, typename Body>
-__global__ void PackKernel(Body body, int64_t num_elements) {
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const int64_t begin = thread * kPack;
-  if (begin + kPack <= num_elements) {
-    body.template Run<kPack>(begin);
+// What one block of threads does from `block_begin` on: each thread kPack elements in a row, or, where
+// operands are not aligned and at the end, single elements.
+template <int kPack, typename Body, typename... Prepared>
+__device__ inline void RunBlock(const Body& body, int64_t block_begin, int64_t num_elements,
+                                bool is_aligned, const Prepared&... prepared) {
+  int64_t begin = block_begin + static_cast<int64_t>(threadIdx.x) * kPack;
+  int64_t end = begin + kPack;
+  if constexpr (kPack == 1) {
+    if (begin < num_elements) body.template Run<1>(begin, prepared...);
+  } else if (is_aligned && end <= num_elements) {
+    body.template Run<kPack>(begin, prepared...);
   } else {
-    for (int64_t i = begin; i < num_elements; ++i) body.template Run<1>(i);
+    int64_t stride = 1;
+    if (!is_aligned) {  // a warp's elements side by side
+      begin = block_begin + threadIdx.x;
+      end = block_begin + static_cast<int64_t>(blockDim.x) * kPack;
+      stride = blockDim.x;
+    }
+    if (end > num_elements) end = num_elements;
+#pragma unroll 1
+    for (int64_t i = begin; i < end; i += stride) body.template Run<1>(i, prepared...);
   }
 }
 
 template <int kPack, typename Body>
+__global__ void PackKernel(Body body, int64_t num_elements, bool is_aligned) {
+  RunBlock<kPack>(body, static_cast<int64_t>(blockIdx.x) * blockDim.x * kPack, num_elements,
+                  is_aligned);
+}
+
+template <int kPack, typename Body>
 Status RunPacks(const Body& body, bool is_aligned, int64_t num_elements, void* stream) {
-  if (!is_aligned) {
-    return Launch(PackKernel<1, Body>, Threads(num_elements), stream, body, num_elements);
-  }
   return Launch(PackKernel<kPack, Body>, Threads(CeilDivide(num_elements, kPack)), stream, body,
-                num_elements);
+                num_elements, is_aligned);
 }
 
 // For bodies that need a value that is computed first, once for each block:
@@ -106,28 +122,21 @@ Status RunPacks(const Body& body, bool is_aligned, int64_t num_elements, void* s
 inline constexpr int64_t kMaxPreparedBlocks = 2048;
 
 template <int kPack, typename Body>
-__global__ void PreparedPackKernel(Body body, int64_t num_elements) {
+__global__ void PreparedPackKernel(Body body, int64_t num_elements, bool is_aligned) {
   __shared__ typename Body::Prepared prepared;
   if (threadIdx.x == 0) prepared = body.Prepare();
   __syncthreads();
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x * kPack;
-  for (int64_t begin = thread * kPack; begin < num_elements; begin += stride) {
-    if (begin + kPack <= num_elements) {
-      body.template Run<kPack>(begin, prepared);
-    } else {
-      for (int64_t i = begin; i < num_elements; ++i) body.template Run<1>(i, prepared);
-    }
+  const int64_t block = static_cast<int64_t>(blockDim.x) * kPack;
+  for (int64_t begin = blockIdx.x * block; begin < num_elements; begin += gridDim.x * block) {
+    RunBlock<kPack>(body, begin, num_elements, is_aligned, prepared);
   }
 }
 
 template <int kPack, typename Body>
 Status RunPreparedPacks(const Body& body, bool is_aligned, int64_t num_elements, void* stream) {
-  const int64_t num_packs = is_aligned ? CeilDivide(num_elements, kPack) : num_elements;
-  LaunchShape shape = Threads(num_packs);
+  LaunchShape shape = Threads(CeilDivide(num_elements, kPack));
   if (shape.grid.x > kMaxPreparedBlocks) shape.grid.x = kMaxPreparedBlocks;
-  return Launch(is_aligned ? PreparedPackKernel<kPack, Body> : PreparedPackKernel<1, Body>, shape,
-                stream, body, num_elements);
+  return Launch(PreparedPackKernel<kPack, Body>, shape, stream, body, num_elements, is_aligned);
 }
 
 }  // namespace zg::cuda

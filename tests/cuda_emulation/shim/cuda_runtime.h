@@ -103,10 +103,9 @@ struct GridLaunch {
   size_t parameter_bytes;
 };
 cudaError_t RunGrid(const GridLaunch& launch);
-// Queues the launch, or runs it at once if there is no stream. It owns the memory of its
-// parameters.
-cudaError_t LaunchOn(cudaStream_t stream, const GridLaunch& launch,
-                     std::shared_ptr<const void> parameters);
+// Queues the call of a kernel, or runs it at once if there is no stream: `run` gets a copy of `call`.
+cudaError_t LaunchOn(const cudaLaunchConfig_t& config, const void* kernel,
+                     void (*run)(const void* call), const void* call, size_t call_bytes);
 cudaError_t CheckSharedBytes(const void* kernel, size_t bytes);
 cudaError_t AllowSharedBytes(const void* kernel, int bytes);
 
@@ -151,20 +150,20 @@ inline int atomicCAS(int* address, int compare, int value) {
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  using Call = std::pair<void (*)(Parameters...), std::tuple<std::decay_t<Parameters>...>>;
-  const auto call = std::make_shared<const Call>(
-      kernel, std::tuple<std::decay_t<Parameters>...>(std::forward<Arguments>(arguments)...));
-  const cudaError_t error = zg::emulation::CheckSharedBytes(reinterpret_cast<const void*>(kernel),
-                                                            config->dynamicSmemBytes);
-  if (error != cudaSuccess) return error;
-  return zg::emulation::LaunchOn(config->stream,
-                                 {config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                                  [](const void* parameters) {
-                                    const Call& call = *static_cast<const Call*>(parameters);
-                                    std::apply(call.first, call.second);
-                                  },
-                                  call.get(), sizeof(Call)},
-                                 call);
+  static_assert((std::is_trivially_copyable_v<std::decay_t<Parameters>> && ...));
+  struct Call {
+    void (*kernel)(Parameters...);
+    std::tuple<std::decay_t<Parameters>...> parameters;
+  };
+  static_assert(alignof(Call) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  const Call call = {kernel, {std::forward<Arguments>(arguments)...}};
+  return zg::emulation::LaunchOn(
+      *config, reinterpret_cast<const void*>(kernel),
+      [](const void* bytes) {
+        const Call& copy = *static_cast<const Call*>(bytes);
+        std::apply(copy.kernel, copy.parameters);
+      },
+      &call, sizeof(Call));
 }
 
 template <typename... Parameters>
