@@ -76,17 +76,21 @@ COPTS = _unless_dbg(_OPTIMIZE) + _COMMON
 PRELUDE_COPTS = _unless_dbg(_OPTIMIZE) + _COMMON + _CXXOPTS
 COLD_PRELUDE_COPTS = _unless_dbg(_OPTIMIZE_LITTLE) + _COMMON + _CXXOPTS
 
-def _compile(rule, name, is_test, is_cold = False, has_prelude = True, copts = [], deps = [], **kwargs):
+_DEFAULT = "default"
+
+def _compile(rule, name, is_test, is_cold = False, prelude = _DEFAULT, copts = [], deps = [], **kwargs):
     if is_test:
-        optimize, prelude = _OPTIMIZE_LITTLE, "test_prelude"
+        optimize, usual_prelude = _OPTIMIZE_LITTLE, "test_prelude"
     elif is_cold or _is_cold(native.package_name()):
-        optimize, prelude = _OPTIMIZE_LITTLE, "cold_prelude"
+        optimize, usual_prelude = _OPTIMIZE_LITTLE, "cold_prelude"
     else:
-        optimize, prelude = _OPTIMIZE, "prelude"
+        optimize, usual_prelude = _OPTIMIZE, "prelude"
+    if prelude == _DEFAULT:
+        prelude = str(Label("//tools/prelude:" + usual_prelude))
     include, header = [], []
-    if has_prelude:
-        include = _unless_dbg(["-include", prelude + ".h"])
-        header = _unless_dbg([str(Label("//tools/prelude:" + prelude))])
+    if prelude:
+        include = _unless_dbg(["-include", prelude.split(":")[1] + ".h"])
+        header = _unless_dbg([prelude])
     rule(
         name = name,
         copts = _unless_dbg(optimize) + include + _COMMON + _CXXOPTS + copts,
@@ -94,8 +98,9 @@ def _compile(rule, name, is_test, is_cold = False, has_prelude = True, copts = [
         **kwargs
     )
 
-# `is_cold`: as in the packages above. `has_prelude`: False where `copts` has flags of code generation,
-# with which the precompiled header cannot be used. Those in `copts` come after the project's.
+# Beside the attributes of the rules: `is_cold`: as in the packages above. `prelude`: a precompiled
+# header with the flags in `copts`, or None; needed if those generate other code, for which the usual
+# one cannot be used. Flags in `copts` come after the project's.
 
 def cc_library(name, testonly = False, **kwargs):
     """A cc_library with the project's flags."""
