@@ -79,9 +79,9 @@ COLD_PRELUDE_COPTS = _unless_dbg(_OPTIMIZE_LITTLE) + _COMMON + _CXXOPTS
 _DEFAULT = "default"
 
 def _compile(rule, name, is_test, is_cold = False, prelude = _DEFAULT, copts = [], deps = [], **kwargs):
-    if is_test:
+    if is_test and any([dep.startswith("@googletest//") for dep in deps]):
         optimize, usual_prelude = _OPTIMIZE_LITTLE, "test_prelude"
-    elif is_cold or _is_cold(native.package_name()):
+    elif is_test or is_cold or _is_cold(native.package_name()):
         optimize, usual_prelude = _OPTIMIZE_LITTLE, "cold_prelude"
     else:
         optimize, usual_prelude = _OPTIMIZE, "prelude"

@@ -111,6 +111,10 @@ Graph::Graph(std::string name, Mesh mesh, int64_t micro_batches)
   }
 }
 
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+Graph::~Graph() = default;
+
 Graph Graph::Clone() const {
   Graph clone(name_, mesh_, micro_batches_);
   std::unordered_map<const Value*, Value*> value_of;

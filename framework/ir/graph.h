@@ -110,8 +110,9 @@ class Graph {
  public:
   explicit Graph(std::string name = "graph", Mesh mesh = Mesh::DataParallel(1),
                  int64_t micro_batches = 1);
-  Graph(Graph&&) = default;
-  Graph& operator=(Graph&&) = default;
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
   Graph Clone() const;  // an equal graph with nodes and values of its own
 
   const std::string& name() const { return name_; }

@@ -61,6 +61,7 @@ Status CheckLoss(const char* name, Var loss, const char* hint) {
 }  // namespace
 
 Graph::Graph(const std::string& name) : ir_(name) { RegisterAllOps(); }
+Graph::~Graph() = default;
 
 void Graph::Run(const std::string& program, const std::function<Status()>& trace) {
   if (!status_.ok()) return;

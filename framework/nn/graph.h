@@ -39,6 +39,7 @@ namespace zg {
 class Graph {
  public:
   explicit Graph(const std::string& name);
+  ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 

@@ -63,6 +63,16 @@ int64_t NumTransfersPerStep(const ir::Graph& graph) {
 
 }  // namespace
 
+Executor::Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options)
+    : graph_(graph),
+      communicator_(communicator),
+      device_(communicator->device()),
+      options_(options) {
+  set_changed();
+}
+
+Executor::~Executor() = default;
+
 StatusOr<std::unique_ptr<Executor>> Executor::Create(const ir::Graph* graph,
                                                      const KernelRegistry& kernels,
                                                      Communicator* communicator,

@@ -64,6 +64,7 @@ class Executor {
                                                     const KernelRegistry& kernels,
                                                     Communicator* communicator,
                                                     ExecutorOptions options);
+  ~Executor();
 
   // Sets the input for the next run: this rank's part, contiguous. The data must stay valid until
   // the next `feed` or the end of the run. `eval` names an eval section; "" is training. Errors: no
@@ -126,14 +127,7 @@ class Executor {
   Device& device() const { return device_; }
 
  private:
-  Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options)
-      : graph_(graph),
-        communicator_(communicator),
-        device_(communicator->device()),
-        options_(options) {
-    set_changed();
-  }
-
+  Executor(const ir::Graph* graph, Communicator* communicator, ExecutorOptions options);
   StatusOr<std::byte*> AllocateArena();
 
   const ir::Graph* graph_;

@@ -12,10 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <future>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -25,17 +23,9 @@
 #include "framework/io/train_state.h"
 #include "framework/runtime/executor.h"
 #include "framework/state/checkpoint_slices.h"
+#include "framework/state/save_options.h"
 
 namespace zg {
-
-struct SaveOptions {
-  uint64_t max_shard_bytes = uint64_t{2} << 30;  // per file, unless a single tensor is larger
-  int keep = 0;                                  // number of checkpoints to keep, including this
-                                                 // one; 0: all
-  // Called on every rank when all ranks have reached a point of the save: "created", "written",
-  // "hashed", "described", "published". For tests that abort there.
-  std::function<void(std::string_view point)> at_point = nullptr;
-};
 
 // Every rank must create one and call the same methods in the same order, between steps. An error
 // on one rank is an error on all, and ends the save; earlier checkpoints then remain untouched.

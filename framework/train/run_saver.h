@@ -9,6 +9,7 @@
 #include "framework/job/job.h"
 #include "framework/job/save_signals.h"
 #include "framework/job/signal_agreement.h"
+#include "framework/state/save_options.h"
 #include "framework/train/trainer.h"
 
 namespace zg {

@@ -10,7 +10,9 @@
 #include "framework/kernels/device_kernels.h"
 #include "framework/passes/category_sizes.h"
 #include "framework/state/eval_result.h"
+#include "framework/state/save_checkpoint.h"
 #include "framework/state/step_result.h"
+#include "framework/train/measured_gemms.h"
 
 namespace zg {
 namespace {
@@ -23,6 +25,18 @@ void LogPlan(const std::string& graph, const MemoryPlan& plan) {
 }
 
 }  // namespace
+
+Trainer::Trainer(Program program) : program_(std::move(program)) {}
+Trainer::~Trainer() = default;
+
+void Trainer::set_compiler(std::unique_ptr<Graph> graph, Compiler compile) {
+  graph_ = std::move(graph);
+  compile_ = std::move(compile);
+}
+
+void Trainer::set_setting(const std::string& name, std::string value) {
+  settings_[name] = std::move(value);
+}
 
 ExecutorOptions Trainer::ExecutorOptionsFor(const TrainerOptions& options) const {
   ExecutorOptions executor_options;

@@ -26,13 +26,15 @@
 #include "framework/nn/graph.h"
 #include "framework/passes/program.h"
 #include "framework/runtime/executor.h"
-#include "framework/state/save_checkpoint.h"
 #include "framework/state/save_memory.h"
+#include "framework/state/save_options.h"
 #include "framework/state/tensor_state.h"
 #include "framework/state/tensor_values.h"
-#include "framework/train/measured_gemms.h"
 
 namespace zg {
+
+class CheckpointSave;
+class MeasuredGemms;
 
 // The data of one input for one micro-batch. A view of the caller's memory.
 struct NamedData {
@@ -80,6 +82,8 @@ struct OptimizerState {
 
 class Trainer {
  public:
+  ~Trainer();
+
   // Errors: a program for another number of ranks, ranks whose programs differ, too little memory.
   static StatusOr<std::unique_ptr<Trainer>> create(Program program, Communicator& communicator,
                                                    const TrainerOptions& options);
@@ -194,16 +198,11 @@ class Trainer {
   Status set_optimizer(const optim::Optimizer& optimizer, const std::string& group = "");
   // The function that compiles a changed graph. make_trainer sets it.
   using Compiler = std::function<StatusOr<Program>(const Graph& graph)>;
-  void set_compiler(std::unique_ptr<Graph> graph, Compiler compile) {
-    graph_ = std::move(graph);
-    compile_ = std::move(compile);
-  }
+  void set_compiler(std::unique_ptr<Graph> graph, Compiler compile);
 
   // Adds a setting of the caller that determines the bits of further steps: save() writes it,
   // resume() compares it. The trainer adds its own: seed, micro-batches, optimizer, ...
-  void set_setting(const std::string& name, std::string value) {
-    settings_[name] = std::move(value);
-  }
+  void set_setting(const std::string& name, std::string value);
 
   // What the bits depend on beside the program (kernels/device_kernels.h). Resuming a checkpoint with
   // another value gives a warning.
@@ -225,12 +224,8 @@ class Trainer {
   // compute it.
   std::optional<float> grad_norm() const { return grad_norm_; }
 
-  StatusOr<TensorDigest> digest_parameters() {
-    return DigestTensors(*executor_, TensorRole::kParameter);
-  }
-  StatusOr<TensorDigest> digest_optimizer_state() {
-    return DigestTensors(*executor_, TensorRole::kOptimizerState);
-  }
+  StatusOr<TensorDigest> digest_parameters();
+  StatusOr<TensorDigest> digest_optimizer_state();
   // The traffic of all steps. Waits for transfers that the last step has left to the next.
   StatusOr<TrafficCounters> step_traffic() const;
   Executor& executor() { return *executor_; }
@@ -238,7 +233,7 @@ class Trainer {
   double create_ms() const { return create_ms_; }  // the time that create() took
 
  private:
-  explicit Trainer(Program program) : program_(std::move(program)) {}
+  explicit Trainer(Program program);
   Status MakeExecutor();  // for the program, with initial values
   ExecutorOptions ExecutorOptionsFor(const TrainerOptions& options) const;
   Status CheckFirstValues();

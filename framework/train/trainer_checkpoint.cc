@@ -9,6 +9,7 @@
 #include "framework/base/format.h"
 #include "framework/io/checkpoint_reader.h"
 #include "framework/passes/control_tensors.h"
+#include "framework/state/save_checkpoint.h"
 #include "framework/train/trainer.h"
 
 namespace zg {

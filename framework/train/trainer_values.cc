@@ -6,6 +6,14 @@
 
 namespace zg {
 
+StatusOr<TensorDigest> Trainer::digest_parameters() {
+  return DigestTensors(*executor_, TensorRole::kParameter);
+}
+
+StatusOr<TensorDigest> Trainer::digest_optimizer_state() {
+  return DigestTensors(*executor_, TensorRole::kOptimizerState);
+}
+
 StatusOr<NamedValues> Trainer::consolidate_parameters(int to) {
   return ConsolidateTensors(*executor_, TensorRole::kParameter, to);
 }

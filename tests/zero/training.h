@@ -16,7 +16,7 @@
 #include "framework/passes/compile_options.h"
 #include "framework/passes/plan_memory.h"
 #include "framework/passes/predict_traffic.h"
-#include "framework/state/save_checkpoint.h"
+#include "framework/state/save_options.h"
 #include "framework/tensor/dtype.h"
 #include "tests/zero/axes_traffic.h"
 

@@ -6,6 +6,7 @@
 #include "framework/kernels/device_kernels.h"
 #include "framework/passes/overlap_communication.h"
 #include "framework/runtime/plan_program.h"
+#include "framework/train/measured_gemms.h"
 #include "zero/compile.h"
 #include "zero/stages_that_fit.h"
 

@@ -7,6 +7,7 @@
 #include "framework/plan/text_report.h"
 #include "framework/plan/write_plan.h"
 #include "framework/runtime/plan_program.h"
+#include "framework/train/measured_gemms.h"
 #include "zero/zerograph/make_trainer.h"
 #include "zero/zerograph/plan_graph.h"
 
