@@ -63,7 +63,7 @@ FAULTS = {
         TILES, "      AddWeightedRows<kTile, kSize, true>(weights, douts, dv);\n      __syncthreads();",
         "      AddWeightedRows<kTile, kSize, true>(weights, douts, dv);", ATTENTION),
     "tensor cores for rows that are not aligned": ("attention.cu", "shape.head_size % 8 == 0 && ", "", ATTENTION),
-    "missing bound of a pack": ("packs.cuh", "1:  if (begin + kPack <= num_elements)", "  if (begin < num_elements)",
+    "missing bound of a pack": ("packs.cuh", "is_aligned && end <= num_elements", "is_aligned && begin < num_elements",
                                 ("cast.cu", "*cast*")),
     "misaligned pack": ("embedding.cu", "shape_.columns % kPack == 0 && ", "", ("embedding.cu", "*embedding*")),
     "missing barrier after a preparation": ("packs.cuh", "prepared = body.Prepare();\n  __syncthreads();",
