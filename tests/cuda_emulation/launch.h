@@ -22,6 +22,17 @@ enum class ThreadOrder { kForward, kBackward, kShuffled };
 void NextThreadOrder();
 ThreadOrder CurrentThreadOrder();
 
+struct GridLaunch {
+  dim3 grid;
+  dim3 block;
+  size_t shared_bytes;
+  void (*run)(const void* parameters);
+  const void* parameters;
+  size_t parameter_bytes;
+};
+cudaError_t RunGrid(const GridLaunch& launch);
+cudaError_t CheckSharedBytes(const void* kernel, size_t bytes);
+
 // The message of the last launch that failed.
 const std::string& LastMessage();
 

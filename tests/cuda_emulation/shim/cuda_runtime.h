@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -94,19 +93,9 @@ struct Coordinates {
 };
 extern Coordinates coordinates;
 
-struct GridLaunch {
-  dim3 grid;
-  dim3 block;
-  size_t shared_bytes;
-  void (*run)(const void* parameters);
-  const void* parameters;
-  size_t parameter_bytes;
-};
-cudaError_t RunGrid(const GridLaunch& launch);
 // Queues the call of a kernel, or runs it at once if there is no stream: `run` gets a copy of `call`.
 cudaError_t LaunchOn(const cudaLaunchConfig_t& config, const void* kernel,
                      void (*run)(const void* call), const void* call, size_t call_bytes);
-cudaError_t CheckSharedBytes(const void* kernel, size_t bytes);
 cudaError_t AllowSharedBytes(const void* kernel, int bytes);
 
 void Synchronize(const char* file, int line);
