@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 
 #include "framework/base/check.h"
+#include "framework/base/without_signals.h"
 
 namespace zg {
 namespace {
@@ -21,20 +21,6 @@ void PauseCore() {
   __builtin_ia32_pause();
 #endif
 }
-
-// Blocks signals, so that only the calling thread handles them.
-class WithoutSignals {
- public:
-  WithoutSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 

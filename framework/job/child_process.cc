@@ -17,6 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// How often to look whether the child has ended, too: SIGCHLD says so at once, but may be lost to a
+// thread that does not block it, such as one that a library has started.
 constexpr int kAskEveryMs = 20;
 
 Clock::duration Seconds(double seconds) {
@@ -61,7 +63,7 @@ StatusOr<SignalQueue> SignalQueue::Create() {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD}) {
     sigaddset(&signals, signal);
   }
-  File file(signalfd(-1, &signals, SFD_CLOEXEC));
+  File file(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (file.get() < 0) {
     return FailedPrecondition("signals cannot be received: {}", std::strerror(errno));
   }
@@ -87,8 +89,7 @@ ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch&
     // poll ignores a negative descriptor.
     std::vector<pollfd> waited_for = {{signals.descriptor(), POLLIN, 0}};
     for (const ShownPipe& shown : watch.pipes) waited_for.push_back({shown.pipe->get(), POLLIN, 0});
-    const int forever_ms = watch.is_enough ? kAskEveryMs : -1;
-    if (poll(waited_for.data(), waited_for.size(), last_moment ? 100 : forever_ms) < 0) continue;
+    if (poll(waited_for.data(), waited_for.size(), kAskEveryMs) < 0) continue;
     read_all();
     if (!last_moment && watch.is_enough && watch.is_enough()) {
       last_moment = Clock::now() + Seconds(kLastSeconds);
@@ -96,16 +97,14 @@ ChildEnd WaitForChild(pid_t child, const SignalQueue& signals, const ChildWatch&
     }
     if (!last_moment && watch.is_over()) last_moment = Clock::now() + Seconds(kLastSeconds);
     if (last_moment && Clock::now() >= *last_moment) kill(child, SIGKILL);
-    if (waited_for[0].revents == 0) continue;
     signalfd_siginfo info;
-    if (read(signals.descriptor(), &info, sizeof(info)) != sizeof(info)) continue;
-    const int signal = static_cast<int>(info.ssi_signo);
-    if (signal == SIGCHLD) {
-      if (waitpid(child, &status, WNOHANG) == child) break;
-    } else {
+    while (read(signals.descriptor(), &info, sizeof(info)) == sizeof(info)) {
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (signal == SIGCHLD) continue;
       was_stopped |= IsStop(signal);
       kill(child, watch.translate(signal));
     }
+    if (waitpid(child, &status, WNOHANG) == child) break;
   }
   read_all();
   return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), was_stopped};

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <functional>
+#include <thread>
+#include <vector>
 
 namespace zg {
 namespace {
@@ -31,6 +35,20 @@ TEST(WaitForChild, TellsHowTheChildEnded) {
   EXPECT_EQ(ended.code, 7);
   EXPECT_FALSE(ended.was_stopped);
   EXPECT_EQ(RunChild(0, [] { return raise(SIGKILL); }).code, 128 + SIGKILL);
+}
+
+// Whichever of two threads gets a signal that only one blocks, the other loses it.
+TEST(WaitForChild, NeedsNoSignalToSeeTheEnd) {
+  std::atomic<bool> is_over(false);
+  std::vector<std::thread> takers;
+  for (int i = 0; i < 4; ++i) {
+    takers.emplace_back([&] {
+      while (!is_over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(RunChild(0, [] { return 7; }).code, 7);
+  is_over = true;
+  for (std::thread& taker : takers) taker.join();
 }
 
 TEST(WaitForChild, PassesSignalsOn) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "framework/base/without_signals.h"
 #include "framework/device/cuda/cuda_status.h"
 #include "framework/device/cuda_support.h"
 
@@ -236,6 +237,7 @@ class CudaDevice : public Device {
 }  // namespace
 
 StatusOr<int> NumCudaDevices() {
+  const WithoutSignals for_threads_of_the_driver;
   CudaProbe probe;
   cudaRuntimeGetVersion(&probe.runtime_version);
   cudaDriverGetVersion(&probe.driver_version);
@@ -251,6 +253,7 @@ StatusOr<int> NumCudaDevices() {
 }
 
 StatusOr<std::unique_ptr<Device>> OpenCudaDevice(int index) {
+  const WithoutSignals for_threads_of_the_driver;
   ZG_ASSIGN_OR_RETURN(const int num_devices, NumCudaDevices());
   ZG_RETURN_IF_ERROR(CheckCudaIndex(index, num_devices));
   cudaDeviceProp properties;
