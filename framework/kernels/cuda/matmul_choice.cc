@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <random>
 #include <utility>
@@ -18,7 +17,12 @@ namespace zg::cuda {
 namespace {
 
 constexpr int kMostCandidates = 16;
-constexpr int kRounds = 5;  // timed rounds; the best of each candidate counts
+constexpr int kRounds = 9;  // timed rounds; a candidate's median counts
+// Candidates that take so many times as long as the fastest in the first round are not timed again.
+constexpr float kHopeless = 1.25f;
+// The library's own first proposal stays unless another one takes less than this part of its time:
+// differences below are noise, and a choice of algorithms is a choice of bits.
+constexpr float kWorthwhile = 0.98f;
 constexpr int64_t kNoiseElements = int64_t{1} << 16;
 
 struct EventDeleter {
@@ -90,8 +94,16 @@ class Scratch {
 
 struct Candidate {
   cublasLtMatmulAlgo_t algorithm;
-  float ms = std::numeric_limits<float>::infinity();
+  bool is_first = false;  // what the library proposes first
+  std::vector<float> ms = {};
+
+  float Median() const {
+    std::vector<float> sorted = ms;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
 };
+bool IsFaster(const Candidate& a, const Candidate& b) { return a.Median() < b.Median(); }
 
 // The proposals that can run, in their order.
 StatusOr<std::vector<Candidate>> RunOnce(const Matmul& matmul, uint32_t alignment,
@@ -103,25 +115,29 @@ StatusOr<std::vector<Candidate>> RunOnce(const Matmul& matmul, uint32_t alignmen
     if (proposal.state != CUBLAS_STATUS_SUCCESS) continue;
     ZG_ASSIGN_OR_RETURN(const bool has_run, matmul.RunBy(proposal.algo, operands, workspace,
                                                          kMaxWorkspaceBytes, stream));
-    if (has_run) candidates.push_back({proposal.algo});
+    if (has_run) candidates.push_back({proposal.algo, candidates.empty()});
   }
   return candidates;
 }
 
 // Runs the calls one after the other without a pause, so that the time of the host does not count.
+// One more comes before the first, which would have an idle device to itself.
 Status TimeOnce(const Matmul& matmul, const Matmul::Operands& operands, void* workspace,
                 const std::vector<Event>& events, Device& device,
                 std::vector<Candidate>* candidates) {
+  const auto run = [&](const Candidate& candidate) {
+    return matmul
+        .RunBy(candidate.algorithm, operands, workspace, kMaxWorkspaceBytes, device.stream())
+        .status();
+  };
   const auto record = [&](size_t i) {
     return CudaStatus(cudaEventRecord(events[i].get(), static_cast<cudaStream_t>(device.stream())),
                       "an event could not be recorded");
   };
+  ZG_RETURN_IF_ERROR(run(candidates->back()));
   ZG_RETURN_IF_ERROR(record(0));
   for (size_t i = 0; i < candidates->size(); ++i) {
-    ZG_RETURN_IF_ERROR(matmul
-                           .RunBy((*candidates)[i].algorithm, operands, workspace,
-                                  kMaxWorkspaceBytes, device.stream())
-                           .status());
+    ZG_RETURN_IF_ERROR(run((*candidates)[i]));
     ZG_RETURN_IF_ERROR(record(i + 1));
   }
   ZG_RETURN_IF_ERROR(device.Synchronize());
@@ -129,9 +145,20 @@ Status TimeOnce(const Matmul& matmul, const Matmul::Operands& operands, void* wo
     float ms = 0;
     ZG_RETURN_IF_ERROR(CudaStatus(cudaEventElapsedTime(&ms, events[i].get(), events[i + 1].get()),
                                   "a time could not be read"));
-    (*candidates)[i].ms = std::min((*candidates)[i].ms, ms);
+    (*candidates)[i].ms.push_back(ms);
   }
   return Status::Ok();
+}
+
+void DropHopeless(std::vector<Candidate>* candidates) {
+  const float fastest =
+      std::min_element(candidates->begin(), candidates->end(), IsFaster)->Median();
+  candidates->erase(std::remove_if(candidates->begin(), candidates->end(),
+                                   [&](const Candidate& candidate) {
+                                     return !candidate.is_first &&
+                                            candidate.Median() > kHopeless * fastest;
+                                   }),
+                    candidates->end());
 }
 
 // An attribute of type T; -1 if cuBLASLt does not tell it.
@@ -228,11 +255,16 @@ StatusOr<GemmChoice> MeasureMatmul(const MatmulShape& shape, uint32_t alignment,
   }
   for (int round = 0; round < kRounds; ++round) {
     ZG_RETURN_IF_ERROR(TimeOnce(*matmul, operands, workspace.get(), events, device, &candidates));
+    if (round == 0) DropHopeless(&candidates);
+    // In the next round each has another place.
+    std::rotate(candidates.begin(), candidates.begin() + 1, candidates.end());
   }
-  const auto fastest =
-      std::min_element(candidates.begin(), candidates.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.ms < b.ms; });
-  return GemmChoice{AlgorithmText(fastest->algorithm), 1e3 * fastest->ms, 1e3 * candidates[0].ms};
+  const auto first = std::find_if(candidates.begin(), candidates.end(),
+                                  [](const Candidate& candidate) { return candidate.is_first; });
+  auto chosen = std::min_element(candidates.begin(), candidates.end(), IsFaster);
+  if (chosen->Median() >= kWorthwhile * first->Median()) chosen = first;
+  return GemmChoice{AlgorithmText(chosen->algorithm), 1e3 * chosen->Median(),
+                    1e3 * first->Median()};
 }
 
 }  // namespace zg::cuda
