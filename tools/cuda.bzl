@@ -46,7 +46,11 @@ def _compile(ctx, source, context):
     object = ctx.actions.declare_file("_objs/%s/%s.o" % (ctx.label.name, source.basename))
     args = ctx.actions.args()
     args.add_all(["-c", source, "-o", object, "-O3", "-std=c++17"])
-    args.add_all(_gencode_flags(ctx.var.get("cuda_archs", _DEFAULT_ARCHS)))
+
+    # nvcc names its temporary files by process, and sandboxes that share /tmp have the same numbers.
+    args.add("--objdir-as-tempdir")
+    archs = ctx.attr.archs_of_sources.get(source.basename, ctx.var.get("cuda_archs", _DEFAULT_ARCHS))
+    args.add_all(_gencode_flags(archs))
 
     # The host's half gets the flags of every other C++ file.
     for flag in ctx.attr.host_copts + ctx.fragments.cpp.copts + ["-fPIC"]:
@@ -112,6 +116,9 @@ _cuda_library = rule(
         "hdrs": attr.label_list(allow_files = [".cuh", ".h"]),
         "deps": attr.label_list(providers = [CcInfo]),
         "copts": attr.string_list(doc = "for nvcc itself, such as -fmad=false"),
+        "archs_of_sources": attr.string_dict(
+            doc = "instead of --define cuda_archs, for sources of these names: instructions that only one GPU has",
+        ),
         "host_copts": attr.string_list(doc = "for the host's compiler"),
         "_nvcc": attr.label(default = "@cuda//:nvcc", allow_files = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),

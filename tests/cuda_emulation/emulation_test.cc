@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "framework/kernels/cuda/rounding.cuh"
+#include "framework/kernels/cuda/warpgroup_core.cuh"
 #include "framework/tensor/half.h"
 
 namespace zg::emulation {
@@ -36,6 +39,8 @@ class Array {
   T* data_ = nullptr;
 };
 
+constexpr size_t kSharedBytes = size_t{16} << 10;
+
 // The error of the launch, or ""; the same in every order of threads.
 template <typename... Parameters, typename... Arguments>
 std::string ErrorOf(unsigned blocks, unsigned threads, void (*kernel)(Parameters...),
@@ -44,7 +49,7 @@ std::string ErrorOf(unsigned blocks, unsigned threads, void (*kernel)(Parameters
   for (int i = 0; i < 3; ++i) {
     cudaStream_t stream;
     cudaStreamCreate(&stream);
-    const cudaLaunchConfig_t config = {dim3(blocks), dim3(threads), 1024, stream};
+    const cudaLaunchConfig_t config = {dim3(blocks), dim3(threads), kSharedBytes, stream};
     const cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
     const std::string text = error == cudaSuccess ? "" : cudaGetErrorString(error);
     if (i == 0) first = text;
@@ -239,6 +244,81 @@ TEST(Emulation, TensorCoresMultiply) {
       EXPECT_EQ(values[i * 8 + j], sum) << i << " " << j;
     }
   }
+}
+
+// (x y^T) y for tiles x, y of 64 rows and columns.
+__global__ void WarpgroupKernel(Fault fault, bool waits, const BFloat16* from, float* out) {
+  auto* const x = reinterpret_cast<BFloat16*>(cuda::DynamicSharedMemory());
+  BFloat16* const y = x + 64 * cuda::kSwizzledRow;
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < 2 * 64 * 8; i += cuda::kWarpgroupThreads) {
+    cuda::CopyAsync(from + i * 8, true, x + cuda::SwizzledPlace(i / 8, i % 8));
+  }
+  cuda::CommitCopies();
+  cuda::WaitForCopies<0>();
+  if (fault != kFirst) cuda::ShowToProducts();
+  __syncthreads();
+  float c[8][4];
+  float sums[8][4] = {};
+  if (fault != kSecond) cuda::BeginProducts();
+  for (int k = 0; k < 4; ++k) {
+    const int columns = k * cuda::kDescriptorOf16Columns;
+    cuda::MultiplyTiles(BFloat16(), cuda::TileDescriptor(x) + columns,
+                        cuda::TileDescriptor(y) + columns, k > 0, c);
+  }
+  cuda::CommitProducts();
+  fault == kThird ? cuda::WaitForProducts<1>() : cuda::WaitForProducts<0>();
+  cuda::BeginProducts();
+  for (int k = 0; k < 4; ++k) {
+    uint32_t a[4];
+    for (int r = 0; r < 4; ++r) {
+      const float(&pair)[4] = c[2 * k + r / 2];
+      a[r] = cuda::PackPair(BFloat16(), pair[r % 2 * 2], pair[r % 2 * 2 + 1]);
+    }
+    cuda::MultiplyAddRows(BFloat16(), a, cuda::TileDescriptor(y) + k * cuda::kDescriptorOf16Rows,
+                          sums);
+  }
+  cuda::CommitProducts();
+  if (waits) cuda::WaitForProducts<0>();
+  for (int n = 0; n < 8; ++n) {
+    for (int r = 0; r < 4; ++r) {
+      const int row = thread / 32 * 16 + thread % 32 / 4 + r / 2 * 8;
+      out[row * 64 + n * 8 + thread % 4 * 2 + r % 2] = sums[n][r];
+    }
+  }
+}
+
+TEST(Emulation, WarpgroupsMultiplyTiles) {
+  const auto value = [](int tile, int row, int column) {
+    return (row * (tile + 1) + column * 3) % 5 - 2;
+  };
+  std::vector<BFloat16> tiles;
+  for (int i = 0; i < 2 * 64 * 64; ++i) {
+    const int element = value(i / 4096, i / 64 % 64, i % 64);
+    tiles.push_back(FromF32<BFloat16>(static_cast<float>(element)));
+  }
+  const Array<BFloat16> from(tiles.size());
+  cudaMemcpy(from.data(), tiles.data(), tiles.size() * sizeof(BFloat16), cudaMemcpyHostToDevice);
+  const Array<float> out(64 * 64);
+  ASSERT_EQ(ErrorOf(1, 128, WarpgroupKernel, kNone, true, from.data(), out.data()), "");
+  const std::vector<float> got = out.Values();
+  for (int i = 0; i < 64; ++i) {
+    float expected[64] = {};
+    for (int j = 0; j < 64; ++j) {
+      int product = 0;
+      for (int k = 0; k < 64; ++k) product += value(0, i, k) * value(1, j, k);
+      for (int k = 0; k < 64; ++k) expected[k] += static_cast<float>(product * value(1, j, k));
+    }
+    for (int k = 0; k < 64; ++k) ASSERT_EQ(got[i * 64 + k], expected[k]) << i << " " << k;
+  }
+  EXPECT_THAT(ErrorOf(1, 128, WarpgroupKernel, kFirst, true, from.data(), out.data()),
+              HasSubstr("without fence.proxy.async"));
+  EXPECT_THAT(ErrorOf(1, 128, WarpgroupKernel, kSecond, true, from.data(), out.data()),
+              HasSubstr("without wgmma.fence"));
+  ASSERT_EQ(ErrorOf(1, 128, WarpgroupKernel, kThird, true, from.data(), out.data()), "");
+  EXPECT_TRUE(std::isnan(out.Values()[0]));
+  EXPECT_THAT(ErrorOf(1, 128, WarpgroupKernel, kNone, false, from.data(), out.data()),
+              HasSubstr("ends with a product in flight"));
 }
 
 TEST(Emulation, LaunchesHaveLimits) {

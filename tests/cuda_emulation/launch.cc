@@ -9,6 +9,7 @@
 #include "framework/base/check.h"
 #include "tests/cuda_emulation/fibers.h"
 #include "tests/cuda_emulation/memory.h"
+#include "tests/cuda_emulation/warpgroup_products.h"
 
 namespace zg::emulation {
 
@@ -36,6 +37,7 @@ struct Thread {
   int line = 0;
   std::vector<Copy> copies;  // in flight
   int copy_groups = 0;       // committed ones
+  WarpgroupProducts products;
 };
 
 struct Warp {
@@ -113,6 +115,9 @@ void RunThread(int number) {
   if (has_ended && !thread->copies.empty()) {
     SetError(cudaErrorLaunchFailure, "a thread ends with a copy in flight");
   }
+  if (has_ended && !thread->products.started.empty()) {
+    SetError(cudaErrorLaunchFailure, "a thread ends with a product in flight");
+  }
 }
 
 // Runs every thread of a warp for as long as possible, so that warps get as far apart as they can.
@@ -145,6 +150,7 @@ void RunBlock(const GridLaunch& launch) {
     thread.index = index;
     thread.copies.clear();
     thread.copy_groups = 0;
+    thread.products = {};
     if (++index.x == launch.block.x) {
       index.x = 0;
       if (++index.y == launch.block.y) {
@@ -263,9 +269,12 @@ void WaitForCopies(int num_pending) {
       std::memcpy(copy.target, copy.source, kCopyBytes);
     }
     EndCopy(copy.target);
+    Self()->products.hides_copies = true;
   }
   copies.erase(std::remove_if(copies.begin(), copies.end(), has_landed), copies.end());
 }
+
+WarpgroupProducts& OwnProducts() { return Self()->products; }
 
 void LeaveKernel() {
   ZG_CHECK(running.number >= 0, "not in a kernel");

@@ -28,21 +28,22 @@ TENSOR_CORE = "attention_tensor_core.cuh"
 TENSOR_CORE_GRAD = "attention_tensor_core_grad.cuh"
 TILES = "attention_tiles.cuh"
 ATTENTION = ("attention.cu", "*attention*")
+WARPGROUP = "attention_warpgroup.cu"
+WARPGROUPS = (WARPGROUP, "*attention*")
 
 # Name: (file, original text, faulty text, (source to compile, tests to run)). The file must contain the original text
 # once; a number before it selects an occurrence: "2:text" is the second.
 FAULTS = {
-    "missing barrier before a product": (TENSOR_CORE, "    WaitForCopies<1>();\n    __syncthreads();\n    float scores",
-                                         "    WaitForCopies<1>();\n    float scores", ATTENTION),
-    "missing barrier after a tile": (TENSOR_CORE_GRAD, "    work(begin, stage);\n    __syncthreads();",
+    "missing barrier before a product": (TENSOR_CORE, "    Tiles::ShowCopies();\n    __syncthreads();",
+                                         "    Tiles::ShowCopies();", ATTENTION),
+    "missing barrier after a tile": (TENSOR_CORE, "    work(begin, stage);\n    __syncthreads();",
                                      "    work(begin, stage);", ATTENTION),
-    "missing wait": (TENSOR_CORE, "    WaitForCopies<0>();\n    __syncthreads();\n    if (begin",
-                     "    __syncthreads();\n    if (begin", ATTENTION),
-    "wait for one group less": (TENSOR_CORE_GRAD, "      CommitCopies();\n      WaitForCopies<1>();\n    } else",
+    "missing wait": (TENSOR_CORE, "      WaitForCopies<0>();\n", "", ATTENTION),
+    "wait for one group less": (TENSOR_CORE, "      CommitCopies();\n      WaitForCopies<1>();\n    } else",
                                 "      CommitCopies();\n      WaitForCopies<2>();\n    } else", ATTENTION),
-    "missing commit": (TENSOR_CORE_GRAD, "  load(begin, 0);\n  CommitCopies();", "  load(begin, 0);", ATTENTION),
-    "swapped fragment": (TENSOR_CORE, "1:  b[0][1] = matrices[1];\n  b[1][0] = matrices[2];",
-                         "  b[0][1] = matrices[2];\n  b[1][0] = matrices[1];", ATTENTION),
+    "missing commit": (TENSOR_CORE, "  load(begin, 0);\n  CommitCopies();", "  load(begin, 0);", ATTENTION),
+    "swapped fragment": (TENSOR_CORE, "1:    b[0][1] = matrices[1];\n    b[1][0] = matrices[2];",
+                         "    b[0][1] = matrices[2];\n    b[1][0] = matrices[1];", ATTENTION),
     "wrong mask": ("attention_rows.cuh", "key <= query", "key <= query + 1", ATTENTION),
     "wrong mask of keys": (TENSOR_CORE, "n * 8 + i >= seen", "n * 8 + i > seen", ATTENTION),
     "wrong mask of queries": (TENSOR_CORE_GRAD, "n * 8 + i < hidden", "n * 8 + i <= hidden", ATTENTION),
@@ -57,11 +58,20 @@ FAULTS = {
                                  "    if (position > rows.positions) continue;", ATTENTION),
     "missing bound of a row's statistics": (TENSOR_CORE_GRAD, "  if (query >= shape.queries) return {0.0f, 0.0f};\n", "",
                                             ATTENTION),
-    "shared memory of one row less": ("attention.cu", "2 * kRowsOfBlock + 2 * kStages<size()> * 64",
-                                      "2 * kRowsOfBlock + 2 * kStages<size()> * 64 - 1", ATTENTION),
+    "shared memory of one row less": ("attention_launch.cuh", "kQueryGradRows = 2 * kRowsOfBlock + 2 * kStages * 64",
+                                      "kQueryGradRows = 2 * kRowsOfBlock + 2 * kStages * 64 - 1", ATTENTION),
     "missing barrier between two uses of a tile": (
         TILES, "      AddWeightedRows<kTile, kSize, true>(weights, douts, dv);\n      __syncthreads();",
         "      AddWeightedRows<kTile, kSize, true>(weights, douts, dv);", ATTENTION),
+    "missing wait for scores": (TENSOR_CORE, "    Tiles::template Wait<0>(scores);\n", "", WARPGROUPS),
+    "wait for one product too few": (TENSOR_CORE_GRAD, "1:    Tiles::template Wait<1>(weights);",
+                                     "    Tiles::template Wait<2>(weights);", WARPGROUPS),
+    "copies that products do not see": (WARPGROUP, "{ ShowToProducts(); }", "{}", WARPGROUPS),
+    "products that do not wait for registers": (WARPGROUP, "1:    BeginProducts();\n", "", WARPGROUPS),
+    "packs that are not swizzled": ("warpgroup_core.cuh", "(pack ^ (row % 8))", "pack", WARPGROUPS),
+    "rows of another product": (WARPGROUP, "first + k * kDescriptorOf16Rows", "first + (k ^ 1) * kDescriptorOf16Rows",
+                                WARPGROUPS),
+    "a product that forgets the sums before": (WARPGROUP, "k > 0, products", "k > 1, products", WARPGROUPS),
     "tensor cores for rows that are not aligned": ("attention.cu", "shape.head_size % 8 == 0 && ", "", ATTENTION),
     "missing bound of a pack": ("packs.cuh", "is_aligned && end <= num_elements", "is_aligned && begin < num_elements",
                                 ("cast.cu", "*cast*")),

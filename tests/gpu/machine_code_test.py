@@ -27,12 +27,15 @@ class Limits:
 # A kernel's name without namespaces, arguments and spaces: its limits. `*` stands for any type.
 HOT_KERNELS = {
     # Four warps of 32: 128 registers are 4 blocks on a multiprocessor, 168 are 3, 176 to 255 are 2.
-    "AttentionTensorCoreKernel<64,*>": Limits(128),
-    "AttentionTensorCoreKernel<128,*>": Limits(168),
-    "AttentionKeyGradTensorCoreKernel<64,*>": Limits(168),
-    "AttentionKeyGradTensorCoreKernel<128,*>": Limits(255),
-    "AttentionQueryGradTensorCoreKernel<64,*>": Limits(168),
-    "AttentionQueryGradTensorCoreKernel<128,*>": Limits(168),
+    "AttentionTensorCoreKernel<WarpTiles<64,*>": Limits(128),
+    "AttentionTensorCoreKernel<WarpTiles<128,*>": Limits(168),
+    "AttentionKeyGradTensorCoreKernel<WarpTiles<64,*>": Limits(168),
+    "AttentionKeyGradTensorCoreKernel<WarpTiles<128,*>": Limits(255),
+    "AttentionQueryGradTensorCoreKernel<WarpTiles<64,*>": Limits(168),
+    "AttentionQueryGradTensorCoreKernel<WarpTiles<128,*>": Limits(168),
+    "AttentionTensorCoreKernel<WarpgroupTiles<*>": Limits(128),
+    "AttentionKeyGradTensorCoreKernel<WarpgroupTiles<*>": Limits(168),
+    "AttentionQueryGradTensorCoreKernel<WarpgroupTiles<*>": Limits(168),
     # Eight warps: 32 registers are 8 blocks, 40 are 6, 64 are 4.
     "AttentionDotKernel<true,*>": Limits(40, loads=2),
     "SoftmaxCrossEntropyKernel<*>": Limits(40, loads=1),

@@ -5,8 +5,9 @@
 #include <type_traits>
 
 #include "framework/kernels/cuda/attention_dot.cuh"
-#include "framework/kernels/cuda/attention_tensor_core_grad.cuh"
+#include "framework/kernels/cuda/attention_launch.cuh"
 #include "framework/kernels/cuda/attention_tiles.cuh"
+#include "framework/kernels/cuda/attention_warpgroup.h"
 
 namespace zg::cuda {
 namespace {
@@ -41,69 +42,24 @@ bool UsesTensorCores(const AttentionShape& shape, const Pointers*... pointers) {
          AreAligned(16, pointers...);
 }
 
-// How the blocks of a kernel share the work: one block for each tile of positions of each head.
-struct TileLaunch {
-  int positions;
-  dim3 block;
-  int64_t shared_bytes;
-};
+bool UsesWarpgroups(const AttentionShape& shape) {
+  return shape.head_size > 32 && shape.head_size <= 64 && HasWarpgroupProducts();
+}
 
-// The two sets of kernels: with tiles of kSize channels; the shared memory of `rows` rows of
-// channels, and of one tile of scores if there is one.
+// Tiles of kSize channels in f32, and one tile of scores if there is one.
 template <int kSize>
 TileLaunch LaunchTiles(int num_tiles) {
   using Geometry = TileGeometry<TileOf(kSize), kSize>;
   const int64_t floats = num_tiles * Geometry::kTileFloats + Geometry::kScoreFloats;
   return {TileOf(kSize), dim3(kSide, kSide), floats * static_cast<int64_t>(sizeof(float))};
 }
-template <int kSize>
-TileLaunch LaunchTensorCores(int num_rows) {
-  return {kRowsOfBlock, dim3(kAttentionThreads), num_rows * kHalfStride<kSize> * int64_t{2}};
-}
-
-// One block for each tile of positions of each of these.
-struct HeadsToRun {
-  int64_t heads;
-  int64_t positions;
-};
-HeadsToRun Queries(const AttentionShape& shape) { return {shape.heads, shape.queries}; }
-HeadsToRun Keys(const AttentionShape& shape) { return {shape.key_heads, shape.keys}; }
-
-// Data that the tiles of a head read again should still be in the second-level cache, which has no
-// room for all heads. So heads come in groups (z) of about as many as fit: all tiles (y) of a
-// group's heads (x) before those of the next group. HeadOfBlock() finds the head.
-constexpr int64_t kHeadsOfGroup = 128;
-constexpr int64_t kMaxGroups = 65535;
-
-dim3 BlocksOfHeads(int64_t num_heads, int64_t num_tiles) {
-  const int64_t groups = std::clamp<int64_t>(CeilDivide(num_heads, kHeadsOfGroup), 1, kMaxGroups);
-  return dim3(static_cast<unsigned>(CeilDivide(num_heads, groups)),
-              static_cast<unsigned>(num_tiles), static_cast<unsigned>(groups));
-}
-
-// A kernel must request shared memory beyond the default limit.
-template <typename Arrays>
-Status Run(void (*kernel)(Arrays, AttentionShape), const TileLaunch& tiles, const HeadsToRun& heads,
-           void* stream, const Arrays& arrays, const AttentionShape& shape) {
-  LaunchShape launch;
-  launch.grid =
-      BlocksOfHeads(shape.batch * heads.heads, CeilDivide(heads.positions, tiles.positions));
-  launch.block = tiles.block;
-  launch.shared_bytes = tiles.shared_bytes;
-  ZG_RETURN_IF_ERROR(
-      CudaStatus(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(tiles.shared_bytes)),
-                 "attention needs more shared memory than the device has"));
-  return Launch(kernel, launch, stream, arrays, shape);
-}
-
 template <typename T>
 Status RunForward(const AttentionArrays<T>& arrays, const AttentionShape& shape, void* stream) {
   if constexpr (sizeof(T) == 2) {
     if (UsesTensorCores<T>(shape, arrays.q, arrays.k, arrays.v, arrays.out)) {
+      if (UsesWarpgroups(shape)) return RunAttentionOfWarpgroups(arrays, shape, stream);
       return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
-        return Run(AttentionTensorCoreKernel<size(), T>, LaunchTensorCores<size()>(192),
-                   Queries(shape), stream, arrays, shape);
+        return RunForwardOnTensorCores<WarpTiles<size(), T>>(arrays, shape, stream);
       });
     }
   }
@@ -131,16 +87,9 @@ Status RunBackward(const AttentionGradArrays<T>& arrays, const AttentionShape& s
   if constexpr (sizeof(T) == 2) {
     if (UsesTensorCores<T>(shape, arrays.dout, arrays.q, arrays.k, arrays.v, arrays.dq, arrays.dk,
                            arrays.dv)) {
+      if (UsesWarpgroups(shape)) return RunAttentionGradOfWarpgroups(arrays, shape, stream);
       return WithTensorCoreHeadSize(shape.head_size, [&](auto size) {
-        constexpr int kKeyGradRows =
-            2 * kRowsOfBlock + 2 * kStages<size()> * kQueriesOfKeyGrad<size()>;
-        constexpr int kQueryGradRows = 2 * kRowsOfBlock + 2 * kStages<size()> * 64;
-        ZG_RETURN_IF_ERROR(Run(AttentionKeyGradTensorCoreKernel<size(), T>,
-                               LaunchTensorCores<size()>(kKeyGradRows), Keys(shape), stream, arrays,
-                               shape));
-        return Run(AttentionQueryGradTensorCoreKernel<size(), T>,
-                   LaunchTensorCores<size()>(kQueryGradRows), Queries(shape), stream, arrays,
-                   shape);
+        return RunBackwardOnTensorCores<WarpTiles<size(), T>>(arrays, shape, stream);
       });
     }
   }

@@ -17,10 +17,6 @@ namespace zg::cuda {
 inline constexpr int kAttentionThreads = 128;
 inline constexpr int kRowsOfBlock = 64;  // 16 for each warp
 
-// Row stride for kSize >= head_size channels, plus 16 bytes against bank conflicts.
-template <int kSize>
-inline constexpr int kHalfStride = kSize + 8;
-
 __device__ inline int FirstRowOfWarp() { return static_cast<int>(threadIdx.x) / kWarp * 16; }
 // The row of a product's element c[r].
 __device__ inline int RowOfElement(int r) {
@@ -33,56 +29,22 @@ __device__ inline int ColumnOfElement(int tile, int r) {
 // Copies positions [begin, begin + kRows) into shared memory, with zeros after the last one and the
 // last channel. The copies are asynchronous, and the caller commits them. A thread copies the same
 // channels of equally spaced rows, so that only the first address has to be computed.
-template <int kRows, int kSize, typename T>
-__device__ inline void LoadHalfTile(const HeadRows<const T>& rows, const AttentionShape& shape,
-                                    int begin, T* tile) {
-  constexpr int kPacks = kSize / 8;
+template <int kRows, typename Tiles, typename T>
+__device__ inline void LoadTile(const HeadRows<const T>& rows, const AttentionShape& shape,
+                                int begin, T* tile) {
+  constexpr int kPacks = Tiles::kSize / 8;
   constexpr int kRowStep = kAttentionThreads / kPacks;
+  static_assert(kRowStep % 8 == 0, "a thread's packs have the same place in their rows");
   const int row = static_cast<int>(threadIdx.x) / kPacks;
-  const int channel = static_cast<int>(threadIdx.x) % kPacks * 8;
-  const int rows_inside = channel < shape.head_size ? rows.positions - begin - row : 0;
-  const T* source = rows.begin + (begin + row) * rows.stride + channel;
-  T* const target = tile + row * kHalfStride<kSize> + channel;
+  const int pack = static_cast<int>(threadIdx.x) % kPacks;
+  const int rows_inside = pack * 8 < shape.head_size ? rows.positions - begin - row : 0;
+  const T* source = rows.begin + (begin + row) * rows.stride + pack * 8;
+  T* const target = tile + Tiles::Place(row, pack);
 #pragma unroll
   for (int step = 0; step < kRows; step += kRowStep) {
-    CopyAsync(source, step < rows_inside, target + step * kHalfStride<kSize>);
+    CopyAsync(source, step < rows_inside, target + step * Tiles::kStride);
     source += kRowStep * rows.stride;
   }
-}
-
-// The left operand: rows [row, row + 16), columns [column, column + 16) of a tile.
-template <int kSize, typename T>
-__device__ inline void LoadLeft(const T* tile, int row, int column, uint32_t (&a)[4]) {
-  const int lane = threadIdx.x % kWarp;
-  LoadMatrices(tile + (row + lane % 16) * kHalfStride<kSize> + column + lane / 16 * 8, a);
-}
-
-// Two neighbouring right operands, whose columns are rows [row, row + 16) of a tile.
-template <int kSize, typename T>
-__device__ inline void LoadRight(const T* tile, int row, int column, uint32_t (&b)[2][2]) {
-  const int lane = threadIdx.x % kWarp;
-  uint32_t matrices[4];
-  LoadMatrices(
-      tile + (row + lane % 8 + lane / 16 * 8) * kHalfStride<kSize> + column + lane / 8 % 2 * 8,
-      matrices);
-  b[0][0] = matrices[0];
-  b[0][1] = matrices[1];
-  b[1][0] = matrices[2];
-  b[1][1] = matrices[3];
-}
-
-// Two neighbouring right operands, whose rows are rows [row, row + 16) of a tile.
-template <int kSize, typename T>
-__device__ inline void LoadRightTransposed(const T* tile, int row, int column,
-                                           uint32_t (&b)[2][2]) {
-  const int lane = threadIdx.x % kWarp;
-  uint32_t matrices[4];
-  LoadMatricesTransposed(tile + (row + lane % 16) * kHalfStride<kSize> + column + lane / 16 * 8,
-                         matrices);
-  b[0][0] = matrices[0];
-  b[0][1] = matrices[1];
-  b[1][0] = matrices[2];
-  b[1][1] = matrices[3];
 }
 
 template <int kTiles>
@@ -94,43 +56,101 @@ __device__ inline void Clear(float (&products)[kTiles][4]) {
   }
 }
 
-// products = the warp's 16 rows of `left` times the rows of `right`.
-template <int kTiles, int kSize, typename T>
-__device__ inline void MultiplyByRows(const T* left, const T* right, float (&products)[kTiles][4]) {
-  Clear(products);
-#pragma unroll
-  for (int k = 0; k < kSize; k += 16) {
-    uint32_t a[4];
-    LoadLeft<kSize>(left, FirstRowOfWarp(), k, a);
-#pragma unroll
-    for (int n = 0; n < kTiles; n += 2) {
-      uint32_t b[2][2];
-      LoadRight<kSize>(right, n * 8, k, b);
-      MultiplyAdd(T(), a, b[0], products[n]);
-      MultiplyAdd(T(), a, b[1], products[n + 1]);
-    }
-  }
+// Sums of 16 columns, rounded, as the left operand of a product.
+template <typename T>
+__device__ inline void PackWeights(const float (&first)[4], const float (&second)[4],
+                                   uint32_t (&a)[4]) {
+  a[0] = PackPair(T(), first[0], first[1]);
+  a[1] = PackPair(T(), first[2], first[3]);
+  a[2] = PackPair(T(), second[0], second[1]);
+  a[3] = PackPair(T(), second[2], second[3]);
 }
 
-// sums += weights, rounded to T, times the rows of `values`.
-template <int kTiles, int kSize, typename T>
-__device__ inline void AddWeightedRows(const float (&weights)[kTiles][4], const T* values,
-                                       float (&sums)[kSize / 8][4]) {
+// Tiles in shared memory with room for heads of kSize channels, and their products by the instructions
+// of warps (tensor_core.cuh). WarpgroupTiles (attention_warpgroup.cuh) has the same functions. There,
+// products are asynchronous: a call starts a group of them, and its results may be used after Wait().
+template <int kChannels, typename T>
+struct WarpTiles {
+  using Type = T;
+  static constexpr int kSize = kChannels;
+  static constexpr int kStride = kSize + 8;  // 16 bytes more against bank conflicts
+
+  __device__ static int Place(int row, int pack) { return row * kStride + pack * 8; }
+
+  // The left operand: rows [row, row + 16), columns [column, column + 16) of a tile.
+  __device__ static void LoadLeft(const T* tile, int row, int column, uint32_t (&a)[4]) {
+    const int lane = threadIdx.x % kWarp;
+    LoadMatrices(tile + (row + lane % 16) * kStride + column + lane / 16 * 8, a);
+  }
+
+  // Two neighbouring right operands, whose columns are rows [row, row + 16) of a tile.
+  __device__ static void LoadRight(const T* tile, int row, int column, uint32_t (&b)[2][2]) {
+    const int lane = threadIdx.x % kWarp;
+    uint32_t matrices[4];
+    LoadMatrices(tile + (row + lane % 8 + lane / 16 * 8) * kStride + column + lane / 8 % 2 * 8,
+                 matrices);
+    b[0][0] = matrices[0];
+    b[0][1] = matrices[1];
+    b[1][0] = matrices[2];
+    b[1][1] = matrices[3];
+  }
+
+  // Two neighbouring right operands, whose rows are rows [row, row + 16) of a tile.
+  __device__ static void LoadRightTransposed(const T* tile, int row, int column,
+                                             uint32_t (&b)[2][2]) {
+    const int lane = threadIdx.x % kWarp;
+    uint32_t matrices[4];
+    LoadMatricesTransposed(tile + (row + lane % 16) * kStride + column + lane / 16 * 8, matrices);
+    b[0][0] = matrices[0];
+    b[0][1] = matrices[1];
+    b[1][0] = matrices[2];
+    b[1][1] = matrices[3];
+  }
+
+  // products = the warp's 16 rows of `left` times the rows of `right`.
+  template <int kTiles>
+  __device__ static void MultiplyByRows(const T* left, const T* right,
+                                        float (&products)[kTiles][4]) {
+    Clear(products);
 #pragma unroll
-  for (int k = 0; k < kTiles; k += 2) {
-    const uint32_t a[4] = {PackPair(T(), weights[k][0], weights[k][1]),
-                           PackPair(T(), weights[k][2], weights[k][3]),
-                           PackPair(T(), weights[k + 1][0], weights[k + 1][1]),
-                           PackPair(T(), weights[k + 1][2], weights[k + 1][3])};
+    for (int k = 0; k < kSize; k += 16) {
+      uint32_t a[4];
+      LoadLeft(left, FirstRowOfWarp(), k, a);
 #pragma unroll
-    for (int n = 0; n < kSize / 8; n += 2) {
-      uint32_t b[2][2];
-      LoadRightTransposed<kSize>(values, k * 8, n * 8, b);
-      MultiplyAdd(T(), a, b[0], sums[n]);
-      MultiplyAdd(T(), a, b[1], sums[n + 1]);
+      for (int n = 0; n < kTiles; n += 2) {
+        uint32_t b[2][2];
+        LoadRight(right, n * 8, k, b);
+        MultiplyAdd(T(), a, b[0], products[n]);
+        MultiplyAdd(T(), a, b[1], products[n + 1]);
+      }
     }
   }
-}
+
+  // sums += weights, rounded to T, times the rows of `values`.
+  template <int kTiles>
+  __device__ static void AddWeightedRows(const float (&weights)[kTiles][4], const T* values,
+                                         float (&sums)[kSize / 8][4]) {
+#pragma unroll
+    for (int k = 0; k < kTiles; k += 2) {
+      uint32_t a[4];
+      PackWeights<T>(weights[k], weights[k + 1], a);
+#pragma unroll
+      for (int n = 0; n < kSize / 8; n += 2) {
+        uint32_t b[2][2];
+        LoadRightTransposed(values, k * 8, n * 8, b);
+        MultiplyAdd(T(), a, b[0], sums[n]);
+        MultiplyAdd(T(), a, b[1], sums[n + 1]);
+      }
+    }
+  }
+
+  // Waits until at most the last kPending calls are under way.
+  template <int kPending, int kTiles>
+  __device__ static void Wait(float (&)[kTiles][4]) {}
+
+  // Products see copies that this thread has waited for, once the block has synchronised.
+  __device__ static void ShowCopies() {}
+};
 
 // Writes the block's rows; `begin` is the first position.
 template <int kSize, typename T>
@@ -182,43 +202,70 @@ __device__ inline void HideKeys(const AttentionShape& shape, int first_query, in
   }
 }
 
+// Calls work(begin, stage) for every kStep positions of [begin, end) when their pair of tiles,
+// which load(begin, stage) copies, is complete in shared memory. With two stages, one pair arrives
+// while the other is being processed.
+template <typename Tiles, int kStages, int kStep, typename Load, typename Work>
+__device__ inline void ForEachTile(int begin, int end, const Load& load, const Work& work) {
+  load(begin, 0);
+  CommitCopies();
+  for (int stage = 0; begin < end; begin += kStep) {
+    const bool has_next = begin + kStep < end;
+    if (kStages == 2) {
+      if (has_next) load(begin + kStep, 1 - stage);
+      CommitCopies();
+      WaitForCopies<1>();
+    } else {
+      WaitForCopies<0>();
+    }
+    Tiles::ShowCopies();
+    __syncthreads();
+    work(begin, stage);
+    __syncthreads();
+    if (kStages == 2) {
+      stage = 1 - stage;
+    } else if (has_next) {
+      load(begin + kStep, 0);
+      CommitCopies();
+    }
+  }
+}
+
+inline constexpr int kForwardStages = 2;
+
 // A block for each head (x) and 64 queries (y).
-template <int kSize, typename T>
+template <typename Tiles, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     AttentionTensorCoreKernel(AttentionArrays<T> arrays, AttentionShape shape) {
+  constexpr int kSize = Tiles::kSize;
   constexpr int kKeys = 64;
   constexpr int kTiles = kKeys / 8;
   T* const queries = reinterpret_cast<T*>(DynamicSharedMemory());
-  T* const keys = queries + kRowsOfBlock * kHalfStride<kSize>;
-  T* const values = keys + kKeys * kHalfStride<kSize>;
+  T* const keys = queries + kRowsOfBlock * Tiles::kStride;  // of all stages
+  T* const values = keys + kForwardStages * kKeys * Tiles::kStride;
   const Head at = HeadOfBlock(shape.heads);
   if (at.batch >= shape.batch) return;
   const HeadRows<const T> k = KeyRows(arrays.k, shape.k, shape, at);
   const HeadRows<const T> v = KeyRows(arrays.v, shape.v, shape, at);
   const int first = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kRowsOfBlock;
   const float scale = shape.scale * kLog2E;  // softmax in powers of 2
-  LoadHalfTile<kRowsOfBlock, kSize>(QueryRows(arrays.q, shape.q, shape, at), shape, first, queries);
+  LoadTile<kRowsOfBlock, Tiles>(QueryRows(arrays.q, shape.q, shape, at), shape, first, queries);
 
   // For the rows of elements 0 and 2: the largest products, and a lane's share of the sums.
   float maxima[2] = {-INFINITY, -INFINITY};
   float sums[2] = {0.0f, 0.0f};
   float out[kSize / 8][4];
   Clear(out);
-  // Values arrive during the first product, the next keys during the second.
-  const int end = EndOfKeys<kRowsOfBlock>(shape, first);
-  LoadHalfTile<kKeys, kSize>(k, shape, 0, keys);
-  CommitCopies();
-  for (int begin = 0; begin < end; begin += kKeys) {
-    LoadHalfTile<kKeys, kSize>(v, shape, begin, values);
-    CommitCopies();
-    WaitForCopies<1>();
-    __syncthreads();
+  const auto load = [&](int begin, int stage) {
+    const int offset = stage * kKeys * Tiles::kStride;
+    LoadTile<kKeys, Tiles>(k, shape, begin, keys + offset);
+    LoadTile<kKeys, Tiles>(v, shape, begin, values + offset);
+  };
+  const auto work = [&](int begin, int stage) {
+    const int offset = stage * kKeys * Tiles::kStride;
     float scores[kTiles][4];
-    MultiplyByRows<kTiles, kSize>(queries, keys, scores);
-    WaitForCopies<0>();
-    __syncthreads();
-    if (begin + kKeys < end) LoadHalfTile<kKeys, kSize>(k, shape, begin + kKeys, keys);
-    CommitCopies();
+    Tiles::MultiplyByRows(queries, keys + offset, scores);
+    Tiles::template Wait<0>(scores);
     HideKeys(shape, first, begin, scores);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -249,9 +296,10 @@ __global__ void __launch_bounds__(kAttentionThreads)
     }
     // Weights of keys that a query does not see are 0. Where such a key's value is infinite, the query's
     // row becomes NaN; its own query sees it, so that the result is not finite in any case.
-    AddWeightedRows<kTiles, kSize>(scores, values, out);
-    __syncthreads();
-  }
+    Tiles::AddWeightedRows(scores, values + offset, out);
+    Tiles::template Wait<0>(out);
+  };
+  ForEachTile<Tiles, kForwardStages, kKeys>(0, EndOfKeys<kRowsOfBlock>(shape, first), load, work);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int position = first + RowOfElement(half * 2);

@@ -21,11 +21,14 @@ __device__ inline QueryStatistics StatisticsOf(const AttentionGradArrays<T>& arr
   return {arrays.log_sum_exp[row] * kLog2E, arrays.dot[row] * shape.scale};
 }
 
-// With w = e^(scale s - log_sum_exp): ds = w (dw - dot) scale. Turns s into w and dw into ds.
-__device__ inline void ScoreGradient(float scale, const QueryStatistics& query, float* score,
-                                     float* gradient) {
-  *score = Exp2(fmaf(*score, scale * kLog2E, -query.log_sum_exp_2));
-  *gradient = *score * fmaf(*gradient, scale, -query.scaled_dot);
+// w = e^(scale s - log_sum_exp)
+__device__ inline float WeightOf(float score, float scale, const QueryStatistics& query) {
+  return Exp2(fmaf(score, scale * kLog2E, -query.log_sum_exp_2));
+}
+// ds = w (dw - dot) scale
+__device__ inline float ScoreGradient(float weight, float gradient, float scale,
+                                      const QueryStatistics& query) {
+  return weight * fmaf(gradient, scale, -query.scaled_dot);
 }
 
 // Two neighbouring queries: the numbers that a lane needs for a tile of scores, in one load.
@@ -57,56 +60,30 @@ __device__ inline void HideFromQueries(const AttentionShape& shape, int first_ke
 template <int kSize>
 inline constexpr int kQueriesOfKeyGrad = kSize <= 64 ? 64 : 32;
 
-// Pairs of tiles in shared memory: with two, one arrives while the other is being processed.
+// Pairs of tiles in shared memory: two where there is room.
 template <int kSize>
-inline constexpr int kStages = kSize <= 64 ? 2 : 1;
-
-// Calls work(begin, stage) for every kStep positions of [begin, end) when their pair of tiles,
-// which load(begin, stage) copies, is complete in shared memory.
-template <int kSize, int kStep, typename Load, typename Work>
-__device__ inline void ForEachTile(int begin, int end, const Load& load, const Work& work) {
-  load(begin, 0);
-  CommitCopies();
-  for (int stage = 0; begin < end; begin += kStep) {
-    const bool has_next = begin + kStep < end;
-    if (kStages<kSize> == 2) {
-      if (has_next) load(begin + kStep, 1 - stage);
-      CommitCopies();
-      WaitForCopies<1>();
-    } else {
-      WaitForCopies<0>();
-    }
-    __syncthreads();
-    work(begin, stage);
-    __syncthreads();
-    if (kStages<kSize> == 2) {
-      stage = 1 - stage;
-    } else if (has_next) {
-      load(begin + kStep, 0);
-      CommitCopies();
-    }
-  }
-}
+inline constexpr int kGradStages = kSize <= 64 ? 2 : 1;
 
 // Computes dk and dv of 64 keys (y) of a key head (x), over the queries that see them, head by
 // head. Rows are keys here.
-template <int kSize, typename T>
-__global__ void __launch_bounds__(kAttentionThreads)
+template <typename Tiles, typename T>
+__global__ void __launch_bounds__(kAttentionThreads, Tiles::kSize <= 64 ? 3 : 2)
     AttentionKeyGradTensorCoreKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
+  constexpr int kSize = Tiles::kSize;
   constexpr int kQueries = kQueriesOfKeyGrad<kSize>;
   constexpr int kTiles = kQueries / 8;
-  __shared__ TwoQueries statistics[kStages<kSize>][kQueries / 2];
+  __shared__ TwoQueries statistics[kGradStages<kSize>][kQueries / 2];
   T* const keys = reinterpret_cast<T*>(DynamicSharedMemory());
-  T* const values = keys + kRowsOfBlock * kHalfStride<kSize>;
-  T* const queries = values + kRowsOfBlock * kHalfStride<kSize>;  // of all stages
-  T* const douts = queries + kStages<kSize> * kQueries * kHalfStride<kSize>;
+  T* const values = keys + kRowsOfBlock * Tiles::kStride;
+  T* const queries = values + kRowsOfBlock * Tiles::kStride;  // of all stages
+  T* const douts = queries + kGradStages<kSize> * kQueries * Tiles::kStride;
   const Head key_head = HeadOfBlock(shape.key_heads);
   if (key_head.batch >= shape.batch) return;
   const HeadRows<const T> k = RowsOf(arrays.k, shape.k, shape, key_head.batch, key_head.head);
   const HeadRows<const T> v = RowsOf(arrays.v, shape.v, shape, key_head.batch, key_head.head);
   const int first = static_cast<int>(blockIdx.y) * kRowsOfBlock;
-  LoadHalfTile<kRowsOfBlock, kSize>(k, shape, first, keys);
-  LoadHalfTile<kRowsOfBlock, kSize>(v, shape, first, values);
+  LoadTile<kRowsOfBlock, Tiles>(k, shape, first, keys);
+  LoadTile<kRowsOfBlock, Tiles>(v, shape, first, values);
   float dk[kSize / 8][4];
   float dv[kSize / 8][4];
   Clear(dk);
@@ -117,33 +94,47 @@ __global__ void __launch_bounds__(kAttentionThreads)
     const HeadRows<const T> dout = QueryRows(arrays.dout, shape.out, shape, at);
     const int64_t first_row = FirstRow(shape, at);
     const auto load = [&](int begin, int stage) {
-      const int offset = stage * kQueries * kHalfStride<kSize>;
-      LoadHalfTile<kQueries, kSize>(q, shape, begin, queries + offset);
-      LoadHalfTile<kQueries, kSize>(dout, shape, begin, douts + offset);
+      const int offset = stage * kQueries * Tiles::kStride;
+      LoadTile<kQueries, Tiles>(q, shape, begin, queries + offset);
+      LoadTile<kQueries, Tiles>(dout, shape, begin, douts + offset);
       if (threadIdx.x < kQueries) {
         statistics[stage][threadIdx.x / 2].queries[threadIdx.x % 2] =
             StatisticsOf(arrays, shape, first_row, begin + static_cast<int>(threadIdx.x));
       }
     };
     const auto work = [&](int begin, int stage) {
-      const int offset = stage * kQueries * kHalfStride<kSize>;
+      const int offset = stage * kQueries * Tiles::kStride;
       float weights[kTiles][4];
       float gradients[kTiles][4];
-      MultiplyByRows<kTiles, kSize>(keys, queries + offset, weights);
-      MultiplyByRows<kTiles, kSize>(values, douts + offset, gradients);
+      Tiles::MultiplyByRows(keys, queries + offset, weights);
+      Tiles::MultiplyByRows(values, douts + offset, gradients);
+      Tiles::template Wait<1>(weights);
       HideFromQueries(shape, first, begin, weights);
 #pragma unroll
       for (int n = 0; n < kTiles; ++n) {
         const TwoQueries both = statistics[stage][ColumnOfElement(n, 0) / 2];
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
-          ScoreGradient(shape.scale, both.queries[r % 2], &weights[n][r], &gradients[n][r]);
+          weights[n][r] = WeightOf(weights[n][r], shape.scale, both.queries[r % 2]);
         }
       }
-      AddWeightedRows<kTiles, kSize>(weights, douts + offset, dv);
-      AddWeightedRows<kTiles, kSize>(gradients, queries + offset, dk);
+      Tiles::template Wait<0>(gradients);
+#pragma unroll
+      for (int n = 0; n < kTiles; ++n) {
+        const TwoQueries both = statistics[stage][ColumnOfElement(n, 0) / 2];
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+          gradients[n][r] =
+              ScoreGradient(weights[n][r], gradients[n][r], shape.scale, both.queries[r % 2]);
+        }
+      }
+      Tiles::AddWeightedRows(weights, douts + offset, dv);
+      Tiles::AddWeightedRows(gradients, queries + offset, dk);
+      Tiles::template Wait<0>(dv);
+      Tiles::template Wait<0>(dk);
     };
-    ForEachTile<kSize, kQueries>(BeginOfQueries(shape, first), shape.queries, load, work);
+    ForEachTile<Tiles, kGradStages<kSize>, kQueries>(BeginOfQueries(shape, first), shape.queries,
+                                                     load, work);
   }
   StoreRows<kSize>(dk, RowsOf(arrays.dk, shape.k, shape, key_head.batch, key_head.head), shape,
                    first);
@@ -152,23 +143,23 @@ __global__ void __launch_bounds__(kAttentionThreads)
 }
 
 // Computes dq of 64 queries (y) of a head (x), over the keys that they see.
-template <int kSize, typename T>
+template <typename Tiles, typename T>
 __global__ void __launch_bounds__(kAttentionThreads)
     AttentionQueryGradTensorCoreKernel(AttentionGradArrays<T> arrays, AttentionShape shape) {
+  constexpr int kSize = Tiles::kSize;
   constexpr int kKeys = 64;
   constexpr int kTiles = kKeys / 8;
   T* const queries = reinterpret_cast<T*>(DynamicSharedMemory());
-  T* const douts = queries + kRowsOfBlock * kHalfStride<kSize>;
-  T* const keys = douts + kRowsOfBlock * kHalfStride<kSize>;  // of all stages
-  T* const values = keys + kStages<kSize> * kKeys * kHalfStride<kSize>;
+  T* const douts = queries + kRowsOfBlock * Tiles::kStride;
+  T* const keys = douts + kRowsOfBlock * Tiles::kStride;  // of all stages
+  T* const values = keys + kGradStages<kSize> * kKeys * Tiles::kStride;
   const Head at = HeadOfBlock(shape.heads);
   if (at.batch >= shape.batch) return;
   const HeadRows<const T> k = KeyRows(arrays.k, shape.k, shape, at);
   const HeadRows<const T> v = KeyRows(arrays.v, shape.v, shape, at);
   const int first = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kRowsOfBlock;
-  LoadHalfTile<kRowsOfBlock, kSize>(QueryRows(arrays.q, shape.q, shape, at), shape, first, queries);
-  LoadHalfTile<kRowsOfBlock, kSize>(QueryRows(arrays.dout, shape.out, shape, at), shape, first,
-                                    douts);
+  LoadTile<kRowsOfBlock, Tiles>(QueryRows(arrays.q, shape.q, shape, at), shape, first, queries);
+  LoadTile<kRowsOfBlock, Tiles>(QueryRows(arrays.dout, shape.out, shape, at), shape, first, douts);
   const int64_t first_row = FirstRow(shape, at);
   const QueryStatistics statistics[2] = {
       StatisticsOf(arrays, shape, first_row, first + RowOfElement(0)),
@@ -176,27 +167,39 @@ __global__ void __launch_bounds__(kAttentionThreads)
   float dq[kSize / 8][4];
   Clear(dq);
   const auto load = [&](int begin, int stage) {
-    const int offset = stage * kKeys * kHalfStride<kSize>;
-    LoadHalfTile<kKeys, kSize>(k, shape, begin, keys + offset);
-    LoadHalfTile<kKeys, kSize>(v, shape, begin, values + offset);
+    const int offset = stage * kKeys * Tiles::kStride;
+    LoadTile<kKeys, Tiles>(k, shape, begin, keys + offset);
+    LoadTile<kKeys, Tiles>(v, shape, begin, values + offset);
   };
   const auto work = [&](int begin, int stage) {
-    const int offset = stage * kKeys * kHalfStride<kSize>;
+    const int offset = stage * kKeys * Tiles::kStride;
     float weights[kTiles][4];
     float gradients[kTiles][4];
-    MultiplyByRows<kTiles, kSize>(queries, keys + offset, weights);
-    MultiplyByRows<kTiles, kSize>(douts, values + offset, gradients);
+    Tiles::MultiplyByRows(queries, keys + offset, weights);
+    Tiles::MultiplyByRows(douts, values + offset, gradients);
+    Tiles::template Wait<1>(weights);
     HideKeys(shape, first, begin, weights);
 #pragma unroll
     for (int n = 0; n < kTiles; ++n) {
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-        ScoreGradient(shape.scale, statistics[r / 2], &weights[n][r], &gradients[n][r]);
+        weights[n][r] = WeightOf(weights[n][r], shape.scale, statistics[r / 2]);
       }
     }
-    AddWeightedRows<kTiles, kSize>(gradients, keys + offset, dq);
+    Tiles::template Wait<0>(gradients);
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        gradients[n][r] =
+            ScoreGradient(weights[n][r], gradients[n][r], shape.scale, statistics[r / 2]);
+      }
+    }
+    Tiles::AddWeightedRows(gradients, keys + offset, dq);
+    Tiles::template Wait<0>(dq);
   };
-  ForEachTile<kSize, kKeys>(0, EndOfKeys<kRowsOfBlock>(shape, first), load, work);
+  ForEachTile<Tiles, kGradStages<kSize>, kKeys>(0, EndOfKeys<kRowsOfBlock>(shape, first), load,
+                                                work);
   StoreRows<kSize>(dq, QueryRows(arrays.dq, shape.q, shape, at), shape, first);
 }
 

@@ -1,4 +1,4 @@
-// The dynamic shared memory of a launch.
+// The dynamic shared memory of a launch, at a multiple of 1024 bytes.
 #pragma once
 
 #ifdef ZG_EMULATED_CUDA  // on the host, by tests/cuda_emulation
@@ -8,7 +8,7 @@
 namespace zg::cuda {
 
 __device__ inline char* DynamicSharedMemory() {
-  extern __shared__ __align__(128) char zg_dynamic_shared_memory[];
+  extern __shared__ __align__(1024) char zg_dynamic_shared_memory[];
   return zg_dynamic_shared_memory;
 }
 
