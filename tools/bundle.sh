@@ -136,7 +136,7 @@ add_program() {
 here=\$(cd "\$(dirname "\$(readlink -f "\${BASH_SOURCE[0]}")")" && pwd)
 export PATH=\$here/bin:\$PATH
 export LD_LIBRARY_PATH=\$here/lib:\${CUDA_PATH:-/usr/local/cuda}/lib64\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
-export OPAL_PREFIX=\$here PMIX_INSTALL_PREFIX=\$here/pmix2
+export OPAL_PREFIX=\$here PMIX_INSTALL_PREFIX=\$here/pmix2 PMIX_MCA_pcompress_base_silence_warning=1
 exec "\$here/programs/$name/${inside#./}" "\$@"
 LAUNCHER
   chmod +x "$out/$name"

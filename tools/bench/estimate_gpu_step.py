@@ -56,9 +56,8 @@ class TileLoop:
     name: str
     kernel: str
     issue_slots: Pair
-    ldmatrix_cycles: float  # of the multiprocessor's shared memory
     product_cycles: float  # of a scheduler's tensor core
-    occupancy: float  # times as long as with four blocks on a multiprocessor [est]
+    waits: float  # times as long as that: waits for products, barriers and memory, as measured on an H100
     why: str
 
 
@@ -93,14 +92,10 @@ CLASSES = [
          "lists of positions are short with random tokens", extra_us=(40, 30)),
 ]
 ATTENTION = [
-    TileLoop("attention", "attention", (440, 440), 704, 413, 1.0, "[sass] D 64, with the mask's path"),
-    TileLoop("attention gradient: k, v", "attention_grad", (587, 587), 1280, 826, 1.12,
-             "[sass] D 64, with the mask's path; 168 registers: 3 blocks"),
-    TileLoop("attention gradient: q", "attention_grad", (454, 454), 1024, 620, 1.12,
-             "[sass] D 64, with the mask's path; 3 blocks"),
+    TileLoop("attention", "attention", (377, 377), 256, 2.03, "[sass] D 64, products of warpgroups, with the mask's path"),
+    TileLoop("attention gradient: k, v", "attention_grad", (470, 470), 512, 2.8, "likewise; 168 registers: 3 blocks"),
+    TileLoop("attention gradient: q", "attention_grad", (351, 351), 384, 2.8, "likewise"),
 ]
-# Instructions wait for operands that ldmatrix brings: half of its cycles show [est].
-LDMATRIX_SHARE = 0.5
 DOT_PIECE = "attention gradient: dot"
 DOT_MS_PER_GB = (0.25, 0.25)  # eight lanes per row of 64 elements, 16-byte loads [est]
 # Launches, and what of the wait for a step's end shows where the host waits for the loss alone (--on-non-finite ignore);
@@ -204,7 +199,7 @@ def attention_rows(kernels: List[Dict[str, Any]], sizes: Dict[str, int]) -> List
 
 
 def cycles_of(loop: TileLoop, slots: float) -> float:
-    return loop.occupancy * max(slots + LDMATRIX_SHARE * loop.ldmatrix_cycles, loop.product_cycles)
+    return loop.waits * max(slots, loop.product_cycles)
 
 
 def total(kernels: List[Dict[str, Any]], key: str) -> float:

@@ -18,7 +18,7 @@ def summarize(results: Results, names: List[str]) -> str:
     figures = figures_of(results)
     lines = ["# GPU check", "", *machine_lines(entries), "", "## First", "", *first_lines(entries, figures), "",
              "## Checks", "", *count_lines(entries), "", "## Figures", "",
-             "GPT-2 124M, batch 32, one H200; expected ones are estimates. Marks: off by more than a factor of two.",
+             "GPT-2 124M, batch 32; expected as on an H100 of 700 W. Marks: off by more than a factor of two.",
              "", *figure_lines(figures)]
     table = class_table(results)
     if table:

@@ -88,9 +88,8 @@ StatusOr<Ceilings> MeasureCeilings(const Place& place, const Options& options) {
   const int64_t bytes = options.copy_mb << 20;
   ZG_ASSIGN_OR_RETURN(const DeviceBytes from, device.Allocate(bytes));
   ZG_ASSIGN_OR_RETURN(const DeviceBytes to, device.Allocate(bytes));
-  ZG_ASSIGN_OR_RETURN(const double copy_seconds, MedianSeconds(device, [&] {
-                        return device.Copy(to.get(), from.get(), bytes);
-                      }));
+  const auto copy = [&] { return device.Copy(to.get(), from.get(), bytes); };
+  ZG_ASSIGN_OR_RETURN(const double copy_seconds, MedianSeconds(device, copy, /*records=*/false));
   ceilings.bytes_per_s = 2 * static_cast<double>(bytes) / copy_seconds;  // read and written
   return ceilings;
 }

@@ -162,11 +162,11 @@ class Bench {
 
 }  // namespace
 
-StatusOr<double> MedianSeconds(Device& device, const Work& work) {
+StatusOr<double> MedianSeconds(Device& device, const Work& work, bool records) {
   ZG_RETURN_IF_ERROR(work());  // loads code
   ZG_RETURN_IF_ERROR(device.Synchronize());
   std::unique_ptr<RecordedWork> recorded;
-  if (!device.is_host()) {
+  if (records && !device.is_host()) {
     ZG_RETURN_IF_ERROR(device.BeginRecording());
     ZG_RETURN_IF_ERROR(work());
     ZG_ASSIGN_OR_RETURN(recorded, device.EndRecording());

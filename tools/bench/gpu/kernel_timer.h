@@ -19,8 +19,10 @@ struct Place {
   int64_t cold_bytes = 0;
 };
 
-// The time of one run of the work that `work` queues.
-StatusOr<double> MedianSeconds(Device& device, const std::function<Status()>& work);
+// The time of one run of the work that `work` queues, which is recorded unless `records` is false: a
+// GPU replays a large copy more slowly than it runs a queued one.
+StatusOr<double> MedianSeconds(Device& device, const std::function<Status()>& work,
+                               bool records = true);
 
 // The time of one call of the kernel. Errors: the device has no such kernel, or not enough memory;
 // the kernel failed.
